@@ -1,0 +1,68 @@
+//! The words and the contract on which everything in Quorate stands.
+//!
+//! A pool has *k* units. A [`Claim`] asks for *h* of them at once, a grant names the [`Unit`]s it got
+//! and carries a [`Fence`] for each, and a [`Protocol`] decides who gets what. This crate holds the
+//! vocabulary and the contract between a protocol and whatever drives it; it depends on nothing.
+//!
+//! # Driving a participant
+//!
+//! A participant is a plain value. A driver (the daemon, the simulator, the model checker) does this,
+//! and nothing else:
+//!
+//! 1. Create it with [`Protocol::boot`], saying whether this is the first boot, a restart with what it
+//!    last persisted, or a restart that forgot everything ([`Start`]).
+//! 2. Perform every [`Effect`] in the [`Outbox`], **in order**. A [`Effect::Persist`] is a barrier: no
+//!    later effect, of this step or of any later one, may become visible before it is on disk.
+//! 3. Wait for one thing to happen, turn it into an [`Event`], and call [`Protocol::step`] with it.
+//! 4. Go to 2. The outbox does not outlive the step, so there is no polling too little or too late.
+//!
+//! What the driver promises in return:
+//!
+//! * **Links.** A message reaches the participant it was sent to or nobody: when a node restarts, what
+//!   was on its way to the old incarnation is gone, and once a peer has heard from a new incarnation it
+//!   hears nothing more from the old one. Within that, messages may be late, lost, repeated or
+//!   reordered unless the protocol says in its documentation that it needs better.
+//! * **Alarms** have names. At most one of each is armed, arming again replaces, and an alarm that was
+//!   disarmed or replaced never rings. How long an alarm takes is never a matter of safety (a checker
+//!   rings any armed alarm at any moment), with one exception: leases, below.
+//! * **Boot numbers** ([`Seat::boot`]) grow with every restart of a node and are never reused.
+//! * **Time.** [`Seat::now`] is the driver's own monotonic reading, and a protocol uses it for leases
+//!   only. The rate of any two clocks differs by no more than the drift the pool declares ([`Lease`]).
+//! * **Clients.** A client that was granted units stops using them when it releases them, when it is
+//!   told [`Effect::Lose`], or when its own clock reaches the grant's deadline, whichever is first.
+//!
+//! `step` cannot fail. A stale or repeated message is normal life and changes nothing. A message that
+//! no correct peer could have sent becomes an [`Effect::Anomaly`] and changes nothing else; under the
+//! simulator and the checker it fails the run. A contradiction in a participant's own state is a panic.
+//!
+//! # What five protocols need from one contract
+//!
+//! | need | who has it | where it is |
+//! |---|---|---|
+//! | choose a quorum without chance inside the protocol | arbiter, labels | [`Claim::draw`]: the driver draws, the checker enumerates |
+//! | opinions about who crashed | arbiter, broadcast | [`Event::Suspect`], [`Event::Trust`] |
+//! | incarnations and restarts | all | [`Seat::boot`], [`Start`] |
+//! | units that differ, units by name, bundles | labels, arbiter (`named`) | [`Claim::lines`] |
+//! | leases whose arithmetic is only an order | all | [`Lease`], [`Explorable::lease_end`], [`Explorable::promise`] |
+//! | starts from arbitrary states | ring | participants are plain values; a generator of states is the protocol's own |
+//! | a million participants in one process | ring, simulator | configuration is borrowed ([`Seat::pool`]), never copied into a participant |
+
+mod bound;
+mod claim;
+mod explorable;
+mod grant;
+mod lease;
+mod node;
+mod node_set;
+mod protocol;
+mod stamp;
+
+pub use bound::{LINES_MAX, NODES_MAX, UNITS_MAX};
+pub use claim::{Claim, ClaimId, Line, Refusal, Units, UnitsError};
+pub use explorable::{Explorable, LeaseEnd, Number};
+pub use grant::{Fence, Share, Shares, Unit};
+pub use lease::{Lease, Moment};
+pub use node::NodeId;
+pub use node_set::NodeSet;
+pub use protocol::{Effect, Entry, Event, Outbox, Protocol, Seat, Standing, Start};
+pub use stamp::{Clock, Stamp};

@@ -1,0 +1,309 @@
+//! The contract between a protocol and its drivers: one event in, a list of effects out.
+
+use std::fmt;
+use std::hash::Hash;
+use std::time::Duration;
+
+use crate::{Claim, ClaimId, Moment, NodeId, NodeSet, Refusal, Shares, Stamp, Units};
+
+/// One participant: a plain value that changes only inside [`Protocol::step`].
+pub trait Protocol: Clone + Eq + Hash + fmt::Debug {
+    /// What all seats of a pool agree on: units, options, who is special. Borrowed by every step.
+    type Pool: Clone + fmt::Debug;
+    /// What peers tell each other. `Display` is what traces show.
+    type Message: Clone + Ord + Hash + fmt::Debug + fmt::Display;
+    /// Named timers, at most one of each armed.
+    type Alarm: Copy + Ord + Hash + fmt::Debug + fmt::Display;
+    /// What a crash must not erase.
+    type Durable: Clone + Eq + Hash + fmt::Debug;
+
+    /// The protocol's name, as on the command line.
+    const NAME: &'static str;
+    /// The kinds of message there are, in the order of [`Protocol::kind`].
+    const KINDS: &'static [&'static str];
+
+    /// Takes its seat.
+    fn boot(seat: &Seat<'_, Self>, start: Start<Self::Durable>, out: &mut Outbox<Self>) -> Self;
+
+    /// Consumes one event. Whatever should happen in the world goes to `out`, in order.
+    fn step(&mut self, seat: &Seat<'_, Self>, event: Event<Self>, out: &mut Outbox<Self>);
+
+    /// Panics if this participant, seen alone, contradicts itself. May be slow.
+    fn audit(&self, seat: &Seat<'_, Self>);
+
+    /// Shows what this participant, as an arbiter, has queued and promised: the public books that
+    /// laws about queues read. A participant that decides nothing shows nothing.
+    fn ledger(&self, show: &mut dyn FnMut(Entry));
+
+    /// Which of [`Protocol::KINDS`] a message is, for counting.
+    fn kind(message: &Self::Message) -> usize;
+
+    /// How many units the pool has.
+    fn capacity(pool: &Self::Pool) -> u32;
+
+    /// Most times a waiting claim may be overtaken, if the pool promises a bound.
+    fn overtakes_max(pool: &Self::Pool) -> Option<u32>;
+
+    /// Whether the others must still grant everything if these nodes never come back.
+    fn can_lose(pool: &Self::Pool, dead: &NodeSet) -> bool;
+}
+
+/// A node's place in one pool, at the moment of one step.
+pub struct Seat<'a, P: Protocol> {
+    /// Who we are.
+    pub me: NodeId,
+    /// How often this node was started before; grows, never repeats.
+    pub boot: u32,
+    /// The driver's monotonic reading. Used for leases and for nothing else.
+    pub now: Moment,
+    /// What all seats of the pool agree on.
+    pub pool: &'a P::Pool,
+}
+
+/// How a participant comes to life.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Start<D> {
+    /// The pool's very first boot: nobody holds anything.
+    First,
+    /// After a stop or a crash, with the last record persisted; `None` if it never persisted one.
+    Recovered(Option<D>),
+    /// After a stop or a crash, remembering nothing: it may have promised anything.
+    Amnesia,
+}
+
+/// Something that happened to a participant.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Event<P: Protocol> {
+    /// A local client wants units. Repeating a claim under its name asks how it stands.
+    Claim(Claim),
+    /// A local client gives its units back. Repeating changes nothing.
+    Release(ClaimId),
+    /// A local client no longer wants the claim, whatever became of it.
+    Cancel(ClaimId),
+    /// A local client wants to keep what it has, and shows what that is.
+    Renew {
+        /// The claim that was granted.
+        claim: ClaimId,
+        /// What it got.
+        shares: Shares,
+    },
+    /// A message, perhaps late, twice, or out of order.
+    Hear {
+        /// The peer that sent it.
+        from: NodeId,
+        /// What it said.
+        message: P::Message,
+    },
+    /// An armed alarm ran out.
+    Ring(P::Alarm),
+    /// The failure detector believes that a node crashed...
+    Suspect(NodeId),
+    /// ...and no longer believes it.
+    Trust(NodeId),
+}
+
+/// Something a participant wants from the world. The order of effects is their meaning.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Effect<P: Protocol> {
+    /// A barrier: what follows waits until this is on disk, replacing the record before it.
+    Persist(P::Durable),
+    /// Sends a message.
+    Tell {
+        /// To whom; never to itself.
+        to: NodeId,
+        /// What.
+        message: P::Message,
+    },
+    /// Sets an alarm; arming again replaces.
+    Arm {
+        /// Which.
+        alarm: P::Alarm,
+        /// How long from now.
+        after: Duration,
+    },
+    /// Stops an alarm that may or may not be armed.
+    Disarm(P::Alarm),
+    /// A local client may use its units until it releases them or its deadline passes.
+    Grant {
+        /// The client's claim.
+        claim: ClaimId,
+        /// What it got.
+        shares: Shares,
+        /// When it must stop, on this driver's clock, unless the lease is extended.
+        until: Moment,
+    },
+    /// A local client may go on until a later deadline.
+    Extend {
+        /// The client's claim.
+        claim: ClaimId,
+        /// The new deadline; never earlier than the old.
+        until: Moment,
+    },
+    /// A local client's claim is over without a grant.
+    Refuse {
+        /// The client's claim.
+        claim: ClaimId,
+        /// Why.
+        why: Refusal,
+    },
+    /// A local client no longer has what it was granted, and must stop now.
+    Lose {
+        /// The client's claim.
+        claim: ClaimId,
+    },
+    /// For the record: as an arbiter, this participant took units back from a holder that did not
+    /// renew.
+    Reclaim {
+        /// The holder's claim.
+        claim: ClaimId,
+        /// What it had.
+        shares: Shares,
+    },
+    /// A message arrived that no correct peer could have sent. It changed nothing.
+    Anomaly {
+        /// Who sent it.
+        peer: NodeId,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+}
+
+/// The effects of a single step. A driver empties it before it may step again.
+#[derive(Debug)]
+pub struct Outbox<P: Protocol> {
+    effects: Vec<Effect<P>>,
+}
+
+impl<P: Protocol> Default for Outbox<P> {
+    fn default() -> Self {
+        Outbox { effects: Vec::new() }
+    }
+}
+
+impl<P: Protocol> Outbox<P> {
+    /// An empty outbox.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the effects out in order, keeping the room for the next step.
+    pub fn drain(&mut self) -> std::vec::Drain<'_, Effect<P>> {
+        self.effects.drain(..)
+    }
+
+    /// The effects so far.
+    pub fn effects(&self) -> &[Effect<P>] {
+        &self.effects
+    }
+
+    /// Whether nothing is wanted.
+    pub fn is_empty(&self) -> bool {
+        self.effects.is_empty()
+    }
+
+    /// See [`Effect::Persist`].
+    pub fn persist(&mut self, record: P::Durable) {
+        self.effects.push(Effect::Persist(record));
+    }
+
+    /// See [`Effect::Tell`].
+    pub fn tell(&mut self, to: NodeId, message: P::Message) {
+        self.effects.push(Effect::Tell { to, message });
+    }
+
+    /// See [`Effect::Arm`].
+    pub fn arm(&mut self, alarm: P::Alarm, after: Duration) {
+        self.effects.push(Effect::Arm { alarm, after });
+    }
+
+    /// See [`Effect::Disarm`].
+    pub fn disarm(&mut self, alarm: P::Alarm) {
+        self.effects.push(Effect::Disarm(alarm));
+    }
+
+    /// See [`Effect::Grant`].
+    pub fn grant(&mut self, claim: ClaimId, shares: Shares, until: Moment) {
+        self.effects.push(Effect::Grant { claim, shares, until });
+    }
+
+    /// See [`Effect::Extend`].
+    pub fn extend(&mut self, claim: ClaimId, until: Moment) {
+        self.effects.push(Effect::Extend { claim, until });
+    }
+
+    /// See [`Effect::Refuse`].
+    pub fn refuse(&mut self, claim: ClaimId, why: Refusal) {
+        self.effects.push(Effect::Refuse { claim, why });
+    }
+
+    /// See [`Effect::Lose`].
+    pub fn lose(&mut self, claim: ClaimId) {
+        self.effects.push(Effect::Lose { claim });
+    }
+
+    /// See [`Effect::Reclaim`].
+    pub fn reclaim(&mut self, claim: ClaimId, shares: Shares) {
+        self.effects.push(Effect::Reclaim { claim, shares });
+    }
+
+    /// See [`Effect::Anomaly`].
+    pub fn anomaly(&mut self, peer: NodeId, what: &'static str) {
+        self.effects.push(Effect::Anomaly { peer, what });
+    }
+}
+
+/// One line of an arbiter's books.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// Whose.
+    pub claim: ClaimId,
+    /// How old it is.
+    pub stamp: Stamp,
+    /// How many units it asks for.
+    pub units: Units,
+    /// How it stands.
+    pub standing: Standing,
+}
+
+/// How a claim stands in an arbiter's books.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Standing {
+    /// In the queue.
+    Waiting,
+    /// Promised; the units are its own as far as this arbiter can say.
+    Granted,
+}
+
+/// What happened, in one short line, as traces show it.
+impl<P: Protocol> fmt::Display for Event<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Event::Claim(claim) => write!(f, "claim {} h{}", claim.id, claim.units),
+            Event::Release(claim) => write!(f, "release {claim}"),
+            Event::Cancel(claim) => write!(f, "cancel {claim}"),
+            Event::Renew { claim, .. } => write!(f, "renew {claim}"),
+            Event::Hear { from, message } => write!(f, "< {from} {message}"),
+            Event::Ring(alarm) => write!(f, "ring {alarm}"),
+            Event::Suspect(node) => write!(f, "suspect {node}"),
+            Event::Trust(node) => write!(f, "trust {node}"),
+        }
+    }
+}
+
+/// What is wanted, in one short line, as traces show it.
+impl<P: Protocol> fmt::Display for Effect<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Effect::Persist(_) => f.write_str("persist"),
+            Effect::Tell { to, message } => write!(f, "> {to} {message}"),
+            Effect::Arm { alarm, .. } => write!(f, "arm {alarm}"),
+            Effect::Disarm(alarm) => write!(f, "disarm {alarm}"),
+            Effect::Grant { claim, shares, .. } => write!(f, "GRANT {claim} {shares}"),
+            Effect::Extend { claim, .. } => write!(f, "extend {claim}"),
+            Effect::Refuse { claim, why } => write!(f, "REFUSE {claim}: {why}"),
+            Effect::Lose { claim } => write!(f, "LOSE {claim}"),
+            Effect::Reclaim { claim, shares } => write!(f, "RECLAIM {claim} {shares}"),
+            Effect::Anomaly { peer, what } => write!(f, "ANOMALY from {peer}: {what}"),
+        }
+    }
+}

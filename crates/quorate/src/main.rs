@@ -1,0 +1,70 @@
+//! The `quorate` command: the only crate that sees everything.
+//!
+//! Results go to standard output, everything else to standard error. Exit codes: 0 it worked, 1 a
+//! property was found broken, 2 the input was wrong or the work could not be done.
+
+mod commands;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// What a command found out, as an exit code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Outcome {
+    /// It worked, and nothing is wrong.
+    Good,
+    /// It worked, and found a property broken.
+    Broken,
+}
+
+#[derive(Parser, Debug)]
+#[command(name = "quorate", version, about = "Share k units of anything among n machines.")]
+struct Cli {
+    #[command(subcommand)]
+    command: commands::Command,
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    match commands::run(cli.command) {
+        Ok(Outcome::Good) => ExitCode::SUCCESS,
+        Ok(Outcome::Broken) => ExitCode::from(1),
+        // Whoever reads our output has seen enough (`quorate ... | head`).
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("quorate: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Help goes to standard output in full; a mistake gets one clear line.
+fn usage(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        // Nothing better can be done if even help cannot be printed.
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    let text = error.render().to_string();
+    let line = text
+        .split("\n\nUsage")
+        .next()
+        .unwrap_or_default()
+        .trim_start_matches("error: ")
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    eprintln!("quorate: {line} (see --help)");
+    ExitCode::from(2)
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
+        .any(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
+}
