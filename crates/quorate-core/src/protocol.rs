@@ -266,12 +266,15 @@ pub struct Entry {
 }
 
 /// How a claim stands in an arbiter's books.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Standing {
     /// In the queue.
     Waiting,
-    /// Promised; the units are its own as far as this arbiter can say.
+    /// Promised by this arbiter: the units are its own as far as it can say.
     Granted,
+    /// Promised in an earlier life of this arbiter, and known to it again: from its record, or because
+    /// the holder renewed.
+    Adopted,
 }
 
 /// What happened, in one short line, as traces show it.

@@ -1,0 +1,100 @@
+//! All laws of one pool together, as drivers use them.
+
+use quorate_core::{Entry, NodeId, Number};
+
+use crate::{
+    BoundedOvertaking, Breach, CancelledIsOver, Capacity, EveryoneServed, Exclusivity, FenceOrder,
+    Observation, OneGrantPerClaim, no_lost_units,
+};
+
+/// All laws of one pool. A plain value, so that a checker can make it part of a state.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct StatuteBook {
+    capacity: Capacity,
+    exclusivity: Exclusivity,
+    fence_order: FenceOrder,
+    one_grant_per_claim: OneGrantPerClaim,
+    cancelled_is_over: CancelledIsOver,
+    bounded_overtaking: BoundedOvertaking,
+    everyone_served: EveryoneServed,
+}
+
+impl StatuteBook {
+    /// The laws of a pool of `k` units in which no claim is overtaken more than `overtakes_max` times.
+    pub fn new(k: u32, overtakes_max: Option<u32>) -> Self {
+        StatuteBook {
+            capacity: Capacity::new(k),
+            exclusivity: Exclusivity::new(k),
+            fence_order: FenceOrder::new(k),
+            one_grant_per_claim: OneGrantPerClaim::default(),
+            cancelled_is_over: CancelledIsOver::default(),
+            bounded_overtaking: BoundedOvertaking::new(overtakes_max),
+            everyone_served: EveryoneServed::default(),
+        }
+    }
+
+    /// Something a client did or was told.
+    ///
+    /// # Errors
+    /// The first law it breaks.
+    pub fn see(&mut self, seen: Observation<'_>) -> Result<(), Breach> {
+        self.cancelled_is_over.see(seen)?;
+        self.one_grant_per_claim.see(seen)?;
+        self.capacity.see(seen)?;
+        self.exclusivity.see(seen)?;
+        self.fence_order.see(seen)?;
+        self.everyone_served.see(seen);
+        Ok(())
+    }
+
+    /// An arbiter's books after one of its steps.
+    ///
+    /// # Errors
+    /// The breach, if somebody was overtaken once too often.
+    pub fn see_books(&mut self, arbiter: NodeId, entries: &[Entry]) -> Result<(), Breach> {
+        self.bounded_overtaking.see(arbiter, entries)
+    }
+
+    /// An arbiter was restarted.
+    pub fn see_restart(&mut self, arbiter: NodeId) {
+        self.bounded_overtaking.forget(arbiter);
+    }
+
+    /// The world is at rest: faults stopped long ago, nobody claims any more, nothing is on its way.
+    ///
+    /// # Errors
+    /// The first law that this rest breaks.
+    pub fn at_rest<'a>(
+        &self,
+        books: impl IntoIterator<Item = (NodeId, &'a [Entry])>,
+    ) -> Result<(), Breach> {
+        self.everyone_served.at_rest()?;
+        no_lost_units(books)
+    }
+
+    /// Units in use now.
+    pub fn in_use(&self) -> u64 {
+        self.capacity.in_use()
+    }
+
+    /// Claims waiting now.
+    pub fn waiting(&self) -> usize {
+        self.everyone_served.waiting()
+    }
+
+    /// How often any claim was overtaken, in all.
+    pub fn overtakes(&self) -> u64 {
+        self.bounded_overtaking.overtakes()
+    }
+
+    /// Shows every clock and fence remembered, for a checker that renames them.
+    pub fn numbers(&mut self, see: &mut dyn FnMut(Number<'_>)) {
+        self.fence_order.numbers(see);
+        self.bounded_overtaking.numbers(see);
+    }
+
+    /// Forgets running totals, which would make every state of a checker a new one.
+    pub fn forget_totals(&mut self) {
+        self.bounded_overtaking.forget_total();
+    }
+}
