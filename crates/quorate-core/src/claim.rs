@@ -142,7 +142,7 @@ pub enum Refusal {
     Cancelled,
     /// It asks for particular units, and this pool's protocol only counts.
     NotByName,
-    /// Its name is in use by a claim for a different number of units.
+    /// Its name belongs to a claim for a different number of units.
     NameTaken,
 }
 
