@@ -272,8 +272,8 @@ pub enum Standing {
     Waiting,
     /// Promised by this arbiter: the units are its own as far as it can say.
     Granted,
-    /// Promised in an earlier life of this arbiter, and known to it again: from its record, or because
-    /// the holder renewed.
+    /// Promised in an earlier life of this arbiter, and known to it again: from its record, or
+    /// because the holder renewed.
     Adopted,
 }
 

@@ -20,7 +20,8 @@ pub struct StatuteBook {
 }
 
 impl StatuteBook {
-    /// The laws of a pool of `k` units in which no claim is overtaken more than `overtakes_max` times.
+    /// The laws of a pool of `k` units in which no claim is overtaken more than `overtakes_max`
+    /// times.
     pub fn new(k: u32, overtakes_max: Option<u32>) -> Self {
         StatuteBook {
             capacity: Capacity::new(k),
@@ -60,7 +61,8 @@ impl StatuteBook {
         self.bounded_overtaking.forget(arbiter);
     }
 
-    /// The world is at rest: faults stopped long ago, nobody claims any more, nothing is on its way.
+    /// The world is at rest: faults stopped long ago, nobody claims any more, nothing is on its
+    /// way.
     ///
     /// # Errors
     /// The first law that this rest breaks.

@@ -35,8 +35,8 @@ pub(super) struct Booked {
     pub(super) units: Units,
     /// The asker's clock when it sent the request that counts, to be echoed...
     sent: Moment,
-    /// ...and ours when that request arrived. The two belong together: adding a wait to a newer reading
-    /// than the one echoed would promise too much (spec C1).
+    /// ...and ours when that request arrived. The two belong together: adding a wait to a newer
+    /// reading than the one echoed would promise too much (spec C1).
     pub(super) arrived: Moment,
     pub(super) state: State,
 }
@@ -47,9 +47,9 @@ pub(super) enum State {
     Granted { shares: Shares, waited: Duration, adopted: bool },
 }
 
-/// What a durable arbiter writes down: every grant in force. The queue is not in it, since requesters
-/// ask again; nor is a release, which costs at most one lease if it is forgotten; nor the last fence,
-/// since those of the next boot are larger.
+/// What a durable arbiter writes down: every grant in force. The queue is not in it, since
+/// requesters ask again; nor is a release, which costs at most one lease if it is forgotten; nor
+/// the last fence, since those of the next boot are larger.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Record {
     pub(super) grants: Vec<(ClaimId, Booked)>,

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use quorate_core::{ClaimId, Moment, NodeId, Shares, Stamp, Units};
 
-/// One try of a node to get or keep a claim, unique among that node's tries: the paper's request made
-/// distinguishable from its repetitions (spec 7.1, `e`).
+/// One try of a node to get or keep a claim, unique among that node's tries: the paper's request
+/// made distinguishable from its repetitions (spec 7.1, `e`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Attempt {
     /// The boot number of the requester.
@@ -28,8 +28,8 @@ impl fmt::Display for Attempt {
 pub enum Message {
     /// `stamp`: how old the claim is. `sent`: the requester's clock, to be echoed.
     Request { claim: ClaimId, attempt: Attempt, stamp: Stamp, units: Units, sent: Moment },
-    /// `sent`: echo of the request that put the claim in the queue. `waited`: for how long it has been
-    /// there, by the arbiter's clock. `clock`: the arbiter's logical clock.
+    /// `sent`: echo of the request that put the claim in the queue. `waited`: for how long it has
+    /// been there, by the arbiter's clock. `clock`: the arbiter's logical clock.
     Grant {
         claim: ClaimId,
         attempt: Attempt,

@@ -11,8 +11,8 @@ pub struct Pool {
     pub units: u32,
     /// The node that decides.
     pub arbiter: NodeId,
-    /// How long a grant lasts without renewal. There is no pool without a lease: a lost release would
-    /// lose units.
+    /// How long a grant lasts without renewal. There is no pool without a lease: a lost release
+    /// would lose units.
     pub lease: Lease,
     /// How long a requester lets a claim wait before it asks again, once to twice this.
     pub retry: Duration,
@@ -27,7 +27,8 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool of `units` decided by node 0: oldest first, leases of ten seconds, nothing written down.
+    /// A pool of `units` decided by node 0: oldest first, leases of ten seconds, nothing written
+    /// down.
     pub fn new(units: u32) -> Self {
         Pool {
             units,
@@ -47,8 +48,8 @@ impl Pool {
 pub enum Fairness {
     /// Nobody passes: strictly oldest first.
     Fifo,
-    /// A younger claim may pass a blocked older one if it fits now, and each waiting claim is passed at
-    /// most this often.
+    /// A younger claim may pass a blocked older one if it fits now, and each waiting claim is
+    /// passed at most this often.
     Backfill(u32),
 }
 
@@ -62,8 +63,8 @@ impl Fairness {
     }
 }
 
-/// Rules that tests break one at a time; the harness must notice each. Exists in test builds of this
-/// crate only.
+/// Rules that tests break one at a time; the harness must notice each. Exists in test builds of
+/// this crate only.
 #[cfg(test)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Mutant {

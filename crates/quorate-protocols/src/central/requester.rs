@@ -13,8 +13,8 @@ use super::{Alarm, Central, Post};
 pub(super) struct Requester {
     pub(super) clock: Clock,
     pub(super) claims: BTreeMap<ClaimId, Local>,
-    /// Whether the retry alarm is armed. It is left to ring rather than disarmed, so that claims that
-    /// are served quickly do not touch it at all.
+    /// Whether the retry alarm is armed. It is left to ring rather than disarmed, so that claims
+    /// that are served quickly do not touch it at all.
     retrying: bool,
 }
 
@@ -79,8 +79,8 @@ impl Requester {
         if broken!(seat, ForgetCancel) {
             return post.out.refuse(claim, Refusal::Cancelled);
         }
-        // A cancel that crosses its grant gives the units back, and a grant still on its way will be
-        // declined.
+        // A cancel that crosses its grant gives the units back, and a grant still on its way will
+        // be declined.
         self.on_release(seat, claim, post);
         post.out.refuse(claim, Refusal::Cancelled);
     }
@@ -180,8 +180,8 @@ impl Requester {
                     return post.out.refuse(claim, Refusal::NameTaken);
                 }
                 if until <= seat.now {
-                    // Too late to use, but nobody has: the lease may start again (spec C1, "dead is for
-                    // good" holds for what a client was told).
+                    // Too late to use, but nobody has: the lease may start again (spec C1, "dead is
+                    // for good" holds for what a client was told).
                     return post
                         .send(arbiter, Message::Renew { claim, attempt, shares, sent: seat.now });
                 }
@@ -229,7 +229,8 @@ impl Requester {
         if local.standing == Standing::Held {
             return post.out.lose(claim);
         }
-        // Granted, and over before we heard of it: our client still wants its units, and keeps its age.
+        // Granted, and over before we heard of it: our client still wants its units, and keeps its
+        // age.
         local.attempt = self.next_attempt(seat);
         local.standing = Standing::Fresh;
         post.send(seat.pool.arbiter, local.request(claim, seat.now));
