@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use crate::{UNITS_MAX, Unit};
 
-/// The name of a claim, chosen by whoever makes it and never used again. Repeating a claim under its
-/// name, at the same node or another, is the same claim.
+/// The name of a claim, chosen by whoever makes it and never used again. Repeating a claim under
+/// its name, at the same node or another, is the same claim.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ClaimId {
     /// Who named it: a client's random session number, or its index in a simulation.
@@ -120,8 +120,8 @@ pub struct Claim {
     pub id: ClaimId,
     /// How many units in all.
     pub units: Units,
-    /// A number drawn by the driver, from which the protocol derives whatever choice it has (such as a
-    /// quorum). Drivers draw it at random, the checker enumerates it.
+    /// A number drawn by the driver, from which the protocol derives whatever choice it has (such
+    /// as a quorum). Drivers draw it at random, the checker enumerates it.
     pub draw: u64,
     /// Which units will do; `None` means any of the pool. At most [`crate::LINES_MAX`] lines, whose
     /// counts add up to `units`.
@@ -142,7 +142,7 @@ pub enum Refusal {
     Cancelled,
     /// It asks for particular units, and this pool's protocol only counts.
     NotByName,
-    /// Its name is in use by a claim for a different number of units.
+    /// Its name belongs to a claim for a different number of units.
     NameTaken,
 }
 

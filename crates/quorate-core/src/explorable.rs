@@ -6,9 +6,9 @@ use crate::{ClaimId, Fence, Protocol};
 /// A protocol whose state space can be explored exhaustively.
 ///
 /// Lamport clocks and fences grow without bound, which would make every state new. Only their order
-/// matters, so the checker renames them; for that it must see each of them. Likewise it does not model
-/// durations: it takes the *order* that the arithmetic of leases achieves (see [`crate::Lease`]) as
-/// given, and must know where that order applies.
+/// matters, so the checker renames them; for that it must see each of them. Likewise it does not
+/// model durations: it takes the *order* that the arithmetic of leases achieves (see
+/// [`crate::Lease`]) as given, and must know where that order applies.
 pub trait Explorable: Protocol {
     /// Shows every clock and fence in a participant.
     fn numbers(&mut self, see: &mut dyn FnMut(Number<'_>));
@@ -19,9 +19,9 @@ pub trait Explorable: Protocol {
 
     /// Which leases are over when this alarm rings.
     fn lease_end(alarm: &Self::Alarm) -> LeaseEnd;
-    /// The claim whose holder's deadline this message sets, if it does that. Once the arbiter's lease
-    /// has run out, such a message arrives after the deadline it carries: the checker then delivers it
-    /// with [`crate::Seat::now`] at [`crate::Moment::NEVER`].
+    /// The claim whose holder's deadline this message sets, if it does that. Once the arbiter's
+    /// lease has run out, such a message arrives after the deadline it carries: the checker then
+    /// delivers it with [`crate::Seat::now`] at [`crate::Moment::NEVER`].
     fn promise(message: &Self::Message) -> Option<ClaimId>;
 }
 

@@ -26,8 +26,8 @@ impl fmt::Debug for Unit {
     }
 }
 
-/// A number that grows from holder to holder of a unit. The protected thing keeps the largest it has
-/// seen and refuses smaller ones, so that a holder that woke up late does no harm.
+/// A number that grows from holder to holder of a unit. The protected thing keeps the largest it
+/// has seen and refuses smaller ones, so that a holder that woke up late does no harm.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Fence(pub u64);
 
@@ -72,13 +72,13 @@ pub struct Share {
     pub fence: Fence,
 }
 
-/// The units of one grant with their fences, ascending by unit. Cheap to clone; the common small ones
-/// live in place, without an allocation.
+/// The units of one grant with their fences, ascending by unit. Cheap to clone; the common small
+/// ones live in place, without an allocation.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Shares(Repr);
 
-/// Invariant: one or two shares are always `Few`, with unused places at their default, so that equal
-/// shares have equal representations.
+/// Invariant: one or two shares are always `Few`, with unused places at their default, so that
+/// equal shares have equal representations.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Repr {
     Few { len: u8, shares: [Share; FEW] },

@@ -1,15 +1,16 @@
-//! Time, as far as protocols know it: readings of the driver's monotonic clock, and the arithmetic of
-//! leases.
+//! Time, as far as protocols know it: readings of the driver's monotonic clock, and the arithmetic
+//! of leases.
 //!
 //! The arithmetic has one purpose, an *order*: a holder's own deadline passes before any arbiter
-//! treats the grant as ended. With D the lease and rho the bound on clock-rate error (arbiter spec, C1):
+//! treats the grant as ended. With D the lease and rho the bound on clock-rate error (arbiter spec,
+//! C1):
 //!
-//! * an arbiter ends the grant D after it granted or renewed it, by its own clock; in true time that is
-//!   at least D / (1 + rho) later;
+//! * an arbiter ends the grant D after it granted or renewed it, by its own clock; in true time
+//!   that is at least D / (1 + rho) later;
 //! * a holder counts from *before it asked*, and adds the time its request waited as the arbiter
-//!   measured it: `sent + (waited + D)(1 - rho)/(1 + rho)` by its own clock. Since its clock runs at
-//!   least at 1 - rho, that is at most (waited + D)/(1 + rho) of true time after it asked, and the
-//!   arbiter granted no earlier than waited/(1 + rho) after that.
+//!   measured it: `sent + (waited + D)(1 - rho)/(1 + rho)` by its own clock. Since its clock runs
+//!   at least at 1 - rho, that is at most (waited + D)/(1 + rho) of true time after it asked, and
+//!   the arbiter granted no earlier than waited/(1 + rho) after that.
 
 use std::fmt;
 use std::time::Duration;
@@ -70,8 +71,8 @@ impl Lease {
         Lease { length, drift_ppm }
     }
 
-    /// How long an arbiter keeps a grant, by its own clock, after granting or renewing it. An arbiter
-    /// that forgot what it promised waits as long before it promises anything.
+    /// How long an arbiter keeps a grant, by its own clock, after granting or renewing it. An
+    /// arbiter that forgot what it promised waits as long before it promises anything.
     pub fn length(&self) -> Duration {
         self.length
     }
@@ -81,8 +82,8 @@ impl Lease {
         self.drift_ppm
     }
 
-    /// The holder's own deadline on the clock that read `sent` just before it asked, where the arbiter
-    /// says that the request waited `waited` with it (nothing, for a renewal).
+    /// The holder's own deadline on the clock that read `sent` just before it asked, where the
+    /// arbiter says that the request waited `waited` with it (nothing, for a renewal).
     pub fn deadline(&self, sent: Moment, waited: Duration) -> Moment {
         let drift = u128::from(self.drift_ppm);
         let span = (self.length.saturating_add(waited)).as_nanos();
@@ -95,8 +96,8 @@ impl Lease {
 mod tests {
     use super::*;
 
-    /// The order of the module's documentation, at the corners of the drift range: a fast arbiter, a
-    /// slow holder, any wait and any delay of the request.
+    /// The order of the module's documentation, at the corners of the drift range: a fast arbiter,
+    /// a slow holder, any wait and any delay of the request.
     #[test]
     fn a_holder_stops_before_any_arbiter_treats_the_grant_as_ended() {
         for drift_ppm in [0, 200, 50_000, 300_000] {

@@ -1,39 +1,43 @@
 //! The words and the contract on which everything in Quorate stands.
 //!
-//! A pool has *k* units. A [`Claim`] asks for *h* of them at once, a grant names the [`Unit`]s it got
-//! and carries a [`Fence`] for each, and a [`Protocol`] decides who gets what. This crate holds the
-//! vocabulary and the contract between a protocol and whatever drives it; it depends on nothing.
+//! A pool has *k* units. A [`Claim`] asks for *h* of them at once, a grant names the [`Unit`]s it
+//! got and carries a [`Fence`] for each, and a [`Protocol`] decides who gets what. This crate holds
+//! the vocabulary and the contract between a protocol and whatever drives it; it depends on
+//! nothing.
 //!
 //! # Driving a participant
 //!
-//! A participant is a plain value. A driver (the daemon, the simulator, the model checker) does this,
-//! and nothing else:
+//! A participant is a plain value. A driver (the daemon, the simulator, the model checker) does
+//! this, and nothing else:
 //!
-//! 1. Create it with [`Protocol::boot`], saying whether this is the first boot, a restart with what it
-//!    last persisted, or a restart that forgot everything ([`Start`]).
-//! 2. Perform every [`Effect`] in the [`Outbox`], **in order**. A [`Effect::Persist`] is a barrier: no
-//!    later effect, of this step or of any later one, may become visible before it is on disk.
+//! 1. Create it with [`Protocol::boot`], saying whether this is the first boot, a restart with what
+//!    it last persisted, or a restart that forgot everything ([`Start`]).
+//! 2. Perform every [`Effect`] in the [`Outbox`], **in order**. A [`Effect::Persist`] is a barrier:
+//!    no later effect, of this step or of any later one, may become visible before it is on disk.
 //! 3. Wait for one thing to happen, turn it into an [`Event`], and call [`Protocol::step`] with it.
 //! 4. Go to 2. The outbox does not outlive the step, so there is no polling too little or too late.
 //!
 //! What the driver promises in return:
 //!
-//! * **Links.** A message reaches the participant it was sent to or nobody: when a node restarts, what
-//!   was on its way to the old incarnation is gone, and once a peer has heard from a new incarnation it
-//!   hears nothing more from the old one. Within that, messages may be late, lost, repeated or
-//!   reordered unless the protocol says in its documentation that it needs better.
-//! * **Alarms** have names. At most one of each is armed, arming again replaces, and an alarm that was
-//!   disarmed or replaced never rings. How long an alarm takes is never a matter of safety (a checker
-//!   rings any armed alarm at any moment), with one exception: leases, below.
+//! * **Links.** A message reaches the participant it was sent to or nobody: when a node restarts,
+//!   what was on its way to the old incarnation is gone, and once a peer has heard from a new
+//!   incarnation it hears nothing more from the old one. Within that, messages may be late, lost,
+//!   repeated or reordered unless the protocol says in its documentation that it needs better.
+//! * **Alarms** have names. At most one of each is armed, arming again replaces, and an alarm that
+//!   was disarmed or replaced never rings. How long an alarm takes is never a matter of safety (a
+//!   checker rings any armed alarm at any moment), with one exception: leases, below.
 //! * **Boot numbers** ([`Seat::boot`]) grow with every restart of a node and are never reused.
-//! * **Time.** [`Seat::now`] is the driver's own monotonic reading, and a protocol uses it for leases
-//!   only. The rate of any two clocks differs by no more than the drift the pool declares ([`Lease`]).
-//! * **Clients.** A client that was granted units stops using them when it releases them, when it is
-//!   told [`Effect::Lose`], or when its own clock reaches the grant's deadline, whichever is first.
+//! * **Time.** [`Seat::now`] is the driver's own monotonic reading, and a protocol uses it for
+//!   leases only. The rate of any two clocks differs by no more than the drift the pool declares
+//!   ([`Lease`]).
+//! * **Clients.** A client that was granted units stops using them when it releases them, when it
+//!   is told [`Effect::Lose`], or when its own clock reaches the grant's deadline, whichever is
+//!   first.
 //!
-//! `step` cannot fail. A stale or repeated message is normal life and changes nothing. A message that
-//! no correct peer could have sent becomes an [`Effect::Anomaly`] and changes nothing else; under the
-//! simulator and the checker it fails the run. A contradiction in a participant's own state is a panic.
+//! `step` cannot fail. A stale or repeated message is normal life and changes nothing. A message
+//! that no correct peer could have sent becomes an [`Effect::Anomaly`] and changes nothing else;
+//! under the simulator and the checker it fails the run. A contradiction in a participant's own
+//! state is a panic.
 //!
 //! # What five protocols need from one contract
 //!

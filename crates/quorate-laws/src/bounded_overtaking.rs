@@ -1,8 +1,8 @@
 //! No waiting claim is passed by younger ones more often than its pool promises (conventions 4.8).
 //!
-//! Read from an arbiter's public books after each of its steps, and counted here, not taken from the
-//! arbiter's own count. A claim that is not yet in the books cannot be overtaken there, and an arbiter
-//! that forgot its queue starts counting anew.
+//! Read from an arbiter's public books after each of its steps, and counted here, not taken from
+//! the arbiter's own count. A claim that is not yet in the books cannot be overtaken there, and an
+//! arbiter that forgot its queue starts counting anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 

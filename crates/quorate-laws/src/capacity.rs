@@ -1,8 +1,8 @@
 //! Units in use never exceed k, at every instant.
 //!
-//! The safety property of h-out-of-k mutual exclusion (k-arbiter paper, section 2.1), on definite holds:
-//! from the moment a client is told of its grant until it stops, by release or by its own deadline
-//! (conventions 4.1).
+//! The safety property of h-out-of-k mutual exclusion (k-arbiter paper, section 2.1), on definite
+//! holds: from the moment a client is told of its grant until it stops, by release or by its own
+//! deadline (conventions 4.1).
 
 use crate::{Breach, Observation};
 

@@ -1,5 +1,6 @@
-//! Once faults stop, every claim is granted (the liveness property of the k-arbiter paper, section 2.1;
-//! conventions 4.7). Claims that were cancelled, or whose client is gone, are nobody's any more.
+//! Once faults stop, every claim is granted (the liveness property of the k-arbiter paper, section
+//! 2.1; conventions 4.7). Claims that were cancelled, or whose client is gone, are nobody's any
+//! more.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! No unit has two users at once (conventions 4.2): counting to k is not enough where units have names.
+//! No unit has two users at once (conventions 4.2): counting to k is not enough where units have
+//! names.
 
 use quorate_core::ClaimId;
 

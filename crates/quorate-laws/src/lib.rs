@@ -1,8 +1,8 @@
 //! What must hold across nodes, one small file per law.
 //!
-//! Laws see the world as an outsider does: what clients asked and were told ([`Observation`]), and the
-//! public books of arbiters ([`quorate_core::Protocol::ledger`]). They never look inside a participant.
-//! The simulator, the checker and the tests on real processes feed the same laws.
+//! Laws see the world as an outsider does: what clients asked and were told ([`Observation`]), and
+//! the public books of arbiters ([`quorate_core::Protocol::ledger`]). They never look inside a
+//! participant. The simulator, the checker and the tests on real processes feed the same laws.
 //!
 //! | law | file | says | source |
 //! |---|---|---|---|

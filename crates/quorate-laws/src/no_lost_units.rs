@@ -1,5 +1,5 @@
-//! At rest everything is free again (conventions 4.6): when no client uses or waits for anything and no
-//! message or alarm is outstanding, no arbiter may still count a unit as taken.
+//! At rest everything is free again (conventions 4.6): when no client uses or waits for anything
+//! and no message or alarm is outstanding, no arbiter may still count a unit as taken.
 
 use quorate_core::{Entry, NodeId, Standing};
 

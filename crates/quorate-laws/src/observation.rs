@@ -35,8 +35,8 @@ pub enum Observation<'a> {
         /// Why.
         why: Refusal,
     },
-    /// A client that was waiting is gone without an answer. What became of its claim is unknown: units
-    /// may have been set aside for it, and nobody will ever see the grant.
+    /// A client that was waiting is gone without an answer. What became of its claim is unknown:
+    /// units may have been set aside for it, and nobody will ever see the grant.
     Abandoned {
         /// Its claim.
         claim: ClaimId,

@@ -1,0 +1,349 @@
+//! The arbiter's half: who gets which units, and until when.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use quorate_core::{
+    ClaimId, Clock, Entry, Fence, Moment, NodeId, Outbox, Seat, Shares, Stamp, Standing, Start,
+    Units,
+};
+
+use super::message::{Asker, Message};
+use super::pool::broken;
+use super::room::Room;
+use super::{Alarm, Central, Post};
+
+/// The books of the one who decides.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Arbiter {
+    pub(super) clock: Clock,
+    pub(super) entries: BTreeMap<ClaimId, Booked>,
+    /// The claims that wait, oldest first.
+    pub(super) queue: BTreeSet<(Stamp, ClaimId)>,
+    pub(super) room: Room,
+    /// The last fence given.
+    pub(super) fence: Fence,
+    /// Whether promises of an earlier life may still be in force.
+    pub(super) grace: bool,
+}
+
+/// A claim in the books.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Booked {
+    pub(super) asker: Asker,
+    pub(super) stamp: Stamp,
+    pub(super) units: Units,
+    /// The asker's clock when it sent the request that counts, to be echoed...
+    sent: Moment,
+    /// ...and ours when that request arrived. The two belong together: adding a wait to a newer
+    /// reading than the one echoed would promise too much (spec C1).
+    pub(super) arrived: Moment,
+    pub(super) state: State,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum State {
+    Waiting { overtaken: u32 },
+    Granted { shares: Shares, waited: Duration, adopted: bool },
+}
+
+/// What a durable arbiter writes down: every grant in force. The queue is not in it, since
+/// requesters ask again; nor is a release, which costs at most one lease if it is forgotten; nor
+/// the last fence, since those of the next boot are larger.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Record {
+    pub(super) grants: Vec<(ClaimId, Booked)>,
+    /// Whether promises older than this record may still be in force.
+    grace: bool,
+}
+
+impl Arbiter {
+    pub(super) fn boot(
+        seat: &Seat<'_, Central>,
+        start: Start<Record>,
+        out: &mut Outbox<Central>,
+    ) -> Self {
+        let mut arbiter = Arbiter {
+            clock: Clock::default(),
+            entries: BTreeMap::new(),
+            queue: BTreeSet::new(),
+            room: Room::new(seat.pool.units),
+            fence: Fence::floor(seat.boot),
+            grace: false,
+        };
+        match start {
+            Start::First => {}
+            // A durable arbiter writes before it promises, so no record means no promise.
+            Start::Recovered(None) if seat.pool.durable => {}
+            Start::Recovered(Some(record)) if seat.pool.durable => {
+                arbiter.grace = record.grace;
+                for (claim, booked) in record.grants {
+                    arbiter.recover(seat, claim, booked, out);
+                }
+            }
+            Start::Recovered(_) | Start::Amnesia => {
+                arbiter.grace = !broken!(seat, NoGrace);
+                arbiter.write_down(seat, out);
+            }
+        }
+        if arbiter.grace {
+            out.arm(Alarm::Grace, seat.pool.lease.length());
+        }
+        arbiter
+    }
+
+    fn recover(
+        &mut self,
+        seat: &Seat<'_, Central>,
+        claim: ClaimId,
+        mut booked: Booked,
+        out: &mut Outbox<Central>,
+    ) {
+        let State::Granted { shares, adopted, .. } = &mut booked.state else {
+            unreachable!("only grants are written down");
+        };
+        self.room.take(shares);
+        *adopted = true;
+        self.clock.hear(booked.stamp.clock.max(booked.asker.attempt.clock));
+        self.entries.insert(claim, booked);
+        // A fresh lease, whatever was left of the old one: our clock may have started anew.
+        out.arm(Alarm::LeaseEnd(claim), seat.pool.lease.length());
+    }
+
+    pub(super) fn hear(
+        &mut self,
+        seat: &Seat<'_, Central>,
+        from: NodeId,
+        message: Message,
+        post: &mut Post<'_>,
+    ) {
+        match message {
+            Message::Request { claim, attempt, stamp, units, sent } => {
+                if units.get() > seat.pool.units {
+                    return post.out.anomaly(from, "a request for more units than the pool has");
+                }
+                self.clock.hear(stamp.clock.max(attempt.clock));
+                let asker = Asker { node: from, attempt };
+                self.on_request(seat, asker, claim, (stamp, units, sent), post);
+            }
+            Message::Release { claim } => self.end(seat, claim, post),
+            Message::Decline { claim, attempt } => {
+                let asker = Asker { node: from, attempt };
+                let booked = self.entries.get(&claim);
+                if booked.is_some_and(|b| b.asker == asker || broken!(seat, DeclineAnyAttempt)) {
+                    self.end(seat, claim, post);
+                }
+            }
+            Message::Renew { claim, attempt, shares, sent } => {
+                self.clock.hear(attempt.clock);
+                let asker = Asker { node: from, attempt };
+                self.on_renew(seat, asker, claim, shares, sent, post);
+            }
+            Message::Grant { .. } | Message::Renewed { .. } | Message::Lost { .. } => {
+                unreachable!("messages for requesters go to the requester")
+            }
+        }
+    }
+
+    fn on_request(
+        &mut self,
+        seat: &Seat<'_, Central>,
+        asker: Asker,
+        claim: ClaimId,
+        (stamp, units, sent): (Stamp, Units, Moment),
+        post: &mut Post<'_>,
+    ) {
+        let Some(booked) = self.entries.get_mut(&claim) else {
+            let state = State::Waiting { overtaken: 0 };
+            let booked = Booked { asker, stamp, units, sent, arrived: seat.now, state };
+            self.entries.insert(claim, booked);
+            self.queue.insert((stamp, claim));
+            return self.schedule(seat, post);
+        };
+        if asker.is_before(booked.asker) {
+            return;
+        }
+        if asker != booked.asker {
+            // The client asks in a new try: its old clock reading means nothing any more.
+            (booked.asker, booked.sent, booked.arrived) = (asker, sent, seat.now);
+            if let State::Granted { waited, .. } = &mut booked.state {
+                *waited = Duration::ZERO;
+                post.out.arm(Alarm::LeaseEnd(claim), seat.pool.lease.length());
+            }
+        }
+        let granted = matches!(booked.state, State::Granted { .. });
+        if granted {
+            self.tell_grant(claim, post);
+        }
+    }
+
+    fn on_renew(
+        &mut self,
+        seat: &Seat<'_, Central>,
+        asker: Asker,
+        claim: ClaimId,
+        shares: Shares,
+        sent: Moment,
+        post: &mut Post<'_>,
+    ) {
+        let adoptable = self.grace && self.could_have_promised(seat, &shares);
+        match self.entries.get_mut(&claim) {
+            Some(booked) if asker.is_before(booked.asker) => return,
+            Some(Booked {
+                asker: a,
+                sent: s,
+                arrived,
+                state: State::Granted { shares: ours, waited, .. },
+                ..
+            }) if *ours == shares => {
+                // A new promise, counted from here: what is repeated later must not mix the two.
+                (*a, *s, *arrived, *waited) = (asker, sent, seat.now, Duration::ZERO);
+            }
+            None if adoptable => {
+                self.adopt(seat, asker, claim, &shares, sent);
+                self.write_down(seat, post.out);
+            }
+            _ => {
+                let attempt = asker.attempt;
+                let lost = Message::Lost { claim, attempt, clock: self.clock.0 };
+                return post.send(asker.node, lost);
+            }
+        }
+        post.out.arm(Alarm::LeaseEnd(claim), seat.pool.lease.length());
+        let attempt = asker.attempt;
+        let clock = self.clock.0;
+        post.send(asker.node, Message::Renewed { claim, attempt, shares, sent, clock });
+    }
+
+    /// Whether an earlier life of ours could have granted this, and nobody else has shown it.
+    fn could_have_promised(&self, seat: &Seat<'_, Central>, shares: &Shares) -> bool {
+        let all = shares.as_slice();
+        !all.is_empty()
+            && all.windows(2).all(|pair| pair[0].unit < pair[1].unit)
+            && all.iter().all(|s| self.room.is_free(s.unit) && s.fence < Fence::floor(seat.boot))
+    }
+
+    fn adopt(
+        &mut self,
+        seat: &Seat<'_, Central>,
+        asker: Asker,
+        claim: ClaimId,
+        shares: &Shares,
+        sent: Moment,
+    ) {
+        self.room.take(shares);
+        let units = Units::new(shares.len() as u32, seat.pool.units)
+            .expect("distinct free units of the pool are between 1 and k");
+        let stamp = Stamp { clock: asker.attempt.clock, node: asker.node };
+        let state =
+            State::Granted { shares: shares.clone(), waited: Duration::ZERO, adopted: true };
+        self.entries.insert(claim, Booked { asker, stamp, units, sent, arrived: seat.now, state });
+    }
+
+    pub(super) fn on_ring_lease_end(
+        &mut self,
+        seat: &Seat<'_, Central>,
+        claim: ClaimId,
+        post: &mut Post<'_>,
+    ) {
+        if broken!(seat, NeverReclaim) {
+            return;
+        }
+        let booked = self.entries.get(&claim).expect("a lease is armed for entries only");
+        let State::Granted { shares, .. } = &booked.state else {
+            unreachable!("a lease is armed for grants only");
+        };
+        let Asker { node, attempt } = booked.asker;
+        post.out.reclaim(claim, shares.clone());
+        post.send(node, Message::Lost { claim, attempt, clock: self.clock.0 });
+        self.remove(claim);
+        self.schedule(seat, post);
+    }
+
+    pub(super) fn on_ring_grace(&mut self, seat: &Seat<'_, Central>, post: &mut Post<'_>) {
+        assert!(self.grace, "grace ends once");
+        self.grace = false;
+        self.write_down(seat, post.out);
+        self.schedule(seat, post);
+    }
+
+    /// The claim is over, if it was not already.
+    fn end(&mut self, seat: &Seat<'_, Central>, claim: ClaimId, post: &mut Post<'_>) {
+        let Some(booked) = self.remove(claim) else { return };
+        if matches!(booked.state, State::Granted { .. }) {
+            post.out.disarm(Alarm::LeaseEnd(claim));
+        }
+        self.schedule(seat, post);
+    }
+
+    fn remove(&mut self, claim: ClaimId) -> Option<Booked> {
+        let booked = self.entries.remove(&claim)?;
+        match &booked.state {
+            State::Waiting { .. } => {
+                let queued = self.queue.remove(&(booked.stamp, claim));
+                assert!(queued, "whoever waits is in the queue");
+            }
+            State::Granted { shares, .. } => self.room.give_back(shares),
+        }
+        Some(booked)
+    }
+
+    pub(super) fn tell_grant(&self, claim: ClaimId, post: &mut Post<'_>) {
+        let booked = &self.entries[&claim];
+        let State::Granted { shares, waited, .. } = &booked.state else {
+            unreachable!("only grants are told");
+        };
+        let (shares, waited, sent) = (shares.clone(), *waited, booked.sent);
+        let Asker { node, attempt } = booked.asker;
+        let clock = self.clock.0;
+        post.send(node, Message::Grant { claim, attempt, shares, sent, waited, clock });
+    }
+
+    /// Whatever follows in this step rests on what the books say now.
+    pub(super) fn write_down(&self, seat: &Seat<'_, Central>, out: &mut Outbox<Central>) {
+        if !seat.pool.durable {
+            return;
+        }
+        let grants = self
+            .entries
+            .iter()
+            .filter(|(_, booked)| matches!(booked.state, State::Granted { .. }))
+            .map(|(&claim, booked)| (claim, booked.clone()))
+            .collect();
+        out.persist(Record { grants, grace: self.grace });
+    }
+
+    pub(super) fn ledger(&self, show: &mut dyn FnMut(Entry)) {
+        for (&claim, booked) in &self.entries {
+            let standing = match booked.state {
+                State::Waiting { .. } => Standing::Waiting,
+                State::Granted { adopted: false, .. } => Standing::Granted,
+                State::Granted { adopted: true, .. } => Standing::Adopted,
+            };
+            show(Entry { claim, stamp: booked.stamp, units: booked.units, standing });
+        }
+    }
+
+    pub(super) fn audit(&self, seat: &Seat<'_, Central>) {
+        if broken!(seat, GrantWithoutRoom) {
+            return; // The laws are to find it, not we.
+        }
+        let mut room = Room::new(seat.pool.units);
+        let mut waiting = 0;
+        for (claim, booked) in &self.entries {
+            match &booked.state {
+                State::Waiting { .. } => {
+                    waiting += 1;
+                    assert!(self.queue.contains(&(booked.stamp, *claim)));
+                }
+                State::Granted { shares, .. } => {
+                    assert_eq!(shares.len(), booked.units.get() as usize);
+                    assert!(shares.iter().all(|s| s.fence <= self.fence));
+                    room.take(shares);
+                }
+            }
+        }
+        assert_eq!(waiting, self.queue.len());
+        assert_eq!(room, self.room, "the books and the room agree on what is free");
+    }
+}

@@ -1,0 +1,188 @@
+//! `central`: one node decides.
+//!
+//! The singleton k-arbiter of Baldoni, Manabe, Raynal and Aoyagi (RR-2523, section 4.2.1): one
+//! arbiter, whose single permission suffices. Every node is a requester for its own clients; the
+//! node named in the pool is the arbiter as well. What follows is the arbiter protocol of the
+//! specification (7.3, 7.4) with everything gone that one arbiter does not need (preemption,
+//! re-selection), and with its recovery rules C1 to C3.
+//!
+//! | message | from, to | means |
+//! |---|---|---|
+//! | `request` | requester to arbiter | put this claim in the queue, or tell me again how it stands |
+//! | `grant` | arbiter to requester | these units are yours, for one lease |
+//! | `release` | requester to arbiter | the claim is over, for good |
+//! | `decline` | requester to arbiter | I do not want this grant: I no longer have the claim it answers |
+//! | `renew` | requester to arbiter | I have these units; let the lease start again |
+//! | `renewed` | arbiter to requester | it did |
+//! | `lost` | arbiter to requester | the claim has no units here |
+//!
+//! A grant costs `request`, `grant`, `release`: three messages for a remote client, none for a
+//! local one. Nothing here needs ordered, lossless or duplicate-free links:
+//!
+//! * *Lost requests and lost grants.* A requester repeats what waits too long (alarm `retry`); the
+//!   arbiter answers a repeated request with the same grant, or not at all while it waits.
+//! * *Stale messages.* Every request carries an [`Attempt`]; the arbiter's answers repeat it, and
+//!   an answer to another attempt is not taken. A grant whose claim is gone is declined, and a
+//!   decline counts only against the attempt it names, so that no tombstones are needed (spec 7.6,
+//!   M8, M14).
+//! * *Lost releases.* The lease ends by itself.
+//! * *A restarted requester* knows nothing of its clients' claims, and they may still be using
+//!   their units. It never declines what an earlier boot asked for (spec C3): clients repeat their
+//!   claim, renew or release through it under the claim's name, or the lease ends.
+//! * *A restarted arbiter* reloads its record (`durable`), or waits out one lease before it
+//!   promises anything (*grace*), while holders that renew get their units back into its books.
+//!
+//! Suspicion plays no part: it could only make the arbiter free units early, and leases do that
+//! soundly.
+
+mod arbiter;
+mod explore;
+mod message;
+mod pool;
+mod requester;
+mod room;
+mod schedule;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use quorate_core::{ClaimId, Entry, Event, NodeId, NodeSet, Outbox, Protocol, Seat, Start};
+
+use arbiter::Arbiter;
+use requester::Requester;
+
+pub use arbiter::Record;
+pub use message::{Attempt, Message};
+pub use pool::{Fairness, Pool};
+
+/// One node's seat in a pool that one node decides.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Central {
+    requester: Requester,
+    /// On the pool's arbiter only, and then boxed: every other seat stays small.
+    arbiter: Option<Box<Arbiter>>,
+}
+
+/// The timers of `central`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Alarm {
+    /// Requester: ask again for what has waited too long.
+    Retry,
+    /// Arbiter: the holder of this claim did not renew in time.
+    LeaseEnd(ClaimId),
+    /// Arbiter: whatever was promised before the boot is over.
+    Grace,
+}
+
+impl fmt::Display for Alarm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Alarm::Retry => f.write_str("retry"),
+            Alarm::LeaseEnd(claim) => write!(f, "lease-end {claim}"),
+            Alarm::Grace => f.write_str("grace"),
+        }
+    }
+}
+
+/// Where messages of one step go: to peers through the outbox, to the own seat through a queue that
+/// is emptied before the step ends. A handler is never entered again while it runs.
+struct Post<'a> {
+    me: NodeId,
+    out: &'a mut Outbox<Central>,
+    own: VecDeque<Message>,
+}
+
+impl Post<'_> {
+    fn send(&mut self, to: NodeId, message: Message) {
+        if to == self.me { self.own.push_back(message) } else { self.out.tell(to, message) }
+    }
+}
+
+impl Central {
+    fn hear(&mut self, seat: &Seat<'_, Self>, from: NodeId, message: Message, post: &mut Post<'_>) {
+        if message.is_for_arbiter() {
+            match &mut self.arbiter {
+                Some(arbiter) => arbiter.hear(seat, from, message, post),
+                None => post.out.anomaly(from, "a message for the arbiter, which this node is not"),
+            }
+        } else if from == seat.pool.arbiter {
+            self.requester.hear(seat, message, post);
+        } else {
+            post.out.anomaly(from, "an arbiter's message from a node that is not the arbiter");
+        }
+    }
+
+    fn deliver_own(&mut self, seat: &Seat<'_, Self>, post: &mut Post<'_>) {
+        while let Some(message) = post.own.pop_front() {
+            self.hear(seat, seat.me, message, post);
+        }
+    }
+}
+
+impl Protocol for Central {
+    type Pool = Pool;
+    type Message = Message;
+    type Alarm = Alarm;
+    type Durable = Record;
+
+    const NAME: &'static str = "central";
+    const KINDS: &'static [&'static str] = Message::KINDS;
+
+    fn boot(seat: &Seat<'_, Self>, start: Start<Record>, out: &mut Outbox<Self>) -> Self {
+        let arbiter =
+            (seat.me == seat.pool.arbiter).then(|| Box::new(Arbiter::boot(seat, start, out)));
+        Central { requester: Requester::default(), arbiter }
+    }
+
+    fn step(&mut self, seat: &Seat<'_, Self>, event: Event<Self>, out: &mut Outbox<Self>) {
+        let post = &mut Post { me: seat.me, out, own: VecDeque::new() };
+        match event {
+            Event::Claim(claim) => self.requester.on_claim(seat, &claim, post),
+            Event::Release(claim) => self.requester.on_release(seat, claim, post),
+            Event::Cancel(claim) => self.requester.on_cancel(seat, claim, post),
+            Event::Renew { claim, shares } => self.requester.on_renew(seat, claim, shares, post),
+            Event::Hear { from, message } => self.hear(seat, from, message, post),
+            Event::Ring(Alarm::Retry) => self.requester.on_ring_retry(seat, post),
+            Event::Ring(alarm @ (Alarm::LeaseEnd(_) | Alarm::Grace)) => {
+                let arbiter = self.arbiter.as_mut().expect("only an arbiter arms this alarm");
+                match alarm {
+                    Alarm::LeaseEnd(claim) => arbiter.on_ring_lease_end(seat, claim, post),
+                    _ => arbiter.on_ring_grace(seat, post),
+                }
+            }
+            Event::Suspect(_) | Event::Trust(_) => {}
+        }
+        self.deliver_own(seat, post);
+    }
+
+    fn audit(&self, seat: &Seat<'_, Self>) {
+        assert_eq!(self.arbiter.is_some(), seat.me == seat.pool.arbiter);
+        if let Some(arbiter) = &self.arbiter {
+            arbiter.audit(seat);
+        }
+    }
+
+    fn ledger(&self, show: &mut dyn FnMut(Entry)) {
+        if let Some(arbiter) = &self.arbiter {
+            arbiter.ledger(show);
+        }
+    }
+
+    fn kind(message: &Message) -> usize {
+        message.kind()
+    }
+
+    fn capacity(pool: &Pool) -> u32 {
+        pool.units
+    }
+
+    fn overtakes_max(pool: &Pool) -> Option<u32> {
+        Some(pool.fairness.overtakes_max())
+    }
+
+    fn can_lose(pool: &Pool, dead: &NodeSet) -> bool {
+        !dead.contains(pool.arbiter)
+    }
+}

@@ -1,0 +1,109 @@
+//! What all seats of a `central` pool agree on.
+
+use std::time::Duration;
+
+use quorate_core::{Lease, NodeId};
+
+/// A pool that one node decides.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Pool {
+    /// How many units there are. The paper's k.
+    pub units: u32,
+    /// The node that decides.
+    pub arbiter: NodeId,
+    /// How long a grant lasts without renewal. There is no pool without a lease: a lost release
+    /// would lose units.
+    pub lease: Lease,
+    /// How long a requester lets a claim wait before it asks again, once to twice this.
+    pub retry: Duration,
+    /// Who may pass whom.
+    pub fairness: Fairness,
+    /// Whether the arbiter writes grants down before it tells them. If not, it waits out one lease
+    /// after a restart.
+    pub durable: bool,
+    /// The rule that is broken, for tests that the harness finds it.
+    #[cfg(test)]
+    pub(crate) mutant: Option<Mutant>,
+}
+
+impl Pool {
+    /// A pool of `units` decided by node 0: oldest first, leases of ten seconds, nothing written
+    /// down.
+    pub fn new(units: u32) -> Self {
+        Pool {
+            units,
+            arbiter: NodeId(0),
+            lease: Lease::new(Duration::from_secs(10), 200),
+            retry: Duration::from_secs(1),
+            fairness: Fairness::Fifo,
+            durable: false,
+            #[cfg(test)]
+            mutant: None,
+        }
+    }
+}
+
+/// Who may pass whom while a claim waits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Fairness {
+    /// Nobody passes: strictly oldest first.
+    Fifo,
+    /// A younger claim may pass a blocked older one if it fits now, and each waiting claim is
+    /// passed at most this often.
+    Backfill(u32),
+}
+
+impl Fairness {
+    /// Most times a waiting claim may be passed.
+    pub fn overtakes_max(self) -> u32 {
+        match self {
+            Fairness::Fifo => 0,
+            Fairness::Backfill(bound) => bound,
+        }
+    }
+}
+
+/// Rules that tests break one at a time; the harness must notice each. Exists in test builds of
+/// this crate only.
+#[cfg(test)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Mutant {
+    /// Tells a grant before it is on disk.
+    TellBeforePersist,
+    /// Grants one unit more than there are.
+    GrantWithoutRoom,
+    /// A requester cancels by telling the arbiter, and keeps the claim.
+    ForgetCancel,
+    /// An arbiter that forgot everything grants at once.
+    NoGrace,
+    /// The same fence for every grant.
+    ReuseFence,
+    /// Backfill that does not count.
+    OvertakeWithoutBound,
+    /// A restarted requester declines what its earlier boot asked for.
+    DeclineForeignBoot,
+    /// A decline counts whatever attempt it names.
+    DeclineAnyAttempt,
+    /// A requester takes a grant that answers an earlier attempt.
+    TakeAnyAttempt,
+    /// A holder counts its lease from when the grant arrived.
+    CountFromReceipt,
+    /// A holder trusts all clocks to run alike.
+    IgnoreDrift,
+    /// An arbiter does nothing about holders that do not renew.
+    NeverReclaim,
+    /// A requester asks only once.
+    NeverRetry,
+}
+
+/// Whether a rule is broken: never, outside this crate's tests.
+macro_rules! broken {
+    ($seat:expr, $mutant:ident) => {{
+        #[cfg(test)]
+        let broken = $seat.pool.mutant == Some($crate::central::pool::Mutant::$mutant);
+        #[cfg(not(test))]
+        let broken = false;
+        broken
+    }};
+}
+pub(super) use broken;

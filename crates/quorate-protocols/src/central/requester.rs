@@ -1,0 +1,258 @@
+//! The requester's half: what a node does for its own clients.
+
+use std::collections::BTreeMap;
+
+use quorate_core::{Claim, ClaimId, Clock, Moment, Refusal, Seat, Shares, Stamp, Units};
+
+use super::message::{Attempt, Message};
+use super::pool::broken;
+use super::{Alarm, Central, Post};
+
+/// The claims of a node's own clients. Nothing here need survive a crash: clients ask again.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Requester {
+    pub(super) clock: Clock,
+    pub(super) claims: BTreeMap<ClaimId, Local>,
+    /// Whether the retry alarm is armed. It is left to ring rather than disarmed, so that claims
+    /// that are served quickly do not touch it at all.
+    retrying: bool,
+}
+
+/// A local client's claim.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Local {
+    units: Units,
+    pub(super) stamp: Stamp,
+    pub(super) attempt: Attempt,
+    standing: Standing,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Standing {
+    /// Asked since the retry alarm last rang.
+    Fresh,
+    /// Asked before that: the next ring asks again.
+    Due,
+    /// The client was told of its grant.
+    Held,
+}
+
+impl Requester {
+    pub(super) fn on_claim(
+        &mut self,
+        seat: &Seat<'_, Central>,
+        claim: &Claim,
+        post: &mut Post<'_>,
+    ) {
+        assert!(claim.units.get() <= seat.pool.units, "h <= k was settled at the door");
+        if claim.lines.is_some() {
+            return post.out.refuse(claim.id, Refusal::NotByName);
+        }
+        if self.claims.contains_key(&claim.id) {
+            return; // A client that repeats itself changes nothing.
+        }
+        let attempt = self.next_attempt(seat);
+        let stamp = Stamp { clock: attempt.clock, node: seat.me };
+        let local = Local { units: claim.units, stamp, attempt, standing: Standing::Fresh };
+        post.send(seat.pool.arbiter, local.request(claim.id, seat.now));
+        self.claims.insert(claim.id, local);
+        self.arm_retry(seat, post);
+    }
+
+    pub(super) fn on_release(
+        &mut self,
+        seat: &Seat<'_, Central>,
+        claim: ClaimId,
+        post: &mut Post<'_>,
+    ) {
+        // Also for a claim that is not known here: its client may have outlived our last boot.
+        self.claims.remove(&claim);
+        post.send(seat.pool.arbiter, Message::Release { claim });
+    }
+
+    pub(super) fn on_cancel(
+        &mut self,
+        seat: &Seat<'_, Central>,
+        claim: ClaimId,
+        post: &mut Post<'_>,
+    ) {
+        if broken!(seat, ForgetCancel) {
+            return post.out.refuse(claim, Refusal::Cancelled);
+        }
+        // A cancel that crosses its grant gives the units back, and a grant still on its way will
+        // be declined.
+        self.on_release(seat, claim, post);
+        post.out.refuse(claim, Refusal::Cancelled);
+    }
+
+    pub(super) fn on_renew(
+        &mut self,
+        seat: &Seat<'_, Central>,
+        claim: ClaimId,
+        shares: Shares,
+        post: &mut Post<'_>,
+    ) {
+        let attempt = match self.claims.get(&claim) {
+            Some(local) if local.standing == Standing::Held => local.attempt,
+            Some(_) => return, // It waits here, so it holds nothing that we could renew.
+            None => {
+                // The client outlived our last boot.
+                let attempt = self.next_attempt(seat);
+                let stamp = Stamp { clock: attempt.clock, node: seat.me };
+                let Ok(units) = Units::new(shares.len() as u32, seat.pool.units) else {
+                    return post.out.lose(claim);
+                };
+                let local = Local { units, stamp, attempt, standing: Standing::Held };
+                self.claims.insert(claim, local);
+                attempt
+            }
+        };
+        post.send(seat.pool.arbiter, Message::Renew { claim, attempt, shares, sent: seat.now });
+    }
+
+    pub(super) fn on_ring_retry(&mut self, seat: &Seat<'_, Central>, post: &mut Post<'_>) {
+        self.retrying = false;
+        if broken!(seat, NeverRetry) {
+            return;
+        }
+        let mut waiting = false;
+        for (&claim, local) in &mut self.claims {
+            match local.standing {
+                Standing::Held => continue,
+                Standing::Fresh => local.standing = Standing::Due,
+                Standing::Due => post.send(seat.pool.arbiter, local.request(claim, seat.now)),
+            }
+            waiting = true;
+        }
+        if waiting {
+            self.arm_retry(seat, post);
+        }
+    }
+
+    pub(super) fn hear(&mut self, seat: &Seat<'_, Central>, message: Message, post: &mut Post<'_>) {
+        match message {
+            Message::Grant { claim, attempt, shares, sent, waited, clock } => {
+                self.clock.hear(clock);
+                let mut until = seat.pool.lease.deadline(sent, waited);
+                if broken!(seat, CountFromReceipt) {
+                    until = seat.now.after(seat.pool.lease.length());
+                }
+                if broken!(seat, IgnoreDrift) {
+                    until = sent.after(waited.saturating_add(seat.pool.lease.length()));
+                }
+                self.on_grant(seat, claim, attempt, shares, until, post);
+            }
+            Message::Renewed { claim, attempt, shares, sent, clock } => {
+                self.clock.hear(clock);
+                let until = seat.pool.lease.deadline(sent, std::time::Duration::ZERO);
+                self.on_renewed(seat, claim, attempt, shares, until, post);
+            }
+            Message::Lost { claim, attempt, clock } => {
+                self.clock.hear(clock);
+                self.on_lost(seat, claim, attempt, post);
+            }
+            Message::Request { .. }
+            | Message::Release { .. }
+            | Message::Decline { .. }
+            | Message::Renew { .. } => unreachable!("messages for the arbiter go to the arbiter"),
+        }
+    }
+
+    fn on_grant(
+        &mut self,
+        seat: &Seat<'_, Central>,
+        claim: ClaimId,
+        attempt: Attempt,
+        shares: Shares,
+        until: Moment,
+        post: &mut Post<'_>,
+    ) {
+        let arbiter = seat.pool.arbiter;
+        let local = self.claims.get_mut(&claim);
+        match local {
+            Some(local) if local.attempt == attempt || broken!(seat, TakeAnyAttempt) => {
+                if local.standing == Standing::Held {
+                    return; // The same answer again.
+                }
+                if shares.len() != local.units.get() as usize {
+                    // Somebody else's claim has this name, and may be using these units.
+                    self.claims.remove(&claim);
+                    return post.out.refuse(claim, Refusal::NameTaken);
+                }
+                if until <= seat.now {
+                    // Too late to use, but nobody has: the lease may start again (spec C1, "dead is
+                    // for good" holds for what a client was told).
+                    return post
+                        .send(arbiter, Message::Renew { claim, attempt, shares, sent: seat.now });
+                }
+                local.standing = Standing::Held;
+                post.out.grant(claim, shares, until);
+            }
+            // What an earlier boot of ours asked for may be in use by its client (spec C3).
+            _ if attempt.boot != seat.boot && !broken!(seat, DeclineForeignBoot) => {}
+            _ => post.send(arbiter, Message::Decline { claim, attempt }),
+        }
+    }
+
+    fn on_renewed(
+        &mut self,
+        seat: &Seat<'_, Central>,
+        claim: ClaimId,
+        attempt: Attempt,
+        shares: Shares,
+        until: Moment,
+        post: &mut Post<'_>,
+    ) {
+        let Some(local) = self.claims.get_mut(&claim).filter(|l| l.attempt == attempt) else {
+            return; // Released meanwhile; the release is on its way.
+        };
+        if local.standing != Standing::Held {
+            return self.on_grant(seat, claim, attempt, shares, until, post);
+        }
+        if until > seat.now {
+            post.out.extend(claim, until);
+        }
+    }
+
+    fn on_lost(
+        &mut self,
+        seat: &Seat<'_, Central>,
+        claim: ClaimId,
+        attempt: Attempt,
+        post: &mut Post<'_>,
+    ) {
+        let Some(mut local) = self.claims.remove(&claim) else { return };
+        if local.attempt != attempt {
+            self.claims.insert(claim, local);
+            return;
+        }
+        if local.standing == Standing::Held {
+            return post.out.lose(claim);
+        }
+        // Granted, and over before we heard of it: our client still wants its units, and keeps its
+        // age.
+        local.attempt = self.next_attempt(seat);
+        local.standing = Standing::Fresh;
+        post.send(seat.pool.arbiter, local.request(claim, seat.now));
+        self.claims.insert(claim, local);
+        self.arm_retry(seat, post);
+    }
+
+    fn next_attempt(&mut self, seat: &Seat<'_, Central>) -> Attempt {
+        Attempt { boot: seat.boot, clock: self.clock.tick() }
+    }
+
+    fn arm_retry(&mut self, seat: &Seat<'_, Central>, post: &mut Post<'_>) {
+        if !self.retrying {
+            self.retrying = true;
+            post.out.arm(Alarm::Retry, seat.pool.retry);
+        }
+    }
+}
+
+impl Local {
+    fn request(&self, claim: ClaimId, sent: Moment) -> Message {
+        let Local { units, stamp, attempt, .. } = *self;
+        Message::Request { claim, attempt, stamp, units, sent }
+    }
+}

@@ -1,0 +1,7 @@
+//! The state machines: one folder per protocol.
+//!
+//! A protocol here is a plain value behind [`quorate_core::Protocol`]: no clock, socket, thread,
+//! log line, randomness, hash map or serialization. The daemon, the simulator and the checker drive
+//! the same value.
+
+pub mod central;

@@ -1,0 +1,51 @@
+//! `cargo xtask`: the project's chores as a program, so that a person and CI run the same thing.
+//!
+//! `test` never writes to the tree; `fix` does. It depends on nothing but the standard library, so
+//! that it builds in a second.
+
+mod steps;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask COMMAND
+
+  test [--quick]        everything CI checks; --quick leaves out model checks and seeds
+  fix                   format, and apply what clippy can repair by itself
+  tidy                  only the rules of the house: who may know whom, file sizes, forbidden words
+  seeds --minutes N     simulate fresh seeds of every protocol and fault profile for N minutes
+
+Exit code 0 if all is well, 1 if a check failed, 2 if the command was not understood.";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let root = root();
+    let good = match words[..] {
+        ["test"] => steps::test(&root, steps::Tier::Default),
+        ["test", "--quick"] => steps::test(&root, steps::Tier::Quick),
+        ["fix"] => steps::fix(&root),
+        ["tidy"] => steps::report("tidy", &tidy::check(&root)),
+        ["seeds", "--minutes", minutes] => match minutes.parse() {
+            Ok(minutes) => steps::seeds(&root, minutes),
+            Err(_) => return usage(&format!("--minutes takes a whole number, not '{minutes}'")),
+        },
+        [] | ["--help" | "-h" | "help"] => {
+            println!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        _ => return usage(&format!("not understood: {}", words.join(" "))),
+    };
+    if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn usage(problem: &str) -> ExitCode {
+    eprintln!("xtask: {problem}\n\n{HELP}");
+    ExitCode::from(2)
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the root").to_path_buf()
+}

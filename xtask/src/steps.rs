@@ -1,0 +1,112 @@
+//! What `test`, `fix` and `seeds` run, in order.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use crate::tidy;
+
+/// How much of `test` to run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tier {
+    /// What one wants before every commit.
+    Quick,
+    /// What CI runs.
+    Default,
+}
+
+/// One command of the sequence, with a name for the summary.
+struct Step {
+    name: &'static str,
+    words: Vec<String>,
+}
+
+fn step(name: &'static str, words: &str) -> Step {
+    Step { name, words: words.split_whitespace().map(String::from).collect() }
+}
+
+/// Everything CI checks. Goes on after a failure, so that one run shows all that is wrong.
+pub(crate) fn test(root: &Path, tier: Tier) -> bool {
+    let mut steps = vec![
+        step("formatting", "fmt --all --check"),
+        step("clippy", "clippy --workspace --all-targets --locked -- -D warnings"),
+        step("tests", "test --workspace --locked"),
+        step("documentation", "doc --workspace --no-deps --document-private-items --locked"),
+    ];
+    if tier == Tier::Default {
+        steps.extend([
+            step("the command, optimised", "build --release --locked"),
+            step("model checks", &quorate(MODEL_CHECK)),
+            step("model checks, with a record on disk", &quorate(MODEL_CHECK_DURABLE)),
+            step("simulated seeds", &quorate(SEEDS)),
+        ]);
+    }
+    let mut summary = vec![("tidy", report("tidy", &tidy::check(root)))];
+    for step in &steps {
+        summary.push((step.name, run(root, step)));
+    }
+    println!("\nsummary");
+    for (name, good) in &summary {
+        println!("  {} {name}", if *good { "ok    " } else { "FAILED" });
+    }
+    let failed = summary.iter().filter(|(_, good)| !good).count();
+    println!("{} passed, {failed} failed", summary.len() - failed);
+    failed == 0
+}
+
+/// The smallest scope in which everything of `central` happens: see docs/protocols/central.md.
+const MODEL_CHECK: &str =
+    "check --protocol central --nodes 3 --units 2 --claims 3 --cancels 1 --crashes 1";
+const MODEL_CHECK_DURABLE: &str =
+    "check --protocol central --nodes 3 --units 2 --claims 3 --cancels 1 --crashes 1 --durable";
+const SEEDS: &str = "sim seeds --protocol central --faults all --count 200";
+
+fn quorate(words: &str) -> String {
+    format!("run --release --locked --quiet --package quorate -- {words}")
+}
+
+/// Writes: formatting, and what clippy can repair.
+pub(crate) fn fix(root: &Path) -> bool {
+    let clippy = "clippy --workspace --all-targets --fix --allow-dirty --allow-staged";
+    run(root, &step("clippy", clippy)) && run(root, &step("formatting", "fmt --all"))
+}
+
+/// The long run.
+pub(crate) fn seeds(root: &Path, minutes: u64) -> bool {
+    let words = format!("sim seeds --protocol central --faults all --minutes {minutes}");
+    run(root, &step("seeds", &quorate(&words)))
+}
+
+fn run(root: &Path, step: &Step) -> bool {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    println!("\n--- {}: cargo {}", step.name, step.words.join(" "));
+    let began = Instant::now();
+    let status = Command::new(&cargo)
+        .args(&step.words)
+        .current_dir(root)
+        .env("RUSTDOCFLAGS", "-D warnings")
+        .status();
+    let good = match status {
+        Ok(status) => status.success(),
+        Err(error) => {
+            println!("could not start {cargo}: {error}");
+            false
+        }
+    };
+    println!("--- {}: {} after {:.0?}", step.name, verdict(good), began.elapsed());
+    good
+}
+
+/// Prints what a check of our own found; true if it found nothing.
+pub(crate) fn report(name: &str, findings: &[String]) -> bool {
+    println!("\n--- {name}");
+    for finding in findings {
+        println!("{finding}");
+    }
+    println!("--- {name}: {}", verdict(findings.is_empty()));
+    findings.is_empty()
+}
+
+fn verdict(good: bool) -> &'static str {
+    if good { "ok" } else { "FAILED" }
+}
