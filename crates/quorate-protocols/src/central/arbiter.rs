@@ -244,8 +244,8 @@ impl Arbiter {
         true
     }
 
-    /// Two holders may show the same unit: a renewal of the earlier one was still on its way. The fence
-    /// tells which of them is over. Says whether these shares are the later ones.
+    /// Two holders may show the same unit: a renewal of the earlier one was still on its way. The
+    /// fence tells which of them is over. Says whether these shares are the later ones.
     fn evict_older_holders(&mut self, shares: &Shares, out: &mut Outbox<Central>) -> bool {
         let mut rivals = BTreeMap::new();
         for (&claim, booked) in &self.entries {

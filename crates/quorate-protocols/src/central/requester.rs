@@ -183,9 +183,9 @@ impl Requester {
                     return post.out.refuse(claim, Refusal::NameTaken);
                 }
                 if until <= seat.now {
-                    // Too late to use, and perhaps somebody else's by now. A new attempt asks how the
-                    // claim stands; to renew it would make an arbiter that forgot believe that we hold
-                    // it.
+                    // Too late to use, and perhaps somebody else's by now. A new attempt asks how
+                    // the claim stands; to renew it would make an arbiter that forgot believe that
+                    // we hold it.
                     return self.ask_anew(seat, claim, post);
                 }
                 local.standing = Standing::Held { until: Some(until) };
@@ -209,8 +209,8 @@ impl Requester {
         let Some(Local { standing: Standing::Held { until: so_far }, .. }) = local else {
             return; // Released meanwhile; the release is on its way.
         };
-        // An answer that comes after the deadline revives nothing (spec C1: dead is for good), and one
-        // that was overtaken by a later answer takes nothing back.
+        // An answer that comes after the deadline revives nothing (spec C1: dead is for good), and
+        // one that was overtaken by a later answer takes nothing back.
         let alive = so_far.is_none_or(|so_far| seat.now < so_far && so_far < until);
         if alive && seat.now < until {
             *so_far = Some(until);
