@@ -67,6 +67,9 @@ pub struct Budget {
     pub renewals: u8,
     /// A client dies, or stops at its own deadline: without telling anybody.
     pub deaths: u8,
+    /// A lease runs out at its arbiter while the message that promises it is still on its way to a
+    /// client that waits for it.
+    pub lapses: u8,
     /// A message arrives and stays on its way.
     pub duplicates: u8,
     /// A message vanishes.
