@@ -55,9 +55,11 @@ pub(crate) enum Happening {
         to: NodeId,
         place: usize,
     },
+    /// An alarm rings; `early` if that is a misfortune, because a message is on its way.
     Ring {
         node: NodeId,
         place: usize,
+        early: bool,
     },
     Crash {
         node: NodeId,
@@ -80,6 +82,7 @@ impl Action {
                     | Happening::Deliver { keep: true, .. }
                     | Happening::Vanish { .. }
                     | Happening::Crash { .. }
+                    | Happening::Ring { early: true, .. }
             )
     }
 }
@@ -94,14 +97,18 @@ impl<P: Explorable> Model<'_, P> {
                 self.link_happenings(world, from, to, into);
             }
         }
+        let early =
+            self.scope.budget.early_rings.is_some() && world.queues().iter().any(|&q| q != 0);
         for node in world.nodes() {
             if world.participant(node).is_none() {
                 into.push(Happening::Restart { node });
                 continue;
             }
-            for place in 0..self.parts.alarm_sets.get(world.alarms(node)).len() {
-                if self.may_ring(world, node, place) {
-                    into.push(Happening::Ring { node, place });
+            if !early || world.left(Misfortune::EarlyRing) > 0 {
+                for place in 0..self.parts.alarm_sets.get(world.alarms(node)).len() {
+                    if self.may_ring(world, node, place) {
+                        into.push(Happening::Ring { node, place, early });
+                    }
                 }
             }
             if self.may_crash(world, node) {

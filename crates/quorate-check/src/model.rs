@@ -174,7 +174,10 @@ impl<'a, P: Explorable> Model<'a, P> {
                 world.set_queue(from, to, self.parts.put_queue(queue));
                 None
             }
-            Happening::Ring { node, place } => {
+            Happening::Ring { node, place, early } => {
+                if early {
+                    world.spend(Misfortune::EarlyRing);
+                }
                 Some((node, Stimulus::Ring { alarm: self.ring(world, node, place) }))
             }
             Happening::Crash { node } => {

@@ -74,6 +74,10 @@ pub struct Budget {
     pub duplicates: u8,
     /// A message vanishes.
     pub losses: u8,
+    /// An alarm rings while any message is on its way; as often as it likes if this is `None`. A
+    /// limit says that messages are mostly faster than alarms, and makes larger worlds finite in
+    /// practice.
+    pub early_rings: Option<u8>,
 }
 
 /// Most nodes and most clients of a scope: far beyond what can be exhausted.

@@ -11,8 +11,16 @@ use toy::{Flaw, Pool, Toy};
 const TWO: &[(NodeId, u32)] = &[(NodeId(1), 1), (NodeId(0), 2)];
 const REMOTE: &[(NodeId, u32)] = &[(NodeId(1), 1), (NodeId(2), 2)];
 const THREE: &[(NodeId, u32)] = &[(NodeId(1), 1), (NodeId(2), 2), (NodeId(0), 1)];
-const QUIET: Budget =
-    Budget { crashes: 0, cancels: 0, renewals: 0, deaths: 0, lapses: 0, duplicates: 0, losses: 0 };
+const QUIET: Budget = Budget {
+    crashes: 0,
+    cancels: 0,
+    renewals: 0,
+    deaths: 0,
+    lapses: 0,
+    duplicates: 0,
+    losses: 0,
+    early_rings: None,
+};
 const ROUGH: Budget = Budget { crashes: 1, cancels: 1, deaths: 1, lapses: 1, ..QUIET };
 
 fn scope(flaw: Option<Flaw>, wants: &[(NodeId, u32)], budget: Budget) -> Scope<Toy> {

@@ -85,6 +85,9 @@ pub(crate) struct Args {
     /// How often a message may vanish.
     #[arg(long, default_value_t = 0)]
     losses: u8,
+    /// How often an alarm may ring while a message is on its way; without this, as often as it likes.
+    #[arg(long)]
+    early_rings: Option<u8>,
     /// Give up on a world with more states than this.
     #[arg(long, default_value_t = 50_000_000)]
     max_states: usize,
@@ -193,6 +196,7 @@ fn scope(args: &Args, crashing: NodeSet, wants: &[Want]) -> anyhow::Result<Scope
         lapses: args.lapses,
         duplicates: args.duplicates,
         losses: args.losses,
+        early_rings: args.early_rings,
     };
     Ok(scope)
 }
