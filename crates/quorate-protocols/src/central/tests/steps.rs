@@ -168,6 +168,7 @@ fn an_arbiter_that_forgot_grants_nothing_before_one_lease_is_over_but_keeps_who_
     table.deliver_all();
     assert!(table.wanted().is_empty(), "in grace");
     let shares = Shares::new(&[Share { unit: Unit(0), fence: Fence(1) }]);
+    table.now = table.now.after(Duration::from_secs(3));
     table.step(1, Event::Renew { claim: id(1), shares });
     table.deliver_all();
     assert_eq!(table.wanted(), ["n1 extend 7.1"]);
