@@ -144,7 +144,8 @@ pub enum Effect<P: Protocol> {
     Extend {
         /// The client's claim.
         claim: ClaimId,
-        /// The new deadline; never earlier than the old.
+        /// The new deadline. One that is not later than the old changes nothing: answers may
+        /// overtake each other on their way.
         until: Moment,
     },
     /// A local client's claim is over without a grant.
