@@ -3,11 +3,12 @@
 
 use std::cell::OnceCell;
 
-use quorate_core::NodeSet;
+use quorate_core::{NodeId, NodeSet};
 
 use crate::catalog::Family;
 use crate::rule::Rule;
 use crate::sampling::{self, Estimate, Plan};
+use crate::set::SMALL;
 use crate::{
     Domination, Effort, Explicit, Ratio, Reach, Symmetric, Table, TooLarge, bounds, domination,
     fewest_apart, frontier, hitting_bounds, largest_k, load, load_with_capacities,
@@ -79,7 +80,7 @@ pub struct Answers<'a> {
 /// Most quorums that are written out.
 pub const LISTED_MAX: usize = 250_000;
 /// Most samples drawn for one availability.
-const SAMPLES: u64 = 400_000;
+const SAMPLES: u64 = 4_000_000;
 const SEED: u64 = 0x5eed;
 
 impl<'a> Answers<'a> {
@@ -240,12 +241,29 @@ impl<'a> Answers<'a> {
 
     fn sampled(&self, up: &[f64], even: bool, effort: &mut Effort<'_>) -> Estimate {
         let nodes = self.rule.nodes();
-        let holds = |alive: &NodeSet| self.rule.contains_quorum(alive);
+        // Small families are tested on masks, others by their rule.
+        let masks = self.minimal().filter(|minimal| minimal.nodes() <= SMALL);
+        let masks: Option<Vec<u128>> = masks.map(Explicit::sets);
+        let survived = |dead: &[usize]| match &masks {
+            Some(masks) => {
+                let dead = dead.iter().fold(0u128, |set, node| set | 1 << node);
+                masks.iter().any(|mask| mask & dead == 0)
+            }
+            None => {
+                let mut alive = NodeSet::first(nodes);
+                for node in dead {
+                    alive.remove(NodeId::from(*node));
+                }
+                self.rule.contains_quorum(&alive)
+            }
+        };
         // Keep the work of all samples together within reason, whatever one membership test costs.
-        let cost = self.minimal().map_or(nodes, |minimal| minimal.quorums().len() + nodes) as u64;
-        let samples = (100_000_000 / cost.max(1)).clamp(1_000, SAMPLES);
+        let listed = self.minimal().map_or(0, |minimal| minimal.quorums().len());
+        let cost =
+            masks.as_ref().map_or(4 * nodes + 8 * listed, |masks| nodes / 4 + masks.len() / 4);
+        let samples = (80_000_000 / cost.max(1) as u64).clamp(1_000, SAMPLES);
         if !even {
-            return sampling::plainly(samples, SEED, up, holds);
+            return sampling::plainly(samples, SEED, up, survived);
         }
         let smallest = self.rule.sizes().and_then(|sizes| sizes.keys().next().copied());
         let plan = Plan {
@@ -255,7 +273,7 @@ impl<'a> Answers<'a> {
             samples,
             seed: SEED,
         };
-        sampling::by_strata(plan, up[0], holds)
+        sampling::by_strata(plan, up[0], survived)
     }
 }
 

@@ -65,6 +65,9 @@ fn packings<S: Set>(
     sets.sort();
     sets.dedup();
     let (mut stuck, mut too_many) = (None, None);
+    // k+1 disjoint quorums need room; if there is none, a stuck packing settles the matter.
+    let least = sets.iter().map(S::size).min().unwrap_or(0);
+    let crowded = (units + 1).saturating_mul(least) > family.nodes();
     let mut layer = vec![(S::empty(), Vec::new())];
     for count in 0..=units {
         let mut seen = BTreeSet::new();
@@ -84,6 +87,9 @@ fn packings<S: Set>(
             }
             if !free && count < units && stuck.is_none() {
                 stuck = Some(chosen.iter().map(|index| sets[*index].to_nodes()).collect());
+                if crowded {
+                    return Ok((stuck, None));
+                }
             }
         }
         if count == units {

@@ -6,8 +6,6 @@
 //! is chance needed; each stratum is weighed by its exact binomial probability. Every interval is
 //! Wilson's at four standard deviations, so that all of them together hold with 99 %.
 
-use quorate_core::{NodeId, NodeSet};
-
 /// An estimate between two bounds that hold with 99 % confidence.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Estimate {
@@ -72,10 +70,16 @@ pub struct Plan {
 }
 
 /// Estimates the availability when every node is alive with probability `up`.
-pub fn by_strata(plan: Plan, up: f64, contains_quorum: impl Fn(&NodeSet) -> bool) -> Estimate {
+/// `survived` says whether a quorum is left when the nodes listed are dead.
+pub fn by_strata(plan: Plan, up: f64, survived: impl Fn(&[usize]) -> bool) -> Estimate {
     let mut draws = Draws::new(plan.seed);
     let weights = binomial_weights(plan.nodes, 1.0 - up);
     let (first, last) = (plan.survives + 1, plan.nodes.saturating_sub(plan.smallest));
+    // So many strata matter that there would be too few samples for each.
+    let likely = weights.iter().filter(|weight| **weight > 1e-6).count() as u64;
+    if likely * 1000 > plan.samples {
+        return plainly(plan.samples, plan.seed, &vec![up; plan.nodes], survived);
+    }
     let mut sum = Estimate { low: 0.0, value: 0.0, high: 0.0, samples: 0 };
     let certain: f64 = weights[..first.min(plan.nodes + 1)].iter().sum();
     (sum.low, sum.value, sum.high) = (certain, certain, certain);
@@ -95,8 +99,7 @@ pub fn by_strata(plan: Plan, up: f64, contains_quorum: impl Fn(&NodeSet) -> bool
                 let other = position + draws.below(plan.nodes - position);
                 order.swap(position, other);
             }
-            let alive: NodeSet = order[dead..].iter().copied().map(NodeId::from).collect();
-            good += u64::from(contains_quorum(&alive));
+            good += u64::from(survived(&order[..dead]));
         }
         let (low, value, high) = wilson(good, tries);
         sum.low += weights[dead] * low;
@@ -112,14 +115,13 @@ pub fn plainly(
     samples: u64,
     seed: u64,
     up: &[f64],
-    contains_quorum: impl Fn(&NodeSet) -> bool,
+    survived: impl Fn(&[usize]) -> bool,
 ) -> Estimate {
     let mut draws = Draws::new(seed);
     let mut good = 0;
     for _ in 0..samples {
-        let alive: NodeSet =
-            (0..up.len()).filter(|i| draws.unit() < up[*i]).map(NodeId::from).collect();
-        good += u64::from(contains_quorum(&alive));
+        let dead: Vec<usize> = (0..up.len()).filter(|i| draws.unit() >= up[*i]).collect();
+        good += u64::from(survived(&dead));
     }
     let (low, value, high) = wilson(good, samples);
     Estimate { low, value, high, samples }

@@ -1,12 +1,20 @@
 //! One file per verb: its arguments, and what it does with them.
 
+mod quorum;
+
 use crate::Outcome;
 
 /// What quorate can do.
 #[derive(clap::Subcommand, Debug)]
-pub(crate) enum Command {}
+pub(crate) enum Command {
+    /// The laboratory: which sets of nodes may decide, and what that is worth
+    #[command(subcommand)]
+    Quorum(quorum::Command),
+}
 
 /// Does it.
 pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
-    match command {}
+    match command {
+        Command::Quorum(command) => quorum::run(command),
+    }
 }
