@@ -10,8 +10,8 @@ use crate::rule::Rule;
 use crate::sampling::{self, Estimate, Plan};
 use crate::set::SMALL;
 use crate::{
-    Domination, Effort, Explicit, Ratio, Reach, Symmetric, Table, TooLarge, bounds, domination,
-    fewest_apart, frontier, hitting_bounds, largest_k, load, load_with_capacities,
+    Domination, Effort, Explicit, Natural, Ratio, Reach, Symmetric, Table, TooLarge, bounds,
+    domination, fewest_apart, frontier, hitting_bounds, largest_k, load, load_with_capacities,
     smallest_hitting,
 };
 
@@ -239,41 +239,86 @@ impl<'a> Answers<'a> {
         Availability { low, value, high, method: Method::Sampling }
     }
 
-    fn sampled(&self, up: &[f64], even: bool, effort: &mut Effort<'_>) -> Estimate {
+    /// The availability for each of these probabilities, all nodes alike: a curve to draw. Sampled
+    /// where nothing else is feasible, without bounds.
+    pub fn availability_curve(&self, ups: &[f64], effort: &mut Effort<'_>) -> Vec<f64> {
         let nodes = self.rule.nodes();
-        // Small families are tested on masks, others by their rule.
+        let closed: Option<Vec<f64>> =
+            ups.iter().map(|up| self.rule.availability(&vec![*up; nodes])).collect();
+        if let Some(closed) = closed {
+            return closed;
+        }
+        let minimal = self.minimal();
+        if let Some(minimal) = minimal.filter(|minimal| minimal.nodes() <= Table::NODES_MAX) {
+            let survivors = Table::new(minimal).survivors();
+            return ups.iter().map(|up| from_survivors(&survivors, *up)).collect();
+        }
+        effort.renew();
+        let shares = match minimal.filter(|minimal| minimal.nodes() <= 120) {
+            Some(minimal) => frontier::survivors(minimal, effort).ok().map(|counts| {
+                let of = |(size, count): (usize, &u128)| {
+                    *count as f64 / Natural::binomial(nodes, size).to_f64()
+                };
+                counts.iter().enumerate().map(of).rev().collect()
+            }),
+            None => None,
+        };
+        let shares: Vec<f64> = shares.unwrap_or_else(|| {
+            let plan = self.sampling_plan(effort);
+            sampling::survived_shares(plan, self.survival())
+        });
+        let at = |up: &f64| {
+            let weights = sampling::binomial_weights(nodes, 1.0 - up);
+            weights.iter().zip(&shares).map(|(weight, share)| weight * share).sum::<f64>().min(1.0)
+        };
+        ups.iter().map(at).collect()
+    }
+
+    /// Whether a quorum is left when the nodes listed are dead: on masks if the family is small.
+    fn survival(&self) -> impl Fn(&[usize]) -> bool + '_ {
         let masks = self.minimal().filter(|minimal| minimal.nodes() <= SMALL);
         let masks: Option<Vec<u128>> = masks.map(Explicit::sets);
-        let survived = |dead: &[usize]| match &masks {
+        move |dead: &[usize]| match &masks {
             Some(masks) => {
                 let dead = dead.iter().fold(0u128, |set, node| set | 1 << node);
                 masks.iter().any(|mask| mask & dead == 0)
             }
             None => {
-                let mut alive = NodeSet::first(nodes);
+                let mut alive = NodeSet::first(self.rule.nodes());
                 for node in dead {
                     alive.remove(NodeId::from(*node));
                 }
                 self.rule.contains_quorum(&alive)
             }
-        };
+        }
+    }
+
+    fn sampling_plan(&self, effort: &mut Effort<'_>) -> Plan {
+        let nodes = self.rule.nodes();
         // Keep the work of all samples together within reason, whatever one membership test costs.
         let listed = self.minimal().map_or(0, |minimal| minimal.quorums().len());
-        let cost =
-            masks.as_ref().map_or(4 * nodes + 8 * listed, |masks| nodes / 4 + masks.len() / 4);
-        let samples = (80_000_000 / cost.max(1) as u64).clamp(1_000, SAMPLES);
-        if !even {
-            return sampling::plainly(samples, SEED, up, survived);
-        }
+        let cost = if nodes <= SMALL && listed > 0 {
+            (nodes + listed) / 4
+        } else {
+            4 * nodes + 8 * listed
+        };
         let smallest = self.rule.sizes().and_then(|sizes| sizes.keys().next().copied());
-        let plan = Plan {
+        Plan {
             nodes,
             survives: self.survives(effort).low,
             smallest: smallest.unwrap_or(1),
-            samples,
+            samples: (80_000_000 / cost.max(1) as u64).clamp(1_000, SAMPLES),
             seed: SEED,
-        };
-        sampling::by_strata(plan, up[0], survived)
+        }
+    }
+
+    fn sampled(&self, up: &[f64], even: bool, effort: &mut Effort<'_>) -> Estimate {
+        let plan = self.sampling_plan(effort);
+        if even {
+            sampling::by_strata(plan, up[0], self.survival())
+        } else {
+            sampling::plainly(plan.samples, plan.seed, up, self.survival())
+        }
     }
 }
 
@@ -282,7 +327,7 @@ pub fn from_survivors(survivors: &[u64], up: f64) -> f64 {
     let nodes = survivors.len() - 1;
     let weights = sampling::binomial_weights(nodes, up);
     let share = |(size, count): (usize, &u64)| {
-        weights[size] * (*count as f64 / crate::Natural::binomial(nodes, size).to_f64())
+        weights[size] * (*count as f64 / Natural::binomial(nodes, size).to_f64())
     };
     survivors.iter().enumerate().map(share).sum::<f64>().min(1.0)
 }

@@ -245,15 +245,16 @@ fn instead(wish: &Wish, units: usize, most: usize) -> Vec<String> {
     let holders = (wish.nodes - 1).checked_div(crashes).unwrap_or(0);
     if holders >= 2 {
         advice.push(format!(
-            "with at most {} holders at a time, whatever they hold: a family for {} units on these nodes",
+            "with at most {} holders at a time, whatever they hold: a family for {} units on \
+             these nodes",
             holders - 1,
             holders - 1
         ));
     }
     if wish.nodes > 2 * crashes {
         advice.push(format!(
-            "with protocol modes that need majorities only, for any number of units: ticket (two rounds) \
-             or named units; {} nodes survive {} crashes",
+            "with protocol modes that need majorities only, for any number of units: ticket \
+             (two rounds) or named units; {} nodes survive {} crashes",
             wish.nodes,
             (wish.nodes - 1) / 2
         ));
@@ -268,7 +269,8 @@ fn changes(wish: &Wish, plan: &Plan) -> Vec<String> {
     let Some((first, others)) = plan.candidates.split_first() else { return advice };
     if plan.effective_units < wish.units {
         advice.push(format!(
-            "all claims are large, so conflicts have at most {} members and a family for {} units is enough",
+            "all claims are large, so conflicts have at most {} members and a family for {} \
+             units is enough",
             plan.effective_units + 1,
             plan.effective_units
         ));

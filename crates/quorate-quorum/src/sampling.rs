@@ -110,6 +110,34 @@ pub fn by_strata(plan: Plan, up: f64, survived: impl Fn(&[usize]) -> bool) -> Es
     Estimate { high: sum.high.min(1.0), ..sum }
 }
 
+/// For each number of dead nodes, the share of such sets that leave a quorum: certain where the
+/// plan says so, sampled in between. From these the availability follows for every probability at
+/// once.
+pub fn survived_shares(plan: Plan, survived: impl Fn(&[usize]) -> bool) -> Vec<f64> {
+    let mut draws = Draws::new(plan.seed);
+    let (first, last) = (plan.survives + 1, plan.nodes.saturating_sub(plan.smallest));
+    let tries = plan.samples / (last + 1).saturating_sub(first).max(1) as u64 + 1;
+    let mut order: Vec<usize> = (0..plan.nodes).collect();
+    let mut share = |dead: usize| {
+        let mut good = 0u64;
+        for _ in 0..tries {
+            for position in 0..dead {
+                let other = position + draws.below(plan.nodes - position);
+                order.swap(position, other);
+            }
+            good += u64::from(survived(&order[..dead]));
+        }
+        good as f64 / tries as f64
+    };
+    (0..=plan.nodes)
+        .map(|dead| match dead {
+            dead if dead < first => 1.0,
+            dead if dead > last => 0.0,
+            dead => share(dead),
+        })
+        .collect()
+}
+
 /// Estimates the availability when node i is alive with probability `up[i]`.
 pub fn plainly(
     samples: u64,

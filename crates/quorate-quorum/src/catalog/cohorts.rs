@@ -14,7 +14,10 @@ pub fn cohorts(
 ) -> Result<Layers, FamilyError> {
     let least = (2 * units - 1).max(2);
     let widths = match (params, nodes) {
-        ([], Some(nodes)) => standard(nodes, units, least)?,
+        ([], Some(nodes)) => cohort_widths(nodes, units).ok_or_else(|| {
+            let problem = format!("{units} units need at least {units} nodes, not {nodes}");
+            FamilyError::fit("cohorts", problem)
+        })?,
         ([], None) => return Err(FamilyError::fit("cohorts", "say how many nodes there are")),
         (widths, _) => widths.to_vec(),
     };
@@ -35,16 +38,16 @@ fn rows(widths: &[usize], units: usize) -> Layers {
     Layers::new(widths, |_, width| (width - (units - 1), 1))
 }
 
-fn standard(nodes: usize, units: usize, least: usize) -> Result<Vec<usize>, FamilyError> {
-    let Some(mut left) = nodes.checked_sub(units) else {
-        let problem = format!("{units} units need at least {units} nodes, not {nodes}");
-        return Err(FamilyError::fit("cohorts", problem));
-    };
+/// The cohorts of which only the number of nodes is given; `None` if there are fewer nodes than
+/// units.
+pub fn cohort_widths(nodes: usize, units: usize) -> Option<Vec<usize>> {
+    let least = (2 * units - 1).max(2);
+    let mut left = nodes.checked_sub(units)?;
     let mut widths = vec![units];
     while left >= least {
         let width = if left >= 2 * least { least } else { left };
         widths.push(width);
         left -= width;
     }
-    Ok(widths)
+    Some(widths)
 }

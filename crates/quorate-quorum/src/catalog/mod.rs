@@ -28,7 +28,7 @@ use crate::rule::Rule;
 use crate::{Expr, Formula, ParseError};
 
 pub use brick::Brick;
-pub use cohorts::cohorts;
+pub use cohorts::{cohort_widths, cohorts};
 pub use cube::{Cube, base as cube_base, cube, cube_as_printed};
 pub use field::{Field, prime_power};
 pub use grid::grid;
@@ -44,7 +44,7 @@ pub use threshold::threshold;
 pub use tree::tree;
 pub use uniform::{uniform, uniform_size};
 pub use universe::universe;
-pub use wall::wall;
+pub use wall::{wall, wall_widths};
 pub use weighted::weighted;
 
 /// A family with the name it was asked for.

@@ -10,7 +10,7 @@ use super::{FamilyError, uniform_size};
 /// (widths ≡ 1 mod k make each row's arbiter non-dominated).
 pub fn wall(params: &[usize], nodes: Option<usize>, units: usize) -> Result<Layers, FamilyError> {
     let widths = match (params, nodes) {
-        ([], Some(nodes)) => standard(nodes, units),
+        ([], Some(nodes)) => wall_widths(nodes, units),
         ([], None) => return Err(FamilyError::fit("wall", "say how many nodes there are")),
         (widths, _) => widths.to_vec(),
     };
@@ -19,7 +19,8 @@ pub fn wall(params: &[usize], nodes: Option<usize>, units: usize) -> Result<Laye
     Ok(Layers::new(&widths, |_, width| (width, support(width))))
 }
 
-fn standard(nodes: usize, units: usize) -> Vec<usize> {
+/// The rows of a wall of which only the number of nodes is given.
+pub fn wall_widths(nodes: usize, units: usize) -> Vec<usize> {
     let mut widths = Vec::new();
     let (mut left, mut next) = (nodes, 1);
     while left >= next + next + units {
