@@ -101,8 +101,8 @@ fn units_of_a_cancelled_claim_are_lost_if_the_arbiter_never_hears_of_it() {
     assert_eq!(report.broken_law(), Some("no lost units"), "{report}");
 }
 
-/// An alarm that ends a lease waits until its holder has stopped; without that order the correct toy
-/// would be the hasty one.
+/// An alarm that ends a lease waits until its holder has stopped; without that order the correct
+/// toy would be the hasty one.
 #[test]
 fn the_order_of_leases_is_taken_as_given_and_nothing_more() {
     let lease = scope(None, TWO, Budget { deaths: 1, ..QUIET });
@@ -142,8 +142,8 @@ fn the_same_scope_gives_the_same_report_and_the_same_transcript() {
     }
 }
 
-/// Without leases the toy counts no further than its clients make it, so it has finitely many states
-/// under its own numbers too.
+/// Without leases the toy counts no further than its clients make it, so it has finitely many
+/// states under its own numbers too.
 #[test]
 fn renaming_clocks_and_fences_changes_nothing_that_clients_see() {
     let limits = Limits { states_max: 1_000_000, ..Limits::default() };
@@ -167,8 +167,8 @@ fn renaming_clocks_and_fences_changes_nothing_that_clients_see() {
     }
 }
 
-/// The toy needs ordered links, and says so: without them a request that was overtaken by the release
-/// of its units comes back to life.
+/// The toy needs ordered links, and says so: without them a request that was overtaken by the
+/// release of its units comes back to life.
 #[test]
 fn links_that_reorder_break_what_needs_order() {
     let mut scope = scope(None, TWO, QUIET);

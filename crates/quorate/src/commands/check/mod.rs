@@ -85,7 +85,8 @@ pub(crate) struct Args {
     /// How often a message may vanish.
     #[arg(long, default_value_t = 0)]
     losses: u8,
-    /// How often an alarm may ring while a message is on its way; without this, as often as it likes.
+    /// How often an alarm may ring while a message is on its way; without this, as often as it
+    /// likes.
     #[arg(long)]
     early_rings: Option<u8>,
     /// Give up on a world with more states than this.

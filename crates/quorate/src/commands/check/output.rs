@@ -39,7 +39,8 @@ impl Output<'_> {
         sightings
     }
 
-    /// What must be reachable in one of these worlds and is in none. Unknown until all are exhausted.
+    /// What must be reachable in one of these worlds and is in none. Unknown until all are
+    /// exhausted.
     fn missing(&self) -> Vec<Sometimes> {
         if !self.is_complete() {
             return Vec::new();
