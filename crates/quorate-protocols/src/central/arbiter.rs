@@ -8,10 +8,11 @@ use quorate_core::{
     Units,
 };
 
-use super::message::{Asker, Message};
+use super::message::Message;
 use super::pool::broken;
 use super::room::Room;
 use super::{Alarm, Central, Post};
+use crate::attempt::Asker;
 
 /// The books of the one who decides.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

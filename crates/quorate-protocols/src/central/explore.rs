@@ -3,8 +3,9 @@
 use quorate_core::{ClaimId, Explorable, LeaseEnd, Number, Shares};
 
 use super::arbiter::{Booked, State};
-use super::message::{Attempt, Message};
+use super::message::Message;
 use super::{Alarm, Central, Record};
+use crate::attempt::Attempt;
 
 type See<'a> = dyn FnMut(Number<'_>) + 'a;
 

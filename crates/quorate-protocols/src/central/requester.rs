@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use quorate_core::{Claim, ClaimId, Clock, Moment, Refusal, Seat, Shares, Stamp, Units};
 
-use super::message::{Attempt, Message};
+use super::message::Message;
 use super::pool::broken;
 use super::{Alarm, Central, Post};
+use crate::attempt::Attempt;
 
 /// The claims of a node's own clients. Nothing here need survive a crash: clients ask again.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
