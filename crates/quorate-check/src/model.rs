@@ -6,7 +6,7 @@ use quorate_laws::{Breach, End, StatuteBook};
 use crate::action::{Action, Happening};
 use crate::client::Client;
 use crate::court::{Court, Seen};
-use crate::parts::{Lapse, Parcel, Parts};
+use crate::parts::{Parcel, Parts};
 use crate::scope::{Network, Restart, Scope};
 use crate::sometimes::{Sightings, Sometimes};
 use crate::steps::{Deed, Stepper, Steps, Stimulus};
@@ -50,7 +50,10 @@ impl<'a, P: Explorable> Model<'a, P> {
     pub(crate) fn first_world(&mut self) -> Result<World, Breach> {
         let scope = self.scope;
         let capacity = P::capacity(&scope.pool);
-        let book = StatuteBook::new(capacity, <P as Protocol>::overtakes_max(&scope.pool));
+        let mut book = StatuteBook::new(capacity, <P as Protocol>::overtakes_max(&scope.pool));
+        if !P::names_units(&scope.pool) {
+            book = book.anonymous();
+        }
         let laws = self.parts.put_laws(book);
         let layout = Layout { nodes: scope.nodes, clients: scope.clients.len() };
         let mut world = World::new(layout, &scope.budget, laws);
@@ -171,7 +174,10 @@ impl<'a, P: Explorable> Model<'a, P> {
                 world.set_queue(from, to, self.parts.put_queue(queue));
                 None
             }
-            Happening::Ring { node, place } => {
+            Happening::Ring { node, place, early } => {
+                if early {
+                    world.spend(Misfortune::EarlyRing);
+                }
                 Some((node, Stimulus::Ring { alarm: self.ring(world, node, place) }))
             }
             Happening::Crash { node } => {
@@ -331,14 +337,10 @@ impl<'a, P: Explorable> Model<'a, P> {
         let set = world.alarms(node);
         let alarm = self.parts.alarm_sets.get(set)[place];
         world.set_alarms(node, self.parts.alarms_changed(set, alarm, false));
-        let lapsed: u8 = match *self.parts.alarms.card(alarm) {
-            Lapse::Nothing | Lapse::Of(None) => 0,
-            Lapse::Of(Some(client)) => 1 << client,
-            Lapse::Earlier => {
-                let participant = world.participant(node).expect("only a running node has alarms");
-                !self.parts.participants.card(participant).holders
-            }
-        };
+        let lapsed = self.lapsing(world, node, alarm);
+        if self.is_untimely(world, node, lapsed) {
+            world.spend(Misfortune::Lapse);
+        }
         if lapsed != 0 {
             for to in world.nodes() {
                 let queue = self.expired(world.queue(node, to), lapsed);

@@ -67,10 +67,17 @@ pub struct Budget {
     pub renewals: u8,
     /// A client dies, or stops at its own deadline: without telling anybody.
     pub deaths: u8,
+    /// A lease runs out at its arbiter while the message that promises it is still on its way to a
+    /// client that waits for it.
+    pub lapses: u8,
     /// A message arrives and stays on its way.
     pub duplicates: u8,
     /// A message vanishes.
     pub losses: u8,
+    /// An alarm rings while any message is on its way; as often as it likes if this is `None`. A
+    /// limit says that messages are mostly faster than alarms, and makes larger worlds finite in
+    /// practice.
+    pub early_rings: Option<u8>,
 }
 
 /// Most nodes and most clients of a scope: far beyond what can be exhausted.

@@ -11,9 +11,17 @@ use toy::{Flaw, Pool, Toy};
 const TWO: &[(NodeId, u32)] = &[(NodeId(1), 1), (NodeId(0), 2)];
 const REMOTE: &[(NodeId, u32)] = &[(NodeId(1), 1), (NodeId(2), 2)];
 const THREE: &[(NodeId, u32)] = &[(NodeId(1), 1), (NodeId(2), 2), (NodeId(0), 1)];
-const QUIET: Budget =
-    Budget { crashes: 0, cancels: 0, renewals: 0, deaths: 0, duplicates: 0, losses: 0 };
-const ROUGH: Budget = Budget { crashes: 1, cancels: 1, deaths: 1, ..QUIET };
+const QUIET: Budget = Budget {
+    crashes: 0,
+    cancels: 0,
+    renewals: 0,
+    deaths: 0,
+    lapses: 0,
+    duplicates: 0,
+    losses: 0,
+    early_rings: None,
+};
+const ROUGH: Budget = Budget { crashes: 1, cancels: 1, deaths: 1, lapses: 1, ..QUIET };
 
 fn scope(flaw: Option<Flaw>, wants: &[(NodeId, u32)], budget: Budget) -> Scope<Toy> {
     let pool = Pool { units: 2, leases: true, flaw };
@@ -102,7 +110,7 @@ fn the_order_of_leases_is_taken_as_given_and_nothing_more() {
     assert!(report.holds(), "{report}");
     assert!(report.sightings.contains(Sometimes::Reclaim));
 
-    let late = scope(Some(Flaw::UseLateGrant), TWO, QUIET);
+    let late = scope(Some(Flaw::UseLateGrant), TWO, Budget { lapses: 1, ..QUIET });
     let report = run(&late);
     assert!(transcript(&report).iter().any(|line| line.contains("after its deadline")));
 }

@@ -139,7 +139,8 @@ pub enum Effect<P: Protocol> {
         /// When it must stop, on this driver's clock, unless the lease is extended.
         until: Moment,
     },
-    /// A local client may go on until a later deadline.
+    /// A local client may go on until a later deadline. A client whose own deadline has passed has
+    /// stopped, and this does not revive it.
     Extend {
         /// The client's claim.
         claim: ClaimId,
