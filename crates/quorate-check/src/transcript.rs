@@ -13,8 +13,8 @@ use crate::scope::Scope;
 use crate::steps::describe;
 use crate::world::World;
 
-/// Writes a history that shows a breach: one that its last action is (`ends_in_breach`), or one of a
-/// law about everything that could follow.
+/// Writes a history that shows a breach: one that its last action is (`ends_in_breach`), or one of
+/// a law about everything that could follow.
 ///
 /// A breach that real clocks and fences do not confirm is said to be one of the renaming.
 pub(crate) fn write<P: Explorable>(
