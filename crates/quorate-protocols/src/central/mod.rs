@@ -39,6 +39,7 @@ mod arbiter;
 mod explore;
 mod message;
 mod pool;
+mod record;
 mod requester;
 mod room;
 mod schedule;
@@ -54,6 +55,7 @@ use requester::Requester;
 pub use arbiter::Record;
 pub use message::{Attempt, Message};
 pub use pool::{Fairness, Pool};
+pub use record::RecordLine;
 
 /// One node's seat in a pool that one node decides.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
