@@ -43,6 +43,8 @@ mod record;
 mod requester;
 mod room;
 mod schedule;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::fmt;
