@@ -1,6 +1,9 @@
 //! One file per verb: its arguments, and what it does with them.
 
 mod check;
+mod daemon;
+mod dev;
+mod serve;
 mod sim;
 
 use crate::Outcome;
@@ -9,6 +12,8 @@ use crate::Outcome;
 #[derive(clap::Subcommand, Debug)]
 pub(crate) enum Command {
     Check(check::Args),
+    Dev(dev::Args),
+    Serve(serve::Args),
     /// Simulate a pool: measure it, break things, look for broken laws.
     #[command(subcommand)]
     Sim(sim::Sim),
@@ -18,6 +23,8 @@ pub(crate) enum Command {
 pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
     match command {
         Command::Check(args) => check::run(&args),
+        Command::Dev(args) => dev::run(&args),
+        Command::Serve(args) => serve::run(&args),
         Command::Sim(sim) => sim::run(sim),
     }
 }
