@@ -273,6 +273,12 @@ impl<'a, P: Protocol> World<'a, P> {
         }
     }
 
+    /// The measured part of the run is over.
+    pub(crate) fn close_measures(&mut self) {
+        self.measures.overtakes_in_books = self.strict.then(|| self.laws.overtakes());
+        self.measures.finish(self.now);
+    }
+
     pub(crate) fn aside(&mut self, node: NodeId) -> &mut Aside<P> {
         self.nodes[node.index()].aside.get_or_insert_default()
     }
