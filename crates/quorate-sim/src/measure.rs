@@ -47,8 +47,9 @@ pub struct Measures {
     pub in_use: Series,
     /// Claims waiting over time.
     pub queue: Series,
-    /// How often a claim was granted while one that was made earlier waited, in all. Nobody promises
-    /// that this is small: who is older is a matter of stamps, which nodes give without asking.
+    /// How often a claim was granted while one that was made earlier waited, in all. Nobody
+    /// promises that this is small: who is older is a matter of stamps, which nodes give without
+    /// asking.
     pub overtakes: u64,
     /// The same as arbiters' books have it, by stamps; only if the run was strict.
     pub overtakes_in_books: Option<u64>,

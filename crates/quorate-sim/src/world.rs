@@ -11,7 +11,7 @@ use std::fmt;
 use quorate_core::{ClaimId, Entry, Moment, NodeId, NodeSet, Outbox, Protocol, Start};
 use quorate_laws::{Breach, StatuteBook};
 
-use crate::clients::Client;
+use crate::client::Client;
 use crate::clock::DriftingClock;
 use crate::disk::Disk;
 use crate::measure::Measures;
