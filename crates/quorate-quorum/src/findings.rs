@@ -74,7 +74,7 @@ impl Findings {
             resiliency: answers.resiliency(),
             survives: answers.survives(effort),
             availability: answers.availability(up, effort),
-            load: answers.load(units, smallest),
+            load: answers.load(smallest),
         }
     }
 
