@@ -2,6 +2,7 @@
 //! is answered level by level, whatever the number of nodes. That covers majority, uniform,
 //! hierarchies and trees (RR-2523 and our notes on compositions).
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use quorate_core::{NodeId, NodeSet};
@@ -13,12 +14,14 @@ use crate::shape::Shape;
 use crate::{Domination, Natural, Ratio, Reach, Symmetric};
 
 /// A family given by an expression over nodes 0..`nodes`.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Formula {
     nodes: usize,
     expr: Expr,
     /// Only thresholds, and no node twice: then everything factors.
     plain: bool,
+    /// Counted once, when first asked for.
+    shape: OnceCell<Shape>,
 }
 
 impl Formula {
@@ -29,7 +32,7 @@ impl Formula {
         let nodes = named.last().map_or(nodes, |last| nodes.max(last.index() + 1));
         let once = named.windows(2).all(|pair| pair[0] != pair[1]);
         let plain = once && thresholds_only(&expr);
-        Formula { nodes, expr, plain }
+        Formula { nodes, expr, plain, shape: OnceCell::new() }
     }
 
     /// The expression.
@@ -37,8 +40,8 @@ impl Formula {
         &self.expr
     }
 
-    fn shape(&self) -> Option<Shape> {
-        self.plain.then(|| Shape::of(&self.expr))
+    fn shape(&self) -> Option<&Shape> {
+        self.plain.then(|| self.shape.get_or_init(|| Shape::of(&self.expr)))
     }
 }
 
@@ -52,7 +55,7 @@ impl Rule for Formula {
     }
 
     fn sizes(&self) -> Option<BTreeMap<usize, Natural>> {
-        self.shape()?.sizes
+        self.shape()?.sizes.clone()
     }
 
     fn enumerate(&self, most: usize) -> Option<Vec<NodeSet>> {
@@ -86,15 +89,17 @@ impl Rule for Formula {
     }
 
     fn resiliency(&self) -> Option<Ratio> {
-        Some(self.shape()?.share_max)
+        Some(self.shape()?.share_max.clone())
     }
 
     fn symmetric(&self) -> Option<Option<Symmetric>> {
         let shape = self.shape()?;
-        let sizes = shape.sizes?;
-        let even =
-            sizes.len() == 1 && shape.share_min == shape.share_max && shape.nodes == self.nodes;
+        if shape.share_min != shape.share_max || shape.nodes != self.nodes {
+            return Some(None);
+        }
+        let sizes = shape.sizes.as_ref()?;
         let size = sizes.keys().next().copied()?;
+        let even = sizes.len() == 1;
         Some(even.then(|| Symmetric { effort: shape.share_max.share_of(&shape.count), size }))
     }
 
