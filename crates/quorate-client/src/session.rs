@@ -1,0 +1,561 @@
+//! What a client sends when, as a machine without sockets, clocks or tasks.
+//!
+//! The driver (`driver.rs`) tells it what happened and when, and performs its [`Action`]s in order;
+//! [`Session::due`] says when to call [`Session::wake`] at the latest. Being late costs grants, not
+//! safety: whatever is called first after a deadline finds that it has passed.
+//!
+//! Rules it keeps:
+//!
+//! * A deadline is a reading from **before** the request was handed to the driver, plus the span in
+//!   the answer to that very request. Repetitions have numbers and readings of their own.
+//! * A deadline that has passed is final, even if an answer that extends it arrives afterwards.
+//! * A claim keeps its id through every repetition and every node.
+//! * A broken connection ends nothing: on the next one claims, renewals and releases are repeated.
+//! * A renewal that goes unanswered for a third of the lease is a reason to try another node.
+
+mod claim;
+mod link;
+#[cfg(test)]
+mod tests;
+mod words;
+#[cfg(test)]
+mod world;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::{Duration, Instant};
+
+use quorate_api::link::{Ask, FromNode, Reply, Request, Share};
+use quorate_api::{ClaimId, ClaimState, Problem, ProblemKind};
+
+use crate::chance::Chance;
+use crate::error::{AcquireError, Lost, ReleaseError};
+use claim::{Claim, Holding, Leave, State, reached};
+use link::{Link, backoff};
+pub(crate) use words::{Action, News, Pace, Wish};
+
+/// A request on its way: whose, and read from the clock before it was sent.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    claim: Option<ClaimId>,
+    sent: Instant,
+}
+
+/// The machine.
+#[derive(Debug)]
+pub(crate) struct Session {
+    client: String,
+    pace: Pace,
+    chance: Chance,
+    servers: usize,
+    /// The server in use, or to be tried next.
+    server: usize,
+    link: Link,
+    /// Connections in a row that came to nothing.
+    failures: u32,
+    why_down: String,
+    /// Learned from the first node; a node of another cluster is no use to us.
+    cluster: Option<String>,
+    shortest_lease: Option<Duration>,
+    claims: BTreeMap<ClaimId, Claim>,
+    /// Mirrors [`Claim::due`] of every claim.
+    dues: BTreeSet<(Instant, ClaimId)>,
+    asked: BTreeMap<u64, Asked>,
+    number: u64,
+    actions: VecDeque<Action>,
+}
+
+impl Session {
+    pub(crate) fn new(
+        client: String,
+        servers: usize,
+        pace: Pace,
+        seed: u64,
+        now: Instant,
+    ) -> Session {
+        assert!(servers > 0, "somebody must be there to be asked");
+        let mut chance = Chance::new(seed);
+        let server = chance.below(servers as u64) as usize;
+        Session {
+            client,
+            pace,
+            chance,
+            servers,
+            server,
+            link: Link::Down { retry_at: now },
+            failures: 0,
+            why_down: "not tried yet".into(),
+            cluster: None,
+            shortest_lease: None,
+            claims: BTreeMap::new(),
+            dues: BTreeSet::new(),
+            asked: BTreeMap::new(),
+            number: 0,
+            actions: VecDeque::new(),
+        }
+    }
+
+    // What the session wants.
+
+    pub(crate) fn next_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// When to call [`Session::wake`] at the latest.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        let claims = self.dues.first().map(|(at, _)| *at);
+        let link = self.link.due(!self.claims.is_empty(), self.beat());
+        [claims, link].into_iter().flatten().min()
+    }
+
+    /// Whether nothing is left to be done for anybody.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.claims.is_empty()
+    }
+
+    // What the client wants.
+
+    pub(crate) fn claim(&mut self, now: Instant, wish: Wish) {
+        let Wish { id, pool, units, reason, give_up_at } = wish;
+        let state = State::Asking { sent: false, again_at: None };
+        let mut claim = Claim { pool, units, reason, give_up_at, state };
+        self.ask_again(now, id, &mut claim);
+        self.put(id, claim);
+    }
+
+    /// The client no longer wants the claim, whatever became of it, and does not listen.
+    pub(crate) fn abandon(&mut self, now: Instant, id: ClaimId) {
+        self.leave(now, id, Leave::Dropped);
+    }
+
+    /// The client stopped using its units, and wants to know when they are back.
+    pub(crate) fn release(&mut self, now: Instant, id: ClaimId) {
+        if !self.leave(now, id, Leave::Released) {
+            let over = Err(ReleaseError::Lost(Lost::Deadline));
+            self.tell(id, News::Left(over));
+        }
+    }
+
+    /// Stops looking after a claim, without releasing it.
+    pub(crate) fn forget(&mut self, id: ClaimId) {
+        self.take(id);
+    }
+
+    // What happened to the connection.
+
+    pub(crate) fn dialed(&mut self, now: Instant) {
+        let ask = Ask::Hello { client: self.client.clone() };
+        self.send(now, None, ask);
+    }
+
+    /// The connection could not be made, or broke.
+    pub(crate) fn disconnected(&mut self, now: Instant, why: String) {
+        // Not if it was given up a moment ago: that is the same failure.
+        if !matches!(self.link, Link::Down { .. }) {
+            self.drop_link(now, why);
+        }
+    }
+
+    pub(crate) fn heard(&mut self, now: Instant, message: FromNode) {
+        if let Link::Up { heard, pinged } = &mut self.link {
+            (*heard, *pinged) = (now, None);
+        }
+        match message {
+            FromNode::Goodbye => self.hang_up(now, "the node is stopping".into()),
+            FromNode::Over { id, state, why, .. } => self.on_over(id, state, why),
+            FromNode::Answer(answer) => {
+                // An answer to nothing we asked on this connection: it changes nothing.
+                let Some(asked) = self.asked.remove(&answer.number) else { return };
+                self.on_reply(now, asked, answer.reply);
+            }
+        }
+    }
+
+    /// The clock says so much.
+    pub(crate) fn wake(&mut self, now: Instant) {
+        while let Some(&(at, id)) = self.dues.first()
+            && at <= now
+        {
+            self.on_due(now, id);
+        }
+        self.look_after_link(now);
+    }
+
+    fn on_reply(&mut self, now: Instant, asked: Asked, reply: Reply) {
+        let lively = !matches!(reply, Reply::Welcome { .. } | Reply::Problem(_));
+        if lively {
+            self.failures = 0;
+        }
+        match (reply, asked.claim) {
+            (Reply::Welcome { cluster, node, .. }, _) => self.on_welcome(now, cluster, &node),
+            (Reply::Granted { units, valid_for_micros, lease_micros }, Some(id)) => {
+                let deadline = asked.sent + Duration::from_micros(valid_for_micros);
+                self.on_granted(now, id, units, deadline, Duration::from_micros(lease_micros));
+            }
+            (Reply::Over { state, why }, Some(id)) => self.on_over(id, state, why),
+            (Reply::TooLarge { units }, Some(id)) => self.on_too_large(id, units),
+            (Reply::Problem(problem), Some(id)) => self.on_problem(now, id, problem),
+            (Reply::Problem(problem), None) => self.hang_up(now, problem.to_string()),
+            (Reply::Waiting | Reply::Pong, _) => {}
+            (Reply::Granted { .. } | Reply::Over { .. } | Reply::TooLarge { .. }, None) => {
+                self.hang_up(now, "the node confuses its answers".into());
+            }
+        }
+    }
+
+    fn on_welcome(&mut self, now: Instant, cluster: String, node: &str) {
+        let ours = self.cluster.get_or_insert_with(|| cluster.clone());
+        if *ours != cluster {
+            let why = format!("node {node} belongs to cluster {cluster:?}, not {ours:?}");
+            return self.hang_up(now, why);
+        }
+        self.link = Link::Up { heard: now, pinged: None };
+        self.actions.push_back(Action::Online);
+        let ids: Vec<ClaimId> = self.claims.keys().copied().collect();
+        for id in ids {
+            if let Some(mut claim) = self.take(id) {
+                self.ask_again(now, id, &mut claim);
+                self.put(id, claim);
+            }
+        }
+    }
+
+    fn on_granted(
+        &mut self,
+        now: Instant,
+        id: ClaimId,
+        shares: Vec<Share>,
+        deadline: Instant,
+        lease: Duration,
+    ) {
+        let Some(mut claim) = self.take(id) else { return };
+        self.shortest_lease = Some(self.shortest_lease.map_or(lease, |least| least.min(lease)));
+        match &mut claim.state {
+            State::Asking { .. } => {
+                let holding = Holding {
+                    shares,
+                    deadline,
+                    lease,
+                    renew_at: None,
+                    unanswered: None,
+                    told: false,
+                };
+                claim.state = State::Holding(holding);
+            }
+            State::Holding(holding) if holding.told && holding.deadline <= now => {
+                return self.tell(id, News::Lost(Lost::Deadline));
+            }
+            State::Holding(holding) => {
+                holding.deadline = holding.deadline.max(deadline);
+                holding.unanswered = None;
+            }
+            State::Revoked { .. } | State::Leaving { .. } => return self.put(id, claim),
+        }
+        self.use_or_renew(now, id, &mut claim);
+        self.put(id, claim);
+    }
+
+    /// Tells the client of its units if there is time left to use them, and plans the renewal.
+    fn use_or_renew(&mut self, now: Instant, id: ClaimId, claim: &mut Claim) {
+        let State::Holding(holding) = &mut claim.state else { return };
+        if holding.deadline <= now {
+            return self.ask_again(now, id, claim);
+        }
+        let deadline = holding.deadline;
+        let news = match std::mem::replace(&mut holding.told, true) {
+            true => News::Extended { deadline },
+            false => News::Granted { shares: holding.shares.clone(), deadline },
+        };
+        // Renewed when a third of the lease is over, a little earlier by chance, so that clients
+        // that were granted together do not renew together.
+        let jitter = self.chance.below(holding.lease.as_nanos() as u64 / 20 + 1);
+        let ahead = holding.lease * 2 / 3 + Duration::from_nanos(jitter);
+        holding.renew_at = Some(deadline.checked_sub(ahead).unwrap_or(now).max(now));
+        self.tell(id, news);
+    }
+
+    fn on_over(&mut self, id: ClaimId, over: ClaimState, why: String) {
+        let Some(mut claim) = self.take(id) else { return };
+        match claim.state {
+            State::Asking { .. } | State::Holding(Holding { told: false, .. }) => {
+                if over.is_over() {
+                    self.tell(id, News::Refused(refused(id, over, why)));
+                } else {
+                    self.put(id, claim);
+                }
+            }
+            State::Holding(Holding { deadline, .. }) if over == ClaimState::Revoked => {
+                claim.state = State::Revoked { deadline };
+                self.put(id, claim);
+                self.tell(id, News::Lost(Lost::Revoked { reason: why }));
+            }
+            State::Holding(_) | State::Revoked { .. } if over.is_over() => {
+                self.tell(id, News::Lost(Lost::Told { why }));
+            }
+            State::Leaving { why: leave, .. } if over.is_over() => {
+                let lost = over == ClaimState::Lost;
+                self.tell_left(id, leave, lost.then_some(Lost::Told { why }));
+            }
+            _ => self.put(id, claim),
+        }
+    }
+
+    fn on_too_large(&mut self, id: ClaimId, k: u32) {
+        let Some(claim) = self.take(id) else { return };
+        match claim.state {
+            State::Asking { .. } => {
+                let error = AcquireError::TooLarge { h: claim.units, k };
+                self.tell(id, News::Refused(error));
+            }
+            State::Leaving { why, .. } => self.tell_left(id, why, None),
+            State::Holding(_) | State::Revoked { .. } => self.put(id, claim),
+        }
+    }
+
+    fn on_problem(&mut self, now: Instant, id: ClaimId, problem: Problem) {
+        let Some(mut claim) = self.take(id) else { return };
+        let decided = match problem.kind {
+            ProblemKind::Stopping | ProblemKind::SeatStopped => {
+                // Elsewhere it may go on: asked again there, under the same id.
+                self.put(id, claim);
+                return self.hang_up(now, problem.to_string());
+            }
+            ProblemKind::Unknown | ProblemKind::Limit => false,
+            ProblemKind::UnknownClaim => matches!(claim.state, State::Leaving { .. }),
+            ProblemKind::BadRequest
+            | ProblemKind::UnknownPool
+            | ProblemKind::DifferentClaim
+            | ProblemKind::ClaimOver
+            | ProblemKind::Impossible => true,
+        };
+        let later = Some(now + self.beat());
+        match &mut claim.state {
+            State::Asking { .. } if problem.kind == ProblemKind::Limit => {
+                return self.tell(id, News::Refused(AcquireError::Rejected(problem)));
+            }
+            State::Asking { .. } | State::Holding(Holding { told: false, .. }) if decided => {
+                let error = rejected(&claim, problem);
+                return self.tell(id, News::Refused(error));
+            }
+            State::Leaving { why, .. } if decided => {
+                let why = *why;
+                return self.tell_left(id, why, None);
+            }
+            State::Asking { again_at, .. } | State::Leaving { again_at, .. } => *again_at = later,
+            // A grant is lost when a node says so in as many words, or at its deadline.
+            State::Holding(_) if problem.kind == ProblemKind::ClaimOver => {
+                return self.tell(id, News::Lost(Lost::Told { why: problem.detail }));
+            }
+            State::Holding(_) | State::Revoked { .. } => {}
+        }
+        self.put(id, claim);
+    }
+
+    fn on_due(&mut self, now: Instant, id: ClaimId) {
+        let Some(mut claim) = self.take(id) else { return };
+        match &mut claim.state {
+            State::Asking { sent: false, .. } if reached(claim.give_up_at, now) => {
+                let why = self.why_down.clone();
+                self.tell(id, News::Refused(AcquireError::Unreachable { claim: id, why }));
+            }
+            State::Asking { .. } | State::Holding(Holding { told: false, .. })
+                if reached(claim.give_up_at, now) =>
+            {
+                self.put(id, claim);
+                self.leave(now, id, Leave::TimedOut);
+            }
+            State::Asking { again_at, .. } => {
+                *again_at = None;
+                self.ask_again(now, id, &mut claim);
+                self.put(id, claim);
+            }
+            State::Holding(holding) if holding.told && holding.deadline <= now => {
+                self.tell(id, News::Lost(Lost::Deadline));
+            }
+            State::Holding(holding) => {
+                holding.renew_at = None;
+                let third = holding.lease / 3;
+                let stuck = holding.unanswered.is_some_and(|since| since + third <= now);
+                if self.link.is_up() && stuck {
+                    self.put(id, claim);
+                    return self.hang_up(now, "renewals go unanswered".into());
+                }
+                self.ask_again(now, id, &mut claim);
+                self.put(id, claim);
+            }
+            State::Revoked { .. } => {} // Its deadline passed, and its client was told before.
+            State::Leaving { forget_at, .. } if *forget_at <= now => {}
+            State::Leaving { why, answer_by, .. } if reached(*answer_by, now) => {
+                *answer_by = None;
+                match std::mem::replace(why, Leave::Dropped) {
+                    Leave::Dropped => {}
+                    Leave::Released => {
+                        let unknown = Err(ReleaseError::Unknown { claim: id });
+                        self.tell(id, News::Left(unknown));
+                    }
+                    Leave::TimedOut => {
+                        self.tell(id, News::Refused(AcquireError::Unknown { claim: id }));
+                    }
+                }
+                self.put(id, claim);
+            }
+            State::Leaving { again_at, .. } => {
+                *again_at = None;
+                self.ask_again(now, id, &mut claim);
+                self.put(id, claim);
+            }
+        }
+    }
+
+    /// False if there is no such claim (any more).
+    fn leave(&mut self, now: Instant, id: ClaimId, why: Leave) -> bool {
+        let Some(mut claim) = self.take(id) else { return false };
+        let mut forget_at = now + self.pace.persistence;
+        match &claim.state {
+            State::Asking { sent: false, .. } => return true, // Nobody knows of it.
+            State::Asking { .. } | State::Leaving { .. } => {}
+            State::Holding(Holding { deadline, .. }) | State::Revoked { deadline } => {
+                forget_at = forget_at.max(*deadline);
+            }
+        }
+        let answer_by = (why != Leave::Dropped).then(|| now + self.pace.patience);
+        claim.state = State::Leaving { why, answer_by, forget_at, again_at: None };
+        self.ask_again(now, id, &mut claim);
+        self.put(id, claim);
+        true
+    }
+
+    /// Sends what the claim's state calls for, if there is a connection.
+    fn ask_again(&mut self, now: Instant, id: ClaimId, claim: &mut Claim) {
+        let up = self.link.is_up();
+        let pool = claim.pool.clone();
+        let ask = match &mut claim.state {
+            State::Asking { sent, again_at } => {
+                *sent |= up;
+                *again_at = None;
+                Ask::Claim { pool, id, units: claim.units, reason: claim.reason.clone() }
+            }
+            State::Holding(holding) => {
+                holding.unanswered = up.then(|| holding.unanswered.unwrap_or(now));
+                // Repeated before it is given up, since only a late repetition buys a late
+                // deadline.
+                holding.renew_at = up.then(|| now + holding.lease / 6);
+                Ask::Renew { pool, id, units: holding.shares.clone() }
+            }
+            State::Revoked { .. } => return,
+            State::Leaving { again_at, .. } => {
+                *again_at = None;
+                Ask::Release { pool, id }
+            }
+        };
+        if up {
+            self.send(now, Some(id), ask);
+        }
+    }
+
+    fn look_after_link(&mut self, now: Instant) {
+        let beat = self.beat();
+        if !reached(self.link.due(!self.claims.is_empty(), beat), now) {
+            return;
+        }
+        match &mut self.link {
+            Link::Down { .. } => {
+                let patience = self.pace.dial.min(beat * 2);
+                self.link = Link::Dialing { give_up_at: now + patience };
+                self.actions.push_back(Action::Dial { server: self.server });
+            }
+            Link::Dialing { .. } => self.hang_up(now, "no answer in time".into()),
+            Link::Up { pinged: Some(_), .. } => {
+                self.hang_up(now, "the node went silent".into());
+            }
+            Link::Up { pinged, .. } => {
+                *pinged = Some(now);
+                self.send(now, None, Ask::Ping);
+            }
+        }
+    }
+
+    /// How often a connection that is needed should show signs of life: often enough to try
+    /// another node, and another, within the shortest lease seen.
+    fn beat(&self) -> Duration {
+        self.shortest_lease.map_or(self.pace.beat, |lease| (lease / 6).min(self.pace.beat))
+    }
+
+    fn hang_up(&mut self, now: Instant, why: String) {
+        self.actions.push_back(Action::HangUp);
+        self.drop_link(now, why);
+    }
+
+    fn drop_link(&mut self, now: Instant, why: String) {
+        self.asked.clear();
+        for claim in self.claims.values_mut() {
+            if let State::Holding(holding) = &mut claim.state {
+                holding.unanswered = None;
+            }
+        }
+        self.failures += 1;
+        self.why_down = why;
+        if (self.failures as usize).is_multiple_of(self.servers) {
+            self.actions.push_back(Action::Offline { why: self.why_down.clone() });
+        }
+        self.server = (self.server + 1) % self.servers;
+        let wait = backoff(self.failures, self.servers, &mut self.chance);
+        self.link = Link::Down { retry_at: now + wait.min(self.beat() * 2) };
+    }
+
+    fn send(&mut self, now: Instant, claim: Option<ClaimId>, ask: Ask) {
+        self.number += 1;
+        self.asked.insert(self.number, Asked { claim, sent: now });
+        self.actions.push_back(Action::Send(Request { number: self.number, ask }));
+    }
+
+    fn tell(&mut self, id: ClaimId, news: News) {
+        self.actions.push_back(Action::Tell { id, news });
+    }
+
+    /// The claim is over, and its client wanted that.
+    fn tell_left(&mut self, id: ClaimId, why: Leave, lost: Option<Lost>) {
+        match why {
+            Leave::Dropped => {}
+            Leave::Released => {
+                let outcome = lost.map_or(Ok(()), |lost| Err(ReleaseError::Lost(lost)));
+                self.tell(id, News::Left(outcome));
+            }
+            Leave::TimedOut => {
+                self.tell(id, News::Refused(AcquireError::Timeout { claim: id }));
+            }
+        }
+    }
+
+    fn take(&mut self, id: ClaimId) -> Option<Claim> {
+        let claim = self.claims.remove(&id)?;
+        if let Some(due) = claim.due() {
+            self.dues.remove(&(due, id));
+        }
+        Some(claim)
+    }
+
+    fn put(&mut self, id: ClaimId, claim: Claim) {
+        if let Some(due) = claim.due() {
+            self.dues.insert((due, id));
+        }
+        let before = self.claims.insert(id, claim);
+        assert!(before.is_none(), "claim {id} is in the books once");
+    }
+}
+
+/// What a client hears of a claim that ended before it was granted.
+fn refused(claim: ClaimId, over: ClaimState, why: String) -> AcquireError {
+    match over {
+        ClaimState::Lost => AcquireError::Lost { claim, why },
+        ClaimState::Revoked => AcquireError::Revoked { claim, reason: why },
+        _ => AcquireError::Ended { claim, why },
+    }
+}
+
+/// What a client hears of a claim that no node would take.
+fn rejected(claim: &Claim, problem: Problem) -> AcquireError {
+    match problem.kind {
+        ProblemKind::UnknownPool => AcquireError::UnknownPool { pool: claim.pool.clone() },
+        _ => AcquireError::Rejected(problem),
+    }
+}
