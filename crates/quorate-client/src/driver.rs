@@ -1,7 +1,7 @@
 //! The task that gives the session a clock, a socket and somebody to tell.
 //!
-//! It owns the session. Clients, pools and grants send it [`Command`]s; it ends when all of them are
-//! gone and every release they left behind is acknowledged or given up.
+//! It owns the session. Clients, pools and grants send it [`Command`]s; it ends when all of them
+//! are gone and every release they left behind is acknowledged or given up.
 
 use std::collections::BTreeMap;
 use std::io;

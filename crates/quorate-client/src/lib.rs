@@ -21,10 +21,11 @@
 //!
 //! # What is promised
 //!
-//! A deadline is this machine's own clock, read before the request was sent, plus the span the node
-//! promised: no other clock is involved, and no answer can come so late that it matters. While there
-//! is a grant it is renewed after a third of its lease, at any node of the list. A broken connection
-//! ends nothing. What cannot be known is reported as *unknown*, with the claim's id to ask again.
+//! A deadline is this machine's own clock, read before the request was sent, plus the span the
+//! node promised: no other clock is involved, and no answer can come so late that it matters. While
+//! there is a grant it is renewed after a third of its lease, at any node of the list. A broken
+//! connection ends nothing. What cannot be known is reported as *unknown*, with the claim's id to
+//! ask again.
 //!
 //! The clock is the one that [`std::time::Instant`] reads. On Linux it stands still while the whole
 //! machine sleeps: a laptop that is suspended past a deadline learns of it late, and only fences

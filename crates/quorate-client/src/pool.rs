@@ -14,8 +14,8 @@ use crate::session::Wish;
 
 /// A pool as a client uses it. Cheap to clone.
 ///
-/// Every `acquire` is cancel-safe: dropping its future cancels the claim, and loses its place in the
-/// queue. A cancelled claim that was granted meanwhile is released.
+/// Every `acquire` is cancel-safe: dropping its future cancels the claim, and loses its place in
+/// the queue. A cancelled claim that was granted meanwhile is released.
 #[derive(Clone, Debug)]
 pub struct Pool {
     shared: Arc<Shared>,
