@@ -30,6 +30,7 @@ pub struct Grant {
     pub(crate) id: ClaimId,
     pub(crate) pool: String,
     pub(crate) shares: Vec<Share>,
+    pub(crate) lease: Duration,
     pub(crate) life: watch::Receiver<Life>,
     pub(crate) commands: mpsc::UnboundedSender<Command>,
     pub(crate) released: bool,
@@ -59,6 +60,11 @@ impl Grant {
     /// Units with their fences.
     pub fn shares(&self) -> &[Share] {
         &self.shares
+    }
+
+    /// How long one lease of the pool is; a renewal makes the deadline at most this far away.
+    pub fn lease(&self) -> Duration {
+        self.lease
     }
 
     /// Until when the units may be used, as far as is known now: later after every renewal.

@@ -16,6 +16,7 @@
 //! * `session.rs` is the machine: what to send when, deadlines, retries. It does no IO.
 //! * `driver.rs` gives it a clock, a socket and somebody to tell: one task per [`Client`].
 //! * [`Client`], [`Pool`] and [`Grant`] are handles to that task.
+//! * [`Views`] looks at pools, holders and queues over HTTP, for tools.
 //!
 //! This crate knows what clients and nodes say to each other (`quorate-api`), and no protocol.
 //!
@@ -36,6 +37,7 @@ mod client;
 mod driver;
 mod error;
 mod grant;
+mod http;
 mod pool;
 mod server;
 mod session;
@@ -43,6 +45,7 @@ mod session;
 pub use client::{Client, Options};
 pub use error::{AcquireError, ConnectError, Lost, ReleaseError, TryAcquireError};
 pub use grant::Grant;
+pub use http::{ViewError, Views};
 pub use pool::Pool;
 pub use quorate_api::ClaimId;
 pub use quorate_api::link::Share;

@@ -76,7 +76,9 @@ impl Session {
         let deadline = holding.deadline;
         let news = match std::mem::replace(&mut holding.told, true) {
             true => News::Extended { deadline },
-            false => News::Granted { shares: holding.shares.clone(), deadline },
+            false => {
+                News::Granted { shares: holding.shares.clone(), deadline, lease: holding.lease }
+            }
         };
         // Renewed when a third of the lease is over, a little earlier by chance, so that clients
         // that were granted together do not renew together.

@@ -267,7 +267,7 @@ impl World {
 impl Party {
     fn hear(&mut self, id: ClaimId, news: News) {
         match news {
-            News::Granted { shares, deadline } => {
+            News::Granted { shares, deadline, .. } => {
                 self.granted += 1;
                 self.believes.insert(id, (shares.len() as u32, deadline));
             }
