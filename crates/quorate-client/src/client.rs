@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use quorate_api::ClaimId;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::chance::entropy;
 use crate::driver::{Command, Driver, Reach};
@@ -49,6 +49,7 @@ pub struct Client {
 pub(crate) struct Shared {
     pub(crate) commands: mpsc::UnboundedSender<Command>,
     pub(crate) try_for: Duration,
+    patience: Duration,
     origin: u64,
     serial: AtomicU64,
 }
@@ -79,7 +80,7 @@ impl Client {
         }
         let pace = Pace { patience: options.patience, ..Pace::default() };
         let now = Instant::now();
-        let session = Session::new(options.name, servers.len(), pace, entropy(), now);
+        let session = Session::new(options.name.clone(), servers.len(), pace, entropy(), now);
         let (commands, queue) = mpsc::unbounded_channel();
         let (reach, mut reached) = watch::channel(Reach::Trying);
         let driver = Driver::new(servers, session, queue, commands.downgrade(), reach);
@@ -90,8 +91,18 @@ impl Client {
         {
             return Err(ConnectError::Unreachable { why: why.clone() });
         }
-        let (try_for, origin, serial) = (options.try_for, entropy(), AtomicU64::new(1));
-        Ok(Client { shared: Arc::new(Shared { commands, try_for, origin, serial }) })
+        let (origin, serial) = (entropy(), AtomicU64::new(1));
+        let Options { try_for, patience, .. } = options;
+        Ok(Client { shared: Arc::new(Shared { commands, try_for, patience, origin, serial }) })
+    }
+
+    /// Waits until whatever was dropped so far is released or cancelled, but not for longer than
+    /// [`Options::patience`]. Call it before the runtime ends.
+    pub async fn settle(&self) {
+        let (answer, settled) = oneshot::channel();
+        if self.shared.commands.send(Command::Settle { answer }).is_ok() {
+            let _ = tokio::time::timeout(self.shared.patience, settled).await;
+        }
     }
 
     /// The pool of this name. Whether it exists shows when it is asked for units.

@@ -33,6 +33,10 @@ pub(crate) enum Command {
         id: ClaimId,
         answer: oneshot::Sender<Result<(), ReleaseError>>,
     },
+    /// Answer once every release so far is acknowledged or given up.
+    Settle {
+        answer: oneshot::Sender<()>,
+    },
     /// Stop looking after it, without releasing.
     Forget {
         id: ClaimId,
@@ -64,6 +68,7 @@ pub(crate) struct Driver {
     reach: watch::Sender<Reach>,
     ears: BTreeMap<ClaimId, Ear>,
     wire: Wire,
+    settlers: Vec<oneshot::Sender<()>>,
 }
 
 /// The socket, if any, and what waits on either side of it.
@@ -95,8 +100,8 @@ impl Driver {
         handle: mpsc::WeakUnboundedSender<Command>,
         reach: watch::Sender<Reach>,
     ) -> Driver {
-        let (ears, wire) = (BTreeMap::new(), Wire::None);
-        Driver { servers, session, commands, handle, reach, ears, wire }
+        let (ears, wire, settlers) = (BTreeMap::new(), Wire::None, Vec::new());
+        Driver { servers, session, commands, handle, reach, ears, wire, settlers }
     }
 
     pub(crate) async fn run(mut self) {
@@ -106,6 +111,11 @@ impl Driver {
             // The clock first: an answer that comes after a deadline must find that it passed.
             self.session.wake(Instant::now());
             self.perform();
+            if !self.settlers.is_empty() && self.session.is_settled() {
+                for settler in self.settlers.drain(..) {
+                    let _ = settler.send(());
+                }
+            }
             if handles_gone && self.session.is_idle() && self.wire.is_flushed() {
                 return;
             }
@@ -167,6 +177,7 @@ impl Driver {
                 self.ears.remove(&id);
                 self.session.forget(id);
             }
+            Command::Settle { answer } => self.settlers.push(answer),
         }
     }
 

@@ -113,6 +113,11 @@ impl Session {
         self.claims.is_empty()
     }
 
+    /// Whether no release waits for its acknowledgement.
+    pub(crate) fn is_settled(&self) -> bool {
+        !self.claims.values().any(|claim| matches!(claim.state, State::Leaving { .. }))
+    }
+
     // What the client wants.
 
     pub(crate) fn claim(&mut self, now: Instant, wish: Wish) {

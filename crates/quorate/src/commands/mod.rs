@@ -1,12 +1,46 @@
 //! One file per verb: its arguments, and what it does with them.
 
+mod acquire;
+mod cluster;
+mod holders;
+mod pools;
+mod queue;
+mod release;
+mod renew;
+mod revoke;
+pub(crate) mod run;
+mod status;
+
 use crate::Outcome;
 
 /// What quorate can do.
 #[derive(clap::Subcommand, Debug)]
-pub(crate) enum Command {}
+pub(crate) enum Command {
+    Run(run::Args),
+    Acquire(acquire::Args),
+    Release(release::Args),
+    Renew(renew::Args),
+    Status(status::Args),
+    Pools(pools::Args),
+    Holders(holders::Args),
+    Queue(queue::Args),
+    Revoke(revoke::Args),
+    #[command(name = "__exec", hide = true)]
+    Exec(run::ExecArgs),
+}
 
 /// Does it.
 pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
-    match command {}
+    match command {
+        Command::Run(args) => run::run(args),
+        Command::Acquire(args) => acquire::run(args),
+        Command::Release(args) => release::run(args),
+        Command::Renew(args) => renew::run(args),
+        Command::Status(args) => status::run(args),
+        Command::Pools(args) => pools::run(args),
+        Command::Holders(args) => holders::run(args),
+        Command::Queue(args) => queue::run(args),
+        Command::Revoke(args) => revoke::run(args),
+        Command::Exec(args) => run::exec(args),
+    }
 }
