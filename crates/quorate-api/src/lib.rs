@@ -1,9 +1,9 @@
 //! What clients and nodes say to each other, as types and nothing else.
 //!
 //! Two faces of one vocabulary: JSON bodies for HTTP ([`ClaimRequest`], [`ClaimStatus`],
-//! [`PoolView`], [`Problem`]...) and the binary client link ([`link`]) for programs in a hurry. Both
-//! are served on the same port of a node. This crate knows no protocol, does no IO and reads no
-//! clock.
+//! [`PoolView`], [`Problem`]...) and the binary client link ([`link`]) for programs in a hurry.
+//! Both are served on the same port of a node. This crate knows no protocol, does no IO and reads
+//! no clock.
 //!
 //! # Time
 //!

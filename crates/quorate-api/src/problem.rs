@@ -41,8 +41,8 @@ pub enum ProblemKind {
     /// The pool's seat on this node stopped after finding a contradiction in itself. What became of
     /// the claim is unknown; leases end by themselves.
     SeatStopped,
-    /// Too little time has passed, or too many nodes are silent, to say. The outcome is unknown: ask
-    /// again by the claim's id.
+    /// Too little time has passed, or too many nodes are silent, to say. The outcome is unknown:
+    /// ask again by the claim's id.
     Unknown,
 }
 

@@ -17,6 +17,8 @@ pub struct StatuteBook {
     cancelled_is_over: CancelledIsOver,
     bounded_overtaking: BoundedOvertaking,
     everyone_served: EveryoneServed,
+    /// Whether units have names; if not, exclusivity and fence order are nobody's promise.
+    named: bool,
 }
 
 impl StatuteBook {
@@ -31,7 +33,13 @@ impl StatuteBook {
             cancelled_is_over: CancelledIsOver::default(),
             bounded_overtaking: BoundedOvertaking::new(overtakes_max),
             everyone_served: EveryoneServed::default(),
+            named: true,
         }
+    }
+
+    /// The same for a pool that only counts its units.
+    pub fn anonymous(self) -> Self {
+        StatuteBook { named: false, ..self }
     }
 
     /// Something a client did or was told.
@@ -42,8 +50,10 @@ impl StatuteBook {
         self.cancelled_is_over.see(seen)?;
         self.one_grant_per_claim.see(seen)?;
         self.capacity.see(seen)?;
-        self.exclusivity.see(seen)?;
-        self.fence_order.see(seen)?;
+        if self.named {
+            self.exclusivity.see(seen)?;
+            self.fence_order.see(seen)?;
+        }
         self.everyone_served.see(seen);
         Ok(())
     }
@@ -98,5 +108,24 @@ impl StatuteBook {
     /// Forgets running totals, which would make every state of a checker a new one.
     pub fn forget_totals(&mut self) {
         self.bounded_overtaking.forget_total();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{claimed, granted, id, shares};
+
+    #[test]
+    fn a_pool_that_only_counts_is_judged_by_the_count() {
+        let mut named = StatuteBook::new(2, None);
+        let mut counted = StatuteBook::new(2, None).anonymous();
+        for book in [&mut named, &mut counted] {
+            (1..=3).for_each(|claim| book.see(claimed(id(claim), 1)).unwrap());
+            book.see(granted(id(1), &shares(&[(0, 1)]))).unwrap();
+        }
+        assert_eq!(named.see(granted(id(2), &shares(&[(0, 1)]))).unwrap_err().law, "exclusivity");
+        counted.see(granted(id(2), &shares(&[(0, 1)]))).unwrap();
+        assert_eq!(counted.see(granted(id(3), &shares(&[(0, 1)]))).unwrap_err().law, "capacity");
     }
 }

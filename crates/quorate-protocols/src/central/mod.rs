@@ -39,9 +39,12 @@ mod arbiter;
 mod explore;
 mod message;
 mod pool;
+mod record;
 mod requester;
 mod room;
 mod schedule;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -54,6 +57,7 @@ use requester::Requester;
 pub use arbiter::Record;
 pub use message::{Attempt, Message};
 pub use pool::{Fairness, Pool};
+pub use record::RecordLine;
 
 /// One node's seat in a pool that one node decides.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
