@@ -194,7 +194,7 @@ pub(crate) fn check_the_checker() {
         text.lines().map(|line| line.trim().parse().expect("a line")).collect()
     };
     let good = "10 p 1 claimed 2\n20 p 1 granted 100 0:1 1:1\n30 p 2 claimed 1\n\
-                40 p 1 stopped 0\n50 p 2 granted 120 1:2";
+                40 p 1 stopped 0\n50 p 2 granted 300 1:2";
     for text in good.lines() {
         assert_eq!(text.parse::<Line>().expect("a line").to_string(), text);
     }
@@ -208,7 +208,7 @@ pub(crate) fn check_the_checker() {
         // ...which a renewal moved.
         ("40 p 1 stopped 0\n50 p 2", "40 p 1 extended 200\n150 p 2", "capacity"),
         ("1:2", "1:1", "fence order"),
-        ("50 p 2 granted 120 1:2", "50 p 2 granted 120 0:2 1:2", "one grant per claim"),
+        ("50 p 2 granted 300 1:2", "50 p 2 granted 300 0:2 1:2", "one grant per claim"),
         ("50 p 2 granted", "45 p 2 cancelled\n50 p 2 granted", "cancelled is over"),
     ] {
         let bad = good.replacen(from, to, 1);
