@@ -6,7 +6,7 @@ use quorate_api::{ClaimId, Problem};
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The list of servers is empty.
-    #[error("no server is named: give at least one, such as 127.0.0.1:7400")]
+    #[error("no server is named: give at least one, such as 127.0.0.1:7420")]
     NoServers,
     /// A name in the list is not the address of a server.
     #[error("{text:?} is not a server: write HOST:PORT or http://HOST:PORT")]

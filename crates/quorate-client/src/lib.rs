@@ -2,7 +2,7 @@
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let client = quorate_client::Client::connect(["127.0.0.1:7400"]).await?;
+//! let client = quorate_client::Client::connect(["127.0.0.1:7420"]).await?;
 //! let grant = client.pool("licences").reason("nightly build").acquire_many(2).await?;
 //! tokio::select! {
 //!     () = work(grant.fences()) => grant.release().await?,

@@ -3,7 +3,7 @@
 use crate::ConnectError;
 
 /// The port of `quorate dev` and of a node whose configuration names no other.
-pub const DEFAULT_PORT: u16 = 7400;
+pub const DEFAULT_PORT: u16 = 7420;
 
 /// Where a node listens: for HTTP and for the client link alike.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -59,14 +59,14 @@ mod tests {
     fn a_server_is_a_host_with_or_without_port_and_scheme() {
         for (text, address) in [
             ("127.0.0.1:7401", "127.0.0.1:7401"),
-            ("localhost", "localhost:7400"),
+            ("localhost", "localhost:7420"),
             ("http://node-1:80/", "node-1:80"),
-            ("http://[::1]:7400", "[::1]:7400"),
-            ("[::1]", "[::1]:7400"),
+            ("http://[::1]:7420", "[::1]:7420"),
+            ("[::1]", "[::1]:7420"),
         ] {
             assert_eq!(Server::parse(text).unwrap().address(), address, "{text}");
         }
-        for text in ["", ":7400", "https://a:1", "a:b", "a:70000", "a/b", "::1", "a b", "[]:1"] {
+        for text in ["", ":7420", "https://a:1", "a:b", "a:70000", "a/b", "::1", "a b", "[]:1"] {
             assert!(Server::parse(text).is_err(), "{text}");
         }
     }

@@ -13,7 +13,7 @@ use quorate_client::{Client, Options, Views};
 pub(crate) struct Cluster {
     /// A node, as HOST:PORT or http://HOST:PORT; name several by repeating it or with commas, and
     /// one that answers is used. Without it: $QUORATE_SERVER, or the local dev node
-    /// (127.0.0.1:7400).
+    /// (127.0.0.1:7420).
     #[arg(long, value_name = "URL", value_delimiter = ',', global = true)]
     server: Vec<String>,
 }
@@ -27,9 +27,14 @@ pub(crate) struct Json {
 }
 
 const VARIABLE: &str = "QUORATE_SERVER";
-const LOCAL: &str = "127.0.0.1:7400";
+const LOCAL: &str = "127.0.0.1:7420";
 
 impl Cluster {
+    /// Whether a cluster was named, here or in the environment.
+    pub(crate) fn is_named(&self) -> bool {
+        !self.server.is_empty() || std::env::var_os(VARIABLE).is_some_and(|value| !value.is_empty())
+    }
+
     pub(crate) fn servers(&self) -> Vec<String> {
         if !self.server.is_empty() {
             return self.server.clone();
