@@ -44,9 +44,9 @@ pub trait Protocol: Clone + Eq + Hash + fmt::Debug {
     /// Most times a waiting claim may be overtaken, if the pool promises a bound.
     fn overtakes_max(pool: &Self::Pool) -> Option<u32>;
 
-    /// Whether the units of a grant are the pool's own, by name. A protocol that only counts numbers a
-    /// grant's units from 0 and its fences mean nothing across grants: exclusivity and fence order are
-    /// then nobody's promise, capacity still is.
+    /// Whether the units of a grant are the pool's own, by name. A protocol that only counts
+    /// numbers a grant's units from 0 and its fences mean nothing across grants: exclusivity and
+    /// fence order are then nobody's promise, capacity still is.
     fn names_units(_pool: &Self::Pool) -> bool {
         true
     }
@@ -139,11 +139,13 @@ pub enum Effect<P: Protocol> {
         /// When it must stop, on this driver's clock, unless the lease is extended.
         until: Moment,
     },
-    /// A local client may go on until a later deadline.
+    /// A local client may go on until a later deadline. A client whose own deadline has passed has
+    /// stopped, and this does not revive it.
     Extend {
         /// The client's claim.
         claim: ClaimId,
-        /// The new deadline; never earlier than the old.
+        /// The new deadline. One that is not later than the old changes nothing: answers may
+        /// overtake each other on their way.
         until: Moment,
     },
     /// A local client's claim is over without a grant.

@@ -31,7 +31,7 @@ enum WireMessage {
     Release(WireClaim),
     Decline(WireClaim, WireAttempt),
     Renew(WireClaim, WireAttempt, WireShares, u64),
-    Renewed(WireClaim, WireAttempt, WireShares, u64, u64),
+    Renewed(WireClaim, WireAttempt, u64, u64),
     Lost(WireClaim, WireAttempt, u64),
 }
 
@@ -60,13 +60,9 @@ impl From<&Message> for WireMessage {
             Message::Renew { claim, attempt, shares, sent } => {
                 WireMessage::Renew((*claim).into(), (*attempt).into(), shares.into(), sent.0)
             }
-            Message::Renewed { claim, attempt, shares, sent, clock } => WireMessage::Renewed(
-                (*claim).into(),
-                (*attempt).into(),
-                shares.into(),
-                sent.0,
-                *clock,
-            ),
+            Message::Renewed { claim, attempt, sent, clock } => {
+                WireMessage::Renewed((*claim).into(), (*attempt).into(), sent.0, *clock)
+            }
             Message::Lost { claim, attempt, clock } => {
                 WireMessage::Lost((*claim).into(), (*attempt).into(), *clock)
             }
@@ -104,10 +100,9 @@ impl TryFrom<WireMessage> for Message {
                 shares: shares.try_into()?,
                 sent: Moment(sent),
             },
-            WireMessage::Renewed(claim, attempt, shares, sent, clock) => Message::Renewed {
+            WireMessage::Renewed(claim, attempt, sent, clock) => Message::Renewed {
                 claim: claim.into(),
                 attempt: attempt.into(),
-                shares: shares.try_into()?,
                 sent: Moment(sent),
                 clock,
             },

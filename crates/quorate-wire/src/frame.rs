@@ -112,21 +112,9 @@ pub fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
 /// # Errors
 /// The bytes are not a frame of this version.
 pub fn decode(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, FrameError> {
-    let present = bytes.len().min(MAGIC.len());
-    if bytes[..present] != MAGIC[..present] {
-        return Err(FrameError::Magic);
-    }
-    match bytes.get(2) {
-        Some(&version) if version != VERSION => return Err(FrameError::Version(version)),
-        _ => {}
-    }
-    let Some((header, rest)) = bytes.split_first_chunk::<HEADER>() else { return Ok(None) };
-    let length = u32::from_le_bytes([header[4], header[5], header[6], header[7]]) as usize;
-    if length > BODY_MAX {
-        return Err(FrameError::Length(length));
-    }
-    let Some(body) = rest.get(..length) else { return Ok(None) };
-    let frame = match header[3] {
+    let Some((kind, length)) = header(bytes)? else { return Ok(None) };
+    let Some(body) = bytes.get(HEADER..HEADER + length) else { return Ok(None) };
+    let frame = match kind {
         HELLO => Frame::Hello(codec::take(body)?),
         REFUSED => Frame::Refused(codec::take(body)?),
         DATA => {
@@ -146,6 +134,39 @@ pub fn decode(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, FrameError> {
         kind => return Err(FrameError::Kind(kind)),
     };
     Ok(Some((frame, HEADER + length)))
+}
+
+/// The kind and the length of the body, if the header is there.
+fn header(bytes: &[u8]) -> Result<Option<(u8, usize)>, FrameError> {
+    let present = bytes.len().min(MAGIC.len());
+    if bytes[..present] != MAGIC[..present] {
+        return Err(FrameError::Magic);
+    }
+    match bytes.get(2) {
+        Some(&version) if version != VERSION => return Err(FrameError::Version(version)),
+        _ => {}
+    }
+    let Some(header) = bytes.first_chunk::<HEADER>() else { return Ok(None) };
+    let length = u32::from_le_bytes([header[4], header[5], header[6], header[7]]) as usize;
+    if length > BODY_MAX {
+        return Err(FrameError::Length(length));
+    }
+    Ok(Some((header[3], length)))
+}
+
+/// How many of the bytes are whole frames, as far as their headers tell.
+///
+/// # Errors
+/// The bytes are not frames of this version.
+pub fn whole(bytes: &[u8]) -> Result<usize, FrameError> {
+    let mut used = 0;
+    while let Some((_, length)) = header(&bytes[used..])? {
+        if bytes.len() < used + HEADER + length {
+            break;
+        }
+        used += HEADER + length;
+    }
+    Ok(used)
 }
 
 /// What goes in front of a protocol's message.

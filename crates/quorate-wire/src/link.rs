@@ -4,7 +4,7 @@
 //! however often the connection breaks: each has a number, the receiver says how far it has got
 //! whenever a connection is made, and the sender keeps what has not been acknowledged.
 //!
-//! Between *different* incarnations nothing is carried over (the contract in quorate-core, "Links"):
+//! Between *different* incarnations nothing is carried over (quorate-core's contract, "Links"):
 //!
 //! * what was sent to an incarnation that is gone is dropped when its successor is heard of;
 //! * what is sent before any incarnation of the peer has been heard of reaches nobody, since it

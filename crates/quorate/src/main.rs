@@ -4,6 +4,8 @@
 //! property was found broken, 2 the input was wrong or the work could not be done.
 
 mod commands;
+mod plots;
+mod protocols;
 
 use std::process::ExitCode;
 
@@ -15,7 +17,6 @@ enum Outcome {
     /// It worked, and nothing is wrong.
     Good,
     /// It worked, and found a property broken.
-    #[expect(dead_code, reason = "for the commands that look for broken properties")]
     Broken,
     /// The command documents what this means.
     Code(u8),

@@ -1,7 +1,11 @@
 //! One file per verb: its arguments, and what it does with them.
 
 mod acquire;
+mod bench;
+mod check;
 mod cluster;
+mod daemon;
+mod dev;
 mod holders;
 mod pools;
 mod queue;
@@ -9,6 +13,8 @@ mod release;
 mod renew;
 mod revoke;
 pub(crate) mod run;
+mod serve;
+mod sim;
 mod status;
 
 use crate::Outcome;
@@ -16,6 +22,8 @@ use crate::Outcome;
 /// What quorate can do.
 #[derive(clap::Subcommand, Debug)]
 pub(crate) enum Command {
+    Dev(dev::Args),
+    Serve(serve::Args),
     Run(run::Args),
     Acquire(acquire::Args),
     Release(release::Args),
@@ -25,6 +33,13 @@ pub(crate) enum Command {
     Holders(holders::Args),
     Queue(queue::Args),
     Revoke(revoke::Args),
+    /// Measure how fast it is, here.
+    #[command(subcommand)]
+    Bench(bench::Bench),
+    Check(check::Args),
+    /// Simulate a pool: measure it, break things, look for broken laws.
+    #[command(subcommand)]
+    Sim(sim::Sim),
     #[command(name = "__exec", hide = true)]
     Exec(run::ExecArgs),
 }
@@ -32,6 +47,8 @@ pub(crate) enum Command {
 /// Does it.
 pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
     match command {
+        Command::Dev(args) => dev::run(&args),
+        Command::Serve(args) => serve::run(&args),
         Command::Run(args) => run::run(args),
         Command::Acquire(args) => acquire::run(args),
         Command::Release(args) => release::run(args),
@@ -41,6 +58,9 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Holders(args) => holders::run(args),
         Command::Queue(args) => queue::run(args),
         Command::Revoke(args) => revoke::run(args),
+        Command::Bench(bench) => bench::run(bench),
+        Command::Check(args) => check::run(&args),
+        Command::Sim(sim) => sim::run(sim),
         Command::Exec(args) => run::exec(args),
     }
 }

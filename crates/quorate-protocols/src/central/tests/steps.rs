@@ -130,7 +130,7 @@ fn a_renewal_moves_the_deadline_and_repeats_nothing_else() {
 }
 
 #[test]
-fn a_grant_that_arrives_after_its_deadline_is_renewed_before_it_is_used() {
+fn a_grant_that_arrives_after_its_deadline_is_asked_for_anew_before_it_is_used() {
     let mut table = Table::new(2, Pool::new(1));
     table.claim(1, 1, 1);
     let (from, _, request) = table.wire.pop_front().unwrap();
@@ -168,6 +168,7 @@ fn an_arbiter_that_forgot_grants_nothing_before_one_lease_is_over_but_keeps_who_
     table.deliver_all();
     assert!(table.wanted().is_empty(), "in grace");
     let shares = Shares::new(&[Share { unit: Unit(0), fence: Fence(1) }]);
+    table.now = table.now.after(Duration::from_secs(3));
     table.step(1, Event::Renew { claim: id(1), shares });
     table.deliver_all();
     assert_eq!(table.wanted(), ["n1 extend 7.1"]);
