@@ -31,7 +31,7 @@ use quorate_api::link::{Ask, FromNode, Request};
 use crate::chance::Chance;
 use crate::error::{AcquireError, Lost, ReleaseError};
 use claim::{Claim, Holding, Leave, State, reached};
-use link::Link;
+use link::{Link, Next};
 pub(crate) use words::{Action, News, Pace, Wish};
 
 /// A request on its way: whose, and read from the clock before it was sent.
@@ -155,9 +155,13 @@ impl Session {
 
     /// The connection could not be made, or broke.
     pub(crate) fn disconnected(&mut self, now: Instant, why: String) {
-        // Not if it was given up a moment ago: that is the same failure.
-        if !matches!(self.link, Link::Down { .. }) {
-            self.drop_link(now, why);
+        match self.link {
+            Link::Down { .. } => {} // It was given up a moment ago: that is the same failure.
+            Link::Dialing { .. } => self.drop_link(now, why, Next::Another),
+            Link::Up { .. } if self.failures > 0 => self.drop_link(now, why, Next::Another),
+            // A node that answered well until now is asked once more: where a claim waits, it
+            // should go on waiting, rather than wait at two nodes.
+            Link::Up { .. } => self.drop_link(now, why, Next::Same),
         }
     }
 

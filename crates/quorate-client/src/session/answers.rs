@@ -160,6 +160,11 @@ impl Session {
             State::Holding(_) if problem.kind == ProblemKind::ClaimOver => {
                 return self.tell(id, News::Lost(Lost::Told { why: problem.detail }));
             }
+            // This node lost sight of the grant; the one that renewed it last has not.
+            State::Holding(_) if problem.kind == ProblemKind::Unknown => {
+                self.put(id, claim);
+                return self.hang_up(now, problem.to_string());
+            }
             State::Holding(_) | State::Revoked { .. } => {}
         }
         self.put(id, claim);

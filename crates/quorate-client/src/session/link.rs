@@ -25,6 +25,15 @@ pub(super) enum Link {
     },
 }
 
+/// Whom to ask after a connection is gone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Next {
+    /// The same node once more.
+    Same,
+    /// The next of the list.
+    Another,
+}
+
 impl Link {
     /// When something is to be done about it, given how often it should show signs of life; never,
     /// for a connection that nobody needs now.
@@ -91,10 +100,10 @@ impl Session {
 
     pub(super) fn hang_up(&mut self, now: Instant, why: String) {
         self.actions.push_back(Action::HangUp);
-        self.drop_link(now, why);
+        self.drop_link(now, why, Next::Another);
     }
 
-    pub(super) fn drop_link(&mut self, now: Instant, why: String) {
+    pub(super) fn drop_link(&mut self, now: Instant, why: String, next: Next) {
         self.asked.clear();
         for claim in self.claims.values_mut() {
             if let State::Holding(holding) = &mut claim.state {
@@ -106,7 +115,9 @@ impl Session {
         if (self.failures as usize).is_multiple_of(self.servers) {
             self.actions.push_back(Action::Offline { why: self.why_down.clone() });
         }
-        self.server = (self.server + 1) % self.servers;
+        if next == Next::Another {
+            self.server = (self.server + 1) % self.servers;
+        }
         let wait = backoff(self.failures, self.servers, &mut self.chance);
         self.link = Link::Down { retry_at: now + wait.min(self.beat() * 2) };
     }

@@ -187,13 +187,16 @@ fn a_grant_that_comes_after_its_deadline_is_renewed_before_its_client_hears_of_i
 }
 
 #[test]
-fn a_broken_connection_ends_nothing_and_the_other_node_is_asked_at_once() {
+fn a_broken_connection_ends_nothing_and_its_node_is_asked_once_more_before_another() {
     let mut story = Story::begin();
     story.claim(1, None);
     story.session.disconnected(story.now, "cut".into());
     story.wake();
-    assert_eq!(story.dials.len(), 2);
-    assert_ne!(story.dials[0], story.dials[1]);
+    story.session.disconnected(story.now, "refused".into());
+    story.pass(secs(1));
+    let [first, again, other] = story.dials[..] else { panic!("{:?}", story.dials) };
+    assert_eq!(first, again);
+    assert_ne!(again, other);
     let before = story.sent.len();
     story.connect();
     let Ask::Claim { id, .. } = story.last().ask else { panic!("the claim is repeated") };
@@ -204,7 +207,7 @@ fn a_broken_connection_ends_nothing_and_the_other_node_is_asked_at_once() {
     story.connect();
     assert!(matches!(&story.last().ask, Ask::Renew { units, .. } if units[0].fence == 5));
     story.grant(story.last().number, LEASE);
-    assert_eq!(story.deadlines(), [secs(6), secs(7)]);
+    assert_eq!(story.deadlines(), [secs(7), secs(8)]);
 }
 
 #[test]
@@ -219,6 +222,21 @@ fn renewals_that_go_unanswered_are_taken_to_another_node() {
     story.connect();
     story.grant(story.last().number, LEASE);
     assert!(matches!(story.news.last(), Some(News::Extended { .. })));
+}
+
+#[test]
+fn a_node_that_lost_sight_of_a_grant_is_left_for_one_that_has_not() {
+    let mut story = Story::begin();
+    story.claim(1, None);
+    story.grant(story.last().number, LEASE);
+    story.pass(secs(2));
+    let unknown = Problem::new(ProblemKind::Unknown, "its deadline has passed here");
+    story.answer(story.last().number, Reply::Problem(unknown));
+    story.wake();
+    assert_eq!(story.dials.len(), 2);
+    story.connect();
+    story.grant(story.last().number, LEASE);
+    assert_eq!(story.deadlines(), [secs(6), secs(8)]);
 }
 
 #[test]

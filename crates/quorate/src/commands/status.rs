@@ -60,7 +60,9 @@ pub(crate) fn one_line(status: &ClaimStatus) -> String {
         let _ = write!(line, " for {}", span(status.expires_in_ms));
     }
     if status.state == ClaimState::Waiting {
-        let _ = write!(line, " for {} units since {}", status.asked, span(Some(status.waited_ms)));
+        let plural = if status.asked == 1 { "" } else { "s" };
+        let (asked, waited) = (status.asked, span(Some(status.waited_ms)));
+        let _ = write!(line, " for {asked} unit{plural}, since {waited}");
     }
     if let Some(ended) = &status.ended {
         let _ = write!(line, " ({ended})");
@@ -90,7 +92,9 @@ fn why_text(why: &Why) -> String {
         for Obstacle { id, units, client, reason, since_ms } in list {
             let since = since_ms.map(|_| format!(" since {}", span(*since_ms)));
             let (since, client) = (since.unwrap_or_default(), or_dash(client));
-            let _ = writeln!(text, "{title}: {units} units{since}, {client}: {}", or_dash(reason));
+            let plural = if *units == 1 { "" } else { "s" };
+            let what_for = or_dash(reason);
+            let _ = writeln!(text, "{title}: {units} unit{plural}{since}, {client}: {what_for}");
             let _ = writeln!(text, "  claim {id}");
         }
     }

@@ -117,7 +117,7 @@ async fn live(orders: Arc<Orders>, number: u64, enough: Arc<AtomicBool>) {
         let acquire = client.pool(pool).named(id);
         diary.write(pool, id, What::Claimed { units });
         if let Some(grant) = claim(&diary, pool, acquire, units, &orders, &mut dice).await {
-            let most = if dice.one_in(4) { orders.lease * 2 } else { orders.lease / 20 };
+            let most = if dice.one_in(8) { orders.lease * 2 } else { orders.lease / 50 };
             hold(&diary, pool, grant, dice.span(most), dice.one_in(3)).await;
         }
     }

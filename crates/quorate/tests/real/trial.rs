@@ -52,6 +52,9 @@ struct Trial {
     returns: Vec<(Instant, Return)>,
     lines: Arc<Mutex<Vec<Line>>>,
     faults: usize,
+    /// Nodes that lost their directory. Once each: a node that forgot counts its starts on from the
+    /// minutes of the calendar, and twice within a minute it would count the same.
+    forgot: [bool; NODES],
 }
 
 struct Worker {
@@ -114,8 +117,9 @@ impl Trial {
             proxies.push(Proxy::new(cluster.address(node)).await);
         }
         let (workers, returns, lines) = (Vec::new(), Vec::new(), Arc::default());
+        let (faults, forgot) = (0, [false; NODES]);
         let mut trial =
-            Trial { plan, dice, pools, cluster, proxies, workers, returns, lines, faults: 0 };
+            Trial { plan, dice, pools, cluster, proxies, workers, returns, lines, faults, forgot };
         for _ in 0..PROCESSES {
             let worker = trial.spawn_worker();
             trial.workers.push(worker);
@@ -183,7 +187,8 @@ impl Trial {
             0 | 1 => {
                 // With its memory if the pools rely on it: a durable node that loses its disk has
                 // broken its promise already.
-                let forget = !self.pools.durable && self.dice.one_in(2);
+                let forget = !self.pools.durable && !self.forgot[node] && self.dice.one_in(2);
+                self.forgot[node] |= forget;
                 let memory = if forget { Memory::Lost } else { Memory::Kept };
                 self.cluster.kill(node);
                 self.returns.push((back, Return::Node(node, memory)));
