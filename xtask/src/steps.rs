@@ -76,6 +76,12 @@ pub(crate) fn seeds(root: &Path, minutes: u64) -> bool {
     run(root, &step("seeds", &quorate(&words)))
 }
 
+/// The long run on real processes: crates/quorate/tests/real.
+pub(crate) fn real_seeds(root: &Path, minutes: u64) -> bool {
+    let words = format!("test --release --locked -p quorate --test real -- --minutes {minutes}");
+    run(root, &step("seeds on real processes", &words))
+}
+
 fn run(root: &Path, step: &Step) -> bool {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     println!("\n--- {}: cargo {}", step.name, step.words.join(" "));

@@ -1,7 +1,7 @@
 //! Sessions at the shell shown in the documentation are true.
 //!
-//! Every `console` block of these pages is run: lines after `$ ` are commands, what follows is their
-//! standard output. `[..]` stands for anything within a line, a line `...` for any lines.
+//! Every `console` block of these pages is run: lines after `$ ` are commands, what follows is
+//! their standard output. `[..]` stands for anything within a line, a line `...` for any lines.
 
 use std::path::Path;
 use std::process::Command;
