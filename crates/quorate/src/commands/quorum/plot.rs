@@ -78,7 +78,8 @@ fn bars(
         .configure_mesh()
         .disable_x_mesh()
         .light_line_style(TRANSPARENT)
-        .x_labels(0)
+        .x_labels(count.max(2))
+        .x_label_formatter(&|_| String::new())
         .y_labels(6)
         .draw()?;
     chart.draw_series(compared.iter().enumerate().map(|(index, c)| {
