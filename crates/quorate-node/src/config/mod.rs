@@ -12,7 +12,7 @@ use std::sync::Arc;
 use quorate_core::NodeId;
 use serde::Deserialize;
 
-pub use pool::{Chosen, Names, POOL_NAME_MAX, PoolDef, ProtocolDef, is_pool_name};
+pub use pool::{Chosen, Names, POOL_NAME_MAX, POOL_UNITS_MAX, PoolDef, ProtocolDef, is_pool_name};
 
 /// Most members of a cluster.
 pub const MEMBERS_MAX: usize = 128;

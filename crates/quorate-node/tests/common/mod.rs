@@ -11,6 +11,7 @@ use quorate_node::{Config, Node};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 /// Longer than anything takes that is going to happen at all.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -21,22 +22,36 @@ pub(crate) struct Cluster {
     peers: Vec<SocketAddr>,
     pools: String,
     data: Option<PathBuf>,
+    /// Where the first node finds the others, if not directly.
+    detour: Option<SocketAddr>,
 }
 
 impl Cluster {
     /// Nodes in memory.
     pub(crate) async fn start(nodes: usize, pools: &str) -> Cluster {
-        Cluster::start_in(None, nodes, pools).await
+        Cluster::start_in(None, nodes, pools, None).await
+    }
+
+    /// Two nodes in memory, and the only road between them.
+    pub(crate) async fn with_a_bridge(pools: &str) -> (Cluster, Bridge) {
+        let bridge = Bridge::build().await;
+        let cluster = Cluster::start_in(None, 2, pools, Some(&bridge)).await;
+        (cluster, bridge)
     }
 
     /// Nodes on disk, in a directory of this test's own.
     pub(crate) async fn on_disk(test: &str, nodes: usize, pools: &str) -> Cluster {
         let data = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test);
         let _ = std::fs::remove_dir_all(&data);
-        Cluster::start_in(Some(data), nodes, pools).await
+        Cluster::start_in(Some(data), nodes, pools, None).await
     }
 
-    async fn start_in(data: Option<PathBuf>, count: usize, pools: &str) -> Cluster {
+    async fn start_in(
+        data: Option<PathBuf>,
+        count: usize,
+        pools: &str,
+        bridge: Option<&Bridge>,
+    ) -> Cluster {
         let mut listeners = Vec::new();
         for _ in 0..count {
             listeners.push((bind().await, bind().await));
@@ -48,7 +63,11 @@ impl Cluster {
             peers: listeners.iter().map(|(_, peers)| address(peers)).collect(),
             pools: pools.to_owned(),
             data,
+            detour: bridge.map(|bridge| bridge.address),
         };
+        if let Some(bridge) = bridge {
+            bridge.leads_to(cluster.peers[1]);
+        }
         for (place, (clients, peers)) in listeners.into_iter().enumerate() {
             let config = cluster.config(place, pools);
             cluster.nodes[place] = Some(Node::start_on(config, clients, peers).await.unwrap());
@@ -67,8 +86,9 @@ impl Cluster {
             let path = data.join(format!("n{place}"));
             text.push_str(&format!("data_dir = {path:?}\n"));
         }
-        for (place, peers) in self.peers.iter().enumerate() {
-            text.push_str(&format!("[[members]]\nname = \"n{place}\"\npeers = \"{peers}\"\n"));
+        for (other, peers) in self.peers.iter().enumerate() {
+            let there = self.detour.filter(|_| place == 0 && other == 1).unwrap_or(*peers);
+            text.push_str(&format!("[[members]]\nname = \"n{other}\"\npeers = \"{there}\"\n"));
         }
         text.push_str(pools);
         match self.data {
@@ -128,6 +148,55 @@ impl Cluster {
 
     pub(crate) async fn text(&self, place: usize, what: &str) -> (u16, String) {
         exchange(self.clients[place], what, "").await
+    }
+}
+
+/// A road between two nodes that can be cut.
+pub(crate) struct Bridge {
+    address: SocketAddr,
+    state: watch::Sender<Road>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Road {
+    to: Option<SocketAddr>,
+    cut: bool,
+    /// How often it was cut: connections of an earlier count are gone.
+    cuts: u32,
+}
+
+impl Bridge {
+    async fn build() -> Bridge {
+        let listener = bind().await;
+        let address = listener.local_addr().unwrap();
+        let (state, road) = watch::channel(Road::default());
+        tokio::spawn(async move {
+            while let Ok((near, _)) = listener.accept().await {
+                let mut road = road.clone();
+                let now = *road.borrow();
+                let Some(to) = now.to.filter(|_| !now.cut) else { continue };
+                tokio::spawn(async move {
+                    let (mut near, mut far) = (near, TcpStream::connect(to).await.unwrap());
+                    tokio::select! {
+                        _ = tokio::io::copy_bidirectional(&mut near, &mut far) => {}
+                        _ = road.wait_for(|road| road.cuts != now.cuts) => {}
+                    }
+                });
+            }
+        });
+        Bridge { address, state }
+    }
+
+    fn leads_to(&self, to: SocketAddr) {
+        self.state.send_modify(|road| road.to = Some(to));
+    }
+
+    pub(crate) fn cut(&self) {
+        self.state.send_modify(|road| (road.cut, road.cuts) = (true, road.cuts + 1));
+    }
+
+    pub(crate) fn mend(&self) {
+        self.state.send_modify(|road| road.cut = false);
     }
 }
 
