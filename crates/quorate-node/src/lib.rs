@@ -34,12 +34,14 @@ mod node;
 mod peers;
 mod protocols;
 mod seat;
+#[cfg(test)]
+mod seat_tests;
 mod session;
 mod views;
 
 pub use config::{
-    Chosen, Config, ConfigError, Data, Limits, MEMBERS_MAX, Member, Names, POOL_NAME_MAX, PoolDef,
-    ProtocolDef, is_pool_name,
+    Chosen, Config, ConfigError, Data, Limits, MEMBERS_MAX, Member, Names, POOL_NAME_MAX,
+    POOL_UNITS_MAX, PoolDef, ProtocolDef, is_pool_name,
 };
 pub use node::{Node, StartError};
 

@@ -25,33 +25,28 @@ impl From<WireAttempt> for Attempt {
 
 #[derive(Serialize, Deserialize)]
 enum WireMessage {
-    Request(WireClaim, WireAttempt, WireStamp, u32, u64),
-    /// The last three: the echoed clock, the wait in nanoseconds, the logical clock.
-    Grant(WireClaim, WireAttempt, WireShares, u64, u64, u64),
+    Request(WireClaim, WireAttempt, u32, u64),
+    /// The last two: the echoed clock, the wait in nanoseconds.
+    Grant(WireClaim, WireAttempt, WireShares, u64, u64),
     Release(WireClaim),
     Decline(WireClaim, WireAttempt),
     Renew(WireClaim, WireAttempt, WireShares, u64),
-    Renewed(WireClaim, WireAttempt, u64, u64),
-    Lost(WireClaim, WireAttempt, u64),
+    Renewed(WireClaim, WireAttempt, u64),
+    Lost(WireClaim, WireAttempt),
 }
 
 impl From<&Message> for WireMessage {
     fn from(message: &Message) -> Self {
         match message {
-            Message::Request { claim, attempt, stamp, units, sent } => WireMessage::Request(
-                (*claim).into(),
-                (*attempt).into(),
-                (*stamp).into(),
-                units.get(),
-                sent.0,
-            ),
-            Message::Grant { claim, attempt, shares, sent, waited, clock } => WireMessage::Grant(
+            Message::Request { claim, attempt, units, sent } => {
+                WireMessage::Request((*claim).into(), (*attempt).into(), units.get(), sent.0)
+            }
+            Message::Grant { claim, attempt, shares, sent, waited } => WireMessage::Grant(
                 (*claim).into(),
                 (*attempt).into(),
                 shares.into(),
                 sent.0,
                 nanos(*waited),
-                *clock,
             ),
             Message::Release { claim } => WireMessage::Release((*claim).into()),
             Message::Decline { claim, attempt } => {
@@ -60,11 +55,11 @@ impl From<&Message> for WireMessage {
             Message::Renew { claim, attempt, shares, sent } => {
                 WireMessage::Renew((*claim).into(), (*attempt).into(), shares.into(), sent.0)
             }
-            Message::Renewed { claim, attempt, sent, clock } => {
-                WireMessage::Renewed((*claim).into(), (*attempt).into(), sent.0, *clock)
+            Message::Renewed { claim, attempt, sent } => {
+                WireMessage::Renewed((*claim).into(), (*attempt).into(), sent.0)
             }
-            Message::Lost { claim, attempt, clock } => {
-                WireMessage::Lost((*claim).into(), (*attempt).into(), *clock)
+            Message::Lost { claim, attempt } => {
+                WireMessage::Lost((*claim).into(), (*attempt).into())
             }
         }
     }
@@ -75,20 +70,18 @@ impl TryFrom<WireMessage> for Message {
 
     fn try_from(message: WireMessage) -> Result<Self, DecodeError> {
         Ok(match message {
-            WireMessage::Request(claim, attempt, stamp, units, sent) => Message::Request {
+            WireMessage::Request(claim, attempt, units, sent) => Message::Request {
                 claim: claim.into(),
                 attempt: attempt.into(),
-                stamp: stamp.into(),
                 units: codec::units(units)?,
                 sent: Moment(sent),
             },
-            WireMessage::Grant(claim, attempt, shares, sent, waited, clock) => Message::Grant {
+            WireMessage::Grant(claim, attempt, shares, sent, waited) => Message::Grant {
                 claim: claim.into(),
                 attempt: attempt.into(),
                 shares: shares.try_into()?,
                 sent: Moment(sent),
                 waited: Duration::from_nanos(waited),
-                clock,
             },
             WireMessage::Release(claim) => Message::Release { claim: claim.into() },
             WireMessage::Decline(claim, attempt) => {
@@ -100,14 +93,13 @@ impl TryFrom<WireMessage> for Message {
                 shares: shares.try_into()?,
                 sent: Moment(sent),
             },
-            WireMessage::Renewed(claim, attempt, sent, clock) => Message::Renewed {
+            WireMessage::Renewed(claim, attempt, sent) => Message::Renewed {
                 claim: claim.into(),
                 attempt: attempt.into(),
                 sent: Moment(sent),
-                clock,
             },
-            WireMessage::Lost(claim, attempt, clock) => {
-                Message::Lost { claim: claim.into(), attempt: attempt.into(), clock }
+            WireMessage::Lost(claim, attempt) => {
+                Message::Lost { claim: claim.into(), attempt: attempt.into() }
             }
         })
     }

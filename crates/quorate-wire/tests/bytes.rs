@@ -25,20 +25,19 @@ fn shares() -> Shares {
 /// version.
 fn messages() -> Vec<(Message, &'static str)> {
     let (claim, attempt, sent) = (CLAIM, ATTEMPT, Moment(1000));
-    let stamp = Stamp { clock: 4, node: NodeId(2) };
     let units = Units::new(2, 3).unwrap();
     let waited = Duration::from_nanos(6);
     vec![
-        (Message::Request { claim, attempt, stamp, units, sent }, "0001ac020205040202e807"),
+        (Message::Request { claim, attempt, units, sent }, "0001ac02020502e807"),
         (
-            Message::Grant { claim, attempt, shares: shares(), sent, waited, clock: 8 },
-            "0101ac0202050200070309e8070608",
+            Message::Grant { claim, attempt, shares: shares(), sent, waited },
+            "0101ac0202050200070309e80706",
         ),
         (Message::Release { claim }, "0201ac02"),
         (Message::Decline { claim, attempt }, "0301ac020205"),
         (Message::Renew { claim, attempt, shares: shares(), sent }, "0401ac0202050200070309e807"),
-        (Message::Renewed { claim, attempt, sent, clock: 8 }, "0501ac020205e80708"),
-        (Message::Lost { claim, attempt, clock: 8 }, "0601ac02020508"),
+        (Message::Renewed { claim, attempt, sent }, "0501ac020205e807"),
+        (Message::Lost { claim, attempt }, "0601ac020205"),
     ]
 }
 

@@ -16,8 +16,8 @@ use axum::routing::{get, post, put};
 use crate::app::App;
 use crate::door::Hall;
 
-/// Longest body of a request.
-const BODY_MAX: usize = 1 << 20;
+/// Longest body of a request: a renewal shows every unit of a grant.
+const BODY_MAX: usize = 8 << 20;
 
 /// Serves HTTP until the node stops.
 pub(crate) async fn serve(hall: Hall, app: App) {

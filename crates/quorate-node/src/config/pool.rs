@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use quorate_api::parse_span;
-use quorate_core::{Lease, NodeId, UNITS_MAX};
+use quorate_core::{Lease, NodeId};
 use quorate_protocols::central::Fairness;
 
 use super::{ConfigError, low};
 
 /// Longest name of a pool, in bytes.
 pub const POOL_NAME_MAX: usize = 128;
+/// Most units of a pool: a grant of all of them fits in one frame, between nodes and to a client.
+pub const POOL_UNITS_MAX: u32 = 1 << 16;
 /// Shortest and longest lease. Shorter ones cannot be renewed in time, longer ones hold the units
 /// of the dead for too long to be of use.
 const LEASE_RANGE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(86_400));
@@ -143,8 +145,8 @@ impl PoolDef {
             (None, Some(names)) => (u32::try_from(names.len()).unwrap_or(u32::MAX), names),
             _ => return Err(wrong("give either units or unit_names".into())),
         };
-        if units == 0 || units > UNITS_MAX {
-            return Err(wrong(format!("{units} units: choose 1 to {UNITS_MAX}")));
+        if units == 0 || units > POOL_UNITS_MAX {
+            return Err(wrong(format!("{units} units: choose 1 to {POOL_UNITS_MAX}")));
         }
         let mut sorted = unit_names.clone();
         sorted.sort();

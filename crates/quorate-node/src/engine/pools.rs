@@ -18,6 +18,10 @@ use crate::metrics::{PoolMeters, Standing};
 use crate::protocols;
 use crate::seat::{AnySeat, Deed, Origin, Place, SeatError};
 
+/// Most units of one claim, and most characters of a text, that other nodes are told for people to
+/// see. A survey must fit in one frame.
+const UNITS_SHOWN: usize = 100;
+const TEXT_SHOWN: usize = 256;
 /// Most pools in one list.
 const POOLS_LISTED: usize = 1000;
 
@@ -27,7 +31,7 @@ pub(super) struct Pool {
     pub(super) def: Arc<PoolDef>,
     pub(super) seat: Box<dyn AnySeat>,
     pub(super) ledger: Ledger,
-    pub(super) meters: PoolMeters,
+    pub(super) meters: Arc<PoolMeters>,
     /// The last record submitted: what follows waits until it is on disk...
     pub(super) barrier: u64,
     /// ...in here.
@@ -36,7 +40,7 @@ pub(super) struct Pool {
 }
 
 /// The meters of each definition, by its label.
-pub(super) type PoolMeterCache = BTreeMap<String, PoolMeters>;
+pub(super) type PoolMeterCache = BTreeMap<String, Arc<PoolMeters>>;
 
 impl Pool {
     /// Why nothing can be asked of this pool, if its seat has stopped.
@@ -106,10 +110,10 @@ impl Engine {
         let seat = protocols::take_seat(place, def, members, origin, &mut deeds)?;
         let label = def.label();
         let meters = match self.meters.get(&label) {
-            Some(meters) => meters.clone(),
+            Some(meters) => Arc::clone(meters),
             None => {
-                let meters = self.metrics.pool(&label, seat.kinds());
-                self.meters.insert(label, meters.clone());
+                let meters = Arc::new(self.metrics.pool(&label, seat.kinds()));
+                self.meters.insert(label, Arc::clone(&meters));
                 meters
             }
         };
@@ -322,8 +326,8 @@ fn home_claim(id: ClaimId, claimed: &Claimed, now: Moment) -> Option<HomeClaim> 
     let mut home = HomeClaim {
         claim: (id.origin, id.serial),
         units: claimed.wish.units,
-        client: claimed.wish.client.clone(),
-        reason: claimed.wish.reason.clone(),
+        client: claimed.wish.client.chars().take(TEXT_SHOWN).collect(),
+        reason: claimed.wish.reason.chars().take(TEXT_SHOWN).collect(),
         shares: None,
         since_micros: micros(now.since(claimed.made)),
         left_micros: 0,
@@ -333,7 +337,8 @@ fn home_claim(id: ClaimId, claimed: &Claimed, now: Moment) -> Option<HomeClaim> 
         State::Waiting => {}
         State::Shown { .. } => return None,
         State::Granted { shares, until, since } => {
-            home.shares = Some(shares.iter().map(|s| (s.unit.0, s.fence.0)).collect());
+            let shown = shares.iter().take(UNITS_SHOWN);
+            home.shares = Some(shown.map(|s| (s.unit.0, s.fence.0)).collect());
             home.since_micros = micros(now.since(*since));
             home.left_micros = micros(until.since(now));
         }

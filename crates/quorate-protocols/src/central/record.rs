@@ -8,7 +8,7 @@ use quorate_core::{ClaimId, Moment, NodeId, Shares, Stamp, Units};
 
 use super::Pool;
 use super::arbiter::{Booked, Record, State};
-use super::message::{Asker, Attempt};
+use crate::attempt::{Asker, Attempt};
 
 /// One grant of a [`Record`].
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -9,6 +9,7 @@ mod dev;
 mod holders;
 mod pools;
 mod queue;
+mod quorum;
 mod release;
 mod renew;
 mod revoke;
@@ -33,13 +34,16 @@ pub(crate) enum Command {
     Holders(holders::Args),
     Queue(queue::Args),
     Revoke(revoke::Args),
-    /// Measure how fast it is, here.
+    /// The laboratory: which sets of nodes may decide, and what that is worth.
     #[command(subcommand)]
-    Bench(bench::Bench),
-    Check(check::Args),
+    Quorum(quorum::Command),
     /// Simulate a pool: measure it, break things, look for broken laws.
     #[command(subcommand)]
     Sim(sim::Sim),
+    Check(check::Args),
+    /// Measure how fast this machine answers.
+    #[command(subcommand)]
+    Bench(bench::Command),
     #[command(name = "__exec", hide = true)]
     Exec(run::ExecArgs),
 }
@@ -58,9 +62,10 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Holders(args) => holders::run(args),
         Command::Queue(args) => queue::run(args),
         Command::Revoke(args) => revoke::run(args),
-        Command::Bench(bench) => bench::run(bench),
-        Command::Check(args) => check::run(&args),
+        Command::Quorum(command) => quorum::run(command),
         Command::Sim(sim) => sim::run(sim),
+        Command::Check(args) => check::run(&args),
+        Command::Bench(command) => bench::run(command),
         Command::Exec(args) => run::exec(args),
     }
 }

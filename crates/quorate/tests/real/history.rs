@@ -1,8 +1,8 @@
 //! What clients did and were told, as they wrote it down, and whether the laws held.
 //!
-//! A *definite hold* runs from the ok of an acquire to the invocation of its release, and no further
-//! than the client's own deadline. A client that was killed counts as using its units until the last
-//! deadline it wrote down: nobody may rely on knowing that it is dead.
+//! A *definite hold* runs from the ok of an acquire to the invocation of its release, and no
+//! further than the client's own deadline. A client that was killed counts as using its units until
+//! the last deadline it wrote down: nobody may rely on knowing that it is dead.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,18 +1,23 @@
-//! `quorate bench`: how fast it is, here.
+//! `quorate bench`: how fast this machine answers. One subcommand per subject; each lives with it.
 
 mod load;
 mod local;
 
 use crate::Outcome;
+use crate::commands::quorum;
 
 /// What can be measured.
 #[derive(clap::Subcommand, Debug)]
-pub(crate) enum Bench {
+pub(crate) enum Command {
     Load(load::Args),
+    /// Questions of the quorum laboratory
+    Quorum(quorum::bench::Args),
 }
 
-pub(crate) fn run(bench: Bench) -> anyhow::Result<Outcome> {
-    match bench {
-        Bench::Load(args) => load::run(&args),
+/// Does it.
+pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
+    match command {
+        Command::Load(args) => load::run(&args),
+        Command::Quorum(args) => quorum::bench::run(&args),
     }
 }

@@ -1,7 +1,8 @@
 //! The command that `quorate run` runs: started, signalled and waited for as a process group.
 //!
 //! It is started by way of ourselves (`quorate __exec`): between the fork and the command somebody
-//! has to ask the kernel to kill it if its wrapper dies, and only a process can ask that for itself.
+//! has to ask the kernel to kill it if its wrapper dies, and only a process can ask that for
+//! itself.
 
 use std::ffi::OsString;
 use std::io;

@@ -1,0 +1,239 @@
+//! A cluster on loopback sockets inside the test, and a client that speaks plain HTTP to it.
+//! Tests wait for conditions, never for times.
+
+#![allow(dead_code, reason = "every test uses its own part of this")]
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use quorate_node::{Config, Node};
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+/// Longer than anything takes that is going to happen at all.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct Cluster {
+    pub(crate) nodes: Vec<Option<Node>>,
+    clients: Vec<SocketAddr>,
+    peers: Vec<SocketAddr>,
+    pools: String,
+    data: Option<PathBuf>,
+    /// Where the first node finds the others, if not directly.
+    detour: Option<SocketAddr>,
+}
+
+impl Cluster {
+    /// Nodes in memory.
+    pub(crate) async fn start(nodes: usize, pools: &str) -> Cluster {
+        Cluster::start_in(None, nodes, pools, None).await
+    }
+
+    /// Two nodes in memory, and the only road between them.
+    pub(crate) async fn with_a_bridge(pools: &str) -> (Cluster, Bridge) {
+        let bridge = Bridge::build().await;
+        let cluster = Cluster::start_in(None, 2, pools, Some(&bridge)).await;
+        (cluster, bridge)
+    }
+
+    /// Nodes on disk, in a directory of this test's own.
+    pub(crate) async fn on_disk(test: &str, nodes: usize, pools: &str) -> Cluster {
+        let data = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test);
+        let _ = std::fs::remove_dir_all(&data);
+        Cluster::start_in(Some(data), nodes, pools, None).await
+    }
+
+    async fn start_in(
+        data: Option<PathBuf>,
+        count: usize,
+        pools: &str,
+        bridge: Option<&Bridge>,
+    ) -> Cluster {
+        let mut listeners = Vec::new();
+        for _ in 0..count {
+            listeners.push((bind().await, bind().await));
+        }
+        let address = |listener: &TcpListener| listener.local_addr().unwrap();
+        let mut cluster = Cluster {
+            nodes: (0..count).map(|_| None).collect(),
+            clients: listeners.iter().map(|(clients, _)| address(clients)).collect(),
+            peers: listeners.iter().map(|(_, peers)| address(peers)).collect(),
+            pools: pools.to_owned(),
+            data,
+            detour: bridge.map(|bridge| bridge.address),
+        };
+        if let Some(bridge) = bridge {
+            bridge.leads_to(cluster.peers[1]);
+        }
+        for (place, (clients, peers)) in listeners.into_iter().enumerate() {
+            let config = cluster.config(place, pools);
+            cluster.nodes[place] = Some(Node::start_on(config, clients, peers).await.unwrap());
+        }
+        cluster.connected().await;
+        cluster
+    }
+
+    fn config(&self, place: usize, pools: &str) -> Config {
+        let mut text = format!(
+            "cluster = \"test\"\nepoch = 1\nnode = \"n{place}\"\nbootstrap = true\n\
+             listen = {{ clients = \"{}\", peers = \"{}\" }}\n",
+            self.clients[place], self.peers[place]
+        );
+        if let Some(data) = &self.data {
+            let path = data.join(format!("n{place}"));
+            text.push_str(&format!("data_dir = {path:?}\n"));
+        }
+        for (other, peers) in self.peers.iter().enumerate() {
+            let there = self.detour.filter(|_| place == 0 && other == 1).unwrap_or(*peers);
+            text.push_str(&format!("[[members]]\nname = \"n{other}\"\npeers = \"{there}\"\n"));
+        }
+        text.push_str(pools);
+        match self.data {
+            Some(_) => Config::parse(&text).unwrap(),
+            None => Config::parse_in_memory(&text).unwrap(),
+        }
+    }
+
+    /// A node starts again, perhaps with other pools.
+    pub(crate) async fn restart(&mut self, place: usize, pools: Option<&str>) {
+        let config = self.config(place, pools.unwrap_or(&self.pools));
+        // A port that was just closed may take a moment to be free.
+        for _ in 0..600 {
+            match Node::start(config.clone()).await {
+                Ok(node) => {
+                    self.nodes[place] = Some(node);
+                    return;
+                }
+                Err(error) => assert!(error.to_string().contains("cannot listen"), "{error}"),
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("the port does not become free");
+    }
+
+    pub(crate) async fn crash(&mut self, place: usize) {
+        self.nodes[place].take().unwrap().crash().await;
+    }
+
+    pub(crate) async fn stop(&mut self, place: usize) {
+        self.nodes[place].take().unwrap().stop().await;
+    }
+
+    /// Waits until all that run are connected with each other.
+    pub(crate) async fn connected(&self) {
+        let running = self.nodes.iter().flatten().count();
+        for node in self.nodes.iter().flatten() {
+            until("all are connected", || async {
+                let view = node.view().await.unwrap();
+                view.peers.iter().filter(|peer| peer.connected).count() + 1 == running
+            })
+            .await;
+        }
+    }
+
+    pub(crate) fn address(&self, place: usize) -> SocketAddr {
+        self.clients[place]
+    }
+
+    pub(crate) fn peers_address(&self, place: usize) -> SocketAddr {
+        self.peers[place]
+    }
+
+    pub(crate) async fn request(&self, place: usize, what: &str, body: &str) -> (u16, Value) {
+        request(self.clients[place], what, body).await
+    }
+
+    pub(crate) async fn text(&self, place: usize, what: &str) -> (u16, String) {
+        exchange(self.clients[place], what, "").await
+    }
+}
+
+/// A road between two nodes that can be cut.
+pub(crate) struct Bridge {
+    address: SocketAddr,
+    state: watch::Sender<Road>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Road {
+    to: Option<SocketAddr>,
+    cut: bool,
+    /// How often it was cut: connections of an earlier count are gone.
+    cuts: u32,
+}
+
+impl Bridge {
+    async fn build() -> Bridge {
+        let listener = bind().await;
+        let address = listener.local_addr().unwrap();
+        let (state, road) = watch::channel(Road::default());
+        tokio::spawn(async move {
+            while let Ok((near, _)) = listener.accept().await {
+                let mut road = road.clone();
+                let now = *road.borrow();
+                let Some(to) = now.to.filter(|_| !now.cut) else { continue };
+                tokio::spawn(async move {
+                    let (mut near, mut far) = (near, TcpStream::connect(to).await.unwrap());
+                    tokio::select! {
+                        _ = tokio::io::copy_bidirectional(&mut near, &mut far) => {}
+                        _ = road.wait_for(|road| road.cuts != now.cuts) => {}
+                    }
+                });
+            }
+        });
+        Bridge { address, state }
+    }
+
+    fn leads_to(&self, to: SocketAddr) {
+        self.state.send_modify(|road| road.to = Some(to));
+    }
+
+    pub(crate) fn cut(&self) {
+        self.state.send_modify(|road| (road.cut, road.cuts) = (true, road.cuts + 1));
+    }
+
+    pub(crate) fn mend(&self) {
+        self.state.send_modify(|road| road.cut = false);
+    }
+}
+
+async fn bind() -> TcpListener {
+    TcpListener::bind("127.0.0.1:0").await.unwrap()
+}
+
+/// Waits until something is so.
+pub(crate) async fn until<F: Future<Output = bool>>(what: &str, mut so: impl FnMut() -> F) {
+    let waiting = async {
+        while !so().await {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    assert!(tokio::time::timeout(PATIENCE, waiting).await.is_ok(), "in vain: {what}");
+}
+
+/// `what` is a method and a path; the answer is a status and JSON.
+pub(crate) async fn request(address: SocketAddr, what: &str, body: &str) -> (u16, Value) {
+    let (status, text) = exchange(address, what, body).await;
+    let value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{what}: {status} {text}"));
+    (status, value)
+}
+
+async fn exchange(address: SocketAddr, what: &str, body: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let head = format!(
+        "{what} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.write_all(body.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await;
+    read.expect("an answer in time").unwrap();
+    let answer = String::from_utf8(answer).unwrap();
+    let status = answer.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap();
+    let text = answer.split_once("\r\n\r\n").map(|(_, text)| text).unwrap_or_default();
+    (status, text.to_owned())
+}
