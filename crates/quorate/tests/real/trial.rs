@@ -162,7 +162,7 @@ impl Trial {
         self.returns.retain(|(at, _)| *at > now);
         due.into_iter().for_each(|what| self.bring_back(what));
         match self.plan.harm {
-            Harm::Everything if self.dice.one_in(8) => self.harm(now),
+            Harm::Everything if self.dice.one_in(16) => self.harm(now),
             Harm::Cuts if self.dice.one_in(15) => {
                 let wire = self.dice.below(NODES as u64) as usize;
                 self.proxies[wire].cut();
@@ -207,18 +207,21 @@ impl Trial {
                 self.workers[worker].process.signal(Signal::STOP);
                 self.returns.push((back, Return::Worker(worker)));
             }
-            7..=10 => self.proxies[node].cut(),
-            11 => {
+            7..=12 => self.proxies[node].cut(),
+            13 => {
                 self.proxies[node].block();
                 self.returns.push((back, Return::Wire(node)));
             }
-            12 => {
+            14 => {
                 let delay = self.dice.span(self.pools.lease / 2);
                 self.proxies[node].slow_down(delay);
                 self.returns.push((back, Return::Wire(node)));
             }
             _ => {
-                let to = self.dice.below(NODES as u64) as usize;
+                // To the node that heard it first; sometimes to another, where a claim that was
+                // over is made anew and holds its units for a lease, for nobody.
+                let other = self.dice.below(NODES as u64) as usize;
+                let to = if self.dice.one_in(4) { other } else { node };
                 let which = self.dice.draw();
                 self.proxies[node].replay(self.cluster.address(to), which);
             }
