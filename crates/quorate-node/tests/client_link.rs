@@ -100,7 +100,7 @@ async fn requests_are_answered_under_their_numbers_when_they_can_be() {
     assert!(matches!(first, Reply::Over { state: ClaimState::Released, .. }), "{first:?}");
     client.send(6, claim(3, 9)).await;
     let (_, reply) = client.answer().await;
-    assert!(matches!(reply, Reply::Problem(p) if p.kind == ProblemKind::Impossible));
+    assert!(matches!(&reply, Reply::Problem(p) if p.kind == ProblemKind::Impossible), "{reply:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
