@@ -74,9 +74,9 @@ fn small_worlds_are_exhausted_in_as_many_states_as_ever() {
         ("crash", scope(HERE_AND_THERE, rough), &[CancelCrossesGrant], (9_040, 30_127, 21)),
         ("durable", durable(scope(HERE_AND_THERE, rough)), &[CrashSurvived], (18_055, 59_202, 23)),
         ("anybody", anybody(scope(REMOTE, crash)), &[CrashSurvived], (98_354, 419_831, 32)),
-        ("leases", scope(REMOTE, leases), &[Reclaim, CrashSurvived], (46_289, 122_767, 25)),
-        ("durable leases", durable(scope(REMOTE, leases)), &[Reclaim], (68_447, 179_421, 25)),
-        ("links", reordering(scope(REMOTE, links)), &[CancelCrossesGrant], (95_802, 340_540, 23)),
+        ("leases", scope(REMOTE, leases), &[Reclaim, CrashSurvived], (46_353, 122_907, 25)),
+        ("durable leases", durable(scope(REMOTE, leases)), &[Reclaim], (68_535, 179_621, 25)),
+        ("links", reordering(scope(REMOTE, links)), &[CancelCrossesGrant], (96_016, 341_411, 23)),
     ] {
         let report = explore(&scope, required);
         assert!(report.holds(), "{name}: {report}");
