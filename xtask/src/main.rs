@@ -16,6 +16,8 @@ cargo xtask COMMAND
   fix                   format, and apply what clippy can repair by itself
   tidy                  only the rules of the house: who may know whom, file sizes, forbidden words
   seeds --minutes N     simulate fresh seeds of every protocol and fault profile for N minutes
+  seeds --real --minutes N
+                        the same with processes that are killed, paused and cut off
 
 Exit code 0 if all is well, 1 if a check failed, 2 if the command was not understood.";
 
@@ -28,10 +30,15 @@ fn main() -> ExitCode {
         ["test", "--quick"] => steps::test(&root, steps::Tier::Quick),
         ["fix"] => steps::fix(&root),
         ["tidy"] => steps::report("tidy", &tidy::check(&root)),
-        ["seeds", "--minutes", minutes] => match minutes.parse() {
-            Ok(minutes) => steps::seeds(&root, minutes),
-            Err(_) => return usage(&format!("--minutes takes a whole number, not '{minutes}'")),
-        },
+        ["seeds", ref kind @ .., "--minutes", minutes] if matches!(kind, [] | ["--real"]) => {
+            match minutes.parse() {
+                Ok(minutes) if kind.is_empty() => steps::seeds(&root, minutes),
+                Ok(minutes) => steps::real_seeds(&root, minutes),
+                Err(_) => {
+                    return usage(&format!("--minutes takes a whole number, not '{minutes}'"));
+                }
+            }
+        }
         [] | ["--help" | "-h" | "help"] => {
             println!("{HELP}");
             return ExitCode::SUCCESS;

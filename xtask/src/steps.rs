@@ -35,7 +35,6 @@ pub(crate) fn test(root: &Path, tier: Tier) -> bool {
     ];
     if tier == Tier::Default {
         steps.extend([
-            step("the command, optimised", "build --release --locked"),
             step("model checks", &quorate(MODEL_CHECK)),
             step("model checks, with a record on disk", &quorate(MODEL_CHECK_DURABLE)),
             step("simulated seeds", &quorate(SEEDS)),
@@ -62,7 +61,7 @@ const MODEL_CHECK_DURABLE: &str =
 const SEEDS: &str = "sim seeds --protocol central --faults all --count 200";
 
 fn quorate(words: &str) -> String {
-    format!("run --release --locked --quiet --package quorate -- {words}")
+    format!("run --locked --quiet --package quorate -- {words}")
 }
 
 /// Writes: formatting, and what clippy can repair.
@@ -75,6 +74,12 @@ pub(crate) fn fix(root: &Path) -> bool {
 pub(crate) fn seeds(root: &Path, minutes: u64) -> bool {
     let words = format!("sim seeds --protocol central --faults all --minutes {minutes}");
     run(root, &step("seeds", &quorate(&words)))
+}
+
+/// The long run on real processes: crates/quorate/tests/real.
+pub(crate) fn real_seeds(root: &Path, minutes: u64) -> bool {
+    let words = format!("test --release --locked -p quorate --test real -- --minutes {minutes}");
+    run(root, &step("seeds on real processes", &words))
 }
 
 fn run(root: &Path, step: &Step) -> bool {

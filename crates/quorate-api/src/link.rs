@@ -165,6 +165,11 @@ pub enum Reply {
     Problem(Problem),
     /// Still there.
     Pong,
+    /// The claim asks for more than the pool can ever grant. Nothing changed.
+    TooLarge {
+        /// How many units the pool has.
+        units: u32,
+    },
 }
 
 /// Why bytes are not a frame. The connection cannot go on.

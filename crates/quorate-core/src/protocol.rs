@@ -74,7 +74,9 @@ pub enum Start<D> {
     First,
     /// After a stop or a crash, with the last record persisted; `None` if it never persisted one.
     Recovered(Option<D>),
-    /// After a stop or a crash, remembering nothing: it may have promised anything.
+    /// After a stop or a crash, remembering nothing: it may have promised anything. Whoever lost
+    /// its records starts like this until it has persisted a new one, however often it crashes
+    /// before.
     Amnesia,
 }
 

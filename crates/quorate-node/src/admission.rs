@@ -90,7 +90,7 @@ pub(crate) fn different() -> Problem {
 
 /// This node cannot say whether the claim lives.
 pub(crate) fn lost_here() -> Problem {
-    let text = "the deadline this node knew of has passed. If another node renewed the claim since, \
-                it goes on: ask there. If none did, it is lost";
+    let text = "the deadline this node knew of has passed. If another node renewed the claim \
+                since, it goes on: ask there. If none did, it is lost";
     Problem::new(ProblemKind::Unknown, text)
 }

@@ -4,6 +4,7 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::config::{Config, Data};
@@ -24,6 +25,15 @@ pub(crate) struct Boot {
     pub(crate) lease_before: Duration,
     /// Keeps a second process out of the directory, as long as it is open.
     _lock: Option<File>,
+}
+
+impl Boot {
+    /// The first start of a new cluster.
+    #[cfg(test)]
+    pub(crate) fn first() -> Self {
+        let lease_before = Duration::ZERO;
+        Boot { number: 1, past: Past::Nothing, lease_before, _lock: None }
+    }
 }
 
 /// What came before.
@@ -98,12 +108,25 @@ pub(crate) fn count(config: &Config) -> Result<Boot, BootError> {
     if number >= BOOT_MAX {
         return Err(BootError::TooOften(number));
     }
-    let lease =
-        config.lease_max().max(if past == Past::Same { Duration::ZERO } else { lease_before });
-    let text =
-        format!("boot {number}\ndigest {:016x}\nlease_ms {}\n", config.digest, lease.as_millis());
-    replace(directory, &path, &text).map_err(at(&path))?;
+    // An older promise may be in force until its lease has passed once more.
+    let lease = config.lease_max().max(lease_before);
+    write(config, directory, number, lease).map_err(at(&path))?;
     Ok(Boot { number, past, lease_before, _lock: Some(lock) })
+}
+
+/// Forgets an older, longer lease once it has passed: whatever was promised under it is over.
+pub(crate) async fn settle_later(config: Arc<Config>, number: u32, lease_before: Duration) {
+    tokio::time::sleep(lease_before).await;
+    let Data::Directory(directory) = &config.data else { return };
+    if let Err(error) = write(&config, directory, number, config.lease_max()) {
+        tracing::warn!(%error, "the next start will wait longer than it need");
+    }
+}
+
+fn write(config: &Config, directory: &Path, number: u32, lease: Duration) -> io::Result<()> {
+    let (digest, lease) = (config.digest, lease.as_millis());
+    let text = format!("boot {number}\ndigest {digest:016x}\nlease_ms {lease}\n");
+    replace(directory, &directory.join("boot"), &text)
 }
 
 /// Writes beside the file and renames, so that a crash leaves the old or the new one.

@@ -60,6 +60,16 @@ impl Journal {
         Journal { submitted: 0, writer: None }
     }
 
+    /// A journal whose disk is the test.
+    #[cfg(test)]
+    pub(crate) fn slow() -> (Self, impl FnMut() -> Vec<(u64, Vec<u8>)>) {
+        let (sender, receiver) = channel();
+        let thread = std::thread::spawn(|| ());
+        let submitted =
+            move || receiver.try_iter().map(|s: Submission| (s.number, s.record)).collect();
+        (Journal { submitted: 0, writer: Some((sender, thread)) }, submitted)
+    }
+
     /// Opens the journal, or makes it, and reads what it holds. What it holds is dropped first
     /// unless it is known to be complete: a record that is older than some promise is worse than
     /// none.
@@ -102,6 +112,13 @@ impl Journal {
             // A panic of the thread has been printed, and the node is stopping anyway.
             let _ = thread.join();
         }
+    }
+}
+
+/// The file is free for the next start as soon as its owner is gone.
+impl Drop for Journal {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 

@@ -137,7 +137,7 @@ impl Claimed {
 
 /// A span on our clock, as one on the client's that is surely no longer: the client's clock may run
 /// slower than ours by the pool's drift.
-fn shrink(lease: &Lease, span: Duration) -> Duration {
+pub(crate) fn shrink(lease: &Lease, span: Duration) -> Duration {
     // The lease's own arithmetic with a length of nothing: sent + span * (1 - rho) / (1 + rho).
     let none = Lease::new(Duration::ZERO, lease.drift_ppm());
     none.deadline(Moment::ZERO, span).since(Moment::ZERO)

@@ -34,6 +34,8 @@ mod node;
 mod peers;
 mod protocols;
 mod seat;
+#[cfg(test)]
+mod seat_tests;
 mod session;
 mod views;
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use quorate_api::NodeView;
 use tokio::net::TcpListener;
 use tokio::sync::{broadcast, mpsc, watch};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
 use crate::app::App;
@@ -101,16 +101,20 @@ impl Node {
             node = config.name(), boot = boot.number, past = ?boot.past, clients = %address,
             "started"
         );
+        let mut settling = JoinSet::new();
+        if boot.lease_before > config.lease_max() {
+            settling.spawn(boot::settle_later(Arc::clone(&config), boot.number, boot.lease_before));
+        }
         let mesh = Mesh::new(Arc::clone(&config), commands, metrics);
         Ok(Node {
             clients: address,
             stop,
             fatal: fatal_receiver,
             engine: tokio::spawn(async move {
-                // The count is kept, and its directory locked, as long as the engine runs.
-                let boot = boot;
+                // The data directory is ours, and written to, as long as the engine runs.
+                let guards = (boot, settling);
                 engine.run(inbox, written).await;
-                drop(boot);
+                drop(guards);
             }),
             mesh: tokio::spawn(mesh.run(peers)),
             door: tokio::spawn(door::run(clients, app.clone())),
@@ -134,6 +138,8 @@ impl Node {
         tokio::select! {
             Some(why) = self.fatal.recv() => why,
             _ = &mut self.engine => "the engine has stopped; its last words are above".into(),
+            _ = &mut self.mesh => "nobody minds the peers; the last words are above".into(),
+            _ = &mut self.door => "nobody minds the clients; the last words are above".into(),
         }
     }
 

@@ -102,6 +102,13 @@ impl Session {
             LinkAsk::Ping => return self.answer(number, Reply::Pong),
             LinkAsk::Hello { client } => return self.on_hello(number, client),
             LinkAsk::Claim { pool, id, units, reason } => {
+                // Said with the number, so that programs need not read sentences.
+                if units > 1
+                    && let Some(def) = self.app.config.pool(&pool)
+                    && units > def.units
+                {
+                    return self.answer(number, Reply::TooLarge { units: def.units });
+                }
                 let wish = Wish { units, client: self.client.clone(), reason };
                 (pool, id, Ask::Claim { wish, wait: true })
             }

@@ -16,6 +16,7 @@ use quorate_wire::survey::HomeClaim;
 use crate::config::{Config, PoolDef};
 use crate::convert;
 use crate::engine::{Gathered, pool_view};
+use crate::ledger::shrink;
 
 /// What is known of one pool.
 #[derive(Debug)]
@@ -235,9 +236,10 @@ impl Picture {
             asked: line.units(),
             // Counted from its node's answer, which is later than our receipt of the question, and
             // so on the safe side.
-            expires_in_ms: home
-                .filter(|_| shares.is_some())
-                .map(|home| home.left_micros / 1000 * 9 / 10),
+            expires_in_ms: home.filter(|_| shares.is_some()).map(|home| {
+                let left = Duration::from_micros(home.left_micros);
+                u64::try_from(shrink(&def.lease, left).as_millis()).unwrap_or(u64::MAX)
+            }),
             units: convert::unit_views(shares.unwrap_or_default().into_iter(), &def.unit_names),
             waited_ms: line.since_ms().filter(|_| !line.granted()).unwrap_or(0),
             node: line.node(),

@@ -10,8 +10,8 @@ use crate::rule::Rule;
 use crate::sampling::{self, Estimate, Plan};
 use crate::set::SMALL;
 use crate::{
-    Domination, Effort, Explicit, Natural, Ratio, Reach, Symmetric, Table, TooLarge, bounds,
-    domination, fewest_apart, frontier, hitting_bounds, largest_k, load, load_with_capacities,
+    Domination, Effort, Explicit, Natural, Ratio, Reach, Symmetric, Table, TooLarge, domination,
+    fewest_apart, frontier, hitting_bounds, largest_k, load, load_with_capacities,
     smallest_hitting,
 };
 
@@ -192,8 +192,9 @@ impl<'a> Answers<'a> {
         self.rule.resiliency().or_else(|| Some(self.listed()?.resiliency()))
     }
 
-    /// The load, with nodes alike. `units` is used for the lower bound only.
-    pub fn load(&self, units: usize, smallest: usize) -> Between<f64> {
+    /// The load, with nodes alike. Where it is too large to compute, the average node under any
+    /// strategy bounds it from below, and choosing quorums evenly from above.
+    pub fn load(&self, smallest: usize) -> Between<f64> {
         let nodes = self.rule.nodes();
         if let Some(load) = self.rule.load(&vec![1.0; nodes]) {
             return Between::exactly(load);
@@ -203,7 +204,7 @@ impl<'a> Answers<'a> {
             return Between { low: if exact { load.high } else { load.low }, high: load.high };
         }
         Between {
-            low: bounds::load_min(nodes, units, smallest),
+            low: smallest as f64 / nodes as f64,
             high: self.resiliency().map_or(1.0, |ratio| ratio.to_f64()),
         }
     }
@@ -229,7 +230,7 @@ impl<'a> Answers<'a> {
                 return Availability::exact(value, Method::Table);
             }
             effort.renew();
-            let fits = minimal.quorums().len() <= 2_000;
+            let fits = minimal.quorums().len() <= 1_000;
             if let Some(Ok(value)) = fits.then(|| frontier::availability(minimal, up, effort)) {
                 return Availability::exact(value.min(1.0), Method::Diagram);
             }

@@ -74,7 +74,7 @@ impl Findings {
             resiliency: answers.resiliency(),
             survives: answers.survives(effort),
             availability: answers.availability(up, effort),
-            load: answers.load(units, smallest),
+            load: answers.load(smallest),
         }
     }
 
@@ -109,7 +109,7 @@ impl Findings {
 
     /// No strategy of an arbiter with such quorums has a smaller load; `None` if it is no arbiter.
     pub fn load_min(&self) -> Option<f64> {
-        let smallest = self.size_range().map_or(1, |(smallest, _)| smallest);
+        let (smallest, _) = self.size_range()?;
         let meets = self.intersecting == Some(true);
         meets.then(|| bounds::load_min(self.nodes, self.units, smallest))
     }

@@ -2,6 +2,7 @@
 //! is answered level by level, whatever the number of nodes. That covers majority, uniform,
 //! hierarchies and trees (RR-2523 and our notes on compositions).
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use quorate_core::{NodeId, NodeSet};
@@ -13,12 +14,14 @@ use crate::shape::Shape;
 use crate::{Domination, Natural, Ratio, Reach, Symmetric};
 
 /// A family given by an expression over nodes 0..`nodes`.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Formula {
     nodes: usize,
     expr: Expr,
     /// Only thresholds, and no node twice: then everything factors.
     plain: bool,
+    /// Counted once, when first asked for.
+    shape: OnceCell<Shape>,
 }
 
 impl Formula {
@@ -29,7 +32,7 @@ impl Formula {
         let nodes = named.last().map_or(nodes, |last| nodes.max(last.index() + 1));
         let once = named.windows(2).all(|pair| pair[0] != pair[1]);
         let plain = once && thresholds_only(&expr);
-        Formula { nodes, expr, plain }
+        Formula { nodes, expr, plain, shape: OnceCell::new() }
     }
 
     /// The expression.
@@ -37,8 +40,8 @@ impl Formula {
         &self.expr
     }
 
-    fn shape(&self) -> Option<Shape> {
-        self.plain.then(|| Shape::of(&self.expr))
+    fn shape(&self) -> Option<&Shape> {
+        self.plain.then(|| self.shape.get_or_init(|| Shape::of(&self.expr)))
     }
 }
 
@@ -52,7 +55,7 @@ impl Rule for Formula {
     }
 
     fn sizes(&self) -> Option<BTreeMap<usize, Natural>> {
-        Some(self.shape()?.sizes)
+        self.shape()?.sizes.clone()
     }
 
     fn enumerate(&self, most: usize) -> Option<Vec<NodeSet>> {
@@ -86,15 +89,17 @@ impl Rule for Formula {
     }
 
     fn resiliency(&self) -> Option<Ratio> {
-        Some(self.shape()?.share_max)
+        Some(self.shape()?.share_max.clone())
     }
 
     fn symmetric(&self) -> Option<Option<Symmetric>> {
         let shape = self.shape()?;
-        let even = shape.sizes.len() == 1
-            && shape.share_min == shape.share_max
-            && shape.nodes == self.nodes;
-        let size = shape.sizes.keys().next().copied()?;
+        if shape.share_min != shape.share_max || shape.nodes != self.nodes {
+            return Some(None);
+        }
+        let sizes = shape.sizes.as_ref()?;
+        let size = sizes.keys().next().copied()?;
+        let even = sizes.len() == 1;
         Some(even.then(|| Symmetric { effort: shape.share_max.share_of(&shape.count), size }))
     }
 
@@ -147,13 +152,22 @@ fn pick(expr: &Expr, alive: &NodeSet, draws: &mut Draws) -> Option<NodeSet> {
 /// one of them, or must be emptied by j of its own; each quorum leaves out all but `need` parts.
 fn fewest_apart(expr: &Expr) -> Option<usize> {
     let Expr::Choose { need, of } = expr else { return None };
-    let parts: Vec<Option<usize>> = of.iter().map(fewest_apart).collect();
     let spared = of.len() - need;
-    let most = parts.iter().map(|part| part.unwrap_or(0)).max().unwrap_or(0).max(of.len());
-    (1..=most).find(|count| {
-        let stubborn = parts.iter().filter(|part| part.is_none_or(|fewest| fewest > *count));
-        count * spared >= stubborn.count()
-    })
+    let mut parts: Vec<usize> = of.iter().filter_map(fewest_apart).collect();
+    let never = of.len() - parts.len();
+    if spared == 0 {
+        return if never == 0 { parts.into_iter().max() } else { None };
+    }
+    parts.sort_unstable();
+    // At least what the parts that are never emptied take; then one by one, while parts give in.
+    let mut count = never.div_ceil(spared).max(1);
+    loop {
+        let stubborn = never + parts.len() - parts.partition_point(|fewest| *fewest <= count);
+        if count * spared >= stubborn {
+            return Some(count);
+        }
+        count += 1;
+    }
 }
 
 /// To stop a threshold, stop the parts that are cheapest to stop.
@@ -229,16 +243,30 @@ fn availability(expr: &Expr, up: &[f64]) -> f64 {
         Expr::Choose { need, of } => {
             let spared = of.len() - need;
             // chance[d]: exactly d parts so far are down. All terms are positive: nothing cancels.
+            // Only the likely numbers, `low` to `high`, are carried along.
             let mut chance = vec![0.0; spared + 1];
             chance[0] = 1.0;
-            for part in of {
+            let (mut low, mut high) = (0, 0);
+            for (index, part) in of.iter().enumerate() {
                 let good = availability(part, up);
-                for down in (0..=spared).rev() {
-                    let before = if down > 0 { chance[down - 1] * (1.0 - good) } else { 0.0 };
+                high = (high + 1).min(spared);
+                for down in (low..=high).rev() {
+                    let before = if down > low { chance[down - 1] * (1.0 - good) } else { 0.0 };
                     chance[down] = chance[down] * good + before;
                 }
+                if index % 64 == 63 {
+                    let most = chance[low..=high].iter().copied().fold(0.0, f64::max);
+                    let tiny = most * 1e-40;
+                    while low < high && chance[low] < tiny {
+                        low += 1;
+                    }
+                    while high > low && chance[high] < tiny {
+                        chance[high] = 0.0;
+                        high -= 1;
+                    }
+                }
             }
-            chance.iter().sum()
+            chance[low..=high].iter().sum()
         }
         Expr::Weighted { need, of } => {
             let mut chance: BTreeMap<u64, f64> = BTreeMap::from([(0, 1.0)]);

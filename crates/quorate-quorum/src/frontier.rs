@@ -84,8 +84,8 @@ pub fn survivors(family: &Explicit, effort: &mut Effort<'_>) -> Result<Vec<u128>
     Ok(counts)
 }
 
-/// Most merged histories in one layer; beyond it the diagram is too wide to be worth it.
-const WIDTH_MAX: usize = 1 << 21;
+/// Most words in one layer of merged histories; beyond it the diagram is too wide to be worth it.
+const WORDS_MAX: usize = 1 << 22;
 
 fn run<V: Weight>(
     family: &Explicit,
@@ -124,6 +124,7 @@ fn layers<V: Weight, const W: usize>(
     let mut layer = vec![(all, start)];
     for (decided, &node) in order.iter().enumerate() {
         let level = Level::new(quorums, &place, decided);
+        effort.spend((quorums.len() * quorums.len() / 4) as u64)?;
         effort.spend((layer.len() * (1 + W * quorums.len() / 8)) as u64)?;
         let mut next: Vec<(Remainder<W>, V)> = Vec::with_capacity(2 * layer.len());
         for (remainder, weight) in &layer {
@@ -149,8 +150,8 @@ fn layers<V: Weight, const W: usize>(
             }
             same
         });
-        if next.len() > WIDTH_MAX {
-            return Err(TooLarge { limit: WIDTH_MAX as u64 });
+        if next.len() > WORDS_MAX / (W + 1) {
+            return Err(TooLarge { limit: WORDS_MAX as u64 });
         }
         layer = next;
     }

@@ -62,12 +62,11 @@ fn dive<S: Set>(
     chosen: &mut Vec<usize>,
     effort: &mut Effort<'_>,
 ) -> Result<bool, TooLarge> {
-    effort.spend(unmet.len() as u64 + 1)?;
+    effort.spend((unmet.len() * (2 + nodes / 16)) as u64 + 1)?;
     let Some(smallest) = unmet.iter().min_by_key(|set| set.size()) else { return Ok(true) };
     if left == 0 || lower_bound(unmet, nodes) > left {
         return Ok(false);
     }
-    effort.spend(4 * unmet.len() as u64)?;
     let degrees = degrees(unmet, nodes);
     let mut candidates: Vec<usize> = smallest.members().collect();
     candidates.sort_by_key(|node| std::cmp::Reverse(degrees[*node]));

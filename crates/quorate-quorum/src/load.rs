@@ -49,8 +49,10 @@ impl Load {
     }
 }
 
-/// Largest program tried: members of all quorums together.
+/// Members of all quorums together, beyond which not even the guess is tried.
 const MEMBERS_MAX: usize = 2_000_000;
+/// Largest program handed to the solver: these members times the nodes, which is roughly its cost.
+const PROGRAM_MAX: usize = 30_000_000;
 
 /// The load of a family whose nodes are alike.
 pub fn load(family: &Explicit) -> Result<Load, TooLarge> {
@@ -86,6 +88,9 @@ pub fn load_with_capacities(family: &Explicit, capacities: &[f64]) -> Result<Loa
     let guess = certify(&quorums, capacities, &even, vec![1.0; family.nodes()]);
     if guess.is_exact() {
         return Ok(guess);
+    }
+    if members * family.nodes() > PROGRAM_MAX {
+        return Err(TooLarge { limit: PROGRAM_MAX as u64 });
     }
     of_node.retain(|(quorums, _)| !quorums.is_empty());
     let rates = solver::pack(quorums.len(), &of_node).unwrap_or(even);

@@ -110,7 +110,7 @@ impl Reader<'_> {
     }
 
     fn number(&mut self) -> Result<usize, ParseError> {
-        const LARGEST: usize = quorate_core::NODES_MAX as usize;
+        const LARGEST: usize = crate::catalog::NODES_MAX;
         self.spaces();
         let start = self.at;
         let mut value = 0usize;

@@ -17,8 +17,8 @@ type Sizes = BTreeMap<usize, Natural>;
 pub(crate) struct Shape {
     /// Nodes named.
     pub(crate) nodes: usize,
-    /// Quorums by size.
-    pub(crate) sizes: Sizes,
+    /// Quorums by size; `None` if there are too many sizes to work out.
+    pub(crate) sizes: Option<Sizes>,
     /// Quorums in all.
     pub(crate) count: Natural,
     /// Smallest and largest share of quorums that a node named is in.
@@ -43,7 +43,7 @@ impl Shape {
             }
         }
         let sizes = chosen(&groups, need, |shape| shape.sizes.clone());
-        let count = sizes.values().fold(Natural::zero(), |sum, count| sum.plus(count));
+        let count = counted(&groups, need);
         let shares: Vec<Ratio> =
             (0..groups.len()).map(|index| share(&groups, index, need, &count)).collect();
         let within = |pick: fn(&Shape) -> &Ratio| {
@@ -61,7 +61,7 @@ impl Shape {
     fn node() -> Shape {
         Shape {
             nodes: 1,
-            sizes: BTreeMap::from([(1, Natural::one())]),
+            sizes: Some(BTreeMap::from([(1, Natural::one())])),
             count: Natural::one(),
             share_min: Ratio::of(1, 1),
             share_max: Ratio::of(1, 1),
@@ -76,26 +76,38 @@ fn share(groups: &[(usize, Shape)], index: usize, need: usize, count: &Natural) 
     }
     let mut others = groups.to_vec();
     others[index].0 -= 1;
-    let counts = |shape: &Shape| BTreeMap::from([(0, shape.count.clone())]);
-    let rest = chosen(&others, need - 1, counts).remove(&0).unwrap_or_default();
+    let rest = counted(&others, need - 1);
     Ratio::new(groups[index].1.count.times(&rest), count.clone())
 }
 
+/// Ways to choose exactly `need` of the parts and a quorum of each.
+fn counted(groups: &[(usize, Shape)], need: usize) -> Natural {
+    let counts = |shape: &Shape| Some(BTreeMap::from([(0, shape.count.clone())]));
+    chosen(groups, need, counts).and_then(|mut counts| counts.remove(&0)).unwrap_or_default()
+}
+
+/// Largest product of polynomials worked out, in multiplications of machine words.
+const WORK_MAX: usize = 400_000_000;
+
 /// The polynomial of choosing exactly `need` of the parts.
-fn chosen(groups: &[(usize, Shape)], need: usize, of: impl Fn(&Shape) -> Sizes) -> Sizes {
+fn chosen(
+    groups: &[(usize, Shape)],
+    need: usize,
+    of: impl Fn(&Shape) -> Option<Sizes>,
+) -> Option<Sizes> {
     let mut left: usize = groups.iter().map(|(copies, _)| copies).sum();
     let mut so_far: BTreeMap<usize, Sizes> =
         BTreeMap::from([(0, BTreeMap::from([(0, Natural::one())]))]);
     for (copies, shape) in groups {
         left -= copies;
-        let base = of(shape);
+        let base = of(shape)?;
         let mut next: BTreeMap<usize, Sizes> = BTreeMap::new();
         for (taken, sizes) in &so_far {
             // At least what later groups cannot supply, at most what is still needed.
             let least = (need - taken).saturating_sub(left);
             for more in least..=(*copies).min(need - taken) {
                 let ways = Natural::binomial(*copies, more);
-                let grown = product(sizes, &power(&base, more));
+                let grown = product(sizes, &power(&base, more)?)?;
                 let sum = next.entry(taken + more).or_default();
                 for (size, count) in grown {
                     let entry = sum.entry(size).or_default();
@@ -105,18 +117,22 @@ fn chosen(groups: &[(usize, Shape)], need: usize, of: impl Fn(&Shape) -> Sizes) 
         }
         so_far = next;
     }
-    so_far.remove(&need).unwrap_or_default()
+    Some(so_far.remove(&need).unwrap_or_default())
 }
 
-fn power(base: &Sizes, exponent: usize) -> Sizes {
+fn power(base: &Sizes, exponent: usize) -> Option<Sizes> {
     if let [(size, count)] = base.iter().collect::<Vec<_>>()[..] {
-        return BTreeMap::from([(size * exponent, count.power(exponent))]);
+        return Some(BTreeMap::from([(size * exponent, count.power(exponent))]));
     }
     let one = BTreeMap::from([(0, Natural::one())]);
-    (0..exponent).fold(one, |value, _| product(&value, base))
+    (0..exponent).try_fold(one, |value, _| product(&value, base))
 }
 
-fn product(a: &Sizes, b: &Sizes) -> Sizes {
+fn product(a: &Sizes, b: &Sizes) -> Option<Sizes> {
+    let words = |sizes: &Sizes| sizes.values().map(|count| count.bits() / 64 + 1).sum::<usize>();
+    if words(a).saturating_mul(words(b)) > WORK_MAX {
+        return None;
+    }
     let mut result = Sizes::new();
     for (x, p) in a {
         for (y, q) in b {
@@ -124,5 +140,5 @@ fn product(a: &Sizes, b: &Sizes) -> Sizes {
             *entry = entry.plus(&p.times(q));
         }
     }
-    result
+    Some(result)
 }

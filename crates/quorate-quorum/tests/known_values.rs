@@ -197,7 +197,7 @@ fn load() {
         let answers = Answers::of(rule.as_ref());
         let smallest =
             rule.sizes().and_then(|sizes| sizes.keys().next().copied()).expect("a quorum");
-        let load = answers.load(number(&row["k"]), smallest);
+        let load = answers.load(smallest);
         let expected = row["load"].as_f64().expect("a load");
         assert!((load.low - expected).abs() < 1e-8, "{} {load:?} {expected}", label(&row));
         assert!((load.high - expected).abs() < 1e-8, "{} {load:?} {expected}", label(&row));

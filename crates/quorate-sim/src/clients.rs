@@ -8,76 +8,9 @@ use quorate_core::{Claim, ClaimId, Event, Moment, NodeId, Protocol, Refusal, Sha
 use quorate_laws::{Breach, End, Observation};
 
 use crate::Arrivals;
+use crate::client::{Client, Fate, Phase, renew_at};
 use crate::driver::broken_contract;
-use crate::queue::Ticket;
 use crate::world::{Happening, World};
-
-/// Readings are whole nanoseconds, and every conversion between two clocks may round by one. A
-/// client stops this much early, so that rounding never makes it late.
-const ROUNDING: u64 = 10;
-/// A client whose lease is nearly over does not ask more often than this.
-const RENEW_PAUSE_MIN: u64 = 1_000;
-
-/// One client process.
-#[derive(Debug)]
-pub(crate) struct Client {
-    pub(crate) home: NodeId,
-    pub(crate) phase: Phase,
-    serial: u64,
-    wake: Option<Ticket>,
-    units: Units,
-    draw: u64,
-    /// When it claimed, and its place in the order of arrival.
-    since: u64,
-    place: u64,
-    fate: Fate,
-    shares: Shares,
-    /// Its own deadline, on its home's clock.
-    until: Moment,
-    /// When it is done with its units, or gives up waiting, or dies; true time.
-    done_at: u64,
-    renew_at: u64,
-}
-
-/// What a client is doing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Phase {
-    /// Nothing, until it wakes up and claims.
-    Thinking,
-    /// It wants to claim, but its home is not running.
-    Due,
-    /// It claimed.
-    Waiting,
-    /// It no longer wants its claim, and waits to hear that it is over.
-    Cancelling,
-    /// It uses its units.
-    Using,
-    /// It stopped, but could not yet tell its home.
-    Releasing,
-    /// It is dead, and another process will take its place.
-    Dead,
-    /// It will not claim again.
-    Done,
-}
-
-/// What a client will do at its `done_at`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Fate {
-    /// Wait as long as it takes, or release when done.
-    Proper,
-    /// Take its claim back.
-    Cancel,
-    /// Die.
-    Die,
-    /// Release when done, but not renew until then.
-    Stall,
-}
-
-impl Client {
-    fn claim(&self, index: usize) -> ClaimId {
-        ClaimId { origin: index as u64, serial: self.serial }
-    }
-}
 
 impl<P: Protocol> World<'_, P> {
     /// A new client, which claims at a true time.
@@ -208,7 +141,7 @@ impl<P: Protocol> World<'_, P> {
         if client.claim(index) == claim && client.phase == Phase::Cancelling {
             return Ok(());
         }
-        let stop_at = self.nodes[home.index()].clock.when(until).saturating_sub(ROUNDING);
+        let stop_at = self.stop_at_of(home, until);
         if client.claim(index) == claim && client.phase == Phase::Waiting && stop_at <= self.now {
             // The answer came so late that it is void: nobody uses these units.
             return self.give_up_late(index);
@@ -463,82 +396,5 @@ impl<P: Protocol> World<'_, P> {
     fn of_claim(&self, claim: ClaimId) -> Option<usize> {
         let index = usize::try_from(claim.origin).ok()?;
         self.clients.get(index).is_some_and(|c| c.claim(index) == claim).then_some(index)
-    }
-
-    /// The true time at which a client must have stopped.
-    fn stop_at(&self, index: usize) -> u64 {
-        let client = &self.clients[index];
-        self.nodes[client.home.index()].clock.when(client.until).saturating_sub(ROUNDING)
-    }
-
-    fn wake_for_next(&mut self, index: usize) {
-        let client = &self.clients[index];
-        let renew_at = if client.fate == Fate::Stall { u64::MAX } else { client.renew_at };
-        let next = client.done_at.min(renew_at).min(self.stop_at(index)).max(self.now);
-        self.wake_at(index, next);
-    }
-
-    fn wake_at(&mut self, index: usize, at: u64) {
-        self.forget_wake(index);
-        let ticket = self.queue.push(at, Happening::Wake { client: index as u32 });
-        self.clients[index].wake = Some(ticket);
-    }
-
-    fn forget_wake(&mut self, index: usize) {
-        if let Some(ticket) = self.clients[index].wake.take() {
-            self.queue.cancel(ticket);
-        }
-    }
-
-    fn draw_units(&mut self, index: usize) -> Units {
-        let k = self.measures.units();
-        match &self.plan.workload.arrivals {
-            Arrivals::Script(arrivals) => {
-                Units::new(arrivals[index].units, k).expect("a script asks for what there is")
-            }
-            _ => self.plan.workload.want.draw(&mut self.chance.clients, k),
-        }
-    }
-
-    fn draw_hold(&mut self, index: usize) -> u64 {
-        match &self.plan.workload.arrivals {
-            Arrivals::Script(arrivals) => arrivals[index].hold,
-            _ => self.plan.workload.hold.draw(&mut self.chance.clients),
-        }
-    }
-
-    fn draw_patience(&mut self) -> (Fate, u64) {
-        let rng = &mut self.chance.clients;
-        if self.calm {
-            (Fate::Proper, 0)
-        } else if rng.chance(self.plan.faults.waiter_death_ppm) {
-            (Fate::Die, self.plan.workload.patience.draw(rng))
-        } else if rng.chance(self.plan.workload.cancel_ppm) {
-            (Fate::Cancel, self.plan.workload.patience.draw(rng))
-        } else {
-            (Fate::Proper, 0)
-        }
-    }
-
-    fn draw_ending(&mut self, hold: u64) -> (Fate, u64) {
-        let rng = &mut self.chance.clients;
-        if self.calm {
-            (Fate::Proper, hold)
-        } else if rng.chance(self.plan.faults.holder_death_ppm) {
-            (Fate::Die, rng.below(hold.saturating_add(1)))
-        } else if rng.chance(self.plan.faults.client_pause_ppm) {
-            (Fate::Stall, hold)
-        } else {
-            (Fate::Proper, hold)
-        }
-    }
-}
-
-/// About a third of what is left.
-fn renew_at(now: u64, stop_at: u64) -> u64 {
-    match stop_at.checked_sub(now) {
-        None | Some(0) => u64::MAX,
-        Some(_) if stop_at >= u64::MAX - ROUNDING => u64::MAX,
-        Some(left) => now + (left / 3).max(RENEW_PAUSE_MIN),
     }
 }

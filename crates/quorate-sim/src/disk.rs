@@ -18,15 +18,33 @@ pub(crate) struct Disk<P: Protocol> {
     behind: VecDeque<Effect<P>>,
     /// How many records of `behind` the sync under way covers.
     syncing: usize,
+    /// Whether what was on it is gone and nothing was written since: the node has forgotten
+    /// everything, and has not even written that down.
+    lost: bool,
 }
 
 impl<P: Protocol> Default for Disk<P> {
     fn default() -> Self {
-        Disk { image: None, behind: VecDeque::new(), syncing: 0 }
+        Disk { image: None, behind: VecDeque::new(), syncing: 0, lost: false }
     }
 }
 
 impl<P: Protocol> Disk<P> {
+    /// An empty disk in place of one that is gone.
+    pub(crate) fn replaced() -> Self {
+        Disk { lost: true, ..Disk::default() }
+    }
+
+    /// Whether a restart finds nothing because what there was is gone.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost
+    }
+
+    fn write(&mut self, record: P::Durable) {
+        self.image = Some(record);
+        self.lost = false;
+    }
+
     /// What a restart would read.
     pub(crate) fn image(&self) -> Option<&P::Durable> {
         self.image.as_ref()
@@ -40,7 +58,7 @@ impl<P: Protocol> Disk<P> {
     /// Writes a record that is on disk at once.
     pub(crate) fn write_now(&mut self, record: P::Durable) {
         assert!(!self.is_busy(), "a record may not pass those that wait");
-        self.image = Some(record);
+        self.write(record);
     }
 
     /// Puts an effect behind the barrier.
@@ -64,7 +82,7 @@ impl<P: Protocol> Disk<P> {
             }
             match self.behind.pop_front()? {
                 Effect::Persist(record) => {
-                    self.image = Some(record);
+                    self.write(record);
                     self.syncing -= 1;
                 }
                 effect => return Some(effect),
@@ -85,8 +103,9 @@ impl<P: Protocol> Disk<P> {
             Effect::Persist(record) => Some(record),
             _ => None,
         });
-        if let Some(last) = records.take(survivors).last() {
-            self.image = Some(last);
+        let last = records.take(survivors).last();
+        if let Some(record) = last {
+            self.write(record);
         }
     }
 }

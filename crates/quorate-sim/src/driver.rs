@@ -101,6 +101,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// The table above.
+    #[inline]
     fn perform(&mut self, me: NodeId, effect: Effect<P>) -> Result<(), Breach> {
         match effect {
             Effect::Arm { alarm, after } => {
@@ -128,6 +129,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// An effect that outsiders see, once nothing on the way to the disk is before it.
+    #[inline]
     fn perform_visibly(&mut self, me: NodeId, effect: Effect<P>) -> Result<(), Breach> {
         match effect {
             Effect::Persist(record) => {
@@ -185,6 +187,7 @@ impl<P: Protocol> World<'_, P> {
         Ok(())
     }
 
+    #[inline]
     fn tell(&mut self, me: NodeId, to: NodeId, message: P::Message) -> Result<(), Breach> {
         if to == me || to.index() >= self.nodes.len() {
             return Err(broken_contract(format!("{me} tells {to}: {message}")));

@@ -10,7 +10,7 @@
 //! | `world.rs` | the world and its loop; `queue.rs` orders what happens |
 //! | `driver.rs` | one table: what each effect means here |
 //! | `network.rs`, `disk.rs`, `clock.rs` | links, durability, drifting time |
-//! | `clients.rs` | client processes, which live beside their node and not inside it |
+//! | `client.rs`, `clients.rs` | client processes, which live beside their node and not inside it |
 //! | `faults.rs`, `misfortune.rs` | what may go wrong, and its happening |
 //! | `plan.rs`, `workload.rs`, `span.rs`, `rng.rs` | what is chosen, and chance |
 //! | `trace.rs`, `measure.rs`, `histogram.rs`, `series.rs` | what people read |
@@ -19,6 +19,7 @@
 //!
 //! This crate names no protocol, reads no clock and starts no thread.
 
+mod client;
 mod clients;
 mod clock;
 mod disk;

@@ -47,8 +47,12 @@ pub struct Measures {
     pub in_use: Series,
     /// Claims waiting over time.
     pub queue: Series,
-    /// How often a claim was granted while an older one waited, in all.
+    /// How often a claim was granted while one that was made earlier waited, in all. Nobody
+    /// promises that this is small: who is older is a matter of stamps, which nodes give without
+    /// asking.
     pub overtakes: u64,
+    /// The same as arbiters' books have it, by stamps; only if the run was strict.
+    pub overtakes_in_books: Option<u64>,
     /// Grants of each client.
     pub grants_of: Vec<u32>,
     order: Order,
@@ -78,6 +82,7 @@ impl Measures {
             in_use: Series::default(),
             queue: Series::default(),
             overtakes: 0,
+            overtakes_in_books: None,
             grants_of: vec![0; clients],
             order: Order::default(),
             freed: vec![None; units as usize],

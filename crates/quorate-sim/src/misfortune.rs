@@ -4,6 +4,7 @@
 use quorate_core::{Event, NodeId, NodeSet, Protocol, Start};
 use quorate_laws::Breach;
 
+use crate::disk::Disk;
 use crate::faults::Recurring;
 use crate::network::Cut;
 use crate::world::{Happening, World};
@@ -167,9 +168,9 @@ impl<P: Protocol> World<'_, P> {
             return Ok(());
         }
         node.boot += 1;
-        let amnesia = self.chance.faults.chance(self.plan.faults.amnesia_ppm);
-        let start = if amnesia {
-            node.disk = None;
+        let lost = node.disk.as_ref().is_some_and(|disk| disk.is_lost());
+        let start = if self.chance.faults.chance(self.plan.faults.amnesia_ppm) || lost {
+            node.disk = Some(Box::new(Disk::replaced()));
             Start::Amnesia
         } else {
             Start::Recovered(node.disk.as_ref().and_then(|disk| disk.image().cloned()))

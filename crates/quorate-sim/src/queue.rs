@@ -62,6 +62,7 @@ impl<T> Default for Queue<T> {
 
 impl<T> Queue<T> {
     /// Plans a happening.
+    #[inline]
     pub(crate) fn push(&mut self, at: u64, happening: T) -> Ticket {
         assert!(at >= self.last, "nothing is planned for the past");
         self.sequence += 1;

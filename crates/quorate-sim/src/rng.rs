@@ -93,6 +93,17 @@ fn splitmix64(state: &mut u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
+/// 1/19, 1/17, ..., 1/1: the coefficients of the series below, the last one first.
+const RECIPROCALS: [f64; 10] = {
+    let mut reciprocals = [0.0; 10];
+    let mut index = 0;
+    while index < 10 {
+        reciprocals[index] = 1.0 / (19 - 2 * index) as f64;
+        index += 1;
+    }
+    reciprocals
+};
+
 /// Natural logarithm of a positive normal number, from operations that IEEE 754 defines to the last
 /// bit.
 fn ln(x: f64) -> f64 {
@@ -108,8 +119,8 @@ fn ln(x: f64) -> f64 {
     let s = (mantissa - 1.0) / (mantissa + 1.0);
     let square = s * s;
     let mut series = 0.0;
-    for odd in (1..=19).rev().step_by(2) {
-        series = series * square + 1.0 / f64::from(odd);
+    for reciprocal in RECIPROCALS {
+        series = series * square + reciprocal;
     }
     2.0 * s * series + exponent as f64 * std::f64::consts::LN_2
 }

@@ -28,6 +28,8 @@ struct Place<P: Protocol> {
     seat: Option<P>,
     boot: u32,
     image: Option<P::Durable>,
+    /// Whether the node forgot everything and has not persisted anything since.
+    forgot: bool,
     alarms: BTreeMap<P::Alarm, Moment>,
     crash_after: Option<usize>,
 }
@@ -58,6 +60,7 @@ impl<P: Protocol> Stage<P> {
                 seat: None,
                 boot: 0,
                 image: None,
+                forgot: false,
                 alarms: BTreeMap::new(),
                 crash_after: None,
             });
@@ -191,9 +194,12 @@ impl<P: Protocol> Stage<P> {
         if place.seat.is_some() {
             return Err(format!("{node} is running"));
         }
+        if place.forgot && !amnesia {
+            return Err(format!("{node} forgot everything and has written nothing since: amnesia"));
+        }
         place.boot += 1;
         let start = if amnesia {
-            place.image = None;
+            (place.image, place.forgot) = (None, true);
             Start::Amnesia
         } else {
             Start::Recovered(place.image.clone())
@@ -331,7 +337,10 @@ impl<P: Protocol> Stage<P> {
         };
         self.line(format_args!("   {shown}"));
         match effect {
-            Effect::Persist(record) => self.nodes[me.index()].image = Some(record),
+            Effect::Persist(record) => {
+                let place = &mut self.nodes[me.index()];
+                (place.image, place.forgot) = (Some(record), false);
+            }
             Effect::Tell { to, message } => {
                 if self.nodes.get(to.index()).is_some_and(|place| place.seat.is_some()) {
                     self.links.entry((me, to)).or_default().push_back(message);

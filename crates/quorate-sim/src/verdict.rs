@@ -89,7 +89,7 @@ pub fn run<'a, P: Protocol>(plan: &'a Plan, pool: &'a P::Pool, watch: Watch<'a>)
     }
     let (steps, ended_at) = (world.measures.steps, world.now);
     let measures = measures.unwrap_or_else(|| {
-        world.measures.finish(ended_at);
+        world.close_measures();
         world.measures
     });
     Report { measures, steps, ended_at, verdict }
@@ -116,8 +116,7 @@ fn play<P: Protocol>(
     if world.now >= until {
         return Ok(Verdict::Stopped);
     }
-    let now = world.now;
-    world.measures.finish(now);
+    world.close_measures();
     *measures = Some(world.measures.clone());
     world.calm_down()?;
     world.progress_at = world.now;

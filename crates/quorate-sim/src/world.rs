@@ -11,7 +11,7 @@ use std::fmt;
 use quorate_core::{ClaimId, Entry, Moment, NodeId, NodeSet, Outbox, Protocol, Start};
 use quorate_laws::{Breach, StatuteBook};
 
-use crate::clients::Client;
+use crate::client::Client;
 use crate::clock::DriftingClock;
 use crate::disk::Disk;
 use crate::measure::Measures;
@@ -271,6 +271,12 @@ impl<'a, P: Protocol> World<'a, P> {
             self.trace
                 .write(format_args!("{now} {used:>2}/{units} w{waiting:<3} {who:<4} * {what}\n"));
         }
+    }
+
+    /// The measured part of the run is over.
+    pub(crate) fn close_measures(&mut self) {
+        self.measures.overtakes_in_books = self.strict.then(|| self.laws.overtakes());
+        self.measures.finish(self.now);
     }
 
     pub(crate) fn aside(&mut self, node: NodeId) -> &mut Aside<P> {

@@ -239,3 +239,26 @@ fn readings_of_different_nodes_have_nothing_in_common() {
     world.step(NodeId(0), Event::Trust(NodeId(1))).unwrap();
     assert_eq!(world.nodes[0].seat.as_ref().unwrap().seen[0].0, readings[0]);
 }
+
+#[test]
+fn whoever_lost_its_disk_has_forgotten_everything_until_it_persists_again() {
+    let mut plan = plan(&[(20, 0, 1)]);
+    plan.sync = Span::Constant(5 * MS);
+    plan.faults.amnesia_ppm = 1_000_000;
+    let todo = vec![vec![Deed::Persist(1)], vec![Deed::Persist(2)]];
+    let mut forgetful = world(&plan, &todo);
+    forgetful.run_until(10 * MS).unwrap();
+    forgetful.crash(NodeId(0));
+    forgetful.restart(NodeId(0), 0).unwrap();
+    let disk = |world: &World<'_, Probe>| {
+        let disk = world.nodes[0].disk.as_ref().expect("a disk");
+        (disk.is_lost(), disk.image().copied())
+    };
+    assert_eq!(disk(&forgetful), (true, None));
+    forgetful.run_until(22 * MS).unwrap();
+    forgetful.crash(NodeId(0));
+    assert_eq!(disk(&forgetful), (true, None), "the record was not synced");
+    forgetful.restart(NodeId(0), 1).unwrap();
+    forgetful.run_until(40 * MS).unwrap();
+    assert_eq!(disk(&forgetful), (false, Some(2)));
+}

@@ -92,7 +92,11 @@ pub enum SendError {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum LinkError {
     /// The caller is an incarnation that has been succeeded.
-    #[error("incarnation {caller} has been succeeded by {known}")]
+    #[error(
+        "boot number {caller} is older than {known}, which was heard of before: \
+         either an old process still runs, or the data directory was lost; \
+         in that case start without bootstrap"
+    )]
     Succeeded {
         /// Who called.
         caller: u32,

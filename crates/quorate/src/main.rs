@@ -18,6 +18,8 @@ enum Outcome {
     Good,
     /// It worked, and found a property broken.
     Broken,
+    /// The command documents what this means.
+    Code(u8),
 }
 
 #[derive(Parser, Debug)]
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
     match commands::run(cli.command) {
         Ok(Outcome::Good) => ExitCode::SUCCESS,
         Ok(Outcome::Broken) => ExitCode::from(1),
+        Ok(Outcome::Code(code)) => ExitCode::from(code),
         // Whoever reads our output has seen enough (`quorate ... | head`).
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -54,6 +57,7 @@ fn usage(error: &clap::Error) -> ExitCode {
     let text = error.render().to_string();
     let line = text
         .split("\n\nUsage")
+        .flat_map(|part| part.split("\n\nFor more information"))
         .next()
         .unwrap_or_default()
         .trim_start_matches("error: ")
@@ -61,7 +65,9 @@ fn usage(error: &clap::Error) -> ExitCode {
         .collect::<Vec<_>>()
         .join(" ");
     eprintln!("quorate: {line} (see --help)");
-    ExitCode::from(2)
+    // Of `run`, every smaller code may be that of the command it runs.
+    let wrapper = std::env::args_os().nth(1).is_some_and(|verb| verb == "run");
+    ExitCode::from(if wrapper { commands::run::FAILED } else { 2 })
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

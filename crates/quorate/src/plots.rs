@@ -5,6 +5,9 @@ use quorate_sim::{Histogram, Measures, Series};
 
 const SIZE: (u32, u32) = (900, 960);
 const FONT: &str = "sans-serif";
+/// Waiting times are shown in steps of 5 %.
+const STEP: f64 = 1.05;
+const MICROSECOND: u64 = 1_000;
 const BLUE_INK: RGBColor = RGBColor(31, 97, 163);
 const ORANGE_INK: RGBColor = RGBColor(200, 90, 20);
 const GREEN_INK: RGBColor = RGBColor(40, 130, 80);
@@ -56,16 +59,24 @@ fn over_time(
     Ok(())
 }
 
-/// Bars over a logarithmic axis: each doubling of the time is as wide as the next.
+/// Bars over the logarithm of the time, so that each doubling is as wide as the next and marks lie
+/// closer than whole decades.
 fn waiting_times(panel: &Panel<'_>, waiting: &Histogram) -> anyhow::Result<()> {
+    // Next to the long waits, nobody tells a thousandth of them from nothing.
+    let least = (waiting.quantile(0.99) / 1000).max(MICROSECOND);
     let total = waiting.count().max(1) as f64;
     let bars: Vec<(f64, f64, f64)> = waiting
         .buckets()
-        .map(|(low, high, count)| (low.max(1) as f64, (high + 1) as f64, count as f64))
-        .map(|(low, high, count)| (low / 1e6, high / 1e6, 100.0 * count / total))
+        .map(|(low, high, count)| {
+            let (low, high) = (low.max(least), (high + 1).max(least + least / 20));
+            // Buckets differ in width: each bar shows what a step of 5 % in time would hold.
+            let steps = (high as f64 / low as f64).ln() / STEP.ln();
+            let share = 100.0 * count as f64 / total / steps;
+            ((low as f64 / 1e6).log10(), (high as f64 / 1e6).log10(), share)
+        })
         .collect();
-    let left = bars.first().map_or(0.1, |bar| bar.0);
-    let right = bars.last().map_or(1.0, |bar| bar.1).max(left * 2.0);
+    let left = bars.first().map_or(-1.0, |bar| bar.0);
+    let right = bars.last().map_or(0.0, |bar| bar.1).max(left + 0.3);
     let top = bars.iter().map(|bar| bar.2).fold(1.0, f64::max) * 1.05;
     let (mean, p99) = (waiting.mean() / 1e6, waiting.quantile(0.99) as f64 / 1e6);
     let mut chart = ChartBuilder::on(panel)
@@ -73,11 +84,12 @@ fn waiting_times(panel: &Panel<'_>, waiting: &Histogram) -> anyhow::Result<()> {
         .margin(12)
         .x_label_area_size(38)
         .y_label_area_size(56)
-        .build_cartesian_2d((left..right).log_scale(), 0.0..top)?;
+        .build_cartesian_2d(left..right, 0.0..top)?;
     chart
         .configure_mesh()
         .x_desc("milliseconds")
-        .y_desc("% of grants")
+        .x_label_formatter(&|log| format!("{:.3}", 10f64.powf(*log)))
+        .y_desc("% of grants, for each 5 % of time")
         .light_line_style(WHITE)
         .label_style((FONT, 13))
         .draw()?;

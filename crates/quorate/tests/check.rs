@@ -26,13 +26,13 @@ fn central_is_exhausted_in_as_many_states_as_ever() {
     assert_eq!(
         stdout(&output),
         "\
-n0 claims 1, n1 claims 1: 13261 states, 47456 transitions, depth 23: every law holds
-n0 claims 1, n1 claims 2: 8282 states, 27173 transitions, depth 21: every law holds
-n0 claims 2, n1 claims 1: 7358 states, 24233 transitions, depth 21: every law holds
-n0 claims 2, n1 claims 2: 5954 states, 20429 transitions, depth 21: every law holds
+n0 claims 1, n1 claims 1: 14365 states, 52391 transitions, depth 23: every law holds
+n0 claims 1, n1 claims 2: 9040 states, 30127 transitions, depth 21: every law holds
+n0 claims 2, n1 claims 1: 8052 states, 27015 transitions, depth 21: every law holds
+n0 claims 2, n1 claims 2: 6676 states, 23323 transitions, depth 21: every law holds
 reached: somebody enters, all units in use at once, a cancel crosses a grant, a crash is survived, \
 a unit is reclaimed
-4 worlds exhausted, 34855 states: every law holds
+4 worlds exhausted, 38133 states: every law holds
 "
     );
 }

@@ -45,11 +45,12 @@ pub(crate) async fn pool(
 fn events(mut app: App, only: Option<String>) -> impl IntoResponse {
     let (sender, receiver) = mpsc::channel(QUEUE);
     let mut changes = app.changes.subscribe();
+    let elsewhere = move |change: &Change| only.as_ref().is_some_and(|pool| *pool != change.pool);
     tokio::spawn(async move {
         loop {
             let event = tokio::select! {
                 change = changes.recv() => match change {
-                    Ok(change) if only.as_ref().is_some_and(|pool| *pool != change.pool) => continue,
+                    Ok(change) if elsewhere(&change) => continue,
                     Ok(change) => Event::default()
                         .event("change")
                         .data(serde_json::to_string(&change).unwrap_or_default()),

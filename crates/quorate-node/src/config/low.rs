@@ -17,8 +17,8 @@ pub(super) struct File {
     pub(super) node: String,
     /// Where this node keeps how often it was started, and the journal of durable pools.
     pub(super) data_dir: Option<PathBuf>,
-    /// Whether an empty data directory means that the cluster is new. Without it, a node with an
-    /// empty directory assumes that it has forgotten, and waits out one lease.
+    /// Whether an empty data directory means that the cluster is new (epoch 1 only). Without it, a
+    /// node with an empty directory assumes that it has forgotten, and waits out one lease.
     #[serde(default)]
     pub(super) bootstrap: bool,
     /// Where to listen.

@@ -153,6 +153,15 @@ pub enum ConfigError {
         /// Where.
         address: SocketAddr,
     },
+    /// A member that joins later must not assume that nobody holds anything.
+    #[error(
+        "bootstrap = true with epoch = {epoch}: a new cluster has epoch 1, and in any other an \
+         empty data directory means that something was forgotten; leave bootstrap out"
+    )]
+    LateBootstrap {
+        /// The epoch.
+        epoch: u64,
+    },
     /// A node must at least remember how often it was started.
     #[error("data_dir is missing: a node must at least remember how often it was started")]
     NoDataDir,
@@ -167,6 +176,9 @@ impl Config {
         let mut config = Config::parse_in_memory(text)?;
         let file = read(text)?;
         config.data = Data::Directory(file.data_dir.ok_or(ConfigError::NoDataDir)?);
+        if file.bootstrap && file.epoch != 1 {
+            return Err(ConfigError::LateBootstrap { epoch: file.epoch });
+        }
         config.bootstrap = file.bootstrap;
         Ok(config)
     }
@@ -318,6 +330,7 @@ mod tests {
             ("backfill:4", "backfill", "choose \"fifo\" or \"backfill:N\""),
             ("pattern = \"ci-*\"", "pattern = \"ci\"", "is no name"),
             ("data_dir = \"data\"", "", "data_dir is missing"),
+            ("epoch = 1", "epoch = 2\nbootstrap = true", "a new cluster has epoch 1"),
             ("pattern = \"ci-*\"", "name = \"gpu\"", "two pools are named \"gpu\""),
             ("durable = true", "protocol = \"raft\"", "there is only \"central\""),
         ] {

@@ -15,6 +15,8 @@ mod claims;
 mod deeds;
 mod links;
 mod pools;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;

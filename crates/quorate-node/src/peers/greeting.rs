@@ -81,12 +81,17 @@ pub(super) async fn answer(
     match check(config, &theirs) {
         Ok(peer) => Ok((Greeted { stream, rest }, peer, theirs.resume)),
         Err(why) => {
-            let mut bytes = Vec::new();
-            frame::encode(&Frame::Refused(why.clone()), &mut bytes);
-            stream.write_all(&bytes).await?;
+            refuse(stream, why.clone()).await?;
             Err(GreetingError::Stranger(why))
         }
     }
+}
+
+/// Says why, and hangs up.
+pub(super) async fn refuse(mut stream: TcpStream, why: String) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    frame::encode(&Frame::Refused(why), &mut bytes);
+    stream.write_all(&bytes).await
 }
 
 /// The first frame: a greeting, or a refusal in words.

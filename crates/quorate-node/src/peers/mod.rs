@@ -88,8 +88,9 @@ impl Mesh {
         let (reply, resume) = oneshot::channel();
         self.tell(PeerEvent::Calling { peer, reply }).await?;
         let ours = resume.await?;
-        let (connection, theirs) = greeting::call(&self.config, peer, ours, stream).await?;
-        self.meet(peer, theirs, false, connection).await
+        let (stream, theirs) = greeting::call(&self.config, peer, ours, stream).await?;
+        let (number, queue) = self.meet(peer, theirs, false).await?;
+        Ok(Connection { peer, number, stream, queue })
     }
 
     async fn listen(&self, listener: TcpListener, tasks: &mut JoinSet<()>) {
@@ -115,8 +116,14 @@ impl Mesh {
 
     async fn welcome(self, stream: TcpStream) {
         let greeted = timeout(GREETING, async {
-            let (connection, peer, theirs) = greeting::answer(&self.config, stream).await?;
-            self.meet(peer, theirs, true, connection).await
+            let (stream, peer, theirs) = greeting::answer(&self.config, stream).await?;
+            match self.meet(peer, theirs, true).await {
+                Ok((number, queue)) => Ok(Connection { peer, number, stream, queue }),
+                Err(error) => {
+                    greeting::refuse(stream.stream, error.to_string()).await?;
+                    Err(error)
+                }
+            }
         });
         match greeted.await {
             Ok(Ok(connection)) => connection.run(&self.engine).await,
@@ -128,21 +135,20 @@ impl Mesh {
         }
     }
 
-    /// The engine takes the connection up.
+    /// The engine takes the connection up: its number, and what is to be written on it.
     async fn meet(
         &self,
         peer: NodeId,
         theirs: quorate_wire::Resume,
         greet: bool,
-        stream: greeting::Greeted,
-    ) -> Result<Connection, greeting::GreetingError> {
+    ) -> Result<(u64, mpsc::UnboundedReceiver<Vec<u8>>), greeting::GreetingError> {
         let number = self.connections.fetch_add(1, Ordering::Relaxed);
         let (outgoing, queue) = mpsc::unbounded_channel();
         let (reply, met) = oneshot::channel();
         let event = PeerEvent::Met { peer, theirs, greet, connection: number, outgoing, reply };
         self.tell(event).await?;
         met.await??;
-        Ok(Connection { peer, number, stream, queue })
+        Ok((number, queue))
     }
 
     async fn tell(&self, event: PeerEvent) -> Result<(), greeting::GreetingError> {

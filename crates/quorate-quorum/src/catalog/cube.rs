@@ -38,7 +38,7 @@ pub fn cube(
 ) -> Result<Box<dyn Rule>, FamilyError> {
     if !sides.is_empty() {
         let built = sides.iter().try_fold(1usize, |product, side| product.checked_mul(*side));
-        let limit = quorate_core::NODES_MAX as usize;
+        let limit = super::NODES_MAX;
         let built = built.filter(|n| *n <= limit && sides.len() > 1);
         let problem = "at least two sides are expected, and not too many nodes: cube:3,3,4";
         super::agree("cube", nodes, built.ok_or_else(|| FamilyError::fit("cube", problem))?)?;
@@ -150,12 +150,14 @@ impl Cube {
         (0..self.nodes).filter(|node| !self.minimal || !self.contains_another(*node))
     }
 
-    fn quorum(&self, node: usize) -> NodeSet {
-        (0..self.nodes).filter(|other| self.shares(node, *other)).map(NodeId::from).collect()
-    }
-
     fn list(&self) -> Vec<NodeSet> {
-        self.kept().map(|node| self.quorum(node)).collect()
+        let places: Vec<Vec<usize>> = (0..self.nodes).map(|node| self.place(node)).collect();
+        let shares = |a: usize, b: usize| {
+            a / self.plane == b / self.plane
+                || places[a].iter().zip(&places[b]).any(|(x, y)| x == y)
+        };
+        let quorum = |node: usize| (0..self.nodes).filter(move |other| shares(node, *other));
+        self.kept().map(|node| quorum(node).map(NodeId::from).collect()).collect()
     }
 
     /// Sharing a digit is mutual: a node is in as many quorums as its own has members, less those

@@ -18,7 +18,7 @@ pub fn hierarchy(
         ([], None) => return Err(FamilyError::fit("hierarchy", "say how many nodes there are")),
         (levels, _) => levels.to_vec(),
     };
-    let limit = quorate_core::NODES_MAX as usize;
+    let limit = super::NODES_MAX;
     let built = levels.iter().try_fold(1usize, |product, level| product.checked_mul(*level));
     let built = built.filter(|built| *built <= limit);
     let built =

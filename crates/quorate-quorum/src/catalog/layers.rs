@@ -12,7 +12,7 @@ use quorate_core::{NodeId, NodeSet};
 use crate::rule::{Rule, shuffle};
 use crate::sampling::{Draws, binomial_weights};
 use crate::solver;
-use crate::{Natural, Ratio, Symmetric};
+use crate::{Natural, Ratio, Reach, Symmetric};
 
 /// One row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -163,6 +163,28 @@ impl Rule for Layers {
             quorum.extend(living.into_iter().take(need));
         }
         Some(quorum.into_iter().collect())
+    }
+
+    /// Fewest quorums with nothing in common. Let the lowest start among j of them be row L: rows
+    /// above are empty at once; row L is emptied by j−1 supports and a primary (at the top by j
+    /// primaries); every row below by j supports.
+    fn reach(&self) -> Option<Reach> {
+        let times = |row: &Row, spared: usize| (spared > 0).then(|| row.width.div_ceil(spared));
+        let mut below = Some(1);
+        let mut fewest: Option<usize> = None;
+        for (index, row) in self.rows.iter().enumerate().rev() {
+            let spared = row.width - row.support;
+            let here = match index {
+                0 => times(row, row.width - row.primary),
+                _ => (spared > 0).then(|| 1 + row.primary.div_ceil(spared)),
+            };
+            if let (Some(here), Some(below)) = (here, below) {
+                let count = here.max(below);
+                fewest = Some(fewest.map_or(count, |known| known.min(count)));
+            }
+            below = below.and_then(|below| Some(times(row, spared)?.max(below)));
+        }
+        Some(Reach::from_fewest(fewest))
     }
 
     /// Stop every start: by its own row, or by the support of one row for all rows above it.

@@ -56,6 +56,10 @@ pub struct Family {
     pub rule: Box<dyn Rule>,
 }
 
+/// Most nodes a family of the catalogue may have: beyond it exact counts take longer than they are
+/// worth.
+pub const NODES_MAX: usize = 100_000;
+
 /// Why a family cannot be built.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FamilyError {
@@ -117,7 +121,7 @@ pub fn build(spec: &str, nodes: Option<usize>, units: usize) -> Result<Family, F
     if units == 0 {
         return Err(FamilyError::fit("every family", "a pool has at least one unit"));
     }
-    let limit = quorate_core::NODES_MAX as usize;
+    let limit = NODES_MAX;
     if nodes.is_some_and(|nodes| nodes == 0 || nodes > limit) {
         return Err(FamilyError::fit("every family", format!("nodes must be from 1 to {limit}")));
     }
@@ -177,7 +181,7 @@ fn numbers(text: &str) -> Result<Vec<usize>, FamilyError> {
     if text.is_empty() {
         return Ok(Vec::new());
     }
-    let limit = quorate_core::NODES_MAX as usize;
+    let limit = NODES_MAX;
     text.split(',')
         .map(|part| part.trim().parse().ok().filter(|number| (1..=limit).contains(number)))
         .collect::<Option<_>>()

@@ -24,7 +24,7 @@ pub fn tree(params: &[usize], nodes: Option<usize>, units: usize) -> Result<Form
         }
         _ => return Err(FamilyError::fit("tree", "one number is expected, the depth: tree:2")),
     };
-    let limit = quorate_core::NODES_MAX as usize;
+    let limit = super::NODES_MAX;
     let built = size(units, depth).filter(|n| *n <= limit);
     let built = built.ok_or_else(|| FamilyError::fit("tree", "it would have too many nodes"))?;
     super::agree("tree", nodes, built)?;

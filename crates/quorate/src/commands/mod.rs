@@ -1,12 +1,22 @@
 //! One file per verb: its arguments, and what it does with them.
 
+mod acquire;
 mod bench;
 mod check;
+mod cluster;
 mod daemon;
 mod dev;
+mod holders;
+mod pools;
+mod queue;
 mod quorum;
+mod release;
+mod renew;
+mod revoke;
+pub(crate) mod run;
 mod serve;
 mod sim;
+mod status;
 
 use crate::Outcome;
 
@@ -15,6 +25,15 @@ use crate::Outcome;
 pub(crate) enum Command {
     Dev(dev::Args),
     Serve(serve::Args),
+    Run(run::Args),
+    Acquire(acquire::Args),
+    Release(release::Args),
+    Renew(renew::Args),
+    Status(status::Args),
+    Pools(pools::Args),
+    Holders(holders::Args),
+    Queue(queue::Args),
+    Revoke(revoke::Args),
     /// The laboratory: which sets of nodes may decide, and what that is worth.
     #[command(subcommand)]
     Quorum(quorum::Command),
@@ -25,6 +44,8 @@ pub(crate) enum Command {
     /// Measure how fast this machine answers.
     #[command(subcommand)]
     Bench(bench::Command),
+    #[command(name = "__exec", hide = true)]
+    Exec(run::ExecArgs),
 }
 
 /// Does it.
@@ -32,9 +53,19 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
     match command {
         Command::Dev(args) => dev::run(&args),
         Command::Serve(args) => serve::run(&args),
+        Command::Run(args) => run::run(args),
+        Command::Acquire(args) => acquire::run(args),
+        Command::Release(args) => release::run(args),
+        Command::Renew(args) => renew::run(args),
+        Command::Status(args) => status::run(args),
+        Command::Pools(args) => pools::run(args),
+        Command::Holders(args) => holders::run(args),
+        Command::Queue(args) => queue::run(args),
+        Command::Revoke(args) => revoke::run(args),
         Command::Quorum(command) => quorum::run(command),
         Command::Sim(sim) => sim::run(sim),
         Command::Check(args) => check::run(&args),
         Command::Bench(command) => bench::run(command),
+        Command::Exec(args) => run::exec(args),
     }
 }

@@ -35,7 +35,7 @@ pub(super) fn from_file(path: &Path) -> anyhow::Result<Explicit> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {shown}"))?;
     let listed: Listed = serde_json::from_str(&text)
         .with_context(|| format!(r#"{shown} is not {{"nodes": n, "quorums": [[0, 1], ...]}}"#))?;
-    let limit = quorate_core::NODES_MAX as usize;
+    let limit = quorate_quorum::catalog::NODES_MAX;
     ensure!(listed.nodes <= limit, "{shown}: nodes must be at most {limit}");
     Explicit::from_lists(listed.nodes, &listed.quorums).with_context(|| format!("in {shown}"))
 }

@@ -84,6 +84,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     Ok(Outcome::Good)
 }
 
+/// Families per claim size are examined together up to this many units.
+const CLAIMS_MAX: usize = 512;
+
 /// What is reported only when asked for.
 struct Extras {
     capacity: Option<(f64, f64)>,
@@ -113,9 +116,11 @@ impl Extras {
         if let Some(latency) = self.latency {
             report.bound("latency", json!(latency));
         }
-        if name.starts_with("threshold") && found.units <= 4096 {
+        if name.starts_with("threshold") && found.units <= CLAIMS_MAX {
             let sizes = requests::quorum_sizes(found.nodes, found.units);
+            let safe = requests::unsafe_conflict(found.nodes, &sizes).is_none();
             report.bound("sizes_by_claim", json!(sizes));
+            report.bound("safe_together", json!(safe));
         }
     }
 
@@ -154,6 +159,16 @@ fn notes(name: &str, found: &Findings) -> Vec<String> {
         let what =
             if valid { "a k-coterie: " } else { "not even a k-coterie here; k-coteries are " };
         notes.push(format!("{what}for {units} holders of one unit each, not for larger claims"));
+    }
+    if name.starts_with("threshold") && units <= CLAIMS_MAX {
+        let sizes = requests::quorum_sizes(nodes, units);
+        let shown: Vec<String> = sizes.iter().take(16).map(ToString::to_string).collect();
+        let more = if units > 16 { ", ..." } else { "" };
+        notes.push(format!("quorums for claims of 1, 2, ... units: {}{more}", shown.join(", ")));
+        notes.push(match requests::unsafe_conflict(nodes, &sizes) {
+            None => "safe together: any claims for more than all units share a node".to_owned(),
+            Some(claims) => format!("NOT safe together: {claims:?} may share no node"),
+        });
     }
     if name.starts_with("cube") {
         notes.push("cubes are from the paper and seldom a good choice: see `plan`".to_owned());

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use quorate_quorum::{Domination, Findings, Method, Natural, Reach, bounds};
+use quorate_quorum::{Domination, Findings, Method, Natural, Ratio, Reach, bounds};
 
 use super::json;
 
@@ -14,7 +14,7 @@ pub(super) fn report(name: &str, found: &Findings, up: &str) -> String {
         many(found.units, "unit", "units")
     );
     let mut line = |label: &str, value: String| {
-        let _ = writeln!(text, "  {label:<14}{value}");
+        let _ = writeln!(text, "  {label:<13} {value}");
     };
     line("quorums", quorums(found));
     line(&format!("any {} meet", found.units + 1), intersecting(found));
@@ -22,7 +22,7 @@ pub(super) fn report(name: &str, found: &Findings, up: &str) -> String {
     line(&format!("{}-arbiter", found.units), decided(found.arbiter()));
     line("dominated", dominated(found));
     line("symmetric", symmetric(found));
-    line("resiliency", found.resiliency.as_ref().map_or("too large".into(), ToString::to_string));
+    line("resiliency", found.resiliency.as_ref().map_or("too large".into(), fraction));
     line("survives", survives(found));
     line("availability", availability(found, up));
     line("load", load(found));
@@ -76,6 +76,12 @@ fn dominated(found: &Findings) -> String {
             format!("yes: {shown} contains no quorum, yet meets any {} of them", found.units)
         }
     }
+}
+
+/// A fraction, or its value if it would fill the screen.
+fn fraction(ratio: &Ratio) -> String {
+    let text = ratio.to_string();
+    if text.len() <= 40 { text } else { format!("about {:.6}", ratio.to_f64()) }
 }
 
 fn symmetric(found: &Findings) -> String {

@@ -73,7 +73,12 @@ impl Shown<'_> {
         rows.push(("utilization", format!("{:.1} %", 100.0 * measures.utilization())));
         let queue = &measures.queue;
         rows.push(("queue", format!("{:.2} on average, {} at most", queue.mean(), queue.max())));
-        rows.push(("overtakes", measures.overtakes.to_string()));
+        let in_books = match measures.overtakes_in_books {
+            Some(count) => format!("{count} by stamps, in arbiters' books"),
+            None => "--strict counts by stamps".into(),
+        };
+        let overtakes = format!("{} by time of asking; {in_books}", measures.overtakes);
+        rows.push(("overtakes", overtakes));
         rows.push(("fairness", format!("{:.4} (Jain, over clients)", measures.fairness())));
         let speed = self.steps_per_second() / 1e6;
         rows.push(("steps", format!("{}, {speed:.2} M per second", self.report.steps)));
@@ -124,6 +129,7 @@ impl Shown<'_> {
             "queue_mean": measures.queue.mean(),
             "queue_max": measures.queue.max(),
             "overtakes": measures.overtakes,
+            "overtakes_in_books": measures.overtakes_in_books,
             "jain_fairness": measures.fairness(),
             "steps": self.report.steps,
             "wall_seconds": self.wall.as_secs_f64(),

@@ -177,7 +177,7 @@ impl<'a> Hunt<'a> {
             self.count(position, &report);
             if let Verdict::Broken(breach) = &report.verdict {
                 let replay = report.replay_line(&swarm_command(P::NAME, seed, profile));
-                self.bar.println(format!("BROKEN {breach}\n  {replay}"));
+                self.bar.suspend(|| eprintln!("BROKEN {breach}\n  {replay}"));
                 let found = Found { number, breach: breach.clone(), replay };
                 self.found.lock().expect("no worker panics with it").push(found);
                 if !self.keep_going {
@@ -236,8 +236,7 @@ impl<'a> Hunt<'a> {
         match found.first() {
             None => Ok(Outcome::Good),
             Some(first) => {
-                eprintln!("BROKEN {}", first.breach);
-                eprintln!("To see it again:\n  {}", first.replay);
+                eprintln!("{} broken. To see the first again:\n  {}", found.len(), first.replay);
                 Ok(Outcome::Broken)
             }
         }

@@ -1,11 +1,15 @@
 //! `quorate bench`: how fast this machine answers. One subcommand per subject; each lives with it.
 
+mod load;
+mod local;
+
 use crate::Outcome;
 use crate::commands::quorum;
 
-/// Subcommands of `quorate bench`.
+/// What can be measured.
 #[derive(clap::Subcommand, Debug)]
 pub(crate) enum Command {
+    Load(load::Args),
     /// Questions of the quorum laboratory
     Quorum(quorum::bench::Args),
 }
@@ -13,6 +17,7 @@ pub(crate) enum Command {
 /// Does it.
 pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
     match command {
+        Command::Load(args) => load::run(&args),
         Command::Quorum(args) => quorum::bench::run(&args),
     }
 }

@@ -1,0 +1,119 @@
+//! Connecting, and naming pools.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use quorate_api::ClaimId;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::chance::entropy;
+use crate::driver::{Command, Driver, Reach};
+use crate::error::ConnectError;
+use crate::pool::Pool;
+use crate::server::Server;
+use crate::session::{Pace, Session};
+
+/// How a client behaves; the defaults suit most.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Who asks, in words that whoever waits behind will read; the default names the process.
+    pub name: String,
+    /// For how long [`crate::Pool::try_acquire_many`] waits for an answer, since even a free pool
+    /// takes a few messages to say so.
+    pub try_for: Duration,
+    /// How long a release waits for its acknowledgement before it reports *unknown*.
+    pub patience: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            name: format!("process {}", std::process::id()),
+            try_for: Duration::from_millis(500),
+            patience: Duration::from_secs(3),
+        }
+    }
+}
+
+/// A connection to a cluster that survives its nodes: when one goes, another of the list is asked.
+///
+/// Cheap to clone; all clones share one connection and one background task. Must be made inside a
+/// tokio runtime.
+#[derive(Clone, Debug)]
+pub struct Client {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) commands: mpsc::UnboundedSender<Command>,
+    pub(crate) try_for: Duration,
+    patience: Duration,
+    origin: u64,
+    serial: AtomicU64,
+}
+
+impl Client {
+    /// Connects to one node of this list: `HOST:PORT` or `http://HOST:PORT` each.
+    ///
+    /// # Errors
+    /// The list makes no sense, or none of its nodes answers. Nothing was left behind.
+    pub async fn connect<S: AsRef<str>>(
+        servers: impl IntoIterator<Item = S>,
+    ) -> Result<Client, ConnectError> {
+        Client::connect_with(servers, Options::default()).await
+    }
+
+    /// The same with options.
+    ///
+    /// # Errors
+    /// The list makes no sense, or none of its nodes answers. Nothing was left behind.
+    pub async fn connect_with<S: AsRef<str>>(
+        servers: impl IntoIterator<Item = S>,
+        options: Options,
+    ) -> Result<Client, ConnectError> {
+        let servers: Vec<Server> =
+            servers.into_iter().map(|s| Server::parse(s.as_ref())).collect::<Result<_, _>>()?;
+        if servers.is_empty() {
+            return Err(ConnectError::NoServers);
+        }
+        let pace = Pace { patience: options.patience, ..Pace::default() };
+        let now = Instant::now();
+        let session = Session::new(options.name.clone(), servers.len(), pace, entropy(), now);
+        let (commands, queue) = mpsc::unbounded_channel();
+        let (reach, mut reached) = watch::channel(Reach::Trying);
+        let driver = Driver::new(servers, session, queue, commands.downgrade(), reach);
+        tokio::spawn(driver.run());
+        let decided = reached.wait_for(|reach| *reach != Reach::Trying).await;
+        if let Ok(reach) = decided
+            && let Reach::Offline { why } = &*reach
+        {
+            return Err(ConnectError::Unreachable { why: why.clone() });
+        }
+        let (origin, serial) = (entropy(), AtomicU64::new(1));
+        let Options { try_for, patience, .. } = options;
+        Ok(Client { shared: Arc::new(Shared { commands, try_for, patience, origin, serial }) })
+    }
+
+    /// Waits until whatever was dropped so far is released or cancelled, but not for longer than
+    /// [`Options::patience`]. Call it before the runtime ends.
+    pub async fn settle(&self) {
+        let (answer, settled) = oneshot::channel();
+        if self.shared.commands.send(Command::Settle { answer }).is_ok() {
+            let _ = tokio::time::timeout(self.shared.patience, settled).await;
+        }
+    }
+
+    /// The pool of this name. Whether it exists shows when it is asked for units.
+    pub fn pool(&self, name: impl Into<String>) -> Pool {
+        Pool::new(Arc::clone(&self.shared), name.into())
+    }
+}
+
+impl Shared {
+    /// A name for a claim that nobody else uses: this client's random origin, and a count.
+    pub(crate) fn next_id(&self) -> ClaimId {
+        ClaimId::from_halves(self.origin, self.serial.fetch_add(1, Ordering::Relaxed))
+    }
+}

@@ -1,0 +1,342 @@
+//! The task that gives the session a clock, a socket and somebody to tell.
+//!
+//! It owns the session. Clients, pools and grants send it [`Command`]s; it ends when all of them
+//! are gone and every release they left behind is acknowledged or given up.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::time::Instant;
+
+use quorate_api::ClaimId;
+use quorate_api::link::{self, FromClient, FromNode, PREFACE};
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::error::{AcquireError, ReleaseError};
+use crate::grant::{Grant, Life};
+use crate::server::Server;
+use crate::session::{Action, News, Session, Wish};
+
+/// What the handles ask of the task.
+#[derive(Debug)]
+pub(crate) enum Command {
+    Claim {
+        wish: Wish,
+        answer: oneshot::Sender<Result<Grant, AcquireError>>,
+    },
+    /// Nobody listens any more; whatever the claim has is released.
+    Abandon {
+        id: ClaimId,
+    },
+    Release {
+        id: ClaimId,
+        answer: oneshot::Sender<Result<(), ReleaseError>>,
+    },
+    /// Answer once every release so far is acknowledged or given up.
+    Settle {
+        answer: oneshot::Sender<()>,
+    },
+    /// Stop looking after it, without releasing.
+    Forget {
+        id: ClaimId,
+    },
+}
+
+/// Whether a node answers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Reach {
+    Trying,
+    Online,
+    Offline { why: String },
+}
+
+/// Whom to tell about a claim.
+#[derive(Debug)]
+enum Ear {
+    Waiting { pool: String, answer: oneshot::Sender<Result<Grant, AcquireError>> },
+    Holding { life: watch::Sender<Life> },
+    Leaving { answer: oneshot::Sender<Result<(), ReleaseError>> },
+}
+
+pub(crate) struct Driver {
+    servers: Vec<Server>,
+    session: Session,
+    commands: mpsc::UnboundedReceiver<Command>,
+    /// For the grants to come. Weak: the task must not keep itself alive.
+    handle: mpsc::WeakUnboundedSender<Command>,
+    reach: watch::Sender<Reach>,
+    ears: BTreeMap<ClaimId, Ear>,
+    wire: Wire,
+    settlers: Vec<oneshot::Sender<()>>,
+}
+
+/// The socket, if any, and what waits on either side of it.
+enum Wire {
+    None,
+    Dialing(tokio::task::JoinHandle<io::Result<TcpStream>>),
+    Open { stream: TcpStream, inbox: Vec<u8>, outbox: Vec<u8> },
+}
+
+/// Something that happened.
+enum Event {
+    Commands,
+    HandlesGone,
+    Dialed(io::Result<TcpStream>),
+    Read(io::Result<usize>),
+    Wrote(io::Result<()>),
+    Clock,
+}
+
+/// Commands taken at once: many clients share one write.
+const BATCH: usize = 256;
+const READ_CHUNK: usize = 16 * 1024;
+
+impl Driver {
+    pub(crate) fn new(
+        servers: Vec<Server>,
+        session: Session,
+        commands: mpsc::UnboundedReceiver<Command>,
+        handle: mpsc::WeakUnboundedSender<Command>,
+        reach: watch::Sender<Reach>,
+    ) -> Driver {
+        let (ears, wire, settlers) = (BTreeMap::new(), Wire::None, Vec::new());
+        Driver { servers, session, commands, handle, reach, ears, wire, settlers }
+    }
+
+    pub(crate) async fn run(mut self) {
+        let mut handles_gone = false;
+        let mut batch = Vec::with_capacity(BATCH);
+        loop {
+            // The clock first: an answer that comes after a deadline must find that it passed.
+            self.session.wake(Instant::now());
+            self.perform();
+            if !self.settlers.is_empty() && self.session.is_settled() {
+                for settler in self.settlers.drain(..) {
+                    let _ = settler.send(());
+                }
+            }
+            if handles_gone && self.session.is_idle() && self.wire.is_flushed() {
+                return;
+            }
+            let event = self.wait(&mut batch, handles_gone).await;
+            let now = Instant::now();
+            self.session.wake(now);
+            match event {
+                Event::Clock => {}
+                Event::HandlesGone => handles_gone = true,
+                Event::Commands => {
+                    for command in batch.drain(..) {
+                        self.obey(now, command);
+                    }
+                }
+                Event::Dialed(outcome) => self.on_dialed(now, outcome),
+                Event::Wrote(Ok(())) => {}
+                Event::Read(Ok(0)) => self.on_closed(now, "the node hung up".into()),
+                Event::Read(Ok(_)) => self.on_read(now),
+                Event::Read(Err(error)) | Event::Wrote(Err(error)) => {
+                    self.on_closed(now, error.to_string());
+                }
+            }
+        }
+    }
+
+    async fn wait(&mut self, batch: &mut Vec<Command>, handles_gone: bool) -> Event {
+        let due = self.session.due();
+        let clock = async move {
+            match due {
+                Some(due) => tokio::time::sleep_until(due.into()).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            taken = self.commands.recv_many(batch, BATCH), if !handles_gone => match taken {
+                0 => Event::HandlesGone,
+                _ => Event::Commands,
+            },
+            event = self.wire.next() => event,
+            () = clock => Event::Clock,
+        }
+    }
+
+    fn obey(&mut self, now: Instant, command: Command) {
+        match command {
+            Command::Claim { wish, answer } => {
+                self.ears.insert(wish.id, Ear::Waiting { pool: wish.pool.clone(), answer });
+                self.session.claim(now, wish);
+            }
+            Command::Abandon { id } => {
+                self.ears.remove(&id);
+                self.session.abandon(now, id);
+            }
+            Command::Release { id, answer } => {
+                self.ears.insert(id, Ear::Leaving { answer });
+                self.session.release(now, id);
+            }
+            Command::Forget { id } => {
+                self.ears.remove(&id);
+                self.session.forget(id);
+            }
+            Command::Settle { answer } => self.settlers.push(answer),
+        }
+    }
+
+    fn on_dialed(&mut self, now: Instant, outcome: io::Result<TcpStream>) {
+        match outcome {
+            Ok(stream) => {
+                // Small messages in a hurry.
+                let _ = stream.set_nodelay(true);
+                self.wire = Wire::Open { stream, inbox: Vec::new(), outbox: PREFACE.to_vec() };
+                self.session.dialed(now);
+            }
+            Err(error) => {
+                self.wire = Wire::None;
+                self.session.disconnected(now, error.to_string());
+            }
+        }
+    }
+
+    fn on_closed(&mut self, now: Instant, why: String) {
+        self.wire = Wire::None;
+        self.session.disconnected(now, why);
+    }
+
+    fn on_read(&mut self, now: Instant) {
+        let Wire::Open { inbox, .. } = &mut self.wire else { return };
+        let mut at = 0;
+        let broken = loop {
+            match link::decode::<FromNode>(&inbox[at..]) {
+                Ok(Some((message, taken))) => {
+                    at += taken;
+                    self.session.heard(now, message);
+                }
+                Ok(None) => break None,
+                Err(error) => break Some(error),
+            }
+        };
+        inbox.drain(..at);
+        if let Some(error) = broken {
+            self.on_closed(now, error.to_string());
+        }
+    }
+
+    /// Does what the session wants, in order.
+    fn perform(&mut self) {
+        while let Some(action) = self.session.next_action() {
+            match action {
+                Action::Dial { server } => {
+                    let address = self.servers[server].address().to_owned();
+                    let dial = async move { TcpStream::connect(address).await };
+                    self.wire = Wire::Dialing(tokio::spawn(dial));
+                }
+                Action::HangUp => self.wire = Wire::None,
+                Action::Send(request) => {
+                    if let Wire::Open { outbox, .. } = &mut self.wire {
+                        link::encode(&FromClient::Request(request), outbox);
+                    }
+                }
+                Action::Tell { id, news } => self.tell(id, news),
+                Action::Online => {
+                    self.reach.send_replace(Reach::Online);
+                }
+                Action::Offline { why } => {
+                    self.reach.send_replace(Reach::Offline { why });
+                }
+            }
+        }
+        self.wire.flush_what_goes();
+    }
+
+    fn tell(&mut self, id: ClaimId, news: News) {
+        let Some(ear) = self.ears.remove(&id) else { return };
+        match (news, ear) {
+            (News::Granted { shares, deadline, lease }, Ear::Waiting { pool, answer }) => {
+                let Some(commands) = self.handle.upgrade() else { return };
+                let (sender, life) = watch::channel(Life { deadline, lost: None });
+                self.ears.insert(id, Ear::Holding { life: sender });
+                let grant = Grant { id, pool, shares, lease, life, commands, released: false };
+                // If nobody waits any more the grant comes back, is dropped and thereby released.
+                let _ = answer.send(Ok(grant));
+            }
+            (News::Refused(error), Ear::Waiting { answer, .. }) => {
+                let _ = answer.send(Err(error));
+            }
+            (News::Extended { deadline }, Ear::Holding { life }) => {
+                life.send_modify(|life| life.deadline = deadline);
+                self.ears.insert(id, Ear::Holding { life });
+            }
+            (News::Lost(lost), Ear::Holding { life }) => {
+                life.send_modify(|life| life.lost = Some(lost));
+                self.ears.insert(id, Ear::Holding { life });
+            }
+            (News::Left(outcome), Ear::Leaving { answer }) => {
+                let _ = answer.send(outcome);
+            }
+            // What crossed a change of mind is no news to anybody.
+            (_, ear) => {
+                self.ears.insert(id, ear);
+            }
+        }
+    }
+}
+
+impl Wire {
+    /// The next thing that happens to the connection; never, if there is none.
+    async fn next(&mut self) -> Event {
+        match self {
+            Wire::None => std::future::pending().await,
+            Wire::Dialing(dial) => {
+                let outcome = dial.await.unwrap_or_else(|error| Err(io::Error::other(error)));
+                Event::Dialed(outcome)
+            }
+            Wire::Open { stream, inbox, outbox } if outbox.is_empty() => {
+                inbox.reserve(READ_CHUNK);
+                Event::Read(stream.read_buf(inbox).await)
+            }
+            Wire::Open { stream, inbox, outbox } => {
+                let (mut reader, writer) = stream.split();
+                inbox.reserve(READ_CHUNK);
+                tokio::select! {
+                    read = reader.read_buf(inbox) => Event::Read(read),
+                    ready = writer.writable() => match ready {
+                        Ok(()) => Event::Wrote(write_some(writer.as_ref(), outbox)),
+                        Err(error) => Event::Wrote(Err(error)),
+                    },
+                }
+            }
+        }
+    }
+
+    /// Writes without waiting; what does not go stays for [`Wire::next`].
+    fn flush_what_goes(&mut self) {
+        if let Wire::Open { stream, outbox, .. } = self
+            && !outbox.is_empty()
+        {
+            // An error shows again at the next read.
+            let _ = write_some(stream, outbox);
+        }
+    }
+
+    fn is_flushed(&self) -> bool {
+        !matches!(self, Wire::Open { outbox, .. } if !outbox.is_empty())
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        if let Wire::Dialing(dial) = self {
+            dial.abort();
+        }
+    }
+}
+
+fn write_some(stream: &TcpStream, outbox: &mut Vec<u8>) -> io::Result<()> {
+    match stream.try_write(outbox) {
+        Ok(written) => {
+            outbox.drain(..written);
+            Ok(())
+        }
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+        Err(error) => Err(error),
+    }
+}

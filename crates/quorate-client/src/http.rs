@@ -1,0 +1,234 @@
+//! Looking at pools, and what operators do: one HTTP request at a time, for tools in no hurry.
+
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Bytes;
+use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use quorate_api::{
+    ClaimId, ClaimStatus, HoldersView, NodeView, PoolView, PoolsView, Problem, QueueView,
+    RenewRequest, RevokeRequest,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::net::TcpStream;
+
+use crate::error::ConnectError;
+use crate::server::Server;
+
+/// Why something could not be seen or done.
+#[derive(Debug, thiserror::Error)]
+pub enum ViewError {
+    /// None of the servers answered. What a request to change something did is unknown; repeating
+    /// it is harmless.
+    #[error("no node answers ({why}): start one with `quorate dev`, or name another server")]
+    Unreachable {
+        /// What was tried last, and what happened.
+        why: String,
+    },
+    /// The node would not. Nothing changed.
+    #[error("{0}")]
+    Problem(Problem),
+    /// The node answered something that is no answer.
+    #[error("{server} does not speak as a node does (status {status}): is it one?")]
+    Strange {
+        /// Which server.
+        server: String,
+        /// The HTTP status.
+        status: u16,
+    },
+}
+
+/// Longest answer that is read, and longest time it may take.
+const ANSWER_MAX: usize = 64 << 20;
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What there is to see at a cluster: the first server of the list that answers is asked.
+#[derive(Clone, Debug)]
+pub struct Views {
+    servers: Vec<Server>,
+}
+
+impl Views {
+    /// Of the cluster that these servers belong to.
+    ///
+    /// # Errors
+    /// The list makes no sense. Nothing was sent.
+    pub fn new<S: AsRef<str>>(servers: impl IntoIterator<Item = S>) -> Result<Views, ConnectError> {
+        let servers: Vec<Server> =
+            servers.into_iter().map(|s| Server::parse(s.as_ref())).collect::<Result<_, _>>()?;
+        if servers.is_empty() { Err(ConnectError::NoServers) } else { Ok(Views { servers }) }
+    }
+
+    /// The node that answers.
+    ///
+    /// # Errors
+    /// See [`ViewError`].
+    pub async fn node(&self) -> Result<NodeView, ViewError> {
+        self.ask(Method::GET, "/v1/node", None::<&()>).await
+    }
+
+    /// All pools.
+    ///
+    /// # Errors
+    /// See [`ViewError`].
+    pub async fn pools(&self) -> Result<PoolsView, ViewError> {
+        self.ask(Method::GET, "/v1/pools", None::<&()>).await
+    }
+
+    /// One pool, with how much of it is held.
+    ///
+    /// # Errors
+    /// See [`ViewError`].
+    pub async fn pool(&self, pool: &str) -> Result<PoolView, ViewError> {
+        self.ask(Method::GET, &pool_path(pool, ""), None::<&()>).await
+    }
+
+    /// Who holds its units.
+    ///
+    /// # Errors
+    /// See [`ViewError`].
+    pub async fn holders(&self, pool: &str) -> Result<HoldersView, ViewError> {
+        self.ask(Method::GET, &pool_path(pool, "/holders"), None::<&()>).await
+    }
+
+    /// Who waits for them.
+    ///
+    /// # Errors
+    /// See [`ViewError`].
+    pub async fn queue(&self, pool: &str) -> Result<QueueView, ViewError> {
+        self.ask(Method::GET, &pool_path(pool, "/queue"), None::<&()>).await
+    }
+
+    /// How a claim stands, and why it waits if it does.
+    ///
+    /// # Errors
+    /// See [`ViewError`].
+    pub async fn claim(&self, pool: &str, id: ClaimId) -> Result<ClaimStatus, ViewError> {
+        let path = pool_path(pool, &format!("/claims/{id}?why=true"));
+        self.ask(Method::GET, &path, None::<&()>).await
+    }
+
+    /// Renews a grant once.
+    ///
+    /// # Errors
+    /// See [`ViewError`].
+    pub async fn renew(
+        &self,
+        pool: &str,
+        id: ClaimId,
+        request: &RenewRequest,
+    ) -> Result<ClaimStatus, ViewError> {
+        let path = pool_path(pool, &format!("/claims/{id}/renew"));
+        self.ask(Method::POST, &path, Some(request)).await
+    }
+
+    /// Releases a grant, or cancels a claim.
+    ///
+    /// # Errors
+    /// See [`ViewError`].
+    pub async fn release(&self, pool: &str, id: ClaimId) -> Result<ClaimStatus, ViewError> {
+        let path = pool_path(pool, &format!("/claims/{id}"));
+        self.ask(Method::DELETE, &path, None::<&()>).await
+    }
+
+    /// Takes a grant back from its holder.
+    ///
+    /// # Errors
+    /// See [`ViewError`].
+    pub async fn revoke(
+        &self,
+        pool: &str,
+        id: ClaimId,
+        reason: &str,
+    ) -> Result<ClaimStatus, ViewError> {
+        let path = pool_path(pool, &format!("/claims/{id}/revoke"));
+        let request = RevokeRequest { reason: reason.into() };
+        self.ask(Method::POST, &path, Some(&request)).await
+    }
+
+    /// Asks one server after the other until one answers. All requests of this API may be repeated.
+    async fn ask<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&impl Serialize>,
+    ) -> Result<T, ViewError> {
+        let body = body.map(|body| serde_json::to_vec(body).expect("plain data always encodes"));
+        let body = Bytes::from(body.unwrap_or_default());
+        let mut why = String::new();
+        for server in &self.servers {
+            let once = exchange(server, method.clone(), path, body.clone());
+            match tokio::time::timeout(TIMEOUT, once).await {
+                Ok(Ok((status, answer))) => return read(server, status, &answer),
+                Ok(Err(error)) => why = format!("{server}: {error}"),
+                Err(_) => why = format!("{server}: no answer within {TIMEOUT:?}"),
+            }
+        }
+        Err(ViewError::Unreachable { why })
+    }
+}
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+async fn exchange(
+    server: &Server,
+    method: Method,
+    path: &str,
+    body: Bytes,
+) -> Result<(StatusCode, Bytes), Failure> {
+    let stream = TcpStream::connect(server.address()).await?;
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+    let running = tokio::spawn(connection);
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("host", server.address())
+        .header("content-type", "application/json")
+        .body(Full::new(body))?;
+    let response = sender.send_request(request).await?;
+    let status = response.status();
+    let answer = Limited::new(response.into_body(), ANSWER_MAX).collect().await?.to_bytes();
+    running.abort();
+    Ok((status, answer))
+}
+
+fn read<T: DeserializeOwned>(
+    server: &Server,
+    status: StatusCode,
+    answer: &[u8],
+) -> Result<T, ViewError> {
+    let strange = || ViewError::Strange { server: server.to_string(), status: status.as_u16() };
+    if status.is_success() {
+        return serde_json::from_slice(answer).map_err(|_| strange());
+    }
+    let problem = serde_json::from_slice(answer).map_err(|_| strange())?;
+    Err(ViewError::Problem(problem))
+}
+
+/// The path of a pool, whatever its name is made of.
+fn pool_path(pool: &str, rest: &str) -> String {
+    let mut path = String::from("/v1/pools/");
+    for byte in pool.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                path.push(char::from(byte));
+            }
+            _ => path.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    path + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pool_of_any_name_has_a_path() {
+        assert_eq!(pool_path("gpu-1.x", "/queue"), "/v1/pools/gpu-1.x/queue");
+        assert_eq!(pool_path("a/b ?é", ""), "/v1/pools/a%2Fb%20%3F%C3%A9");
+    }
+}

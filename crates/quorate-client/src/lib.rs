@@ -1,0 +1,52 @@
+//! Acquire, renew and release units of a Quorate cluster, from async Rust with tokio's names.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = quorate_client::Client::connect(["127.0.0.1:7420"]).await?;
+//! let grant = client.pool("licences").reason("nightly build").acquire_many(2).await?;
+//! tokio::select! {
+//!     () = work(grant.fences()) => grant.release().await?,
+//!     lost = grant.lost() => eprintln!("stopped: {lost}"),
+//! }
+//! # Ok(())
+//! # }
+//! # async fn work(_: Vec<u64>) {}
+//! ```
+//!
+//! * `session.rs` is the machine: what to send when, deadlines, retries. It does no IO.
+//! * `driver.rs` gives it a clock, a socket and somebody to tell: one task per [`Client`].
+//! * [`Client`], [`Pool`] and [`Grant`] are handles to that task.
+//! * [`Views`] looks at pools, holders and queues over HTTP, for tools.
+//!
+//! This crate knows what clients and nodes say to each other (`quorate-api`), and no protocol.
+//!
+//! # What is promised
+//!
+//! A deadline is this machine's own clock, read before the request was sent, plus the span the
+//! node promised: no other clock is involved, and no answer can come so late that it matters. While
+//! there is a grant it is renewed after a third of its lease, at any node of the list. A broken
+//! connection ends nothing. What cannot be known is reported as *unknown*, with the claim's id to
+//! ask again.
+//!
+//! The clock is the one that [`std::time::Instant`] reads. On Linux it stands still while the whole
+//! machine sleeps: a laptop that is suspended past a deadline learns of it late, and only fences
+//! protect against what it does until then.
+
+mod chance;
+mod client;
+mod driver;
+mod error;
+mod grant;
+mod http;
+mod pool;
+mod server;
+mod session;
+
+pub use client::{Client, Options};
+pub use error::{AcquireError, ConnectError, Lost, ReleaseError, TryAcquireError};
+pub use grant::Grant;
+pub use http::{ViewError, Views};
+pub use pool::Pool;
+pub use quorate_api::ClaimId;
+pub use quorate_api::link::Share;
+pub use server::{DEFAULT_PORT, Server};

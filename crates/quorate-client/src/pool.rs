@@ -1,0 +1,118 @@
+//! Acquiring units of one pool, with tokio's names.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use quorate_api::ClaimId;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::client::Shared;
+use crate::driver::Command;
+use crate::error::{AcquireError, TryAcquireError};
+use crate::grant::Grant;
+use crate::session::Wish;
+
+/// A pool as a client uses it. Cheap to clone.
+///
+/// Every `acquire` is cancel-safe: dropping its future cancels the claim, and loses its place in
+/// the queue. A cancelled claim that was granted meanwhile is released.
+#[derive(Clone, Debug)]
+pub struct Pool {
+    shared: Arc<Shared>,
+    name: String,
+    reason: String,
+    id: Option<ClaimId>,
+}
+
+impl Pool {
+    pub(crate) fn new(shared: Arc<Shared>, name: String) -> Pool {
+        Pool { shared, name, reason: String::new(), id: None }
+    }
+
+    /// The same pool; claims made through it say what for.
+    #[must_use]
+    pub fn reason(mut self, reason: impl Into<String>) -> Pool {
+        self.reason = reason.into();
+        self
+    }
+
+    /// The same pool; claims made through it have this name. Making the same claim again, here or
+    /// in another process, is the same claim: it gets what was granted before.
+    #[must_use]
+    pub fn named(mut self, id: ClaimId) -> Pool {
+        self.id = Some(id);
+        self
+    }
+
+    /// Waits for one unit.
+    ///
+    /// # Errors
+    /// It will not be granted: see [`AcquireError`].
+    pub async fn acquire(&self) -> Result<Grant, AcquireError> {
+        self.acquire_many(1).await
+    }
+
+    /// Waits for `h` units, all at once.
+    ///
+    /// # Errors
+    /// They will not be granted: see [`AcquireError`].
+    pub async fn acquire_many(&self, h: u32) -> Result<Grant, AcquireError> {
+        self.claim(h, None).await
+    }
+
+    /// Takes `h` units if they are free now, where *now* is as long as it takes to ask
+    /// ([`crate::Options::try_for`]).
+    ///
+    /// # Errors
+    /// They are not free, or never will be: see [`TryAcquireError`].
+    pub async fn try_acquire_many(&self, h: u32) -> Result<Grant, TryAcquireError> {
+        match self.acquire_timeout(h, self.shared.try_for).await {
+            Ok(grant) => Ok(grant),
+            Err(AcquireError::Timeout { .. }) => Err(TryAcquireError::NoUnits),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Waits for `h` units, for at most this long; then the claim is cancelled, which takes a
+    /// moment longer.
+    ///
+    /// # Errors
+    /// They were not granted in time or will not be; [`AcquireError::Unknown`] if even that could
+    /// not be found out.
+    pub async fn acquire_timeout(&self, h: u32, within: Duration) -> Result<Grant, AcquireError> {
+        let give_up_at = Instant::now().checked_add(within);
+        self.claim(h, give_up_at).await
+    }
+
+    async fn claim(&self, h: u32, give_up_at: Option<Instant>) -> Result<Grant, AcquireError> {
+        if h == 0 {
+            return Err(AcquireError::None);
+        }
+        let id = self.id.unwrap_or_else(|| self.shared.next_id());
+        let (answer, granted) = oneshot::channel();
+        let wish =
+            Wish { id, pool: self.name.clone(), units: h, reason: self.reason.clone(), give_up_at };
+        let commands = &self.shared.commands;
+        let claim = Command::Claim { wish, answer };
+        commands.send(claim).map_err(|_| AcquireError::Closed)?;
+        let mut waiting = Waiting { id, commands, over: false };
+        let outcome = granted.await;
+        waiting.over = true;
+        outcome.unwrap_or(Err(AcquireError::Closed))
+    }
+}
+
+/// Cancels the claim if its future is dropped before it is over.
+struct Waiting<'a> {
+    id: ClaimId,
+    commands: &'a mpsc::UnboundedSender<Command>,
+    over: bool,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if !self.over {
+            let _ = self.commands.send(Command::Abandon { id: self.id });
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The address of a node, as people write it.
+
+use crate::ConnectError;
+
+/// The port of `quorate dev` and of a node whose configuration names no other.
+pub const DEFAULT_PORT: u16 = 7420;
+
+/// Where a node listens: for HTTP and for the client link alike.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Server {
+    address: String,
+}
+
+impl Server {
+    /// Reads `HOST:PORT`, `HOST`, or either with `http://` in front and `/` behind.
+    ///
+    /// # Errors
+    /// The text names no server. Nothing was sent.
+    pub fn parse(text: &str) -> Result<Server, ConnectError> {
+        let bad = || ConnectError::BadServer { text: text.chars().take(128).collect() };
+        let bare = text.trim().strip_prefix("http://").unwrap_or(text.trim());
+        let bare = bare.strip_suffix('/').unwrap_or(bare);
+        let odd =
+            |c: char| c.is_whitespace() || c.is_control() || matches!(c, '/' | '@' | '?' | '#');
+        if bare.is_empty() || bare.contains("://") || bare.contains(odd) {
+            return Err(bad());
+        }
+        let bracketed = bare.starts_with('[');
+        let (host, port) = match bare.rsplit_once(':') {
+            Some((host, port)) if !bracketed || host.ends_with(']') => {
+                (host, port.parse::<u16>().map_err(|_| bad())?)
+            }
+            _ => (bare, DEFAULT_PORT),
+        };
+        let plain = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
+        if plain.unwrap_or(host).is_empty() || (plain.is_none() && host.contains(':')) {
+            return Err(bad());
+        }
+        Ok(Server { address: format!("{host}:{port}") })
+    }
+
+    /// `HOST:PORT`.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+}
+
+impl std::fmt::Display for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_a_host_with_or_without_port_and_scheme() {
+        for (text, address) in [
+            ("127.0.0.1:7401", "127.0.0.1:7401"),
+            ("localhost", "localhost:7420"),
+            ("http://node-1:80/", "node-1:80"),
+            ("http://[::1]:7420", "[::1]:7420"),
+            ("[::1]", "[::1]:7420"),
+        ] {
+            assert_eq!(Server::parse(text).unwrap().address(), address, "{text}");
+        }
+        for text in ["", ":7420", "https://a:1", "a:b", "a:70000", "a/b", "::1", "a b", "[]:1"] {
+            assert!(Server::parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! What a client sends when, as a machine without sockets, clocks or tasks.
+//!
+//! The driver (`driver.rs`) tells it what happened and when, and performs its [`Action`]s in order;
+//! [`Session::due`] says when to call [`Session::wake`] at the latest. Being late costs grants, not
+//! safety: whatever is called first after a deadline finds that it has passed.
+//!
+//! Rules it keeps:
+//!
+//! * A deadline is a reading from **before** the request was handed to the driver, plus the span in
+//!   the answer to that very request. Repetitions have numbers and readings of their own.
+//! * A deadline that has passed is final, even if an answer that extends it arrives afterwards.
+//! * A claim keeps its id through every repetition and every node.
+//! * A broken connection ends nothing: on the next one claims, renewals and releases are repeated.
+//! * A renewal that goes unanswered for a third of the lease is a reason to try another node.
+
+mod answers;
+mod claim;
+mod link;
+#[cfg(test)]
+mod tests;
+mod words;
+#[cfg(test)]
+mod world;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::{Duration, Instant};
+
+use quorate_api::ClaimId;
+use quorate_api::link::{Ask, FromNode, Request};
+
+use crate::chance::Chance;
+use crate::error::{AcquireError, Lost, ReleaseError};
+use claim::{Claim, Holding, Leave, State, reached};
+use link::{Link, Next};
+pub(crate) use words::{Action, News, Pace, Wish};
+
+/// A request on its way: whose, and read from the clock before it was sent.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    claim: Option<ClaimId>,
+    sent: Instant,
+}
+
+/// The machine.
+#[derive(Debug)]
+pub(crate) struct Session {
+    client: String,
+    pace: Pace,
+    chance: Chance,
+    servers: usize,
+    /// The server in use, or to be tried next.
+    server: usize,
+    link: Link,
+    /// Connections in a row that came to nothing.
+    failures: u32,
+    why_down: String,
+    /// Learned from the first node; a node of another cluster is no use to us.
+    cluster: Option<String>,
+    shortest_lease: Option<Duration>,
+    claims: BTreeMap<ClaimId, Claim>,
+    /// Mirrors [`Claim::due`] of every claim.
+    dues: BTreeSet<(Instant, ClaimId)>,
+    asked: BTreeMap<u64, Asked>,
+    number: u64,
+    actions: VecDeque<Action>,
+}
+
+impl Session {
+    pub(crate) fn new(
+        client: String,
+        servers: usize,
+        pace: Pace,
+        seed: u64,
+        now: Instant,
+    ) -> Session {
+        assert!(servers > 0, "somebody must be there to be asked");
+        let mut chance = Chance::new(seed);
+        let server = chance.below(servers as u64) as usize;
+        Session {
+            client,
+            pace,
+            chance,
+            servers,
+            server,
+            link: Link::Down { retry_at: now },
+            failures: 0,
+            why_down: "not tried yet".into(),
+            cluster: None,
+            shortest_lease: None,
+            claims: BTreeMap::new(),
+            dues: BTreeSet::new(),
+            asked: BTreeMap::new(),
+            number: 0,
+            actions: VecDeque::new(),
+        }
+    }
+
+    // What the session wants.
+
+    pub(crate) fn next_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// When to call [`Session::wake`] at the latest.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        let claims = self.dues.first().map(|(at, _)| *at);
+        let link = self.link.due(!self.claims.is_empty(), self.beat());
+        [claims, link].into_iter().flatten().min()
+    }
+
+    /// Whether nothing is left to be done for anybody.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.claims.is_empty()
+    }
+
+    /// Whether no release waits for its acknowledgement.
+    pub(crate) fn is_settled(&self) -> bool {
+        !self.claims.values().any(|claim| matches!(claim.state, State::Leaving { .. }))
+    }
+
+    // What the client wants.
+
+    pub(crate) fn claim(&mut self, now: Instant, wish: Wish) {
+        let Wish { id, pool, units, reason, give_up_at } = wish;
+        let state = State::Asking { sent: false, again_at: None };
+        let mut claim = Claim { pool, units, reason, give_up_at, state };
+        self.ask_again(now, id, &mut claim);
+        self.put(id, claim);
+    }
+
+    /// The client no longer wants the claim, whatever became of it, and does not listen.
+    pub(crate) fn abandon(&mut self, now: Instant, id: ClaimId) {
+        self.leave(now, id, Leave::Dropped);
+    }
+
+    /// The client stopped using its units, and wants to know when they are back.
+    pub(crate) fn release(&mut self, now: Instant, id: ClaimId) {
+        if !self.leave(now, id, Leave::Released) {
+            let over = Err(ReleaseError::Lost(Lost::Deadline));
+            self.tell(id, News::Left(over));
+        }
+    }
+
+    /// Stops looking after a claim, without releasing it.
+    pub(crate) fn forget(&mut self, id: ClaimId) {
+        self.take(id);
+    }
+
+    // What happened to the connection.
+
+    pub(crate) fn dialed(&mut self, now: Instant) {
+        let ask = Ask::Hello { client: self.client.clone() };
+        self.send(now, None, ask);
+    }
+
+    /// The connection could not be made, or broke.
+    pub(crate) fn disconnected(&mut self, now: Instant, why: String) {
+        match self.link {
+            Link::Down { .. } => {} // It was given up a moment ago: that is the same failure.
+            Link::Dialing { .. } => self.drop_link(now, why, Next::Another),
+            Link::Up { .. } if self.failures > 0 => self.drop_link(now, why, Next::Another),
+            // A node that answered well until now is asked once more: where a claim waits, it
+            // should go on waiting, rather than wait at two nodes.
+            Link::Up { .. } => self.drop_link(now, why, Next::Same),
+        }
+    }
+
+    pub(crate) fn heard(&mut self, now: Instant, message: FromNode) {
+        if let Link::Up { heard, pinged } = &mut self.link {
+            (*heard, *pinged) = (now, None);
+        }
+        match message {
+            FromNode::Goodbye => self.hang_up(now, "the node is stopping".into()),
+            FromNode::Over { id, state, why, .. } => self.on_over(id, state, why),
+            FromNode::Answer(answer) => {
+                // An answer to nothing we asked on this connection: it changes nothing.
+                let Some(asked) = self.asked.remove(&answer.number) else { return };
+                self.on_reply(now, asked, answer.reply);
+            }
+        }
+    }
+
+    /// The clock says so much.
+    pub(crate) fn wake(&mut self, now: Instant) {
+        while let Some(&(at, id)) = self.dues.first()
+            && at <= now
+        {
+            self.on_due(now, id);
+        }
+        self.look_after_link(now);
+    }
+
+    fn on_due(&mut self, now: Instant, id: ClaimId) {
+        let Some(mut claim) = self.take(id) else { return };
+        match &mut claim.state {
+            State::Asking { sent: false, .. } if reached(claim.give_up_at, now) => {
+                let why = self.why_down.clone();
+                self.tell(id, News::Refused(AcquireError::Unreachable { claim: id, why }));
+            }
+            State::Asking { .. } | State::Holding(Holding { told: false, .. })
+                if reached(claim.give_up_at, now) =>
+            {
+                self.put(id, claim);
+                self.leave(now, id, Leave::TimedOut);
+            }
+            State::Asking { again_at, .. } => {
+                *again_at = None;
+                self.ask_again(now, id, &mut claim);
+                self.put(id, claim);
+            }
+            State::Holding(holding) if holding.told && holding.deadline <= now => {
+                self.tell(id, News::Lost(Lost::Deadline));
+            }
+            State::Holding(holding) => {
+                holding.renew_at = None;
+                let third = holding.lease / 3;
+                let stuck = holding.unanswered.is_some_and(|since| since + third <= now);
+                if self.link.is_up() && stuck {
+                    self.put(id, claim);
+                    return self.hang_up(now, "renewals go unanswered".into());
+                }
+                self.ask_again(now, id, &mut claim);
+                self.put(id, claim);
+            }
+            State::Revoked { .. } => {} // Its deadline passed, and its client was told before.
+            State::Leaving { forget_at, .. } if *forget_at <= now => {}
+            State::Leaving { why, answer_by, .. } if reached(*answer_by, now) => {
+                *answer_by = None;
+                match std::mem::replace(why, Leave::Dropped) {
+                    Leave::Dropped => {}
+                    Leave::Released => {
+                        let unknown = Err(ReleaseError::Unknown { claim: id });
+                        self.tell(id, News::Left(unknown));
+                    }
+                    Leave::TimedOut => {
+                        self.tell(id, News::Refused(AcquireError::Unknown { claim: id }));
+                    }
+                }
+                self.put(id, claim);
+            }
+            State::Leaving { again_at, .. } => {
+                *again_at = None;
+                self.ask_again(now, id, &mut claim);
+                self.put(id, claim);
+            }
+        }
+    }
+
+    /// False if there is no such claim (any more).
+    fn leave(&mut self, now: Instant, id: ClaimId, why: Leave) -> bool {
+        let Some(mut claim) = self.take(id) else { return false };
+        let mut forget_at = now + self.pace.persistence;
+        match &claim.state {
+            State::Asking { sent: false, .. } => return true, // Nobody knows of it.
+            State::Asking { .. } | State::Leaving { .. } => {}
+            State::Holding(Holding { deadline, .. }) | State::Revoked { deadline } => {
+                forget_at = forget_at.max(*deadline);
+            }
+        }
+        let answer_by = (why != Leave::Dropped).then(|| now + self.pace.patience);
+        claim.state = State::Leaving { why, answer_by, forget_at, again_at: None };
+        self.ask_again(now, id, &mut claim);
+        self.put(id, claim);
+        true
+    }
+
+    /// Sends what the claim's state calls for, if there is a connection.
+    fn ask_again(&mut self, now: Instant, id: ClaimId, claim: &mut Claim) {
+        let up = self.link.is_up();
+        let pool = claim.pool.clone();
+        let ask = match &mut claim.state {
+            State::Asking { sent, again_at } => {
+                *sent |= up;
+                *again_at = None;
+                Ask::Claim { pool, id, units: claim.units, reason: claim.reason.clone() }
+            }
+            State::Holding(holding) => {
+                holding.unanswered = up.then(|| holding.unanswered.unwrap_or(now));
+                // Repeated before it is given up, since only a late repetition buys a late
+                // deadline.
+                holding.renew_at = up.then(|| now + holding.lease / 6);
+                Ask::Renew { pool, id, units: holding.shares.clone() }
+            }
+            State::Revoked { .. } => return,
+            State::Leaving { again_at, .. } => {
+                *again_at = None;
+                Ask::Release { pool, id }
+            }
+        };
+        if up {
+            self.send(now, Some(id), ask);
+        }
+    }
+
+    fn send(&mut self, now: Instant, claim: Option<ClaimId>, ask: Ask) {
+        self.number += 1;
+        self.asked.insert(self.number, Asked { claim, sent: now });
+        self.actions.push_back(Action::Send(Request { number: self.number, ask }));
+    }
+
+    fn tell(&mut self, id: ClaimId, news: News) {
+        self.actions.push_back(Action::Tell { id, news });
+    }
+
+    /// The claim is over, and its client wanted that.
+    fn tell_left(&mut self, id: ClaimId, why: Leave, lost: Option<Lost>) {
+        match why {
+            Leave::Dropped => {}
+            Leave::Released => {
+                let outcome = lost.map_or(Ok(()), |lost| Err(ReleaseError::Lost(lost)));
+                self.tell(id, News::Left(outcome));
+            }
+            Leave::TimedOut => {
+                self.tell(id, News::Refused(AcquireError::Timeout { claim: id }));
+            }
+        }
+    }
+
+    fn take(&mut self, id: ClaimId) -> Option<Claim> {
+        let claim = self.claims.remove(&id)?;
+        if let Some(due) = claim.due() {
+            self.dues.remove(&(due, id));
+        }
+        Some(claim)
+    }
+
+    fn put(&mut self, id: ClaimId, claim: Claim) {
+        if let Some(due) = claim.due() {
+            self.dues.insert((due, id));
+        }
+        let before = self.claims.insert(id, claim);
+        assert!(before.is_none(), "claim {id} is in the books once");
+    }
+}

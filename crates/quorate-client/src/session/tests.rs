@@ -1,0 +1,362 @@
+//! Short stories about one client and the nodes it talks to.
+
+use std::time::{Duration, Instant};
+
+use quorate_api::link::{Answer, Ask, FromNode, Reply, Request, Share};
+use quorate_api::{ClaimId, ClaimState, Problem, ProblemKind};
+
+use super::{Action, News, Pace, Session, Wish};
+use crate::error::{AcquireError, Lost, ReleaseError};
+
+const ID: ClaimId = ClaimId(7);
+const LEASE: Duration = Duration::from_secs(6);
+
+/// A session, its clock, and what it wanted.
+struct Story {
+    session: Session,
+    start: Instant,
+    now: Instant,
+    sent: Vec<Request>,
+    news: Vec<News>,
+    dials: Vec<usize>,
+}
+
+impl Story {
+    /// With two servers, connected to one of them.
+    fn begin() -> Story {
+        let mut story = Story::alone();
+        story.connect();
+        story
+    }
+
+    fn alone() -> Story {
+        let now = Instant::now();
+        let session = Session::new("test".into(), 2, Pace::default(), 1, now);
+        let (sent, news, dials) = (Vec::new(), Vec::new(), Vec::new());
+        Story { session, start: now, now, sent, news, dials }
+    }
+
+    fn connect(&mut self) {
+        self.wake();
+        self.session.dialed(self.now);
+        self.collect();
+        let hello = self.sent.pop().expect("it says hello first");
+        assert!(matches!(hello.ask, Ask::Hello { .. }));
+        let welcome = Reply::Welcome { node: "a".into(), cluster: "c".into(), boot: 1 };
+        self.answer(hello.number, welcome);
+    }
+
+    fn claim(&mut self, units: u32, within: Option<Duration>) {
+        let give_up_at = within.map(|within| self.now + within);
+        let (pool, reason) = ("p".into(), String::new());
+        self.session.claim(self.now, Wish { id: ID, pool, units, reason, give_up_at });
+        self.collect();
+    }
+
+    fn answer(&mut self, number: u64, reply: Reply) {
+        self.session.wake(self.now);
+        self.session.heard(self.now, FromNode::Answer(Answer { number, reply }));
+        self.collect();
+    }
+
+    fn pass(&mut self, span: Duration) {
+        self.now += span;
+        self.wake();
+    }
+
+    fn wake(&mut self) {
+        self.session.wake(self.now);
+        self.collect();
+    }
+
+    fn collect(&mut self) {
+        while let Some(action) = self.session.next_action() {
+            match action {
+                Action::Send(Request { ask: Ask::Ping, number }) => {
+                    let pong = FromNode::Answer(Answer { number, reply: Reply::Pong });
+                    self.session.heard(self.now, pong);
+                }
+                Action::Send(request) => self.sent.push(request),
+                Action::Tell { news, .. } => self.news.push(news),
+                Action::Dial { server } => self.dials.push(server),
+                Action::HangUp | Action::Online | Action::Offline { .. } => {}
+            }
+        }
+    }
+
+    fn last(&self) -> &Request {
+        self.sent.last().expect("something was sent")
+    }
+
+    fn grant(&mut self, number: u64, valid: Duration) {
+        self.answer(number, granted(valid));
+    }
+
+    fn since_start(&self, at: Instant) -> Duration {
+        at - self.start
+    }
+
+    fn deadlines(&self) -> Vec<Duration> {
+        self.news
+            .iter()
+            .filter_map(|news| match news {
+                News::Granted { deadline, .. } | News::Extended { deadline } => Some(*deadline),
+                _ => None,
+            })
+            .map(|at| self.since_start(at))
+            .collect()
+    }
+}
+
+fn granted(valid: Duration) -> Reply {
+    Reply::Granted {
+        units: vec![Share { unit: 0, fence: 5 }],
+        valid_for_micros: valid.as_micros() as u64,
+        lease_micros: LEASE.as_micros() as u64,
+    }
+}
+
+fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+#[test]
+fn a_deadline_counts_from_before_the_request_that_was_answered() {
+    let mut story = Story::begin();
+    story.claim(1, None);
+    let first = story.last().number;
+    story.pass(secs(1));
+    story.grant(first, LEASE);
+    assert_eq!(story.deadlines(), [secs(6)]);
+
+    // Two renewals; the answer to the first one counts from the first one.
+    story.pass(secs(2));
+    let early = story.last().number;
+    story.pass(secs(1));
+    let late = story.last().number;
+    assert_ne!(early, late);
+    story.grant(early, LEASE);
+    story.grant(late, LEASE);
+    assert_eq!(story.deadlines()[1..], [secs(9), secs(10)]);
+    assert!(story.sent.iter().all(|r| matches!(&r.ask,
+        Ask::Claim { id, .. } | Ask::Renew { id, .. } if *id == ID)));
+}
+
+#[test]
+fn a_long_wait_is_part_of_the_span_in_the_answer() {
+    let mut story = Story::begin();
+    story.claim(1, None);
+    let number = story.last().number;
+    for _ in 0..100 {
+        story.pass(secs(1));
+    }
+    assert_eq!(story.last().number, number, "waiting is not a reason to repeat");
+    story.grant(number, secs(100) + LEASE);
+    assert_eq!(story.deadlines(), [secs(106)]);
+}
+
+#[test]
+fn a_deadline_that_passed_is_final() {
+    let mut story = Story::begin();
+    story.claim(1, None);
+    story.grant(story.last().number, LEASE);
+    story.pass(secs(3));
+    let renewal = story.last().number;
+    story.now += secs(10); // The machine slept; nobody called.
+    story.grant(renewal, secs(60));
+    assert_eq!(story.news.last(), Some(&News::Lost(Lost::Deadline)));
+    assert_eq!(story.deadlines().len(), 1);
+    story.session.release(story.now, ID);
+    story.collect();
+    let lost = Err(ReleaseError::Lost(Lost::Deadline));
+    assert_eq!(story.news.last(), Some(&News::Left(lost)));
+}
+
+#[test]
+fn a_grant_that_comes_after_its_deadline_is_renewed_before_its_client_hears_of_it() {
+    let mut story = Story::begin();
+    story.claim(1, None);
+    let claim = story.last().number;
+    story.pass(secs(1));
+    story.grant(claim, Duration::from_millis(500));
+    assert!(story.news.is_empty());
+    assert!(matches!(story.last().ask, Ask::Renew { .. }));
+    story.grant(story.last().number, LEASE);
+    assert_eq!(story.deadlines(), [secs(7)]);
+    assert!(matches!(story.news[0], News::Granted { .. }));
+}
+
+#[test]
+fn a_broken_connection_ends_nothing_and_its_node_is_asked_once_more_before_another() {
+    let mut story = Story::begin();
+    story.claim(1, None);
+    story.session.disconnected(story.now, "cut".into());
+    story.wake();
+    story.session.disconnected(story.now, "refused".into());
+    story.pass(secs(1));
+    let [first, again, other] = story.dials[..] else { panic!("{:?}", story.dials) };
+    assert_eq!(first, again);
+    assert_ne!(again, other);
+    let before = story.sent.len();
+    story.connect();
+    let Ask::Claim { id, .. } = story.last().ask else { panic!("the claim is repeated") };
+    assert_eq!((id, story.sent.len()), (ID, before + 1));
+    story.grant(story.last().number, LEASE);
+    story.session.disconnected(story.now, "cut".into());
+    story.pass(secs(1));
+    story.connect();
+    assert!(matches!(&story.last().ask, Ask::Renew { units, .. } if units[0].fence == 5));
+    story.grant(story.last().number, LEASE);
+    assert_eq!(story.deadlines(), [secs(7), secs(8)]);
+}
+
+#[test]
+fn renewals_that_go_unanswered_are_taken_to_another_node() {
+    let mut story = Story::begin();
+    story.claim(1, None);
+    story.grant(story.last().number, LEASE);
+    for _ in 0..9 {
+        story.pass(Duration::from_millis(500));
+    }
+    assert_eq!(story.dials.len(), 2, "{:?}", story.sent);
+    story.connect();
+    story.grant(story.last().number, LEASE);
+    assert!(matches!(story.news.last(), Some(News::Extended { .. })));
+}
+
+#[test]
+fn a_node_that_lost_sight_of_a_grant_is_left_for_one_that_has_not() {
+    let mut story = Story::begin();
+    story.claim(1, None);
+    story.grant(story.last().number, LEASE);
+    story.pass(secs(2));
+    let unknown = Problem::new(ProblemKind::Unknown, "its deadline has passed here");
+    story.answer(story.last().number, Reply::Problem(unknown));
+    story.wake();
+    assert_eq!(story.dials.len(), 2);
+    story.connect();
+    story.grant(story.last().number, LEASE);
+    assert_eq!(story.deadlines(), [secs(6), secs(8)]);
+}
+
+#[test]
+fn a_timeout_says_what_is_known() {
+    // Nothing was ever sent.
+    let mut story = Story::alone();
+    story.claim(1, Some(secs(2)));
+    story.pass(secs(2));
+    assert!(matches!(story.news[..], [News::Refused(AcquireError::Unreachable { .. })]));
+    assert!(story.session.is_idle());
+
+    // The cancellation was acknowledged.
+    let mut story = Story::begin();
+    story.claim(1, Some(secs(2)));
+    story.pass(secs(2));
+    assert!(story.news.is_empty(), "not known yet");
+    let Ask::Release { id: ID, .. } = story.last().ask else { panic!("it is cancelled") };
+    let over = Reply::Over { state: ClaimState::Cancelled, why: String::new() };
+    story.answer(story.last().number, over);
+    assert_eq!(story.news, [News::Refused(AcquireError::Timeout { claim: ID })]);
+    assert!(story.session.is_idle());
+
+    // A grant that crosses the cancellation is not used, and nobody ever answers.
+    let mut story = Story::begin();
+    story.claim(1, Some(secs(2)));
+    let claim = story.last().number;
+    story.pass(secs(2));
+    story.grant(claim, LEASE);
+    story.pass(secs(3));
+    assert_eq!(story.news, [News::Refused(AcquireError::Unknown { claim: ID })]);
+    story.session.disconnected(story.now, "cut".into());
+    story.connect();
+    assert!(matches!(story.last().ask, Ask::Release { .. }), "it goes on cancelling");
+    story.pass(secs(60));
+    assert!(story.session.is_idle());
+    assert_eq!(story.news.len(), 1);
+}
+
+#[test]
+fn an_abandoned_claim_is_cancelled_wherever_the_client_gets_through() {
+    let mut story = Story::begin();
+    story.claim(1, None);
+    story.session.disconnected(story.now, "cut".into());
+    story.session.abandon(story.now, ID);
+    story.connect();
+    assert!(matches!(story.last().ask, Ask::Release { id: ID, .. }));
+    let over = Reply::Over { state: ClaimState::Cancelled, why: String::new() };
+    story.answer(story.last().number, over);
+    assert!(story.session.is_idle());
+    assert!(story.news.is_empty(), "nobody listens");
+}
+
+#[test]
+fn a_revoked_grant_is_not_renewed_and_is_released_when_its_holder_stopped() {
+    let mut story = Story::begin();
+    story.claim(1, None);
+    story.grant(story.last().number, LEASE);
+    let over = FromNode::Over {
+        pool: "p".into(),
+        id: ID,
+        state: ClaimState::Revoked,
+        why: "maintenance".into(),
+    };
+    story.session.heard(story.now, over);
+    let before = story.sent.len();
+    story.pass(secs(4));
+    assert_eq!(story.sent.len(), before);
+    let reason = "maintenance".into();
+    assert_eq!(story.news.last(), Some(&News::Lost(Lost::Revoked { reason })));
+    story.session.release(story.now, ID);
+    story.collect();
+    assert!(matches!(story.last().ask, Ask::Release { .. }));
+}
+
+#[test]
+fn what_a_node_refuses_is_told_in_narrow_errors() {
+    let problem = |kind| Reply::Problem(Problem::new(kind, "detail"));
+    for (reply, error) in [
+        (Reply::TooLarge { units: 2 }, Some(AcquireError::TooLarge { h: 3, k: 2 })),
+        (problem(ProblemKind::UnknownPool), Some(AcquireError::UnknownPool { pool: "p".into() })),
+        (
+            problem(ProblemKind::Limit),
+            Some(AcquireError::Rejected(Problem::new(ProblemKind::Limit, "detail"))),
+        ),
+        (problem(ProblemKind::Unknown), None),
+    ] {
+        let mut story = Story::begin();
+        story.claim(3, None);
+        let number = story.last().number;
+        story.answer(number, reply);
+        match error {
+            Some(error) => assert_eq!(story.news, [News::Refused(error)]),
+            None => {
+                story.pass(secs(1));
+                assert_ne!(story.last().number, number, "asked again, later");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_silent_node_is_left_and_a_node_of_another_cluster_is_not_used() {
+    let mut story = Story::begin();
+    story.claim(1, None);
+    // A ping goes out and is not answered.
+    for _ in 0..4 {
+        story.now += secs(1);
+        story.session.wake(story.now);
+        while let Some(action) = story.session.next_action() {
+            if let Action::Dial { server } = action {
+                story.dials.push(server);
+            }
+        }
+    }
+    assert_eq!(story.dials.len(), 2);
+    story.session.dialed(story.now);
+    story.collect();
+    let hello = story.sent.pop().expect("it says hello").number;
+    let before = story.sent.len();
+    let stranger = Reply::Welcome { node: "x".into(), cluster: "other".into(), boot: 1 };
+    story.answer(hello, stranger);
+    assert_eq!(story.sent.len(), before, "nothing is asked of it");
+}

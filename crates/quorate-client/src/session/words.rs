@@ -1,0 +1,74 @@
+//! What goes into the session and what comes out.
+
+use std::time::{Duration, Instant};
+
+use quorate_api::ClaimId;
+use quorate_api::link::{Request, Share};
+
+use crate::error::{AcquireError, Lost, ReleaseError};
+
+/// How long the session is prepared to wait for what.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// For a connection and its first answer.
+    pub(crate) dial: Duration,
+    /// Between signs of life of a node, where no lease asks for more.
+    pub(crate) beat: Duration,
+    /// For the acknowledgement of a release, before the client hears that it is unknown.
+    pub(crate) patience: Duration,
+    /// For how long to go on releasing what nobody acknowledges.
+    pub(crate) persistence: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Pace {
+            dial: Duration::from_secs(1),
+            beat: Duration::from_secs(1),
+            patience: Duration::from_secs(3),
+            persistence: Duration::from_secs(30),
+        }
+    }
+}
+
+/// What a client wants.
+#[derive(Clone, Debug)]
+pub(crate) struct Wish {
+    pub(crate) id: ClaimId,
+    pub(crate) pool: String,
+    pub(crate) units: u32,
+    pub(crate) reason: String,
+    pub(crate) give_up_at: Option<Instant>,
+}
+
+/// What the driver is to do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Action {
+    /// Connect to this server of the list, and say how that went.
+    Dial { server: usize },
+    /// Drop the connection, or stop making it.
+    HangUp,
+    /// Send this on the connection.
+    Send(Request),
+    /// Tell whoever made the claim.
+    Tell { id: ClaimId, news: News },
+    /// A node answers...
+    Online,
+    /// ...or none of the list does, and this happened last.
+    Offline { why: String },
+}
+
+/// What becomes of a claim.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum News {
+    /// It may use these units until the deadline.
+    Granted { shares: Vec<Share>, deadline: Instant, lease: Duration },
+    /// It may go on until a later deadline.
+    Extended { deadline: Instant },
+    /// It is over without a grant.
+    Refused(AcquireError),
+    /// Its grant is over, or will be at its deadline.
+    Lost(Lost),
+    /// What became of its release.
+    Left(Result<(), ReleaseError>),
+}

@@ -1,0 +1,175 @@
+//! Seats of a toy protocol: what a driver must do whatever the protocol does.
+
+use std::fmt;
+use std::time::Duration;
+
+use quorate_core::{
+    Claim, ClaimId, Entry, Event, Explorable, Fence, LeaseEnd, Moment, NodeId, NodeSet, Number,
+    Outbox, Protocol, Seat, Share, Shares, Start, Unit, Units,
+};
+use quorate_wire::{DecodeError, Wire};
+
+use crate::seat::{AnySeat, Deed, Driver, Happening, Origin, Place, SeatError};
+
+/// Grants at once, except that a claim for 3 finds it contradicting itself.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Toy;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+enum Alarm {
+    Tick,
+    Grace,
+}
+
+impl fmt::Display for Alarm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+impl Protocol for Toy {
+    type Pool = ();
+    type Message = u8;
+    type Alarm = Alarm;
+    type Durable = u8;
+    const NAME: &'static str = "toy";
+    const KINDS: &'static [&'static str] = &["toy"];
+
+    fn boot(_: &Seat<'_, Self>, start: Start<u8>, out: &mut Outbox<Self>) -> Self {
+        if start == Start::Amnesia {
+            out.arm(Alarm::Grace, SECOND);
+        }
+        Toy
+    }
+
+    fn step(&mut self, seat: &Seat<'_, Self>, event: Event<Self>, out: &mut Outbox<Self>) {
+        match event {
+            Event::Claim(claim) => {
+                assert_ne!(claim.units.get(), 3, "three is one too many");
+                let share = Share { unit: Unit(0), fence: Fence(1) };
+                out.persist(7);
+                out.grant(claim.id, Shares::new(&[share]), seat.now.after(SECOND));
+            }
+            Event::Release(_) => out.disarm(Alarm::Tick),
+            Event::Cancel(_) => out.arm(Alarm::Tick, SECOND),
+            Event::Ring(alarm) => {
+                let rang = ClaimId { origin: 0, serial: alarm as u64 };
+                out.lose(rang);
+            }
+            Event::Hear { from, message } => out.tell(from, message + 1),
+            _ => {}
+        }
+    }
+
+    fn audit(&self, _: &Seat<'_, Self>) {}
+    fn ledger(&self, _: &mut dyn FnMut(Entry)) {}
+    fn kind(_: &u8) -> usize {
+        0
+    }
+    fn capacity((): &()) -> u32 {
+        1
+    }
+    fn overtakes_max((): &()) -> Option<u32> {
+        None
+    }
+    fn can_lose((): &(), _: &NodeSet) -> bool {
+        false
+    }
+}
+
+impl Wire for Toy {
+    fn encode_message(message: &u8, out: &mut Vec<u8>) {
+        out.push(*message);
+    }
+    fn decode_message(bytes: &[u8]) -> Result<u8, DecodeError> {
+        bytes.first().copied().ok_or(DecodeError::Garbage)
+    }
+    fn encode_record(record: &u8, out: &mut Vec<u8>) {
+        out.push(*record);
+    }
+    fn decode_record((): &(), bytes: &[u8]) -> Result<u8, DecodeError> {
+        Toy::decode_message(bytes)
+    }
+}
+
+impl Explorable for Toy {
+    fn numbers(&mut self, _: &mut dyn FnMut(Number<'_>)) {}
+    fn message_numbers(_: &mut u8, _: &mut dyn FnMut(Number<'_>)) {}
+    fn durable_numbers(_: &mut u8, _: &mut dyn FnMut(Number<'_>)) {}
+    fn lease_end(alarm: &Alarm) -> LeaseEnd {
+        if *alarm == Alarm::Grace { LeaseEnd::Earlier } else { LeaseEnd::Nothing }
+    }
+    fn promise(_: &u8) -> Option<ClaimId> {
+        None
+    }
+}
+
+fn seat(origin: Origin) -> (Driver<Toy>, Vec<Deed>) {
+    let since = Moment::ZERO.after(SECOND);
+    let place = Place { name: "pool".into(), me: NodeId(0), boot: 1, since, grace: 5 * SECOND };
+    let mut deeds = Vec::new();
+    let driver = Driver::boot(place, (), origin, &mut deeds).unwrap();
+    (driver, deeds)
+}
+
+fn step(seat: &mut Driver<Toy>, happening: Happening<'_>) -> Result<Vec<Deed>, SeatError> {
+    let mut deeds = Vec::new();
+    seat.step(Moment::ZERO.after(10 * SECOND), happening, &mut deeds)?;
+    Ok(deeds)
+}
+
+fn claim(units: u32) -> Happening<'static> {
+    Happening::Claim(Claim::any(ClaimId::default(), Units::new(units, 9).unwrap()))
+}
+
+#[test]
+fn effects_become_deeds_in_their_order() {
+    let (mut seat, deeds) = seat(Origin::First);
+    assert!(deeds.is_empty());
+    let deeds = step(&mut seat, claim(1)).unwrap();
+    assert!(matches!(&deeds[..], [Deed::Persist(_), Deed::Grant { .. }]), "{deeds:?}");
+    let heard = Happening::Hear { from: NodeId(1), message: &[4] };
+    let deeds = step(&mut seat, heard).unwrap();
+    let [Deed::Tell { to: NodeId(1), kind: 0, packed }] = &deeds[..] else { panic!("{deeds:?}") };
+    assert_eq!(&packed[..], b"\x04pool\x05");
+    let nonsense = Happening::Hear { from: NodeId(1), message: &[] };
+    assert!(matches!(step(&mut seat, nonsense), Err(SeatError::Undecodable(_))));
+    assert!(step(&mut seat, claim(1)).is_ok(), "and it goes on");
+}
+
+#[test]
+fn an_alarm_that_was_disarmed_or_replaced_never_rings() {
+    let (mut seat, _) = seat(Origin::First);
+    let mut arm = || match &step(&mut seat, Happening::Cancel(ClaimId::default())).unwrap()[..] {
+        [Deed::Arm { token, at }] => (*token, *at),
+        other => panic!("{other:?}"),
+    };
+    let ((first, at), (second, _), (third, _)) = (arm(), arm(), arm());
+    assert_eq!(at, Moment::ZERO.after(11 * SECOND));
+    assert!(step(&mut seat, Happening::Ring(first)).unwrap().is_empty());
+    assert!(step(&mut seat, Happening::Ring(second)).unwrap().is_empty());
+    assert_eq!(step(&mut seat, Happening::Ring(third)).unwrap().len(), 1);
+    assert!(step(&mut seat, Happening::Ring(third)).unwrap().is_empty(), "it rings once");
+}
+
+#[test]
+fn old_promises_are_respected_from_the_start_of_the_node_for_as_long_as_configured() {
+    let (mut seat, deeds) = seat(Origin::Amnesia);
+    let over = Moment::ZERO.after(6 * SECOND);
+    assert!(matches!(deeds[..], [Deed::Arm { at, .. }] if at == over), "{deeds:?}");
+    assert_eq!(seat.grace_until(), Some(over));
+    step(&mut seat, Happening::Ring(0)).unwrap();
+    assert_eq!(seat.grace_until(), None);
+}
+
+#[test]
+fn a_contradiction_stops_the_seat_for_good_and_tells_what_went_before() {
+    let (mut seat, _) = seat(Origin::First);
+    step(&mut seat, claim(1)).unwrap();
+    let Err(SeatError::Stopped(why)) = step(&mut seat, claim(3)) else { panic!("it limps on") };
+    assert!(why.contains("three is one too many"), "{why}");
+    assert!(why.contains("claim 0.0 h1 | claim 0.0 h3"), "{why}");
+    assert!(matches!(step(&mut seat, claim(1)), Err(SeatError::Stopped(_))));
+}

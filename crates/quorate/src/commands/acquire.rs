@@ -1,0 +1,115 @@
+//! `quorate acquire`: a grant that outlives the command, for scripts that release it themselves.
+
+use std::time::Duration;
+
+use quorate_api::{ClaimId, ClaimState, format_span};
+use quorate_client::AcquireError;
+use serde::Serialize;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::cluster::{self, Cluster, Json};
+use crate::Outcome;
+
+/// Claim units, wait for them, and print what was granted.
+///
+/// The grant is not renewed: release it, or renew it with `quorate renew`, before its lease ends.
+/// `quorate run` does all of that for a command. Interrupting the wait cancels the claim.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quorate acquire licences -n 2
+  claim=$(quorate acquire licences --json | jq -r .id)
+  quorate release licences \"$claim\"
+
+Exit codes: 0 granted, 124 not granted in time (the claim is cancelled), 2 anything else.")]
+pub(crate) struct Args {
+    /// The pool.
+    pool: String,
+    /// How many units, all at once.
+    #[arg(short = 'n', long, default_value_t = 1, value_name = "H")]
+    units: u32,
+    /// How long to wait, such as 30s; forever, if left out.
+    #[arg(long, value_name = "SPAN", value_parser = cluster::duration)]
+    timeout: Option<Duration>,
+    /// What for, in words that whoever waits will read.
+    #[arg(long, default_value = "", value_name = "TEXT")]
+    reason: String,
+    /// The claim's name; repeating a claim under its name is harmless. Without it, a new one.
+    #[arg(long, value_name = "ID", value_parser = cluster::claim_id)]
+    id: Option<ClaimId>,
+    #[command(flatten)]
+    cluster: Cluster,
+    #[command(flatten)]
+    json: Json,
+}
+
+/// What was granted.
+#[derive(Serialize)]
+struct Granted {
+    id: ClaimId,
+    pool: String,
+    state: ClaimState,
+    units: Vec<u32>,
+    fences: Vec<u64>,
+    /// From now.
+    expires_in_ms: u64,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
+    cluster::block_on(async {
+        let client = args.cluster.connect().await?;
+        let mut pool = client.pool(&args.pool).reason(&args.reason);
+        if let Some(id) = args.id {
+            pool = pool.named(id);
+        }
+        let (mut interrupt, mut terminate) =
+            (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        let granted = async {
+            match args.timeout {
+                Some(within) => pool.acquire_timeout(args.units, within).await,
+                None => pool.acquire_many(args.units).await,
+            }
+        };
+        let signal = tokio::select! {
+            granted = granted => {
+                return match granted {
+                    Ok(grant) => print(&args, grant),
+                    Err(error @ (AcquireError::Timeout { .. } | AcquireError::Unknown { .. })) => {
+                        eprintln!("quorate: {error}");
+                        Ok(Outcome::Code(124))
+                    }
+                    Err(error) => Err(error.into()),
+                };
+            }
+            _ = interrupt.recv() => SignalKind::interrupt(),
+            _ = terminate.recv() => SignalKind::terminate(),
+        };
+        // The future is dropped, and with it the claim.
+        client.settle().await;
+        eprintln!("quorate: interrupted; the claim is cancelled");
+        Ok(Outcome::Code(128 + signal.as_raw_value() as u8))
+    })
+}
+
+fn print(args: &Args, grant: quorate_client::Grant) -> anyhow::Result<Outcome> {
+    let left = grant.remaining();
+    let granted = Granted {
+        id: grant.id(),
+        pool: args.pool.clone(),
+        state: ClaimState::Granted,
+        units: grant.units(),
+        fences: grant.fences(),
+        expires_in_ms: left.as_millis() as u64,
+    };
+    cluster::print(args.json.json, &granted, || {
+        format!("{} {} for {}", grant.id(), shares(&grant), format_span(left))
+    })?;
+    grant.forget();
+    Ok(Outcome::Good)
+}
+
+/// Units with their fences, as `unit 0 fence 7, unit 3 fence 7`.
+fn shares(grant: &quorate_client::Grant) -> String {
+    let share = |s: &quorate_client::Share| format!("unit {} fence {}", s.unit, s.fence);
+    grant.shares().iter().map(share).collect::<Vec<_>>().join(", ")
+}

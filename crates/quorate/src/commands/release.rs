@@ -1,0 +1,34 @@
+//! `quorate release`: gives a grant back, or cancels a claim, by its id.
+
+use quorate_api::ClaimId;
+
+use super::cluster::{self, Cluster, Json};
+use super::status;
+use crate::Outcome;
+
+/// Give units back, or cancel a claim that waits.
+///
+/// Any node will do, and repeating it is harmless.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Example:
+  quorate release licences 4f1d0c...")]
+pub(crate) struct Args {
+    /// The pool.
+    pool: String,
+    /// The claim, as `quorate acquire` printed it.
+    #[arg(value_parser = cluster::claim_id)]
+    id: ClaimId,
+    #[command(flatten)]
+    cluster: Cluster,
+    #[command(flatten)]
+    json: Json,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
+    cluster::block_on(async {
+        let status = args.cluster.views()?.release(&args.pool, args.id).await?;
+        cluster::print(args.json.json, &status, || status::one_line(&status))?;
+        Ok(Outcome::Good)
+    })
+}

@@ -1,0 +1,210 @@
+//! `quorate run`: claim, run a command, release; and stop it before the grant ends.
+//!
+//! The wrapper's own clock decides: if the lease could not be renewed, the command is asked to stop
+//! while there is still time and killed before the deadline passes. Nothing here waits for a node
+//! once the command runs.
+
+mod child;
+
+use std::ffi::OsString;
+use std::time::{Duration, Instant};
+
+use quorate_client::{AcquireError, Client, Grant, Lost, ReleaseError};
+
+use self::child::{Child, Started};
+use super::cluster::{self, Cluster};
+use crate::Outcome;
+pub(crate) use child::{ExecArgs, exec};
+
+/// Claim units, run a command while they are held, and release them.
+///
+/// The command is started without a shell, in its own process group: HUP, INT, QUIT, TERM, USR1,
+/// USR2 and WINCH are forwarded to the whole group. It should not read from a terminal. If the
+/// grant cannot be renewed, the group gets TERM when a quarter of the lease is left and KILL before
+/// the deadline. If this wrapper is killed, so is the command itself.
+///
+/// It finds in its environment: QUORATE_POOL; QUORATE_UNITS and QUORATE_FENCES, comma-separated and
+/// in the same order; QUORATE_CLAIM, the claim's id. Whatever the units protect should refuse
+/// smaller fences than it has seen.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quorate run licences -- make release
+  quorate run gpus -n 2 --timeout 10m --reason 'nightly training' -- ./train.sh --epochs 3
+
+Exit codes: the command's own, or 128 + the signal that ended it; 123 the grant was lost and the
+command was stopped; 124 not granted in time; 125 quorate could not do it; 126 the command cannot be
+executed; 127 it cannot be found.")]
+pub(crate) struct Args {
+    /// The pool.
+    pool: String,
+    /// How many units, all at once.
+    #[arg(short = 'n', long, default_value_t = 1, value_name = "H")]
+    units: u32,
+    /// How long to wait for them, such as 30s; forever, if left out.
+    #[arg(long, value_name = "SPAN", value_parser = cluster::duration)]
+    timeout: Option<Duration>,
+    /// What for, in words that whoever waits will read; the command's name, if left out.
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    #[command(flatten)]
+    cluster: Cluster,
+    /// The command and its arguments.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// Exit codes of our own.
+const LOST: u8 = 123;
+const TIMED_OUT: u8 = 124;
+/// Also for input that was not understood, since every smaller code may be the command's.
+pub(crate) const FAILED: u8 = 125;
+
+pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
+    let code = cluster::block_on(wrap(args)).unwrap_or_else(|error| {
+        eprintln!("quorate: {error:#}");
+        FAILED
+    });
+    Ok(Outcome::Code(code))
+}
+
+async fn wrap(args: Args) -> anyhow::Result<u8> {
+    let mut signals = child::Signals::new()?;
+    let client = args.cluster.connect().await?;
+    let grant = tokio::select! {
+        granted = claim(&client, &args) => match granted {
+            Ok(grant) => grant,
+            Err(error) => {
+                eprintln!("quorate: {error}");
+                let late = matches!(
+                    error,
+                    AcquireError::Timeout { .. }
+                        | AcquireError::Unknown { .. }
+                        | AcquireError::Unreachable { .. }
+                );
+                return Ok(if late { TIMED_OUT } else { FAILED });
+            }
+        },
+        signal = signals.ending() => {
+            client.settle().await;
+            eprintln!("quorate: interrupted; the claim is cancelled");
+            return Ok(128 + signal);
+        }
+    };
+    let child = match child::start(&args.command, &environment(&grant))? {
+        Started::Running(child) => child,
+        Started::Failed { code, why } => {
+            eprintln!("quorate: {why}");
+            release(grant).await;
+            return Ok(code);
+        }
+    };
+    attend(child, grant, signals).await
+}
+
+async fn claim(client: &Client, args: &Args) -> Result<Grant, AcquireError> {
+    // Only the command's name: its arguments may be nobody else's business.
+    let name = || args.command[0].to_string_lossy().into_owned();
+    let pool = client.pool(&args.pool).reason(args.reason.clone().unwrap_or_else(name));
+    match args.timeout {
+        Some(within) => pool.acquire_timeout(args.units, within).await,
+        None => pool.acquire_many(args.units).await,
+    }
+}
+
+fn environment(grant: &Grant) -> Vec<(&'static str, String)> {
+    let list = |numbers: Vec<String>| numbers.join(",");
+    vec![
+        ("QUORATE_POOL", grant.pool().into()),
+        ("QUORATE_UNITS", list(grant.units().iter().map(u32::to_string).collect())),
+        ("QUORATE_FENCES", list(grant.fences().iter().map(u64::to_string).collect())),
+        ("QUORATE_CLAIM", grant.id().to_string()),
+    ]
+}
+
+/// How far the command has been stopped because of its grant.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Stopping {
+    No,
+    Asked,
+    Killed,
+}
+
+/// Waits for the command, forwards signals, and stops it in time.
+async fn attend(
+    mut child: Child,
+    mut grant: Grant,
+    mut signals: child::Signals,
+) -> anyhow::Result<u8> {
+    let mut stopping = Stopping::No;
+    let code = loop {
+        let lost = grant.is_lost();
+        let (ask_at, kill_at) = stop_times(&grant, lost.as_ref());
+        let now = Instant::now();
+        if stopping < Stopping::Killed && kill_at <= now {
+            stopping = Stopping::Killed;
+            eprintln!("quorate: {}; killing the command", describe(lost.as_ref()));
+            child.kill();
+        } else if stopping < Stopping::Asked && ask_at <= now {
+            stopping = Stopping::Asked;
+            eprintln!("quorate: {}; asking the command to stop", describe(lost.as_ref()));
+            child.terminate();
+        }
+        let next = match stopping {
+            Stopping::No => Some(ask_at.min(kill_at)),
+            Stopping::Asked => Some(kill_at),
+            Stopping::Killed => None,
+        };
+        tokio::select! {
+            code = child.wait() => break code?,
+            signal = signals.any() => child.forward(signal),
+            () = sleep_until(next) => {}
+            () = grant.changed() => {}
+        }
+    };
+    if stopping > Stopping::No {
+        // The command itself is gone; whatever it left in its group goes too.
+        child.kill();
+        release(grant).await;
+        return Ok(LOST);
+    }
+    release(grant).await;
+    Ok(code)
+}
+
+/// When to ask the command to stop and when to kill it: a quarter and a twentieth of the lease
+/// before the deadline, or at once where the units are gone already.
+fn stop_times(grant: &Grant, lost: Option<&Lost>) -> (Instant, Instant) {
+    let before = |fraction: u32| {
+        let deadline = grant.deadline();
+        deadline.checked_sub(grant.lease() / fraction).unwrap_or(deadline)
+    };
+    let now = Instant::now();
+    match lost {
+        None => (before(4), before(20)),
+        Some(Lost::Revoked { .. }) => (now, before(20)),
+        Some(Lost::Deadline | Lost::Told { .. }) => (now, now),
+    }
+}
+
+fn describe(lost: Option<&Lost>) -> String {
+    match lost {
+        None => "the lease is about to end and could not be renewed".into(),
+        Some(lost) => lost.to_string(),
+    }
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Releases, and says so if that is not known to have worked: the command is over either way.
+async fn release(grant: Grant) {
+    match grant.release().await {
+        Ok(()) | Err(ReleaseError::Lost(_)) => {}
+        Err(error) => eprintln!("quorate: {error}"),
+    }
+}

@@ -1,0 +1,170 @@
+//! The command that `quorate run` runs: started, signalled and waited for as a process group.
+//!
+//! It is started by way of ourselves (`quorate __exec`): between the fork and the command somebody
+//! has to ask the kernel to kill it if its wrapper dies, and only a process can ask that for
+//! itself.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::ExitStatus;
+
+use anyhow::Context;
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
+
+use crate::Outcome;
+
+/// Exit codes as shells have them.
+const NOT_EXECUTABLE: u8 = 126;
+const NOT_FOUND: u8 = 127;
+
+/// A running command.
+pub(super) struct Child {
+    process: tokio::process::Child,
+    group: Pid,
+}
+
+/// Whether it could be started.
+pub(super) enum Started {
+    Running(Child),
+    Failed { code: u8, why: String },
+}
+
+/// Starts the command in a process group of its own.
+pub(super) fn start(
+    command: &[OsString],
+    environment: &[(&str, String)],
+) -> anyhow::Result<Started> {
+    let ourselves = std::env::current_exe().context("cannot find the quorate program")?;
+    let spawned = tokio::process::Command::new(ourselves)
+        .arg("__exec")
+        .arg(std::process::id().to_string())
+        .arg("--")
+        .args(command)
+        .envs(environment.iter().map(|(name, value)| (name, value)))
+        .process_group(0)
+        .spawn();
+    let process = match spawned {
+        Ok(process) => process,
+        Err(error) => {
+            return Ok(Started::Failed { code: NOT_EXECUTABLE, why: error.to_string() });
+        }
+    };
+    let group = process
+        .id()
+        .and_then(|id| Pid::from_raw(id.cast_signed()))
+        .context("the command has no process id")?;
+    Ok(Started::Running(Child { process, group }))
+}
+
+impl Child {
+    /// Waits for it: its own exit code, or 128 + the signal that ended it.
+    pub(super) async fn wait(&mut self) -> anyhow::Result<u8> {
+        let status = self.process.wait().await.context("cannot wait for the command")?;
+        Ok(code(status))
+    }
+
+    pub(super) fn forward(&self, signal: Signal) {
+        // Nobody left to signal is what we are about to learn by waiting.
+        let _ = kill_process_group(self.group, signal);
+    }
+
+    /// Asks to stop. Continues it too: a stopped process hears nothing.
+    pub(super) fn terminate(&self) {
+        self.forward(Signal::TERM);
+        self.forward(Signal::CONT);
+    }
+
+    pub(super) fn kill(&self) {
+        self.forward(Signal::KILL);
+    }
+}
+
+fn code(status: ExitStatus) -> u8 {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => code as u8,
+        (None, Some(signal)) => 128_u8.wrapping_add(signal as u8),
+        (None, None) => super::FAILED,
+    }
+}
+
+/// The signals that are forwarded.
+pub(super) struct Signals {
+    streams: Vec<(Signal, Stream)>,
+}
+
+impl Signals {
+    pub(super) fn new() -> io::Result<Signals> {
+        let kinds = [
+            (Signal::HUP, SignalKind::hangup()),
+            (Signal::INT, SignalKind::interrupt()),
+            (Signal::QUIT, SignalKind::quit()),
+            (Signal::TERM, SignalKind::terminate()),
+            (Signal::USR1, SignalKind::user_defined1()),
+            (Signal::USR2, SignalKind::user_defined2()),
+            (Signal::WINCH, SignalKind::window_change()),
+        ];
+        let stream = |(name, kind)| signal(kind).map(|stream| (name, stream));
+        Ok(Signals { streams: kinds.into_iter().map(stream).collect::<io::Result<_>>()? })
+    }
+
+    /// The next of them.
+    pub(super) async fn any(&mut self) -> Signal {
+        std::future::poll_fn(|context| {
+            for (name, stream) in &mut self.streams {
+                if stream.poll_recv(context).is_ready() {
+                    return std::task::Poll::Ready(*name);
+                }
+            }
+            std::task::Poll::Pending
+        })
+        .await
+    }
+
+    /// The next one that ends a process which does not handle it, as a number.
+    pub(super) async fn ending(&mut self) -> u8 {
+        loop {
+            let signal = self.any().await;
+            if signal != Signal::WINCH {
+                return signal.as_raw() as u8;
+            }
+        }
+    }
+}
+
+/// Become a command that dies with its wrapper. For `quorate run`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct ExecArgs {
+    /// The wrapper's process id.
+    wrapper: i32,
+    /// The command and its arguments.
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+/// Asks to be killed when the wrapper dies, and becomes the command.
+pub(crate) fn exec(args: ExecArgs) -> anyhow::Result<Outcome> {
+    die_with_parent()?;
+    let parent = rustix::process::getppid().map(Pid::as_raw_nonzero);
+    if parent.is_none_or(|parent| parent.get() != args.wrapper) {
+        return Ok(Outcome::Code(super::FAILED)); // It died before we asked.
+    }
+    let (program, words) = args.command.split_first().context("no command")?;
+    let error = std::process::Command::new(program).args(words).exec();
+    eprintln!("quorate: cannot run {}: {error}", program.to_string_lossy());
+    let found = error.kind() != io::ErrorKind::NotFound;
+    Ok(Outcome::Code(if found { NOT_EXECUTABLE } else { NOT_FOUND }))
+}
+
+#[cfg(target_os = "linux")]
+fn die_with_parent() -> anyhow::Result<()> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+        .context("cannot ask to die with the wrapper")
+}
+
+/// Elsewhere a wrapper that is killed leaves its command running.
+#[cfg(not(target_os = "linux"))]
+fn die_with_parent() -> anyhow::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! `quorate status`: how a claim stands and why it waits, or how the node does.
+
+use std::fmt::Write as _;
+
+use quorate_api::{ClaimId, ClaimState, ClaimStatus, NodeView, Obstacle, Why};
+
+use super::cluster::{self, Cluster, Json, span};
+use crate::Outcome;
+
+/// Say how a claim stands and why it waits; without one, how the node does.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quorate status
+  quorate status licences 4f1d0c...
+
+Exit codes: 0 answered, 2 if nobody could say.")]
+pub(crate) struct Args {
+    /// The pool of the claim.
+    #[arg(requires = "id")]
+    pool: Option<String>,
+    /// The claim.
+    #[arg(value_parser = cluster::claim_id)]
+    id: Option<ClaimId>,
+    #[command(flatten)]
+    cluster: Cluster,
+    #[command(flatten)]
+    json: Json,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
+    cluster::block_on(async {
+        let views = args.cluster.views()?;
+        match (args.pool, args.id) {
+            (Some(pool), Some(id)) => {
+                let status = views.claim(&pool, id).await?;
+                cluster::print(args.json.json, &status, || claim_text(&status))?;
+            }
+            _ => {
+                let node = views.node().await?;
+                cluster::print(args.json.json, &node, || node_text(&node))?;
+            }
+        }
+        Ok(Outcome::Good)
+    })
+}
+
+/// A claim in one line.
+pub(crate) fn one_line(status: &ClaimStatus) -> String {
+    let mut line = format!("{} {}", status.id, status.state.as_str());
+    // Writing to a string cannot fail.
+    if !status.units.is_empty() {
+        let shares = status.units.iter().map(|unit| match &unit.name {
+            Some(name) => format!("{name} fence {}", unit.fence),
+            None => format!("unit {} fence {}", unit.unit, unit.fence),
+        });
+        let _ = write!(line, ": {}", shares.collect::<Vec<_>>().join(", "));
+    }
+    if status.expires_in_ms.is_some() {
+        let _ = write!(line, " for {}", span(status.expires_in_ms));
+    }
+    if status.state == ClaimState::Waiting {
+        let plural = if status.asked == 1 { "" } else { "s" };
+        let (asked, waited) = (status.asked, span(Some(status.waited_ms)));
+        let _ = write!(line, " for {asked} unit{plural}, since {waited}");
+    }
+    if let Some(ended) = &status.ended {
+        let _ = write!(line, " ({ended})");
+    }
+    line
+}
+
+fn claim_text(status: &ClaimStatus) -> String {
+    let mut text = one_line(status) + "\n";
+    if let Some(why) = &status.why {
+        text.push_str(&why_text(why));
+    }
+    text
+}
+
+fn why_text(why: &Why) -> String {
+    let mut text = format!("why: {}\n", why.summary);
+    if let Some(position) = why.position {
+        let _ = writeln!(text, "place in the queue: {position}");
+    }
+    let _ = writeln!(text, "free: {}, missing: {}", why.free, why.missing);
+    if why.grace_ms.is_some() {
+        let wait = span(why.grace_ms);
+        let _ = writeln!(text, "the arbiter restarted and waits {wait} for old promises to end");
+    }
+    for (title, list) in [("holding", &why.holders), ("ahead", &why.ahead)] {
+        for Obstacle { id, units, client, reason, since_ms } in list {
+            let since = since_ms.map(|_| format!(" since {}", span(*since_ms)));
+            let (since, client) = (since.unwrap_or_default(), or_dash(client));
+            let plural = if *units == 1 { "" } else { "s" };
+            let what_for = or_dash(reason);
+            let _ = writeln!(text, "{title}: {units} unit{plural}{since}, {client}: {what_for}");
+            let _ = writeln!(text, "  claim {id}");
+        }
+    }
+    silent(&mut text, &why.silent);
+    text
+}
+
+/// Says whose answer is missing.
+pub(crate) fn silent(text: &mut String, nodes: &[String]) {
+    if !nodes.is_empty() {
+        let _ = writeln!(text, "may be incomplete: no answer from {}", nodes.join(", "));
+    }
+}
+
+pub(crate) fn or_dash(text: &str) -> &str {
+    if text.is_empty() { "-" } else { text }
+}
+
+fn node_text(node: &NodeView) -> String {
+    let ready = if node.ready { "ready" } else { "not ready" };
+    let mut text = format!(
+        "node {} of cluster {} (epoch {}, start {}, version {}): {ready}\n",
+        node.name, node.cluster, node.epoch, node.boot, node.version
+    );
+    let _ = writeln!(text, "{} claims, {} clients", node.claims, node.clients);
+    for check in &node.checks {
+        let mark = if check.ok { '+' } else { '-' };
+        let _ = writeln!(text, "[{mark}] {}: {}", check.name, check.detail);
+    }
+    for peer in &node.peers {
+        let state = match (&peer.problem, peer.connected) {
+            (_, true) => "connected",
+            (Some(problem), false) => problem,
+            (None, false) => "not connected",
+        };
+        let _ = writeln!(text, "peer {}: {state}", peer.name);
+    }
+    text
+}

@@ -1,0 +1,174 @@
+//! The commands of a client, as a shell sees them: output and exit codes, against `quorate dev`.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// A cluster in a process, which ends with this value.
+struct Dev {
+    process: Child,
+    server: String,
+}
+
+impl Dev {
+    fn start() -> Dev {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_quorate"))
+            .args(["dev", "--port", "0"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the command was built");
+        let lines = BufReader::new(process.stdout.take().expect("piped")).lines();
+        let server = lines
+            .map_while(Result::ok)
+            .find_map(|line| line.split("http://").nth(1).map(str::to_owned))
+            .expect("it prints its addresses");
+        Dev { process, server }
+    }
+
+    fn command(&self, words: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
+        command.args(words.split_whitespace()).env("QUORATE_SERVER", &self.server);
+        command
+    }
+
+    fn run(&self, words: &str) -> Output {
+        self.command(words).output().expect("the command was built")
+    }
+
+    fn code(&self, words: &str) -> i32 {
+        self.run(words).status.code().expect("it exits")
+    }
+
+    fn json(&self, words: &str) -> Value {
+        let output = self.run(&format!("{words} --json"));
+        assert!(output.status.success(), "{words}: {}", text(&output.stderr));
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    }
+
+    /// Asks until the answer is as it should be, for as long as any sane machine needs.
+    fn until(&self, words: &str, good: impl Fn(&Value) -> bool) -> Value {
+        let give_up = Instant::now() + Duration::from_secs(60);
+        loop {
+            let answer = self.json(words);
+            if good(&answer) {
+                return answer;
+            }
+            assert!(Instant::now() < give_up, "{words}: {answer}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Dev {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn run_exits_as_its_command_does_and_says_what_it_holds() {
+    let dev = Dev::start();
+    let output = dev.run("run demo -n 2 -- env");
+    let environment = text(&output.stdout);
+    for line in ["QUORATE_POOL=demo", "QUORATE_UNITS=0,1", "QUORATE_CLAIM=", "QUORATE_FENCES="] {
+        assert!(environment.lines().any(|have| have.starts_with(line)), "{line}: {environment}");
+    }
+    assert_eq!(dev.code("run demo -- false"), 1);
+    assert_eq!(dev.code("run demo -- sh -c exit\u{a0}7"), 127, "no shell splits it for us");
+    assert_eq!(dev.code("run demo -- no-such-command"), 127);
+    assert_eq!(dev.code("run demo -- /"), 126);
+    assert_eq!(dev.code("run demo -n 5 -- true"), 125, "the pool has four");
+    assert_eq!(dev.code("run nil -- true"), 125);
+    assert_eq!(dev.code("run demo"), 125, "no command");
+    let mut killed = dev.command("run demo -- sh -c");
+    let status = killed.arg("kill -TERM $$").status().expect("the command was built");
+    assert_eq!(status.code(), Some(128 + 15));
+    dev.until("pools demo", |pool| pool["held"] == 0);
+}
+
+#[test]
+fn a_claim_waits_says_why_times_out_and_is_served() {
+    let dev = Dev::start();
+    let grant = dev.json("acquire demo -n 3 --reason first");
+    let id = grant["id"].as_str().expect("an id");
+    assert_eq!(grant["units"].as_array().map(Vec::len), Some(3));
+    assert_eq!(dev.code("run demo -n 2 --timeout 100ms -- true"), 124);
+    assert_eq!(dev.code("acquire demo -n 2 --timeout 100ms"), 124);
+
+    let mut waiting = dev.command("acquire demo -n 2 --id abc");
+    let mut waiting = waiting.stdout(Stdio::piped()).spawn().expect("the command was built");
+    dev.until("queue demo", |queue| queue["waiting"][0]["id"].is_string());
+    let status = dev.json("status demo abc");
+    assert_eq!((&status["state"], &status["why"]["missing"]), (&"waiting".into(), &1.into()));
+    assert_eq!(status["why"]["holders"][0]["reason"], "first");
+
+    assert_eq!(dev.json(&format!("renew demo {id}"))["state"], "granted");
+    assert_eq!(dev.json(&format!("release demo {id}"))["state"], "released");
+    assert!(waiting.wait().expect("it ends").success());
+    let holders = dev.json("holders demo");
+    assert_eq!(holders["holders"][0]["count"], 2);
+    assert_eq!(dev.code(&format!("renew demo {id}")), 2, "it is over");
+}
+
+#[test]
+fn a_revoked_command_is_stopped() {
+    let dev = Dev::start();
+    let mut running = dev.command("run demo -- sleep 1000");
+    let mut running = running.stderr(Stdio::piped()).spawn().expect("the command was built");
+    let holders = dev.until("holders demo", |view| view["holders"][0]["id"].is_string());
+    let id = holders["holders"][0]["id"].as_str().expect("an id").to_owned();
+    dev.json(&format!("revoke demo {id} --reason maintenance"));
+    assert_eq!(running.wait().expect("it ends").code(), Some(123));
+    dev.until("pools demo", |pool| pool["held"] == 0);
+}
+
+#[test]
+fn a_killed_wrapper_takes_its_command_along_and_its_units_return_with_the_lease() {
+    let dev = Dev::start();
+    let mut running = dev.command("run demo -n 4 -- sleep 1000");
+    let mut running = running.spawn().expect("the command was built");
+    dev.until("pools demo", |pool| pool["held"] == 4);
+    let children = format!("/proc/{}/task/{}/children", running.id(), running.id());
+    let child = std::fs::read_to_string(children).expect("linux").trim().to_owned();
+    running.kill().expect("it runs");
+    running.wait().expect("it ends");
+    let gone = || {
+        let stat = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+        stat.is_empty() || stat.contains(") Z ")
+    };
+    let give_up = Instant::now() + Duration::from_secs(60);
+    while !gone() {
+        assert!(Instant::now() < give_up, "the command outlives its wrapper");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(dev.code("run demo -n 4 -- true"), 0);
+}
+
+#[test]
+fn bad_input_gets_one_clear_line() {
+    for (words, code) in [
+        ("acquire demo -n many", 2),
+        ("release demo not-hex", 2),
+        ("status demo", 2),
+        ("pools --server http://a:b", 2),
+        ("run demo --timeout 5 -- true", 125),
+        ("run demo --server 127.0.0.1:1 -- true", 125),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_quorate"))
+            .args(words.split_whitespace())
+            .output()
+            .expect("the command was built");
+        assert_eq!(output.status.code(), Some(code), "{words}");
+        let error = text(&output.stderr);
+        assert_eq!(error.lines().count(), 1, "{words}: {error}");
+        assert!(error.starts_with("quorate: "), "{words}: {error}");
+        assert!(output.stdout.is_empty());
+    }
+}

@@ -1,0 +1,220 @@
+//! Real nodes: `quorate serve` processes with their files and ports.
+
+use std::fmt::Write as _;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use quorate_client::Views;
+use rustix::process::{Pid, Signal, kill_process};
+
+/// The pools of a cluster, all alike.
+#[derive(Clone, Debug)]
+pub(crate) struct Pools {
+    pub(crate) names: Vec<String>,
+    pub(crate) units: u32,
+    pub(crate) lease: Duration,
+    pub(crate) durable: bool,
+    pub(crate) backfill: u32,
+}
+
+/// A cluster of processes, which end with this value.
+pub(crate) struct Cluster {
+    folder: PathBuf,
+    pools: Pools,
+    nodes: Vec<Node>,
+}
+
+struct Node {
+    clients: SocketAddr,
+    peers: SocketAddr,
+    process: Option<Process>,
+}
+
+/// A child process that does not outlive us.
+pub(crate) struct Process(Child);
+
+impl Process {
+    pub(crate) fn new(child: Child) -> Process {
+        Process(child)
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.0.id().cast_signed()).expect("processes have ids");
+        let _ = kill_process(pid, signal);
+    }
+
+    pub(crate) fn child(&mut self) -> &mut Child {
+        &mut self.0
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What a restarted node finds of its past.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Memory {
+    /// All that it wrote.
+    Kept,
+    /// Nothing, and it knows that the cluster is not new.
+    Lost,
+    /// Nothing, and it is told that the cluster is new: a lie, the planted bug.
+    LostAndLiedTo,
+}
+
+impl Cluster {
+    /// Starts so many nodes on loopback and waits until they answer.
+    pub(crate) async fn start(folder: &Path, nodes: usize, pools: Pools) -> Cluster {
+        let free = || {
+            let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+            (listener.local_addr().expect("an address"), listener)
+        };
+        // All listeners are held until every address is chosen, so that no two are the same.
+        let chosen: Vec<_> = (0..nodes).map(|_| (free(), free())).collect();
+        let nodes = chosen
+            .iter()
+            .map(|((clients, _), (peers, _))| Node {
+                clients: *clients,
+                peers: *peers,
+                process: None,
+            })
+            .collect();
+        drop(chosen);
+        let mut cluster = Cluster { folder: folder.to_path_buf(), pools, nodes };
+        for node in 0..cluster.nodes.len() {
+            cluster.write_config(node, true);
+            cluster.spawn(node);
+        }
+        for node in 0..cluster.nodes.len() {
+            cluster.until_it_answers(node).await;
+        }
+        cluster
+    }
+
+    /// Where clients find a node.
+    pub(crate) fn address(&self, node: usize) -> SocketAddr {
+        self.nodes[node].clients
+    }
+
+    pub(crate) fn addresses(&self) -> Vec<String> {
+        self.nodes.iter().map(|node| node.clients.to_string()).collect()
+    }
+
+    pub(crate) fn is_running(&self, node: usize) -> bool {
+        self.nodes[node].process.is_some()
+    }
+
+    /// kill -9.
+    pub(crate) fn kill(&mut self, node: usize) {
+        self.nodes[node].process = None;
+    }
+
+    pub(crate) fn restart(&mut self, node: usize, memory: Memory) {
+        self.kill(node);
+        if memory != Memory::Kept {
+            std::fs::remove_dir_all(self.data(node)).expect("its directory was there");
+        }
+        self.write_config(node, memory == Memory::LostAndLiedTo);
+        self.spawn(node);
+    }
+
+    pub(crate) fn pause(&self, node: usize) {
+        if let Some(process) = &self.nodes[node].process {
+            process.signal(Signal::STOP);
+        }
+    }
+
+    pub(crate) fn resume(&self, node: usize) {
+        if let Some(process) = &self.nodes[node].process {
+            process.signal(Signal::CONT);
+        }
+    }
+
+    /// Waits until a node answers, for as long as any sane machine needs.
+    pub(crate) async fn until_it_answers(&mut self, node: usize) {
+        let views = Views::new([self.address(node).to_string()]).expect("an address");
+        let give_up = Instant::now() + Duration::from_secs(60);
+        while views.node().await.is_err() {
+            let process = self.nodes[node].process.as_mut().expect("it was started");
+            if let Ok(Some(status)) = process.child().try_wait() {
+                panic!("node {node} ended by itself ({status}); {}", self.log(node));
+            }
+            assert!(Instant::now() < give_up, "node {node} never answers; {}", self.log(node));
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Panics if a node that should run does not: nothing from outside may end it.
+    pub(crate) fn check_alive(&mut self) {
+        for node in 0..self.nodes.len() {
+            let Some(process) = &mut self.nodes[node].process else { continue };
+            if let Ok(Some(status)) = process.child().try_wait() {
+                panic!("node {node} ended by itself ({status}); {}", self.log(node));
+            }
+        }
+    }
+
+    fn spawn(&mut self, node: usize) {
+        let log = std::fs::OpenOptions::new().create(true).append(true).open(self.log_path(node));
+        let log = log.expect("a log file");
+        let child = Command::new(env!("CARGO_BIN_EXE_quorate"))
+            .arg("serve")
+            .arg("--config")
+            .arg(self.folder.join(format!("n{node}.toml")))
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().expect("a log file"))
+            .stderr(log)
+            .spawn()
+            .expect("the command was built");
+        self.nodes[node].process = Some(Process::new(child));
+    }
+
+    fn data(&self, node: usize) -> PathBuf {
+        self.folder.join(format!("data{node}"))
+    }
+
+    fn log_path(&self, node: usize) -> PathBuf {
+        self.folder.join(format!("n{node}.log"))
+    }
+
+    /// The end of what a node said.
+    fn log(&self, node: usize) -> String {
+        let log = std::fs::read_to_string(self.log_path(node)).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().rev().take(20).collect();
+        let lines: Vec<&str> = lines.into_iter().rev().collect();
+        format!("its last words:\n{}", lines.join("\n"))
+    }
+
+    fn write_config(&self, node: usize, bootstrap: bool) {
+        let Node { clients, peers, .. } = &self.nodes[node];
+        // Writing to a string cannot fail.
+        let mut text = String::new();
+        let _ = write!(
+            text,
+            "cluster = \"real\"\nepoch = 1\nnode = \"n{node}\"\nbootstrap = {bootstrap}\n\
+             data_dir = {:?}\nlisten = {{ clients = \"{clients}\", peers = \"{peers}\" }}\n\
+             members = [\n",
+            self.data(node)
+        );
+        for (number, member) in self.nodes.iter().enumerate() {
+            let _ = writeln!(text, "  {{ name = \"n{number}\", peers = \"{}\" }},", member.peers);
+        }
+        text.push_str("]\n");
+        let Pools { names, units, lease, durable, backfill } = &self.pools;
+        for name in names {
+            let _ = write!(
+                text,
+                "[[pools]]\nname = \"{name}\"\nunits = {units}\nlease = \"{}ms\"\n\
+                 retry = \"200ms\"\nfairness = \"backfill:{backfill}\"\ndurable = {durable}\n",
+                lease.as_millis()
+            );
+        }
+        std::fs::write(self.folder.join(format!("n{node}.toml")), text).expect("a config file");
+    }
+}

@@ -1,0 +1,110 @@
+//! `quorate sim` from outside: what it prints, and how it exits.
+
+use std::process::{Command, Output};
+
+fn quorate(line: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
+    command.args(line.split_whitespace()).output().expect("the command runs")
+}
+
+fn stdout(line: &str) -> String {
+    let output = quorate(line);
+    assert_eq!(output.status.code(), Some(0), "{line}: {output:?}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn a_run_prints_a_table_or_json() {
+    let table = stdout("sim run --nodes 20 --units 5 --duration 1s");
+    for row in ["verdict      clean", "messages", "waiting", "utilization", "fairness", "steps"] {
+        assert!(table.contains(row), "{table}");
+    }
+    let json = stdout("sim run --nodes 4 --units 2 --want 1,2 --grants 200 --json");
+    let json: serde_json::Value = serde_json::from_str(&json).expect("json");
+    assert_eq!(json["verdict"], "clean");
+    assert!(json["grants"].as_u64().unwrap() >= 200);
+    assert!(json["steps_per_second"].as_f64().unwrap() > 0.0);
+    assert!(json["messages"]["request"].as_u64().unwrap() > 0);
+}
+
+/// Three messages for a remote claim, none for one of the arbiter's own node (central's promise).
+#[test]
+fn a_quiet_central_pool_costs_three_messages_for_each_remote_grant() {
+    let json = stdout("sim run --nodes 1 --units 2 --duration 1s --json");
+    let alone: serde_json::Value = serde_json::from_str(&json).expect("json");
+    assert_eq!(alone["messages_per_grant"], 0.0);
+    let json = stdout("sim run --nodes 4 --units 4 --duration 3s --json");
+    let four: serde_json::Value = serde_json::from_str(&json).expect("json");
+    let cost = four["messages_per_grant"].as_f64().unwrap();
+    assert!((2.0..2.5).contains(&cost), "three quarters of the claims are remote: {cost}");
+}
+
+#[test]
+fn a_trace_is_the_same_again_to_the_byte() {
+    let line = "sim run --swarm --seed 0x5eed --faults everything --trace";
+    let trace = stdout(line);
+    assert!(trace.lines().count() > 100);
+    assert!(trace.contains("# time, seconds"));
+    assert!(trace == stdout(line));
+    let start = stdout("sim run --swarm --seed 0x5eed --faults everything --trace --until 1ms");
+    assert!(trace.starts_with(&start), "a replay is the beginning of the same run");
+}
+
+#[test]
+fn files_are_written() {
+    let folder = std::env::temp_dir().join(format!("quorate-sim-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (csv, svg) = (folder.join("pool.csv"), folder.join("pool.svg"));
+    stdout(&format!(
+        "sim run --duration 500ms --csv {} --svg {}",
+        csv.to_str().unwrap(),
+        svg.to_str().unwrap()
+    ));
+    let csv = std::fs::read_to_string(csv).unwrap();
+    assert!(csv.starts_with("time_s,units_in_use,claims_waiting\n0."), "{csv}");
+    let svg = std::fs::read_to_string(svg).unwrap();
+    assert!(svg.contains("Units in use") && svg.contains("Waiting time"));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn seeds_are_clean_and_say_what_they_did() {
+    let table = stdout("sim seeds --count 3");
+    assert!(table.contains("everything"), "{table}");
+    let json = stdout("sim seeds --count 2 --faults crashes --json");
+    let json: serde_json::Value = serde_json::from_str(&json).expect("json");
+    assert_eq!(json["profiles"][0]["seeds"], 2);
+    assert_eq!(json["breaches"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn a_mistake_gets_one_clear_line_and_exit_code_2() {
+    for (line, words) in [
+        ("sim run --units 2 --want 3", "3 units asked of a pool of 2"),
+        ("sim run --nodes 0", "choose 1 to"),
+        ("sim run --think soon", "'soon' is no duration"),
+        ("sim run --delay gamma:1ms", "no model 'gamma'"),
+        ("sim run --faults bad", "no fault profile 'bad': choose none, crashes"),
+        ("sim run --protocol paxos", "invalid value 'paxos'"),
+        ("sim run --swarm --nodes 5", "--swarm draws everything from the seed"),
+        ("sim run --seed xyz", "'xyz' is no seed"),
+        ("sim run --fairness lifo", "choose fifo or backfill:B"),
+        ("sim run --csv /nowhere/at/all.csv --duration 10ms", "writing /nowhere/at/all.csv"),
+        ("sim seeds", "--count"),
+        ("sim seeds --count 1 --faults bad", "or all"),
+        ("sim seeds --minutes 0", "--minutes must be above 0"),
+    ] {
+        let output = quorate(line);
+        let complaint = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(output.status.code(), Some(2), "{line}: {complaint}");
+        assert_eq!(complaint.lines().count(), 1, "{line}: {complaint}");
+        assert!(complaint.contains(words), "{line}: {complaint}");
+    }
+}
+
+#[test]
+fn help_has_examples() {
+    for line in ["sim run --help", "sim seeds --help"] {
+        assert!(stdout(line).contains("Examples:"), "{line}");
+    }
+}
