@@ -100,7 +100,10 @@ async fn requests_are_answered_under_their_numbers_when_they_can_be() {
     assert!(matches!(first, Reply::Over { state: ClaimState::Released, .. }), "{first:?}");
     client.send(6, claim(3, 9)).await;
     let (_, reply) = client.answer().await;
-    assert!(matches!(reply, Reply::Problem(p) if p.kind == ProblemKind::Impossible));
+    assert_eq!(reply, Reply::TooLarge { units: 2 });
+    client.send(7, Ask::Status { pool: "none".into(), id: ClaimId(2) }).await;
+    let (_, reply) = client.answer().await;
+    assert!(matches!(reply, Reply::Problem(p) if p.kind == ProblemKind::UnknownPool));
 }
 
 #[tokio::test(flavor = "multi_thread")]
