@@ -222,6 +222,11 @@ impl Picture {
         }
     }
 
+    /// Whether some node answers for this claim.
+    pub(crate) fn has_home(&self, id: ClaimId) -> bool {
+        self.lines.get(&id).is_some_and(|line| line.home.is_some())
+    }
+
     /// How a claim stands that another node answers for, or only an arbiter knows.
     pub(crate) fn status(&self, id: ClaimId, pool: &str, def: &PoolDef) -> Option<ClaimStatus> {
         let line = self.lines.get(&id)?;

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Cluster, PATIENCE, until};
 use quorate_api::link::{self, Answer, Ask, FromClient, FromNode, PREFACE, Reply, Request, Share};
-use quorate_api::{ClaimId, ClaimState};
+use quorate_api::{ClaimId, ClaimState, ProblemKind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -101,6 +101,9 @@ async fn requests_are_answered_under_their_numbers_when_they_can_be() {
     client.send(6, claim(3, 9)).await;
     let (_, reply) = client.answer().await;
     assert_eq!(reply, Reply::TooLarge { units: 2 });
+    client.send(7, Ask::Status { pool: "none".into(), id: ClaimId(2) }).await;
+    let (_, reply) = client.answer().await;
+    assert!(matches!(reply, Reply::Problem(p) if p.kind == ProblemKind::UnknownPool));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -101,18 +101,22 @@ pub(crate) async fn get(
 ) -> Answered {
     let call = Call::new(&app, &pool, &id, params)?;
     let wait = call.wait.unwrap_or_default();
-    match call.ask_within(Ask::Status { wait: !wait.is_zero() }, wait).await {
-        Ok(snapshot) => call.answer(snapshot).await,
-        Err(problem) if problem.kind == ProblemKind::UnknownClaim => {
-            // Another node may answer for it.
-            let claim = (call.id.origin, call.id.serial);
-            let question = Question::Claim { pool: pool.clone(), claim };
-            let picture = call.gather(question).await?;
-            let status = picture.status(call.id, &pool, call.def).ok_or(problem)?;
-            Ok(ok(code(status.state), &status))
+    let known = call.ask_within(Ask::Status { wait: !wait.is_zero() }, wait).await;
+    // Another node may answer for it: this one never heard of it, or the client moved away.
+    let elsewhere = match &known {
+        Ok(snapshot) => snapshot.state == ClaimState::Lost,
+        Err(problem) => problem.kind == ProblemKind::UnknownClaim,
+    };
+    if elsewhere {
+        let claim = (call.id.origin, call.id.serial);
+        let picture = call.gather(Question::Claim { pool: pool.clone(), claim }).await?;
+        // What is lost here stays in the arbiter's books for a moment; that revives nothing.
+        let lives = known.is_err() || picture.has_home(call.id);
+        if let Some(status) = picture.status(call.id, &pool, call.def).filter(|_| lives) {
+            return Ok(ok(code(status.state), &status));
         }
-        Err(problem) => Err(problem.into()),
     }
+    call.answer(known?).await
 }
 
 /// Releases a claim, or cancels it if it waits. Repeating is harmless.
