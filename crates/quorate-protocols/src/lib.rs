@@ -5,3 +5,4 @@
 //! the same value.
 
 pub mod central;
+pub mod ring;
