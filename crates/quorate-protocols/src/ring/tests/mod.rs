@@ -3,6 +3,8 @@
 
 mod chaos;
 mod cluster;
+mod every;
+mod mutants;
 mod stabilization;
 
 use super::*;
