@@ -1,8 +1,8 @@
 //! A history for people to read: one line per action, with its event, its effects, and where the
 //! clients then are.
 //!
-//! The history is played again without renaming, so that clocks and fences are what a real run would
-//! show.
+//! The history is played again without renaming, so that clocks and fences are what a real run
+//! would show.
 
 use quorate_core::Explorable;
 use quorate_laws::Breach;

@@ -3,8 +3,9 @@
 use quorate_core::{ClaimId, Explorable, LeaseEnd, Number, Shares};
 
 use super::arbiter::{Booked, State};
-use super::message::{Attempt, Message};
+use super::message::Message;
 use super::{Alarm, Central, Record};
+use crate::attempt::Attempt;
 
 type See<'a> = dyn FnMut(Number<'_>) + 'a;
 
@@ -35,8 +36,7 @@ impl Explorable for Central {
                 see(Number::Clock(&mut stamp.clock));
                 attempt_numbers(attempt, see);
             }
-            Message::Grant { attempt, shares, clock, .. }
-            | Message::Renewed { attempt, shares, clock, .. } => {
+            Message::Grant { attempt, shares, clock, .. } => {
                 attempt_numbers(attempt, see);
                 share_numbers(shares, see);
                 see(Number::Clock(clock));
@@ -47,7 +47,7 @@ impl Explorable for Central {
                 attempt_numbers(attempt, see);
                 share_numbers(shares, see);
             }
-            Message::Lost { attempt, clock, .. } => {
+            Message::Renewed { attempt, clock, .. } | Message::Lost { attempt, clock, .. } => {
                 attempt_numbers(attempt, see);
                 see(Number::Clock(clock));
             }
