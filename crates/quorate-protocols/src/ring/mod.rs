@@ -47,6 +47,7 @@ mod station;
 mod terms;
 mod tokens;
 mod track;
+mod wander;
 
 pub mod core;
 pub mod train;
@@ -70,6 +71,7 @@ pub use station::{Post, Standing, Station};
 pub use terms::{Erratum, Fixes, Terms};
 pub use tokens::{Census, Count, Named, Tally, Tokens};
 pub use track::Track;
+pub use wander::{Wander, Wandered};
 
 /// One node's seat in a pool whose units go round.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -3,8 +3,8 @@
 mod bench;
 mod check;
 mod quorum;
-mod sim;
 mod ring;
+mod sim;
 
 use crate::Outcome;
 
