@@ -21,7 +21,8 @@ impl<P: Explorable> Model<'_, P> {
         if !self.scope.renaming {
             return;
         }
-        let stamps = live as u32 * (1 + world.left(Misfortune::Crash));
+        let again = [Misfortune::Crash, Misfortune::Lapse, Misfortune::Loss];
+        let stamps = live as u32 * (1 + again.iter().map(|m| world.left(*m)).sum::<u32>());
         let mut numbers = 0;
         world.each_part(&mut |kind, part| {
             numbers = self.parts.names.union(numbers, self.parts.numbers(kind, part));

@@ -46,11 +46,18 @@ fn transcript(report: &Report) -> &[String] {
 #[test]
 fn a_correct_toy_is_exhausted_in_as_many_states_as_ever() {
     for (name, wants, budget, restart, counts) in [
-        ("quiet", THREE, QUIET, Restart::Durable, (18014, 90624, 27)),
-        ("crash", TWO, Budget { crashes: 1, ..QUIET }, Restart::Durable, (1388, 4579, 18)),
-        ("oblivion", TWO, Budget { crashes: 1, ..QUIET }, Restart::Amnesia, (1250, 4267, 21)),
-        ("rough", TWO, ROUGH, Restart::Durable, (8613, 30222, 19)),
-        ("rough oblivion", TWO, ROUGH, Restart::Amnesia, (7837, 28116, 22)),
+        ("quiet", THREE, QUIET, Restart::Durable, (9799, 47233, 24)),
+        ("crash", TWO, Budget { crashes: 1, ..QUIET }, Restart::Durable, (1164, 3686, 17)),
+        ("oblivion", TWO, Budget { crashes: 1, ..QUIET }, Restart::Amnesia, (1021, 3394, 17)),
+        (
+            "early",
+            THREE,
+            Budget { early_rings: Some(1), ..QUIET },
+            Restart::Durable,
+            (2005, 5440, 18),
+        ),
+        ("rough", TWO, ROUGH, Restart::Durable, (10931, 40274, 19)),
+        ("rough oblivion", TWO, ROUGH, Restart::Amnesia, (9921, 37238, 22)),
     ] {
         let mut scope = scope(None, wants, budget);
         scope.restart = restart;

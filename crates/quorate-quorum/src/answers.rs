@@ -220,7 +220,7 @@ impl<'a> Answers<'a> {
     /// The probability that a quorum is alive, node i being alive with `up[i]`.
     pub fn availability(&self, up: &[f64], effort: &mut Effort<'_>) -> Availability {
         if let Some(value) = self.rule.availability(up) {
-            return Availability::exact(value, Method::ClosedForm);
+            return Availability::exact(value.clamp(0.0, 1.0), Method::ClosedForm);
         }
         let even = up.windows(2).all(|pair| pair[0] == pair[1]);
         if let Some(minimal) = self.minimal() {
@@ -246,7 +246,7 @@ impl<'a> Answers<'a> {
         let closed: Option<Vec<f64>> =
             ups.iter().map(|up| self.rule.availability(&vec![*up; nodes])).collect();
         if let Some(closed) = closed {
-            return closed;
+            return closed.into_iter().map(|value| value.clamp(0.0, 1.0)).collect();
         }
         let minimal = self.minimal();
         if let Some(minimal) = minimal.filter(|minimal| minimal.nodes() <= Table::NODES_MAX) {

@@ -93,6 +93,15 @@ impl Findings {
         Some((*sizes.keys().next()?, *sizes.keys().next_back()?))
     }
 
+    /// Members of a quorum, on average over the quorums.
+    pub fn mean_size(&self) -> Option<f64> {
+        let (sizes, count) = (self.sizes.as_ref()?, self.quorums.as_ref()?);
+        let members = sizes.iter().fold(Natural::zero(), |sum, (size, count)| {
+            sum.plus(&count.times(&Natural::from(*size)))
+        });
+        Some(Ratio::new(members, count.clone()).to_f64())
+    }
+
     /// The load, if known to nine digits.
     pub fn exact_load(&self) -> Option<f64> {
         (self.load.high - self.load.low <= 1e-9 * self.load.high).then_some(self.load.high)

@@ -7,11 +7,13 @@
 //! quorum is alive", built from the top, and only one layer is kept. The weight carried along may
 //! be a probability (unequal nodes welcome) or a count of sets by size (the survivors polynomial).
 
+use quorate_core::{NodeId, NodeSet};
+
 use crate::explicit::minimal;
 use crate::{Effort, Explicit, TooLarge};
 
-/// A set of quorum indices.
-type Remainder = Box<[u64]>;
+/// A set of quorum indices, in as few words as the family needs.
+type Remainder<const W: usize> = [u64; W];
 
 /// What histories carry: they are added when merged and changed by each decision.
 trait Weight: Clone {
@@ -85,48 +87,61 @@ pub fn survivors(family: &Explicit, effort: &mut Effort<'_>) -> Result<Vec<u128>
 /// Most merged histories in one layer; beyond it the diagram is too wide to be worth it.
 const WIDTH_MAX: usize = 1 << 21;
 
-fn run<W: Weight>(
+fn run<V: Weight>(
     family: &Explicit,
-    start: W,
-    step: impl Fn(&W, usize, bool) -> W,
-    mut alive: impl FnMut(&W, usize),
+    start: V,
+    step: impl Fn(&V, usize, bool) -> V,
+    mut alive: impl FnMut(&V, usize),
     effort: &mut Effort<'_>,
 ) -> Result<(), TooLarge> {
-    let quorums = minimal(family.sets::<quorate_core::NodeSet>());
-    if quorums[0].is_empty() {
-        alive(&start, family.nodes());
-        return Ok(());
+    let quorums = minimal(family.sets::<NodeSet>());
+    match quorums.len() {
+        _ if quorums[0].is_empty() => alive(&start, family.nodes()),
+        0..=64 => layers::<V, 1>(family.nodes(), &quorums, start, step, alive, effort)?,
+        65..=256 => layers::<V, 4>(family.nodes(), &quorums, start, step, alive, effort)?,
+        257..=2048 => layers::<V, 32>(family.nodes(), &quorums, start, step, alive, effort)?,
+        _ => return Err(TooLarge { limit: 2048 }),
     }
-    let order = order(family.nodes(), &quorums);
-    let place: Vec<usize> = (0..family.nodes())
+    Ok(())
+}
+
+fn layers<V: Weight, const W: usize>(
+    nodes: usize,
+    quorums: &[NodeSet],
+    start: V,
+    step: impl Fn(&V, usize, bool) -> V,
+    mut alive: impl FnMut(&V, usize),
+    effort: &mut Effort<'_>,
+) -> Result<(), TooLarge> {
+    let order = order(nodes, quorums);
+    let place: Vec<usize> = (0..nodes)
         .map(|node| order.iter().position(|o| *o == node).expect("every node is decided"))
         .collect();
-    let words = quorums.len().div_ceil(64);
-    let mut all: Remainder = vec![0; words].into();
+    let mut all: Remainder<W> = [0; W];
     for index in 0..quorums.len() {
         all[index / 64] |= 1 << (index % 64);
     }
     let mut layer = vec![(all, start)];
     for (decided, &node) in order.iter().enumerate() {
-        let level = Level::new(&quorums, &place, decided);
-        effort.spend((layer.len() * (1 + words * quorums.len() / 8)) as u64)?;
-        let mut next: Vec<(Remainder, W)> = Vec::with_capacity(2 * layer.len());
+        let level = Level::new(quorums, &place, decided);
+        effort.spend((layer.len() * (1 + W * quorums.len() / 8)) as u64)?;
+        let mut next: Vec<(Remainder<W>, V)> = Vec::with_capacity(2 * layer.len());
         for (remainder, weight) in &layer {
             for lives in [false, true] {
                 let weight = step(weight, node, lives);
-                let mut rest = remainder.clone();
+                let mut rest = *remainder;
                 if !lives {
                     clear(&mut rest, &level.with_node);
                 }
                 if meets(&rest, &level.finished) {
-                    alive(&weight, family.nodes() - decided - 1);
+                    alive(&weight, nodes - decided - 1);
                 } else if rest.iter().any(|word| *word != 0) {
                     level.reduce(&mut rest);
                     next.push((rest, weight));
                 }
             }
         }
-        next.sort_by(|a, b| a.0.cmp(&b.0));
+        next.sort_unstable_by_key(|(remainder, _)| *remainder);
         next.dedup_by(|later, first| {
             let same = later.0 == first.0;
             if same {
@@ -144,28 +159,27 @@ fn run<W: Weight>(
 }
 
 /// What is the same for all histories after a node was decided.
-struct Level {
+struct Level<const W: usize> {
     /// Quorums with the node decided.
-    with_node: Remainder,
+    with_node: Remainder<W>,
     /// Quorums all of whose nodes are decided.
-    finished: Remainder,
+    finished: Remainder<W>,
     /// For each quorum, the others whose remaining part is inside its own.
-    smaller: Vec<Remainder>,
+    smaller: Vec<Remainder<W>>,
 }
 
-impl Level {
-    fn new(quorums: &[quorate_core::NodeSet], place: &[usize], decided: usize) -> Level {
-        let words = quorums.len().div_ceil(64);
-        let rest: Vec<quorate_core::NodeSet> = quorums
+impl<const W: usize> Level<W> {
+    fn new(quorums: &[NodeSet], place: &[usize], decided: usize) -> Self {
+        let rest: Vec<NodeSet> = quorums
             .iter()
             .map(|quorum| quorum.iter().filter(|node| place[node.index()] > decided).collect())
             .collect();
-        let pick = |test: &dyn Fn(usize) -> bool| -> Remainder {
-            let mut picked = vec![0u64; words];
+        let pick = |test: &dyn Fn(usize) -> bool| -> Remainder<W> {
+            let mut picked = [0u64; W];
             for index in (0..quorums.len()).filter(|index| test(*index)) {
                 picked[index / 64] |= 1 << (index % 64);
             }
-            picked.into()
+            picked
         };
         let here = |index: usize| quorums[index].iter().any(|node| place[node.index()] == decided);
         let inside = |a: usize, b: usize| {
@@ -179,8 +193,8 @@ impl Level {
     }
 
     /// Drops quorums whose remaining part contains that of another one.
-    fn reduce(&self, remainder: &mut Remainder) {
-        let before = remainder.clone();
+    fn reduce(&self, remainder: &mut Remainder<W>) {
+        let before = *remainder;
         for (word, bits) in before.iter().enumerate() {
             let mut left = *bits;
             while left != 0 {
@@ -205,16 +219,16 @@ fn clear(from: &mut [u64], what: &[u64]) {
 }
 
 /// Finishes quorums early: next comes the node that completes most, among quorums already begun.
-fn order(nodes: usize, quorums: &[quorate_core::NodeSet]) -> Vec<usize> {
+fn order(nodes: usize, quorums: &[NodeSet]) -> Vec<usize> {
     let mut order = Vec::with_capacity(nodes);
     let mut open: Vec<usize> = (0..nodes).collect();
-    let mut missing: Vec<usize> = quorums.iter().map(quorate_core::NodeSet::len).collect();
+    let mut missing: Vec<usize> = quorums.iter().map(NodeSet::len).collect();
     while !open.is_empty() {
         let score = |node: usize| -> f64 {
             let of_node = quorums
                 .iter()
                 .zip(&missing)
-                .filter(|(quorum, _)| quorum.contains(quorate_core::NodeId::from(node)));
+                .filter(|(quorum, _)| quorum.contains(NodeId::from(node)));
             of_node.map(|(_, missing)| 2f64.powi(-(*missing as i32).min(60))).sum()
         };
         let best = (0..open.len())
@@ -223,7 +237,7 @@ fn order(nodes: usize, quorums: &[quorate_core::NodeSet]) -> Vec<usize> {
         let node = open.remove(best);
         order.push(node);
         for (quorum, missing) in quorums.iter().zip(&mut missing) {
-            *missing -= usize::from(quorum.contains(quorate_core::NodeId::from(node)));
+            *missing -= usize::from(quorum.contains(NodeId::from(node)));
         }
     }
     order

@@ -33,7 +33,7 @@ pub struct Candidate {
     pub name: String,
     /// How many of the nodes vote.
     pub voters: usize,
-    /// Members of the smallest quorum, on average over claims.
+    /// Members of a quorum, on average over quorums and claims.
     pub size: f64,
     /// Messages per grant, on average over claims.
     pub messages: f64,
@@ -68,8 +68,10 @@ pub struct Plan {
 
 /// Largest plane or space tried: beyond it building takes longer than it is worth.
 const POINTS_MAX: usize = 1000;
-/// Unavailability may be this many times that of the best candidate.
-const NEARLY: f64 = 10.0;
+/// Unavailability may be this many times that of the best candidate …
+const NEARLY: f64 = 2.0;
+/// … or this small: below one in a million other things than independent crashes decide.
+const PLENTY: f64 = 1e-6;
 
 /// Finds the best family for a wish.
 pub fn plan(wish: &Wish, effort: &mut Effort<'_>) -> Plan {
@@ -143,12 +145,12 @@ fn weigh(
     if found.arbiter() != Some(true) {
         return None;
     }
-    let (smallest, _) = found.size_range()?;
+    let size = found.mean_size()?;
     let dominated = found.domination.flatten().map(|decided| decided != Domination::Nondominated);
     Some(Candidate {
         voters,
-        size: smallest as f64,
-        messages: bounds::messages(smallest) as f64,
+        size,
+        messages: bounds::messages(1) as f64 * size,
         survives: found.survives.low,
         availability: found.availability.low.max(found.availability.value.min(1.0 - 1e-300)),
         load: found.load.high,
@@ -206,7 +208,7 @@ fn rank(wish: &Wish, plan: &mut Plan, mut candidates: Vec<Candidate>) {
     let survive = wish.survive.unwrap_or(plan.survives_max.min(1));
     let strong = |c: &Candidate| c.survives >= survive;
     let best = candidates.iter().filter(|c| strong(c)).map(|c| 1.0 - c.availability);
-    let allowed = (best.fold(f64::INFINITY, f64::min) * NEARLY).max(1e-15);
+    let allowed = (best.fold(f64::INFINITY, f64::min) * NEARLY).max(PLENTY);
     let cost = |c: &Candidate| (c.latency.unwrap_or(0.0), c.messages, c.load, c.voters);
     let class = |c: &Candidate| match (strong(c), 1.0 - c.availability <= allowed) {
         (true, true) => 0,

@@ -8,7 +8,7 @@ use quorate_quorum::{Answers, Domination, Effort, Family, Findings};
 use serde_json::{Value, json};
 
 use super::input::{self, Up};
-use super::words::{probability, short};
+use super::words::{many, probability, short};
 use super::{json, plot};
 use crate::Outcome;
 
@@ -85,7 +85,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         bail!("no family fits {nodes} nodes and {units} units");
     }
     if let Some(path) = &args.svg {
-        let title = format!("{nodes} nodes, {units} units");
+        let other = compared.iter().any(|c| c.found.arbiter() != Some(true));
+        let note = if other { format!(" (*: not a {units}-arbiter)") } else { String::new() };
+        let (nodes, pool) = (many(nodes, "node", "nodes"), many(units, "unit", "units"));
+        let title = format!("{nodes}, {pool}{note}");
         let picture = plot::comparison(&title, &compared)?;
         std::fs::write(path, picture)
             .with_context(|| format!("cannot write {}", path.display()))?;

@@ -3,6 +3,7 @@
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{IntoSegmentedCoord, SegmentValue};
 use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::compare::Compared;
 
@@ -49,6 +50,12 @@ pub(super) fn comparison(title: &str, compared: &[Compared]) -> anyhow::Result<S
     Ok(text)
 }
 
+/// The name, with a mark for families that are not what they are compared for.
+fn label(compared: &Compared) -> String {
+    let mark = if compared.found.arbiter() == Some(true) { "" } else { "*" };
+    format!("{}{mark}", compared.name)
+}
+
 fn colour(index: usize) -> RGBColor {
     COLOURS[index % COLOURS.len()]
 }
@@ -68,11 +75,11 @@ fn bars(
         .y_label_area_size(46)
         .build_cartesian_2d((0..count - 1).into_segmented(), 0.0..most)?;
     let name = |segment: &SegmentValue<usize>| match segment {
-        SegmentValue::CenterOf(index) => compared.get(*index).map_or("", |c| &c.name).to_owned(),
+        SegmentValue::CenterOf(index) => compared.get(*index).map_or(String::new(), label),
         _ => String::new(),
     };
     let turned = ("sans-serif", 12).into_font().transform(FontTransform::Rotate90);
-    let style = TextStyle::from(turned);
+    let style = TextStyle::from(turned).pos(Pos::new(HPos::Left, VPos::Center));
     chart
         .configure_mesh()
         .disable_x_mesh()
@@ -109,11 +116,12 @@ fn curves(area: &Area<'_>, compared: &[Compared]) -> anyhow::Result<()> {
         .y_label_formatter(&|y| format!("{y:.0e}"))
         .draw()?;
     for (index, c) in compared.iter().enumerate() {
-        let points = ups.iter().zip(&c.curve).map(|(up, a)| (*up, (1.0 - a).max(LEAST)));
+        let points = ups.iter().zip(&c.curve).map(|(up, a)| (*up, 1.0 - a));
+        let points = points.filter(|(_, missing)| *missing >= LEAST);
         let style = colour(index).stroke_width(2);
         chart
             .draw_series(LineSeries::new(points, style))?
-            .label(c.name.as_str())
+            .label(label(c))
             .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 16, y)], style));
     }
     chart

@@ -7,6 +7,7 @@ use anyhow::{Context, ensure};
 use quorate_core::NodeSet;
 use quorate_quorum::sampling::Draws;
 
+use super::words::many;
 use super::{draw, input};
 use crate::Outcome;
 
@@ -59,7 +60,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         .rule
         .pick(&everyone, &mut Draws::new(args.pick))
         .context("the family has no quorum")?;
-    let title = format!("{} on {nodes} nodes, {units} units; one quorum: {quorum}", family.name);
+    let (shown, pool) = (many(nodes, "node", "nodes"), many(units, "unit", "units"));
+    let title = format!("{} on {shown}, {pool}", family.name);
     let name = family.name.split(':').next().unwrap_or_default();
     let params: Vec<usize> = family.name.split_once(':').map_or(vec![], |(_, text)| {
         text.split(',').filter_map(|p| p.trim().parse().ok()).collect()
