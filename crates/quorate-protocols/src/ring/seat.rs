@@ -52,6 +52,10 @@ impl Ring {
             blind: *start != Start::First,
             watch: root.then(Box::default),
         };
+        for place in ring.places.iter_mut().filter(|place| !place.is_root()) {
+            // No traversal has this number, so the first one counts us, whichever it is.
+            place.station_mut().seq = u64::MAX;
+        }
         if ring.blind {
             ring.places.iter_mut().for_each(|place| place.set_blind(true));
             out.arm(Alarm::Grace, seat.pool.lease.length());

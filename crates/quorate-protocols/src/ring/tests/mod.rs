@@ -2,9 +2,11 @@
 //! rings, scale.
 
 mod chaos;
+mod checked;
 mod cluster;
 mod every;
 mod mutants;
+mod scale;
 mod stabilization;
 
 use super::*;
