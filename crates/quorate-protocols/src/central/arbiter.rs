@@ -36,7 +36,7 @@ pub(super) struct Booked {
     pub(super) stamp: Stamp,
     pub(super) units: Units,
     /// The asker's clock when it sent the request that counts, to be echoed...
-    sent: Moment,
+    pub(super) sent: Moment,
     /// ...and ours when that request arrived. The two belong together: adding a wait to a newer
     /// reading than the one echoed would promise too much (spec C1).
     pub(super) arrived: Moment,
@@ -69,7 +69,7 @@ impl Booked {
 pub struct Record {
     pub(super) grants: Vec<(ClaimId, Booked)>,
     /// Whether promises older than this record may still be in force.
-    grace: bool,
+    pub(super) grace: bool,
 }
 
 impl Arbiter {

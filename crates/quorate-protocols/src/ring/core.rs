@@ -213,6 +213,7 @@ impl<T: Tokens> Core<T> {
         let surplus = total.is_surplus(terms.units);
         if surplus {
             station.disable();
+            out.killed = true;
             out.send(Message::Disable);
         }
         root.flush = surplus && terms.fixed(Erratum::E6);
@@ -221,6 +222,7 @@ impl<T: Tokens> Core<T> {
                 true => T::default(),
                 false => T::make(&mut root.mint, &total, terms.units),
             };
+            out.made += free.len();
             let batch = pool.take(terms.allocate_max());
             free.put(pool);
             // These go ahead of the controller token, so they are not counted as sent.

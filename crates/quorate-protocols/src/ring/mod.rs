@@ -66,6 +66,7 @@ pub use legitimate::Stabilizing;
 pub use machine::{Machine, Role};
 pub use message::{Frame, Message};
 pub use pool::{Pool, TourError, Variant};
+pub use seat::Healed;
 pub use stabilize::{Load, Measured, Plan, stabilize};
 pub use station::{Post, Standing, Station};
 pub use terms::{Erratum, Fixes, Terms};

@@ -5,7 +5,7 @@
 //! no time: every argument about the ring holds for them as it is. A free place holds nothing and
 //! may be added or taken away (spec 7, "join").
 
-use quorate_core::{ClaimId, Shares, Units};
+use quorate_core::{ClaimId, Fence, Shares, Units};
 
 use super::core::Core;
 use super::legitimate::Stabilizing;
@@ -205,17 +205,30 @@ impl Place {
         seated!(self, machine => machine.settle(pool.terms(), out));
     }
 
-    /// Bytes that this place takes, with what it points to but without the root's books.
+    /// Bytes that this place takes, with what it points to.
     pub(super) fn bytes(&self) -> usize {
         let units = match &self.station().standing {
             Standing::Using { units } => units.heap_bytes(),
             Standing::Out | Standing::Requesting { .. } => 0,
         };
-        let kept = match &self.seated {
-            Seated::Core(_) => 0,
-            Seated::Train(machine) => machine.kept.heap_bytes(),
+        let fences = |mint: &Vec<Fence>| mint.capacity() * size_of::<Fence>();
+        let (kept, root) = match &self.seated {
+            Seated::Core(machine) => (
+                0,
+                machine.root.as_ref().map_or(0, |root| {
+                    let bags = root.collected.heap_bytes() + root.left_over.heap_bytes();
+                    size_of_val(&**root) + fences(&root.mint) + bags
+                }),
+            ),
+            Seated::Train(machine) => (
+                machine.kept.heap_bytes(),
+                machine.root.as_ref().map_or(0, |root| {
+                    let bags = root.bag.heap_bytes() + root.pool.heap_bytes();
+                    size_of_val(&**root) + fences(&root.mint) + bags
+                }),
+            ),
         };
-        size_of::<Self>() + units + kept + self.station().held.heap_bytes()
+        size_of::<Self>() + units + kept + root + self.station().held.heap_bytes()
     }
 
     /// Whether the ring's idea of the claim is the application's.

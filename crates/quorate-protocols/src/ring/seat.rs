@@ -35,6 +35,17 @@ pub(super) struct Watch {
     armed: Option<Option<u64>>,
     /// Traversals missed in a row.
     misses: u32,
+    healed: Healed,
+}
+
+/// What the root had to repair, for whoever watches a pool. Anything here that no restart or lost
+/// message explains was a fault.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Healed {
+    /// Tokens made because they were missing.
+    pub made: u64,
+    /// How often all tokens were destroyed because there were too many.
+    pub kills: u64,
 }
 
 impl Ring {
@@ -242,6 +253,7 @@ impl Ring {
     ) {
         let mut post = Post::default();
         act(&mut self.places[at], seat.pool, &mut post);
+        self.note(&post);
         self.on_entered(seat, at, post.entered, out);
         let visit = self.places[at].visit;
         if self.places.get(at + 1).is_some_and(|next| next.visit == visit) {
@@ -268,10 +280,28 @@ impl Ring {
             for message in batch {
                 self.places[at].hear(seat.pool, message, &mut post);
             }
+            self.note(&post);
             batch = post.right;
             self.on_entered(seat, at, post.entered, out);
         }
         self.tell(seat, visit, batch, out);
+    }
+
+    fn note(&mut self, post: &Post<Named>) {
+        if let Some(watch) = &mut self.watch {
+            watch.healed.made += u64::from(post.made);
+            watch.healed.kills += u64::from(post.killed);
+        }
+    }
+
+    /// What the root had to repair since it booted; `None` at other nodes.
+    pub fn healed(&self) -> Option<Healed> {
+        self.watch.as_ref().map(|watch| watch.healed)
+    }
+
+    /// Whether it was restarted less than one lease ago, so that the root makes no tokens.
+    pub fn is_blind(&self) -> bool {
+        self.blind
     }
 
     fn tell(

@@ -56,6 +56,9 @@ pub struct Measured {
     pub safe: u32,
     /// Rounds in all.
     pub rounds: u32,
+    /// Rounds of the second half, to which everything below belongs: what a fault costs is over
+    /// then.
+    pub calm: u32,
     /// Hops of messages.
     pub messages: u64,
     /// Claims granted.
@@ -113,7 +116,6 @@ impl<M: Stabilizing> Run<'_, M> {
     fn judge(&mut self, now: u32) {
         let (track, measured) = (&self.track, &mut self.measured);
         let in_use = track.in_use();
-        measured.used += in_use;
         if !M::is_controlled(track) {
             measured.controlled = now + 1;
         }
@@ -126,7 +128,11 @@ impl<M: Stabilizing> Run<'_, M> {
     }
 
     fn round(&mut self, now: u32) {
-        self.measured.messages += self.track.under_way() as u64;
+        if self.is_calm(now) {
+            self.measured.calm += 1;
+            self.measured.messages += self.track.under_way() as u64;
+            self.measured.used += self.track.in_use();
+        }
         let before = self.traversal();
         let mut granted = Vec::new();
         self.track.round(&mut |station| granted.push(station));
@@ -146,6 +152,10 @@ impl<M: Stabilizing> Run<'_, M> {
             self.quiet = 0;
             self.act(0, now, M::launch);
         }
+    }
+
+    fn is_calm(&self, now: u32) -> bool {
+        now >= self.plan.rounds / 2
     }
 
     /// Which traversal the root waits for, if it does.
@@ -171,6 +181,9 @@ impl<M: Stabilizing> Run<'_, M> {
             Load::Heavy { uses } => 2 * uses,
         };
         self.left[station] = (self.draw)(u64::from(uses) + 1) as u32;
+        if !self.is_calm(now) {
+            return;
+        }
         let waited = now - self.asked[station];
         self.measured.grants += 1;
         self.measured.waited += u64::from(waited);

@@ -55,11 +55,15 @@ pub struct Post<T: Tokens> {
     pub right: Vec<Message<T>>,
     /// Whether the station's claim was granted: it now uses its units.
     pub entered: bool,
+    /// Tokens made, by the root.
+    pub made: u32,
+    /// Whether the root found a surplus and destroys all tokens.
+    pub killed: bool,
 }
 
 impl<T: Tokens> Default for Post<T> {
     fn default() -> Self {
-        Post { right: Vec::new(), entered: false }
+        Post { right: Vec::new(), entered: false, made: 0, killed: false }
     }
 }
 

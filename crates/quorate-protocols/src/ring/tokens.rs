@@ -267,6 +267,19 @@ impl Census {
         }
     }
 
+    /// The units counted with their fences, and how many more were counted that cannot be: what a
+    /// wire carries.
+    pub fn parts(&self) -> (impl Iterator<Item = Share> + '_, u32) {
+        (self.seen.iter().map(|(&unit, &fence)| Share { unit, fence }), self.twins)
+    }
+
+    /// A census from its parts.
+    pub fn from_parts(seen: &[Share], twins: u32) -> Self {
+        let mut census = Census { seen: BTreeMap::new(), twins };
+        seen.iter().for_each(|share| census.see(share.unit, share.fence));
+        census
+    }
+
     /// Shows every fence, for a checker that renames them.
     pub(super) fn fences(&mut self, see: &mut dyn FnMut(&mut Fence)) {
         self.seen.values_mut().for_each(see);
@@ -336,6 +349,8 @@ mod tests {
         assert!(!census.is_surplus(2));
         census.add(&named(&[(0, 4)]), 3);
         assert!(census.is_surplus(2), "two tokens for u0");
+        let (seen, twins) = census.parts();
+        assert_eq!(Census::from_parts(&seen.collect::<Vec<_>>(), twins), census);
         let mut census = Census::default();
         census.add(&named(&[(0, 1), (5, 1)]), 3);
         assert!(census.is_surplus(2), "no such unit");

@@ -302,11 +302,14 @@ impl<T: Tokens> Train<T> {
         self.station.seq = terms.next_seq(self.station.seq);
         root.flush = total.is_surplus(terms.units);
         if root.flush {
+            out.killed = true;
             self.station.disable();
             return self.depart(terms, out);
         }
         if !frame.blind && !self.blind {
-            root.bag.put(T::make(&mut root.mint, &total, terms.units));
+            let made = T::make(&mut root.mint, &total, terms.units);
+            out.made += made.len();
+            root.bag.put(made);
         }
         root.announce |= frame.waits || self.station.is_requesting();
         root.hot = root.announce || frame.waited;

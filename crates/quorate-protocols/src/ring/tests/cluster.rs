@@ -305,7 +305,8 @@ fn train_stays_within_capacity_through_losses_early_alarms_and_restarts() {
     }
 }
 
-/// A node that takes its second boot for its first makes the root believe that its clients are gone.
+/// A node that takes its second boot for its first lets the root believe that its clients are
+/// gone.
 #[test]
 fn a_restarted_node_that_is_not_blind_is_caught() {
     let caught = (0..100).find_map(|seed| {

@@ -7,7 +7,9 @@ use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
+use quorate_core::{Moment, NODES_MAX, NodeId, Outbox, Protocol, Seat, Start, UNITS_MAX};
+use quorate_protocols::ring::{Pool, Ring};
 use serde_json::json;
 
 use crate::Outcome;
@@ -20,6 +22,18 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand, Debug)]
 enum Verb {
+    /// Boot every seat of a pool in this process, and print how many bytes each takes.
+    Size {
+        /// Nodes
+        #[arg(long, default_value_t = 1_000_000)]
+        nodes: u32,
+        /// Units
+        #[arg(long, default_value_t = 64)]
+        units: u32,
+        /// Print one JSON document instead.
+        #[arg(long)]
+        json: bool,
+    },
     /// Replay recorded runs of a ring, one JSON object per line, and compare every step.
     ///
     /// Prints `ok NAME` or `DIFFERENT NAME: ` and the first difference. Exit code 1 if there is
@@ -35,6 +49,7 @@ enum Verb {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     match &args.verb {
+        &Verb::Size { nodes, units, json } => size(nodes, units, json),
         Verb::Replay { file, json } => {
             let text = fs::read_to_string(file)
                 .with_context(|| format!("cannot read {}", file.display()))?;
@@ -42,6 +57,36 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             replay_all(&vectors, *json)
         }
     }
+}
+
+/// Every seat at rest, as it is while nobody at its node claims anything.
+fn size(nodes: u32, units: u32, json: bool) -> anyhow::Result<Outcome> {
+    ensure!((1..=NODES_MAX).contains(&nodes), "--nodes {nodes}: choose 1 to {NODES_MAX}");
+    ensure!((1..=UNITS_MAX).contains(&units), "--units {units}: choose 1 to {UNITS_MAX}");
+    let pool = Pool::new(units, nodes);
+    let mut out = Outbox::new();
+    let seats: Vec<Ring> = (0..nodes)
+        .map(|node| {
+            let seat = Seat { me: NodeId(node), boot: 0, now: Moment::ZERO, pool: &pool };
+            let ring = Ring::boot(&seat, Start::First, &mut out);
+            out.drain();
+            ring
+        })
+        .collect();
+    let most = seats.iter().skip(1).map(Ring::bytes).max().unwrap_or(0);
+    let total: usize = seats.iter().map(Ring::bytes).sum();
+    let root = seats[0].bytes();
+    let mut stdout = std::io::stdout().lock();
+    if json {
+        let document = json!({
+            "nodes": nodes, "units": units, "root": root, "other": most, "total": total,
+        });
+        writeln!(stdout, "{document:#}")?;
+    } else {
+        writeln!(stdout, "{nodes} seats share {units} units: {total} bytes")?;
+        writeln!(stdout, "root {root} bytes, every other seat {most} bytes")?;
+    }
+    Ok(Outcome::Good)
 }
 
 fn replay_all(vectors: &[vector::Vector], json: bool) -> anyhow::Result<Outcome> {

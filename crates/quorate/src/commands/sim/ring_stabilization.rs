@@ -121,7 +121,7 @@ impl Sum {
         self.exact += u64::from(measured.exact);
         self.exact_max = self.exact_max.max(measured.exact);
         self.safe_max = self.safe_max.max(measured.safe);
-        self.rounds += u64::from(measured.rounds);
+        self.rounds += u64::from(measured.calm);
         self.messages += measured.messages;
         self.grants += measured.grants;
         self.waited += measured.waited;
