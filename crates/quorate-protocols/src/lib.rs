@@ -8,3 +8,4 @@ mod attempt;
 mod post;
 
 pub mod central;
+pub mod ring;

@@ -29,6 +29,63 @@ pub(crate) fn run(measures: &Measures) -> anyhow::Result<String> {
     Ok(svg)
 }
 
+/// One of several lines of a figure.
+pub(crate) struct Line {
+    /// What it shows.
+    pub(crate) name: String,
+    /// Its points, from left to right.
+    pub(crate) points: Vec<(f64, f64)>,
+}
+
+/// Several lines over a logarithmic axis.
+pub(crate) fn lines(
+    title: &str,
+    x_desc: &str,
+    y_desc: &str,
+    lines: &[Line],
+) -> anyhow::Result<String> {
+    const INKS: [RGBColor; 6] =
+        [BLUE_INK, ORANGE_INK, GREEN_INK, MAGENTA, CYAN, RGBColor(110, 110, 110)];
+    let points = || lines.iter().flat_map(|line| &line.points);
+    let left = points().map(|point| point.0).fold(f64::INFINITY, f64::min).max(1e-3);
+    let right = points().map(|point| point.0).fold(0.0, f64::max).max(left * 1.01);
+    let top = points().map(|point| point.1).fold(1.0, f64::max) * 1.1;
+    let mut svg = String::new();
+    {
+        let root = SVGBackend::with_string(&mut svg, (900, 520)).into_drawing_area();
+        root.fill(&WHITE)?;
+        let mut chart = ChartBuilder::on(&root)
+            .caption(title, (FONT, 18))
+            .margin(12)
+            .x_label_area_size(38)
+            .y_label_area_size(56)
+            .build_cartesian_2d((left..right).log_scale(), 0.0..top)?;
+        chart
+            .configure_mesh()
+            .x_desc(x_desc)
+            .y_desc(y_desc)
+            .light_line_style(WHITE)
+            .label_style((FONT, 13))
+            .draw()?;
+        for (line, ink) in lines.iter().zip(INKS.into_iter().cycle()) {
+            chart
+                .draw_series(LineSeries::new(line.points.clone(), ink.stroke_width(2)))?
+                .label(line.name.clone())
+                .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], ink));
+            chart.draw_series(line.points.iter().map(|&at| Circle::new(at, 3, ink.filled())))?;
+        }
+        chart
+            .configure_series_labels()
+            .position(SeriesLabelPosition::LowerRight)
+            .background_style(WHITE.mix(0.8))
+            .border_style(BLACK.mix(0.3))
+            .label_font((FONT, 13))
+            .draw()?;
+        root.present()?;
+    }
+    Ok(svg)
+}
+
 type Panel<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 
 fn over_time(

@@ -1,14 +1,19 @@
 //! The protocols by name: the one place where a name on the command line becomes a type.
 
+use std::time::Duration;
+
 use quorate_core::{Lease, NodeId, Protocol};
 use quorate_protocols::central::{self, Central};
-use quorate_sim::{Needs, PoolPlan};
+use quorate_protocols::ring::{self, Ring};
+use quorate_sim::{Needs, Plan};
 
 /// A protocol, by name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub(crate) enum Name {
     /// One node decides.
     Central,
+    /// Tokens go round.
+    Ring,
 }
 
 impl Name {
@@ -16,6 +21,7 @@ impl Name {
     pub(crate) fn visit<W: Work>(self, work: W) -> W::Outcome {
         match self {
             Name::Central => work.with::<Central>(),
+            Name::Ring => work.with::<Ring>(),
         }
     }
 }
@@ -34,13 +40,14 @@ pub(crate) trait Offered: Protocol {
     const NEEDS: Needs;
 
     /// Its pool, as planned.
-    fn pool(plan: &PoolPlan) -> anyhow::Result<Self::Pool>;
+    fn pool(plan: &Plan) -> anyhow::Result<Self::Pool>;
 }
 
 impl Offered for Central {
     const NEEDS: Needs = Needs { order: false, reliability: false };
 
-    fn pool(plan: &PoolPlan) -> anyhow::Result<central::Pool> {
+    fn pool(plan: &Plan) -> anyhow::Result<central::Pool> {
+        let plan = &plan.pool;
         let Some(length) = plan.lease else {
             anyhow::bail!("central lives by leases: give --lease a duration");
         };
@@ -54,6 +61,23 @@ impl Offered for Central {
         pool.retry = plan.retry;
         pool.fairness = fairness;
         pool.durable = plan.durable;
+        Ok(pool)
+    }
+}
+
+impl Offered for Ring {
+    const NEEDS: Needs = Needs { order: true, reliability: true };
+
+    fn pool(plan: &Plan) -> anyhow::Result<ring::Pool> {
+        let Some(length) = plan.pool.lease else {
+            anyhow::bail!("ring lives by leases: give --lease a duration");
+        };
+        let mut pool = ring::Pool::new(plan.pool.units, plan.nodes);
+        pool.lease = Lease::new(length, plan.pool.drift_ppm);
+        // A traversal visits every node: a root that is less patient than that only makes traffic.
+        let traversal = plan.links.delay.mean().saturating_mul(u64::from(plan.nodes));
+        pool.timeout = plan.pool.retry.max(Duration::from_nanos(traversal.saturating_mul(4)));
+        pool.idle = plan.pool.retry;
         Ok(pool)
     }
 }

@@ -14,6 +14,7 @@ mod release;
 mod renew;
 mod revoke;
 pub(crate) mod run;
+mod ring;
 mod serve;
 mod sim;
 mod status;
@@ -46,6 +47,8 @@ pub(crate) enum Command {
     Bench(bench::Command),
     #[command(name = "__exec", hide = true)]
     Exec(run::ExecArgs),
+    /// Look into protocol `ring`.
+    Ring(ring::Args),
 }
 
 /// Does it.
@@ -63,6 +66,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Queue(args) => queue::run(args),
         Command::Revoke(args) => revoke::run(args),
         Command::Quorum(command) => quorum::run(command),
+        Command::Ring(args) => ring::run(&args),
         Command::Sim(sim) => sim::run(sim),
         Command::Check(args) => check::run(&args),
         Command::Bench(command) => bench::run(command),

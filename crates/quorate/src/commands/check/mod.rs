@@ -1,5 +1,6 @@
 //! `quorate check`: exhausts every history of small worlds.
 
+mod checked;
 mod family;
 mod output;
 
@@ -12,9 +13,11 @@ use anyhow::ensure;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use quorate_check::{Budget, Limits, Network, Progress, Report, Restart, Scope, Verdict, check};
 use quorate_core::{NodeId, NodeSet};
-use quorate_protocols::central::{Central, Fairness, Pool};
+use quorate_protocols::central::{Central, Fairness};
+use quorate_protocols::ring::Ring;
 
 use crate::Outcome;
+use checked::Checked;
 use family::{Want, family};
 use output::Output;
 
@@ -27,6 +30,7 @@ Examples:
   quorate check --nodes 3 --units 2 --want 1,2,1 --home 0,1,2 --crashes 1 --durable
       one world: h is 1, 2 and 1, the claims are made at n0, n1 and n2; the arbiter keeps a record
   quorate check --nodes 2 --units 2 --claims 2 --network reordering --duplicates 1 --json
+  quorate check --protocol ring --nodes 3 --units 2 --want 2,1 --cancels 1 --losses 1
 
 Exit codes: 0 every law holds, 1 one is broken (the history that breaks it is printed) or the model
 is vacuous, 2 the input was wrong or the world has more states than --max-states.";
@@ -38,7 +42,10 @@ pub(crate) struct Args {
     /// Which protocol.
     #[arg(long, value_enum, default_value = "central")]
     protocol: Protocol,
-    /// How many nodes; n0 is the arbiter.
+    /// Which messages a ring has.
+    #[arg(long, value_enum, default_value = "train")]
+    variant: RingVariant,
+    /// How many nodes; n0 is the arbiter, or the root.
     #[arg(long, default_value_t = 3)]
     nodes: usize,
     /// How many units the pool has: k.
@@ -89,7 +96,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 0)]
     losses: u8,
     /// How often an alarm may ring while a message is on its way; without this, as often as it
-    /// likes.
+    /// likes, or never for a ring.
     #[arg(long)]
     early_rings: Option<u8>,
     /// Give up on a world with more states than this.
@@ -102,7 +109,18 @@ pub(crate) struct Args {
 
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 enum Protocol {
+    /// One node decides.
     Central,
+    /// Tokens go round.
+    Ring,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+enum RingVariant {
+    /// All messages in one frame.
+    Train,
+    /// The paper's messages.
+    Core,
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
@@ -143,8 +161,14 @@ fn fairness(text: &str) -> Result<Fairness, String> {
 
 /// Does it.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let Protocol::Central = args.protocol;
-    let scopes = scopes(args)?;
+    match args.protocol {
+        Protocol::Central => run_with::<Central>(args),
+        Protocol::Ring => run_with::<Ring>(args),
+    }
+}
+
+fn run_with<P: Checked>(args: &Args) -> anyhow::Result<Outcome> {
+    let scopes = scopes::<P>(args)?;
     let started = Instant::now();
     let reports = explore(&scopes, args.max_states);
     let output = Output { args, scopes: &scopes, reports: &reports, took: started.elapsed() };
@@ -167,7 +191,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// One world for each size and placement of the claims.
-fn scopes(args: &Args) -> anyhow::Result<Vec<Scope<Central>>> {
+fn scopes<P: Checked>(args: &Args) -> anyhow::Result<Vec<Scope<P>>> {
     let claims = args.claims.unwrap_or(if args.want.is_empty() { 2 } else { args.want.len() });
     ensure!((1..=8).contains(&claims), "{claims} claims: choose 1 to 8");
     ensure!((1..=64).contains(&args.nodes), "{} nodes: choose 1 to 64", args.nodes);
@@ -179,7 +203,6 @@ fn scopes(args: &Args) -> anyhow::Result<Vec<Scope<Central>>> {
     for (flag, given) in [("--want", args.want.len()), ("--home", home.len())] {
         ensure!(given == 0 || given == claims, "{flag} lists {given} values for {claims} claims");
     }
-    let arbiter = NodeId(0);
     let mut crashing = NodeSet::new();
     for &node in &args.crashing {
         ensure!(
@@ -189,7 +212,7 @@ fn scopes(args: &Args) -> anyhow::Result<Vec<Scope<Central>>> {
         );
         crashing.insert(NodeId(node));
     }
-    let special: Vec<NodeId> = std::iter::once(arbiter).chain(crashing.iter()).collect();
+    let special: Vec<NodeId> = P::special(args).into_iter().chain(crashing.iter()).collect();
     let choice = family::Choice {
         nodes: args.nodes,
         units: args.units,
@@ -202,10 +225,8 @@ fn scopes(args: &Args) -> anyhow::Result<Vec<Scope<Central>>> {
     worlds.iter().map(|wants| scope(args, crashing.clone(), wants)).collect()
 }
 
-fn scope(args: &Args, crashing: NodeSet, wants: &[Want]) -> anyhow::Result<Scope<Central>> {
-    let mut pool = Pool::new(args.units);
-    pool.fairness = args.fairness;
-    pool.durable = args.durable;
+fn scope<P: Checked>(args: &Args, crashing: NodeSet, wants: &[Want]) -> anyhow::Result<Scope<P>> {
+    let pool = P::pool(args)?;
     let mut scope = Scope::new(args.nodes, pool, wants)?;
     scope.crashing = crashing;
     scope.restart = if args.durable { Restart::Durable } else { Restart::Amnesia };
@@ -221,14 +242,14 @@ fn scope(args: &Args, crashing: NodeSet, wants: &[Want]) -> anyhow::Result<Scope
         lapses: args.lapses,
         duplicates: args.duplicates,
         losses: args.losses,
-        early_rings: args.early_rings,
+        early_rings: args.early_rings.or(P::early_rings()),
     };
     Ok(scope)
 }
 
 /// Explores one world after the other on all cores, until one is broken. What is reported does not
 /// depend on which core was faster.
-fn explore(scopes: &[Scope<Central>], states_max: usize) -> Vec<Report> {
+fn explore<P: Checked>(scopes: &[Scope<P>], states_max: usize) -> Vec<Report> {
     let limits = Limits { states_max, required: Vec::new() };
     let bar = Bar::new(scopes.len());
     let (next, last) = (AtomicUsize::new(0), AtomicUsize::new(scopes.len()));

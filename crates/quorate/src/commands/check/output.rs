@@ -5,21 +5,22 @@ use std::time::Duration;
 
 use quorate_check::{Report, Scope, Sightings, Sometimes, Verdict};
 use quorate_core::NodeId;
-use quorate_protocols::central::{Central, Fairness};
+use quorate_protocols::central::Fairness;
 use serde_json::json;
 
 use super::Args;
+use super::checked::Checked;
 use super::family::Want;
 
 /// Worlds and what became of them. The worlds behind the first broken one were not explored.
-pub(super) struct Output<'a> {
+pub(super) struct Output<'a, P: Checked> {
     pub(super) args: &'a Args,
-    pub(super) scopes: &'a [Scope<Central>],
+    pub(super) scopes: &'a [Scope<P>],
     pub(super) reports: &'a [Report],
     pub(super) took: Duration,
 }
 
-impl Output<'_> {
+impl<P: Checked> Output<'_, P> {
     /// Whether a law is broken, or something that must be reachable is not.
     pub(super) fn is_broken(&self) -> bool {
         self.broken().is_some() || !self.missing().is_empty()
@@ -66,7 +67,8 @@ impl Output<'_> {
             (Sometimes::Overtake, backfills && any(can_overtake)),
             (
                 Sometimes::CancelCrossesGrant,
-                args.cancels > 0
+                P::HAS_BOOKS
+                    && args.cancels > 0
                     && any(|wants, _| wants.iter().any(|(home, _)| *home != NodeId(0))),
             ),
             (Sometimes::CrashSurvived, args.crashes > 0 && !args.crashing.is_empty()),
@@ -138,7 +140,7 @@ impl Output<'_> {
             })
             .collect();
         let result = json!({
-            "protocol": "central",
+            "protocol": P::NAME,
             "nodes": self.args.nodes,
             "units": self.args.units,
             "worlds": worlds,
@@ -157,7 +159,7 @@ impl Output<'_> {
 }
 
 /// The claims of a world: `n0 claims 1, n2 claims 2`.
-fn describe(scope: &Scope<Central>) -> String {
+fn describe<P: Checked>(scope: &Scope<P>) -> String {
     let claims: Vec<String> =
         scope.clients.iter().map(|c| format!("{} claims {}", c.home, c.claim.units)).collect();
     claims.join(", ")

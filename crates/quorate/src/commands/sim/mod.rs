@@ -1,6 +1,7 @@
 //! `quorate sim`: the simulator at the command line.
 
 mod report;
+mod ring_stabilization;
 mod run;
 mod seeds;
 
@@ -13,6 +14,8 @@ pub(crate) enum Sim {
     Run(Box<run::Args>),
     /// Run many seeds, each of which draws everything, and look for broken laws.
     Seeds(seeds::Args),
+    /// Measure how long a ring takes to become right from any state.
+    RingStabilization(ring_stabilization::Args),
 }
 
 /// Does it.
@@ -20,6 +23,7 @@ pub(crate) fn run(sim: Sim) -> anyhow::Result<Outcome> {
     match sim {
         Sim::Run(args) => run::run(&args),
         Sim::Seeds(args) => seeds::run(&args),
+        Sim::RingStabilization(args) => ring_stabilization::run(&args),
     }
 }
 

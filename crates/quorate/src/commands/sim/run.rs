@@ -158,7 +158,7 @@ impl Work for Run<'_> {
     fn with<P: Offered>(self) -> anyhow::Result<Outcome> {
         let args = self.args;
         let plan = args.plan::<P>()?;
-        let pool = P::pool(&plan.pool)?;
+        let pool = P::pool(&plan)?;
         let small = plan.nodes <= STRICT_NODES_MAX && args.faults != Profile::None;
         let strict = !args.no_strict && (args.strict || args.swarm || small);
         let mut lines = Lines { out: BufWriter::new(std::io::stdout().lock()), failed: None };

@@ -171,7 +171,7 @@ impl<'a> Hunt<'a> {
             let profile = self.profiles[position];
             let seed = self.first.wrapping_add(number / self.profiles.len() as u64);
             let plan = Plan::swarm(seed, profile, P::NEEDS);
-            let pool = P::pool(&plan.pool)?;
+            let pool = P::pool(&plan)?;
             let watch = Watch { strict: true, until: None, trace: None };
             let report = quorate_sim::run::<P>(&plan, &pool, watch);
             self.count(position, &report);

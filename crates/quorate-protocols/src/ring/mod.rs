@@ -1,0 +1,188 @@
+//! `ring`: tokens go round, and the ring heals from any state whatever.
+//!
+//! Datta, Hadid and Villain, *A Self-Stabilizing Token-Based k-out-of-l Exclusion Algorithm*
+//! (Euro-Par 2002). Each of the l units is a token; a node that has collected as many as its claim
+//! asks for may use them. One node, the root, counts the tokens with every traversal, makes those
+//! that are missing, and destroys all if there are too many. What the paper leaves out or gets
+//! wrong is repaired as the specification says: `[En]` in the code names its erratum n.
+//!
+//! | message | from, to | means |
+//! |---|---|---|
+//! | `token` | any, right | free tokens |
+//! | `controller` | any, right | delimits a traversal; its number tells it from earlier ones (`core`) |
+//! | `enabled` | any, towards the root | a token that its sender has or uses (`core`) |
+//! | `collect` | root round to root | takes tokens from whoever has some but not enough (`core`) |
+//! | `allocate` | root round to root | hands those out, by turns (`core`) |
+//! | `disable` | root round to root | destroys tokens (`core`) |
+//! | `frame` | root round to root | all of that in one: the train (`train`) |
+//! | `wake` | any, towards the root | somebody waits while the train is parked (`train`) |
+//!
+//! Two variants share everything that is the same ([`Station`]): [`core`], with the paper's
+//! messages, for study; [`train`], for use. Both are written over [`Tokens`], once as numbers
+//! ([`Count`], the paper's) and once as units with fences ([`Named`], which grants need).
+//!
+//! **Links** must keep order and not repeat. `train` bears losses: they cost tokens, which the root
+//! makes again. For `core` the loss of a report is a transient fault.
+//!
+//! **What it promises.** From a legitimate ring ([`Stabilizing::is_legitimate`]): capacity,
+//! exclusivity, fence order, and everybody is served. From any other ring: the same, once it has
+//! become legitimate, which takes about a timeout and three traversals, and the end of whatever is
+//! in use then. Until that moment more units may be in use than there are: that is what
+//! self-stabilization allows, and fences are there for.
+//!
+//! **Crashes.** The ring needs all its nodes; while one is down nobody new gets anything. A node
+//! that is restarted is *blind* for one lease ([`train`]): the root makes no tokens meanwhile, so
+//! that capacity is reduced, never exceeded.
+
+mod corrupt;
+mod explore;
+mod legitimate;
+mod machine;
+mod message;
+mod place;
+mod pool;
+mod seat;
+mod stabilize;
+mod station;
+mod terms;
+mod tokens;
+mod track;
+mod wander;
+
+pub mod core;
+pub mod train;
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use quorate_core::{ClaimId, Entry, Event, NodeSet, Outbox, Protocol, Refusal, Seat, Start, Units};
+
+use message::Kinds;
+use place::Place;
+use seat::Watch;
+
+pub use corrupt::Mix;
+pub use legitimate::Stabilizing;
+pub use machine::{Machine, Role};
+pub use message::{Frame, Message};
+pub use pool::{Pool, TourError, Variant};
+pub use seat::Healed;
+pub use stabilize::{Load, Measured, Plan, stabilize};
+pub use station::{Post, Standing, Station};
+pub use terms::{Erratum, Fixes, Terms};
+pub use tokens::{Census, Count, Named, Tally, Tokens};
+pub use track::Track;
+pub use wander::{Wander, Wandered};
+
+/// One node's seat in a pool whose units go round.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Ring {
+    /// At least one for every visit of the ring to this node, in the order of visits.
+    places: Vec<Place>,
+    /// Claims that have no place yet, oldest first.
+    waiting: VecDeque<(ClaimId, Units)>,
+    /// In a ring of one node, what it sent to itself.
+    own: VecDeque<Message<Named>>,
+    /// Whether clients of an earlier boot may still use what this one knows nothing of.
+    blind: bool,
+    /// At the root only, and then boxed: every other seat stays small.
+    watch: Option<Box<Watch>>,
+}
+
+/// The timers of `ring`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Alarm {
+    /// Root: the traversal should have come back.
+    Timeout,
+    /// Root: the train has stood long enough.
+    Idle,
+    /// The only node of a ring: what it sent to itself arrives.
+    Hop,
+    /// The client of this claim did not renew in time.
+    LeaseEnd(ClaimId),
+    /// Whatever was granted before the boot is over.
+    Grace,
+}
+
+impl fmt::Display for Alarm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Alarm::Timeout => f.write_str("timeout"),
+            Alarm::Idle => f.write_str("idle"),
+            Alarm::Hop => f.write_str("hop"),
+            Alarm::LeaseEnd(claim) => write!(f, "lease-end {claim}"),
+            Alarm::Grace => f.write_str("grace"),
+        }
+    }
+}
+
+impl Protocol for Ring {
+    type Pool = Pool;
+    type Message = Message<Named>;
+    type Alarm = Alarm;
+    /// Nothing need survive a crash: a restarted node waits out one lease instead.
+    type Durable = ();
+
+    const NAME: &'static str = "ring";
+    const KINDS: &'static [&'static str] = Kinds::KINDS;
+
+    fn boot(seat: &Seat<'_, Self>, start: Start<()>, out: &mut Outbox<Self>) -> Self {
+        Ring::begin(seat, &start, out)
+    }
+
+    fn step(&mut self, seat: &Seat<'_, Self>, event: Event<Self>, out: &mut Outbox<Self>) {
+        match event {
+            Event::Claim(claim) => self.on_claim(seat, &claim, out),
+            Event::Release(claim) => self.on_end(seat, claim, out),
+            Event::Cancel(claim) => {
+                self.on_end(seat, claim, out);
+                out.refuse(claim, Refusal::Cancelled);
+            }
+            Event::Renew { claim, shares } => self.on_renew(seat, claim, &shares, out),
+            Event::Hear { from, message } => self.on_hear(seat, from, message, out),
+            Event::Ring(Alarm::Timeout) => self.on_ring_timeout(seat, out),
+            Event::Ring(Alarm::Idle) => self.on_ring_idle(seat, out),
+            Event::Ring(Alarm::Hop) => self.on_ring_hop(seat, out),
+            Event::Ring(Alarm::LeaseEnd(claim)) => self.on_ring_lease_end(seat, claim, out),
+            Event::Ring(Alarm::Grace) => self.on_ring_grace(seat, out),
+            Event::Suspect(_) | Event::Trust(_) => {}
+        }
+    }
+
+    fn audit(&self, seat: &Seat<'_, Self>) {
+        self.check(seat);
+    }
+
+    /// No node decides for others: there are no books.
+    fn ledger(&self, _show: &mut dyn FnMut(Entry)) {}
+
+    fn kind(message: &Self::Message) -> usize {
+        message.kind()
+    }
+
+    fn capacity(pool: &Pool) -> u32 {
+        pool.terms().units
+    }
+
+    fn overtakes_max(_pool: &Pool) -> Option<u32> {
+        None
+    }
+
+    fn can_lose(_pool: &Pool, dead: &NodeSet) -> bool {
+        dead.is_empty()
+    }
+}
+
+impl Ring {
+    /// Bytes that this seat takes, with what it points to.
+    pub fn bytes(&self) -> usize {
+        size_of::<Self>()
+            + self.places.iter().map(Place::bytes).sum::<usize>()
+            + self.waiting.capacity() * size_of::<(ClaimId, Units)>()
+            + self.own.capacity() * size_of::<Message<Named>>()
+            + self.watch.as_ref().map_or(0, |_| size_of::<Watch>())
+    }
+}
+
+#[cfg(test)]
+mod tests;

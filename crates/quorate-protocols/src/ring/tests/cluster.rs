@@ -1,0 +1,381 @@
+//! Seats as a driver sees them: whole pools under chance, judged by the laws.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use quorate_core::{Claim, ClaimId, Effect, Event, Moment, NodeId, Outbox, Protocol, Seat, Shares};
+use quorate_core::{Start, Units};
+use quorate_laws::{Breach, End, Observation, StatuteBook};
+
+use super::*;
+
+/// A pool in one process: order on links, and clients that keep their word.
+struct Cluster {
+    pool: Pool,
+    seats: Vec<Ring>,
+    boots: Vec<u32>,
+    links: BTreeMap<(NodeId, NodeId), VecDeque<Message<Named>>>,
+    alarms: BTreeSet<(NodeId, Alarm)>,
+    laws: StatuteBook,
+    /// The first law broken.
+    broken: Option<Breach>,
+    /// What a restarted node is told: to forget, or (broken) that nobody can have anything.
+    restart: Start<()>,
+    waiting: BTreeMap<ClaimId, NodeId>,
+    /// Claims in use: through which node and boot, and what.
+    using: BTreeMap<ClaimId, (NodeId, u32, Shares)>,
+    chance: Chance,
+    serial: u64,
+    grants: u64,
+    reclaims: u64,
+}
+
+impl Cluster {
+    fn new(pool: Pool, seed: u64) -> Self {
+        let nodes = pool.nodes() as usize;
+        let mut cluster = Cluster {
+            laws: StatuteBook::new(Ring::capacity(&pool), None),
+            broken: None,
+            restart: Start::Amnesia,
+            pool,
+            seats: Vec::new(),
+            boots: vec![0; nodes],
+            links: BTreeMap::new(),
+            alarms: BTreeSet::new(),
+            waiting: BTreeMap::new(),
+            using: BTreeMap::new(),
+            chance: Chance(seed),
+            serial: 0,
+            grants: 0,
+            reclaims: 0,
+        };
+        for node in 0..nodes {
+            let (pool, me) = (cluster.pool.clone(), NodeId::from(node));
+            let mut out = Outbox::new();
+            let seat = Seat { me, boot: 0, now: Moment::ZERO, pool: &pool };
+            cluster.seats.push(Ring::boot(&seat, Start::First, &mut out));
+            cluster.perform(me, &mut out);
+        }
+        cluster
+    }
+
+    fn step(&mut self, node: NodeId, event: Event<Ring>) {
+        let pool = self.pool.clone();
+        let boot = self.boots[node.index()];
+        let seat = Seat { me: node, boot, now: Moment::ZERO, pool: &pool };
+        let mut out = Outbox::new();
+        self.seats[node.index()].step(&seat, event, &mut out);
+        self.seats[node.index()].audit(&seat);
+        self.perform(node, &mut out);
+    }
+
+    fn perform(&mut self, node: NodeId, out: &mut Outbox<Ring>) {
+        for effect in out.drain() {
+            match effect {
+                Effect::Tell { to, message } => {
+                    assert_ne!(to, node);
+                    self.links.entry((node, to)).or_default().push_back(message);
+                }
+                Effect::Arm { alarm, .. } => {
+                    self.alarms.insert((node, alarm));
+                }
+                Effect::Disarm(alarm) => {
+                    self.alarms.remove(&(node, alarm));
+                }
+                Effect::Grant { claim, shares, .. } => {
+                    self.grants += 1;
+                    self.waiting.remove(&claim).expect("whoever is granted was waiting");
+                    self.see(Observation::Granted { claim, shares: &shares });
+                    self.using.insert(claim, (node, self.boots[node.index()], shares));
+                }
+                Effect::Refuse { claim, why } => {
+                    self.waiting.remove(&claim);
+                    self.see(Observation::Refused { claim, why });
+                }
+                Effect::Reclaim { .. } => self.reclaims += 1,
+                Effect::Lose { .. } | Effect::Extend { .. } => {}
+                Effect::Persist(()) | Effect::Anomaly { .. } => panic!("{effect}"),
+            }
+        }
+    }
+
+    fn see(&mut self, seen: Observation<'_>) {
+        if let Err(breach) = self.laws.see(seen) {
+            self.broken.get_or_insert(breach);
+        }
+    }
+
+    fn claim(&mut self, node: NodeId, units: u32) -> ClaimId {
+        self.serial += 1;
+        let id = ClaimId { origin: u64::from(node.0), serial: self.serial };
+        let units = Units::new(units, Ring::capacity(&self.pool)).expect("1 <= h <= k");
+        self.see(Observation::Claimed { claim: id, units });
+        self.waiting.insert(id, node);
+        self.step(node, Event::Claim(Claim::any(id, units)));
+        id
+    }
+
+    /// A client stops, and says so unless it just ran into its deadline.
+    fn end(&mut self, claim: ClaimId, how: End) {
+        let (node, boot, shares) = self.using.remove(&claim).expect("it uses something");
+        self.see(Observation::Ended { claim, shares: &shares, how });
+        if how == End::Released && boot == self.boots[node.index()] {
+            self.step(node, Event::Release(claim));
+        }
+    }
+
+    /// The leases that are over when the alarm rings are over for their holders first.
+    fn ring(&mut self, node: NodeId, alarm: Alarm) {
+        self.alarms.remove(&(node, alarm));
+        let over: Vec<ClaimId> = match alarm {
+            Alarm::LeaseEnd(claim) => self.using.contains_key(&claim).then_some(claim),
+            _ => None,
+        }
+        .into_iter()
+        .collect();
+        let earlier: Vec<ClaimId> = match alarm {
+            Alarm::Grace => self
+                .using
+                .iter()
+                .filter(|(_, (at, boot, _))| *at == node && *boot < self.boots[node.index()])
+                .map(|(&claim, _)| claim)
+                .collect(),
+            _ => Vec::new(),
+        };
+        for claim in over.into_iter().chain(earlier) {
+            self.end(claim, End::Deadline);
+        }
+        self.step(node, Event::Ring(alarm));
+    }
+
+    fn crash(&mut self, node: NodeId) {
+        self.links.retain(|(_, to), _| *to != node);
+        self.alarms.retain(|(at, _)| *at != node);
+        let lost: Vec<ClaimId> =
+            self.waiting.iter().filter(|(_, at)| **at == node).map(|(&claim, _)| claim).collect();
+        for claim in lost {
+            self.waiting.remove(&claim);
+            self.see(Observation::Abandoned { claim });
+        }
+        self.boots[node.index()] += 1;
+        let (pool, boot) = (self.pool.clone(), self.boots[node.index()]);
+        let seat = Seat { me: node, boot, now: Moment::ZERO, pool: &pool };
+        let mut out = Outbox::new();
+        self.seats[node.index()] = Ring::boot(&seat, self.restart, &mut out);
+        self.perform(node, &mut out);
+    }
+
+    fn pick<T: Clone>(&mut self, among: Vec<T>) -> Option<T> {
+        let len = among.len() as u64;
+        (len > 0).then(|| among[self.chance.below(len) as usize].clone())
+    }
+
+    /// The oldest message of some link arrives.
+    fn deliver(&mut self) {
+        if self.alarms.contains(&(NodeId(0), Alarm::Hop)) {
+            return self.ring(NodeId(0), Alarm::Hop);
+        }
+        let open = self.links.iter().filter(|(_, queue)| !queue.is_empty()).map(|(&ends, _)| ends);
+        if let Some((from, to)) = self.pick(open.collect()) {
+            let queue = self.links.get_mut(&(from, to)).expect("it was picked");
+            let message = queue.pop_front().expect("it is open");
+            self.step(to, Event::Hear { from, message });
+        }
+    }
+
+    /// One thing happens. `faults` says how often, of a thousand, one of the unkind things does.
+    fn happen(&mut self, asking: bool, faults: u64) {
+        let node = NodeId(self.chance.below(u64::from(self.pool.nodes())) as u32);
+        if self.chance.below(1000) < faults {
+            match self.chance.below(4) {
+                0 => self.crash(node),
+                1 => {
+                    let queues = self.links.keys().copied().collect();
+                    if let Some(ends) = self.pick(queues) {
+                        self.links.get_mut(&ends).expect("it was picked").pop_front();
+                    }
+                }
+                _ => {
+                    if let Some((at, alarm)) = self.pick(self.alarms.iter().copied().collect()) {
+                        self.ring(at, alarm);
+                    }
+                }
+            }
+            return;
+        }
+        match self.chance.below(12) {
+            0 if asking => {
+                let units = 1 + self.chance.below(u64::from(Ring::capacity(&self.pool))) as u32;
+                self.claim(node, units);
+            }
+            1 => {
+                if let Some(claim) = self.pick(self.using.keys().copied().collect()) {
+                    self.end(claim, End::Released);
+                }
+            }
+            2 if asking => {
+                if let Some((claim, at)) =
+                    self.pick(self.waiting.iter().map(|(&c, &n)| (c, n)).collect())
+                {
+                    self.step(at, Event::Cancel(claim));
+                }
+            }
+            3 => {
+                if let Some((claim, (at, _, shares))) =
+                    self.pick(self.using.iter().map(|(&c, u)| (c, u.clone())).collect())
+                {
+                    self.step(at, Event::Renew { claim, shares });
+                    // What a restarted node takes back is its own again.
+                    if self.seats[at.index()].place_of(claim).is_some() {
+                        self.using.get_mut(&claim).expect("it was picked").1 =
+                            self.boots[at.index()];
+                    }
+                }
+            }
+            4 => self.kind_alarm(),
+            _ => self.deliver(),
+        }
+    }
+
+    /// Rings what has to ring for anything to go on; the root's patience is seldom too short.
+    fn kind_alarm(&mut self) {
+        let hop = (NodeId(0), Alarm::Hop);
+        let empty = self.links.values().all(VecDeque::is_empty) && !self.alarms.contains(&hop);
+        let impatient = empty || self.chance.below(300) == 0;
+        let due = self.alarms.iter().copied().filter(|(_, alarm)| match alarm {
+            Alarm::Timeout | Alarm::Idle => impatient,
+            Alarm::Grace => true,
+            Alarm::Hop | Alarm::LeaseEnd(_) => false,
+        });
+        if let Some((at, alarm)) = self.pick(due.collect()) {
+            self.ring(at, alarm);
+        }
+    }
+
+    fn everyone_is_served(&mut self) {
+        for _ in 0..200_000 {
+            if self.waiting.is_empty() && self.using.is_empty() {
+                assert_eq!(self.laws.at_rest(std::iter::empty()), Ok(()));
+                assert_eq!(self.broken, None);
+                return;
+            }
+            self.happen(false, 0);
+        }
+        panic!("{} still waiting, {:?} in use", self.waiting.len(), self.using);
+    }
+}
+
+fn pools(variant: Variant) -> Vec<Pool> {
+    let star: Vec<(NodeId, NodeId)> = (1..4).map(|i| (NodeId(0), NodeId(i))).collect();
+    let mut pools =
+        vec![Pool::new(1, 1), Pool::new(2, 2), Pool::new(4, 3), Pool::new(6, 5), Pool::new(3, 1)];
+    pools.push(Pool::on_network(3, &star).expect("a star is connected"));
+    for pool in &mut pools {
+        pool.variant = variant;
+    }
+    pools
+}
+
+#[test]
+fn the_laws_hold_and_everyone_is_served() {
+    for variant in [Variant::Core, Variant::Train] {
+        for pool in pools(variant) {
+            for seed in 0..20 {
+                let mut cluster = Cluster::new(pool.clone(), seed);
+                for _ in 0..2500 {
+                    cluster.happen(true, 0);
+                }
+                cluster.everyone_is_served();
+                assert!(cluster.grants > 5, "{variant:?}");
+                assert_eq!(cluster.reclaims, 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn train_stays_within_capacity_through_losses_early_alarms_and_restarts() {
+    for pool in pools(Variant::Train) {
+        for seed in 0..25 {
+            let mut cluster = Cluster::new(pool.clone(), seed);
+            for _ in 0..2500 {
+                cluster.happen(true, 20);
+            }
+            cluster.everyone_is_served();
+        }
+    }
+}
+
+/// A node that takes its second boot for its first lets the root believe that its clients are
+/// gone.
+#[test]
+fn a_restarted_node_that_is_not_blind_is_caught() {
+    let caught = (0..100).find_map(|seed| {
+        let mut cluster = Cluster::new(Pool::new(2, 3), seed);
+        cluster.restart = Start::First;
+        for _ in 0..2500 {
+            cluster.happen(true, 20);
+        }
+        cluster.broken
+    });
+    let law = caught.expect("somebody notices").law;
+    assert!(["capacity", "exclusivity"].contains(&law), "{law}");
+}
+
+#[test]
+fn a_node_serves_its_own_claims_oldest_first_and_several_at_once() {
+    let mut cluster = Cluster::new(Pool::new(4, 2), 1);
+    let node = NodeId(1);
+    let claims: Vec<ClaimId> = (0..3).map(|_| cluster.claim(node, 1)).collect();
+    let large = cluster.claim(node, 4);
+    let last = cluster.claim(node, 1);
+    for _ in 0..400 {
+        cluster.deliver();
+        cluster.kind_alarm();
+    }
+    assert!(claims.iter().all(|claim| cluster.using.contains_key(claim)));
+    assert!(cluster.waiting.contains_key(&large), "only one unit is left");
+    assert!(cluster.waiting.contains_key(&last), "nobody passes an older claim at home");
+    for claim in claims {
+        cluster.end(claim, End::Released);
+    }
+    for _ in 0..400 {
+        cluster.deliver();
+        cluster.kind_alarm();
+    }
+    assert!(cluster.using.contains_key(&large));
+    cluster.everyone_is_served();
+}
+
+#[test]
+fn a_scrambled_pool_heals_while_its_clients_go_on() {
+    for variant in [Variant::Core, Variant::Train] {
+        for seed in 0..40 {
+            let mut pool = Pool::new(4, 4);
+            pool.variant = variant;
+            let mut cluster = Cluster::new(pool.clone(), seed);
+            for _ in 0..500 {
+                cluster.happen(true, 0);
+            }
+            cluster.everyone_is_served();
+            // A fault may give anything to anybody: the laws begin anew when it is over.
+            for node in 0..pool.nodes() {
+                let seat = Seat { me: NodeId(node), boot: 0, now: Moment::ZERO, pool: &pool };
+                let mut out = Outbox::new();
+                let chance = &mut cluster.chance;
+                let ring = &mut cluster.seats[node as usize];
+                ring.scramble(&seat, &mut |bound| chance.below(bound), &mut out);
+                cluster.perform(NodeId(node), &mut out);
+            }
+            for _ in 0..3000 {
+                cluster.deliver();
+                cluster.kind_alarm();
+            }
+            cluster.laws = StatuteBook::new(Ring::capacity(&pool), None);
+            cluster.broken = None;
+            for _ in 0..1500 {
+                cluster.happen(true, 0);
+            }
+            cluster.everyone_is_served();
+        }
+    }
+}

@@ -1,0 +1,402 @@
+//! Every interleaving of small rings (spec 5.2): safety, no trap, no starvation, convergence.
+//!
+//! Weak fairness is what a real ring has: a message on its way arrives, a claim that was granted
+//! ends, a parked train leaves, a lost traversal times out. Asking and withdrawing are free. A
+//! strongly connected set of states in which every such thing is either taken or somewhere not
+//! possible can go on for ever; what holds in one of its states is then never over.
+
+#[allow(clippy::disallowed_types, reason = "looked up, never iterated")]
+use std::collections::HashMap;
+use std::collections::VecDeque;
+use std::hash::Hash;
+
+use super::*;
+
+/// Values kept once, by number.
+#[allow(clippy::disallowed_types, reason = "looked up, never iterated")]
+struct Shelf<T> {
+    numbers: HashMap<T, u32>,
+    values: Vec<T>,
+}
+
+impl<T: Clone + Eq + Hash> Shelf<T> {
+    fn new() -> Self {
+        Shelf { numbers: Default::default(), values: Vec::new() }
+    }
+
+    /// The number of a value, and whether it is new.
+    fn put(&mut self, value: T) -> (u32, bool) {
+        let next = self.values.len() as u32;
+        let number = *self.numbers.entry(value.clone()).or_insert(next);
+        if number == next {
+            self.values.push(value);
+        }
+        (number, number == next)
+    }
+}
+
+/// What can happen. The first four are fair.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Act {
+    Deliver(usize),
+    End(usize),
+    Launch,
+    Timeout,
+    Ask(usize, u32),
+    Withdraw(usize),
+}
+
+impl Act {
+    fn is_fair(self) -> bool {
+        !matches!(self, Act::Ask(..) | Act::Withdraw(_))
+    }
+}
+
+/// All states of a ring, and what leads from which to which.
+pub(super) struct Atlas<M: Stabilizing> {
+    terms: Terms,
+    /// What each station may ask for.
+    wants: Vec<Vec<u32>>,
+    withdrawals: bool,
+    /// A station that uses what it gets for ever, if there is one.
+    forever: Option<usize>,
+    machines: Shelf<M>,
+    links: Shelf<VecDeque<Message<M::Tokens>>>,
+    states: Shelf<Vec<u32>>,
+    edges: Vec<Vec<(Act, u32)>>,
+    /// Whether all is as it should be in a state.
+    good: Vec<bool>,
+}
+
+impl<M: Stabilizing> Atlas<M> {
+    /// Explores from these states; `None` if there are more than `most`.
+    pub(super) fn explore(
+        starts: Vec<Track<M>>,
+        wants: &[Vec<u32>],
+        withdrawals: bool,
+        most: usize,
+    ) -> Option<Self> {
+        Self::explore_with(starts, wants, withdrawals, None, most)
+    }
+
+    /// The same, where one station never gives back what it gets.
+    pub(super) fn explore_with(
+        starts: Vec<Track<M>>,
+        wants: &[Vec<u32>],
+        withdrawals: bool,
+        forever: Option<usize>,
+        most: usize,
+    ) -> Option<Self> {
+        let mut atlas = Atlas {
+            terms: starts[0].terms,
+            wants: wants.to_vec(),
+            withdrawals,
+            forever,
+            machines: Shelf::new(),
+            links: Shelf::new(),
+            states: Shelf::new(),
+            edges: Vec::new(),
+            good: Vec::new(),
+        };
+        for start in starts {
+            atlas.put(&start);
+        }
+        while atlas.edges.len() < atlas.states.values.len() {
+            let from = atlas.track(atlas.edges.len());
+            let edges = atlas.acts(&from).into_iter().map(|act| {
+                let mut track = from.clone();
+                happen(&mut track, act);
+                (act, atlas.put(&track))
+            });
+            let edges = edges.collect();
+            atlas.edges.push(edges);
+            if atlas.states.values.len() > most {
+                return None;
+            }
+        }
+        Some(atlas)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.edges.len()
+    }
+
+    fn put(&mut self, track: &Track<M>) -> u32 {
+        let mut key: Vec<u32> = Vec::with_capacity(2 * track.size());
+        key.extend(track.stations.iter().map(|m| self.machines.put(m.clone()).0));
+        key.extend(track.links.iter().map(|l| self.links.put(l.clone()).0));
+        let (number, new) = self.states.put(key);
+        if new {
+            let units = u64::from(self.terms.units);
+            self.good.push(track.in_use() <= units && track.tokens() == units);
+        }
+        number
+    }
+
+    pub(super) fn track(&self, number: usize) -> Track<M> {
+        let key = &self.states.values[number];
+        let (machines, links) = key.split_at(key.len() / 2);
+        Track {
+            terms: self.terms,
+            stations: machines.iter().map(|&m| self.machines.values[m as usize].clone()).collect(),
+            links: links.iter().map(|&l| self.links.values[l as usize].clone()).collect(),
+        }
+    }
+
+    fn acts(&self, track: &Track<M>) -> Vec<Act> {
+        let mut acts = Vec::new();
+        for (i, machine) in track.stations.iter().enumerate() {
+            if track.can_deliver(i) {
+                acts.push(Act::Deliver(i));
+            }
+            match machine.station().standing {
+                Standing::Out => acts.extend(self.wants[i].iter().map(|&need| Act::Ask(i, need))),
+                Standing::Requesting { .. } if self.withdrawals => acts.push(Act::Withdraw(i)),
+                Standing::Requesting { .. } => {}
+                Standing::Using { .. } if self.forever == Some(i) => {}
+                Standing::Using { .. } => acts.push(Act::End(i)),
+            }
+        }
+        let traversal = |message: &Message<M::Tokens>| {
+            matches!(message, Message::Controller(_) | Message::Frame(_))
+        };
+        if !track.stations[0].has_launched() {
+            acts.push(Act::Launch);
+        } else if !track.links.iter().flatten().any(traversal) {
+            acts.push(Act::Timeout);
+        }
+        acts
+    }
+
+    /// Most units in use in any state.
+    pub(super) fn in_use_max(&self) -> u64 {
+        (0..self.len()).map(|state| self.track(state).in_use()).max().unwrap_or(0)
+    }
+
+    pub(super) fn all_good(&self) -> bool {
+        self.good.iter().all(|&good| good)
+    }
+
+    /// A state in which a station waits and from which it can never be granted.
+    pub(super) fn trap(&self) -> Option<(usize, usize)> {
+        let mut back: Vec<Vec<u32>> = vec![Vec::new(); self.len()];
+        for (from, edges) in self.edges.iter().enumerate() {
+            edges.iter().for_each(|&(_, to)| back[to as usize].push(from as u32));
+        }
+        (0..self.wants.len()).find_map(|station| {
+            let uses = |state: usize| self.machine(state, station).station().in_use() > 0;
+            let mut can: Vec<bool> = (0..self.len()).map(uses).collect();
+            let mut open: Vec<u32> = (0..self.len() as u32).filter(|&s| can[s as usize]).collect();
+            while let Some(state) = open.pop() {
+                for &before in &back[state as usize] {
+                    if !std::mem::replace(&mut can[before as usize], true) {
+                        open.push(before);
+                    }
+                }
+            }
+            let waits = |state: &usize| self.machine(*state, station).station().is_requesting();
+            (0..self.len()).filter(waits).find(|&state| !can[state]).map(|state| (state, station))
+        })
+    }
+
+    /// A station that can wait for ever although everything fair happens.
+    pub(super) fn starves(&self) -> Option<usize> {
+        (0..self.wants.len()).find(|&station| {
+            let waits = |state: usize| self.machine(state, station).station().is_requesting();
+            self.fair_sets(&waits, &|act| act != Act::Withdraw(station)).next().is_some()
+        })
+    }
+
+    /// Whether something can go on for ever, although everything fair happens, in which not all is
+    /// as it should be again and again.
+    pub(super) fn never_converges(&self) -> bool {
+        let mut sets = self.fair_sets(&|_| true, &|_| true);
+        sets.any(|set| set.iter().any(|&state| !self.good[state as usize]))
+    }
+
+    fn machine(&self, state: usize, station: usize) -> &M {
+        &self.machines.values[self.states.values[state][station] as usize]
+    }
+
+    /// The strongly connected sets of those states and acts in which a run can stay for ever.
+    fn fair_sets<'a>(
+        &'a self,
+        within: &dyn Fn(usize) -> bool,
+        by: &'a dyn Fn(Act) -> bool,
+    ) -> impl Iterator<Item = Vec<u32>> + 'a {
+        let inside: Vec<bool> = (0..self.len()).map(within).collect();
+        let sets = self.components(&inside, by);
+        let mut set_of = vec![u32::MAX; self.len()];
+        for (number, set) in sets.iter().enumerate() {
+            set.iter().for_each(|&state| set_of[state as usize] = number as u32);
+        }
+        sets.into_iter().enumerate().filter_map(move |(number, set)| {
+            let stays = |act: Act, to: u32| by(act) && set_of[to as usize] == number as u32;
+            let mut taken: Vec<Act> = set
+                .iter()
+                .flat_map(|&state| self.edges[state as usize].iter())
+                .filter(|&&(act, to)| stays(act, to))
+                .map(|&(act, _)| act)
+                .collect();
+            taken.sort_unstable();
+            taken.dedup();
+            let possible = |state: u32| {
+                let edges = self.edges[state as usize].iter();
+                edges.map(|&(act, _)| act).filter(|act| act.is_fair())
+            };
+            let neglected = possible(set[0])
+                .filter(|act| taken.binary_search(act).is_err())
+                .any(|act| set.iter().all(|&state| possible(state).any(|other| other == act)));
+            (!taken.is_empty() && !neglected).then_some(set)
+        })
+    }
+
+    /// Tarjan's algorithm (1972), without recursion.
+    fn components(&self, inside: &[bool], by: &dyn Fn(Act) -> bool) -> Vec<Vec<u32>> {
+        let mut sets = Vec::new();
+        let (mut index, mut low) = (vec![u32::MAX; self.len()], vec![0; self.len()]);
+        let mut on_stack = vec![false; self.len()];
+        let (mut stack, mut calls, mut next) = (Vec::new(), Vec::new(), 0);
+        for start in (0..self.len()).filter(|&s| inside[s]) {
+            if index[start] == u32::MAX {
+                calls.push((start, 0));
+            }
+            while let Some((state, edge)) = calls.pop() {
+                if edge == 0 && index[state] == u32::MAX {
+                    (index[state], low[state]) = (next, next);
+                    next += 1;
+                    stack.push(state as u32);
+                    on_stack[state] = true;
+                }
+                let Some(&(act, to)) = self.edges[state].get(edge) else {
+                    self.finish(state, &index, &mut low, &mut on_stack, &mut stack, &mut sets);
+                    if let Some(&(above, _)) = calls.last() {
+                        low[above] = low[above].min(low[state]);
+                    }
+                    continue;
+                };
+                calls.push((state, edge + 1));
+                let to = to as usize;
+                if !inside[to] || !by(act) {
+                    continue;
+                }
+                if index[to] == u32::MAX {
+                    calls.push((to, 0));
+                } else if on_stack[to] {
+                    low[state] = low[state].min(index[to]);
+                }
+            }
+        }
+        sets
+    }
+
+    fn finish(
+        &self,
+        state: usize,
+        index: &[u32],
+        low: &mut [u32],
+        on_stack: &mut [bool],
+        stack: &mut Vec<u32>,
+        sets: &mut Vec<Vec<u32>>,
+    ) {
+        if low[state] != index[state] {
+            return;
+        }
+        let first = stack.iter().rposition(|&s| s as usize == state).expect("it is on the stack");
+        let set = stack.split_off(first);
+        set.iter().for_each(|&s| on_stack[s as usize] = false);
+        sets.push(set);
+    }
+}
+
+fn happen<M: Stabilizing>(track: &mut Track<M>, act: Act) {
+    match act {
+        Act::Deliver(to) => track.deliver(to),
+        Act::End(at) | Act::Withdraw(at) => track.step(at, M::leave),
+        Act::Launch => track.step(0, M::launch),
+        Act::Timeout => track.step(0, M::timeout),
+        Act::Ask(at, need) => track.step(at, |m, terms, out| m.request(terms, need, out)),
+    };
+}
+
+/// Terms with so few numbers that states repeat soon.
+pub(super) fn tiny(units: u32, claim_max: u32, seqs: u64) -> Terms {
+    let mut terms = Terms::new(units, claim_max);
+    terms.seqs = seqs;
+    terms
+}
+
+/// From the legitimate start: each station asks for its number of units again and again, or for
+/// none (0), and may withdraw.
+pub(super) fn from_start<M: Stabilizing>(terms: Terms, needs: &[u32], most: usize) -> Atlas<M> {
+    let wants: Vec<Vec<u32>> =
+        needs.iter().map(|&need| (need > 0).then_some(need).into_iter().collect()).collect();
+    let start = Track::<M>::started(terms, needs.len());
+    Atlas::explore(vec![start], &wants, true, most).expect("it is small enough")
+}
+
+/// From many corrupted states.
+pub(super) fn from_anywhere<M: Stabilizing>(
+    terms: Terms,
+    wants: &[Vec<u32>],
+    starts: u64,
+    most: usize,
+) -> Atlas<M> {
+    let starts = (0..starts).map(|seed| {
+        let mut chance = Chance(seed);
+        let mut track = Track::scrambled(terms, wants.len(), 1, &mut |bound| chance.below(bound));
+        track.settle(&mut |_| {});
+        track
+    });
+    Atlas::explore(starts.collect(), wants, true, most).expect("it is small enough")
+}
+
+const SMALL: [(u32, &[u32]); 6] =
+    [(1, &[1]), (2, &[2, 1]), (1, &[1, 1]), (2, &[2, 2]), (3, &[2, 3]), (2, &[1, 2, 0])];
+
+fn always_right<M: Stabilizing>() -> usize {
+    let mut states = 0;
+    for (units, needs) in SMALL {
+        let atlas = from_start::<M>(tiny(units, units, 2), needs, 400_000);
+        assert!(atlas.all_good(), "{units} {needs:?}");
+        assert_eq!(atlas.trap(), None, "{units} {needs:?}");
+        assert_eq!(atlas.starves(), None, "{units} {needs:?}");
+        for state in 0..atlas.len() {
+            assert!(M::is_legitimate(&atlas.track(state)), "{units} {needs:?}");
+        }
+        states += atlas.len();
+    }
+    states
+}
+
+#[test]
+fn core_is_always_right_from_its_start() {
+    let states = always_right::<core::Core<Count>>();
+    assert!(states > 1000, "{states}");
+}
+
+#[test]
+fn train_is_always_right_from_its_start() {
+    let states = always_right::<train::Train<Count>>();
+    assert!(states > 1000, "{states}");
+}
+
+fn converges<M: Stabilizing>(units: u32, size: usize, starts: u64) {
+    let wants = vec![(1..=units).collect(); size];
+    let atlas = from_anywhere::<M>(tiny(units, units, 4), &wants, starts, 2_000_000);
+    assert!(!atlas.all_good(), "some starts are corrupted");
+    assert!(!atlas.never_converges());
+    assert_eq!(atlas.starves(), None);
+}
+
+#[test]
+fn core_converges_from_corrupted_starts_whatever_happens() {
+    converges::<core::Core<Count>>(1, 2, 300);
+    converges::<core::Core<Count>>(2, 1, 300);
+}
+
+#[test]
+fn train_converges_from_corrupted_starts_whatever_happens() {
+    converges::<train::Train<Count>>(1, 2, 150);
+    converges::<train::Train<Count>>(2, 1, 150);
+}

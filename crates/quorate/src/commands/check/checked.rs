@@ -1,0 +1,77 @@
+//! What the checker must know of a protocol beyond its contract.
+
+use anyhow::ensure;
+use quorate_core::{Explorable, NodeId};
+use quorate_protocols::central::{self, Central};
+use quorate_protocols::ring::{self, Ring};
+
+use super::{Args, RingVariant};
+
+/// A protocol that can be checked from the command line.
+pub(super) trait Checked: Explorable<Pool: Sync> {
+    /// Whether an arbiter of its sets units aside for others before they hear of it.
+    const HAS_BOOKS: bool;
+
+    /// The pool, as asked for.
+    fn pool(args: &Args) -> anyhow::Result<Self::Pool>;
+
+    /// Nodes that differ from all others, whoever crashes.
+    fn special(args: &Args) -> Vec<NodeId>;
+
+    /// How often alarms may ring early, unless it was said.
+    fn early_rings() -> Option<u8>;
+}
+
+impl Checked for Central {
+    const HAS_BOOKS: bool = true;
+
+    fn pool(args: &Args) -> anyhow::Result<central::Pool> {
+        let mut pool = central::Pool::new(args.units);
+        pool.fairness = args.fairness;
+        pool.durable = args.durable;
+        Ok(pool)
+    }
+
+    fn special(_args: &Args) -> Vec<NodeId> {
+        vec![NodeId(0)]
+    }
+
+    fn early_rings() -> Option<u8> {
+        None
+    }
+}
+
+impl Checked for Ring {
+    const HAS_BOOKS: bool = false;
+
+    fn pool(args: &Args) -> anyhow::Result<ring::Pool> {
+        ensure!(args.nodes > 1, "ring on one node sends to itself: choose 2 nodes or more");
+        ensure!(
+            args.crashes == 0,
+            "ring passes messages all the time, so that a restarted node's grace always ends \
+             early here: try crashes with sim seeds"
+        );
+        ensure!(args.duplicates == 0, "ring needs links that do not repeat messages");
+        ensure!(
+            args.network == super::NetworkKind::Fifo,
+            "ring needs links that keep the order of messages"
+        );
+        let core = args.variant == RingVariant::Core;
+        ensure!(!core || args.losses == 0, "core needs links that lose nothing: try train");
+        // More numbers than traversals that can be under way at once.
+        let seqs = 2 + u64::from(args.early_rings.unwrap_or(0)) + u64::from(args.losses);
+        let mut pool = ring::Pool::new(args.units, args.nodes as u32).with_seqs(seqs);
+        pool.variant = if core { ring::Variant::Core } else { ring::Variant::Train };
+        Ok(pool)
+    }
+
+    /// No two nodes of a ring are alike.
+    fn special(args: &Args) -> Vec<NodeId> {
+        (0..args.nodes).map(NodeId::from).collect()
+    }
+
+    /// An impatient root would have more traversals under way than there are numbers for them.
+    fn early_rings() -> Option<u8> {
+        Some(0)
+    }
+}
