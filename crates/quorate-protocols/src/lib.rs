@@ -7,4 +7,5 @@
 mod attempt;
 mod post;
 
+pub mod arbiter;
 pub mod central;
