@@ -7,6 +7,7 @@ use super::grantor::{Booked, Grantor, State};
 use super::local::{Local, PermitState};
 use super::message::{GrantNumber, Message};
 use super::recovery::Record;
+use super::survey::Opening;
 use super::{Alarm, Arbiter};
 use crate::attempt::Attempt;
 
@@ -23,6 +24,13 @@ impl Explorable for Arbiter {
         see(Number::Clock(&mut grantor.clock.0));
         grant_number(&mut grantor.last, see);
         floor_numbers(&mut grantor.floors, see);
+        see(Number::Fence(&mut grantor.top));
+        see(Number::Fence(&mut grantor.ceiling));
+        if let Opening::Survey { reports } = &mut grantor.opening {
+            for report in reports.values_mut() {
+                see(Number::Fence(&mut report.highest));
+            }
+        }
         for booked in grantor.entries.values_mut() {
             booked_numbers(booked, see);
         }
@@ -79,6 +87,11 @@ impl Explorable for Arbiter {
                 see(Number::Fence(token));
                 see(Number::Clock(clock));
             }
+            Message::Survey { clock } => see(Number::Clock(clock)),
+            Message::Report { highest, clock, .. } => {
+                see(Number::Fence(highest));
+                see(Number::Clock(clock));
+            }
         }
     }
 
@@ -91,7 +104,7 @@ impl Explorable for Arbiter {
 
     fn lease_end(alarm: &Alarm) -> LeaseEnd {
         match alarm {
-            Alarm::Retry => LeaseEnd::Nothing,
+            Alarm::Retry | Alarm::Survey => LeaseEnd::Nothing,
             Alarm::LeaseEnd(claim) => LeaseEnd::Of(*claim),
             Alarm::Grace => LeaseEnd::Earlier,
         }

@@ -15,6 +15,7 @@ use quorate_core::{
 use super::floors::Floors;
 use super::message::{GrantNumber, Message, Wish};
 use super::pool::{Mode, broken};
+use super::survey::Opening;
 use super::{Alarm, Arbiter, Post};
 use crate::attempt::Asker;
 
@@ -34,8 +35,11 @@ pub(super) struct Grantor {
     /// The last number given.
     pub(super) last: GrantNumber,
     pub(super) floors: Floors,
-    /// Whether promises of an earlier life may still be in force.
-    pub(super) grace: bool,
+    /// The largest fence of any permission given.
+    pub(super) top: Fence,
+    /// Fences up to this one are on disk, if only permissions are not.
+    pub(super) ceiling: Fence,
+    pub(super) opening: Opening,
 }
 
 /// A claim in the books.
@@ -130,6 +134,14 @@ impl Grantor {
             Message::Retoken { claim, attempt, grant, token } => {
                 let asker = Asker { node: from, attempt };
                 self.on_retoken(seat, claim, asker, grant, token, post);
+            }
+            Message::Survey { clock } => {
+                self.clock.hear(clock);
+                self.on_survey(from, post);
+            }
+            Message::Report { highest, sure, clock } => {
+                self.clock.hear(clock);
+                self.on_report(seat, from, (highest, sure), post);
             }
             Message::Grant { .. }
             | Message::Queued { .. }
@@ -262,6 +274,7 @@ impl Grantor {
         }
         let booked = self.entries.get_mut(&claim).expect("it is granted");
         booked.token = booked.token.max(token);
+        self.top = self.top.max(token);
         self.write_down(seat, post.out);
         post.send(node, Message::Retokened { claim, attempt, grant, token, clock });
     }
@@ -329,6 +342,7 @@ impl Grantor {
         booked.state = state;
         self.granted.insert((booked.stamp, claim));
         self.used += booked.wish.units.get();
+        self.top = self.top.max(booked.token);
         for &unit in booked.wish.names.iter().flat_map(|names| names.iter()) {
             let before = self.locks.insert(unit, claim);
             assert_eq!(before, None, "exclusivity: the caller has made sure of it");

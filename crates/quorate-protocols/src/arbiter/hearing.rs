@@ -79,7 +79,9 @@ impl Requester {
             | Message::Yield { .. }
             | Message::Release { .. }
             | Message::Renew { .. }
-            | Message::Retoken { .. } => unreachable!("messages for arbiters go to the arbiter"),
+            | Message::Retoken { .. }
+            | Message::Survey { .. }
+            | Message::Report { .. } => unreachable!("messages for arbiters go to the arbiter"),
         }
     }
 

@@ -115,6 +115,10 @@ pub enum Message {
     Retoken { claim: ClaimId, attempt: Attempt, grant: GrantNumber, token: Fence },
     /// The arbiter knows.
     Retokened { claim: ClaimId, attempt: Attempt, grant: GrantNumber, token: Fence, clock: u64 },
+    /// From an arbiter that forgot, to another.
+    Survey { clock: u64 },
+    /// `highest`: the largest fence the other one has known. `sure`: it has forgotten none.
+    Report { highest: Fence, sure: bool, clock: u64 },
 }
 
 impl Message {
@@ -130,6 +134,8 @@ impl Message {
         "lost",
         "retoken",
         "retokened",
+        "survey",
+        "report",
     ];
 
     pub(super) fn kind(&self) -> usize {
@@ -145,6 +151,8 @@ impl Message {
             Message::Lost { .. } => 8,
             Message::Retoken { .. } => 9,
             Message::Retokened { .. } => 10,
+            Message::Survey { .. } => 11,
+            Message::Report { .. } => 12,
         }
     }
 
@@ -154,7 +162,9 @@ impl Message {
             | Message::Yield { .. }
             | Message::Release { .. }
             | Message::Renew { .. }
-            | Message::Retoken { .. } => true,
+            | Message::Retoken { .. }
+            | Message::Survey { .. }
+            | Message::Report { .. } => true,
             Message::Grant { .. }
             | Message::Queued { .. }
             | Message::Inquire { .. }
@@ -190,6 +200,10 @@ impl fmt::Display for Message {
             Message::Retoken { claim, attempt, grant, token }
             | Message::Retokened { claim, attempt, grant, token, .. } => {
                 write!(f, " {claim} {attempt} {grant} {token}")
+            }
+            Message::Survey { .. } => Ok(()),
+            Message::Report { highest, sure, .. } => {
+                write!(f, " {highest}{}", if *sure { "" } else { " unsure" })
             }
         }
     }

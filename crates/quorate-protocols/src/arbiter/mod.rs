@@ -21,6 +21,8 @@
 //! | `lost` | arbiter to requester | you do not have that permission |
 //! | `retoken` | requester to arbiter | the fence will be larger than I said |
 //! | `retokened` | arbiter to requester | I know |
+//! | `survey` | arbiter to arbiter | I forgot: what fences were there? |
+//! | `report` | arbiter to arbiter | none above this |
 //!
 //! A quiet grant costs `request`, `grant`, `release` per arbiter: 3(|Q|-1) messages if the
 //! requester is one of its quorum. Nothing here needs ordered, lossless or duplicate-free links.
@@ -52,6 +54,7 @@ mod quorums;
 mod recovery;
 mod requester;
 mod schedule;
+mod survey;
 #[cfg(test)]
 mod tests;
 
@@ -87,6 +90,8 @@ pub enum Alarm {
     LeaseEnd(ClaimId),
     /// Arbiter: whatever was promised before the boot is over.
     Grace,
+    /// Arbiter: ask the others once more what fences there were.
+    Survey,
 }
 
 impl fmt::Display for Alarm {
@@ -95,6 +100,7 @@ impl fmt::Display for Alarm {
             Alarm::Retry => f.write_str("retry"),
             Alarm::LeaseEnd(claim) => write!(f, "lease-end {claim}"),
             Alarm::Grace => f.write_str("grace"),
+            Alarm::Survey => f.write_str("survey"),
         }
     }
 }
@@ -138,11 +144,13 @@ impl Protocol for Arbiter {
             Event::Renew { claim, shares } => self.requester.on_renew(seat, claim, &shares, post),
             Event::Hear { from, message } => self.hear(seat, from, message, post),
             Event::Ring(Alarm::Retry) => self.requester.on_ring_retry(seat, post),
-            Event::Ring(alarm @ (Alarm::LeaseEnd(_) | Alarm::Grace)) => {
+            Event::Ring(alarm) => {
                 let grantor = self.grantor.as_mut().expect("only an arbiter arms this alarm");
                 match alarm {
                     Alarm::LeaseEnd(claim) => grantor.on_ring_lease_end(seat, claim, post),
-                    _ => grantor.on_ring_grace(seat, post),
+                    Alarm::Grace => grantor.on_ring_grace(seat, post),
+                    Alarm::Survey => grantor.on_ring_survey(seat, post),
+                    Alarm::Retry => unreachable!("it is the requester's"),
                 }
             }
             Event::Suspect(node) => self.requester.on_suspect(seat, node, post),

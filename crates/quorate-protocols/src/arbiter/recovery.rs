@@ -15,6 +15,7 @@ use super::floors::Floors;
 use super::grantor::{Booked, Grantor, State};
 use super::message::{GrantNumber, Message};
 use super::pool::{Mode, broken};
+use super::survey::Opening;
 use super::{Alarm, Arbiter, Post};
 use crate::attempt::Asker;
 
@@ -25,8 +26,16 @@ use crate::attempt::Asker;
 pub struct Record {
     pub(super) grants: Vec<(ClaimId, Booked)>,
     pub(super) floors: Floors,
-    /// Whether promises older than this record may still be in force.
-    grace: bool,
+    /// Whether promises or fences older than this record may have been forgotten.
+    unsure: bool,
+}
+
+impl Record {
+    /// What an arbiter that is not durable writes down: nothing but how far fences have come.
+    pub(super) fn of_fences(ceiling: Fence, sure: bool) -> Record {
+        let floors = Floors { base: ceiling, ..Floors::default() };
+        Record { grants: Vec::new(), floors, unsure: !sure }
+    }
 }
 
 impl Grantor {
@@ -43,26 +52,36 @@ impl Grantor {
             used: 0,
             locks: Default::default(),
             last: GrantNumber::floor(seat.boot),
-            floors: Floors { base: Fence::floor(seat.boot), units: Default::default() },
-            grace: false,
+            floors: Floors::default(),
+            top: Fence::default(),
+            ceiling: Fence::default(),
+            opening: Opening::Open,
         };
         match start {
             Start::First => {}
-            // A durable arbiter writes before it promises, so no record means no promise.
-            Start::Recovered(None) if seat.pool.durable => {}
-            Start::Recovered(Some(record)) if seat.pool.durable => {
-                grantor.grace = record.grace;
+            // An arbiter that writes does so before it promises: no record means no promise.
+            Start::Recovered(None) if seat.pool.durable || seat.pool.names_units() => {}
+            Start::Recovered(None) => grantor.opening = Opening::Grace { sure: true },
+            Start::Recovered(Some(record)) => {
                 grantor.floors = record.floors;
+                if record.unsure || !seat.pool.durable {
+                    grantor.opening = Opening::Grace { sure: !record.unsure };
+                }
                 for (claim, booked) in record.grants {
                     grantor.recover(seat, claim, booked, out);
                 }
             }
-            Start::Recovered(_) | Start::Amnesia => {
-                grantor.grace = !broken!(seat, L2NoGrace);
+            Start::Amnesia => {
+                // Only pools whose units have names have fences to be unsure of.
+                grantor.opening = Opening::Grace { sure: !seat.pool.names_units() };
+                grantor.floors.base = Fence::floor(seat.boot);
                 grantor.write_down(seat, out);
             }
         }
-        if grantor.grace && seat.pool.leases_end() {
+        if broken!(seat, L2NoGrace) {
+            grantor.opening = Opening::Open;
+        }
+        if !grantor.is_open() && seat.pool.leases_end() {
             out.arm(Alarm::Grace, seat.pool.lease.length());
         }
         grantor
@@ -149,7 +168,7 @@ impl Grantor {
             }
         };
         let earlier = wanted.is_none_or(|number| number < GrantNumber::floor(seat.boot));
-        self.grace && fits && earlier
+        matches!(self.opening, Opening::Grace { .. }) && fits && earlier
     }
 
     fn adopt(&mut self, claim: ClaimId, grant: GrantNumber, shown: Booked) {
@@ -160,21 +179,15 @@ impl Grantor {
         self.give(claim, State::Granted { grant, inquired, waited, adopted: true });
     }
 
-    pub(super) fn on_ring_grace(&mut self, seat: &Seat<'_, Arbiter>, post: &mut Post<'_>) {
-        assert!(self.grace, "grace ends once");
-        self.grace = false;
-        self.write_down(seat, post.out);
-        self.schedule(seat, post, None);
-    }
-
     /// Whatever follows in this step rests on what the books say now.
-    pub(super) fn write_down(&self, seat: &Seat<'_, Arbiter>, out: &mut Outbox<Arbiter>) {
+    pub(super) fn write_down(&mut self, seat: &Seat<'_, Arbiter>, out: &mut Outbox<Arbiter>) {
         if !seat.pool.durable {
-            return;
+            return self.write_down_fences(seat, out);
         }
         let grants =
             self.granted.iter().map(|&(_, claim)| (claim, self.entries[&claim].clone())).collect();
-        out.persist(Record { grants, floors: self.floors.clone(), grace: self.grace });
+        let unsure = !self.is_open();
+        out.persist(Record { grants, floors: self.floors.clone(), unsure });
     }
 }
 

@@ -49,7 +49,7 @@ impl Grantor {
         post: &mut Post<'_>,
         arrived: Option<ClaimId>,
     ) {
-        if self.grace {
+        if !self.is_open() {
             return;
         }
         match seat.pool.mode {

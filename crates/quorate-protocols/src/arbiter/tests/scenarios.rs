@@ -92,8 +92,10 @@ n4 claim 1.2 h1
    > n1 request 1.2 h1 @1n4 e1
    arm retry
 n0 < n3 request 1.1 h1 @1n3 e1
+   persist
    > n3 grant 1.1 e1 g1
 n1 < n4 request 1.2 h1 @1n4 e1
+   persist
    > n4 grant 1.2 e1 g1
 n1 < n3 request 1.1 h1 @1n3 e1
 n0 < n4 request 1.2 h1 @1n4 e1
@@ -369,6 +371,34 @@ fn arbiter_forgets(mutant: Option<Mutant>) -> Cluster {
     world.claim(4, 2, 1, 0);
     world.settle();
     world
+}
+
+/// Both arbiters of a holder forget everything, and the next client comes after it has gone. Its
+/// fence is larger nevertheless.
+#[test]
+fn f_4_fences_grow_although_every_arbiter_forgot() {
+    let mut world = both(1, None);
+    world.pool.lease = Pool::new(1, 2).lease;
+    for _ in 0..3 {
+        world.restart(1, Start::Amnesia); // Its numbers are far ahead of arbiter 0's.
+    }
+    world.ring(1, Alarm::Grace);
+    world.settle();
+    world.claim(3, 1, 1, 0);
+    world.settle();
+    world.release(3, 1);
+    world.settle();
+    for arbiter in [0, 1] {
+        world.restart(arbiter, Start::Amnesia);
+    }
+    for arbiter in [0, 1] {
+        world.ring(arbiter, Alarm::Grace);
+    }
+    world.settle();
+    world.claim(4, 2, 1, 0);
+    world.settle();
+    world.must_be_lawful();
+    assert!(world.is_using(2), "{}", world.trace);
 }
 
 #[test]
