@@ -51,7 +51,8 @@ impl<'a, P: Explorable> Model<'a, P> {
         let scope = self.scope;
         let capacity = P::capacity(&scope.pool);
         let book = StatuteBook::new(capacity, <P as Protocol>::overtakes_max(&scope.pool));
-        let laws = self.parts.put_laws(book);
+        let named = <P as Protocol>::names_units(&scope.pool);
+        let laws = self.parts.put_laws(if named { book } else { book.anonymous() });
         let layout = Layout { nodes: scope.nodes, clients: scope.clients.len() };
         let mut world = World::new(layout, &scope.budget, laws);
         let mut starts = Vec::new();

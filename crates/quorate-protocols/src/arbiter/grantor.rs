@@ -137,11 +137,11 @@ impl Grantor {
             }
             Message::Survey { clock } => {
                 self.clock.hear(clock);
-                self.on_survey(from, post);
+                self.on_survey(seat, from, post);
             }
-            Message::Report { highest, sure, clock } => {
+            Message::Report { highest, boot, sure, clock } => {
                 self.clock.hear(clock);
-                self.on_report(seat, from, (highest, sure), post);
+                self.on_report(seat, from, (highest, boot, sure), post);
             }
             Message::Grant { .. }
             | Message::Queued { .. }
@@ -158,7 +158,7 @@ impl Grantor {
         &mut self,
         seat: &Seat<'_, Arbiter>,
         claim: ClaimId,
-        new: Booked,
+        mut new: Booked,
         post: &mut Post<'_>,
     ) {
         if let Some(known) = self.entries.get_mut(&claim) {
@@ -175,6 +175,9 @@ impl Grantor {
             // it was restarted, nobody knows what became of the units.
             let unknown = known.asker.attempt.boot != new.asker.attempt.boot
                 || known.asker.node != new.asker.node;
+            if known.stamp == new.stamp {
+                new.overtaken = known.overtaken; // The same wait goes on.
+            }
             self.end(seat, claim, unknown, post.out);
         }
         let key = (new.stamp, claim);

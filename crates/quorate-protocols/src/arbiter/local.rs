@@ -26,8 +26,9 @@ pub(super) struct Local {
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Phase {
-    /// Asked for, and the retry alarm has rung since, or not yet.
-    Waiting { fresh: bool },
+    /// Asked for. It will be asked for again when the retry alarm has rung `rest` times more, and
+    /// the next time after `gap` times.
+    Waiting { rest: u32, gap: u32 },
     /// The client was told of its grant, to last until then; `None` if that was in an earlier life
     /// of ours. It never yields what it uses, and what is over stays over (C1).
     Held { told: Option<Moment> },
@@ -60,6 +61,11 @@ pub(super) enum PermitState {
     },
     /// A client that outlived our last boot says it has its units; the arbiter was shown that.
     Shown,
+}
+
+impl Phase {
+    /// A claim that was just asked for.
+    pub(super) const ASKED: Phase = Phase::Waiting { rest: 1, gap: 1 };
 }
 
 impl Local {

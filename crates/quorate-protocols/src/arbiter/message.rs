@@ -117,8 +117,9 @@ pub enum Message {
     Retokened { claim: ClaimId, attempt: Attempt, grant: GrantNumber, token: Fence, clock: u64 },
     /// From an arbiter that forgot, to another.
     Survey { clock: u64 },
-    /// `highest`: the largest fence the other one has known. `sure`: it has forgotten none.
-    Report { highest: Fence, sure: bool, clock: u64 },
+    /// `highest`: the largest fence the other one has known. `boot`: how often it was restarted.
+    /// `sure`: it has forgotten none.
+    Report { highest: Fence, boot: u32, sure: bool, clock: u64 },
 }
 
 impl Message {

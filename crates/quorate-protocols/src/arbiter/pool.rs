@@ -115,7 +115,7 @@ pub(crate) enum Mutant {
     M11OneInquireAtATime,
     /// M12: backfill without the elder rule.
     M12BackfillWithoutElders,
-    /// M13: backfill without a bound.
+    /// M13: backfill without a bound, nor the elder rule.
     M13BackfillWithoutBound,
     /// M14: no attempt numbers.
     M14NoAttempts,

@@ -74,7 +74,6 @@ impl Grantor {
             Start::Amnesia => {
                 // Only pools whose units have names have fences to be unsure of.
                 grantor.opening = Opening::Grace { sure: !seat.pool.names_units() };
-                grantor.floors.base = Fence::floor(seat.boot);
                 grantor.write_down(seat, out);
             }
         }
@@ -143,11 +142,14 @@ impl Grantor {
         }
         self.arm_lease(seat, claim, post.out);
         let booked = &self.entries[&claim];
-        let State::Granted { grant, .. } = booked.state else {
+        let State::Granted { grant, inquired, .. } = booked.state else {
             unreachable!("only permissions are renewed");
         };
         let (floor, clock) = (self.floors.of(seat, &booked.wish), self.clock.0);
         post.send(node, Message::Renewed { claim, attempt, grant, floor, sent, clock });
+        if inquired {
+            self.tell_inquire(claim, grant, post); // The first one may have been lost.
+        }
     }
 
     /// Whether an earlier life of ours could have given this, beside all that was shown so far.

@@ -56,7 +56,7 @@ impl Requester {
             draw: claim.draw,
             token: self.next_token(seat),
             enlisted: BTreeMap::new(),
-            phase: Phase::Waiting { fresh: true },
+            phase: Phase::ASKED,
         };
         for node in self.first_choice(seat, claim.units, claim.draw).iter() {
             enlist(&mut local, seat, claim.id, node, attempt, post);
@@ -179,9 +179,12 @@ impl Requester {
                 local.enlisted.values().any(|p| matches!(p.state, PermitState::Asked { .. }));
             match &mut local.phase {
                 Phase::Held { .. } if !asks => continue,
-                Phase::Waiting { fresh } if *fresh => *fresh = false,
+                Phase::Waiting { rest, .. } if *rest > 0 => *rest -= 1,
                 _ => {
                     let quiet = ask_again(local, seat, claim, post);
+                    if let Phase::Waiting { rest, gap } = &mut local.phase {
+                        *rest = *gap - 1;
+                    }
                     if !quiet.is_empty() {
                         self.ask_others(seat, claim, &quiet, post);
                     }
@@ -324,6 +327,17 @@ fn release_all(local: &Local, claim: ClaimId, held: bool, post: &mut Post<'_>) {
     }
 }
 
+/// How often the alarm may ring between two requests of a claim that all its arbiters have in their
+/// queues: asking must not stop, since entries and permissions end after one lease, but need not be
+/// often (C2).
+fn longest_gap(seat: &Seat<'_, Arbiter>) -> u32 {
+    if !seat.pool.leases_end() {
+        return 1;
+    }
+    let rings = seat.pool.lease.length().as_nanos() / (3 * seat.pool.retry.as_nanos().max(1));
+    u32::try_from(rings).unwrap_or(u32::MAX).max(1)
+}
+
 /// Repeats every request without a permission and renews every permission. Says who has not
 /// answered for longer than the pool is patient.
 fn ask_again(
@@ -347,6 +361,11 @@ fn ask_again(
     }
     for (node, message) in messages {
         post.send(node, message);
+    }
+    let answers = |permit: &Permit| !matches!(permit.state, PermitState::Asked { rings: 1.. });
+    let answered = local.enlisted.values().all(answers);
+    if let Phase::Waiting { gap, .. } = &mut local.phase {
+        *gap = if answered { gap.saturating_mul(2).min(longest_gap(seat)) } else { 1 };
     }
     let Some(patience) = seat.pool.patience else { return quiet };
     for (&node, permit) in &mut local.enlisted {

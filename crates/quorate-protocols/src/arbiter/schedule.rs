@@ -100,7 +100,9 @@ impl Grantor {
     fn backfill(&mut self, seat: &Seat<'_, Arbiter>, limit: Load, bound: u32, post: &mut Post<'_>) {
         let Some(&head) = self.queue.first() else { return };
         let blocked_by_elders = !self.elders(head).and(&self.entries[&head.1]).fits(limit);
-        if !blocked_by_elders && !broken!(seat, M12BackfillWithoutElders) {
+        let (no_elders, no_bound) =
+            (broken!(seat, M12BackfillWithoutElders), broken!(seat, M13BackfillWithoutBound));
+        if !blocked_by_elders && !no_elders && !no_bound {
             return; // Its juniors will give way, so nobody may take their place (M12).
         }
         let mut after = head;

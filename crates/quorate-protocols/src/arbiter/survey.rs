@@ -35,6 +35,8 @@ pub(super) enum Opening {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Report {
     pub(super) highest: Fence,
+    /// How often it was restarted.
+    boot: u32,
     /// Whether it has forgotten nothing.
     sure: bool,
 }
@@ -72,20 +74,26 @@ impl Grantor {
         self.conclude(seat, post);
     }
 
-    pub(super) fn on_survey(&mut self, from: NodeId, post: &mut Post<'_>) {
-        let (highest, sure, clock) = (self.highest(), self.is_sure(), self.clock.0);
-        post.send(from, Message::Report { highest, sure, clock });
+    pub(super) fn on_survey(
+        &mut self,
+        seat: &Seat<'_, Arbiter>,
+        from: NodeId,
+        post: &mut Post<'_>,
+    ) {
+        let (highest, boot) = (self.highest(), seat.boot);
+        let (sure, clock) = (self.is_sure(), self.clock.0);
+        post.send(from, Message::Report { highest, boot, sure, clock });
     }
 
     pub(super) fn on_report(
         &mut self,
         seat: &Seat<'_, Arbiter>,
         from: NodeId,
-        (highest, sure): (Fence, bool),
+        (highest, boot, sure): (Fence, u32, bool),
         post: &mut Post<'_>,
     ) {
         if let Opening::Survey { reports } = &mut self.opening {
-            reports.insert(from, Report { highest, sure });
+            reports.insert(from, Report { highest, boot, sure });
             self.conclude(seat, post);
         }
     }
@@ -102,13 +110,14 @@ impl Grantor {
         let highest = reports.values().map(|report| report.highest).max().unwrap_or_default();
         let highest = highest.max(self.highest());
         let everybody = others(seat).iter().all(|node| reports.contains_key(&node));
+        let boots = reports.values().fold(seat.boot, |sum, report| sum.saturating_add(report.boot));
         // The largest claims have the smallest quorums.
         let all = Units::new(seat.pool.units, seat.pool.units).expect("a pool has units");
         let rest = seat.pool.quorums.members().difference(&sure);
         let enough = !seat.pool.quorums.contains_quorum(all, &rest);
         self.floors.base = match (enough, everybody) {
             (true, _) => highest,
-            (false, true) => next_block(highest),
+            (false, true) => highest.max(Fence::floor(boots)),
             (false, false) => return,
         };
         post.out.disarm(Alarm::Survey);
@@ -134,13 +143,6 @@ impl Grantor {
         self.ceiling = Fence(top.0.saturating_add(BLOCK));
         out.persist(Record::of_fences(self.ceiling, self.is_sure()));
     }
-}
-
-/// Above every fence that can have been given while this was the largest known: a lost count is at
-/// most one block of [`Fence::floor`] ahead.
-fn next_block(highest: Fence) -> Fence {
-    let block = highest.0 / Fence::floor(1).0;
-    Fence((block + 1).saturating_mul(Fence::floor(1).0))
 }
 
 fn others(seat: &Seat<'_, Arbiter>) -> NodeSet {

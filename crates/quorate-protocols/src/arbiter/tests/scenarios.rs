@@ -10,7 +10,7 @@ use quorate_core::{Event, NodeId, NodeSet, Start};
 use super::cluster::Cluster;
 use super::walk::forever;
 use crate::arbiter::pool::Mutant;
-use crate::arbiter::{Alarm, Pool, Quorums};
+use crate::arbiter::{Alarm, Mode, Pool, Quorums};
 
 /// Nodes without a vote beside three arbiters.
 const NODES: usize = 7;
@@ -252,6 +252,55 @@ fn m8_a_permission_that_nobody_waits_for_is_given_back() {
     assert!(world.is_using(2));
     let world = release_overtakes_request(Some(Mutant::M8NoHeal));
     assert!(!world.is_using(2), "a permission without an owner blocks everybody");
+}
+
+#[test]
+fn m9_a_queue_in_order_of_arrival_deadlocks() {
+    let world = crossed(Some(Mutant::M9ArrivalOrder));
+    assert_eq!(world.waiting.len(), 2, "each is oldest where it came first");
+}
+
+#[test]
+fn m10_asking_elders_to_yield_never_ends() {
+    let world = crossed(Some(Mutant::M10VictimsMayBeOlder));
+    assert!(world.storm, "{}", world.trace);
+}
+
+#[test]
+fn m11_asking_one_at_a_time_is_right_but_slower() {
+    let world = crossed_by_two(Some(Mutant::M11OneInquireAtATime));
+    world.must_be_lawful();
+    assert!(world.waiting.is_empty());
+}
+
+/// A claim for both units comes to an arbiter whose units two younger ones have, all three being
+/// blocked at the other arbiter; and the pool allows younger claims to pass.
+fn passing(mutant: Option<Mutant>) -> Cluster {
+    let mut world = both(2, mutant);
+    world.pool.mode = Mode::Count { holders_max: 2, backfill: 8 };
+    world.claim(3, 1, 2, 0);
+    world.claim(4, 2, 1, 0);
+    world.claim(5, 3, 1, 0);
+    for (node, arbiter) in [(4, 0), (5, 0), (3, 0), (3, 1)] {
+        world.deliver(node, arbiter, "request");
+    }
+    world.settle();
+    world
+}
+
+#[test]
+fn m12_without_the_elder_rule_a_bounded_storm_comes_from_passing() {
+    let world = passing(None);
+    world.must_be_lawful();
+    assert!(world.is_using(1));
+    assert_eq!(world.sent["yield"], 2);
+    let world = passing(Some(Mutant::M12BackfillWithoutElders));
+    assert!(world.sent["yield"] > 8, "{:?}", world.sent);
+}
+
+#[test]
+fn m13_passing_without_a_bound_never_ends() {
+    assert!(passing(Some(Mutant::M13BackfillWithoutBound)).storm);
 }
 
 /// One arbiter is dropped and asked again, on ordered links, while its first answer is on its way.
