@@ -13,8 +13,9 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("quorate-sim", &["quorate-core", "quorate-laws"]),
     ("quorate-check", &["quorate-core", "quorate-laws"]),
     ("quorate-wire", &["quorate-core", "quorate-protocols"]),
-    ("quorate-node", &["quorate-core", "quorate-protocols", "quorate-wire"]),
-    ("quorate-client", &[]),
+    ("quorate-api", &[]),
+    ("quorate-node", &["quorate-api", "quorate-core", "quorate-protocols", "quorate-wire"]),
+    ("quorate-client", &["quorate-api"]),
 ];
 
 /// Crates in which nothing may depend on a clock, a thread, chance or the order of a hash table.

@@ -55,9 +55,11 @@ pub(crate) enum Happening {
         to: NodeId,
         place: usize,
     },
+    /// An alarm rings; `early` if that is a misfortune, because a message is on its way.
     Ring {
         node: NodeId,
         place: usize,
+        early: bool,
     },
     Crash {
         node: NodeId,
@@ -68,7 +70,8 @@ pub(crate) enum Happening {
 }
 
 impl Action {
-    /// Whether something goes wrong here that need not: what must come to pass must do so without it.
+    /// Whether something goes wrong here that need not: what must come to pass must do so without
+    /// it.
     pub(crate) fn is_fault(&self) -> bool {
         self.cut.is_some()
             || matches!(
@@ -80,6 +83,7 @@ impl Action {
                     | Happening::Deliver { keep: true, .. }
                     | Happening::Vanish { .. }
                     | Happening::Crash { .. }
+                    | Happening::Ring { early: true, .. }
             )
     }
 }
@@ -94,14 +98,18 @@ impl<P: Explorable> Model<'_, P> {
                 self.link_happenings(world, from, to, into);
             }
         }
+        let early =
+            self.scope.budget.early_rings.is_some() && world.queues().iter().any(|&q| q != 0);
         for node in world.nodes() {
             if world.participant(node).is_none() {
                 into.push(Happening::Restart { node });
                 continue;
             }
-            for place in 0..self.parts.alarm_sets.get(world.alarms(node)).len() {
-                if self.may_ring(world, node, place) {
-                    into.push(Happening::Ring { node, place });
+            if !early || world.left(Misfortune::EarlyRing) > 0 {
+                for place in 0..self.parts.alarm_sets.get(world.alarms(node)).len() {
+                    if self.may_ring(world, node, place) {
+                        into.push(Happening::Ring { node, place, early });
+                    }
                 }
             }
             if self.may_crash(world, node) {
@@ -173,28 +181,52 @@ impl<P: Explorable> Model<'_, P> {
         }
     }
 
-    /// An alarm may ring at any moment, unless it says that a lease is over: the arithmetic of leases
-    /// makes the holder stop first, and that order is taken as given.
+    /// An alarm may ring at any moment, unless it says that a lease is over: the arithmetic of
+    /// leases makes the holder stop first, and that order is taken as given.
     fn may_ring(&self, world: &World, node: NodeId, place: usize) -> bool {
-        let using = |client: usize| {
-            matches!(self.parts.clients.get(world.client(client)), Client::Using { .. })
-        };
-        let relied_on = |client: usize| {
-            let plan = &self.scope.clients[client];
-            let home = world.participant(plan.home);
-            home.is_some_and(|p| self.parts.participants.get(p).relies_on(node, plan.claim.id))
-        };
         let alarm = self.parts.alarm_sets.get(world.alarms(node))[place];
+        let lapsing = self.lapsing(world, node, alarm);
+        if lapsing == 0 {
+            return true;
+        }
+        let using = world.clients().iter().enumerate().any(|(client, &number)| {
+            lapsing & 1 << client != 0
+                && (matches!(self.parts.clients.get(number), Client::Using { .. })
+                    || self.relies_on(world, client, node))
+        });
+        !using && (world.left(Misfortune::Lapse) > 0 || !self.is_untimely(world, node, lapsing))
+    }
+
+    /// Whether the home of a client counts on what this node promised, for a grant yet to come.
+    fn relies_on(&self, world: &World, client: usize, node: NodeId) -> bool {
+        let plan = &self.scope.clients[client];
+        let home = world.participant(plan.home);
+        home.is_some_and(|p| self.parts.participants.get(p).relies_on(node, plan.claim.id))
+    }
+
+    /// The clients whose leases are over when this alarm rings, one bit each.
+    pub(crate) fn lapsing(&self, world: &World, node: NodeId, alarm: u32) -> u8 {
         match *self.parts.alarms.card(alarm) {
-            Lapse::Nothing | Lapse::Of(None) => true,
-            Lapse::Of(Some(client)) => !using(client) && !relied_on(client),
+            Lapse::Nothing | Lapse::Of(None) => 0,
+            Lapse::Of(Some(client)) => 1 << client,
             Lapse::Earlier => {
                 let participant = world.participant(node).expect("only a running node has alarms");
-                let holders = self.parts.participants.card(participant).holders;
-                let clients = 0..self.scope.clients.len();
-                let over = |c: usize| !using(c) && !relied_on(c);
-                clients.into_iter().all(|c| holders & 1 << c != 0 || over(c))
+                !self.parts.participants.card(participant).holders
             }
         }
+    }
+
+    /// Whether one of these clients waits while a promise to it is on its way: its lease runs out
+    /// only because a message takes longer than a whole lease.
+    pub(crate) fn is_untimely(&self, world: &World, node: NodeId, lapsing: u8) -> bool {
+        let waits = |client: usize| {
+            matches!(self.parts.clients.get(world.client(client)), Client::Waiting { .. })
+        };
+        world.nodes().any(|to| {
+            self.parts.queues.get(world.queue(node, to)).iter().any(|parcel| {
+                let promise = self.parts.messages.card(parcel.message).promise;
+                !parcel.expired && promise.is_some_and(|c| lapsing & 1 << c != 0 && waits(c))
+            })
+        })
     }
 }

@@ -6,7 +6,7 @@ use quorate_laws::{Breach, End, StatuteBook};
 use crate::action::{Action, Happening};
 use crate::client::Client;
 use crate::court::{Court, Seen};
-use crate::parts::{Lapse, Parcel, Parts};
+use crate::parts::{Parcel, Parts};
 use crate::scope::{Network, Restart, Scope};
 use crate::sometimes::{Sightings, Sometimes};
 use crate::steps::{Deed, Stepper, Steps, Stimulus};
@@ -50,9 +50,11 @@ impl<'a, P: Explorable> Model<'a, P> {
     pub(crate) fn first_world(&mut self) -> Result<World, Breach> {
         let scope = self.scope;
         let capacity = P::capacity(&scope.pool);
-        let book = StatuteBook::new(capacity, <P as Protocol>::overtakes_max(&scope.pool));
-        let named = <P as Protocol>::names_units(&scope.pool);
-        let laws = self.parts.put_laws(if named { book } else { book.anonymous() });
+        let mut book = StatuteBook::new(capacity, <P as Protocol>::overtakes_max(&scope.pool));
+        if !P::names_units(&scope.pool) {
+            book = book.anonymous();
+        }
+        let laws = self.parts.put_laws(book);
         let layout = Layout { nodes: scope.nodes, clients: scope.clients.len() };
         let mut world = World::new(layout, &scope.budget, laws);
         let mut starts = Vec::new();
@@ -69,8 +71,8 @@ impl<'a, P: Explorable> Model<'a, P> {
         Ok(world)
     }
 
-    /// Makes something happen. The step that a participant took for it, if any, is left in `step` even
-    /// where a law was broken.
+    /// Makes something happen. The step that a participant took for it, if any, is left in `step`
+    /// even where a law was broken.
     ///
     /// # Errors
     /// The law that was broken.
@@ -90,8 +92,8 @@ impl<'a, P: Explorable> Model<'a, P> {
         self.finish(world, node, outcome, action.cut)
     }
 
-    /// After how many of its effects the node of this step could crash: everywhere, except where what
-    /// would be left is what another action leaves.
+    /// After how many of its effects the node of this step could crash: everywhere, except where
+    /// what would be left is what another action leaves.
     pub(crate) fn cuts(&self, happening: Happening, step: Step, into: &mut Vec<usize>) {
         into.clear();
         let Some(outcome) = step.outcome else { return };
@@ -172,7 +174,10 @@ impl<'a, P: Explorable> Model<'a, P> {
                 world.set_queue(from, to, self.parts.put_queue(queue));
                 None
             }
-            Happening::Ring { node, place } => {
+            Happening::Ring { node, place, early } => {
+                if early {
+                    world.spend(Misfortune::EarlyRing);
+                }
                 Some((node, Stimulus::Ring { alarm: self.ring(world, node, place) }))
             }
             Happening::Crash { node } => {
@@ -327,19 +332,16 @@ impl<'a, P: Explorable> Model<'a, P> {
             || on_the_way.any(|p| self.parts.messages.card(p.message).promise == Some(client))
     }
 
-    /// Takes the alarm down. If it says that leases are over, messages that promise them come too late.
+    /// Takes the alarm down. If it says that leases are over, messages that promise them come too
+    /// late.
     fn ring(&mut self, world: &mut World, node: NodeId, place: usize) -> u32 {
         let set = world.alarms(node);
         let alarm = self.parts.alarm_sets.get(set)[place];
         world.set_alarms(node, self.parts.alarms_changed(set, alarm, false));
-        let lapsed: u8 = match *self.parts.alarms.card(alarm) {
-            Lapse::Nothing | Lapse::Of(None) => 0,
-            Lapse::Of(Some(client)) => 1 << client,
-            Lapse::Earlier => {
-                let participant = world.participant(node).expect("only a running node has alarms");
-                !self.parts.participants.card(participant).holders
-            }
-        };
+        let lapsed = self.lapsing(world, node, alarm);
+        if self.is_untimely(world, node, lapsed) {
+            world.spend(Misfortune::Lapse);
+        }
         if lapsed != 0 {
             for to in world.nodes() {
                 let queue = self.expired(world.queue(node, to), lapsed);
@@ -349,9 +351,9 @@ impl<'a, P: Explorable> Model<'a, P> {
         alarm
     }
 
-    /// A queue in which the promises to these clients are marked as too late. Of several late ones to
-    /// one client only the last are kept, as many as there may be copies: the others are lost, or an
-    /// arbiter that grants again and again could fill the link without end.
+    /// A queue in which the promises to these clients are marked as too late. Of several late ones
+    /// to one client only the last are kept, as many as there may be copies: the others are lost,
+    /// or an arbiter that grants again and again could fill the link without end.
     fn expired(&mut self, queue: u32, lapsed: u8) -> u32 {
         let promise = |parcel: &Parcel| self.parts.messages.card(parcel.message).promise;
         let lapses = |parcel: &Parcel| promise(parcel).is_some_and(|c| lapsed & 1 << c != 0);

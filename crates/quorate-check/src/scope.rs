@@ -21,8 +21,8 @@ pub struct Scope<P: Protocol> {
     pub restart: Restart,
     /// How often things may go wrong, in all.
     pub budget: Budget,
-    /// Most equal copies of a message on one link. One more is lost, so that a protocol that repeats
-    /// itself on an alarm has finitely many states.
+    /// Most equal copies of a message on one link. One more is lost, so that a protocol that
+    /// repeats itself on an alarm has finitely many states.
     pub copies_max: usize,
     /// Whether clocks and fences are renamed to a canonical form. Only tests of the renaming itself
     /// and replays turn it off; most protocols then have infinitely many states.
@@ -67,10 +67,17 @@ pub struct Budget {
     pub renewals: u8,
     /// A client dies, or stops at its own deadline: without telling anybody.
     pub deaths: u8,
+    /// A lease runs out at its arbiter while the message that promises it is still on its way to a
+    /// client that waits for it.
+    pub lapses: u8,
     /// A message arrives and stays on its way.
     pub duplicates: u8,
     /// A message vanishes.
     pub losses: u8,
+    /// An alarm rings while any message is on its way; as often as it likes if this is `None`. A
+    /// limit says that messages are mostly faster than alarms, and makes larger worlds finite in
+    /// practice.
+    pub early_rings: Option<u8>,
 }
 
 /// Most nodes and most clients of a scope: far beyond what can be exhausted.
@@ -78,8 +85,8 @@ pub(crate) const NODES_MAX: usize = 64;
 pub(crate) const CLIENTS_MAX: usize = 8;
 
 impl<P: Protocol> Scope<P> {
-    /// A world in which nothing goes wrong: `wants` lists the home of each client and how many units
-    /// it claims.
+    /// A world in which nothing goes wrong: `wants` lists the home of each client and how many
+    /// units it claims.
     ///
     /// # Errors
     /// One line that says which number makes no sense.

@@ -4,8 +4,8 @@ use quorate_core::NodeId;
 
 use crate::scope::Budget;
 
-/// One state of everything: nodes, disks, alarms, links, clients, the laws' memory, and how much may
-/// still go wrong.
+/// One state of everything: nodes, disks, alarms, links, clients, the laws' memory, and how much
+/// may still go wrong.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct World {
     layout: Layout,
@@ -47,17 +47,21 @@ pub(crate) enum Misfortune {
     Cancel,
     Renewal,
     Death,
+    Lapse,
     Duplicate,
     Loss,
+    EarlyRing,
 }
 
 impl World {
     /// Everybody down, nothing on its way, nothing wanted.
     pub(crate) fn new(layout: Layout, budget: &Budget, laws: u32) -> Self {
         let mut world = World { layout, words: vec![0; layout.words()] };
-        let Budget { crashes, cancels, renewals, deaths, duplicates, losses } = *budget;
+        let Budget { crashes, cancels, renewals, deaths, lapses, duplicates, losses, early_rings } =
+            *budget;
         world.words[Layout::BUDGET] = u32::from_le_bytes([crashes, cancels, renewals, deaths]);
-        world.words[Layout::BUDGET + 1] = u32::from_le_bytes([duplicates, losses, 0, 0]);
+        world.words[Layout::BUDGET + 1] =
+            u32::from_le_bytes([lapses, duplicates, losses, early_rings.unwrap_or(0)]);
         world.set_laws(laws);
         world
     }

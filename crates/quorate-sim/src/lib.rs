@@ -15,7 +15,7 @@
 //! | `plan.rs`, `workload.rs`, `span.rs`, `rng.rs` | what is chosen, and chance |
 //! | `trace.rs`, `measure.rs`, `histogram.rs`, `series.rs` | what people read |
 //! | `verdict.rs` | safety, then liveness |
-//! | `script.rs` | transcripts: a world moved by hand, for tests |
+//! | `script.rs`, `stage.rs` | transcripts: a world moved by hand, for tests |
 //!
 //! This crate names no protocol, reads no clock and starts no thread.
 
@@ -31,13 +31,20 @@ mod network;
 mod plan;
 mod queue;
 mod rng;
+mod script;
 mod series;
 mod span;
+mod stage;
 mod table;
 mod trace;
 mod verdict;
 mod workload;
 mod world;
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod world_tests;
 
 pub use faults::{Faults, Profile, ProfileError, Recurring};
 pub use histogram::Histogram;
@@ -45,6 +52,7 @@ pub use measure::Measures;
 pub use network::{Clusters, Cut, Delay, Links};
 pub use plan::{Needs, Plan, PoolPlan, Scale};
 pub use rng::Rng;
+pub use script::{Setting, check_transcript, check_transcripts, replay};
 pub use series::Series;
 pub use span::{Span, SpanError, Time, parse_time};
 pub use trace::LEGEND;

@@ -4,6 +4,8 @@
 //! property was found broken, 2 the input was wrong or the work could not be done.
 
 mod commands;
+mod plots;
+mod protocols;
 
 use std::process::ExitCode;
 

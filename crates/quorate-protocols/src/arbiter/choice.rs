@@ -22,7 +22,7 @@ pub(super) fn choose(pool: &Pool, claim: &Claim, taken: &BTreeSet<Unit>) -> Opti
         Some(lines) => {
             // Lines that leave no choice first, so that the others do not take their units.
             let mut lines: Vec<_> = lines.iter().collect();
-            lines.sort_by_key(|line| line.among.len() - line.units.get() as usize);
+            lines.sort_by_key(|line| line.among.len().saturating_sub(line.units.get() as usize));
             for line in lines {
                 let known = line.among.iter().all(|unit| unit.0 < pool.units);
                 known.then_some(())?;

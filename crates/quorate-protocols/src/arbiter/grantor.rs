@@ -67,6 +67,18 @@ pub(super) enum State {
 }
 
 impl Booked {
+    /// As a message shows it, sent and arrived at these readings of two clocks.
+    fn new(
+        asker: Asker,
+        stamp: Stamp,
+        wish: Wish,
+        token: Fence,
+        (sent, arrived): (Moment, Moment),
+    ) -> Booked {
+        let state = State::Waiting;
+        Booked { asker, stamp, wish, token, overtaken: 0, sent, arrived, state }
+    }
+
     pub(super) fn is_waiting(&self) -> bool {
         self.state == State::Waiting
     }
@@ -105,12 +117,11 @@ impl Grantor {
                 }
                 self.clock.hear(stamp.clock.max(attempt.clock));
                 let asker = Asker { node: from, attempt };
-                let (overtaken, state, arrived) = (0, State::Waiting, seat.now);
                 let stamp = match broken!(seat, M9ArrivalOrder) {
                     true => Stamp { clock: self.clock.tick(), node: from },
                     false => stamp,
                 };
-                let booked = Booked { asker, stamp, wish, token, overtaken, sent, arrived, state };
+                let booked = Booked::new(asker, stamp, wish, token, (sent, seat.now));
                 self.on_request(seat, claim, booked, post);
             }
             Message::Yield { claim, attempt, grant } => {
@@ -126,9 +137,7 @@ impl Grantor {
                 }
                 self.clock.hear(stamp.clock.max(attempt.clock));
                 let asker = Asker { node: from, attempt };
-                let (overtaken, arrived) = (0, seat.now);
-                let state = State::Waiting;
-                let shown = Booked { asker, stamp, wish, token, overtaken, sent, arrived, state };
+                let shown = Booked::new(asker, stamp, wish, token, (sent, seat.now));
                 self.on_renew(seat, claim, grant, shown, post);
             }
             Message::Retoken { claim, attempt, grant, token } => {

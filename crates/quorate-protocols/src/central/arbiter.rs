@@ -17,6 +17,7 @@ use crate::attempt::Asker;
 /// The books of the one who decides.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Arbiter {
+    /// Stamps claims as they come.
     pub(super) clock: Clock,
     pub(super) entries: BTreeMap<ClaimId, Booked>,
     /// The claims that wait, oldest first.
@@ -35,7 +36,7 @@ pub(super) struct Booked {
     pub(super) stamp: Stamp,
     pub(super) units: Units,
     /// The asker's clock when it sent the request that counts, to be echoed...
-    sent: Moment,
+    pub(super) sent: Moment,
     /// ...and ours when that request arrived. The two belong together: adding a wait to a newer
     /// reading than the one echoed would promise too much (spec C1).
     pub(super) arrived: Moment,
@@ -48,6 +49,19 @@ pub(super) enum State {
     Granted { shares: Shares, waited: Duration, adopted: bool },
 }
 
+impl Booked {
+    /// A new promise, counted from here, if these are the units it has. Says whether they are.
+    fn renew(&mut self, asker: Asker, theirs: &Shares, sent: Moment, now: Moment) -> bool {
+        match &mut self.state {
+            State::Granted { shares, waited, .. } if shares == theirs => {
+                (self.asker, self.sent, self.arrived, *waited) = (asker, sent, now, Duration::ZERO);
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
 /// What a durable arbiter writes down: every grant in force. The queue is not in it, since
 /// requesters ask again; nor is a release, which costs at most one lease if it is forgotten; nor
 /// the last fence, since those of the next boot are larger.
@@ -55,7 +69,7 @@ pub(super) enum State {
 pub struct Record {
     pub(super) grants: Vec<(ClaimId, Booked)>,
     /// Whether promises older than this record may still be in force.
-    grace: bool,
+    pub(super) grace: bool,
 }
 
 impl Arbiter {
@@ -105,7 +119,7 @@ impl Arbiter {
         };
         self.room.take(shares);
         *adopted = true;
-        self.clock.hear(booked.stamp.clock.max(booked.asker.attempt.clock));
+        self.clock.hear(booked.stamp.clock);
         self.entries.insert(claim, booked);
         // A fresh lease, whatever was left of the old one: our clock may have started anew.
         out.arm(Alarm::LeaseEnd(claim), seat.pool.lease.length());
@@ -119,13 +133,12 @@ impl Arbiter {
         post: &mut Post<'_>,
     ) {
         match message {
-            Message::Request { claim, attempt, stamp, units, sent } => {
+            Message::Request { claim, attempt, units, sent } => {
                 if units.get() > seat.pool.units {
                     return post.out.anomaly(from, "a request for more units than the pool has");
                 }
-                self.clock.hear(stamp.clock.max(attempt.clock));
                 let asker = Asker { node: from, attempt };
-                self.on_request(seat, asker, claim, (stamp, units, sent), post);
+                self.on_request(seat, asker, claim, units, sent, post);
             }
             Message::Release { claim } => self.end(seat, claim, post),
             Message::Decline { claim, attempt } => {
@@ -136,7 +149,6 @@ impl Arbiter {
                 }
             }
             Message::Renew { claim, attempt, shares, sent } => {
-                self.clock.hear(attempt.clock);
                 let asker = Asker { node: from, attempt };
                 self.on_renew(seat, asker, claim, shares, sent, post);
             }
@@ -151,10 +163,12 @@ impl Arbiter {
         seat: &Seat<'_, Central>,
         asker: Asker,
         claim: ClaimId,
-        (stamp, units, sent): (Stamp, Units, Moment),
+        units: Units,
+        sent: Moment,
         post: &mut Post<'_>,
     ) {
         let Some(booked) = self.entries.get_mut(&claim) else {
+            let stamp = Stamp { clock: self.clock.tick(), node: asker.node };
             let state = State::Waiting { overtaken: 0 };
             let booked = Booked { asker, stamp, units, sent, arrived: seat.now, state };
             self.entries.insert(claim, booked);
@@ -164,18 +178,21 @@ impl Arbiter {
         if asker.is_before(booked.asker) {
             return;
         }
-        if asker != booked.asker {
+        let anew = asker != booked.asker;
+        if anew {
             // The client asks in a new try: its old clock reading means nothing any more.
             (booked.asker, booked.sent, booked.arrived) = (asker, sent, seat.now);
-            if let State::Granted { waited, .. } = &mut booked.state {
-                *waited = Duration::ZERO;
-                post.out.arm(Alarm::LeaseEnd(claim), seat.pool.lease.length());
+        }
+        let State::Granted { waited, .. } = &mut booked.state else { return };
+        if anew {
+            *waited = Duration::ZERO;
+            // Or else a decline of the old try would count against the new one after a restart.
+            if !broken!(seat, ForgetNewAttempt) {
+                self.write_down(seat, post.out);
             }
+            post.out.arm(Alarm::LeaseEnd(claim), seat.pool.lease.length());
         }
-        let granted = matches!(booked.state, State::Granted { .. });
-        if granted {
-            self.tell_grant(claim, post);
-        }
+        self.tell_grant(claim, post);
     }
 
     fn on_renew(
@@ -187,43 +204,25 @@ impl Arbiter {
         sent: Moment,
         post: &mut Post<'_>,
     ) {
-        let adoptable = self.grace && self.could_have_promised(seat, &shares);
-        match self.entries.get_mut(&claim) {
+        let known_as = self.entries.get(&claim).map(|booked| booked.asker);
+        let held = match self.entries.get_mut(&claim) {
             Some(booked) if asker.is_before(booked.asker) => return,
-            Some(Booked {
-                asker: a,
-                sent: s,
-                arrived,
-                state: State::Granted { shares: ours, waited, .. },
-                ..
-            }) if *ours == shares => {
-                // A new promise, counted from here: what is repeated later must not mix the two.
-                (*a, *s, *arrived, *waited) = (asker, sent, seat.now, Duration::ZERO);
-            }
-            None if adoptable => {
-                self.adopt(seat, asker, claim, &shares, sent);
-                self.write_down(seat, post.out);
-            }
-            _ => {
-                let attempt = asker.attempt;
-                let lost = Message::Lost { claim, attempt, clock: self.clock.0 };
-                return post.send(asker.node, lost);
-            }
+            Some(booked) => booked.renew(asker, &shares, sent, seat.now),
+            None => self.adopt(seat, asker, claim, &shares, sent, post.out),
+        };
+        let attempt = asker.attempt;
+        if !held {
+            return post.send(asker.node, Message::Lost { claim, attempt });
+        }
+        if known_as != Some(asker) {
+            self.write_down(seat, post.out);
         }
         post.out.arm(Alarm::LeaseEnd(claim), seat.pool.lease.length());
-        let attempt = asker.attempt;
-        let clock = self.clock.0;
-        post.send(asker.node, Message::Renewed { claim, attempt, shares, sent, clock });
+        post.send(asker.node, Message::Renewed { claim, attempt, sent });
     }
 
-    /// Whether an earlier life of ours could have granted this, and nobody else has shown it.
-    fn could_have_promised(&self, seat: &Seat<'_, Central>, shares: &Shares) -> bool {
-        let all = shares.as_slice();
-        !all.is_empty()
-            && all.windows(2).all(|pair| pair[0].unit < pair[1].unit)
-            && all.iter().all(|s| self.room.is_free(s.unit) && s.fence < Fence::floor(seat.boot))
-    }
-
+    /// In grace, takes what a holder shows into the books, unless it cannot have come from us or is
+    /// over. Says whether it did.
     fn adopt(
         &mut self,
         seat: &Seat<'_, Central>,
@@ -231,14 +230,45 @@ impl Arbiter {
         claim: ClaimId,
         shares: &Shares,
         sent: Moment,
-    ) {
+        out: &mut Outbox<Central>,
+    ) -> bool {
+        let all = shares.as_slice();
+        let sound = self.grace
+            && all.windows(2).all(|pair| pair[0].unit < pair[1].unit)
+            && all.iter().all(|s| s.unit.0 < seat.pool.units && s.fence < Fence::floor(seat.boot));
+        let Ok(units) = Units::new(all.len() as u32, seat.pool.units) else { return false };
+        if !sound || !self.evict_older_holders(shares, out) {
+            return false;
+        }
         self.room.take(shares);
-        let units = Units::new(shares.len() as u32, seat.pool.units)
-            .expect("distinct free units of the pool are between 1 and k");
-        let stamp = Stamp { clock: asker.attempt.clock, node: asker.node };
+        let stamp = Stamp { clock: self.clock.tick(), node: asker.node };
         let state =
             State::Granted { shares: shares.clone(), waited: Duration::ZERO, adopted: true };
         self.entries.insert(claim, Booked { asker, stamp, units, sent, arrived: seat.now, state });
+        true
+    }
+
+    /// Two holders may show the same unit: a renewal of the earlier one was still on its way. The
+    /// fence tells which of them is over. Says whether these shares are the later ones.
+    fn evict_older_holders(&mut self, shares: &Shares, out: &mut Outbox<Central>) -> bool {
+        let mut rivals = BTreeMap::new();
+        for (&claim, booked) in &self.entries {
+            let State::Granted { shares: theirs, .. } = &booked.state else { continue };
+            for (our, their) in shares.iter().flat_map(|o| theirs.iter().map(move |t| (o, t))) {
+                if our.unit == their.unit {
+                    let older = rivals.entry(claim).or_insert(true);
+                    *older &= their.fence < our.fence;
+                }
+            }
+        }
+        if rivals.values().any(|older| !older) {
+            return false;
+        }
+        for claim in rivals.into_keys() {
+            self.remove(claim);
+            out.disarm(Alarm::LeaseEnd(claim));
+        }
+        true
     }
 
     pub(super) fn on_ring_lease_end(
@@ -256,7 +286,7 @@ impl Arbiter {
         };
         let Asker { node, attempt } = booked.asker;
         post.out.reclaim(claim, shares.clone());
-        post.send(node, Message::Lost { claim, attempt, clock: self.clock.0 });
+        post.send(node, Message::Lost { claim, attempt });
         self.remove(claim);
         self.schedule(seat, post);
     }
@@ -296,8 +326,7 @@ impl Arbiter {
         };
         let (shares, waited, sent) = (shares.clone(), *waited, booked.sent);
         let Asker { node, attempt } = booked.asker;
-        let clock = self.clock.0;
-        post.send(node, Message::Grant { claim, attempt, shares, sent, waited, clock });
+        post.send(node, Message::Grant { claim, attempt, shares, sent, waited });
     }
 
     /// Whatever follows in this step rests on what the books say now.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use quorate_core::{ClaimId, Moment, Shares, Stamp, Units};
+use quorate_core::{ClaimId, Moment, Shares, Units};
 
 use crate::attempt::Attempt;
 
@@ -11,18 +11,11 @@ use crate::attempt::Attempt;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[allow(missing_docs, reason = "the fields are described once, below")]
 pub enum Message {
-    /// `stamp`: how old the claim is. `sent`: the requester's clock, to be echoed.
-    Request { claim: ClaimId, attempt: Attempt, stamp: Stamp, units: Units, sent: Moment },
+    /// `sent`: the requester's clock, to be echoed.
+    Request { claim: ClaimId, attempt: Attempt, units: Units, sent: Moment },
     /// `sent`: echo of the request that put the claim in the queue. `waited`: for how long it has
-    /// been there, by the arbiter's clock. `clock`: the arbiter's logical clock.
-    Grant {
-        claim: ClaimId,
-        attempt: Attempt,
-        shares: Shares,
-        sent: Moment,
-        waited: Duration,
-        clock: u64,
-    },
+    /// been there, by the arbiter's clock.
+    Grant { claim: ClaimId, attempt: Attempt, shares: Shares, sent: Moment, waited: Duration },
     /// Unconditional, since a claim's name is never used again.
     Release { claim: ClaimId },
     /// Counts only if the arbiter knows the claim by this attempt of this requester.
@@ -30,9 +23,9 @@ pub enum Message {
     /// `shares`: what the holder has, so that an arbiter that forgot can take it into its books.
     Renew { claim: ClaimId, attempt: Attempt, shares: Shares, sent: Moment },
     /// `sent`: echo of the renewal.
-    Renewed { claim: ClaimId, attempt: Attempt, shares: Shares, sent: Moment, clock: u64 },
+    Renewed { claim: ClaimId, attempt: Attempt, sent: Moment },
     /// The claim has no units here.
-    Lost { claim: ClaimId, attempt: Attempt, clock: u64 },
+    Lost { claim: ClaimId, attempt: Attempt },
 }
 
 impl Message {
@@ -66,18 +59,17 @@ impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(Self::KINDS[self.kind()])?;
         match self {
-            Message::Request { claim, attempt, stamp, units, .. } => {
-                write!(f, " {claim} h{units} {stamp} {attempt}")
+            Message::Request { claim, attempt, units, .. } => {
+                write!(f, " {claim} h{units} {attempt}")
             }
             Message::Grant { claim, attempt, shares, .. }
-            | Message::Renew { claim, attempt, shares, .. }
-            | Message::Renewed { claim, attempt, shares, .. } => {
+            | Message::Renew { claim, attempt, shares, .. } => {
                 write!(f, " {claim} {shares} {attempt}")
             }
             Message::Release { claim } => write!(f, " {claim}"),
-            Message::Decline { claim, attempt } | Message::Lost { claim, attempt, .. } => {
-                write!(f, " {claim} {attempt}")
-            }
+            Message::Decline { claim, attempt }
+            | Message::Renewed { claim, attempt, .. }
+            | Message::Lost { claim, attempt } => write!(f, " {claim} {attempt}"),
         }
     }
 }

@@ -39,6 +39,7 @@ mod arbiter;
 mod explore;
 mod message;
 mod pool;
+mod record;
 mod requester;
 mod room;
 mod schedule;
@@ -56,6 +57,7 @@ pub use crate::attempt::Attempt;
 pub use arbiter::Record;
 pub use message::Message;
 pub use pool::{Fairness, Pool};
+pub use record::RecordLine;
 
 /// One node's seat in a pool that one node decides.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -1,0 +1,180 @@
+//! Claims: what a client asks, and how its claim stands.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ClaimId;
+
+/// Body of `PUT /v1/pools/{pool}/claims/{id}`. Sent again under the same id, it must be the same.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ClaimRequest {
+    /// How many units, all at once: 1 to what the pool has.
+    #[serde(default = "one")]
+    pub units: u32,
+    /// What for, in the client's words; shown to whoever waits behind it.
+    #[serde(default)]
+    pub reason: String,
+    /// Who asks, in the client's words.
+    #[serde(default)]
+    pub client: String,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// Body of `POST /v1/pools/{pool}/claims/{id}/renew`.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RenewRequest {
+    /// The units with their fences as they were granted, so that a node that does not know the
+    /// claim (it restarted, or the client moved) can still renew it. May be left out where the
+    /// node knows the claim.
+    #[serde(default)]
+    pub units: Vec<UnitView>,
+}
+
+/// Body of `POST /v1/pools/{pool}/claims/{id}/revoke`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct RevokeRequest {
+    /// Why; shown to the client that loses its units.
+    pub reason: String,
+}
+
+/// One unit of a grant.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct UnitView {
+    /// Which unit, numbered from 0.
+    pub unit: u32,
+    /// Its name, if the pool's units have names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Grows from holder to holder of this unit: what is protected should refuse smaller ones than
+    /// the largest it has seen.
+    pub fence: u64,
+}
+
+/// How a claim stands. The states below `granted` are final: nothing will change them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ClaimState {
+    /// In the queue.
+    Waiting,
+    /// The client may use its units until `expires_in_ms` after it asked.
+    Granted,
+    /// The client gave its units back.
+    Released,
+    /// The client no longer wanted it. It will never be granted.
+    Cancelled,
+    /// The lease ended without a renewal, or the units went to somebody else. The client must not
+    /// use them.
+    Lost,
+    /// It could not be accepted. It will never be granted.
+    Refused,
+    /// An operator took it back. The client must stop using its units and release the claim.
+    Revoked,
+}
+
+impl ClaimState {
+    /// Whether nothing more will happen to the claim.
+    pub fn is_over(self) -> bool {
+        !matches!(self, ClaimState::Waiting | ClaimState::Granted)
+    }
+
+    /// As in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ClaimState::Waiting => "waiting",
+            ClaimState::Granted => "granted",
+            ClaimState::Released => "released",
+            ClaimState::Cancelled => "cancelled",
+            ClaimState::Lost => "lost",
+            ClaimState::Refused => "refused",
+            ClaimState::Revoked => "revoked",
+        }
+    }
+}
+
+/// How one claim stands, as answered to `PUT`, `GET`, `DELETE`, renew and revoke.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ClaimStatus {
+    /// The claim.
+    pub id: ClaimId,
+    /// The pool.
+    pub pool: String,
+    /// How it stands.
+    pub state: ClaimState,
+    /// How many units it asks for.
+    pub asked: u32,
+    /// What it was granted; empty unless `state` is `granted`.
+    #[serde(default)]
+    pub units: Vec<UnitView>,
+    /// If granted: how long the units may be used, **counted from the node's receipt of the request
+    /// that this answers**. Add it to a reading of your clock from before you sent the request.
+    /// Nothing needs to be subtracted for drift.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_in_ms: Option<u64>,
+    /// How long it waited, or has waited so far.
+    pub waited_ms: u64,
+    /// The node at which the claim was made, and which answers for it.
+    pub node: String,
+    /// Who asked, in the client's words.
+    #[serde(default)]
+    pub client: String,
+    /// What for, in the client's words.
+    #[serde(default)]
+    pub reason: String,
+    /// If it is over: why, in a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
+    /// If it waits, and `?why=true` was asked: for what.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<Why>,
+}
+
+/// Why a claim waits.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Why {
+    /// In one sentence.
+    pub summary: String,
+    /// Its place in the queue, 1 for the next; none if no arbiter has it in its books yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<u32>,
+    /// Units that nobody holds now.
+    pub free: u32,
+    /// Units that are missing for this claim alone, were it next.
+    pub missing: u32,
+    /// If the pool's arbiter restarted and waits until old promises are over: for how long yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grace_ms: Option<u64>,
+    /// Who holds units.
+    pub holders: Vec<Obstacle>,
+    /// Who is ahead in the queue, the next one first.
+    pub ahead: Vec<Obstacle>,
+    /// Nodes that did not answer: what is said here may be incomplete.
+    pub silent: Vec<String>,
+}
+
+/// Somebody in the way of a claim.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Obstacle {
+    /// Its claim.
+    pub id: ClaimId,
+    /// How many units it holds or asks for.
+    pub units: u32,
+    /// Who, in the client's words; empty if its node did not say.
+    pub client: String,
+    /// What for, in the client's words; empty if its node did not say.
+    pub reason: String,
+    /// For how long it has held or waited; none if its node did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since_ms: Option<u64>,
+}

@@ -1,0 +1,33 @@
+//! What clients and nodes say to each other, as types and nothing else.
+//!
+//! Two faces of one vocabulary: JSON bodies for HTTP ([`ClaimRequest`], [`ClaimStatus`],
+//! [`PoolView`], [`Problem`]...) and the binary client link ([`link`]) for programs in a hurry.
+//! Both are served on the same port of a node. This crate knows no protocol, does no IO and reads
+//! no clock.
+//!
+//! # Time
+//!
+//! A node never tells a client *when* a grant ends, since their clocks have nothing in common. It
+//! tells *how long* the grant lasts, **counted from the node's receipt of the very request that is
+//! answered**, with the pool's drift margin already taken off. A client reads its own monotonic
+//! clock just before it sends the request and adds that span: the sum is its deadline, and it is
+//! earlier than the moment at which anybody else may be given the units, however slow the network
+//! or the answer was. A client that repeats a request takes the reading of the repetition that was
+//! answered.
+
+mod claim;
+mod claim_id;
+pub mod link;
+mod node;
+mod pool;
+mod problem;
+mod span;
+
+pub use claim::{
+    ClaimRequest, ClaimState, ClaimStatus, Obstacle, RenewRequest, RevokeRequest, UnitView, Why,
+};
+pub use claim_id::{ClaimId, ClaimIdError};
+pub use node::{Change, ChangeKind, Check, NodeView, PeerView};
+pub use pool::{HolderView, HoldersView, PoolView, PoolsView, QueueView, WaiterView};
+pub use problem::{Problem, ProblemKind};
+pub use span::{SpanError, format_span, parse_span};

@@ -1,0 +1,92 @@
+//! A node, its peers, and what changes at it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{ClaimId, ClaimState};
+
+/// Answer to `GET /v1/node`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct NodeView {
+    /// Its name.
+    pub name: String,
+    /// The cluster it belongs to.
+    pub cluster: String,
+    /// The epoch of the cluster's configuration.
+    pub epoch: u64,
+    /// How often it has been started; grows.
+    pub boot: u32,
+    /// The version of its program.
+    pub version: String,
+    /// Whether it is ready for clients: the same as `/readyz`.
+    pub ready: bool,
+    /// What `/readyz?verbose` lists.
+    pub checks: Vec<Check>,
+    /// The other members.
+    pub peers: Vec<PeerView>,
+    /// Claims that this node answers for and that are not over.
+    pub claims: u64,
+    /// Connections of clients.
+    pub clients: u64,
+}
+
+/// One thing that readiness looks at.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Check {
+    /// Its name.
+    pub name: String,
+    /// Whether it is fine.
+    pub ok: bool,
+    /// More about it, in a sentence.
+    pub detail: String,
+}
+
+/// Another member of the cluster, as a node sees it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PeerView {
+    /// Its name.
+    pub name: String,
+    /// Whether there is a connection.
+    pub connected: bool,
+    /// How often it has been started, if it has been heard from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot: Option<u32>,
+    /// Why there is no connection, as far as known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// One event of `GET /v1/watch` and `GET /v1/pools/{pool}/watch`: what changed at this node.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Change {
+    /// The pool.
+    pub pool: String,
+    /// The claim.
+    pub id: ClaimId,
+    /// What happened.
+    pub kind: ChangeKind,
+    /// How the claim stands now.
+    pub state: ClaimState,
+    /// How many units it asks for or has.
+    pub units: u32,
+}
+
+/// What happened to a claim.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeKind {
+    /// A client of this node made it.
+    Claimed,
+    /// It was granted.
+    Granted,
+    /// Its lease was extended.
+    Renewed,
+    /// It is over.
+    Ended,
+    /// As the arbiter, this node took units back from a holder that did not renew.
+    Reclaimed,
+}

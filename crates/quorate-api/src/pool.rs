@@ -1,0 +1,122 @@
+//! Pools, who holds their units and who waits.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{ClaimId, UnitView};
+
+/// Answer to `GET /v1/pools`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PoolsView {
+    /// The pools, by name. Pools that are made on demand appear once they have been used.
+    pub pools: Vec<PoolView>,
+    /// Patterns whose pools are made on demand.
+    pub patterns: Vec<String>,
+    /// How many more there are than were listed.
+    pub left_out: u64,
+}
+
+/// One pool, as in `GET /v1/pools/{pool}`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PoolView {
+    /// Its name.
+    pub name: String,
+    /// How many units it has.
+    pub units: u32,
+    /// Their names, if they have names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unit_names: Vec<String>,
+    /// The protocol that decides.
+    pub protocol: String,
+    /// How long a grant lasts without renewal.
+    pub lease_ms: u64,
+    /// How far clocks may run apart, in millionths. Already taken off all that nodes promise.
+    pub drift_ppm: u32,
+    /// How often a waiting claim may be overtaken.
+    pub overtakes_max: u32,
+    /// Whether grants survive a restart of every node.
+    pub durable: bool,
+    /// Units granted, as far as the nodes that answered know; none where the pool was not asked
+    /// about by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<u32>,
+    /// Claims that wait, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<u32>,
+    /// If the pool's arbiter restarted and waits until old promises are over: for how long yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grace_ms: Option<u64>,
+    /// Nodes that did not answer: what is said here may be incomplete.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub silent: Vec<String>,
+}
+
+/// Answer to `GET /v1/pools/{pool}/holders`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct HoldersView {
+    /// Who holds units, the longest first.
+    pub holders: Vec<HolderView>,
+    /// Nodes that did not answer: the list may be incomplete.
+    pub silent: Vec<String>,
+}
+
+/// Somebody who holds units.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct HolderView {
+    /// The claim.
+    pub id: ClaimId,
+    /// How many units.
+    pub count: u32,
+    /// Which units; empty if the claim's node did not say.
+    pub units: Vec<UnitView>,
+    /// The node that answers for the claim; empty if none does (its node restarted).
+    pub node: String,
+    /// Who, in the client's words.
+    pub client: String,
+    /// What for, in the client's words.
+    pub reason: String,
+    /// For how long it has held them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_ms: Option<u64>,
+    /// How long until its lease ends, unless it renews.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_in_ms: Option<u64>,
+}
+
+/// Answer to `GET /v1/pools/{pool}/queue`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct QueueView {
+    /// Who waits, the next one first.
+    pub waiting: Vec<WaiterView>,
+    /// If the pool's arbiter restarted and waits until old promises are over: for how long yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grace_ms: Option<u64>,
+    /// Nodes that did not answer: the list may be incomplete.
+    pub silent: Vec<String>,
+}
+
+/// Somebody who waits.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct WaiterView {
+    /// The claim.
+    pub id: ClaimId,
+    /// Its place, 1 for the next; none if no arbiter has it in its books yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<u32>,
+    /// How many units it asks for.
+    pub count: u32,
+    /// The node that answers for the claim; empty if none does.
+    pub node: String,
+    /// Who, in the client's words.
+    pub client: String,
+    /// What for, in the client's words.
+    pub reason: String,
+    /// For how long it has waited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_ms: Option<u64>,
+}

@@ -1,0 +1,96 @@
+//! The door: what a client wants becomes a claim, or a problem that says why not. After this,
+//! nothing needs validating.
+
+use quorate_api::{Problem, ProblemKind};
+use quorate_core::{Claim, ClaimId, Shares, Units};
+
+use crate::config::{Limits, PoolDef};
+use crate::ledger::Wish;
+
+/// A claim that this pool could grant.
+pub(crate) fn claim(
+    def: &PoolDef,
+    limits: &Limits,
+    id: ClaimId,
+    wish: &Wish,
+    draw: u64,
+) -> Result<Claim, Problem> {
+    let impossible = |what: String| Problem::new(ProblemKind::Impossible, what);
+    let units = Units::new(wish.units, def.units).map_err(|error| impossible(error.to_string()))?;
+    if wish.units < def.claim_min || wish.units > def.claim_max {
+        let (min, max) = (def.claim_min, def.claim_max);
+        let text = format!("{} units asked: this pool takes claims of {min} to {max}", wish.units);
+        return Err(impossible(text));
+    }
+    text(limits, "reason", &wish.reason)?;
+    text(limits, "client", &wish.client)?;
+    Ok(Claim { id, units, draw, lines: None })
+}
+
+/// What a client may show as its grant: distinct units of this pool.
+pub(crate) fn shown(def: &PoolDef, shares: Option<Shares>) -> Result<Shares, Problem> {
+    let inside =
+        |shares: &Shares| !shares.is_empty() && shares.iter().all(|share| share.unit.0 < def.units);
+    shares.filter(inside).ok_or_else(|| {
+        let text = format!(
+            "to renew a claim, show its units as they were granted: \
+             each once, numbered below {}",
+            def.units
+        );
+        Problem::new(ProblemKind::BadRequest, text)
+    })
+}
+
+/// A text of a client, short enough to be kept and shown.
+pub(crate) fn text(limits: &Limits, what: &str, text: &str) -> Result<(), Problem> {
+    if text.len() <= limits.text && !text.chars().any(char::is_control) {
+        return Ok(());
+    }
+    let max = limits.text;
+    let text = format!("the {what} must be at most {max} bytes without control characters");
+    Err(Problem::new(ProblemKind::BadRequest, text))
+}
+
+/// There is room for one more claim.
+pub(crate) fn room(limits: &Limits, active: usize, waiting: usize) -> Result<(), Problem> {
+    if active >= limits.claims {
+        return Err(limit("claims", limits.claims, "claims that wait or hold at this node"));
+    }
+    if waiting >= limits.queue {
+        return Err(limit("queue", limits.queue, "claims of this node that wait in this pool"));
+    }
+    Ok(())
+}
+
+/// A limit was met.
+pub(crate) fn limit(name: &str, max: usize, what: &str) -> Problem {
+    let text = format!("limits.{name} = {max} ({what}) is reached; try later or another node");
+    Problem::new(ProblemKind::Limit, text)
+}
+
+/// There is no such pool.
+pub(crate) fn unknown_pool(name: &str) -> Problem {
+    let name: String = name.chars().take(crate::config::POOL_NAME_MAX).collect();
+    Problem::new(ProblemKind::UnknownPool, format!("{name:?}: GET /v1/pools lists those there are"))
+}
+
+/// Nobody here knows the claim.
+pub(crate) fn unknown_claim() -> Problem {
+    let text = "this node has not heard of the claim, or has forgotten it: \
+                repeat it by PUT, or renew it and show its units";
+    Problem::new(ProblemKind::UnknownClaim, text)
+}
+
+/// The claim's name is taken.
+pub(crate) fn different() -> Problem {
+    let text = "the claim of this id asks for something else; it goes on as it was. \
+                Choose a new id for a new claim";
+    Problem::new(ProblemKind::DifferentClaim, text)
+}
+
+/// This node cannot say whether the claim lives.
+pub(crate) fn lost_here() -> Problem {
+    let text = "the deadline this node knew of has passed. If another node renewed the claim since, \
+                it goes on: ask there. If none did, it is lost";
+    Problem::new(ProblemKind::Unknown, text)
+}

@@ -1,0 +1,285 @@
+//! Claims: made by `PUT` under a name the client chose, so that repeating is harmless.
+
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use quorate_api::{
+    ClaimRequest, ClaimState, ClaimStatus, Problem, ProblemKind, RenewRequest, RevokeRequest,
+    parse_span,
+};
+use quorate_core::{ClaimId, Moment};
+use quorate_wire::survey::Question;
+use serde::Deserialize;
+use tokio::time::timeout;
+
+use super::reply::{Failure, bad_request, body, ok};
+use crate::admission;
+use crate::app::App;
+use crate::clock;
+use crate::config::PoolDef;
+use crate::convert;
+use crate::engine::{Ask, Command};
+use crate::ledger::{Snapshot, Wish};
+use crate::views::Picture;
+
+/// How long an answer waits for a grant if the client does not say: free units are usually granted
+/// sooner, also by another node.
+const WAIT_DEFAULT: Duration = Duration::from_millis(500);
+/// Longest wait for one answer; clients ask again.
+const WAIT_MAX: Duration = Duration::from_secs(300);
+/// How long a renewal waits for the arbiter.
+const RENEWAL_WAIT: Duration = Duration::from_secs(5);
+
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Params {
+    wait: Option<String>,
+    why: Option<bool>,
+}
+
+type Asked = Result<Query<Params>, QueryRejection>;
+type Answered = Result<Response, Failure>;
+
+/// Claims units.
+#[utoipa::path(put, path = "/v1/pools/{pool}/claims/{id}", tag = "claims",
+    params(
+        ("pool" = String, Path), ("id" = String, Path, description = "128 random bits, in hex"),
+        ("wait" = Option<String>, Query, description = "how long to wait for the grant: `10s`"),
+        ("why" = Option<bool>, Query, description = "if it waits, say why"),
+    ),
+    request_body = ClaimRequest,
+    responses(
+        (status = 200, description = "granted", body = ClaimStatus),
+        (status = 202, description = "queued: ask again, by PUT or GET", body = ClaimStatus),
+        (status = 404, description = "there is no such pool", body = Problem),
+        (status = 409, description = "the id belongs to a different claim", body = Problem),
+        (status = 410, description = "the claim is over", body = Problem),
+        (status = 422, description = "no pool of this size can grant it", body = Problem),
+        (status = 429, description = "a limit of this node is reached", body = Problem),
+        (status = 503, description = "the node is stopping", body = Problem),
+    ))]
+pub(crate) async fn put(
+    State(app): State<App>,
+    Path((pool, id)): Path<(String, String)>,
+    params: Asked,
+    bytes: Bytes,
+) -> Answered {
+    let request: ClaimRequest = body(&bytes)?;
+    let call = Call::new(&app, &pool, &id, params)?;
+    let ClaimRequest { units, client, reason } = request;
+    let wish = Wish { units, client, reason };
+    let wait = call.wait.unwrap_or(WAIT_DEFAULT);
+    let ask = Ask::Claim { wish, wait: !wait.is_zero() };
+    let snapshot = call.ask_within(ask, wait).await?;
+    match snapshot.state {
+        ClaimState::Granted | ClaimState::Waiting => call.answer(snapshot).await,
+        ClaimState::Refused => Err(admission::different().into()),
+        _ => Err(over(&snapshot).into()),
+    }
+}
+
+/// Says how a claim stands.
+#[utoipa::path(get, path = "/v1/pools/{pool}/claims/{id}", tag = "claims",
+    params(
+        ("pool" = String, Path), ("id" = String, Path),
+        ("wait" = Option<String>, Query, description = "how long to wait while it waits"),
+        ("why" = Option<bool>, Query, description = "if it waits, say why"),
+    ),
+    responses(
+        (status = 200, description = "granted, or over", body = ClaimStatus),
+        (status = 202, description = "queued", body = ClaimStatus),
+        (status = 404, description = "no such pool, or no node knows the claim", body = Problem),
+    ))]
+pub(crate) async fn get(
+    State(app): State<App>,
+    Path((pool, id)): Path<(String, String)>,
+    params: Asked,
+) -> Answered {
+    let call = Call::new(&app, &pool, &id, params)?;
+    let wait = call.wait.unwrap_or_default();
+    match call.ask_within(Ask::Status { wait: !wait.is_zero() }, wait).await {
+        Ok(snapshot) => call.answer(snapshot).await,
+        Err(problem) if problem.kind == ProblemKind::UnknownClaim => {
+            // Another node may answer for it.
+            let claim = (call.id.origin, call.id.serial);
+            let question = Question::Claim { pool: pool.clone(), claim };
+            let picture = call.gather(question).await?;
+            let status = picture.status(call.id, &pool, call.def).ok_or(problem)?;
+            Ok(ok(code(status.state), &status))
+        }
+        Err(problem) => Err(problem.into()),
+    }
+}
+
+/// Releases a claim, or cancels it if it waits. Repeating is harmless.
+#[utoipa::path(delete, path = "/v1/pools/{pool}/claims/{id}", tag = "claims",
+    params(("pool" = String, Path), ("id" = String, Path)),
+    responses(
+        (status = 200, description = "it is over, and will not be granted", body = ClaimStatus),
+        (status = 404, description = "there is no such pool", body = Problem),
+    ))]
+pub(crate) async fn delete(
+    State(app): State<App>,
+    Path((pool, id)): Path<(String, String)>,
+    params: Asked,
+) -> Answered {
+    let call = Call::new(&app, &pool, &id, params)?;
+    let snapshot = app.ask(&pool, call.id, Ask::End, call.received).await?;
+    call.answer(snapshot).await
+}
+
+/// Extends the lease of a claim.
+#[utoipa::path(post, path = "/v1/pools/{pool}/claims/{id}/renew", tag = "claims",
+    params(("pool" = String, Path), ("id" = String, Path)),
+    request_body = RenewRequest,
+    responses(
+        (status = 200, description = "extended", body = ClaimStatus),
+        (status = 404, description = "no such pool, or show the units", body = Problem),
+        (status = 410, description = "the claim is over", body = Problem),
+        (status = 504, description = "no arbiter answered in time: ask again", body = Problem),
+    ))]
+pub(crate) async fn renew(
+    State(app): State<App>,
+    Path((pool, id)): Path<(String, String)>,
+    params: Asked,
+    bytes: Bytes,
+) -> Answered {
+    let request: RenewRequest = body(&bytes)?;
+    let call = Call::new(&app, &pool, &id, params)?;
+    let shown = match request.units.is_empty() {
+        true => None,
+        false => Some(
+            convert::shares(request.units.iter().map(|unit| (unit.unit, unit.fence)))
+                .ok_or_else(|| bad_request("a unit appears twice; nothing changed"))?,
+        ),
+    };
+    let wait = call.wait.unwrap_or(RENEWAL_WAIT);
+    let ask = app.ask(&pool, call.id, Ask::Renew { shown }, call.received);
+    let snapshot = match timeout(wait, ask).await {
+        Ok(answer) => answer?,
+        Err(_) => {
+            let text = "no arbiter has confirmed the renewal yet; it may still take effect. \
+                        Until you hear of it, the old deadline holds: ask again";
+            return Err(Problem::new(ProblemKind::Unknown, text).into());
+        }
+    };
+    match snapshot.state {
+        ClaimState::Granted | ClaimState::Waiting => call.answer(snapshot).await,
+        _ => Err(over(&snapshot).into()),
+    }
+}
+
+/// Takes a claim back from its client. Its units return when the client releases it, or with its
+/// lease: until then it may be using them.
+#[utoipa::path(post, path = "/v1/pools/{pool}/claims/{id}/revoke", tag = "claims",
+    params(("pool" = String, Path), ("id" = String, Path)),
+    request_body = RevokeRequest,
+    responses(
+        (status = 200, description = "it will not be renewed or granted", body = ClaimStatus),
+        (status = 404, description = "no such pool, or no node knows the claim", body = Problem),
+    ))]
+pub(crate) async fn revoke(
+    State(app): State<App>,
+    Path((pool, id)): Path<(String, String)>,
+    params: Asked,
+    bytes: Bytes,
+) -> Answered {
+    let request: RevokeRequest = body(&bytes)?;
+    admission::text(&app.config.limits, "reason", &request.reason)?;
+    let call = Call::new(&app, &pool, &id, params)?;
+    let claim = (call.id.origin, call.id.serial);
+    let reason = request.reason.clone();
+    let question = Question::Revoke { pool: pool.clone(), claim, reason };
+    let picture = call.gather(question).await?;
+    let Some(mut status) = picture.status(call.id, &pool, call.def) else {
+        let text = "no node that answered knows the claim; they will not renew it either";
+        return Err(Problem::new(ProblemKind::UnknownClaim, text).into());
+    };
+    status.state = ClaimState::Revoked;
+    status.ended = Some(request.reason);
+    Ok(ok(StatusCode::OK, &status))
+}
+
+/// What all requests about a claim have in common.
+struct Call<'a> {
+    app: &'a App,
+    pool: &'a str,
+    def: &'a PoolDef,
+    id: ClaimId,
+    received: Moment,
+    wait: Option<Duration>,
+    why: bool,
+}
+
+impl<'a> Call<'a> {
+    fn new(app: &'a App, pool: &'a str, id: &str, params: Asked) -> Result<Self, Problem> {
+        // Read after the request has arrived: the client sent it earlier.
+        let received = clock::now();
+        let Query(params) = params.map_err(|error| bad_request(error.body_text()))?;
+        let wait = match params.wait.as_deref() {
+            None => None,
+            Some(text) => Some(parse_span(text).map_err(|error| bad_request(error.to_string()))?),
+        };
+        let id: quorate_api::ClaimId = id
+            .parse()
+            .map_err(|error: quorate_api::ClaimIdError| bad_request(error.to_string()))?;
+        let def = app.config.pool(pool).ok_or_else(|| admission::unknown_pool(pool))?;
+        Ok(Call {
+            app,
+            pool,
+            def,
+            id: convert::claim_id(id),
+            received,
+            wait: wait.map(|wait| wait.min(WAIT_MAX)),
+            why: params.why.unwrap_or(false),
+        })
+    }
+
+    /// Asks, and if there is no answer in time, asks how things stand.
+    async fn ask_within(&self, ask: Ask, wait: Duration) -> Result<Snapshot, Problem> {
+        let asked = self.app.ask(self.pool, self.id, ask, self.received);
+        if wait.is_zero() {
+            return asked.await;
+        }
+        match timeout(wait, asked).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                let ask = Ask::Status { wait: false };
+                self.app.ask(self.pool, self.id, ask, self.received).await
+            }
+        }
+    }
+
+    async fn gather(&self, question: Question) -> Result<Picture, Problem> {
+        let pool = self.pool.to_owned();
+        let gathered = self.app.fetch(|reply| Command::Gather { pool, question, reply }).await??;
+        Ok(Picture::new(&self.app.config, gathered))
+    }
+
+    async fn answer(&self, snapshot: Snapshot) -> Answered {
+        let config = &self.app.config;
+        let mut status = convert::status(snapshot, self.pool, config.name(), &self.def.unit_names);
+        if self.why && status.state == ClaimState::Waiting {
+            let picture = self.gather(Question::Pool { pool: self.pool.to_owned() }).await?;
+            status.why = Some(picture.why(self.id, status.asked, self.def));
+        }
+        Ok(ok(code(status.state), &status))
+    }
+}
+
+fn code(state: ClaimState) -> StatusCode {
+    if state == ClaimState::Waiting { StatusCode::ACCEPTED } else { StatusCode::OK }
+}
+
+fn over(snapshot: &Snapshot) -> Problem {
+    let ended = snapshot.ended.as_deref().unwrap_or_default();
+    let text = format!(
+        "{}: {ended}. It will not be granted again; choose a new id for a new claim",
+        snapshot.state.as_str()
+    );
+    Problem::new(ProblemKind::ClaimOver, text)
+}

@@ -1,0 +1,79 @@
+//! Whether the node lives, whether it is ready, and what it counts.
+
+use axum::extract::{Path, RawQuery, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use quorate_api::NodeView;
+
+use super::reply::{Failure, ok};
+use crate::app::App;
+use crate::engine::Command;
+
+/// How this node is.
+#[utoipa::path(get, path = "/v1/node", tag = "node",
+    responses((status = 200, description = "how this node is", body = NodeView)))]
+pub(crate) async fn node(State(app): State<App>) -> Result<Response, Failure> {
+    let view = app.fetch(Command::Node).await?;
+    Ok(ok(StatusCode::OK, &view))
+}
+
+/// The process is not wedged. Never depends on peers: whoever answers, lives.
+#[utoipa::path(get, path = "/livez", tag = "node",
+    responses((status = 200, description = "the node lives")))]
+pub(crate) async fn livez() -> &'static str {
+    "ok\n"
+}
+
+/// The node can serve its clients.
+#[utoipa::path(get, path = "/readyz", tag = "node",
+    params(("verbose" = Option<String>, Query, description = "list the checks")),
+    responses((status = 200, description = "ready"), (status = 503, description = "not ready")))]
+pub(crate) async fn readyz(State(app): State<App>, RawQuery(query): RawQuery) -> Response {
+    let query = query.unwrap_or_default();
+    let parts = || query.split('&');
+    let verbose = parts().any(|part| part == "verbose" || part.starts_with("verbose="));
+    let excluded: Vec<&str> = parts().filter_map(|part| part.strip_prefix("exclude=")).collect();
+    let Ok(view) = app.fetch(Command::Node).await else { return stopped() };
+    let mut text = String::new();
+    let mut ready = true;
+    for check in &view.checks {
+        let excluded = excluded.contains(&check.name.as_str());
+        let fine = check.ok || excluded;
+        ready &= fine;
+        if verbose || !fine {
+            let (sign, word) = if fine { ('+', "ok") } else { ('-', "failed") };
+            let detail = if excluded { "excluded" } else { &check.detail };
+            text.push_str(&format!("[{sign}]{} {word}: {detail}\n", check.name));
+        }
+    }
+    answer(ready, text)
+}
+
+/// One check alone.
+pub(crate) async fn readyz_check(State(app): State<App>, Path(name): Path<String>) -> Response {
+    let Ok(view) = app.fetch(Command::Node).await else { return stopped() };
+    match view.checks.into_iter().find(|check| check.name == name) {
+        Some(check) => answer(check.ok, format!("{}: {}\n", check.name, check.detail)),
+        None => (StatusCode::NOT_FOUND, "there is no such check\n").into_response(),
+    }
+}
+
+fn answer(ready: bool, mut text: String) -> Response {
+    text.push_str(if ready { "ready\n" } else { "not ready\n" });
+    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, text).into_response()
+}
+
+fn stopped() -> Response {
+    answer(false, "[-]running failed: stopping\n".into())
+}
+
+/// What the node counts.
+#[utoipa::path(get, path = "/metrics", tag = "node",
+    responses((status = 200, description = "OpenMetrics text")))]
+pub(crate) async fn metrics(State(app): State<App>) -> Response {
+    // Gauges are set when they are read; without an engine the last ones stand.
+    let _ = app.fetch(Command::Measure).await;
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(header::CONTENT_TYPE, kind)], app.metrics.text()).into_response()
+}

@@ -1,0 +1,47 @@
+//! The OpenAPI document, made from the handlers. A test compares it with the one on file.
+
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use utoipa::OpenApi;
+
+use super::{claims, health, pools, watch};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Quorate",
+        description = "Share k units of anything among n machines. A node never says when a grant \
+            ends but how long it lasts, counted from its receipt of the request it answers: add \
+            that to a reading of your clock from before you sent the request.",
+        license(name = "MIT OR Apache-2.0"),
+    ),
+    paths(
+        claims::put,
+        claims::get,
+        claims::delete,
+        claims::renew,
+        claims::revoke,
+        pools::list,
+        pools::one,
+        pools::holders,
+        pools::queue,
+        watch::all,
+        watch::pool,
+        health::node,
+        health::livez,
+        health::readyz,
+        health::metrics,
+    )
+)]
+struct Document;
+
+/// The document, as JSON.
+pub(crate) fn document() -> String {
+    let mut text = Document::openapi().to_pretty_json().unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+pub(crate) async fn get() -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], document()).into_response()
+}

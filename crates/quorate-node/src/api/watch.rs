@@ -1,0 +1,80 @@
+//! What changes at this node, as it changes: server-sent events.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::extract::{Path, State};
+use axum::response::IntoResponse;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use futures_core::Stream;
+use quorate_api::Change;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::mpsc;
+
+use super::reply::Failure;
+use crate::admission;
+use crate::app::App;
+
+/// Events that may wait for a slow watcher before it misses some, and is told so.
+const QUEUE: usize = 64;
+
+/// Watches all pools.
+#[utoipa::path(get, path = "/v1/watch", tag = "watch",
+    responses((status = 200, description = "events named `change`; `missed` says how many were \
+        lost to a slow reader", body = Change, content_type = "text/event-stream")))]
+pub(crate) async fn all(State(app): State<App>) -> impl IntoResponse {
+    events(app, None)
+}
+
+/// Watches one pool.
+#[utoipa::path(get, path = "/v1/pools/{pool}/watch", tag = "watch",
+    params(("pool" = String, Path)),
+    responses((status = 200, description = "as `/v1/watch`, of one pool", body = Change,
+        content_type = "text/event-stream")))]
+pub(crate) async fn pool(
+    State(app): State<App>,
+    Path(pool): Path<String>,
+) -> Result<impl IntoResponse, Failure> {
+    if app.config.pool(&pool).is_none() {
+        return Err(admission::unknown_pool(&pool).into());
+    }
+    Ok(events(app, Some(pool)))
+}
+
+fn events(mut app: App, only: Option<String>) -> impl IntoResponse {
+    let (sender, receiver) = mpsc::channel(QUEUE);
+    let mut changes = app.changes.subscribe();
+    tokio::spawn(async move {
+        loop {
+            let event = tokio::select! {
+                change = changes.recv() => match change {
+                    Ok(change) if only.as_ref().is_some_and(|pool| *pool != change.pool) => continue,
+                    Ok(change) => Event::default()
+                        .event("change")
+                        .data(serde_json::to_string(&change).unwrap_or_default()),
+                    Err(RecvError::Lagged(count)) => {
+                        Event::default().event("missed").data(count.to_string())
+                    }
+                    Err(RecvError::Closed) => return,
+                },
+                () = app.stopped() => return,
+            };
+            if sender.send(event).await.is_err() {
+                return; // The watcher has gone.
+            }
+        }
+    });
+    Sse::new(Events(receiver)).keep_alive(KeepAlive::default())
+}
+
+/// A queue as a stream.
+struct Events(mpsc::Receiver<Event>);
+
+impl Stream for Events {
+    type Item = Result<Event, Infallible>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.poll_recv(cx).map(|event| event.map(Ok))
+    }
+}

@@ -1,0 +1,120 @@
+//! The configuration as it is written: a TOML file, every field of it.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+/// The file.
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    /// The cluster's name; nodes of another cluster are refused.
+    pub(super) cluster: String,
+    /// Grows with every change of what members must agree on.
+    pub(super) epoch: u64,
+    /// This node's name, one of the members.
+    pub(super) node: String,
+    /// Where this node keeps how often it was started, and the journal of durable pools.
+    pub(super) data_dir: Option<PathBuf>,
+    /// Whether an empty data directory means that the cluster is new. Without it, a node with an
+    /// empty directory assumes that it has forgotten, and waits out one lease.
+    #[serde(default)]
+    pub(super) bootstrap: bool,
+    /// Where to listen.
+    pub(super) listen: Listen,
+    /// All nodes of the cluster, this one too, in the same order everywhere.
+    pub(super) members: Vec<Member>,
+    /// The pools.
+    #[serde(default)]
+    pub(super) pools: Vec<Pool>,
+    /// How much of what this node takes on.
+    #[serde(default)]
+    pub(super) limits: super::Limits,
+}
+
+/// Where to listen.
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Listen {
+    /// For clients: HTTP and the client link.
+    pub(super) clients: SocketAddr,
+    /// For the other members.
+    pub(super) peers: SocketAddr,
+}
+
+/// A node of the cluster.
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Member {
+    /// Its name.
+    pub(super) name: String,
+    /// Where the others reach it.
+    pub(super) peers: SocketAddr,
+}
+
+/// A pool, or a pattern for pools that are made on demand.
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Pool {
+    /// Its name, or...
+    pub(super) name: Option<String>,
+    /// ...a pattern with one `*`: every name that matches is a pool of its own, once it is used.
+    pub(super) pattern: Option<String>,
+    /// How many units it has, or...
+    pub(super) units: Option<u32>,
+    /// ...their names.
+    pub(super) unit_names: Option<Vec<String>>,
+    /// Least units a claim may ask for; 1 unless said otherwise.
+    pub(super) claim_min: Option<u32>,
+    /// Most units a claim may ask for; all unless said otherwise.
+    pub(super) claim_max: Option<u32>,
+    /// Who decides: `central`.
+    #[serde(default = "central")]
+    pub(super) protocol: String,
+    /// The member that decides (`central`), or `spread`: by the pool's name, over all members.
+    #[serde(default = "spread")]
+    pub(super) arbiter: String,
+    /// How long a grant lasts without renewal.
+    #[serde(default = "ten_seconds")]
+    pub(super) lease: String,
+    /// How far the rates of any two clocks may differ, in millionths.
+    #[serde(default = "two_hundred")]
+    pub(super) drift_ppm: u32,
+    /// How long an arbiter that forgot waits before it promises anything; at least one lease.
+    pub(super) grace: Option<String>,
+    /// How long a node waits for an answer before it asks again.
+    #[serde(default = "one_second")]
+    pub(super) retry: String,
+    /// `fifo`, or `backfill:N`: a younger claim that fits may pass an older one that does not, and
+    /// each is passed at most N times.
+    #[serde(default = "fifo")]
+    pub(super) fairness: String,
+    /// Whether grants are on disk before they are told, and survive a restart of every node.
+    #[serde(default)]
+    pub(super) durable: bool,
+}
+
+fn central() -> String {
+    "central".into()
+}
+
+fn spread() -> String {
+    "spread".into()
+}
+
+fn ten_seconds() -> String {
+    "10s".into()
+}
+
+fn one_second() -> String {
+    "1s".into()
+}
+
+fn two_hundred() -> u32 {
+    200
+}
+
+fn fifo() -> String {
+    "fifo".into()
+}

@@ -1,0 +1,339 @@
+//! What a node is told at its start: what was written (`low`) and what it means ([`Config`]).
+//!
+//! Everything is read and checked before anything is bound or written.
+
+mod low;
+mod pool;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use quorate_core::NodeId;
+use serde::Deserialize;
+
+pub use pool::{Chosen, Names, POOL_NAME_MAX, PoolDef, ProtocolDef, is_pool_name};
+
+/// Most members of a cluster.
+pub const MEMBERS_MAX: usize = 128;
+
+/// What a node is told, checked.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The cluster.
+    pub cluster: String,
+    /// The epoch of its configuration.
+    pub epoch: u64,
+    /// Who we are, as an index into `members`.
+    pub me: NodeId,
+    /// Everybody.
+    pub members: Vec<Member>,
+    /// Where clients find us.
+    pub listen_clients: SocketAddr,
+    /// Where the other members find us.
+    pub listen_peers: SocketAddr,
+    /// Where things are kept.
+    pub data: Data,
+    /// Whether an empty data directory means that the cluster is new.
+    pub bootstrap: bool,
+    /// The pools, in the order of the file.
+    pub pools: Vec<Arc<PoolDef>>,
+    /// How much this node takes on.
+    pub limits: Limits,
+    /// What members must agree on, in one number.
+    pub digest: u64,
+}
+
+/// A node of the cluster.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Member {
+    /// Its name.
+    pub name: String,
+    /// Where the others reach it.
+    pub peers: SocketAddr,
+}
+
+/// Where a node keeps what it must not forget.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Data {
+    /// Nowhere: a cluster that begins and ends with its process (`quorate dev`).
+    Memory,
+    /// In this directory.
+    Directory(PathBuf),
+}
+
+/// How much of what a node takes on. Who meets a limit is told its name, and nothing changes.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Connections of clients at once.
+    pub clients: usize,
+    /// Claims at once that wait or hold.
+    pub claims: usize,
+    /// Claims of this node's clients that wait in one pool.
+    pub queue: usize,
+    /// Pools in use.
+    pub pools: usize,
+    /// Claims that are over and still remembered, so that repeating them is harmless.
+    pub remembered: usize,
+    /// Bytes of a reason or of a client's name.
+    pub text: usize,
+    /// Messages kept for a peer that does not acknowledge them.
+    pub peer_messages: usize,
+    /// Bytes of such messages.
+    pub peer_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            clients: 4096,
+            claims: 100_000,
+            queue: 10_000,
+            pools: 1_000_000,
+            remembered: 200_000,
+            text: 256,
+            peer_messages: 200_000,
+            peer_bytes: 64 << 20,
+        }
+    }
+}
+
+/// What is wrong with a configuration. Nothing was bound or written.
+#[derive(PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// It is not TOML, or has a field that does not exist, or lacks one that must.
+    #[error("{0}")]
+    Text(String),
+    /// This node is not one of the members.
+    #[error("node = {name:?} is not among the members {members:?}")]
+    NotAMember {
+        /// This node.
+        name: String,
+        /// The members.
+        members: Vec<String>,
+    },
+    /// Two members have one name.
+    #[error("two members are named {name:?}")]
+    TwoMembers {
+        /// The name.
+        name: String,
+    },
+    /// The number of members makes no sense.
+    #[error("{0} members: choose 1 to {MEMBERS_MAX}")]
+    Members(usize),
+    /// A name of a cluster, a node or a pool that could be misread.
+    #[error("{name:?} is no name: 1 to 128 letters, digits, and . _ - : (one * in a pattern)")]
+    PoolName {
+        /// The name.
+        name: String,
+    },
+    /// Two definitions have one name.
+    #[error("two pools are named {name:?}")]
+    TwoPools {
+        /// The name.
+        name: String,
+    },
+    /// A pool contradicts itself.
+    #[error("pool {pool:?}: {what}")]
+    Pool {
+        /// Which.
+        pool: String,
+        /// How.
+        what: String,
+    },
+    /// Anybody could claim, release and revoke.
+    #[error(
+        "listen.{which} = {address} is not a loopback address: until nodes can authenticate \
+         clients and peers they bind to loopback only; use 127.0.0.1 or [::1]"
+    )]
+    NotLoopback {
+        /// Which listener.
+        which: &'static str,
+        /// Where.
+        address: SocketAddr,
+    },
+    /// A node must at least remember how often it was started.
+    #[error("data_dir is missing: a node must at least remember how often it was started")]
+    NoDataDir,
+}
+
+impl Config {
+    /// Reads a configuration file.
+    ///
+    /// # Errors
+    /// Says what is wrong; nothing was bound or written.
+    pub fn parse(text: &str) -> Result<Config, ConfigError> {
+        let mut config = Config::parse_in_memory(text)?;
+        let file = read(text)?;
+        config.data = Data::Directory(file.data_dir.ok_or(ConfigError::NoDataDir)?);
+        config.bootstrap = file.bootstrap;
+        Ok(config)
+    }
+
+    /// Reads a configuration for a new cluster that keeps nothing.
+    ///
+    /// # Errors
+    /// Says what is wrong.
+    pub fn parse_in_memory(text: &str) -> Result<Config, ConfigError> {
+        let file = read(text)?;
+        let names: Vec<String> = file.members.iter().map(|member| member.name.clone()).collect();
+        for name in names.iter().chain([&file.cluster]) {
+            if !is_pool_name(name) {
+                return Err(ConfigError::PoolName { name: name.clone() });
+            }
+        }
+        if names.is_empty() || names.len() > MEMBERS_MAX {
+            return Err(ConfigError::Members(names.len()));
+        }
+        if let Some(name) = twice(&names) {
+            return Err(ConfigError::TwoMembers { name });
+        }
+        let Some(me) = names.iter().position(|name| *name == file.node) else {
+            return Err(ConfigError::NotAMember { name: file.node, members: names });
+        };
+        let pools: Result<Vec<_>, _> =
+            file.pools.into_iter().map(|pool| PoolDef::read(pool, &names)).collect();
+        let pools: Vec<Arc<PoolDef>> = pools?.into_iter().map(Arc::new).collect();
+        let labels: Vec<String> = pools.iter().map(|pool| pool.label()).collect();
+        if let Some(name) = twice(&labels) {
+            return Err(ConfigError::TwoPools { name });
+        }
+        let listen = file.listen;
+        for (which, address) in [("clients", listen.clients), ("peers", listen.peers)] {
+            if !address.ip().is_loopback() {
+                return Err(ConfigError::NotLoopback { which, address });
+            }
+        }
+        let mut agreed = format!("cluster {:?} epoch {} {names:?}\n", file.cluster, file.epoch);
+        pools.iter().for_each(|pool| agreed.push_str(&pool.canonical()));
+        Ok(Config {
+            cluster: file.cluster,
+            epoch: file.epoch,
+            me: NodeId::from(me),
+            members: file
+                .members
+                .into_iter()
+                .map(|member| Member { name: member.name, peers: member.peers })
+                .collect(),
+            listen_clients: listen.clients,
+            listen_peers: listen.peers,
+            data: Data::Memory,
+            bootstrap: true,
+            pools,
+            limits: file.limits,
+            digest: digest(agreed.as_bytes()),
+        })
+    }
+
+    /// This node's name.
+    pub fn name(&self) -> &str {
+        &self.members[self.me.index()].name
+    }
+
+    /// The definition of a pool: by name if there is one, else the first pattern that covers it.
+    pub fn pool(&self, name: &str) -> Option<&Arc<PoolDef>> {
+        let exact = |pool: &&Arc<PoolDef>| matches!(&pool.names, Names::One(own) if own == name);
+        self.pools.iter().find(exact).or_else(|| {
+            is_pool_name(name).then(|| self.pools.iter().find(|pool| pool.covers(name))).flatten()
+        })
+    }
+
+    /// The longest time for which anything promised under this configuration may be in use.
+    pub fn lease_max(&self) -> std::time::Duration {
+        self.pools.iter().map(|pool| pool.lease.length()).max().unwrap_or_default()
+    }
+}
+
+fn read(text: &str) -> Result<low::File, ConfigError> {
+    toml::from_str(text).map_err(|error| ConfigError::Text(error.to_string()))
+}
+
+fn twice(names: &[String]) -> Option<String> {
+    let mut sorted = names.to_vec();
+    sorted.sort();
+    sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0].clone())
+}
+
+/// FNV-1a: enough to notice a difference that nobody intended.
+pub(crate) fn digest(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"
+        cluster = "demo"
+        epoch = 1
+        node = "b"
+        data_dir = "data"
+        listen = { clients = "127.0.0.1:7420", peers = "127.0.0.1:7520" }
+        members = [
+            { name = "a", peers = "127.0.0.1:7521" },
+            { name = "b", peers = "127.0.0.1:7520" },
+        ]
+        [[pools]]
+        name = "gpu"
+        unit_names = ["left", "right"]
+        arbiter = "a"
+        [[pools]]
+        pattern = "ci-*"
+        units = 8
+        lease = "30s"
+        fairness = "backfill:4"
+        durable = true
+    "#;
+
+    #[test]
+    fn a_file_is_read_and_understood() {
+        let config = Config::parse(GOOD).unwrap();
+        assert_eq!((config.name(), config.me), ("b", NodeId(1)));
+        assert_eq!(config.pool("gpu").unwrap().units, 2);
+        let ci = config.pool("ci-build").unwrap();
+        assert_eq!((ci.label().as_str(), ci.units, ci.claim_max, ci.durable), ("ci-*", 8, 8, true));
+        assert_eq!(ci.fairness.overtakes_max(), 4);
+        assert!(config.pool("ci").is_none());
+        assert!(config.pool("ci-é").is_none());
+        assert_eq!(config.lease_max().as_secs(), 30);
+    }
+
+    #[test]
+    fn contradictions_are_refused_with_a_clear_message() {
+        for (from, to, says) in [
+            ("epoch = 1", "epoch = 1\nepok = 2", "unknown field `epok`"),
+            ("epoch = 1", "", "missing field `epoch`"),
+            ("node = \"b\"", "node = \"c\"", "is not among the members"),
+            ("name = \"a\", peers", "name = \"b\", peers", "two members are named \"b\""),
+            ("127.0.0.1:7420", "0.0.0.0:7420", "bind to loopback only"),
+            ("units = 8", "units = 0", "choose 1 to"),
+            ("units = 8", "units = 8\nclaim_min = 9", "claim_min <= claim_max <= units"),
+            ("units = 8", "units = 8\ngrace = \"1s\"", "grace is shorter than the lease"),
+            ("\"left\", \"right\"", "\"left\", \"left\"", "two units are named"),
+            ("arbiter = \"a\"", "arbiter = \"z\"", "is not a member"),
+            ("lease = \"30s\"", "lease = \"30\"", "is not a span of time"),
+            ("backfill:4", "backfill", "choose \"fifo\" or \"backfill:N\""),
+            ("pattern = \"ci-*\"", "pattern = \"ci\"", "is no name"),
+            ("data_dir = \"data\"", "", "data_dir is missing"),
+            ("pattern = \"ci-*\"", "name = \"gpu\"", "two pools are named \"gpu\""),
+            ("durable = true", "protocol = \"raft\"", "there is only \"central\""),
+        ] {
+            assert!(GOOD.contains(from), "{from}");
+            let error = Config::parse(&GOOD.replacen(from, to, 1)).unwrap_err().to_string();
+            assert!(error.contains(says), "{from} -> {to}: {error}");
+        }
+    }
+
+    #[test]
+    fn members_that_disagree_about_a_pool_have_different_digests() {
+        let digest = |text: &str| Config::parse(text).unwrap().digest;
+        assert_eq!(digest(GOOD), digest(&GOOD.replace("node = \"b\"", "node = \"a\"")));
+        assert_eq!(digest(GOOD), digest(&GOOD.replace("7420", "7400")));
+        for (from, to) in [("units = 8", "units = 9"), ("30s", "31s"), ("true", "false")] {
+            assert_ne!(digest(GOOD), digest(&GOOD.replace(from, to)), "{from}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Between the words of the API and those of the protocols.
+
+use quorate_api::link::{Reply, Share as LinkShare};
+use quorate_api::{ClaimState, ClaimStatus, UnitView};
+use quorate_core::{ClaimId, Fence, Share, Shares, Unit};
+
+use crate::ledger::Snapshot;
+
+/// A claim's name, exactly.
+pub(crate) fn claim_id(id: quorate_api::ClaimId) -> ClaimId {
+    ClaimId { origin: id.origin(), serial: id.serial() }
+}
+
+/// And back.
+pub(crate) fn api_id(id: ClaimId) -> quorate_api::ClaimId {
+    quorate_api::ClaimId::from_halves(id.origin, id.serial)
+}
+
+/// What a client shows as its grant. Nothing if a unit appears twice.
+pub(crate) fn shares(shown: impl Iterator<Item = (u32, u64)>) -> Option<Shares> {
+    let shares: Vec<Share> =
+        shown.map(|(unit, fence)| Share { unit: Unit(unit), fence: Fence(fence) }).collect();
+    let shares = Shares::new(&shares);
+    let distinct = shares.as_slice().windows(2).all(|pair| pair[0].unit < pair[1].unit);
+    distinct.then_some(shares)
+}
+
+/// Units as people see them.
+pub(crate) fn unit_views(
+    shares: impl Iterator<Item = (u32, u64)>,
+    names: &[String],
+) -> Vec<UnitView> {
+    shares
+        .map(|(unit, fence)| UnitView { unit, name: names.get(unit as usize).cloned(), fence })
+        .collect()
+}
+
+/// How a claim stands, in JSON's words.
+pub(crate) fn status(
+    snapshot: Snapshot,
+    pool: &str,
+    node: &str,
+    unit_names: &[String],
+) -> ClaimStatus {
+    let millis = |span: std::time::Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+    let shares = snapshot.shares.iter().flatten().map(|s| (s.unit.0, s.fence.0));
+    ClaimStatus {
+        id: api_id(snapshot.id),
+        pool: pool.to_owned(),
+        state: snapshot.state,
+        asked: snapshot.asked,
+        units: unit_views(shares, unit_names),
+        expires_in_ms: (snapshot.state == ClaimState::Granted).then(|| millis(snapshot.valid_for)),
+        waited_ms: millis(snapshot.waited),
+        node: node.to_owned(),
+        client: snapshot.client,
+        reason: snapshot.reason,
+        ended: snapshot.ended,
+        why: None,
+    }
+}
+
+/// How a claim stands, in the link's words.
+pub(crate) fn reply(snapshot: Snapshot) -> Reply {
+    let micros = |span: std::time::Duration| u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
+    match (snapshot.state, snapshot.shares) {
+        (ClaimState::Granted, Some(shares)) => Reply::Granted {
+            units: shares.iter().map(|s| LinkShare { unit: s.unit.0, fence: s.fence.0 }).collect(),
+            valid_for_micros: micros(snapshot.valid_for),
+            lease_micros: micros(snapshot.lease),
+        },
+        (ClaimState::Waiting | ClaimState::Granted, _) => Reply::Waiting,
+        (state, _) => Reply::Over { state, why: snapshot.ended.unwrap_or_default() },
+    }
+}

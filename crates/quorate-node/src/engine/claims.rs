@@ -1,0 +1,362 @@
+//! What clients ask about claims.
+//!
+//! A node ends nothing on its own: a claim's name may be in use at another node too, to which its
+//! client moved, and the end of a claim is unconditional. Only the client's own words, or the
+//! lease, end a claim. A claim whose client died while it waited is therefore granted in its turn,
+//! and lost by its lease.
+
+use std::time::Duration;
+
+use quorate_api::link::FromNode;
+use quorate_api::{ChangeKind, ClaimState};
+use quorate_core::{ClaimId, Moment, Shares};
+
+use super::{Ask, Engine, REMEMBER, stopping};
+use crate::admission;
+use crate::alarms::Due;
+use crate::clock;
+use crate::convert;
+use crate::ledger::{Claimed, State, Waiter, Wish};
+use crate::seat::Happening;
+
+/// Waiters of one claim among which those that have gone away are tolerated...
+const WAITERS_KEPT: usize = 8;
+/// ...and most that there can be: who repeats itself more often than that is answered in the order
+/// in which it asked.
+const WAITERS_MAX: usize = 64;
+
+impl Engine {
+    pub(super) fn on_client(&mut self, pool: &str, id: ClaimId, ask: Ask, waiter: Waiter) {
+        if self.stopping {
+            return waiter.answer(Err(stopping()));
+        }
+        let seat = match self.seat(pool) {
+            Ok(seat) => seat,
+            Err(problem) => return waiter.answer(Err(problem)),
+        };
+        if let Some(problem) = self.pools[seat].stopped() {
+            return waiter.answer(Err(problem));
+        }
+        let now = clock::now();
+        self.settle(seat, id, now);
+        match ask {
+            Ask::Claim { wish, wait } => self.on_claim(seat, id, wish, wait, waiter),
+            Ask::Renew { shown } => self.on_renew(seat, id, shown, waiter, now),
+            Ask::End => self.on_end(seat, id, waiter, now),
+            Ask::Status { wait } => self.answer(seat, id, wait, waiter, now),
+        }
+    }
+
+    /// A grant whose deadline has passed is over, whether or not its alarm has rung yet.
+    fn settle(&mut self, seat: usize, id: ClaimId, now: Moment) {
+        let state = self.pools[seat].ledger.get(&id).map(|claimed| &claimed.state);
+        if matches!(state, Some(State::Granted { until, .. }) if *until <= now) {
+            self.over(seat, id, ClaimState::Lost, "the lease ended without a renewal", now);
+        }
+    }
+
+    fn on_claim(&mut self, seat: usize, id: ClaimId, wish: Wish, wait: bool, waiter: Waiter) {
+        let now = clock::now();
+        let session = waiter.session();
+        let pool = &mut self.pools[seat];
+        if let Some(claimed) = pool.ledger.get_mut(&id) {
+            if !matches!(claimed.state, State::Over { .. }) {
+                let same_units = claimed.wish.units == wish.units;
+                if claimed.wish != wish && !(claimed.assumed && same_units) {
+                    return waiter.answer(Err(admission::different()));
+                }
+                claimed.wish = wish;
+                claimed.assumed = false;
+                claimed.session = session;
+            }
+            return self.answer(seat, id, wait, waiter, now);
+        }
+        let draw = self.draw();
+        let pool = &mut self.pools[seat];
+        let admitted = admission::room(&self.config.limits, self.active, pool.ledger.waiting())
+            .and_then(|()| admission::claim(&pool.def, &self.config.limits, id, &wish, draw));
+        let claim = match admitted {
+            Ok(claim) => claim,
+            Err(problem) => {
+                pool.meters.refused.inc();
+                return waiter.answer(Err(problem));
+            }
+        };
+        let mut claimed = Claimed::new(wish, now, State::Waiting);
+        claimed.session = session;
+        self.insert(seat, id, claimed);
+        self.changed(seat, id, ChangeKind::Claimed);
+        self.step(seat, Happening::Claim(claim));
+        // It may be granted already, if this node decides.
+        self.answer(seat, id, wait, waiter, now);
+    }
+
+    fn on_renew(
+        &mut self,
+        seat: usize,
+        id: ClaimId,
+        shown: Option<Shares>,
+        waiter: Waiter,
+        now: Moment,
+    ) {
+        let pool = &mut self.pools[seat];
+        let shown = match shown.map(|shares| admission::shown(&pool.def, Some(shares))) {
+            Some(Err(problem)) => return waiter.answer(Err(problem)),
+            Some(Ok(shares)) => Some(shares),
+            None => None,
+        };
+        let (state, session) = (pool.ledger.get(&id).map(|c| &c.state), waiter.session());
+        let shares = match (state, shown) {
+            (Some(State::Granted { shares, .. } | State::Shown { shares, .. }), None) => {
+                shares.clone()
+            }
+            (Some(State::Granted { shares, .. } | State::Shown { shares, .. }), Some(shown)) => {
+                if *shares != shown {
+                    return waiter.answer(Err(admission::different()));
+                }
+                shown
+            }
+            // It waits here, and holds nothing that could be renewed; if it does elsewhere, the
+            // grant is found as soon as the arbiter answers.
+            (Some(State::Waiting), _) => return self.answer(seat, id, true, waiter, now),
+            (None, Some(shown)) => {
+                if let Err(problem) = self.adopt(seat, id, &shown, now) {
+                    return waiter.answer(Err(problem));
+                }
+                shown
+            }
+            // The client may have renewed it through another node, which would know; here the old
+            // deadline passed, and dead is for good.
+            (Some(State::Over { state: ClaimState::Lost, .. }), Some(_)) => {
+                return waiter.answer(Err(admission::lost_here()));
+            }
+            (Some(State::Over { .. }), _) => return self.answer(seat, id, false, waiter, now),
+            (None, None) => return waiter.answer(Err(admission::unknown_claim())),
+        };
+        if let Some(claimed) = self.pools[seat].ledger.get_mut(&id) {
+            if session.is_some() {
+                claimed.session = session;
+            }
+            push_waiter(&mut claimed.waiters, waiter);
+        }
+        self.step(seat, Happening::Renew { claim: id, shares });
+    }
+
+    /// A claim of which only its client knows: this node restarted, or the client moved here.
+    fn adopt(
+        &mut self,
+        seat: usize,
+        id: ClaimId,
+        shown: &Shares,
+        now: Moment,
+    ) -> Result<(), quorate_api::Problem> {
+        let limits = &self.config.limits;
+        admission::room(limits, self.active, self.pools[seat].ledger.waiting())?;
+        let units = u32::try_from(shown.len()).unwrap_or(u32::MAX);
+        let wish = Wish { units, client: String::new(), reason: String::new() };
+        let shown = State::Shown { shares: shown.clone(), since: now };
+        let mut claimed = Claimed::new(wish, now, shown);
+        claimed.assumed = true;
+        self.insert(seat, id, claimed);
+        let until = now.after(self.pools[seat].def.lease.length());
+        self.alarms.set(until, Due::GrantEnd { seat, claim: id });
+        Ok(())
+    }
+
+    fn on_end(&mut self, seat: usize, id: ClaimId, waiter: Waiter, now: Moment) {
+        let pool = &mut self.pools[seat];
+        if let (Some(claimed), Some(session)) = (pool.ledger.get_mut(&id), waiter.session())
+            && claimed.session.as_ref().is_some_and(|own| own.same_channel(&session))
+        {
+            // Whoever ends it is answered, and need not be told as well.
+            claimed.session = None;
+        }
+        match pool.ledger.get(&id).map(|claimed| &claimed.state) {
+            Some(State::Granted { .. }) => {
+                self.step(seat, Happening::Release(id));
+                self.over(seat, id, ClaimState::Released, "the client released it", now);
+            }
+            Some(State::Waiting | State::Shown { .. }) => {
+                self.step(seat, Happening::Cancel(id));
+                self.over(seat, id, ClaimState::Cancelled, "the client cancelled it", now);
+            }
+            // Also for a claim that is not known here: its client may have outlived our last start,
+            // or its cancellation may have overtaken it.
+            None => {
+                self.step(seat, Happening::Cancel(id));
+                let wish = Wish { units: 0, client: String::new(), reason: String::new() };
+                let mut claimed = Claimed::new(wish, now, State::Waiting);
+                claimed.assumed = true;
+                self.insert(seat, id, claimed);
+                let why = "the client ended it through a node that did not know it";
+                self.over(seat, id, ClaimState::Cancelled, why, now);
+            }
+            // The client may hold it through another node; its word counts. A client whose claim
+            // was revoked says that it has stopped.
+            Some(State::Over { state: ClaimState::Lost | ClaimState::Revoked, .. }) => {
+                self.step(seat, Happening::Release(id));
+            }
+            Some(State::Over { .. }) => {}
+        }
+        self.answer(seat, id, false, waiter, now);
+    }
+
+    /// An operator takes a claim back. If it waits, it is cancelled. If it is granted, its client
+    /// is told, and this node renews it no more; the arbiter is *not* told before the client has
+    /// released it, since the client may use its units until it has heard of it. So they return
+    /// when the client says so, or with the lease.
+    pub(super) fn revoke(&mut self, seat: usize, id: ClaimId, reason: &str) {
+        let now = clock::now();
+        let state = self.pools[seat].ledger.get(&id).map(|claimed| &claimed.state);
+        match state {
+            Some(State::Waiting) => self.step(seat, Happening::Cancel(id)),
+            Some(State::Granted { .. } | State::Shown { .. }) => {}
+            Some(State::Over { state: ClaimState::Lost, .. }) => {}
+            Some(State::Over { .. }) => return,
+            // Remembered, so that it is not renewed through this node either.
+            None => {
+                let wish = Wish { units: 0, client: String::new(), reason: String::new() };
+                let mut claimed = Claimed::new(wish, now, State::Waiting);
+                claimed.assumed = true;
+                self.insert(seat, id, claimed);
+            }
+        }
+        self.over(seat, id, ClaimState::Revoked, reason, now);
+    }
+
+    /// Says how a claim stands: now, or when it no longer waits.
+    pub(super) fn answer(
+        &mut self,
+        seat: usize,
+        id: ClaimId,
+        wait: bool,
+        waiter: Waiter,
+        now: Moment,
+    ) {
+        let pool = &mut self.pools[seat];
+        let lease = pool.def.lease;
+        let Some(claimed) = pool.ledger.get_mut(&id) else {
+            return waiter.answer(Err(admission::unknown_claim()));
+        };
+        if wait && matches!(claimed.state, State::Waiting | State::Shown { .. }) {
+            push_waiter(&mut claimed.waiters, waiter);
+        } else {
+            let snapshot = claimed.snapshot(id, &lease, waiter.received, now);
+            waiter.answer(Ok(snapshot));
+        }
+    }
+
+    /// A grant's deadline may have come.
+    pub(super) fn on_grant_end(&mut self, seat: usize, claim: ClaimId, now: Moment) {
+        let pool = &self.pools[seat];
+        let Some(claimed) = pool.ledger.get(&claim) else { return };
+        let (until, why) = match &claimed.state {
+            State::Granted { until, .. } => (*until, "the lease ended without a renewal"),
+            State::Shown { since, .. } => {
+                (since.after(pool.def.lease.length()), "no arbiter confirmed the renewal")
+            }
+            State::Waiting | State::Over { .. } => return,
+        };
+        if until > now {
+            // It was extended meanwhile.
+            return self.alarms.set(until, Due::GrantEnd { seat, claim });
+        }
+        self.over(seat, claim, ClaimState::Lost, why, now);
+    }
+
+    fn insert(&mut self, seat: usize, id: ClaimId, claimed: Claimed) {
+        let ledger = &mut self.pools[seat].ledger;
+        let before = ledger.active();
+        ledger.insert(id, claimed);
+        self.active = self.active + ledger.active() - before;
+    }
+
+    /// A claim is over: whoever waits for it is answered, its connection told, and it is remembered
+    /// for a while.
+    pub(super) fn over(
+        &mut self,
+        seat: usize,
+        id: ClaimId,
+        state: ClaimState,
+        why: &str,
+        now: Moment,
+    ) {
+        let pool = &mut self.pools[seat];
+        let Some(claimed) = pool.ledger.get_mut(&id) else { return };
+        let waited = match &claimed.state {
+            State::Granted { since, .. } => {
+                pool.meters.held_for.observe(now.since(*since).as_secs_f64());
+                match state {
+                    ClaimState::Released => pool.meters.released.inc(),
+                    ClaimState::Revoked => pool.meters.revoked.inc(),
+                    _ => pool.meters.expired.inc(),
+                };
+                since.since(claimed.made)
+            }
+            State::Waiting => {
+                let waited = now.since(claimed.made);
+                pool.meters.cancelled.inc();
+                pool.meters.cancelled_after.observe(waited.as_secs_f64());
+                waited
+            }
+            State::Shown { .. } => {
+                pool.meters.not_renewed.inc();
+                Duration::ZERO
+            }
+            State::Over { waited, .. } => *waited,
+        };
+        if let Some(session) = claimed.session.take()
+            && matches!(claimed.state, State::Granted { .. } | State::Shown { .. })
+        {
+            // If the connection is gone, the client asks again.
+            let _ = session.send(FromNode::Over {
+                pool: pool.name.to_string(),
+                id: convert::api_id(id),
+                state,
+                why: why.to_owned(),
+            });
+        }
+        let before = pool.ledger.active();
+        pool.ledger.change(&id, State::Over { state, why: why.to_owned(), since: now, waited });
+        self.active = self.active + pool.ledger.active() - before;
+        let lease = pool.def.lease;
+        pool.ledger.wake(&id, &lease, now);
+        self.changed(seat, id, ChangeKind::Ended);
+        self.over.push_back((now, seat, id));
+        if self.over.len() > self.config.limits.remembered {
+            self.forget_first();
+        }
+    }
+
+    fn forget_first(&mut self) {
+        if let Some((since, seat, id)) = self.over.pop_front() {
+            let ledger = &mut self.pools[seat].ledger;
+            // It may have come back to life since, and ended again.
+            let same = ledger.get(&id).is_some_and(
+                |claimed| matches!(claimed.state, State::Over { since: s, .. } if s == since),
+            );
+            if same {
+                ledger.forget(&id);
+            }
+        }
+    }
+
+    /// Forgets what has been over for long enough: longer than any lease.
+    pub(super) fn forget_old(&mut self, now: Moment) {
+        let keep = REMEMBER.max(self.config.lease_max() * 2);
+        while self.over.front().is_some_and(|(since, ..)| now.since(*since) > keep) {
+            self.forget_first();
+        }
+    }
+}
+
+fn push_waiter(waiters: &mut Vec<Waiter>, waiter: Waiter) {
+    if waiters.len() >= WAITERS_KEPT {
+        waiters.retain(|waiter| !waiter.is_gone());
+    }
+    if waiters.len() >= WAITERS_MAX {
+        let what = "requests that wait for one claim";
+        waiters.remove(0).answer(Err(admission::limit("waiters", WAITERS_MAX, what)));
+    }
+    waiters.push(waiter);
+}

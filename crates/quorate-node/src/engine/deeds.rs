@@ -1,0 +1,189 @@
+//! What seats want done, in order; and the barrier: what follows a record is not seen before the
+//! record is on disk.
+
+use quorate_api::{Change, ChangeKind, ClaimState};
+use quorate_core::{ClaimId, Moment, Refusal, Shares};
+
+use super::Engine;
+use crate::alarms::Due;
+use crate::clock;
+use crate::convert;
+use crate::journal::Written;
+use crate::ledger::State;
+use crate::seat::Deed;
+
+impl Engine {
+    pub(super) fn perform(&mut self, seat: usize, deed: Deed, now: Moment) {
+        match deed {
+            Deed::Persist(record) => {
+                let pool = &mut self.pools[seat];
+                pool.barrier = pool.barrier.max(self.journal.submit(&pool.name, record));
+            }
+            // Nobody sees an alarm before it rings, and what it then does waits like the rest.
+            Deed::Arm { token, at } => self.alarms.set(at, Due::Alarm { seat, token }),
+            deed => {
+                let pool = &mut self.pools[seat];
+                if pool.barrier <= self.durable {
+                    return self.show(seat, deed, now);
+                }
+                if pool.held.is_empty() {
+                    self.behind.push(seat);
+                }
+                pool.held.push_back((pool.barrier, deed));
+            }
+        }
+    }
+
+    pub(super) fn on_written(&mut self, written: Written) {
+        match written {
+            Written::UpTo(number, took) => {
+                self.durable = number;
+                self.metrics.fsync.observe(took.as_secs_f64());
+                let now = clock::now();
+                for seat in std::mem::take(&mut self.behind) {
+                    self.catch_up(seat, now);
+                }
+            }
+            Written::Failed(why) => {
+                // What waits for the disk waits for ever: a node that cannot remember must not
+                // promise. The node stops.
+                tracing::error!(%why, "the journal failed: this node stops");
+                let _ = self.fatal.send(format!("the journal failed: {why}"));
+                self.journal_failed = Some(why);
+            }
+        }
+    }
+
+    fn catch_up(&mut self, seat: usize, now: Moment) {
+        loop {
+            let pool = &mut self.pools[seat];
+            match pool.held.front() {
+                None => return,
+                Some((number, _)) if *number > self.durable => return self.behind.push(seat),
+                Some(_) => {}
+            }
+            if let Some((_, deed)) = pool.held.pop_front() {
+                self.show(seat, deed, now);
+            }
+        }
+    }
+
+    /// Does what somebody else will see.
+    fn show(&mut self, seat: usize, deed: Deed, now: Moment) {
+        match deed {
+            Deed::Tell { to, kind, packed } => {
+                if let Some(counter) = self.pools[seat].meters.messages.get(kind) {
+                    counter.inc();
+                }
+                if let Err(error) = self.peers.send(to, packed) {
+                    self.metrics.messages_dropped.inc();
+                    tracing::debug!(to = self.name_of(to), %error, "a message reaches nobody");
+                }
+            }
+            Deed::Grant { claim, shares, until } => self.grant(seat, claim, shares, until, now),
+            Deed::Extend { claim, until } => self.extend(seat, claim, until, now),
+            Deed::Refuse { claim, why } => self.refuse(seat, claim, why, now),
+            Deed::Lose { claim } => {
+                let active = self.pools[seat].ledger.get(&claim);
+                if active.is_some_and(|c| !matches!(c.state, State::Over { .. })) {
+                    let why = "the units were taken back, since the lease had ended";
+                    self.over(seat, claim, ClaimState::Lost, why, now);
+                }
+            }
+            Deed::Reclaim { claim, shares } => {
+                let pool = &self.pools[seat];
+                tracing::info!(pool = %pool.name, %claim, %shares, "not renewed: taken back");
+                self.tell_change(
+                    seat,
+                    claim,
+                    ChangeKind::Reclaimed,
+                    ClaimState::Lost,
+                    shares.len(),
+                );
+            }
+            Deed::Anomaly { peer, what } => {
+                self.metrics.anomalies.inc();
+                tracing::warn!(peer = self.name_of(peer), what, "no correct peer would say that");
+            }
+            Deed::Persist(_) | Deed::Arm { .. } => unreachable!("performed at once"),
+        }
+    }
+
+    fn grant(&mut self, seat: usize, claim: ClaimId, shares: Shares, until: Moment, now: Moment) {
+        let pool = &mut self.pools[seat];
+        let Some(claimed) = pool.ledger.get(&claim) else { return };
+        match &claimed.state {
+            State::Waiting | State::Shown { .. } => {}
+            // Only a client's word ends a claim, and then the seat has heard it too; what is over
+            // by its deadline stays over.
+            State::Granted { .. } | State::Over { .. } => return,
+        }
+        pool.meters.granted.inc();
+        pool.meters.granted_after.observe(now.since(claimed.made).as_secs_f64());
+        pool.ledger.change(&claim, State::Granted { shares, until, since: now });
+        self.alarms.set(until, Due::GrantEnd { seat, claim });
+        let lease = pool.def.lease;
+        pool.ledger.wake(&claim, &lease, now);
+        self.changed(seat, claim, ChangeKind::Granted);
+    }
+
+    fn extend(&mut self, seat: usize, claim: ClaimId, until: Moment, now: Moment) {
+        let pool = &mut self.pools[seat];
+        let new = match pool.ledger.get(&claim).map(|claimed| &claimed.state) {
+            Some(State::Granted { shares, until: before, since }) => {
+                State::Granted { shares: shares.clone(), until: until.max(*before), since: *since }
+            }
+            // Its alarm is set, and will find the new deadline.
+            Some(State::Shown { shares, .. }) => {
+                State::Granted { shares: shares.clone(), until, since: now }
+            }
+            Some(State::Waiting | State::Over { .. }) | None => return,
+        };
+        pool.meters.renewed.inc();
+        pool.ledger.change(&claim, new);
+        let lease = pool.def.lease;
+        pool.ledger.wake(&claim, &lease, now);
+        self.changed(seat, claim, ChangeKind::Renewed);
+    }
+
+    fn refuse(&mut self, seat: usize, claim: ClaimId, why: Refusal, now: Moment) {
+        let active = self.pools[seat].ledger.get(&claim);
+        if !active.is_some_and(|c| !matches!(c.state, State::Over { .. })) {
+            return; // The acknowledgement of a cancellation that we answered already.
+        }
+        let state = match why {
+            Refusal::Cancelled => ClaimState::Cancelled,
+            Refusal::NotByName | Refusal::NameTaken => ClaimState::Refused,
+        };
+        self.over(seat, claim, state, &why.to_string(), now);
+    }
+
+    /// Tells whoever watches how a claim of ours stands now.
+    pub(super) fn changed(&mut self, seat: usize, claim: ClaimId, kind: ChangeKind) {
+        if self.changes.receiver_count() == 0 {
+            return;
+        }
+        let Some(claimed) = self.pools[seat].ledger.get(&claim) else { return };
+        let state = match &claimed.state {
+            State::Waiting | State::Shown { .. } => ClaimState::Waiting,
+            State::Granted { .. } => ClaimState::Granted,
+            State::Over { state, .. } => *state,
+        };
+        let units = claimed.wish.units as usize;
+        self.tell_change(seat, claim, kind, state, units);
+    }
+
+    fn tell_change(
+        &self,
+        seat: usize,
+        claim: ClaimId,
+        kind: ChangeKind,
+        state: ClaimState,
+        units: usize,
+    ) {
+        let pool = self.pools[seat].name.to_string();
+        let units = u32::try_from(units).unwrap_or(u32::MAX);
+        // Nobody may be watching.
+        let _ = self.changes.send(Change { pool, id: convert::api_id(claim), kind, state, units });
+    }
+}

@@ -1,0 +1,377 @@
+//! What peers say, and what is said to them.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use quorate_api::{PeerView, Problem};
+use quorate_core::{ClaimId, NodeId};
+use quorate_wire::frame::{self, Data, Frame};
+use quorate_wire::link::{Bound, Link, LinkError, Meeting, SendError};
+use quorate_wire::survey::{Question, Survey};
+use quorate_wire::{Hello, Resume};
+use tokio::sync::{mpsc, oneshot};
+
+use super::{Engine, stopping};
+use crate::alarms::Due;
+use crate::clock;
+use crate::config::Config;
+use crate::seat::{Happening, SeatError};
+
+/// How long other nodes have to answer a question.
+const PATIENCE: Duration = Duration::from_millis(1500);
+/// Messages that are acknowledged at once, if there is nothing else to send.
+const UNSAID_MAX: u64 = 256;
+
+/// What happens at connections to peers.
+#[derive(Debug)]
+pub(crate) enum PeerEvent {
+    /// A connection is about to be made: what shall we say about where we stand?
+    Calling { peer: NodeId, reply: oneshot::Sender<Resume> },
+    /// Somebody who has been let in says where it stands. If `greet`, it waits for our greeting.
+    Met {
+        peer: NodeId,
+        theirs: Resume,
+        greet: bool,
+        connection: u64,
+        outgoing: mpsc::UnboundedSender<Vec<u8>>,
+        reply: oneshot::Sender<Result<(), LinkError>>,
+    },
+    /// Whole frames arrived.
+    Frames { peer: NodeId, connection: u64, bytes: Vec<u8> },
+    /// A connection ended.
+    Gone { peer: NodeId, connection: u64, why: String },
+    /// A connection could not be made.
+    Failed { peer: NodeId, why: String },
+}
+
+/// All peers, by their place among the members; our own place is never used.
+pub(super) struct Peers {
+    slots: Vec<Slot>,
+    me: NodeId,
+}
+
+struct Slot {
+    link: Link<Box<[u8]>>,
+    connection: Option<(u64, mpsc::UnboundedSender<Vec<u8>>)>,
+    /// Whether there is something to transmit.
+    dirty: bool,
+    problem: Option<String>,
+}
+
+/// What all nodes know.
+#[derive(Debug)]
+pub(crate) struct Gathered {
+    /// Who said what.
+    pub(crate) surveys: Vec<(NodeId, Survey)>,
+    /// Who said nothing in time.
+    pub(crate) silent: Vec<NodeId>,
+}
+
+/// A question that has been asked.
+pub(super) struct Gathering {
+    surveys: Vec<(NodeId, Survey)>,
+    /// Who was asked and has not answered...
+    missing: BTreeSet<NodeId>,
+    /// ...and who could not be asked.
+    absent: Vec<NodeId>,
+    reply: oneshot::Sender<Result<Gathered, Problem>>,
+}
+
+impl Gathering {
+    pub(super) fn finish(self) {
+        let mut silent = self.absent;
+        silent.extend(self.missing);
+        // Whoever asked may have gone away.
+        let _ = self.reply.send(Ok(Gathered { surveys: self.surveys, silent }));
+    }
+}
+
+impl Peers {
+    pub(super) fn new(config: &Config, boot: u32) -> Self {
+        let (messages, bytes) = (config.limits.peer_messages, config.limits.peer_bytes);
+        let slot = |_| Slot {
+            link: Link::new(boot, Bound { messages, bytes }),
+            connection: None,
+            dirty: false,
+            problem: Some("no connection yet".into()),
+        };
+        Peers { slots: config.members.iter().map(slot).collect(), me: config.me }
+    }
+
+    pub(super) fn send(&mut self, to: NodeId, packed: Box<[u8]>) -> Result<(), SendError> {
+        let slot = self.slots.get_mut(to.index()).ok_or(SendError::NobodyThere)?;
+        slot.dirty = true;
+        slot.link.send(packed)
+    }
+
+    /// Everybody hears from us, if only that we live and what has arrived.
+    pub(super) fn heartbeat(&mut self) {
+        for slot in &mut self.slots {
+            if let Some(ack) = slot.link.ack() {
+                let mut bytes = Vec::new();
+                frame::encode(&Frame::Ack(ack), &mut bytes);
+                slot.write(bytes);
+            }
+        }
+    }
+
+    pub(super) fn connected(&self) -> usize {
+        self.slots.iter().filter(|slot| slot.connection.is_some()).count()
+    }
+
+    pub(super) fn views(&self, config: &Config) -> Vec<PeerView> {
+        let others = self.slots.iter().zip(&config.members).enumerate();
+        others
+            .filter(|(place, _)| NodeId::from(*place) != self.me)
+            .map(|(_, (slot, member))| PeerView {
+                name: member.name.clone(),
+                connected: slot.connection.is_some(),
+                boot: slot.link.peer_boot(),
+                problem: slot.problem.clone(),
+            })
+            .collect()
+    }
+}
+
+impl Slot {
+    /// If the connection is gone, its end is on its way to us.
+    fn write(&mut self, bytes: Vec<u8>) {
+        if let Some((_, outgoing)) = &self.connection {
+            let _ = outgoing.send(bytes);
+        }
+    }
+
+    fn is(&self, connection: u64) -> bool {
+        self.connection.as_ref().is_some_and(|(own, _)| *own == connection)
+    }
+}
+
+impl Engine {
+    pub(super) fn on_peer(&mut self, event: PeerEvent) {
+        match event {
+            PeerEvent::Calling { peer, reply } => {
+                let slot = &mut self.peers.slots[peer.index()];
+                slot.link.disconnect();
+                slot.connection = None;
+                let _ = reply.send(slot.link.resume());
+            }
+            PeerEvent::Met { peer, theirs, greet, connection, outgoing, reply } => {
+                let met = self.on_met(peer, theirs, greet, connection, outgoing);
+                let _ = reply.send(met);
+            }
+            PeerEvent::Frames { peer, connection, bytes } => {
+                if let Err(why) = self.on_frames(peer, connection, &bytes) {
+                    self.metrics.refuse("peer");
+                    self.hang_up(peer, why);
+                }
+            }
+            PeerEvent::Gone { peer, connection, why } => {
+                if self.peers.slots[peer.index()].is(connection) {
+                    self.hang_up(peer, why);
+                }
+            }
+            PeerEvent::Failed { peer, why } => {
+                let slot = &mut self.peers.slots[peer.index()];
+                if slot.connection.is_none() && slot.problem.as_ref() != Some(&why) {
+                    tracing::info!(peer = self.config.members[peer.index()].name, %why, "no link");
+                    slot.problem = Some(why);
+                }
+            }
+        }
+    }
+
+    fn on_met(
+        &mut self,
+        peer: NodeId,
+        theirs: Resume,
+        greet: bool,
+        connection: u64,
+        outgoing: mpsc::UnboundedSender<Vec<u8>>,
+    ) -> Result<(), LinkError> {
+        let slot = &mut self.peers.slots[peer.index()];
+        slot.link.disconnect();
+        slot.connection = None;
+        let ours = slot.link.resume();
+        let meeting = slot.link.connect(theirs)?;
+        slot.connection = Some((connection, outgoing));
+        slot.problem = None;
+        slot.dirty = true;
+        let name = &self.config.members[peer.index()].name;
+        match meeting {
+            Meeting::Resumed => tracing::info!(peer = name, "link resumed"),
+            Meeting::New { dropped } => {
+                tracing::info!(peer = name, boot = theirs.boot, dropped, "a new link");
+            }
+        }
+        if greet {
+            let mut bytes = Vec::new();
+            frame::encode(&Frame::Hello(hello(&self.config, peer, ours)), &mut bytes);
+            self.peers.slots[peer.index()].write(bytes);
+        }
+        self.metrics.mesh(&self.config, self.peers.connected());
+        Ok(())
+    }
+
+    fn hang_up(&mut self, peer: NodeId, why: String) {
+        tracing::info!(peer = self.name_of(peer), %why, "link broken");
+        let slot = &mut self.peers.slots[peer.index()];
+        slot.link.disconnect();
+        // Dropping the sender closes the connection.
+        slot.connection = None;
+        slot.problem = Some(why);
+        self.metrics.mesh(&self.config, self.peers.connected());
+    }
+
+    /// Frames of a connection; those of one that has been replaced are not heard.
+    fn on_frames(&mut self, peer: NodeId, connection: u64, mut bytes: &[u8]) -> Result<(), String> {
+        while self.peers.slots[peer.index()].is(connection) {
+            let decoded = frame::decode(bytes).map_err(|error| error.to_string())?;
+            let Some((frame, used)) = decoded else { return Ok(()) };
+            bytes = &bytes[used..];
+            self.on_frame(peer, frame)?;
+        }
+        Ok(())
+    }
+
+    fn on_frame(&mut self, peer: NodeId, frame: Frame<'_>) -> Result<(), String> {
+        let link = &mut self.peers.slots[peer.index()].link;
+        match frame {
+            Frame::Data(Data { seq, ack, packed }) => {
+                if link.hear(seq, ack).map_err(|error| error.to_string())? {
+                    return self.on_message(peer, packed);
+                }
+            }
+            Frame::Ack(ack) => link.acknowledge(ack).map_err(|error| error.to_string())?,
+            Frame::Ask(number, question) => {
+                let survey = self.on_question(&question);
+                let mut bytes = Vec::new();
+                frame::encode(&Frame::Tell(number, survey), &mut bytes);
+                self.peers.slots[peer.index()].write(bytes);
+            }
+            Frame::Tell(number, survey) => {
+                let Some(gathering) = self.gatherings.get_mut(&number) else { return Ok(()) };
+                if gathering.missing.remove(&peer) {
+                    gathering.surveys.push((peer, survey));
+                }
+                if gathering.missing.is_empty() {
+                    self.finish_gathering(number);
+                }
+            }
+            Frame::Refused(why) => return Err(format!("the peer refused us: {why}")),
+            Frame::Hello(_) => return Err("a second greeting".into()),
+        }
+        Ok(())
+    }
+
+    fn on_message(&mut self, peer: NodeId, packed: &[u8]) -> Result<(), String> {
+        let (pool, message) = frame::unpack(packed).map_err(|error| error.to_string())?;
+        let seat = match self.seat(pool) {
+            Ok(seat) => seat,
+            Err(problem) => {
+                // A limit of ours, not a fault of the peer's: a lost message.
+                self.metrics.messages_dropped.inc();
+                tracing::warn!(peer = self.name_of(peer), pool, %problem, "a message is dropped");
+                return Ok(());
+            }
+        };
+        match self.try_step(seat, Happening::Hear { from: peer, message }) {
+            Ok(()) | Err(SeatError::Stopped(_)) => Ok(()),
+            Err(SeatError::Undecodable(error)) => Err(error.to_string()),
+        }
+    }
+
+    /// Sends what there is to send, all of it for one peer at once.
+    pub(super) fn flush(&mut self) {
+        for slot in &mut self.peers.slots {
+            if !slot.dirty && slot.link.unsaid() < UNSAID_MAX {
+                continue;
+            }
+            slot.dirty = false;
+            let mut bytes = Vec::new();
+            while let Some((seq, ack, packed)) = slot.link.transmit() {
+                frame::encode(&Frame::Data(Data { seq, ack, packed }), &mut bytes);
+            }
+            if slot.link.unsaid() >= UNSAID_MAX
+                && let Some(ack) = slot.link.ack()
+            {
+                frame::encode(&Frame::Ack(ack), &mut bytes);
+            }
+            if !bytes.is_empty() {
+                slot.write(bytes);
+            }
+        }
+    }
+
+    /// Asks everybody, ourselves included.
+    pub(super) fn on_gather(
+        &mut self,
+        pool: &str,
+        question: Question,
+        reply: oneshot::Sender<Result<Gathered, Problem>>,
+    ) {
+        if self.stopping || self.config.pool(pool).is_none() {
+            let problem =
+                if self.stopping { stopping() } else { crate::admission::unknown_pool(pool) };
+            let _ = reply.send(Err(problem));
+            return;
+        }
+        let number = self.question_next;
+        self.question_next += 1;
+        let own = self.on_question(&question);
+        let mut bytes = Vec::new();
+        frame::encode(&Frame::Ask(number, question), &mut bytes);
+        let (mut missing, mut absent) = (BTreeSet::new(), Vec::new());
+        for (place, slot) in self.peers.slots.iter_mut().enumerate() {
+            let node = NodeId::from(place);
+            if slot.connection.is_some() {
+                missing.insert(node);
+                slot.write(bytes.clone());
+            } else if node != self.peers.me {
+                absent.push(node);
+            }
+        }
+        let everybody = missing.is_empty();
+        let surveys = vec![(self.config.me, own)];
+        self.gatherings.insert(number, Gathering { surveys, missing, absent, reply });
+        if everybody {
+            return self.finish_gathering(number);
+        }
+        self.alarms.set(clock::now().after(PATIENCE), Due::Gathering(number));
+    }
+
+    pub(super) fn finish_gathering(&mut self, number: u64) {
+        if let Some(gathering) = self.gatherings.remove(&number) {
+            gathering.finish();
+        }
+    }
+
+    fn on_question(&mut self, question: &Question) -> Survey {
+        let id = |claim: &(u64, u64)| ClaimId { origin: claim.0, serial: claim.1 };
+        match question {
+            Question::Pool { pool } => self.survey(pool, None),
+            Question::Claim { pool, claim } => self.survey(pool, Some(id(claim))),
+            Question::Revoke { pool, claim, reason } => {
+                let survey = self.survey(pool, Some(id(claim)));
+                let fine = crate::admission::text(&self.config.limits, "reason", reason).is_ok();
+                if let Ok(seat) = self.seat(pool)
+                    && fine
+                {
+                    self.revoke(seat, id(claim), reason);
+                }
+                survey
+            }
+        }
+    }
+}
+
+/// Our greeting to a peer.
+pub(crate) fn hello(config: &Config, to: NodeId, resume: Resume) -> Hello {
+    Hello {
+        cluster: config.cluster.clone(),
+        epoch: config.epoch,
+        digest: config.digest,
+        node: config.name().to_owned(),
+        to: config.members[to.index()].name.clone(),
+        resume,
+    }
+}

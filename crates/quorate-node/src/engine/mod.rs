@@ -1,0 +1,307 @@
+//! The engine: one task that owns every seat, every claim and every link of a node.
+//!
+//! Whatever happens, at a client's connection, at a peer's, on the disk or on the clock, arrives
+//! here as a [`Command`]. The engine turns it into an event for a seat, performs the seat's deeds
+//! in order, and answers. Nothing is shared and nothing is locked, so the order of effects is the
+//! order in which things are done. The engine never waits for anybody: answers go into queues that
+//! are bounded by what was asked.
+//!
+//! * `claims`: what clients ask;
+//! * `deeds`: what seats want done, and the barrier of the journal;
+//! * `links`: what peers say;
+//! * `pools`: seats, made when their pool is first used, and what is told about them.
+
+mod claims;
+mod deeds;
+mod links;
+mod pools;
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_api::{Change, NodeView, PoolsView, Problem, ProblemKind};
+use quorate_core::{ClaimId, Moment, NodeId, Shares};
+use quorate_wire::survey::Question;
+use tokio::sync::{broadcast, mpsc, oneshot};
+
+use crate::alarms::{Alarms, Due};
+use crate::boot::{Boot, Past};
+use crate::clock;
+use crate::config::Config;
+use crate::journal::{Journal, Records, Written};
+use crate::ledger::{Waiter, Wish};
+use crate::metrics::Metrics;
+use crate::seat::{Deed, Happening, SeatError};
+
+pub(crate) use links::{Gathered, PeerEvent, hello};
+use links::{Gathering, Peers};
+pub(crate) use pools::pool_view;
+use pools::{Pool, PoolMeterCache};
+
+/// Commands taken at once, before links are flushed and alarms are looked at.
+const BATCH: usize = 512;
+/// How often peers are shown that we live.
+pub(crate) const HEARTBEAT: Duration = Duration::from_secs(1);
+/// How long a claim that is over is remembered, unless there are too many.
+const REMEMBER: Duration = Duration::from_secs(600);
+
+/// Something for the engine to do.
+#[derive(Debug)]
+pub(crate) enum Command {
+    /// A client asks about a claim.
+    Client { pool: String, id: ClaimId, ask: Ask, waiter: Waiter },
+    /// Somebody wants to know what all nodes know.
+    Gather { pool: String, question: Question, reply: oneshot::Sender<Result<Gathered, Problem>> },
+    /// Somebody wants to know what this node knows of its pools.
+    Pools(oneshot::Sender<PoolsView>),
+    /// Somebody wants to know how this node is.
+    Node(oneshot::Sender<NodeView>),
+    /// The gauges are about to be read.
+    Measure(oneshot::Sender<()>),
+    /// A connection to a peer.
+    Peer(PeerEvent),
+    /// The node is stopping: everybody who waits is told.
+    Stop(oneshot::Sender<()>),
+}
+
+/// What a client asks about a claim.
+#[derive(Debug)]
+pub(crate) enum Ask {
+    /// Make it, or say how it stands; if it waits, answer now or when it no longer does.
+    Claim { wish: Wish, wait: bool },
+    /// Extend its lease.
+    Renew { shown: Option<Shares> },
+    /// End it: released if it is granted, cancelled if it waits.
+    End,
+    /// Say how it stands; if it waits, now or when it no longer does.
+    Status { wait: bool },
+}
+
+/// See the module.
+pub(crate) struct Engine {
+    config: Arc<Config>,
+    metrics: Arc<Metrics>,
+    changes: broadcast::Sender<Change>,
+    /// What earlier starts may have promised.
+    past: Past,
+    /// The longest lease among those promises.
+    lease_before: Duration,
+    boot: u32,
+    /// When this start began; seats boot as of then.
+    since: Moment,
+    pools: Vec<Pool>,
+    by_name: HashMap<Arc<str>, usize>,
+    meters: PoolMeterCache,
+    alarms: Alarms,
+    peers: Peers,
+    journal: Journal,
+    journal_failed: Option<String>,
+    /// Told if this node cannot go on.
+    fatal: mpsc::UnboundedSender<String>,
+    /// Records up to this number are on disk.
+    durable: u64,
+    /// Pools with deeds that wait for the disk.
+    behind: Vec<usize>,
+    /// Records of the last start that no seat has taken up yet.
+    records: Records,
+    /// Claims that are over, the oldest first.
+    over: VecDeque<(Moment, usize, ClaimId)>,
+    /// Claims that are not over.
+    active: usize,
+    gatherings: BTreeMap<u64, Gathering>,
+    question_next: u64,
+    random: u64,
+    stopping: bool,
+    /// Room for the deeds of a step.
+    deeds: Vec<Deed>,
+}
+
+/// Why an engine cannot start.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "pool {pool:?} cannot take up its record: {error}. Nothing was promised. If the pool was \
+     changed on purpose, raise the epoch on all members; else restore the journal"
+)]
+pub(crate) struct RecordError {
+    pool: String,
+    error: SeatError,
+}
+
+impl Engine {
+    /// An engine with the seats that must not wait until they are asked for: those of pools with a
+    /// name, and those that had promised something before.
+    pub(crate) fn new(
+        config: Arc<Config>,
+        metrics: Arc<Metrics>,
+        changes: broadcast::Sender<Change>,
+        boot: &Boot,
+        (journal, records): (Journal, Records),
+        fatal: mpsc::UnboundedSender<String>,
+    ) -> Result<Self, RecordError> {
+        let since = clock::now();
+        let mut engine = Engine {
+            past: boot.past,
+            lease_before: boot.lease_before,
+            boot: boot.number,
+            since,
+            pools: Vec::new(),
+            by_name: HashMap::new(),
+            meters: PoolMeterCache::default(),
+            alarms: Alarms::default(),
+            peers: Peers::new(&config, boot.number),
+            journal,
+            journal_failed: None,
+            fatal,
+            durable: 0,
+            behind: Vec::new(),
+            over: VecDeque::new(),
+            active: 0,
+            gatherings: BTreeMap::new(),
+            question_next: 0,
+            // Chance need not be good: it only spreads choices.
+            random: since.0 ^ u64::from(boot.number).rotate_left(40) ^ config.digest,
+            stopping: false,
+            deeds: Vec::new(),
+            records,
+            config,
+            metrics,
+            changes,
+        };
+        engine.first_seats()?;
+        engine.alarms.set(since.after(HEARTBEAT), Due::Heartbeat);
+        engine.metrics.mesh(&engine.config, 0);
+        Ok(engine)
+    }
+
+    /// Serves until told to stop, or until everybody who could send commands is gone.
+    pub(crate) async fn run(
+        mut self,
+        mut commands: mpsc::Receiver<Command>,
+        mut written: mpsc::UnboundedReceiver<Written>,
+    ) {
+        let mut batch = Vec::with_capacity(BATCH);
+        let sleep = tokio::time::sleep(Duration::ZERO);
+        tokio::pin!(sleep);
+        let mut armed = None;
+        loop {
+            let next = self.alarms.next();
+            // The timer is left alone while the next alarm stays the same.
+            if let Some(at) = next.filter(|_| next != armed) {
+                let after = at.since(clock::now());
+                sleep.as_mut().reset(tokio::time::Instant::now() + after);
+                armed = next;
+            }
+            tokio::select! {
+                biased;
+                Some(written) = written.recv() => self.on_written(written),
+                count = commands.recv_many(&mut batch, BATCH) => if count == 0 { break },
+                () = &mut sleep, if armed.is_some() => armed = None,
+            }
+            let mut stopped = None;
+            for command in batch.drain(..) {
+                if let Some(done) = self.on(command) {
+                    stopped = Some(done);
+                }
+            }
+            self.ring();
+            self.flush();
+            if let Some(done) = stopped {
+                self.journal.close();
+                // Whoever stopped us may have given up waiting.
+                let _ = done.send(());
+                break;
+            }
+        }
+    }
+
+    fn on(&mut self, command: Command) -> Option<oneshot::Sender<()>> {
+        match command {
+            Command::Client { pool, id, ask, waiter } => self.on_client(&pool, id, ask, waiter),
+            Command::Peer(event) => self.on_peer(event),
+            Command::Gather { pool, question, reply } => self.on_gather(&pool, question, reply),
+            // Whoever asked may have gone away.
+            Command::Pools(reply) => drop(reply.send(self.pools_view())),
+            Command::Node(reply) => drop(reply.send(self.node_view())),
+            Command::Measure(reply) => {
+                self.measure();
+                let _ = reply.send(());
+            }
+            Command::Stop(done) => {
+                self.stop();
+                return Some(done);
+            }
+        }
+        None
+    }
+
+    /// Rings whatever is due.
+    fn ring(&mut self) {
+        let now = clock::now();
+        while let Some(due) = self.alarms.take(now) {
+            match due {
+                Due::Alarm { seat, token } => self.step(seat, Happening::Ring(token)),
+                Due::GrantEnd { seat, claim } => self.on_grant_end(seat, claim, now),
+                Due::Gathering(number) => self.finish_gathering(number),
+                Due::Heartbeat => {
+                    self.peers.heartbeat();
+                    self.forget_old(now);
+                    self.alarms.set(now.after(HEARTBEAT), Due::Heartbeat);
+                }
+            }
+        }
+    }
+
+    /// One event for one seat. Anything wrong with it has been dealt with when this returns.
+    fn step(&mut self, seat: usize, happening: Happening<'_>) {
+        if let Err(SeatError::Undecodable(error)) = self.try_step(seat, happening) {
+            tracing::warn!(pool = %self.pools[seat].name, %error, "a message that means nothing");
+        }
+    }
+
+    fn try_step(&mut self, seat: usize, happening: Happening<'_>) -> Result<(), SeatError> {
+        let now = clock::now();
+        let mut deeds = std::mem::take(&mut self.deeds);
+        let result = self.pools[seat].seat.step(now, happening, &mut deeds);
+        for deed in deeds.drain(..) {
+            self.perform(seat, deed, now);
+        }
+        self.deeds = deeds;
+        if let Err(SeatError::Stopped(why)) = &result {
+            self.stop_seat(seat, why);
+        }
+        result
+    }
+
+    /// The node is stopping. Claims are left as they are: their clients hold units until their own
+    /// deadlines, and may ask for them elsewhere.
+    fn stop(&mut self) {
+        self.stopping = true;
+        let problem = stopping();
+        for pool in &mut self.pools {
+            pool.ledger.dismiss(&problem);
+        }
+        for (_, gathering) in std::mem::take(&mut self.gatherings) {
+            gathering.finish();
+        }
+    }
+
+    /// SplitMix64.
+    fn draw(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.random;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn name_of(&self, node: NodeId) -> &str {
+        self.config.members.get(node.index()).map_or("?", |member| &member.name)
+    }
+}
+
+/// What everybody is told who asks a node that is stopping.
+pub(crate) fn stopping() -> Problem {
+    let text = "claims that were made before go on: ask for them by their ids at another node";
+    Problem::new(ProblemKind::Stopping, text)
+}

@@ -1,0 +1,360 @@
+//! Seats, made when their pool is first used, and what is told about them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_api::{Check, NodeView, PoolView, PoolsView, Problem, ProblemKind};
+use quorate_core::{ClaimId, Moment, NodeId, Standing as BookStanding};
+use quorate_wire::survey::{BookLine, HomeClaim, LINES_MAX, Survey};
+
+use super::{Engine, RecordError};
+use crate::admission;
+use crate::boot::Past;
+use crate::clock;
+use crate::config::{Names, PoolDef};
+use crate::ledger::{Claimed, Ledger, State};
+use crate::metrics::{PoolMeters, Standing};
+use crate::protocols;
+use crate::seat::{AnySeat, Deed, Origin, Place, SeatError};
+
+/// Most pools in one list.
+const POOLS_LISTED: usize = 1000;
+
+/// A pool in use at this node: its seat, and the claims of our clients.
+pub(super) struct Pool {
+    pub(super) name: Arc<str>,
+    pub(super) def: Arc<PoolDef>,
+    pub(super) seat: Box<dyn AnySeat>,
+    pub(super) ledger: Ledger,
+    pub(super) meters: PoolMeters,
+    /// The last record submitted: what follows waits until it is on disk...
+    pub(super) barrier: u64,
+    /// ...in here.
+    pub(super) held: VecDeque<(u64, Deed)>,
+    stopped: Option<String>,
+}
+
+/// The meters of each definition, by its label.
+pub(super) type PoolMeterCache = BTreeMap<String, PoolMeters>;
+
+impl Pool {
+    /// Why nothing can be asked of this pool, if its seat has stopped.
+    pub(super) fn stopped(&self) -> Option<Problem> {
+        self.stopped.as_ref().map(|why| {
+            let text = format!(
+                "pool {} on this node found a contradiction in itself and stopped: {why}. \
+                 Its leases end by themselves; restart the node, and please report this",
+                self.name
+            );
+            Problem::new(ProblemKind::SeatStopped, text)
+        })
+    }
+}
+
+impl Engine {
+    pub(super) fn first_seats(&mut self) -> Result<(), RecordError> {
+        let config = Arc::clone(&self.config);
+        let named = config.pools.iter().filter_map(|def| match &def.names {
+            Names::One(name) => Some(Arc::from(name.as_str())),
+            Names::Like { .. } => None,
+        });
+        let recorded: Vec<Arc<str>> = self.records.keys().cloned().collect();
+        for name in named.chain(recorded) {
+            let Some(def) = config.pool(&name).filter(|_| !self.by_name.contains_key(&name)) else {
+                continue;
+            };
+            self.take_seat(&name, def)
+                .map_err(|error| RecordError { pool: name.to_string(), error })?;
+        }
+        Ok(())
+    }
+
+    /// The seat of this pool, made if this is its first use.
+    pub(super) fn seat(&mut self, name: &str) -> Result<usize, Problem> {
+        if let Some(seat) = self.by_name.get(name) {
+            return Ok(*seat);
+        }
+        let config = Arc::clone(&self.config);
+        let def = config.pool(name).ok_or_else(|| admission::unknown_pool(name))?;
+        if self.pools.len() >= config.limits.pools {
+            return Err(admission::limit(
+                "pools",
+                config.limits.pools,
+                "pools in use at this node",
+            ));
+        }
+        self.take_seat(&Arc::from(name), def)
+            .map_err(|error| Problem::new(ProblemKind::SeatStopped, error.to_string()))
+    }
+
+    fn take_seat(&mut self, name: &Arc<str>, def: &Arc<PoolDef>) -> Result<usize, SeatError> {
+        let place = Place {
+            name: Arc::clone(name),
+            me: self.config.me,
+            boot: self.boot,
+            since: self.since,
+            grace: def.grace.max(self.lease_before),
+        };
+        let origin = match self.past {
+            Past::Nothing => Origin::First,
+            Past::Same if def.durable => Origin::Recovered(self.records.remove(name)),
+            Past::Same | Past::Unknown => Origin::Amnesia,
+        };
+        let mut deeds = std::mem::take(&mut self.deeds);
+        let members = self.config.members.len();
+        let seat = protocols::take_seat(place, def, members, origin, &mut deeds)?;
+        let label = def.label();
+        let meters = match self.meters.get(&label) {
+            Some(meters) => meters.clone(),
+            None => {
+                let meters = self.metrics.pool(&label, seat.kinds());
+                self.meters.insert(label, meters.clone());
+                meters
+            }
+        };
+        let index = self.pools.len();
+        self.pools.push(Pool {
+            name: Arc::clone(name),
+            def: Arc::clone(def),
+            seat,
+            ledger: Ledger::default(),
+            meters,
+            barrier: 0,
+            held: VecDeque::new(),
+            stopped: None,
+        });
+        self.by_name.insert(Arc::clone(name), index);
+        self.metrics.seats.inc();
+        for deed in deeds.drain(..) {
+            self.perform(index, deed, self.since);
+        }
+        self.deeds = deeds;
+        Ok(index)
+    }
+
+    /// A seat found a contradiction in itself: it does nothing more, and says so.
+    pub(super) fn stop_seat(&mut self, seat: usize, why: &str) {
+        let pool = &mut self.pools[seat];
+        if pool.stopped.is_some() {
+            return;
+        }
+        tracing::error!(pool = %pool.name, why, "the seat contradicts itself and stops");
+        pool.stopped = Some(why.to_owned());
+        self.metrics.seats_stopped.inc();
+        if let Some(problem) = self.pools[seat].stopped() {
+            self.pools[seat].ledger.dismiss(&problem);
+        }
+    }
+
+    /// What this node knows of a pool, or of one claim in it.
+    pub(super) fn survey(&mut self, name: &str, only: Option<ClaimId>) -> Survey {
+        let Some(pool) = self.by_name.get(name).map(|seat| &self.pools[*seat]) else {
+            return Survey::default();
+        };
+        let now = clock::now();
+        let wanted = |id: &ClaimId| only.is_none_or(|only| only == *id);
+        let mut claims: Vec<HomeClaim> = pool
+            .ledger
+            .iter()
+            .filter(|(id, _)| wanted(id))
+            .filter_map(|(id, claimed)| home_claim(*id, claimed, now))
+            .collect();
+        let mut books = Vec::new();
+        pool.seat.ledger(&mut |entry| {
+            if wanted(&entry.claim) {
+                books.push(BookLine::new(&entry));
+            }
+        });
+        // Whoever is next matters most.
+        books.sort_by_key(|line| (line.granted(), line.stamp(), line.claim()));
+        claims.sort_by_key(|claim| (claim.shares.is_some(), std::cmp::Reverse(claim.since_micros)));
+        let left_out =
+            claims.len().saturating_sub(LINES_MAX) + books.len().saturating_sub(LINES_MAX);
+        keep_both_ends(&mut books, BookLine::granted);
+        keep_both_ends(&mut claims, |claim| claim.shares.is_some());
+        Survey {
+            claims,
+            books,
+            left_out: left_out as u64,
+            grace_micros: pool.seat.grace_until().map(|until| micros(until.since(now))),
+            stopped: pool.stopped.is_some(),
+        }
+    }
+
+    pub(super) fn pools_view(&self) -> PoolsView {
+        let mut names: Vec<&Pool> = self.pools.iter().collect();
+        names.sort_by(|a, b| a.name.cmp(&b.name));
+        let left_out = names.len().saturating_sub(POOLS_LISTED) as u64;
+        let patterns = self.config.pools.iter();
+        PoolsView {
+            pools: names
+                .into_iter()
+                .take(POOLS_LISTED)
+                .map(|pool| pool_view(&pool.name, &pool.def))
+                .collect(),
+            patterns: patterns
+                .filter(|def| matches!(def.names, Names::Like { .. }))
+                .map(|def| def.label())
+                .collect(),
+            left_out,
+        }
+    }
+
+    pub(super) fn node_view(&self) -> NodeView {
+        let checks = self.checks();
+        let clients = u64::try_from(self.metrics.clients.get()).unwrap_or(0);
+        NodeView {
+            name: self.config.name().to_owned(),
+            cluster: self.config.cluster.clone(),
+            epoch: self.config.epoch,
+            boot: self.boot,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            ready: checks.iter().all(|check| check.ok),
+            checks,
+            peers: self.peers.views(&self.config),
+            claims: self.active as u64,
+            clients,
+        }
+    }
+
+    fn checks(&self) -> Vec<Check> {
+        let check = |name: &str, ok, detail: String| Check { name: name.into(), ok, detail };
+        let (up, all) = (self.peers.connected() + 1, self.config.members.len());
+        let stopped = self.metrics.seats_stopped.get();
+        let grace = self.grace_left();
+        let waits = quorate_api::format_span(grace);
+        let grace_text = if grace.is_zero() {
+            "over".to_owned()
+        } else {
+            format!("waiting {waits} more until promises of earlier starts are over")
+        };
+        let journal = self.journal_failed.clone().unwrap_or_else(|| "fine".into());
+        vec![
+            check("quorum", up > all / 2, format!("{up} of {all} members")),
+            check("grace", grace.is_zero(), grace_text),
+            check("journal", self.journal_failed.is_none(), journal),
+            check("seats", stopped == 0, format!("{stopped} stopped")),
+            check("running", !self.stopping, if self.stopping { "stopping" } else { "yes" }.into()),
+        ]
+    }
+
+    /// For how long some pool of ours may yet have to respect promises that it has forgotten.
+    fn grace_left(&self) -> Duration {
+        let forgot = |def: &&Arc<PoolDef>| match self.past {
+            Past::Nothing => false,
+            Past::Same => !def.durable,
+            Past::Unknown => true,
+        };
+        let longest = self.config.pools.iter().filter(forgot).map(|def| def.grace).max();
+        let until = longest.map(|grace| self.since.after(grace.max(self.lease_before)));
+        until.map_or(Duration::ZERO, |until| until.since(clock::now()))
+    }
+
+    /// Sets the gauges.
+    pub(super) fn measure(&mut self) {
+        let now = clock::now();
+        let mut standings: BTreeMap<String, Standing> = BTreeMap::new();
+        for def in &self.config.pools {
+            standings.insert(def.label(), Standing::default());
+        }
+        for pool in &self.pools {
+            let standing = standings.entry(pool.def.label()).or_default();
+            add(standing, pool, self.config.me, self.config.members.len(), now);
+        }
+        for (label, standing) in &standings {
+            self.metrics.stand(label, standing);
+        }
+    }
+}
+
+fn add(standing: &mut Standing, pool: &Pool, me: NodeId, members: usize, now: Moment) {
+    let mut held = 0;
+    pool.seat.ledger(&mut |entry| match entry.standing {
+        BookStanding::Waiting => {
+            standing.waiters += 1;
+            standing.wait_units += u64::from(entry.units.get());
+        }
+        BookStanding::Granted | BookStanding::Adopted => held += u64::from(entry.units.get()),
+    });
+    standing.held += held;
+    if protocols::decides(&pool.def, &pool.name, me, members) {
+        let units = u64::from(pool.def.units);
+        standing.capacity += units;
+        if pool.seat.grace_until().is_some() {
+            standing.quarantined += units.saturating_sub(held);
+        }
+    }
+    for (_, claimed) in pool.ledger.iter() {
+        match &claimed.state {
+            State::Waiting => {
+                standing.oldest_wait = standing.oldest_wait.max(now.since(claimed.made));
+            }
+            State::Granted { since, .. } => {
+                standing.oldest_hold = standing.oldest_hold.max(now.since(*since));
+            }
+            State::Shown { .. } | State::Over { .. } => {}
+        }
+    }
+}
+
+/// A pool as the configuration describes it.
+pub(crate) fn pool_view(name: &str, def: &PoolDef) -> PoolView {
+    PoolView {
+        name: name.to_owned(),
+        units: def.units,
+        unit_names: def.unit_names.clone(),
+        protocol: def.protocol_name().to_owned(),
+        lease_ms: u64::try_from(def.lease.length().as_millis()).unwrap_or(u64::MAX),
+        drift_ppm: def.lease.drift_ppm(),
+        overtakes_max: def.fairness.overtakes_max(),
+        durable: def.durable,
+        held: None,
+        waiting: None,
+        grace_ms: None,
+        silent: Vec::new(),
+    }
+}
+
+/// A claim as others may see it; none if it is over. One that was revoked and not released may
+/// still be in use, and is shown.
+fn home_claim(id: ClaimId, claimed: &Claimed, now: Moment) -> Option<HomeClaim> {
+    let mut home = HomeClaim {
+        claim: (id.origin, id.serial),
+        units: claimed.wish.units,
+        client: claimed.wish.client.clone(),
+        reason: claimed.wish.reason.clone(),
+        shares: None,
+        since_micros: micros(now.since(claimed.made)),
+        left_micros: 0,
+        revoked: None,
+    };
+    match &claimed.state {
+        State::Waiting => {}
+        State::Shown { .. } => return None,
+        State::Granted { shares, until, since } => {
+            home.shares = Some(shares.iter().map(|s| (s.unit.0, s.fence.0)).collect());
+            home.since_micros = micros(now.since(*since));
+            home.left_micros = micros(until.since(now));
+        }
+        State::Over { .. } => return None,
+    }
+    Some(home)
+}
+
+/// Half the room for those who wait and half for those who hold, if there are too many of both.
+fn keep_both_ends<T>(lines: &mut Vec<T>, granted: impl Fn(&T) -> bool) {
+    if lines.len() <= LINES_MAX {
+        return;
+    }
+    let waiting = lines.partition_point(|line| !granted(line));
+    let holding = lines.len() - waiting;
+    let keep_waiting = waiting.min(LINES_MAX - holding.min(LINES_MAX / 2));
+    let keep_holding = holding.min(LINES_MAX - keep_waiting);
+    lines.drain(keep_waiting..waiting);
+    lines.truncate(keep_waiting + keep_holding);
+}
+
+fn micros(span: Duration) -> u64 {
+    u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
+}

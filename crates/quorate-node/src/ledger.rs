@@ -1,0 +1,278 @@
+//! The claims of this node's own clients, and who waits to hear of them.
+//!
+//! The ledger decides nothing. It remembers what clients asked and what the seat granted, so that
+//! repeating a request is harmless, and wakes whoever waits. What it says of a grant is a span
+//! counted from the receipt of the request that is answered ([`Waiter::received`]): along client,
+//! node and arbiter remaining times only ever shrink.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use quorate_api::link::{Answer, FromNode, Reply};
+use quorate_api::{ClaimState, Problem};
+use quorate_core::{ClaimId, Lease, Moment, Shares};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::convert;
+
+/// Somebody who asked and waits for an answer.
+#[derive(Debug)]
+pub(crate) struct Waiter {
+    /// When the request arrived here.
+    pub(crate) received: Moment,
+    /// Where the answer goes.
+    pub(crate) to: Recipient,
+}
+
+/// Where an answer goes.
+#[derive(Debug)]
+pub(crate) enum Recipient {
+    /// To a handler of an HTTP request.
+    Http(oneshot::Sender<Result<Snapshot, Problem>>),
+    /// To a client's connection, under a number.
+    Link(mpsc::UnboundedSender<FromNode>, u64),
+}
+
+/// How a claim stands, at the moment of an answer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Snapshot {
+    pub(crate) id: ClaimId,
+    pub(crate) state: ClaimState,
+    pub(crate) asked: u32,
+    pub(crate) shares: Option<Shares>,
+    /// How long the grant may be used, counted from the receipt of the request.
+    pub(crate) valid_for: Duration,
+    pub(crate) lease: Duration,
+    pub(crate) waited: Duration,
+    pub(crate) client: String,
+    pub(crate) reason: String,
+    pub(crate) ended: Option<String>,
+}
+
+/// What a client asked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Wish {
+    pub(crate) units: u32,
+    pub(crate) client: String,
+    pub(crate) reason: String,
+}
+
+/// A claim of one of our clients.
+#[derive(Debug)]
+pub(crate) struct Claimed {
+    pub(crate) wish: Wish,
+    pub(crate) made: Moment,
+    pub(crate) state: State,
+    /// Who waits until it is granted, extended or over.
+    pub(crate) waiters: Vec<Waiter>,
+    /// The connection that made or renewed it last, to be told if it is lost.
+    pub(crate) session: Option<mpsc::UnboundedSender<FromNode>>,
+    /// Whether the wish is guessed, since the claim was not made here.
+    pub(crate) assumed: bool,
+}
+
+/// How a claim stands here.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum State {
+    /// In the queue.
+    Waiting,
+    /// The client says that it holds these, and the arbiter has been asked to renew them.
+    Shown { shares: Shares, since: Moment },
+    /// The client may use these.
+    Granted { shares: Shares, until: Moment, since: Moment },
+    /// It is over.
+    Over { state: ClaimState, why: String, since: Moment, waited: Duration },
+}
+
+/// The claims of one pool's clients.
+#[derive(Default, Debug)]
+pub(crate) struct Ledger {
+    claims: BTreeMap<ClaimId, Claimed>,
+    waiting: usize,
+    active: usize,
+}
+
+impl Claimed {
+    pub(crate) fn new(wish: Wish, made: Moment, state: State) -> Self {
+        Claimed { wish, made, state, waiters: Vec::new(), session: None, assumed: false }
+    }
+
+    /// How it stands, as an answer to a request received then.
+    pub(crate) fn snapshot(
+        &self,
+        id: ClaimId,
+        lease: &Lease,
+        received: Moment,
+        now: Moment,
+    ) -> Snapshot {
+        let mut snapshot = Snapshot {
+            id,
+            state: ClaimState::Waiting,
+            asked: self.wish.units,
+            shares: None,
+            valid_for: Duration::ZERO,
+            lease: lease.length(),
+            waited: now.since(self.made),
+            client: self.wish.client.clone(),
+            reason: self.wish.reason.clone(),
+            ended: None,
+        };
+        match &self.state {
+            State::Waiting | State::Shown { .. } => {}
+            State::Granted { shares, until, since } => {
+                snapshot.state = ClaimState::Granted;
+                snapshot.shares = Some(shares.clone());
+                snapshot.valid_for = shrink(lease, until.since(received));
+                snapshot.waited = since.since(self.made);
+            }
+            State::Over { state, why, waited, .. } => {
+                snapshot.state = *state;
+                snapshot.ended = Some(why.clone());
+                snapshot.waited = *waited;
+            }
+        }
+        snapshot
+    }
+}
+
+/// A span on our clock, as one on the client's that is surely no longer: the client's clock may run
+/// slower than ours by the pool's drift.
+fn shrink(lease: &Lease, span: Duration) -> Duration {
+    // The lease's own arithmetic with a length of nothing: sent + span * (1 - rho) / (1 + rho).
+    let none = Lease::new(Duration::ZERO, lease.drift_ppm());
+    none.deadline(Moment::ZERO, span).since(Moment::ZERO)
+}
+
+impl Ledger {
+    pub(crate) fn get(&self, id: &ClaimId) -> Option<&Claimed> {
+        self.claims.get(id)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: &ClaimId) -> Option<&mut Claimed> {
+        self.claims.get_mut(id)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&ClaimId, &Claimed)> {
+        self.claims.iter()
+    }
+
+    /// Claims that wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// Claims that are not over.
+    pub(crate) fn active(&self) -> usize {
+        self.active
+    }
+
+    /// Adds a claim, or replaces one that is over.
+    pub(crate) fn insert(&mut self, id: ClaimId, claimed: Claimed) {
+        self.count(&claimed.state, 1);
+        if let Some(old) = self.claims.insert(id, claimed) {
+            self.count(&old.state, -1);
+        }
+    }
+
+    /// Forgets a claim that is over.
+    pub(crate) fn forget(&mut self, id: &ClaimId) {
+        if self.claims.get(id).is_some_and(|claimed| matches!(claimed.state, State::Over { .. })) {
+            self.claims.remove(id);
+        }
+    }
+
+    /// Changes how a claim stands; says how it stood, if it is known.
+    pub(crate) fn change(&mut self, id: &ClaimId, state: State) -> Option<State> {
+        let claimed = self.claims.get_mut(id)?;
+        let new = state.clone();
+        let old = std::mem::replace(&mut claimed.state, state);
+        self.count(&old, -1);
+        self.count(&new, 1);
+        Some(old)
+    }
+
+    fn count(&mut self, state: &State, by: isize) {
+        if matches!(state, State::Waiting) {
+            self.waiting = self.waiting.saturating_add_signed(by);
+        }
+        if !matches!(state, State::Over { .. }) {
+            self.active = self.active.saturating_add_signed(by);
+        }
+    }
+
+    /// Answers everybody who waits for this claim.
+    pub(crate) fn wake(&mut self, id: &ClaimId, lease: &Lease, now: Moment) {
+        let Some(claimed) = self.claims.get_mut(id) else { return };
+        for waiter in std::mem::take(&mut claimed.waiters) {
+            let snapshot = claimed.snapshot(*id, lease, waiter.received, now);
+            waiter.answer(Ok(snapshot));
+        }
+    }
+
+    /// Tells everybody who waits for anything that nothing more will be said.
+    pub(crate) fn dismiss(&mut self, problem: &Problem) {
+        for claimed in self.claims.values_mut() {
+            for waiter in std::mem::take(&mut claimed.waiters) {
+                waiter.answer(Err(problem.clone()));
+            }
+        }
+    }
+}
+
+impl Waiter {
+    /// Answers. Whoever has gone away meanwhile is not missed: it can ask again by the claim's id.
+    pub(crate) fn answer(self, result: Result<Snapshot, Problem>) {
+        match self.to {
+            Recipient::Http(sender) => {
+                let _ = sender.send(result);
+            }
+            Recipient::Link(sender, number) => {
+                let reply = match result {
+                    Err(problem) => Reply::Problem(problem),
+                    Ok(snapshot) => convert::reply(snapshot),
+                };
+                let _ = sender.send(FromNode::Answer(Answer { number, reply }));
+            }
+        }
+    }
+
+    /// Whether nobody listens any more.
+    pub(crate) fn is_gone(&self) -> bool {
+        match &self.to {
+            Recipient::Http(sender) => sender.is_closed(),
+            Recipient::Link(sender, _) => sender.is_closed(),
+        }
+    }
+
+    /// The connection, if it is one.
+    pub(crate) fn session(&self) -> Option<mpsc::UnboundedSender<FromNode>> {
+        match &self.to {
+            Recipient::Http(_) => None,
+            Recipient::Link(sender, _) => Some(sender.clone()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_counts_from_the_receipt_of_its_own_request() {
+        let lease = Lease::new(Duration::from_secs(10), 100_000);
+        let wish = Wish { units: 1, client: String::new(), reason: String::new() };
+        let second = |s: u64| Moment(s * 1_000_000_000);
+        let granted =
+            State::Granted { shares: Shares::new(&[]), until: second(30), since: second(20) };
+        let claimed = Claimed::new(wish, second(5), granted);
+        let id = ClaimId::default();
+        // Asked at 8, granted at 20, until 30: 22 seconds from the receipt, less the drift.
+        let early = claimed.snapshot(id, &lease, second(8), second(20));
+        assert_eq!(early.valid_for, Duration::from_secs(18));
+        assert_eq!(early.waited, Duration::from_secs(15));
+        // Asked again later: less is left of the same promise.
+        let late = claimed.snapshot(id, &lease, second(29), second(29));
+        assert!(late.valid_for < Duration::from_secs(1));
+        assert_eq!(claimed.snapshot(id, &lease, second(31), second(31)).valid_for, Duration::ZERO);
+    }
+}

@@ -1,0 +1,49 @@
+//! The daemon as a library.
+//!
+//! A claim enters at the clients' address and meets these files in turn:
+//!
+//! | file | does |
+//! |---|---|
+//! | `door` | HTTP or client link? |
+//! | `api`, `session` | words to and from the client |
+//! | `engine` | the one owner of everything below |
+//! | `admission` | a claim, or a problem that says why not |
+//! | `ledger` | the claims of this node's clients, and who waits to hear of them |
+//! | `seat` | one protocol value: event in, deeds out |
+//! | `alarms` | every alarm of every seat in one heap |
+//! | `journal` | what must be on disk before anything else is seen |
+//! | `peers` | connections to the other members; what they mean is the engine's matter |
+//!
+//! The node contains no protocol decision, and only `protocols` names a protocol. Until it can
+//! authenticate anybody, it binds to loopback addresses only.
+
+mod admission;
+mod alarms;
+mod api;
+mod app;
+mod boot;
+mod clock;
+mod config;
+mod convert;
+mod door;
+mod engine;
+mod journal;
+mod ledger;
+mod metrics;
+mod node;
+mod peers;
+mod protocols;
+mod seat;
+mod session;
+mod views;
+
+pub use config::{
+    Chosen, Config, ConfigError, Data, Limits, MEMBERS_MAX, Member, Names, POOL_NAME_MAX, PoolDef,
+    ProtocolDef, is_pool_name,
+};
+pub use node::{Node, StartError};
+
+/// The OpenAPI document that every node serves.
+pub fn openapi() -> String {
+    api::openapi::document()
+}

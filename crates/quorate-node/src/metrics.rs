@@ -1,0 +1,324 @@
+//! What a node counts (conventions 3.8). Pools that are made by a pattern are counted under the
+//! pattern, so that their number does not become a number of time series.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::config::Config;
+
+type Seconds = Gauge<f64, AtomicU64>;
+type HistogramFamily<L> = Family<L, Histogram, fn() -> Histogram>;
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct PoolLabel {
+    pool: String,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct StateLabel {
+    pool: String,
+    state: &'static str,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct OutcomeLabel {
+    pool: String,
+    outcome: &'static str,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct CauseLabel {
+    pool: String,
+    cause: &'static str,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct TypeLabel {
+    r#type: &'static str,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct PlainOutcome {
+    outcome: &'static str,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct PlainState {
+    state: &'static str,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct FaultLabel {
+    from: &'static str,
+}
+
+/// Everything that is counted.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    registry: Registry,
+    messages: Family<TypeLabel, Counter>,
+    renewals: Family<PlainOutcome, Counter>,
+    members: Family<PlainState, Gauge>,
+    refused: Family<FaultLabel, Counter>,
+    pub(crate) fsync: Histogram,
+    pub(crate) quorum_reachable: Gauge,
+    pub(crate) clients: Gauge,
+    pub(crate) anomalies: Counter,
+    pub(crate) messages_dropped: Counter,
+    pub(crate) seats_stopped: Gauge,
+    pub(crate) seats: Gauge,
+    pools: PoolFamilies,
+}
+
+#[derive(Debug)]
+struct PoolFamilies {
+    units: Family<StateLabel, Gauge>,
+    capacity: Family<PoolLabel, Gauge>,
+    waiters: Family<PoolLabel, Gauge>,
+    wait_units: Family<PoolLabel, Gauge>,
+    oldest_wait: Family<PoolLabel, Seconds>,
+    oldest_hold: Family<PoolLabel, Seconds>,
+    acquires: Family<OutcomeLabel, Counter>,
+    releases: Family<CauseLabel, Counter>,
+    acquire_duration: HistogramFamily<OutcomeLabel>,
+    hold_duration: HistogramFamily<PoolLabel>,
+}
+
+/// What is counted for the pools of one definition, ready at hand.
+#[derive(Clone, Debug)]
+pub(crate) struct PoolMeters {
+    pub(crate) granted: Counter,
+    pub(crate) refused: Counter,
+    pub(crate) cancelled: Counter,
+    pub(crate) released: Counter,
+    pub(crate) expired: Counter,
+    pub(crate) revoked: Counter,
+    pub(crate) granted_after: Histogram,
+    pub(crate) cancelled_after: Histogram,
+    pub(crate) held_for: Histogram,
+    pub(crate) renewed: Counter,
+    pub(crate) not_renewed: Counter,
+    pub(crate) messages: Arc<[Counter]>,
+}
+
+/// How the pools of one definition stand, as far as this node decides them.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Standing {
+    pub(crate) capacity: u64,
+    pub(crate) held: u64,
+    pub(crate) quarantined: u64,
+    pub(crate) waiters: u64,
+    pub(crate) wait_units: u64,
+    pub(crate) oldest_wait: Duration,
+    pub(crate) oldest_hold: Duration,
+}
+
+/// From 50 microseconds to 27 minutes, in factors of two.
+fn buckets() -> Histogram {
+    Histogram::new(exponential_buckets(0.000_05, 2.0, 26))
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Self {
+        let mut registry = Registry::with_prefix("quorate");
+        let build = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
+        registry.register("build", "The program", build);
+        let pools = PoolFamilies::new(&mut registry);
+        let messages = Family::default();
+        registry.register(
+            "messages_sent",
+            "Messages between nodes, by type",
+            Family::clone(&messages),
+        );
+        let renewals = Family::default();
+        registry.register(
+            "lease_renewals",
+            "Renewals that were answered",
+            Family::clone(&renewals),
+        );
+        let members = Family::default();
+        registry.register("members", "Members of the cluster", Family::clone(&members));
+        let refused = Family::default();
+        registry.register(
+            "refused_connections",
+            "Connections closed for what they said",
+            Family::clone(&refused),
+        );
+        let fsync = buckets();
+        registry.register_with_unit(
+            "fsync_duration",
+            "Writing the journal",
+            Unit::Seconds,
+            fsync.clone(),
+        );
+        let gauge = |registry: &mut Registry, name: &str, help: &str| {
+            let gauge = Gauge::default();
+            registry.register(name, help, gauge.clone());
+            gauge
+        };
+        let counter = |registry: &mut Registry, name: &str, help: &str| {
+            let counter = Counter::default();
+            registry.register(name, help, counter.clone());
+            counter
+        };
+        let reachable = "Whether a majority of members, this one included, is connected";
+        Metrics {
+            quorum_reachable: gauge(&mut registry, "quorum_reachable", reachable),
+            clients: gauge(&mut registry, "clients", "Connections of clients"),
+            seats: gauge(&mut registry, "seats", "Pools in use at this node"),
+            seats_stopped: gauge(
+                &mut registry,
+                "seats_stopped",
+                "Seats that contradicted themselves",
+            ),
+            anomalies: counter(
+                &mut registry,
+                "anomalies",
+                "Messages no correct peer could have sent",
+            ),
+            messages_dropped: counter(
+                &mut registry,
+                "messages_dropped",
+                "Messages that reached nobody",
+            ),
+            registry,
+            messages,
+            renewals,
+            members,
+            refused,
+            fsync,
+            pools,
+        }
+    }
+
+    /// The meters of one definition.
+    pub(crate) fn pool(&self, label: &str, kinds: &[&'static str]) -> PoolMeters {
+        let pool = || label.to_owned();
+        let acquires = |outcome| {
+            self.pools.acquires.get_or_create(&OutcomeLabel { pool: pool(), outcome }).clone()
+        };
+        let after = |outcome| {
+            let label = OutcomeLabel { pool: pool(), outcome };
+            self.pools.acquire_duration.get_or_create(&label).clone()
+        };
+        let releases =
+            |cause| self.pools.releases.get_or_create(&CauseLabel { pool: pool(), cause }).clone();
+        let renewals = |outcome| self.renewals.get_or_create(&PlainOutcome { outcome }).clone();
+        let held_for = self.pools.hold_duration.get_or_create(&PoolLabel { pool: pool() }).clone();
+        PoolMeters {
+            granted: acquires("granted"),
+            refused: acquires("refused"),
+            cancelled: acquires("cancelled"),
+            released: releases("client"),
+            expired: releases("expired"),
+            revoked: releases("revoked"),
+            granted_after: after("granted"),
+            cancelled_after: after("cancelled"),
+            held_for,
+            renewed: renewals("renewed"),
+            not_renewed: renewals("lost"),
+            messages: kinds
+                .iter()
+                .map(|r#type| self.messages.get_or_create(&TypeLabel { r#type }).clone())
+                .collect(),
+        }
+    }
+
+    /// A connection was closed for what it said.
+    pub(crate) fn refuse(&self, from: &'static str) {
+        self.refused.get_or_create(&FaultLabel { from }).inc();
+    }
+
+    /// How the pools of one definition stand now.
+    pub(crate) fn stand(&self, label: &str, standing: &Standing) {
+        let pool = || PoolLabel { pool: label.to_owned() };
+        let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        let units = |state, n| {
+            let label = StateLabel { pool: label.to_owned(), state };
+            self.pools.units.get_or_create(&label).set(count(n));
+        };
+        let taken = standing.held + standing.quarantined;
+        units("held", standing.held);
+        units("quarantined", standing.quarantined);
+        units("free", standing.capacity.saturating_sub(taken));
+        self.pools.capacity.get_or_create(&pool()).set(count(standing.capacity));
+        self.pools.waiters.get_or_create(&pool()).set(count(standing.waiters));
+        self.pools.wait_units.get_or_create(&pool()).set(count(standing.wait_units));
+        self.pools.oldest_wait.get_or_create(&pool()).set(standing.oldest_wait.as_secs_f64());
+        self.pools.oldest_hold.get_or_create(&pool()).set(standing.oldest_hold.as_secs_f64());
+    }
+
+    /// Who is connected.
+    pub(crate) fn mesh(&self, config: &Config, connected: usize) {
+        let members = config.members.len();
+        let state = |state, n: usize| {
+            let n = i64::try_from(n).unwrap_or(i64::MAX);
+            self.members.get_or_create(&PlainState { state }).set(n);
+        };
+        state("connected", connected + 1);
+        state("absent", members - connected - 1);
+        self.quorum_reachable.set(i64::from(connected + 1 > members / 2));
+    }
+
+    /// As Prometheus reads it (OpenMetrics text).
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+}
+
+impl PoolFamilies {
+    fn new(registry: &mut Registry) -> Self {
+        let families = PoolFamilies {
+            units: Family::default(),
+            capacity: Family::default(),
+            waiters: Family::default(),
+            wait_units: Family::default(),
+            oldest_wait: Family::default(),
+            oldest_hold: Family::default(),
+            acquires: Family::default(),
+            releases: Family::default(),
+            acquire_duration: Family::new_with_constructor(buckets),
+            hold_duration: Family::new_with_constructor(buckets),
+        };
+        let f = &families;
+        registry.register("pool_units", "Units this node decides over, by state", f.units.clone());
+        registry.register(
+            "pool_capacity_units",
+            "Units this node decides over",
+            f.capacity.clone(),
+        );
+        registry.register("waiters", "Claims in this node's queues", f.waiters.clone());
+        registry.register("wait_units", "Units they ask for", f.wait_units.clone());
+        let seconds = Unit::Seconds;
+        let help = "How long the oldest claim of this node's clients has waited";
+        registry.register_with_unit("oldest_wait", help, seconds.clone(), f.oldest_wait.clone());
+        let help = "How long the oldest grant of this node's clients has lasted";
+        registry.register_with_unit("oldest_hold", help, seconds.clone(), f.oldest_hold.clone());
+        registry.register(
+            "acquires",
+            "Claims of this node's clients, by outcome",
+            f.acquires.clone(),
+        );
+        let help = "Grants that ended: by the client, by the lease, by an operator";
+        registry.register("releases", help, f.releases.clone());
+        let help = "From the claim to its outcome";
+        let duration = f.acquire_duration.clone();
+        registry.register_with_unit("acquire_duration", help, seconds.clone(), duration);
+        let help = "From the grant to its end";
+        registry.register_with_unit("hold_duration", help, seconds, f.hold_duration.clone());
+        families
+    }
+}

@@ -1,0 +1,187 @@
+//! Starting a node, and stopping it.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_api::NodeView;
+use tokio::net::TcpListener;
+use tokio::sync::{broadcast, mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::app::App;
+use crate::boot::{self, Past};
+use crate::config::{Config, Data};
+use crate::door;
+use crate::engine::{Command, Engine};
+use crate::journal::{Journal, Records, Written};
+use crate::metrics::Metrics;
+use crate::peers::Mesh;
+
+/// Commands that may wait for the engine; whoever sends more waits.
+const COMMANDS: usize = 8192;
+/// Changes that a watcher may lag behind.
+const CHANGES: usize = 1024;
+/// How long each part of a stop may take.
+const FAREWELL: Duration = Duration::from_secs(4);
+
+/// A running node. It goes on when this is dropped; see [`Node::stop`].
+#[derive(Debug)]
+pub struct Node {
+    app: App,
+    clients: SocketAddr,
+    stop: watch::Sender<bool>,
+    fatal: mpsc::UnboundedReceiver<String>,
+    engine: JoinHandle<()>,
+    mesh: JoinHandle<()>,
+    door: JoinHandle<()>,
+}
+
+/// Why a node did not start. Nothing was promised.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct StartError(String);
+
+impl StartError {
+    fn new(error: impl std::fmt::Display) -> Self {
+        StartError(error.to_string())
+    }
+}
+
+impl Node {
+    /// Binds the configured addresses and starts.
+    ///
+    /// # Errors
+    /// Something could not be bound, opened or read; nothing was promised.
+    pub async fn start(config: Config) -> Result<Node, StartError> {
+        let clients = bind(config.listen_clients, "clients").await?;
+        let peers = bind(config.listen_peers, "peers").await?;
+        Node::start_on(config, clients, peers).await
+    }
+
+    /// Starts on listeners that are bound already.
+    ///
+    /// # Errors
+    /// Something could not be opened or read; nothing was promised.
+    pub async fn start_on(
+        config: Config,
+        clients: TcpListener,
+        peers: TcpListener,
+    ) -> Result<Node, StartError> {
+        let config = Arc::new(config);
+        let boot = boot::count(&config).map_err(StartError::new)?;
+        let metrics = Arc::new(Metrics::new());
+        let (commands, inbox) = mpsc::channel(COMMANDS);
+        let (changes, _) = broadcast::channel(CHANGES);
+        let (report, written) = mpsc::unbounded_channel();
+        let journal = open_journal(&config, boot.past, report)?;
+        let (fatal, fatal_receiver) = mpsc::unbounded_channel();
+        let engine = Engine::new(
+            Arc::clone(&config),
+            Arc::clone(&metrics),
+            changes.clone(),
+            &boot,
+            journal,
+            fatal,
+        )
+        .map_err(StartError::new)?;
+        let (stop, stopping) = watch::channel(false);
+        let app = App {
+            config: Arc::clone(&config),
+            boot: boot.number,
+            engine: commands.clone(),
+            metrics: Arc::clone(&metrics),
+            changes,
+            stopping,
+        };
+        let address = clients.local_addr().map_err(StartError::new)?;
+        tracing::info!(
+            node = config.name(), boot = boot.number, past = ?boot.past, clients = %address,
+            "started"
+        );
+        let mesh = Mesh::new(Arc::clone(&config), commands, metrics);
+        Ok(Node {
+            clients: address,
+            stop,
+            fatal: fatal_receiver,
+            engine: tokio::spawn(async move {
+                // The count is kept, and its directory locked, as long as the engine runs.
+                let boot = boot;
+                engine.run(inbox, written).await;
+                drop(boot);
+            }),
+            mesh: tokio::spawn(mesh.run(peers)),
+            door: tokio::spawn(door::run(clients, app.clone())),
+            app,
+        })
+    }
+
+    /// Where clients find it.
+    pub fn clients_address(&self) -> SocketAddr {
+        self.clients
+    }
+
+    /// How it is; nothing if it has stopped.
+    pub async fn view(&self) -> Option<NodeView> {
+        self.app.fetch(Command::Node).await.ok()
+    }
+
+    /// Returns when the node cannot go on, and says why. It should then be stopped, and the process
+    /// with it.
+    pub async fn failed(&mut self) -> String {
+        tokio::select! {
+            Some(why) = self.fatal.recv() => why,
+            _ = &mut self.engine => "the engine has stopped; its last words are above".into(),
+        }
+    }
+
+    /// Stops: tells waiting clients to ask elsewhere, hands nothing back, and returns when
+    /// everything that was promised is on disk.
+    pub async fn stop(self) {
+        // Connections first: they say goodbye and read no more.
+        let _ = self.stop.send(true);
+        let _ = timeout(FAREWELL, self.app.fetch(Command::Stop)).await;
+        let App { engine, .. } = self.app;
+        drop(engine);
+        let _ = timeout(FAREWELL, self.door).await;
+        let abort = self.mesh.abort_handle();
+        if timeout(FAREWELL, self.mesh).await.is_err() {
+            abort.abort();
+        }
+        // It has nothing more to do, and gives the data directory back as it ends.
+        let _ = timeout(FAREWELL, self.engine).await;
+    }
+
+    /// Ends the node as a crash would: nobody is told, and what is not on disk is gone. For tests.
+    pub async fn crash(self) {
+        for task in [self.engine, self.mesh, self.door] {
+            task.abort();
+            let _ = task.await;
+        }
+    }
+}
+
+async fn bind(address: SocketAddr, which: &str) -> Result<TcpListener, StartError> {
+    TcpListener::bind(address)
+        .await
+        .map_err(|error| StartError(format!("cannot listen for {which} at {address}: {error}")))
+}
+
+fn open_journal(
+    config: &Config,
+    past: Past,
+    report: mpsc::UnboundedSender<Written>,
+) -> Result<(Journal, Records), StartError> {
+    let Data::Directory(directory) = &config.data else {
+        return Ok((Journal::nowhere(), Records::new()));
+    };
+    if !config.pools.iter().any(|pool| pool.durable) {
+        return Ok((Journal::nowhere(), Records::new()));
+    }
+    let path: PathBuf = directory.join("journal.redb");
+    // If the engine is gone, nobody waits for the disk any more.
+    let report = move |written| drop(report.send(written));
+    Journal::open(&path, past == Past::Same, report).map_err(StartError::new)
+}

@@ -1,0 +1,86 @@
+//! One connection to a peer: bytes in, bytes out. What they mean is the engine's matter.
+
+use std::time::Duration;
+
+use quorate_core::NodeId;
+use quorate_wire::frame;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use super::greeting::Greeted;
+use crate::engine::{Command, HEARTBEAT, PeerEvent};
+
+/// A peer that says nothing for so long is taken to be gone: it should have shown several times
+/// that it lives. Only the connection ends; the link is resumed on the next one.
+const SILENCE: Duration = HEARTBEAT.saturating_mul(5);
+/// Room for what arrives at once.
+const BUFFER: usize = 64 << 10;
+
+/// A connection that the engine has taken up.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) peer: NodeId,
+    pub(super) number: u64,
+    pub(super) stream: Greeted,
+    /// What the engine wants written; closed when it wants the connection closed.
+    pub(super) queue: mpsc::UnboundedReceiver<Vec<u8>>,
+}
+
+impl Connection {
+    /// Carries bytes until either side has had enough.
+    pub(super) async fn run(self, engine: &mpsc::Sender<Command>) {
+        let Connection { peer, number, stream: Greeted { stream, rest }, queue } = self;
+        let (reader, writer) = stream.into_split();
+        let why = tokio::select! {
+            why = read(peer, number, reader, rest, engine) => why,
+            why = write(writer, queue) => why,
+        };
+        // If the engine is gone, so is the node.
+        let gone = PeerEvent::Gone { peer, connection: number, why };
+        let _ = engine.send(Command::Peer(gone)).await;
+    }
+}
+
+async fn read(
+    peer: NodeId,
+    number: u64,
+    mut reader: OwnedReadHalf,
+    mut bytes: Vec<u8>,
+    engine: &mpsc::Sender<Command>,
+) -> String {
+    loop {
+        let whole = match frame::whole(&bytes) {
+            Ok(whole) => whole,
+            Err(error) => return error.to_string(),
+        };
+        if whole > 0 {
+            let rest = bytes.split_off(whole);
+            let frames = PeerEvent::Frames { peer, connection: number, bytes };
+            bytes = rest;
+            if engine.send(Command::Peer(frames)).await.is_err() {
+                return "this node is stopping".into();
+            }
+        }
+        bytes.reserve(BUFFER);
+        match timeout(SILENCE, reader.read_buf(&mut bytes)).await {
+            Ok(Ok(0)) => return "the peer hung up".into(),
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => return error.to_string(),
+            Err(_) => return format!("silent for {} seconds", SILENCE.as_secs()),
+        }
+    }
+}
+
+async fn write(mut writer: OwnedWriteHalf, mut queue: mpsc::UnboundedReceiver<Vec<u8>>) -> String {
+    while let Some(mut bytes) = queue.recv().await {
+        while let Ok(more) = queue.try_recv() {
+            bytes.extend_from_slice(&more);
+        }
+        if let Err(error) = writer.write_all(&bytes).await {
+            return error.to_string();
+        }
+    }
+    "closed on this side".into()
+}

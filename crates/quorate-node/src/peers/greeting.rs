@@ -1,0 +1,147 @@
+//! The first words on a connection: both sides say who they are, and refuse strangers.
+
+use std::io;
+
+use quorate_core::NodeId;
+use quorate_wire::frame::{self, Frame, FrameError};
+use quorate_wire::link::LinkError;
+use quorate_wire::{Hello, Resume};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot::error::RecvError;
+
+use crate::config::Config;
+use crate::engine::hello;
+
+/// Longest greeting.
+const HELLO_MAX: usize = 4096;
+
+/// A connection after the greeting, with whatever arrived behind it.
+#[derive(Debug)]
+pub(super) struct Greeted {
+    pub(super) stream: TcpStream,
+    pub(super) rest: Vec<u8>,
+}
+
+/// Why there is no connection. Nothing was delivered.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum GreetingError {
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("{0}")]
+    Frame(#[from] FrameError),
+    #[error("{0}")]
+    Link(#[from] LinkError),
+    #[error("it hung up before it said who it is")]
+    HungUp,
+    #[error("it did not begin with a greeting")]
+    NoGreeting,
+    #[error("it refuses us: {0}")]
+    RefusedUs(String),
+    #[error("{0}")]
+    Stranger(String),
+    #[error("this node is stopping")]
+    Stopping,
+}
+
+impl From<RecvError> for GreetingError {
+    fn from(_: RecvError) -> Self {
+        GreetingError::Stopping
+    }
+}
+
+/// We called: we greet first.
+pub(super) async fn call(
+    config: &Config,
+    peer: NodeId,
+    ours: Resume,
+    mut stream: TcpStream,
+) -> Result<(Greeted, Resume), GreetingError> {
+    stream.set_nodelay(true)?;
+    let mut bytes = Vec::new();
+    frame::encode(&Frame::Hello(hello(config, peer, ours)), &mut bytes);
+    stream.write_all(&bytes).await?;
+    let (theirs, rest) = read(&mut stream).await?;
+    let theirs = theirs.map_err(GreetingError::RefusedUs)?;
+    let place = check(config, &theirs).map_err(GreetingError::Stranger)?;
+    if place != peer {
+        return Err(GreetingError::Stranger(format!("{:?} answers there", theirs.node)));
+    }
+    Ok((Greeted { stream, rest }, theirs.resume))
+}
+
+/// We were called: the engine will greet, if we know the caller.
+pub(super) async fn answer(
+    config: &Config,
+    mut stream: TcpStream,
+) -> Result<(Greeted, NodeId, Resume), GreetingError> {
+    stream.set_nodelay(true)?;
+    let (theirs, rest) = read(&mut stream).await?;
+    let theirs = theirs.map_err(GreetingError::RefusedUs)?;
+    match check(config, &theirs) {
+        Ok(peer) => Ok((Greeted { stream, rest }, peer, theirs.resume)),
+        Err(why) => {
+            let mut bytes = Vec::new();
+            frame::encode(&Frame::Refused(why.clone()), &mut bytes);
+            stream.write_all(&bytes).await?;
+            Err(GreetingError::Stranger(why))
+        }
+    }
+}
+
+/// The first frame: a greeting, or a refusal in words.
+async fn read(stream: &mut TcpStream) -> Result<(Result<Hello, String>, Vec<u8>), GreetingError> {
+    let mut bytes = Vec::with_capacity(HELLO_MAX);
+    loop {
+        if let Some((frame, used)) = frame::decode(&bytes)? {
+            let said = match frame {
+                Frame::Hello(hello) => Ok(hello),
+                Frame::Refused(why) => Err(why.chars().take(500).collect()),
+                _ => return Err(GreetingError::NoGreeting),
+            };
+            return Ok((said, bytes.split_off(used)));
+        }
+        if bytes.len() >= HELLO_MAX {
+            return Err(GreetingError::NoGreeting);
+        }
+        if stream.read_buf(&mut bytes).await? == 0 {
+            return Err(GreetingError::HungUp);
+        }
+    }
+}
+
+/// Whether somebody belongs to us, and who it is.
+fn check(config: &Config, theirs: &Hello) -> Result<NodeId, String> {
+    let us = config.name();
+    if theirs.cluster != config.cluster {
+        return Err(format!(
+            "{us} belongs to cluster {:?}, the caller to {:?}",
+            config.cluster, theirs.cluster
+        ));
+    }
+    if theirs.epoch != config.epoch {
+        return Err(format!(
+            "{us} has epoch {} of the configuration, {:?} has {}: \
+             give all members the same file and restart those that are behind",
+            config.epoch, theirs.node, theirs.epoch
+        ));
+    }
+    if theirs.digest != config.digest {
+        return Err(format!(
+            "{us} and {:?} have different members or pools under one epoch ({:016x}, {:016x}): \
+             compare [[members]] and [[pools]] of their files",
+            theirs.node, config.digest, theirs.digest
+        ));
+    }
+    if theirs.to != us {
+        return Err(format!(
+            "this is {us}, and {:?} wants to talk to {:?}",
+            theirs.node, theirs.to
+        ));
+    }
+    let place = config.members.iter().position(|member| member.name == theirs.node);
+    place
+        .map(NodeId::from)
+        .filter(|place| *place != config.me)
+        .ok_or_else(|| format!("{:?} is not another member of the cluster", theirs.node))
+}

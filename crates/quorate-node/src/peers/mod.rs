@@ -1,0 +1,152 @@
+//! Connections to the other members. Of each pair, the one that comes first in the list of members
+//! calls, so that there is one connection between any two.
+
+mod connection;
+mod greeting;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use quorate_core::NodeId;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::config::Config;
+use crate::engine::{Command, PeerEvent};
+use crate::metrics::Metrics;
+
+use connection::Connection;
+
+/// How long making a connection and greeting may take.
+const GREETING: Duration = Duration::from_secs(3);
+/// Shortest and longest wait before calling again.
+const RECALL: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+/// Connections that may be greeting at once: strangers cannot take up more than that.
+const GREETINGS_MAX: usize = 256;
+
+/// What every connection needs to know.
+#[derive(Clone)]
+pub(crate) struct Mesh {
+    pub(crate) config: Arc<Config>,
+    pub(crate) engine: mpsc::Sender<Command>,
+    pub(crate) metrics: Arc<Metrics>,
+    connections: Arc<AtomicU64>,
+}
+
+impl Mesh {
+    pub(crate) fn new(
+        config: Arc<Config>,
+        engine: mpsc::Sender<Command>,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        Mesh { config, engine, metrics, connections: Arc::default() }
+    }
+
+    /// Calls those who come after us, and listens to those who come before, until the engine is
+    /// gone and what it wanted to say has been said.
+    pub(crate) async fn run(self, listener: TcpListener) {
+        let mut tasks = JoinSet::new();
+        for place in self.config.me.index() + 1..self.config.members.len() {
+            let mesh = self.clone();
+            tasks.spawn(async move { mesh.call(NodeId::from(place)).await });
+        }
+        self.listen(listener, &mut tasks).await;
+        while tasks.join_next().await.is_some() {}
+    }
+
+    /// Calls one peer again and again.
+    async fn call(&self, peer: NodeId) {
+        let mut wait = RECALL.0;
+        while !self.engine.is_closed() {
+            let began = Instant::now();
+            let why = match timeout(GREETING, self.greet(peer)).await {
+                Ok(Ok(connection)) => {
+                    connection.run(&self.engine).await;
+                    None
+                }
+                Ok(Err(error)) => Some(error.to_string()),
+                Err(_) => Some("no answer in time".to_owned()),
+            };
+            if let Some(why) = why {
+                // If the engine is gone, so is the node.
+                let _ = self.tell(PeerEvent::Failed { peer, why }).await;
+            }
+            // A connection that held for a while was a good one.
+            wait = if began.elapsed() > GREETING { RECALL.0 } else { (wait * 2).min(RECALL.1) };
+            tokio::select! {
+                () = sleep(wait) => {}
+                () = self.engine.closed() => {}
+            }
+        }
+    }
+
+    async fn greet(&self, peer: NodeId) -> Result<Connection, greeting::GreetingError> {
+        let stream = TcpStream::connect(self.config.members[peer.index()].peers).await?;
+        let (reply, resume) = oneshot::channel();
+        self.tell(PeerEvent::Calling { peer, reply }).await?;
+        let ours = resume.await?;
+        let (connection, theirs) = greeting::call(&self.config, peer, ours, stream).await?;
+        self.meet(peer, theirs, false, connection).await
+    }
+
+    async fn listen(&self, listener: TcpListener, tasks: &mut JoinSet<()>) {
+        loop {
+            while tasks.try_join_next().is_some() {}
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = self.engine.closed() => return,
+            };
+            match accepted {
+                // Connections that were greeted live on in the same task, so members count too.
+                Ok((stream, _)) if tasks.len() < GREETINGS_MAX => {
+                    tasks.spawn(self.clone().welcome(stream));
+                }
+                Ok(_) => self.metrics.refuse("peer"),
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection of a peer");
+                    sleep(RECALL.0).await;
+                }
+            }
+        }
+    }
+
+    async fn welcome(self, stream: TcpStream) {
+        let greeted = timeout(GREETING, async {
+            let (connection, peer, theirs) = greeting::answer(&self.config, stream).await?;
+            self.meet(peer, theirs, true, connection).await
+        });
+        match greeted.await {
+            Ok(Ok(connection)) => connection.run(&self.engine).await,
+            Ok(Err(error)) => {
+                self.metrics.refuse("peer");
+                tracing::warn!(%error, "a caller on the peers' address is refused");
+            }
+            Err(_) => self.metrics.refuse("peer"),
+        }
+    }
+
+    /// The engine takes the connection up.
+    async fn meet(
+        &self,
+        peer: NodeId,
+        theirs: quorate_wire::Resume,
+        greet: bool,
+        stream: greeting::Greeted,
+    ) -> Result<Connection, greeting::GreetingError> {
+        let number = self.connections.fetch_add(1, Ordering::Relaxed);
+        let (outgoing, queue) = mpsc::unbounded_channel();
+        let (reply, met) = oneshot::channel();
+        let event = PeerEvent::Met { peer, theirs, greet, connection: number, outgoing, reply };
+        self.tell(event).await?;
+        met.await??;
+        Ok(Connection { peer, number, stream, queue })
+    }
+
+    async fn tell(&self, event: PeerEvent) -> Result<(), greeting::GreetingError> {
+        let sent = self.engine.send(Command::Peer(event)).await;
+        sent.map_err(|_| greeting::GreetingError::Stopping)
+    }
+}

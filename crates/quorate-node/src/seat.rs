@@ -1,0 +1,335 @@
+//! A seat: the driver of one protocol value. One event in, a list of deeds out.
+//!
+//! This is the contract of quorate-core as far as one pool is concerned. Everything that is
+//! particular to a protocol ends here: messages and records leave as bytes, alarms as numbers, and
+//! the engine, which owns all seats, performs the deeds in order ([`crate::engine`]).
+//!
+//! A protocol that finds a contradiction in itself panics. The panic stops this seat for good: it
+//! promises nothing more, and its clients are told. Other pools go on.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_core::{
+    Claim, ClaimId, Effect, Entry, Event, Explorable, LeaseEnd, Moment, NodeId, Outbox, Refusal,
+    Seat, Shares, Start,
+};
+use quorate_wire::{DecodeError, Wire, frame};
+
+/// Which arming of which alarm; a number is used once.
+pub(crate) type Token = u64;
+
+/// Something that happened to a seat.
+#[derive(Debug)]
+pub(crate) enum Happening<'a> {
+    /// See [`Event::Claim`].
+    Claim(Claim),
+    /// See [`Event::Release`].
+    Release(ClaimId),
+    /// See [`Event::Cancel`].
+    Cancel(ClaimId),
+    /// See [`Event::Renew`].
+    Renew { claim: ClaimId, shares: Shares },
+    /// See [`Event::Hear`]; the message as bytes.
+    Hear { from: NodeId, message: &'a [u8] },
+    /// See [`Event::Ring`].
+    Ring(Token),
+}
+
+/// Something a seat wants done: an [`Effect`] without its protocol.
+#[derive(Debug)]
+pub(crate) enum Deed {
+    /// A barrier: nothing after it may be seen before this is on disk.
+    Persist(Vec<u8>),
+    /// A message, with the pool's name in front of it.
+    Tell {
+        to: NodeId,
+        kind: usize,
+        packed: Box<[u8]>,
+    },
+    /// An alarm.
+    Arm {
+        token: Token,
+        at: Moment,
+    },
+    Grant {
+        claim: ClaimId,
+        shares: Shares,
+        until: Moment,
+    },
+    Extend {
+        claim: ClaimId,
+        until: Moment,
+    },
+    Refuse {
+        claim: ClaimId,
+        why: Refusal,
+    },
+    Lose {
+        claim: ClaimId,
+    },
+    Reclaim {
+        claim: ClaimId,
+        shares: Shares,
+    },
+    Anomaly {
+        peer: NodeId,
+        what: &'static str,
+    },
+}
+
+/// Why a seat did nothing with what happened.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SeatError {
+    /// The bytes are no message. The seat is unchanged.
+    #[error("{0}")]
+    Undecodable(#[from] DecodeError),
+    /// The seat found a contradiction in itself, now or earlier, and has stopped.
+    #[error("{0}")]
+    Stopped(String),
+}
+
+/// Where a seat is, and how it comes to life.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// The pool.
+    pub(crate) name: Arc<str>,
+    /// The node.
+    pub(crate) me: NodeId,
+    /// Its boot number.
+    pub(crate) boot: u32,
+    /// When the node started: a seat that is made on demand boots as of then.
+    pub(crate) since: Moment,
+    /// Least time for which promises of an earlier life are respected.
+    pub(crate) grace: Duration,
+}
+
+/// How a seat comes to life, with the record still in bytes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Origin {
+    /// See [`Start::First`].
+    First,
+    /// See [`Start::Recovered`].
+    Recovered(Option<Vec<u8>>),
+    /// See [`Start::Amnesia`].
+    Amnesia,
+}
+
+/// A seat of whatever protocol.
+pub(crate) trait AnySeat: Send {
+    /// Consumes one event; deeds are appended in order.
+    fn step(
+        &mut self,
+        now: Moment,
+        happening: Happening<'_>,
+        deeds: &mut Vec<Deed>,
+    ) -> Result<(), SeatError>;
+    /// Shows the books, as [`quorate_core::Protocol::ledger`].
+    fn ledger(&self, show: &mut dyn FnMut(Entry));
+    /// When promises of an earlier life are over, if they may still be in force.
+    fn grace_until(&self) -> Option<Moment>;
+    /// The kinds of messages, for counting.
+    fn kinds(&self) -> &'static [&'static str];
+}
+
+/// A seat of one protocol.
+pub(crate) struct Driver<P: Wire + Explorable> {
+    place: Place,
+    pool: P::Pool,
+    /// Nothing once the seat has stopped.
+    participant: Option<P>,
+    outbox: Outbox<P>,
+    alarms: BTreeMap<P::Alarm, (Token, Moment)>,
+    tokens: BTreeMap<Token, P::Alarm>,
+    token_next: Token,
+    trace: Trace,
+}
+
+impl<P: Wire + Explorable> Driver<P> {
+    /// Takes the seat.
+    pub(crate) fn boot(
+        place: Place,
+        pool: P::Pool,
+        origin: Origin,
+        deeds: &mut Vec<Deed>,
+    ) -> Result<Self, SeatError> {
+        let start = match origin {
+            Origin::First => Start::First,
+            Origin::Amnesia => Start::Amnesia,
+            Origin::Recovered(None) => Start::Recovered(None),
+            Origin::Recovered(Some(bytes)) => {
+                Start::Recovered(Some(P::decode_record(&pool, &bytes)?))
+            }
+        };
+        let mut driver = Driver {
+            place,
+            pool,
+            participant: None,
+            outbox: Outbox::new(),
+            alarms: BTreeMap::new(),
+            tokens: BTreeMap::new(),
+            token_next: 0,
+            trace: Trace::default(),
+        };
+        let Place { me, boot, since, .. } = driver.place;
+        let seat = Seat { me, boot, now: since, pool: &driver.pool };
+        let outbox = &mut driver.outbox;
+        let booted = catch_unwind(AssertUnwindSafe(|| P::boot(&seat, start, outbox)));
+        match booted {
+            Ok(participant) => driver.participant = Some(participant),
+            Err(panic) => return Err(driver.stop(&*panic)),
+        }
+        driver.drain(since, deeds);
+        Ok(driver)
+    }
+
+    /// Turns the effects of a step into deeds.
+    fn drain(&mut self, now: Moment, deeds: &mut Vec<Deed>) {
+        let Driver { outbox, alarms, tokens, token_next, place, .. } = self;
+        for effect in outbox.drain() {
+            deeds.push(match effect {
+                Effect::Persist(record) => {
+                    let mut bytes = Vec::new();
+                    P::encode_record(&record, &mut bytes);
+                    Deed::Persist(bytes)
+                }
+                Effect::Tell { to, message } => {
+                    let mut packed = Vec::with_capacity(64);
+                    frame::pack(&place.name, &mut packed);
+                    P::encode_message(&message, &mut packed);
+                    Deed::Tell { to, kind: P::kind(&message), packed: packed.into() }
+                }
+                Effect::Arm { alarm, after } => {
+                    let earlier = P::lease_end(&alarm) == LeaseEnd::Earlier;
+                    // Later than asked is always allowed; the configuration may want it so.
+                    let at = now.after(if earlier { after.max(place.grace) } else { after });
+                    let token = *token_next;
+                    *token_next += 1;
+                    if let Some((old, _)) = alarms.insert(alarm, (token, at)) {
+                        tokens.remove(&old);
+                    }
+                    tokens.insert(token, alarm);
+                    Deed::Arm { token, at }
+                }
+                Effect::Disarm(alarm) => {
+                    if let Some((token, _)) = alarms.remove(&alarm) {
+                        tokens.remove(&token);
+                    }
+                    continue;
+                }
+                Effect::Grant { claim, shares, until } => Deed::Grant { claim, shares, until },
+                Effect::Extend { claim, until } => Deed::Extend { claim, until },
+                Effect::Refuse { claim, why } => Deed::Refuse { claim, why },
+                Effect::Lose { claim } => Deed::Lose { claim },
+                Effect::Reclaim { claim, shares } => Deed::Reclaim { claim, shares },
+                Effect::Anomaly { peer, what } => Deed::Anomaly { peer, what },
+            });
+        }
+    }
+
+    fn event(&mut self, happening: Happening<'_>) -> Result<Option<Event<P>>, SeatError> {
+        Ok(Some(match happening {
+            Happening::Claim(claim) => Event::Claim(claim),
+            Happening::Release(claim) => Event::Release(claim),
+            Happening::Cancel(claim) => Event::Cancel(claim),
+            Happening::Renew { claim, shares } => Event::Renew { claim, shares },
+            Happening::Hear { from, message } => {
+                Event::Hear { from, message: P::decode_message(message)? }
+            }
+            // An alarm that was disarmed or replaced never rings.
+            Happening::Ring(token) => {
+                let Some(alarm) = self.tokens.remove(&token) else { return Ok(None) };
+                self.alarms.remove(&alarm);
+                Event::Ring(alarm)
+            }
+        }))
+    }
+
+    /// What the panic said, and the last things that happened before it.
+    fn stop(&mut self, panic: &(dyn std::any::Any + Send)) -> SeatError {
+        self.participant = None;
+        let said = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied())
+            .unwrap_or("a panic without words");
+        SeatError::Stopped(format!("{said}; last events: {}", self.trace.show()))
+    }
+}
+
+impl<P> AnySeat for Driver<P>
+where
+    P: Wire + Explorable + Send,
+    P::Pool: Send,
+    P::Alarm: Send,
+    P::Message: Send,
+    P::Durable: Send,
+{
+    fn step(
+        &mut self,
+        now: Moment,
+        happening: Happening<'_>,
+        deeds: &mut Vec<Deed>,
+    ) -> Result<(), SeatError> {
+        let Some(event) = self.event(happening)? else { return Ok(()) };
+        self.trace.note(&event);
+        let Some(participant) = &mut self.participant else {
+            return Err(SeatError::Stopped("this seat stopped earlier".into()));
+        };
+        let seat = Seat { me: self.place.me, boot: self.place.boot, now, pool: &self.pool };
+        let outbox = &mut self.outbox;
+        // The participant is given up after a panic, so nobody sees it half changed.
+        let stepped = catch_unwind(AssertUnwindSafe(|| {
+            participant.step(&seat, event, outbox);
+            if cfg!(debug_assertions) {
+                participant.audit(&seat);
+            }
+        }));
+        if let Err(panic) = stepped {
+            return Err(self.stop(&*panic));
+        }
+        self.drain(now, deeds);
+        Ok(())
+    }
+
+    fn ledger(&self, show: &mut dyn FnMut(Entry)) {
+        if let Some(participant) = &self.participant {
+            participant.ledger(show);
+        }
+    }
+
+    fn grace_until(&self) -> Option<Moment> {
+        let graces = self.alarms.iter().filter(|(a, _)| P::lease_end(a) == LeaseEnd::Earlier);
+        graces.map(|(_, (_, at))| *at).max()
+    }
+
+    fn kinds(&self) -> &'static [&'static str] {
+        P::KINDS
+    }
+}
+
+/// The last things that happened to a seat, for whoever finds it stopped.
+#[derive(Default, Debug)]
+struct Trace {
+    lines: VecDeque<String>,
+}
+
+const TRACE_MAX: usize = 8;
+
+impl Trace {
+    fn note(&mut self, event: &impl std::fmt::Display) {
+        let mut line = if self.lines.len() < TRACE_MAX { None } else { self.lines.pop_front() }
+            .unwrap_or_default();
+        line.clear();
+        // Writing to a string cannot fail.
+        let _ = write!(line, "{event}");
+        self.lines.push_back(line);
+    }
+
+    fn show(&self) -> String {
+        self.lines.iter().map(String::as_str).collect::<Vec<_>>().join(" | ")
+    }
+}

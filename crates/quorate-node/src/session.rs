@@ -1,0 +1,145 @@
+//! A client's connection: the client link (`quorate_api::link`), spoken to one client.
+//!
+//! A session is nothing but a connection. When it breaks, nothing ends: claims belong to their ids,
+//! and whoever knows an id can ask on.
+
+use std::time::Duration;
+
+use quorate_api::link::{
+    self, Answer, Ask as LinkAsk, FromClient, FromNode, PREFACE, Reply, Request,
+};
+use quorate_api::{ClaimId, Problem, ProblemKind};
+use quorate_core::Moment;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+
+use crate::admission;
+use crate::app::App;
+use crate::clock;
+use crate::convert;
+use crate::engine::{Ask, Command};
+use crate::ledger::{Recipient, Waiter, Wish};
+
+/// Room for what arrives at once.
+const BUFFER: usize = 16 << 10;
+/// Answers written at once.
+const BATCH: usize = 256;
+/// How long a client may take to read what it is told at the end.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// Why a connection ended.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SessionError {
+    /// The client hung up, or the network did.
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
+    /// It said something that means nothing.
+    #[error("{0}")]
+    Frame(#[from] link::FrameError),
+}
+
+/// Serves one client until it hangs up, talks nonsense, or the node stops.
+pub(crate) async fn run(mut stream: TcpStream, mut app: App) -> Result<(), SessionError> {
+    stream.set_nodelay(true)?;
+    let mut preface = [0; PREFACE.len()];
+    stream.read_exact(&mut preface).await?;
+    let (answers, mut queue) = mpsc::unbounded_channel();
+    let mut session = Session { app: app.clone(), answers, client: String::new() };
+    let (mut incoming, mut outgoing) = (Vec::new(), Vec::new());
+    let mut ready = Vec::with_capacity(BATCH);
+    loop {
+        incoming.reserve(BUFFER);
+        tokio::select! {
+            read = stream.read_buf(&mut incoming) => {
+                if read? == 0 {
+                    return Ok(());
+                }
+                // Read after the bytes have arrived: the client sent them earlier.
+                let received = clock::now();
+                let used = session.hear(&incoming, received).await?;
+                incoming.drain(..used);
+            }
+            _ = queue.recv_many(&mut ready, BATCH) => {
+                ready.drain(..).for_each(|answer| link::encode(&answer, &mut outgoing));
+                // While the client does not read, it is not read from either.
+                stream.write_all(&outgoing).await?;
+                outgoing.clear();
+            }
+            () = app.stopped() => {
+                while let Ok(answer) = queue.try_recv() {
+                    link::encode(&answer, &mut outgoing);
+                }
+                link::encode(&FromNode::Goodbye, &mut outgoing);
+                // Whoever does not listen learns it from the end of the connection.
+                let _ = tokio::time::timeout(FAREWELL, stream.write_all(&outgoing)).await;
+                return Ok(());
+            }
+        }
+    }
+}
+
+struct Session {
+    app: App,
+    answers: mpsc::UnboundedSender<FromNode>,
+    client: String,
+}
+
+impl Session {
+    /// Takes whole frames off the front; says how many bytes they took.
+    async fn hear(&mut self, bytes: &[u8], received: Moment) -> Result<usize, link::FrameError> {
+        let mut used = 0;
+        while let Some((FromClient::Request(request), length)) = link::decode(&bytes[used..])? {
+            used += length;
+            self.on_request(request, received).await;
+        }
+        Ok(used)
+    }
+
+    async fn on_request(&mut self, request: Request, received: Moment) {
+        let number = request.number;
+        let (pool, id, ask) = match request.ask {
+            LinkAsk::Ping => return self.answer(number, Reply::Pong),
+            LinkAsk::Hello { client } => return self.on_hello(number, client),
+            LinkAsk::Claim { pool, id, units, reason } => {
+                let wish = Wish { units, client: self.client.clone(), reason };
+                (pool, id, Ask::Claim { wish, wait: true })
+            }
+            LinkAsk::Renew { pool, id, units } => {
+                let shown = convert::shares(units.iter().map(|share| (share.unit, share.fence)));
+                let Some(shown) = shown else {
+                    let text = "a unit appears twice; show the units as they were granted";
+                    let problem = Problem::new(ProblemKind::BadRequest, text);
+                    return self.answer(number, Reply::Problem(problem));
+                };
+                (pool, id, Ask::Renew { shown: Some(shown) })
+            }
+            LinkAsk::Release { pool, id } => (pool, id, Ask::End),
+            LinkAsk::Status { pool, id } => (pool, id, Ask::Status { wait: false }),
+        };
+        self.ask(number, pool, id, ask, received).await;
+    }
+
+    fn on_hello(&mut self, number: u64, client: String) {
+        if let Err(problem) = admission::text(&self.app.config.limits, "client", &client) {
+            return self.answer(number, Reply::Problem(problem));
+        }
+        self.client = client;
+        let (node, cluster) = (self.app.config.name().to_owned(), self.app.config.cluster.clone());
+        self.answer(number, Reply::Welcome { node, cluster, boot: self.app.boot });
+    }
+
+    async fn ask(&self, number: u64, pool: String, id: ClaimId, ask: Ask, received: Moment) {
+        let waiter = Waiter { received, to: Recipient::Link(self.answers.clone(), number) };
+        let id = convert::claim_id(id);
+        let command = Command::Client { pool, id, ask, waiter };
+        if self.app.engine.send(command).await.is_err() {
+            self.answer(number, Reply::Problem(crate::engine::stopping()));
+        }
+    }
+
+    /// The queue is ours and open as long as we are.
+    fn answer(&self, number: u64, reply: Reply) {
+        let _ = self.answers.send(FromNode::Answer(Answer { number, reply }));
+    }
+}

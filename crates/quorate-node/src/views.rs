@@ -1,0 +1,250 @@
+//! What all nodes know, put together for people: who holds, who waits, and why.
+//!
+//! Arbiters know the order and the counts; the node of a claim's client knows who, why and for how
+//! long. Either may be silent, and what is told then says so.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use quorate_api::{
+    ClaimState, ClaimStatus, HolderView, HoldersView, Obstacle, PoolView, QueueView, WaiterView,
+    Why, format_span,
+};
+use quorate_core::{ClaimId, Stamp};
+use quorate_wire::survey::HomeClaim;
+
+use crate::config::{Config, PoolDef};
+use crate::convert;
+use crate::engine::{Gathered, pool_view};
+
+/// What is known of one pool.
+#[derive(Debug)]
+pub(crate) struct Picture {
+    lines: BTreeMap<ClaimId, Line>,
+    grace_ms: Option<u64>,
+    silent: Vec<String>,
+}
+
+/// What is known of one claim.
+#[derive(Debug)]
+struct Line {
+    /// From an arbiter's books: age, units, whether it is granted.
+    booked: Option<(Stamp, u32, bool)>,
+    /// From the node of its client.
+    home: Option<(String, HomeClaim)>,
+}
+
+impl Line {
+    fn granted(&self) -> bool {
+        match (&self.booked, &self.home) {
+            (Some((_, _, granted)), _) => *granted,
+            (None, Some((_, home))) => home.shares.is_some(),
+            (None, None) => false,
+        }
+    }
+
+    fn units(&self) -> u32 {
+        match (&self.booked, &self.home) {
+            (Some((_, units, _)), _) => *units,
+            (None, home) => home.as_ref().map_or(0, |(_, home)| home.units),
+        }
+    }
+
+    fn since_ms(&self) -> Option<u64> {
+        self.home.as_ref().map(|(_, home)| home.since_micros / 1000)
+    }
+
+    fn text(&self, which: impl Fn(&HomeClaim) -> &String) -> String {
+        self.home.as_ref().map(|(_, home)| which(home).clone()).unwrap_or_default()
+    }
+
+    fn node(&self) -> String {
+        self.home.as_ref().map(|(node, _)| node.clone()).unwrap_or_default()
+    }
+
+    fn obstacle(&self, id: ClaimId) -> Obstacle {
+        Obstacle {
+            id: convert::api_id(id),
+            units: self.units(),
+            client: self.text(|home| &home.client),
+            reason: self.text(|home| &home.reason),
+            since_ms: self.since_ms(),
+        }
+    }
+}
+
+impl Picture {
+    pub(crate) fn new(config: &Config, gathered: Gathered) -> Self {
+        let name = |node: quorate_core::NodeId| config.members[node.index()].name.clone();
+        let mut picture = Picture {
+            lines: BTreeMap::new(),
+            grace_ms: None,
+            silent: gathered.silent.iter().map(|node| name(*node)).collect(),
+        };
+        for (node, survey) in gathered.surveys {
+            picture.grace_ms = picture.grace_ms.max(survey.grace_micros.map(|m| m / 1000));
+            for line in &survey.books {
+                let booked = &mut picture.line(line.claim()).booked;
+                let granted = line.granted() || booked.is_some_and(|(_, _, granted)| granted);
+                *booked = Some((line.stamp(), line.units(), granted));
+            }
+            for claim in survey.claims {
+                let id = ClaimId { origin: claim.claim.0, serial: claim.claim.1 };
+                let home = &mut picture.line(id).home;
+                // A client that moved is known to two nodes; the one that renewed last answers.
+                let later = home.as_ref().is_none_or(|(_, h)| h.left_micros < claim.left_micros);
+                if later {
+                    *home = Some((name(node), claim));
+                }
+            }
+        }
+        picture
+    }
+
+    fn line(&mut self, id: ClaimId) -> &mut Line {
+        self.lines.entry(id).or_insert(Line { booked: None, home: None })
+    }
+
+    fn held(&self) -> impl Iterator<Item = (&ClaimId, &Line)> {
+        self.lines.iter().filter(|(_, line)| line.granted())
+    }
+
+    /// Those who wait, the next one first; those that no arbiter has booked come last.
+    fn queue(&self) -> Vec<(ClaimId, &Line)> {
+        let mut queue: Vec<_> =
+            self.lines.iter().filter(|(_, l)| !l.granted()).map(|(id, l)| (*id, l)).collect();
+        queue.sort_by_key(|(id, line)| {
+            (line.booked.is_none(), line.booked.map(|(stamp, ..)| stamp), *id)
+        });
+        queue
+    }
+
+    fn units_held(&self) -> u32 {
+        self.held().map(|(_, line)| line.units()).fold(0, u32::saturating_add)
+    }
+
+    /// One pool, with its counts.
+    pub(crate) fn pool(&self, name: &str, def: &PoolDef) -> PoolView {
+        PoolView {
+            held: Some(self.units_held()),
+            waiting: Some(u32::try_from(self.queue().len()).unwrap_or(u32::MAX)),
+            grace_ms: self.grace_ms,
+            silent: self.silent.clone(),
+            ..pool_view(name, def)
+        }
+    }
+
+    /// Who holds units.
+    pub(crate) fn holders(&self, def: &PoolDef) -> HoldersView {
+        let mut holders: Vec<HolderView> = self
+            .held()
+            .map(|(id, line)| {
+                let home = line.home.as_ref().map(|(_, home)| home);
+                let shares = home.and_then(|home| home.shares.clone()).unwrap_or_default();
+                HolderView {
+                    id: convert::api_id(*id),
+                    count: line.units(),
+                    units: convert::unit_views(shares.into_iter(), &def.unit_names),
+                    node: line.node(),
+                    client: line.text(|home| &home.client),
+                    reason: line.text(|home| &home.reason),
+                    held_ms: line.since_ms(),
+                    expires_in_ms: home
+                        .filter(|home| home.shares.is_some())
+                        .map(|home| home.left_micros / 1000),
+                }
+            })
+            .collect();
+        holders.sort_by_key(|holder| (std::cmp::Reverse(holder.held_ms), holder.id));
+        HoldersView { holders, silent: self.silent.clone() }
+    }
+
+    /// Who waits.
+    pub(crate) fn waiting(&self) -> QueueView {
+        let waiting = self
+            .queue()
+            .into_iter()
+            .zip(1..)
+            .map(|((id, line), position)| WaiterView {
+                id: convert::api_id(id),
+                position: line.booked.map(|_| position),
+                count: line.units(),
+                node: line.node(),
+                client: line.text(|home| &home.client),
+                reason: line.text(|home| &home.reason),
+                waiting_ms: line.since_ms(),
+            })
+            .collect();
+        QueueView { waiting, grace_ms: self.grace_ms, silent: self.silent.clone() }
+    }
+
+    /// Why this claim waits.
+    pub(crate) fn why(&self, id: ClaimId, asked: u32, def: &PoolDef) -> Why {
+        let queue = self.queue();
+        let place = queue.iter().position(|(other, line)| *other == id && line.booked.is_some());
+        let ahead: Vec<Obstacle> =
+            queue.iter().take(place.unwrap_or(0)).map(|(id, line)| line.obstacle(*id)).collect();
+        let free = def.units.saturating_sub(self.units_held());
+        let missing = asked.saturating_sub(free);
+        let position = place.map(|place| u32::try_from(place + 1).unwrap_or(u32::MAX));
+        let summary = match (self.grace_ms, position) {
+            (Some(left), _) => format!(
+                "the arbiter restarted and waits {} until old promises are over",
+                format_span(Duration::from_millis(left))
+            ),
+            (None, None) if !self.silent.is_empty() => {
+                format!("no arbiter has it in its books; silent: {}", self.silent.join(", "))
+            }
+            (None, None) => "it is on its way to the arbiter".to_owned(),
+            (None, Some(_)) if missing > 0 => format!(
+                "{missing} of {asked} units are missing: {} of {} are held, {} ahead in the queue",
+                def.units - free,
+                def.units,
+                ahead.len()
+            ),
+            (None, Some(_)) if !ahead.is_empty() => {
+                format!("{free} units are free, but {} claims are ahead in the queue", ahead.len())
+            }
+            (None, Some(_)) => "it is about to be granted".to_owned(),
+        };
+        let mut holders: Vec<Obstacle> = self.held().map(|(id, line)| line.obstacle(*id)).collect();
+        holders.sort_by_key(|holder| (std::cmp::Reverse(holder.since_ms), holder.id));
+        Why {
+            summary,
+            position,
+            free,
+            missing,
+            grace_ms: self.grace_ms,
+            holders,
+            ahead,
+            silent: self.silent.clone(),
+        }
+    }
+
+    /// How a claim stands that another node answers for, or only an arbiter knows.
+    pub(crate) fn status(&self, id: ClaimId, pool: &str, def: &PoolDef) -> Option<ClaimStatus> {
+        let line = self.lines.get(&id)?;
+        let home = line.home.as_ref().map(|(_, home)| home);
+        let shares = home.and_then(|home| home.shares.clone());
+        // Without its home nobody can say what the client knows.
+        let state = if line.granted() { ClaimState::Granted } else { ClaimState::Waiting };
+        Some(ClaimStatus {
+            id: convert::api_id(id),
+            pool: pool.to_owned(),
+            state,
+            asked: line.units(),
+            // Counted from its node's answer, which is later than our receipt of the question, and
+            // so on the safe side.
+            expires_in_ms: home
+                .filter(|_| shares.is_some())
+                .map(|home| home.left_micros / 1000 * 9 / 10),
+            units: convert::unit_views(shares.unwrap_or_default().into_iter(), &def.unit_names),
+            waited_ms: line.since_ms().filter(|_| !line.granted()).unwrap_or(0),
+            node: line.node(),
+            client: line.text(|home| &home.client),
+            reason: line.text(|home| &home.reason),
+            ended: None,
+            why: None,
+        })
+    }
+}

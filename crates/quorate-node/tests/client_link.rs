@@ -1,0 +1,188 @@
+//! The client link on a real socket: answers, pushes, and what nonsense does.
+
+mod common;
+
+use common::{Cluster, PATIENCE, until};
+use quorate_api::link::{self, Answer, Ask, FromClient, FromNode, PREFACE, Reply, Request, Share};
+use quorate_api::{ClaimId, ClaimState, ProblemKind};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+const POOLS: &str = r#"
+    [[pools]]
+    name = "p"
+    units = 2
+    arbiter = "n0"
+    lease = "5s"
+"#;
+
+struct Client {
+    stream: TcpStream,
+    bytes: Vec<u8>,
+}
+
+impl Client {
+    async fn connect(cluster: &Cluster, place: usize) -> Client {
+        let mut stream = TcpStream::connect(cluster.address(place)).await.unwrap();
+        stream.write_all(&PREFACE).await.unwrap();
+        Client { stream, bytes: Vec::new() }
+    }
+
+    async fn send(&mut self, number: u64, ask: Ask) {
+        let mut bytes = Vec::new();
+        link::encode(&FromClient::Request(Request { number, ask }), &mut bytes);
+        self.stream.write_all(&bytes).await.unwrap();
+    }
+
+    /// The next thing the node says; nothing if it hung up.
+    async fn hear(&mut self) -> Option<FromNode> {
+        loop {
+            if let Some((said, used)) = link::decode(&self.bytes).unwrap() {
+                self.bytes.drain(..used);
+                return Some(said);
+            }
+            let read = tokio::time::timeout(PATIENCE, self.stream.read_buf(&mut self.bytes)).await;
+            if read.expect("an answer in time").unwrap_or(0) == 0 {
+                return None;
+            }
+        }
+    }
+
+    async fn answer(&mut self) -> (u64, Reply) {
+        match self.hear().await {
+            Some(FromNode::Answer(Answer { number, reply })) => (number, reply),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn claim(id: u128, units: u32) -> Ask {
+    Ask::Claim { pool: "p".into(), id: ClaimId(id), units, reason: "r".into() }
+}
+
+fn release(id: u128) -> Ask {
+    Ask::Release { pool: "p".into(), id: ClaimId(id) }
+}
+
+fn renew(id: u128, units: &[Share]) -> Ask {
+    Ask::Renew { pool: "p".into(), id: ClaimId(id), units: units.to_vec() }
+}
+
+fn granted(reply: Reply) -> Vec<Share> {
+    match reply {
+        Reply::Granted { units, valid_for_micros, lease_micros: 5_000_000 } => {
+            assert!(valid_for_micros > 0);
+            units
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_are_answered_under_their_numbers_when_they_can_be() {
+    let cluster = Cluster::start(3, POOLS).await;
+    let mut client = Client::connect(&cluster, 1).await;
+    client.send(1, Ask::Hello { client: "ci".into() }).await;
+    let (number, reply) = client.answer().await;
+    assert!(matches!(reply, Reply::Welcome { node, .. } if number == 1 && node == "n1"));
+    client.send(2, claim(1, 2)).await;
+    let (number, reply) = client.answer().await;
+    assert_eq!((number, granted(reply).len()), (2, 2));
+    // The second claim waits; what is asked after it is answered before it.
+    client.send(3, claim(2, 1)).await;
+    client.send(4, Ask::Status { pool: "p".into(), id: ClaimId(2) }).await;
+    assert_eq!(client.answer().await, (4, Reply::Waiting));
+    client.send(5, release(1)).await;
+    let mut answers = [client.answer().await, client.answer().await];
+    answers.sort_by_key(|(number, _)| *number);
+    let [(3, second), (5, first)] = answers else { panic!("{answers:?}") };
+    assert_eq!(granted(second).len(), 1);
+    assert!(matches!(first, Reply::Over { state: ClaimState::Released, .. }), "{first:?}");
+    client.send(6, claim(3, 9)).await;
+    let (_, reply) = client.answer().await;
+    assert!(matches!(reply, Reply::Problem(p) if p.kind == ProblemKind::Impossible));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broken_connection_ends_nothing_and_a_lost_grant_is_pushed() {
+    let cluster = Cluster::start(3, POOLS).await;
+    let mut client = Client::connect(&cluster, 1).await;
+    client.send(1, claim(1, 2)).await;
+    let units = granted(client.answer().await.1);
+    drop(client);
+    // Another connection, another node: renewed under its name.
+    let mut client = Client::connect(&cluster, 2).await;
+    client.send(1, renew(1, &units)).await;
+    assert_eq!(granted(client.answer().await.1), units);
+    client.send(2, renew(1, &units)).await;
+    assert_eq!(granted(client.answer().await.1), units);
+    // And then no more.
+    let said = client.hear().await;
+    assert!(
+        matches!(said, Some(FromNode::Over { state: ClaimState::Lost, .. })),
+        "the client is told: {said:?}"
+    );
+    client.send(3, renew(1, &units)).await;
+    let (_, reply) = client.answer().await;
+    assert!(!matches!(reply, Reply::Granted { .. }), "dead is for good: {reply:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nonsense_closes_the_connection_and_harms_nobody() {
+    let cluster = Cluster::start(1, POOLS).await;
+    let mut good = Client::connect(&cluster, 0).await;
+    for nonsense in [
+        &[0xff; 64][..],
+        &[0, 0, 0, 0],
+        &[1, 0, 0, 0, 9],
+        &[2, 0, 0, 0, 1, 99],
+        b"\x05\0\0\0\x01\0\x05\x05\0",
+    ] {
+        let mut client = Client::connect(&cluster, 0).await;
+        client.stream.write_all(nonsense).await.unwrap();
+        assert_eq!(client.hear().await, None, "{nonsense:?}");
+    }
+    // Not even a preface; that is HTTP's to refuse.
+    let mut stream = TcpStream::connect(cluster.address(0)).await.unwrap();
+    stream.write_all(b"QUORATE\x07 nonsense\r\n\r\n").await.unwrap();
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 400"));
+    let (_, metrics) = cluster.text(0, "GET /metrics").await;
+    assert!(metrics.contains("quorate_refused_connections_total{from=\"client\"} 5"), "{metrics}");
+    good.send(1, claim(1, 1)).await;
+    assert_eq!(granted(good.answer().await.1).len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stopping_node_says_goodbye() {
+    let mut cluster = Cluster::start(2, POOLS).await;
+    let mut client = Client::connect(&cluster, 1).await;
+    client.send(1, Ask::Ping).await;
+    assert_eq!(client.answer().await, (1, Reply::Pong));
+    cluster.stop(1).await;
+    assert_eq!(client.hear().await, Some(FromNode::Goodbye));
+    assert_eq!(client.hear().await, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_at_the_peers_address_are_refused() {
+    let cluster = Cluster::start(2, POOLS).await;
+    let (_, view) = cluster.request(0, "GET /v1/node", "").await;
+    assert_eq!(view["peers"][0]["connected"], true);
+    for nonsense in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0xff; 100], b"Qu\x01\x03\x02\0\0\0\x01\x02"]
+    {
+        let mut stream = TcpStream::connect(cluster.peers_address(0)).await.unwrap();
+        stream.write_all(nonsense).await.unwrap();
+        let mut answer = Vec::new();
+        let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await.unwrap();
+        assert!(answer.is_empty());
+    }
+    until("all three are counted", || async {
+        let (_, metrics) = cluster.text(0, "GET /metrics").await;
+        metrics.contains("quorate_refused_connections_total{from=\"peer\"} 3")
+    })
+    .await;
+    let (_, view) = cluster.request(0, "GET /v1/node", "").await;
+    assert_eq!(view["peers"][0]["connected"], true, "the mesh is unharmed");
+}

@@ -1,0 +1,184 @@
+//! Leases, restarts and moves between nodes, as clients see them.
+
+mod common;
+
+use common::{Cluster, until};
+use serde_json::Value;
+
+const SHORT: &str = r#"
+    [[pools]]
+    name = "p"
+    units = 2
+    arbiter = "n0"
+    lease = "1s"
+    retry = "100ms"
+"#;
+
+const LONG: &str = r#"
+    [[pools]]
+    name = "p"
+    units = 2
+    arbiter = "n0"
+    lease = "1h"
+    retry = "100ms"
+"#;
+
+const DURABLE: &str = r#"
+    [[pools]]
+    name = "p"
+    units = 2
+    arbiter = "n0"
+    lease = "1h"
+    retry = "100ms"
+    durable = true
+"#;
+
+fn put(id: u32) -> String {
+    format!("PUT /v1/pools/p/claims/{id}?wait=1m")
+}
+
+fn units(status: &Value) -> String {
+    serde_json::json!({ "units": status["units"] }).to_string()
+}
+
+const ALL: &str = r#"{"units": 2}"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_never_renews_loses_by_the_lease() {
+    let cluster = Cluster::start(3, SHORT).await;
+    let (_, first) = cluster.request(1, &put(1), ALL).await;
+    let (status, second) = cluster.request(2, &put(2), ALL).await;
+    assert_eq!(status, 200, "{second}");
+    let fence = |status: &Value| status["units"][0]["fence"].as_u64().unwrap();
+    assert!(fence(&second) > fence(&first), "fences grow from holder to holder");
+    let (_, lost) = cluster.request(1, "GET /v1/pools/p/claims/1", "").await;
+    assert_eq!(lost["state"], "lost", "{lost}");
+    let (status, _) = cluster.request(1, "POST /v1/pools/p/claims/1/renew", "").await;
+    assert_eq!(status, 410);
+    let (status, _) = cluster.request(1, &put(1), ALL).await;
+    assert_eq!(status, 410);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_moves_keeps_its_grant() {
+    let cluster = Cluster::start(3, LONG).await;
+    let (_, granted) = cluster.request(1, &put(1), ALL).await;
+    let renew = "POST /v1/pools/p/claims/1/renew?wait=1m";
+    let (status, renewed) = cluster.request(2, renew, &units(&granted)).await;
+    assert_eq!((status, &renewed["units"]), (200, &granted["units"]), "{renewed}");
+    let (_, holders) = cluster.request(0, "GET /v1/pools/p/holders", "").await;
+    assert_eq!(holders["holders"].as_array().unwrap().len(), 1, "{holders}");
+    let wrong = r#"{"units": [{"unit": 0, "fence": 5}, {"unit": 1, "fence": 5}]}"#;
+    let (status, _) = cluster.request(0, renew, wrong).await;
+    assert_eq!(status, 410, "what was never granted is not renewed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restarted_home_finds_the_grant_again() {
+    let mut cluster = Cluster::on_disk("restarted_home", 3, LONG).await;
+    let (_, granted) = cluster.request(1, &put(1), ALL).await;
+    cluster.crash(1).await;
+    cluster.restart(1, None).await;
+    cluster.connected().await;
+    let (status, again) = cluster.request(1, &put(1), ALL).await;
+    assert_eq!((status, &again["units"]), (200, &granted["units"]), "{again}");
+    let (_, view) = cluster.request(1, "GET /v1/node", "").await;
+    assert_eq!(view["boot"], 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_arbiter_that_forgot_promises_nothing_until_old_promises_are_over() {
+    let mut cluster = Cluster::on_disk("forgetful_arbiter", 3, LONG).await;
+    let (_, granted) = cluster.request(1, &put(1), ALL).await;
+    cluster.crash(0).await;
+    cluster.restart(0, None).await;
+    cluster.connected().await;
+    let (status, text) = cluster.text(0, "GET /readyz?verbose").await;
+    assert!(status == 503 && text.contains("[-]grace failed"), "{text}");
+    let other = "PUT /v1/pools/p/claims/2?wait=0";
+    let (status, _) = cluster.request(2, other, "").await;
+    assert_eq!(status, 202);
+    until("the waiting claim is told of the grace", || async {
+        let (_, waits) = cluster.request(2, "GET /v1/pools/p/claims/2?why=true", "").await;
+        waits["why"]["summary"].as_str().unwrap_or_default().contains("the arbiter restarted")
+    })
+    .await;
+    // A holder that renews is known again.
+    let renew = "POST /v1/pools/p/claims/1/renew?wait=1m";
+    let (status, renewed) = cluster.request(1, renew, "").await;
+    assert_eq!((status, &renewed["units"]), (200, &granted["units"]), "{renewed}");
+    let (_, pool) = cluster.request(0, "GET /v1/pools/p", "").await;
+    assert!(pool["held"] == 2 && pool["grace_ms"].as_u64().is_some(), "{pool}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn durable_grants_survive_a_crash_of_everybody() {
+    let mut cluster = Cluster::on_disk("durable", 3, DURABLE).await;
+    let (_, granted) = cluster.request(1, &put(1), r#"{"units": 1}"#).await;
+    for place in 0..3 {
+        cluster.crash(place).await;
+    }
+    for place in 0..3 {
+        cluster.restart(place, None).await;
+    }
+    cluster.connected().await;
+    let (status, text) = cluster.text(0, "GET /readyz").await;
+    assert_eq!(status, 200, "who remembers need not wait: {text}");
+    let (_, pool) = cluster.request(0, "GET /v1/pools/p", "").await;
+    assert_eq!(pool["held"], 1, "{pool}");
+    let renew = "POST /v1/pools/p/claims/1/renew?wait=1m";
+    let (status, renewed) = cluster.request(2, renew, &units(&granted)).await;
+    assert_eq!((status, &renewed["units"]), (200, &granted["units"]), "{renewed}");
+    // The other unit can be granted at once; the one that is held cannot.
+    let (status, second) = cluster.request(1, &put(2), r#"{"units": 1}"#).await;
+    assert_eq!(status, 200, "{second}");
+    assert_ne!(second["units"][0]["unit"], granted["units"][0]["unit"]);
+    assert!(second["units"][0]["fence"].as_u64() > granted["units"][0]["fence"].as_u64());
+    let (status, _) = cluster.request(0, "PUT /v1/pools/p/claims/3?wait=0", "").await;
+    assert_eq!(status, 202);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_configuration_makes_a_durable_arbiter_careful() {
+    let mut cluster = Cluster::on_disk("other_configuration", 1, DURABLE).await;
+    cluster.request(0, &put(1), ALL).await;
+    cluster.stop(0).await;
+    let smaller = DURABLE.replace("units = 2", "units = 1").replace("1h", "10s");
+    cluster.restart(0, Some(&smaller)).await;
+    let (status, text) = cluster.text(0, "GET /readyz?verbose").await;
+    assert_eq!(status, 503, "{text}");
+    assert!(text.contains("waiting 59m") || text.contains("waiting 1h"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn members_that_disagree_about_a_pool_do_not_talk() {
+    let mut cluster = Cluster::on_disk("disagreement", 2, LONG).await;
+    cluster.stop(1).await;
+    cluster.restart(1, Some(&LONG.replace("units = 2", "units = 3"))).await;
+    until("the difference is noticed", || async {
+        let (_, view) = cluster.request(0, "GET /v1/node", "").await;
+        let problem = view["peers"][0]["problem"].as_str().unwrap_or_default();
+        problem.contains("have different members or pools under one epoch")
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_stops_sends_waiting_clients_elsewhere() {
+    let mut cluster = Cluster::start(2, LONG).await;
+    cluster.request(0, &put(1), ALL).await;
+    let address = cluster.address(1);
+    let waiting = tokio::spawn(async move { common::request(address, &put(2), ALL).await });
+    until("it waits", || async {
+        let (_, pool) = cluster.request(0, "GET /v1/pools/p", "").await;
+        pool["waiting"] == 1
+    })
+    .await;
+    cluster.stop(1).await;
+    let (status, problem) = waiting.await.unwrap();
+    assert_eq!((status, &problem["type"]), (503, &"stopping".into()), "{problem}");
+    // The claim goes on under its name at another node.
+    cluster.request(0, "DELETE /v1/pools/p/claims/1", "").await;
+    let (status, granted) = cluster.request(0, &put(2), ALL).await;
+    assert_eq!(status, 200, "{granted}");
+}

@@ -1,0 +1,193 @@
+//! The messages and the record of `central`. The order of variants and fields is the format.
+
+use std::time::Duration;
+
+use quorate_core::{Moment, NodeId};
+use quorate_protocols::central::{Attempt, Central, Message, Pool, Record, RecordLine};
+use serde::{Deserialize, Serialize};
+
+use crate::codec::{self, DecodeError, Wire, WireClaim, WireShares, WireStamp};
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+struct WireAttempt(u32, u64);
+
+impl From<Attempt> for WireAttempt {
+    fn from(attempt: Attempt) -> Self {
+        WireAttempt(attempt.boot, attempt.clock)
+    }
+}
+
+impl From<WireAttempt> for Attempt {
+    fn from(attempt: WireAttempt) -> Self {
+        Attempt { boot: attempt.0, clock: attempt.1 }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+enum WireMessage {
+    Request(WireClaim, WireAttempt, u32, u64),
+    /// The last two: the echoed clock, the wait in nanoseconds.
+    Grant(WireClaim, WireAttempt, WireShares, u64, u64),
+    Release(WireClaim),
+    Decline(WireClaim, WireAttempt),
+    Renew(WireClaim, WireAttempt, WireShares, u64),
+    Renewed(WireClaim, WireAttempt, u64),
+    Lost(WireClaim, WireAttempt),
+}
+
+impl From<&Message> for WireMessage {
+    fn from(message: &Message) -> Self {
+        match message {
+            Message::Request { claim, attempt, units, sent } => {
+                WireMessage::Request((*claim).into(), (*attempt).into(), units.get(), sent.0)
+            }
+            Message::Grant { claim, attempt, shares, sent, waited } => WireMessage::Grant(
+                (*claim).into(),
+                (*attempt).into(),
+                shares.into(),
+                sent.0,
+                nanos(*waited),
+            ),
+            Message::Release { claim } => WireMessage::Release((*claim).into()),
+            Message::Decline { claim, attempt } => {
+                WireMessage::Decline((*claim).into(), (*attempt).into())
+            }
+            Message::Renew { claim, attempt, shares, sent } => {
+                WireMessage::Renew((*claim).into(), (*attempt).into(), shares.into(), sent.0)
+            }
+            Message::Renewed { claim, attempt, sent } => {
+                WireMessage::Renewed((*claim).into(), (*attempt).into(), sent.0)
+            }
+            Message::Lost { claim, attempt } => {
+                WireMessage::Lost((*claim).into(), (*attempt).into())
+            }
+        }
+    }
+}
+
+impl TryFrom<WireMessage> for Message {
+    type Error = DecodeError;
+
+    fn try_from(message: WireMessage) -> Result<Self, DecodeError> {
+        Ok(match message {
+            WireMessage::Request(claim, attempt, units, sent) => Message::Request {
+                claim: claim.into(),
+                attempt: attempt.into(),
+                units: codec::units(units)?,
+                sent: Moment(sent),
+            },
+            WireMessage::Grant(claim, attempt, shares, sent, waited) => Message::Grant {
+                claim: claim.into(),
+                attempt: attempt.into(),
+                shares: shares.try_into()?,
+                sent: Moment(sent),
+                waited: Duration::from_nanos(waited),
+            },
+            WireMessage::Release(claim) => Message::Release { claim: claim.into() },
+            WireMessage::Decline(claim, attempt) => {
+                Message::Decline { claim: claim.into(), attempt: attempt.into() }
+            }
+            WireMessage::Renew(claim, attempt, shares, sent) => Message::Renew {
+                claim: claim.into(),
+                attempt: attempt.into(),
+                shares: shares.try_into()?,
+                sent: Moment(sent),
+            },
+            WireMessage::Renewed(claim, attempt, sent) => Message::Renewed {
+                claim: claim.into(),
+                attempt: attempt.into(),
+                sent: Moment(sent),
+            },
+            WireMessage::Lost(claim, attempt) => {
+                Message::Lost { claim: claim.into(), attempt: attempt.into() }
+            }
+        })
+    }
+}
+
+/// A wait too long to be written is shortened: that only makes the holder's deadline earlier.
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Version of the record, its first byte.
+const RECORD_VERSION: u8 = 1;
+
+#[derive(Serialize, Deserialize)]
+struct WireRecord {
+    version: u8,
+    grace: bool,
+    lines: Vec<WireLine>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct WireLine {
+    claim: WireClaim,
+    node: u32,
+    attempt: WireAttempt,
+    stamp: WireStamp,
+    shares: WireShares,
+    sent: u64,
+    arrived: u64,
+    waited: u64,
+    adopted: bool,
+}
+
+impl From<RecordLine> for WireLine {
+    fn from(line: RecordLine) -> Self {
+        WireLine {
+            claim: line.claim.into(),
+            node: line.node.0,
+            attempt: line.attempt.into(),
+            stamp: line.stamp.into(),
+            shares: (&line.shares).into(),
+            sent: line.sent.0,
+            arrived: line.arrived.0,
+            waited: nanos(line.waited),
+            adopted: line.adopted,
+        }
+    }
+}
+
+impl TryFrom<WireLine> for RecordLine {
+    type Error = DecodeError;
+
+    fn try_from(line: WireLine) -> Result<Self, DecodeError> {
+        Ok(RecordLine {
+            claim: line.claim.into(),
+            node: NodeId(line.node),
+            attempt: line.attempt.into(),
+            stamp: line.stamp.into(),
+            shares: line.shares.try_into()?,
+            sent: Moment(line.sent),
+            arrived: Moment(line.arrived),
+            waited: Duration::from_nanos(line.waited),
+            adopted: line.adopted,
+        })
+    }
+}
+
+impl Wire for Central {
+    fn encode_message(message: &Message, out: &mut Vec<u8>) {
+        codec::put(&WireMessage::from(message), out);
+    }
+
+    fn decode_message(bytes: &[u8]) -> Result<Message, DecodeError> {
+        codec::take::<WireMessage>(bytes)?.try_into()
+    }
+
+    fn encode_record(record: &Record, out: &mut Vec<u8>) {
+        let lines = record.lines().map(WireLine::from).collect();
+        codec::put(&WireRecord { version: RECORD_VERSION, grace: record.grace(), lines }, out);
+    }
+
+    fn decode_record(pool: &Pool, bytes: &[u8]) -> Result<Record, DecodeError> {
+        let record: WireRecord = codec::take(bytes)?;
+        if record.version != RECORD_VERSION {
+            let text = format!("a record of version {}", record.version);
+            return Err(DecodeError::Impossible(text));
+        }
+        let lines: Result<Vec<_>, _> = record.lines.into_iter().map(TryInto::try_into).collect();
+        Record::from_lines(pool, record.grace, lines?).map_err(DecodeError::Impossible)
+    }
+}

@@ -1,0 +1,23 @@
+//! What nodes say to each other, as bytes.
+//!
+//! * [`frame`]: the header, the same for everything, and the kinds of frames there are;
+//! * [`Hello`]: who calls, and what it has heard so far;
+//! * [`link`]: the machine that makes one lasting link out of connections that break. It does no
+//!   IO;
+//! * [`Wire`]: the messages and records of each protocol, through structs of their own. Protocol
+//!   types know nothing of bytes, and what a name means on the wire is decided here alone;
+//! * [`survey`]: what nodes ask each other outside the protocols, to be able to tell people who
+//!   holds what and why.
+//!
+//! Nothing that arrives can make this crate panic or allocate more than a frame's length suggests.
+//! Nothing here has a default: every field is on the wire.
+
+mod central;
+mod codec;
+pub mod frame;
+mod hello;
+pub mod link;
+pub mod survey;
+
+pub use codec::{DecodeError, Wire};
+pub use hello::{Hello, Resume};

@@ -1,0 +1,111 @@
+//! What nodes ask each other outside the protocols, so that any of them can tell people who holds
+//! what, who waits and why. No decision rests on the answers.
+
+use quorate_core::{ClaimId, Entry, NodeId, Stamp, Standing};
+use serde::{Deserialize, Serialize};
+
+/// Most claims and most book entries in one survey; more are counted, not listed.
+pub const LINES_MAX: usize = 1000;
+
+/// A question to another node.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Question {
+    /// What do you know about this pool?
+    Pool {
+        /// Its name.
+        pool: String,
+    },
+    /// What do you know about this one claim?
+    Claim {
+        /// The pool.
+        pool: String,
+        /// The claim: origin and serial.
+        claim: (u64, u64),
+    },
+    /// An operator takes a claim back: stop answering for it.
+    Revoke {
+        /// The pool.
+        pool: String,
+        /// The claim: origin and serial.
+        claim: (u64, u64),
+        /// Why.
+        reason: String,
+    },
+}
+
+/// What one node knows about a pool.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Survey {
+    /// Claims of its own clients that are not over.
+    pub claims: Vec<HomeClaim>,
+    /// Its books, if it is an arbiter of the pool.
+    pub books: Vec<BookLine>,
+    /// Claims and lines that were left out.
+    pub left_out: u64,
+    /// If it is an arbiter that waits until old promises are over: for how long yet.
+    pub grace_micros: Option<u64>,
+    /// Whether its seat has stopped after a contradiction.
+    pub stopped: bool,
+}
+
+/// A claim, as the node of its client knows it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct HomeClaim {
+    /// Origin and serial.
+    pub claim: (u64, u64),
+    /// How many units it asks for.
+    pub units: u32,
+    /// Who asks.
+    pub client: String,
+    /// What for.
+    pub reason: String,
+    /// What it has, if it is granted: unit and fence.
+    pub shares: Option<Vec<(u32, u64)>>,
+    /// How long it has waited or held.
+    pub since_micros: u64,
+    /// If granted: how long until its lease ends.
+    pub left_micros: u64,
+    /// If an operator took it back: why.
+    pub revoked: Option<String>,
+}
+
+/// A claim in an arbiter's books.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct BookLine {
+    claim: (u64, u64),
+    stamp: (u64, u32),
+    units: u32,
+    granted: bool,
+}
+
+impl BookLine {
+    /// As an arbiter's ledger shows it.
+    pub fn new(entry: &Entry) -> Self {
+        BookLine {
+            claim: (entry.claim.origin, entry.claim.serial),
+            stamp: (entry.stamp.clock, entry.stamp.node.0),
+            units: entry.units.get(),
+            granted: entry.standing != Standing::Waiting,
+        }
+    }
+
+    /// The claim.
+    pub fn claim(&self) -> ClaimId {
+        ClaimId { origin: self.claim.0, serial: self.claim.1 }
+    }
+
+    /// How old it is.
+    pub fn stamp(&self) -> Stamp {
+        Stamp { clock: self.stamp.0, node: NodeId(self.stamp.1) }
+    }
+
+    /// How many units it asks for or has.
+    pub fn units(&self) -> u32 {
+        self.units
+    }
+
+    /// Whether the arbiter has promised it.
+    pub fn granted(&self) -> bool {
+        self.granted
+    }
+}

@@ -1,0 +1,188 @@
+//! The bytes between nodes: pinned, and unharmed by nonsense.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use quorate_core::{ClaimId, Fence, Moment, NodeId, Share, Shares, Stamp, Unit, Units};
+use quorate_protocols::central::{Attempt, Central, Message, Pool, Record, RecordLine};
+use quorate_wire::frame::{self, Data, Frame, FrameError};
+use quorate_wire::survey::{HomeClaim, Question, Survey};
+use quorate_wire::{DecodeError, Hello, Resume, Wire};
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+const CLAIM: ClaimId = ClaimId { origin: 1, serial: 300 };
+const ATTEMPT: Attempt = Attempt { boot: 2, clock: 5 };
+
+fn shares() -> Shares {
+    let share = |unit, fence| Share { unit: Unit(unit), fence: Fence(fence) };
+    Shares::new(&[share(0, 7), share(3, 9)])
+}
+
+/// Every message of `central` with its bytes. A changed line is a changed format: raise the
+/// version.
+fn messages() -> Vec<(Message, &'static str)> {
+    let (claim, attempt, sent) = (CLAIM, ATTEMPT, Moment(1000));
+    let units = Units::new(2, 3).unwrap();
+    let waited = Duration::from_nanos(6);
+    vec![
+        (Message::Request { claim, attempt, units, sent }, "0001ac02020502e807"),
+        (
+            Message::Grant { claim, attempt, shares: shares(), sent, waited },
+            "0101ac0202050200070309e80706",
+        ),
+        (Message::Release { claim }, "0201ac02"),
+        (Message::Decline { claim, attempt }, "0301ac020205"),
+        (Message::Renew { claim, attempt, shares: shares(), sent }, "0401ac0202050200070309e807"),
+        (Message::Renewed { claim, attempt, sent }, "0501ac020205e807"),
+        (Message::Lost { claim, attempt }, "0601ac020205"),
+    ]
+}
+
+#[test]
+fn messages_of_central_are_pinned() {
+    for (message, golden) in messages() {
+        let mut bytes = Vec::new();
+        Central::encode_message(&message, &mut bytes);
+        assert_eq!(hex(&bytes), golden, "{message}");
+        assert_eq!(Central::decode_message(&bytes), Ok(message));
+    }
+}
+
+fn record(pool: &Pool) -> Record {
+    let line = RecordLine {
+        claim: CLAIM,
+        node: NodeId(1),
+        attempt: ATTEMPT,
+        stamp: Stamp { clock: 4, node: NodeId(2) },
+        shares: shares(),
+        sent: Moment(1),
+        arrived: Moment(2),
+        waited: Duration::from_nanos(3),
+        adopted: false,
+    };
+    Record::from_lines(pool, true, vec![line]).unwrap()
+}
+
+#[test]
+fn the_record_of_central_is_pinned_and_must_fit_its_pool() {
+    let pool = Pool::new(4);
+    let mut bytes = Vec::new();
+    Central::encode_record(&record(&pool), &mut bytes);
+    assert_eq!(hex(&bytes), "01010101ac020102050402020007030901020300");
+    assert_eq!(Central::decode_record(&pool, &bytes), Ok(record(&pool)));
+    let smaller = Central::decode_record(&Pool::new(3), &bytes);
+    assert_eq!(smaller, Err(DecodeError::Impossible("u3 in a pool of 3 units".into())));
+    bytes[0] = 2;
+    assert!(Central::decode_record(&pool, &bytes).is_err(), "another version");
+}
+
+#[test]
+fn what_no_peer_could_have_sent_does_not_decode() {
+    for (hex, why) in [
+        ("0001ac020205040200e807", "no units"),
+        ("0401ac0202050203070009e807", "units out of order"),
+        ("0401ac0202050203070309e807", "a unit twice"),
+        ("0201ac0200", "something after the message"),
+        ("0701ac02", "no such message"),
+        ("02", "too short"),
+        ("", "empty"),
+    ] {
+        let bytes: Vec<u8> = (0..hex.len() / 2)
+            .map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap())
+            .collect();
+        assert!(Central::decode_message(&bytes).is_err(), "{why}");
+    }
+}
+
+fn frames() -> Vec<(Frame<'static>, &'static str)> {
+    let hello = Hello {
+        cluster: "c".into(),
+        epoch: 1,
+        digest: 2,
+        node: "a".into(),
+        to: "b".into(),
+        resume: Resume { boot: 3, knows: Some(4), received: 5 },
+    };
+    let home = HomeClaim {
+        claim: (1, 2),
+        units: 1,
+        client: "ci".into(),
+        reason: String::new(),
+        shares: Some(vec![(0, 7)]),
+        since_micros: 1,
+        left_micros: 2,
+        revoked: None,
+    };
+    let survey = Survey { claims: vec![home], grace_micros: Some(3), ..Survey::default() };
+    vec![
+        (Frame::Hello(hello), "517501010c000000016301020161016203010405"),
+        (Frame::Refused("no".into()), "5175010203000000026e6f"),
+        (Frame::Data(Data { seq: 1, ack: 2, packed: b"\x01px" }), "51750103050000000102017078"),
+        (Frame::Ack(300), "5175010402000000ac02"),
+        (Frame::Ask(1, Question::Pool { pool: "p".into() }), "517501050400000001000170"),
+        (Frame::Tell(1, survey), "51750106150000000101010201026369000101000701020000000103 00"),
+    ]
+}
+
+#[test]
+fn frames_are_pinned_and_come_back_as_they_were() {
+    for (value, golden) in frames() {
+        let mut bytes = Vec::new();
+        frame::encode(&value, &mut bytes);
+        assert_eq!(hex(&bytes), golden.replace(' ', ""), "{value:?}");
+        for short in 0..bytes.len() {
+            assert_eq!(frame::decode(&bytes[..short]), Ok(None), "{value:?} cut at {short}");
+        }
+        assert_eq!(frame::decode(&bytes), Ok(Some((value, bytes.len()))));
+    }
+    let mut two = Vec::new();
+    frame::encode(&Frame::Ack(1), &mut two);
+    let one = two.len();
+    frame::encode(&Frame::Ack(2), &mut two);
+    assert_eq!(frame::whole(&two[..one - 1]), Ok(0));
+    assert_eq!(frame::whole(&two[..two.len() - 1]), Ok(one));
+    assert_eq!(frame::whole(&two), Ok(two.len()));
+    let mut packed = Vec::new();
+    frame::pack("gpu", &mut packed);
+    packed.push(9);
+    assert_eq!(frame::unpack(&packed), Ok(("gpu", &[9][..])));
+}
+
+#[test]
+fn strangers_are_recognised_by_their_first_bytes() {
+    assert_eq!(frame::decode(b"GET / HTTP/1.1"), Err(FrameError::Magic));
+    assert_eq!(frame::decode(b"Qx"), Err(FrameError::Magic));
+    assert_eq!(frame::decode(b"Qu\x02"), Err(FrameError::Version(2)));
+    assert_eq!(frame::decode(b"Qu\x01\x09\0\0\0\0"), Err(FrameError::Kind(9)));
+    assert_eq!(frame::decode(b"Qu\x01\x03\xff\xff\xff\xff"), Err(FrameError::Length(0xffff_ffff)));
+}
+
+proptest! {
+    #[test]
+    fn garbage_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let _ = Central::decode_message(&bytes);
+        let _ = Central::decode_record(&Pool::new(4), &bytes);
+        let _ = frame::unpack(&bytes);
+        for kind in 0..8 {
+            let mut framed = vec![b'Q', b'u', 1, kind, bytes.len() as u8, 0, 0, 0];
+            framed.extend_from_slice(&bytes);
+            let _ = frame::decode(&framed);
+        }
+    }
+
+    #[test]
+    fn a_flipped_byte_gives_another_message_or_none(
+        which in 0usize..7, at in 0usize..32, flip in 1u8..
+    ) {
+        let (message, _) = messages().swap_remove(which);
+        let mut bytes = Vec::new();
+        Central::encode_message(&message, &mut bytes);
+        let at = at % bytes.len();
+        bytes[at] ^= flip;
+        // Never the same one: every byte means something.
+        prop_assert_ne!(Central::decode_message(&bytes), Ok(message));
+    }
+}

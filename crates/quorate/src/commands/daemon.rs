@@ -1,0 +1,32 @@
+//! What `dev` and `serve` have in common: a runtime, a log, and how to be stopped.
+
+use std::io::IsTerminal;
+
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// The runtime that nodes live in.
+pub(crate) fn runtime() -> anyhow::Result<Runtime> {
+    Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
+}
+
+/// Sends what nodes have to say to standard error; `QUORATE_LOG` says how much of it.
+pub(crate) fn log_to_stderr(default: &str) {
+    let filter = std::env::var("QUORATE_LOG").unwrap_or_else(|_| default.to_owned());
+    tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::new(filter))
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .init();
+}
+
+/// Returns when somebody wants the process to end: Ctrl-C, or a polite kill.
+pub(crate) async fn asked_to_stop() -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,137 @@
+//! `quorate dev`: a cluster in one process, to try things out.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use quorate_node::{Config, MEMBERS_MAX, Node};
+use tokio::net::TcpListener;
+
+use super::daemon;
+use crate::Outcome;
+
+/// Run a cluster on this machine to try things out.
+///
+/// All nodes live in this process and talk over loopback sockets. There is a pool `demo` of four
+/// units, and every name that begins with `try-` is a pool of two. Nothing is written to disk:
+/// claims and fences begin anew with every start. Stop it with Ctrl-C.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// How many nodes.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    nodes: usize,
+    /// Port of the first node; the others take the next ones. 0 takes any free ports.
+    #[arg(long, value_name = "P", default_value_t = 7420)]
+    port: u16,
+}
+
+const POOLS: &str = r#"
+[[pools]]
+name = "demo"
+units = 4
+arbiter = "n1"
+fairness = "backfill:8"
+
+[[pools]]
+pattern = "try-*"
+units = 2
+"#;
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    ensure!(
+        (1..=MEMBERS_MAX).contains(&args.nodes),
+        "--nodes {}: choose 1 to {MEMBERS_MAX}",
+        args.nodes
+    );
+    daemon::log_to_stderr("warn");
+    daemon::runtime()?.block_on(async {
+        let mut nodes = start(args).await?;
+        connected(&nodes).await;
+        println!("{} nodes, nothing kept on disk:", nodes.len());
+        for (node, number) in nodes.iter().zip(1..) {
+            println!("  n{number}  http://{}", node.clients_address());
+        }
+        let first = nodes[0].clients_address();
+        println!("\ntry: curl -X PUT -d '{{\"units\": 2}}' {}", claim_url(first, 1));
+        println!("then: curl http://{first}/v1/pools/demo/holders");
+        println!("Ctrl-C stops.");
+        let failed = {
+            let failures: Vec<_> = nodes.iter_mut().map(|node| Box::pin(node.failed())).collect();
+            tokio::select! {
+                stopped = daemon::asked_to_stop() => stopped.map(|()| None),
+                why = first_of(failures) => Ok(Some(why)),
+            }
+        };
+        for node in nodes {
+            node.stop().await;
+        }
+        match failed? {
+            None => Ok(Outcome::Good),
+            Some(why) => anyhow::bail!("a node cannot go on: {why}"),
+        }
+    })
+}
+
+fn claim_url(address: SocketAddr, id: u32) -> String {
+    format!("http://{address}/v1/pools/demo/claims/{id}")
+}
+
+async fn start(args: &Args) -> anyhow::Result<Vec<Node>> {
+    let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let mut listeners = Vec::new();
+    for place in 0..args.nodes {
+        let port = match args.port {
+            0 => 0,
+            first => u16::try_from(usize::from(first) + place)
+                .with_context(|| format!("--port {first} leaves no room for {place} more"))?,
+        };
+        let clients = TcpListener::bind(local(port))
+            .await
+            .with_context(|| format!("cannot listen at 127.0.0.1:{port}; choose another --port"))?;
+        listeners.push((clients, TcpListener::bind(local(0)).await?));
+    }
+    let mut members = String::new();
+    for ((_, peers), number) in listeners.iter().zip(1..) {
+        let address = peers.local_addr()?;
+        members.push_str(&format!("[[members]]\nname = \"n{number}\"\npeers = \"{address}\"\n"));
+    }
+    let mut nodes = Vec::new();
+    for ((clients, peers), number) in listeners.into_iter().zip(1..) {
+        let (at, among) = (clients.local_addr()?, peers.local_addr()?);
+        let text = format!(
+            "cluster = \"dev\"\nepoch = 1\nnode = \"n{number}\"\n\
+             listen = {{ clients = \"{at}\", peers = \"{among}\" }}\n{members}{POOLS}"
+        );
+        let config = Config::parse_in_memory(&text)?;
+        nodes.push(Node::start_on(config, clients, peers).await?);
+    }
+    Ok(nodes)
+}
+
+/// Waits until everybody is connected with everybody, or something is wrong that the page of the
+/// first node will show.
+async fn connected(nodes: &[Node]) {
+    let all = async {
+        for node in nodes {
+            while node.view().await.is_some_and(|v| v.peers.iter().any(|peer| !peer.connected)) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
+    };
+    if tokio::time::timeout(Duration::from_secs(5), all).await.is_err() {
+        eprintln!("quorate: not all nodes are connected yet");
+    }
+}
+
+/// Whatever comes first.
+async fn first_of<F: Future<Output = String> + Unpin>(mut futures: Vec<F>) -> String {
+    std::future::poll_fn(|cx| {
+        for future in &mut futures {
+            if let std::task::Poll::Ready(why) = std::pin::Pin::new(future).poll(cx) {
+                return std::task::Poll::Ready(why);
+            }
+        }
+        std::task::Poll::Pending
+    })
+    .await
+}

@@ -1,0 +1,56 @@
+//! `quorate serve`: one member of a cluster.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use quorate_node::{Config, Node};
+
+use super::daemon;
+use crate::Outcome;
+
+/// Run one member of a cluster.
+///
+/// The file names the node, its addresses, its peers and the pools; docs/configuration.md describes
+/// every field. Results of `--check-config` go to standard output, the log to standard error
+/// (`QUORATE_LOG=debug` shows more). Stop it with Ctrl-C or SIGTERM: clients that wait are told to
+/// ask elsewhere, and nothing that is granted is taken back.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// The configuration file.
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// Read and check the file, and do nothing else.
+    #[arg(long)]
+    check_config: bool,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let shown = args.config.display();
+    let text = std::fs::read_to_string(&args.config).with_context(|| format!("reading {shown}"))?;
+    let config = Config::parse(&text).with_context(|| format!("{shown}"))?;
+    if args.check_config {
+        println!(
+            "{shown} is fine: node {} of cluster {}, {} members, {} pools, digest {:016x}",
+            config.name(),
+            config.cluster,
+            config.members.len(),
+            config.pools.len(),
+            config.digest
+        );
+        return Ok(Outcome::Good);
+    }
+    daemon::log_to_stderr("info");
+    daemon::runtime()?.block_on(async {
+        let mut node = Node::start(config).await?;
+        eprintln!("quorate: listening on http://{}", node.clients_address());
+        let failed = tokio::select! {
+            stopped = daemon::asked_to_stop() => stopped.map(|()| None),
+            why = node.failed() => Ok(Some(why)),
+        };
+        node.stop().await;
+        match failed? {
+            None => Ok(Outcome::Good),
+            Some(why) => anyhow::bail!("the node cannot go on: {why}"),
+        }
+    })
+}
