@@ -191,9 +191,17 @@ impl<P: Explorable> Model<'_, P> {
         }
         let using = world.clients().iter().enumerate().any(|(client, &number)| {
             lapsing & 1 << client != 0
-                && matches!(self.parts.clients.get(number), Client::Using { .. })
+                && (matches!(self.parts.clients.get(number), Client::Using { .. })
+                    || self.relies_on(world, client, node))
         });
         !using && (world.left(Misfortune::Lapse) > 0 || !self.is_untimely(world, node, lapsing))
+    }
+
+    /// Whether the home of a client counts on what this node promised, for a grant yet to come.
+    fn relies_on(&self, world: &World, client: usize, node: NodeId) -> bool {
+        let plan = &self.scope.clients[client];
+        let home = world.participant(plan.home);
+        home.is_some_and(|p| self.parts.participants.get(p).relies_on(node, plan.claim.id))
     }
 
     /// The clients whose leases are over when this alarm rings, one bit each.

@@ -1,7 +1,7 @@
 //! What a model checker must know about a protocol beyond driving it: which numbers only count, and
 //! which events the arithmetic of leases forbids.
 
-use crate::{ClaimId, Fence, Protocol};
+use crate::{ClaimId, Fence, NodeId, Protocol};
 
 /// A protocol whose state space can be explored exhaustively.
 ///
@@ -23,6 +23,14 @@ pub trait Explorable: Protocol {
     /// lease has run out, such a message arrives after the deadline it carries: the checker then
     /// delivers it with [`crate::Seat::now`] at [`crate::Moment::NEVER`].
     fn promise(message: &Self::Message) -> Option<ClaimId>;
+
+    /// Whether this participant counts on what `arbiter` promised this claim although its client
+    /// has no grant yet, as one does that waits for the rest of a quorum. It has a deadline of its
+    /// own for that, which passes before the arbiter's lease: until it has, no alarm of the arbiter
+    /// that says the lease is over may ring.
+    fn relies_on(&self, _arbiter: NodeId, _claim: ClaimId) -> bool {
+        false
+    }
 }
 
 /// A number of which only the order matters.

@@ -7,5 +7,6 @@
 mod attempt;
 mod post;
 
+pub mod arbiter;
 pub mod central;
 pub mod ring;

@@ -1,0 +1,105 @@
+//! Which units a claim locks, where units have names.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use quorate_core::{Claim, Shares, Unit, Units};
+
+use super::message::Wish;
+use super::pool::{Mode, Pool};
+
+/// What to ask arbiters for. A claim that leaves a choice gets units from where its draw points,
+/// those that other claims of this node have last. `None` if the claim names units and the pool
+/// counts, or no choice of units satisfies all its lines.
+pub(super) fn choose(pool: &Pool, claim: &Claim, taken: &BTreeSet<Unit>) -> Option<Wish> {
+    let units = claim.units;
+    if let Mode::Count { .. } = pool.mode {
+        return claim.lines.is_none().then_some(Wish { units, names: None });
+    }
+    let mut chosen: BTreeSet<Unit> = BTreeSet::new();
+    match &claim.lines {
+        None => pick(&all(pool), units, claim.draw, taken, &mut chosen)?,
+        Some(lines) => {
+            // Lines that leave no choice first, so that the others do not take their units.
+            let mut lines: Vec<_> = lines.iter().collect();
+            lines.sort_by_key(|line| line.among.len().saturating_sub(line.units.get() as usize));
+            for line in lines {
+                let known = line.among.iter().all(|unit| unit.0 < pool.units);
+                known.then_some(())?;
+                pick(&line.among, line.units, claim.draw, taken, &mut chosen)?;
+            }
+        }
+    }
+    let names: Arc<[Unit]> = chosen.into_iter().collect();
+    (names.len() == units.get() as usize).then_some(Wish { units, names: Some(names) })
+}
+
+/// What a client that shows its shares must have asked for; `None` if no pool like this gave them.
+pub(super) fn wish_of(pool: &Pool, shares: &Shares) -> Option<Wish> {
+    let units = Units::new(u32::try_from(shares.len()).ok()?, pool.units).ok()?;
+    if let Mode::Count { .. } = pool.mode {
+        return Some(Wish { units, names: None });
+    }
+    let distinct = shares.as_slice().windows(2).all(|pair| pair[0].unit < pair[1].unit);
+    let known = shares.iter().all(|share| share.unit.0 < pool.units);
+    let names = shares.iter().map(|share| share.unit).collect();
+    (distinct && known).then_some(Wish { units, names: Some(names) })
+}
+
+fn all(pool: &Pool) -> Vec<Unit> {
+    (0..pool.units).map(Unit).collect()
+}
+
+fn pick(
+    among: &[Unit],
+    units: Units,
+    draw: u64,
+    taken: &BTreeSet<Unit>,
+    chosen: &mut BTreeSet<Unit>,
+) -> Option<()> {
+    let start = (draw % among.len().max(1) as u64) as usize;
+    let around = || among[start..].iter().chain(&among[..start]).copied();
+    let free = around().filter(|unit| !taken.contains(unit));
+    let rest = around().filter(|unit| taken.contains(unit));
+    let wanted = units.get() as usize;
+    let new: Vec<Unit> =
+        free.chain(rest).filter(|unit| !chosen.contains(unit)).take(wanted).collect();
+    chosen.extend(&new);
+    (new.len() == wanted).then_some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use quorate_core::{ClaimId, Line};
+
+    use super::*;
+
+    fn units(of: &[u32]) -> Arc<[Unit]> {
+        of.iter().copied().map(Unit).collect()
+    }
+
+    fn line(h: u32, among: &[u32]) -> Line {
+        Line { units: Units::new(h, 9).unwrap(), among: units(among) }
+    }
+
+    fn claim(h: u32, draw: u64, lines: &[Line]) -> Claim {
+        let lines = (!lines.is_empty()).then(|| lines.into());
+        let units = Units::new(h, 9).unwrap();
+        Claim { draw, lines, ..Claim::any(ClaimId::default(), units) }
+    }
+
+    #[test]
+    fn a_claim_gets_units_it_can_use_and_free_ones_first() {
+        let pool = Pool::named(4, 3);
+        let free = BTreeSet::new();
+        let names = |claim: &Claim, taken: &BTreeSet<Unit>| choose(&pool, claim, taken)?.names;
+        assert_eq!(names(&claim(2, 3, &[]), &free), Some(units(&[0, 3])));
+        assert_eq!(names(&claim(2, 3, &[]), &[Unit(3)].into()), Some(units(&[0, 1])));
+        assert_eq!(names(&claim(1, 0, &[line(1, &[2])]), &free), Some(units(&[2])));
+        let both = [line(1, &[1, 2]), line(1, &[1])];
+        assert_eq!(names(&claim(2, 0, &both), &free), Some(units(&[1, 2])));
+        assert_eq!(names(&claim(1, 0, &[line(1, &[7])]), &free), None, "no such unit");
+        assert_eq!(names(&claim(2, 0, &[line(1, &[1]), line(1, &[1])]), &free), None);
+        assert_eq!(choose(&Pool::new(4, 9), &claim(1, 0, &[line(1, &[2])]), &free), None);
+    }
+}

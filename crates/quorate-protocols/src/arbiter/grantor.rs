@@ -1,0 +1,447 @@
+//! The arbiter's half: whom this node gives its permission, and until when (spec 7.3, C1, C2).
+//!
+//! One entry per claim, never a counter per node (erratum E3). A permission ends when its requester
+//! yields or releases it, or when its lease does. Whatever changes, [`super::schedule`] looks
+//! again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use quorate_core::{
+    ClaimId, Clock, Entry, Fence, Moment, NodeId, Outbox, Seat, Share, Shares, Stamp, Standing,
+    Unit,
+};
+
+use super::floors::Floors;
+use super::message::{GrantNumber, Message, Wish};
+use super::pool::{Mode, broken};
+use super::survey::Opening;
+use super::{Alarm, Arbiter, Post};
+use crate::attempt::Asker;
+
+/// The books of one arbiter.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Grantor {
+    pub(super) clock: Clock,
+    pub(super) entries: BTreeMap<ClaimId, Booked>,
+    /// The claims that wait, oldest first.
+    pub(super) queue: BTreeSet<(Stamp, ClaimId)>,
+    /// The claims that have this arbiter's permission, oldest first.
+    pub(super) granted: BTreeSet<(Stamp, ClaimId)>,
+    /// Units that those have, together.
+    pub(super) used: u32,
+    /// Who has which unit, where units have names.
+    pub(super) locks: BTreeMap<Unit, ClaimId>,
+    /// The last number given.
+    pub(super) last: GrantNumber,
+    pub(super) floors: Floors,
+    /// The largest fence of any permission given.
+    pub(super) top: Fence,
+    /// Fences up to this one are on disk, if only permissions are not.
+    pub(super) ceiling: Fence,
+    pub(super) opening: Opening,
+}
+
+/// A claim in the books.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Booked {
+    pub(super) asker: Asker,
+    pub(super) stamp: Stamp,
+    pub(super) wish: Wish,
+    /// The fence that its holder has or will have, as far as the arbiter was told.
+    pub(super) token: Fence,
+    /// How often a younger claim passed it.
+    pub(super) overtaken: u32,
+    /// The asker's clock when it sent the message that counts, to be echoed...
+    pub(super) sent: Moment,
+    /// ...and ours when that message arrived. The two belong together: adding a wait to a newer
+    /// reading than the one echoed would promise too much (C1).
+    pub(super) arrived: Moment,
+    pub(super) state: State,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum State {
+    Waiting,
+    Granted { grant: GrantNumber, inquired: bool, waited: Duration, adopted: bool },
+}
+
+impl Booked {
+    /// As a message shows it, sent and arrived at these readings of two clocks.
+    fn new(
+        asker: Asker,
+        stamp: Stamp,
+        wish: Wish,
+        token: Fence,
+        (sent, arrived): (Moment, Moment),
+    ) -> Booked {
+        let state = State::Waiting;
+        Booked { asker, stamp, wish, token, overtaken: 0, sent, arrived, state }
+    }
+
+    pub(super) fn is_waiting(&self) -> bool {
+        self.state == State::Waiting
+    }
+
+    pub(super) fn units(&self) -> u32 {
+        self.wish.units.get()
+    }
+
+    /// What its holder has, as far as the arbiter can say.
+    fn shares(&self) -> Shares {
+        shares(&self.wish, self.token)
+    }
+}
+
+/// The units of a wish, all with this fence; numbered from 0 where they have no names.
+pub(super) fn shares(wish: &Wish, fence: Fence) -> Shares {
+    let shares: Vec<Share> = match &wish.names {
+        Some(names) => names.iter().map(|&unit| Share { unit, fence }).collect(),
+        None => (0..wish.units.get()).map(|unit| Share { unit: Unit(unit), fence }).collect(),
+    };
+    Shares::new(&shares)
+}
+
+impl Grantor {
+    pub(super) fn hear(
+        &mut self,
+        seat: &Seat<'_, Arbiter>,
+        from: NodeId,
+        message: Message,
+        post: &mut Post<'_>,
+    ) {
+        match message {
+            Message::Request { claim, attempt, stamp, wish, token, sent } => {
+                if let Err(what) = is_sensible(seat, &wish) {
+                    return post.out.anomaly(from, what);
+                }
+                self.clock.hear(stamp.clock.max(attempt.clock));
+                let asker = Asker { node: from, attempt };
+                let stamp = match broken!(seat, M9ArrivalOrder) {
+                    true => Stamp { clock: self.clock.tick(), node: from },
+                    false => stamp,
+                };
+                let booked = Booked::new(asker, stamp, wish, token, (sent, seat.now));
+                self.on_request(seat, claim, booked, post);
+            }
+            Message::Yield { claim, attempt, grant } => {
+                self.on_yield(seat, claim, Asker { node: from, attempt }, grant, post);
+            }
+            Message::Release { claim, attempt, held } => {
+                self.clock.hear(attempt.clock);
+                self.on_release(seat, claim, Asker { node: from, attempt }, held, post);
+            }
+            Message::Renew { claim, attempt, grant, stamp, wish, token, sent } => {
+                if let Err(what) = is_sensible(seat, &wish) {
+                    return post.out.anomaly(from, what);
+                }
+                self.clock.hear(stamp.clock.max(attempt.clock));
+                let asker = Asker { node: from, attempt };
+                let shown = Booked::new(asker, stamp, wish, token, (sent, seat.now));
+                self.on_renew(seat, claim, grant, shown, post);
+            }
+            Message::Retoken { claim, attempt, grant, token } => {
+                let asker = Asker { node: from, attempt };
+                self.on_retoken(seat, claim, asker, grant, token, post);
+            }
+            Message::Survey { clock } => {
+                self.clock.hear(clock);
+                self.on_survey(seat, from, post);
+            }
+            Message::Report { highest, boot, sure, clock } => {
+                self.clock.hear(clock);
+                self.on_report(seat, from, (highest, boot, sure), post);
+            }
+            Message::Grant { .. }
+            | Message::Queued { .. }
+            | Message::Inquire { .. }
+            | Message::Renewed { .. }
+            | Message::Lost { .. }
+            | Message::Retokened { .. } => {
+                unreachable!("messages for requesters go to the requester")
+            }
+        }
+    }
+
+    fn on_request(
+        &mut self,
+        seat: &Seat<'_, Arbiter>,
+        claim: ClaimId,
+        mut new: Booked,
+        post: &mut Post<'_>,
+    ) {
+        if let Some(known) = self.entries.get_mut(&claim) {
+            if new.asker.is_before(known.asker) {
+                return;
+            }
+            if new.asker == known.asker {
+                if broken!(seat, L4WaitedOnResetStamp) {
+                    known.sent = new.sent;
+                }
+                return self.answer_poll(seat, claim, post);
+            }
+            // The requester gave up its earlier try here, or was restarted, or its client moved. If
+            // it was restarted, nobody knows what became of the units.
+            let unknown = known.asker.attempt.boot != new.asker.attempt.boot
+                || known.asker.node != new.asker.node;
+            if known.stamp == new.stamp {
+                new.overtaken = known.overtaken; // The same wait goes on.
+            }
+            self.end(seat, claim, unknown, post.out);
+        }
+        let key = (new.stamp, claim);
+        self.entries.insert(claim, new);
+        self.queue.insert(key);
+        self.arm_lease(seat, claim, post.out);
+        self.schedule(seat, post, Some(claim));
+    }
+
+    /// The same request again: how it stands. Nothing changes, except that somebody still wants it.
+    fn answer_poll(&mut self, seat: &Seat<'_, Arbiter>, claim: ClaimId, post: &mut Post<'_>) {
+        let booked = &self.entries[&claim];
+        let Asker { node, attempt } = booked.asker;
+        match booked.state {
+            State::Waiting => {
+                self.arm_lease(seat, claim, post.out);
+                post.send(node, Message::Queued { claim, attempt, clock: self.clock.0 });
+            }
+            State::Granted { grant, inquired, .. } => {
+                self.tell_grant(seat, claim, post);
+                if inquired {
+                    self.tell_inquire(claim, grant, post);
+                }
+            }
+        }
+    }
+
+    fn on_yield(
+        &mut self,
+        seat: &Seat<'_, Arbiter>,
+        claim: ClaimId,
+        asker: Asker,
+        number: GrantNumber,
+        post: &mut Post<'_>,
+    ) {
+        if !self.is_granted(seat, claim, asker, number) {
+            return;
+        }
+        let booked = self.remove(claim).expect("it is granted");
+        if broken!(seat, M6ForgetYielded) {
+            post.out.disarm(Alarm::LeaseEnd(claim));
+            return self.schedule(seat, post, None);
+        }
+        // It keeps its age. That it was asked back is forgotten with the permission.
+        self.queue.insert((booked.stamp, claim));
+        self.entries.insert(claim, Booked { state: State::Waiting, ..booked });
+        self.arm_lease(seat, claim, post.out);
+        self.schedule(seat, post, None);
+    }
+
+    /// Whether this try of this node has exactly this permission.
+    fn is_granted(
+        &self,
+        seat: &Seat<'_, Arbiter>,
+        claim: ClaimId,
+        asker: Asker,
+        number: GrantNumber,
+    ) -> bool {
+        self.entries.get(&claim).is_some_and(|booked| match booked.state {
+            State::Granted { grant, .. } => {
+                booked.asker == asker && (grant == number || broken!(seat, M2NoGrantNumbers))
+            }
+            State::Waiting => false,
+        })
+    }
+
+    fn on_release(
+        &mut self,
+        seat: &Seat<'_, Arbiter>,
+        claim: ClaimId,
+        asker: Asker,
+        held: bool,
+        post: &mut Post<'_>,
+    ) {
+        let Some(booked) = self.entries.get(&claim) else { return };
+        // A release that was overtaken by a newer request of its node is not about that one (M14).
+        if booked.asker.node != asker.node || asker.attempt < booked.asker.attempt {
+            return;
+        }
+        self.end(seat, claim, held && !broken!(seat, F1FloorOnExpiryOnly), post.out);
+        self.schedule(seat, post, None);
+    }
+
+    fn on_retoken(
+        &mut self,
+        seat: &Seat<'_, Arbiter>,
+        claim: ClaimId,
+        asker: Asker,
+        grant: GrantNumber,
+        token: Fence,
+        post: &mut Post<'_>,
+    ) {
+        let (node, attempt, clock) = (asker.node, asker.attempt, self.clock.0);
+        if !self.is_granted(seat, claim, asker, grant) {
+            let lost = Message::Lost { claim, attempt, grant: Some(grant), clock };
+            return post.send(node, lost);
+        }
+        let booked = self.entries.get_mut(&claim).expect("it is granted");
+        booked.token = booked.token.max(token);
+        self.top = self.top.max(token);
+        self.write_down(seat, post.out);
+        post.send(node, Message::Retokened { claim, attempt, grant, token, clock });
+    }
+
+    pub(super) fn on_ring_lease_end(
+        &mut self,
+        seat: &Seat<'_, Arbiter>,
+        claim: ClaimId,
+        post: &mut Post<'_>,
+    ) {
+        let booked = self.entries.get(&claim).expect("a lease is armed for entries only");
+        let Asker { node, attempt } = booked.asker;
+        if !booked.is_waiting() {
+            post.out.reclaim(claim, booked.shares());
+        }
+        post.send(node, Message::Lost { claim, attempt, grant: None, clock: self.clock.0 });
+        // Its holder may have used it to the last moment (C6).
+        self.end(seat, claim, true, post.out);
+        self.schedule(seat, post, None);
+    }
+
+    /// The claim has nothing here any more, neither a permission nor a place in the queue.
+    fn end(
+        &mut self,
+        seat: &Seat<'_, Arbiter>,
+        claim: ClaimId,
+        maybe_held: bool,
+        out: &mut Outbox<Arbiter>,
+    ) {
+        let booked = self.remove(claim).expect("only what is in the books ends");
+        if maybe_held && seat.pool.names_units() {
+            self.floors.raise(&booked.wish, booked.token);
+        }
+        if seat.pool.leases_end() {
+            out.disarm(Alarm::LeaseEnd(claim));
+        }
+    }
+
+    pub(super) fn remove(&mut self, claim: ClaimId) -> Option<Booked> {
+        let booked = self.entries.remove(&claim)?;
+        let key = (booked.stamp, claim);
+        match booked.state {
+            State::Waiting => {
+                let queued = self.queue.remove(&key);
+                assert!(queued, "whoever waits is in the queue");
+            }
+            State::Granted { .. } => {
+                let granted = self.granted.remove(&key);
+                assert!(granted, "whoever does not wait is granted");
+                self.used -= booked.units();
+                for unit in booked.wish.names.iter().flat_map(|names| names.iter()) {
+                    let owner = self.locks.remove(unit);
+                    assert_eq!(owner, Some(claim), "exclusivity: a unit comes back from its owner");
+                }
+            }
+        }
+        Some(booked)
+    }
+
+    /// Gives a permission: the one place where units become used.
+    pub(super) fn give(&mut self, claim: ClaimId, state: State) {
+        let booked = self.entries.get_mut(&claim).expect("only booked claims are granted");
+        let queued = self.queue.remove(&(booked.stamp, claim));
+        assert!(queued, "only waiting claims are granted");
+        booked.state = state;
+        self.granted.insert((booked.stamp, claim));
+        self.used += booked.wish.units.get();
+        self.top = self.top.max(booked.token);
+        for &unit in booked.wish.names.iter().flat_map(|names| names.iter()) {
+            let before = self.locks.insert(unit, claim);
+            assert_eq!(before, None, "exclusivity: the caller has made sure of it");
+        }
+    }
+
+    pub(super) fn tell_grant(&self, seat: &Seat<'_, Arbiter>, claim: ClaimId, post: &mut Post<'_>) {
+        let booked = &self.entries[&claim];
+        let State::Granted { grant, waited, .. } = booked.state else {
+            unreachable!("only permissions are told");
+        };
+        let floor = self.floors.of(seat, &booked.wish);
+        let Asker { node, attempt } = booked.asker;
+        let (sent, clock) = (booked.sent, self.clock.0);
+        let told = Message::Grant { claim, attempt, grant, floor, sent, waited, clock };
+        post.send(node, told);
+    }
+
+    pub(super) fn tell_inquire(&self, claim: ClaimId, grant: GrantNumber, post: &mut Post<'_>) {
+        let Asker { node, attempt } = self.entries[&claim].asker;
+        post.send(node, Message::Inquire { claim, attempt, grant, clock: self.clock.0 });
+    }
+
+    pub(super) fn arm_lease(
+        &self,
+        seat: &Seat<'_, Arbiter>,
+        claim: ClaimId,
+        out: &mut Outbox<Arbiter>,
+    ) {
+        if seat.pool.leases_end() {
+            out.arm(Alarm::LeaseEnd(claim), seat.pool.lease.length());
+        }
+    }
+
+    pub(super) fn ledger(&self, show: &mut dyn FnMut(Entry)) {
+        for (&claim, booked) in &self.entries {
+            let standing = match booked.state {
+                State::Waiting => Standing::Waiting,
+                State::Granted { adopted: false, .. } => Standing::Granted,
+                State::Granted { adopted: true, .. } => Standing::Adopted,
+            };
+            show(Entry { claim, stamp: booked.stamp, units: booked.wish.units, standing });
+        }
+    }
+
+    pub(super) fn audit(&self, seat: &Seat<'_, Arbiter>) {
+        let (mut used, mut locks) = (0, 0);
+        for (&claim, booked) in &self.entries {
+            let key = (booked.stamp, claim);
+            assert_eq!(self.queue.contains(&key), booked.is_waiting());
+            assert_eq!(self.granted.contains(&key), !booked.is_waiting());
+            if booked.is_waiting() {
+                continue;
+            }
+            used += booked.units();
+            for unit in booked.wish.names.iter().flat_map(|names| names.iter()) {
+                assert_eq!(self.locks.get(unit), Some(&claim), "exclusivity at one arbiter");
+                locks += 1;
+            }
+        }
+        assert_eq!(self.queue.len() + self.granted.len(), self.entries.len());
+        assert_eq!(used, self.used);
+        assert_eq!(locks, self.locks.len());
+        if broken!(seat, M3CounterPerNode) {
+            return; // The laws are to find it, not we.
+        }
+        assert!(used <= seat.pool.units, "I1: permissions of one arbiter never exceed the pool");
+        if let Mode::Count { holders_max, .. } = seat.pool.mode {
+            assert!(self.granted.len() <= holders_max as usize, "R2: nor the number of holders");
+        }
+    }
+}
+
+/// Whether a correct peer could want this.
+fn is_sensible(seat: &Seat<'_, Arbiter>, wish: &Wish) -> Result<(), &'static str> {
+    if wish.units.get() > seat.pool.units {
+        return Err("a request for more units than the pool has");
+    }
+    match (&wish.names, seat.pool.mode) {
+        (None, Mode::Count { .. }) => Ok(()),
+        (None, Mode::Named) => Err("a request without names where units have them"),
+        (Some(_), Mode::Count { .. }) => Err("a request for units by name in a pool that counts"),
+        (Some(names), Mode::Named) => {
+            let fits = names.len() == wish.units.get() as usize
+                && names.windows(2).all(|pair| pair[0] < pair[1])
+                && names.last().is_some_and(|last| last.0 < seat.pool.units);
+            if fits { Ok(()) } else { Err("a request for units that the pool does not have") }
+        }
+    }
+}

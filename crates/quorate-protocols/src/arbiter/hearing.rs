@@ -1,0 +1,373 @@
+//! The requester's half, as arbiters see it: permissions come, are asked back, renewed and lost,
+//! and once a quorum of them is in force the client may go (spec 7.4, C1, C6).
+
+use std::time::Duration;
+
+use quorate_core::{ClaimId, Fence, Moment, NodeId, NodeSet, Seat};
+
+use super::local::{PermitState, Phase};
+use super::message::{GrantNumber, Message};
+use super::pool::broken;
+use super::requester::{Requester, enlist};
+use super::{Arbiter, Post};
+use crate::attempt::Attempt;
+
+/// Which try of which claim a message is about, and who sent it.
+#[derive(Clone, Copy)]
+struct About {
+    from: NodeId,
+    claim: ClaimId,
+    attempt: Attempt,
+}
+
+/// A permission as an arbiter tells it.
+#[derive(Clone, Copy)]
+struct Given {
+    grant: GrantNumber,
+    floor: Fence,
+    until: Moment,
+}
+
+impl Requester {
+    pub(super) fn hear(
+        &mut self,
+        seat: &Seat<'_, Arbiter>,
+        from: NodeId,
+        message: Message,
+        post: &mut Post<'_>,
+    ) {
+        let lease = &seat.pool.lease;
+        match message {
+            Message::Grant { claim, attempt, grant, floor, sent, waited, clock } => {
+                self.clock.hear(clock);
+                let mut until = lease.deadline(sent, waited);
+                if broken!(seat, L1CountFromReceipt) {
+                    until = seat.now.after(lease.length());
+                }
+                if broken!(seat, L3IgnoreDrift) {
+                    until = sent.after(waited.saturating_add(lease.length()));
+                }
+                let given = Given { grant, floor, until };
+                self.on_grant(seat, About { from, claim, attempt }, given, post);
+            }
+            Message::Queued { claim, attempt, clock } => {
+                self.clock.hear(clock);
+                self.on_queued(About { from, claim, attempt });
+            }
+            Message::Inquire { claim, attempt, grant, clock } => {
+                self.clock.hear(clock);
+                self.on_inquire(seat, About { from, claim, attempt }, grant, post);
+            }
+            Message::Renewed { claim, attempt, grant, floor, sent, clock } => {
+                self.clock.hear(clock);
+                let mut until = lease.deadline(sent, Duration::ZERO);
+                if broken!(seat, L3IgnoreDrift) {
+                    until = sent.after(lease.length());
+                }
+                let given = Given { grant, floor, until };
+                self.on_renewed(seat, About { from, claim, attempt }, given, post);
+            }
+            Message::Lost { claim, attempt, grant, clock } => {
+                self.clock.hear(clock);
+                self.on_lost(seat, About { from, claim, attempt }, grant, post);
+            }
+            Message::Retokened { claim, attempt, grant, token, clock } => {
+                self.clock.hear(clock);
+                self.on_retokened(seat, About { from, claim, attempt }, grant, token, post);
+            }
+            Message::Request { .. }
+            | Message::Yield { .. }
+            | Message::Release { .. }
+            | Message::Renew { .. }
+            | Message::Retoken { .. }
+            | Message::Survey { .. }
+            | Message::Report { .. } => unreachable!("messages for arbiters go to the arbiter"),
+        }
+    }
+
+    fn on_grant(
+        &mut self,
+        seat: &Seat<'_, Arbiter>,
+        about: About,
+        given: Given,
+        post: &mut Post<'_>,
+    ) {
+        let About { from, claim, attempt } = about;
+        self.fence = self.fence.max(given.floor);
+        let local = self.claims.get_mut(&claim);
+        let permit = local.and_then(|local| local.enlisted.get_mut(&from));
+        let Some(permit) = permit.filter(|permit| permit.attempt == attempt) else {
+            // Nobody waits for it here: give it back, so that no tombstones are needed (M8). But
+            // what an earlier boot of ours asked for may be in use by its client (C3).
+            let foreign = attempt.boot != seat.boot && !broken!(seat, DeclineForeignBoot);
+            if !foreign && !broken!(seat, M8NoHeal) {
+                // This may overtake the release of a client that did use its units (C6).
+                let held = !self.claims.contains_key(&claim);
+                post.send(from, Message::Release { claim, attempt, held });
+            }
+            return;
+        };
+        if given.grant <= permit.yielded && !broken!(seat, M2NoGrantNumbers) {
+            // We gave it back before it arrived. Say so again, in case that was lost.
+            return post.send(from, Message::Yield { claim, attempt, grant: given.grant });
+        }
+        let again =
+            matches!(permit.state, PermitState::Given { grant, .. } if grant == given.grant);
+        take(&mut permit.state, given);
+        if again && broken!(seat, M7CountGrants) {
+            self.count_twice(claim, given);
+        }
+        if given.until <= seat.now {
+            // Too late to use, but nobody has: the lease may start again.
+            let local = &self.claims[&claim];
+            post.send(from, local.renew(claim, &local.enlisted[&from], seat.now));
+        }
+        self.go_on(seat, claim, post);
+    }
+
+    /// A mistake for tests: the second copy of a permission counts as another arbiter's.
+    fn count_twice(&mut self, claim: ClaimId, given: Given) {
+        let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
+        let asked = |state: &PermitState| matches!(state, PermitState::Asked { .. });
+        if let Some(other) = local.enlisted.values_mut().find(|permit| asked(&permit.state)) {
+            take(&mut other.state, given);
+        }
+    }
+
+    fn on_queued(&mut self, About { from, claim, attempt }: About) {
+        let local = self.claims.get_mut(&claim);
+        let permit = local.and_then(|local| local.enlisted.get_mut(&from));
+        if let Some(permit) = permit.filter(|permit| permit.attempt == attempt)
+            && let PermitState::Asked { rings } = &mut permit.state
+        {
+            *rings = 0; // It lives, and we are in its queue.
+        }
+    }
+
+    fn on_inquire(
+        &mut self,
+        seat: &Seat<'_, Arbiter>,
+        About { from, claim, attempt }: About,
+        grant: GrantNumber,
+        post: &mut Post<'_>,
+    ) {
+        let Some(local) = self.claims.get_mut(&claim) else { return };
+        // What is in use is not given back; its release answers (M4).
+        let held = local.is_held() && !broken!(seat, M4HolderYields);
+        let Some(permit) = local.enlisted.get_mut(&from) else { return };
+        let newer = grant > permit.yielded || broken!(seat, M2NoGrantNumbers);
+        if held || permit.attempt != attempt || !newer {
+            return;
+        }
+        // Also when the permission itself has not arrived yet: it will be known by its number.
+        permit.yielded = grant;
+        permit.state = PermitState::Asked { rings: 0 };
+        post.send(from, Message::Yield { claim, attempt, grant });
+    }
+
+    fn on_renewed(
+        &mut self,
+        seat: &Seat<'_, Arbiter>,
+        About { from, claim, attempt }: About,
+        given: Given,
+        post: &mut Post<'_>,
+    ) {
+        self.fence = self.fence.max(given.floor);
+        let local = self.claims.get_mut(&claim);
+        let permit = local.and_then(|local| local.enlisted.get_mut(&from));
+        let Some(permit) = permit.filter(|permit| permit.attempt == attempt) else {
+            return; // Released meanwhile; the release is on its way.
+        };
+        if given.grant <= permit.yielded {
+            return;
+        }
+        take(&mut permit.state, given);
+        self.go_on(seat, claim, post);
+    }
+
+    fn on_lost(
+        &mut self,
+        seat: &Seat<'_, Arbiter>,
+        About { from, claim, attempt }: About,
+        lost: Option<GrantNumber>,
+        post: &mut Post<'_>,
+    ) {
+        let Some(local) = self.claims.get_mut(&claim) else { return };
+        let Some(permit) = local.enlisted.get(&from).filter(|p| p.attempt == attempt) else {
+            return;
+        };
+        if let (Some(lost), PermitState::Given { grant, .. }) = (lost, permit.state)
+            && lost != grant
+        {
+            return;
+        }
+        if lost.is_some() && matches!(permit.state, PermitState::Asked { .. }) {
+            return; // It is about a permission that we gave back ourselves.
+        }
+        if !local.is_held() {
+            // The client still wants its units, and keeps its age.
+            let attempt = Attempt { boot: seat.boot, clock: self.clock.tick() };
+            enlist(local, seat, claim, from, attempt, post);
+            return self.arm_retry(seat, post);
+        }
+        local.enlisted.remove(&from);
+        let left: NodeSet = local.enlisted().intersection(&could_count(local));
+        if !seat.pool.quorums.contains_quorum(local.wish.units, &left) {
+            self.lose(claim, post);
+        }
+    }
+
+    fn on_retokened(
+        &mut self,
+        seat: &Seat<'_, Arbiter>,
+        About { from, claim, attempt }: About,
+        number: GrantNumber,
+        token: Fence,
+        post: &mut Post<'_>,
+    ) {
+        let local = self.claims.get_mut(&claim);
+        let permit = local.and_then(|local| local.enlisted.get_mut(&from));
+        let Some(permit) = permit.filter(|permit| permit.attempt == attempt) else { return };
+        if matches!(permit.state, PermitState::Given { grant, .. } if grant == number) {
+            permit.token = permit.token.max(token);
+            self.try_enter(seat, claim, false, post);
+        }
+    }
+
+    /// A permission came or was renewed: somebody waiting may enter, somebody inside go on longer.
+    fn go_on(&mut self, seat: &Seat<'_, Arbiter>, claim: ClaimId, post: &mut Post<'_>) {
+        let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
+        let Phase::Held { told } = local.phase else {
+            return self.try_enter(seat, claim, false, post);
+        };
+        if told.is_some_and(|told| told <= seat.now) && !broken!(seat, L6ReviveDead) {
+            return; // Dead is for good: its client has stopped (C1).
+        }
+        let Some(until) = local.deadline(seat) else { return };
+        if until > seat.now && told.is_none_or(|told| until > told) {
+            local.phase = Phase::Held { told: Some(until) };
+            post.out.extend(claim, until);
+            self.leave_suspects(seat, claim, post);
+        }
+    }
+
+    /// Once enough others have given their permission, those believed dead are not needed (C5).
+    fn leave_suspects(&mut self, seat: &Seat<'_, Arbiter>, claim: ClaimId, post: &mut Post<'_>) {
+        let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
+        let Phase::Held { told: Some(told) } = local.phase else { return };
+        let lasting: NodeSet = local
+            .enlisted
+            .iter()
+            .filter(|(_, permit)| permit.until().is_some_and(|until| until >= told))
+            .map(|(&node, _)| node)
+            .filter(|&node| !self.suspects.contains(node))
+            .collect();
+        let Some(quorum) = seat.pool.quorums.within(local.wish.units, &lasting, |_| true) else {
+            return;
+        };
+        local.enlisted.retain(|&node, permit| {
+            let stays = quorum.contains(node);
+            if !stays {
+                let attempt = permit.attempt;
+                post.send(node, Message::Release { claim, attempt, held: false });
+            }
+            stays
+        });
+    }
+
+    /// Lets the client in if a quorum's permissions are in force, its fence exceeds all their
+    /// floors, and all of them know it. `again` repeats what they were told, in case it was lost.
+    pub(super) fn try_enter(
+        &mut self,
+        seat: &Seat<'_, Arbiter>,
+        claim: ClaimId,
+        again: bool,
+        post: &mut Post<'_>,
+    ) {
+        let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
+        if local.is_held() {
+            return;
+        }
+        let (live, token) = (local.live(seat), local.token);
+        let settled = |node: NodeId| local.enlisted[&node].token == token;
+        let Some(quorum) = seat.pool.quorums.within(local.wish.units, &live, settled) else {
+            return;
+        };
+        let floor = |node: NodeId| match local.enlisted[&node].state {
+            PermitState::Given { floor, .. } => floor,
+            PermitState::Asked { .. } | PermitState::Shown => unreachable!("it is in force"),
+        };
+        let floor = quorum.iter().map(floor).max().expect("quorums are not empty");
+        if floor >= local.token {
+            // An older holder had a larger one. Its age stays what it is (C6).
+            local.token = floor.next();
+            self.fence = self.fence.max(local.token);
+        }
+        let mut settled = true;
+        for node in quorum.iter() {
+            let permit = local.enlisted.get_mut(&node).expect("it is in force");
+            let (attempt, token) = (permit.attempt, local.token);
+            let PermitState::Given { grant, retold, .. } = &mut permit.state else {
+                unreachable!("it is in force");
+            };
+            if permit.token == token || broken!(seat, F2SecretToken) {
+                continue;
+            }
+            settled = false;
+            if again || *retold != token {
+                *retold = token;
+                post.send(node, Message::Retoken { claim, attempt, grant: *grant, token });
+            }
+        }
+        if settled {
+            self.enter(seat, claim, &quorum, post);
+        }
+    }
+
+    fn enter(
+        &mut self,
+        seat: &Seat<'_, Arbiter>,
+        claim: ClaimId,
+        quorum: &NodeSet,
+        post: &mut Post<'_>,
+    ) {
+        let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
+        local.enlisted.retain(|&node, permit| {
+            let needed = quorum.contains(node);
+            if !needed {
+                let attempt = permit.attempt;
+                post.send(node, Message::Release { claim, attempt, held: false });
+            }
+            needed
+        });
+        let until = local.deadline(seat).expect("a quorum's permissions are in force");
+        assert!(until > seat.now, "L2: permissions in force have not ended");
+        local.phase = Phase::Held { told: Some(until) };
+        post.out.grant(claim, local.shares(), until);
+    }
+}
+
+/// Takes a permission. A repetition of an older answer never shortens it.
+fn take(state: &mut PermitState, new: Given) {
+    let Given { grant, floor, until } = new;
+    match state {
+        PermitState::Given { grant: known, until: lasts, floor: known_floor, .. }
+            if *known == grant =>
+        {
+            *lasts = until.max(*lasts);
+            *known_floor = floor.max(*known_floor);
+        }
+        PermitState::Given { grant: known, .. } if *known > grant => {}
+        _ => *state = PermitState::Given { grant, floor, until, retold: Fence::default() },
+    }
+}
+
+/// Arbiters that gave their permission, or may have given it to an earlier life of ours.
+fn could_count(local: &super::local::Local) -> NodeSet {
+    local
+        .enlisted
+        .iter()
+        .filter(|(_, permit)| permit.is_given() || permit.state == PermitState::Shown)
+        .map(|(&node, _)| node)
+        .collect()
+}

@@ -1,0 +1,157 @@
+//! What all seats of an `arbiter` pool agree on.
+
+use std::time::Duration;
+
+use quorate_core::Lease;
+
+use super::quorums::Quorums;
+
+/// A pool that quorums decide.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Pool {
+    /// How many units there are. The paper's k.
+    pub units: u32,
+    /// Whose permissions suffice. Any `holders_max + 1` quorums must share a node, and any two
+    /// where units have names; nothing here checks it.
+    pub quorums: Quorums,
+    /// What conflicts with what.
+    pub mode: Mode,
+    /// How long a permission lasts without renewal. One of `Duration::MAX` never ends: then nothing
+    /// a crash took with it ever comes back, as in the paper.
+    pub lease: Lease,
+    /// How long a requester lets a claim wait before it asks again, once to twice this.
+    pub retry: Duration,
+    /// How many more arbiters than a quorum to ask, so that slow ones delay nobody (spec C4).
+    pub hedge: u32,
+    /// How often a requester asks an arbiter that does not answer before it asks others as well;
+    /// `None` leaves that to the failure detector.
+    pub patience: Option<u32>,
+    /// Whether arbiters write permissions down before they tell them. If not, they wait out one
+    /// lease after a restart.
+    pub durable: bool,
+    /// The rule that is broken, for tests that the harness finds it.
+    #[cfg(test)]
+    pub(crate) mutant: Option<Mutant>,
+}
+
+/// What conflicts with what.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Mode {
+    /// Arbiters count units (spec 7.3).
+    Count {
+        /// Most grants in force at once, whatever their size (spec R2); then an M-arbiter will do.
+        /// At most `units`, which is no limit.
+        holders_max: u32,
+        /// How often a waiting claim may be passed by younger ones that fit (spec 7.8). Each pass
+        /// costs messages; 0 is best unless claims for everything are rare among many small ones.
+        backfill: u32,
+    },
+    /// Every unit has a name and is a lock; a claim locks a set of them at once (spec 7.11).
+    Named,
+}
+
+impl Pool {
+    /// A pool of `units` counted by the uniform k-arbiter of `members` nodes: oldest first, leases
+    /// of ten seconds, nothing written down.
+    pub fn new(units: u32, members: u32) -> Self {
+        Pool {
+            units,
+            quorums: Quorums::uniform(members, units),
+            mode: Mode::Count { holders_max: units, backfill: 0 },
+            lease: Lease::new(Duration::from_secs(10), 200),
+            retry: Duration::from_secs(1),
+            hedge: 0,
+            patience: Some(3),
+            durable: false,
+            #[cfg(test)]
+            mutant: None,
+        }
+    }
+
+    /// The same with units that have names, locked by majorities: survives any minority, for any
+    /// number of units.
+    pub fn named(units: u32, members: u32) -> Self {
+        let quorums = Quorums::majority(members);
+        Pool { quorums, mode: Mode::Named, ..Pool::new(units, members) }
+    }
+
+    /// Whether a unit of a grant is that unit everywhere: it has a name, or it is the only one.
+    pub(super) fn names_units(&self) -> bool {
+        self.mode == Mode::Named || self.units == 1
+    }
+
+    /// Whether permissions end by themselves.
+    pub(super) fn leases_end(&self) -> bool {
+        self.lease.length() < Duration::MAX
+    }
+}
+
+/// Rules that tests break one at a time; the harness must notice each. Exists in test builds of
+/// this crate only. Those with a number are the scenarios of the specification, section 9.
+#[cfg(test)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Mutant {
+    /// M1: no preemption, as in the paper's section 3.1.
+    M1NoInquire,
+    /// M2: a permission given again is not told from the one before.
+    M2NoGrantNumbers,
+    /// M3: one counter per node instead of one entry per claim.
+    M3CounterPerNode,
+    /// M4: a holder yields.
+    M4HolderYields,
+    /// M5: arbiters ask for permissions back only when a request arrives.
+    M5InquireOnArrival,
+    /// M6: arbiters forget who yielded.
+    M6ForgetYielded,
+    /// M7: requesters count permissions instead of keeping a set.
+    M7CountGrants,
+    /// M8: a permission that nobody waits for is ignored.
+    M8NoHeal,
+    /// M9: the queue is in order of arrival.
+    M9ArrivalOrder,
+    /// M10: permissions of older claims are asked back too.
+    M10VictimsMayBeOlder,
+    /// M11: one permission is asked back at a time. Still right, only slower.
+    M11OneInquireAtATime,
+    /// M12: backfill without the elder rule.
+    M12BackfillWithoutElders,
+    /// M13: backfill without a bound, nor the elder rule.
+    M13BackfillWithoutBound,
+    /// M14: no attempt numbers.
+    M14NoAttempts,
+    /// F-1: floors rise when permissions expire, and not when they are released.
+    F1FloorOnExpiryOnly,
+    /// F-2: a requester raises its token without telling the arbiters.
+    F2SecretToken,
+    /// L-1: a holder counts its lease from when the grant arrived.
+    L1CountFromReceipt,
+    /// L-2: an arbiter that forgot everything grants at once.
+    L2NoGrace,
+    /// L-3: a holder trusts all clocks to run alike.
+    L3IgnoreDrift,
+    /// L-4: an arbiter counts the wait from the first request and echoes the newest.
+    L4WaitedOnResetStamp,
+    /// L-6: a holder whose deadline has passed goes on when a renewal is answered.
+    L6ReviveDead,
+    /// A restarted requester declines what its earlier boot asked for.
+    DeclineForeignBoot,
+    /// Tells a permission before it is on disk.
+    TellBeforePersist,
+    /// A requester asks only once.
+    NeverRetry,
+}
+
+/// Whether a rule is broken: never, outside this crate's tests.
+macro_rules! broken {
+    ($seat:expr, $mutant:ident) => {{
+        #[cfg(test)]
+        let broken = $seat.pool.mutant == Some($crate::arbiter::pool::Mutant::$mutant);
+        #[cfg(not(test))]
+        let broken = {
+            let _ = &$seat;
+            false
+        };
+        broken
+    }};
+}
+pub(super) use broken;

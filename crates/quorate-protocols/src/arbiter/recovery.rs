@@ -1,0 +1,204 @@
+//! What an arbiter does about time and forgetting: renewals, grace, the durable record (spec C2,
+//! C3).
+//!
+//! An arbiter that forgot must not promise. Every boot but the very first is in *grace* for one
+//! lease: it queues requests, gives no permission, and takes into its books whatever requesters
+//! show it that it gave before. A durable one writes permissions down before it tells them, and
+//! reads them back. A peer that was restarted loses nothing: its clients may still be using their
+//! units.
+
+use std::time::Duration;
+
+use quorate_core::{ClaimId, Clock, Fence, Outbox, Seat, Start};
+
+use super::floors::Floors;
+use super::grantor::{Booked, Grantor, State};
+use super::message::{GrantNumber, Message};
+use super::pool::{Mode, broken};
+use super::survey::Opening;
+use super::{Alarm, Arbiter, Post};
+use crate::attempt::Asker;
+
+/// What a durable arbiter writes down: every permission in force and the floors of fences. The
+/// queue is not in it, since requesters ask again; nor is a release, which costs at most one lease
+/// if it is forgotten.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Record {
+    pub(super) grants: Vec<(ClaimId, Booked)>,
+    pub(super) floors: Floors,
+    /// Whether promises or fences older than this record may have been forgotten.
+    unsure: bool,
+}
+
+impl Record {
+    /// What an arbiter that is not durable writes down: nothing but how far fences have come.
+    pub(super) fn of_fences(ceiling: Fence, sure: bool) -> Record {
+        let floors = Floors { base: ceiling, ..Floors::default() };
+        Record { grants: Vec::new(), floors, unsure: !sure }
+    }
+}
+
+impl Grantor {
+    pub(super) fn boot(
+        seat: &Seat<'_, Arbiter>,
+        start: Start<Record>,
+        out: &mut Outbox<Arbiter>,
+    ) -> Self {
+        let mut grantor = Grantor {
+            clock: Clock::default(),
+            entries: Default::default(),
+            queue: Default::default(),
+            granted: Default::default(),
+            used: 0,
+            locks: Default::default(),
+            last: GrantNumber::floor(seat.boot),
+            floors: Floors::default(),
+            top: Fence::default(),
+            ceiling: Fence::default(),
+            opening: Opening::Open,
+        };
+        match start {
+            Start::First => {}
+            // An arbiter that writes does so before it promises: no record means no promise.
+            Start::Recovered(None) if seat.pool.durable || seat.pool.names_units() => {}
+            Start::Recovered(None) => grantor.opening = Opening::Grace { sure: true },
+            Start::Recovered(Some(record)) => {
+                grantor.floors = record.floors;
+                if record.unsure || !seat.pool.durable {
+                    grantor.opening = Opening::Grace { sure: !record.unsure };
+                }
+                for (claim, booked) in record.grants {
+                    grantor.recover(seat, claim, booked, out);
+                }
+            }
+            Start::Amnesia => {
+                // Only pools whose units have names have fences to be unsure of.
+                grantor.opening = Opening::Grace { sure: !seat.pool.names_units() };
+                grantor.write_down(seat, out);
+            }
+        }
+        if broken!(seat, L2NoGrace) {
+            grantor.opening = Opening::Open;
+        }
+        if !grantor.is_open() && seat.pool.leases_end() {
+            out.arm(Alarm::Grace, seat.pool.lease.length());
+        }
+        grantor
+    }
+
+    fn recover(
+        &mut self,
+        seat: &Seat<'_, Arbiter>,
+        claim: ClaimId,
+        booked: Booked,
+        out: &mut Outbox<Arbiter>,
+    ) {
+        let State::Granted { grant, inquired, waited, .. } = booked.state else {
+            unreachable!("only permissions are written down");
+        };
+        self.clock.hear(booked.stamp.clock.max(booked.asker.attempt.clock));
+        self.queue.insert((booked.stamp, claim));
+        self.entries.insert(claim, Booked { state: State::Waiting, ..booked });
+        self.give(claim, State::Granted { grant, inquired, waited, adopted: true });
+        // A fresh lease, whatever was left of the old one: our clock may have started anew.
+        self.arm_lease(seat, claim, out);
+    }
+
+    /// A requester wants to keep a permission, and shows all that we may have forgotten.
+    pub(super) fn on_renew(
+        &mut self,
+        seat: &Seat<'_, Arbiter>,
+        claim: ClaimId,
+        wanted: Option<GrantNumber>,
+        shown: Booked,
+        post: &mut Post<'_>,
+    ) {
+        let Asker { node, attempt } = shown.asker;
+        let sent = shown.sent;
+        let known = self.entries.get_mut(&claim);
+        if known.as_ref().is_some_and(|known| shown.asker.is_before(known.asker)) {
+            return;
+        }
+        match known {
+            Some(known) if is_it(known, wanted, &shown) => {
+                let State::Granted { waited, .. } = &mut known.state else {
+                    unreachable!("it is a permission");
+                };
+                // A new promise, counted from here: what is repeated later must not mix the two.
+                *waited = Duration::ZERO;
+                known.token = known.token.max(shown.token);
+                (known.asker, known.sent, known.arrived) = (shown.asker, sent, seat.now);
+            }
+            known => {
+                let absent = known.is_none_or(|known| known.is_waiting());
+                if !absent || !self.could_have_promised(seat, wanted, &shown) {
+                    let clock = self.clock.0;
+                    let lost = Message::Lost { claim, attempt, grant: wanted, clock };
+                    return post.send(node, lost);
+                }
+                self.adopt(claim, wanted.unwrap_or(self.last), shown);
+                self.write_down(seat, post.out);
+            }
+        }
+        self.arm_lease(seat, claim, post.out);
+        let booked = &self.entries[&claim];
+        let State::Granted { grant, inquired, .. } = booked.state else {
+            unreachable!("only permissions are renewed");
+        };
+        let (floor, clock) = (self.floors.of(seat, &booked.wish), self.clock.0);
+        post.send(node, Message::Renewed { claim, attempt, grant, floor, sent, clock });
+        if inquired {
+            self.tell_inquire(claim, grant, post); // The first one may have been lost.
+        }
+    }
+
+    /// Whether an earlier life of ours could have given this, beside all that was shown so far.
+    fn could_have_promised(
+        &self,
+        seat: &Seat<'_, Arbiter>,
+        wanted: Option<GrantNumber>,
+        shown: &Booked,
+    ) -> bool {
+        let fits = match seat.pool.mode {
+            Mode::Named => {
+                let mut names = shown.wish.names.iter().flat_map(|names| names.iter());
+                names.all(|unit| !self.locks.contains_key(unit))
+            }
+            Mode::Count { holders_max, .. } => {
+                self.used + shown.units() <= seat.pool.units
+                    && self.granted.len() < holders_max as usize
+            }
+        };
+        let earlier = wanted.is_none_or(|number| number < GrantNumber::floor(seat.boot));
+        matches!(self.opening, Opening::Grace { .. }) && fits && earlier
+    }
+
+    fn adopt(&mut self, claim: ClaimId, grant: GrantNumber, shown: Booked) {
+        self.remove(claim); // Its request may have come first, and waits.
+        self.queue.insert((shown.stamp, claim));
+        self.entries.insert(claim, shown);
+        let (inquired, waited) = (false, Duration::ZERO);
+        self.give(claim, State::Granted { grant, inquired, waited, adopted: true });
+    }
+
+    /// Whatever follows in this step rests on what the books say now.
+    pub(super) fn write_down(&mut self, seat: &Seat<'_, Arbiter>, out: &mut Outbox<Arbiter>) {
+        if !seat.pool.durable {
+            return self.write_down_fences(seat, out);
+        }
+        let grants =
+            self.granted.iter().map(|&(_, claim)| (claim, self.entries[&claim].clone())).collect();
+        let unsure = !self.is_open();
+        out.persist(Record { grants, floors: self.floors.clone(), unsure });
+    }
+}
+
+/// Whether the books have the permission that is shown.
+fn is_it(known: &Booked, wanted: Option<GrantNumber>, shown: &Booked) -> bool {
+    match known.state {
+        State::Waiting => false,
+        State::Granted { grant, .. } => {
+            known.wish == shown.wish && wanted.is_none_or(|number| number == grant)
+        }
+    }
+}

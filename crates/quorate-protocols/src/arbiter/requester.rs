@@ -1,0 +1,380 @@
+//! The requester's half, as its clients and its alarm see it: claims, releases, renewals, retries,
+//! and whom to ask instead of nodes that seem dead (spec 7.4, C2, C4, C5). What arbiters answer is
+//! heard in [`super::hearing`].
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use quorate_core::{
+    Claim, ClaimId, Clock, Fence, NodeId, NodeSet, Refusal, Seat, Shares, Stamp, Units,
+};
+
+use super::choice::{choose, wish_of};
+use super::local::{Local, Permit, PermitState, Phase};
+use super::message::Message;
+use super::pool::broken;
+use super::{Alarm, Arbiter, Post};
+use crate::attempt::Attempt;
+
+/// The claims of a node's own clients. Nothing here need survive a crash: clients ask again.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Requester {
+    pub(super) clock: Clock,
+    /// The largest fence this node has heard of. Counted up for each claim, it is a logical clock
+    /// for fences: mostly no arbiter objects to what it says.
+    pub(super) fence: Fence,
+    pub(super) claims: BTreeMap<ClaimId, Local>,
+    /// Nodes that the failure detector believes dead. Only progress depends on it.
+    pub(super) suspects: NodeSet,
+    /// Whether the retry alarm is armed. It is left to ring rather than disarmed, so that claims
+    /// that are served quickly do not touch it at all.
+    retrying: bool,
+}
+
+impl Requester {
+    pub(super) fn on_claim(
+        &mut self,
+        seat: &Seat<'_, Arbiter>,
+        claim: &Claim,
+        post: &mut Post<'_>,
+    ) {
+        assert!(claim.units.get() <= seat.pool.units, "h <= k was settled at the door");
+        if self.claims.contains_key(&claim.id) {
+            return; // A client that repeats itself changes nothing.
+        }
+        let taken: BTreeSet<_> = self
+            .claims
+            .values()
+            .flat_map(|local| local.wish.names.iter().flat_map(|names| names.iter().copied()))
+            .collect();
+        let Some(wish) = choose(seat.pool, claim, &taken) else {
+            return post.out.refuse(claim.id, Refusal::NotByName);
+        };
+        let attempt = self.next_attempt(seat);
+        let mut local = Local {
+            wish,
+            stamp: Stamp { clock: attempt.clock, node: seat.me },
+            draw: claim.draw,
+            token: self.next_token(seat),
+            enlisted: BTreeMap::new(),
+            phase: Phase::ASKED,
+        };
+        for node in self.first_choice(seat, claim.units, claim.draw).iter() {
+            enlist(&mut local, seat, claim.id, node, attempt, post);
+        }
+        self.claims.insert(claim.id, local);
+        self.arm_retry(seat, post);
+    }
+
+    /// A quorum around the suspected nodes if there is one, and the pool's hedge more.
+    fn first_choice(&self, seat: &Seat<'_, Arbiter>, units: Units, draw: u64) -> NodeSet {
+        let quorums = &seat.pool.quorums;
+        let mut chosen = quorums
+            .draw(units, seat.me, draw, &self.suspects)
+            .or_else(|| quorums.draw(units, seat.me, draw, &NodeSet::new()))
+            .expect("a family has a quorum");
+        if seat.pool.hedge > 0 {
+            let rest = quorums.members().difference(&chosen).difference(&self.suspects);
+            let start = (draw % rest.len().max(1) as u64) as usize;
+            let around = rest.iter().skip(start).chain(rest.iter().take(start));
+            around.take(seat.pool.hedge as usize).for_each(|node| {
+                chosen.insert(node);
+            });
+        }
+        chosen
+    }
+
+    pub(super) fn on_release(
+        &mut self,
+        seat: &Seat<'_, Arbiter>,
+        claim: ClaimId,
+        post: &mut Post<'_>,
+    ) {
+        match self.claims.remove(&claim) {
+            Some(local) => release_all(&local, claim, local.is_held(), post),
+            None => {
+                // Its client may have outlived our last boot, and we do not know whom it asked.
+                let attempt = self.next_attempt(seat);
+                for node in seat.pool.quorums.members().iter() {
+                    post.send(node, Message::Release { claim, attempt, held: true });
+                }
+            }
+        }
+    }
+
+    pub(super) fn on_cancel(
+        &mut self,
+        seat: &Seat<'_, Arbiter>,
+        claim: ClaimId,
+        post: &mut Post<'_>,
+    ) {
+        // A cancel that crosses its grants gives them back, and those still on their way will be
+        // declined (M8).
+        self.on_release(seat, claim, post);
+        post.out.refuse(claim, Refusal::Cancelled);
+    }
+
+    pub(super) fn on_renew(
+        &mut self,
+        seat: &Seat<'_, Arbiter>,
+        claim: ClaimId,
+        shares: &Shares,
+        post: &mut Post<'_>,
+    ) {
+        if !self.claims.contains_key(&claim) && !self.take_over(seat, claim, shares) {
+            return post.out.lose(claim);
+        }
+        let local = &self.claims[&claim];
+        let Phase::Held { told } = local.phase else {
+            return; // It waits here, so it holds nothing that we could renew.
+        };
+        let over = told.is_some_and(|told| told <= seat.now);
+        if over && !broken!(seat, L6ReviveDead) {
+            return self.lose(claim, post);
+        }
+        for (&node, permit) in &local.enlisted {
+            if permit.is_given() || permit.state == PermitState::Shown {
+                post.send(node, local.renew(claim, permit, seat.now));
+            }
+        }
+    }
+
+    /// A client outlived our last boot: all arbiters are shown what it has, and some will know it.
+    fn take_over(&mut self, seat: &Seat<'_, Arbiter>, claim: ClaimId, shares: &Shares) -> bool {
+        let Some(wish) = wish_of(seat.pool, shares) else { return false };
+        let attempt = self.next_attempt(seat);
+        let token = shares.iter().map(|share| share.fence).max().unwrap_or_default();
+        self.fence = self.fence.max(token);
+        let shown = Permit { state: PermitState::Shown, ..Permit::asked(attempt, token) };
+        let local = Local {
+            wish,
+            stamp: Stamp { clock: attempt.clock, node: seat.me },
+            draw: 0,
+            token,
+            enlisted: seat.pool.quorums.members().iter().map(|node| (node, shown)).collect(),
+            phase: Phase::Held { told: None },
+        };
+        self.claims.insert(claim, local);
+        true
+    }
+
+    /// The client has nothing any more, and hears it.
+    pub(super) fn lose(&mut self, claim: ClaimId, post: &mut Post<'_>) {
+        let local = self.claims.remove(&claim).expect("only a known claim is lost");
+        assert!(local.is_held(), "only what a client has is lost");
+        release_all(&local, claim, true, post);
+        post.out.lose(claim);
+    }
+
+    /// Asks again for what waits, and keeps what was given meanwhile (C2).
+    pub(super) fn on_ring_retry(&mut self, seat: &Seat<'_, Arbiter>, post: &mut Post<'_>) {
+        self.retrying = false;
+        if broken!(seat, NeverRetry) {
+            return;
+        }
+        let claims: Vec<ClaimId> = self.claims.keys().copied().collect();
+        let mut again = false;
+        for claim in claims {
+            let local = self.claims.get_mut(&claim).expect("nothing here removes one");
+            let asks =
+                local.enlisted.values().any(|p| matches!(p.state, PermitState::Asked { .. }));
+            match &mut local.phase {
+                Phase::Held { .. } if !asks => continue,
+                Phase::Waiting { rest, .. } if *rest > 0 => *rest -= 1,
+                _ => {
+                    let quiet = ask_again(local, seat, claim, post);
+                    if let Phase::Waiting { rest, gap } = &mut local.phase {
+                        *rest = *gap - 1;
+                    }
+                    if !quiet.is_empty() {
+                        self.ask_others(seat, claim, &quiet, post);
+                    }
+                    self.try_enter(seat, claim, true, post);
+                }
+            }
+            again = true;
+        }
+        if again {
+            self.arm_retry(seat, post);
+        }
+    }
+
+    /// Enlists others beside arbiters that do not answer. Those stay enlisted: whoever answers
+    /// first counts, and nothing churns if they were only slow.
+    fn ask_others(
+        &mut self,
+        seat: &Seat<'_, Arbiter>,
+        claim: ClaimId,
+        quiet: &NodeSet,
+        post: &mut Post<'_>,
+    ) {
+        let avoid = self.suspects.union(quiet);
+        let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
+        let Some(instead) = replacement(local, seat, &avoid) else { return };
+        let attempt = Attempt { boot: seat.boot, clock: self.clock.tick() };
+        for node in instead.difference(&local.enlisted()).iter() {
+            enlist(local, seat, claim, node, attempt, post);
+        }
+    }
+
+    /// The failure detector believes a node dead. Who waits for it asks others instead; who holds
+    /// its permission asks others as well, to be independent of it before its lease ends (C4, C5).
+    pub(super) fn on_suspect(
+        &mut self,
+        seat: &Seat<'_, Arbiter>,
+        node: NodeId,
+        post: &mut Post<'_>,
+    ) {
+        self.suspects.insert(node);
+        let touched: Vec<ClaimId> = self
+            .claims
+            .iter()
+            .filter(|(_, local)| local.enlisted.contains_key(&node))
+            .map(|(&claim, _)| claim)
+            .collect();
+        for claim in touched {
+            let local = self.claims.get_mut(&claim).expect("it was found here");
+            let Some(instead) = replacement(local, seat, &self.suspects) else { continue };
+            let attempt = reselection_attempt(&mut self.clock, seat, local);
+            if !local.is_held() {
+                for gone in local.enlisted().difference(&instead).iter() {
+                    let permit = local.enlisted.remove(&gone).expect("it is enlisted");
+                    let attempt = permit.attempt;
+                    post.send(gone, Message::Release { claim, attempt, held: false });
+                }
+            }
+            for new in instead.difference(&local.enlisted()).iter() {
+                enlist(local, seat, claim, new, attempt, post);
+            }
+            self.try_enter(seat, claim, false, post);
+        }
+        self.arm_retry(seat, post);
+    }
+
+    pub(super) fn on_trust(&mut self, node: NodeId) {
+        self.suspects.remove(node);
+    }
+
+    pub(super) fn next_attempt(&mut self, seat: &Seat<'_, Arbiter>) -> Attempt {
+        Attempt { boot: seat.boot, clock: self.clock.tick() }
+    }
+
+    fn next_token(&mut self, seat: &Seat<'_, Arbiter>) -> Fence {
+        if !seat.pool.names_units() {
+            return Fence::default().next(); // Fences mean nothing where units have no names.
+        }
+        self.fence = self.fence.next();
+        self.fence
+    }
+
+    pub(super) fn arm_retry(&mut self, seat: &Seat<'_, Arbiter>, post: &mut Post<'_>) {
+        if !self.retrying && !self.claims.is_empty() {
+            self.retrying = true;
+            post.out.arm(Alarm::Retry, seat.pool.retry);
+        }
+    }
+
+    pub(super) fn audit(&self, seat: &Seat<'_, Arbiter>) {
+        if broken!(seat, M4HolderYields) {
+            return; // The laws are to find it, not we.
+        }
+        for local in self.claims.values() {
+            let Phase::Held { told } = local.phase else { continue };
+            let able: NodeSet = local
+                .enlisted
+                .iter()
+                .filter(|(_, permit)| told.is_none() || permit.is_given())
+                .map(|(&node, _)| node)
+                .collect();
+            let enough = seat.pool.quorums.contains_quorum(local.wish.units, &able);
+            assert!(enough, "I3: who holds units has permissions from a quorum");
+        }
+    }
+}
+
+/// Asks an arbiter that does not know of the claim, or no longer.
+pub(super) fn enlist(
+    local: &mut Local,
+    seat: &Seat<'_, Arbiter>,
+    claim: ClaimId,
+    node: NodeId,
+    attempt: Attempt,
+    post: &mut Post<'_>,
+) {
+    let permit = Permit::asked(attempt, local.token);
+    post.send(node, local.request(claim, &permit, seat.now));
+    local.enlisted.insert(node, permit);
+}
+
+/// One try for all arbiters enlisted in one go; a new one each time, even on ordered links (M14).
+fn reselection_attempt(clock: &mut Clock, seat: &Seat<'_, Arbiter>, local: &Local) -> Attempt {
+    let clock = match broken!(seat, M14NoAttempts) {
+        true => local.stamp.clock,
+        false => clock.tick(),
+    };
+    Attempt { boot: seat.boot, clock }
+}
+
+/// A quorum without any of `avoid`, with as many as possible of those that are enlisted.
+fn replacement(local: &Local, seat: &Seat<'_, Arbiter>, avoid: &NodeSet) -> Option<NodeSet> {
+    let usable = seat.pool.quorums.members().difference(avoid);
+    let enlisted = |node: NodeId| local.enlisted.contains_key(&node);
+    seat.pool.quorums.within(local.wish.units, &usable, enlisted)
+}
+
+fn release_all(local: &Local, claim: ClaimId, held: bool, post: &mut Post<'_>) {
+    for (&node, permit) in &local.enlisted {
+        post.send(node, Message::Release { claim, attempt: permit.attempt, held });
+    }
+}
+
+/// How often the alarm may ring between two requests of a claim that all its arbiters have in their
+/// queues: asking must not stop, since entries and permissions end after one lease, but need not be
+/// often (C2).
+fn longest_gap(seat: &Seat<'_, Arbiter>) -> u32 {
+    if !seat.pool.leases_end() {
+        return 1;
+    }
+    let rings = seat.pool.lease.length().as_nanos() / (3 * seat.pool.retry.as_nanos().max(1));
+    u32::try_from(rings).unwrap_or(u32::MAX).max(1)
+}
+
+/// Repeats every request without a permission and renews every permission. Says who has not
+/// answered for longer than the pool is patient.
+fn ask_again(
+    local: &mut Local,
+    seat: &Seat<'_, Arbiter>,
+    claim: ClaimId,
+    post: &mut Post<'_>,
+) -> NodeSet {
+    let mut quiet = NodeSet::new();
+    let mut messages = Vec::new();
+    for (&node, permit) in &local.enlisted {
+        messages.push((
+            node,
+            match permit.state {
+                PermitState::Asked { .. } => local.request(claim, permit, seat.now),
+                PermitState::Given { .. } | PermitState::Shown => {
+                    local.renew(claim, permit, seat.now)
+                }
+            },
+        ));
+    }
+    for (node, message) in messages {
+        post.send(node, message);
+    }
+    let answers = |permit: &Permit| !matches!(permit.state, PermitState::Asked { rings: 1.. });
+    let answered = local.enlisted.values().all(answers);
+    if let Phase::Waiting { gap, .. } = &mut local.phase {
+        *gap = if answered { gap.saturating_mul(2).min(longest_gap(seat)) } else { 1 };
+    }
+    let Some(patience) = seat.pool.patience else { return quiet };
+    for (&node, permit) in &mut local.enlisted {
+        if let PermitState::Asked { rings } = &mut permit.state {
+            *rings = (*rings + 1).min(patience);
+            if *rings == patience {
+                quiet.insert(node);
+            }
+        }
+    }
+    quiet
+}

@@ -1,0 +1,248 @@
+//! Who is next at one arbiter: grant, backfill, inquire, after every change (spec 7.3, 7.8, 7.11).
+//!
+//! Oldest first. Where the oldest waits only for younger claims, their permissions are asked back:
+//! that is what makes crossed requests at several arbiters end (Maekawa 1985; the paper's section
+//! 3.1 leaves it out and deadlocks, M1). A requester that is not yet using its units gives a
+//! permission back; one that is answers by releasing. Backfill lets a younger claim pass a blocked
+//! one, but only where elders block it anyway: otherwise the same permissions are given and asked
+//! back for ever (M12), and only so often (M13).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound::{Excluded, Unbounded};
+
+use quorate_core::{ClaimId, Seat, Stamp, Unit};
+
+use super::grantor::{Booked, Grantor, State};
+use super::pool::{Mode, broken};
+use super::{Arbiter, Post};
+
+/// What permissions add up to.
+#[derive(Clone, Copy, Default)]
+struct Load {
+    units: u32,
+    holders: u32,
+}
+
+impl Load {
+    fn and(self, booked: &Booked) -> Load {
+        Load { units: self.units + booked.units(), holders: self.holders + 1 }
+    }
+
+    fn fits(self, limit: Load) -> bool {
+        self.units <= limit.units && self.holders <= limit.holders
+    }
+
+    fn without(self, less: Load) -> Load {
+        Load {
+            units: self.units.saturating_sub(less.units),
+            holders: self.holders.saturating_sub(less.holders),
+        }
+    }
+}
+
+impl Grantor {
+    /// Looks again at who may have a permission. `arrived` is the claim whose request brought us
+    /// here, if one did.
+    pub(super) fn schedule(
+        &mut self,
+        seat: &Seat<'_, Arbiter>,
+        post: &mut Post<'_>,
+        arrived: Option<ClaimId>,
+    ) {
+        if !self.is_open() {
+            return;
+        }
+        match seat.pool.mode {
+            Mode::Named => self.schedule_named(seat, post),
+            Mode::Count { holders_max, backfill } => {
+                let limit = Load { units: seat.pool.units, holders: holders_max };
+                self.grant_oldest(seat, limit, post);
+                if backfill > 0 {
+                    self.backfill(seat, limit, backfill, post);
+                }
+                if !broken!(seat, M5InquireOnArrival) || arrived.is_some() {
+                    self.inquire(seat, limit, post);
+                }
+            }
+        }
+    }
+
+    fn load(&self, seat: &Seat<'_, Arbiter>) -> Load {
+        if broken!(seat, M3CounterPerNode) {
+            let last_of_each: BTreeMap<_, _> = self
+                .granted
+                .iter()
+                .map(|(_, claim)| &self.entries[claim])
+                .map(|booked| (booked.asker.node, booked.units()))
+                .collect();
+            let units = last_of_each.values().sum();
+            return Load { units, holders: last_of_each.len() as u32 };
+        }
+        Load { units: self.used, holders: self.granted.len() as u32 }
+    }
+
+    fn grant_oldest(&mut self, seat: &Seat<'_, Arbiter>, limit: Load, post: &mut Post<'_>) {
+        while let Some(&(_, head)) = self.queue.first() {
+            if !self.load(seat).and(&self.entries[&head]).fits(limit) {
+                break;
+            }
+            self.grant(seat, head, post);
+        }
+    }
+
+    /// What permissions older than `key` add up to.
+    fn elders(&self, key: (Stamp, ClaimId)) -> Load {
+        self.granted
+            .range(..key)
+            .fold(Load::default(), |load, (_, claim)| load.and(&self.entries[claim]))
+    }
+
+    fn backfill(&mut self, seat: &Seat<'_, Arbiter>, limit: Load, bound: u32, post: &mut Post<'_>) {
+        let Some(&head) = self.queue.first() else { return };
+        let blocked_by_elders = !self.elders(head).and(&self.entries[&head.1]).fits(limit);
+        let (no_elders, no_bound) =
+            (broken!(seat, M12BackfillWithoutElders), broken!(seat, M13BackfillWithoutBound));
+        if !blocked_by_elders && !no_elders && !no_bound {
+            return; // Its juniors will give way, so nobody may take their place (M12).
+        }
+        let mut after = head;
+        let mut patience = self.patience(seat, head.1, bound);
+        while patience > 0 {
+            let Some(&next) = self.queue.range((Excluded(after), Unbounded)).next() else { break };
+            after = next;
+            if self.load(seat).and(&self.entries[&next.1]).fits(limit) {
+                patience -= 1;
+                self.count_overtake(next);
+                self.grant(seat, next.1, post);
+            } else {
+                patience = patience.min(self.patience(seat, next.1, bound));
+            }
+        }
+    }
+
+    /// How many more may pass a claim.
+    fn patience(&self, seat: &Seat<'_, Arbiter>, claim: ClaimId, bound: u32) -> u32 {
+        if broken!(seat, M13BackfillWithoutBound) {
+            return u32::MAX;
+        }
+        bound.saturating_sub(self.entries[&claim].overtaken)
+    }
+
+    /// Everybody older who waits has been passed once more.
+    fn count_overtake(&mut self, young: (Stamp, ClaimId)) {
+        for (_, older) in self.queue.range(..young) {
+            let booked = self.entries.get_mut(older).expect("whoever is in the queue is booked");
+            booked.overtaken = booked.overtaken.saturating_add(1);
+        }
+    }
+
+    /// If the oldest that waits could go but for younger ones, asks as many of those as it needs,
+    /// youngest first.
+    fn inquire(&mut self, seat: &Seat<'_, Arbiter>, limit: Load, post: &mut Post<'_>) {
+        if broken!(seat, M1NoInquire) {
+            return;
+        }
+        let Some(&head) = self.queue.first() else { return };
+        let booked = &self.entries[&head.1];
+        let any_age = broken!(seat, M10VictimsMayBeOlder);
+        if !any_age && !self.elders(head).and(booked).fits(limit) {
+            return; // Elders go first; asking younger ones for anything would be in vain.
+        }
+        let wanted = self.load(seat).and(booked);
+        let mut coming = Load::default();
+        let mut victims = Vec::new();
+        let from = if any_age { Unbounded } else { Excluded(head) };
+        let younger = || self.granted.range((from, Unbounded)).rev().map(|&(_, claim)| claim);
+        for claim in younger() {
+            let State::Granted { inquired, .. } = self.entries[&claim].state else {
+                unreachable!("whoever is granted does not wait");
+            };
+            if inquired {
+                coming = coming.and(&self.entries[&claim]);
+            }
+        }
+        for claim in younger() {
+            let State::Granted { grant, inquired, .. } = self.entries[&claim].state else {
+                unreachable!("whoever is granted does not wait");
+            };
+            if wanted.without(coming).fits(limit) {
+                break;
+            }
+            if broken!(seat, M11OneInquireAtATime) && coming.holders > 0 {
+                break;
+            }
+            if !inquired {
+                coming = coming.and(&self.entries[&claim]);
+                victims.push((claim, grant));
+            }
+        }
+        for (claim, grant) in victims {
+            self.mark_inquired(claim);
+            self.tell_inquire(claim, grant, post);
+        }
+    }
+
+    fn mark_inquired(&mut self, claim: ClaimId) {
+        let booked = self.entries.get_mut(&claim).expect("whoever is granted is booked");
+        let State::Granted { inquired, .. } = &mut booked.state else {
+            unreachable!("whoever is granted does not wait");
+        };
+        *inquired = true;
+    }
+
+    /// Units by name: a claim gets its permission when nobody has one of its units and nobody older
+    /// waits for one. Younger claims that have one are asked for it back.
+    fn schedule_named(&mut self, seat: &Seat<'_, Arbiter>, post: &mut Post<'_>) {
+        let waiting: Vec<(Stamp, ClaimId)> = self.queue.iter().copied().collect();
+        let mut spoken_for: BTreeSet<Unit> = BTreeSet::new();
+        for key in waiting {
+            let names = self.entries[&key.1].wish.names.clone().expect("units have names here");
+            let is_free =
+                |unit: &Unit| !self.locks.contains_key(unit) && !spoken_for.contains(unit);
+            if names.iter().all(is_free) {
+                self.grant(seat, key.1, post);
+                continue;
+            }
+            let holders: BTreeSet<ClaimId> =
+                names.iter().filter_map(|unit| self.locks.get(unit).copied()).collect();
+            for holder in holders {
+                self.inquire_younger(seat, key, holder, post);
+            }
+            spoken_for.extend(names.iter());
+        }
+    }
+
+    fn inquire_younger(
+        &mut self,
+        seat: &Seat<'_, Arbiter>,
+        elder: (Stamp, ClaimId),
+        claim: ClaimId,
+        post: &mut Post<'_>,
+    ) {
+        let booked = &self.entries[&claim];
+        let State::Granted { grant, inquired, .. } = booked.state else {
+            unreachable!("whoever has a lock does not wait");
+        };
+        let younger = (booked.stamp, claim) > elder;
+        if inquired || !younger || broken!(seat, M1NoInquire) {
+            return;
+        }
+        self.mark_inquired(claim);
+        self.tell_inquire(claim, grant, post);
+    }
+
+    fn grant(&mut self, seat: &Seat<'_, Arbiter>, claim: ClaimId, post: &mut Post<'_>) {
+        self.last = self.last.next();
+        let waited = seat.now.since(self.entries[&claim].arrived);
+        let (grant, inquired, adopted) = (self.last, false, false);
+        self.give(claim, State::Granted { grant, inquired, waited, adopted });
+        if broken!(seat, TellBeforePersist) {
+            self.tell_grant(seat, claim, post);
+        }
+        self.write_down(seat, post.out);
+        self.arm_lease(seat, claim, post.out);
+        if !broken!(seat, TellBeforePersist) {
+            self.tell_grant(seat, claim, post);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Small pools explored exhaustively, with their state counts: a changed number is a changed
+//! protocol (spec 7.7). Nothing is lost in these worlds, so most are explored without repeated
+//! requests, as the paper's are.
+
+use quorate_check::{Budget, Limits, Network, Report, Restart, Scope, Verdict, check};
+use quorate_core::{NodeId, NodeSet};
+
+use super::walk::forever;
+use crate::arbiter::pool::Mutant;
+use crate::arbiter::{Arbiter, Pool, Quorums};
+
+/// Clients at these nodes want so many units each; draws count up, so that quorums differ.
+fn scope(nodes: usize, pool: Pool, wants: &[(u32, u32)]) -> Scope<Arbiter> {
+    let wants: Vec<_> = wants.iter().map(|&(node, h)| (NodeId(node), h)).collect();
+    let mut scope = Scope::new(nodes, pool, &wants).unwrap();
+    for (draw, plan) in scope.clients.iter_mut().enumerate() {
+        plan.claim.draw = draw as u64;
+    }
+    scope
+}
+
+/// Leases never end, and nobody repeats itself.
+fn once(pool: Pool) -> Pool {
+    Pool { mutant: Some(Mutant::NeverRetry), ..forever(pool) }
+}
+
+fn explore(scope: &Scope<Arbiter>, states_max: usize) -> Report {
+    check(scope, &Limits { states_max, ..Limits::default() }, &mut |_| {})
+}
+
+/// Explores all of it, and says how many states there are.
+fn states(scope: &Scope<Arbiter>) -> usize {
+    let report = explore(scope, 1_000_000);
+    assert!(report.holds(), "{report}");
+    report.states
+}
+
+const TWO: [(u32, u32); 2] = [(0, 1), (1, 1)];
+const THREE: [(u32, u32); 3] = [(0, 1), (1, 1), (2, 1)];
+
+#[test]
+fn majorities_of_three_nodes() {
+    assert_eq!(states(&scope(3, once(Pool::new(1, 3)), &THREE)), 22_971);
+    assert_eq!(states(&scope(3, forever(Pool::new(1, 3)), &TWO)), 7_633);
+}
+
+#[test]
+fn majorities_with_links_that_reorder_and_repeat_and_clients_that_cancel() {
+    let mut scope = scope(3, once(Pool::new(1, 3)), &TWO);
+    scope.network = Network::Reordering;
+    scope.budget = Budget { duplicates: 1, cancels: 1, ..Budget::default() };
+    assert_eq!(states(&scope), 31_717);
+}
+
+#[test]
+fn a_claim_for_everything_among_two_for_one() {
+    let wants = [(0, 2), (1, 1), (1, 1)];
+    let mut scope = scope(2, once(Pool::new(2, 2)), &wants);
+    scope.budget = Budget { cancels: 1, ..Budget::default() };
+    assert_eq!(states(&scope), 11_955);
+}
+
+#[test]
+fn two_units_of_four_nodes() {
+    let wants = [(0, 2), (1, 1), (2, 1)];
+    assert_eq!(states(&scope(4, once(Pool::new(2, 4)), &wants)), 184_231);
+}
+
+#[test]
+fn one_arbiter_more_than_needed_is_asked() {
+    let pool = Pool { hedge: 1, ..Pool::new(1, 3) };
+    assert_eq!(states(&scope(3, once(pool), &TWO)), 57_721);
+}
+
+#[test]
+fn units_by_name() {
+    let mut scope = scope(3, once(Pool::named(2, 3)), &[(0, 1), (1, 2), (2, 1)]);
+    scope.clients[2].claim.draw = 1; // The first and the third share no unit.
+    assert_eq!(states(&scope), 15_671);
+}
+
+/// Two arbiters, both needed, with leases that end.
+fn leased() -> Pool {
+    let quorums = Quorums::Threshold { members: 2, size: 2 };
+    Pool { quorums, patience: None, ..Pool::new(1, 2) }
+}
+
+/// Too many states to visit all: entries may end and be asked for again without end. No law is
+/// broken in those nearest to the start.
+#[test]
+fn leases_and_crashes_near_the_start() {
+    let mut dying = scope(2, leased(), &TWO);
+    dying.budget = Budget { deaths: 1, ..Budget::default() };
+    let mut forgetting = scope(2, leased(), &TWO);
+    forgetting.budget = Budget { crashes: 1, renewals: 1, ..Budget::default() };
+    forgetting.crashing = [0].into_iter().collect::<NodeSet>();
+    forgetting.restart = Restart::Amnesia;
+    let mut durable = forgetting.clone();
+    durable.pool.durable = true;
+    durable.restart = Restart::Durable;
+    for scope in [dying, forgetting, durable] {
+        let report = explore(&scope, 60_000);
+        assert_eq!(report.verdict, Verdict::Incomplete, "{report}");
+    }
+}
+
+/// The same harness, with a rule broken: two arbiters, both needed, and clients at these nodes.
+fn broken(mutant: Mutant, homes: [u32; 2], duplicates: u8) -> Option<&'static str> {
+    let pool = Pool { mutant: Some(mutant), ..forever(Pool::new(1, 2)) };
+    let mut scope = scope(homes[1] as usize + 1, pool, &homes.map(|home| (home, 1)));
+    scope.budget = Budget { duplicates, ..Budget::default() };
+    explore(&scope, 300_000).broken_law()
+}
+
+#[test]
+fn broken_rules_are_found_without_being_told_where() {
+    assert_eq!(broken(Mutant::M1NoInquire, [0, 1], 0), Some("no deadlock"));
+    assert_eq!(broken(Mutant::M4HolderYields, [0, 1], 0), Some("capacity"));
+    assert_eq!(broken(Mutant::M7CountGrants, [2, 3], 1), Some("capacity"));
+    assert_eq!(broken(Mutant::F1FloorOnExpiryOnly, [0, 1], 0), Some("fence order"));
+}
+
+#[test]
+fn telling_a_permission_before_writing_it_down_is_found() {
+    let quorums = Quorums::Threshold { members: 1, size: 1 };
+    let mutant = Some(Mutant::TellBeforePersist);
+    let pool = Pool { quorums, durable: true, mutant, ..forever(Pool::new(1, 1)) };
+    let mut scope = scope(3, pool, &[(1, 1), (2, 1)]);
+    scope.budget = Budget { crashes: 1, ..Budget::default() };
+    scope.crashing = [0].into_iter().collect::<NodeSet>();
+    assert_eq!(explore(&scope, 300_000).broken_law(), Some("capacity"));
+}

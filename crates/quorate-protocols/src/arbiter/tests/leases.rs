@@ -1,0 +1,122 @@
+//! Deadlines: whatever a client is told ends before the lease of any arbiter it rests on (spec C1).
+//! The simulator finds most of these mistakes too; here each is one short story.
+
+use std::time::Duration;
+
+use quorate_core::{Lease, Moment, NodeId};
+
+use super::cluster::{Cluster, id};
+use crate::arbiter::pool::Mutant;
+use crate::arbiter::{Alarm, Pool, Quorums};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// One arbiter, node 0; a lease of ten seconds among clocks that are wrong by a tenth.
+fn world(mutant: Option<Mutant>) -> Cluster {
+    let quorums = Quorums::Threshold { members: 1, size: 1 };
+    let lease = Lease::new(Duration::from_secs(10), 100_000);
+    let mut world = Cluster::new(3, Pool { quorums, lease, mutant, ..Pool::new(1, 1) });
+    world.now = Moment(SECOND);
+    world
+}
+
+/// When the client at node 1 is told to stop, in seconds.
+fn told(world: &Cluster) -> f64 {
+    world.using[&id(1)].1.0 as f64 / SECOND as f64
+}
+
+/// Asked at 1 s, granted by the arbiter at 2 s, heard of at 6 s.
+fn slow_answer(mutant: Option<Mutant>) -> f64 {
+    let mut world = world(mutant);
+    world.claim(1, 1, 1, 0);
+    world.now = Moment(2 * SECOND);
+    world.deliver(1, 0, "request");
+    world.now = Moment(6 * SECOND);
+    world.deliver(0, 1, "grant");
+    told(&world)
+}
+
+#[test]
+fn l_1_a_lease_is_counted_from_before_the_request_was_sent() {
+    // In a tenth too fast a clock, ten seconds from 2 s are over at 11.09 s.
+    let safe = 2.0 + 10.0 / 1.1;
+    assert!(slow_answer(None) <= safe);
+    assert!(slow_answer(Some(Mutant::L1CountFromReceipt)) > safe);
+}
+
+#[test]
+fn l_3_a_deadline_allows_for_drift() {
+    // Our own clock may be a tenth too slow: what it calls 9.18 s from 1 s is 10.2 s.
+    let latest = |until: f64| 1.0 + (until - 1.0) / 0.9;
+    let earliest_end = 1.0 + 10.0 / 1.1;
+    assert!(latest(slow_answer(None)) <= earliest_end);
+    assert!(latest(slow_answer(Some(Mutant::L3IgnoreDrift))) > earliest_end);
+}
+
+/// Asked at 1 s and again at 5 s, granted at 7 s.
+fn long_wait(mutant: Option<Mutant>) -> f64 {
+    let mut world = world(mutant);
+    world.claim(2, 2, 1, 0);
+    world.settle();
+    world.claim(1, 1, 1, 0);
+    world.settle();
+    world.ring(1, Alarm::Retry);
+    world.now = Moment(5 * SECOND);
+    world.ring(1, Alarm::Retry);
+    world.settle();
+    world.now = Moment(7 * SECOND);
+    world.release(2, 2);
+    world.settle();
+    told(&world)
+}
+
+#[test]
+fn l_4_a_wait_belongs_to_the_reading_that_it_is_added_to() {
+    let safe = 7.0 + 10.0 / 1.1;
+    assert!(long_wait(None) <= safe);
+    assert!(long_wait(Some(Mutant::L4WaitedOnResetStamp)) > safe);
+}
+
+/// A renewal is sent in time, and its answer comes after the deadline.
+fn late_answer(mutant: Option<Mutant>) -> Cluster {
+    let mut world = world(mutant);
+    world.claim(1, 1, 1, 0);
+    world.settle();
+    world.now = Moment(8 * SECOND);
+    world.renew(1, 1);
+    world.deliver(1, 0, "renew");
+    world.now = Moment(10 * SECOND); // The client was told 9.2 s and has stopped.
+    world.deliver(0, 1, "renewed");
+    world
+}
+
+#[test]
+fn l_6_what_is_over_stays_over() {
+    assert!(!late_answer(None).trace.contains("extend"));
+    assert!(late_answer(Some(Mutant::L6ReviveDead)).trace.contains("extend"));
+}
+
+/// A holder's arbiter is believed dead: it asks another, and is independent before the lease ends.
+#[test]
+fn a_grant_moves_to_other_arbiters_while_its_leases_run() {
+    let mut world = Cluster::new(5, Pool::new(1, 3));
+    world.now = Moment(SECOND);
+    world.claim(4, 1, 1, 0);
+    world.settle();
+    let before = world.using[&id(1)].1;
+    world.now = Moment(4 * SECOND);
+    world.step(NodeId(4), quorate_core::Event::Suspect(NodeId(0)));
+    world.wires.retain(|parcel| parcel.to != NodeId(0));
+    world.settle();
+    world.renew(4, 1);
+    world.wires.retain(|parcel| parcel.to != NodeId(0));
+    world.settle();
+    world.must_be_lawful();
+    assert!(world.using[&id(1)].1 > before, "{}", world.trace);
+    assert!(world.trace.contains("> n0 release"), "the dead one is not needed any more");
+    // The old lease ends, somebody else comes, and nothing is granted twice.
+    world.claim(3, 2, 1, 1);
+    world.settle();
+    world.must_be_lawful();
+    assert!(world.is_using(1) && !world.is_using(2));
+}

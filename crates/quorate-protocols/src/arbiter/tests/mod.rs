@@ -1,0 +1,9 @@
+//! Tests of `arbiter`: scenarios of the specification (section 9) told message by message, and
+//! random histories judged by the laws.
+
+mod checks;
+mod cluster;
+mod leases;
+mod scenarios;
+mod seeds;
+mod walk;
