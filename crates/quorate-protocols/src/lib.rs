@@ -4,4 +4,5 @@
 //! log line, randomness, hash map or serialization. The daemon, the simulator and the checker drive
 //! the same value.
 
+pub mod broadcast;
 pub mod central;

@@ -1,0 +1,4 @@
+//! The specification's scenarios, corrected and broken on purpose.
+
+mod scenarios;
+mod script;
