@@ -329,6 +329,10 @@ impl<R: Rule> Protocol for Counted<R> {
 
 #[cfg(test)]
 impl<R: Rule> Counted<R> {
+    pub(super) fn units_held(&self) -> u32 {
+        self.asked.as_ref().filter(|asked| asked.held).map_or(0, |asked| asked.units.get())
+    }
+
     /// Whether nothing is owed and nobody is made to wait, as it must be when all is quiet.
     pub(super) fn is_settled(&self) -> bool {
         self.owed.iter().all(|&owed| owed == 0) && self.deferred.iter().all(|&waits| waits == 0)

@@ -1,4 +1,6 @@
 //! The specification's scenarios, corrected and broken on purpose.
 
+mod every;
+mod exhaustive;
 mod scenarios;
 mod script;
