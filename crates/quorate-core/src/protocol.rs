@@ -44,9 +44,9 @@ pub trait Protocol: Clone + Eq + Hash + fmt::Debug {
     /// Most times a waiting claim may be overtaken, if the pool promises a bound.
     fn overtakes_max(pool: &Self::Pool) -> Option<u32>;
 
-    /// Whether the units of a grant are the pool's own, by name. A protocol that only counts numbers a
-    /// grant's units from 0 and its fences mean nothing across grants: exclusivity and fence order are
-    /// then nobody's promise, capacity still is.
+    /// Whether the units of a grant are the pool's own, by name. A protocol that only counts
+    /// numbers a grant's units from 0 and its fences mean nothing across grants: exclusivity and
+    /// fence order are then nobody's promise, capacity still is.
     fn names_units(_pool: &Self::Pool) -> bool {
         true
     }

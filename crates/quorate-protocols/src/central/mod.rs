@@ -42,6 +42,8 @@ mod pool;
 mod requester;
 mod room;
 mod schedule;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -33,8 +33,8 @@ enum Standing {
     Fresh,
     /// Asked before that: the next ring asks again.
     Due,
-    /// The client was told of its grant.
-    Held,
+    /// The client was told of its grant, and that it lasts until then.
+    Held { until: Moment },
 }
 
 impl Requester {
@@ -93,16 +93,17 @@ impl Requester {
         post: &mut Post<'_>,
     ) {
         let attempt = match self.claims.get(&claim) {
-            Some(local) if local.standing == Standing::Held => local.attempt,
+            Some(local) if local.is_held() => local.attempt,
             Some(_) => return, // It waits here, so it holds nothing that we could renew.
             None => {
-                // The client outlived our last boot.
+                // The client outlived our last boot, and knows its deadline better than we do.
                 let attempt = self.next_attempt(seat);
                 let stamp = Stamp { clock: attempt.clock, node: seat.me };
                 let Ok(units) = Units::new(shares.len() as u32, seat.pool.units) else {
                     return post.out.lose(claim);
                 };
-                let local = Local { units, stamp, attempt, standing: Standing::Held };
+                let standing = Standing::Held { until: Moment::ZERO };
+                let local = Local { units, stamp, attempt, standing };
                 self.claims.insert(claim, local);
                 attempt
             }
@@ -118,7 +119,7 @@ impl Requester {
         let mut waiting = false;
         for (&claim, local) in &mut self.claims {
             match local.standing {
-                Standing::Held => continue,
+                Standing::Held { .. } => continue,
                 Standing::Fresh => local.standing = Standing::Due,
                 Standing::Due => post.send(seat.pool.arbiter, local.request(claim, seat.now)),
             }
@@ -171,7 +172,7 @@ impl Requester {
         let local = self.claims.get_mut(&claim);
         match local {
             Some(local) if local.attempt == attempt || broken!(seat, TakeAnyAttempt) => {
-                if local.standing == Standing::Held {
+                if local.is_held() {
                     return; // The same answer again.
                 }
                 if shares.len() != local.units.get() as usize {
@@ -185,7 +186,7 @@ impl Requester {
                     return post
                         .send(arbiter, Message::Renew { claim, attempt, shares, sent: seat.now });
                 }
-                local.standing = Standing::Held;
+                local.standing = Standing::Held { until };
                 post.out.grant(claim, shares, until);
             }
             // What an earlier boot of ours asked for may be in use by its client (spec C3).
@@ -206,10 +207,12 @@ impl Requester {
         let Some(local) = self.claims.get_mut(&claim).filter(|l| l.attempt == attempt) else {
             return; // Released meanwhile; the release is on its way.
         };
-        if local.standing != Standing::Held {
+        let Standing::Held { until: so_far } = &mut local.standing else {
             return self.on_grant(seat, claim, attempt, shares, until, post);
-        }
-        if until > seat.now {
+        };
+        // An answer that was overtaken by a later one takes nothing back.
+        if until > seat.now && until > *so_far {
+            *so_far = until;
             post.out.extend(claim, until);
         }
     }
@@ -226,7 +229,7 @@ impl Requester {
             self.claims.insert(claim, local);
             return;
         }
-        if local.standing == Standing::Held {
+        if local.is_held() {
             return post.out.lose(claim);
         }
         // Granted, and over before we heard of it: our client still wants its units, and keeps its
@@ -251,6 +254,10 @@ impl Requester {
 }
 
 impl Local {
+    fn is_held(&self) -> bool {
+        matches!(self.standing, Standing::Held { .. })
+    }
+
     fn request(&self, claim: ClaimId, sent: Moment) -> Message {
         let Local { units, stamp, attempt, .. } = *self;
         Message::Request { claim, attempt, stamp, units, sent }

@@ -1,0 +1,544 @@
+//! Client processes. They live beside their home node, not inside it: a client goes on using its
+//! units while its home is down, until it is done or its own deadline passes, and asks again once
+//! the home is back.
+//!
+//! A client has one wake-up in the queue at most, whichever thing it does next; an older one has an
+//! older token and is void.
+
+use quorate_core::{Claim, ClaimId, Event, Moment, NodeId, Protocol, Refusal, Shares, Units};
+use quorate_laws::{Breach, End, Observation};
+
+use crate::Arrivals;
+use crate::driver::broken_contract;
+use crate::world::{Happening, World};
+
+/// Readings are whole nanoseconds, and every conversion between two clocks may round by one. A
+/// client stops this much early, so that rounding never makes it late.
+const ROUNDING: u64 = 10;
+/// A client whose lease is nearly over does not ask more often than this.
+const RENEW_PAUSE_MIN: u64 = 1_000;
+
+/// One client process.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) home: NodeId,
+    pub(crate) phase: Phase,
+    serial: u64,
+    token: u32,
+    units: Units,
+    draw: u64,
+    /// When it claimed, and its place in the order of arrival.
+    since: u64,
+    place: u64,
+    fate: Fate,
+    shares: Shares,
+    /// Its own deadline, on its home's clock.
+    until: Moment,
+    /// When it is done with its units, or gives up waiting, or dies; true time.
+    done_at: u64,
+    renew_at: u64,
+}
+
+/// What a client is doing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Phase {
+    /// Nothing, until it wakes up and claims.
+    Thinking,
+    /// It wants to claim, but its home is not running.
+    Due,
+    /// It claimed.
+    Waiting,
+    /// It no longer wants its claim, and waits to hear that it is over.
+    Cancelling,
+    /// It uses its units.
+    Using,
+    /// It stopped, but could not yet tell its home.
+    Releasing,
+    /// It is dead, and another process will take its place.
+    Dead,
+    /// It will not claim again.
+    Done,
+}
+
+/// What a client will do at its `done_at`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fate {
+    /// Wait as long as it takes, or release when done.
+    Proper,
+    /// Take its claim back.
+    Cancel,
+    /// Die.
+    Die,
+    /// Release when done, but not renew until then.
+    Stall,
+}
+
+impl Client {
+    fn claim(&self, index: usize) -> ClaimId {
+        ClaimId { origin: index as u64, serial: self.serial }
+    }
+}
+
+impl<P: Protocol> World<'_, P> {
+    /// A new client, which claims at a true time.
+    pub(crate) fn add_client(&mut self, home: NodeId, claims_at: Option<u64>) -> usize {
+        let index = self.clients.len();
+        self.clients.push(Client {
+            home,
+            phase: Phase::Thinking,
+            serial: 0,
+            token: 0,
+            units: Units::ONE,
+            draw: 0,
+            since: 0,
+            place: 0,
+            fate: Fate::Proper,
+            shares: Shares::new(&[]),
+            until: Moment::NEVER,
+            done_at: 0,
+            renew_at: u64::MAX,
+        });
+        if let Some(at) = claims_at {
+            self.wake_at(index, at);
+        }
+        index
+    }
+
+    /// An arrival of an open loop.
+    pub(crate) fn arrive(&mut self) -> Result<(), Breach> {
+        let Arrivals::Open { every, clients_max } = self.plan.workload.arrivals else {
+            return Ok(());
+        };
+        if self.calm {
+            return Ok(());
+        }
+        let next = self.now + self.chance.clients.exponential(every);
+        self.queue.push(next, Happening::Arrival);
+        let home = NodeId(self.chance.clients.below(u64::from(self.plan.nodes)) as u32);
+        let client = match self.idle.pop() {
+            Some(client) => client as usize,
+            None if self.clients.len() >= clients_max as usize => return Ok(()),
+            None => self.add_client(home, None),
+        };
+        self.clients[client].home = home;
+        self.begin(client)
+    }
+
+    /// A client's wake-up comes.
+    pub(crate) fn wake(&mut self, client: usize, token: u32) -> Result<(), Breach> {
+        if self.clients[client].token != token {
+            return Ok(());
+        }
+        match self.clients[client].phase {
+            Phase::Thinking => self.begin(client),
+            Phase::Waiting => match self.clients[client].fate {
+                Fate::Die => self.die(client),
+                _ => self.cancel(client),
+            },
+            Phase::Using => self.look_at_the_clock(client),
+            // The deadline passed and nobody heard of the release: nobody needs to any more.
+            Phase::Releasing => {
+                self.think(client);
+                Ok(())
+            }
+            Phase::Dead => {
+                self.think(client);
+                Ok(())
+            }
+            Phase::Due | Phase::Cancelling | Phase::Done => Ok(()),
+        }
+    }
+
+    /// A client claims, if its home is there to hear it.
+    fn begin(&mut self, index: usize) -> Result<(), Breach> {
+        let home = self.clients[index].home;
+        if !self.nodes[home.index()].is_running() {
+            self.clients[index].phase = Phase::Due;
+            return Ok(());
+        }
+        let units = self.draw_units(index);
+        let now = self.now;
+        let place = self.measures.claimed(now);
+        let (fate, patience) = self.draw_patience();
+        let client = &mut self.clients[index];
+        client.phase = Phase::Waiting;
+        client.serial += 1;
+        client.units = units;
+        client.draw = self.chance.clients.draw();
+        client.since = now;
+        client.place = place;
+        client.fate = fate;
+        let claim = client.claim(index);
+        if fate != Fate::Proper {
+            self.wake_at(index, now + patience);
+        } else {
+            self.clients[index].token += 1;
+        }
+        self.laws.see(Observation::Claimed { claim, units })?;
+        self.ask(index)
+    }
+
+    /// Hands the claim to the home, for the first time or again.
+    fn ask(&mut self, index: usize) -> Result<(), Breach> {
+        let client = &self.clients[index];
+        let claim =
+            Claim { id: client.claim(index), units: client.units, draw: client.draw, lines: None };
+        self.step(client.home, Event::Claim(claim))
+    }
+
+    /// A home tells its client that it may use units.
+    pub(crate) fn grant(
+        &mut self,
+        home: NodeId,
+        claim: ClaimId,
+        shares: Shares,
+        until: Moment,
+    ) -> Result<(), Breach> {
+        self.progress_at = self.now;
+        // Whoever asked is gone, and nobody sees this.
+        if self.abandoned.remove(&claim) {
+            return Ok(());
+        }
+        let index = usize::try_from(claim.origin).unwrap_or(usize::MAX);
+        let Some(client) = self.clients.get(index) else {
+            return Err(broken_contract(format!("a grant for {claim}, which nobody made")));
+        };
+        if client.claim(index) == claim && client.home != home {
+            return Err(broken_contract(format!(
+                "{home} grants {claim}, a claim of {}",
+                client.home
+            )));
+        }
+        if client.claim(index) == claim && client.phase == Phase::Cancelling {
+            return Ok(());
+        }
+        let stop_at = self.nodes[home.index()].clock.when(until).saturating_sub(ROUNDING);
+        if client.claim(index) == claim && client.phase == Phase::Waiting && stop_at <= self.now {
+            // The answer came so late that it is void: nobody uses these units.
+            return self.give_up_late(index);
+        }
+        self.laws.see(Observation::Granted { claim, shares: &shares })?;
+        let (now, place, since) = (self.now, client.place, client.since);
+        self.measures.left_queue(now, place);
+        self.measures.granted(now, index, since, place, &shares);
+        self.start_using(index, shares, until, stop_at);
+        Ok(())
+    }
+
+    fn start_using(&mut self, index: usize, shares: Shares, until: Moment, stop_at: u64) {
+        let hold = self.draw_hold(index);
+        let (fate, hold) = self.draw_ending(hold);
+        let now = self.now;
+        let client = &mut self.clients[index];
+        client.phase = Phase::Using;
+        client.shares = shares;
+        client.until = until;
+        client.fate = fate;
+        client.done_at = now + hold;
+        client.renew_at = renew_at(now, stop_at);
+        self.wake_for_next(index);
+    }
+
+    /// A client that uses units does what is due: stop, die, release, or renew.
+    fn look_at_the_clock(&mut self, index: usize) -> Result<(), Breach> {
+        let now = self.now;
+        let client = &self.clients[index];
+        if self.stop_at(index) <= now {
+            self.end(index, End::Deadline)?;
+            self.think(index);
+            return Ok(());
+        }
+        if client.done_at <= now {
+            if client.fate == Fate::Die {
+                return self.die(index);
+            }
+            self.end(index, End::Released)?;
+            return self.release(index);
+        }
+        if client.renew_at <= now {
+            let claim = client.claim(index);
+            let (home, shares) = (client.home, client.shares.clone());
+            self.clients[index].renew_at = renew_at(now, self.stop_at(index));
+            if self.nodes[home.index()].is_running() {
+                self.step(home, Event::Renew { claim, shares })?;
+            }
+        }
+        // The renewal may have been answered at once, even with a loss.
+        if self.clients[index].phase == Phase::Using {
+            self.wake_for_next(index);
+        }
+        Ok(())
+    }
+
+    /// Tells the home that units are free, or remembers to.
+    fn release(&mut self, index: usize) -> Result<(), Breach> {
+        let client = &mut self.clients[index];
+        let (home, claim) = (client.home, client.claim(index));
+        if self.nodes[home.index()].is_running() {
+            self.think(index);
+            return self.step(home, Event::Release(claim));
+        }
+        client.phase = Phase::Releasing;
+        let stop_at = self.stop_at(index);
+        self.wake_at(index, stop_at);
+        Ok(())
+    }
+
+    /// A client gets more time.
+    pub(crate) fn extend(&mut self, claim: ClaimId, until: Moment) -> Result<(), Breach> {
+        let Some(index) = self.of_claim(claim) else { return Ok(()) };
+        if self.clients[index].phase != Phase::Using {
+            return Ok(());
+        }
+        if until < self.clients[index].until {
+            let before = self.clients[index].until;
+            return Err(broken_contract(format!("{claim} extended from {before} back to {until}")));
+        }
+        self.clients[index].until = until;
+        self.clients[index].renew_at = renew_at(self.now, self.stop_at(index));
+        Ok(())
+    }
+
+    /// A client hears that its claim is over.
+    pub(crate) fn refuse(&mut self, claim: ClaimId, why: Refusal) -> Result<(), Breach> {
+        let Some(index) = self.of_claim(claim) else { return Ok(()) };
+        if !matches!(self.clients[index].phase, Phase::Waiting | Phase::Cancelling) {
+            return Ok(());
+        }
+        self.measures.refusals += 1;
+        self.measures.left_queue(self.now, self.clients[index].place);
+        self.laws.see(Observation::Refused { claim, why })?;
+        self.think(index);
+        Ok(())
+    }
+
+    /// A client hears that its units are no longer its own.
+    pub(crate) fn lose(&mut self, claim: ClaimId) -> Result<(), Breach> {
+        let Some(index) = self.of_claim(claim) else { return Ok(()) };
+        if self.clients[index].phase == Phase::Using {
+            self.end(index, End::Told)?;
+            self.think(index);
+        }
+        Ok(())
+    }
+
+    fn cancel(&mut self, index: usize) -> Result<(), Breach> {
+        let client = &mut self.clients[index];
+        client.phase = Phase::Cancelling;
+        let (home, claim) = (client.home, client.claim(index));
+        if self.nodes[home.index()].is_running() {
+            return self.step(home, Event::Cancel(claim));
+        }
+        Ok(())
+    }
+
+    /// A client process dies. Its home may notice.
+    fn die(&mut self, index: usize) -> Result<(), Breach> {
+        let claim = self.clients[index].claim(index);
+        match self.clients[index].phase {
+            Phase::Using => self.end(index, End::Died)?,
+            _ => self.abandon(index)?,
+        }
+        self.clients[index].phase = Phase::Dead;
+        let node = self.clients[index].home;
+        self.note(&node, format_args!("client {index} dies, had claim {claim}"));
+        if self.chance.faults.chance(self.plan.faults.noticed_ppm) {
+            let at = self.now + self.plan.faults.respawn.draw(&mut self.chance.faults);
+            let boot = self.nodes[node.index()].boot;
+            self.queue.push(at, Happening::Notice { node, boot, claim });
+        }
+        let at = self.now + self.plan.faults.respawn.draw(&mut self.chance.faults);
+        self.wake_at(index, at);
+        Ok(())
+    }
+
+    /// A home notices that a client is gone.
+    pub(crate) fn notice(&mut self, node: NodeId, boot: u32, claim: ClaimId) -> Result<(), Breach> {
+        if self.nodes[node.index()].boot != boot || !self.nodes[node.index()].is_running() {
+            return Ok(());
+        }
+        self.step(node, Event::Cancel(claim))
+    }
+
+    /// A claim whose answer nobody will see.
+    pub(crate) fn abandon(&mut self, index: usize) -> Result<(), Breach> {
+        let claim = self.clients[index].claim(index);
+        self.abandoned.insert(claim);
+        self.measures.abandoned += 1;
+        self.measures.left_queue(self.now, self.clients[index].place);
+        self.laws.see(Observation::Abandoned { claim })
+    }
+
+    /// A grant arrived after its own deadline. The client gives it back and starts over.
+    fn give_up_late(&mut self, index: usize) -> Result<(), Breach> {
+        self.abandon(index)?;
+        self.abandoned.remove(&self.clients[index].claim(index));
+        let node = self.clients[index].home;
+        let claim = self.clients[index].claim(index);
+        let boot = self.nodes[node.index()].boot;
+        self.note(&node, format_args!("client {index} gets {claim} too late to use it"));
+        // Told later: a home is not stepped from inside one of its own steps.
+        self.queue.push(self.now, Happening::Notice { node, boot, claim });
+        self.think(index);
+        Ok(())
+    }
+
+    /// A client stops using its units.
+    fn end(&mut self, index: usize, how: End) -> Result<(), Breach> {
+        let client = &self.clients[index];
+        let claim = client.claim(index);
+        self.measures.ended(self.now, &client.shares, how == End::Released);
+        self.laws.see(Observation::Ended { claim, shares: &client.shares, how })?;
+        if how != End::Released {
+            let home = client.home;
+            self.note(&home, format_args!("client {index} stops using {claim}: {how:?}"));
+        }
+        Ok(())
+    }
+
+    /// A client is through with a claim: it thinks, or is done for good.
+    fn think(&mut self, index: usize) {
+        self.clients[index].phase = Phase::Done;
+        self.clients[index].token += 1;
+        match &self.plan.workload.arrivals {
+            Arrivals::Closed { think, .. } if !self.calm => {
+                let at = self.now + think.draw(&mut self.chance.clients);
+                self.clients[index].phase = Phase::Thinking;
+                self.wake_at(index, at);
+            }
+            Arrivals::Open { .. } => self.idle.push(index as u32),
+            Arrivals::Closed { .. } | Arrivals::Script(_) => {}
+        }
+    }
+
+    /// A node runs again: its clients say again what it may have missed.
+    pub(crate) fn clients_call_again(
+        &mut self,
+        node: NodeId,
+        restarted: bool,
+    ) -> Result<(), Breach> {
+        for index in 0..self.clients.len() {
+            if self.clients[index].home != node || !self.nodes[node.index()].is_running() {
+                continue;
+            }
+            match self.clients[index].phase {
+                Phase::Due => self.begin(index)?,
+                Phase::Waiting if restarted => self.ask(index)?,
+                Phase::Cancelling => self.cancel(index)?,
+                Phase::Releasing => self.release(index)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The node will not come back: whoever waits there waits for nothing.
+    pub(crate) fn clients_give_up(&mut self, node: NodeId) -> Result<(), Breach> {
+        for index in 0..self.clients.len() {
+            if self.clients[index].home != node {
+                continue;
+            }
+            match self.clients[index].phase {
+                Phase::Waiting | Phase::Cancelling => {
+                    self.abandon(index)?;
+                    self.clients[index].phase = Phase::Done;
+                }
+                Phase::Thinking | Phase::Due | Phase::Dead => {
+                    self.clients[index].phase = Phase::Done;
+                }
+                Phase::Using | Phase::Releasing | Phase::Done => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The rate of a node's clock changed, and with it the true time of its clients' deadlines.
+    pub(crate) fn clients_look_again(&mut self, node: NodeId) {
+        for index in 0..self.clients.len() {
+            if self.clients[index].home == node && self.clients[index].phase == Phase::Using {
+                self.wake_for_next(index);
+            }
+        }
+    }
+
+    /// Whether nobody waits for or uses anything, or ever will.
+    pub(crate) fn everybody_is_done(&self) -> bool {
+        self.clients.iter().all(|client| client.phase == Phase::Done)
+    }
+
+    fn of_claim(&self, claim: ClaimId) -> Option<usize> {
+        let index = usize::try_from(claim.origin).ok()?;
+        self.clients.get(index).is_some_and(|c| c.claim(index) == claim).then_some(index)
+    }
+
+    /// The true time at which a client must have stopped.
+    fn stop_at(&self, index: usize) -> u64 {
+        let client = &self.clients[index];
+        self.nodes[client.home.index()].clock.when(client.until).saturating_sub(ROUNDING)
+    }
+
+    fn wake_for_next(&mut self, index: usize) {
+        let client = &self.clients[index];
+        let renew_at = if client.fate == Fate::Stall { u64::MAX } else { client.renew_at };
+        let next = client.done_at.min(renew_at).min(self.stop_at(index)).max(self.now);
+        self.wake_at(index, next);
+    }
+
+    fn wake_at(&mut self, index: usize, at: u64) {
+        self.clients[index].token += 1;
+        let token = self.clients[index].token;
+        self.queue.push(at, Happening::Wake { client: index as u32, token });
+    }
+
+    fn draw_units(&mut self, index: usize) -> Units {
+        let k = self.measures.units();
+        match &self.plan.workload.arrivals {
+            Arrivals::Script(arrivals) => {
+                Units::new(arrivals[index].units, k).expect("a script asks for what there is")
+            }
+            _ => self.plan.workload.want.draw(&mut self.chance.clients, k),
+        }
+    }
+
+    fn draw_hold(&mut self, index: usize) -> u64 {
+        match &self.plan.workload.arrivals {
+            Arrivals::Script(arrivals) => arrivals[index].hold,
+            _ => self.plan.workload.hold.draw(&mut self.chance.clients),
+        }
+    }
+
+    fn draw_patience(&mut self) -> (Fate, u64) {
+        let rng = &mut self.chance.clients;
+        if self.calm {
+            (Fate::Proper, 0)
+        } else if rng.chance(self.plan.faults.waiter_death_ppm) {
+            (Fate::Die, self.plan.workload.patience.draw(rng))
+        } else if rng.chance(self.plan.workload.cancel_ppm) {
+            (Fate::Cancel, self.plan.workload.patience.draw(rng))
+        } else {
+            (Fate::Proper, 0)
+        }
+    }
+
+    fn draw_ending(&mut self, hold: u64) -> (Fate, u64) {
+        let rng = &mut self.chance.clients;
+        if self.calm {
+            (Fate::Proper, hold)
+        } else if rng.chance(self.plan.faults.holder_death_ppm) {
+            (Fate::Die, rng.below(hold.saturating_add(1)))
+        } else if rng.chance(self.plan.faults.client_pause_ppm) {
+            (Fate::Stall, hold)
+        } else {
+            (Fate::Proper, hold)
+        }
+    }
+}
+
+/// About a third of what is left.
+fn renew_at(now: u64, stop_at: u64) -> u64 {
+    match stop_at.checked_sub(now) {
+        None | Some(0) => u64::MAX,
+        Some(_) if stop_at >= u64::MAX - ROUNDING => u64::MAX,
+        Some(left) => now + (left / 3).max(RENEW_PAUSE_MIN),
+    }
+}

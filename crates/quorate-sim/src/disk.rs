@@ -1,0 +1,92 @@
+//! A node's disk: one image, and what is not on it yet.
+//!
+//! A `Persist` starts a write. Everything that must not be seen before it is on disk waits behind
+//! it, in order. One sync covers all records that wait when it starts, as a daemon's group commit
+//! does. A crash loses the records that were not synced, or tears them: then a prefix of them
+//! survives. Half a record does not, since a journal has checksums; and nothing behind a record was
+//! ever seen, so each prefix is a state the disk may honestly be in.
+
+use std::collections::VecDeque;
+
+use quorate_core::{Effect, Protocol};
+
+/// One node's disk, and the effects that wait for it.
+#[derive(Debug)]
+pub(crate) struct Disk<P: Protocol> {
+    image: Option<P::Durable>,
+    /// Records not yet synced, each followed by the effects that wait for it.
+    behind: VecDeque<Effect<P>>,
+    /// How many records of `behind` the sync under way covers.
+    syncing: usize,
+}
+
+impl<P: Protocol> Default for Disk<P> {
+    fn default() -> Self {
+        Disk { image: None, behind: VecDeque::new(), syncing: 0 }
+    }
+}
+
+impl<P: Protocol> Disk<P> {
+    /// What a restart would read.
+    pub(crate) fn image(&self) -> Option<&P::Durable> {
+        self.image.as_ref()
+    }
+
+    /// Whether an effect must wait.
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.behind.is_empty()
+    }
+
+    /// Writes a record that is on disk at once.
+    pub(crate) fn write_now(&mut self, record: P::Durable) {
+        assert!(!self.is_busy(), "a record may not pass those that wait");
+        self.image = Some(record);
+    }
+
+    /// Puts an effect behind the barrier.
+    pub(crate) fn wait(&mut self, effect: Effect<P>) {
+        self.behind.push_back(effect);
+    }
+
+    /// Starts a sync of all records that wait; says whether there is one to start.
+    pub(crate) fn start_sync(&mut self) -> bool {
+        assert_eq!(self.syncing, 0, "one sync at a time");
+        self.syncing = self.records();
+        self.syncing > 0
+    }
+
+    /// The sync is done. Gives back the effects that may now happen, one by one, until `None`.
+    pub(crate) fn next_released(&mut self) -> Option<Effect<P>> {
+        loop {
+            match self.behind.front()? {
+                Effect::Persist(_) if self.syncing == 0 => return None,
+                _ => {}
+            }
+            match self.behind.pop_front()? {
+                Effect::Persist(record) => {
+                    self.image = Some(record);
+                    self.syncing -= 1;
+                }
+                effect => return Some(effect),
+            }
+        }
+    }
+
+    /// Records that are not synced.
+    pub(crate) fn records(&self) -> usize {
+        self.behind.iter().filter(|effect| matches!(effect, Effect::Persist(_))).count()
+    }
+
+    /// A crash: the first `survivors` of the records that were not synced are on disk, the rest is
+    /// gone, and nothing that waited behind any of them happens.
+    pub(crate) fn crash(&mut self, survivors: usize) {
+        self.syncing = 0;
+        let records = self.behind.drain(..).filter_map(|effect| match effect {
+            Effect::Persist(record) => Some(record),
+            _ => None,
+        });
+        if let Some(last) = records.take(survivors).last() {
+            self.image = Some(last);
+        }
+    }
+}

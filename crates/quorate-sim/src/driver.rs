@@ -1,0 +1,292 @@
+//! What each effect means here.
+//!
+//! | effect | in this world |
+//! |---|---|
+//! | `Persist` | a pending image, synced after a drawn delay; a crash before that loses or tears it |
+//! | `Tell` | given to the network: late, lost, twice, held, as the plan has it |
+//! | `Arm`, `Disarm` | an entry in the queue, on the node's own clock |
+//! | `Grant`, `Extend`, `Refuse`, `Lose` | told to the client, and to the laws |
+//! | `Reclaim` | counted |
+//! | `Anomaly` | fails the run |
+//!
+//! Effects behind a `Persist` that is not on disk yet wait for it, also those of later steps,
+//! except alarms: nobody outside can see an alarm, and an alarm that was disarmed must not ring
+//! meanwhile.
+
+use quorate_core::{Effect, Event, NodeId, Protocol, Seat, Start};
+use quorate_laws::Breach;
+
+use crate::Span;
+use crate::network::Fate;
+use crate::trace::Stamp;
+use crate::world::{Armed, Happening, World};
+
+/// Stops a run for something the contract forbids rather than a law.
+pub(crate) fn broken_contract(what: String) -> Breach {
+    Breach { law: "contract", what }
+}
+
+impl<P: Protocol> World<'_, P> {
+    /// Starts a participant.
+    pub(crate) fn boot(&mut self, me: NodeId, start: Start<P::Durable>) -> Result<(), Breach> {
+        let node = &mut self.nodes[me.index()];
+        let now = node.clock.read(self.now);
+        let seat = Seat { me, boot: node.boot, now, pool: self.pool };
+        let first = start == Start::First;
+        node.seat = Some(P::boot(&seat, start, &mut self.outbox));
+        // A million first boots with nothing to say are not worth a line each.
+        let text = (self.trace.is_on() && !(first && self.outbox.is_empty()))
+            .then(|| format!("boot {}", node.boot));
+        self.after_step(me, text)
+    }
+
+    /// Something happens to a participant that is running.
+    pub(crate) fn step(&mut self, me: NodeId, event: Event<P>) -> Result<(), Breach> {
+        let text = self.trace.is_on().then(|| event.to_string());
+        self.measures.steps += 1;
+        let node = &mut self.nodes[me.index()];
+        let now = node.clock.read(self.now);
+        let seat = Seat { me, boot: node.boot, now, pool: self.pool };
+        let participant = node.seat.as_mut().expect("only running nodes take steps");
+        participant.step(&seat, event, &mut self.outbox);
+        self.after_step(me, text)
+    }
+
+    fn after_step(&mut self, me: NodeId, event: Option<String>) -> Result<(), Breach> {
+        if let Some(event) = event {
+            self.trace_step(me, &event);
+        }
+        if self.strict {
+            self.inspect(me)?;
+        }
+        if self.outbox.is_empty() {
+            return Ok(());
+        }
+        let crash_after = self.nodes[me.index()].crash_after.take();
+        let mut outbox = std::mem::take(&mut self.outbox);
+        for (done, effect) in outbox.drain().enumerate() {
+            if crash_after.is_some_and(|limit| done >= limit as usize) {
+                break;
+            }
+            self.perform(me, effect)?;
+        }
+        self.outbox = outbox;
+        if crash_after.is_some() {
+            self.crash(me);
+        }
+        Ok(())
+    }
+
+    fn trace_step(&mut self, me: NodeId, event: &str) {
+        let (used, units) = (self.laws.in_use(), self.measures.units());
+        let (now, waiting) = (Stamp(self.now), self.laws.waiting());
+        self.trace.write(format_args!("{now} {used:>2}/{units} w{waiting:<3} {me:<4} {event}"));
+        for (position, effect) in self.outbox.effects().iter().enumerate() {
+            let mark = if position == 0 { "  => " } else { "; " };
+            self.trace.write(format_args!("{mark}{effect}"));
+        }
+        self.trace.write(format_args!("\n"));
+    }
+
+    /// The slow checks of strict runs: the participant alone, and what its books say.
+    fn inspect(&mut self, me: NodeId) -> Result<(), Breach> {
+        let node = &self.nodes[me.index()];
+        let Some(participant) = &node.seat else { return Ok(()) };
+        let now = node.clock.read(self.now);
+        participant.audit(&Seat { me, boot: node.boot, now, pool: self.pool });
+        self.books.clear();
+        participant.ledger(&mut |entry| self.books.push(entry));
+        self.laws.see_books(me, &self.books)
+    }
+
+    /// The table above.
+    fn perform(&mut self, me: NodeId, effect: Effect<P>) -> Result<(), Breach> {
+        match effect {
+            Effect::Arm { alarm, after } => {
+                self.arm(me, alarm, after);
+                Ok(())
+            }
+            Effect::Disarm(alarm) => {
+                let key = (me, self.nodes[me.index()].boot, alarm);
+                if let Some(armed) = self.alarms.get_mut(&key) {
+                    armed.deadline = None;
+                }
+                Ok(())
+            }
+            Effect::Anomaly { peer, what } => {
+                Err(Breach { law: "anomaly", what: format!("{me} says of {peer}: {what}") })
+            }
+            seen => match &mut self.nodes[me.index()].disk {
+                Some(disk) if disk.is_busy() => {
+                    disk.wait(seen);
+                    Ok(())
+                }
+                _ => self.perform_visibly(me, seen),
+            },
+        }
+    }
+
+    /// An effect that outsiders see, once nothing on the way to the disk is before it.
+    fn perform_visibly(&mut self, me: NodeId, effect: Effect<P>) -> Result<(), Breach> {
+        match effect {
+            Effect::Persist(record) => {
+                self.persist(me, record);
+                Ok(())
+            }
+            Effect::Tell { to, message } => self.tell(me, to, message),
+            Effect::Grant { claim, shares, until } => self.grant(me, claim, shares, until),
+            Effect::Extend { claim, until } => self.extend(claim, until),
+            Effect::Refuse { claim, why } => self.refuse(claim, why),
+            Effect::Lose { claim } => self.lose(claim),
+            Effect::Reclaim { .. } => {
+                self.measures.reclaims += 1;
+                self.progress_at = self.now;
+                Ok(())
+            }
+            Effect::Arm { .. } | Effect::Disarm(_) | Effect::Anomaly { .. } => {
+                unreachable!("performed at once")
+            }
+        }
+    }
+
+    fn persist(&mut self, me: NodeId, record: P::Durable) {
+        self.measures.persists += 1;
+        let disk = self.nodes[me.index()].disk.get_or_insert_default();
+        if self.plan.sync == Span::ZERO {
+            disk.write_now(record);
+        } else {
+            disk.wait(Effect::Persist(record));
+            self.start_sync(me);
+        }
+    }
+
+    fn start_sync(&mut self, node: NodeId) {
+        let Some(disk) = &mut self.nodes[node.index()].disk else { return };
+        if disk.start_sync() {
+            let at = self.now + self.plan.sync.draw(&mut self.chance.disk);
+            let boot = self.nodes[node.index()].boot;
+            self.queue.push(at, Happening::Synced { node, boot });
+        }
+    }
+
+    /// A sync is done: what waited for it happens.
+    pub(crate) fn synced(&mut self, node: NodeId, boot: u32) -> Result<(), Breach> {
+        if self.nodes[node.index()].boot != boot || self.nodes[node.index()].seat.is_none() {
+            return Ok(());
+        }
+        self.note(&node, format_args!("synced"));
+        while let Some(disk) = &mut self.nodes[node.index()].disk
+            && let Some(effect) = disk.next_released()
+        {
+            self.perform_visibly(node, effect)?;
+        }
+        self.start_sync(node);
+        Ok(())
+    }
+
+    fn tell(&mut self, me: NodeId, to: NodeId, message: P::Message) -> Result<(), Breach> {
+        if to == me || to.index() >= self.nodes.len() {
+            return Err(broken_contract(format!("{me} tells {to}: {message}")));
+        }
+        self.measures.messages[P::kind(&message)] += 1;
+        let from_boot = self.nodes[me.index()].boot;
+        let receiver = &self.nodes[to.index()];
+        let to_boot = receiver.boot;
+        // A message to a node that is down is on its way to nobody.
+        let fate = match &receiver.seat {
+            Some(_) => self.network.send(self.now, me, to),
+            None => Fate::Lost,
+        };
+        match fate {
+            Fate::Lost => self.measures.messages_lost += 1,
+            Fate::Once(at) => {
+                let hear = Happening::Hear { from: me, from_boot, to, to_boot, message };
+                self.queue.push(at, hear);
+            }
+            Fate::Twice(first, second) => {
+                for (at, message) in [(first, message.clone()), (second, message)] {
+                    let hear = Happening::Hear { from: me, from_boot, to, to_boot, message };
+                    self.queue.push(at, hear);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A message arrives, unless its link is cut or its sender or receiver is of an earlier life.
+    pub(crate) fn hear(&mut self, entry: u64, happening: Happening<P>) -> Result<(), Breach> {
+        let Happening::Hear { from, from_boot, to, to_boot, .. } = happening else {
+            unreachable!("only messages are heard")
+        };
+        let receiver = &self.nodes[to.index()];
+        if receiver.boot != to_boot || receiver.seat.is_none() {
+            self.measures.messages_lost += 1;
+            return Ok(());
+        }
+        if self.network.is_cut(from, to) {
+            if self.network.cuts_hold() {
+                self.held.push((entry, happening));
+            } else {
+                self.measures.messages_lost += 1;
+            }
+            return Ok(());
+        }
+        if self.nodes[from.index()].boot > 0 {
+            let newest = self.newest.entry((to, from)).or_insert(0);
+            if from_boot < *newest {
+                self.measures.messages_lost += 1;
+                return Ok(());
+            }
+            *newest = from_boot;
+        }
+        let Happening::Hear { message, .. } = happening else { unreachable!() };
+        self.step(to, Event::Hear { from, message })
+    }
+
+    fn arm(&mut self, node: NodeId, alarm: P::Alarm, after: std::time::Duration) {
+        let owner = &self.nodes[node.index()];
+        let deadline = owner.clock.read(self.now).after(after);
+        let at = owner.clock.when(deadline).max(self.now);
+        let key = (node, owner.boot, alarm);
+        if let Some(armed) = self.alarms.get_mut(&key)
+            && armed.entry_at <= at
+        {
+            // The entry that is already queued comes early enough to be queued again then.
+            armed.deadline = Some(deadline);
+            return;
+        }
+        let entry = self.queue.push(at, Happening::Ring { node, boot: owner.boot, alarm });
+        self.alarms.insert(key, Armed { deadline: Some(deadline), entry, entry_at: at });
+    }
+
+    /// The entry of an alarm comes up: it rings unless it was disarmed or set to a later time.
+    pub(crate) fn ring(
+        &mut self,
+        entry: u64,
+        node: NodeId,
+        boot: u32,
+        alarm: P::Alarm,
+    ) -> Result<(), Breach> {
+        let owner = &self.nodes[node.index()];
+        let key = (node, boot, alarm);
+        match self.alarms.get_mut(&key) {
+            Some(armed) if armed.entry == entry => match armed.deadline {
+                Some(deadline) if owner.boot == boot && owner.seat.is_some() => {
+                    if owner.clock.read(self.now) < deadline {
+                        let at = owner.clock.when(deadline);
+                        armed.entry_at = at;
+                        armed.entry = self.queue.push(at, Happening::Ring { node, boot, alarm });
+                        return Ok(());
+                    }
+                    self.alarms.remove(&key);
+                    self.step(node, Event::Ring(alarm))
+                }
+                _ => {
+                    self.alarms.remove(&key);
+                    Ok(())
+                }
+            },
+            _ => Ok(()),
+        }
+    }
+}

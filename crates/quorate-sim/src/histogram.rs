@@ -1,0 +1,112 @@
+//! Distribution of durations with bounded memory: sixteen buckets for each doubling, so that a
+//! quantile is off by at most 1/32; mean and maximum are exact.
+
+const PER_DOUBLING: u64 = 16;
+
+/// Counts durations in nanoseconds.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Histogram {
+    counts: Vec<u64>,
+    count: u64,
+    sum: u128,
+    max: u64,
+}
+
+impl Histogram {
+    /// Counts one.
+    pub fn add(&mut self, value: u64) {
+        let bucket = bucket_of(value);
+        if bucket >= self.counts.len() {
+            self.counts.resize(bucket + 1, 0);
+        }
+        self.counts[bucket] += 1;
+        self.count += 1;
+        self.sum += u128::from(value);
+        self.max = self.max.max(value);
+    }
+
+    /// How many were counted.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Their mean; 0 if there are none.
+    pub fn mean(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
+    }
+
+    /// The largest.
+    pub fn max(&self) -> u64 {
+        self.max
+    }
+
+    /// The value below which this share of them lies.
+    pub fn quantile(&self, share: f64) -> u64 {
+        let wanted = ((share * self.count as f64).ceil() as u64).max(1);
+        let mut seen = 0;
+        for (bucket, count) in self.counts.iter().enumerate() {
+            seen += count;
+            if seen >= wanted {
+                let (low, high) = bounds(bucket);
+                return (low + (high - low) / 2).min(self.max);
+            }
+        }
+        self.max
+    }
+
+    /// Buckets that are not empty: lower bound, upper bound, count.
+    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
+        self.counts.iter().enumerate().filter(|(_, count)| **count > 0).map(|(bucket, &count)| {
+            let (low, high) = bounds(bucket);
+            (low, high, count)
+        })
+    }
+}
+
+fn bucket_of(value: u64) -> usize {
+    if value < PER_DOUBLING {
+        return value as usize;
+    }
+    let doubling = u64::from(value.ilog2() - PER_DOUBLING.ilog2());
+    ((doubling + 1) * PER_DOUBLING + (value >> doubling) - PER_DOUBLING) as usize
+}
+
+fn bounds(bucket: usize) -> (u64, u64) {
+    let bucket = bucket as u64;
+    if bucket < PER_DOUBLING {
+        return (bucket, bucket);
+    }
+    let (doubling, part) = (bucket / PER_DOUBLING - 1, bucket % PER_DOUBLING + PER_DOUBLING);
+    (part << doubling, ((part + 1) << doubling) - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_lies_in_its_bucket() {
+        for shift in 0..63 {
+            for value in [1u64 << shift, (1 << shift) + 1, (1 << shift) * 3 / 2] {
+                let (low, high) = bounds(bucket_of(value));
+                assert!(low <= value && value <= high, "{value}: {low}..{high}");
+                assert!(high - low <= value / 16, "{value}: {low}..{high}");
+            }
+        }
+    }
+
+    #[test]
+    fn quantiles_are_close_and_mean_and_maximum_exact() {
+        let mut histogram = Histogram::default();
+        for value in 1..=100_000 {
+            histogram.add(value);
+        }
+        assert_eq!(histogram.mean(), 50_000.5);
+        assert_eq!(histogram.max(), 100_000);
+        for (share, wanted) in [(0.5, 50_000.0), (0.99, 99_000.0)] {
+            let found = histogram.quantile(share) as f64;
+            assert!((found / wanted - 1.0).abs() < 0.04, "{found}");
+        }
+        assert_eq!(Histogram::default().quantile(0.5), 0);
+    }
+}

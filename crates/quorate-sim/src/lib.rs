@@ -1,0 +1,52 @@
+//! A discrete-event driver: the same protocol value as in the daemon, in a world made of virtual
+//! clocks, links, disks and clients, all of which fail as a seed says.
+//!
+//! A [`Plan`] says everything about a run; [`Plan::swarm`] draws one from a seed. [`run`] plays it:
+//! a safety phase with faults, then a liveness phase in which a healthy core must grant everything.
+//! The same plan gives the same run, to the byte of its trace.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `world.rs` | the world and its loop; `queue.rs` orders what happens |
+//! | `driver.rs` | one table: what each effect means here |
+//! | `network.rs`, `disk.rs`, `clock.rs` | links, durability, drifting time |
+//! | `clients.rs` | client processes, which live beside their node and not inside it |
+//! | `faults.rs`, `misfortune.rs` | what may go wrong, and its happening |
+//! | `plan.rs`, `workload.rs`, `span.rs`, `rng.rs` | what is chosen, and chance |
+//! | `trace.rs`, `measure.rs`, `histogram.rs`, `series.rs` | what people read |
+//! | `verdict.rs` | safety, then liveness |
+//! | `script.rs` | transcripts: a world moved by hand, for tests |
+//!
+//! This crate names no protocol, reads no clock and starts no thread.
+
+mod clients;
+mod clock;
+mod disk;
+mod driver;
+mod faults;
+mod histogram;
+mod measure;
+mod misfortune;
+mod network;
+mod plan;
+mod queue;
+mod rng;
+mod series;
+mod span;
+mod table;
+mod trace;
+mod verdict;
+mod workload;
+mod world;
+
+pub use faults::{Faults, Profile, ProfileError, Recurring};
+pub use histogram::Histogram;
+pub use measure::Measures;
+pub use network::{Clusters, Cut, Delay, Links};
+pub use plan::{Needs, Plan, PoolPlan, Scale};
+pub use rng::Rng;
+pub use series::Series;
+pub use span::{Span, SpanError, Time, parse_time};
+pub use trace::LEGEND;
+pub use verdict::{Report, Verdict, Watch, run, swarm_command};
+pub use workload::{Arrival, Arrivals, Want, WantError, Workload};

@@ -1,0 +1,358 @@
+//! What goes wrong, as it happens: crashes and restarts, pauses, cut and slow links, clocks that
+//! change their rate, and the failure detector's opinions.
+
+use quorate_core::{Event, NodeId, NodeSet, Protocol, Start};
+use quorate_laws::Breach;
+
+use crate::faults::Recurring;
+use crate::network::Cut;
+use crate::world::{Happening, World};
+
+/// A node that cannot be lost is hit as often as all others together, as long as looking for such
+/// nodes is cheap.
+const PICKY_NODES_MAX: u32 = 128;
+
+/// Something that goes wrong, or is made good again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Trouble {
+    Crash,
+    Restart { node: NodeId, boot: u32 },
+    Pause,
+    Resume { node: NodeId, boot: u32 },
+    Cut,
+    Heal { name: u32 },
+    SlowDown,
+    SpeedUp,
+    ChangeClock,
+    Slander,
+}
+
+impl<P: Protocol> World<'_, P> {
+    /// The first of each recurring fault.
+    pub(crate) fn plan_troubles(&mut self) {
+        for trouble in [
+            Trouble::Crash,
+            Trouble::Pause,
+            Trouble::Cut,
+            Trouble::SlowDown,
+            Trouble::ChangeClock,
+            Trouble::Slander,
+        ] {
+            self.plan_next(trouble);
+        }
+    }
+
+    fn recurring(&self, trouble: Trouble) -> Option<Recurring> {
+        let faults = &self.plan.faults;
+        match trouble {
+            Trouble::Crash => faults.crashes,
+            Trouble::Pause => faults.pauses,
+            Trouble::Cut => faults.cuts,
+            Trouble::SlowDown => faults.slow_links,
+            Trouble::ChangeClock => faults.clock_changes,
+            Trouble::Slander => faults.slander,
+            _ => None,
+        }
+    }
+
+    fn plan_next(&mut self, trouble: Trouble) {
+        if let Some(recurring) = self.recurring(trouble) {
+            let at = self.now + self.chance.faults.exponential(recurring.every).max(1);
+            self.queue.push(at, Happening::Trouble(trouble));
+        }
+    }
+
+    /// Something goes wrong or is made good again.
+    pub(crate) fn trouble(&mut self, trouble: Trouble) -> Result<(), Breach> {
+        match trouble {
+            Trouble::Restart { node, boot } => return self.restart(node, boot),
+            Trouble::Resume { node, boot } => return self.resume(node, boot),
+            Trouble::Heal { name } => return self.heal(name),
+            Trouble::SpeedUp => {
+                self.network.slow_down(None);
+                return Ok(());
+            }
+            _ => {}
+        }
+        let Some(recurring) = self.recurring(trouble).filter(|_| !self.calm) else {
+            return Ok(());
+        };
+        let lasts = recurring.lasts.draw(&mut self.chance.faults);
+        match trouble {
+            Trouble::Crash => self.strike(),
+            Trouble::Pause => self.pause(lasts),
+            Trouble::Cut => self.cut(lasts),
+            Trouble::SlowDown => self.slow_down(lasts),
+            Trouble::ChangeClock => self.change_clock(),
+            Trouble::Slander => self.slander(lasts),
+            _ => unreachable!("handled above"),
+        }
+        self.plan_next(trouble);
+        Ok(())
+    }
+
+    fn draw_node(&mut self) -> NodeId {
+        let n = self.plan.nodes;
+        if n <= PICKY_NODES_MAX && self.chance.faults.chance(500_000) {
+            let pool = self.pool;
+            let vital: Vec<NodeId> = (0..n)
+                .map(NodeId)
+                .filter(|node| !P::can_lose(pool, &NodeSet::from_iter([*node])))
+                .collect();
+            if !vital.is_empty() {
+                return *self.chance.faults.pick(&vital);
+            }
+        }
+        NodeId(self.chance.faults.below(u64::from(n)) as u32)
+    }
+
+    fn draw_side(&mut self) -> NodeSet {
+        let share =
+            *self.chance.faults.pick(&[1_000_000 / self.plan.nodes.max(1), 300_000, 500_000]);
+        let mut side: NodeSet =
+            (0..self.plan.nodes).filter(|_| self.chance.faults.chance(share)).collect();
+        if side.is_empty() {
+            side.insert(self.draw_node());
+        }
+        side
+    }
+
+    /// A node crashes now, or in the middle of its next step.
+    fn strike(&mut self) {
+        let node = self.draw_node();
+        if !self.nodes[node.index()].is_running() {
+            return;
+        }
+        if self.chance.faults.chance(self.plan.faults.mid_step_ppm) {
+            let after = self.chance.faults.below(4) as u32;
+            self.nodes[node.index()].crash_after = Some(after);
+        } else {
+            self.crash(node);
+        }
+    }
+
+    /// A node is down from now on; what was on its way to it is gone.
+    pub(crate) fn crash(&mut self, name: NodeId) {
+        let node = &mut self.nodes[name.index()];
+        node.seat = None;
+        node.paused = false;
+        node.crash_after = None;
+        node.aside = None;
+        let mut unsynced = 0;
+        let mut survivors = 0;
+        if let Some(disk) = &mut node.disk {
+            unsynced = disk.records();
+            if self.chance.disk.chance(self.plan.faults.torn_tail_ppm) {
+                survivors = self.chance.disk.between(0, unsynced as u64) as usize;
+            }
+            disk.crash(survivors);
+        }
+        self.measures.crashes += 1;
+        self.note(
+            &name,
+            format_args!("CRASH, {unsynced} records unsynced, {survivors} of them survive"),
+        );
+        let boot = self.nodes[name.index()].boot;
+        if let Some(crashes) = self.plan.faults.crashes {
+            let at = self.now + crashes.lasts.draw(&mut self.chance.faults).max(1);
+            self.queue.push(at, Happening::Trouble(Trouble::Restart { node: name, boot }));
+        }
+        self.spread_word(name, true);
+    }
+
+    /// A node comes back, unless that already happened.
+    pub(crate) fn restart(&mut self, name: NodeId, boot: u32) -> Result<(), Breach> {
+        let node = &mut self.nodes[name.index()];
+        if node.seat.is_some() || node.boot != boot {
+            return Ok(());
+        }
+        node.boot += 1;
+        let amnesia = self.chance.faults.chance(self.plan.faults.amnesia_ppm);
+        let start = if amnesia {
+            node.disk = None;
+            Start::Amnesia
+        } else {
+            Start::Recovered(node.disk.as_ref().and_then(|disk| disk.image().cloned()))
+        };
+        let how = match &start {
+            Start::Recovered(Some(_)) => "with its record",
+            Start::Recovered(None) => "without a record",
+            _ => "remembering nothing",
+        };
+        self.note(&name, format_args!("RESTART {how}"));
+        self.laws.see_restart(name);
+        self.boot(name, start)?;
+        self.spread_word(name, false);
+        if self.plan.faults.detection.is_some() {
+            for about in 0..self.nodes.len() {
+                if self.nodes[about].seat.is_none() {
+                    self.plan_opinion(name, NodeId::from(about), true);
+                }
+            }
+        }
+        self.clients_call_again(name, true)
+    }
+
+    fn pause(&mut self, lasts: u64) {
+        let name = self.draw_node();
+        let now = self.now;
+        if !self.nodes[name.index()].is_running() {
+            return;
+        }
+        self.nodes[name.index()].paused = true;
+        self.note(&name, format_args!("pause"));
+        let boot = self.nodes[name.index()].boot;
+        self.queue.push(now + lasts, Happening::Trouble(Trouble::Resume { node: name, boot }));
+    }
+
+    /// A paused node goes on: first what happened meanwhile, in order.
+    pub(crate) fn resume(&mut self, name: NodeId, boot: u32) -> Result<(), Breach> {
+        let node = &mut self.nodes[name.index()];
+        if !node.paused || node.boot != boot {
+            return Ok(());
+        }
+        node.paused = false;
+        self.note(&name, format_args!("resume"));
+        let inbox = std::mem::take(&mut self.aside(name).inbox);
+        for (entry, happening) in inbox {
+            self.let_happen(entry, happening)?;
+        }
+        self.clients_call_again(name, false)
+    }
+
+    fn cut(&mut self, lasts: u64) {
+        let side = self.draw_side();
+        let cut = match self.chance.faults.below(3) {
+            0 => Cut::Apart(side),
+            1 => Cut::OneWay(side),
+            _ => Cut::Ring(self.plan.nodes),
+        };
+        // The name only has to be new; the draw that follows in the stream is as good as any.
+        let name = self.chance.faults.draw() as u32;
+        self.note(&"net", format_args!("cut: {cut}"));
+        self.network.cut(name, cut);
+        self.queue.push(self.now + lasts, Happening::Trouble(Trouble::Heal { name }));
+    }
+
+    fn heal(&mut self, name: u32) -> Result<(), Breach> {
+        if self.network.heal(name) {
+            self.note(&"net", format_args!("healed"));
+            self.let_held_arrive()?;
+        }
+        Ok(())
+    }
+
+    /// What cut links held back arrives at once and in order, unless another cut holds it.
+    fn let_held_arrive(&mut self) -> Result<(), Breach> {
+        for (entry, happening) in std::mem::take(&mut self.held) {
+            self.let_happen(entry, happening)?;
+        }
+        Ok(())
+    }
+
+    fn slow_down(&mut self, lasts: u64) {
+        let side = self.draw_side();
+        let factor = self.chance.faults.between(2, 20) as u32;
+        self.note(&"net", format_args!("links of {side} are {factor} times slower"));
+        self.network.slow_down(Some((side, factor)));
+        self.queue.push(self.now + lasts, Happening::Trouble(Trouble::SpeedUp));
+    }
+
+    fn change_clock(&mut self) {
+        let name = self.draw_node();
+        let ppm = self.plan.draw_rate(&mut self.chance.faults);
+        self.nodes[name.index()].clock.set_rate(self.now, ppm);
+        self.note(&name, format_args!("clock wrong by {ppm} ppm"));
+        self.clients_look_again(name);
+    }
+
+    fn slander(&mut self, lasts: u64) {
+        let observer = self.draw_node();
+        let about = self.draw_node();
+        if observer != about {
+            for (at, suspect) in [(self.now, true), (self.now + lasts, false)] {
+                let opinion = Happening::Opinion { observer, about, suspect, slander: true };
+                self.queue.push(at, opinion);
+            }
+        }
+    }
+
+    /// Everybody's failure detector will notice that a node is down, or up again.
+    fn spread_word(&mut self, about: NodeId, suspect: bool) {
+        if self.plan.faults.detection.is_some() {
+            for observer in (0..self.nodes.len()).map(NodeId::from).filter(|node| *node != about) {
+                self.plan_opinion(observer, about, suspect);
+            }
+        }
+    }
+
+    fn plan_opinion(&mut self, observer: NodeId, about: NodeId, suspect: bool) {
+        let Some(delay) = self.plan.faults.detection else { return };
+        let at = self.now + delay.draw(&mut self.chance.faults);
+        self.queue.push(at, Happening::Opinion { observer, about, suspect, slander: false });
+    }
+
+    /// A failure detector changes its mind, unless the world already changed again.
+    pub(crate) fn change_opinion(
+        &mut self,
+        observer: NodeId,
+        about: NodeId,
+        suspect: bool,
+        slander: bool,
+    ) -> Result<(), Breach> {
+        if self.nodes[observer.index()].seat.is_none() {
+            return Ok(());
+        }
+        let up = self.nodes[about.index()].seat.is_some();
+        let suspects = &mut self.aside(observer).suspects;
+        if suspect && (!up || slander) && suspects.insert(about) {
+            return self.step(observer, Event::Suspect(about));
+        }
+        if !suspect && up && suspects.remove(about) {
+            return self.step(observer, Event::Trust(about));
+        }
+        Ok(())
+    }
+
+    /// Faults are over: links are whole, nobody is paused, and every node runs that the pool cannot
+    /// do without. Clients claim once more at most.
+    pub(crate) fn calm_down(&mut self) -> Result<(), Breach> {
+        self.calm = true;
+        self.note(&"all", format_args!("faults are over"));
+        self.network.calm();
+        self.let_held_arrive()?;
+        let mut lost = NodeSet::new();
+        for name in (0..self.nodes.len()).map(NodeId::from) {
+            self.nodes[name.index()].crash_after = None;
+            let boot = self.nodes[name.index()].boot;
+            if self.nodes[name.index()].seat.is_some() {
+                self.resume(name, boot)?;
+                continue;
+            }
+            lost.insert(name);
+            let spared = self.plan.pool.lease.is_some()
+                && P::can_lose(self.pool, &lost)
+                && self.chance.faults.chance(500_000);
+            if spared {
+                self.nodes[name.index()].boot += 1;
+                self.note(&name, format_args!("stays down"));
+                self.clients_give_up(name)?;
+            } else {
+                lost.remove(name);
+                self.restart(name, boot)?;
+            }
+        }
+        self.correct_opinions();
+        Ok(())
+    }
+
+    fn correct_opinions(&mut self) {
+        for observer in (0..self.nodes.len()).map(NodeId::from) {
+            let Some(aside) = &self.nodes[observer.index()].aside else { continue };
+            for about in aside.suspects.clone().iter() {
+                let trust = Happening::Opinion { observer, about, suspect: false, slander: false };
+                self.queue.push(self.now, trust);
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! A run and its verdict.
+//!
+//! First the safety phase: faults, and every law at every moment. Then the liveness phase: faults
+//! stop, every node runs that the pool cannot do without, and everything that was asked must be
+//! granted. At last the world is at rest, and everything must be free again.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use quorate_core::Protocol;
+use quorate_laws::Breach;
+
+use crate::measure::Measures;
+use crate::plan::Plan;
+use crate::trace::Trace;
+use crate::world::World;
+use crate::{Profile, Time};
+
+/// How closely a run is watched.
+#[derive(Default)]
+pub struct Watch<'a> {
+    /// Whether every step is followed by an audit and a look at the books.
+    pub strict: bool,
+    /// Stop at this true time, in nanoseconds.
+    pub until: Option<u64>,
+    /// Where to write a line for every event.
+    pub trace: Option<&'a mut dyn fmt::Write>,
+}
+
+impl fmt::Debug for Watch<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch").field("strict", &self.strict).finish_non_exhaustive()
+    }
+}
+
+/// What a run was like.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Report {
+    /// Numbers of the safety phase.
+    pub measures: Measures,
+    /// Steps of both phases.
+    pub steps: u64,
+    /// True time at the end, in nanoseconds.
+    pub ended_at: u64,
+    /// How it went.
+    pub verdict: Verdict,
+}
+
+/// How a run went.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// No law was broken, and everybody was served.
+    Clean,
+    /// No law was broken up to the moment at which the run was to stop.
+    Stopped,
+    /// A law was broken.
+    Broken(Breach),
+}
+
+impl Report {
+    /// The line that replays a broken run up to the breach, given how the run was started.
+    pub fn replay_line(&self, command: &str) -> String {
+        // Rounded up to a whole millisecond: the run stops at the breach in any case.
+        let until = Time(self.ended_at.div_ceil(1_000_000).max(1) * 1_000_000);
+        format!("{command} --until {until} --trace")
+    }
+}
+
+/// How a run drawn by the swarm is started from the command line.
+pub fn swarm_command(protocol: &str, seed: u64, profile: Profile) -> String {
+    format!("quorate sim run --protocol {protocol} --swarm --seed {seed:#x} --faults {profile}")
+}
+
+/// Runs a plan.
+pub fn run<'a, P: Protocol>(plan: &'a Plan, pool: &'a P::Pool, watch: Watch<'a>) -> Report {
+    let trace = watch.trace.map(Trace::to).unwrap_or_default();
+    let mut world = match catch(|| World::<P>::new(plan, pool, watch.strict, trace)) {
+        Ok(world) => world,
+        Err(breach) => {
+            let measures = Measures::new(P::capacity(pool), P::KINDS.len(), 0);
+            return Report { measures, steps: 0, ended_at: 0, verdict: Verdict::Broken(breach) };
+        }
+    };
+    let mut measures = None;
+    let verdict = catch(|| play(&mut world, watch.until.unwrap_or(u64::MAX), &mut measures))
+        .unwrap_or_else(Verdict::Broken);
+    if let Verdict::Broken(breach) = &verdict {
+        world.note(&"law", format_args!("BROKEN {breach}"));
+    }
+    let (steps, ended_at) = (world.measures.steps, world.now);
+    let measures = measures.unwrap_or_else(|| {
+        world.measures.finish(ended_at);
+        world.measures
+    });
+    Report { measures, steps, ended_at, verdict }
+}
+
+/// A participant that contradicts itself panics, which is a breach like any other.
+fn catch<T>(work: impl FnOnce() -> Result<T, Breach>) -> Result<T, Breach> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let what = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied())
+            .unwrap_or("a panic without words");
+        Err(Breach { law: "no panic", what: what.to_string() })
+    })
+}
+
+fn play<P: Protocol>(
+    world: &mut World<'_, P>,
+    until: u64,
+    measures: &mut Option<Measures>,
+) -> Result<Verdict, Breach> {
+    world.run_until(world.plan.duration.min(until))?;
+    if world.now >= until {
+        return Ok(Verdict::Stopped);
+    }
+    let now = world.now;
+    world.measures.finish(now);
+    *measures = Some(world.measures.clone());
+    world.calm_down()?;
+    world.progress_at = world.now;
+    let patience = world.plan.patience();
+    loop {
+        let end = world.progress_at + patience;
+        world.run_until(end.min(until))?;
+        if world.now >= until {
+            return Ok(Verdict::Stopped);
+        }
+        if world.progress_at + patience <= world.now {
+            break;
+        }
+    }
+    let books = world.all_books();
+    world.laws.at_rest(books.iter().map(|(node, entries)| (*node, &entries[..])))?;
+    if !world.everybody_is_done() {
+        return Err(Breach { law: "everyone served", what: "a client is not done".into() });
+    }
+    Ok(Verdict::Clean)
+}

@@ -1,0 +1,156 @@
+//! Who asks for what, and when.
+
+use std::fmt;
+use std::str::FromStr;
+
+use quorate_core::Units;
+
+use crate::{Rng, Span};
+
+/// Clients and what they do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Workload {
+    /// When claims are made.
+    pub arrivals: Arrivals,
+    /// How long a client uses its units.
+    pub hold: Span,
+    /// How many units it asks for.
+    pub want: Want,
+    /// Claims that their client takes back if they have to wait, of a million.
+    pub cancel_ppm: u32,
+    /// How long such a client waits before it takes its claim back.
+    pub patience: Span,
+}
+
+/// When claims are made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Arrivals {
+    /// Closed loop: each client of each node thinks, claims, uses, releases, and thinks again.
+    Closed {
+        /// Clients at each node.
+        clients_per_node: u32,
+        /// How long a client thinks.
+        think: Span,
+    },
+    /// Open loop: claims arrive at random nodes whether or not the earlier ones were served.
+    Open {
+        /// Mean time between two arrivals in the whole pool, in nanoseconds.
+        every: u64,
+        /// Clients there may be at once; who arrives beyond that goes away unheard.
+        clients_max: u32,
+    },
+    /// As written down, in order of time.
+    Script(Vec<Arrival>),
+}
+
+/// One claim of a scripted workload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Arrival {
+    /// When, in nanoseconds of true time.
+    pub at: u64,
+    /// At which node.
+    pub node: u32,
+    /// How many units.
+    pub units: u32,
+    /// How long it uses them, in nanoseconds.
+    pub hold: u64,
+}
+
+/// A distribution of the number of units a claim asks for: values with weights.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Want {
+    choices: Vec<(u32, u32)>,
+    weight: u64,
+}
+
+impl Want {
+    /// Always the same number.
+    pub fn always(units: u32) -> Self {
+        Want { choices: vec![(units, 1)], weight: 1 }
+    }
+
+    /// These numbers with these weights; `None` if there are none or a number or a weight is 0.
+    pub fn weighted(choices: Vec<(u32, u32)>) -> Option<Self> {
+        let weight = choices.iter().map(|&(_, weight)| u64::from(weight)).sum();
+        let sound = !choices.is_empty() && choices.iter().all(|&(h, weight)| h > 0 && weight > 0);
+        sound.then_some(Want { choices, weight })
+    }
+
+    /// The largest number anybody asks for.
+    pub fn most(&self) -> u32 {
+        self.choices.iter().map(|&(units, _)| units).max().unwrap_or(1)
+    }
+
+    /// Draws one, for a pool of `k` units.
+    pub(crate) fn draw(&self, rng: &mut Rng, k: u32) -> Units {
+        let mut left = if self.choices.len() == 1 { 0 } else { rng.below(self.weight) };
+        for &(units, weight) in &self.choices {
+            if left < u64::from(weight) {
+                return Units::new(units, k).expect("no claim asks for more than the pool has");
+            }
+            left -= u64::from(weight);
+        }
+        unreachable!("a draw lies below the sum of the weights")
+    }
+}
+
+impl fmt::Display for Want {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, (units, weight)) in self.choices.iter().enumerate() {
+            let separator = if position > 0 { "," } else { "" };
+            if self.choices.iter().all(|(_, other)| *other == 1) {
+                write!(f, "{separator}{units}")?;
+            } else {
+                write!(f, "{separator}{units}:{weight}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `1,2` (equally often) or `1:80,4:20` (with weights).
+impl FromStr for Want {
+    type Err = WantError;
+
+    fn from_str(text: &str) -> Result<Self, WantError> {
+        let wrong = || WantError(text.into());
+        let choices: Option<Vec<(u32, u32)>> = text
+            .split(',')
+            .map(|choice| {
+                let (units, weight) = choice.split_once(':').unwrap_or((choice, "1"));
+                Some((units.trim().parse().ok()?, weight.trim().parse().ok()?))
+            })
+            .collect();
+        choices.and_then(Want::weighted).ok_or_else(wrong)
+    }
+}
+
+/// Why a text is no distribution of units.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WantError(String);
+
+impl fmt::Display for WantError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "'{}' says no numbers of units: write 2, or 1,2, or 1:80,4:20", self.0)
+    }
+}
+
+impl std::error::Error for WantError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wants_are_drawn_by_weight() {
+        let want: Want = "1:80,4:20".parse().unwrap();
+        let mut rng = Rng::new(1);
+        let big = (0..100_000).filter(|_| want.draw(&mut rng, 4).get() == 4).count();
+        assert!((19_000..21_000).contains(&big), "{big}");
+        assert_eq!(want.to_string(), "1:80,4:20");
+        assert_eq!("1, 2".parse::<Want>().unwrap().to_string(), "1,2");
+        for wrong in ["", "0", "1:0", "x", "1:2:3"] {
+            assert!(wrong.parse::<Want>().is_err(), "{wrong}");
+        }
+    }
+}

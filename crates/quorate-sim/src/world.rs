@@ -1,0 +1,316 @@
+//! The world: nodes, clients, links, disks and clocks, and the loop that lets things happen to them
+//! in order of time.
+//!
+//! What happens is a [`Happening`] in the [`Queue`]. What effects mean is in `driver.rs`, what
+//! clients do in `clients.rs`, what goes wrong in `misfortune.rs`; all of it is `World`, split by
+//! topic.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use quorate_core::{ClaimId, Entry, NodeId, NodeSet, Outbox, Protocol, Start};
+use quorate_laws::{Breach, StatuteBook};
+
+use crate::clients::Client;
+use crate::clock::DriftingClock;
+use crate::disk::Disk;
+use crate::measure::Measures;
+use crate::misfortune::Trouble;
+use crate::network::Network;
+use crate::plan::Plan;
+use crate::queue::Queue;
+use crate::table::Table;
+use crate::trace::{Stamp, Trace};
+use crate::{Arrivals, Rng};
+
+/// One pool and everything around it.
+#[derive(Debug)]
+pub(crate) struct World<'a, P: Protocol> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) pool: &'a P::Pool,
+    pub(crate) now: u64,
+    pub(crate) queue: Queue<Happening<P>>,
+    pub(crate) nodes: Vec<Node<P>>,
+    pub(crate) clients: Vec<Client>,
+    /// Clients of an open loop that nobody uses now.
+    pub(crate) idle: Vec<u32>,
+    /// Claims whose client is gone: a grant for them is seen by nobody.
+    pub(crate) abandoned: BTreeSet<ClaimId>,
+    pub(crate) network: Network,
+    /// Messages held back by cut links, in order.
+    pub(crate) held: Vec<(u64, Happening<P>)>,
+    /// The newest incarnation each node has heard from; only of nodes that ever restarted.
+    pub(crate) newest: Table<(NodeId, NodeId), u32>,
+    pub(crate) alarms: Table<(NodeId, u32, P::Alarm), Armed>,
+    pub(crate) outbox: Outbox<P>,
+    pub(crate) laws: StatuteBook,
+    /// Whether every step is followed by an audit and a look at the books.
+    pub(crate) strict: bool,
+    pub(crate) books: Vec<Entry>,
+    pub(crate) measures: Measures,
+    pub(crate) trace: Trace<'a>,
+    pub(crate) chance: Chance,
+    /// Whether faults are over.
+    pub(crate) calm: bool,
+    /// When the last claim was granted or the last unit reclaimed.
+    pub(crate) progress_at: u64,
+}
+
+/// One stream of chance for each purpose.
+#[derive(Debug)]
+pub(crate) struct Chance {
+    pub(crate) clients: Rng,
+    pub(crate) faults: Rng,
+    pub(crate) disk: Rng,
+}
+
+/// A node: a participant while it is up, and what outlives it.
+#[derive(Debug)]
+pub(crate) struct Node<P: Protocol> {
+    /// The participant; `None` while the node is down.
+    pub(crate) seat: Option<P>,
+    pub(crate) boot: u32,
+    pub(crate) paused: bool,
+    /// A crash that waits for the next step, after so many of its effects.
+    pub(crate) crash_after: Option<u32>,
+    pub(crate) clock: DriftingClock,
+    /// Only for nodes that ever persisted anything.
+    pub(crate) disk: Option<Box<Disk<P>>>,
+    /// Only for nodes to which something unusual happens.
+    pub(crate) aside: Option<Box<Aside<P>>>,
+}
+
+/// What few nodes need, kept apart so that a million nodes stay small.
+#[derive(Debug)]
+pub(crate) struct Aside<P: Protocol> {
+    /// What happened to the node while it was paused.
+    pub(crate) inbox: Vec<(u64, Happening<P>)>,
+    /// Whom its failure detector suspects.
+    pub(crate) suspects: NodeSet,
+}
+
+impl<P: Protocol> Default for Aside<P> {
+    fn default() -> Self {
+        Aside { inbox: Vec::new(), suspects: NodeSet::new() }
+    }
+}
+
+impl<P: Protocol> Node<P> {
+    pub(crate) fn is_running(&self) -> bool {
+        self.seat.is_some() && !self.paused
+    }
+}
+
+/// An alarm that has an entry in the queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Armed {
+    /// When it rings, on the node's clock; `None` if it was disarmed.
+    pub(crate) deadline: Option<quorate_core::Moment>,
+    /// Number and time of the entry in the queue that counts.
+    pub(crate) entry: u64,
+    pub(crate) entry_at: u64,
+}
+
+/// Something that will happen.
+#[derive(Debug)]
+pub(crate) enum Happening<P: Protocol> {
+    Hear {
+        from: NodeId,
+        from_boot: u32,
+        to: NodeId,
+        to_boot: u32,
+        message: P::Message,
+    },
+    Ring {
+        node: NodeId,
+        boot: u32,
+        alarm: P::Alarm,
+    },
+    Synced {
+        node: NodeId,
+        boot: u32,
+    },
+    Wake {
+        client: u32,
+        token: u32,
+    },
+    Arrival,
+    /// A node notices that a client is gone, and cancels what it had.
+    Notice {
+        node: NodeId,
+        boot: u32,
+        claim: ClaimId,
+    },
+    Opinion {
+        observer: NodeId,
+        about: NodeId,
+        suspect: bool,
+        slander: bool,
+    },
+    Trouble(Trouble),
+}
+
+impl<P: Protocol> Happening<P> {
+    /// The node that must be running for it to happen.
+    fn happens_to(&self) -> Option<NodeId> {
+        match *self {
+            Happening::Hear { to: node, .. }
+            | Happening::Ring { node, .. }
+            | Happening::Synced { node, .. }
+            | Happening::Notice { node, .. }
+            | Happening::Opinion { observer: node, .. } => Some(node),
+            Happening::Wake { .. } | Happening::Arrival | Happening::Trouble(_) => None,
+        }
+    }
+}
+
+impl<'a, P: Protocol> World<'a, P> {
+    pub(crate) fn new(
+        plan: &'a Plan,
+        pool: &'a P::Pool,
+        strict: bool,
+        trace: Trace<'a>,
+    ) -> Result<Self, Breach> {
+        let mut seed = Rng::new(plan.seed);
+        let chance = Chance { clients: seed.fork(), faults: seed.fork(), disk: seed.fork() };
+        let mut clocks = seed.fork();
+        let nodes: Vec<Node<P>> = (0..plan.nodes)
+            .map(|_| Node {
+                seat: None,
+                boot: 0,
+                paused: false,
+                crash_after: None,
+                clock: plan.draw_clock(&mut clocks),
+                disk: None,
+                aside: None,
+            })
+            .collect();
+        let units = P::capacity(pool);
+        let laws = StatuteBook::new(units, P::overtakes_max(pool));
+        let laws = if P::names_units(pool) { laws } else { laws.anonymous() };
+        let mut world = World {
+            plan,
+            pool,
+            now: 0,
+            queue: Queue::default(),
+            nodes,
+            clients: Vec::new(),
+            idle: Vec::new(),
+            abandoned: BTreeSet::new(),
+            network: Network::new(plan.links.clone(), seed.fork()),
+            held: Vec::new(),
+            newest: Table::default(),
+            alarms: Table::default(),
+            outbox: Outbox::new(),
+            laws,
+            strict,
+            books: Vec::new(),
+            measures: Measures::new(units, P::KINDS.len(), plan.clients()),
+            trace,
+            chance,
+            calm: false,
+            progress_at: 0,
+        };
+        for node in 0..world.nodes.len() {
+            world.boot(NodeId::from(node), Start::First)?;
+        }
+        world.open_the_doors();
+        world.plan_troubles();
+        Ok(world)
+    }
+
+    /// Lets things happen up to a true time, or until enough was done.
+    pub(crate) fn run_until(&mut self, end: u64) -> Result<(), Breach> {
+        while self.queue.next_at().is_some_and(|at| at <= end) && !self.has_done_enough() {
+            let (at, entry, happening) = self.queue.pop().expect("the queue is not empty");
+            assert!(at >= self.now, "time does not go back");
+            self.now = at;
+            self.measures.happenings += 1;
+            self.let_happen(entry, happening)?;
+        }
+        if !self.has_done_enough() {
+            self.now = self.now.max(end);
+        }
+        Ok(())
+    }
+
+    fn has_done_enough(&self) -> bool {
+        !self.calm
+            && (self.measures.steps >= self.plan.steps_max
+                || self.measures.grants >= self.plan.grants_max)
+    }
+
+    /// Lets one thing happen; `entry` is its number in the queue.
+    pub(crate) fn let_happen(&mut self, entry: u64, happening: Happening<P>) -> Result<(), Breach> {
+        if let Some(node) = happening.happens_to()
+            && self.nodes[node.index()].paused
+        {
+            self.aside(node).inbox.push((entry, happening));
+            return Ok(());
+        }
+        match happening {
+            Happening::Hear { .. } => self.hear(entry, happening),
+            Happening::Ring { node, boot, alarm } => self.ring(entry, node, boot, alarm),
+            Happening::Synced { node, boot } => self.synced(node, boot),
+            Happening::Wake { client, token } => self.wake(client as usize, token),
+            Happening::Arrival => self.arrive(),
+            Happening::Notice { node, boot, claim } => self.notice(node, boot, claim),
+            Happening::Opinion { observer, about, suspect, slander } => {
+                self.change_opinion(observer, about, suspect, slander)
+            }
+            Happening::Trouble(trouble) => self.trouble(trouble),
+        }
+    }
+
+    /// A line of the trace that is about no event of a participant.
+    pub(crate) fn note(&mut self, who: &dyn fmt::Display, what: fmt::Arguments<'_>) {
+        if self.trace.is_on() {
+            let (used, units) = (self.laws.in_use(), self.measures.units());
+            let (now, waiting) = (Stamp(self.now), self.laws.waiting());
+            self.trace
+                .write(format_args!("{now} {used:>2}/{units} w{waiting:<3} {who:<4} * {what}\n"));
+        }
+    }
+
+    pub(crate) fn aside(&mut self, node: NodeId) -> &mut Aside<P> {
+        self.nodes[node.index()].aside.get_or_insert_default()
+    }
+
+    /// The books of all arbiters that have any.
+    pub(crate) fn all_books(&self) -> Vec<(NodeId, Vec<Entry>)> {
+        let mut all = Vec::new();
+        for (index, node) in self.nodes.iter().enumerate() {
+            let mut entries = Vec::new();
+            if let Some(seat) = &node.seat {
+                seat.ledger(&mut |entry| entries.push(entry));
+            }
+            if !entries.is_empty() {
+                all.push((NodeId::from(index), entries));
+            }
+        }
+        all
+    }
+
+    /// Clients of a closed loop or a script begin; an open loop gets its first arrival.
+    fn open_the_doors(&mut self) {
+        match &self.plan.workload.arrivals {
+            Arrivals::Closed { clients_per_node, think } => {
+                for node in 0..self.plan.nodes {
+                    for _ in 0..*clients_per_node {
+                        let at = think.draw(&mut self.chance.clients);
+                        self.add_client(NodeId(node), Some(at));
+                    }
+                }
+            }
+            Arrivals::Open { every, .. } => {
+                let at = self.chance.clients.exponential(*every);
+                self.queue.push(at, Happening::Arrival);
+            }
+            Arrivals::Script(arrivals) => {
+                for arrival in arrivals {
+                    self.add_client(NodeId(arrival.node), Some(arrival.at));
+                }
+            }
+        }
+    }
+}
