@@ -139,11 +139,13 @@ pub enum Effect<P: Protocol> {
         /// When it must stop, on this driver's clock, unless the lease is extended.
         until: Moment,
     },
-    /// A local client may go on until a later deadline.
+    /// A local client may go on until a later deadline. A client whose own deadline has passed has
+    /// stopped, and this does not revive it.
     Extend {
         /// The client's claim.
         claim: ClaimId,
-        /// The new deadline; never earlier than the old.
+        /// The new deadline. One that is not later than the old changes nothing: answers may
+        /// overtake each other on their way.
         until: Moment,
     },
     /// A local client's claim is over without a grant.

@@ -2,14 +2,14 @@
 //! units while its home is down, until it is done or its own deadline passes, and asks again once
 //! the home is back.
 //!
-//! A client has one wake-up in the queue at most, whichever thing it does next; an older one has an
-//! older token and is void.
+//! A client has one wake-up in the queue at most, whichever thing it does next.
 
 use quorate_core::{Claim, ClaimId, Event, Moment, NodeId, Protocol, Refusal, Shares, Units};
 use quorate_laws::{Breach, End, Observation};
 
 use crate::Arrivals;
 use crate::driver::broken_contract;
+use crate::queue::Ticket;
 use crate::world::{Happening, World};
 
 /// Readings are whole nanoseconds, and every conversion between two clocks may round by one. A
@@ -24,7 +24,7 @@ pub(crate) struct Client {
     pub(crate) home: NodeId,
     pub(crate) phase: Phase,
     serial: u64,
-    token: u32,
+    wake: Option<Ticket>,
     units: Units,
     draw: u64,
     /// When it claimed, and its place in the order of arrival.
@@ -87,7 +87,7 @@ impl<P: Protocol> World<'_, P> {
             home,
             phase: Phase::Thinking,
             serial: 0,
-            token: 0,
+            wake: None,
             units: Units::ONE,
             draw: 0,
             since: 0,
@@ -125,10 +125,8 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// A client's wake-up comes.
-    pub(crate) fn wake(&mut self, client: usize, token: u32) -> Result<(), Breach> {
-        if self.clients[client].token != token {
-            return Ok(());
-        }
+    pub(crate) fn wake(&mut self, client: usize) -> Result<(), Breach> {
+        self.clients[client].wake = None;
         match self.clients[client].phase {
             Phase::Thinking => self.begin(client),
             Phase::Waiting => match self.clients[client].fate {
@@ -171,8 +169,6 @@ impl<P: Protocol> World<'_, P> {
         let claim = client.claim(index);
         if fate != Fate::Proper {
             self.wake_at(index, now + patience);
-        } else {
-            self.clients[index].token += 1;
         }
         self.laws.see(Observation::Claimed { claim, units })?;
         self.ask(index)
@@ -290,10 +286,8 @@ impl<P: Protocol> World<'_, P> {
         if self.clients[index].phase != Phase::Using {
             return Ok(());
         }
-        if until < self.clients[index].until {
-            let before = self.clients[index].until;
-            return Err(broken_contract(format!("{claim} extended from {before} back to {until}")));
-        }
+        // Answers may overtake each other on their way; each of them is a promise of its own.
+        let until = until.max(self.clients[index].until);
         self.clients[index].until = until;
         self.clients[index].renew_at = renew_at(self.now, self.stop_at(index));
         Ok(())
@@ -399,7 +393,7 @@ impl<P: Protocol> World<'_, P> {
     /// A client is through with a claim: it thinks, or is done for good.
     fn think(&mut self, index: usize) {
         self.clients[index].phase = Phase::Done;
-        self.clients[index].token += 1;
+        self.forget_wake(index);
         match &self.plan.workload.arrivals {
             Arrivals::Closed { think, .. } if !self.calm => {
                 let at = self.now + think.draw(&mut self.chance.clients);
@@ -511,9 +505,15 @@ impl<P: Protocol> World<'_, P> {
     }
 
     fn wake_at(&mut self, index: usize, at: u64) {
-        self.clients[index].token += 1;
-        let token = self.clients[index].token;
-        self.queue.push(at, Happening::Wake { client: index as u32, token });
+        self.forget_wake(index);
+        let ticket = self.queue.push(at, Happening::Wake { client: index as u32 });
+        self.clients[index].wake = Some(ticket);
+    }
+
+    fn forget_wake(&mut self, index: usize) {
+        if let Some(ticket) = self.clients[index].wake.take() {
+            self.queue.cancel(ticket);
+        }
     }
 
     fn draw_units(&mut self, index: usize) -> Units {

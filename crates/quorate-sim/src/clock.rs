@@ -8,6 +8,8 @@
 use quorate_core::Moment;
 
 const MILLION: i128 = 1_000_000;
+/// Up to here, two hours and more, 64 bits are enough for a span times a million.
+const SHORT: u64 = 1 << 43;
 
 /// A clock that runs at one rate since some true time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,6 +31,10 @@ impl DriftingClock {
         if self.ppm == 0 {
             return Moment(self.reading + elapsed);
         }
+        if elapsed < SHORT {
+            let wrong = elapsed as i64 * i64::from(self.ppm) / MILLION as i64;
+            return Moment(self.reading + (elapsed as i64 + wrong) as u64);
+        }
         let wrong = i128::from(elapsed) * i128::from(self.ppm) / MILLION;
         Moment(self.reading + (i128::from(elapsed) + wrong) as u64)
     }
@@ -42,8 +48,12 @@ impl DriftingClock {
         if self.ppm == 0 {
             return self.since.saturating_add(ahead);
         }
-        let rate = MILLION + i128::from(self.ppm);
-        let elapsed = (i128::from(ahead) * MILLION).div_euclid(rate) as u64;
+        let rate = MILLION as u64 - 500_000 + (self.ppm + 500_000) as u64;
+        let elapsed = if ahead < SHORT {
+            ahead * MILLION as u64 / rate
+        } else {
+            (i128::from(ahead) * MILLION / i128::from(rate)) as u64
+        };
         // Rounding both ways leaves the answer at most a few nanoseconds off.
         let mut at = self.since.saturating_add(elapsed.saturating_sub(2));
         while self.read(at) < moment {

@@ -18,6 +18,7 @@ use quorate_laws::Breach;
 
 use crate::Span;
 use crate::network::Fate;
+use crate::queue::Ticket;
 use crate::trace::Stamp;
 use crate::world::{Armed, Happening, World};
 
@@ -79,7 +80,7 @@ impl<P: Protocol> World<'_, P> {
 
     fn trace_step(&mut self, me: NodeId, event: &str) {
         let (used, units) = (self.laws.in_use(), self.measures.units());
-        let (now, waiting) = (Stamp(self.now), self.laws.waiting());
+        let (now, waiting, me) = (Stamp(self.now), self.laws.waiting(), me.to_string());
         self.trace.write(format_args!("{now} {used:>2}/{units} w{waiting:<3} {me:<4} {event}"));
         for (position, effect) in self.outbox.effects().iter().enumerate() {
             let mark = if position == 0 { "  => " } else { "; " };
@@ -108,8 +109,8 @@ impl<P: Protocol> World<'_, P> {
             }
             Effect::Disarm(alarm) => {
                 let key = (me, self.nodes[me.index()].boot, alarm);
-                if let Some(armed) = self.alarms.get_mut(&key) {
-                    armed.deadline = None;
+                if let Some(armed) = self.alarms.remove(&key) {
+                    self.queue.cancel(armed.ticket);
                 }
                 Ok(())
             }
@@ -214,7 +215,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// A message arrives, unless its link is cut or its sender or receiver is of an earlier life.
-    pub(crate) fn hear(&mut self, entry: u64, happening: Happening<P>) -> Result<(), Breach> {
+    pub(crate) fn hear(&mut self, ticket: Ticket, happening: Happening<P>) -> Result<(), Breach> {
         let Happening::Hear { from, from_boot, to, to_boot, .. } = happening else {
             unreachable!("only messages are heard")
         };
@@ -225,7 +226,7 @@ impl<P: Protocol> World<'_, P> {
         }
         if self.network.is_cut(from, to) {
             if self.network.cuts_hold() {
-                self.held.push((entry, happening));
+                self.held.push((ticket, happening));
             } else {
                 self.measures.messages_lost += 1;
             }
@@ -248,45 +249,36 @@ impl<P: Protocol> World<'_, P> {
         let deadline = owner.clock.read(self.now).after(after);
         let at = owner.clock.when(deadline).max(self.now);
         let key = (node, owner.boot, alarm);
-        if let Some(armed) = self.alarms.get_mut(&key)
-            && armed.entry_at <= at
-        {
-            // The entry that is already queued comes early enough to be queued again then.
-            armed.deadline = Some(deadline);
-            return;
+        let ticket = self.queue.push(at, Happening::Ring { node, boot: owner.boot, alarm });
+        if let Some(before) = self.alarms.insert(key, Armed { deadline, ticket }) {
+            self.queue.cancel(before.ticket);
         }
-        let entry = self.queue.push(at, Happening::Ring { node, boot: owner.boot, alarm });
-        self.alarms.insert(key, Armed { deadline: Some(deadline), entry, entry_at: at });
     }
 
-    /// The entry of an alarm comes up: it rings unless it was disarmed or set to a later time.
+    /// The time of an alarm has come: it rings, unless it was disarmed or armed anew while its
+    /// node was paused, or its node's clock has become slower since.
     pub(crate) fn ring(
         &mut self,
-        entry: u64,
+        ticket: Ticket,
         node: NodeId,
         boot: u32,
         alarm: P::Alarm,
     ) -> Result<(), Breach> {
         let owner = &self.nodes[node.index()];
         let key = (node, boot, alarm);
-        match self.alarms.get_mut(&key) {
-            Some(armed) if armed.entry == entry => match armed.deadline {
-                Some(deadline) if owner.boot == boot && owner.seat.is_some() => {
-                    if owner.clock.read(self.now) < deadline {
-                        let at = owner.clock.when(deadline);
-                        armed.entry_at = at;
-                        armed.entry = self.queue.push(at, Happening::Ring { node, boot, alarm });
-                        return Ok(());
-                    }
-                    self.alarms.remove(&key);
-                    self.step(node, Event::Ring(alarm))
-                }
-                _ => {
-                    self.alarms.remove(&key);
-                    Ok(())
-                }
-            },
-            _ => Ok(()),
+        let Some(armed) = self.alarms.get_mut(&key).filter(|armed| armed.ticket == ticket) else {
+            return Ok(());
+        };
+        if owner.boot != boot || owner.seat.is_none() {
+            self.alarms.remove(&key);
+            return Ok(());
         }
+        if owner.clock.read(self.now) < armed.deadline {
+            let at = owner.clock.when(armed.deadline);
+            armed.ticket = self.queue.push(at, Happening::Ring { node, boot, alarm });
+            return Ok(());
+        }
+        self.alarms.remove(&key);
+        self.step(node, Event::Ring(alarm))
     }
 }

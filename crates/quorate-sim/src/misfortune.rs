@@ -219,8 +219,8 @@ impl<P: Protocol> World<'_, P> {
         node.paused = false;
         self.note(&name, format_args!("resume"));
         let inbox = std::mem::take(&mut self.aside(name).inbox);
-        for (entry, happening) in inbox {
-            self.let_happen(entry, happening)?;
+        for (ticket, happening) in inbox {
+            self.let_happen(ticket, happening)?;
         }
         self.clients_call_again(name, false)
     }
@@ -249,8 +249,8 @@ impl<P: Protocol> World<'_, P> {
 
     /// What cut links held back arrives at once and in order, unless another cut holds it.
     fn let_held_arrive(&mut self) -> Result<(), Breach> {
-        for (entry, happening) in std::mem::take(&mut self.held) {
-            self.let_happen(entry, happening)?;
+        for (ticket, happening) in std::mem::take(&mut self.held) {
+            self.let_happen(ticket, happening)?;
         }
         Ok(())
     }

@@ -137,7 +137,7 @@ impl Plan {
         plan.pool.retry = Duration::from_nanos(retry);
         plan.pool.durable = rng.chance(500_000);
         plan.pool.arbiter = rng.below(u64::from(nodes)) as u32;
-        plan.workload = draw_workload(rng, delay, units);
+        plan.workload = draw_workload(rng, Scale { delay, lease }, units);
         plan.duration = lease * log_uniform(rng, 10, 300);
         plan.steps_max = log_uniform(rng, 500, 8_000);
         plan.add_faults(rng, profile, needs, Scale { delay, lease });
@@ -272,18 +272,22 @@ impl Plan {
     }
 }
 
-fn draw_workload(rng: &mut Rng, delay: u64, units: u32) -> Workload {
-    let mut span = |most| {
-        let mean = delay * log_uniform(rng, 1, most) / 4;
-        match rng.below(4) {
-            0 => Span::Constant(mean),
-            1 => Span::Uniform { low: 0, high: 2 * mean },
-            _ => Span::Exponential(mean),
+fn draw_workload(rng: &mut Rng, scale: Scale, units: u32) -> Workload {
+    let delay = scale.delay;
+    let think = log_uniform(rng, delay / 4, 500 * delay);
+    let think = if rng.chance(200_000) { Span::ZERO } else { draw_span(rng, think) };
+    let hold = match rng.below(10) {
+        0 => Span::ZERO,
+        // Around the length of a lease, where renewals matter.
+        1..=3 => {
+            let mean = log_uniform(rng, scale.lease / 4, 2 * scale.lease);
+            draw_span(rng, mean)
+        }
+        _ => {
+            let mean = log_uniform(rng, delay / 4, 250 * delay);
+            draw_span(rng, mean)
         }
     };
-    let (think, hold) = (span(2_000), span(1_000));
-    let think = if rng.chance(200_000) { Span::ZERO } else { think };
-    let hold = if rng.chance(100_000) { Span::ZERO } else { hold };
     let arrivals = if rng.chance(150_000) {
         Arrivals::Open {
             every: (think.mean() + hold.mean()).max(delay / 2),
@@ -300,6 +304,14 @@ fn draw_workload(rng: &mut Rng, delay: u64, units: u32) -> Workload {
     };
     let patience = Span::Exponential(delay * 50);
     Workload { arrivals, hold, want, cancel_ppm: 0, patience }
+}
+
+fn draw_span(rng: &mut Rng, mean: u64) -> Span {
+    match rng.below(4) {
+        0 => Span::Constant(mean),
+        1 => Span::Uniform { low: 0, high: 2 * mean },
+        _ => Span::Exponential(mean),
+    }
 }
 
 fn draw_delay(rng: &mut Rng, mean: u64) -> Delay {

@@ -47,6 +47,11 @@ impl<'a, P: Protocol> Session<'a, P> {
         self.world.run_until(to)
     }
 
+    /// True time, in nanoseconds.
+    pub fn now(&self) -> u64 {
+        self.world.now
+    }
+
     /// The participant of a node that is up.
     pub fn participant(&self, node: NodeId) -> Option<&P> {
         self.world.nodes[node.index()].seat.as_ref()

@@ -165,6 +165,20 @@ pub fn parse_time(text: &str) -> Result<u64, SpanError> {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Time(pub u64);
 
+impl FromStr for Time {
+    type Err = SpanError;
+
+    fn from_str(text: &str) -> Result<Self, SpanError> {
+        parse_time(text).map(Time)
+    }
+}
+
+impl From<Time> for Duration {
+    fn from(time: Time) -> Self {
+        Duration::from_nanos(time.0)
+    }
+}
+
 impl From<Duration> for Time {
     fn from(duration: Duration) -> Self {
         Time(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))

@@ -128,7 +128,7 @@ fn play<P: Protocol>(
         if world.now >= until {
             return Ok(Verdict::Stopped);
         }
-        if world.progress_at + patience <= world.now {
+        if world.progress_at + patience <= world.now || world.queue.is_empty() {
             break;
         }
     }

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use quorate_core::{ClaimId, Entry, NodeId, NodeSet, Outbox, Protocol, Start};
+use quorate_core::{ClaimId, Entry, Moment, NodeId, NodeSet, Outbox, Protocol, Start};
 use quorate_laws::{Breach, StatuteBook};
 
 use crate::clients::Client;
@@ -18,7 +18,7 @@ use crate::measure::Measures;
 use crate::misfortune::Trouble;
 use crate::network::Network;
 use crate::plan::Plan;
-use crate::queue::Queue;
+use crate::queue::{Queue, Ticket};
 use crate::table::Table;
 use crate::trace::{Stamp, Trace};
 use crate::{Arrivals, Rng};
@@ -38,7 +38,7 @@ pub(crate) struct World<'a, P: Protocol> {
     pub(crate) abandoned: BTreeSet<ClaimId>,
     pub(crate) network: Network,
     /// Messages held back by cut links, in order.
-    pub(crate) held: Vec<(u64, Happening<P>)>,
+    pub(crate) held: Vec<(Ticket, Happening<P>)>,
     /// The newest incarnation each node has heard from; only of nodes that ever restarted.
     pub(crate) newest: Table<(NodeId, NodeId), u32>,
     pub(crate) alarms: Table<(NodeId, u32, P::Alarm), Armed>,
@@ -84,7 +84,7 @@ pub(crate) struct Node<P: Protocol> {
 #[derive(Debug)]
 pub(crate) struct Aside<P: Protocol> {
     /// What happened to the node while it was paused.
-    pub(crate) inbox: Vec<(u64, Happening<P>)>,
+    pub(crate) inbox: Vec<(Ticket, Happening<P>)>,
     /// Whom its failure detector suspects.
     pub(crate) suspects: NodeSet,
 }
@@ -101,14 +101,12 @@ impl<P: Protocol> Node<P> {
     }
 }
 
-/// An alarm that has an entry in the queue.
+/// An armed alarm.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Armed {
-    /// When it rings, on the node's clock; `None` if it was disarmed.
-    pub(crate) deadline: Option<quorate_core::Moment>,
-    /// Number and time of the entry in the queue that counts.
-    pub(crate) entry: u64,
-    pub(crate) entry_at: u64,
+    /// When it rings, on the node's clock.
+    pub(crate) deadline: Moment,
+    pub(crate) ticket: Ticket,
 }
 
 /// Something that will happen.
@@ -132,7 +130,6 @@ pub(crate) enum Happening<P: Protocol> {
     },
     Wake {
         client: u32,
-        token: u32,
     },
     Arrival,
     /// A node notices that a client is gone, and cancels what it had.
@@ -221,12 +218,12 @@ impl<'a, P: Protocol> World<'a, P> {
 
     /// Lets things happen up to a true time, or until enough was done.
     pub(crate) fn run_until(&mut self, end: u64) -> Result<(), Breach> {
-        while self.queue.next_at().is_some_and(|at| at <= end) && !self.has_done_enough() {
-            let (at, entry, happening) = self.queue.pop().expect("the queue is not empty");
+        while !self.has_done_enough() {
+            let Some((at, ticket, happening)) = self.queue.pop(end) else { break };
             assert!(at >= self.now, "time does not go back");
             self.now = at;
             self.measures.happenings += 1;
-            self.let_happen(entry, happening)?;
+            self.let_happen(ticket, happening)?;
         }
         if !self.has_done_enough() {
             self.now = self.now.max(end);
@@ -240,19 +237,23 @@ impl<'a, P: Protocol> World<'a, P> {
                 || self.measures.grants >= self.plan.grants_max)
     }
 
-    /// Lets one thing happen; `entry` is its number in the queue.
-    pub(crate) fn let_happen(&mut self, entry: u64, happening: Happening<P>) -> Result<(), Breach> {
+    /// Lets one thing happen.
+    pub(crate) fn let_happen(
+        &mut self,
+        ticket: Ticket,
+        happening: Happening<P>,
+    ) -> Result<(), Breach> {
         if let Some(node) = happening.happens_to()
             && self.nodes[node.index()].paused
         {
-            self.aside(node).inbox.push((entry, happening));
+            self.aside(node).inbox.push((ticket, happening));
             return Ok(());
         }
         match happening {
-            Happening::Hear { .. } => self.hear(entry, happening),
-            Happening::Ring { node, boot, alarm } => self.ring(entry, node, boot, alarm),
+            Happening::Hear { .. } => self.hear(ticket, happening),
+            Happening::Ring { node, boot, alarm } => self.ring(ticket, node, boot, alarm),
             Happening::Synced { node, boot } => self.synced(node, boot),
-            Happening::Wake { client, token } => self.wake(client as usize, token),
+            Happening::Wake { client } => self.wake(client as usize),
             Happening::Arrival => self.arrive(),
             Happening::Notice { node, boot, claim } => self.notice(node, boot, claim),
             Happening::Opinion { observer, about, suspect, slander } => {

@@ -4,6 +4,9 @@
 //! property was found broken, 2 the input was wrong or the work could not be done.
 
 mod commands;
+mod experiment;
+mod plots;
+mod protocols;
 
 use std::process::ExitCode;
 

@@ -34,6 +34,8 @@ pub(super) struct Detector {
     /// What each node said in its last answer to this query.
     answers: Vec<Option<Arc<Known>>>,
     done: bool,
+    /// All nodes of the pool, to recognise strangers.
+    everybody: NodeSet,
 }
 
 impl Detector {
@@ -46,7 +48,13 @@ impl Detector {
             before: NodeSet::new(),
             answers: vec![None; nodes as usize],
             done: true,
+            everybody: NodeSet::first(nodes as usize),
         }
+    }
+
+    /// Whether a belief is about nodes of this pool only.
+    pub(super) fn is_sound(&self, known: &Known) -> bool {
+        known.crashed.is_subset(&self.everybody) && known.unheard.is_subset(&self.everybody)
     }
 
     /// Whether enough have answered the last query, so that the next may start.

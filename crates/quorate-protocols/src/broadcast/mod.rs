@@ -167,12 +167,10 @@ impl Weighted {
         from: NodeId,
         message: &Message,
     ) -> Option<&'static str> {
-        let stranger = |set: &NodeSet| set.iter().any(|node| node.0 >= seat.pool.nodes);
-        let known = message.known();
         if from.0 >= seat.pool.nodes || from == seat.me {
             return Some("a message from a node that is not of this pool");
         }
-        if stranger(&known.crashed) || stranger(&known.unheard) {
+        if !self.detector.is_sound(message.known()) {
             return Some("a belief about a node that is not of this pool");
         }
         match *message {

@@ -47,6 +47,19 @@ pub(super) enum State {
     Granted { shares: Shares, waited: Duration, adopted: bool },
 }
 
+impl Booked {
+    /// A new promise, counted from here, if these are the units it has. Says whether they are.
+    fn renew(&mut self, asker: Asker, theirs: &Shares, sent: Moment, now: Moment) -> bool {
+        match &mut self.state {
+            State::Granted { shares, waited, .. } if shares == theirs => {
+                (self.asker, self.sent, self.arrived, *waited) = (asker, sent, now, Duration::ZERO);
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
 /// What a durable arbiter writes down: every grant in force. The queue is not in it, since
 /// requesters ask again; nor is a release, which costs at most one lease if it is forgotten; nor
 /// the last fence, since those of the next boot are larger.
@@ -163,18 +176,19 @@ impl Arbiter {
         if asker.is_before(booked.asker) {
             return;
         }
-        if asker != booked.asker {
+        let anew = asker != booked.asker;
+        if anew {
             // The client asks in a new try: its old clock reading means nothing any more.
             (booked.asker, booked.sent, booked.arrived) = (asker, sent, seat.now);
-            if let State::Granted { waited, .. } = &mut booked.state {
-                *waited = Duration::ZERO;
-                post.out.arm(Alarm::LeaseEnd(claim), seat.pool.lease.length());
-            }
         }
-        let granted = matches!(booked.state, State::Granted { .. });
-        if granted {
-            self.tell_grant(claim, post);
+        let State::Granted { waited, .. } = &mut booked.state else { return };
+        if anew {
+            *waited = Duration::ZERO;
+            // Or else a decline of the old try would count against the new one after a restart.
+            self.write_down(seat, post.out);
+            post.out.arm(Alarm::LeaseEnd(claim), seat.pool.lease.length());
         }
+        self.tell_grant(claim, post);
     }
 
     fn on_renew(
@@ -186,43 +200,25 @@ impl Arbiter {
         sent: Moment,
         post: &mut Post<'_>,
     ) {
-        let adoptable = self.grace && self.could_have_promised(seat, &shares);
-        match self.entries.get_mut(&claim) {
+        let known_as = self.entries.get(&claim).map(|booked| booked.asker);
+        let held = match self.entries.get_mut(&claim) {
             Some(booked) if asker.is_before(booked.asker) => return,
-            Some(Booked {
-                asker: a,
-                sent: s,
-                arrived,
-                state: State::Granted { shares: ours, waited, .. },
-                ..
-            }) if *ours == shares => {
-                // A new promise, counted from here: what is repeated later must not mix the two.
-                (*a, *s, *arrived, *waited) = (asker, sent, seat.now, Duration::ZERO);
-            }
-            None if adoptable => {
-                self.adopt(seat, asker, claim, &shares, sent);
-                self.write_down(seat, post.out);
-            }
-            _ => {
-                let attempt = asker.attempt;
-                let lost = Message::Lost { claim, attempt, clock: self.clock.0 };
-                return post.send(asker.node, lost);
-            }
+            Some(booked) => booked.renew(asker, &shares, sent, seat.now),
+            None => self.adopt(seat, asker, claim, &shares, sent, post.out),
+        };
+        let (attempt, clock) = (asker.attempt, self.clock.0);
+        if !held {
+            return post.send(asker.node, Message::Lost { claim, attempt, clock });
+        }
+        if known_as != Some(asker) {
+            self.write_down(seat, post.out);
         }
         post.out.arm(Alarm::LeaseEnd(claim), seat.pool.lease.length());
-        let attempt = asker.attempt;
-        let clock = self.clock.0;
-        post.send(asker.node, Message::Renewed { claim, attempt, shares, sent, clock });
+        post.send(asker.node, Message::Renewed { claim, attempt, sent, clock });
     }
 
-    /// Whether an earlier life of ours could have granted this, and nobody else has shown it.
-    fn could_have_promised(&self, seat: &Seat<'_, Central>, shares: &Shares) -> bool {
-        let all = shares.as_slice();
-        !all.is_empty()
-            && all.windows(2).all(|pair| pair[0].unit < pair[1].unit)
-            && all.iter().all(|s| self.room.is_free(s.unit) && s.fence < Fence::floor(seat.boot))
-    }
-
+    /// In grace, takes what a holder shows into the books, unless it cannot have come from us or is
+    /// over. Says whether it did.
     fn adopt(
         &mut self,
         seat: &Seat<'_, Central>,
@@ -230,14 +226,45 @@ impl Arbiter {
         claim: ClaimId,
         shares: &Shares,
         sent: Moment,
-    ) {
+        out: &mut Outbox<Central>,
+    ) -> bool {
+        let all = shares.as_slice();
+        let sound = self.grace
+            && all.windows(2).all(|pair| pair[0].unit < pair[1].unit)
+            && all.iter().all(|s| s.unit.0 < seat.pool.units && s.fence < Fence::floor(seat.boot));
+        let Ok(units) = Units::new(all.len() as u32, seat.pool.units) else { return false };
+        if !sound || !self.evict_older_holders(shares, out) {
+            return false;
+        }
         self.room.take(shares);
-        let units = Units::new(shares.len() as u32, seat.pool.units)
-            .expect("distinct free units of the pool are between 1 and k");
         let stamp = Stamp { clock: asker.attempt.clock, node: asker.node };
         let state =
             State::Granted { shares: shares.clone(), waited: Duration::ZERO, adopted: true };
         self.entries.insert(claim, Booked { asker, stamp, units, sent, arrived: seat.now, state });
+        true
+    }
+
+    /// Two holders may show the same unit: a renewal of the earlier one was still on its way. The
+    /// fence tells which of them is over. Says whether these shares are the later ones.
+    fn evict_older_holders(&mut self, shares: &Shares, out: &mut Outbox<Central>) -> bool {
+        let mut rivals = BTreeMap::new();
+        for (&claim, booked) in &self.entries {
+            let State::Granted { shares: theirs, .. } = &booked.state else { continue };
+            for (our, their) in shares.iter().flat_map(|o| theirs.iter().map(move |t| (o, t))) {
+                if our.unit == their.unit {
+                    let older = rivals.entry(claim).or_insert(true);
+                    *older &= their.fence < our.fence;
+                }
+            }
+        }
+        if rivals.values().any(|older| !older) {
+            return false;
+        }
+        for claim in rivals.into_keys() {
+            self.remove(claim);
+            out.disarm(Alarm::LeaseEnd(claim));
+        }
+        true
     }
 
     pub(super) fn on_ring_lease_end(

@@ -35,8 +35,7 @@ impl Explorable for Central {
                 see(Number::Clock(&mut stamp.clock));
                 attempt_numbers(attempt, see);
             }
-            Message::Grant { attempt, shares, clock, .. }
-            | Message::Renewed { attempt, shares, clock, .. } => {
+            Message::Grant { attempt, shares, clock, .. } => {
                 attempt_numbers(attempt, see);
                 share_numbers(shares, see);
                 see(Number::Clock(clock));
@@ -47,7 +46,7 @@ impl Explorable for Central {
                 attempt_numbers(attempt, see);
                 share_numbers(shares, see);
             }
-            Message::Lost { attempt, clock, .. } => {
+            Message::Renewed { attempt, clock, .. } | Message::Lost { attempt, clock, .. } => {
                 attempt_numbers(attempt, see);
                 see(Number::Clock(clock));
             }

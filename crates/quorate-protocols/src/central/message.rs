@@ -45,7 +45,7 @@ pub enum Message {
     /// `shares`: what the holder has, so that an arbiter that forgot can take it into its books.
     Renew { claim: ClaimId, attempt: Attempt, shares: Shares, sent: Moment },
     /// `sent`: echo of the renewal.
-    Renewed { claim: ClaimId, attempt: Attempt, shares: Shares, sent: Moment, clock: u64 },
+    Renewed { claim: ClaimId, attempt: Attempt, sent: Moment, clock: u64 },
     /// The claim has no units here.
     Lost { claim: ClaimId, attempt: Attempt, clock: u64 },
 }
@@ -85,14 +85,13 @@ impl fmt::Display for Message {
                 write!(f, " {claim} h{units} {stamp} {attempt}")
             }
             Message::Grant { claim, attempt, shares, .. }
-            | Message::Renew { claim, attempt, shares, .. }
-            | Message::Renewed { claim, attempt, shares, .. } => {
+            | Message::Renew { claim, attempt, shares, .. } => {
                 write!(f, " {claim} {shares} {attempt}")
             }
             Message::Release { claim } => write!(f, " {claim}"),
-            Message::Decline { claim, attempt } | Message::Lost { claim, attempt, .. } => {
-                write!(f, " {claim} {attempt}")
-            }
+            Message::Decline { claim, attempt }
+            | Message::Renewed { claim, attempt, .. }
+            | Message::Lost { claim, attempt, .. } => write!(f, " {claim} {attempt}"),
         }
     }
 }

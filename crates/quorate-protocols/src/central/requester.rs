@@ -1,6 +1,7 @@
 //! The requester's half: what a node does for its own clients.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use quorate_core::{Claim, ClaimId, Clock, Moment, Refusal, Seat, Shares, Stamp, Units};
 
@@ -33,8 +34,9 @@ enum Standing {
     Fresh,
     /// Asked before that: the next ring asks again.
     Due,
-    /// The client was told of its grant, and that it lasts until then.
-    Held { until: Moment },
+    /// The client was told of its grant, and that it lasts until then; or it told us, and did not
+    /// say until when.
+    Held { until: Option<Moment> },
 }
 
 impl Requester {
@@ -96,13 +98,13 @@ impl Requester {
             Some(local) if local.is_held() => local.attempt,
             Some(_) => return, // It waits here, so it holds nothing that we could renew.
             None => {
-                // The client outlived our last boot, and knows its deadline better than we do.
+                // The client outlived our last boot.
                 let attempt = self.next_attempt(seat);
                 let stamp = Stamp { clock: attempt.clock, node: seat.me };
                 let Ok(units) = Units::new(shares.len() as u32, seat.pool.units) else {
                     return post.out.lose(claim);
                 };
-                let standing = Standing::Held { until: Moment::ZERO };
+                let standing = Standing::Held { until: None };
                 let local = Local { units, stamp, attempt, standing };
                 self.claims.insert(claim, local);
                 attempt
@@ -143,10 +145,10 @@ impl Requester {
                 }
                 self.on_grant(seat, claim, attempt, shares, until, post);
             }
-            Message::Renewed { claim, attempt, shares, sent, clock } => {
+            Message::Renewed { claim, attempt, sent, clock } => {
                 self.clock.hear(clock);
-                let until = seat.pool.lease.deadline(sent, std::time::Duration::ZERO);
-                self.on_renewed(seat, claim, attempt, shares, until, post);
+                let until = seat.pool.lease.deadline(sent, Duration::ZERO);
+                self.on_renewed(seat, claim, attempt, until, post);
             }
             Message::Lost { claim, attempt, clock } => {
                 self.clock.hear(clock);
@@ -181,12 +183,12 @@ impl Requester {
                     return post.out.refuse(claim, Refusal::NameTaken);
                 }
                 if until <= seat.now {
-                    // Too late to use, but nobody has: the lease may start again (spec C1, "dead is
-                    // for good" holds for what a client was told).
-                    return post
-                        .send(arbiter, Message::Renew { claim, attempt, shares, sent: seat.now });
+                    // Too late to use, and perhaps somebody else's by now. A new attempt asks how
+                    // the claim stands; to renew it would make an arbiter that forgot believe that
+                    // we hold it.
+                    return self.ask_anew(seat, claim, post);
                 }
-                local.standing = Standing::Held { until };
+                local.standing = Standing::Held { until: Some(until) };
                 post.out.grant(claim, shares, until);
             }
             // What an earlier boot of ours asked for may be in use by its client (spec C3).
@@ -200,19 +202,18 @@ impl Requester {
         seat: &Seat<'_, Central>,
         claim: ClaimId,
         attempt: Attempt,
-        shares: Shares,
         until: Moment,
         post: &mut Post<'_>,
     ) {
-        let Some(local) = self.claims.get_mut(&claim).filter(|l| l.attempt == attempt) else {
+        let local = self.claims.get_mut(&claim).filter(|l| l.attempt == attempt);
+        let Some(Local { standing: Standing::Held { until: so_far }, .. }) = local else {
             return; // Released meanwhile; the release is on its way.
         };
-        let Standing::Held { until: so_far } = &mut local.standing else {
-            return self.on_grant(seat, claim, attempt, shares, until, post);
-        };
-        // An answer that was overtaken by a later one takes nothing back.
-        if until > seat.now && until > *so_far {
-            *so_far = until;
+        // An answer that comes after the deadline revives nothing (spec C1: dead is for good), and
+        // one that was overtaken by a later answer takes nothing back.
+        let alive = so_far.is_none_or(|so_far| seat.now < so_far && so_far < until);
+        if alive && seat.now < until {
+            *so_far = Some(until);
             post.out.extend(claim, until);
         }
     }
@@ -224,20 +225,23 @@ impl Requester {
         attempt: Attempt,
         post: &mut Post<'_>,
     ) {
-        let Some(mut local) = self.claims.remove(&claim) else { return };
-        if local.attempt != attempt {
-            self.claims.insert(claim, local);
-            return;
-        }
+        let Some(local) = self.claims.get(&claim).filter(|l| l.attempt == attempt) else { return };
         if local.is_held() {
+            self.claims.remove(&claim);
             return post.out.lose(claim);
         }
-        // Granted, and over before we heard of it: our client still wants its units, and keeps its
-        // age.
-        local.attempt = self.next_attempt(seat);
+        // Granted, and over before we heard of it: our client still wants its units.
+        self.ask_anew(seat, claim, post);
+    }
+
+    /// The claim keeps its age, and whatever answers older attempts is stale from now on.
+    fn ask_anew(&mut self, seat: &Seat<'_, Central>, claim: ClaimId, post: &mut Post<'_>) {
+        let attempt = self.next_attempt(seat);
+        let local = self.claims.get_mut(&claim).expect("only a claim that waits here");
+        assert!(!local.is_held(), "what the client has is not asked for again");
+        local.attempt = attempt;
         local.standing = Standing::Fresh;
         post.send(seat.pool.arbiter, local.request(claim, seat.now));
-        self.claims.insert(claim, local);
         self.arm_retry(seat, post);
     }
 

@@ -1,5 +1,5 @@
-//! Line charts with confidence bands, as SVG: thin over plotters, so that another library could take
-//! its place.
+//! Line charts with confidence bands, as SVG: thin over plotters, so that another library could
+//! take its place.
 
 use plotters::prelude::*;
 
@@ -57,10 +57,14 @@ impl Chart {
         Ok(svg)
     }
 
-    fn draw(&self, root: &DrawingArea<SVGBackend<'_>, plotters::coord::Shift>) -> anyhow::Result<()> {
+    fn draw(
+        &self,
+        root: &DrawingArea<SVGBackend<'_>, plotters::coord::Shift>,
+    ) -> anyhow::Result<()> {
         let points = || self.curves.iter().flat_map(|curve| &curve.points);
         let left = points().map(|point| point.x).fold(f64::INFINITY, f64::min).min(1e300);
-        let right = points().map(|point| point.x).fold(f64::NEG_INFINITY, f64::max).max(left + 1e-9);
+        let right =
+            points().map(|point| point.x).fold(f64::NEG_INFINITY, f64::max).max(left + 1e-9);
         let top = points().map(|point| point.high).fold(1e-9, f64::max) * 1.06;
         let mut chart = ChartBuilder::on(root)
             .caption(&self.title, (FONT, 20))
@@ -96,9 +100,7 @@ impl Chart {
             chart
                 .draw_series(LineSeries::new(line.clone(), ink.stroke_width(2)))?
                 .label(&curve.label)
-                .legend(move |(x, y)| {
-                    PathElement::new([(x, y), (x + 18, y)], ink.stroke_width(3))
-                });
+                .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], ink.stroke_width(3)));
             if curve.points.len() <= 40 {
                 chart.draw_series(line.map(|at| Circle::new(at, 3, ink.filled())))?;
             }

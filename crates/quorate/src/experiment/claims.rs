@@ -113,9 +113,8 @@ impl Report {
         let wrong = 100.0 * (plateau / theory - 1.0).abs();
         // The bend: where the measured curve has lost 3 % of its plateau, less where theory would.
         let rhos = self.rhos();
-        let loss = |rho: f64| {
-            1.0 - self.at(Contender::TimerFree, rho, Metric::CsPerSecond).mean / plateau
-        };
+        let loss =
+            |rho: f64| 1.0 - self.at(Contender::TimerFree, rho, Metric::CsPerSecond).mean / plateau;
         let bend = rhos.iter().copied().find(|&rho| rho > 2.0 && loss(rho) > 0.03);
         let bend = bend.unwrap_or(f64::NAN);
         let at_nine = (bend - 9.0).abs() <= 1.0;
@@ -236,10 +235,14 @@ impl Report {
         for curve in &curves {
             for point in &curve.points {
                 let ci95 = point.high - point.y;
-                table.push_str(&format!("\"{}\",{},{:.4},{ci95:.4}\n", curve.label, point.x, point.y));
+                table.push_str(&format!(
+                    "\"{}\",{},{:.4},{ci95:.4}\n",
+                    curve.label, point.x, point.y
+                ));
             }
         }
-        let heading = "Figure 5: units in use while nine nodes crash, one every 10 s from t = 100 s";
+        let heading =
+            "Figure 5: units in use while nine nodes crash, one every 10 s from t = 100 s";
         let chart = Chart {
             title: heading.into(),
             x_label: "seconds".into(),

@@ -16,7 +16,6 @@ mod stats;
 mod sweep;
 mod timer_free;
 
-pub(crate) use crew::Progress;
 pub(crate) use output::write_all;
 pub(crate) use sweep::Sweep;
 pub(crate) use timer_free::{Effort, figures};

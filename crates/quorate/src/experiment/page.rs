@@ -33,8 +33,7 @@ impl Page {
 
     pub(crate) fn figure(&mut self, svg: &str, caption: &str) {
         let caption = escape(caption);
-        self.html
-            .push_str(&format!("<figure>{svg}<figcaption>{caption}</figcaption></figure>\n"));
+        self.html.push_str(&format!("<figure>{svg}<figcaption>{caption}</figcaption></figure>\n"));
     }
 
     pub(crate) fn table(&mut self, head: &[&str], rows: &[Vec<String>]) {

@@ -114,7 +114,8 @@ fn between(before: &Measures, after: &Measures) -> Sample {
     let grants = (after.grants - before.grants) as f64;
     let seconds = (after.elapsed - before.elapsed) as f64 / 1e9;
     let total = |m: &Measures| m.waiting.mean() * m.waiting.count() as f64;
-    let area = |m: &Measures| (m.queue.mean() * m.elapsed as f64, m.in_use.mean() * m.elapsed as f64);
+    let area =
+        |m: &Measures| (m.queue.mean() * m.elapsed as f64, m.in_use.mean() * m.elapsed as f64);
     let (waited, used) = (area(after).0 - area(before).0, area(after).1 - area(before).1);
     let ratio = |a: f64, b: f64| if b > 0.0 { a / b } else { 0.0 };
     Sample {
@@ -122,10 +123,7 @@ fn between(before: &Measures, after: &Measures) -> Sample {
         waiting: ratio(waited / 1e9, seconds),
         cs_per_second: ratio(grants, seconds),
         units_in_use: ratio(used / 1e9, seconds),
-        messages_per_cs: ratio(
-            (after.messages_sent() - before.messages_sent()) as f64,
-            grants,
-        ),
+        messages_per_cs: ratio((after.messages_sent() - before.messages_sent()) as f64, grants),
         steps: after.steps,
         ..Sample::default()
     }
@@ -209,8 +207,7 @@ fn plan(sweep: &Sweep, setting: &Setting, seed: u64) -> anyhow::Result<Plan> {
         high: nanos(mean * (1.0 + spread)),
     };
     let think = setting.rho * setting.hold;
-    let think =
-        Span::Normal { mean: nanos(think), deviation: nanos(think * sweep.think_spread) };
+    let think = Span::Normal { mean: nanos(think), deviation: nanos(think * sweep.think_spread) };
     let delay = Delay::Sites {
         count: sweep.sites,
         inside: even(setting.latency * sweep.inside, sweep.inside_spread),

@@ -291,10 +291,9 @@ impl Sweep {
         })?;
         let mut samples = samples.into_iter();
         let repetitions = self.repetitions as usize;
-        let cells = settings.into_iter().map(|setting| Cell {
-            setting,
-            samples: samples.by_ref().take(repetitions).collect(),
-        });
+        let cells = settings
+            .into_iter()
+            .map(|setting| Cell { setting, samples: samples.by_ref().take(repetitions).collect() });
         Ok(cells.collect())
     }
 

@@ -1,8 +1,8 @@
 //! The evaluation of the timer-free paper (Bouillaguet, Arantes, Sens 2009, section 5), run again.
 //!
-//! The paper's plots are not in its file and three of its numbers were left blank (X, Y and Z). This
-//! is its workload as sweeps, its claims one by one, and what is found. The profile is section 6 of
-//! the specification; the formulas that results are compared with are derived there.
+//! The paper's plots are not in its file and three of its numbers were left blank (X, Y and Z).
+//! This is its workload as sweeps, its claims one by one, and what is found. The profile is section
+//! 6 of the specification; the formulas that results are compared with are derived there.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -140,8 +140,12 @@ pub(crate) fn figures(
     let load = plan.load.run(&|done, _| progress(done, all))?;
     let decline = plan.decline.run(&|done, _| progress(jobs[0] + done, all))?;
     let detection = plan.detection.run(&|done, _| progress(jobs[0] + jobs[1] + done, all))?;
-    let steps: u64 =
-        [&load, &decline, &detection].into_iter().flatten().flat_map(|c| &c.samples).map(|s| s.steps).sum();
+    let steps: u64 = [&load, &decline, &detection]
+        .into_iter()
+        .flatten()
+        .flat_map(|c| &c.samples)
+        .map(|s| s.steps)
+        .sum();
     let report = Report {
         effort,
         theory: Theory { latency: effort.latency },
@@ -234,7 +238,10 @@ impl Report {
     fn speed(&self) -> String {
         let seconds = self.took.as_secs_f64();
         let rate = self.steps as f64 / seconds / 1e6;
-        format!("{:.0} million steps in {seconds:.1} s: {rate:.1} million per second", self.steps as f64 / 1e6)
+        format!(
+            "{:.0} million steps in {seconds:.1} s: {rate:.1} million per second",
+            self.steps as f64 / 1e6
+        )
     }
 
     fn introduce(&self, page: &mut Page) {
@@ -265,7 +272,9 @@ impl Report {
     }
 
     fn blanks(&self, page: &mut Page) {
-        page.text("The paper leaves three numbers blank: the increase in messages at rho = 2, 9 and 20.");
+        page.text(
+            "The paper leaves three numbers blank: the increase in messages at rho = 2, 9 and 20.",
+        );
         let rows: Vec<Vec<String>> = [("X", 2.0), ("Y", 9.0), ("Z", 20.0)]
             .into_iter()
             .map(|(name, rho)| {

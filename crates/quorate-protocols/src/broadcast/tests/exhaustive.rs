@@ -123,7 +123,9 @@ fn raynal(mutant: Option<Mutant>, weights: [u32; 3]) -> Scope {
 fn three_processes_survive_a_crash_at_any_point() {
     let one_each = timer_free(&[Some(1); 3]);
     assert_eq!(holds::<Weighted>(&one_each).states, 103_300);
-    for (heard_by, states, reclaimed) in [(ring(3, 1), 788_244, 2_942), (ring(3, 2), 0, 0)] {
+    for (heard_by, states, reclaimed) in
+        [(ring(3, 1), 788_244, 2_942), (ring(3, 2), 816_213, 2_928)]
+    {
         let scope = Scope { heard_by, ..timer_free(&[Some(2), Some(1), Some(1)]) };
         let found = holds::<Weighted>(&scope);
         assert_eq!((found.states, found.reclaimed), (states, reclaimed));
@@ -133,14 +135,14 @@ fn three_processes_survive_a_crash_at_any_point() {
 #[test]
 fn three_processes_and_five_requests_survive_a_crash_at_any_point() {
     let found = holds::<Weighted>(&timer_free(&[Some(2), Some(2), Some(1)]));
-    assert_eq!((found.states, found.reclaimed), (0, 0));
+    assert_eq!((found.states, found.reclaimed), (6_481_472, 34_249));
 }
 
 #[test]
 fn the_order_of_messages_does_not_matter() {
     let scope = Scope { ordered: false, ..timer_free(&[Some(3), Some(2), Some(0)]) };
     let found = holds::<Weighted>(&scope);
-    assert_eq!((found.states, found.reclaimed), (2_577_643, 30_879));
+    assert_eq!((found.states, found.reclaimed), (2_490_969, 29_817));
 }
 
 /// One is dead from the start, so that responsiveness holds by itself where n = 4.
@@ -174,10 +176,10 @@ fn weighted_requests_survive_a_crash_at_any_point() {
 
 #[test]
 fn raymond_and_raynal_keep_their_laws() {
-    assert_eq!(holds::<Raymond>(&raymond(None, [2, 1, 1])).states, 0);
-    for (weights, states) in [([1, 2, 1], 0), ([2, 2, 1], 0), ([3, 1, 2], 0)] {
-        assert_eq!(holds::<Raynal>(&raynal(None, weights)).states, states, "{weights:?}");
-    }
+    assert_eq!(holds::<Raymond>(&raymond(None, [2, 1, 1])).states, 170_508);
+    let weights = [[1, 2, 1], [2, 2, 1], [3, 1, 2]];
+    let states = weights.map(|weights| holds::<Raynal>(&raynal(None, weights)).states);
+    assert_eq!(states, [757_699, 394_467, 84_354]);
 }
 
 #[test]

@@ -130,7 +130,7 @@ fn a_renewal_moves_the_deadline_and_repeats_nothing_else() {
 }
 
 #[test]
-fn a_grant_that_arrives_after_its_deadline_is_renewed_before_it_is_used() {
+fn a_grant_that_arrives_after_its_deadline_is_asked_for_anew_before_it_is_used() {
     let mut table = Table::new(2, Pool::new(1));
     table.claim(1, 1, 1);
     let (from, _, request) = table.wire.pop_front().unwrap();

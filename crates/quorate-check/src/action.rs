@@ -1,0 +1,223 @@
+//! What can happen next in a world.
+
+use quorate_core::{Explorable, NodeId};
+
+use crate::client::Client;
+use crate::model::Model;
+use crate::parts::Lapse;
+use crate::scope::Network;
+use crate::world::{Misfortune, World};
+
+/// One thing that can happen, and whether the node to which it happens crashes halfway.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Action {
+    pub(crate) happening: Happening,
+    /// The node crashes after so many of its effects.
+    pub(crate) cut: Option<usize>,
+}
+
+/// One thing that can happen. Messages and alarms are named by their place, which means the same
+/// whatever the names of clocks and fences are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Happening {
+    Claim {
+        client: usize,
+    },
+    /// After its home restarted, a client repeats what it last asked for.
+    AskAgain {
+        client: usize,
+    },
+    Release {
+        client: usize,
+    },
+    Cancel {
+        client: usize,
+    },
+    Renew {
+        client: usize,
+    },
+    /// A client that uses units dies or stops at its deadline, silently.
+    Stop {
+        client: usize,
+    },
+    /// A client that waits dies.
+    Abandon {
+        client: usize,
+    },
+    Deliver {
+        from: NodeId,
+        to: NodeId,
+        place: usize,
+        keep: bool,
+    },
+    Vanish {
+        from: NodeId,
+        to: NodeId,
+        place: usize,
+    },
+    /// An alarm rings; `early` if that is a misfortune, because a message is on its way.
+    Ring {
+        node: NodeId,
+        place: usize,
+        early: bool,
+    },
+    Crash {
+        node: NodeId,
+    },
+    Restart {
+        node: NodeId,
+    },
+}
+
+impl Action {
+    /// Whether something goes wrong here that need not: what must come to pass must do so without it.
+    pub(crate) fn is_fault(&self) -> bool {
+        self.cut.is_some()
+            || matches!(
+                self.happening,
+                Happening::Cancel { .. }
+                    | Happening::Renew { .. }
+                    | Happening::Stop { .. }
+                    | Happening::Abandon { .. }
+                    | Happening::Deliver { keep: true, .. }
+                    | Happening::Vanish { .. }
+                    | Happening::Crash { .. }
+                    | Happening::Ring { early: true, .. }
+            )
+    }
+}
+
+impl<P: Explorable> Model<'_, P> {
+    /// Everything that can happen in a world, except crashes halfway.
+    pub(crate) fn happenings(&self, world: &World, into: &mut Vec<Happening>) {
+        into.clear();
+        self.client_happenings(world, into);
+        for from in world.nodes() {
+            for to in world.nodes() {
+                self.link_happenings(world, from, to, into);
+            }
+        }
+        let early =
+            self.scope.budget.early_rings.is_some() && world.queues().iter().any(|&q| q != 0);
+        for node in world.nodes() {
+            if world.participant(node).is_none() {
+                into.push(Happening::Restart { node });
+                continue;
+            }
+            if !early || world.left(Misfortune::EarlyRing) > 0 {
+                for place in 0..self.parts.alarm_sets.get(world.alarms(node)).len() {
+                    if self.may_ring(world, node, place) {
+                        into.push(Happening::Ring { node, place, early });
+                    }
+                }
+            }
+            if self.may_crash(world, node) {
+                into.push(Happening::Crash { node });
+            }
+        }
+    }
+
+    pub(crate) fn may_crash(&self, world: &World, node: NodeId) -> bool {
+        world.left(Misfortune::Crash) > 0 && self.scope.crashing.contains(node)
+    }
+
+    fn client_happenings(&self, world: &World, into: &mut Vec<Happening>) {
+        let left = |misfortune| world.left(misfortune) > 0;
+        for (client, &number) in world.clients().iter().enumerate() {
+            let home_is_up = world.participant(self.scope.clients[client].home).is_some();
+            match *self.parts.clients.get(number) {
+                Client::NotYet if home_is_up => into.push(Happening::Claim { client }),
+                Client::Waiting { unheard, cancelling } => {
+                    if home_is_up && unheard {
+                        into.push(Happening::AskAgain { client });
+                    }
+                    if home_is_up && !cancelling && left(Misfortune::Cancel) {
+                        into.push(Happening::Cancel { client });
+                    }
+                    if left(Misfortune::Death) {
+                        into.push(Happening::Abandon { client });
+                    }
+                }
+                Client::Using { .. } => {
+                    if home_is_up {
+                        into.push(Happening::Release { client });
+                    }
+                    if home_is_up && left(Misfortune::Cancel) {
+                        into.push(Happening::Cancel { client });
+                    }
+                    if home_is_up && left(Misfortune::Renewal) {
+                        into.push(Happening::Renew { client });
+                    }
+                    if left(Misfortune::Death) {
+                        into.push(Happening::Stop { client });
+                    }
+                }
+                Client::NotYet | Client::Done | Client::Refused | Client::Gone => {}
+            }
+        }
+    }
+
+    fn link_happenings(&self, world: &World, from: NodeId, to: NodeId, into: &mut Vec<Happening>) {
+        let queue = self.parts.queues.get(world.queue(from, to));
+        for (place, parcel) in queue.iter().enumerate() {
+            if place > 0 && queue[place - 1] == *parcel {
+                continue;
+            }
+            let may_arrive = match self.scope.network {
+                Network::Reordering => true,
+                // In order, but a new incarnation of the sender does not wait for the old one.
+                Network::Fifo => place == 0 || queue[place - 1].boot < parcel.boot,
+            };
+            if may_arrive {
+                into.push(Happening::Deliver { from, to, place, keep: false });
+                if world.left(Misfortune::Duplicate) > 0 {
+                    into.push(Happening::Deliver { from, to, place, keep: true });
+                }
+            }
+            if world.left(Misfortune::Loss) > 0 {
+                into.push(Happening::Vanish { from, to, place });
+            }
+        }
+    }
+
+    /// An alarm may ring at any moment, unless it says that a lease is over: the arithmetic of
+    /// leases makes the holder stop first, and that order is taken as given.
+    fn may_ring(&self, world: &World, node: NodeId, place: usize) -> bool {
+        let alarm = self.parts.alarm_sets.get(world.alarms(node))[place];
+        let lapsing = self.lapsing(world, node, alarm);
+        if lapsing == 0 {
+            return true;
+        }
+        let using = world.clients().iter().enumerate().any(|(client, &number)| {
+            lapsing & 1 << client != 0
+                && matches!(self.parts.clients.get(number), Client::Using { .. })
+        });
+        !using && (world.left(Misfortune::Lapse) > 0 || !self.is_untimely(world, node, lapsing))
+    }
+
+    /// The clients whose leases are over when this alarm rings, one bit each.
+    pub(crate) fn lapsing(&self, world: &World, node: NodeId, alarm: u32) -> u8 {
+        match *self.parts.alarms.card(alarm) {
+            Lapse::Nothing | Lapse::Of(None) => 0,
+            Lapse::Of(Some(client)) => 1 << client,
+            Lapse::Earlier => {
+                let participant = world.participant(node).expect("only a running node has alarms");
+                !self.parts.participants.card(participant).holders
+            }
+        }
+    }
+
+    /// Whether one of these clients waits while a promise to it is on its way: its lease runs out
+    /// only because a message takes longer than a whole lease.
+    pub(crate) fn is_untimely(&self, world: &World, node: NodeId, lapsing: u8) -> bool {
+        let waits = |client: usize| {
+            matches!(self.parts.clients.get(world.client(client)), Client::Waiting { .. })
+        };
+        world.nodes().any(|to| {
+            self.parts.queues.get(world.queue(node, to)).iter().any(|parcel| {
+                let promise = self.parts.messages.card(parcel.message).promise;
+                !parcel.expired && promise.is_some_and(|c| lapsing & 1 << c != 0 && waits(c))
+            })
+        })
+    }
+}

@@ -1,0 +1,57 @@
+//! The clients of a small world: each makes one claim, uses what it gets, and releases it.
+//!
+//! A client hears of a grant in the instant of the effect, so a second grant for it is never the
+//! repetition of an answer that got lost, and always a breach.
+
+use std::fmt;
+
+use quorate_core::Shares;
+
+/// Where a client is in its short life.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Client {
+    /// It has not claimed yet.
+    NotYet,
+    /// It claimed, and has no answer.
+    Waiting {
+        /// Its home crashed since it last asked, so it will ask again.
+        unheard: bool,
+        /// What it last asked for is to forget the claim.
+        cancelling: bool,
+    },
+    /// It uses its units.
+    Using {
+        /// Which.
+        shares: Shares,
+    },
+    /// It stopped, by itself or because it was told to, and would notice being granted anything more.
+    Done,
+    /// It was told that its claim is over without a grant.
+    Refused,
+    /// It died or stopped at its deadline; what it is told now nobody hears.
+    Gone,
+}
+
+impl Client {
+    /// A client that just asked.
+    pub(crate) const ASKED: Client = Client::Waiting { unheard: false, cancelling: false };
+
+    /// Whether it may still do something.
+    pub(crate) fn is_live(&self) -> bool {
+        matches!(self, Client::NotYet | Client::Waiting { .. } | Client::Using { .. })
+    }
+}
+
+impl fmt::Display for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Client::NotYet => f.write_str("-"),
+            Client::Waiting { cancelling: true, .. } => f.write_str("cancelling"),
+            Client::Waiting { .. } => f.write_str("waiting"),
+            Client::Using { shares } => write!(f, "using {shares}"),
+            Client::Done => f.write_str("done"),
+            Client::Refused => f.write_str("refused"),
+            Client::Gone => f.write_str("gone"),
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! A hash that is the same in every run, and the one kind of hash table this crate uses.
+//!
+//! Nothing here decides whether two values are equal: every table compares values after it compared
+//! hashes, so a collision costs a little time and never a state.
+
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+
+/// An odd number without a pattern (the fraction of the golden ratio).
+const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Folded multiplication: the two halves of a 128-bit product, mixed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Folded(u64);
+
+impl Default for Folded {
+    fn default() -> Self {
+        Folded(SEED)
+    }
+}
+
+impl Folded {
+    fn mix(&mut self, word: u64) {
+        let product = u128::from(self.0 ^ word).wrapping_mul(u128::from(SEED));
+        self.0 = ((product as u64) ^ ((product >> 64) as u64)).wrapping_add(SEED);
+    }
+}
+
+impl Hasher for Folded {
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.mix(u64::from_le_bytes(word));
+        }
+        self.mix(bytes.len() as u64);
+    }
+
+    fn write_u8(&mut self, n: u8) {
+        self.mix(u64::from(n));
+    }
+
+    fn write_u32(&mut self, n: u32) {
+        self.mix(u64::from(n));
+    }
+
+    fn write_u64(&mut self, n: u64) {
+        self.mix(n);
+    }
+
+    fn write_u128(&mut self, n: u128) {
+        self.mix(n as u64);
+        self.mix((n >> 64) as u64);
+    }
+
+    fn write_usize(&mut self, n: usize) {
+        self.mix(n as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        // The product leaves its last word weakly mixed, and tables use the low bits.
+        let product = u128::from(self.0).wrapping_mul(u128::from(SEED.rotate_left(32) | 1));
+        (product as u64) ^ ((product >> 64) as u64)
+    }
+}
+
+/// The hash of one value.
+pub(crate) fn hash_of<T: Hash + ?Sized>(value: &T) -> u64 {
+    let mut hasher = Folded::default();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The hash of a world: its words, two at a time.
+pub(crate) fn hash_of_words(words: &[u32]) -> u64 {
+    let mut hasher = Folded::default();
+    let mut pairs = words.chunks_exact(2);
+    for pair in &mut pairs {
+        hasher.mix(u64::from(pair[0]) << 32 | u64::from(pair[1]));
+    }
+    if let [last] = pairs.remainder() {
+        hasher.mix(u64::from(*last));
+    }
+    hasher.finish()
+}
+
+/// A map for looking up what was computed before.
+#[expect(clippy::disallowed_types, reason = "looked up by key, never iterated")]
+pub(crate) type Lookup<K, V> = std::collections::HashMap<K, V, BuildHasherDefault<Folded>>;
+
+/// Which of many values kept elsewhere are equal to a given one: an open-addressing table of their
+/// numbers, each with half of its hash.
+#[derive(Debug)]
+pub(crate) struct Table {
+    /// Half a hash above the number; [`Table::FREE`] where there is none.
+    slots: Vec<u64>,
+    len: usize,
+}
+
+impl Table {
+    const FREE: u64 = u64::MAX;
+
+    pub(crate) fn new() -> Self {
+        Table { slots: vec![Self::FREE; 64], len: 0 }
+    }
+
+    /// The number of a value with this hash that `is_it`.
+    pub(crate) fn find(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
+        let mask = self.slots.len() - 1;
+        let mut place = hash as usize & mask;
+        loop {
+            let slot = self.slots[place];
+            if slot == Self::FREE {
+                return None;
+            }
+            if slot >> 32 == hash >> 32 && is_it(slot as u32) {
+                return Some(slot as u32);
+            }
+            place = (place + 1) & mask;
+        }
+    }
+
+    /// Adds a value that is not there. `rehash` gives the hash of one that is.
+    pub(crate) fn add(&mut self, hash: u64, number: u32, rehash: impl Fn(u32) -> u64) {
+        if (self.len + 1) * 8 > self.slots.len() * 5 {
+            let larger = vec![Self::FREE; self.slots.len() * 2];
+            for slot in std::mem::replace(&mut self.slots, larger) {
+                if slot != Self::FREE {
+                    self.place(rehash(slot as u32), slot as u32);
+                }
+            }
+        }
+        self.place(hash, number);
+        self.len += 1;
+    }
+
+    fn place(&mut self, hash: u64, number: u32) {
+        let mask = self.slots.len() - 1;
+        let mut place = hash as usize & mask;
+        while self.slots[place] != Self::FREE {
+            place = (place + 1) & mask;
+        }
+        let slot = (hash >> 32) << 32 | u64::from(number);
+        assert_ne!(slot, Self::FREE, "numbers stay below u32::MAX");
+        self.slots[place] = slot;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_finds_what_was_added_and_nothing_else() {
+        let values: Vec<u64> = (0..10_000).map(|n| n * n).collect();
+        let mut table = Table::new();
+        for (number, value) in values.iter().enumerate() {
+            assert_eq!(table.find(hash_of(value), |n| values[n as usize] == *value), None);
+            table.add(hash_of(value), number as u32, |n| hash_of(&values[n as usize]));
+        }
+        for (number, value) in values.iter().enumerate() {
+            let found = table.find(hash_of(value), |n| values[n as usize] == *value);
+            assert_eq!(found, Some(number as u32));
+        }
+    }
+
+    #[test]
+    fn small_differences_spread_over_the_low_bits() {
+        let mut low: Vec<u64> = (0..4096u32).map(|n| hash_of_words(&[7, n, 0]) % 4096).collect();
+        low.sort_unstable();
+        low.dedup();
+        // A perfect random function would hit about 63 of 100 places.
+        assert!(low.len() > 2400, "{}", low.len());
+    }
+}

@@ -1,0 +1,434 @@
+//! How a world changes when something happens in it.
+
+use quorate_core::{Explorable, NodeId, Protocol};
+use quorate_laws::{Breach, End, StatuteBook};
+
+use crate::action::{Action, Happening};
+use crate::client::Client;
+use crate::court::{Court, Seen};
+use crate::parts::{Parcel, Parts};
+use crate::scope::{Network, Restart, Scope};
+use crate::sometimes::{Sightings, Sometimes};
+use crate::steps::{Deed, Stepper, Steps, Stimulus};
+use crate::world::{Layout, Misfortune, World};
+
+/// A scope, and everything learned about it so far.
+#[derive(Debug)]
+pub(crate) struct Model<'a, P: Explorable> {
+    pub(crate) scope: &'a Scope<P>,
+    pub(crate) parts: Parts<P>,
+    pub(crate) steps: Steps<P>,
+    court: Court,
+    /// What was seen to happen somewhere.
+    pub(crate) sightings: Sightings,
+}
+
+/// What a participant did in an action.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    pub(crate) node: NodeId,
+    pub(crate) stimulus: Stimulus,
+    /// `None` if the participant panicked.
+    pub(crate) outcome: Option<u32>,
+}
+
+impl<'a, P: Explorable> Model<'a, P> {
+    pub(crate) fn new(scope: &'a Scope<P>) -> Self {
+        Model {
+            scope,
+            parts: Parts::new(),
+            steps: Steps::new(),
+            court: Court::new(),
+            sightings: Sightings::default(),
+        }
+    }
+
+    /// The world after everybody booted for the first time, in order and undisturbed.
+    ///
+    /// # Errors
+    /// A law was broken before anything happened.
+    pub(crate) fn first_world(&mut self) -> Result<World, Breach> {
+        let scope = self.scope;
+        let capacity = P::capacity(&scope.pool);
+        let mut book = StatuteBook::new(capacity, <P as Protocol>::overtakes_max(&scope.pool));
+        if !P::names_units(&scope.pool) {
+            book = book.anonymous();
+        }
+        let laws = self.parts.put_laws(book);
+        let layout = Layout { nodes: scope.nodes, clients: scope.clients.len() };
+        let mut world = World::new(layout, &scope.budget, laws);
+        let mut starts = Vec::new();
+        for node in world.nodes() {
+            let stepper = Stepper { node, boot: 0, participant: None };
+            let start = self.steps.take(&mut self.parts, scope, stepper, Stimulus::FirstBoot)?;
+            world.set_participant(node, Some(self.steps.outcome(start).after));
+            starts.push(start);
+        }
+        for (node, start) in world.nodes().zip(starts) {
+            self.finish(&mut world, node, start, None)?;
+        }
+        self.canonical(&mut world);
+        Ok(world)
+    }
+
+    /// Makes something happen. The step that a participant took for it, if any, is left in `step` even
+    /// where a law was broken.
+    ///
+    /// # Errors
+    /// The law that was broken.
+    pub(crate) fn perform(
+        &mut self,
+        world: &mut World,
+        action: Action,
+        step: &mut Option<Step>,
+    ) -> Result<(), Breach> {
+        *step = None;
+        let Some((node, stimulus)) = self.begin(world, action.happening)? else { return Ok(()) };
+        *step = Some(Step { node, stimulus, outcome: None });
+        let stepper =
+            Stepper { node, boot: world.boot(node), participant: world.participant(node) };
+        let outcome = self.steps.take(&mut self.parts, self.scope, stepper, stimulus)?;
+        *step = Some(Step { node, stimulus, outcome: Some(outcome) });
+        self.finish(world, node, outcome, action.cut)
+    }
+
+    /// After how many of its effects the node of this step could crash: everywhere, except where what
+    /// would be left is what another action leaves.
+    pub(crate) fn cuts(&self, happening: Happening, step: Step, into: &mut Vec<usize>) {
+        into.clear();
+        let Some(outcome) = step.outcome else { return };
+        let deeds = &self.steps.outcome(outcome).deeds;
+        // A message or an alarm is lost in any crash; of everything else a trace remains.
+        let trace = !matches!(happening, Happening::Deliver { .. } | Happening::Ring { .. });
+        if trace && !deeds.is_empty() {
+            into.push(0);
+        }
+        for done in 1..deeds.len() {
+            if deeds[done - 1].is_visible() {
+                into.push(done);
+            }
+        }
+    }
+
+    /// What happens before the participant hears of it, and what it then hears.
+    fn begin(
+        &mut self,
+        world: &mut World,
+        happening: Happening,
+    ) -> Result<Option<(NodeId, Stimulus)>, Breach> {
+        Ok(match happening {
+            Happening::Claim { client } => {
+                self.set_client(world, client, Client::ASKED);
+                self.judge(world, Seen::Claimed { client })?;
+                Some((self.home(client), Stimulus::Claim { client }))
+            }
+            Happening::AskAgain { client } => {
+                let cancelling = matches!(
+                    self.parts.clients.get(world.client(client)),
+                    Client::Waiting { cancelling: true, .. }
+                );
+                self.set_client(world, client, Client::Waiting { unheard: false, cancelling });
+                let again = match cancelling {
+                    true => Stimulus::Cancel { client },
+                    false => Stimulus::Claim { client },
+                };
+                Some((self.home(client), again))
+            }
+            Happening::Release { client } => {
+                self.end_use(world, client, End::Released, Client::Done)?;
+                Some((self.home(client), Stimulus::Release { client }))
+            }
+            Happening::Cancel { client } => {
+                world.spend(Misfortune::Cancel);
+                self.cancel(world, client)?;
+                Some((self.home(client), Stimulus::Cancel { client }))
+            }
+            Happening::Renew { client } => {
+                world.spend(Misfortune::Renewal);
+                let using = world.client(client);
+                Some((self.home(client), Stimulus::Renew { client, using }))
+            }
+            Happening::Stop { client } => {
+                world.spend(Misfortune::Death);
+                self.end_use(world, client, End::Deadline, Client::Gone)?;
+                None
+            }
+            Happening::Abandon { client } => {
+                world.spend(Misfortune::Death);
+                self.judge(world, Seen::Abandoned { client })?;
+                self.set_client(world, client, Client::Gone);
+                None
+            }
+            Happening::Deliver { from, to, place, keep } => {
+                if keep {
+                    world.spend(Misfortune::Duplicate);
+                }
+                let parcel = self.take_parcel(world, from, to, place, keep);
+                let Parcel { message, expired, .. } = parcel;
+                Some((to, Stimulus::Hear { from, message, expired }))
+            }
+            Happening::Vanish { from, to, place } => {
+                world.spend(Misfortune::Loss);
+                let mut queue = self.parts.queues.get(world.queue(from, to)).clone();
+                queue.remove(place);
+                world.set_queue(from, to, self.parts.put_queue(queue));
+                None
+            }
+            Happening::Ring { node, place, early } => {
+                if early {
+                    world.spend(Misfortune::EarlyRing);
+                }
+                Some((node, Stimulus::Ring { alarm: self.ring(world, node, place) }))
+            }
+            Happening::Crash { node } => {
+                self.crash(world, node)?;
+                None
+            }
+            Happening::Restart { node } => {
+                world.count_boot(node);
+                Some(match self.scope.restart {
+                    Restart::Amnesia => (node, Stimulus::Amnesia),
+                    Restart::Durable => (node, Stimulus::Recovery { record: world.disk(node) }),
+                })
+            }
+        })
+    }
+
+    /// Performs the effects of a step, all or only the first few before a crash.
+    fn finish(
+        &mut self,
+        world: &mut World,
+        node: NodeId,
+        outcome: u32,
+        cut: Option<usize>,
+    ) -> Result<(), Breach> {
+        let after = self.steps.outcome(outcome).after;
+        world.set_participant(node, Some(after));
+        let done = cut.unwrap_or(self.steps.outcome(outcome).deeds.len());
+        for position in 0..done {
+            let deed = self.steps.outcome(outcome).deeds[position];
+            self.perform_deed(world, node, outcome, deed)?;
+        }
+        match cut {
+            Some(_) => self.crash(world, node),
+            None => self.judge(world, Seen::Books { node, participant: after }),
+        }
+    }
+
+    fn perform_deed(
+        &mut self,
+        world: &mut World,
+        node: NodeId,
+        outcome: u32,
+        deed: Deed,
+    ) -> Result<(), Breach> {
+        match deed {
+            Deed::Persist { record } => {
+                // What nobody will read must not tell worlds apart.
+                if self.scope.restart == Restart::Durable {
+                    world.set_disk(node, Some(record));
+                }
+            }
+            Deed::Tell { to, message } => self.tell(world, node, to, message),
+            Deed::Arm { alarm } => {
+                let alarms = self.parts.alarms_changed(world.alarms(node), alarm, true);
+                world.set_alarms(node, alarms);
+            }
+            Deed::Disarm { alarm } => {
+                let alarms = self.parts.alarms_changed(world.alarms(node), alarm, false);
+                world.set_alarms(node, alarms);
+            }
+            Deed::Grant { client, using } => self.grant(world, client, using)?,
+            Deed::Refuse { client, why } => match self.parts.clients.get(world.client(client)) {
+                Client::Waiting { .. } | Client::Done => {
+                    self.judge(world, Seen::Refused { client, why })?;
+                    self.set_client(world, client, Client::Refused);
+                }
+                Client::Refused | Client::Gone => {}
+                Client::NotYet | Client::Using { .. } => {
+                    let claim = self.scope.clients[client].claim.id;
+                    let what = format!("{node} refused {claim}, which was not waiting: {why}");
+                    return Err(Breach { law: "contract", what });
+                }
+            },
+            Deed::Lose { client } => {
+                let client_now = self.parts.clients.get(world.client(client));
+                if matches!(client_now, Client::Using { .. }) {
+                    self.end_use(world, client, End::Told, Client::Done)?;
+                }
+            }
+            Deed::Reclaim => self.sightings.insert(Sometimes::Reclaim),
+            Deed::Extend => {}
+            Deed::Forbidden => {
+                let forbidden = self.steps.outcome(outcome).forbidden.clone();
+                return Err(forbidden.expect("a forbidden deed comes with its reason"));
+            }
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, world: &mut World, from: NodeId, to: NodeId, message: u32) {
+        if world.participant(to).is_none() {
+            return; // A message reaches the participant it was sent to or nobody.
+        }
+        let parcel = Parcel { message, boot: world.boot(from), expired: false };
+        let queue = world.queue(from, to);
+        let copies = self.parts.queues.get(queue).iter().filter(|&other| *other == parcel).count();
+        if copies < self.scope.copies_max {
+            let longer = self.parts.queue_with(queue, parcel, self.scope.network);
+            world.set_queue(from, to, longer);
+        }
+    }
+
+    fn take_parcel(
+        &mut self,
+        world: &mut World,
+        from: NodeId,
+        to: NodeId,
+        place: usize,
+        keep: bool,
+    ) -> Parcel {
+        let mut queue = self.parts.queues.get(world.queue(from, to)).clone();
+        let parcel = queue[place];
+        if !keep {
+            queue.remove(place);
+        }
+        // Who has heard from a new incarnation hears nothing more from the old one.
+        queue.retain(|other| other.boot >= parcel.boot);
+        world.set_queue(from, to, self.parts.put_queue(queue));
+        parcel
+    }
+
+    fn grant(&mut self, world: &mut World, client: usize, using: u32) -> Result<(), Breach> {
+        if *self.parts.clients.get(world.client(client)) == Client::Gone {
+            return Ok(());
+        }
+        let crashed = world.left(Misfortune::Crash) < u32::from(self.scope.budget.crashes);
+        self.judge(world, Seen::Granted { client, using })?;
+        world.set_client(client, using);
+        self.sightings.insert(Sometimes::Enter);
+        if crashed {
+            self.sightings.insert(Sometimes::CrashSurvived);
+        }
+        Ok(())
+    }
+
+    fn cancel(&mut self, world: &mut World, client: usize) -> Result<(), Breach> {
+        if matches!(self.parts.clients.get(world.client(client)), Client::Using { .. }) {
+            return self.end_use(world, client, End::Released, Client::Done);
+        }
+        if self.is_promised(world, client) {
+            self.sightings.insert(Sometimes::CancelCrossesGrant);
+        }
+        self.set_client(world, client, Client::Waiting { unheard: false, cancelling: true });
+        Ok(())
+    }
+
+    /// Whether some arbiter counts units as this client's, or a message on its way gives it some.
+    fn is_promised(&self, world: &World, client: usize) -> bool {
+        let books = world.nodes().filter_map(|node| world.participant(node));
+        let mut on_the_way = world.queues().iter().flat_map(|&queue| self.parts.queues.get(queue));
+        books.into_iter().any(|p| self.parts.participants.card(p).holders & 1 << client != 0)
+            || on_the_way.any(|p| self.parts.messages.card(p.message).promise == Some(client))
+    }
+
+    /// Takes the alarm down. If it says that leases are over, messages that promise them come too late.
+    fn ring(&mut self, world: &mut World, node: NodeId, place: usize) -> u32 {
+        let set = world.alarms(node);
+        let alarm = self.parts.alarm_sets.get(set)[place];
+        world.set_alarms(node, self.parts.alarms_changed(set, alarm, false));
+        let lapsed = self.lapsing(world, node, alarm);
+        if self.is_untimely(world, node, lapsed) {
+            world.spend(Misfortune::Lapse);
+        }
+        if lapsed != 0 {
+            for to in world.nodes() {
+                let queue = self.expired(world.queue(node, to), lapsed);
+                world.set_queue(node, to, queue);
+            }
+        }
+        alarm
+    }
+
+    /// A queue in which the promises to these clients are marked as too late. Of several late ones to
+    /// one client only the last are kept, as many as there may be copies: the others are lost, or an
+    /// arbiter that grants again and again could fill the link without end.
+    fn expired(&mut self, queue: u32, lapsed: u8) -> u32 {
+        let promise = |parcel: &Parcel| self.parts.messages.card(parcel.message).promise;
+        let lapses = |parcel: &Parcel| promise(parcel).is_some_and(|c| lapsed & 1 << c != 0);
+        let parcels = self.parts.queues.get(queue);
+        if !parcels.iter().any(|parcel| !parcel.expired && lapses(parcel)) {
+            return queue;
+        }
+        let marked: Vec<Parcel> = parcels
+            .iter()
+            .map(|parcel| Parcel { expired: parcel.expired || lapses(parcel), ..*parcel })
+            .collect();
+        let is_kept = |place: usize| {
+            let same = |other: &&Parcel| other.expired && promise(other) == promise(&marked[place]);
+            !lapses(&marked[place])
+                || marked[place + 1..].iter().filter(same).count() < self.scope.copies_max
+        };
+        let kept: Vec<Parcel> =
+            (0..marked.len()).filter(|&place| is_kept(place)).map(|place| marked[place]).collect();
+        match self.scope.network {
+            Network::Fifo => self.parts.put_queue(kept),
+            // The mark is part of the order.
+            Network::Reordering => kept
+                .into_iter()
+                .fold(0, |queue, parcel| self.parts.queue_with(queue, parcel, Network::Reordering)),
+        }
+    }
+
+    /// A node is gone: its value, its alarms, what was on its way to it. Its disk remains.
+    fn crash(&mut self, world: &mut World, node: NodeId) -> Result<(), Breach> {
+        world.spend(Misfortune::Crash);
+        world.set_participant(node, None);
+        world.set_alarms(node, 0);
+        for from in world.nodes() {
+            world.set_queue(from, node, 0);
+        }
+        for client in 0..self.scope.clients.len() {
+            if self.home(client) == node
+                && let Client::Waiting { cancelling, .. } =
+                    *self.parts.clients.get(world.client(client))
+            {
+                self.set_client(world, client, Client::Waiting { unheard: true, cancelling });
+            }
+        }
+        self.judge(world, Seen::Crashed { node })
+    }
+
+    fn end_use(
+        &mut self,
+        world: &mut World,
+        client: usize,
+        how: End,
+        then: Client,
+    ) -> Result<(), Breach> {
+        self.judge(world, Seen::Ended { client, using: world.client(client), how })?;
+        self.set_client(world, client, then);
+        Ok(())
+    }
+
+    fn judge(&mut self, world: &mut World, seen: Seen) -> Result<(), Breach> {
+        let judgement = self.court.judge(&mut self.parts, self.scope, world.laws(), seen)?;
+        world.set_laws(judgement.laws);
+        if judgement.overtaken {
+            self.sightings.insert(Sometimes::Overtake);
+        }
+        if judgement.in_use == u64::from(P::capacity(&self.scope.pool)) {
+            self.sightings.insert(Sometimes::Full);
+        }
+        Ok(())
+    }
+
+    fn home(&self, client: usize) -> NodeId {
+        self.scope.clients[client].home
+    }
+
+    fn set_client(&mut self, world: &mut World, client: usize, state: Client) {
+        let number = self.parts.put_client(state);
+        world.set_client(client, number);
+    }
+}

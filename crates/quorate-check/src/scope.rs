@@ -1,0 +1,156 @@
+//! How large a world is explored: who is there, what they want, and how much may go wrong.
+
+use std::fmt;
+
+use quorate_core::{Claim, ClaimId, NodeId, NodeSet, Protocol, Units};
+
+/// A small world to exhaust.
+#[derive(Clone, Debug)]
+pub struct Scope<P: Protocol> {
+    /// How many nodes.
+    pub nodes: usize,
+    /// What they share.
+    pub pool: P::Pool,
+    /// Every client and its one claim, in the order of their names.
+    pub clients: Vec<Plan>,
+    /// What links do with messages.
+    pub network: Network,
+    /// Which nodes may crash...
+    pub crashing: NodeSet,
+    /// ...and what they remember when they come back.
+    pub restart: Restart,
+    /// How often things may go wrong, in all.
+    pub budget: Budget,
+    /// Most equal copies of a message on one link. One more is lost, so that a protocol that repeats
+    /// itself on an alarm has finitely many states.
+    pub copies_max: usize,
+    /// Whether clocks and fences are renamed to a canonical form. Only tests of the renaming itself
+    /// and replays turn it off; most protocols then have infinitely many states.
+    pub renaming: bool,
+}
+
+/// What one client will do: claim these units at this node, use them, release them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Plan {
+    /// The node it talks to.
+    pub home: NodeId,
+    /// What it claims there.
+    pub claim: Claim,
+}
+
+/// What a link does with messages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Network {
+    /// Messages from one node to another arrive in the order in which they were sent.
+    Fifo,
+    /// Messages arrive in any order.
+    Reordering,
+}
+
+/// What a node remembers after a crash.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Restart {
+    /// Its last durable record.
+    Durable,
+    /// Nothing.
+    Amnesia,
+}
+
+/// How often each kind of misfortune may happen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Budget {
+    /// A node crashes, between any two effects.
+    pub crashes: u8,
+    /// A client takes its claim back, waiting or not.
+    pub cancels: u8,
+    /// A client renews its lease.
+    pub renewals: u8,
+    /// A client dies, or stops at its own deadline: without telling anybody.
+    pub deaths: u8,
+    /// A lease runs out at its arbiter while the message that promises it is still on its way to a
+    /// client that waits for it.
+    pub lapses: u8,
+    /// A message arrives and stays on its way.
+    pub duplicates: u8,
+    /// A message vanishes.
+    pub losses: u8,
+    /// An alarm rings while any message is on its way; as often as it likes if this is `None`. A
+    /// limit says that messages are mostly faster than alarms, and makes larger worlds finite in
+    /// practice.
+    pub early_rings: Option<u8>,
+}
+
+/// Most nodes and most clients of a scope: far beyond what can be exhausted.
+pub(crate) const NODES_MAX: usize = 64;
+pub(crate) const CLIENTS_MAX: usize = 8;
+
+impl<P: Protocol> Scope<P> {
+    /// A world in which nothing goes wrong: `wants` lists the home of each client and how many units
+    /// it claims.
+    ///
+    /// # Errors
+    /// One line that says which number makes no sense.
+    pub fn new(nodes: usize, pool: P::Pool, wants: &[(NodeId, u32)]) -> Result<Self, ScopeError> {
+        if !(1..=NODES_MAX).contains(&nodes) {
+            return Err(ScopeError(format!("{nodes} nodes: choose 1 to {NODES_MAX}")));
+        }
+        if !(1..=CLIENTS_MAX).contains(&wants.len()) {
+            return Err(ScopeError(format!("{} claims: choose 1 to {CLIENTS_MAX}", wants.len())));
+        }
+        let mut clients = Vec::new();
+        for (position, &(home, h)) in wants.iter().enumerate() {
+            if home.index() >= nodes {
+                return Err(ScopeError(format!("a claim at {home}, but there are {nodes} nodes")));
+            }
+            let units = Units::new(h, P::capacity(&pool)).map_err(|e| ScopeError(e.to_string()))?;
+            let id = ClaimId { origin: position as u64 + 1, serial: 1 };
+            clients.push(Plan { home, claim: Claim::any(id, units) });
+        }
+        Ok(Scope {
+            nodes,
+            pool,
+            clients,
+            network: Network::Fifo,
+            crashing: NodeSet::new(),
+            restart: Restart::Durable,
+            budget: Budget::default(),
+            copies_max: 1,
+            renaming: true,
+        })
+    }
+
+    /// Which client made this claim.
+    pub(crate) fn client_of(&self, claim: ClaimId) -> Option<usize> {
+        self.clients.iter().position(|plan| plan.claim.id == claim)
+    }
+}
+
+/// Why a scope makes no sense, in one line. Nothing was explored.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ScopeError(pub(crate) String);
+
+impl fmt::Display for ScopeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ScopeError {}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Network::Fifo => "fifo",
+            Network::Reordering => "reordering",
+        })
+    }
+}
+
+impl fmt::Display for Restart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Restart::Durable => "durable",
+            Restart::Amnesia => "amnesia",
+        })
+    }
+}

@@ -1,0 +1,201 @@
+//! Breadth first through all worlds of a scope.
+
+use std::ops::ControlFlow;
+
+use quorate_core::Explorable;
+use quorate_laws::Breach;
+
+use crate::action::{Action, Happening};
+use crate::atlas::Atlas;
+use crate::model::Model;
+use crate::report::{Counterexample, Limits, Progress, Report, Verdict};
+use crate::scope::Scope;
+use crate::transcript;
+use crate::world::World;
+
+/// How many states are explored between two reports of progress.
+const PROGRESS_EVERY: usize = 1 << 16;
+
+/// Explores every history of a scope and judges it.
+pub fn check<P: Explorable>(
+    scope: &Scope<P>,
+    limits: &Limits,
+    progress: &mut dyn FnMut(Progress),
+) -> Report {
+    let mut search = Search::new(scope);
+    let verdict = search.run(limits, progress).unwrap_or_else(|broken| *broken);
+    Report {
+        states: search.atlas.len(),
+        transitions: search.transitions,
+        depth: search.depth,
+        sightings: search.model.sightings,
+        verdict,
+    }
+}
+
+/// An exploration under way.
+pub(crate) struct Search<'a, P: Explorable> {
+    pub(crate) model: Model<'a, P>,
+    pub(crate) atlas: Atlas,
+    transitions: u64,
+    depth: usize,
+}
+
+impl<'a, P: Explorable> Search<'a, P> {
+    pub(crate) fn new(scope: &'a Scope<P>) -> Self {
+        let stride = crate::world::Layout { nodes: scope.nodes, clients: scope.clients.len() };
+        Search {
+            model: Model::new(scope),
+            atlas: Atlas::new(stride.words()),
+            transitions: 0,
+            depth: 0,
+        }
+    }
+
+    /// The verdict; the error is a verdict too, of a law broken on the way.
+    fn run(
+        &mut self,
+        limits: &Limits,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Verdict, Box<Verdict>> {
+        let broken = |breach: Breach, transcript: Vec<String>| {
+            Box::new(Verdict::Broken(Counterexample { breach, transcript }))
+        };
+        let first = self.model.first_world().map_err(|breach| broken(breach, Vec::new()))?;
+        self.atlas.find_or_add(first.words(), 0);
+        let mut room = Room::new(&first);
+        let (mut number, mut level_end) = (0, 1);
+        while number < self.atlas.len() {
+            if number == level_end {
+                self.depth += 1;
+                level_end = self.atlas.len();
+            }
+            if number.is_multiple_of(PROGRESS_EVERY) {
+                let (states, depth) = (self.atlas.len(), self.depth);
+                progress(Progress { states, explored: number, depth });
+            }
+            if let Err((action, breach)) = self.explore(number, &mut room) {
+                let transcript = self.transcript(number, Some(action), &breach);
+                return Err(broken(breach, transcript));
+            }
+            if self.atlas.len() > limits.states_max {
+                return Ok(Verdict::Incomplete);
+            }
+            number += 1;
+        }
+        if let Some((number, breach)) = self.dead_end() {
+            let transcript = self.transcript(number, None, &breach);
+            return Err(broken(breach, transcript));
+        }
+        let mut missing = limits.required.clone();
+        missing.retain(|sometimes| !self.model.sightings.contains(*sometimes));
+        Ok(if missing.is_empty() { Verdict::Holds } else { Verdict::Vacuous(missing) })
+    }
+
+    fn explore(&mut self, number: usize, room: &mut Room) -> Result<(), (Action, Breach)> {
+        let (atlas, transitions) = (&mut self.atlas, &mut self.transitions);
+        room.here.copy_from(atlas.world(number));
+        let mut broken = None;
+        let _ = self.model.successors(room, |action, result, next| {
+            *transitions += 1;
+            if let Err(breach) = result {
+                broken = Some((action, breach));
+                return ControlFlow::Break(());
+            }
+            let next = atlas.find_or_add(next.words(), number);
+            if !action.is_fault() && next != number {
+                atlas.lead_to(next);
+            }
+            ControlFlow::Continue(())
+        });
+        atlas.leave();
+        broken.map_or(Ok(()), Err)
+    }
+
+    /// The shortest history to a state, and one action more.
+    fn transcript(&mut self, number: usize, last: Option<Action>, breach: &Breach) -> Vec<String> {
+        let mut actions: Vec<Action> = last.into_iter().collect();
+        let mut child = number;
+        while child != 0 {
+            let parent = self.atlas.parent(child);
+            actions.push(self.action_between(parent, child));
+            child = parent;
+        }
+        actions.reverse();
+        transcript::write(self.model.scope, &actions, breach)
+    }
+
+    fn action_between(&mut self, parent: usize, child: usize) -> Action {
+        let first = self.model.first_world().expect("the first world was made before");
+        let mut room = Room::new(&first);
+        room.here.copy_from(self.atlas.world(parent));
+        let child = self.atlas.world(child);
+        let mut found = None;
+        let _ = self.model.successors(&mut room, |action, result, next| {
+            if result.is_ok() && next.words() == child {
+                found = Some(action);
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        });
+        found.expect("a child was reached from its parent by some action")
+    }
+}
+
+/// Scratch space for leaving a world.
+#[derive(Debug)]
+pub(crate) struct Room {
+    /// The world being left.
+    pub(crate) here: World,
+    next: World,
+    happenings: Vec<Happening>,
+    cuts: Vec<usize>,
+}
+
+impl Room {
+    pub(crate) fn new(any: &World) -> Self {
+        Room { here: any.clone(), next: any.clone(), happenings: Vec::new(), cuts: Vec::new() }
+    }
+}
+
+impl<P: Explorable> Model<'_, P> {
+    /// Shows every action that is possible in `room.here`, and the world after it.
+    pub(crate) fn successors(
+        &mut self,
+        room: &mut Room,
+        mut each: impl FnMut(Action, Result<(), Breach>, &World) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let Room { here, next, happenings, cuts } = room;
+        self.happenings(here, happenings);
+        let mut step = None;
+        for &happening in happenings.iter() {
+            let action = Action { happening, cut: None };
+            let result = self.after(here, next, action, &mut step);
+            each(action, result, next)?;
+            let Some(step_taken) = step else { continue };
+            if !self.may_crash(here, step_taken.node) {
+                continue;
+            }
+            self.cuts(happening, step_taken, cuts);
+            for &done in cuts.iter() {
+                let action = Action { happening, cut: Some(done) };
+                let result = self.after(here, next, action, &mut step);
+                each(action, result, next)?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn after(
+        &mut self,
+        here: &World,
+        next: &mut World,
+        action: Action,
+        step: &mut Option<crate::model::Step>,
+    ) -> Result<(), Breach> {
+        next.copy_from(here.words());
+        self.perform(next, action, step)?;
+        self.canonical(next);
+        Ok(())
+    }
+}

@@ -1,0 +1,71 @@
+//! What must be reachable, so that no model is right only because nothing happens in it.
+
+use std::fmt;
+
+/// Something that should happen in some history of a scope.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Sometimes {
+    /// Somebody is granted units.
+    Enter,
+    /// All k units are in use at once.
+    Full,
+    /// A waiting claim is overtaken.
+    Overtake,
+    /// A client cancels while units are already set aside for it.
+    CancelCrossesGrant,
+    /// Somebody is granted units after a node crashed.
+    CrashSurvived,
+    /// An arbiter takes units back from a holder that did not renew.
+    Reclaim,
+}
+
+impl Sometimes {
+    /// All of them.
+    pub const ALL: [Sometimes; 6] = [
+        Sometimes::Enter,
+        Sometimes::Full,
+        Sometimes::Overtake,
+        Sometimes::CancelCrossesGrant,
+        Sometimes::CrashSurvived,
+        Sometimes::Reclaim,
+    ];
+}
+
+impl fmt::Display for Sometimes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Sometimes::Enter => "somebody enters",
+            Sometimes::Full => "all units in use at once",
+            Sometimes::Overtake => "an overtake",
+            Sometimes::CancelCrossesGrant => "a cancel crosses a grant",
+            Sometimes::CrashSurvived => "a crash is survived",
+            Sometimes::Reclaim => "a unit is reclaimed",
+        })
+    }
+}
+
+/// Which of these were seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Sightings(u8);
+
+impl Sightings {
+    /// Notes one.
+    pub fn insert(&mut self, sometimes: Sometimes) {
+        self.0 |= 1 << sometimes as u8;
+    }
+
+    /// Whether it was seen.
+    pub fn contains(&self, sometimes: Sometimes) -> bool {
+        self.0 & 1 << sometimes as u8 != 0
+    }
+
+    /// Notes all of another.
+    pub fn extend(&mut self, other: Sightings) {
+        self.0 |= other.0;
+    }
+
+    /// Those that were seen.
+    pub fn iter(self) -> impl Iterator<Item = Sometimes> {
+        Sometimes::ALL.into_iter().filter(move |sometimes| self.contains(*sometimes))
+    }
+}

@@ -1,0 +1,98 @@
+//! A history for people to read: one line per action, with its event, its effects, and where the
+//! clients then are.
+//!
+//! The history is played again without renaming, so that clocks and fences are what a real run would
+//! show.
+
+use quorate_core::Explorable;
+use quorate_laws::Breach;
+
+use crate::action::{Action, Happening};
+use crate::model::{Model, Step};
+use crate::scope::Scope;
+use crate::steps::describe;
+use crate::world::World;
+
+/// Writes a history that ends in a breach.
+pub(crate) fn write<P: Explorable>(
+    scope: &Scope<P>,
+    actions: &[Action],
+    breach: &Breach,
+) -> Vec<String> {
+    let scope = Scope { renaming: false, ..scope.clone() };
+    let mut model = Model::new(&scope);
+    let mut lines = Vec::new();
+    let Ok(mut world) = model.first_world() else { return lines };
+    for (position, action) in actions.iter().enumerate() {
+        let mut step = None;
+        let result = model.perform(&mut world, *action, &mut step);
+        lines.push(line(&model, &world, position + 1, *action, step));
+        if result.is_err() {
+            break;
+        }
+    }
+    lines.push(format!("     => {breach}"));
+    lines
+}
+
+fn line<P: Explorable>(
+    model: &Model<'_, P>,
+    world: &World,
+    position: usize,
+    action: Action,
+    step: Option<Step>,
+) -> String {
+    let what = match step {
+        Some(step) => stepped(model, action, step),
+        None => unheard(model, action.happening),
+    };
+    let mut clients = String::new();
+    for (client, &number) in world.clients().iter().enumerate() {
+        let separator = if client > 0 { " | " } else { "" };
+        let claim = model.scope.clients[client].claim.id;
+        clients.push_str(&format!("{separator}{claim} {}", model.parts.clients.get(number)));
+    }
+    format!("{position:4} {what:<72} [{clients}]")
+}
+
+/// An action that a participant heard of.
+fn stepped<P: Explorable>(model: &Model<'_, P>, action: Action, step: Step) -> String {
+    let mut text = format!("{} {}", step.node, describe(&model.parts, model.scope, step.stimulus));
+    if matches!(action.happening, Happening::AskAgain { .. }) {
+        text.push_str(" (again)");
+    }
+    if let Happening::Deliver { keep: true, .. } = action.happening {
+        text.push_str(" (a copy stays on its way)");
+    }
+    let late = matches!(step.stimulus, crate::steps::Stimulus::Hear { expired: true, .. });
+    if late {
+        text.push_str(" (after its deadline)");
+    }
+    let Some(outcome) = step.outcome else { return text };
+    let effects = &model.steps.outcome(outcome).effects;
+    let done = action.cut.unwrap_or(effects.len());
+    for (position, effect) in effects.iter().enumerate() {
+        let separator = match (position, position == done) {
+            (_, true) => "; CRASH before: ",
+            (0, false) => ": ",
+            (_, false) => "; ",
+        };
+        text.push_str(separator);
+        text.push_str(&effect.to_string());
+    }
+    text
+}
+
+/// An action of which no participant hears.
+fn unheard<P: Explorable>(model: &Model<'_, P>, happening: Happening) -> String {
+    let claim = |client: usize| model.scope.clients[client].claim.id;
+    match happening {
+        Happening::Stop { client } => {
+            format!("{} stops at its deadline or dies, telling nobody", claim(client))
+        }
+        Happening::Abandon { client } => format!("{} dies waiting", claim(client)),
+        Happening::Vanish { from, to, .. } => format!("a message from {from} to {to} is lost"),
+        Happening::Crash { node } => format!("{node} CRASH"),
+        other => format!("{other:?}"),
+    }
+}

@@ -1,0 +1,261 @@
+//! `quorate check`: exhausts every history of small worlds.
+
+mod family;
+mod output;
+
+use std::io::IsTerminal;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use quorate_check::{Budget, Limits, Network, Progress, Report, Restart, Scope, Verdict, check};
+use quorate_core::{NodeId, NodeSet};
+use quorate_protocols::central::{Central, Fairness, Pool};
+
+use crate::Outcome;
+use family::{Want, family};
+use output::Output;
+
+const EXAMPLES: &str = "\
+Examples:
+  quorate check --nodes 3 --units 2 --claims 3 --cancels 1 --crashes 1
+      every size and placement of three claims; the arbiter crashes once and forgets everything
+  quorate check --nodes 3 --units 2 --want 1,2,1 --home 0,1,2 --crashes 1 --durable
+      one world: h is 1, 2 and 1, the claims are made at n0, n1 and n2; the arbiter keeps a record
+  quorate check --nodes 2 --units 2 --claims 2 --network reordering --duplicates 1 --json
+
+Exit codes: 0 every law holds, 1 one is broken (the history that breaks it is printed) or the model
+is vacuous, 2 the input was wrong or the world has more states than --max-states.";
+
+/// Exhaust every history of small worlds: every interleaving, with a crash between any two effects.
+#[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Which protocol.
+    #[arg(long, value_enum, default_value = "central")]
+    protocol: Protocol,
+    /// How many nodes; n0 is the arbiter.
+    #[arg(long, default_value_t = 3)]
+    nodes: usize,
+    /// How many units the pool has: k.
+    #[arg(long, default_value_t = 2)]
+    units: u32,
+    /// How many claims there are; their sizes and homes are enumerated unless given below.
+    #[arg(long)]
+    claims: Option<usize>,
+    /// The size h of each claim, such as 1,2,1.
+    #[arg(long, value_delimiter = ',')]
+    want: Vec<u32>,
+    /// The node at which each claim is made, such as 0,1,2.
+    #[arg(long, value_delimiter = ',')]
+    home: Vec<u32>,
+    /// Who may pass whom: fifo, or backfill:B (nobody is passed more than B times).
+    #[arg(long, default_value = "fifo", value_parser = fairness)]
+    fairness: Fairness,
+    /// How often a client may cancel.
+    #[arg(long, default_value_t = 0)]
+    cancels: u8,
+    /// How often a node may crash, between any two effects.
+    #[arg(long, default_value_t = 0)]
+    crashes: u8,
+    /// Which nodes may crash.
+    #[arg(long, value_delimiter = ',', default_value = "0")]
+    crashing: Vec<u32>,
+    /// The arbiter writes grants down and recovers from its record; otherwise a restarted node has
+    /// forgotten everything.
+    #[arg(long)]
+    durable: bool,
+    /// How often a client may renew its lease.
+    #[arg(long, default_value_t = 0)]
+    renewals: u8,
+    /// How often a client may die, or stop at its deadline.
+    #[arg(long, default_value_t = 0)]
+    deaths: u8,
+    /// How often a lease may run out while its grant is still on its way.
+    #[arg(long, default_value_t = 0)]
+    lapses: u8,
+    /// Whether messages between two nodes arrive in order.
+    #[arg(long, value_enum, default_value = "fifo")]
+    network: NetworkKind,
+    /// How often a message may arrive twice.
+    #[arg(long, default_value_t = 0)]
+    duplicates: u8,
+    /// How often a message may vanish.
+    #[arg(long, default_value_t = 0)]
+    losses: u8,
+    /// How often an alarm may ring while a message is on its way; without this, as often as it likes.
+    #[arg(long)]
+    early_rings: Option<u8>,
+    /// Give up on a world with more states than this.
+    #[arg(long, default_value_t = 50_000_000)]
+    max_states: usize,
+    /// Print the result as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+enum Protocol {
+    Central,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+enum NetworkKind {
+    Fifo,
+    Reordering,
+}
+
+fn fairness(text: &str) -> Result<Fairness, String> {
+    match text.split_once(':') {
+        None if text == "fifo" => Ok(Fairness::Fifo),
+        Some(("backfill", bound)) => {
+            let bound = bound.parse().map_err(|_| format!("{bound:?} is not a number"))?;
+            Ok(Fairness::Backfill(bound))
+        }
+        _ => Err("say fifo or backfill:B".to_string()),
+    }
+}
+
+/// Does it.
+pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let Protocol::Central = args.protocol;
+    let scopes = scopes(args)?;
+    let started = Instant::now();
+    let reports = explore(&scopes, args.max_states);
+    let output = Output { args, scopes: &scopes, reports: &reports, took: started.elapsed() };
+    if args.json {
+        output.json()?
+    } else {
+        output.text()?
+    }
+    if output.is_broken() {
+        return Ok(Outcome::Broken);
+    }
+    let incomplete = reports.iter().filter(|r| r.verdict == Verdict::Incomplete).count();
+    ensure!(
+        incomplete == 0,
+        "{incomplete} of {} worlds have more than {} states: nothing is proved about them",
+        reports.len(),
+        args.max_states
+    );
+    Ok(Outcome::Good)
+}
+
+/// One world for each size and placement of the claims.
+fn scopes(args: &Args) -> anyhow::Result<Vec<Scope<Central>>> {
+    let claims = args.claims.unwrap_or(if args.want.is_empty() { 2 } else { args.want.len() });
+    for (flag, given) in [("--want", args.want.len()), ("--home", args.home.len())] {
+        ensure!(given == 0 || given == claims, "{flag} lists {given} values for {claims} claims");
+    }
+    ensure!(args.units > 0, "a pool cannot have 0 units");
+    ensure!((1..=8).contains(&claims), "{claims} claims: choose 1 to 8");
+    let arbiter = NodeId(0);
+    let mut crashing = NodeSet::new();
+    for &node in &args.crashing {
+        ensure!(
+            (node as usize) < args.nodes,
+            "n{node} cannot crash: there are {} nodes",
+            args.nodes
+        );
+        crashing.insert(NodeId(node));
+    }
+    let special: Vec<NodeId> = std::iter::once(arbiter).chain(crashing.iter()).collect();
+    let choice = family::Choice {
+        nodes: args.nodes,
+        units: args.units,
+        claims,
+        want: &args.want,
+        home: &args.home,
+        special: &special,
+    };
+    let worlds = family(&choice);
+    if worlds.is_empty() {
+        bail!("there is no way to place these claims on {} nodes", args.nodes);
+    }
+    worlds.iter().map(|wants| scope(args, crashing.clone(), wants)).collect()
+}
+
+fn scope(args: &Args, crashing: NodeSet, wants: &[Want]) -> anyhow::Result<Scope<Central>> {
+    let mut pool = Pool::new(args.units);
+    pool.fairness = args.fairness;
+    pool.durable = args.durable;
+    let mut scope = Scope::new(args.nodes, pool, wants).context("this world makes no sense")?;
+    scope.crashing = crashing;
+    scope.restart = if args.durable { Restart::Durable } else { Restart::Amnesia };
+    scope.network = match args.network {
+        NetworkKind::Fifo => Network::Fifo,
+        NetworkKind::Reordering => Network::Reordering,
+    };
+    scope.budget = Budget {
+        crashes: args.crashes,
+        cancels: args.cancels,
+        renewals: args.renewals,
+        deaths: args.deaths,
+        lapses: args.lapses,
+        duplicates: args.duplicates,
+        losses: args.losses,
+        early_rings: args.early_rings,
+    };
+    Ok(scope)
+}
+
+/// Explores one world after the other on all cores, until one is broken. What is reported does not
+/// depend on which core was faster.
+fn explore(scopes: &[Scope<Central>], states_max: usize) -> Vec<Report> {
+    let limits = Limits { states_max, required: Vec::new() };
+    let bar = Bar::new(scopes.len());
+    let (next, last) = (AtomicUsize::new(0), AtomicUsize::new(scopes.len()));
+    let reports = Mutex::new(vec![None; scopes.len()]);
+    let work = || {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= last.load(Ordering::Relaxed) {
+                return;
+            }
+            let report = check(&scopes[number], &limits, &mut |progress| bar.show(progress));
+            if matches!(report.verdict, Verdict::Broken(_)) {
+                last.fetch_min(number + 1, Ordering::Relaxed);
+            }
+            bar.finish_one(&report);
+            reports.lock().expect("no thread panics with it")[number] = Some(report);
+        }
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(scopes.len());
+    std::thread::scope(|threads| {
+        for _ in 0..cores {
+            threads.spawn(work);
+        }
+    });
+    bar.0.finish_and_clear();
+    let mut reports = reports.into_inner().expect("no thread panics with it");
+    reports.truncate(last.into_inner());
+    reports.into_iter().flatten().collect()
+}
+
+/// Progress on standard error, if somebody is watching.
+struct Bar(ProgressBar);
+
+impl Bar {
+    fn new(worlds: usize) -> Self {
+        let bar = ProgressBar::new(worlds as u64);
+        if !std::io::stderr().is_terminal() {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        let template = "{bar:24} {pos}/{len} worlds {elapsed} {msg}";
+        bar.set_style(ProgressStyle::with_template(template).expect("the template is constant"));
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Bar(bar)
+    }
+
+    fn show(&self, progress: Progress) {
+        let Progress { states, explored, depth } = progress;
+        self.0.set_message(format!("{explored} of {states} states explored, depth {depth}"));
+    }
+
+    fn finish_one(&self, report: &Report) {
+        self.0.inc(1);
+        self.0.set_message(format!("{} states in the last world", report.states));
+    }
+}

@@ -1,0 +1,42 @@
+//! `quorate sim`: the simulator at the command line.
+
+mod figures;
+mod report;
+mod run;
+mod seeds;
+mod sweep;
+
+use crate::Outcome;
+
+/// What the simulator can do.
+#[derive(clap::Subcommand, Debug)]
+pub(crate) enum Sim {
+    /// Run one pool and measure it, or replay a seed.
+    Run(Box<run::Args>),
+    /// Run many seeds, each of which draws everything, and look for broken laws.
+    Seeds(seeds::Args),
+    /// Compare protocols and settings: run every combination, draw and tabulate it.
+    Sweep(sweep::Args),
+    /// Run a paper's evaluation again, and say which of its claims hold.
+    #[command(subcommand)]
+    Figures(figures::Figures),
+}
+
+/// Does it.
+pub(crate) fn run(sim: Sim) -> anyhow::Result<Outcome> {
+    match sim {
+        Sim::Run(args) => run::run(&args),
+        Sim::Seeds(args) => seeds::run(&args),
+        Sim::Sweep(args) => sweep::run(&args),
+        Sim::Figures(figures) => figures::run(&figures),
+    }
+}
+
+/// `0x5eed` or `24301`.
+fn parse_seed(text: &str) -> Result<u64, String> {
+    match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => text.parse(),
+    }
+    .map_err(|_| format!("'{text}' is no seed: write a number, or 0x and hexadecimal digits"))
+}

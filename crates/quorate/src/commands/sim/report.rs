@@ -1,0 +1,154 @@
+//! The numbers of a run, as a table and as JSON.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use quorate_sim::{Histogram, Plan, Report, Verdict};
+use serde_json::{Value, json};
+
+/// A finished run and how it was run.
+pub(super) struct Shown<'a> {
+    pub(super) protocol: &'a str,
+    /// Names of the kinds of message.
+    pub(super) kinds: &'a [&'a str],
+    pub(super) plan: &'a Plan,
+    pub(super) report: &'a Report,
+    pub(super) strict: bool,
+    /// How long it took on the machine it ran on.
+    pub(super) wall: Duration,
+}
+
+impl Shown<'_> {
+    fn steps_per_second(&self) -> f64 {
+        self.report.steps as f64 / self.wall.as_secs_f64().max(1e-9)
+    }
+
+    fn laws(&self) -> &'static str {
+        if self.strict {
+            "all, with audits and books after every step"
+        } else {
+            "what clients see; audits and books only at rest (--strict: after every step)"
+        }
+    }
+
+    fn verdict(&self) -> String {
+        match &self.report.verdict {
+            Verdict::Clean => {
+                "clean: no law broken, everybody served, everything free again".into()
+            }
+            Verdict::Stopped => "stopped: no law broken so far".into(),
+            Verdict::Broken(breach) => format!("BROKEN {breach}"),
+        }
+    }
+
+    /// For people.
+    pub(super) fn table(&self) -> String {
+        let measures = &self.report.measures;
+        let mut rows: Vec<(&str, String)> = Vec::new();
+        for (position, line) in self.plan.to_string().lines().enumerate() {
+            rows.push((if position == 0 { self.protocol } else { "" }, line.to_string()));
+        }
+        rows.push(("laws", self.laws().into()));
+        rows.push(("verdict", self.verdict()));
+        rows.push(("time", format!("{:.3} s simulated", measures.elapsed as f64 / 1e9)));
+        let ended = format!("{} released, {} cut short", measures.releases, measures.cut_short);
+        rows.push((
+            "grants",
+            format!("{} of {} claims; {ended}", measures.grants, measures.claims),
+        ));
+        let others = [("refused", measures.refusals), ("abandoned", measures.abandoned)];
+        let faults = [("reclaimed", measures.reclaims), ("crashes", measures.crashes)];
+        for (name, count) in others.into_iter().chain(faults).filter(|(_, count)| *count > 0) {
+            rows.push((name, count.to_string()));
+        }
+        let mut kinds = String::new();
+        for (name, count) in self.kinds.iter().zip(&measures.messages).filter(|(_, c)| **c > 0) {
+            write!(kinds, ", {name} {:.3}", *count as f64 / measures.grants.max(1) as f64)
+                .expect("a string takes everything");
+        }
+        rows.push(("messages", format!("{:.3} per grant{kinds}", measures.messages_per_grant())));
+        rows.push(("waiting", waiting(&measures.waiting)));
+        let sync_ms = measures.sync_delay.mean() / 1e6;
+        rows.push(("sync delay", format!("{sync_ms:.3} ms from free to next user, if wanted")));
+        rows.push(("utilization", format!("{:.1} %", 100.0 * measures.utilization())));
+        let queue = &measures.queue;
+        rows.push(("queue", format!("{:.2} on average, {} at most", queue.mean(), queue.max())));
+        rows.push(("overtakes", measures.overtakes.to_string()));
+        rows.push(("fairness", format!("{:.4} (Jain, over clients)", measures.fairness())));
+        let speed = self.steps_per_second() / 1e6;
+        rows.push(("steps", format!("{}, {speed:.2} M per second", self.report.steps)));
+        rows.iter().map(|(name, value)| format!("{name:<12} {value}\n")).collect()
+    }
+
+    /// For programs.
+    pub(super) fn json(&self) -> Value {
+        let measures = &self.report.measures;
+        let messages: serde_json::Map<String, Value> = self
+            .kinds
+            .iter()
+            .zip(&measures.messages)
+            .map(|(name, count)| (name.to_string(), json!(count)))
+            .collect();
+        let breach = match &self.report.verdict {
+            Verdict::Broken(breach) => json!({ "law": breach.law, "what": breach.what }),
+            _ => Value::Null,
+        };
+        json!({
+            "protocol": self.protocol,
+            "seed": format!("{:#x}", self.plan.seed),
+            "plan": self.plan.to_string(),
+            "strict": self.strict,
+            "verdict": match &self.report.verdict {
+                Verdict::Clean => "clean",
+                Verdict::Stopped => "stopped",
+                Verdict::Broken(_) => "broken",
+            },
+            "breach": breach,
+            "ended_at_seconds": self.report.ended_at as f64 / 1e9,
+            "elapsed_seconds": measures.elapsed as f64 / 1e9,
+            "claims": measures.claims,
+            "grants": measures.grants,
+            "refusals": measures.refusals,
+            "abandoned": measures.abandoned,
+            "releases": measures.releases,
+            "cut_short": measures.cut_short,
+            "reclaims": measures.reclaims,
+            "crashes": measures.crashes,
+            "persists": measures.persists,
+            "messages": messages,
+            "messages_lost": measures.messages_lost,
+            "messages_per_grant": measures.messages_per_grant(),
+            "waiting_seconds": histogram(&measures.waiting),
+            "sync_delay_seconds": histogram(&measures.sync_delay),
+            "utilization": measures.utilization(),
+            "queue_mean": measures.queue.mean(),
+            "queue_max": measures.queue.max(),
+            "overtakes": measures.overtakes,
+            "jain_fairness": measures.fairness(),
+            "steps": self.report.steps,
+            "wall_seconds": self.wall.as_secs_f64(),
+            "steps_per_second": self.steps_per_second(),
+        })
+    }
+}
+
+fn waiting(waiting: &Histogram) -> String {
+    let ms = |nanos: u64| nanos as f64 / 1e6;
+    format!(
+        "mean {:.3} ms, p50 {:.3}, p99 {:.3}, max {:.3}",
+        waiting.mean() / 1e6,
+        ms(waiting.quantile(0.5)),
+        ms(waiting.quantile(0.99)),
+        ms(waiting.max())
+    )
+}
+
+fn histogram(of: &Histogram) -> Value {
+    json!({
+        "count": of.count(),
+        "mean": of.mean() / 1e9,
+        "p50": of.quantile(0.5) as f64 / 1e9,
+        "p99": of.quantile(0.99) as f64 / 1e9,
+        "max": of.max() as f64 / 1e9,
+    })
+}

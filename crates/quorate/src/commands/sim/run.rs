@@ -1,0 +1,329 @@
+//! `quorate sim run`: one run, measured, and its verdict.
+
+use std::fmt::Write as _;
+use std::io::{BufWriter, Write as _};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail, ensure};
+use quorate_core::NODES_MAX;
+use quorate_sim::{
+    Arrivals, Delay, Measures, Plan, Profile, Rng, Scale, Span, Time, Verdict, Want, Watch,
+    swarm_command,
+};
+
+use super::parse_seed;
+use super::report::Shown;
+use crate::protocols::{Name, Offered, Work};
+use crate::{Outcome, plots};
+
+/// Every step is followed by an audit up to this many nodes, unless told otherwise.
+const STRICT_NODES_MAX: u32 = 30;
+
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quorate sim run --nodes 20 --units 5
+  quorate sim run --nodes 100 --units 8 --want 1:80,4:20 --fairness backfill:3 --svg pool.svg
+  quorate sim run --nodes 9 --delay clusters:1ms,40ms;40ms,1ms --faults crashes --durable
+  quorate sim run --swarm --seed 0x5eed --faults network --until 2s --trace
+
+Durations: 250us, 1.5ms, 2s, 3m. Distributions: 2ms, uniform:1ms..5ms, exponential:2ms,
+normal:2ms,500us; for --delay also clusters:1ms,20ms;20ms,1ms.")]
+pub(crate) struct Args {
+    /// The protocol
+    #[arg(long, value_enum, default_value = "central")]
+    protocol: Name,
+    #[command(flatten)]
+    shape: Shape,
+    /// Draw everything from the seed, as `quorate sim seeds` does
+    #[arg(long)]
+    swarm: bool,
+    /// Where all chance comes from
+    #[arg(long, value_parser = parse_seed, default_value = "0x5eed")]
+    seed: u64,
+    /// What goes wrong: none, crashes, amnesia, network, clients, clocks, disk, everything, swarm
+    #[arg(long, value_name = "PROFILE", default_value = "none")]
+    faults: Profile,
+    /// Stop at this time of the simulated world
+    #[arg(long, value_name = "TIME")]
+    until: Option<Time>,
+    /// Print a line for every event instead of the table
+    #[arg(long)]
+    trace: bool,
+    /// Audit every participant and read every arbiter's books after each step
+    #[arg(long, overrides_with = "no_strict")]
+    strict: bool,
+    /// Only watch what clients see
+    #[arg(long)]
+    no_strict: bool,
+    /// Print numbers as JSON
+    #[arg(long)]
+    json: bool,
+    /// Write units in use and claims waiting over time
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Draw utilization, queue and waiting times
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+/// What the swarm would draw. Everything is optional, so that it shows whether anything was given.
+#[derive(clap::Args, Clone, PartialEq, Default, Debug)]
+struct Shape {
+    /// Nodes [default: 5]
+    #[arg(long)]
+    nodes: Option<u32>,
+    /// Units of the pool [default: 2]
+    #[arg(long)]
+    units: Option<u32>,
+    /// Clients at each node [default: 1]
+    #[arg(long, value_name = "C")]
+    clients_per_node: Option<u32>,
+    /// Claims per second in the whole pool, whether or not earlier ones were served
+    #[arg(long, value_name = "PER_SECOND", conflicts_with_all = ["clients_per_node", "think"])]
+    rate: Option<f64>,
+    /// How many units a claim asks for: 2, or 1,2, or 1:80,4:20 [default: 1]
+    #[arg(long)]
+    want: Option<Want>,
+    /// How long a client thinks between two claims [default: exponential:20ms]
+    #[arg(long, value_name = "SPAN")]
+    think: Option<Span>,
+    /// How long a client uses its units [default: exponential:10ms]
+    #[arg(long, value_name = "SPAN")]
+    hold: Option<Span>,
+    /// Claims taken back when they have to wait, in percent [default: 0]
+    #[arg(long, value_name = "PERCENT")]
+    cancel: Option<f64>,
+    /// How long a message takes [default: 1ms]
+    #[arg(long, value_name = "MODEL")]
+    delay: Option<Delay>,
+    /// Messages lost, in percent [default: 0]
+    #[arg(long, value_name = "PERCENT")]
+    loss: Option<f64>,
+    /// Messages that arrive twice, in percent [default: 0]
+    #[arg(long, value_name = "PERCENT")]
+    duplicate: Option<f64>,
+    /// Links may change the order of messages
+    #[arg(long)]
+    reordering: bool,
+    /// How long new claims are made [default: 10s]
+    #[arg(long, value_name = "TIME")]
+    duration: Option<Time>,
+    /// Stop making new claims after so many grants
+    #[arg(long, value_name = "N")]
+    grants: Option<u64>,
+    /// fifo, or backfill:B (a waiting claim is overtaken at most B times) [default: fifo]
+    #[arg(long, value_parser = parse_fairness)]
+    fairness: Option<u32>,
+    /// How long a grant lasts without renewal [default: 10s]
+    #[arg(long, value_name = "TIME")]
+    lease: Option<Time>,
+    /// How wrong clocks may be, in millionths [default: 200]
+    #[arg(long, value_name = "PPM")]
+    drift: Option<u32>,
+    /// How long participants wait before they repeat themselves [default: 1s]
+    #[arg(long, value_name = "TIME")]
+    retry: Option<Time>,
+    /// Promises are on disk before they are told
+    #[arg(long)]
+    durable: bool,
+    /// How long a record takes to reach the disk [default: 0]
+    #[arg(long, value_name = "SPAN")]
+    sync: Option<Span>,
+    /// The node that decides, where one does [default: 0]
+    #[arg(long, value_name = "NODE")]
+    arbiter: Option<u32>,
+}
+
+fn parse_fairness(text: &str) -> Result<u32, String> {
+    match text.strip_prefix("backfill:") {
+        None if text == "fifo" => Ok(0),
+        Some(bound) => bound.parse().map_err(|_| format!("'{bound}' is no number of overtakes")),
+        None => Err("choose fifo or backfill:B".into()),
+    }
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    args.protocol.visit(Run { args })
+}
+
+struct Run<'a> {
+    args: &'a Args,
+}
+
+impl Work for Run<'_> {
+    type Outcome = anyhow::Result<Outcome>;
+
+    fn with<P: Offered>(self) -> anyhow::Result<Outcome> {
+        let args = self.args;
+        let plan = args.plan::<P>()?;
+        let pool = P::pool(&plan.pool)?;
+        let small = plan.nodes <= STRICT_NODES_MAX && args.faults != Profile::None;
+        let strict = !args.no_strict && (args.strict || args.swarm || small);
+        let mut lines = Lines { out: BufWriter::new(std::io::stdout().lock()), failed: None };
+        if args.trace {
+            writeln!(lines, "# {}", plan.to_string().replace('\n', "\n# "))?;
+        }
+        let watch = Watch {
+            strict,
+            until: args.until.map(|time| time.0),
+            trace: args.trace.then_some(&mut lines as &mut dyn std::fmt::Write),
+        };
+        let started = Instant::now();
+        let report = quorate_sim::run::<P>(&plan, &pool, watch);
+        let wall = started.elapsed();
+        let Lines { mut out, failed } = lines;
+        if let Some(error) = failed {
+            return Err(error.into());
+        }
+        let (protocol, kinds) = (P::NAME, P::KINDS);
+        let shown = Shown { protocol, kinds, plan: &plan, report: &report, strict, wall };
+        if args.json {
+            writeln!(out, "{:#}", shown.json())?;
+        } else if !args.trace {
+            write!(out, "{}", shown.table())?;
+        }
+        out.flush()?;
+        args.write_files(&report.measures)?;
+        let Verdict::Broken(breach) = &report.verdict else { return Ok(Outcome::Good) };
+        eprintln!("BROKEN {breach}");
+        eprintln!("at {} s. To see it again:", seconds(report.ended_at));
+        eprintln!("  {}", report.replay_line(&args.command(P::NAME)));
+        Ok(Outcome::Broken)
+    }
+}
+
+impl Args {
+    fn plan<P: Offered>(&self) -> anyhow::Result<Plan> {
+        if self.swarm {
+            ensure!(
+                self.shape == Shape::default(),
+                "--swarm draws everything from the seed: give only --faults, --until and outputs"
+            );
+            return Ok(Plan::swarm(self.seed, self.faults, P::NEEDS));
+        }
+        let mut plan = self.shape.plan(self.seed)?;
+        ensure!(!P::NEEDS.order || plan.links.ordered, "{} needs ordered links", P::NAME);
+        let lossless = plan.links.loss_ppm == 0 && plan.links.duplicate_ppm == 0;
+        ensure!(!P::NEEDS.reliability || lossless, "{} needs reliable links", P::NAME);
+        let scale = Scale {
+            delay: plan.links.delay.mean().max(1),
+            lease: plan.pool.lease.map_or(1_000_000_000, |lease| Time::from(lease).0),
+        };
+        plan.add_faults(&mut Rng::new(self.seed), self.faults, P::NEEDS, scale);
+        Ok(plan)
+    }
+
+    /// This command again, without what only chooses its output.
+    fn command(&self, protocol: &str) -> String {
+        if self.swarm {
+            return swarm_command(protocol, self.seed, self.faults);
+        }
+        let mut words = vec!["quorate".to_string()];
+        let mut given = std::env::args().skip(1);
+        while let Some(word) = given.next() {
+            match word.as_str() {
+                "--trace" | "--json" => {}
+                "--until" | "--csv" | "--svg" => _ = given.next(),
+                other if other.contains([';', ' ', '*']) => words.push(format!("'{other}'")),
+                _ => words.push(word),
+            }
+        }
+        words.join(" ")
+    }
+
+    fn write_files(&self, measures: &Measures) -> anyhow::Result<()> {
+        if let Some(path) = &self.csv {
+            let mut text = String::from("time_s,units_in_use,claims_waiting\n");
+            for ((at, used), (_, waiting)) in measures.in_use.points().zip(measures.queue.points())
+            {
+                writeln!(text, "{},{used:.4},{waiting:.4}", seconds(at))?;
+            }
+            std::fs::write(path, text).with_context(|| format!("writing {}", path.display()))?;
+        }
+        if let Some(path) = &self.svg {
+            let svg = plots::run(measures).context("drawing")?;
+            std::fs::write(path, svg).with_context(|| format!("writing {}", path.display()))?;
+        }
+        Ok(())
+    }
+}
+
+impl Shape {
+    fn plan(&self, seed: u64) -> anyhow::Result<Plan> {
+        let nodes = self.nodes.unwrap_or(5);
+        ensure!((1..=NODES_MAX).contains(&nodes), "--nodes {nodes}: choose 1 to {NODES_MAX}");
+        let units = self.units.unwrap_or(2);
+        let mut plan = Plan::quiet(seed, nodes, units);
+        if let Some(want) = &self.want {
+            plan.workload.want = want.clone();
+        }
+        quorate_core::Units::new(plan.workload.want.most(), units)?;
+        plan.workload.hold = self.hold.unwrap_or(plan.workload.hold);
+        plan.workload.cancel_ppm = percent("--cancel", self.cancel)?;
+        self.set_arrivals(&mut plan)?;
+        plan.links.delay = self.delay.clone().unwrap_or(plan.links.delay);
+        plan.links.loss_ppm = percent("--loss", self.loss)?;
+        plan.links.duplicate_ppm = percent("--duplicate", self.duplicate)?;
+        plan.links.ordered = !self.reordering;
+        plan.duration = match (self.duration, self.grants) {
+            (Some(duration), _) => duration.0,
+            (None, Some(_)) => u64::MAX / 4,
+            (None, None) => plan.duration,
+        };
+        plan.grants_max = self.grants.unwrap_or(u64::MAX);
+        plan.pool.backfill = self.fairness.unwrap_or(0);
+        plan.pool.lease = self.lease.map(Duration::from).or(plan.pool.lease);
+        plan.pool.retry = self.retry.map_or(plan.pool.retry, Duration::from);
+        plan.pool.drift_ppm = self.drift.unwrap_or(plan.pool.drift_ppm);
+        ensure!(plan.pool.drift_ppm < 500_000, "--drift: no lease lives on clocks wrong by half");
+        plan.drift_ppm = plan.pool.drift_ppm;
+        plan.pool.durable = self.durable;
+        plan.pool.arbiter = self.arbiter.unwrap_or(0);
+        ensure!(plan.pool.arbiter < nodes, "--arbiter: nodes are 0 to {}", nodes - 1);
+        plan.sync = self.sync.unwrap_or(Span::ZERO);
+        Ok(plan)
+    }
+
+    fn set_arrivals(&self, plan: &mut Plan) -> anyhow::Result<()> {
+        if let Some(rate) = self.rate {
+            ensure!(rate > 0.0 && rate.is_finite(), "--rate must be above 0");
+            let every = (1e9 / rate) as u64;
+            plan.workload.arrivals = Arrivals::Open { every, clients_max: u32::MAX };
+            return Ok(());
+        }
+        let Arrivals::Closed { clients_per_node, think } = &mut plan.workload.arrivals else {
+            bail!("a quiet plan is a closed loop");
+        };
+        *clients_per_node = self.clients_per_node.unwrap_or(1);
+        *think = self.think.unwrap_or(*think);
+        ensure!(*clients_per_node > 0, "--clients-per-node must be at least 1");
+        Ok(())
+    }
+}
+
+fn percent(name: &str, given: Option<f64>) -> anyhow::Result<u32> {
+    let percent = given.unwrap_or(0.0);
+    ensure!((0.0..=100.0).contains(&percent), "{name} {percent}: choose 0 to 100");
+    Ok((percent * 10_000.0).round() as u32)
+}
+
+fn seconds(nanos: u64) -> String {
+    format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000)
+}
+
+/// Trace lines on their way to standard output.
+struct Lines<'a> {
+    out: BufWriter<std::io::StdoutLock<'a>>,
+    failed: Option<std::io::Error>,
+}
+
+impl std::fmt::Write for Lines<'_> {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        self.out.write_all(text.as_bytes()).map_err(|error| {
+            self.failed.get_or_insert(error);
+            std::fmt::Error
+        })
+    }
+}
