@@ -142,6 +142,9 @@ impl Weighted {
 
     /// Grants whatever there is room for, oldest first.
     pub(super) fn check(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
+        if self.asked.is_empty() {
+            return;
+        }
         let until = self.counting.deadline(seat);
         if until <= seat.now {
             return; // Somebody may have counted us out: a lease covers waiting as well (D4).
@@ -180,8 +183,10 @@ impl Weighted {
     ) {
         self.clock.hear(theirs.clock);
         self.clock.tick();
-        self.forget_deferred(theirs.node, oldest);
         let used = self.used_ahead_of(seat, theirs);
+        if !self.deferred.is_empty() {
+            self.forget_deferred(theirs.node, oldest);
+        }
         if used > 0 && !self.is_overtaken(theirs) {
             let key = (theirs.node, theirs.clock);
             self.deferred.insert(key, Deferred { query, oldest, told: used });

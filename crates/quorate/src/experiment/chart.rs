@@ -23,6 +23,8 @@ pub(crate) struct Chart {
     pub(crate) curves: Vec<Curve>,
     /// Vertical lines, such as where theory expects a bend.
     pub(crate) marks: Vec<(f64, String)>,
+    /// Whether the names of the curves stand at the left, because the curves are high at the right.
+    pub(crate) names_left: bool,
 }
 
 /// A curve and how sure it is.
@@ -105,9 +107,13 @@ impl Chart {
                 chart.draw_series(line.map(|at| Circle::new(at, 3, ink.filled())))?;
             }
         }
+        let corner = match self.names_left {
+            true => SeriesLabelPosition::UpperLeft,
+            false => SeriesLabelPosition::UpperRight,
+        };
         chart
             .configure_series_labels()
-            .position(SeriesLabelPosition::UpperRight)
+            .position(corner)
             .background_style(WHITE.mix(0.85))
             .border_style(BLACK.mix(0.2))
             .label_font((FONT, 14))

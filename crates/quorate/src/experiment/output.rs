@@ -51,12 +51,15 @@ pub(crate) fn chart(sweep: &Sweep, cells: &[Cell], metric: Metric, title: &str) 
             None => curves.push(Curve { label, points: vec![point] }),
         }
     }
+    let ends = |curve: &Curve| Some((curve.points.first()?.y, curve.points.last()?.y));
+    let names_left = curves.iter().filter_map(ends).any(|(first, last)| last > 1.2 * first);
     Chart {
         title: title.into(),
         x_label: sweep.x.name().into(),
         y_label: metric.label().into(),
         curves,
         marks: Vec::new(),
+        names_left,
     }
 }
 
@@ -94,4 +97,27 @@ pub(crate) fn cells_json(cells: &[Cell]) -> Vec<Value> {
         Value::Object(map)
     };
     cells.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_gets_a_table_results_figures_and_a_page() {
+        let text = "rho = [1, 5]\nrepetitions = 2\nwarm_up = 5\nmeasured = 50";
+        let sweep = Sweep::parse(text).unwrap();
+        let cells = sweep.run(&|_, _| {}).unwrap();
+        let folder = std::env::temp_dir().join(format!("quorate-sweep-{}", std::process::id()));
+        write_all(&sweep, &cells, &folder).unwrap();
+        let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
+        assert_eq!(read("results.csv").lines().count(), 3);
+        let results: Value = serde_json::from_str(&read("results.json")).unwrap();
+        assert_eq!(results["cells"].as_array().unwrap().len(), 2);
+        assert!(results["cells"][0]["obtaining_time"]["ci95"].is_f64());
+        assert!(read("obtaining_time.svg").starts_with("<svg"));
+        assert!(!folder.join("detection_time.svg").exists(), "nobody crashed");
+        assert!(read("index.html").contains("<svg"));
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -336,3 +336,68 @@ fn spread<T: Copy>(all: &mut Vec<Setting>, values: &Many<T>, set: impl Fn(&mut S
         })
         .collect();
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = r#"
+        title = "Small"
+        protocols = ["central", "raymond", "timer-free"]
+        nodes = 8
+        units = 2
+        crashes_max = 1
+        rho = [1, 10]
+        latency = [0.01, 0.1]
+        warm_up = 20
+        measured = 100
+        repetitions = 2
+    "#;
+
+    #[test]
+    fn every_combination_is_run_and_repeated() {
+        let sweep = Sweep::parse(FILE).unwrap();
+        let cells = sweep.run(&|_, _| {}).unwrap();
+        assert_eq!(cells.len(), 3 * 2 * 2);
+        assert!(cells.iter().all(|cell| cell.samples.len() == 2));
+        assert_eq!(sweep.label(&cells[0].setting), "central, latency 0.01 s");
+        for cell in &cells {
+            let of = |metric| cell.summary(metric).unwrap().mean;
+            assert!(of(Metric::CsPerSecond) > 0.0);
+            let messages = of(Metric::MessagesPerCs);
+            match cell.setting.protocol {
+                // Seven of eight clients are not at the arbiter's node.
+                Contender::Central => assert!((2.2..=3.0).contains(&messages), "{messages}"),
+                Contender::Raymond => assert!((13.0..=14.3).contains(&messages), "{messages}"),
+                _ => assert!((14.0..=21.0).contains(&messages), "{messages}"),
+            }
+            // Little's law: who waits is who arrives times how long it takes.
+            let arrived = of(Metric::CsPerSecond) * of(Metric::ObtainingTime);
+            assert!((arrived - of(Metric::Waiting)).abs() < 0.15 * arrived + 0.05);
+        }
+    }
+
+    #[test]
+    fn the_same_file_gives_the_same_numbers() {
+        let sweep = Sweep { rho: Many::One(3.0), ..Sweep::parse(FILE).unwrap() };
+        let runs = [sweep.run(&|_, _| {}).unwrap(), sweep.run(&|_, _| {}).unwrap()];
+        for (one, other) in runs[0].iter().zip(&runs[1]) {
+            assert_eq!(one.samples, other.samples);
+        }
+    }
+
+    #[test]
+    fn a_file_that_makes_no_sense_is_refused_in_one_line() {
+        for (line, what) in [
+            ("speed = 3", "not an experiment"),
+            ("protocols = []", "at least one protocol"),
+            ("units = 2\nwant = \"3\"", "at most the 2 units"),
+            ("crashes_max = 9", "at most (nodes - 1) / 2"),
+            ("crashes = 10", "at most 9 can crash"),
+            ("want = \"many\"", "no numbers of units"),
+        ] {
+            let error = Sweep::parse(line).unwrap_err();
+            assert!(format!("{error:#}").contains(what), "{line}: {error:#}");
+        }
+    }
+}

@@ -35,11 +35,12 @@ const NODES: f64 = 100.0;
 const UNITS: f64 = 10.0;
 const HOLD: f64 = 2.0;
 
-/// The three experiments.
+/// The experiments.
 pub(super) struct Plan {
     pub(super) load: Sweep,
     pub(super) decline: Sweep,
     pub(super) detection: Sweep,
+    pub(super) faster: Sweep,
 }
 
 fn plan(effort: Effort) -> Plan {
@@ -73,14 +74,15 @@ fn plan(effort: Effort) -> Plan {
         crash_at: 100.0,
         crash_every: Many::One(10.0),
         warm_up: 0.0,
-        measured: 500.0,
+        measured: 400.0,
         series_step: 5.0,
+        x: Axis::Crashes,
         ..profile.clone()
     };
     let detection = Sweep {
         title: "Timer-free k-exclusion: detection".into(),
         protocols: vec![Contender::TimerFree],
-        rho: Many::List(vec![2.0, 8.0, 16.0]),
+        rho: Many::List(vec![2.0, 8.0]),
         crashes: Many::List(if effort.quick { vec![1, 5, 9] } else { (1..=9).collect() }),
         crash_at: 100.0,
         crash_every: Many::List(vec![0.0, 10.0]),
@@ -91,7 +93,16 @@ fn plan(effort: Effort) -> Plan {
         x: Axis::Crashes,
         ..profile
     };
-    Plan { load, decline, detection }
+    let faster = Sweep {
+        title: "Timer-free k-exclusion: faster detection".into(),
+        rho: Many::One(2.0),
+        crashes: Many::List(vec![1, 3, 5, 7, 9]),
+        crash_every: Many::One(0.0),
+        notices: Many::List(vec![false, true]),
+        probe: Many::List(vec![0.0, 20.0]),
+        ..detection.clone()
+    };
+    Plan { load, decline, detection, faster }
 }
 
 /// What theory says (spec 6.2).
@@ -134,18 +145,17 @@ pub(crate) fn figures(
 ) -> anyhow::Result<Outcome> {
     let started = Instant::now();
     let plan = plan(effort);
-    let jobs = [&plan.load, &plan.decline, &plan.detection]
-        .map(|sweep| sweep.settings().len() * sweep.repetitions as usize);
-    let all: usize = jobs.iter().sum();
-    let load = plan.load.run(&|done, _| progress(done, all))?;
-    let decline = plan.decline.run(&|done, _| progress(jobs[0] + done, all))?;
-    let detection = plan.detection.run(&|done, _| progress(jobs[0] + jobs[1] + done, all))?;
-    let steps: u64 = [&load, &decline, &detection]
-        .into_iter()
-        .flatten()
-        .flat_map(|c| &c.samples)
-        .map(|s| s.steps)
-        .sum();
+    let sweeps = [&plan.load, &plan.decline, &plan.detection, &plan.faster];
+    let runs = sweeps.map(|sweep| sweep.settings().len() * sweep.repetitions as usize);
+    let all: usize = runs.iter().sum();
+    let mut before = 0;
+    let mut cells = Vec::new();
+    for (sweep, runs) in sweeps.into_iter().zip(runs) {
+        cells.push(sweep.run(&|done, _| progress(before + done, all))?);
+        before += runs;
+    }
+    let steps = cells.iter().flatten().flat_map(|cell| &cell.samples).map(|s| s.steps).sum();
+    let [load, decline, detection, faster] = cells.try_into().expect("as many as sweeps");
     let report = Report {
         effort,
         theory: Theory { latency: effort.latency },
@@ -153,6 +163,7 @@ pub(crate) fn figures(
         load,
         decline,
         detection,
+        faster,
         steps,
         took: started.elapsed(),
     };
@@ -167,6 +178,7 @@ pub(super) struct Report {
     pub(super) load: Vec<Cell>,
     pub(super) decline: Vec<Cell>,
     pub(super) detection: Vec<Cell>,
+    pub(super) faster: Vec<Cell>,
     pub(super) steps: u64,
     pub(super) took: Duration,
 }
