@@ -70,7 +70,8 @@ pub(crate) enum Happening {
 }
 
 impl Action {
-    /// Whether something goes wrong here that need not: what must come to pass must do so without it.
+    /// Whether something goes wrong here that need not: what must come to pass must do so without
+    /// it.
     pub(crate) fn is_fault(&self) -> bool {
         self.cut.is_some()
             || matches!(

@@ -7,8 +7,8 @@ use crate::parts::Kind;
 use crate::world::{Misfortune, World};
 
 impl<P: Explorable> Model<'_, P> {
-    /// Gives a world its canonical form: what can no longer matter is taken out, and clocks and fences
-    /// are renamed (see [`crate::numbers`]).
+    /// Gives a world its canonical form: what can no longer matter is taken out, and clocks and
+    /// fences are renamed (see [`crate::numbers`]).
     pub(crate) fn canonical(&mut self, world: &mut World) {
         let live = world.clients().iter().filter(|&&n| self.parts.clients.get(n).is_live()).count();
         if live == 0 {
@@ -21,7 +21,8 @@ impl<P: Explorable> Model<'_, P> {
         if !self.scope.renaming {
             return;
         }
-        let stamps = live as u32 * (1 + world.left(Misfortune::Crash));
+        let again = [Misfortune::Crash, Misfortune::Lapse, Misfortune::Loss];
+        let stamps = live as u32 * (1 + again.iter().map(|m| world.left(*m)).sum::<u32>());
         let mut numbers = 0;
         world.each_part(&mut |kind, part| {
             numbers = self.parts.names.union(numbers, self.parts.numbers(kind, part));
@@ -34,7 +35,8 @@ impl<P: Explorable> Model<'_, P> {
 }
 
 impl World {
-    /// Shows every part in which there can be numbers, and puts what `change` makes of it in its place.
+    /// Shows every part in which there can be numbers, and puts what `change` makes of it in its
+    /// place.
     fn each_part(&mut self, change: &mut impl FnMut(Kind, u32) -> u32) {
         let laws = change(Kind::Laws, self.laws());
         self.set_laws(laws);

@@ -24,7 +24,8 @@ pub(crate) enum Client {
         /// Which.
         shares: Shares,
     },
-    /// It stopped, by itself or because it was told to, and would notice being granted anything more.
+    /// It stopped, by itself or because it was told to, and would notice being granted anything
+    /// more.
     Done,
     /// It was told that its claim is over without a grant.
     Refused,

@@ -1,10 +1,10 @@
-//! What must come to pass: from every state, without any further fault, a waiting claim can still be
-//! granted, a cancel can still be acknowledged, and once all clients are gone every unit can still
-//! become free.
+//! What must come to pass: from every state, without any further fault, a waiting claim can still
+//! be granted, a cancel can still be acknowledged, and once all clients are gone every unit can
+//! still become free.
 //!
-//! *Can* and not *will*: which continuation a real network takes is a matter of luck and alarms, but a
-//! state from which no continuation leads out is a deadlock. A crash that would heal a deadlock does not
-//! count as a way out, so only actions without a fault are followed.
+//! *Can* and not *will*: which continuation a real network takes is a matter of luck and alarms,
+//! but a state from which no continuation leads out is a deadlock. A crash that would heal a
+//! deadlock does not count as a way out, so only actions without a fault are followed.
 
 use quorate_core::{Explorable, Standing};
 use quorate_laws::{Breach, no_lost_units};

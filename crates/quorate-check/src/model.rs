@@ -71,8 +71,8 @@ impl<'a, P: Explorable> Model<'a, P> {
         Ok(world)
     }
 
-    /// Makes something happen. The step that a participant took for it, if any, is left in `step` even
-    /// where a law was broken.
+    /// Makes something happen. The step that a participant took for it, if any, is left in `step`
+    /// even where a law was broken.
     ///
     /// # Errors
     /// The law that was broken.
@@ -92,8 +92,8 @@ impl<'a, P: Explorable> Model<'a, P> {
         self.finish(world, node, outcome, action.cut)
     }
 
-    /// After how many of its effects the node of this step could crash: everywhere, except where what
-    /// would be left is what another action leaves.
+    /// After how many of its effects the node of this step could crash: everywhere, except where
+    /// what would be left is what another action leaves.
     pub(crate) fn cuts(&self, happening: Happening, step: Step, into: &mut Vec<usize>) {
         into.clear();
         let Some(outcome) = step.outcome else { return };
@@ -332,7 +332,8 @@ impl<'a, P: Explorable> Model<'a, P> {
             || on_the_way.any(|p| self.parts.messages.card(p.message).promise == Some(client))
     }
 
-    /// Takes the alarm down. If it says that leases are over, messages that promise them come too late.
+    /// Takes the alarm down. If it says that leases are over, messages that promise them come too
+    /// late.
     fn ring(&mut self, world: &mut World, node: NodeId, place: usize) -> u32 {
         let set = world.alarms(node);
         let alarm = self.parts.alarm_sets.get(set)[place];
@@ -350,9 +351,9 @@ impl<'a, P: Explorable> Model<'a, P> {
         alarm
     }
 
-    /// A queue in which the promises to these clients are marked as too late. Of several late ones to
-    /// one client only the last are kept, as many as there may be copies: the others are lost, or an
-    /// arbiter that grants again and again could fill the link without end.
+    /// A queue in which the promises to these clients are marked as too late. Of several late ones
+    /// to one client only the last are kept, as many as there may be copies: the others are lost,
+    /// or an arbiter that grants again and again could fill the link without end.
     fn expired(&mut self, queue: u32, lapsed: u8) -> u32 {
         let promise = |parcel: &Parcel| self.parts.messages.card(parcel.message).promise;
         let lapses = |parcel: &Parcel| promise(parcel).is_some_and(|c| lapsed & 1 << c != 0);

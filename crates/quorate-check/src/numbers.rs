@@ -1,20 +1,27 @@
 //! Renaming clocks and fences, so that the worlds that differ only in how far they have counted are
 //! one world and the state space is finite.
 //!
-//! **Clocks.** Let a world contain the clocks `c1 < c2 < ...`. Each is renamed so that 0 stays 0 and
-//! every gap is kept up to a limit G: `new(c[i]) = new(c[i-1]) + min(c[i] - c[i-1], G)`. Protocols do
-//! three things with a clock: compare it, take the larger of two, and count it up by one when a claim
-//! is stamped. Comparing and taking the larger give the same answer before and after an
-//! order-preserving renaming. Counting up can only tell two worlds apart if a clock can catch up with
-//! the next larger one in one of them and not in the other; a gap that was cut to G is at least as
-//! large as the number of stamps that can still be given ([`crate::Scope`] bounds it: every claim that
-//! is not over is stamped at most once more, and once more per crash that is still allowed), so it is
-//! closed in neither. Zero is never renamed, because a node that forgot everything starts there.
+//! **Clocks.** Let a world contain the clocks `c1 < c2 < ...`. Each is renamed so that 0 stays 0
+//! and every gap is kept up to a limit G: `new(c[i]) = new(c[i-1]) + min(c[i] - c[i-1], G)`.
+//! Protocols do three things with a clock: compare it, take the larger of two, and count it up by
+//! one when a claim is stamped. Comparing and taking the larger give the same answer before and
+//! after an order-preserving renaming. Counting up can only tell two worlds apart if a clock can
+//! catch up with the next larger one in one of them and not in the other. A gap that was cut to G
+//! is larger than the number of stamps that can still be given, so it is closed in neither: every
+//! claim that is not over is stamped at most once more, and once more for each crash, lapse or loss
+//! that is still allowed. Zero is never renamed, because a node that forgot everything starts
+//! there.
+//!
+//! A protocol that counts more often than that is explored under numbers that may meet sooner than
+//! they really would. Two things keep that honest: every counterexample is played again under real
+//! numbers (`transcript.rs`), and tests compare what clients see with and without the renaming
+//! ([`crate::client_views`]).
 //!
 //! **Fences** are ranked densely above the floor of the boot that gave them
 //! ([`quorate_core::Fence::floor`]), and floors keep their place because a restarted arbiter starts
-//! there. A new fence is the successor of the largest one its giver knows: above everything in either
-//! world, or in either world not above something it should be above, which is the breach we look for.
+//! there. A new fence is the successor of the largest one its giver knows: above everything in
+//! either world, or in either world not above something it should be above, which is the breach we
+//! look for.
 
 use quorate_core::{Fence, Number};
 

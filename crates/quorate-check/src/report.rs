@@ -57,8 +57,8 @@ pub enum Verdict {
     Broken(Counterexample),
     /// No law is broken, but what must be reachable is not: the model shows less than it says.
     Vacuous(Vec<Sometimes>),
-    /// There are more states than the limit. No law is broken in those that were visited, which says
-    /// nothing about the others, and nothing about what must come to pass.
+    /// There are more states than the limit. No law is broken in those that were visited, which
+    /// says nothing about the others, and nothing about what must come to pass.
     Incomplete,
 }
 

@@ -21,8 +21,8 @@ pub struct Scope<P: Protocol> {
     pub restart: Restart,
     /// How often things may go wrong, in all.
     pub budget: Budget,
-    /// Most equal copies of a message on one link. One more is lost, so that a protocol that repeats
-    /// itself on an alarm has finitely many states.
+    /// Most equal copies of a message on one link. One more is lost, so that a protocol that
+    /// repeats itself on an alarm has finitely many states.
     pub copies_max: usize,
     /// Whether clocks and fences are renamed to a canonical form. Only tests of the renaming itself
     /// and replays turn it off; most protocols then have infinitely many states.
@@ -85,8 +85,8 @@ pub(crate) const NODES_MAX: usize = 64;
 pub(crate) const CLIENTS_MAX: usize = 8;
 
 impl<P: Protocol> Scope<P> {
-    /// A world in which nothing goes wrong: `wants` lists the home of each client and how many units
-    /// it claims.
+    /// A world in which nothing goes wrong: `wants` lists the home of each client and how many
+    /// units it claims.
     ///
     /// # Errors
     /// One line that says which number makes no sense.

@@ -114,6 +114,7 @@ impl<'a, P: Explorable> Search<'a, P> {
 
     /// The shortest history to a state, and one action more.
     fn transcript(&mut self, number: usize, last: Option<Action>, breach: &Breach) -> Vec<String> {
+        let ends_in_breach = last.is_some();
         let mut actions: Vec<Action> = last.into_iter().collect();
         let mut child = number;
         while child != 0 {
@@ -122,7 +123,7 @@ impl<'a, P: Explorable> Search<'a, P> {
             child = parent;
         }
         actions.reverse();
-        transcript::write(self.model.scope, &actions, breach)
+        transcript::write(self.model.scope, &actions, ends_in_breach, breach)
     }
 
     fn action_between(&mut self, parent: usize, child: usize) -> Action {

@@ -1,8 +1,8 @@
 //! One copy of every distinct value, known by a small number.
 //!
-//! Millions of worlds are built from a few thousand distinct participants, messages and queues. Each
-//! of those is kept once, with a card of what was found out about it, and a world is a short list of
-//! numbers: cheap to copy, to compare and to keep.
+//! Millions of worlds are built from a few thousand distinct participants, messages and queues.
+//! Each of those is kept once, with a card of what was found out about it, and a world is a short
+//! list of numbers: cheap to copy, to compare and to keep.
 
 use std::hash::Hash;
 

@@ -1,8 +1,8 @@
 //! Steps of participants, each taken once and remembered.
 //!
 //! A step depends on the participant, its seat and the event, and on nothing else: that is the
-//! contract. The same step is met in very many worlds, so it is taken once, audited once, and looked
-//! up from then on.
+//! contract. The same step is met in very many worlds, so it is taken once, audited once, and
+//! looked up from then on.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

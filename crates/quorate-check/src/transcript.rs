@@ -1,8 +1,8 @@
 //! A history for people to read: one line per action, with its event, its effects, and where the
 //! clients then are.
 //!
-//! The history is played again without renaming, so that clocks and fences are what a real run would
-//! show.
+//! The history is played again without renaming, so that clocks and fences are what a real run
+//! would show.
 
 use quorate_core::Explorable;
 use quorate_laws::Breach;
@@ -13,25 +13,36 @@ use crate::scope::Scope;
 use crate::steps::describe;
 use crate::world::World;
 
-/// Writes a history that ends in a breach.
+/// Writes a history that shows a breach: one that its last action is (`ends_in_breach`), or one of
+/// a law about everything that could follow.
+///
+/// A breach that real clocks and fences do not confirm is said to be one of the renaming.
 pub(crate) fn write<P: Explorable>(
     scope: &Scope<P>,
     actions: &[Action],
+    ends_in_breach: bool,
     breach: &Breach,
 ) -> Vec<String> {
     let scope = Scope { renaming: false, ..scope.clone() };
     let mut model = Model::new(&scope);
     let mut lines = Vec::new();
     let Ok(mut world) = model.first_world() else { return lines };
+    let mut broken = None;
     for (position, action) in actions.iter().enumerate() {
         let mut step = None;
-        let result = model.perform(&mut world, *action, &mut step);
+        broken = model.perform(&mut world, *action, &mut step).err();
         lines.push(line(&model, &world, position + 1, *action, step));
-        if result.is_err() {
+        if broken.is_some() {
             break;
         }
     }
     lines.push(format!("     => {breach}"));
+    if ends_in_breach && broken.is_none_or(|again| again.law != breach.law) {
+        lines.push(
+            "     => played again under real clocks and fences this is no breach".to_string(),
+        );
+        lines.push("        (does the protocol show all its numbers to the checker?)".to_string());
+    }
     lines
 }
 

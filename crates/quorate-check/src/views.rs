@@ -12,11 +12,11 @@ use crate::search::{Room, Search};
 use crate::world::World;
 
 /// Every change that clients can see: where each of them is before and after some action, with the
-/// units but without the fences of those that use some. `None` if there are more states than allowed
-/// or a law is broken.
+/// units but without the fences of those that use some. `None` if there are more states than
+/// allowed or a law is broken.
 ///
-/// The renaming of clocks and fences claims to change no decision; a test that compares this set with
-/// and without it holds it to that.
+/// The renaming of clocks and fences claims to change no decision; a test that compares this set
+/// with and without it holds it to that.
 pub fn client_views<P: Explorable>(
     scope: &Scope<P>,
     limits: &Limits,

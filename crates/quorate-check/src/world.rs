@@ -4,8 +4,8 @@ use quorate_core::NodeId;
 
 use crate::scope::Budget;
 
-/// One state of everything: nodes, disks, alarms, links, clients, the laws' memory, and how much may
-/// still go wrong.
+/// One state of everything: nodes, disks, alarms, links, clients, the laws' memory, and how much
+/// may still go wrong.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct World {
     layout: Layout,

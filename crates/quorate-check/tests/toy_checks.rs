@@ -46,11 +46,18 @@ fn transcript(report: &Report) -> &[String] {
 #[test]
 fn a_correct_toy_is_exhausted_in_as_many_states_as_ever() {
     for (name, wants, budget, restart, counts) in [
-        ("quiet", THREE, QUIET, Restart::Durable, (18014, 90624, 27)),
-        ("crash", TWO, Budget { crashes: 1, ..QUIET }, Restart::Durable, (1388, 4579, 18)),
-        ("oblivion", TWO, Budget { crashes: 1, ..QUIET }, Restart::Amnesia, (1250, 4267, 21)),
-        ("rough", TWO, ROUGH, Restart::Durable, (8613, 30222, 19)),
-        ("rough oblivion", TWO, ROUGH, Restart::Amnesia, (7837, 28116, 22)),
+        ("quiet", THREE, QUIET, Restart::Durable, (9799, 47233, 24)),
+        ("crash", TWO, Budget { crashes: 1, ..QUIET }, Restart::Durable, (1164, 3686, 17)),
+        ("oblivion", TWO, Budget { crashes: 1, ..QUIET }, Restart::Amnesia, (1021, 3394, 17)),
+        (
+            "early",
+            THREE,
+            Budget { early_rings: Some(1), ..QUIET },
+            Restart::Durable,
+            (2005, 5440, 18),
+        ),
+        ("rough", TWO, ROUGH, Restart::Durable, (10931, 40274, 19)),
+        ("rough oblivion", TWO, ROUGH, Restart::Amnesia, (9921, 37238, 22)),
     ] {
         let mut scope = scope(None, wants, budget);
         scope.restart = restart;
@@ -101,8 +108,8 @@ fn units_of_a_cancelled_claim_are_lost_if_the_arbiter_never_hears_of_it() {
     assert_eq!(report.broken_law(), Some("no lost units"), "{report}");
 }
 
-/// An alarm that ends a lease waits until its holder has stopped; without that order the correct toy
-/// would be the hasty one.
+/// An alarm that ends a lease waits until its holder has stopped; without that order the correct
+/// toy would be the hasty one.
 #[test]
 fn the_order_of_leases_is_taken_as_given_and_nothing_more() {
     let lease = scope(None, TWO, Budget { deaths: 1, ..QUIET });
@@ -142,8 +149,8 @@ fn the_same_scope_gives_the_same_report_and_the_same_transcript() {
     }
 }
 
-/// Without leases the toy counts no further than its clients make it, so it has finitely many states
-/// under its own numbers too.
+/// Without leases the toy counts no further than its clients make it, so it has finitely many
+/// states under its own numbers too.
 #[test]
 fn renaming_clocks_and_fences_changes_nothing_that_clients_see() {
     let limits = Limits { states_max: 1_000_000, ..Limits::default() };
@@ -167,8 +174,8 @@ fn renaming_clocks_and_fences_changes_nothing_that_clients_see() {
     }
 }
 
-/// The toy needs ordered links, and says so: without them a request that was overtaken by the release
-/// of its units comes back to life.
+/// The toy needs ordered links, and says so: without them a request that was overtaken by the
+/// release of its units comes back to life.
 #[test]
 fn links_that_reorder_break_what_needs_order() {
     let mut scope = scope(None, TWO, QUIET);

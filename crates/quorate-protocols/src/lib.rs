@@ -4,5 +4,8 @@
 //! log line, randomness, hash map or serialization. The daemon, the simulator and the checker drive
 //! the same value.
 
+mod attempt;
+mod post;
+
 pub mod broadcast;
 pub mod central;

@@ -16,7 +16,7 @@
 //! | `trace.rs`, `measure.rs`, `histogram.rs`, `series.rs` | what people read |
 //! | `verdict.rs` | safety, then liveness |
 //! | `session.rs` | a run moved along by hand, for experiments |
-//! | `script.rs` | transcripts: a world moved by hand, for tests |
+//! | `script.rs`, `stage.rs` | transcripts: a world moved by hand, for tests |
 //!
 //! This crate names no protocol, reads no clock and starts no thread.
 
@@ -32,14 +32,21 @@ mod network;
 mod plan;
 mod queue;
 mod rng;
+mod script;
 mod series;
 mod session;
 mod span;
+mod stage;
 mod table;
 mod trace;
 mod verdict;
 mod workload;
 mod world;
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod world_tests;
 
 pub use faults::{Faults, Profile, ProfileError, Recurring};
 pub use histogram::Histogram;
@@ -47,6 +54,7 @@ pub use measure::Measures;
 pub use network::{Clusters, Cut, Delay, Links};
 pub use plan::{Needs, Plan, PoolPlan, Scale};
 pub use rng::Rng;
+pub use script::{Setting, check_transcript, check_transcripts, replay};
 pub use series::Series;
 pub use session::Session;
 pub use span::{Span, SpanError, Time, parse_time};

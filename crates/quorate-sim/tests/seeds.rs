@@ -3,14 +3,26 @@
 
 mod toy;
 
+use quorate_core::Lease;
 use quorate_sim::{Needs, Plan, Profile, Report, Verdict, Watch, run, swarm_command};
 use toy::{Mistake, Pool, Toy};
 
-const SEEDS: u64 = 60;
+const SEEDS: u64 = 25;
+
+fn pool(plan: &Plan, mistake: Option<Mistake>) -> Pool {
+    let lease = plan.pool.lease.expect("the toy has leases");
+    Pool {
+        units: plan.pool.units,
+        lease: Lease::new(lease, plan.pool.drift_ppm),
+        retry: plan.pool.retry,
+        durable: plan.pool.durable,
+        mistake,
+    }
+}
 
 fn play(seed: u64, profile: Profile, mistake: Option<Mistake>, until: Option<u64>) -> Report {
     let plan = Plan::swarm(seed, profile, Needs::default());
-    let pool = Pool { mistake, ..Pool::of(&plan) };
+    let pool = pool(&plan, mistake);
     run::<Toy>(&plan, &pool, Watch { strict: true, until, trace: None })
 }
 
@@ -18,7 +30,7 @@ fn trace(seed: u64, profile: Profile) -> String {
     let plan = Plan::swarm(seed, profile, Needs::default());
     let mut text = String::new();
     let watch = Watch { strict: true, until: None, trace: Some(&mut text) };
-    run::<Toy>(&plan, &Pool::of(&plan), watch);
+    run::<Toy>(&plan, &pool(&plan, None), watch);
     text
 }
 

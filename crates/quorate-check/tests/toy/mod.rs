@@ -1,5 +1,5 @@
-//! A toy behind the contract: node 0 keeps the units and gives them to the oldest claim first. Small
-//! enough to see that it is right, and with flaws that can be switched on.
+//! A toy behind the contract: node 0 keeps the units and gives them to the oldest claim first.
+//! Small enough to see that it is right, and with flaws that can be switched on.
 //!
 //! It needs ordered links, and only node 0 may crash.
 

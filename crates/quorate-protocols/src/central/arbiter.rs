@@ -8,14 +8,16 @@ use quorate_core::{
     Units,
 };
 
-use super::message::{Asker, Message};
+use super::message::Message;
 use super::pool::broken;
 use super::room::Room;
 use super::{Alarm, Central, Post};
+use crate::attempt::Asker;
 
 /// The books of the one who decides.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Arbiter {
+    /// Stamps claims as they come.
     pub(super) clock: Clock,
     pub(super) entries: BTreeMap<ClaimId, Booked>,
     /// The claims that wait, oldest first.
@@ -117,7 +119,7 @@ impl Arbiter {
         };
         self.room.take(shares);
         *adopted = true;
-        self.clock.hear(booked.stamp.clock.max(booked.asker.attempt.clock));
+        self.clock.hear(booked.stamp.clock);
         self.entries.insert(claim, booked);
         // A fresh lease, whatever was left of the old one: our clock may have started anew.
         out.arm(Alarm::LeaseEnd(claim), seat.pool.lease.length());
@@ -131,13 +133,12 @@ impl Arbiter {
         post: &mut Post<'_>,
     ) {
         match message {
-            Message::Request { claim, attempt, stamp, units, sent } => {
+            Message::Request { claim, attempt, units, sent } => {
                 if units.get() > seat.pool.units {
                     return post.out.anomaly(from, "a request for more units than the pool has");
                 }
-                self.clock.hear(stamp.clock.max(attempt.clock));
                 let asker = Asker { node: from, attempt };
-                self.on_request(seat, asker, claim, (stamp, units, sent), post);
+                self.on_request(seat, asker, claim, units, sent, post);
             }
             Message::Release { claim } => self.end(seat, claim, post),
             Message::Decline { claim, attempt } => {
@@ -148,7 +149,6 @@ impl Arbiter {
                 }
             }
             Message::Renew { claim, attempt, shares, sent } => {
-                self.clock.hear(attempt.clock);
                 let asker = Asker { node: from, attempt };
                 self.on_renew(seat, asker, claim, shares, sent, post);
             }
@@ -163,10 +163,12 @@ impl Arbiter {
         seat: &Seat<'_, Central>,
         asker: Asker,
         claim: ClaimId,
-        (stamp, units, sent): (Stamp, Units, Moment),
+        units: Units,
+        sent: Moment,
         post: &mut Post<'_>,
     ) {
         let Some(booked) = self.entries.get_mut(&claim) else {
+            let stamp = Stamp { clock: self.clock.tick(), node: asker.node };
             let state = State::Waiting { overtaken: 0 };
             let booked = Booked { asker, stamp, units, sent, arrived: seat.now, state };
             self.entries.insert(claim, booked);
@@ -185,7 +187,9 @@ impl Arbiter {
         if anew {
             *waited = Duration::ZERO;
             // Or else a decline of the old try would count against the new one after a restart.
-            self.write_down(seat, post.out);
+            if !broken!(seat, ForgetNewAttempt) {
+                self.write_down(seat, post.out);
+            }
             post.out.arm(Alarm::LeaseEnd(claim), seat.pool.lease.length());
         }
         self.tell_grant(claim, post);
@@ -206,15 +210,15 @@ impl Arbiter {
             Some(booked) => booked.renew(asker, &shares, sent, seat.now),
             None => self.adopt(seat, asker, claim, &shares, sent, post.out),
         };
-        let (attempt, clock) = (asker.attempt, self.clock.0);
+        let attempt = asker.attempt;
         if !held {
-            return post.send(asker.node, Message::Lost { claim, attempt, clock });
+            return post.send(asker.node, Message::Lost { claim, attempt });
         }
         if known_as != Some(asker) {
             self.write_down(seat, post.out);
         }
         post.out.arm(Alarm::LeaseEnd(claim), seat.pool.lease.length());
-        post.send(asker.node, Message::Renewed { claim, attempt, sent, clock });
+        post.send(asker.node, Message::Renewed { claim, attempt, sent });
     }
 
     /// In grace, takes what a holder shows into the books, unless it cannot have come from us or is
@@ -237,7 +241,7 @@ impl Arbiter {
             return false;
         }
         self.room.take(shares);
-        let stamp = Stamp { clock: asker.attempt.clock, node: asker.node };
+        let stamp = Stamp { clock: self.clock.tick(), node: asker.node };
         let state =
             State::Granted { shares: shares.clone(), waited: Duration::ZERO, adopted: true };
         self.entries.insert(claim, Booked { asker, stamp, units, sent, arrived: seat.now, state });
@@ -282,7 +286,7 @@ impl Arbiter {
         };
         let Asker { node, attempt } = booked.asker;
         post.out.reclaim(claim, shares.clone());
-        post.send(node, Message::Lost { claim, attempt, clock: self.clock.0 });
+        post.send(node, Message::Lost { claim, attempt });
         self.remove(claim);
         self.schedule(seat, post);
     }
@@ -322,8 +326,7 @@ impl Arbiter {
         };
         let (shares, waited, sent) = (shares.clone(), *waited, booked.sent);
         let Asker { node, attempt } = booked.asker;
-        let clock = self.clock.0;
-        post.send(node, Message::Grant { claim, attempt, shares, sent, waited, clock });
+        post.send(node, Message::Grant { claim, attempt, shares, sent, waited });
     }
 
     /// Whatever follows in this step rests on what the books say now.

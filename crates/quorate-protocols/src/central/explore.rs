@@ -3,18 +3,15 @@
 use quorate_core::{ClaimId, Explorable, LeaseEnd, Number, Shares};
 
 use super::arbiter::{Booked, State};
-use super::message::{Attempt, Message};
+use super::message::Message;
 use super::{Alarm, Central, Record};
 
 type See<'a> = dyn FnMut(Number<'_>) + 'a;
 
 impl Explorable for Central {
+    /// Attempts are not among them: they are compared within one claim only, and there are as many
+    /// as things that happen.
     fn numbers(&mut self, see: &mut See<'_>) {
-        see(Number::Clock(&mut self.requester.clock.0));
-        for local in self.requester.claims.values_mut() {
-            see(Number::Clock(&mut local.stamp.clock));
-            see(Number::Clock(&mut local.attempt.clock));
-        }
         let Some(arbiter) = &mut self.arbiter else { return };
         see(Number::Clock(&mut arbiter.clock.0));
         see(Number::Fence(&mut arbiter.fence));
@@ -30,26 +27,8 @@ impl Explorable for Central {
     }
 
     fn message_numbers(message: &mut Message, see: &mut See<'_>) {
-        match message {
-            Message::Request { attempt, stamp, .. } => {
-                see(Number::Clock(&mut stamp.clock));
-                attempt_numbers(attempt, see);
-            }
-            Message::Grant { attempt, shares, clock, .. } => {
-                attempt_numbers(attempt, see);
-                share_numbers(shares, see);
-                see(Number::Clock(clock));
-            }
-            Message::Release { .. } => {}
-            Message::Decline { attempt, .. } => attempt_numbers(attempt, see),
-            Message::Renew { attempt, shares, .. } => {
-                attempt_numbers(attempt, see);
-                share_numbers(shares, see);
-            }
-            Message::Renewed { attempt, clock, .. } | Message::Lost { attempt, clock, .. } => {
-                attempt_numbers(attempt, see);
-                see(Number::Clock(clock));
-            }
+        if let Message::Grant { shares, .. } | Message::Renew { shares, .. } = message {
+            share_numbers(shares, see);
         }
     }
 
@@ -77,14 +56,9 @@ impl Explorable for Central {
 
 fn booked_numbers(booked: &mut Booked, see: &mut See<'_>) {
     see(Number::Clock(&mut booked.stamp.clock));
-    attempt_numbers(&mut booked.asker.attempt, see);
     if let State::Granted { shares, .. } = &mut booked.state {
         share_numbers(shares, see);
     }
-}
-
-fn attempt_numbers(attempt: &mut Attempt, see: &mut See<'_>) {
-    see(Number::Clock(&mut attempt.clock));
 }
 
 fn share_numbers(shares: &mut Shares, see: &mut See<'_>) {

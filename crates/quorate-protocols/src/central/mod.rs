@@ -45,7 +45,6 @@ mod schedule;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
 use std::fmt;
 
 use quorate_core::{ClaimId, Entry, Event, NodeId, NodeSet, Outbox, Protocol, Seat, Start};
@@ -53,8 +52,9 @@ use quorate_core::{ClaimId, Entry, Event, NodeId, NodeSet, Outbox, Protocol, Sea
 use arbiter::Arbiter;
 use requester::Requester;
 
+pub use crate::attempt::Attempt;
 pub use arbiter::Record;
-pub use message::{Attempt, Message};
+pub use message::Message;
 pub use pool::{Fairness, Pool};
 
 /// One node's seat in a pool that one node decides.
@@ -86,19 +86,7 @@ impl fmt::Display for Alarm {
     }
 }
 
-/// Where messages of one step go: to peers through the outbox, to the own seat through a queue that
-/// is emptied before the step ends. A handler is never entered again while it runs.
-struct Post<'a> {
-    me: NodeId,
-    out: &'a mut Outbox<Central>,
-    own: VecDeque<Message>,
-}
-
-impl Post<'_> {
-    fn send(&mut self, to: NodeId, message: Message) {
-        if to == self.me { self.own.push_back(message) } else { self.out.tell(to, message) }
-    }
-}
+type Post<'a> = crate::post::Post<'a, Central>;
 
 impl Central {
     fn hear(&mut self, seat: &Seat<'_, Self>, from: NodeId, message: Message, post: &mut Post<'_>) {
@@ -115,7 +103,7 @@ impl Central {
     }
 
     fn deliver_own(&mut self, seat: &Seat<'_, Self>, post: &mut Post<'_>) {
-        while let Some(message) = post.own.pop_front() {
+        while let Some(message) = post.next_own() {
             self.hear(seat, seat.me, message, post);
         }
     }
@@ -137,7 +125,7 @@ impl Protocol for Central {
     }
 
     fn step(&mut self, seat: &Seat<'_, Self>, event: Event<Self>, out: &mut Outbox<Self>) {
-        let post = &mut Post { me: seat.me, out, own: VecDeque::new() };
+        let post = &mut Post::new(seat.me, out);
         match event {
             Event::Claim(claim) => self.requester.on_claim(seat, &claim, post),
             Event::Release(claim) => self.requester.on_release(seat, claim, post),

@@ -84,8 +84,6 @@ pub(crate) enum Mutant {
     DeclineForeignBoot,
     /// A decline counts whatever attempt it names.
     DeclineAnyAttempt,
-    /// A requester takes a grant that answers an earlier attempt.
-    TakeAnyAttempt,
     /// A holder counts its lease from when the grant arrived.
     CountFromReceipt,
     /// A holder trusts all clocks to run alike.
@@ -94,6 +92,10 @@ pub(crate) enum Mutant {
     NeverReclaim,
     /// A requester asks only once.
     NeverRetry,
+    /// A requester renews a grant that came too late. Our first draft did; the checker found it.
+    RenewLateGrant,
+    /// A durable arbiter does not write down that a grant was asked for in a new attempt. Likewise.
+    ForgetNewAttempt,
 }
 
 /// Whether a rule is broken: never, outside this crate's tests.

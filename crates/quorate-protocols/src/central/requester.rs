@@ -3,17 +3,19 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use quorate_core::{Claim, ClaimId, Clock, Moment, Refusal, Seat, Shares, Stamp, Units};
+use quorate_core::{Claim, ClaimId, Clock, Moment, Refusal, Seat, Shares, Units};
 
-use super::message::{Attempt, Message};
+use super::message::Message;
 use super::pool::broken;
 use super::{Alarm, Central, Post};
+use crate::attempt::Attempt;
 
 /// The claims of a node's own clients. Nothing here need survive a crash: clients ask again.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Requester {
-    pub(super) clock: Clock,
-    pub(super) claims: BTreeMap<ClaimId, Local>,
+    /// Counts attempts.
+    clock: Clock,
+    claims: BTreeMap<ClaimId, Local>,
     /// Whether the retry alarm is armed. It is left to ring rather than disarmed, so that claims
     /// that are served quickly do not touch it at all.
     retrying: bool,
@@ -23,8 +25,7 @@ pub(super) struct Requester {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Local {
     units: Units,
-    pub(super) stamp: Stamp,
-    pub(super) attempt: Attempt,
+    attempt: Attempt,
     standing: Standing,
 }
 
@@ -54,8 +55,7 @@ impl Requester {
             return; // A client that repeats itself changes nothing.
         }
         let attempt = self.next_attempt(seat);
-        let stamp = Stamp { clock: attempt.clock, node: seat.me };
-        let local = Local { units: claim.units, stamp, attempt, standing: Standing::Fresh };
+        let local = Local { units: claim.units, attempt, standing: Standing::Fresh };
         post.send(seat.pool.arbiter, local.request(claim.id, seat.now));
         self.claims.insert(claim.id, local);
         self.arm_retry(seat, post);
@@ -100,12 +100,11 @@ impl Requester {
             None => {
                 // The client outlived our last boot.
                 let attempt = self.next_attempt(seat);
-                let stamp = Stamp { clock: attempt.clock, node: seat.me };
                 let Ok(units) = Units::new(shares.len() as u32, seat.pool.units) else {
                     return post.out.lose(claim);
                 };
                 let standing = Standing::Held { until: None };
-                let local = Local { units, stamp, attempt, standing };
+                let local = Local { units, attempt, standing };
                 self.claims.insert(claim, local);
                 attempt
             }
@@ -134,8 +133,7 @@ impl Requester {
 
     pub(super) fn hear(&mut self, seat: &Seat<'_, Central>, message: Message, post: &mut Post<'_>) {
         match message {
-            Message::Grant { claim, attempt, shares, sent, waited, clock } => {
-                self.clock.hear(clock);
+            Message::Grant { claim, attempt, shares, sent, waited } => {
                 let mut until = seat.pool.lease.deadline(sent, waited);
                 if broken!(seat, CountFromReceipt) {
                     until = seat.now.after(seat.pool.lease.length());
@@ -145,15 +143,11 @@ impl Requester {
                 }
                 self.on_grant(seat, claim, attempt, shares, until, post);
             }
-            Message::Renewed { claim, attempt, sent, clock } => {
-                self.clock.hear(clock);
+            Message::Renewed { claim, attempt, sent } => {
                 let until = seat.pool.lease.deadline(sent, Duration::ZERO);
                 self.on_renewed(seat, claim, attempt, until, post);
             }
-            Message::Lost { claim, attempt, clock } => {
-                self.clock.hear(clock);
-                self.on_lost(seat, claim, attempt, post);
-            }
+            Message::Lost { claim, attempt } => self.on_lost(seat, claim, attempt, post),
             Message::Request { .. }
             | Message::Release { .. }
             | Message::Decline { .. }
@@ -173,7 +167,7 @@ impl Requester {
         let arbiter = seat.pool.arbiter;
         let local = self.claims.get_mut(&claim);
         match local {
-            Some(local) if local.attempt == attempt || broken!(seat, TakeAnyAttempt) => {
+            Some(local) if local.attempt == attempt => {
                 if local.is_held() {
                     return; // The same answer again.
                 }
@@ -186,6 +180,10 @@ impl Requester {
                     // Too late to use, and perhaps somebody else's by now. A new attempt asks how
                     // the claim stands; to renew it would make an arbiter that forgot believe that
                     // we hold it.
+                    if broken!(seat, RenewLateGrant) {
+                        let renew = Message::Renew { claim, attempt, shares, sent: seat.now };
+                        post.send(arbiter, renew);
+                    }
                     return self.ask_anew(seat, claim, post);
                 }
                 local.standing = Standing::Held { until: Some(until) };
@@ -234,7 +232,8 @@ impl Requester {
         self.ask_anew(seat, claim, post);
     }
 
-    /// The claim keeps its age, and whatever answers older attempts is stale from now on.
+    /// The claim keeps its place, if it has one, and whatever answers older attempts is stale from
+    /// now on.
     fn ask_anew(&mut self, seat: &Seat<'_, Central>, claim: ClaimId, post: &mut Post<'_>) {
         let attempt = self.next_attempt(seat);
         let local = self.claims.get_mut(&claim).expect("only a claim that waits here");
@@ -263,7 +262,7 @@ impl Local {
     }
 
     fn request(&self, claim: ClaimId, sent: Moment) -> Message {
-        let Local { units, stamp, attempt, .. } = *self;
-        Message::Request { claim, attempt, stamp, units, sent }
+        let Local { units, attempt, .. } = *self;
+        Message::Request { claim, attempt, units, sent }
     }
 }

@@ -1,9 +1,10 @@
 //! Who is next: oldest first, and how far younger claims may pass.
 //!
-//! Waiting claims are in the order of their stamps, not of their arrival: a claim keeps its age
-//! when it is asked for again, through whatever node and whatever boot of the arbiter. Backfill is
-//! bounded (conventions 2.11): a younger claim passes blocked older ones only if it fits now, and
-//! each of them has been passed fewer times than the pool allows.
+//! A claim is stamped when it first arrives and keeps that stamp while the arbiter lives, however
+//! often it is asked for again. Stamps that requesters gave would let whoever has heard least jump
+//! the queue: their clocks stand still between grants. Backfill is bounded (conventions 2.11): a
+//! younger claim passes blocked older ones only if it fits now, and each of them has been passed
+//! fewer times than the pool allows.
 
 use std::ops::Bound::{Excluded, Unbounded};
 

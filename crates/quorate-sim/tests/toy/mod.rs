@@ -9,7 +9,6 @@ use quorate_core::{
     Claim, ClaimId, Entry, Event, Fence, Lease, Moment, NodeId, NodeSet, Outbox, Protocol, Refusal,
     Seat, Share, Shares, Stamp, Standing, Start, Unit, Units,
 };
-use quorate_sim::Plan;
 
 const ARBITER: NodeId = NodeId(0);
 
@@ -29,14 +28,6 @@ pub(crate) enum Mistake {
     NeverRetry,
     Panic,
     IgnoreDrift,
-}
-
-impl Pool {
-    pub(crate) fn of(plan: &Plan) -> Self {
-        let pool = plan.pool;
-        let lease = Lease::new(pool.lease.expect("the toy has leases"), pool.drift_ppm);
-        Pool { units: pool.units, lease, retry: pool.retry, durable: pool.durable, mistake: None }
-    }
 }
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -1,6 +1,8 @@
 //! One file per verb: its arguments, and what it does with them.
 
+mod bench;
 mod check;
+mod quorum;
 mod sim;
 
 use crate::Outcome;
@@ -12,6 +14,12 @@ pub(crate) enum Command {
     /// Simulate a pool: measure it, break things, look for broken laws.
     #[command(subcommand)]
     Sim(sim::Sim),
+    /// The laboratory: which sets of nodes may decide, and what that is worth.
+    #[command(subcommand)]
+    Quorum(quorum::Command),
+    /// Measure how fast this machine answers.
+    #[command(subcommand)]
+    Bench(bench::Command),
 }
 
 /// Does it.
@@ -19,5 +27,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
     match command {
         Command::Check(args) => check::run(&args),
         Command::Sim(sim) => sim::run(sim),
+        Command::Bench(command) => bench::run(command),
+        Command::Quorum(command) => quorum::run(command),
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::{Claim, Event, Fence, Line, NodeId, Share, Shares, Stamp, Start, Unit, Units};
+use quorate_core::{Claim, Event, Fence, Line, NodeId, Share, Shares, Start, Unit, Units};
 
 use super::{Table, id};
 use crate::central::{Alarm, Attempt, Fairness, Message, Pool};
@@ -25,17 +25,16 @@ fn a_remote_grant_costs_three_messages_and_a_local_one_none() {
 }
 
 #[test]
-fn the_oldest_is_served_first_even_if_it_arrives_last() {
+fn first_come_is_first_served_and_asking_again_keeps_the_place() {
     let mut table = Table::new(3, Pool::new(1));
     table.claim(0, 1, 1);
     table.claim(1, 2, 1);
-    let older = table.wire.pop_front().unwrap();
-    // Node 2 has heard of more than node 1, so its claim is younger.
-    let lost = Message::Lost { claim: id(9), attempt: Attempt { boot: 0, clock: 9 }, clock: 9 };
-    table.step(2, Event::Hear { from: NodeId(0), message: lost });
+    table.deliver_all();
     table.claim(2, 3, 1);
     table.deliver_all();
-    table.wire.push_back(older);
+    for _ in 0..2 {
+        table.step(1, Event::Ring(Alarm::Retry));
+    }
     table.deliver_all();
     table.wanted();
     table.step(0, Event::Release(id(1)));
@@ -184,9 +183,7 @@ fn a_restarted_requester_leaves_alone_what_its_clients_may_still_use() {
     table.deliver_all();
     // A repeated request of the old boot is still on its way, and is answered to the new one.
     let attempt = Attempt { boot: 0, clock: 1 };
-    let stamp = Stamp { clock: 1, node: NodeId(1) };
-    let poll =
-        Message::Request { claim: id(1), attempt, stamp, units: Units::ONE, sent: table.now };
+    let poll = Message::Request { claim: id(1), attempt, units: Units::ONE, sent: table.now };
     table.restart(1, Start::Amnesia);
     table.wanted();
     table.wire.push_back((NodeId(1), NodeId(0), poll));
@@ -223,13 +220,12 @@ fn messages_that_no_correct_peer_sends_are_anomalies_and_change_nothing() {
     let mut table = Table::new(2, Pool::new(1));
     let before = table.seats.clone();
     let attempt = Attempt { boot: 0, clock: 1 };
-    let stamp = Stamp { clock: 1, node: NodeId(1) };
     let units = Units::new(2, 2).unwrap();
     let sent = table.now;
-    let greedy = Message::Request { claim: id(1), attempt, stamp, units, sent };
+    let greedy = Message::Request { claim: id(1), attempt, units, sent };
     table.step(0, Event::Hear { from: NodeId(1), message: greedy });
     table.step(1, Event::Hear { from: NodeId(0), message: Message::Release { claim: id(1) } });
-    let lost = Message::Lost { claim: id(1), attempt, clock: 5 };
+    let lost = Message::Lost { claim: id(1), attempt };
     table.step(0, Event::Hear { from: NodeId(1), message: lost });
     let wanted = table.wanted();
     assert_eq!(wanted.len(), 3);

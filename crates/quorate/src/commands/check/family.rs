@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use quorate_core::NodeId;
+use anyhow::ensure;
+use quorate_core::{NodeId, Units};
 
 /// A claim of so many units at this node.
 pub(super) type Want = (NodeId, u32);
@@ -21,8 +22,15 @@ pub(super) struct Choice<'a> {
     pub(super) special: &'a [NodeId],
 }
 
+/// Most worlds to enumerate: more could not be explored in a day.
+const WORLDS_MAX: usize = 100_000;
+
 /// All worlds that differ in more than the names of claims and of nodes that are alike.
-pub(super) fn family(choice: &Choice<'_>) -> Vec<Vec<Want>> {
+///
+/// # Errors
+/// There are too many, or the pool has no units.
+pub(super) fn family(choice: &Choice<'_>) -> anyhow::Result<Vec<Vec<Want>>> {
+    Units::new(1, choice.units)?;
     let mut worlds: Vec<Vec<Want>> = vec![Vec::new()];
     for position in 0..choice.claims {
         let homes: Vec<u32> = match choice.home.get(position) {
@@ -31,7 +39,7 @@ pub(super) fn family(choice: &Choice<'_>) -> Vec<Vec<Want>> {
         };
         let sizes: Vec<u32> = match choice.want.get(position) {
             Some(&h) => vec![h],
-            None => (1..=choice.units).collect(),
+            None => (1..=choice.units.min(WORLDS_MAX as u32)).collect(),
         };
         let longer = |world: &Vec<Want>| {
             let mut grown = Vec::new();
@@ -42,11 +50,13 @@ pub(super) fn family(choice: &Choice<'_>) -> Vec<Vec<Want>> {
             }
             grown
         };
+        let grown = worlds.len().saturating_mul(homes.len()).saturating_mul(sizes.len());
+        ensure!(grown <= WORLDS_MAX, "too many worlds: give --want or --home");
         worlds = worlds.iter().flat_map(longer).collect();
     }
     let mut seen = BTreeSet::new();
     worlds.retain(|world| seen.insert(canonical(choice, world)));
-    worlds
+    Ok(worlds)
 }
 
 /// The smallest world that is the same up to names: claims sorted, nodes that are alike numbered by
@@ -77,7 +87,7 @@ mod tests {
 
     fn count(nodes: usize, units: u32, claims: usize, want: &[u32]) -> usize {
         let special = [NodeId(0)];
-        family(&Choice { nodes, units, claims, want, home: &[], special: &special }).len()
+        family(&Choice { nodes, units, claims, want, home: &[], special: &special }).unwrap().len()
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::ensure;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use quorate_check::{Budget, Limits, Network, Progress, Report, Restart, Scope, Verdict, check};
 use quorate_core::{NodeId, NodeSet};
@@ -21,7 +21,9 @@ use output::Output;
 const EXAMPLES: &str = "\
 Examples:
   quorate check --nodes 3 --units 2 --claims 3 --cancels 1 --crashes 1
-      every size and placement of three claims; the arbiter crashes once and forgets everything
+      three claims of every size, one at each node; the arbiter crashes once and forgets everything
+  quorate check --nodes 3 --units 2 --claims 3 --home any --crashes 1 --lapses 1 --early-rings 1
+      every placement too; leases run out under grants, but alarms are mostly slower than messages
   quorate check --nodes 3 --units 2 --want 1,2,1 --home 0,1,2 --crashes 1 --durable
       one world: h is 1, 2 and 1, the claims are made at n0, n1 and n2; the arbiter keeps a record
   quorate check --nodes 2 --units 2 --claims 2 --network reordering --duplicates 1 --json
@@ -48,9 +50,10 @@ pub(crate) struct Args {
     /// The size h of each claim, such as 1,2,1.
     #[arg(long, value_delimiter = ',')]
     want: Vec<u32>,
-    /// The node at which each claim is made, such as 0,1,2.
-    #[arg(long, value_delimiter = ',')]
-    home: Vec<u32>,
+    /// Where claims are made: spread (one node after the other), any (every placement), or the node
+    /// of each claim, such as 0,1,1.
+    #[arg(long, default_value = "spread", value_parser = home)]
+    home: Home,
     /// Who may pass whom: fifo, or backfill:B (nobody is passed more than B times).
     #[arg(long, default_value = "fifo", value_parser = fairness)]
     fairness: Fairness,
@@ -85,7 +88,8 @@ pub(crate) struct Args {
     /// How often a message may vanish.
     #[arg(long, default_value_t = 0)]
     losses: u8,
-    /// How often an alarm may ring while a message is on its way; without this, as often as it likes.
+    /// How often an alarm may ring while a message is on its way; without this, as often as it
+    /// likes.
     #[arg(long)]
     early_rings: Option<u8>,
     /// Give up on a world with more states than this.
@@ -105,6 +109,25 @@ enum Protocol {
 enum NetworkKind {
     Fifo,
     Reordering,
+}
+
+/// Where claims are made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Home {
+    Spread,
+    Any,
+    At(Vec<u32>),
+}
+
+fn home(text: &str) -> Result<Home, String> {
+    match text {
+        "spread" => Ok(Home::Spread),
+        "any" => Ok(Home::Any),
+        list => {
+            let nodes: Result<_, _> = list.split(',').map(str::parse).collect();
+            nodes.map(Home::At).map_err(|_| "say spread, any, or nodes such as 0,1,1".to_string())
+        }
+    }
 }
 
 fn fairness(text: &str) -> Result<Fairness, String> {
@@ -146,11 +169,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 /// One world for each size and placement of the claims.
 fn scopes(args: &Args) -> anyhow::Result<Vec<Scope<Central>>> {
     let claims = args.claims.unwrap_or(if args.want.is_empty() { 2 } else { args.want.len() });
-    for (flag, given) in [("--want", args.want.len()), ("--home", args.home.len())] {
+    ensure!((1..=8).contains(&claims), "{claims} claims: choose 1 to 8");
+    ensure!((1..=64).contains(&args.nodes), "{} nodes: choose 1 to 64", args.nodes);
+    let home: Vec<u32> = match &args.home {
+        Home::Spread => (0..claims as u32).map(|claim| claim % args.nodes as u32).collect(),
+        Home::Any => Vec::new(),
+        Home::At(nodes) => nodes.clone(),
+    };
+    for (flag, given) in [("--want", args.want.len()), ("--home", home.len())] {
         ensure!(given == 0 || given == claims, "{flag} lists {given} values for {claims} claims");
     }
-    ensure!(args.units > 0, "a pool cannot have 0 units");
-    ensure!((1..=8).contains(&claims), "{claims} claims: choose 1 to 8");
     let arbiter = NodeId(0);
     let mut crashing = NodeSet::new();
     for &node in &args.crashing {
@@ -167,13 +195,10 @@ fn scopes(args: &Args) -> anyhow::Result<Vec<Scope<Central>>> {
         units: args.units,
         claims,
         want: &args.want,
-        home: &args.home,
+        home: &home,
         special: &special,
     };
-    let worlds = family(&choice);
-    if worlds.is_empty() {
-        bail!("there is no way to place these claims on {} nodes", args.nodes);
-    }
+    let worlds = family(&choice)?;
     worlds.iter().map(|wants| scope(args, crashing.clone(), wants)).collect()
 }
 
@@ -181,7 +206,7 @@ fn scope(args: &Args, crashing: NodeSet, wants: &[Want]) -> anyhow::Result<Scope
     let mut pool = Pool::new(args.units);
     pool.fairness = args.fairness;
     pool.durable = args.durable;
-    let mut scope = Scope::new(args.nodes, pool, wants).context("this world makes no sense")?;
+    let mut scope = Scope::new(args.nodes, pool, wants)?;
     scope.crashing = crashing;
     scope.restart = if args.durable { Restart::Durable } else { Restart::Amnesia };
     scope.network = match args.network {

@@ -9,6 +9,7 @@ use quorate_protocols::central::{Central, Fairness};
 use serde_json::json;
 
 use super::Args;
+use super::family::Want;
 
 /// Worlds and what became of them. The worlds behind the first broken one were not explored.
 pub(super) struct Output<'a> {
@@ -39,7 +40,8 @@ impl Output<'_> {
         sightings
     }
 
-    /// What must be reachable in one of these worlds and is in none. Unknown until all are exhausted.
+    /// What must be reachable in one of these worlds and is in none. Unknown until all are
+    /// exhausted.
     fn missing(&self) -> Vec<Sometimes> {
         if !self.is_complete() {
             return Vec::new();
@@ -49,22 +51,23 @@ impl Output<'_> {
     }
 
     fn required(&self) -> Vec<Sometimes> {
-        let any = |is_so: &dyn Fn(&[(NodeId, u32)]) -> bool| {
+        let any = |is_so: fn(&[Want], u32) -> bool| {
             self.scopes.iter().any(|scope| {
-                let wants: Vec<(NodeId, u32)> =
+                let wants: Vec<Want> =
                     scope.clients.iter().map(|c| (c.home, c.claim.units.get())).collect();
-                is_so(&wants)
+                is_so(&wants, self.args.units)
             })
         };
         let args = self.args;
         let backfills = !matches!(args.fairness, Fairness::Fifo | Fairness::Backfill(0));
         let conditions = [
             (Sometimes::Enter, true),
-            (Sometimes::Full, any(&|wants| can_fill(wants, args.units))),
-            (Sometimes::Overtake, backfills && any(&|wants| can_overtake(wants, args.units))),
+            (Sometimes::Full, any(can_fill)),
+            (Sometimes::Overtake, backfills && any(can_overtake)),
             (
                 Sometimes::CancelCrossesGrant,
-                args.cancels > 0 && any(&|wants| wants.iter().any(|(home, _)| *home != NodeId(0))),
+                args.cancels > 0
+                    && any(|wants, _| wants.iter().any(|(home, _)| *home != NodeId(0))),
             ),
             (Sometimes::CrashSurvived, args.crashes > 0 && !args.crashing.is_empty()),
             (Sometimes::Reclaim, args.deaths > 0),
@@ -161,7 +164,7 @@ fn describe(scope: &Scope<Central>) -> String {
 }
 
 /// Whether some of these claims together take exactly all units.
-fn can_fill(wants: &[(NodeId, u32)], units: u32) -> bool {
+fn can_fill(wants: &[Want], units: u32) -> bool {
     let mut sums = vec![0];
     for &(_, h) in wants {
         let more: Vec<u32> = sums.iter().map(|sum| sum + h).collect();
@@ -171,7 +174,7 @@ fn can_fill(wants: &[(NodeId, u32)], units: u32) -> bool {
 }
 
 /// Whether one claim can hold units such that a second does not fit and a third does.
-fn can_overtake(wants: &[(NodeId, u32)], units: u32) -> bool {
+fn can_overtake(wants: &[Want], units: u32) -> bool {
     let h = |place: usize| wants[place].1;
     let places = 0..wants.len();
     places.clone().any(|held| {

@@ -1,0 +1,116 @@
+//! Every history of small worlds: pinned where the rules are kept, a counterexample where one is
+//! broken.
+
+use quorate_check::{Budget, Limits, Network, Report, Restart, Scope, Sometimes, check};
+use quorate_core::{NodeId, NodeSet};
+
+use crate::central::pool::Mutant;
+use crate::central::{Central, Fairness, Pool};
+
+/// Nothing goes wrong, and alarms ring when they like.
+const QUIET: Budget = Budget {
+    crashes: 0,
+    cancels: 0,
+    renewals: 0,
+    deaths: 0,
+    lapses: 0,
+    duplicates: 0,
+    losses: 0,
+    early_rings: None,
+};
+
+/// Node 0 decides; one client is its own, the others are remote.
+const HERE_AND_THERE: &[(NodeId, u32)] = &[(NodeId(0), 1), (NodeId(1), 2)];
+const REMOTE: &[(NodeId, u32)] = &[(NodeId(1), 1), (NodeId(2), 2)];
+const THREE: &[(NodeId, u32)] = &[(NodeId(0), 1), (NodeId(1), 2), (NodeId(2), 1)];
+
+fn scope(wants: &[(NodeId, u32)], budget: Budget) -> Scope<Central> {
+    let mut scope = Scope::new(3, Pool::new(2), wants).unwrap();
+    scope.budget = budget;
+    scope.crashing = NodeSet::first(1);
+    scope.restart = Restart::Amnesia;
+    scope
+}
+
+fn durable(mut scope: Scope<Central>) -> Scope<Central> {
+    scope.pool.durable = true;
+    scope.restart = Restart::Durable;
+    scope
+}
+
+fn reordering(mut scope: Scope<Central>) -> Scope<Central> {
+    scope.network = Network::Reordering;
+    scope
+}
+
+/// Requesters crash, too.
+fn anybody(mut scope: Scope<Central>) -> Scope<Central> {
+    scope.crashing = NodeSet::first(3);
+    scope
+}
+
+fn backfill(bound: u32, mut scope: Scope<Central>) -> Scope<Central> {
+    scope.pool.fairness = Fairness::Backfill(bound);
+    scope
+}
+
+fn explore(scope: &Scope<Central>, required: &[Sometimes]) -> Report {
+    let limits = Limits { states_max: 3_000_000, required: required.to_vec() };
+    check(scope, &limits, &mut |_| {})
+}
+
+/// A changed number is a changed protocol or a changed checker.
+#[test]
+fn small_worlds_are_exhausted_in_as_many_states_as_ever() {
+    use Sometimes::{CancelCrossesGrant, CrashSurvived, Enter, Full, Overtake, Reclaim};
+    let crash = Budget { crashes: 1, ..QUIET };
+    let rough = Budget { cancels: 1, ..crash };
+    let calm = Budget { early_rings: Some(1), ..QUIET };
+    let leases = Budget { deaths: 1, renewals: 1, lapses: 1, crashes: 1, ..calm };
+    let links = Budget { cancels: 1, duplicates: 1, losses: 1, ..calm };
+    for (name, scope, required, counts) in [
+        ("quiet", scope(THREE, QUIET), &[Enter, Full][..], (101_149, 483_237, 29)),
+        ("backfill", backfill(1, scope(THREE, calm)), &[Full, Overtake], (5_104, 13_849, 22)),
+        ("crash", scope(HERE_AND_THERE, rough), &[CancelCrossesGrant], (9_040, 30_127, 21)),
+        ("durable", durable(scope(HERE_AND_THERE, rough)), &[CrashSurvived], (18_055, 59_202, 23)),
+        ("anybody", anybody(scope(REMOTE, crash)), &[CrashSurvived], (98_354, 419_831, 32)),
+        ("leases", scope(REMOTE, leases), &[Reclaim, CrashSurvived], (46_289, 122_767, 25)),
+        ("durable leases", durable(scope(REMOTE, leases)), &[Reclaim], (68_447, 179_421, 25)),
+        ("links", reordering(scope(REMOTE, links)), &[CancelCrossesGrant], (95_802, 340_540, 23)),
+    ] {
+        let report = explore(&scope, required);
+        assert!(report.holds(), "{name}: {report}");
+        assert_eq!((report.states, report.transitions, report.depth), counts, "{name}");
+    }
+}
+
+/// Each broken rule, the smallest trouble in which it shows, and the law that finds it.
+#[test]
+fn every_broken_rule_is_found_by_the_law_it_breaks() {
+    let calm = Budget { early_rings: Some(2), ..QUIET };
+    let crash = Budget { crashes: 1, ..calm };
+    let cancel = Budget { cancels: 1, ..calm };
+    let lapse = Budget { lapses: 1, ..QUIET };
+    let death = Budget { deaths: 1, ..calm };
+    let crash_and_lapse = Budget { crashes: 1, lapses: 1, ..calm };
+    let attempts = Budget { early_rings: Some(3), ..crash_and_lapse };
+    for (mutant, scope, law) in [
+        (Mutant::TellBeforePersist, durable(scope(REMOTE, crash)), "capacity"),
+        (Mutant::GrantWithoutRoom, scope(REMOTE, calm), "capacity"),
+        (Mutant::ForgetCancel, scope(REMOTE, cancel), "cancelled is over"),
+        (Mutant::NoGrace, scope(REMOTE, crash), "capacity"),
+        (Mutant::ReuseFence, scope(REMOTE, calm), "fence order"),
+        (Mutant::OvertakeWithoutBound, backfill(0, scope(THREE, calm)), "bounded overtaking"),
+        (Mutant::DeclineForeignBoot, anybody(scope(REMOTE, crash)), "capacity"),
+        (Mutant::DeclineAnyAttempt, reordering(scope(REMOTE, lapse)), "capacity"),
+        (Mutant::NeverReclaim, scope(REMOTE, death), "no deadlock"),
+        (Mutant::NeverRetry, scope(REMOTE, crash), "no deadlock"),
+        (Mutant::RenewLateGrant, scope(REMOTE, crash_and_lapse), "capacity"),
+        (Mutant::ForgetNewAttempt, durable(scope(REMOTE, attempts)), "capacity"),
+    ] {
+        let mut scope = scope;
+        scope.pool.mutant = Some(mutant);
+        let report = explore(&scope, &[]);
+        assert_eq!(report.broken_law(), Some(law), "{mutant:?}: {report}");
+    }
+}

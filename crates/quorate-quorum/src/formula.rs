@@ -1,0 +1,257 @@
+//! Expressions as rules. When no node is named twice, everything factors: a threshold of thresholds
+//! is answered level by level, whatever the number of nodes. That covers majority, uniform,
+//! hierarchies and trees (RR-2523 and our notes on compositions).
+
+use std::collections::BTreeMap;
+
+use quorate_core::{NodeId, NodeSet};
+
+use crate::expr::Expr;
+use crate::rule::{Rule, pick_by_dropping, shuffle};
+use crate::sampling::Draws;
+use crate::shape::Shape;
+use crate::{Domination, Natural, Ratio, Reach, Symmetric};
+
+/// A family given by an expression over nodes 0..`nodes`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Formula {
+    nodes: usize,
+    expr: Expr,
+    /// Only thresholds, and no node twice: then everything factors.
+    plain: bool,
+}
+
+impl Formula {
+    /// The family of `expr` over at least `nodes` nodes (more if it names more).
+    pub fn new(nodes: usize, expr: Expr) -> Self {
+        let mut named = expr.named();
+        named.sort();
+        let nodes = named.last().map_or(nodes, |last| nodes.max(last.index() + 1));
+        let once = named.windows(2).all(|pair| pair[0] != pair[1]);
+        let plain = once && thresholds_only(&expr);
+        Formula { nodes, expr, plain }
+    }
+
+    /// The expression.
+    pub fn expr(&self) -> &Expr {
+        &self.expr
+    }
+
+    fn shape(&self) -> Option<Shape> {
+        self.plain.then(|| Shape::of(&self.expr))
+    }
+}
+
+impl Rule for Formula {
+    fn nodes(&self) -> usize {
+        self.nodes
+    }
+
+    fn contains_quorum(&self, alive: &NodeSet) -> bool {
+        self.expr.holds(alive)
+    }
+
+    fn sizes(&self) -> Option<BTreeMap<usize, Natural>> {
+        Some(self.shape()?.sizes)
+    }
+
+    fn enumerate(&self, most: usize) -> Option<Vec<NodeSet>> {
+        if let Some(shape) = self.shape()
+            && shape.count > Natural::from(most)
+        {
+            return None;
+        }
+        let mut quorums = self.expr.quorums(most)?;
+        quorums.sort();
+        Some(quorums)
+    }
+
+    fn pick(&self, alive: &NodeSet, draws: &mut Draws) -> Option<NodeSet> {
+        if !self.plain {
+            return pick_by_dropping(alive, draws, |set| self.expr.holds(set));
+        }
+        pick(&self.expr, alive, draws)
+    }
+
+    fn reach(&self) -> Option<Reach> {
+        self.plain.then(|| Reach::from_fewest(fewest_apart(&self.expr)))
+    }
+
+    fn survives(&self) -> Option<usize> {
+        self.plain.then(|| smallest_hitting(&self.expr) - 1)
+    }
+
+    fn load(&self, capacities: &[f64]) -> Option<f64> {
+        self.plain.then(|| load(&self.expr, capacities))
+    }
+
+    fn resiliency(&self) -> Option<Ratio> {
+        Some(self.shape()?.share_max)
+    }
+
+    fn symmetric(&self) -> Option<Option<Symmetric>> {
+        let shape = self.shape()?;
+        let even = shape.sizes.len() == 1
+            && shape.share_min == shape.share_max
+            && shape.nodes == self.nodes;
+        let size = shape.sizes.keys().next().copied()?;
+        Some(even.then(|| Symmetric { effort: shape.share_max.share_of(&shape.count), size }))
+    }
+
+    fn domination(&self, units: usize) -> Option<Domination> {
+        if !self.plain || !gates_are_arbiters(&self.expr, units) {
+            return None;
+        }
+        let witness = witness(&self.expr, units);
+        Some(witness.map_or(Domination::Nondominated, Domination::Dominated))
+    }
+
+    fn availability(&self, up: &[f64]) -> Option<f64> {
+        let mut named = self.expr.named();
+        named.sort();
+        named.windows(2).all(|pair| pair[0] != pair[1]).then(|| availability(&self.expr, up))
+    }
+}
+
+fn thresholds_only(expr: &Expr) -> bool {
+    match expr {
+        Expr::Node(_) => true,
+        Expr::Choose { of, .. } => of.iter().all(thresholds_only),
+        Expr::Weighted { .. } => false,
+    }
+}
+
+fn pick(expr: &Expr, alive: &NodeSet, draws: &mut Draws) -> Option<NodeSet> {
+    match expr {
+        Expr::Node(node) => alive.contains(*node).then(|| [*node].into_iter().collect()),
+        Expr::Choose { need, of } => {
+            let mut order: Vec<&Expr> = of.iter().collect();
+            shuffle(&mut order, draws);
+            let mut picked: Vec<NodeId> = Vec::new();
+            let mut found = 0;
+            for part in order {
+                if found < *need
+                    && let Some(quorum) = pick(part, alive, draws)
+                {
+                    picked.extend(quorum.iter());
+                    found += 1;
+                }
+            }
+            (found == *need).then(|| picked.into_iter().collect())
+        }
+        Expr::Weighted { .. } => unreachable!("plain formulas have thresholds only"),
+    }
+}
+
+/// Fewest quorums with nothing in common. Among j quorums of a threshold each part is left out by
+/// one of them, or must be emptied by j of its own; each quorum leaves out all but `need` parts.
+fn fewest_apart(expr: &Expr) -> Option<usize> {
+    let Expr::Choose { need, of } = expr else { return None };
+    let parts: Vec<Option<usize>> = of.iter().map(fewest_apart).collect();
+    let spared = of.len() - need;
+    let most = parts.iter().map(|part| part.unwrap_or(0)).max().unwrap_or(0).max(of.len());
+    (1..=most).find(|count| {
+        let stubborn = parts.iter().filter(|part| part.is_none_or(|fewest| fewest > *count));
+        count * spared >= stubborn.count()
+    })
+}
+
+/// To stop a threshold, stop the parts that are cheapest to stop.
+fn smallest_hitting(expr: &Expr) -> usize {
+    let Expr::Choose { need, of } = expr else { return 1 };
+    let mut costs: Vec<usize> = of.iter().map(smallest_hitting).collect();
+    costs.sort_unstable();
+    costs[..of.len() - need + 1].iter().sum()
+}
+
+/// The best strategy uses part i with frequency w_i, Σ w_i = need, w_i <= 1, and the load is the
+/// largest w_i·load_i: parts that are cheap enough are always used, the others share the rest
+/// evenly by load.
+fn load(expr: &Expr, capacities: &[f64]) -> f64 {
+    let (need, of) = match expr {
+        Expr::Node(node) => return 1.0 / capacities[node.index()],
+        Expr::Choose { need, of } => (*need, of),
+        Expr::Weighted { .. } => unreachable!("plain formulas have thresholds only"),
+    };
+    let mut loads: Vec<f64> = of.iter().map(|part| load(part, capacities)).collect();
+    loads.sort_by(f64::total_cmp);
+    let mut rates: f64 = loads.iter().map(|load| 1.0 / load).sum();
+    for (always, next) in loads.iter().enumerate() {
+        let shared = (need - always) as f64 / rates;
+        if shared <= *next * (1.0 + 1e-12) || always + 1 == need {
+            return shared.max(if always > 0 { loads[always - 1] } else { 0.0 });
+        }
+        rates -= 1.0 / next;
+    }
+    unreachable!("at most all parts are needed")
+}
+
+/// Whether each threshold by itself is a `units`-arbiter: k+1 quorums cannot leave out everything.
+fn gates_are_arbiters(expr: &Expr, units: usize) -> bool {
+    let Expr::Choose { need, of } = expr else { return true };
+    (units + 1) * (of.len() - need) < of.len()
+        && of.iter().all(|part| gates_are_arbiters(part, units))
+}
+
+/// A composition of arbiters is dominated iff one of them is (join theorem of our notes). A
+/// threshold with n parts of which it spares c is non-dominated iff n = c(k+1)+1; otherwise kc+1
+/// parts are a witness, and a witness of a part, with quorums of need-1 other parts, is one of the
+/// whole.
+fn witness(expr: &Expr, units: usize) -> Option<NodeSet> {
+    let Expr::Choose { need, of } = expr else { return None };
+    let spared = of.len() - need;
+    if of.len() != spared * (units + 1) + 1 {
+        let parts = of.iter().take(units * spared + 1).flat_map(smallest_quorum);
+        return Some(parts.collect());
+    }
+    of.iter().enumerate().find_map(|(index, part)| {
+        let inner = witness(part, units)?;
+        let others = of.iter().enumerate().filter(|(other, _)| *other != index).map(|(_, p)| p);
+        Some(inner.iter().chain(others.take(need - 1).flat_map(smallest_quorum)).collect())
+    })
+}
+
+fn smallest_quorum(expr: &Expr) -> Vec<NodeId> {
+    match expr {
+        Expr::Node(node) => vec![*node],
+        Expr::Choose { need, of } => {
+            let mut parts: Vec<Vec<NodeId>> = of.iter().map(smallest_quorum).collect();
+            parts.sort_by_key(Vec::len);
+            parts.into_iter().take(*need).flatten().collect()
+        }
+        Expr::Weighted { .. } => unreachable!("plain formulas have thresholds only"),
+    }
+}
+
+fn availability(expr: &Expr, up: &[f64]) -> f64 {
+    match expr {
+        Expr::Node(node) => up[node.index()],
+        Expr::Choose { need, of } => {
+            let spared = of.len() - need;
+            // chance[d]: exactly d parts so far are down. All terms are positive: nothing cancels.
+            let mut chance = vec![0.0; spared + 1];
+            chance[0] = 1.0;
+            for part in of {
+                let good = availability(part, up);
+                for down in (0..=spared).rev() {
+                    let before = if down > 0 { chance[down - 1] * (1.0 - good) } else { 0.0 };
+                    chance[down] = chance[down] * good + before;
+                }
+            }
+            chance.iter().sum()
+        }
+        Expr::Weighted { need, of } => {
+            let mut chance: BTreeMap<u64, f64> = BTreeMap::from([(0, 1.0)]);
+            for (weight, part) in of {
+                let good = availability(part, up);
+                let mut next = BTreeMap::new();
+                for (total, p) in chance {
+                    *next.entry(total).or_insert(0.0) += p * (1.0 - good);
+                    *next.entry((total + weight).min(*need)).or_insert(0.0) += p * good;
+                }
+                chance = next;
+            }
+            chance.get(need).copied().unwrap_or(0.0)
+        }
+    }
+}
