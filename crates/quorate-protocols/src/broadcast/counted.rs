@@ -29,7 +29,7 @@ use quorate_core::{
 };
 
 use super::desk::{Desk, shares};
-use super::message::Difference;
+use super::message::{CLOCK_MAX, Difference};
 use super::pool::{Pool, broken};
 
 /// In what Raymond and Raynal differ.
@@ -240,6 +240,9 @@ impl<R: Rule> Counted<R> {
             return;
         }
         match *message {
+            Difference::Request { clock } if clock > CLOCK_MAX => {
+                out.anomaly(from, "a clock that cannot have been reached");
+            }
             Difference::Request { clock } => self.on_request(seat, from, clock, out),
             Difference::Permit { amount } => self.on_permit(seat, from, amount, out),
         }

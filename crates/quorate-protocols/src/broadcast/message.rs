@@ -5,6 +5,10 @@ use std::sync::Arc;
 
 use quorate_core::NodeSet;
 
+/// No clock gets here by counting: whoever shows a later one is not one of us. It leaves room for
+/// our own to go on counting.
+pub(super) const CLOCK_MAX: u64 = 1 << 62;
+
 /// What a node knows about crashes and lets others know.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Known {

@@ -177,6 +177,9 @@ impl Weighted {
             Message::Request { clock, oldest, .. } if oldest > clock => {
                 Some("a request younger than itself")
             }
+            Message::Request { clock, .. } if clock > message::CLOCK_MAX => {
+                Some("a clock that cannot have been reached")
+            }
             Message::Reply { used, .. } if used > seat.pool.node_units_max => {
                 Some("more units in use than a node may have")
             }

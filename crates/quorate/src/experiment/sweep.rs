@@ -366,10 +366,11 @@ mod tests {
             assert!(of(Metric::CsPerSecond) > 0.0);
             let messages = of(Metric::MessagesPerCs);
             match cell.setting.protocol {
-                // Seven of eight clients are not at the arbiter's node.
-                Contender::Central => assert!((2.2..=3.0).contains(&messages), "{messages}"),
-                Contender::Raymond => assert!((13.0..=14.3).contains(&messages), "{messages}"),
-                _ => assert!((14.0..=21.0).contains(&messages), "{messages}"),
+                // Seven of eight clients are not at the arbiter's node. Claims that are under way
+                // when the measuring begins or ends make all of these a little uncertain.
+                Contender::Central => assert!((2.0..=3.2).contains(&messages), "{messages}"),
+                Contender::Raymond => assert!((12.5..=15.0).contains(&messages), "{messages}"),
+                _ => assert!((13.5..=22.0).contains(&messages), "{messages}"),
             }
             // Little's law: who waits is who arrives times how long it takes.
             let arrived = of(Metric::CsPerSecond) * of(Metric::ObtainingTime);

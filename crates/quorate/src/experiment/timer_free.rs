@@ -296,8 +296,8 @@ impl Report {
             .collect();
         page.table(&["blank", "rho", "increase"], &rows);
         page.text(
-            "It is no constant: a node that is ahead of a request answers it twice, so the increase \
-             is the length of the queue, in percent of Raymond's 2(n-1) messages.",
+            "It is no constant: a node that is ahead of a request answers it twice, so the \
+             increase is the length of the queue, in percent of Raymond's 2(n-1) messages.",
         );
     }
 }

@@ -1,6 +1,7 @@
 //! D1 to D8 and P1 to P4 of the specification (5.1): the corrected protocols behave as it says, and
 //! each printed error, put back, shows.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::{Event, Lease, NodeId, NodeSet};
@@ -9,7 +10,7 @@ use serde_json::Value;
 use super::script::{Scripted, World, seat};
 use crate::broadcast::pool::Mutant;
 use crate::broadcast::{
-    Alarm, Counted, Difference, Pool, Raymond, Raynal, Reclaim, Rule, Weighted,
+    Alarm, Counted, Difference, Known, Message, Pool, Raymond, Raynal, Reclaim, Rule, Weighted,
 };
 
 const SCENARIOS: &str = include_str!("../../../testdata/broadcast-scenarios.json");
@@ -225,4 +226,51 @@ fn play_d4(reclaim: Reclaim) -> World<Weighted> {
     let mut world = World::new(Pool { reclaim, probe, ..pool(&scenario, None) });
     follow(&mut world, &scenario);
     world
+}
+
+/// Numbers from the edges, in every field, at a node that waits, holds, or does neither.
+#[test]
+fn nothing_a_peer_sends_can_stop_a_node() {
+    let numbers = [0, 1, 2, 3, u64::from(u32::MAX), u64::MAX / 2, u64::MAX];
+    let sets = [NodeSet::new(), [0, 1].into_iter().collect(), [70].into_iter().collect()];
+    let mut weighted = World::<Weighted>::new(Pool::timer_free(3, 2, 1));
+    let mut raynal = World::<Raynal>::new(Pool::raynal(3, 2));
+    for round in 0..3 {
+        for &number in &numbers {
+            for &other in &numbers {
+                for unheard in &sets {
+                    let known = Arc::new(Known {
+                        unheard: unheard.clone(),
+                        crashed: sets[round % 2].clone(),
+                    });
+                    let (query, used) = (Some(other), number as u32);
+                    for message in [
+                        Message::Request {
+                            clock: number,
+                            oldest: other,
+                            query,
+                            known: known.clone(),
+                        },
+                        Message::Reply { request: Some(number), used, query, known: known.clone() },
+                        Message::Reply { request: None, used, query, known: known.clone() },
+                        Message::Query { query: number, known: known.clone() },
+                        Message::Notice { known },
+                    ] {
+                        weighted
+                            .step(NodeId(2), Event::Hear { from: NodeId(other as u32), message });
+                    }
+                }
+            }
+            for message in
+                [Difference::Permit { amount: number }, Difference::Request { clock: number }]
+            {
+                raynal.step(NodeId(2), Event::Hear { from: NodeId(round as u32), message });
+            }
+        }
+        weighted.request(NodeId(2), 1);
+        raynal.request(NodeId(2), 1);
+        weighted.release(NodeId(2));
+        raynal.release(NodeId(2));
+    }
+    assert!(!weighted.anomalies.is_empty() && !raynal.anomalies.is_empty());
 }
