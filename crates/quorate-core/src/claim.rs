@@ -144,6 +144,8 @@ pub enum Refusal {
     NotByName,
     /// Its name belongs to a claim for a different number of units.
     NameTaken,
+    /// The pool has so many units, but lets no single node have them.
+    TooManyForOneNode,
 }
 
 impl fmt::Display for Refusal {
@@ -152,6 +154,7 @@ impl fmt::Display for Refusal {
             Refusal::Cancelled => "cancelled",
             Refusal::NotByName => "this pool's protocol counts units and cannot choose among them",
             Refusal::NameTaken => "a different claim has this name",
+            Refusal::TooManyForOneNode => "no single node of this pool may have so many units",
         })
     }
 }

@@ -8,5 +8,6 @@ mod attempt;
 mod post;
 
 pub mod arbiter;
+pub mod broadcast;
 pub mod central;
 pub mod ring;

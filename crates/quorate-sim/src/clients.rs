@@ -379,6 +379,32 @@ impl<P: Protocol> World<'_, P> {
         Ok(())
     }
 
+    /// Everybody at a node dies, and nobody takes their place.
+    pub(crate) fn clients_die(&mut self, node: NodeId) -> Result<(), Breach> {
+        for index in 0..self.clients.len() {
+            if self.clients[index].home != node {
+                continue;
+            }
+            match self.clients[index].phase {
+                Phase::Using => self.end(index, End::Died)?,
+                Phase::Waiting | Phase::Cancelling => self.abandon(index)?,
+                _ => {}
+            }
+            self.clients[index].phase = Phase::Done;
+        }
+        Ok(())
+    }
+
+    /// The first claim of each client comes after a random part of the time that it thinks.
+    pub(crate) fn stagger(&mut self) {
+        let Arrivals::Closed { think, .. } = self.plan.workload.arrivals else { return };
+        for index in 0..self.clients.len() {
+            let think = think.draw(&mut self.chance.clients);
+            let at = self.now + (think as f64 * self.chance.clients.unit()) as u64;
+            self.wake_at(index, at);
+        }
+    }
+
     /// The rate of a node's clock changed, and with it the true time of its clients' deadlines.
     pub(crate) fn clients_look_again(&mut self, node: NodeId) {
         for index in 0..self.clients.len() {

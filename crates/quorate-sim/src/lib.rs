@@ -15,6 +15,7 @@
 //! | `plan.rs`, `workload.rs`, `span.rs`, `rng.rs` | what is chosen, and chance |
 //! | `trace.rs`, `measure.rs`, `histogram.rs`, `series.rs` | what people read |
 //! | `verdict.rs` | safety, then liveness |
+//! | `session.rs` | a run moved along by hand, for experiments |
 //! | `script.rs`, `stage.rs` | transcripts: a world moved by hand, for tests |
 //!
 //! This crate names no protocol, reads no clock and starts no thread.
@@ -34,6 +35,7 @@ mod queue;
 mod rng;
 mod script;
 mod series;
+mod session;
 mod span;
 mod stage;
 mod table;
@@ -55,6 +57,7 @@ pub use plan::{Needs, Plan, PoolPlan, Scale};
 pub use rng::Rng;
 pub use script::{Setting, check_transcript, check_transcripts, replay};
 pub use series::Series;
+pub use session::Session;
 pub use span::{Span, SpanError, Time, parse_time};
 pub use trace::LEGEND;
 pub use verdict::{Report, Verdict, Watch, run, swarm_command};

@@ -196,6 +196,11 @@ impl<P: Protocol> World<'_, P> {
 
     fn pause(&mut self, lasts: u64) {
         let name = self.draw_node();
+        self.freeze(name, lasts);
+    }
+
+    /// A node stands still.
+    pub(crate) fn freeze(&mut self, name: NodeId, lasts: u64) {
         let now = self.now;
         if !self.nodes[name.index()].is_running() {
             return;

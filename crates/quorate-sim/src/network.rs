@@ -41,6 +41,15 @@ pub enum Delay {
     Everywhere(Span),
     /// Nodes lie in clusters (node i in cluster i mod c), with a delay for each pair of them.
     Clusters(Clusters),
+    /// Nodes lie at sites (node i at site i mod `count`): one distribution inside, one between.
+    Sites {
+        /// How many sites.
+        count: u32,
+        /// Between two nodes of one site.
+        inside: Span,
+        /// Between nodes of two sites.
+        between: Span,
+    },
 }
 
 /// Delays between clusters of nodes.
@@ -73,6 +82,10 @@ impl Delay {
                 let mean = clusters.mean(from, to);
                 rng.between(mean - mean / 10, mean + mean / 10)
             }
+            Delay::Sites { count, inside, .. } if from.0 % count == to.0 % count => {
+                inside.draw(rng)
+            }
+            Delay::Sites { between, .. } => between.draw(rng),
         }
     }
 
@@ -81,6 +94,10 @@ impl Delay {
         match self {
             Delay::Everywhere(span) => span.mean(),
             Delay::Clusters(c) => c.means.iter().sum::<u64>() / c.means.len() as u64,
+            Delay::Sites { count, inside, between } => {
+                let others = u64::from(count.saturating_sub(1));
+                (inside.mean() + others * between.mean()) / (others + 1)
+            }
         }
     }
 }
@@ -100,15 +117,27 @@ impl fmt::Display for Delay {
                 }
                 Ok(())
             }
+            Delay::Sites { count, inside, between } => {
+                write!(f, "sites:{count};{inside};{between}")
+            }
         }
     }
 }
 
-/// A [`Span`], or `clusters:1ms,20ms;20ms,1ms`: rows of the matrix of mean delays.
+/// A [`Span`]; or `clusters:1ms,20ms;20ms,1ms`: rows of the matrix of mean delays; or
+/// `sites:10;1ms;20ms`: so many sites, with a span inside and one between.
 impl FromStr for Delay {
     type Err = SpanError;
 
     fn from_str(text: &str) -> Result<Self, SpanError> {
+        if let Some(sites) = text.strip_prefix("sites:") {
+            let wrong = || SpanError::Form(text.into());
+            let mut parts = sites.split(';');
+            let mut part = || parts.next().ok_or_else(wrong);
+            let count = part()?.parse().ok().filter(|&count| count > 0).ok_or_else(wrong)?;
+            let (inside, between) = (part()?.parse()?, part()?.parse()?);
+            return Ok(Delay::Sites { count, inside, between });
+        }
         let Some(matrix) = text.strip_prefix("clusters:") else {
             return text.parse().map(Delay::Everywhere);
         };
@@ -350,7 +379,17 @@ mod tests {
             let mean = sum as f64 / 1e10;
             assert!((mean / wanted - 1.0).abs() < 0.02, "{from} to {to}: {mean}");
         }
-        for wrong in ["clusters:1ms,2ms,3ms", "clusters:1ms,2ms;3ms", "clusters:1ms,2ms,3ms,4ms"] {
+        let sites: Delay = "sites:2;constant:1ms;uniform:5ms..7ms".parse().unwrap();
+        assert_eq!(sites.to_string(), "sites:2;constant:1ms;uniform:5ms..7ms");
+        assert_eq!(sites.draw(&mut rng, NodeId(1), NodeId(3)), 1_000_000);
+        assert!(sites.draw(&mut rng, NodeId(1), NodeId(2)) >= 5_000_000);
+        for wrong in [
+            "sites:2;1ms",
+            "sites:0;1ms;1ms",
+            "clusters:1ms,2ms,3ms",
+            "clusters:1ms,2ms;3ms",
+            "clusters:1ms,2ms,3ms,4ms",
+        ] {
             assert!(wrong.parse::<Delay>().is_err(), "{wrong}");
         }
     }

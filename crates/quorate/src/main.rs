@@ -4,6 +4,7 @@
 //! property was found broken, 2 the input was wrong or the work could not be done.
 
 mod commands;
+mod experiment;
 mod plots;
 mod protocols;
 

@@ -153,7 +153,9 @@ impl Engine {
         }
         let state = match why {
             Refusal::Cancelled => ClaimState::Cancelled,
-            Refusal::NotByName | Refusal::NameTaken => ClaimState::Refused,
+            Refusal::NotByName | Refusal::NameTaken | Refusal::TooManyForOneNode => {
+                ClaimState::Refused
+            }
         };
         self.over(seat, claim, state, &why.to_string(), now);
     }

@@ -11,8 +11,8 @@
 //! | `turn` | MyOrder | whose turn it is, compared with the order of a distribution |
 //! | `favoured` | Priv (spec E13) | swallowed a distribution because it was its turn, and still waits |
 //!
-//! The two counts are kept so that T_d > T_h, which a fault could leave in the paper's
-//! variables, cannot be written down: erratum E9 by type.
+//! The two counts are kept so that T_d > T_h, which a fault could leave in the paper's variables,
+//! cannot be written down: erratum E9 by type.
 
 use super::message::Message;
 use super::terms::{Erratum, Terms};

@@ -1,9 +1,11 @@
 //! `quorate sim`: the simulator at the command line.
 
+mod figures;
 mod report;
 mod ring_stabilization;
 mod run;
 mod seeds;
+mod sweep;
 
 use crate::Outcome;
 
@@ -16,6 +18,11 @@ pub(crate) enum Sim {
     Seeds(seeds::Args),
     /// Measure how long a ring takes to become right from any state.
     RingStabilization(ring_stabilization::Args),
+    /// Compare protocols and settings: run every combination, draw and tabulate it.
+    Sweep(sweep::Args),
+    /// Run a paper's evaluation again, and say which of its claims hold.
+    #[command(subcommand)]
+    Figures(figures::Figures),
 }
 
 /// Does it.
@@ -24,6 +31,8 @@ pub(crate) fn run(sim: Sim) -> anyhow::Result<Outcome> {
         Sim::Run(args) => run::run(&args),
         Sim::Seeds(args) => seeds::run(&args),
         Sim::RingStabilization(args) => ring_stabilization::run(&args),
+        Sim::Sweep(args) => sweep::run(&args),
+        Sim::Figures(figures) => figures::run(&figures),
     }
 }
 

@@ -1,0 +1,92 @@
+//! What a model checker must know about the broadcasting protocols: which numbers are clocks.
+
+use quorate_core::{ClaimId, Explorable, LeaseEnd, Number};
+
+use super::counted::{Counted, Rule};
+use super::message::{Difference, Message};
+use super::{Alarm, Weighted};
+
+type See<'a> = dyn FnMut(Number<'_>) + 'a;
+
+impl<R: Rule> Explorable for Counted<R> {
+    fn numbers(&mut self, see: &mut See<'_>) {
+        see(Number::Clock(&mut self.clock.0));
+        if let Some(asked) = &mut self.asked {
+            see(Number::Clock(&mut asked.clock));
+        }
+    }
+
+    fn message_numbers(message: &mut Difference, see: &mut See<'_>) {
+        if let Difference::Request { clock } = message {
+            see(Number::Clock(clock));
+        }
+    }
+
+    fn durable_numbers((): &mut (), _: &mut See<'_>) {}
+
+    fn lease_end(alarm: &std::convert::Infallible) -> LeaseEnd {
+        match *alarm {}
+    }
+
+    fn promise(_: &Difference) -> Option<ClaimId> {
+        None
+    }
+}
+
+impl Explorable for Weighted {
+    fn numbers(&mut self, see: &mut See<'_>) {
+        see(Number::Clock(&mut self.clock.0));
+        self.asked = std::mem::take(&mut self.asked)
+            .into_iter()
+            .map(|(mut clock, asked)| {
+                see(Number::Clock(&mut clock));
+                (clock, asked)
+            })
+            .collect();
+        self.deferred = std::mem::take(&mut self.deferred)
+            .into_iter()
+            .map(|((node, mut clock), mut deferred)| {
+                see(Number::Clock(&mut clock));
+                see(Number::Clock(&mut deferred.oldest));
+                if let Some(query) = &mut deferred.query {
+                    see(Number::Clock(query));
+                }
+                ((node, clock), deferred)
+            })
+            .collect();
+        self.detector.clocks(&mut |clock| see(Number::Clock(clock)));
+    }
+
+    fn message_numbers(message: &mut Message, see: &mut See<'_>) {
+        let mut some = |clock: &mut Option<u64>| {
+            if let Some(clock) = clock {
+                see(Number::Clock(clock));
+            }
+        };
+        match message {
+            Message::Request { clock, oldest, query, .. } => {
+                some(query);
+                see(Number::Clock(clock));
+                see(Number::Clock(oldest));
+            }
+            Message::Reply { request, query, .. } => {
+                some(request);
+                some(query);
+            }
+            Message::Query { query, .. } => see(Number::Clock(query)),
+            Message::Notice { .. } => {}
+        }
+    }
+
+    fn durable_numbers((): &mut (), _: &mut See<'_>) {}
+
+    /// Whose lease ends is a node's, not a claim's: a checker that takes no order as given finds
+    /// what happens without one.
+    fn lease_end(_: &Alarm) -> LeaseEnd {
+        LeaseEnd::Nothing
+    }
+
+    fn promise(_: &Message) -> Option<ClaimId> {
+        None
+    }
+}

@@ -1,0 +1,123 @@
+//! What seats of a broadcasting pool tell each other.
+
+use std::fmt;
+use std::sync::Arc;
+
+use quorate_core::NodeSet;
+
+/// No clock gets here by counting: whoever shows a later one is not one of us. It leaves room for
+/// our own to go on counting.
+pub(super) const CLOCK_MAX: u64 = 1 << 62;
+
+/// What a node knows about crashes and lets others know.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Known {
+    /// Who had not answered when enough had: the paper's not_rec_from. Not an accusation.
+    pub unheard: NodeSet,
+    /// Who is believed to have crashed.
+    pub crashed: NodeSet,
+}
+
+/// A message of the timer-free and the weighted protocol. Answers say how things stand, not what
+/// changed, so that repeating and reordering them is harmless.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[allow(missing_docs, reason = "the fields are described once, below")]
+pub enum Message {
+    /// `clock`: the request's timestamp. `oldest`: that of the sender's oldest request that still
+    /// waits; answers to older ones are no longer wanted. `query`: the query that the answer is an
+    /// answer to as well.
+    Request { clock: u64, oldest: u64, query: Option<u64>, known: Arc<Known> },
+    /// `request`: the request that is answered, and `used`: the units that the sender may use ahead
+    /// of it. `query`: the query that is answered.
+    Reply { request: Option<u64>, used: u32, query: Option<u64>, known: Arc<Known> },
+    /// A query that asks for no units.
+    Query { query: u64, known: Arc<Known> },
+    /// Somebody was found to have crashed.
+    Notice { known: Arc<Known> },
+}
+
+impl Message {
+    /// Every kind there is: Raymond and Raynal know the first two, the others all but the first.
+    const ALL_KINDS: &'static [&'static str] = &["permit", "request", "reply", "query", "notice"];
+    pub(super) const KINDS: &'static [&'static str] = Self::ALL_KINDS.split_at(1).1;
+
+    pub(super) fn kind(&self) -> usize {
+        match self {
+            Message::Request { .. } => 0,
+            Message::Reply { .. } => 1,
+            Message::Query { .. } => 2,
+            Message::Notice { .. } => 3,
+        }
+    }
+
+    pub(super) fn known(&self) -> &Known {
+        match self {
+            Message::Request { known, .. }
+            | Message::Reply { known, .. }
+            | Message::Query { known, .. }
+            | Message::Notice { known } => known,
+        }
+    }
+}
+
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Self::KINDS[self.kind()])?;
+        match self {
+            Message::Request { clock, query, .. } => {
+                write!(f, " @{clock}")?;
+                shown_query(f, *query)?;
+            }
+            Message::Reply { request, used, query, known } => {
+                if let Some(clock) = request {
+                    write!(f, " @{clock} used {used}")?;
+                }
+                shown_query(f, *query)?;
+                if !known.unheard.is_empty() {
+                    write!(f, " unheard {}", known.unheard)?;
+                }
+            }
+            Message::Query { query, .. } => shown_query(f, Some(*query))?,
+            Message::Notice { .. } => {}
+        }
+        let crashed = &self.known().crashed;
+        if crashed.is_empty() { Ok(()) } else { write!(f, " crashed {crashed}") }
+    }
+}
+
+fn shown_query(f: &mut fmt::Formatter<'_>, query: Option<u64>) -> fmt::Result {
+    query.map_or(Ok(()), |query| write!(f, " q{query}"))
+}
+
+/// A message of Raymond's and Raynal's protocols, whose answers are differences: each must arrive
+/// exactly once.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[allow(missing_docs, reason = "the fields are described once, below")]
+pub enum Difference {
+    /// Raymond: `amount` requests of yours are answered (REPLY(count)). Raynal: `amount` of the
+    /// units you were not sure of are not used by me (NOT_USED).
+    Permit { amount: u64 },
+    /// A request, `clock` being its timestamp.
+    Request { clock: u64 },
+}
+
+impl Difference {
+    pub(super) const KINDS: &'static [&'static str] = Message::ALL_KINDS.split_at(2).0;
+
+    pub(super) fn kind(&self) -> usize {
+        match self {
+            Difference::Permit { .. } => 0,
+            Difference::Request { .. } => 1,
+        }
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Self::KINDS[self.kind()])?;
+        match self {
+            Difference::Permit { amount } => write!(f, " x{amount}"),
+            Difference::Request { clock } => write!(f, " @{clock}"),
+        }
+    }
+}

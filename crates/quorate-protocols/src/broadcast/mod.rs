@@ -1,0 +1,291 @@
+//! `broadcast`: ask everybody.
+//!
+//! Permission-based h-out-of-k exclusion without arbiters or quorums: a request goes to all nodes,
+//! in the order of Lamport stamps everybody knows who is ahead, and one enters when those ahead
+//! leave room. Four variants, two values:
+//!
+//! | variant | after | value, pool |
+//! |---|---|---|
+//! | Raymond | Raymond 1989: one unit, counted answers | [`Raymond`], [`Pool::raymond`] |
+//! | Raynal | Raynal 1991: h units, differences | [`Raynal`], [`Pool::raynal`] |
+//! | timer-free | Bouillaguet, Arantes, Sens 2009 (inria-00394918), corrected | [`Weighted`], [`Pool::timer_free`] |
+//! | weighted | the last two combined; what the daemon runs | [`Weighted`], [`Pool::weighted`] |
+//!
+//! Timer-free *is* weighted with one unit per node. The two older ones share `counted.rs`. The
+//! specification with its errata (E1 to E27, the names in the comments here) and the
+//! counterexamples (D1 to D8, P1 to P4) are on `docs/protocols/broadcast.md`.
+//!
+//! What nobody here promises: unit names (grants are numbered from 0), and rejoining. A node that
+//! restarts stays out, because it may have forgotten whom it let pass; to the others it is a
+//! crashed one (spec 7.3 says how it could come back).
+
+mod counted;
+mod desk;
+mod detect;
+mod explore;
+mod message;
+mod pool;
+mod reclaim;
+mod tally;
+mod weighted;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use quorate_core::{
+    Clock, Entry, Event, NodeId, NodeSet, Outbox, Protocol, Refusal, Seat, Stamp, Start,
+};
+
+use desk::Desk;
+use detect::Detector;
+use reclaim::Counting;
+use weighted::{Asked, Deferred, Standing};
+
+pub use counted::{Counted, Raymond, RaymondRule, Raynal, RaynalRule, Rule};
+pub use message::{Difference, Known, Message};
+pub use pool::{Pool, Reclaim};
+
+/// One node's seat under the timer-free or the weighted protocol. Tolerates links that repeat and
+/// reorder; with [`Pool::retry`] also links that lose.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Weighted {
+    clock: Clock,
+    desk: Desk,
+    /// What this node's clients wait for or hold, by the timestamp of the request.
+    asked: BTreeMap<u64, Asked>,
+    /// Requests of others that something of ours is ahead of, by node and timestamp.
+    deferred: BTreeMap<(NodeId, u64), Deferred>,
+    detector: Detector,
+    counting: Counting,
+    /// Whether the retry alarm is armed. It is left to ring rather than disarmed.
+    retrying: bool,
+    /// Whether this is the first boot; a later one stays out.
+    member: bool,
+}
+
+/// The timers of the weighted protocol. Raymond and Raynal have none.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Alarm {
+    /// A request may have been lost: ask again.
+    Retry,
+    /// No query for a while: make one.
+    Probe,
+    /// The lease of this suspect has ended.
+    LeaseEnd(NodeId),
+}
+
+impl fmt::Display for Alarm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Alarm::Retry => f.write_str("retry"),
+            Alarm::Probe => f.write_str("probe"),
+            Alarm::LeaseEnd(node) => write!(f, "lease-end {node}"),
+        }
+    }
+}
+
+/// What a node has reason to tell its operator.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Warnings {
+    /// Somebody believes that this node has crashed, which it has not.
+    pub falsely_suspected: bool,
+    /// More nodes are believed to have crashed than the pool allows for: the network broke the
+    /// assumption that detection rests on.
+    pub too_many_crashed: bool,
+}
+
+impl Weighted {
+    /// Who is believed to have crashed.
+    pub fn crashed(&self) -> &NodeSet {
+        self.detector.crashed()
+    }
+
+    /// Who is no longer counted.
+    pub fn counted_out(&self) -> &NodeSet {
+        self.counting.out()
+    }
+
+    /// What the operator should know (E9, E9b).
+    pub fn warnings(&self, seat: &Seat<'_, Self>) -> Warnings {
+        let crashed = self.detector.crashed();
+        Warnings {
+            falsely_suspected: crashed.contains(seat.me),
+            too_many_crashed: crashed.len() > seat.pool.crashes_max as usize,
+        }
+    }
+
+    /// How many units are held only because somebody was counted out.
+    pub fn reclaimed(&self) -> u32 {
+        let reclaimed = |a: &&Asked| matches!(a.standing, Standing::Held { clean: false, .. });
+        self.asked.values().filter(reclaimed).map(|asked| asked.units.get()).sum()
+    }
+
+    fn hear(
+        &mut self,
+        seat: &Seat<'_, Self>,
+        from: NodeId,
+        message: Message,
+        out: &mut Outbox<Self>,
+    ) {
+        if let Some(what) = self.objection(seat, from, &message) {
+            return out.anomaly(from, what);
+        }
+        if !self.member {
+            return;
+        }
+        self.learn(seat, &message.known().crashed, out);
+        match message {
+            Message::Request { clock, oldest, query, .. } => {
+                self.on_request(seat, Stamp { clock, node: from }, oldest, query, out);
+            }
+            Message::Reply { request, used, query, known } => {
+                let current = query.is_some() && query == self.detector.query; // E3
+                if current || (query.is_some() && pool::broken!(seat, UnmatchedReplies)) {
+                    self.on_answer(seat, from, &known, out);
+                }
+                if let Some(clock) = request {
+                    self.on_used(seat, from, clock, used);
+                }
+            }
+            Message::Query { query, .. } => {
+                let known = self.detector.known.clone();
+                let query = Some(query);
+                out.tell(from, Message::Reply { request: None, used: 0, query, known });
+            }
+            Message::Notice { .. } => {}
+        }
+        self.check(seat, out); // E4b: whatever was heard may have made room.
+    }
+
+    /// Why no correct peer could have sent this.
+    fn objection(
+        &self,
+        seat: &Seat<'_, Self>,
+        from: NodeId,
+        message: &Message,
+    ) -> Option<&'static str> {
+        if from.0 >= seat.pool.nodes || from == seat.me {
+            return Some("a message from a node that is not of this pool");
+        }
+        if !self.detector.is_sound(message.known()) {
+            return Some("a belief about a node that is not of this pool");
+        }
+        match *message {
+            Message::Request { clock, oldest, .. } if oldest > clock => {
+                Some("a request younger than itself")
+            }
+            Message::Request { clock, .. } if clock > message::CLOCK_MAX => {
+                Some("a clock that cannot have been reached")
+            }
+            Message::Reply { used, .. } if used > seat.pool.node_units_max => {
+                Some("more units in use than a node may have")
+            }
+            Message::Reply { request, query, .. }
+                if self.member
+                    && request.max(query) > Some(self.clock.0)
+                    && !pool::broken!(seat, ClockNotAdvanced) =>
+            {
+                Some("an answer to what was never asked")
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Protocol for Weighted {
+    type Pool = Pool;
+    type Message = Message;
+    type Alarm = Alarm;
+    type Durable = ();
+
+    const NAME: &'static str = "broadcast";
+    const KINDS: &'static [&'static str] = Message::KINDS;
+
+    fn boot(seat: &Seat<'_, Self>, start: Start<()>, out: &mut Outbox<Self>) -> Self {
+        seat.pool.assert_sound();
+        let member = start == Start::First;
+        if let (Some(pace), true) = (seat.pool.probe, member) {
+            out.arm(Alarm::Probe, pace);
+        }
+        Weighted::new(seat.pool.nodes, member)
+    }
+
+    fn step(&mut self, seat: &Seat<'_, Self>, event: Event<Self>, out: &mut Outbox<Self>) {
+        match event {
+            Event::Claim(claim) => match Desk::objection(&claim, seat.pool.node_units_max) {
+                Some(why) => out.refuse(claim.id, why),
+                None if self.clock_of(claim.id).is_some() => {}
+                None => {
+                    self.desk.push(&claim);
+                    self.ask(seat, out);
+                }
+            },
+            Event::Release(claim) => self.end(seat, claim, out),
+            #[cfg(test)]
+            Event::Cancel(claim) if pool::broken!(seat, ReleaseInTwoSteps) => {
+                self.end_second_step(claim);
+            }
+            Event::Cancel(claim) => {
+                self.end(seat, claim, out);
+                out.refuse(claim, Refusal::Cancelled);
+            }
+            Event::Renew { claim, .. } => {
+                // Leases are the node's, renewed by its queries; a client has nothing to add. One
+                // that is unknown outlived an earlier boot.
+                if self.clock_of(claim).is_none() {
+                    out.lose(claim);
+                }
+            }
+            Event::Hear { from, message } => self.hear(seat, from, message, out),
+            Event::Ring(Alarm::Retry) => self.on_ring_retry(seat, out),
+            Event::Ring(Alarm::Probe) => self.on_ring_probe(seat, out),
+            Event::Ring(Alarm::LeaseEnd(node)) => self.on_ring_lease_end(seat, node, out),
+            Event::Suspect(node) => {
+                self.on_fenced(seat, node);
+                self.check(seat, out);
+            }
+            Event::Trust(_) => {}
+        }
+    }
+
+    fn audit(&self, seat: &Seat<'_, Self>) {
+        let asked: u32 = self.asked.values().map(|asked| asked.units.get()).sum();
+        assert!(asked <= seat.pool.node_units_max, "a node asks for no more than it may use");
+        for asked in self.asked.values() {
+            if let Standing::Waiting(tally) = &asked.standing {
+                tally.audit();
+                assert_eq!(tally.used(seat.me), 0, "nobody waits for itself twice");
+            }
+        }
+        assert!(!self.asked.is_empty() || self.deferred.is_empty(), "only who uses units defers");
+        assert!(self.member || self.asked.is_empty());
+        self.audit_counting(seat);
+    }
+
+    fn ledger(&self, _: &mut dyn FnMut(Entry)) {}
+
+    fn kind(message: &Message) -> usize {
+        message.kind()
+    }
+
+    fn capacity(pool: &Pool) -> u32 {
+        pool.units
+    }
+
+    fn overtakes_max(_: &Pool) -> Option<u32> {
+        None
+    }
+
+    fn names_units(_: &Pool) -> bool {
+        false
+    }
+
+    fn can_lose(pool: &Pool, dead: &NodeSet) -> bool {
+        // L1: room for a request beside what the dead are taken to use for ever.
+        let blocked = dead.len() as u64 * u64::from(pool.node_units_max);
+        blocked + u64::from(pool.node_units_max) <= u64::from(pool.units)
+    }
+}

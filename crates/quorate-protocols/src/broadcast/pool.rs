@@ -1,0 +1,157 @@
+//! What all seats of a pool that broadcasts its requests agree on.
+
+use std::time::Duration;
+
+use quorate_core::{Lease, NodeId};
+
+/// A pool in which everybody is asked. The four variants share it; Raymond and Raynal read only
+/// `nodes`, `units` and `node_units_max`.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Pool {
+    /// How many nodes there are, numbered from 0. The papers' n.
+    pub nodes: u32,
+    /// How many units there are. The papers' k and M.
+    pub units: u32,
+    /// Most crashes that are recovered from. The paper's f; at most (n-1)/2 (E8).
+    pub crashes_max: u32,
+    /// Most units that one node asks for at a time, over all its clients; 1 is the papers' process
+    /// with one request. A node that has not answered is taken to use as many, so a large number
+    /// costs tolerance: grants need `crashes_max * node_units_max + h <= units` unless crashed
+    /// nodes are counted out.
+    pub node_units_max: u32,
+    /// When a node that is believed to have crashed is counted out.
+    pub reclaim: Reclaim,
+    /// Whether who finds a crash first-hand tells everybody once.
+    pub notices: bool,
+    /// How long a node lets pass without a query before it makes one of its own. Sets how fast a
+    /// crash is found (about twice this) and how long a node may stall without being suspected
+    /// (about this), never whether a grant is safe under the responsiveness property.
+    pub probe: Option<Duration>,
+    /// How long a request waits before it is repeated, for links that lose messages.
+    pub retry: Option<Duration>,
+    /// The rule that is broken, for tests that the harness finds it.
+    #[cfg(test)]
+    pub(crate) mutant: Option<Mutant>,
+}
+
+/// When a node that is believed to have crashed is counted out, so that its units come back.
+///
+/// The belief itself rests on an assumption about the order of messages (the responsiveness
+/// property, spec 4) that a real network does not promise; these are four answers to that.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Reclaim {
+    /// Never: always safe. Each crash costs what one node may use until it comes back.
+    Never,
+    /// When the driver confirms with [`quorate_core::Event::Suspect`] that the node can no longer
+    /// reach the protected thing (its credentials are revoked, its power is off). Safe as far as
+    /// the driver tells the truth.
+    Fenced,
+    /// When its lease has ended: a holder stops by itself unless everybody goes on answering it.
+    Lease(Lease),
+    /// At once, as in the paper. For simulation only: one slow node is enough to hand out more
+    /// units than there are (scenario D4).
+    TrustRp,
+}
+
+impl Pool {
+    /// Raymond 1989: a unit per request, nothing recovered after a crash.
+    pub fn raymond(nodes: u32, units: u32) -> Self {
+        Pool::bare(nodes, units, 1)
+    }
+
+    /// Raynal 1991: several units per request, no crash tolerated.
+    pub fn raynal(nodes: u32, units: u32) -> Self {
+        Pool::bare(nodes, units, units)
+    }
+
+    /// Bouillaguet, Arantes and Sens 2009: a unit per request, up to `crashes_max` crashes found
+    /// without timers and counted out at once.
+    pub fn timer_free(nodes: u32, units: u32, crashes_max: u32) -> Self {
+        Pool { crashes_max, reclaim: Reclaim::TrustRp, ..Pool::bare(nodes, units, 1) }
+    }
+
+    /// The combination of Raynal's weights with timer-free detection, as the daemon runs it:
+    /// crashes are found and reported, and cost their units until somebody says otherwise.
+    pub fn weighted(nodes: u32, units: u32, node_units_max: u32, crashes_max: u32) -> Self {
+        Pool {
+            crashes_max,
+            probe: Some(Duration::from_secs(5)),
+            retry: Some(Duration::from_secs(1)),
+            ..Pool::bare(nodes, units, node_units_max)
+        }
+    }
+
+    fn bare(nodes: u32, units: u32, node_units_max: u32) -> Self {
+        Pool {
+            nodes,
+            units,
+            crashes_max: 0,
+            node_units_max,
+            reclaim: Reclaim::Never,
+            notices: false,
+            probe: None,
+            retry: None,
+            #[cfg(test)]
+            mutant: None,
+        }
+    }
+
+    /// Everybody but `me`, ascending.
+    pub(super) fn peers(&self, me: NodeId) -> impl Iterator<Item = NodeId> + use<> {
+        (0..self.nodes).map(NodeId).filter(move |&node| node != me)
+    }
+
+    /// Panics if the numbers contradict each other.
+    pub(super) fn assert_sound(&self) {
+        assert!(self.nodes >= 1, "a pool has at least one node");
+        assert!(self.node_units_max >= 1, "a node may use at least one unit");
+        assert!(self.node_units_max <= self.units, "a node cannot use more than there is");
+        // E8: with more crashes than this no responsiveness property can hold for everybody.
+        assert!(self.crashes_max <= (self.nodes - 1) / 2, "crashes_max is at most (n-1)/2");
+        if matches!(self.reclaim, Reclaim::Lease(_)) {
+            assert!(self.probe.is_some(), "leases are renewed by probes");
+        }
+    }
+}
+
+/// Rules that tests break one at a time; the harness must notice each. Exists in test builds of
+/// this crate only. The names in brackets are those of the errata.
+#[cfg(test)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Mutant {
+    /// Of two equal clocks nobody has priority (E1).
+    TieBreakByIdentity,
+    /// A request does not advance the clock, so that two may share a timestamp (E2).
+    ClockNotAdvanced,
+    /// Answers count whatever they answer (E3).
+    UnmatchedReplies,
+    /// A crashed node's permission counts beside the lowered threshold (E4).
+    KeepPermissionsOfTheDead,
+    /// Deferred answers are sent first and the state changes in a second step (E6).
+    ReleaseInTwoSteps,
+    /// Who leaves does not answer those it made wait.
+    DropDeferred,
+    /// Nobody ever concludes that somebody crashed.
+    NoDetection,
+    /// Raymond: an answer to several requests counts for one.
+    LoseCount,
+    /// Raynal: a new request overwrites what older ones are still owed.
+    AssignUsed,
+    /// Raynal: who is made to wait is remembered once, however often it asked.
+    DeferOnce,
+}
+
+/// Whether a rule is broken: never, outside this crate's tests.
+macro_rules! broken {
+    ($seat:expr, $mutant:ident) => {{
+        #[cfg(test)]
+        let broken = $seat.pool.mutant == Some($crate::broadcast::pool::Mutant::$mutant);
+        #[cfg(not(test))]
+        let broken = {
+            let _ = $seat;
+            false
+        };
+        broken
+    }};
+}
+pub(super) use broken;

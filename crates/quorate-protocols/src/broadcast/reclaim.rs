@@ -1,0 +1,227 @@
+//! What follows from a belief that somebody crashed: nothing, or its units come back (spec 7.2).
+//!
+//! A grant is *clean* if there was room for it with everybody counted, and *reclaimed* if only
+//! because some were counted out. A clean grant is safe whatever the network does; a reclaimed one
+//! is as safe as the reason for counting out, which is what [`Reclaim`] chooses.
+//!
+//! **Leases.** A node may hold, or enter, only until one lease after it *sent* the last query that
+//! everybody it does not suspect has answered without naming it. A suspect is counted out one lease
+//! after everybody not suspected has answered a query and named it. This is stricter than the
+//! design it follows (7.2 starts counting at the suspicion), and in return needs no assumption
+//! about messages: of those who have to renew the suspect's lease, at least n-1-f, at most f-1 are
+//! suspects themselves, and all others name it.
+
+use quorate_core::{Moment, NodeId, NodeSet, Outbox, Seat};
+
+use super::message::Message;
+use super::pool::{Reclaim, broken};
+use super::weighted::Standing;
+use super::{Alarm, Weighted};
+
+/// Whom a node no longer counts, and until when it counts itself.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Counting {
+    out: NodeSet,
+    /// Suspects whose lease is being waited out.
+    leaving: NodeSet,
+    /// Whom the driver has confirmed to be cut off.
+    fenced: NodeSet,
+    /// Where leases are used: when this node's own ends.
+    until: Moment,
+}
+
+impl Counting {
+    pub(super) fn out(&self) -> &NodeSet {
+        &self.out
+    }
+
+    pub(super) fn is_out(&self, node: NodeId) -> bool {
+        self.out.contains(node)
+    }
+
+    /// When what is granted now has to stop.
+    pub(super) fn deadline(&self, seat: &Seat<'_, Weighted>) -> Moment {
+        match seat.pool.reclaim {
+            Reclaim::Lease(_) => self.until,
+            Reclaim::Never | Reclaim::Fenced | Reclaim::TrustRp => Moment::NEVER,
+        }
+    }
+}
+
+impl Weighted {
+    /// Takes over what somebody believes about crashes, and draws the pool's conclusions.
+    pub(super) fn learn(
+        &mut self,
+        seat: &Seat<'_, Self>,
+        crashed: &NodeSet,
+        out: &mut Outbox<Self>,
+    ) {
+        if crashed.is_empty() || !self.detector.learn(crashed) {
+            return;
+        }
+        self.count_out(seat);
+        if self.is_expelled(seat) {
+            self.step_down(seat, out);
+        }
+    }
+
+    /// The driver says that a node can no longer reach the protected thing.
+    pub(super) fn on_fenced(&mut self, seat: &Seat<'_, Self>, node: NodeId) {
+        if seat.pool.reclaim == Reclaim::Fenced && node.0 < seat.pool.nodes && node != seat.me {
+            self.counting.fenced.insert(node);
+            self.count_out(seat);
+        }
+    }
+
+    fn count_out(&mut self, seat: &Seat<'_, Self>) {
+        let crashed = self.detector.crashed();
+        match seat.pool.reclaim {
+            Reclaim::Never | Reclaim::Lease(_) => {}
+            Reclaim::Fenced => self.counting.out = crashed.intersection(&self.counting.fenced),
+            Reclaim::TrustRp => {
+                self.counting.out = crashed.clone();
+                self.counting.out.remove(seat.me);
+            }
+        }
+    }
+
+    /// Whether others may have counted this node out: it must hold nothing and ask for nothing.
+    pub(super) fn is_expelled(&self, seat: &Seat<'_, Self>) -> bool {
+        seat.pool.reclaim != Reclaim::Never && self.detector.crashed().contains(seat.me)
+    }
+
+    /// Lets go of everything (E9). Claims stay at the desk: their clients wait for a restart.
+    fn step_down(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
+        while let Some((_, asked)) = self.asked.pop_last() {
+            match asked.standing {
+                Standing::Held { .. } => out.lose(asked.claim),
+                Standing::Waiting(_) => self.desk.push_front(asked.claim, asked.units),
+            }
+        }
+        self.answer_deferred(seat, out);
+    }
+
+    /// Whether a request starts a query as well. Where leases are used it lets a query go on until
+    /// everybody has answered, or no lease would ever be renewed under load.
+    pub(super) fn may_query(&self, seat: &Seat<'_, Self>) -> bool {
+        let is_whole = || self.detector.missing().is_subset(self.detector.crashed());
+        self.detector.is_done() && (!matches!(seat.pool.reclaim, Reclaim::Lease(_)) || is_whole())
+    }
+
+    /// Starts a query: numbered `clock`, and told to others by the caller.
+    pub(super) fn start_query(
+        &mut self,
+        seat: &Seat<'_, Self>,
+        clock: u64,
+        out: &mut Outbox<Self>,
+    ) {
+        self.detector.start(clock, seat.now, seat.me, seat.pool.crashes_max);
+        if let Some(pace) = seat.pool.probe {
+            out.arm(Alarm::Probe, pace);
+        }
+    }
+
+    /// Nothing was asked for a while: a query of its own, or the last one again to whoever has not
+    /// answered it.
+    pub(super) fn on_ring_probe(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
+        let Some(pace) = seat.pool.probe else { return };
+        if self.detector.is_done() {
+            let clock = self.next_clock(seat);
+            self.start_query(seat, clock, out);
+        } else {
+            out.arm(Alarm::Probe, pace);
+        }
+        let query = self.detector.query.expect("a query is under way");
+        for peer in self.detector.missing().iter().filter(|&peer| !self.counting.is_out(peer)) {
+            out.tell(peer, Message::Query { query, known: self.detector.known.clone() });
+        }
+        self.check(seat, out);
+    }
+
+    /// Takes an answer to a query.
+    pub(super) fn on_answer(
+        &mut self,
+        seat: &Seat<'_, Self>,
+        from: NodeId,
+        said: &std::sync::Arc<super::Known>,
+        out: &mut Outbox<Self>,
+    ) {
+        let found = self.detector.on_answer(from, said, seat.pool.crashes_max);
+        if !found.is_subset(self.detector.crashed()) && !broken!(seat, NoDetection) {
+            self.learn(seat, &found, out);
+            if seat.pool.notices {
+                for peer in seat.pool.peers(seat.me).filter(|&peer| !self.counting.is_out(peer)) {
+                    out.tell(peer, Message::Notice { known: self.detector.known.clone() });
+                }
+            }
+        }
+        if let Reclaim::Lease(_) = seat.pool.reclaim {
+            self.renew_lease(seat, out);
+        }
+    }
+
+    /// Where leases are used: what follows if everybody not suspected has answered the query.
+    fn renew_lease(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
+        let Reclaim::Lease(lease) = seat.pool.reclaim else { return };
+        let crashed = self.detector.crashed().clone();
+        // More suspects than can have crashed: the network is at fault, and nobody is counted out.
+        let is_sound = crashed.len() <= seat.pool.crashes_max as usize;
+        if !is_sound || !self.detector.missing().is_subset(&crashed) || crashed.contains(seat.me) {
+            return;
+        }
+        for suspect in crashed.difference(&self.counting.leaving).iter() {
+            let mut judges = seat.pool.peers(seat.me).filter(|&peer| !crashed.contains(peer));
+            let named =
+                |peer| self.detector.answer(peer).is_some_and(|a| a.crashed.contains(suspect));
+            if judges.all(named) {
+                self.counting.leaving.insert(suspect);
+                out.arm(Alarm::LeaseEnd(suspect), lease.length());
+            }
+        }
+        let until = lease.deadline(self.detector.sent, std::time::Duration::ZERO);
+        if until > self.counting.until {
+            self.counting.until = until;
+            self.extend_held(seat, out);
+        }
+    }
+
+    /// Holders may go on; those who stopped meanwhile have nothing any more.
+    fn extend_held(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
+        let renewed = self.counting.until;
+        let mut over = Vec::new();
+        for asked in self.asked.values_mut() {
+            let Standing::Held { until, .. } = &mut asked.standing else { continue };
+            if *until <= seat.now {
+                over.push(asked.claim);
+            } else {
+                *until = renewed;
+                out.extend(asked.claim, renewed);
+            }
+        }
+        for claim in over {
+            out.lose(claim);
+            self.end(seat, claim, out);
+        }
+    }
+
+    /// A suspect's lease has ended: whatever it held, its clients have stopped.
+    pub(super) fn on_ring_lease_end(
+        &mut self,
+        seat: &Seat<'_, Self>,
+        node: NodeId,
+        out: &mut Outbox<Self>,
+    ) {
+        if self.detector.crashed().len() <= seat.pool.crashes_max as usize {
+            self.counting.out.insert(node);
+            self.check(seat, out);
+        }
+    }
+
+    pub(super) fn audit_counting(&self, seat: &Seat<'_, Self>) {
+        let Counting { out, leaving, .. } = &self.counting;
+        assert!(out.is_subset(self.detector.crashed()), "only suspects are counted out");
+        assert!(!out.contains(seat.me), "nobody counts itself out");
+        assert!(leaving.is_subset(self.detector.crashed()));
+        assert!(seat.pool.reclaim != Reclaim::Never || out.is_empty());
+    }
+}

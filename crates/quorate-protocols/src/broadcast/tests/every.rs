@@ -1,0 +1,518 @@
+//! Every history of a small world, as section 5 of the specification explores it.
+//!
+//! The generic checker lets a client outlive its node and a node come back; here a process is its
+//! client and a crash is for ever, as in the papers. And it must be possible to impose the
+//! responsiveness property physically: an answer that would end a query is held back until those
+//! have answered whom the asker always hears in time. Hence an explorer of its own: breadth first,
+//! participants and messages numbered, every step of a participant taken once and remembered,
+//! states known by a 64-bit hash. Each process has finitely many requests, so that there are no
+//! cycles and "nobody waits in a state without successors" is liveness.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::hash::{Hash, Hasher};
+
+use quorate_core::{
+    Claim, ClaimId, Effect, Event, NodeId, NodeSet, Outbox, Protocol, Start, Units,
+};
+
+use super::script::seat;
+use crate::broadcast::Pool;
+
+/// What the explorer must see of a participant.
+pub(super) trait Explored: Protocol<Pool = Pool> {
+    /// Units held.
+    fn held(&self) -> u32;
+    /// Whether a claim waits.
+    fn waits(&self) -> bool;
+    /// Whether a message changes nothing, now or ever.
+    fn is_dead_letter(&self, _: &Pool, _: &Self::Message) -> bool {
+        false
+    }
+    /// If hearing this ends a query: who has not answered it then.
+    fn ends_query(&self, _: &Pool, _: NodeId, _: &Self::Message) -> Option<NodeSet> {
+        None
+    }
+    /// Who is believed to have crashed.
+    fn suspects(&self) -> NodeSet {
+        NodeSet::new()
+    }
+    /// Units held only because somebody was counted out.
+    fn reclaimed(&self) -> u32 {
+        0
+    }
+    /// Whether nothing is left over when all is quiet.
+    fn is_quiet(&self) -> bool {
+        true
+    }
+}
+
+/// A world to exhaust.
+pub(super) struct Scope {
+    pub(super) pool: Pool,
+    /// Requests of each process; a process with `None` is dead from the start.
+    pub(super) requests: Vec<Option<u8>>,
+    /// Units of each request.
+    pub(super) weights: Vec<u32>,
+    pub(super) ordered: bool,
+    /// Crashes at any point.
+    pub(super) crashes: u8,
+    /// For each process, who always hears it in time; empty imposes nothing.
+    pub(super) heard_by: Vec<NodeSet>,
+    /// Whether the way to a violation is to be told.
+    pub(super) trail: bool,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) states: usize,
+    pub(super) transitions: u64,
+    /// Transitions into the critical section that exist only because a crash is known.
+    pub(super) reclaimed: u64,
+    pub(super) false_suspicions: u64,
+    pub(super) violation: Option<(String, Vec<String>)>,
+}
+
+/// Things by number, each once.
+struct Shelf<T> {
+    things: Vec<T>,
+    numbers: BTreeMap<u64, Vec<u32>>,
+}
+
+impl<T: Eq + Hash> Shelf<T> {
+    fn new() -> Self {
+        Shelf { things: Vec::new(), numbers: BTreeMap::new() }
+    }
+
+    fn put(&mut self, thing: T) -> u32 {
+        let numbers = self.numbers.entry(hash(&thing)).or_default();
+        if let Some(&number) = numbers.iter().find(|&&number| self.things[number as usize] == thing)
+        {
+            return number;
+        }
+        let number = u32::try_from(self.things.len()).unwrap();
+        self.things.push(thing);
+        numbers.push(number);
+        number
+    }
+
+    fn get(&self, number: u32) -> &T {
+        &self.things[number as usize]
+    }
+}
+
+/// A quick hash of 64 bits. At 10^7 states two of them collide with a chance of about 10^-5.
+struct Mixer(u64);
+
+impl Hasher for Mixer {
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+
+    fn write_u8(&mut self, word: u8) {
+        self.write_u64(word.into());
+    }
+
+    fn write_u32(&mut self, word: u32) {
+        self.write_u64(word.into());
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        let mixed = u128::from(self.0.rotate_left(23) ^ word) * 0x9e37_79b9_7f4a_7c15;
+        self.0 = ((mixed >> 64) as u64 ^ mixed as u64).wrapping_add(0x1234_5678_9abc_def1);
+    }
+
+    fn write_usize(&mut self, word: usize) {
+        self.write_u64(word as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+fn hash(thing: &impl Hash) -> u64 {
+    let mut mixer = Mixer(0x5eed);
+    thing.hash(&mut mixer);
+    mixer.write_u64(0x5eed);
+    mixer.finish()
+}
+
+/// Hashes that were seen: open addressing, since millions of them are kept.
+struct Seen {
+    slots: Vec<u64>,
+    count: usize,
+}
+
+impl Seen {
+    fn new() -> Self {
+        Seen { slots: vec![0; 1 << 12], count: 0 }
+    }
+
+    /// Whether it is new.
+    fn insert(&mut self, hash: u64) -> bool {
+        let hash = hash.max(1);
+        if 2 * self.count >= self.slots.len() {
+            let bigger = vec![0; 2 * self.slots.len()];
+            let old = std::mem::replace(&mut self.slots, bigger);
+            for hash in old.into_iter().filter(|&hash| hash != 0) {
+                let slot = self.slot(hash);
+                self.slots[slot] = hash;
+            }
+        }
+        let slot = self.slot(hash);
+        let new = self.slots[slot] == 0;
+        self.slots[slot] = hash;
+        self.count += usize::from(new);
+        new
+    }
+
+    fn slot(&self, hash: u64) -> usize {
+        let mask = self.slots.len() - 1;
+        let mut slot = hash as usize & mask;
+        while self.slots[slot] != 0 && self.slots[slot] != hash {
+            slot = (slot + 1) & mask;
+        }
+        slot
+    }
+}
+
+/// One state: for each node the number of its participant, or `DEAD`, and its requests left; the
+/// number of what is on its way on each link; crashes left.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct State {
+    nodes: [(u32, u8); NODES_MAX],
+    links: [u32; NODES_MAX * NODES_MAX],
+    crashes: u8,
+}
+
+const NODES_MAX: usize = 4;
+const DEAD: u32 = u32::MAX;
+
+/// One thing that happens.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Happening {
+    Request(NodeId),
+    Release(NodeId),
+    Crash(NodeId),
+    Deliver { from: NodeId, to: NodeId, place: usize },
+}
+
+/// What a participant does when something happens to it.
+#[derive(Clone)]
+struct Outcome {
+    after: u32,
+    sent: Vec<(NodeId, u32)>,
+}
+
+/// A step as it is remembered: who (with its state), and what happened to it.
+type Cue = (NodeId, u32, Option<(NodeId, u32)>);
+
+struct Explorer<'a, P: Explored> {
+    scope: &'a Scope,
+    nodes: usize,
+    participants: Shelf<P>,
+    messages: Shelf<P::Message>,
+    queues: Shelf<Vec<u32>>,
+    steps: BTreeMap<Cue, Outcome>,
+    found: Found,
+}
+
+/// Explores everything.
+pub(super) fn every_history<P: Explored>(scope: &Scope) -> Found {
+    let mut explorer = Explorer::<P> {
+        scope,
+        nodes: scope.requests.len(),
+        participants: Shelf::new(),
+        messages: Shelf::new(),
+        queues: Shelf::new(),
+        steps: BTreeMap::new(),
+        found: Found::default(),
+    };
+    explorer.run();
+    explorer.found
+}
+
+impl<P: Explored> Explorer<'_, P> {
+    fn run(&mut self) {
+        let first = self.first();
+        let mut seen = Seen::new();
+        seen.insert(hash(&first));
+        let mut frontier = VecDeque::from([(first.clone(), 0_usize)]);
+        let mut trail: Vec<(usize, Happening)> = vec![(0, Happening::Request(NodeId(0)))];
+        while let Some((state, number)) = frontier.pop_front() {
+            let happenings = self.happenings(&state);
+            if happenings.is_empty()
+                && let Some(what) = self.judge_end(&state)
+            {
+                return self.tell(&first, &trail, number, None, what);
+            }
+            for happening in happenings {
+                let next = self.after(&state, happening);
+                self.found.transitions += 1;
+                if !seen.insert(hash(&next)) {
+                    continue;
+                }
+                if let Some(what) = self.judge(&next) {
+                    self.found.states = seen.count;
+                    return self.tell(&first, &trail, number, Some(happening), what);
+                }
+                if self.scope.trail {
+                    trail.push((number, happening));
+                }
+                let child = if self.scope.trail { trail.len() - 1 } else { 0 };
+                frontier.push_back((next, child));
+            }
+        }
+        self.found.states = seen.count;
+    }
+
+    fn first(&mut self) -> State {
+        let nothing = self.queues.put(Vec::new());
+        let mut nodes = [(DEAD, 0); NODES_MAX];
+        for (node, requests) in self.scope.requests.iter().enumerate() {
+            let mut out = Outbox::new();
+            let boot = P::boot(&seat(&self.scope.pool, node.into()), Start::First, &mut out);
+            assert!(out.effects().is_empty(), "no alarms are explored");
+            if let Some(requests) = *requests {
+                nodes[node] = (self.participants.put(boot), requests);
+            }
+        }
+        State { nodes, links: [nothing; NODES_MAX * NODES_MAX], crashes: self.scope.crashes }
+    }
+
+    fn at<'s>(&'s self, state: &State, node: NodeId) -> Option<&'s P> {
+        let number = state.nodes[node.index()].0;
+        (number != DEAD).then(|| self.participants.get(number))
+    }
+
+    fn happenings(&self, state: &State) -> Vec<Happening> {
+        let mut all = Vec::new();
+        for node in (0..self.nodes).map(NodeId::from) {
+            let Some(participant) = self.at(state, node) else { continue };
+            if participant.held() > 0 {
+                all.push(Happening::Release(node));
+            } else if !participant.waits() && state.nodes[node.index()].1 > 0 {
+                all.push(Happening::Request(node));
+            }
+            if state.crashes > 0 {
+                all.push(Happening::Crash(node));
+            }
+            for from in (0..self.nodes).map(NodeId::from) {
+                let queue = self.queues.get(state.links[Self::link(from, node)]);
+                let reach = if self.scope.ordered { queue.len().min(1) } else { queue.len() };
+                for place in 0..reach {
+                    let repeated = place > 0 && queue[place] == queue[place - 1];
+                    if !repeated && self.may_arrive(state, from, node, queue[place]) {
+                        all.push(Happening::Deliver { from, to: node, place });
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    fn link(from: NodeId, to: NodeId) -> usize {
+        from.index() * NODES_MAX + to.index()
+    }
+
+    /// The responsiveness property, imposed: nobody's query ends without those whom it always hears
+    /// in time, as long as they live.
+    fn may_arrive(&self, state: &State, from: NodeId, to: NodeId, message: u32) -> bool {
+        if self.scope.heard_by.is_empty() {
+            return true;
+        }
+        let participant = self.at(state, to).expect("only the living hear");
+        let message = self.messages.get(message);
+        let Some(missing) = participant.ends_query(&self.scope.pool, from, message) else {
+            return true;
+        };
+        let is_due = |late: NodeId| {
+            self.scope.heard_by[late.index()].contains(to) && self.at(state, late).is_some()
+        };
+        !missing.iter().any(is_due)
+    }
+
+    fn after(&mut self, state: &State, happening: Happening) -> State {
+        let mut next = state.clone();
+        match happening {
+            Happening::Crash(node) => {
+                next.crashes -= 1;
+                next.nodes[node.index()] = (DEAD, 0);
+                let nothing = self.queues.put(Vec::new());
+                for from in (0..self.nodes).map(NodeId::from) {
+                    next.links[Self::link(from, node)] = nothing;
+                }
+            }
+            Happening::Request(node) => {
+                self.step(&mut next, node, None);
+                next.nodes[node.index()].1 -= 1;
+            }
+            Happening::Release(node) => self.step(&mut next, node, None),
+            Happening::Deliver { from, to, place } => {
+                let link = Self::link(from, to);
+                let mut queue = self.queues.get(next.links[link]).clone();
+                let message = queue.remove(place);
+                next.links[link] = self.queues.put(queue);
+                self.step(&mut next, to, Some((from, message)));
+            }
+        }
+        next
+    }
+
+    /// Something happens to a participant; without a message, its client's next move.
+    fn step(&mut self, state: &mut State, node: NodeId, heard: Option<(NodeId, u32)>) {
+        let before = state.nodes[node.index()].0;
+        let cue = (node, before, heard);
+        let outcome = match self.steps.get(&cue) {
+            Some(outcome) => outcome.clone(),
+            None => {
+                let outcome = self.take(node, before, heard);
+                self.steps.insert(cue, outcome.clone());
+                outcome
+            }
+        };
+        state.nodes[node.index()].0 = outcome.after;
+        for (to, message) in outcome.sent {
+            if state.nodes[to.index()].0 != DEAD {
+                let link = Self::link(node, to);
+                let mut queue = self.queues.get(state.links[link]).clone();
+                queue.push(message);
+                if !self.scope.ordered {
+                    queue.sort_unstable();
+                }
+                state.links[link] = self.queues.put(queue);
+            }
+        }
+        self.drop_dead_letters(state, node);
+        let (was, is) = (self.participants.get(before), self.participants.get(outcome.after));
+        self.found.reclaimed += u64::from(is.reclaimed() > was.reclaimed());
+    }
+
+    fn take(&mut self, node: NodeId, before: u32, heard: Option<(NodeId, u32)>) -> Outcome {
+        let mut participant = self.participants.get(before).clone();
+        // One name for all claims of a process: it has forgotten the last when it makes the next.
+        let id = ClaimId { origin: node.0.into(), serial: 0 };
+        let event = match heard {
+            Some((from, message)) => {
+                Event::Hear { from, message: self.messages.get(message).clone() }
+            }
+            None if participant.held() > 0 => Event::Release(id),
+            None => {
+                let units = Units::new(self.scope.weights[node.index()], self.scope.pool.units);
+                Event::Claim(Claim::any(id, units.unwrap()))
+            }
+        };
+        let mut out = Outbox::new();
+        participant.step(&seat(&self.scope.pool, node), event, &mut out);
+        participant.audit(&seat(&self.scope.pool, node));
+        let mut sent = Vec::new();
+        for effect in out.drain() {
+            match effect {
+                Effect::Tell { to, message } => sent.push((to, self.messages.put(message))),
+                Effect::Anomaly { what, .. } => panic!("an anomaly: {what}"),
+                _ => {}
+            }
+        }
+        Outcome { after: self.participants.put(participant), sent }
+    }
+
+    /// What will never change anything need not be delivered in every possible order.
+    fn drop_dead_letters(&mut self, state: &mut State, touched: NodeId) {
+        for other in (0..self.nodes).map(NodeId::from) {
+            for (from, to) in [(other, touched), (touched, other)] {
+                let link = Self::link(from, to);
+                let Some(receiver) = self.at(state, to) else { continue };
+                let queue = self.queues.get(state.links[link]);
+                let pool = &self.scope.pool;
+                let is_dead =
+                    |&message: &u32| receiver.is_dead_letter(pool, self.messages.get(message));
+                if queue.iter().any(is_dead) {
+                    let kept = queue.iter().copied().filter(|message| !is_dead(message)).collect();
+                    state.links[link] = self.queues.put(kept);
+                }
+            }
+        }
+    }
+
+    /// Laws about one state.
+    fn judge(&mut self, state: &State) -> Option<String> {
+        let all = || (0..self.nodes).map(NodeId::from);
+        let alive = || all().filter_map(|node| Some((node, self.at(state, node)?)));
+        let in_use: u32 = alive().map(|(_, participant)| participant.held()).sum();
+        if in_use > self.scope.pool.units {
+            return Some(format!("{in_use} units in use of {}", self.scope.pool.units));
+        }
+        let falsely =
+            |suspects: NodeSet| suspects.iter().any(|node| self.at(state, node).is_some());
+        if alive().any(|(_, participant)| falsely(participant.suspects())) {
+            if !self.scope.heard_by.is_empty() {
+                return Some("a live process is suspected".into());
+            }
+            self.found.false_suspicions += 1;
+        }
+        None
+    }
+
+    /// Laws about a state after which nothing happens.
+    fn judge_end(&self, state: &State) -> Option<String> {
+        for node in (0..self.nodes).map(NodeId::from) {
+            let Some(participant) = self.at(state, node) else { continue };
+            if participant.waits() {
+                return Some(format!("{node} waits for ever"));
+            }
+            let all_alive = state.nodes[..self.nodes].iter().all(|node| node.0 != DEAD);
+            if all_alive && !participant.is_quiet() {
+                return Some(format!("{node} is owed something for ever"));
+            }
+        }
+        None
+    }
+
+    /// Tells the shortest way to a violation.
+    fn tell(
+        &mut self,
+        first: &State,
+        trail: &[(usize, Happening)],
+        number: usize,
+        last: Option<Happening>,
+        what: String,
+    ) {
+        let mut happenings: Vec<Happening> = last.into_iter().collect();
+        let mut number = if self.scope.trail { number } else { 0 };
+        while number > 0 {
+            let (parent, happening) = trail[number];
+            happenings.push(happening);
+            number = parent;
+        }
+        happenings.reverse();
+        let mut lines = Vec::new();
+        let mut state = first.clone();
+        for happening in happenings {
+            lines.push(self.line(&state, happening));
+            state = self.after(&state, happening);
+            let inside = |&node: &NodeId| self.at(&state, node).is_some_and(|p| p.held() > 0);
+            let inside: NodeSet = (0..self.nodes).map(NodeId::from).filter(inside).collect();
+            let line = lines.last_mut().expect("just pushed");
+            line.push_str(&format!("  holders {inside}"));
+        }
+        lines.push(what.clone());
+        self.found.violation = Some((what, lines));
+    }
+
+    fn line(&self, state: &State, happening: Happening) -> String {
+        match happening {
+            Happening::Request(node) => format!("{node} requests"),
+            Happening::Release(node) => format!("{node} releases"),
+            Happening::Crash(node) => format!("{node} crashes"),
+            Happening::Deliver { from, to, place } => {
+                let queue = self.queues.get(state.links[Self::link(from, to)]);
+                format!("{to} < {from} {}", self.messages.get(queue[place]))
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Simulated runs: laws under faulty links and drifting clocks, and what each way of counting
+//! suspects out is worth when a node only stands still, or really dies.
+
+use std::time::Duration;
+
+use quorate_core::{Lease, NodeId, Protocol};
+use quorate_sim::{
+    Arrivals, Delay, Faults, Links, Needs, Plan, PoolPlan, Profile, Session, Span, Verdict, Want,
+    Watch, Workload, run,
+};
+
+use crate::broadcast::{Pool, Raymond, Raynal, Reclaim, Weighted};
+
+const SECOND: u64 = 1_000_000_000;
+
+fn survives<P: Protocol>(plan: &Plan, pool: &P::Pool) {
+    let report = run::<P>(plan, pool, Watch { strict: true, ..Watch::default() });
+    assert_eq!(report.verdict, Verdict::Clean, "{} {plan}", P::NAME);
+}
+
+#[test]
+fn weighted_needs_nothing_of_links_and_the_others_only_that_nothing_is_lost() {
+    for profile in [Profile::None, Profile::Network, Profile::Clocks] {
+        for seed in 0..30 {
+            let mut plan = Plan::swarm(seed, profile, Needs::default());
+            let units = plan.pool.units;
+            let retry = Some(plan.pool.retry);
+            let pool = Pool { retry, ..Pool::weighted(plan.nodes, units, units, 0) };
+            survives::<Weighted>(&plan, &pool);
+            plan = Plan::swarm(seed, profile, Needs { order: false, reliability: true });
+            survives::<Raynal>(&plan, &Pool::raynal(plan.nodes, units));
+            plan.workload.want = Want::always(1);
+            survives::<Raymond>(&plan, &Pool::raymond(plan.nodes, units));
+        }
+    }
+}
+
+/// Seven nodes share three units, under load.
+fn plan(seed: u64) -> Plan {
+    let think = Span::Exponential(SECOND);
+    let delay = Delay::Everywhere(Span::Uniform { low: SECOND / 100, high: SECOND / 20 });
+    Plan {
+        seed,
+        nodes: 7,
+        pool: PoolPlan {
+            units: 3,
+            backfill: 0,
+            lease: None,
+            drift_ppm: 200,
+            retry: Duration::from_secs(1),
+            durable: false,
+            arbiter: 0,
+        },
+        workload: Workload {
+            arrivals: Arrivals::Closed { clients_per_node: 1, think },
+            hold: Span::Exponential(SECOND),
+            want: Want::always(1),
+            cancel_ppm: 0,
+            patience: Span::ZERO,
+        },
+        links: Links { ordered: false, ..Links::reliable(delay) },
+        sync: Span::ZERO,
+        drift_ppm: 200,
+        faults: Faults::none(),
+        duration: u64::MAX,
+        steps_max: u64::MAX,
+        grants_max: u64::MAX,
+    }
+}
+
+fn pool(reclaim: Reclaim) -> Pool {
+    let probe = Some(Duration::from_secs(2));
+    Pool { reclaim, probe, ..Pool::weighted(7, 3, 1, 2) }
+}
+
+fn lease() -> Reclaim {
+    Reclaim::Lease(Lease::new(Duration::from_secs(15), 200))
+}
+
+/// Whether more units than there are were in use while nodes stood still, one after the other.
+fn overcommits_when_frozen(reclaim: Reclaim, seed: u64) -> bool {
+    let (plan, pool) = (plan(seed), pool(reclaim));
+    let mut session = Session::<Weighted>::new(&plan, &pool, Watch::default()).unwrap();
+    for round in 0..6 {
+        if session.advance((100 * round + 20) * SECOND).is_err() {
+            return true;
+        }
+        session.freeze(NodeId((seed + round) as u32 % 7), 40 * SECOND);
+        if session.advance((100 * round + 100) * SECOND).is_err() {
+            return true;
+        }
+    }
+    assert!(session.measures().grants > 100, "{reclaim:?}: there is life");
+    false
+}
+
+/// SIGSTOP for longer than detection takes: only `trust-rp` hands out a unit too many.
+#[test]
+fn a_frozen_node_costs_no_unit_too_many_except_where_suspicion_is_trusted() {
+    for seed in 0..8 {
+        assert!(!overcommits_when_frozen(Reclaim::Never, seed), "seed {seed}");
+        assert!(!overcommits_when_frozen(Reclaim::Fenced, seed), "seed {seed}");
+        assert!(!overcommits_when_frozen(lease(), seed), "seed {seed}");
+    }
+    assert!((0..8).any(|seed| overcommits_when_frozen(Reclaim::TrustRp, seed)), "a known limit");
+}
+
+/// Units in use on average, long after two nodes died.
+fn in_use_after_two_deaths(reclaim: Reclaim) -> f64 {
+    let (mut plan, pool) = (plan(1), pool(reclaim));
+    plan.workload.arrivals =
+        Arrivals::Closed { clients_per_node: 1, think: Span::Constant(SECOND / 10) };
+    let mut session = Session::<Weighted>::new(&plan, &pool, Watch::default()).unwrap();
+    session.advance(30 * SECOND).unwrap();
+    session.kill(NodeId(2)).unwrap();
+    session.kill(NodeId(5)).unwrap();
+    session.advance(150 * SECOND).unwrap();
+    let area = |session: &mut Session<'_, Weighted>| {
+        let measures = session.measures();
+        measures.in_use.mean() * measures.elapsed as f64
+    };
+    let before = area(&mut session);
+    session.advance(350 * SECOND).unwrap();
+    let crashed = session.participant(NodeId(0)).unwrap().crashed().to_string();
+    assert_eq!(crashed, "{2,5}", "{reclaim:?}: both deaths are known");
+    (area(&mut session) - before) / (200 * SECOND) as f64
+}
+
+#[test]
+fn lost_units_come_back_as_reclaim_says() {
+    let never = in_use_after_two_deaths(Reclaim::Never);
+    let leased = in_use_after_two_deaths(lease());
+    let trusting = in_use_after_two_deaths(Reclaim::TrustRp);
+    assert!(never <= 1.0, "two of three units are gone: {never}");
+    assert!(leased > 2.0, "after one lease they are back: {leased}");
+    assert!(trusting > 2.0, "{trusting}");
+}

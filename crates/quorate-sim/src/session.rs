@@ -1,0 +1,81 @@
+//! A run moved along by hand: for experiments that look into participants, measure a stretch of
+//! time, or hurt somebody at a set moment.
+
+use std::fmt;
+
+use quorate_core::{NodeId, Protocol};
+use quorate_laws::Breach;
+
+use crate::measure::Measures;
+use crate::plan::Plan;
+use crate::trace::Trace;
+use crate::verdict::Watch;
+use crate::world::World;
+
+/// A run in its safety phase. Nothing happens except in [`Session::advance`].
+pub struct Session<'a, P: Protocol> {
+    world: World<'a, P>,
+}
+
+impl<P: Protocol> fmt::Debug for Session<'_, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("now", &self.world.now).finish_non_exhaustive()
+    }
+}
+
+impl<'a, P: Protocol> Session<'a, P> {
+    /// A world in which everybody has booted.
+    ///
+    /// # Errors
+    /// A law was broken before anything happened.
+    pub fn new(plan: &'a Plan, pool: &'a P::Pool, watch: Watch<'a>) -> Result<Self, Breach> {
+        let trace = watch.trace.map(Trace::to).unwrap_or_default();
+        Ok(Session { world: World::new(plan, pool, watch.strict, trace)? })
+    }
+
+    /// Spreads the first claims of a closed loop over the first time that each client thinks, so
+    /// that they do not all begin in step.
+    pub fn stagger(&mut self) {
+        self.world.stagger();
+    }
+
+    /// Lets everything happen up to a true time, in nanoseconds.
+    ///
+    /// # Errors
+    /// The law that was broken.
+    pub fn advance(&mut self, to: u64) -> Result<(), Breach> {
+        self.world.run_until(to)
+    }
+
+    /// True time, in nanoseconds.
+    pub fn now(&self) -> u64 {
+        self.world.now
+    }
+
+    /// The participant of a node that is up.
+    pub fn participant(&self, node: NodeId) -> Option<&P> {
+        self.world.nodes[node.index()].seat.as_ref()
+    }
+
+    /// Numbers up to now.
+    pub fn measures(&mut self) -> &Measures {
+        let now = self.world.now;
+        self.world.measures.finish(now);
+        &self.world.measures
+    }
+
+    /// A node crashes for good, and its clients with it: the papers' process.
+    ///
+    /// # Errors
+    /// The law that was broken.
+    pub fn kill(&mut self, node: NodeId) -> Result<(), Breach> {
+        self.world.clients_die(node)?;
+        self.world.crash(node);
+        Ok(())
+    }
+
+    /// A node stands still for so many nanoseconds.
+    pub fn freeze(&mut self, node: NodeId, lasts: u64) {
+        self.world.freeze(node, lasts);
+    }
+}

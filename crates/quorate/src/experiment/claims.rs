@@ -1,0 +1,380 @@
+//! The figures of the timer-free paper, each with what the paper says about it.
+
+use serde_json::{Value, json};
+
+use super::chart::{Chart, Curve, Point};
+use super::contender::Contender;
+use super::output::{chart, csv};
+use super::stats::Summary;
+use super::sweep::{Cell, Metric, Sweep};
+use super::timer_free::{Claim, Report};
+
+/// A figure: its file name, a heading, the drawing, the numbers in it, and claims about it.
+pub(super) struct Section {
+    pub(super) name: &'static str,
+    pub(super) heading: &'static str,
+    pub(super) chart: Chart,
+    pub(super) table: String,
+    pub(super) claims: Vec<Claim>,
+}
+
+impl Report {
+    pub(super) fn sections(&self) -> Vec<Section> {
+        let over_load = |name, heading, metric, claims| {
+            let mut chart = chart(&self.plan.load, &self.load, metric, heading);
+            chart.marks.push((self.theory.knee(), "bend, by theory".into()));
+            let table = csv(&self.plan.load, &self.load, &[metric]);
+            Section { name, heading, chart, table, claims }
+        };
+        vec![
+            over_load(
+                "obtaining_time",
+                "Figure 1: from claim to grant",
+                Metric::ObtainingTime,
+                self.claims_of_obtaining(),
+            ),
+            over_load(
+                "waiting",
+                "Figure 2: claims waiting",
+                Metric::Waiting,
+                self.claims_of_waiting(),
+            ),
+            over_load(
+                "cs_per_second",
+                "Figure 3: grants per second",
+                Metric::CsPerSecond,
+                self.claims_of_throughput(),
+            ),
+            over_load(
+                "messages",
+                "Messages per grant",
+                Metric::MessagesPerCs,
+                self.claims_of_messages(),
+            ),
+            self.detection_section(),
+            self.faster_section(),
+            self.decline_section(),
+        ]
+    }
+
+    /// Largest difference between the two protocols, in percent.
+    fn apart(&self, metric: Metric) -> f64 {
+        let apart = |&rho: &f64| {
+            let theirs = self.at(Contender::Raymond, rho, metric).mean;
+            let ours = self.at(Contender::TimerFree, rho, metric).mean;
+            100.0 * (ours - theirs).abs() / theirs.max(1e-9)
+        };
+        self.rhos().iter().map(apart).fold(0.0, f64::max)
+    }
+
+    fn ends(&self, metric: Metric) -> (Summary, Summary) {
+        let rhos = self.rhos();
+        let at = |rho: Option<&f64>| {
+            self.at(Contender::TimerFree, rho.copied().unwrap_or_default(), metric)
+        };
+        (at(rhos.first()), at(rhos.last()))
+    }
+
+    fn claims_of_obtaining(&self) -> Vec<Claim> {
+        let (first, last) = self.ends(Metric::ObtainingTime);
+        let floor = self.theory.floor();
+        let near_two = (last.mean - 2.0).abs() < 0.5;
+        vec![
+            Claim {
+                claimed: "the time to obtain a unit falls as load falls, to a floor of 2 s",
+                found: format!(
+                    "it falls from {:.2} s to {:.2} s; theory expects a floor of {floor:.2} s",
+                    first.mean, last.mean
+                ),
+                holds: first.mean > last.mean && near_two,
+                expected: near_two,
+            },
+            Claim {
+                claimed: "both algorithms take as long",
+                found: format!("at most {:.1} % apart", self.apart(Metric::ObtainingTime)),
+                holds: self.apart(Metric::ObtainingTime) < 5.0,
+                expected: true,
+            },
+        ]
+    }
+
+    fn claims_of_waiting(&self) -> Vec<Claim> {
+        let (first, last) = self.ends(Metric::Waiting);
+        vec![Claim {
+            claimed: "the waiting queue shortens as load falls",
+            found: format!("from {:.1} claims to {:.1}", first.mean, last.mean),
+            holds: first.mean > last.mean,
+            expected: true,
+        }]
+    }
+
+    fn claims_of_throughput(&self) -> Vec<Claim> {
+        let plateau = self.at(Contender::TimerFree, 2.0, Metric::CsPerSecond).mean;
+        let theory = self.theory.plateau();
+        let wrong = 100.0 * (plateau / theory - 1.0).abs();
+        // The bend: where the measured curve has lost 3 % of its plateau, less where theory would.
+        let rhos = self.rhos();
+        let loss =
+            |rho: f64| 1.0 - self.at(Contender::TimerFree, rho, Metric::CsPerSecond).mean / plateau;
+        let bend = rhos.iter().copied().find(|&rho| rho > 2.0 && loss(rho) > 0.03);
+        let bend = bend.unwrap_or(f64::NAN);
+        let at_nine = (bend - 9.0).abs() <= 1.0;
+        vec![
+            Claim {
+                claimed: "throughput is constant under load",
+                found: format!(
+                    "{plateau:.3} grants per second, {wrong:.2} % from the formula's {theory:.3}"
+                ),
+                holds: wrong < 1.0,
+                expected: true,
+            },
+            Claim {
+                claimed: "throughput begins to fall at rho = 9",
+                found: format!(
+                    "it has lost 3 % at rho = {bend}; theory puts the bend at {:.1}",
+                    self.theory.knee()
+                ),
+                holds: at_nine,
+                expected: (self.theory.knee() - 9.0).abs() <= 1.0,
+            },
+        ]
+    }
+
+    fn claims_of_messages(&self) -> Vec<Claim> {
+        let (raymond, most) = (self.at(Contender::Raymond, 2.0, Metric::MessagesPerCs), 198.0);
+        let overheads: Vec<f64> = self.rhos().iter().map(|&rho| self.overhead(rho).mean).collect();
+        let least = overheads.iter().copied().fold(f64::INFINITY, f64::min);
+        let largest = overheads.iter().copied().fold(0.0, f64::max);
+        vec![
+            Claim {
+                claimed: "Raymond's algorithm needs at most 2(n-1) messages",
+                found: format!("{:.1} at rho = 2, and 2(n-1) is {most}", raymond.mean),
+                holds: raymond.mean <= most * 1.005,
+                expected: true,
+            },
+            Claim {
+                claimed: "fault tolerance needs no extra messages",
+                found: format!("{least:.1} % to {largest:.1} % more than Raymond"),
+                holds: largest < 1.0,
+                expected: false,
+            },
+        ]
+    }
+
+    fn detection_section(&self) -> Section {
+        let (sweep, cells) = (&self.plan.detection, &self.detection);
+        let at_once = |rho: f64| {
+            let is = |cell: &&Cell| {
+                let s = &cell.setting;
+                s.rho == rho && s.crash_every == 0.0 && s.crashes == 1
+            };
+            let cell = cells.iter().find(is);
+            cell.and_then(|cell| cell.summary(Metric::DetectionTime)).unwrap_or_default().mean
+        };
+        let (busy, less) = (at_once(2.0), at_once(8.0));
+        let cycle = 2.0 * 100.0 / self.theory.plateau();
+        let unknown: u32 = cells.iter().flat_map(|c| &c.samples).map(|s| s.unknown).sum();
+        let claims = vec![
+            Claim {
+                claimed: "the lower rho is, the faster crashes are known",
+                found: format!(
+                    "one crash: {busy:.0} s at rho = 2, {less:.0} s at rho = 8; below the bend it \
+                     takes two request cycles, {cycle:.0} s, whatever rho"
+                ),
+                holds: busy < 0.8 * less,
+                expected: false,
+            },
+            Claim {
+                claimed: "every crash becomes known to every live node",
+                found: format!("{unknown} crashes stayed unknown to somebody"),
+                holds: unknown == 0,
+                expected: true,
+            },
+        ];
+        let heading = "Figure 4: until every live node knows of a crash";
+        let metric = Metric::DetectionTime;
+        Section {
+            name: "detection",
+            heading,
+            chart: chart(sweep, cells, metric, heading),
+            table: csv(sweep, cells, &[metric]),
+            claims,
+        }
+    }
+
+    /// No figure of the paper: what two small additions gain (spec 7.1).
+    fn faster_section(&self) -> Section {
+        let (sweep, cells) = (&self.plan.faster, &self.faster);
+        let one_crash = |notices: bool, probe: f64| {
+            let is = |cell: &&Cell| {
+                let s = &cell.setting;
+                s.notices == notices && s.probe == probe && s.crashes == 1
+            };
+            let cell = cells.iter().find(is);
+            cell.and_then(|cell| cell.summary(Metric::DetectionTime)).unwrap_or_default().mean
+        };
+        let (plain, told) = (one_crash(false, 0.0), one_crash(true, 0.0));
+        let (probed, both) = (one_crash(false, 20.0), one_crash(true, 20.0));
+        let claims = vec![Claim {
+            claimed: "(not the paper's) one notice by who finds a crash halves the time, at least",
+            found: format!(
+                "one crash: {plain:.0} s, with notices {told:.0} s, with a query at least every \
+                 20 s {probed:.0} s, with both {both:.0} s"
+            ),
+            holds: told < 0.55 * plain,
+            expected: true,
+        }];
+        let heading = "Faster detection: notices and probes, rho = 2, crashes at once";
+        let metric = Metric::DetectionTime;
+        let chart = chart(sweep, cells, metric, heading);
+        let table = csv(sweep, cells, &[metric]);
+        Section { name: "faster_detection", heading, chart, table, claims }
+    }
+
+    fn decline_section(&self) -> Section {
+        let sweep = &self.plan.decline;
+        let curves: Vec<Curve> = self.decline.iter().map(|cell| series(sweep, cell)).collect();
+        let at_end = |protocol| {
+            let of = self.decline.iter().filter(|cell| cell.setting.protocol == protocol);
+            let ends = of.filter_map(|cell| series(sweep, cell).points.last().map(|point| point.y));
+            let ends: Vec<f64> = ends.collect();
+            ends.iter().sum::<f64>() / ends.len().max(1) as f64
+        };
+        let before = |protocol| {
+            let of = self.decline.iter().find(|cell| cell.setting.protocol == protocol);
+            of.map(|cell| mean_between(&series(sweep, cell), 50.0, 100.0)).unwrap_or_default()
+        };
+        let (raymond, ours) = (at_end(Contender::Raymond), at_end(Contender::TimerFree));
+        let full = before(Contender::TimerFree);
+        let alone = full / 10.0;
+        let claims = vec![
+            Claim {
+                claimed: "nine crashes leave Raymond's algorithm a single unit",
+                found: format!("{raymond:.2} units in use, of {full:.2} before"),
+                holds: (raymond - alone).abs() < 0.3,
+                expected: true,
+            },
+            Claim {
+                claimed: "the timer-free algorithm returns to full use",
+                found: format!("{ours:.2} units in use, of {full:.2} before"),
+                holds: ours > 0.9 * full,
+                expected: true,
+            },
+        ];
+        let mut table = String::from("curve,seconds,units_in_use,ci95\n");
+        for curve in &curves {
+            for point in &curve.points {
+                let ci95 = point.high - point.y;
+                table.push_str(&format!(
+                    "\"{}\",{},{:.4},{ci95:.4}\n",
+                    curve.label, point.x, point.y
+                ));
+            }
+        }
+        let heading =
+            "Figure 5: units in use while nine nodes crash, one every 10 s from t = 100 s";
+        let chart = Chart {
+            title: heading.into(),
+            x_label: "seconds".into(),
+            y_label: "units in use".into(),
+            curves,
+            marks: vec![(100.0, "first crash".into()), (180.0, "last crash".into())],
+            names_left: false,
+        };
+        Section { name: "crashes", heading, chart, table, claims }
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let five = [
+            Metric::ObtainingTime,
+            Metric::Waiting,
+            Metric::CsPerSecond,
+            Metric::UnitsInUse,
+            Metric::MessagesPerCs,
+        ];
+        let of = |protocol: Contender| {
+            let points = self.rhos().into_iter().map(|rho| {
+                let mut point = json!({ "rho": rho });
+                for metric in five {
+                    point[metric.name()] = brief(self.at(protocol, rho, metric));
+                }
+                point
+            });
+            points.collect::<Vec<Value>>()
+        };
+        let overhead = |rho: f64| {
+            let mut point = brief(self.overhead(rho));
+            point["rho"] = json!(rho);
+            point
+        };
+        let series = self.decline.iter().map(|cell| {
+            let curve = series(&self.plan.decline, cell);
+            let points = curve.points.iter().map(|p| json!([p.x, p.y, p.high - p.y]));
+            json!({
+                "algorithm": cell.setting.protocol.name(),
+                "rho": cell.setting.rho,
+                "points": points.collect::<Vec<_>>(),
+            })
+        });
+        let known = |cell: &Cell| {
+            let times: Vec<f64> =
+                cell.samples.iter().flat_map(|s| s.detection.iter().copied()).collect();
+            let all = Summary::of(&times).unwrap_or_default();
+            let runs = cell.summary(Metric::DetectionTime).unwrap_or_default();
+            let unknown: u32 = cell.samples.iter().map(|sample| sample.unknown).sum();
+            json!({
+                "rho": cell.setting.rho,
+                "crashes": cell.setting.crashes,
+                "simultaneous": cell.setting.crash_every == 0.0,
+                "notices": cell.setting.notices,
+                "probe": cell.setting.probe,
+                "time": { "mean": runs.mean, "ci95": runs.ci95, "min": all.min, "max": all.max },
+                "unknown": unknown,
+            })
+        };
+        json!({
+            "profile": self.plan.load,
+            "latency": self.effort.latency,
+            "quick": self.effort.quick,
+            "theory": {
+                "plateau_cs_per_second": self.theory.plateau(),
+                "floor_seconds": self.theory.floor(),
+                "knee_rho": self.theory.knee(),
+            },
+            "algorithms": {
+                "raymond": of(Contender::Raymond),
+                "timer-free": of(Contender::TimerFree),
+            },
+            "overhead_percent": self.rhos().into_iter().map(overhead).collect::<Vec<_>>(),
+            "blanks": { "X": overhead(2.0), "Y": overhead(9.0), "Z": overhead(20.0) },
+            "crash_series": series.collect::<Vec<_>>(),
+            "detection": self.detection.iter().map(known).collect::<Vec<_>>(),
+            "faster_detection": self.faster.iter().map(known).collect::<Vec<_>>(),
+            "steps": self.steps,
+            "seconds": self.took.as_secs_f64(),
+        })
+    }
+}
+
+fn brief(summary: Summary) -> Value {
+    json!({ "mean": summary.mean, "ci95": summary.ci95 })
+}
+
+/// Units in use over time, over the repetitions.
+fn series(sweep: &Sweep, cell: &Cell) -> Curve {
+    let longest = cell.samples.iter().map(|sample| sample.series.len()).max().unwrap_or(0);
+    let points = (0..longest).filter_map(|slot| {
+        let levels: Vec<f64> =
+            cell.samples.iter().filter_map(|sample| sample.series.get(slot).copied()).collect();
+        let Summary { mean, ci95, .. } = Summary::of(&levels)?;
+        let x = (slot as f64 + 0.5) * sweep.series_step;
+        Some(Point { x, y: mean, low: mean - ci95, high: mean + ci95 })
+    });
+    Curve { label: sweep.label(&cell.setting), points: points.collect() }
+}
+
+fn mean_between(curve: &Curve, from: f64, to: f64) -> f64 {
+    let inside = curve.points.iter().filter(|point| (from..to).contains(&point.x));
+    let levels: Vec<f64> = inside.map(|point| point.y).collect();
+    levels.iter().sum::<f64>() / levels.len().max(1) as f64
+}

@@ -1,0 +1,21 @@
+//! Experiments: the same workload under several protocols and settings, repeated, summarised and
+//! drawn.
+//!
+//! A [`Sweep`] says what is varied; `quorate sim sweep` reads one from a file, and the presets of
+//! `quorate sim figures` are nothing but sweeps with a page that compares them with a paper. A run
+//! is a [`quorate_sim::Session`]; everything here is about many of them.
+
+mod chart;
+mod claims;
+mod contender;
+mod crew;
+mod output;
+mod page;
+mod play;
+mod stats;
+mod sweep;
+mod timer_free;
+
+pub(crate) use output::write_all;
+pub(crate) use sweep::Sweep;
+pub(crate) use timer_free::{Effort, figures};

@@ -1,0 +1,123 @@
+//! What an experiment leaves behind: tables, results and figures in a folder.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context;
+use serde_json::{Map, Value, json};
+
+use super::chart::{Chart, Curve, Point};
+use super::page::Page;
+use super::stats::Summary;
+use super::sweep::{Cell, Metric, Sweep};
+
+/// Writes one file, with an error that names it.
+pub(crate) fn write(folder: &Path, name: &str, text: &str) -> anyhow::Result<()> {
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let path = folder.join(name);
+    fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Everything about a sweep that is no preset: a table, results, a figure for each metric, a page.
+pub(crate) fn write_all(sweep: &Sweep, cells: &[Cell], folder: &Path) -> anyhow::Result<()> {
+    write(folder, "results.csv", &csv(sweep, cells, &Metric::ALL))?;
+    let results = json!({ "sweep": sweep, "cells": cells_json(cells) });
+    write(folder, "results.json", &format!("{results:#}\n"))?;
+    let mut page = Page::new(&sweep.title);
+    for metric in Metric::ALL {
+        let chart = chart(sweep, cells, metric, &sweep.title);
+        if chart.curves.is_empty() {
+            continue;
+        }
+        let svg = chart.svg()?;
+        write(folder, &format!("{}.svg", metric.name()), &svg)?;
+        page.figure(&svg, metric.label());
+    }
+    page.text(&format!("{} repetitions of {} settings.", sweep.repetitions, cells.len()));
+    write(folder, "index.html", &page.finish())
+}
+
+/// A metric over the horizontal axis, one curve for each thing else that is varied.
+pub(crate) fn chart(sweep: &Sweep, cells: &[Cell], metric: Metric, title: &str) -> Chart {
+    let mut curves: Vec<Curve> = Vec::new();
+    for cell in cells {
+        let Some(Summary { mean, ci95, .. }) = cell.summary(metric) else { continue };
+        let label = sweep.label(&cell.setting);
+        let x = cell.setting.on(sweep.x);
+        let point = Point { x, y: mean, low: mean - ci95, high: mean + ci95 };
+        match curves.iter_mut().find(|curve| curve.label == label) {
+            Some(curve) => curve.points.push(point),
+            None => curves.push(Curve { label, points: vec![point] }),
+        }
+    }
+    let ends = |curve: &Curve| Some((curve.points.first()?.y, curve.points.last()?.y));
+    let names_left = curves.iter().filter_map(ends).any(|(first, last)| last > 1.2 * first);
+    Chart {
+        title: title.into(),
+        x_label: sweep.x.name().into(),
+        y_label: metric.label().into(),
+        curves,
+        marks: Vec::new(),
+        names_left,
+    }
+}
+
+/// A line for each setting: what was varied, then mean and half-width of each metric.
+pub(crate) fn csv(sweep: &Sweep, cells: &[Cell], metrics: &[Metric]) -> String {
+    let mut text = format!("curve,{}", sweep.x.name());
+    for metric in metrics {
+        let _ = write!(text, ",{0},{0}_ci95", metric.name());
+    }
+    text.push('\n');
+    for cell in cells {
+        let label = sweep.label(&cell.setting);
+        let _ = write!(text, "\"{label}\",{}", cell.setting.on(sweep.x));
+        for &metric in metrics {
+            let _ = match cell.summary(metric) {
+                Some(Summary { mean, ci95, .. }) => write!(text, ",{mean:.6},{ci95:.6}"),
+                None => write!(text, ",,"),
+            };
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// Every setting with the summary of each metric.
+pub(crate) fn cells_json(cells: &[Cell]) -> Vec<Value> {
+    let one = |cell: &Cell| {
+        let mut map = Map::new();
+        map.insert("setting".into(), json!(cell.setting));
+        for metric in Metric::ALL {
+            if let Some(summary) = cell.summary(metric) {
+                map.insert(metric.name().into(), json!(summary));
+            }
+        }
+        Value::Object(map)
+    };
+    cells.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_gets_a_table_results_figures_and_a_page() {
+        let text = "rho = [1, 5]\nrepetitions = 2\nwarm_up = 5\nmeasured = 50";
+        let sweep = Sweep::parse(text).unwrap();
+        let cells = sweep.run(&|_, _| {}).unwrap();
+        let folder = std::env::temp_dir().join(format!("quorate-sweep-{}", std::process::id()));
+        write_all(&sweep, &cells, &folder).unwrap();
+        let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
+        assert_eq!(read("results.csv").lines().count(), 3);
+        let results: Value = serde_json::from_str(&read("results.json")).unwrap();
+        assert_eq!(results["cells"].as_array().unwrap().len(), 2);
+        assert!(results["cells"][0]["obtaining_time"]["ci95"].is_f64());
+        assert!(read("obtaining_time.svg").starts_with("<svg"));
+        assert!(!folder.join("detection_time.svg").exists(), "nobody crashed");
+        assert!(read("index.html").contains("<svg"));
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

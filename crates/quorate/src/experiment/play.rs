@@ -1,0 +1,243 @@
+//! One run of an experiment.
+
+use std::time::Duration;
+
+use anyhow::{anyhow, ensure};
+use quorate_core::{NodeId, NodeSet};
+use quorate_sim::{
+    Arrivals, Delay, Faults, Links, Measures, Plan, PoolPlan, Rng, Session, Span, Watch, Workload,
+};
+
+use super::contender::{Watched, Work};
+use super::sweep::{Metric, Setting, Sweep};
+
+/// What one run measured.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) struct Sample {
+    obtaining_time: f64,
+    waiting: f64,
+    cs_per_second: f64,
+    units_in_use: f64,
+    messages_per_cs: f64,
+    /// For each crash, how long until every live node knew; only of those that became known.
+    pub(crate) detection: Vec<f64>,
+    /// Crashes that did not become known to all before the run ended.
+    pub(crate) unknown: u32,
+    /// Units in use over each stretch of time.
+    pub(crate) series: Vec<f64>,
+    /// Steps of all participants.
+    pub(crate) steps: u64,
+}
+
+impl Sample {
+    pub(crate) fn of(&self, metric: Metric) -> Option<f64> {
+        Some(match metric {
+            Metric::ObtainingTime => self.obtaining_time,
+            Metric::Waiting => self.waiting,
+            Metric::CsPerSecond => self.cs_per_second,
+            Metric::UnitsInUse => self.units_in_use,
+            Metric::MessagesPerCs => self.messages_per_cs,
+            Metric::DetectionTime => {
+                let sum: f64 = self.detection.iter().sum();
+                return (!self.detection.is_empty()).then(|| sum / self.detection.len() as f64);
+            }
+        })
+    }
+}
+
+/// How often it is looked who knows of a crash, in seconds.
+const LOOK_EVERY: f64 = 0.25;
+
+/// Runs one setting once.
+///
+/// # Errors
+/// A law was broken, or a live node was taken for dead.
+pub(crate) fn play(sweep: &Sweep, setting: &Setting, seed: u64) -> anyhow::Result<Sample> {
+    let plan = plan(sweep, setting, seed)?;
+    let of = |what: anyhow::Error| what.context(format!("{} seed {seed}", sweep.label(setting)));
+    setting.protocol.visit(setting, Run { sweep, setting, plan: &plan }).map_err(of)
+}
+
+struct Run<'a> {
+    sweep: &'a Sweep,
+    setting: &'a Setting,
+    plan: &'a Plan,
+}
+
+impl Work for Run<'_> {
+    type Outcome = anyhow::Result<Sample>;
+
+    fn with<P: Watched>(self, pool: &P::Pool) -> anyhow::Result<Sample> {
+        let Run { sweep, setting, plan } = self;
+        let broken = |breach: quorate_laws::Breach| anyhow!("{breach}");
+        let mut session = Session::<P>::new(plan, pool, Watch::default()).map_err(broken)?;
+        session.stagger();
+        let mut casualties = Casualties::new(sweep, setting, plan.seed);
+        let end = sweep.warm_up + sweep.measured;
+        let mut before = None;
+        let mut series = Vec::new();
+        let mut level = (0.0, 0.0);
+        loop {
+            let now = session.now() as f64 / 1e9;
+            if before.is_none() && now >= sweep.warm_up {
+                before = Some(session.measures().clone());
+            }
+            if sweep.series_step > 0.0 && now - level.0 >= sweep.series_step - 1e-9 {
+                let area = session.measures().in_use.mean() * now;
+                series.push((area - level.1) / (now - level.0));
+                level = (now, area);
+            }
+            casualties.look(&session)?;
+            if now >= end || sweep.until_known && casualties.all_known() {
+                break;
+            }
+            casualties.strike(&mut session).map_err(broken)?;
+            let mut next = end.min(casualties.next_look(now));
+            if before.is_none() {
+                next = next.min(sweep.warm_up);
+            }
+            if sweep.series_step > 0.0 {
+                next = next.min(level.0 + sweep.series_step);
+            }
+            session.advance((next * 1e9) as u64).map_err(broken)?;
+        }
+        let before = before.unwrap_or_else(|| session.measures().clone());
+        let mut sample = between(&before, session.measures());
+        (sample.detection, sample.unknown) = casualties.report();
+        sample.series = series;
+        Ok(sample)
+    }
+}
+
+/// What happened between two readings of the measures.
+fn between(before: &Measures, after: &Measures) -> Sample {
+    let grants = (after.grants - before.grants) as f64;
+    let seconds = (after.elapsed - before.elapsed) as f64 / 1e9;
+    let total = |m: &Measures| m.waiting.mean() * m.waiting.count() as f64;
+    let area =
+        |m: &Measures| (m.queue.mean() * m.elapsed as f64, m.in_use.mean() * m.elapsed as f64);
+    let (waited, used) = (area(after).0 - area(before).0, area(after).1 - area(before).1);
+    let ratio = |a: f64, b: f64| if b > 0.0 { a / b } else { 0.0 };
+    Sample {
+        obtaining_time: ratio(total(after) - total(before), grants) / 1e9,
+        waiting: ratio(waited / 1e9, seconds),
+        cs_per_second: ratio(grants, seconds),
+        units_in_use: ratio(used / 1e9, seconds),
+        messages_per_cs: ratio((after.messages_sent() - before.messages_sent()) as f64, grants),
+        steps: after.steps,
+        ..Sample::default()
+    }
+}
+
+/// Who crashes when, and who knows.
+struct Casualties {
+    /// Victims in order, each with the time of its crash and, later, of everybody's knowing.
+    victims: Vec<(NodeId, f64, Option<f64>)>,
+    struck: usize,
+    nodes: u32,
+}
+
+impl Casualties {
+    fn new(sweep: &Sweep, setting: &Setting, seed: u64) -> Self {
+        let mut rng = Rng::new(seed ^ 0xdead);
+        let mut nodes: Vec<u32> = (0..setting.nodes).collect();
+        let victims = (0..setting.crashes).map(|number| {
+            let victim = nodes.swap_remove(rng.below(nodes.len() as u64) as usize);
+            (NodeId(victim), sweep.crash_at + f64::from(number) * setting.crash_every, None)
+        });
+        Casualties { victims: victims.collect(), struck: 0, nodes: setting.nodes }
+    }
+
+    fn all_known(&self) -> bool {
+        self.victims.iter().all(|victim| victim.2.is_some())
+    }
+
+    /// When something is due.
+    fn next_look(&self, now: f64) -> f64 {
+        let next = self.victims.get(self.struck).map_or(f64::INFINITY, |victim| victim.1);
+        let waiting = self.victims[..self.struck].iter().any(|victim| victim.2.is_none());
+        if waiting { next.min(now + LOOK_EVERY) } else { next }
+    }
+
+    fn strike<P: Watched>(
+        &mut self,
+        session: &mut Session<'_, P>,
+    ) -> Result<(), quorate_laws::Breach> {
+        while let Some(&(victim, at, _)) = self.victims.get(self.struck) {
+            if at > session.now() as f64 / 1e9 {
+                break;
+            }
+            session.kill(victim)?;
+            self.struck += 1;
+        }
+        Ok(())
+    }
+
+    /// Notes which crashes everybody knows of by now, and makes sure that nobody alive is taken for
+    /// dead.
+    fn look<P: Watched>(&mut self, session: &Session<'_, P>) -> anyhow::Result<()> {
+        let dead: NodeSet = self.victims[..self.struck].iter().map(|victim| victim.0).collect();
+        let mut known = dead.clone();
+        for node in (0..self.nodes).map(NodeId) {
+            let Some(participant) = session.participant(node) else { continue };
+            let Some(crashed) = participant.crashed() else { return Ok(()) };
+            ensure!(crashed.is_subset(&dead), "{node} takes a live node for dead: {crashed}");
+            known = known.intersection(crashed);
+        }
+        let now = session.now() as f64 / 1e9;
+        for victim in &mut self.victims[..self.struck] {
+            if victim.2.is_none() && known.contains(victim.0) {
+                victim.2 = Some(now);
+            }
+        }
+        Ok(())
+    }
+
+    fn report(&self) -> (Vec<f64>, u32) {
+        let known = self.victims.iter().filter_map(|&(_, at, known)| Some(known? - at));
+        let unknown = self.victims.iter().filter(|victim| victim.2.is_none()).count();
+        (known.collect(), unknown as u32)
+    }
+}
+
+fn plan(sweep: &Sweep, setting: &Setting, seed: u64) -> anyhow::Result<Plan> {
+    let nanos = |seconds: f64| (seconds * 1e9) as u64;
+    let even = |mean: f64, spread: f64| Span::Uniform {
+        low: nanos(mean * (1.0 - spread)),
+        high: nanos(mean * (1.0 + spread)),
+    };
+    let think = setting.rho * setting.hold;
+    let think = Span::Normal { mean: nanos(think), deviation: nanos(think * sweep.think_spread) };
+    let delay = Delay::Sites {
+        count: sweep.sites,
+        inside: even(setting.latency * sweep.inside, sweep.inside_spread),
+        between: even(setting.latency, sweep.latency_spread),
+    };
+    Ok(Plan {
+        seed,
+        nodes: setting.nodes,
+        pool: PoolPlan {
+            units: setting.units,
+            backfill: 0,
+            lease: None,
+            drift_ppm: 0,
+            retry: Duration::from_secs(1),
+            durable: false,
+            arbiter: 0,
+        },
+        workload: Workload {
+            arrivals: Arrivals::Closed { clients_per_node: 1, think },
+            hold: Span::Constant(nanos(setting.hold)),
+            want: sweep.want.parse()?,
+            cancel_ppm: 0,
+            patience: Span::ZERO,
+        },
+        links: Links { ordered: false, ..Links::reliable(delay) },
+        sync: Span::ZERO,
+        drift_ppm: 0,
+        faults: Faults::none(),
+        duration: u64::MAX,
+        steps_max: u64::MAX,
+        grants_max: u64::MAX,
+    })
+}
