@@ -21,6 +21,10 @@ impl Explorable for Ring {
         for message in &mut self.own {
             Self::message_numbers(message, see);
         }
+        if let Some(watch) = &mut self.watch {
+            // Running totals decide nothing, and would make every state a new one.
+            watch.forget_totals();
+        }
     }
 
     fn message_numbers(message: &mut Message<Named>, see: &mut See<'_>) {

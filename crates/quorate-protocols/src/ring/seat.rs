@@ -48,6 +48,12 @@ pub struct Healed {
     pub kills: u64,
 }
 
+impl Watch {
+    pub(super) fn forget_totals(&mut self) {
+        self.healed = Healed::default();
+    }
+}
+
 impl Ring {
     pub(super) fn begin(seat: &Seat<'_, Ring>, start: &Start<()>, out: &mut Outbox<Ring>) -> Self {
         let root = seat.me == ROOT;

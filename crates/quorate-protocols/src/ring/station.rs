@@ -160,10 +160,10 @@ impl<T: Tokens> Station<T> {
 
     /// The claim is over, granted or not; its tokens are let go by the next local action. [E13]
     pub(super) fn leave(&mut self) {
-        if self.is_requesting() && self.favoured {
-            self.turn = !self.turn;
+        if self.is_requesting() {
+            self.turn ^= self.favoured;
+            self.favoured = false;
         }
-        self.favoured = false;
         self.standing = Standing::Out;
     }
 
