@@ -81,6 +81,8 @@ fn run_exits_as_its_command_does_and_says_what_it_holds() {
         assert!(environment.lines().any(|have| have.starts_with(line)), "{line}: {environment}");
     }
     assert_eq!(dev.code("run demo -- false"), 1);
+    let seven = dev.command("run demo -- sh -c").arg("exit 7").status();
+    assert_eq!(seven.expect("the command was built").code(), Some(7));
     assert_eq!(dev.code("run demo -- no-such-command"), 127);
     assert_eq!(dev.code("run demo -- /"), 126);
     assert_eq!(dev.code("run demo -n 5 -- true"), 125, "the pool has four");

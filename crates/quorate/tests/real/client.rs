@@ -17,6 +17,9 @@ use crate::clock::{self, Scale};
 use crate::dice::Dice;
 use crate::history::{Line, What};
 
+/// Longest that units are held: longer than the renewals of any lease that is tried here.
+const LONG_HOLD: Duration = Duration::from_secs(3);
+
 /// What a client process is told on its command line.
 #[derive(Clone, Debug)]
 pub(crate) struct Orders {
@@ -117,7 +120,8 @@ async fn live(orders: Arc<Orders>, number: u64, enough: Arc<AtomicBool>) {
         let acquire = client.pool(pool).named(id);
         diary.write(pool, id, What::Claimed { units });
         if let Some(grant) = claim(&diary, pool, acquire, units, &orders, &mut dice).await {
-            let most = if dice.one_in(8) { orders.lease * 2 } else { orders.lease / 50 };
+            let long = (orders.lease * 2).min(LONG_HOLD);
+            let most = if dice.one_in(8) { long } else { orders.lease / 50 };
             hold(&diary, pool, grant, dice.span(most), dice.one_in(3)).await;
         }
     }

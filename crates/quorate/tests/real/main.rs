@@ -71,15 +71,15 @@ fn main() {
     }
     let seconds = |default: u64| Duration::from_secs(wish.seconds.unwrap_or(default));
     if wanted(NAMES[1]) && wish.minutes.is_none() {
-        runtime.block_on(must_be_found(wish.seed.unwrap_or(1), seconds(8)));
+        runtime.block_on(must_be_found(wish.seed.unwrap_or(1), seconds(6)));
     }
     if wanted(NAMES[2]) && wish.minutes.is_none() {
         let seed = wish.seed.unwrap_or(2);
-        runtime.block_on(must_hold(NAMES[2], seed, seconds(5), Harm::Cuts));
+        runtime.block_on(must_hold(NAMES[2], seed, seconds(4), Harm::Cuts));
     }
     if wanted(NAMES[3]) {
         let name = NAMES[3];
-        let everything = |seed| must_hold(name, seed, seconds(8), Harm::Everything);
+        let everything = |seed| must_hold(name, seed, seconds(7), Harm::Everything);
         match (wish.minutes, wish.seed) {
             (Some(minutes), first) => {
                 let until = Instant::now() + Duration::from_secs(60 * minutes);
@@ -104,7 +104,7 @@ async fn must_hold(name: &str, seed: u64, chaos: Duration, harm: Harm) {
     }
 }
 
-/// The lie can only be noticed if somebody holds units of the liar while it restarts; in eight
+/// The lie can only be noticed if somebody holds units of the liar while it restarts; in six
 /// seconds with sixteen clients somebody does.
 async fn must_be_found(seed: u64, chaos: Duration) {
     let name = NAMES[1];

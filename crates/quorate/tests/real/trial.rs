@@ -101,7 +101,7 @@ impl Trial {
         let lease = match plan.harm {
             Harm::Everything => dice.pick(&short),
             // Long enough for a machine that is busy with other things.
-            Harm::Cuts => Duration::from_secs(6),
+            Harm::Cuts => Duration::from_secs(4),
             Harm::Lie => Duration::from_secs(4),
         };
         let pools = Pools {
