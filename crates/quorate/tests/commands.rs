@@ -81,8 +81,6 @@ fn run_exits_as_its_command_does_and_says_what_it_holds() {
         assert!(environment.lines().any(|have| have.starts_with(line)), "{line}: {environment}");
     }
     assert_eq!(dev.code("run demo -- false"), 1);
-    let seven = dev.command("run demo -- sh -c").arg("exit 7").status();
-    assert_eq!(seven.expect("the command was built").code(), Some(7));
     assert_eq!(dev.code("run demo -- no-such-command"), 127);
     assert_eq!(dev.code("run demo -- /"), 126);
     assert_eq!(dev.code("run demo -n 5 -- true"), 125, "the pool has four");
@@ -91,6 +89,8 @@ fn run_exits_as_its_command_does_and_says_what_it_holds() {
     let mut killed = dev.command("run demo -- sh -c");
     let status = killed.arg("kill -TERM $$").status().expect("the command was built");
     assert_eq!(status.code(), Some(128 + 15));
+    let seven = dev.command("run demo -- sh -c").arg("exit 7").status();
+    assert_eq!(seven.expect("the command was built").code(), Some(7));
     dev.until("pools demo", |pool| pool["held"] == 0);
 }
 

@@ -91,7 +91,7 @@ fn main() {
             }
             (None, Some(seed)) => runtime.block_on(everything(seed)),
             (None, None) => {
-                [10, 11].into_iter().for_each(|seed| runtime.block_on(everything(seed)))
+                [11, 12].into_iter().for_each(|seed| runtime.block_on(everything(seed)))
             }
         }
     }

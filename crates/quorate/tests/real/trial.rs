@@ -80,8 +80,8 @@ pub(crate) async fn run(plan: Plan) -> Result<String, String> {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let outcome = trial.finish().await;
-    // What is left behind on failure is for whoever looks into it.
-    if outcome.is_ok() {
+    // What is left behind on failure is for whoever looks into it, unless it was meant to fail.
+    if outcome.is_ok() || plan.harm == Harm::Lie {
         let _ = std::fs::remove_dir_all(&folder);
     }
     outcome.map_err(|why| format!("{why}\n(files are kept in {})", folder.display()))
@@ -251,7 +251,11 @@ impl Trial {
             worker.process.signal(Signal::CONT);
             drop(worker.process.child().stdin.take());
         }
-        let served = self.until_all_are_served().await;
+        // Nobody can say how long a cluster that was lied to needs.
+        let served = match self.plan.harm {
+            Harm::Lie => Ok(()),
+            Harm::Everything | Harm::Cuts => self.until_all_are_served().await,
+        };
         let workers = std::mem::take(&mut self.workers);
         workers.into_iter().for_each(Worker::end);
         // Safety first: it explains more.
