@@ -14,7 +14,7 @@
 //! | `faults.rs`, `misfortune.rs` | what may go wrong, and its happening |
 //! | `plan.rs`, `workload.rs`, `span.rs`, `rng.rs` | what is chosen, and chance |
 //! | `trace.rs`, `measure.rs`, `histogram.rs`, `series.rs` | what people read |
-//! | `verdict.rs` | safety, then liveness |
+//! | `verdict.rs`, `judge.rs` | safety, then liveness; which laws watch |
 //! | `script.rs`, `stage.rs` | transcripts: a world moved by hand, for tests |
 //!
 //! This crate names no protocol, reads no clock and starts no thread.
@@ -26,6 +26,7 @@ mod disk;
 mod driver;
 mod faults;
 mod histogram;
+mod judge;
 mod measure;
 mod misfortune;
 mod network;
