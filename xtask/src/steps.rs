@@ -54,12 +54,12 @@ pub(crate) fn test(root: &Path, tier: Tier) -> bool {
 }
 
 /// Three claims of every size and placement, a cancel, and a crash of the arbiter between any two
-/// effects. One alarm may ring while a message is on its way; without that limit the same worlds have
-/// some twenty million states and take minutes each (docs/protocols/central.md).
-const MODEL_CHECK: &str = "check --protocol central --nodes 3 --units 2 --claims 3 --cancels 1 \
-     --crashes 1 --early-rings 1";
-const MODEL_CHECK_DURABLE: &str = "check --protocol central --nodes 3 --units 2 --claims 3 --cancels 1 \
-     --crashes 1 --early-rings 1 --durable";
+/// effects. One alarm may ring while a message is on its way; without that limit the same worlds
+/// have some twenty million states and take minutes each (docs/protocols/central.md).
+const MODEL_CHECK: &str =
+    "check --protocol central --claims 3 --cancels 1 --crashes 1 --early-rings 1";
+const MODEL_CHECK_DURABLE: &str =
+    "check --protocol central --claims 3 --cancels 1 --crashes 1 --early-rings 1 --durable";
 const SEEDS: &str = "sim seeds --protocol central --faults all --count 200";
 
 fn quorate(words: &str) -> String {

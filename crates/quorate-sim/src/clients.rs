@@ -147,6 +147,11 @@ impl<P: Protocol> World<'_, P> {
             return self.give_up_late(index);
         }
         self.laws.see(Observation::Granted { claim, shares: &shares })?;
+        let answers = client.claim(index) == claim && client.phase == Phase::Waiting;
+        if !answers || shares.len() != client.units.get() as usize {
+            let what = format!("{claim} was granted {shares}, which it does not wait for");
+            return Err(Breach { law: "one grant per claim", what });
+        }
         let (now, place, since) = (self.now, client.place, client.since);
         self.measures.left_queue(now, place);
         self.measures.granted(now, index, since, place, &shares);

@@ -57,7 +57,7 @@ impl<P: Protocol> World<'_, P> {
         if let Some(event) = event {
             self.trace_step(me, &event);
         }
-        if self.strict {
+        if self.laws.is_strict() {
             self.inspect(me)?;
         }
         if self.outbox.is_empty() {
@@ -80,7 +80,7 @@ impl<P: Protocol> World<'_, P> {
 
     fn trace_step(&mut self, me: NodeId, event: &str) {
         let (used, units) = (self.laws.in_use(), self.measures.units());
-        let (now, waiting, me) = (Stamp(self.now), self.laws.waiting(), me.to_string());
+        let (now, waiting, me) = (Stamp(self.now), self.measures.queue.level(), me.to_string());
         self.trace.write(format_args!("{now} {used:>2}/{units} w{waiting:<3} {me:<4} {event}"));
         for (position, effect) in self.outbox.effects().iter().enumerate() {
             let mark = if position == 0 { "  => " } else { "; " };

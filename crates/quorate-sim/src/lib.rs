@@ -16,6 +16,7 @@
 //! | `trace.rs`, `measure.rs`, `histogram.rs`, `series.rs` | what people read |
 //! | `verdict.rs` | safety, then liveness |
 //! | `session.rs` | a run moved along by hand, for experiments |
+//! | `verdict.rs`, `judge.rs` | safety, then liveness; which laws watch |
 //! | `script.rs`, `stage.rs` | transcripts: a world moved by hand, for tests |
 //!
 //! This crate names no protocol, reads no clock and starts no thread.
@@ -27,6 +28,7 @@ mod disk;
 mod driver;
 mod faults;
 mod histogram;
+mod judge;
 mod measure;
 mod misfortune;
 mod network;

@@ -1,30 +1,41 @@
 //! What will happen, in order of time; at equal times in the order in which it was planned.
 //!
 //! A radix heap (Ahuja, Mehlhorn, Orlin and Tarjan 1990): time never goes back, so an entry lies in
-//! the bucket of the highest bit in which its time differs from the last one popped, and moves down
-//! only when that bucket's turn comes. Most alarms are disarmed long before they would ring, and
-//! those are never touched again. All entries of one time are always in one bucket, in the order in
-//! which they came.
+//! the bucket of the highest bit in which its time differs from a recent one, and moves down only
+//! when that bucket's turn comes. Most alarms are disarmed long before they would ring, and those
+//! are never touched again. A bucket with few entries is not divided any further but sorted: it is
+//! the near future, from which happenings are popped.
 //!
 //! Buckets hold small entries; the happenings themselves stay where they are in a slab, whose
 //! places are used again, so that a long run allocates nothing.
+
+use std::cmp::Reverse;
 
 /// Happenings by time.
 #[derive(Debug)]
 pub(crate) struct Queue<T> {
     /// No entry is earlier than this.
     last: u64,
-    /// Bucket 0 has the entries at `last`, bucket b those that differ from it first in bit b - 1.
+    /// All entries up to `near_end`, latest first.
+    near: Vec<Place>,
+    near_end: u64,
+    /// All later ones: bucket 0 has those at `last`, bucket b those that differ from it first in
+    /// bit b - 1.
     buckets: [Vec<Place>; BUCKETS],
     /// A bit for each bucket that is not empty.
     filled: u128,
-    /// How many entries of bucket 0 were popped.
-    popped: usize,
-    slab: Vec<Slot<T>>,
+    slab: Vec<Option<T>>,
+    /// The sequence number of what is in each place of the slab, 0 if nothing is. Kept apart, so
+    /// that looking whether an entry is void does not touch the happening.
+    occupants: Vec<u64>,
     free: Vec<u32>,
     sequence: u64,
 }
 
+/// A bucket with no more entries than this is sorted instead of divided.
+const SORTED_MAX: usize = 48;
+/// A near future with more entries than this is given back in part.
+const NEAR_MAX: usize = 4 * SORTED_MAX;
 const BUCKETS: usize = u64::BITS as usize + 1;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,20 +51,16 @@ pub(crate) struct Ticket {
     index: u32,
 }
 
-#[derive(Debug)]
-struct Slot<T> {
-    sequence: u64,
-    happening: Option<T>,
-}
-
 impl<T> Default for Queue<T> {
     fn default() -> Self {
         Queue {
             last: 0,
+            near: Vec::new(),
+            near_end: 0,
             buckets: [const { Vec::new() }; BUCKETS],
             filled: 0,
-            popped: 0,
             slab: Vec::new(),
+            occupants: Vec::new(),
             free: Vec::new(),
             sequence: 0,
         }
@@ -64,22 +71,32 @@ impl<T> Queue<T> {
     /// Plans a happening.
     #[inline]
     pub(crate) fn push(&mut self, at: u64, happening: T) -> Ticket {
-        assert!(at >= self.last, "nothing is planned for the past");
         self.sequence += 1;
         let sequence = self.sequence;
-        let slot = Slot { sequence, happening: Some(happening) };
         let index = match self.free.pop() {
             Some(index) => {
-                self.slab[index as usize] = slot;
+                self.slab[index as usize] = Some(happening);
+                self.occupants[index as usize] = sequence;
                 index
             }
             None => {
-                self.slab.push(slot);
+                self.slab.push(Some(happening));
+                self.occupants.push(sequence);
                 u32::try_from(self.slab.len() - 1).expect("fewer than 2^32 happenings at once")
             }
         };
         let ticket = Ticket { sequence, index };
-        self.put(Place { at, ticket });
+        let place = Place { at, ticket };
+        if at <= self.near_end {
+            // The newest of its time is the last of its time.
+            let position = self.near.partition_point(|other| other.at > at);
+            self.near.insert(position, place);
+            if self.near.len() > NEAR_MAX {
+                self.give_back();
+            }
+        } else {
+            self.put(place);
+        }
         ticket
     }
 
@@ -91,18 +108,15 @@ impl<T> Queue<T> {
     /// The next happening, unless it is later than `end`.
     pub(crate) fn pop(&mut self, end: u64) -> Option<(u64, Ticket, T)> {
         loop {
-            while let Some(&Place { at, ticket }) = self.buckets[0].get(self.popped) {
+            while let Some(&Place { at, ticket }) = self.near.last() {
                 if at > end {
                     return None;
                 }
-                self.popped += 1;
+                self.near.pop();
                 if let Some(happening) = self.take(ticket) {
                     return Some((at, ticket, happening));
                 }
             }
-            self.buckets[0].clear();
-            self.popped = 0;
-            self.filled &= !1;
             if !self.refill(end) {
                 return None;
             }
@@ -114,8 +128,8 @@ impl<T> Queue<T> {
         self.free.len() == self.slab.len()
     }
 
-    /// Moves the entries of the lowest bucket down, unless all of them are later than `end`; says
-    /// whether there may be more to pop.
+    /// Divides the lowest bucket or makes it the near future, unless all of it is later than `end`;
+    /// says whether there may be more to pop.
     fn refill(&mut self, end: u64) -> bool {
         if self.filled == 0 {
             return false;
@@ -124,42 +138,63 @@ impl<T> Queue<T> {
         let mut bucket = std::mem::take(&mut self.buckets[lowest]);
         bucket.retain(|place| self.is_planned(place.ticket));
         let earliest = bucket.iter().map(|place| place.at).min();
-        match earliest {
-            Some(at) if at > end => {
-                self.buckets[lowest] = bucket;
-                return false;
-            }
-            Some(at) => self.last = at,
-            None => {}
+        if earliest.is_some_and(|at| at > end) {
+            self.buckets[lowest] = bucket;
+            return false;
         }
         self.filled &= !(1 << lowest);
-        for place in bucket.drain(..) {
-            self.put(place);
+        // Those of one time cannot be divided.
+        if lowest == 0 || bucket.len() <= SORTED_MAX {
+            bucket.sort_unstable_by_key(|place| Reverse((place.at, place.ticket.sequence)));
+            self.near.append(&mut bucket);
+            // Lower buckets are empty: whatever shares the higher bits with this one is in it.
+            self.near_end = self.last | ((1u128 << lowest) - 1) as u64;
+        } else {
+            self.last = earliest.expect("a bucket that is not empty");
+            for place in bucket.drain(..) {
+                self.put(place);
+            }
         }
         // Its room is used again.
         self.buckets[lowest] = bucket;
         true
     }
 
+    /// Puts the later half of a crowded near future back into buckets.
+    fn give_back(&mut self) {
+        let (split, first) = (self.near[self.near.len() / 2].at, self.near[self.near.len() - 1].at);
+        if split == first {
+            return; // Many at one time: nothing to gain.
+        }
+        let kept = self.near.partition_point(|place| place.at >= split);
+        self.last = first;
+        self.near_end = split - 1;
+        let mut near = std::mem::take(&mut self.near);
+        // In the order in which they were planned, those of one time stay in order.
+        for place in near.drain(..kept).rev() {
+            self.put(place);
+        }
+        self.near = near;
+    }
+
     fn put(&mut self, place: Place) {
+        assert!(place.at >= self.last, "nothing is planned for the past");
         let bucket = (u64::BITS - (place.at ^ self.last).leading_zeros()) as usize;
         self.buckets[bucket].push(place);
         self.filled |= 1 << bucket;
     }
 
     fn is_planned(&self, ticket: Ticket) -> bool {
-        let slot = &self.slab[ticket.index as usize];
-        slot.sequence == ticket.sequence && slot.happening.is_some()
+        self.occupants[ticket.index as usize] == ticket.sequence
     }
 
     fn take(&mut self, ticket: Ticket) -> Option<T> {
-        let slot = &mut self.slab[ticket.index as usize];
-        if slot.sequence != ticket.sequence {
+        if !self.is_planned(ticket) {
             return None;
         }
-        let happening = slot.happening.take()?;
+        self.occupants[ticket.index as usize] = 0;
         self.free.push(ticket.index);
-        Some(happening)
+        self.slab[ticket.index as usize].take()
     }
 }
 
@@ -184,6 +219,18 @@ mod tests {
         assert_eq!(queue.pop(9).map(|(_, _, name)| name), Some('e'));
     }
 
+    #[test]
+    fn many_at_one_time_keep_their_order() {
+        let mut queue = Queue::default();
+        for number in 0..5 * NEAR_MAX {
+            queue.push(1_000 + (number % 2) as u64, number);
+        }
+        let popped = std::iter::from_fn(|| queue.pop(u64::MAX).map(|(_, _, number)| number));
+        let evens = (0..5 * NEAR_MAX).step_by(2);
+        let odds = (1..5 * NEAR_MAX).step_by(2);
+        assert!(popped.eq(evens.chain(odds)));
+    }
+
     /// Against a sorted list, the slow and obvious way.
     #[test]
     fn it_agrees_with_a_sorted_list() {
@@ -193,14 +240,16 @@ mod tests {
         let mut tickets = Vec::new();
         let mut now = 0;
         for number in 0..20_000 {
-            match rng.below(5) {
-                0 | 1 => {
+            // More and more is planned, then less and less: a near future that is crowded, too.
+            let planning = if number < 10_000 { 4 } else { 1 };
+            match rng.below(8) {
+                choice if choice < planning => {
                     let range = 1 << rng.below(40);
                     let at = now + rng.below(range);
                     tickets.push((queue.push(at, number), number));
                     list.push((at, number));
                 }
-                2 if !tickets.is_empty() => {
+                4 if !tickets.is_empty() => {
                     let (ticket, number) = *rng.pick(&tickets);
                     queue.cancel(ticket);
                     list.retain(|(_, other)| *other != number);

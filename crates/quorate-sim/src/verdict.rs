@@ -134,7 +134,8 @@ fn play<P: Protocol>(
     let books = world.all_books();
     world.laws.at_rest(books.iter().map(|(node, entries)| (*node, &entries[..])))?;
     if !world.everybody_is_done() {
-        return Err(Breach { law: "everyone served", what: "a client is not done".into() });
+        let what = "long after faults stopped, a client still waits".into();
+        return Err(Breach { law: "everyone served", what });
     }
     Ok(Verdict::Clean)
 }

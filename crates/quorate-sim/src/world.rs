@@ -9,11 +9,12 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use quorate_core::{ClaimId, Entry, Moment, NodeId, NodeSet, Outbox, Protocol, Start};
-use quorate_laws::{Breach, StatuteBook};
+use quorate_laws::Breach;
 
 use crate::client::Client;
 use crate::clock::DriftingClock;
 use crate::disk::Disk;
+use crate::judge::Judge;
 use crate::measure::Measures;
 use crate::misfortune::Trouble;
 use crate::network::Network;
@@ -43,9 +44,7 @@ pub(crate) struct World<'a, P: Protocol> {
     pub(crate) newest: Table<(NodeId, NodeId), u32>,
     pub(crate) alarms: Table<(NodeId, u32, P::Alarm), Armed>,
     pub(crate) outbox: Outbox<P>,
-    pub(crate) laws: StatuteBook,
-    /// Whether every step is followed by an audit and a look at the books.
-    pub(crate) strict: bool,
+    pub(crate) laws: Judge,
     pub(crate) books: Vec<Entry>,
     pub(crate) measures: Measures,
     pub(crate) trace: Trace<'a>,
@@ -183,8 +182,6 @@ impl<'a, P: Protocol> World<'a, P> {
             })
             .collect();
         let units = P::capacity(pool);
-        let laws = StatuteBook::new(units, P::overtakes_max(pool));
-        let laws = if P::names_units(pool) { laws } else { laws.anonymous() };
         let mut world = World {
             plan,
             pool,
@@ -199,8 +196,7 @@ impl<'a, P: Protocol> World<'a, P> {
             newest: Table::default(),
             alarms: Table::default(),
             outbox: Outbox::new(),
-            laws,
-            strict,
+            laws: Judge::new::<P>(pool, strict),
             books: Vec::new(),
             measures: Measures::new(units, P::KINDS.len(), plan.clients()),
             trace,
@@ -267,7 +263,7 @@ impl<'a, P: Protocol> World<'a, P> {
     pub(crate) fn note(&mut self, who: &dyn fmt::Display, what: fmt::Arguments<'_>) {
         if self.trace.is_on() {
             let (used, units) = (self.laws.in_use(), self.measures.units());
-            let (now, waiting) = (Stamp(self.now), self.laws.waiting());
+            let (now, waiting) = (Stamp(self.now), self.measures.queue.level());
             self.trace
                 .write(format_args!("{now} {used:>2}/{units} w{waiting:<3} {who:<4} * {what}\n"));
         }
@@ -275,7 +271,7 @@ impl<'a, P: Protocol> World<'a, P> {
 
     /// The measured part of the run is over.
     pub(crate) fn close_measures(&mut self) {
-        self.measures.overtakes_in_books = self.strict.then(|| self.laws.overtakes());
+        self.measures.overtakes_in_books = self.laws.overtakes();
         self.measures.finish(self.now);
     }
 

@@ -7,7 +7,7 @@ use quorate_core::Lease;
 use quorate_sim::{Needs, Plan, Profile, Report, Verdict, Watch, run, swarm_command};
 use toy::{Mistake, Pool, Toy};
 
-const SEEDS: u64 = 25;
+const SEEDS: u64 = 12;
 
 fn pool(plan: &Plan, mistake: Option<Mistake>) -> Pool {
     let lease = plan.pool.lease.expect("the toy has leases");

@@ -1,0 +1,84 @@
+//! Who watches a run: all laws, or only those that cost next to nothing.
+//!
+//! Strict runs ask the whole statute book. Others ask for capacity, exclusivity and fence order;
+//! the world knows its clients and sees by itself whether a grant answers a claim that waits.
+
+use quorate_core::{Entry, NodeId, Protocol};
+use quorate_laws::{
+    Breach, Capacity, Exclusivity, FenceOrder, Observation, StatuteBook, no_lost_units,
+};
+
+#[derive(Debug)]
+pub(crate) enum Judge {
+    Strict(StatuteBook),
+    Quick { capacity: Capacity, named: Option<(Exclusivity, FenceOrder)> },
+}
+
+impl Judge {
+    pub(crate) fn new<P: Protocol>(pool: &P::Pool, strict: bool) -> Self {
+        let (k, named) = (P::capacity(pool), P::names_units(pool));
+        if strict {
+            let book = StatuteBook::new(k, P::overtakes_max(pool));
+            return Judge::Strict(if named { book } else { book.anonymous() });
+        }
+        let named = named.then(|| (Exclusivity::new(k), FenceOrder::new(k)));
+        Judge::Quick { capacity: Capacity::new(k), named }
+    }
+
+    pub(crate) fn see(&mut self, seen: Observation<'_>) -> Result<(), Breach> {
+        match self {
+            Judge::Strict(book) => book.see(seen),
+            Judge::Quick { capacity, named } => {
+                capacity.see(seen)?;
+                if let Some((exclusivity, fence_order)) = named {
+                    exclusivity.see(seen)?;
+                    fence_order.see(seen)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    pub(crate) fn see_books(&mut self, arbiter: NodeId, entries: &[Entry]) -> Result<(), Breach> {
+        match self {
+            Judge::Strict(book) => book.see_books(arbiter, entries),
+            Judge::Quick { .. } => Ok(()),
+        }
+    }
+
+    pub(crate) fn see_restart(&mut self, arbiter: NodeId) {
+        if let Judge::Strict(book) = self {
+            book.see_restart(arbiter);
+        }
+    }
+
+    pub(crate) fn at_rest<'a>(
+        &self,
+        books: impl IntoIterator<Item = (NodeId, &'a [Entry])>,
+    ) -> Result<(), Breach> {
+        match self {
+            Judge::Strict(book) => book.at_rest(books),
+            Judge::Quick { .. } => no_lost_units(books),
+        }
+    }
+
+    pub(crate) fn is_strict(&self) -> bool {
+        matches!(self, Judge::Strict(_))
+    }
+
+    /// Units in use now.
+    pub(crate) fn in_use(&self) -> u64 {
+        match self {
+            Judge::Strict(book) => book.in_use(),
+            Judge::Quick { capacity, .. } => capacity.in_use(),
+        }
+    }
+
+    /// How often any claim was overtaken, as the books have it.
+    pub(crate) fn overtakes(&self) -> Option<u64> {
+        match self {
+            Judge::Strict(book) => Some(book.overtakes()),
+            Judge::Quick { .. } => None,
+        }
+    }
+}
