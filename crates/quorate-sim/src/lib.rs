@@ -14,7 +14,6 @@
 //! | `faults.rs`, `misfortune.rs` | what may go wrong, and its happening |
 //! | `plan.rs`, `workload.rs`, `span.rs`, `rng.rs` | what is chosen, and chance |
 //! | `trace.rs`, `measure.rs`, `histogram.rs`, `series.rs` | what people read |
-//! | `verdict.rs` | safety, then liveness |
 //! | `session.rs` | a run moved along by hand, for experiments |
 //! | `verdict.rs`, `judge.rs` | safety, then liveness; which laws watch |
 //! | `script.rs`, `stage.rs` | transcripts: a world moved by hand, for tests |
