@@ -3,6 +3,7 @@
 mod exhaustive;
 mod seeds;
 mod steps;
+mod transcripts;
 
 use std::collections::VecDeque;
 
