@@ -29,7 +29,7 @@
 //!
 //! * [`largest_k`], [`fewest_apart`]: do any k+1 quorums meet, and which do not
 //! * [`k_coterie`]: the other kind of family, for k holders of one unit each
-//! * [`domination`], [`is_witness`]: is there a better family, with the set that shows it
+//! * [`domination()`], [`is_witness`]: is there a better family, with the set that shows it
 //! * [`smallest_hitting`]: how many crashes are always survived
 //! * [`frontier`], [`Table`], [`sampling`]: how likely a quorum is alive
 //! * [`load()`], [`load_with_capacities`], [`latency`]: strategies, by linear programs checked by

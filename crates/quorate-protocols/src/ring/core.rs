@@ -28,13 +28,13 @@ pub struct Core<T: Tokens> {
 pub struct Root<T: Tokens> {
     /// Reports received since the last START. The paper's C_e.
     pub reports: T::Tally,
-    /// Tokens let go since the last START. The paper's C_f. [E3]
+    /// Tokens let go since the last START. The paper's C_f. (E3)
     pub sent: T::Tally,
     /// What came back with collections. The paper's MyT_c.
     pub collected: T,
     /// What came back with distributions. The paper's MyT_a.
     pub left_over: T,
-    /// Whether a surplus is being flushed. [E6]
+    /// Whether a surplus is being flushed. (E6)
     pub flush: bool,
     /// What it knows for making tokens.
     pub mint: T::Mint,
@@ -146,7 +146,7 @@ impl<T: Tokens> Core<T> {
         if self.root.is_some() { Side::Root } else { Side::Other }
     }
 
-    /// Tokens go on to the right, one by one. The root counts them. [E3]
+    /// Tokens go on to the right, one by one. The root counts them. (E3)
     fn let_go(&mut self, terms: &Terms, tokens: T, out: &mut Post<T>) {
         if let Some(root) = &mut self.root
             && terms.fixed(Erratum::E3)

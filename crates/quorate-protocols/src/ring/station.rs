@@ -118,7 +118,7 @@ impl<T: Tokens> Station<T> {
         self.held.len().saturating_add(self.disabled)
     }
 
-    /// What the station answers when it is counted. The paper's T-ENABLED. [E7]
+    /// What the station answers when it is counted. The paper's T-ENABLED. (E7)
     pub fn reported(&self, terms: &Terms) -> &T {
         match &self.standing {
             Standing::Using { units } if terms.fixed(Erratum::E7) => units,
@@ -134,7 +134,7 @@ impl<T: Tokens> Station<T> {
         }
     }
 
-    /// Whether it has tokens, but not enough. The paper's LOCK. [E4]
+    /// Whether it has tokens, but not enough. The paper's LOCK. (E4)
     fn is_locked(&self, terms: &Terms) -> bool {
         let Standing::Requesting { need } = self.standing else { return false };
         let has = if terms.fixed(Erratum::E4) { self.held.len() } else { self.nominal() };
@@ -158,7 +158,7 @@ impl<T: Tokens> Station<T> {
         free
     }
 
-    /// The claim is over, granted or not; its tokens are let go by the next local action. [E13]
+    /// The claim is over, granted or not; its tokens are let go by the next local action. (E13)
     pub(super) fn leave(&mut self) {
         if self.is_requesting() {
             self.turn ^= self.favoured;
@@ -197,7 +197,7 @@ impl<T: Tokens> Station<T> {
         }
     }
 
-    /// Free tokens pass: takes what it needs, and forwards when satisfied (A_l2, A_l8). [E8]
+    /// Free tokens pass: takes what it needs, and forwards when satisfied (A_l2, A_l8). (E8)
     pub(super) fn absorb(&mut self, free: &mut T) {
         let Standing::Requesting { need } = self.standing else { return };
         let taken = free.take(self.missing());

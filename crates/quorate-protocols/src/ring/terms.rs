@@ -47,7 +47,7 @@ impl Terms {
         self.collect_max.saturating_mul(2).min(self.units)
     }
 
-    /// Where the root's counters stop. [E2]
+    /// Where the root's counters stop. (E2)
     pub(super) fn count_max(&self) -> u32 {
         if self.fixed(Erratum::E2) { self.units + 1 } else { self.units }
     }
