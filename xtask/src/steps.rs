@@ -1,6 +1,6 @@
 //! What `test`, `fix` and `seeds` run, in order.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
@@ -18,11 +18,25 @@ pub(crate) enum Tier {
 /// One command of the sequence, with a name for the summary.
 struct Step {
     name: &'static str,
+    program: Program,
     words: Vec<String>,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Program {
+    Cargo,
+    /// The command as the tests built it: `cargo run` would build it once more, with other
+    /// features.
+    Quorate,
+}
+
 fn step(name: &'static str, words: &str) -> Step {
-    Step { name, words: words.split_whitespace().map(String::from).collect() }
+    let words = words.split_whitespace().map(String::from).collect();
+    Step { name, program: Program::Cargo, words }
+}
+
+fn built(name: &'static str, words: &str) -> Step {
+    Step { program: Program::Quorate, ..step(name, words) }
 }
 
 /// Everything CI checks. Goes on after a failure, so that one run shows all that is wrong.
@@ -35,9 +49,9 @@ pub(crate) fn test(root: &Path, tier: Tier) -> bool {
     ];
     if tier == Tier::Default {
         steps.extend([
-            step("model checks", &quorate(MODEL_CHECK)),
-            step("model checks, with a record on disk", &quorate(MODEL_CHECK_DURABLE)),
-            step("simulated seeds", &quorate(SEEDS)),
+            built("model checks", MODEL_CHECK),
+            built("model checks, with a record on disk", MODEL_CHECK_DURABLE),
+            built("simulated seeds", SEEDS),
         ]);
     }
     let mut summary = vec![("tidy", report("tidy", &tidy::check(root)))];
@@ -63,7 +77,7 @@ const MODEL_CHECK_DURABLE: &str =
 const SEEDS: &str = "sim seeds --protocol central --faults all --count 200";
 
 fn quorate(words: &str) -> String {
-    format!("run --locked --quiet --package quorate -- {words}")
+    format!("run --release --locked --quiet --package quorate -- {words}")
 }
 
 /// Writes: formatting, and what clippy can repair.
@@ -85,10 +99,18 @@ pub(crate) fn real_seeds(root: &Path, minutes: u64) -> bool {
 }
 
 fn run(root: &Path, step: &Step) -> bool {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    println!("\n--- {}: cargo {}", step.name, step.words.join(" "));
+    let program = match step.program {
+        Program::Cargo => std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()),
+        Program::Quorate => {
+            let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+            let target = target.unwrap_or_else(|| root.join("target"));
+            target.join("debug/quorate").display().to_string()
+        }
+    };
+    let shown = if step.program == Program::Cargo { "cargo" } else { "quorate" };
+    println!("\n--- {}: {shown} {}", step.name, step.words.join(" "));
     let began = Instant::now();
-    let status = Command::new(&cargo)
+    let status = Command::new(&program)
         .args(&step.words)
         .current_dir(root)
         .env("RUSTDOCFLAGS", "-D warnings")
@@ -96,7 +118,7 @@ fn run(root: &Path, step: &Step) -> bool {
     let good = match status {
         Ok(status) => status.success(),
         Err(error) => {
-            println!("could not start {cargo}: {error}");
+            println!("could not start {program}: {error}");
             false
         }
     };
