@@ -1,5 +1,7 @@
 //! `quorate dev`: a cluster in one process, to try things out.
 
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
@@ -47,14 +49,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     daemon::runtime()?.block_on(async {
         let mut nodes = start(args).await?;
         connected(&nodes).await;
-        println!("{} nodes, nothing kept on disk:", nodes.len());
+        let mut text = String::new();
+        let _ = writeln!(text, "{} nodes, nothing kept on disk:", nodes.len());
         for (node, number) in nodes.iter().zip(1..) {
-            println!("  n{number}  http://{}", node.clients_address());
+            let _ = writeln!(text, "  n{number}  http://{}", node.clients_address());
         }
         let first = nodes[0].clients_address();
-        println!("\ntry: curl -X PUT -d '{{\"units\": 2}}' {}", claim_url(first, 1));
-        println!("then: curl http://{first}/v1/pools/demo/holders");
-        println!("Ctrl-C stops.");
+        let _ = writeln!(text, "\ntry: curl -X PUT -d '{{\"units\": 2}}' {}", claim_url(first, 1));
+        let _ = writeln!(text, "then: curl http://{first}/v1/pools/demo/holders");
+        let _ = writeln!(text, "Ctrl-C stops.");
+        // Whoever started us may have stopped reading; that is no reason to stop.
+        let _ = std::io::stdout().write_all(text.as_bytes());
         let failed = {
             let failures: Vec<_> = nodes.iter_mut().map(|node| Box::pin(node.failed())).collect();
             tokio::select! {
