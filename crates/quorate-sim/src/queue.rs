@@ -167,7 +167,7 @@ impl<T> Queue<T> {
             return; // Many at one time: nothing to gain.
         }
         let kept = self.near.partition_point(|place| place.at >= split);
-        self.last = first;
+        // `last` stays: what is in buckets already was put there relative to it.
         self.near_end = split - 1;
         let mut near = std::mem::take(&mut self.near);
         // In the order in which they were planned, those of one time stay in order.
@@ -229,6 +229,30 @@ mod tests {
         let evens = (0..5 * NEAR_MAX).step_by(2);
         let odds = (1..5 * NEAR_MAX).step_by(2);
         assert!(popped.eq(evens.chain(odds)));
+    }
+
+    /// A near future that is given back again and again.
+    #[test]
+    fn a_crowded_near_future_stays_in_order() {
+        let mut rng = Rng::new(1);
+        let mut queue = Queue::default();
+        let mut list = std::collections::BTreeSet::new();
+        let (mut now, end) = (1 << 20, 1 << 21);
+        for number in 0..20_000 {
+            let range: u64 = 1 << rng.below(21);
+            let at = now + rng.below(range.min(end - now));
+            queue.push(at, number);
+            list.insert((at, number));
+            if rng.chance(400_000) {
+                let (at, _, popped) = queue.pop(u64::MAX).expect("more is planned than popped");
+                assert_eq!(list.pop_first(), Some((at, popped)));
+                now = at;
+            }
+        }
+        while let Some((at, _, popped)) = queue.pop(u64::MAX) {
+            assert_eq!(list.pop_first(), Some((at, popped)));
+        }
+        assert!(list.is_empty());
     }
 
     /// Against a sorted list, the slow and obvious way.

@@ -39,6 +39,12 @@ fn every_fault_profile_is_survived() {
     }
 }
 
+/// The simulator's own queue went back in time in the first of these.
+#[test]
+fn seeds_that_once_failed_stay_clean() {
+    play(0x19b, Profile::Clients, None);
+}
+
 /// The law that some seed of this profile finds broken.
 fn caught(profile: Profile, mutant: Mutant) -> &'static str {
     (0..2_000)
