@@ -45,6 +45,7 @@
 //! |---|---|---|
 //! | choose a quorum without chance inside the protocol | arbiter, labels | [`Claim::draw`]: the driver draws, the checker enumerates |
 //! | opinions about who crashed | arbiter, broadcast | [`Event::Suspect`], [`Event::Trust`] |
+//! | things to tell people that only one protocol knows | arbiter, broadcast, ring | [`Fact`]: shown by [`Protocol::facts`], read by nobody but people |
 //! | incarnations and restarts | all | [`Seat::boot`], [`Start`] |
 //! | units that differ, units by name, bundles | labels, arbiter (`named`) | [`Claim::lines`] |
 //! | leases whose arithmetic is only an order | all | [`Lease`], [`Explorable::lease_end`], [`Explorable::promise`] |
@@ -68,5 +69,5 @@ pub use grant::{Fence, Share, Shares, Unit};
 pub use lease::{Lease, Moment};
 pub use node::NodeId;
 pub use node_set::NodeSet;
-pub use protocol::{Effect, Entry, Event, Outbox, Protocol, Seat, Standing, Start};
+pub use protocol::{Effect, Entry, Event, Fact, Outbox, Protocol, Seat, Standing, Start};
 pub use stamp::{Clock, Stamp};

@@ -35,6 +35,11 @@ pub trait Protocol: Clone + Eq + Hash + fmt::Debug {
     /// laws about queues read. A participant that decides nothing shows nothing.
     fn ledger(&self, show: &mut dyn FnMut(Entry));
 
+    /// Shows what this participant can tell people about itself that the contract has no word for:
+    /// whom it suspects, how many tokens it made, which quorum it uses. Drivers print, count and
+    /// draw these; no law and no protocol depends on them.
+    fn facts(&self, _seat: &Seat<'_, Self>, _show: &mut dyn FnMut(Fact)) {}
+
     /// Which of [`Protocol::KINDS`] a message is, for counting.
     fn kind(message: &Self::Message) -> usize;
 
@@ -286,6 +291,38 @@ pub enum Standing {
     /// Promised in an earlier life of this arbiter, and known to it again: from its record, or
     /// because the holder renewed.
     Adopted,
+}
+
+/// One thing a participant tells people about itself, see [`Protocol::facts`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fact {
+    /// What it is, in `snake_case`, a noun that can end the name of a metric: `tokens_created`,
+    /// `suspected`.
+    pub name: &'static str,
+    /// The node it is about, if it is about one: a fact that is shown once per peer.
+    pub about: Option<NodeId>,
+    /// How much; 0 or 1 for yes and no.
+    pub value: u64,
+    /// Whether the value only grows during a life of the participant.
+    pub grows: bool,
+}
+
+impl Fact {
+    /// Something that goes up and down.
+    pub fn gauge(name: &'static str, value: impl Into<u64>) -> Self {
+        Fact { name, about: None, value: value.into(), grows: false }
+    }
+
+    /// Something that is counted.
+    pub fn counter(name: &'static str, value: impl Into<u64>) -> Self {
+        Fact { name, about: None, value: value.into(), grows: true }
+    }
+
+    /// The same, about a node.
+    pub fn about(mut self, node: NodeId) -> Self {
+        self.about = Some(node);
+        self
+    }
 }
 
 /// What happened, in one short line, as traces show it.

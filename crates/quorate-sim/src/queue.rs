@@ -231,28 +231,28 @@ mod tests {
         assert!(popped.eq(evens.chain(odds)));
     }
 
-    /// A near future that is given back again and again.
+    /// Entries given back at two different times lie in buckets relative to one and the same time,
+    /// even if a large power of two lies between the two.
     #[test]
-    fn a_crowded_near_future_stays_in_order() {
-        let mut rng = Rng::new(1);
+    fn a_near_future_that_is_crowded_twice_stays_in_order() {
         let mut queue = Queue::default();
-        let mut list = std::collections::BTreeSet::new();
-        let (mut now, end) = (1 << 20, 1 << 21);
-        for number in 0..20_000 {
-            let range: u64 = 1 << rng.below(21);
-            let at = now + rng.below(range.min(end - now));
-            queue.push(at, number);
-            list.insert((at, number));
-            if rng.chance(400_000) {
-                let (at, _, popped) = queue.pop(u64::MAX).expect("more is planned than popped");
-                assert_eq!(list.pop_first(), Some((at, popped)));
-                now = at;
-            }
+        let (start, middle, crowd) = (1 << 20, 3 << 19, NEAR_MAX as u64);
+        queue.push(start, 0);
+        queue.pop(start).expect("one is planned");
+        queue.push(middle - 10, 0);
+        for number in 0..crowd {
+            queue.push(middle + 1_000 + 10 * number, 0);
         }
-        while let Some((at, _, popped)) = queue.pop(u64::MAX) {
-            assert_eq!(list.pop_first(), Some((at, popped)));
+        queue.pop(middle).expect("one is planned before the middle");
+        for number in 0..crowd {
+            queue.push(middle + 100 + number, 0);
         }
-        assert!(list.is_empty());
+        assert!(queue.near_end < middle + 1_000, "given back twice");
+        queue.push(middle + 5_000, 0);
+        let times: Vec<u64> =
+            std::iter::from_fn(|| queue.pop(u64::MAX).map(|(at, ..)| at)).collect();
+        assert_eq!(times.len(), 2 * NEAR_MAX + 1);
+        assert!(times.is_sorted());
     }
 
     /// Against a sorted list, the slow and obvious way.
