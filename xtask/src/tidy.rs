@@ -14,7 +14,11 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("quorate-check", &["quorate-core", "quorate-laws"]),
     ("quorate-wire", &["quorate-core", "quorate-protocols"]),
     ("quorate-api", &[]),
-    ("quorate-node", &["quorate-api", "quorate-core", "quorate-protocols", "quorate-wire"]),
+    ("quorate-view", &[]),
+    (
+        "quorate-node",
+        &["quorate-api", "quorate-core", "quorate-protocols", "quorate-view", "quorate-wire"],
+    ),
     ("quorate-client", &["quorate-api"]),
 ];
 

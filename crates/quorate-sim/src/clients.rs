@@ -10,6 +10,7 @@ use quorate_laws::{Breach, End, Observation};
 use crate::Arrivals;
 use crate::client::{Client, Fate, Phase, renew_at};
 use crate::driver::broken_contract;
+use crate::film::Change;
 use crate::world::{Happening, World};
 
 impl<P: Protocol> World<'_, P> {
@@ -104,6 +105,9 @@ impl<P: Protocol> World<'_, P> {
             self.wake_at(index, now + patience);
         }
         self.laws.see(Observation::Claimed { claim, units })?;
+        if let Some(film) = self.trace.film() {
+            film.soon(Change::Claimed { claim, node: home, units: units.get() });
+        }
         self.ask(index)
     }
 
@@ -151,6 +155,9 @@ impl<P: Protocol> World<'_, P> {
         if !answers || shares.len() != client.units.get() as usize {
             let what = format!("{claim} was granted {shares}, which it does not wait for");
             return Err(Breach { law: "one grant per claim", what });
+        }
+        if let Some(film) = self.trace.film() {
+            film.granted(claim, &shares);
         }
         let (now, place, since) = (self.now, client.place, client.since);
         self.measures.left_queue(now, place);
@@ -240,6 +247,9 @@ impl<P: Protocol> World<'_, P> {
         self.measures.refusals += 1;
         self.measures.left_queue(self.now, self.clients[index].place);
         self.laws.see(Observation::Refused { claim, why })?;
+        if let Some(film) = self.trace.film() {
+            film.change(Change::Gone { claim });
+        }
         self.think(index);
         Ok(())
     }
@@ -298,6 +308,9 @@ impl<P: Protocol> World<'_, P> {
         self.abandoned.insert(claim);
         self.measures.abandoned += 1;
         self.measures.left_queue(self.now, self.clients[index].place);
+        if let Some(film) = self.trace.film() {
+            film.soon(Change::Gone { claim });
+        }
         self.laws.see(Observation::Abandoned { claim })
     }
 
@@ -321,6 +334,9 @@ impl<P: Protocol> World<'_, P> {
         let claim = client.claim(index);
         self.measures.ended(self.now, &client.shares, how == End::Released);
         self.laws.see(Observation::Ended { claim, shares: &client.shares, how })?;
+        if let Some(film) = self.trace.film() {
+            film.soon(Change::Gone { claim });
+        }
         if how != End::Released {
             let home = client.home;
             self.note(&home, format_args!("client {index} stops using {claim}: {how:?}"));

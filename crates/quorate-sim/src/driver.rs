@@ -13,10 +13,13 @@
 //! except alarms: nobody outside can see an alarm, and an alarm that was disarmed must not ring
 //! meanwhile.
 
+use std::fmt::Write as _;
+
 use quorate_core::{Effect, Event, NodeId, Protocol, Seat, Start};
 use quorate_laws::Breach;
 
 use crate::Span;
+use crate::film::Flight;
 use crate::network::Fate;
 use crate::queue::Ticket;
 use crate::trace::Stamp;
@@ -80,13 +83,25 @@ impl<P: Protocol> World<'_, P> {
 
     fn trace_step(&mut self, me: NodeId, event: &str) {
         let (used, units) = (self.laws.in_use(), self.measures.units());
-        let (now, waiting, me) = (Stamp(self.now), self.measures.queue.level(), me.to_string());
-        self.trace.write(format_args!("{now} {used:>2}/{units} w{waiting:<3} {me:<4} {event}"));
+        let (now, waiting, name) = (Stamp(self.now), self.measures.queue.level(), me.to_string());
+        let mut text = event.to_owned();
         for (position, effect) in self.outbox.effects().iter().enumerate() {
             let mark = if position == 0 { "  => " } else { "; " };
-            self.trace.write(format_args!("{mark}{effect}"));
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{mark}{effect}");
         }
-        self.trace.write(format_args!("\n"));
+        self.trace.write(format_args!("{now} {used:>2}/{units} w{waiting:<3} {name:<4} {text}\n"));
+        let Some(film) = self.trace.film() else { return };
+        film.frame(self.now, name, text);
+        let node = &self.nodes[me.index()];
+        if let Some(participant) = &node.seat {
+            let now = node.clock.read(self.now);
+            let mut facts = Vec::new();
+            participant.facts(&Seat { me, boot: node.boot, now, pool: self.pool }, &mut |fact| {
+                facts.push(fact);
+            });
+            film.facts(me, facts);
+        }
     }
 
     /// The slow checks of strict runs: the participant alone, and what its books say.
@@ -202,19 +217,53 @@ impl<P: Protocol> World<'_, P> {
             None => Fate::Lost,
         };
         match fate {
-            Fate::Lost => self.measures.messages_lost += 1,
-            Fate::Once(at) => {
-                let hear = Happening::Hear { from: me, from_boot, to, to_boot, message };
-                self.queue.push(at, hear);
+            Fate::Lost => {
+                self.measures.messages_lost += 1;
+                // A little of its way is drawn.
+                let ends = self.now + self.plan.links.delay.mean() / 2;
+                self.shoot(me, to, &message, ends, None);
             }
+            Fate::Once(at) => self.fly(me, from_boot, to, to_boot, message, at),
             Fate::Twice(first, second) => {
-                for (at, message) in [(first, message.clone()), (second, message)] {
-                    let hear = Happening::Hear { from: me, from_boot, to, to_boot, message };
-                    self.queue.push(at, hear);
-                }
+                self.fly(me, from_boot, to, to_boot, message.clone(), first);
+                self.fly(me, from_boot, to, to_boot, message, second);
             }
         }
         Ok(())
+    }
+
+    #[inline]
+    fn fly(
+        &mut self,
+        from: NodeId,
+        from_boot: u32,
+        to: NodeId,
+        to_boot: u32,
+        m: P::Message,
+        at: u64,
+    ) {
+        let shown = self.trace.film().is_some().then(|| m.clone());
+        let hear = Happening::Hear { from, from_boot, to, to_boot, message: m };
+        let ticket = self.queue.push(at, hear);
+        if let Some(message) = shown {
+            self.shoot(from, to, &message, at, Some(ticket));
+        }
+    }
+
+    /// Puts a message on film.
+    fn shoot(
+        &mut self,
+        from: NodeId,
+        to: NodeId,
+        message: &P::Message,
+        ends: u64,
+        on: Option<Ticket>,
+    ) {
+        let sent = self.now;
+        if let Some(film) = self.trace.film() {
+            let (kind, text, lost) = (P::kind(message), message.to_string(), on.is_none());
+            film.send(Flight { from, to, sent, ends, lost, kind, text }, on);
+        }
     }
 
     /// A message arrives, unless its link is cut or its sender or receiver is of an earlier life.
@@ -224,27 +273,37 @@ impl<P: Protocol> World<'_, P> {
         };
         let receiver = &self.nodes[to.index()];
         if receiver.boot != to_boot || receiver.seat.is_none() {
-            self.measures.messages_lost += 1;
+            self.lose_message(ticket);
             return Ok(());
         }
         if self.network.is_cut(from, to) {
             if self.network.cuts_hold() {
                 self.held.push((ticket, happening));
             } else {
-                self.measures.messages_lost += 1;
+                self.lose_message(ticket);
             }
             return Ok(());
         }
         if self.nodes[from.index()].boot > 0 {
             let newest = self.newest.entry((to, from)).or_insert(0);
             if from_boot < *newest {
-                self.measures.messages_lost += 1;
+                self.lose_message(ticket);
                 return Ok(());
             }
             *newest = from_boot;
         }
+        if let Some(film) = self.trace.film() {
+            film.land(ticket, self.now, false);
+        }
         let Happening::Hear { message, .. } = happening else { unreachable!() };
         self.step(to, Event::Hear { from, message })
+    }
+
+    fn lose_message(&mut self, ticket: Ticket) {
+        self.measures.messages_lost += 1;
+        if let Some(film) = self.trace.film() {
+            film.land(ticket, self.now, true);
+        }
     }
 
     fn arm(&mut self, node: NodeId, alarm: P::Alarm, after: std::time::Duration) {

@@ -13,6 +13,7 @@
 //! | `client.rs`, `clients.rs` | client processes, which live beside their node and not inside it |
 //! | `faults.rs`, `misfortune.rs` | what may go wrong, and its happening |
 //! | `plan.rs`, `workload.rs`, `span.rs`, `rng.rs` | what is chosen, and chance |
+//! | `film.rs` | what a replay draws |
 //! | `trace.rs`, `measure.rs`, `histogram.rs`, `series.rs` | what people read |
 //! | `session.rs` | a run moved along by hand, for experiments |
 //! | `verdict.rs`, `judge.rs` | safety, then liveness; which laws watch |
@@ -26,6 +27,7 @@ mod clock;
 mod disk;
 mod driver;
 mod faults;
+mod film;
 mod histogram;
 mod judge;
 mod measure;
@@ -51,6 +53,7 @@ mod testing;
 mod world_tests;
 
 pub use faults::{Faults, Profile, ProfileError, Recurring};
+pub use film::{Change, Film, Flight, Frame, Health};
 pub use histogram::Histogram;
 pub use measure::Measures;
 pub use network::{Clusters, Cut, Delay, Links};

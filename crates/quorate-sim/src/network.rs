@@ -256,6 +256,11 @@ impl Network {
         self.cuts.push((name, cut));
     }
 
+    /// The names of all cuts there are.
+    pub(crate) fn cuts(&self) -> impl Iterator<Item = u32> {
+        self.cuts.iter().map(|(name, _)| *name)
+    }
+
     /// Ends a cut; says whether it was still there.
     pub(crate) fn heal(&mut self, name: u32) -> bool {
         let before = self.cuts.len();

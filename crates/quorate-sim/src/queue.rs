@@ -45,7 +45,7 @@ struct Place {
 }
 
 /// The name of one planned happening.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Ticket {
     sequence: u64,
     index: u32,

@@ -29,8 +29,8 @@ impl<'a, P: Protocol> Session<'a, P> {
     /// # Errors
     /// A law was broken before anything happened.
     pub fn new(plan: &'a Plan, pool: &'a P::Pool, watch: Watch<'a>) -> Result<Self, Breach> {
-        let trace = watch.trace.map(Trace::to).unwrap_or_default();
-        Ok(Session { world: World::new(plan, pool, watch.strict, trace)? })
+        let strict = watch.strict;
+        Ok(Session { world: World::new(plan, pool, strict, Trace::new(watch))? })
     }
 
     /// Spreads the first claims of a closed loop over the first time that each client thinks, so

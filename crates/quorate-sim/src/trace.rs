@@ -2,10 +2,14 @@
 
 use std::fmt;
 
-/// Where trace lines go, if anywhere.
+use crate::film::Film;
+use crate::verdict::Watch;
+
+/// Where events are told, if anywhere.
 #[derive(Default)]
 pub(crate) struct Trace<'a> {
     out: Option<&'a mut dyn fmt::Write>,
+    film: Option<&'a mut Film>,
 }
 
 /// What the columns and marks mean; printed above every trace.
@@ -18,14 +22,18 @@ pub const LEGEND: &str = "\
 ";
 
 impl<'a> Trace<'a> {
-    pub(crate) fn to(out: &'a mut dyn fmt::Write) -> Self {
-        let mut trace = Trace { out: Some(out) };
+    pub(crate) fn new(watch: Watch<'a>) -> Self {
+        let mut trace = Trace { out: watch.trace, film: watch.film };
         trace.write(format_args!("{LEGEND}"));
         trace
     }
 
     pub(crate) fn is_on(&self) -> bool {
-        self.out.is_some()
+        self.out.is_some() || self.film.is_some()
+    }
+
+    pub(crate) fn film(&mut self) -> Option<&mut Film> {
+        self.film.as_deref_mut()
     }
 
     pub(crate) fn write(&mut self, text: fmt::Arguments<'_>) {

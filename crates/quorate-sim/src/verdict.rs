@@ -10,6 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use quorate_core::Protocol;
 use quorate_laws::Breach;
 
+use crate::film::Film;
 use crate::measure::Measures;
 use crate::plan::Plan;
 use crate::trace::Trace;
@@ -25,6 +26,8 @@ pub struct Watch<'a> {
     pub until: Option<u64>,
     /// Where to write a line for every event.
     pub trace: Option<&'a mut dyn fmt::Write>,
+    /// Where to record what a replay draws.
+    pub film: Option<&'a mut Film>,
 }
 
 impl fmt::Debug for Watch<'_> {
@@ -73,8 +76,9 @@ pub fn swarm_command(protocol: &str, seed: u64, profile: Profile) -> String {
 
 /// Runs a plan.
 pub fn run<'a, P: Protocol>(plan: &'a Plan, pool: &'a P::Pool, watch: Watch<'a>) -> Report {
-    let trace = watch.trace.map(Trace::to).unwrap_or_default();
-    let mut world = match catch(|| World::<P>::new(plan, pool, watch.strict, trace)) {
+    let (strict, until) = (watch.strict, watch.until.unwrap_or(u64::MAX));
+    let trace = Trace::new(watch);
+    let mut world = match catch(|| World::<P>::new(plan, pool, strict, trace)) {
         Ok(world) => world,
         Err(breach) => {
             let measures = Measures::new(P::capacity(pool), P::KINDS.len(), 0);
@@ -82,8 +86,7 @@ pub fn run<'a, P: Protocol>(plan: &'a Plan, pool: &'a P::Pool, watch: Watch<'a>)
         }
     };
     let mut measures = None;
-    let verdict = catch(|| play(&mut world, watch.until.unwrap_or(u64::MAX), &mut measures))
-        .unwrap_or_else(Verdict::Broken);
+    let verdict = catch(|| play(&mut world, until, &mut measures)).unwrap_or_else(Verdict::Broken);
     if let Verdict::Broken(breach) = &verdict {
         world.note(&"law", format_args!("BROKEN {breach}"));
     }

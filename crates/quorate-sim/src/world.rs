@@ -14,6 +14,7 @@ use quorate_laws::Breach;
 use crate::client::Client;
 use crate::clock::DriftingClock;
 use crate::disk::Disk;
+use crate::film::Health;
 use crate::judge::Judge;
 use crate::measure::Measures;
 use crate::misfortune::Trouble;
@@ -245,7 +246,7 @@ impl<'a, P: Protocol> World<'a, P> {
             self.aside(node).inbox.push((ticket, happening));
             return Ok(());
         }
-        match happening {
+        let happened = match happening {
             Happening::Hear { .. } => self.hear(ticket, happening),
             Happening::Ring { node, boot, alarm } => self.ring(ticket, node, boot, alarm),
             Happening::Synced { node, boot } => self.synced(node, boot),
@@ -256,7 +257,25 @@ impl<'a, P: Protocol> World<'a, P> {
                 self.change_opinion(observer, about, suspect, slander)
             }
             Happening::Trouble(trouble) => self.trouble(trouble),
-        }
+        };
+        self.look();
+        happened
+    }
+
+    /// Puts on film how nodes and links are.
+    fn look(&mut self) {
+        let Some(film) = self.trace.film() else { return };
+        film.look(self.nodes.iter().map(|node| match (&node.seat, node.paused) {
+            (None, _) => Health::Down,
+            (Some(_), true) => Health::Paused,
+            (Some(_), false) => Health::Up,
+        }));
+        let network = &self.network;
+        film.look_at_links(network.cuts(), || {
+            let all = || (0..self.nodes.len()).map(NodeId::from);
+            let pairs = all().flat_map(|from| all().map(move |to| (from, to)));
+            pairs.filter(|(from, to)| from != to && network.is_cut(*from, *to)).collect()
+        });
     }
 
     /// A line of the trace that is about no event of a participant.
@@ -266,6 +285,9 @@ impl<'a, P: Protocol> World<'a, P> {
             let (now, waiting) = (Stamp(self.now), self.measures.queue.level());
             self.trace
                 .write(format_args!("{now} {used:>2}/{units} w{waiting:<3} {who:<4} * {what}\n"));
+            if let Some(film) = self.trace.film() {
+                film.frame(self.now, who.to_string(), format!("* {what}"));
+            }
         }
     }
 

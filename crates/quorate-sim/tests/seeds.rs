@@ -23,13 +23,13 @@ fn pool(plan: &Plan, mistake: Option<Mistake>) -> Pool {
 fn play(seed: u64, profile: Profile, mistake: Option<Mistake>, until: Option<u64>) -> Report {
     let plan = Plan::swarm(seed, profile, Needs::default());
     let pool = pool(&plan, mistake);
-    run::<Toy>(&plan, &pool, Watch { strict: true, until, trace: None })
+    run::<Toy>(&plan, &pool, Watch { strict: true, until, ..Watch::default() })
 }
 
 fn trace(seed: u64, profile: Profile) -> String {
     let plan = Plan::swarm(seed, profile, Needs::default());
     let mut text = String::new();
-    let watch = Watch { strict: true, until: None, trace: Some(&mut text) };
+    let watch = Watch { strict: true, trace: Some(&mut text), ..Watch::default() };
     run::<Toy>(&plan, &pool(&plan, None), watch);
     text
 }

@@ -50,6 +50,37 @@ fn a_trace_is_the_same_again_to_the_byte() {
     assert!(trace.starts_with(&start), "a replay is the beginning of the same run");
 }
 
+/// The page's data is checked here, its behaviour in a browser (tests/browser).
+#[test]
+fn a_run_becomes_a_page_that_stands_alone() {
+    let file = std::env::temp_dir().join(format!("quorate-replay-{}.html", std::process::id()));
+    let path = file.to_str().unwrap();
+    let line = "sim run --nodes 4 --units 3 --want 1,2 --faults crashes --duration 3s --lease 100ms \
+                --retry 20ms";
+    stdout(&format!("{line} --html {path}"));
+    let page = std::fs::read_to_string(&file).unwrap();
+    let (_, film) = page.split_once("id=\"film\">").expect("the film is inside");
+    let (film, _) = film.split_once("</script>").expect("it ends");
+    let film: serde_json::Value = serde_json::from_str(film).expect("json");
+    let changes = |what: &str| {
+        let frames = film["frames"].as_array().unwrap().iter();
+        frames.flat_map(|f| f[3].as_array().unwrap()).filter(|c| c[0] == what).count()
+    };
+    assert!(changes("g") > 100 && changes("c") >= changes("g"));
+    assert_eq!(changes("x"), changes("c"), "whoever claimed is gone at the end");
+    assert!(changes("n") > 0, "nodes crash");
+    assert!(changes("f") > 0, "the seat says that it decides");
+    let flights = film["flights"].as_array().unwrap();
+    assert!(flights.iter().all(|f| f[2].as_u64() <= f[3].as_u64()), "nothing arrives early");
+
+    let output = quorate("sim run --nodes 60 --units 20 --duration 10s --html /dev/null");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("more did not fit"), "{said}");
+    let output = quorate(&format!("sim run --nodes 65 --html {path}"));
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    std::fs::remove_file(&file).unwrap();
+}
+
 #[test]
 fn files_are_written() {
     let folder = std::env::temp_dir().join(format!("quorate-sim-{}", std::process::id()));

@@ -48,7 +48,7 @@ mod tests;
 
 use std::fmt;
 
-use quorate_core::{ClaimId, Entry, Event, NodeId, NodeSet, Outbox, Protocol, Seat, Start};
+use quorate_core::{ClaimId, Entry, Event, Fact, NodeId, NodeSet, Outbox, Protocol, Seat, Start};
 
 use arbiter::Arbiter;
 use requester::Requester;
@@ -157,6 +157,13 @@ impl Protocol for Central {
     fn ledger(&self, show: &mut dyn FnMut(Entry)) {
         if let Some(arbiter) = &self.arbiter {
             arbiter.ledger(show);
+        }
+    }
+
+    fn facts(&self, _seat: &Seat<'_, Self>, show: &mut dyn FnMut(Fact)) {
+        if let Some(arbiter) = &self.arbiter {
+            show(Fact::gauge("decides", true));
+            show(Fact::gauge("grace", arbiter.grace));
         }
     }
 

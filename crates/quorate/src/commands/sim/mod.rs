@@ -1,6 +1,7 @@
 //! `quorate sim`: the simulator at the command line.
 
 mod figures;
+mod film;
 mod report;
 mod ring_stabilization;
 mod run;

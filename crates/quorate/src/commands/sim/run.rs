@@ -12,8 +12,8 @@ use quorate_sim::{
     swarm_command,
 };
 
-use super::parse_seed;
 use super::report::Shown;
+use super::{film, parse_seed};
 use crate::protocols::{Name, Offered, Work};
 use crate::{Outcome, plots};
 
@@ -27,6 +27,7 @@ Examples:
   quorate sim run --nodes 100 --units 8 --want 1:80,4:20 --fairness backfill:3 --svg pool.svg
   quorate sim run --nodes 9 --delay clusters:1ms,40ms;40ms,1ms --faults crashes --durable
   quorate sim run --swarm --seed 0x5eed --faults network --until 2s --trace
+  quorate sim run --units 3 --want 1,2 --faults crashes --duration 500ms --html replay.html
 
 Durations: 250us, 1.5ms, 2s, 3m. Distributions: 2ms, uniform:1ms..5ms, exponential:2ms,
 normal:2ms,500us; for --delay also clusters:1ms,20ms;20ms,1ms.")]
@@ -66,6 +67,9 @@ pub(crate) struct Args {
     /// Draw utilization, queue and waiting times
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+    /// Write a page that plays the run: nodes, messages, units, faults. It needs no server
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 /// What the swarm would draw. Everything is optional, so that it shows whether anything was given.
@@ -165,10 +169,12 @@ impl Work for Run<'_> {
         if args.trace {
             writeln!(lines, "# {}", plan.to_string().replace('\n', "\n# "))?;
         }
+        let mut film = args.html.is_some().then(|| film::new(&plan)).transpose()?;
         let watch = Watch {
             strict,
             until: args.until.map(|time| time.0),
             trace: args.trace.then_some(&mut lines as &mut dyn std::fmt::Write),
+            film: film.as_mut(),
         };
         let started = Instant::now();
         let report = quorate_sim::run::<P>(&plan, &pool, watch);
@@ -186,6 +192,14 @@ impl Work for Run<'_> {
         }
         out.flush()?;
         args.write_files(&report.measures)?;
+        if let (Some(path), Some(film)) = (&args.html, &film) {
+            let command = args.command(P::NAME);
+            film::write::<P>(
+                path,
+                film,
+                &film::About { plan: &plan, pool: &pool, report: &report, command },
+            )?;
+        }
         let Verdict::Broken(breach) = &report.verdict else { return Ok(Outcome::Good) };
         eprintln!("BROKEN {breach}");
         eprintln!("at {} s. To see it again:", seconds(report.ended_at));
@@ -225,7 +239,8 @@ impl Args {
         while let Some(word) = given.next() {
             match word.as_str() {
                 "--trace" | "--json" => {}
-                "--until" | "--csv" | "--svg" => _ = given.next(),
+                "--csv" | "--svg" | "--html" => _ = given.next(),
+                "--until" => _ = given.next(),
                 other if other.contains([';', ' ', '*']) => words.push(format!("'{other}'")),
                 _ => words.push(word),
             }

@@ -172,7 +172,7 @@ impl<'a> Hunt<'a> {
             let seed = self.first.wrapping_add(number / self.profiles.len() as u64);
             let plan = Plan::swarm(seed, profile, P::NEEDS);
             let pool = P::pool(&plan)?;
-            let watch = Watch { strict: true, until: None, trace: None };
+            let watch = Watch { strict: true, ..Watch::default() };
             let report = quorate_sim::run::<P>(&plan, &pool, watch);
             self.count(position, &report);
             if let Verdict::Broken(breach) = &report.verdict {

@@ -1,0 +1,247 @@
+// Plays a recorded run: scrub, step, play, link to a moment.
+
+import { byId, h, plural, s, say } from "./dom.js";
+import { Film } from "./film.js";
+import { Stage } from "./stage.js";
+
+const LINES = 61;
+const SPEEDS = [0.1, 0.25, 0.5, 1, 2, 4, 10];
+// No silence lasts longer than this when played, in seconds.
+const SILENCE = 0.7;
+
+function seconds(nanos) {
+  return (nanos / 1e9).toFixed(6);
+}
+
+class Player {
+  constructor(film) {
+    this.film = film;
+    this.stage = new Stage(byId("stage"));
+    this.index = -1;
+    this.time = 0;
+    this.playing = false;
+    // At speed 1, a typical message is on its way for two thirds of a second.
+    const ways = film.flights.map((flight) => flight[3] - flight[2]).sort((a, b) => a - b);
+    const typical = ways[ways.length >> 1] || film.end / Math.max(1, film.frames.length) || 1;
+    this.rate = typical / 0.66;
+    this.speed = 1;
+    this.begin();
+  }
+
+  begin() {
+    const { film } = this;
+    document.title = film.title;
+    say(byId("title"), film.title);
+    const more = film.left_out ? ` The film ends before the run: ${film.left_out} more events did not fit.` : "";
+    const about = byId("about");
+    about.replaceChildren(h("code", {}, film.command), ` ${film.verdict}.${more}`);
+    for (const speed of SPEEDS) {
+      byId("speed").append(h("option", { value: speed, selected: speed === 1 }, `${speed}×`));
+    }
+    this.drawStrip();
+    const on = (id, event, what) => byId(id).addEventListener(event, what);
+    on("play", "click", () => this.toggle());
+    on("first", "click", () => this.goto(-1));
+    on("back", "click", () => this.step(-1));
+    on("next", "click", () => this.step(1));
+    on("fault", "click", () => this.nextFault());
+    on("speed", "change", (event) => (this.speed = Number(event.target.value)));
+    on("scrub", "input", (event) => this.seek((event.target.value / 1e6) * film.end));
+    on("lines", "click", (event) => {
+      const line = event.target.closest("li");
+      if (line) this.goto(Number(line.dataset.index));
+    });
+    document.addEventListener("keydown", (event) => this.key(event));
+    window.addEventListener("hashchange", () => this.fromHash());
+    if (!this.fromHash()) this.goto(-1);
+  }
+
+  key(event) {
+    if (event.target.matches("select") || event.ctrlKey || event.metaKey || event.altKey) return;
+    const scrubbing = event.target.matches("input");
+    const does = {
+      " ": () => this.toggle(),
+      ArrowRight: () => this.step(1),
+      ArrowLeft: () => this.step(-1),
+      ArrowDown: () => this.step(1),
+      ArrowUp: () => this.step(-1),
+      Home: () => this.goto(-1),
+      End: () => this.goto(this.film.frames.length - 1),
+      f: () => this.nextFault(),
+    }[event.key];
+    // A button that has the focus is pressed by the space bar already.
+    if (!does || (event.key === " " && event.target.matches("button"))) return;
+    if (scrubbing && event.key !== " " && event.key !== "f") return;
+    event.preventDefault();
+    does();
+  }
+
+  // #t=SECONDS, and #t=SECONDS&f=FRAME where several events share a moment.
+  fromHash() {
+    const hash = new URLSearchParams(location.hash.slice(1));
+    if (!hash.has("t")) return false;
+    const time = Math.round(Number(hash.get("t")) * 1e9);
+    const frame = hash.has("f") ? Number(hash.get("f")) : NaN;
+    const exact = Number.isInteger(frame) && seconds(this.film.frames[frame]?.[0]) === seconds(time);
+    if (exact) this.goto(frame);
+    else if (Number.isFinite(time)) this.seek(time);
+    return Number.isFinite(time);
+  }
+
+  link() {
+    const same = (other) => this.film.frames[other]?.[0] === this.film.frames[this.index]?.[0];
+    const exact = this.index >= 0 && this.time === this.film.frames[this.index][0];
+    const frame = exact && (same(this.index + 1) || same(this.index - 1)) ? `&f=${this.index}` : "";
+    history.replaceState(null, "", `#t=${seconds(this.time)}${frame}`);
+  }
+
+  goto(index) {
+    this.pause();
+    this.index = Math.max(-1, Math.min(index, this.film.frames.length - 1));
+    this.time = this.index < 0 ? 0 : this.film.frames[this.index][0];
+    this.draw();
+    this.link();
+  }
+
+  step(by) {
+    this.goto(this.index + by);
+  }
+
+  seek(time) {
+    this.pause();
+    this.time = Math.max(0, Math.min(time, this.film.end));
+    this.index = this.film.frameAt(this.time);
+    this.draw();
+    this.link();
+  }
+
+  nextFault() {
+    const next = this.film.marks.find((mark) => mark.index > this.index);
+    if (next) this.goto(next.index);
+  }
+
+  toggle() {
+    if (this.playing) return this.pause();
+    if (this.index >= this.film.frames.length - 1) this.goto(-1);
+    this.playing = true;
+    this.showButton();
+    this.last = performance.now();
+    requestAnimationFrame((now) => this.tick(now));
+  }
+
+  pause() {
+    if (!this.playing) return;
+    this.playing = false;
+    this.showButton();
+    this.link();
+  }
+
+  showButton() {
+    say(byId("play"), this.playing ? "❚❚" : "▶");
+    byId("play").setAttribute("aria-label", this.playing ? "Pause" : "Play");
+  }
+
+  tick(now) {
+    if (!this.playing) return;
+    let left = Math.min(0.1, (now - this.last) / 1000) * this.speed;
+    this.last = now;
+    const { frames } = this.film;
+    while (left > 0 && this.index < frames.length - 1) {
+      const before = Math.max(0, frames[this.index]?.[0] ?? 0);
+      const next = frames[this.index + 1][0];
+      // Long silences are shortened, and time runs evenly within each.
+      const rate = Math.max(this.rate, (next - before) / SILENCE);
+      const need = (next - this.time) / rate;
+      if (need > left) {
+        this.time += left * rate;
+        left = 0;
+      } else {
+        left -= need;
+        this.time = next;
+        this.index += 1;
+      }
+    }
+    if (this.index >= frames.length - 1) this.pause();
+    this.draw();
+    requestAnimationFrame((then) => this.tick(then));
+  }
+
+  draw() {
+    const { film } = this;
+    const scene = film.scene(this.index);
+    say(byId("caption"), this.stage.show(film.protocol, scene));
+    this.stage.fly(film.flying(this.time));
+    say(byId("clock"), `${seconds(this.time)} s`);
+    byId("clock").title = `event ${this.index + 1} of ${film.frames.length}`;
+    const place = film.end ? Math.round((this.time / film.end) * 1e6) : 0;
+    byId("scrub").value = place;
+    byId("scrub").setAttribute("aria-valuetext", `${seconds(this.time)} seconds`);
+    this.cursor?.setAttribute("x1", place / 1000);
+    this.cursor?.setAttribute("x2", place / 1000);
+    this.drawLines();
+  }
+
+  // Only lines near the current one exist.
+  drawLines() {
+    if (this.linesAt === this.index) return;
+    this.linesAt = this.index;
+    const { frames } = this.film;
+    const first = Math.max(0, Math.min(this.index - (LINES >> 1), frames.length - LINES));
+    const lines = frames.slice(first, first + LINES).map(([at, who, text], offset) => {
+      const index = first + offset;
+      const kind = text.startsWith("* ") ? "world" : /GRANT/.test(text) ? "grant" : "";
+      const here = index === this.index;
+      const past = index > this.index ? "future" : "";
+      return h(
+        "li",
+        { class: `${kind} ${past} ${here ? "here" : ""}`, "data-index": index, "aria-current": here ? "step" : null },
+        h("span", { class: "t" }, seconds(at)),
+        h("span", { class: `w c${Number(who.slice(1)) % 8 || 0}` }, who),
+        h("span", { class: "x" }, text),
+      );
+    });
+    const list = byId("lines");
+    list.replaceChildren(...lines);
+    const here = list.querySelector(".here");
+    if (here) list.scrollTop = here.offsetTop - list.clientHeight / 2 + here.clientHeight;
+    else list.scrollTop = 0;
+  }
+
+  // Units in use over the whole run, and where things went wrong.
+  drawStrip() {
+    const { film } = this;
+    const strip = byId("strip");
+    strip.setAttribute("viewBox", "0 0 1000 40");
+    const buckets = new Array(500).fill(0);
+    const held = new Map();
+    let total = 0;
+    let last = 0;
+    for (const [at, , , changes] of film.frames) {
+      const place = Math.min(499, Math.floor((at / (film.end || 1)) * 500));
+      for (; last < place; last++) buckets[last + 1] = total;
+      for (const [what, claim, units] of changes) {
+        if (what === "g") {
+          held.set(claim, units.length);
+          total += units.length;
+        } else if (what === "x" && held.has(claim)) {
+          total -= held.get(claim);
+          held.delete(claim);
+        }
+      }
+      buckets[place] = Math.max(buckets[place], total);
+    }
+    const y = (value) => (38 - (34 * value) / (film.units || 1)).toFixed(1);
+    const points = buckets.map((value, index) => `${index * 2},${y(value)} ${index * 2 + 2},${y(value)}`);
+    const area = s("polygon", { class: "use", points: `0,38 ${points.join(" ")} 1000,38` });
+    const faults = film.marks.map(({ at, text }) =>
+      s("line", { x1: (at / (film.end || 1)) * 1000, x2: (at / (film.end || 1)) * 1000, y1: 0, y2: 40,
+        class: /RESTART|resume|healed|over/.test(text) ? "mend" : "fault" }),
+    );
+    this.cursor = s("line", { x1: 0, x2: 0, y1: 0, y2: 40, class: "cursor" });
+    strip.replaceChildren(area, ...faults, this.cursor);
+    byId("fault").disabled = film.marks.length === 0;
+    byId("fault").title = `${plural(film.marks.length, "mark")} (f)`;
+  }
+}
+
+new Player(new Film(JSON.parse(byId("film").textContent)));
