@@ -18,6 +18,7 @@ pub(crate) mod run;
 mod serve;
 mod sim;
 mod status;
+mod vectors;
 
 use crate::Outcome;
 
