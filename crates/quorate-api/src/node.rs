@@ -53,6 +53,8 @@ pub struct PeerView {
     /// How often it has been started, if it has been heard from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot: Option<u32>,
+    /// Whether it has been silent for so long that it is taken to have crashed.
+    pub suspected: bool,
     /// Why there is no connection, as far as known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,

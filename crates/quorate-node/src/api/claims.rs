@@ -261,12 +261,12 @@ impl<'a> Call<'a> {
     async fn gather(&self, question: Question) -> Result<Picture, Problem> {
         let pool = self.pool.to_owned();
         let gathered = self.app.fetch(|reply| Command::Gather { pool, question, reply }).await??;
-        Ok(Picture::new(&self.app.config, gathered))
+        Ok(Picture::new(&self.app.config, self.def, gathered))
     }
 
     async fn answer(&self, snapshot: Snapshot) -> Answered {
         let config = &self.app.config;
-        let mut status = convert::status(snapshot, self.pool, config.name(), &self.def.unit_names);
+        let mut status = convert::status(snapshot, self.pool, config.name(), self.def);
         if self.why && status.state == ClaimState::Waiting {
             let picture = self.gather(Question::Pool { pool: self.pool.to_owned() }).await?;
             status.why = Some(picture.why(self.id, status.asked, self.def));

@@ -9,12 +9,14 @@
 //! * `claims`: what clients ask;
 //! * `deeds`: what seats want done, and the barrier of the journal;
 //! * `links`: what peers say;
+//! * `suspicion`: which peers have been silent for too long;
 //! * `pools`: seats, made when their pool is first used, and what is told about them.
 
 mod claims;
 mod deeds;
 mod links;
 mod pools;
+mod suspicion;
 #[cfg(test)]
 mod tests;
 
@@ -40,6 +42,7 @@ pub(crate) use links::{Gathered, PeerEvent, hello};
 use links::{Gathering, Peers};
 pub(crate) use pools::pool_view;
 use pools::{Pool, PoolMeterCache};
+use suspicion::Watch;
 
 /// Commands taken at once, before links are flushed and alarms are looked at.
 const BATCH: usize = 512;
@@ -97,6 +100,7 @@ pub(crate) struct Engine {
     meters: PoolMeterCache,
     alarms: Alarms,
     peers: Peers,
+    watch: Watch,
     journal: Journal,
     journal_failed: Option<String>,
     /// Told if this node cannot go on.
@@ -152,6 +156,7 @@ impl Engine {
             meters: PoolMeterCache::default(),
             alarms: Alarms::default(),
             peers: Peers::new(&config, boot.number),
+            watch: Watch::new(config.me, config.members.len(), since),
             journal,
             journal_failed: None,
             fatal,
@@ -170,6 +175,11 @@ impl Engine {
             metrics,
             changes,
         };
+        for def in &engine.config.pools {
+            let (pool, protocol) = (def.label(), def.protocol.name());
+            let survives = def.promises.survives;
+            tracing::info!(pool, protocol, units = def.units, survives, "a pool");
+        }
         engine.first_seats()?;
         engine.alarms.set(since.after(HEARTBEAT), Due::Heartbeat);
         engine.metrics.mesh(&engine.config, 0);
@@ -247,6 +257,7 @@ impl Engine {
                 Due::Gathering(number) => self.finish_gathering(number),
                 Due::Heartbeat => {
                     self.peers.heartbeat();
+                    self.look_for_the_silent(now);
                     self.forget_old(now);
                     self.alarms.set(now.after(HEARTBEAT), Due::Heartbeat);
                 }
