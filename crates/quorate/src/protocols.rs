@@ -5,7 +5,7 @@ use std::time::Duration;
 use quorate_core::{Lease, NodeId, Protocol};
 use quorate_protocols::central::{self, Central};
 use quorate_protocols::ring::{self, Ring};
-use quorate_sim::{Needs, Plan};
+use quorate_sim::{Needs, Plan, Report, Watch};
 
 /// A protocol, by name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -41,6 +41,38 @@ pub(crate) trait Offered: Protocol {
 
     /// Its pool, as planned.
     fn pool(plan: &Plan) -> anyhow::Result<Self::Pool>;
+
+    /// A run that begins in any state, if the protocol heals from any.
+    fn run_corrupted<'a>(
+        _plan: &'a Plan,
+        _pool: &'a Self::Pool,
+        _watch: Watch<'a>,
+    ) -> Option<Report> {
+        None
+    }
+
+    /// Makes it run on a network, given by its edges, with the messages of one of its variants.
+    fn reshape(_pool: &mut Self::Pool, _shape: &RingShape) -> anyhow::Result<()> {
+        anyhow::bail!("only ring has --variant and --graph")
+    }
+}
+
+/// What only a ring can be told.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct RingShape {
+    /// With which messages.
+    pub(crate) variant: Option<RingVariant>,
+    /// The edges of a network.
+    pub(crate) edges: Option<Vec<(NodeId, NodeId)>>,
+}
+
+/// With which messages a ring runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub(crate) enum RingVariant {
+    /// The paper's.
+    Core,
+    /// All of them in one frame: what a node runs.
+    Train,
 }
 
 impl Offered for Central {
@@ -77,7 +109,27 @@ impl Offered for Ring {
         // A traversal visits every node: a root that is less patient than that only makes traffic.
         let traversal = plan.links.delay.mean().saturating_mul(u64::from(plan.nodes));
         pool.timeout = plan.pool.retry.max(Duration::from_nanos(traversal.saturating_mul(4)));
+        // Two frames in a row pass well within a licence, even when the train stands between them.
+        let visit = pool.timeout.max(plan.pool.retry);
         pool.idle = plan.pool.retry;
+        pool.ttl = Lease::new(length.max(visit * 8), plan.pool.drift_ppm);
         Ok(pool)
+    }
+
+    fn run_corrupted<'a>(plan: &'a Plan, pool: &'a ring::Pool, watch: Watch<'a>) -> Option<Report> {
+        Some(quorate_sim::run_corrupted::<Ring>(plan, pool, watch))
+    }
+
+    fn reshape(pool: &mut ring::Pool, shape: &RingShape) -> anyhow::Result<()> {
+        if let Some(edges) = &shape.edges {
+            pool.follow(edges)?;
+        }
+        if let Some(variant) = shape.variant {
+            pool.variant = match variant {
+                RingVariant::Core => ring::Variant::Core,
+                RingVariant::Train => ring::Variant::Train,
+            };
+        }
+        Ok(())
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
-use quorate_core::NODES_MAX;
+use quorate_core::{NODES_MAX, NodeId};
 use quorate_sim::{
     Arrivals, Delay, Measures, Plan, Profile, Rng, Scale, Span, Time, Verdict, Want, Watch,
     swarm_command,
@@ -14,7 +14,7 @@ use quorate_sim::{
 
 use super::parse_seed;
 use super::report::Shown;
-use crate::protocols::{Name, Offered, Work};
+use crate::protocols::{Name, Offered, RingShape, RingVariant, Work};
 use crate::{Outcome, plots};
 
 /// Every step is followed by an audit up to this many nodes, unless told otherwise.
@@ -48,6 +48,16 @@ pub(crate) struct Args {
     /// Stop at this time of the simulated world
     #[arg(long, value_name = "TIME")]
     until: Option<Time>,
+    /// Begin in any state: arbitrary variables, garbage on the links (ring)
+    #[arg(long)]
+    corrupt: bool,
+    /// With which messages (ring) [default: train]
+    #[arg(long, value_enum)]
+    variant: Option<RingVariant>,
+    /// Run on this network: a file with two node numbers per line for each link; its nodes
+    /// replace --nodes (ring)
+    #[arg(long, value_name = "FILE")]
+    graph: Option<PathBuf>,
     /// Print a line for every event instead of the table
     #[arg(long)]
     trace: bool,
@@ -157,8 +167,12 @@ impl Work for Run<'_> {
 
     fn with<P: Offered>(self) -> anyhow::Result<Outcome> {
         let args = self.args;
-        let plan = args.plan::<P>()?;
-        let pool = P::pool(&plan)?;
+        let shape = args.ring_shape()?;
+        let plan = args.plan::<P>(&shape)?;
+        let mut pool = P::pool(&plan)?;
+        if shape != RingShape::default() {
+            P::reshape(&mut pool, &shape)?;
+        }
         let small = plan.nodes <= STRICT_NODES_MAX && args.faults != Profile::None;
         let strict = !args.no_strict && (args.strict || args.swarm || small);
         let mut lines = Lines { out: BufWriter::new(std::io::stdout().lock()), failed: None };
@@ -171,7 +185,11 @@ impl Work for Run<'_> {
             trace: args.trace.then_some(&mut lines as &mut dyn std::fmt::Write),
         };
         let started = Instant::now();
-        let report = quorate_sim::run::<P>(&plan, &pool, watch);
+        let report = match args.corrupt {
+            true => P::run_corrupted(&plan, &pool, watch)
+                .with_context(|| format!("--corrupt: {} does not heal from any state", P::NAME))?,
+            false => quorate_sim::run::<P>(&plan, &pool, watch),
+        };
         let wall = started.elapsed();
         let Lines { mut out, failed } = lines;
         if let Some(error) = failed {
@@ -195,15 +213,33 @@ impl Work for Run<'_> {
 }
 
 impl Args {
-    fn plan<P: Offered>(&self) -> anyhow::Result<Plan> {
+    fn ring_shape(&self) -> anyhow::Result<RingShape> {
+        let edges = match &self.graph {
+            None => None,
+            Some(path) => {
+                let text = std::fs::read_to_string(path)
+                    .with_context(|| format!("reading {}", path.display()))?;
+                Some(parse_edges(&text).with_context(|| path.display().to_string())?)
+            }
+        };
+        Ok(RingShape { variant: self.variant, edges })
+    }
+
+    fn plan<P: Offered>(&self, ring: &RingShape) -> anyhow::Result<Plan> {
         if self.swarm {
             ensure!(
                 self.shape == Shape::default(),
                 "--swarm draws everything from the seed: give only --faults, --until and outputs"
             );
+            ensure!(ring.edges.is_none(), "--swarm draws how many nodes there are: no --graph");
             return Ok(Plan::swarm(self.seed, self.faults, P::NEEDS));
         }
-        let mut plan = self.shape.plan(self.seed)?;
+        let mut shape = self.shape.clone();
+        if let Some(edges) = &ring.edges {
+            ensure!(shape.nodes.is_none(), "--graph says how many nodes there are: no --nodes");
+            shape.nodes = edges.iter().map(|(a, b)| a.0.max(b.0).saturating_add(1)).max();
+        }
+        let mut plan = shape.plan(self.seed)?;
         ensure!(!P::NEEDS.order || plan.links.ordered, "{} needs ordered links", P::NAME);
         let lossless = plan.links.loss_ppm == 0 && plan.links.duplicate_ppm == 0;
         ensure!(!P::NEEDS.reliability || lossless, "{} needs reliable links", P::NAME);
@@ -218,7 +254,12 @@ impl Args {
     /// This command again, without what only chooses its output.
     fn command(&self, protocol: &str) -> String {
         if self.swarm {
-            return swarm_command(protocol, self.seed, self.faults);
+            let mut command = swarm_command(protocol, self.seed, self.faults);
+            if let Some(variant) = self.variant {
+                let variant = format!("{variant:?}").to_lowercase();
+                command = format!("{command} --variant {variant}");
+            }
+            return if self.corrupt { format!("{command} --corrupt") } else { command };
         }
         let mut words = vec!["quorate".to_string()];
         let mut given = std::env::args().skip(1);
@@ -301,6 +342,27 @@ impl Shape {
         ensure!(*clients_per_node > 0, "--clients-per-node must be at least 1");
         Ok(())
     }
+}
+
+/// Two numbers of nodes per line; `#` begins a comment.
+fn parse_edges(text: &str) -> anyhow::Result<Vec<(NodeId, NodeId)>> {
+    let mut edges = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.split('#').next().unwrap_or_default();
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            [] => {}
+            [a, b] => {
+                let node = |word: &str| -> anyhow::Result<NodeId> {
+                    let index = word.parse().with_context(|| format!("line {number}: '{word}'"))?;
+                    Ok(NodeId(index))
+                };
+                edges.push((node(a)?, node(b)?));
+            }
+            _ => bail!("line {number}: a link has two nodes, as in '0 3'"),
+        }
+    }
+    Ok(edges)
 }
 
 fn percent(name: &str, given: Option<f64>) -> anyhow::Result<u32> {
