@@ -7,6 +7,7 @@ mod cluster;
 mod every;
 mod mutants;
 mod scale;
+mod simulated;
 mod stabilization;
 
 use super::*;
