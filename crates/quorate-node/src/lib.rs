@@ -33,6 +33,8 @@ mod keeper;
 mod ledger;
 mod metrics;
 mod node;
+#[cfg(test)]
+mod nonsense_tests;
 mod peers;
 mod protocols;
 mod seat;
