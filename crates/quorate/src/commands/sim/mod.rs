@@ -1,6 +1,7 @@
 //! `quorate sim`: the simulator at the command line.
 
 mod figures;
+mod labels;
 mod report;
 mod ring_stabilization;
 mod run;
@@ -20,6 +21,8 @@ pub(crate) enum Sim {
     RingStabilization(ring_stabilization::Args),
     /// Compare protocols and settings: run every combination, draw and tabulate it.
     Sweep(sweep::Args),
+    /// Replay recorded runs of the allocator for units that differ.
+    Labels(labels::Args),
     /// Run a paper's evaluation again, and say which of its claims hold.
     #[command(subcommand)]
     Figures(figures::Figures),
@@ -32,6 +35,7 @@ pub(crate) fn run(sim: Sim) -> anyhow::Result<Outcome> {
         Sim::Seeds(args) => seeds::run(&args),
         Sim::RingStabilization(args) => ring_stabilization::run(&args),
         Sim::Sweep(args) => sweep::run(&args),
+        Sim::Labels(args) => labels::run(&args),
         Sim::Figures(figures) => figures::run(&figures),
     }
 }
