@@ -27,10 +27,13 @@ mod config;
 mod convert;
 mod door;
 mod engine;
+mod forecast;
+mod history;
 mod journal;
 mod ledger;
 mod metrics;
 mod node;
+mod overview;
 mod peers;
 mod protocols;
 mod seat;
@@ -41,7 +44,7 @@ mod views;
 
 pub use config::{
     Chosen, Config, ConfigError, Data, Limits, MEMBERS_MAX, Member, Names, POOL_NAME_MAX,
-    POOL_UNITS_MAX, PoolDef, ProtocolDef, is_pool_name,
+    POOL_UNITS_MAX, PoolDef, ProtocolDef, Secret, is_pool_name,
 };
 pub use node::{Node, StartError};
 

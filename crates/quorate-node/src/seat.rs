@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::{
-    Claim, ClaimId, Effect, Entry, Event, Explorable, LeaseEnd, Moment, NodeId, Outbox, Refusal,
-    Seat, Shares, Start,
+    Claim, ClaimId, Effect, Entry, Event, Explorable, Fact, LeaseEnd, Moment, NodeId, Outbox,
+    Refusal, Seat, Shares, Start,
 };
 use quorate_wire::{DecodeError, Wire, frame};
 
@@ -129,6 +129,8 @@ pub(crate) trait AnySeat: Send {
     ) -> Result<(), SeatError>;
     /// Shows the books, as [`quorate_core::Protocol::ledger`].
     fn ledger(&self, show: &mut dyn FnMut(Entry));
+    /// Shows what the protocol tells people, as [`quorate_core::Protocol::facts`].
+    fn facts(&self, now: Moment, show: &mut dyn FnMut(Fact));
     /// When promises of an earlier life are over, if they may still be in force.
     fn grace_until(&self) -> Option<Moment>;
     /// The kinds of messages, for counting.
@@ -298,6 +300,13 @@ where
     fn ledger(&self, show: &mut dyn FnMut(Entry)) {
         if let Some(participant) = &self.participant {
             participant.ledger(show);
+        }
+    }
+
+    fn facts(&self, now: Moment, show: &mut dyn FnMut(Fact)) {
+        let seat = Seat { me: self.place.me, boot: self.place.boot, now, pool: &self.pool };
+        if let Some(participant) = &self.participant {
+            participant.facts(&seat, show);
         }
     }
 

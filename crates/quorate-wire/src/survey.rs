@@ -4,6 +4,8 @@
 use quorate_core::{ClaimId, Entry, NodeId, Stamp, Standing};
 use serde::{Deserialize, Serialize};
 
+use crate::glance::{Glance, Wanted};
+
 /// Most claims and most book entries in one survey; more are counted, not listed.
 pub const LINES_MAX: usize = 1000;
 
@@ -31,6 +33,8 @@ pub enum Question {
         /// Why.
         reason: String,
     },
+    /// What does an operator see who looks at you?
+    Glance(Wanted),
 }
 
 /// What one node knows about a pool.
@@ -46,6 +50,8 @@ pub struct Survey {
     pub grace_micros: Option<u64>,
     /// Whether its seat has stopped after a contradiction.
     pub stopped: bool,
+    /// More, if it was asked for.
+    pub glance: Option<Box<Glance>>,
 }
 
 /// A claim, as the node of its client knows it.
