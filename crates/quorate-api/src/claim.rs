@@ -115,6 +115,10 @@ pub struct ClaimStatus {
     /// What it was granted; empty unless `state` is `granted`.
     #[serde(default)]
     pub units: Vec<UnitView>,
+    /// Whether the pool only counts units: the numbers and fences in `units` are then the grant's
+    /// receipt, to be shown when it is renewed, and mean nothing to whatever the units protect.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub counted: bool,
     /// If granted: how long the units may be used, **counted from the node's receipt of the request
     /// that this answers**. Add it to a reading of your clock from before you sent the request.
     /// Nothing needs to be subtracted for drift.

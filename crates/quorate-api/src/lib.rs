@@ -31,9 +31,9 @@ pub use claim::{
 pub use claim_id::{ClaimId, ClaimIdError};
 pub use node::{Change, ChangeKind, Check, NodeView, PeerView};
 pub use overview::{
-    ChartPoint, FactView, FoundView, HistoryEvent, HistoryKind, HistoryView, MemberView, Overview,
+    ChartPoint, FoundView, HistoryEvent, HistoryKind, HistoryView, MemberView, Overview,
     PoolDetail, PoolRow, SightView,
 };
-pub use pool::{HolderView, HoldersView, PoolView, PoolsView, QueueView, WaiterView};
+pub use pool::{FactView, HolderView, HoldersView, PoolView, PoolsView, QueueView, WaiterView};
 pub use problem::{Problem, ProblemKind};
 pub use span::{SpanError, format_span, parse_span};

@@ -56,6 +56,8 @@ pub struct PeerView {
     /// How long a question and its answer took lately, in microseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_us: Option<u64>,
+    /// Whether it has been silent for so long that it is taken to have crashed.
+    pub suspected: bool,
     /// Why there is no connection, as far as known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,

@@ -56,6 +56,8 @@ pub struct MemberView {
 pub struct SightView {
     /// Whether there is a connection.
     pub connected: bool,
+    /// Whether it is taken to have crashed.
+    pub suspected: bool,
     /// How long a question and its answer took lately.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_us: Option<u64>,
@@ -93,29 +95,10 @@ pub struct PoolDetail {
     pub queue_found: u64,
     /// Claims that wait and are not in any list: nodes tell of the first thousand only.
     pub unlisted: u64,
-    /// What each node's protocol shows.
-    pub facts: Vec<FactView>,
     /// The last minutes, ten seconds each, the oldest first.
     pub chart: Vec<ChartPoint>,
     /// What happened lately, the latest first.
     pub events: Vec<HistoryEvent>,
-}
-
-/// Something that a node's protocol shows about itself.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct FactView {
-    /// Who shows it: a place in the list of members.
-    pub node: u32,
-    /// What it is.
-    pub name: String,
-    /// The member it is about, if it is about one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub about: Option<u32>,
-    /// How much.
-    pub value: u64,
-    /// Whether it only grows.
-    pub grows: bool,
 }
 
 /// Ten seconds of a pool.
@@ -206,6 +189,10 @@ pub enum HistoryKind {
     Met,
     /// The node lost sight of another.
     Missed,
+    /// Another node was silent for too long, and is taken to have crashed...
+    Suspected,
+    /// ...and was heard again.
+    Trusted,
     /// The pool stopped at the node, which found a contradiction in it.
     Stopped,
 }
@@ -225,6 +212,8 @@ impl HistoryKind {
             HistoryKind::Started => "started",
             HistoryKind::Met => "met",
             HistoryKind::Missed => "missed",
+            HistoryKind::Suspected => "suspected",
+            HistoryKind::Trusted => "trusted",
             HistoryKind::Stopped => "stopped",
         }
     }

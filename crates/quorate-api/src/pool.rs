@@ -33,8 +33,14 @@ pub struct PoolView {
     pub lease_ms: u64,
     /// How far clocks may run apart, in millionths. Already taken off all that nodes promise.
     pub drift_ppm: u32,
-    /// How often a waiting claim may be overtaken.
-    pub overtakes_max: u32,
+    /// Whether a grant says which units it has. If not, units are only counted: their numbers and
+    /// fences mean nothing beyond the grant itself.
+    pub names_units: bool,
+    /// How often a waiting claim may be overtaken, if there is a bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overtakes_max: Option<u32>,
+    /// How many nodes, whichever they are, may stay away without stopping the others.
+    pub survives: u32,
     /// Whether grants survive a restart of every node.
     pub durable: bool,
     /// Units granted, as far as the nodes that answered know; none where the pool was not asked
@@ -47,9 +53,29 @@ pub struct PoolView {
     /// If the pool's arbiter restarted and waits until old promises are over: for how long yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace_ms: Option<u64>,
+    /// What the nodes tell about themselves that only the pool's protocol has a word for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub facts: Vec<FactView>,
     /// Nodes that did not answer: what is said here may be incomplete.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub silent: Vec<String>,
+}
+
+/// One thing that a node tells about its part in a pool; docs/protocols describes them.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct FactView {
+    /// The node that tells it.
+    pub node: String,
+    /// What it is.
+    pub name: String,
+    /// The node it is about, if it is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
+    /// How much; 0 or 1 for no and yes.
+    pub value: u64,
+    /// Whether it only grows while the node runs.
+    pub grows: bool,
 }
 
 /// Answer to `GET /v1/pools/{pool}/holders`.

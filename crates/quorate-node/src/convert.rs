@@ -4,6 +4,7 @@ use quorate_api::link::{Reply, Share as LinkShare};
 use quorate_api::{ClaimState, ClaimStatus, UnitView};
 use quorate_core::{ClaimId, Fence, Share, Shares, Unit};
 
+use crate::config::PoolDef;
 use crate::ledger::Snapshot;
 
 /// A claim's name, exactly.
@@ -36,12 +37,7 @@ pub(crate) fn unit_views(
 }
 
 /// How a claim stands, in JSON's words.
-pub(crate) fn status(
-    snapshot: Snapshot,
-    pool: &str,
-    node: &str,
-    unit_names: &[String],
-) -> ClaimStatus {
+pub(crate) fn status(snapshot: Snapshot, pool: &str, node: &str, def: &PoolDef) -> ClaimStatus {
     let millis = |span: std::time::Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
     let shares = snapshot.shares.iter().flatten().map(|s| (s.unit.0, s.fence.0));
     ClaimStatus {
@@ -49,7 +45,8 @@ pub(crate) fn status(
         pool: pool.to_owned(),
         state: snapshot.state,
         asked: snapshot.asked,
-        units: unit_views(shares, unit_names),
+        units: unit_views(shares, &def.unit_names),
+        counted: !def.promises.names_units,
         expires_in_ms: (snapshot.state == ClaimState::Granted).then(|| millis(snapshot.valid_for)),
         waited_ms: millis(snapshot.waited),
         node: node.to_owned(),

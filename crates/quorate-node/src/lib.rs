@@ -10,6 +10,7 @@
 //! | `admission` | a claim, or a problem that says why not |
 //! | `ledger` | the claims of this node's clients, and who waits to hear of them |
 //! | `seat` | one protocol value: event in, deeds out |
+//! | `keeper` | leases of clients, where the protocol knows only nodes |
 //! | `alarms` | every alarm of every seat in one heap |
 //! | `journal` | what must be on disk before anything else is seen |
 //! | `peers` | connections to the other members; what they mean is the engine's matter |
@@ -30,6 +31,7 @@ mod engine;
 mod forecast;
 mod history;
 mod journal;
+mod keeper;
 mod ledger;
 mod metrics;
 mod node;
@@ -47,6 +49,7 @@ pub use config::{
     POOL_UNITS_MAX, PoolDef, ProtocolDef, Secret, is_pool_name,
 };
 pub use node::{Node, StartError};
+pub use protocols::Promises;
 
 /// The OpenAPI document that every node serves.
 pub fn openapi() -> String {

@@ -1,6 +1,8 @@
 //! What a node counts (conventions 3.8). Pools that are made by a pattern are counted under the
 //! pattern, so that their number does not become a number of time series.
 
+mod facts;
+
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -14,7 +16,10 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
+use quorate_core::Fact;
+
 use crate::config::Config;
+use facts::Facts;
 
 type Seconds = Gauge<f64, AtomicU64>;
 type HistogramFamily<L> = Family<L, Histogram, fn() -> Histogram>;
@@ -71,6 +76,7 @@ pub(crate) struct Metrics {
     members: Family<PlainState, Gauge>,
     refused: Family<FaultLabel, Counter>,
     pub(crate) fsync: Histogram,
+    facts: Facts,
     pub(crate) quorum_reachable: Gauge,
     pub(crate) clients: Gauge,
     pub(crate) anomalies: Counter,
@@ -112,15 +118,19 @@ pub(crate) struct PoolMeters {
 }
 
 /// How the pools of one definition stand, as far as this node decides them.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Default, Debug)]
 pub(crate) struct Standing {
     pub(crate) capacity: u64,
+    /// Units that nobody has, if this node can tell.
+    pub(crate) known_free: Option<u64>,
     pub(crate) held: u64,
     pub(crate) quarantined: u64,
     pub(crate) waiters: u64,
     pub(crate) wait_units: u64,
     pub(crate) oldest_wait: Duration,
     pub(crate) oldest_hold: Duration,
+    /// What only the protocols know.
+    pub(crate) facts: Vec<Fact>,
 }
 
 /// From 50 microseconds to 27 minutes, in factors of two.
@@ -161,6 +171,8 @@ impl Metrics {
             Unit::Seconds,
             fsync.clone(),
         );
+        let facts = Facts::default();
+        registry.register_collector(Box::new(facts.clone()));
         let gauge = |registry: &mut Registry, name: &str, help: &str| {
             let gauge = Gauge::default();
             registry.register(name, help, gauge.clone());
@@ -197,6 +209,7 @@ impl Metrics {
             members,
             refused,
             fsync,
+            facts,
             pools,
         }
     }
@@ -239,18 +252,34 @@ impl Metrics {
         self.refused.get_or_create(&FaultLabel { from }).inc();
     }
 
-    /// How the pools of one definition stand now.
-    pub(crate) fn stand(&self, label: &str, standing: &Standing) {
+    /// How all pools stand now, by definition.
+    pub(crate) fn measure<'a>(
+        &self,
+        config: &Config,
+        standings: impl Iterator<Item = (&'a String, &'a Standing)>,
+    ) {
+        self.facts.clear();
+        for (label, standing) in standings {
+            self.stand(label, standing);
+            for fact in &standing.facts {
+                let peer = fact.about.and_then(|node| config.members.get(node.index()));
+                self.facts.add(label, fact, peer.map(|member| member.name.as_str()));
+            }
+        }
+    }
+
+    fn stand(&self, label: &str, standing: &Standing) {
         let pool = || PoolLabel { pool: label.to_owned() };
         let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         let units = |state, n| {
             let label = StateLabel { pool: label.to_owned(), state };
             self.pools.units.get_or_create(&label).set(count(n));
         };
-        let taken = standing.held + standing.quarantined;
         units("held", standing.held);
         units("quarantined", standing.quarantined);
-        units("free", standing.capacity.saturating_sub(taken));
+        if let Some(free) = standing.known_free {
+            units("free", free);
+        }
         self.pools.capacity.get_or_create(&pool()).set(count(standing.capacity));
         self.pools.waiters.get_or_create(&pool()).set(count(standing.waiters));
         self.pools.wait_units.get_or_create(&pool()).set(count(standing.wait_units));
@@ -294,13 +323,17 @@ impl PoolFamilies {
             hold_duration: Family::new_with_constructor(buckets),
         };
         let f = &families;
-        registry.register("pool_units", "Units this node decides over, by state", f.units.clone());
         registry.register(
-            "pool_capacity_units",
-            "Units this node decides over",
-            f.capacity.clone(),
+            "pool_units",
+            "Units this node decides over or its clients hold, by state",
+            f.units.clone(),
         );
-        registry.register("waiters", "Claims in this node's queues", f.waiters.clone());
+        registry.register("pool_capacity_units", "Units this node answers for", f.capacity.clone());
+        registry.register(
+            "waiters",
+            "Claims in this node's queues, or of its clients where nobody has a queue",
+            f.waiters.clone(),
+        );
         registry.register("wait_units", "Units they ask for", f.wait_units.clone());
         let seconds = Unit::Seconds;
         let help = "How long the oldest claim of this node's clients has waited";

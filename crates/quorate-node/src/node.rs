@@ -183,7 +183,7 @@ fn open_journal(
     let Data::Directory(directory) = &config.data else {
         return Ok((Journal::nowhere(), Records::new()));
     };
-    if !config.pools.iter().any(|pool| pool.durable) {
+    if !config.pools.iter().any(|pool| pool.protocol.reads_records()) {
         return Ok((Journal::nowhere(), Records::new()));
     }
     let path: PathBuf = directory.join("journal.redb");

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_api::{
-    ChartPoint, FactView, HistoryEvent, HistoryKind, HolderView, MemberView, NodeView, PoolDetail,
-    PoolRow, SightView, WaiterView,
+    ChartPoint, HistoryEvent, HistoryKind, HolderView, MemberView, NodeView, PoolDetail, PoolRow,
+    SightView, WaiterView,
 };
 use quorate_core::{ClaimId, NodeId};
 use quorate_wire::glance::{Bucket, Glance, Record, What};
@@ -69,7 +69,7 @@ impl<'a> Glances<'a> {
         let row = |(place, name): (usize, &String)| {
             let def = self.config.pool(name)?;
             let (held, waiting) = self.count(place);
-            let (units, protocol) = (def.units, def.protocol_name().to_owned());
+            let (units, protocol) = (def.units, def.protocol.name().to_owned());
             Some(PoolRow { name: name.clone(), units, held, waiting, protocol })
         };
         names.iter().enumerate().filter_map(row).collect()
@@ -83,6 +83,7 @@ impl<'a> Glances<'a> {
             let glance = told.map(|(_, glance)| glance);
             let sight = |sight: &quorate_wire::glance::Sight| SightView {
                 connected: sight.connected,
+                suspected: sight.suspected,
                 latency_us: (sight.latency_micros > 0).then_some(sight.latency_micros),
             };
             MemberView {
@@ -130,24 +131,9 @@ impl<'a> Glances<'a> {
             queue,
             queue_found,
             unlisted,
-            facts: self.facts(),
             chart: self.chart(),
             events,
         }
-    }
-
-    fn facts(&self) -> Vec<FactView> {
-        let facts =
-            self.told.iter().flat_map(|(node, g)| g.facts.iter().map(|fact| (node.0, fact)));
-        facts
-            .map(|(node, fact)| FactView {
-                node,
-                name: fact.name.clone(),
-                about: fact.about,
-                value: fact.value,
-                grows: fact.grows,
-            })
-            .collect()
     }
 
     /// The last minutes, without gaps, up to the latest of which any node told.
@@ -259,6 +245,8 @@ fn kind(what: What) -> HistoryKind {
         What::Started => HistoryKind::Started,
         What::Met => HistoryKind::Met,
         What::Missed => HistoryKind::Missed,
+        What::Suspected => HistoryKind::Suspected,
+        What::Trusted => HistoryKind::Trusted,
         What::Stopped => HistoryKind::Stopped,
     }
 }

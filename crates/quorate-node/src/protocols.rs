@@ -1,10 +1,48 @@
-//! Which protocols there are. The only file of the node that names one.
+//! Which protocols there are. With the configuration of their options, the only place in the node
+//! that names one.
 
-use quorate_core::NodeId;
-use quorate_protocols::central::{self, Central};
+use quorate_core::{NodeId, NodeSet, Protocol};
+use quorate_protocols::arbiter::Arbiter;
+use quorate_protocols::broadcast::Weighted;
+use quorate_protocols::central::Central;
+use quorate_protocols::ring::Ring;
 
 use crate::config::{PoolDef, ProtocolDef};
-use crate::seat::{AnySeat, Deed, Driver, Origin, Place, SeatError};
+use crate::seat::{AnySeat, ClientLease, Deed, Driver, Origin, Place, Runs, SeatError};
+
+/// What a pool's protocol means for people.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Promises {
+    /// Whether a grant says which units it has; else it only says how many.
+    pub names_units: bool,
+    /// Most times a waiting claim may be overtaken, if there is a bound.
+    pub overtakes_max: Option<u32>,
+    /// How many nodes may stay away, whichever they are, without anything being lost but their own
+    /// clients' grants.
+    pub survives: u32,
+}
+
+/// Something to be done for whatever protocol a pool has.
+trait Task {
+    type Done;
+    fn run<P: Runs>(self, pool: P::Pool, client_lease: ClientLease) -> Self::Done;
+}
+
+/// Does it for the protocol of a pool of this name, among so many members.
+fn with<T: Task>(protocol: &ProtocolDef, name: &str, members: usize, task: T) -> T::Done {
+    use ClientLease::{ByNode, ByProtocol};
+    match protocol {
+        ProtocolDef::Central { arbiter, pool } => {
+            let mut pool = pool.clone();
+            pool.arbiter = arbiter.node(name, members);
+            task.run::<Central>(pool, ByProtocol)
+        }
+        ProtocolDef::Arbiter(pool) => task.run::<Arbiter>(pool.clone(), ByProtocol),
+        // Its leases are between nodes; clients are the node's own matter.
+        ProtocolDef::Broadcast(pool) => task.run::<Weighted>(pool.clone(), ByNode),
+        ProtocolDef::Ring(pool) => task.run::<Ring>(pool.clone(), ByProtocol),
+    }
+}
 
 /// Takes a seat in the pool, among so many members.
 pub(crate) fn take_seat(
@@ -14,22 +52,74 @@ pub(crate) fn take_seat(
     origin: Origin,
     deeds: &mut Vec<Deed>,
 ) -> Result<Box<dyn AnySeat>, SeatError> {
+    struct Take<'a>(Place, Origin, &'a mut Vec<Deed>);
+    impl Task for Take<'_> {
+        type Done = Result<Box<dyn AnySeat>, SeatError>;
+        fn run<P: Runs>(self, pool: P::Pool, client_lease: ClientLease) -> Self::Done {
+            let Take(place, origin, deeds) = self;
+            Ok(Box::new(Driver::<P>::boot(place, pool, client_lease, origin, deeds)?))
+        }
+    }
+    let name = place.name.clone();
+    with(&def.protocol, &name, members, Take(place, origin, deeds))
+}
+
+/// What a protocol with these options promises, among so many members.
+pub(crate) fn promises(protocol: &ProtocolDef, members: usize) -> Promises {
+    struct Ask(u32);
+    impl Task for Ask {
+        type Done = Promises;
+        fn run<P: Runs>(self, pool: P::Pool, _: ClientLease) -> Promises {
+            Promises {
+                names_units: P::names_units(&pool),
+                overtakes_max: P::overtakes_max(&pool),
+                survives: survives::<P>(&pool, self.0),
+            }
+        }
+    }
+    let nodes = u32::try_from(members).unwrap_or(u32::MAX);
+    with(protocol, "", members, Ask(nodes))
+}
+
+/// How many of the first `nodes` may stay away, whichever they are. Protocols either need one
+/// particular node or count: so all single ones are tried, and then one set of each size.
+pub(crate) fn survives<P: Protocol>(pool: &P::Pool, nodes: u32) -> u32 {
+    let alone = |node| P::can_lose(pool, &std::iter::once(NodeId(node)).collect());
+    if !(0..nodes).all(alone) {
+        return 0;
+    }
+    let set = |size: &u32| P::can_lose(pool, &NodeSet::first(*size as usize));
+    (2..nodes).take_while(set).last().unwrap_or(1).min(nodes - 1)
+}
+
+/// Whether this node answers for how many units the pool has: whoever alone decides over it, or the
+/// first member where nobody does.
+pub(crate) fn answers_for(def: &PoolDef, pool: &str, me: NodeId, members: usize) -> bool {
     match &def.protocol {
-        ProtocolDef::Central { arbiter, retry } => {
-            let mut pool = central::Pool::new(def.units);
-            pool.arbiter = arbiter.node(&place.name, members);
-            pool.lease = def.lease;
-            pool.retry = *retry;
-            pool.fairness = def.fairness;
-            pool.durable = def.durable;
-            Ok(Box::new(Driver::<Central>::boot(place, pool, origin, deeds)?))
+        ProtocolDef::Central { arbiter, .. } => arbiter.node(pool, members) == me,
+        ProtocolDef::Arbiter(_) | ProtocolDef::Broadcast(_) | ProtocolDef::Ring(_) => {
+            me == NodeId(0)
         }
     }
 }
 
-/// Whether this node alone decides over the pool.
-pub(crate) fn decides(def: &PoolDef, pool: &str, me: NodeId, members: usize) -> bool {
-    match &def.protocol {
-        ProtocolDef::Central { arbiter, .. } => arbiter.node(pool, members) == me,
+/// What the books of a node ([`quorate_core::Protocol::ledger`]) say about a claim.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Books {
+    /// How it stands.
+    Decide,
+    /// How it stands with that node, which is one of several that have to agree. Whether they did
+    /// is known to the node of the claim's client.
+    Advise,
+    /// Nothing: there are none.
+    None,
+}
+
+/// What the books of this pool's nodes say.
+pub(crate) fn books(def: &PoolDef) -> Books {
+    match def.protocol {
+        ProtocolDef::Central { .. } => Books::Decide,
+        ProtocolDef::Arbiter(_) => Books::Advise,
+        ProtocolDef::Broadcast(_) | ProtocolDef::Ring(_) => Books::None,
     }
 }

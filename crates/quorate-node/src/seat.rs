@@ -14,10 +14,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::{
-    Claim, ClaimId, Effect, Entry, Event, Explorable, Fact, LeaseEnd, Moment, NodeId, Outbox,
-    Refusal, Seat, Shares, Start,
+    Claim, ClaimId, Effect, Entry, Event, Explorable, Fact, Lease, LeaseEnd, Moment, NodeId,
+    Outbox, Protocol, Refusal, Seat, Shares, Start,
 };
-use quorate_wire::{DecodeError, Wire, frame};
+use quorate_wire::{DecodeError, Delivery, Wire, frame};
+
+use crate::keeper::Keeper;
 
 /// Which arming of which alarm; a number is used once.
 pub(crate) type Token = u64;
@@ -37,6 +39,10 @@ pub(crate) enum Happening<'a> {
     Hear { from: NodeId, message: &'a [u8] },
     /// See [`Event::Ring`].
     Ring(Token),
+    /// See [`Event::Suspect`].
+    Suspect(NodeId),
+    /// See [`Event::Trust`].
+    Trust(NodeId),
 }
 
 /// Something a seat wants done: an [`Effect`] without its protocol.
@@ -48,6 +54,7 @@ pub(crate) enum Deed {
     Tell {
         to: NodeId,
         kind: usize,
+        delivery: Delivery,
         packed: Box<[u8]>,
     },
     /// An alarm.
@@ -105,6 +112,17 @@ pub(crate) struct Place {
     pub(crate) since: Moment,
     /// Least time for which promises of an earlier life are respected.
     pub(crate) grace: Duration,
+    /// How long a grant lasts without renewal.
+    pub(crate) lease: Lease,
+}
+
+/// Who sees to it that a client which went away loses its units.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ClientLease {
+    /// The protocol itself.
+    ByProtocol,
+    /// The node, for a protocol that knows only nodes.
+    ByNode,
 }
 
 /// How a seat comes to life, with the record still in bytes.
@@ -127,9 +145,9 @@ pub(crate) trait AnySeat: Send {
         happening: Happening<'_>,
         deeds: &mut Vec<Deed>,
     ) -> Result<(), SeatError>;
-    /// Shows the books, as [`quorate_core::Protocol::ledger`].
+    /// Shows the books, as [`Protocol::ledger`].
     fn ledger(&self, show: &mut dyn FnMut(Entry));
-    /// Shows what the protocol tells people, as [`quorate_core::Protocol::facts`].
+    /// Shows what only the protocol knows, as [`Protocol::facts`].
     fn facts(&self, now: Moment, show: &mut dyn FnMut(Fact));
     /// When promises of an earlier life are over, if they may still be in force.
     fn grace_until(&self) -> Option<Moment>;
@@ -137,24 +155,51 @@ pub(crate) trait AnySeat: Send {
     fn kinds(&self) -> &'static [&'static str];
 }
 
+/// A protocol that a node can run.
+pub(crate) trait Runs:
+    Wire + Explorable + Protocol<Pool: Send, Alarm: Send, Message: Send, Durable: Send> + Send + 'static
+{
+}
+
+impl<P> Runs for P where
+    P: Wire
+        + Explorable
+        + Protocol<Pool: Send, Alarm: Send, Message: Send, Durable: Send>
+        + Send
+        + 'static
+{
+}
+
 /// A seat of one protocol.
-pub(crate) struct Driver<P: Wire + Explorable> {
+pub(crate) struct Driver<P: Runs> {
     place: Place,
     pool: P::Pool,
     /// Nothing once the seat has stopped.
     participant: Option<P>,
     outbox: Outbox<P>,
-    alarms: BTreeMap<P::Alarm, (Token, Moment)>,
-    tokens: BTreeMap<Token, P::Alarm>,
+    /// Nothing if the protocol sees to its clients itself.
+    keeper: Option<Keeper>,
+    alarms: BTreeMap<Wake<P::Alarm>, (Token, Moment)>,
+    tokens: BTreeMap<Token, Wake<P::Alarm>>,
     token_next: Token,
     trace: Trace,
 }
 
-impl<P: Wire + Explorable> Driver<P> {
+/// What an alarm of a seat is for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Wake<A> {
+    /// The protocol wants it.
+    Protocol(A),
+    /// The lease of a client that the node keeps may have ended.
+    Client(ClaimId),
+}
+
+impl<P: Runs> Driver<P> {
     /// Takes the seat.
     pub(crate) fn boot(
         place: Place,
         pool: P::Pool,
+        client_lease: ClientLease,
         origin: Origin,
         deeds: &mut Vec<Deed>,
     ) -> Result<Self, SeatError> {
@@ -166,11 +211,13 @@ impl<P: Wire + Explorable> Driver<P> {
                 Start::Recovered(Some(P::decode_record(&pool, &bytes)?))
             }
         };
+        let keeper = (client_lease == ClientLease::ByNode).then(|| Keeper::new(place.lease));
         let mut driver = Driver {
             place,
             pool,
             participant: None,
             outbox: Outbox::new(),
+            keeper,
             alarms: BTreeMap::new(),
             tokens: BTreeMap::new(),
             token_next: 0,
@@ -190,63 +237,126 @@ impl<P: Wire + Explorable> Driver<P> {
 
     /// Turns the effects of a step into deeds.
     fn drain(&mut self, now: Moment, deeds: &mut Vec<Deed>) {
-        let Driver { outbox, alarms, tokens, token_next, place, .. } = self;
+        // The outbox keeps its room: it is put back when it is empty.
+        let mut outbox = std::mem::take(&mut self.outbox);
         for effect in outbox.drain() {
-            deeds.push(match effect {
+            match effect {
                 Effect::Persist(record) => {
                     let mut bytes = Vec::new();
                     P::encode_record(&record, &mut bytes);
-                    Deed::Persist(bytes)
+                    deeds.push(Deed::Persist(bytes));
                 }
                 Effect::Tell { to, message } => {
                     let mut packed = Vec::with_capacity(64);
-                    frame::pack(&place.name, &mut packed);
+                    frame::pack(&self.place.name, &mut packed);
                     P::encode_message(&message, &mut packed);
-                    Deed::Tell { to, kind: P::kind(&message), packed: packed.into() }
+                    let (kind, delivery) = (P::kind(&message), P::DELIVERY);
+                    deeds.push(Deed::Tell { to, kind, delivery, packed: packed.into() });
                 }
                 Effect::Arm { alarm, after } => {
                     let earlier = P::lease_end(&alarm) == LeaseEnd::Earlier;
                     // Later than asked is always allowed; the configuration may want it so.
-                    let at = now.after(if earlier { after.max(place.grace) } else { after });
-                    let token = *token_next;
-                    *token_next += 1;
-                    if let Some((old, _)) = alarms.insert(alarm, (token, at)) {
-                        tokens.remove(&old);
-                    }
-                    tokens.insert(token, alarm);
-                    Deed::Arm { token, at }
+                    let after = if earlier { after.max(self.place.grace) } else { after };
+                    self.arm(Wake::Protocol(alarm), now.after(after), deeds);
                 }
-                Effect::Disarm(alarm) => {
-                    if let Some((token, _)) = alarms.remove(&alarm) {
-                        tokens.remove(&token);
+                Effect::Disarm(alarm) => self.disarm(Wake::Protocol(alarm)),
+                Effect::Grant { claim, shares, mut until } => {
+                    if let Some(keeper) = &mut self.keeper {
+                        until = keeper.grant(claim, &shares, until, now);
+                        let end = now.after(keeper.length());
+                        self.arm(Wake::Client(claim), end, deeds);
                     }
-                    continue;
+                    deeds.push(Deed::Grant { claim, shares, until });
                 }
-                Effect::Grant { claim, shares, until } => Deed::Grant { claim, shares, until },
-                Effect::Extend { claim, until } => Deed::Extend { claim, until },
-                Effect::Refuse { claim, why } => Deed::Refuse { claim, why },
-                Effect::Lose { claim } => Deed::Lose { claim },
-                Effect::Reclaim { claim, shares } => Deed::Reclaim { claim, shares },
-                Effect::Anomaly { peer, what } => Deed::Anomaly { peer, what },
-            });
+                Effect::Extend { claim, until } => {
+                    let keeper = self.keeper.as_mut();
+                    let until = keeper.map_or(Some(until), |keeper| keeper.allow(claim, until));
+                    deeds.extend(until.map(|until| Deed::Extend { claim, until }));
+                }
+                Effect::Refuse { claim, why } => deeds.push(Deed::Refuse { claim, why }),
+                Effect::Lose { claim } => {
+                    self.keep_no_more(claim);
+                    deeds.push(Deed::Lose { claim });
+                }
+                Effect::Reclaim { claim, shares } => deeds.push(Deed::Reclaim { claim, shares }),
+                Effect::Anomaly { peer, what } => deeds.push(Deed::Anomaly { peer, what }),
+            }
+        }
+        self.outbox = outbox;
+    }
+
+    fn arm(&mut self, wake: Wake<P::Alarm>, at: Moment, deeds: &mut Vec<Deed>) {
+        let token = self.token_next;
+        self.token_next += 1;
+        if let Some((old, _)) = self.alarms.insert(wake, (token, at)) {
+            self.tokens.remove(&old);
+        }
+        self.tokens.insert(token, wake);
+        deeds.push(Deed::Arm { token, at });
+    }
+
+    fn disarm(&mut self, wake: Wake<P::Alarm>) {
+        if let Some((token, _)) = self.alarms.remove(&wake) {
+            self.tokens.remove(&token);
         }
     }
 
-    fn event(&mut self, happening: Happening<'_>) -> Result<Option<Event<P>>, SeatError> {
+    /// The node keeps no lease for this claim any more; says what it had.
+    fn keep_no_more(&mut self, claim: ClaimId) -> Option<Shares> {
+        let shares = self.keeper.as_mut()?.end(claim)?;
+        self.disarm(Wake::Client(claim));
+        Some(shares)
+    }
+
+    /// What the protocol is to be told, if anything; some things are between node and client.
+    fn event(
+        &mut self,
+        now: Moment,
+        happening: Happening<'_>,
+        deeds: &mut Vec<Deed>,
+    ) -> Result<Option<Event<P>>, SeatError> {
         Ok(Some(match happening {
             Happening::Claim(claim) => Event::Claim(claim),
-            Happening::Release(claim) => Event::Release(claim),
-            Happening::Cancel(claim) => Event::Cancel(claim),
-            Happening::Renew { claim, shares } => Event::Renew { claim, shares },
+            Happening::Release(claim) => {
+                self.keep_no_more(claim);
+                Event::Release(claim)
+            }
+            Happening::Cancel(claim) => {
+                self.keep_no_more(claim);
+                Event::Cancel(claim)
+            }
+            Happening::Renew { claim, shares } => {
+                let kept = self
+                    .keeper
+                    .as_mut()
+                    .and_then(|k| Some((k.renew(claim, &shares, now)?, k.length())));
+                if let Some((until, length)) = kept {
+                    self.arm(Wake::Client(claim), now.after(length), deeds);
+                    deeds.push(Deed::Extend { claim, until });
+                    return Ok(None);
+                }
+                Event::Renew { claim, shares }
+            }
             Happening::Hear { from, message } => {
                 Event::Hear { from, message: P::decode_message(message)? }
             }
             // An alarm that was disarmed or replaced never rings.
             Happening::Ring(token) => {
-                let Some(alarm) = self.tokens.remove(&token) else { return Ok(None) };
-                self.alarms.remove(&alarm);
-                Event::Ring(alarm)
+                let Some(wake) = self.tokens.remove(&token) else { return Ok(None) };
+                self.alarms.remove(&wake);
+                match wake {
+                    Wake::Protocol(alarm) => Event::Ring(alarm),
+                    Wake::Client(claim) => {
+                        // Its own deadline has passed, and so it has stopped.
+                        let Some(shares) = self.keep_no_more(claim) else { return Ok(None) };
+                        deeds.push(Deed::Reclaim { claim, shares });
+                        deeds.push(Deed::Lose { claim });
+                        Event::Release(claim)
+                    }
+                }
             }
+            Happening::Suspect(node) => Event::Suspect(node),
+            Happening::Trust(node) => Event::Trust(node),
         }))
     }
 
@@ -262,21 +372,14 @@ impl<P: Wire + Explorable> Driver<P> {
     }
 }
 
-impl<P> AnySeat for Driver<P>
-where
-    P: Wire + Explorable + Send,
-    P::Pool: Send,
-    P::Alarm: Send,
-    P::Message: Send,
-    P::Durable: Send,
-{
+impl<P: Runs> AnySeat for Driver<P> {
     fn step(
         &mut self,
         now: Moment,
         happening: Happening<'_>,
         deeds: &mut Vec<Deed>,
     ) -> Result<(), SeatError> {
-        let Some(event) = self.event(happening)? else { return Ok(()) };
+        let Some(event) = self.event(now, happening, deeds)? else { return Ok(()) };
         self.trace.note(&event);
         let Some(participant) = &mut self.participant else {
             return Err(SeatError::Stopped("this seat stopped earlier".into()));
@@ -311,7 +414,10 @@ where
     }
 
     fn grace_until(&self) -> Option<Moment> {
-        let graces = self.alarms.iter().filter(|(a, _)| P::lease_end(a) == LeaseEnd::Earlier);
+        let graces = self.alarms.iter().filter(|(wake, _)| match wake {
+            Wake::Protocol(alarm) => P::lease_end(alarm) == LeaseEnd::Earlier,
+            Wake::Client(_) => false,
+        });
         graces.map(|(_, (_, at))| *at).max()
     }
 

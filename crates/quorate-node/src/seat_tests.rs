@@ -4,12 +4,12 @@ use std::fmt;
 use std::time::Duration;
 
 use quorate_core::{
-    Claim, ClaimId, Entry, Event, Explorable, Fence, LeaseEnd, Moment, NodeId, NodeSet, Number,
-    Outbox, Protocol, Seat, Share, Shares, Start, Unit, Units,
+    Claim, ClaimId, Entry, Event, Explorable, Fence, Lease, LeaseEnd, Moment, NodeId, NodeSet,
+    Number, Outbox, Protocol, Seat, Share, Shares, Start, Unit, Units,
 };
 use quorate_wire::{DecodeError, Wire};
 
-use crate::seat::{AnySeat, Deed, Driver, Happening, Origin, Place, SeatError};
+use crate::seat::{AnySeat, ClientLease, Deed, Driver, Happening, Origin, Place, SeatError};
 
 /// Grants at once, except that a claim for 3 finds it contradicting itself.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -107,10 +107,21 @@ impl Explorable for Toy {
 }
 
 fn seat(origin: Origin) -> (Driver<Toy>, Vec<Deed>) {
+    seat_with(ClientLease::ByProtocol, origin)
+}
+
+fn seat_with(client_lease: ClientLease, origin: Origin) -> (Driver<Toy>, Vec<Deed>) {
     let since = Moment::ZERO.after(SECOND);
-    let place = Place { name: "pool".into(), me: NodeId(0), boot: 1, since, grace: 5 * SECOND };
+    let place = Place {
+        name: "pool".into(),
+        me: NodeId(0),
+        boot: 1,
+        since,
+        grace: 5 * SECOND,
+        lease: Lease::new(4 * SECOND, 0),
+    };
     let mut deeds = Vec::new();
-    let driver = Driver::boot(place, (), origin, &mut deeds).unwrap();
+    let driver = Driver::boot(place, (), client_lease, origin, &mut deeds).unwrap();
     (driver, deeds)
 }
 
@@ -132,7 +143,9 @@ fn effects_become_deeds_in_their_order() {
     assert!(matches!(&deeds[..], [Deed::Persist(_), Deed::Grant { .. }]), "{deeds:?}");
     let heard = Happening::Hear { from: NodeId(1), message: &[4] };
     let deeds = step(&mut seat, heard).unwrap();
-    let [Deed::Tell { to: NodeId(1), kind: 0, packed }] = &deeds[..] else { panic!("{deeds:?}") };
+    let [Deed::Tell { to: NodeId(1), kind: 0, packed, .. }] = &deeds[..] else {
+        panic!("{deeds:?}")
+    };
     assert_eq!(&packed[..], b"\x04pool\x05");
     let nonsense = Happening::Hear { from: NodeId(1), message: &[] };
     assert!(matches!(step(&mut seat, nonsense), Err(SeatError::Undecodable(_))));

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use quorate_api::{
-    ClaimState, ClaimStatus, HolderView, HoldersView, Obstacle, PoolView, QueueView, WaiterView,
-    Why, format_span,
+    ClaimState, ClaimStatus, FactView, HolderView, HoldersView, Obstacle, PoolView, QueueView,
+    WaiterView, Why, format_span,
 };
 use quorate_core::{ClaimId, Stamp};
 use quorate_wire::glance::What;
@@ -19,11 +19,13 @@ use crate::convert;
 use crate::engine::{Gathered, pool_view};
 use crate::forecast::{self, Hold};
 use crate::ledger::shrink;
+use crate::protocols::{Books, books};
 
 /// What is known of one pool.
 #[derive(Debug)]
 pub(crate) struct Picture {
     lines: BTreeMap<ClaimId, Line>,
+    facts: Vec<FactView>,
     grace_ms: Option<u64>,
     silent: Vec<String>,
     /// How long units were held lately, if that was asked for.
@@ -35,6 +37,9 @@ pub(crate) struct Picture {
 struct Line {
     /// From an arbiter's books: age, units, whether it is granted.
     booked: Option<(Stamp, u32, bool)>,
+    /// Whether those books decide. If several arbiters have to agree, the node of the client knows
+    /// best whether they did.
+    decided: bool,
     /// From the node of its client.
     home: Option<(String, HomeClaim)>,
 }
@@ -42,8 +47,9 @@ struct Line {
 impl Line {
     fn granted(&self) -> bool {
         match (&self.booked, &self.home) {
-            (Some((_, _, granted)), _) => *granted,
-            (None, Some((_, home))) => home.shares.is_some(),
+            (Some((_, _, granted)), _) if self.decided => *granted,
+            (_, Some((_, home))) => home.shares.is_some(),
+            (Some((_, _, granted)), None) => *granted,
             (None, None) => false,
         }
     }
@@ -85,10 +91,12 @@ impl Line {
 }
 
 impl Picture {
-    pub(crate) fn new(config: &Config, gathered: Gathered) -> Self {
+    pub(crate) fn new(config: &Config, def: &PoolDef, gathered: Gathered) -> Self {
+        let decided = books(def) == Books::Decide;
         let name = |node: quorate_core::NodeId| config.members[node.index()].name.clone();
         let mut picture = Picture {
             lines: BTreeMap::new(),
+            facts: Vec::new(),
             grace_ms: None,
             silent: gathered.silent.iter().map(|node| name(*node)).collect(),
             past_ms: Vec::new(),
@@ -99,13 +107,23 @@ impl Picture {
             picture.past_ms.extend(released.map(|record| record.took_ms));
             picture.grace_ms = picture.grace_ms.max(survey.grace_micros.map(|m| m / 1000));
             for line in &survey.books {
-                let booked = &mut picture.line(line.claim()).booked;
+                let booked = &mut picture.line(line.claim(), decided).booked;
                 let granted = line.granted() || booked.is_some_and(|(_, _, granted)| granted);
                 *booked = Some((line.stamp(), line.units(), granted));
             }
+            for fact in survey.facts {
+                let about = fact.about.and_then(|place| config.members.get(place as usize));
+                picture.facts.push(FactView {
+                    node: name(node),
+                    name: fact.name,
+                    about: about.map(|member| member.name.clone()),
+                    value: fact.value,
+                    grows: fact.grows,
+                });
+            }
             for claim in survey.claims {
                 let id = ClaimId { origin: claim.claim.0, serial: claim.claim.1 };
-                let home = &mut picture.line(id).home;
+                let home = &mut picture.line(id, decided).home;
                 // A client that moved is known to two nodes; the one that renewed last answers.
                 let later = home.as_ref().is_none_or(|(_, h)| h.left_micros < claim.left_micros);
                 if later {
@@ -116,8 +134,8 @@ impl Picture {
         picture
     }
 
-    fn line(&mut self, id: ClaimId) -> &mut Line {
-        self.lines.entry(id).or_insert(Line { booked: None, home: None })
+    fn line(&mut self, id: ClaimId, decided: bool) -> &mut Line {
+        self.lines.entry(id).or_insert(Line { booked: None, decided, home: None })
     }
 
     fn held(&self) -> impl Iterator<Item = (&ClaimId, &Line)> {
@@ -144,6 +162,7 @@ impl Picture {
             held: Some(self.units_held()),
             waiting: Some(u32::try_from(self.queue().len()).unwrap_or(u32::MAX)),
             grace_ms: self.grace_ms,
+            facts: self.facts.clone(),
             silent: self.silent.clone(),
             ..pool_view(name, def)
         }
@@ -155,7 +174,8 @@ impl Picture {
             .held()
             .map(|(id, line)| {
                 let home = line.home.as_ref().map(|(_, home)| home);
-                let shares = home.and_then(|home| home.shares.clone()).unwrap_or_default();
+                let shares = home.and_then(|home| home.shares.clone());
+                let shares = shares.filter(|_| def.promises.names_units).unwrap_or_default();
                 HolderView {
                     id: convert::api_id(*id),
                     count: line.units(),
@@ -200,11 +220,21 @@ impl Picture {
         let free = def.units.saturating_sub(self.units_held());
         let missing = asked.saturating_sub(free);
         let position = place.map(|place| u32::try_from(place + 1).unwrap_or(u32::MAX));
+        let queued = books(def) != Books::None;
         let summary = match (self.grace_ms, position) {
             (Some(left), _) => format!(
-                "the arbiter restarted and waits {} until old promises are over",
+                "{} restarted and waits {} until old promises are over",
+                if queued { "the arbiter" } else { "a node" },
                 format_span(Duration::from_millis(left))
             ),
+            (None, None) if !queued => {
+                let silent = match self.silent.is_empty() {
+                    true => String::new(),
+                    false => format!("; silent: {}", self.silent.join(", ")),
+                };
+                let held = def.units - free;
+                format!("{held} of {} units are held, and nobody keeps a queue{silent}", def.units)
+            }
             (None, None) if !self.silent.is_empty() => {
                 format!("no arbiter has it in its books; silent: {}", self.silent.join(", "))
             }
@@ -270,6 +300,7 @@ impl Picture {
                 u64::try_from(shrink(&def.lease, left).as_millis()).unwrap_or(u64::MAX)
             }),
             units: convert::unit_views(shares.unwrap_or_default().into_iter(), &def.unit_names),
+            counted: !def.promises.names_units,
             waited_ms: line.since_ms().filter(|_| !line.granted()).unwrap_or(0),
             node: line.node(),
             client: line.text(|home| &home.client),

@@ -131,7 +131,7 @@ async fn an_overview_shows_nodes_pools_and_one_page_of_many_claims() {
     assert_eq!((&pool["view"]["held"], &pool["view"]["waiting"]), (&3.into(), &60.into()));
     assert_eq!((pool["queue"].as_array().unwrap().len(), &pool["queue_found"]), (20, &60.into()));
     assert_eq!(pool["holders"][0]["reason"], "all of it");
-    assert!(pool["facts"].as_array().unwrap().iter().any(|f| f["name"] == "decides"));
+    assert!(pool["view"]["facts"].as_array().unwrap().iter().any(|f| f["name"] == "decides"));
     let granted = |chart: &Value| -> u64 {
         chart.as_array().unwrap().iter().map(|point| point["granted"].as_u64().unwrap()).sum()
     };

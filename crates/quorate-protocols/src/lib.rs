@@ -11,3 +11,5 @@ pub mod arbiter;
 pub mod broadcast;
 pub mod central;
 pub mod ring;
+
+pub use attempt::Attempt;

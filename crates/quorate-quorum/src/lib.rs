@@ -35,6 +35,7 @@
 //! * [`load()`], [`load_with_capacities`], [`latency`]: strategies, by linear programs checked by
 //!   their duals
 //! * [`requests`]: a family per request size, safe together or not
+//! * [`sharing`]: units that differ, and who may use which: groups, circuits, constructions
 //! * [`bounds`]: what no family can beat
 //!
 //! Hard questions take an [`Effort`] and end with [`TooLarge`] rather than hang.
@@ -64,6 +65,7 @@ mod rule;
 pub mod sampling;
 mod set;
 mod shape;
+pub mod sharing;
 mod solver;
 mod table;
 

@@ -45,6 +45,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// Something happens to a participant that is running.
+    #[inline]
     pub(crate) fn step(&mut self, me: NodeId, event: Event<P>) -> Result<(), Breach> {
         let text = self.trace.is_on().then(|| event.to_string());
         self.measures.steps += 1;
@@ -56,6 +57,7 @@ impl<P: Protocol> World<'_, P> {
         self.after_step(me, text)
     }
 
+    #[inline]
     fn after_step(&mut self, me: NodeId, event: Option<String>) -> Result<(), Breach> {
         if let Some(event) = event {
             self.trace_step(me, &event);
@@ -267,6 +269,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// A message arrives, unless its link is cut or its sender or receiver is of an earlier life.
+    #[inline]
     pub(crate) fn hear(&mut self, ticket: Ticket, happening: Happening<P>) -> Result<(), Breach> {
         let Happening::Hear { from, from_boot, to, to_boot, .. } = happening else {
             unreachable!("only messages are heard")

@@ -55,13 +55,15 @@ pub struct PoolPlan {
     pub arbiter: u32,
 }
 
-/// What a protocol needs from links beyond the contract.
+/// What a protocol needs beyond the contract.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Needs {
     /// Messages of one link arrive in order.
     pub order: bool,
     /// Messages are not lost, and arrive once.
     pub reliability: bool,
+    /// Nodes do not crash and clients do not die: it has no leases that would make up for it.
+    pub permanence: bool,
 }
 
 /// Typical durations, of which all others are multiples.
@@ -155,6 +157,7 @@ impl Plan {
         };
         for part in parts {
             match part {
+                Profile::Crashes | Profile::Amnesia | Profile::Disk if needs.permanence => {}
                 Profile::Crashes => self.add_crashes(rng, scale),
                 Profile::Amnesia => {
                     self.add_crashes(rng, scale);
@@ -168,7 +171,7 @@ impl Plan {
             }
         }
         // Without a lease, whoever vanishes takes its units along for good.
-        if self.pool.lease.is_none() {
+        if self.pool.lease.is_none() || needs.permanence {
             self.faults.holder_death_ppm = 0;
             self.faults.waiter_death_ppm = 0;
             self.faults.amnesia_ppm = 0;
@@ -387,7 +390,7 @@ mod tests {
 
     #[test]
     fn swarm_reaches_its_extremes_and_respects_needs() {
-        let needs = Needs { order: true, reliability: true };
+        let needs = Needs { order: true, reliability: true, permanence: true };
         let plans: Vec<Plan> =
             (0..500).map(|s| Plan::swarm(s, Profile::Everything, needs)).collect();
         assert!(plans.iter().any(|plan| plan.nodes == 1));
@@ -395,6 +398,7 @@ mod tests {
         assert!(plans.iter().any(|plan| plan.workload.hold == Span::ZERO));
         assert!(plans.iter().any(|plan| plan.pool.units == 1));
         assert!(plans.iter().all(|plan| plan.links.ordered && plan.links.loss_ppm == 0));
+        assert!(plans.iter().all(|plan| plan.faults.crashes.is_none()));
         assert!(plans.iter().all(|plan| plan.drift_ppm <= plan.pool.drift_ppm));
         assert!(plans.iter().all(|plan| plan.workload.want.most() <= plan.pool.units));
     }

@@ -235,6 +235,7 @@ impl<'a, P: Protocol> World<'a, P> {
     }
 
     /// Lets one thing happen.
+    #[inline]
     pub(crate) fn let_happen(
         &mut self,
         ticket: Ticket,

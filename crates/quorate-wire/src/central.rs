@@ -3,25 +3,10 @@
 use std::time::Duration;
 
 use quorate_core::{Moment, NodeId};
-use quorate_protocols::central::{Attempt, Central, Message, Pool, Record, RecordLine};
+use quorate_protocols::central::{Central, Message, Pool, Record, RecordLine};
 use serde::{Deserialize, Serialize};
 
-use crate::codec::{self, DecodeError, Wire, WireClaim, WireShares, WireStamp};
-
-#[derive(Clone, Copy, Serialize, Deserialize)]
-struct WireAttempt(u32, u64);
-
-impl From<Attempt> for WireAttempt {
-    fn from(attempt: Attempt) -> Self {
-        WireAttempt(attempt.boot, attempt.clock)
-    }
-}
-
-impl From<WireAttempt> for Attempt {
-    fn from(attempt: WireAttempt) -> Self {
-        Attempt { boot: attempt.0, clock: attempt.1 }
-    }
-}
+use crate::codec::{self, DecodeError, Wire, WireAttempt, WireClaim, WireShares, WireStamp};
 
 #[derive(Serialize, Deserialize)]
 enum WireMessage {
@@ -46,7 +31,7 @@ impl From<&Message> for WireMessage {
                 (*attempt).into(),
                 shares.into(),
                 sent.0,
-                nanos(*waited),
+                codec::nanos(*waited),
             ),
             Message::Release { claim } => WireMessage::Release((*claim).into()),
             Message::Decline { claim, attempt } => {
@@ -72,42 +57,37 @@ impl TryFrom<WireMessage> for Message {
         Ok(match message {
             WireMessage::Request(claim, attempt, units, sent) => Message::Request {
                 claim: claim.into(),
-                attempt: attempt.into(),
+                attempt: attempt.try_into()?,
                 units: codec::units(units)?,
                 sent: Moment(sent),
             },
             WireMessage::Grant(claim, attempt, shares, sent, waited) => Message::Grant {
                 claim: claim.into(),
-                attempt: attempt.into(),
+                attempt: attempt.try_into()?,
                 shares: shares.try_into()?,
                 sent: Moment(sent),
                 waited: Duration::from_nanos(waited),
             },
             WireMessage::Release(claim) => Message::Release { claim: claim.into() },
             WireMessage::Decline(claim, attempt) => {
-                Message::Decline { claim: claim.into(), attempt: attempt.into() }
+                Message::Decline { claim: claim.into(), attempt: attempt.try_into()? }
             }
             WireMessage::Renew(claim, attempt, shares, sent) => Message::Renew {
                 claim: claim.into(),
-                attempt: attempt.into(),
+                attempt: attempt.try_into()?,
                 shares: shares.try_into()?,
                 sent: Moment(sent),
             },
             WireMessage::Renewed(claim, attempt, sent) => Message::Renewed {
                 claim: claim.into(),
-                attempt: attempt.into(),
+                attempt: attempt.try_into()?,
                 sent: Moment(sent),
             },
             WireMessage::Lost(claim, attempt) => {
-                Message::Lost { claim: claim.into(), attempt: attempt.into() }
+                Message::Lost { claim: claim.into(), attempt: attempt.try_into()? }
             }
         })
     }
-}
-
-/// A wait too long to be written is shortened: that only makes the holder's deadline earlier.
-fn nanos(span: Duration) -> u64 {
-    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Version of the record, its first byte.
@@ -143,7 +123,7 @@ impl From<RecordLine> for WireLine {
             shares: (&line.shares).into(),
             sent: line.sent.0,
             arrived: line.arrived.0,
-            waited: nanos(line.waited),
+            waited: codec::nanos(line.waited),
             adopted: line.adopted,
         }
     }
@@ -156,8 +136,8 @@ impl TryFrom<WireLine> for RecordLine {
         Ok(RecordLine {
             claim: line.claim.into(),
             node: NodeId(line.node),
-            attempt: line.attempt.into(),
-            stamp: line.stamp.into(),
+            attempt: line.attempt.try_into()?,
+            stamp: line.stamp.try_into()?,
             shares: line.shares.try_into()?,
             sent: Moment(line.sent),
             arrived: Moment(line.arrived),

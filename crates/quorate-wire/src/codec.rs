@@ -1,12 +1,19 @@
 //! From protocol values to bytes and back.
 
+use std::time::Duration;
+
 use quorate_core::{
-    ClaimId, Fence, NodeId, Protocol, Share, Shares, Stamp, UNITS_MAX, Unit, Units,
+    ClaimId, Fence, NODES_MAX, NodeId, NodeSet, Protocol, Share, Shares, Stamp, UNITS_MAX, Unit,
+    Units,
 };
+use quorate_protocols::Attempt;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 /// A protocol whose messages and records have bytes.
 pub trait Wire: Protocol {
+    /// What becomes of a message whose connection breaks.
+    const DELIVERY: Delivery = Delivery::Resumed;
+
     /// Appends a message to `out`.
     fn encode_message(message: &Self::Message, out: &mut Vec<u8>);
     /// Reads a message back.
@@ -21,6 +28,16 @@ pub trait Wire: Protocol {
     /// # Errors
     /// The bytes are no record that a seat of this pool could have written.
     fn decode_record(pool: &Self::Pool, bytes: &[u8]) -> Result<Self::Durable, DecodeError>;
+}
+
+/// What becomes of a message whose connection breaks before it is known to have arrived.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Delivery {
+    /// It is sent again on the next connection, unless it has arrived.
+    Resumed,
+    /// It is gone. For messages that are not only about a thing but are the thing, such as tokens:
+    /// late they do harm, and lost they are made anew.
+    Fleeting,
 }
 
 /// Why bytes mean nothing. Nothing was delivered; a connection that carried them is closed.
@@ -66,6 +83,24 @@ impl From<WireClaim> for ClaimId {
     }
 }
 
+/// One try of a node: boot, clock.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct WireAttempt(u32, u64);
+
+impl From<Attempt> for WireAttempt {
+    fn from(attempt: Attempt) -> Self {
+        WireAttempt(attempt.boot, attempt.clock)
+    }
+}
+
+impl TryFrom<WireAttempt> for Attempt {
+    type Error = DecodeError;
+
+    fn try_from(attempt: WireAttempt) -> Result<Self, DecodeError> {
+        Ok(Attempt { boot: attempt.0, clock: clock(attempt.1)? })
+    }
+}
+
 /// A stamp: clock, node.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct WireStamp(u64, u32);
@@ -76,9 +111,41 @@ impl From<Stamp> for WireStamp {
     }
 }
 
-impl From<WireStamp> for Stamp {
-    fn from(stamp: WireStamp) -> Self {
-        Stamp { clock: stamp.0, node: NodeId(stamp.1) }
+impl TryFrom<WireStamp> for Stamp {
+    type Error = DecodeError;
+
+    fn try_from(stamp: WireStamp) -> Result<Self, DecodeError> {
+        Ok(Stamp { clock: clock(stamp.0)?, node: NodeId(stamp.1) })
+    }
+}
+
+/// A set of nodes as a bitmap, so that its length on the wire bounds what it takes in memory.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct WireNodes(Vec<u64>);
+
+impl From<&NodeSet> for WireNodes {
+    fn from(nodes: &NodeSet) -> Self {
+        let mut words = Vec::new();
+        for node in nodes.iter() {
+            let (word, bit) = (node.index() / 64, node.index() % 64);
+            words.resize(words.len().max(word + 1), 0);
+            words[word] |= 1 << bit;
+        }
+        WireNodes(words)
+    }
+}
+
+impl TryFrom<WireNodes> for NodeSet {
+    type Error = DecodeError;
+
+    fn try_from(nodes: WireNodes) -> Result<Self, DecodeError> {
+        if nodes.0.last() == Some(&0) || nodes.0.len() > NODES_MAX as usize / 64 {
+            return Err(DecodeError::Impossible("a set of nodes that is too long".into()));
+        }
+        let bits = |(word, bits): (usize, u64)| {
+            (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| word * 64 + bit)
+        };
+        Ok(nodes.0.into_iter().enumerate().flat_map(bits).map(NodeId::from).collect())
     }
 }
 
@@ -96,20 +163,47 @@ impl TryFrom<WireShares> for Shares {
     type Error = DecodeError;
 
     fn try_from(shares: WireShares) -> Result<Self, DecodeError> {
-        let ascending = shares.0.windows(2).all(|pair| pair[0].0 < pair[1].0);
-        if !ascending || shares.0.last().is_some_and(|(unit, _)| *unit >= UNITS_MAX) {
-            return Err(DecodeError::Impossible("units out of order or out of range".into()));
-        }
-        let shares: Vec<Share> = shares
-            .0
-            .into_iter()
-            .map(|(unit, fence)| Share { unit: Unit(unit), fence: Fence(fence) })
-            .collect();
-        Ok(Shares::new(&shares))
+        Ok(Shares::new(&distinct(shares)?))
     }
+}
+
+/// The units one by one, each of them once.
+pub(crate) fn distinct(shares: WireShares) -> Result<Vec<Share>, DecodeError> {
+    let ascending = shares.0.windows(2).all(|pair| pair[0].0 < pair[1].0);
+    if !ascending || shares.0.last().is_some_and(|(unit, _)| *unit >= UNITS_MAX) {
+        return Err(DecodeError::Impossible("units out of order or out of range".into()));
+    }
+    let share = |(unit, number)| Ok(Share { unit: Unit(unit), fence: fence(number)? });
+    shares.0.into_iter().map(share).collect()
 }
 
 /// A number of units that some pool could give; whether this pool can is the receiver's to say.
 pub(crate) fn units(h: u32) -> Result<Units, DecodeError> {
     Units::new(h, UNITS_MAX).map_err(|error| DecodeError::Impossible(error.to_string()))
+}
+
+/// No clock gets here by counting, and whoever hears one must be able to go on counting.
+const CLOCK_MAX: u64 = 1 << 62;
+/// No fence either: boot numbers stay far below what would give such a one.
+const FENCE_MAX: u64 = 1 << 63;
+
+/// A reading of a logical clock.
+pub(crate) fn clock(number: u64) -> Result<u64, DecodeError> {
+    if number <= CLOCK_MAX {
+        return Ok(number);
+    }
+    Err(DecodeError::Impossible("a clock that cannot have been reached".into()))
+}
+
+/// A fence.
+pub(crate) fn fence(number: u64) -> Result<Fence, DecodeError> {
+    if number <= FENCE_MAX {
+        return Ok(Fence(number));
+    }
+    Err(DecodeError::Impossible("a fence that cannot have been reached".into()))
+}
+
+/// A wait too long to be written is shortened: that only makes the holder's deadline earlier.
+pub(crate) fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// What an operator wants to see of a node, beyond a pool's claims.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Wanted {
-    /// The pool whose facts, records and charts are shown, if one is.
+    /// The pool whose records and charts are shown, if one is.
     pub pool: Option<String>,
     /// Pools of which the claims are counted.
     pub counted: Vec<String>,
@@ -35,8 +35,6 @@ pub struct Glance {
     pub sees: Vec<Sight>,
     /// Of each pool that was asked about: units held and claims waiting of its own clients.
     pub counts: Vec<(u64, u64)>,
-    /// What the pool's protocol shows here.
-    pub facts: Vec<Shown>,
     /// What happened in the pool, the oldest first.
     pub records: Vec<Record>,
     /// The pool's last minutes.
@@ -57,21 +55,10 @@ pub const FOUND_MAX: usize = 2000;
 pub struct Sight {
     /// Whether there is a connection.
     pub connected: bool,
+    /// Whether it is taken to have crashed.
+    pub suspected: bool,
     /// How long a question and its answer took lately; 0 if unknown.
     pub latency_micros: u64,
-}
-
-/// A fact, as a protocol shows it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Shown {
-    /// What it is.
-    pub name: String,
-    /// The node it is about, if it is about one.
-    pub about: Option<u32>,
-    /// How much.
-    pub value: u64,
-    /// Whether it only grows.
-    pub grows: bool,
 }
 
 /// Something that happened at a node.
@@ -120,6 +107,10 @@ pub enum What {
     Met,
     /// Another node is out of reach.
     Missed,
+    /// Another node has been silent for too long, and is taken to have crashed...
+    Suspected,
+    /// ...and was heard again.
+    Trusted,
     /// A seat found a contradiction in itself.
     Stopped,
 }

@@ -12,13 +12,16 @@
 //! Nothing that arrives can make this crate panic or allocate more than a frame's length suggests.
 //! Nothing here has a default: every field is on the wire.
 
+mod arbiter;
+mod broadcast;
 mod central;
 mod codec;
 pub mod frame;
 pub mod glance;
 mod hello;
 pub mod link;
+mod ring;
 pub mod survey;
 
-pub use codec::{DecodeError, Wire};
+pub use codec::{DecodeError, Delivery, Wire};
 pub use hello::{Hello, Resume};

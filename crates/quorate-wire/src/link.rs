@@ -12,6 +12,9 @@
 //! * a connection from an incarnation older than the one last heard of is refused, and the driver
 //!   reads nothing more from any connection but the last one made.
 //!
+//! A message may be *fleeting* ([`Cargo::is_fleeting`]): then it belongs to the connection it was
+//! sent on, arrives over that one or never, and is not taken while there is none.
+//!
 //! The buffer is bounded ([`Bound`]). A message that finds it full is dropped and the sender told:
 //! to a protocol that is a lost message, the one thing a link may do to it.
 
@@ -32,11 +35,9 @@ pub struct Bound {
 pub trait Cargo {
     /// How many bytes it takes.
     fn size(&self) -> usize;
-}
-
-impl Cargo for Box<[u8]> {
-    fn size(&self) -> usize {
-        self.len()
+    /// Whether it is gone when its connection breaks.
+    fn is_fleeting(&self) -> bool {
+        false
     }
 }
 
@@ -83,6 +84,9 @@ pub enum SendError {
     /// No incarnation of the peer has been heard of.
     #[error("the peer has not been heard of since this node started")]
     NobodyThere,
+    /// There is no connection, and the message would not outlive one.
+    #[error("there is no connection to the peer")]
+    NotConnected,
     /// The peer has not acknowledged for too long.
     #[error("the peer has not acknowledged {0} messages: the link's buffer is full")]
     Full(usize),
@@ -176,6 +180,7 @@ impl<M: Cargo> Link<M> {
                     return Err(LinkError::Contradiction { received, first, last });
                 }
                 peer.forget(received);
+                peer.drop_fleeting(received);
                 peer.next = Some(received + 1);
                 // The hello said how far we are.
                 peer.acked = peer.received;
@@ -210,6 +215,9 @@ impl<M: Cargo> Link<M> {
     /// The message was dropped.
     pub fn send(&mut self, message: M) -> Result<(), SendError> {
         let peer = self.peer.as_mut().ok_or(SendError::NobodyThere)?;
+        if message.is_fleeting() && peer.next.is_none() {
+            return Err(SendError::NotConnected);
+        }
         let bytes = peer.unacked_bytes.saturating_add(message.size());
         if peer.unacked.len() >= self.bound.messages || bytes > self.bound.bytes {
             return Err(SendError::Full(peer.unacked.len()));
@@ -279,6 +287,14 @@ impl<M: Cargo> Peer<M> {
     /// The number of the first message outstanding.
     fn first(&self) -> u64 {
         self.sent + 1 - self.unacked.len() as u64
+    }
+
+    /// What was fleeting on the last connection did not arrive, and never will. What is left is
+    /// numbered anew: nothing after `received` has arrived, and nothing of the old connection will.
+    fn drop_fleeting(&mut self, received: u64) {
+        self.unacked.retain(|message| !message.is_fleeting());
+        self.unacked_bytes = self.unacked.iter().map(Cargo::size).sum();
+        self.sent = received + self.unacked.len() as u64;
     }
 
     /// Everything up to this number has arrived.

@@ -1,13 +1,16 @@
 //! What nodes ask each other outside the protocols, so that any of them can tell people who holds
 //! what, who waits and why. No decision rests on the answers.
 
-use quorate_core::{ClaimId, Entry, NodeId, Stamp, Standing};
+use quorate_core::{ClaimId, Entry, Fact, NodeId, Stamp, Standing};
 use serde::{Deserialize, Serialize};
 
 use crate::glance::{Glance, Wanted};
 
 /// Most claims and most book entries in one survey; more are counted, not listed.
 pub const LINES_MAX: usize = 1000;
+
+/// Most facts in one survey.
+pub const FACTS_MAX: usize = 1000;
 
 /// A question to another node.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -50,8 +53,31 @@ pub struct Survey {
     pub grace_micros: Option<u64>,
     /// Whether its seat has stopped after a contradiction.
     pub stopped: bool,
+    /// What its seat tells about itself.
+    pub facts: Vec<FactLine>,
     /// More, if it was asked for.
     pub glance: Option<Box<Glance>>,
+}
+
+/// What a seat tells about itself that only its protocol has a word for.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct FactLine {
+    /// What it is.
+    pub name: String,
+    /// The node it is about, if it is about one.
+    pub about: Option<u32>,
+    /// How much.
+    pub value: u64,
+    /// Whether it only grows.
+    pub grows: bool,
+}
+
+impl FactLine {
+    /// As a seat shows it.
+    pub fn new(fact: &Fact) -> Self {
+        let Fact { name, about, value, grows } = *fact;
+        FactLine { name: name.to_owned(), about: about.map(|node| node.0), value, grows }
+    }
 }
 
 /// A claim, as the node of its client knows it.

@@ -124,7 +124,10 @@ fn frames() -> Vec<(Frame<'static>, &'static str)> {
         (Frame::Data(Data { seq: 1, ack: 2, packed: b"\x01px" }), "51750103050000000102017078"),
         (Frame::Ack(300), "5175010402000000ac02"),
         (Frame::Ask(1, Question::Pool { pool: "p".into() }), "517501050400000001000170"),
-        (Frame::Tell(1, survey), "51750106160000000101010201026369000101000701020000000103 00 00"),
+        (
+            Frame::Tell(1, survey),
+            "51750106170000000101010201026369000101000701020000000103 00 00 00",
+        ),
         (Frame::Ping(300), "5175010702000000ac02"),
         (Frame::Pong(300), "5175010802000000ac02"),
         (Frame::Ask(1, Question::Glance(Wanted::default())), "5175010507000000010300000000 00"),

@@ -1,6 +1,7 @@
 //! Links under cuts, delays and restarts, from many seeds. What must hold is the contract of
 //! quorate-core: between two incarnations nothing is lost, repeated or reordered; nothing crosses
 //! from one incarnation to another; nothing of an old incarnation is heard after its successor.
+//! What is fleeting may be lost, and arrives over the connection it was sent on or never.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,11 +16,17 @@ struct Message {
     from_boot: u32,
     to_boot: u32,
     place: u64,
+    /// Which connection it belongs to, if it is fleeting.
+    only_on: Option<u64>,
 }
 
 impl Cargo for Message {
     fn size(&self) -> usize {
         1
+    }
+
+    fn is_fleeting(&self) -> bool {
+        self.only_on.is_some()
     }
 }
 
@@ -41,12 +48,15 @@ struct World {
     boots: [u32; 2],
     links: [Link<Message>; 2],
     connection: Option<Connection>,
+    connections: u64,
     /// What was accepted for (sender, its boot, the receiver's boot), and how much has arrived.
     sent: BTreeMap<(usize, u32, u32), u64>,
     arrived: BTreeMap<(usize, u32, u32), u64>,
     /// The newest incarnation each side has heard a message or greeting from.
     heard: [u32; 2],
     resumed: u32,
+    /// Fleeting messages that were taken, and those that arrived.
+    fleeting: [u64; 2],
 }
 
 impl World {
@@ -57,10 +67,12 @@ impl World {
             boots: [1, 1],
             links: [Link::new(1, BOUND), Link::new(1, BOUND)],
             connection: None,
+            connections: 0,
             sent: BTreeMap::new(),
             arrived: BTreeMap::new(),
             heard: [0, 0],
             resumed: 0,
+            fleeting: [0, 0],
         }
     }
 
@@ -82,6 +94,7 @@ impl World {
         self.cut();
         let hello = |link: &Link<Message>| VecDeque::from([Frame::Hello(link.resume())]);
         let queues = [hello(&self.links[0]), hello(&self.links[1])];
+        self.connections += 1;
         self.connection = Some(Connection { queues, met: [false, false] });
     }
 
@@ -95,16 +108,32 @@ impl World {
     fn send(&mut self, side: usize) {
         let (from_boot, seed) = (self.boots[side], self.seed);
         let Some(to_boot) = self.links[side].peer_boot() else {
-            let message = Message { from_boot, to_boot: 0, place: 0 };
+            let message = Message { from_boot, to_boot: 0, place: 0, only_on: None };
             assert_eq!(self.links[side].send(message), Err(SendError::NobodyThere), "{seed:#x}");
             return;
         };
+        if self.draw(3) == 0 {
+            return self.send_fleeting(side, to_boot);
+        }
         let place = self.sent.entry((side, from_boot, to_boot)).or_default();
-        let message = Message { from_boot, to_boot, place: *place + 1 };
+        let message = Message { from_boot, to_boot, place: *place + 1, only_on: None };
         if self.links[side].send(message).is_ok() {
             *place += 1;
         } else {
             assert_eq!(self.links[side].outstanding(), BOUND.messages, "{seed:#x}");
+        }
+        self.flush(side);
+    }
+
+    /// Taken only where there is a connection to take it.
+    fn send_fleeting(&mut self, side: usize, to_boot: u32) {
+        let only_on = Some(self.connections);
+        let message = Message { from_boot: self.boots[side], to_boot, place: 0, only_on };
+        let met = self.connection.as_ref().is_some_and(|connection| connection.met[side]);
+        match self.links[side].send(message) {
+            Ok(()) => self.fleeting[0] += 1,
+            Err(SendError::NotConnected) => assert!(!met, "seed {:#x}", self.seed),
+            Err(_) => assert_eq!(self.links[side].outstanding(), BOUND.messages),
         }
         self.flush(side);
     }
@@ -156,13 +185,18 @@ impl World {
         let (other, seed) = (1 - side, self.seed);
         assert_eq!(message.to_boot, self.boots[side], "seed {seed:#x}: meant for somebody else");
         assert_eq!(message.from_boot, self.heard[side], "seed {seed:#x}: from a ghost");
+        if let Some(connection) = message.only_on {
+            assert_eq!(connection, self.connections, "seed {seed:#x}: it outlived its connection");
+            self.fleeting[1] += 1;
+            return;
+        }
         let place = self.arrived.entry((other, message.from_boot, message.to_boot)).or_default();
         *place += 1;
         assert_eq!(message.place, *place, "seed {seed:#x}: lost, repeated or out of order");
     }
 
     /// One run: chaos, then calm, after which everything between the living has arrived.
-    fn run(mut self) -> u32 {
+    fn run(mut self) -> (u32, [u64; 2]) {
         let (cuts, restarts) = (1 + self.draw(30), self.draw(6));
         for _ in 0..400 {
             let side = self.draw(2) as usize;
@@ -194,18 +228,22 @@ impl World {
             );
             assert_eq!(self.links[side].outstanding(), 0, "seed {:#x}", self.seed);
         }
-        self.resumed
+        (self.resumed, self.fleeting)
     }
 }
 
 /// To see a failure again, put its seed in here alone.
 #[test]
 fn a_reconnect_loses_and_repeats_nothing() {
-    let mut resumed = 0;
+    let (mut resumed, mut taken, mut arrived) = (0, 0, 0);
     for seed in 0..3000 {
-        resumed += World::new(seed).run();
+        let (again, fleeting) = World::new(seed).run();
+        resumed += again;
+        taken += fleeting[0];
+        arrived += fleeting[1];
     }
     assert!(resumed > 10_000, "conversations were resumed {resumed} times only");
+    assert!(arrived > 5000 && taken > arrived + 1000, "{arrived} of {taken} fleeting arrived");
 }
 
 #[test]
@@ -213,7 +251,7 @@ fn an_incarnation_that_was_succeeded_is_refused() {
     let mut link: Link<Message> = Link::new(1, BOUND);
     let resume = |boot| Resume { boot, knows: None, received: 0 };
     assert_eq!(link.connect(resume(4)), Ok(Meeting::New { dropped: 0 }));
-    link.send(Message { from_boot: 1, to_boot: 4, place: 1 }).unwrap();
+    link.send(Message { from_boot: 1, to_boot: 4, place: 1, only_on: None }).unwrap();
     assert_eq!(link.connect(resume(5)), Ok(Meeting::New { dropped: 1 }));
     assert!(link.connect(resume(4)).is_err());
     assert!(!link.is_connected());

@@ -279,12 +279,12 @@ impl<'a> Call<'a> {
     async fn gather(&self, question: Question) -> Result<Picture, Problem> {
         let pool = self.pool.to_owned();
         let gathered = self.app.fetch(|reply| Command::Gather { pool, question, reply }).await??;
-        Ok(Picture::new(&self.app.config, gathered))
+        Ok(Picture::new(&self.app.config, self.def, gathered))
     }
 
     async fn answer(&self, snapshot: Snapshot) -> Answered {
         let config = &self.app.config;
-        let mut status = convert::status(snapshot, self.pool, config.name(), &self.def.unit_names);
+        let mut status = convert::status(snapshot, self.pool, config.name(), self.def);
         self.explain(&mut status).await?;
         Ok(ok(code(status.state), &status))
     }
@@ -295,7 +295,7 @@ impl<'a> Call<'a> {
             return Ok(());
         }
         let gathered = look_with_past(self.app, self.pool).await?;
-        let picture = Picture::new(&self.app.config, gathered);
+        let picture = Picture::new(&self.app.config, self.def, gathered);
         status.why = Some(picture.why(self.id, status.asked, self.def));
         Ok(())
     }

@@ -130,7 +130,6 @@ async fn draw(app: &App, screen: &Screen) -> Result<Overview, Problem> {
     let wanted = Wanted { pool, counted, records_max: EVENTS, ..Wanted::default() };
     let mut gathered = look(app, wanted).await?;
     let glances = Glances::take(&app.config, &mut gathered);
-    let picture = Picture::new(&app.config, gathered);
     let node = app.fetch(Command::Node).await?;
     let page = Page {
         search: screen.claims.clone(),
@@ -142,11 +141,10 @@ async fn draw(app: &App, screen: &Screen) -> Result<Overview, Problem> {
         nodes: glances.members(&node),
         pools: glances.rows(&names),
         pools_found,
-        pool: screen
-            .pool
-            .as_ref()
-            .zip(def)
-            .map(|(pool, def)| glances.pool(pool, def, &picture, names.len(), &page)),
+        pool: screen.pool.as_ref().zip(def).map(|(pool, def)| {
+            let picture = Picture::new(&app.config, def, gathered);
+            glances.pool(pool, def, &picture, names.len(), &page)
+        }),
         notable: glances.notable(),
         guarded: app.config.admin_token.is_some(),
         node,

@@ -63,5 +63,5 @@ pub(super) async fn look<'a>(app: &'a App, pool: &str) -> Result<(&'a PoolDef, P
     let def = app.config.pool(pool).ok_or_else(|| admission::unknown_pool(pool))?;
     let (pool, question) = (pool.to_owned(), Question::Pool { pool: pool.to_owned() });
     let gathered = app.fetch(|reply| Command::Gather { pool, question, reply }).await??;
-    Ok((def, Picture::new(&app.config, gathered)))
+    Ok((def, Picture::new(&app.config, def, gathered)))
 }

@@ -25,6 +25,9 @@ pub(super) struct File {
     pub(super) admin_token: Option<String>,
     /// Where to listen.
     pub(super) listen: Listen,
+    /// How long another node may be silent before it is suspected to have crashed.
+    #[serde(default = "three_seconds")]
+    pub(super) suspect_after: String,
     /// All nodes of the cluster, this one too, in the same order everywhere.
     pub(super) members: Vec<Member>,
     /// The pools.
@@ -57,7 +60,6 @@ pub(super) struct Member {
 
 /// A pool, or a pattern for pools that are made on demand.
 #[derive(Deserialize, Debug)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Pool {
     /// Its name, or...
     pub(super) name: Option<String>,
@@ -71,12 +73,9 @@ pub(super) struct Pool {
     pub(super) claim_min: Option<u32>,
     /// Most units a claim may ask for; all unless said otherwise.
     pub(super) claim_max: Option<u32>,
-    /// Who decides: `central`.
+    /// Who decides: `central`, `arbiter`, `broadcast` or `ring`.
     #[serde(default = "central")]
     pub(super) protocol: String,
-    /// The member that decides (`central`), or `spread`: by the pool's name, over all members.
-    #[serde(default = "spread")]
-    pub(super) arbiter: String,
     /// How long a grant lasts without renewal.
     #[serde(default = "ten_seconds")]
     pub(super) lease: String,
@@ -85,38 +84,23 @@ pub(super) struct Pool {
     pub(super) drift_ppm: u32,
     /// How long an arbiter that forgot waits before it promises anything; at least one lease.
     pub(super) grace: Option<String>,
-    /// How long a node waits for an answer before it asks again.
-    #[serde(default = "one_second")]
-    pub(super) retry: String,
-    /// `fifo`, or `backfill:N`: a younger claim that fits may pass an older one that does not, and
-    /// each is passed at most N times.
-    #[serde(default = "fifo")]
-    pub(super) fairness: String,
-    /// Whether grants are on disk before they are told, and survive a restart of every node.
-    #[serde(default)]
-    pub(super) durable: bool,
+    /// The protocol's own options (see `options`).
+    #[serde(flatten)]
+    pub(super) options: toml::Table,
 }
 
 fn central() -> String {
     "central".into()
 }
 
-fn spread() -> String {
-    "spread".into()
+fn three_seconds() -> String {
+    "3s".into()
 }
 
 fn ten_seconds() -> String {
     "10s".into()
 }
 
-fn one_second() -> String {
-    "1s".into()
-}
-
 fn two_hundred() -> u32 {
     200
-}
-
-fn fifo() -> String {
-    "fifo".into()
 }

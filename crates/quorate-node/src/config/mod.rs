@@ -3,21 +3,28 @@
 //! Everything is read and checked before anything is bound or written.
 
 mod low;
+mod options;
 mod pool;
+mod protocol;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use quorate_core::NodeId;
 use serde::Deserialize;
 
-pub use pool::{Chosen, Names, POOL_NAME_MAX, POOL_UNITS_MAX, PoolDef, ProtocolDef, is_pool_name};
+pub use pool::{Names, POOL_NAME_MAX, POOL_UNITS_MAX, PoolDef, is_pool_name};
+pub use protocol::{Chosen, ProtocolDef};
 
 /// Least length of a token.
 const TOKEN_MIN: usize = 16;
 /// Most members of a cluster.
 pub const MEMBERS_MAX: usize = 128;
+
+/// Shortest silence that means anything: every node shows once in half of it that it lives.
+const SUSPECT_AFTER_MIN: Duration = crate::engine::HEARTBEAT.saturating_mul(2);
 
 /// What a node is told, checked.
 #[derive(Clone, Debug)]
@@ -40,6 +47,8 @@ pub struct Config {
     pub bootstrap: bool,
     /// The pools, in the order of the file.
     pub pools: Vec<Arc<PoolDef>>,
+    /// How long another node may be silent before it is suspected to have crashed.
+    pub suspect_after: Duration,
     /// How much this node takes on.
     pub limits: Limits,
     /// What whoever takes claims back must show, if anything.
@@ -165,6 +174,11 @@ pub enum ConfigError {
         /// How.
         what: String,
     },
+    /// Everybody would be suspected all the time.
+    #[error(
+        "suspect_after = {0:?}: choose 2s or more, since nodes show once a second that they live"
+    )]
+    SuspectAfter(String),
     /// Anybody could claim, release and revoke.
     #[error(
         "listen.{which} = {address} is not a loopback address: until nodes can authenticate \
@@ -243,6 +257,11 @@ impl Config {
                 return Err(ConfigError::NotLoopback { which, address });
             }
         }
+        let suspect_after = quorate_api::parse_span(&file.suspect_after)
+            .map_err(|error| ConfigError::Text(format!("suspect_after: {error}")))?;
+        if suspect_after < SUSPECT_AFTER_MIN {
+            return Err(ConfigError::SuspectAfter(file.suspect_after));
+        }
         let mut agreed = format!("cluster {:?} epoch {} {names:?}\n", file.cluster, file.epoch);
         pools.iter().for_each(|pool| agreed.push_str(&pool.canonical()));
         Ok(Config {
@@ -259,6 +278,7 @@ impl Config {
             data: Data::Memory,
             bootstrap: true,
             pools,
+            suspect_after,
             limits: file.limits,
             admin_token: match file.admin_token {
                 Some(token) if token.len() < TOKEN_MIN => return Err(ConfigError::WeakToken),
@@ -282,7 +302,7 @@ impl Config {
     }
 
     /// The longest time for which anything promised under this configuration may be in use.
-    pub fn lease_max(&self) -> std::time::Duration {
+    pub fn lease_max(&self) -> Duration {
         self.pools.iter().map(|pool| pool.lease.length()).max().unwrap_or_default()
     }
 }
@@ -336,8 +356,11 @@ mod tests {
         assert_eq!((config.name(), config.me), ("b", NodeId(1)));
         assert_eq!(config.pool("gpu").unwrap().units, 2);
         let ci = config.pool("ci-build").unwrap();
-        assert_eq!((ci.label().as_str(), ci.units, ci.claim_max, ci.durable), ("ci-*", 8, 8, true));
-        assert_eq!(ci.fairness.overtakes_max(), 4);
+        assert_eq!(
+            (ci.label().as_str(), ci.units, ci.claim_max, ci.protocol.is_durable()),
+            ("ci-*", 8, 8, true)
+        );
+        assert_eq!(ci.promises.overtakes_max, Some(4));
         assert!(config.pool("ci").is_none());
         assert!(config.pool("ci-é").is_none());
         assert_eq!(config.lease_max().as_secs(), 30);
@@ -352,7 +375,7 @@ mod tests {
             ("name = \"a\", peers", "name = \"b\", peers", "two members are named \"b\""),
             ("127.0.0.1:7420", "0.0.0.0:7420", "bind to loopback only"),
             ("units = 8", "units = 0", "choose 1 to"),
-            ("units = 8", "units = 8\nclaim_min = 9", "claim_min <= claim_max <= units"),
+            ("units = 8", "units = 8\nclaim_min = 9", "claim_min <= claim_max <= 8"),
             ("units = 8", "units = 8\ngrace = \"1s\"", "grace is shorter than the lease"),
             ("\"left\", \"right\"", "\"left\", \"left\"", "two units are named"),
             ("arbiter = \"a\"", "arbiter = \"z\"", "is not a member"),
@@ -362,12 +385,83 @@ mod tests {
             ("data_dir = \"data\"", "", "data_dir is missing"),
             ("epoch = 1", "epoch = 2\nbootstrap = true", "a new cluster has epoch 1"),
             ("pattern = \"ci-*\"", "name = \"gpu\"", "two pools are named \"gpu\""),
-            ("durable = true", "protocol = \"raft\"", "there is only \"central\""),
+            ("durable = true", "protocol = \"ring\"", "fairness is an option of arbiter, central"),
+            ("durable = true", "hedge = 1", "this pool's protocol is central"),
+            ("durable = true", "colour = \"red\"", "unknown field `colour`"),
+            ("epoch = 1", "epoch = 1\nsuspect_after = \"1s\"", "choose 2s or more"),
+            ("durable = true", "protocol = \"raft\"", "choose \"central\", \"arbiter\""),
         ] {
             assert!(GOOD.contains(from), "{from}");
             let error = Config::parse(&GOOD.replacen(from, to, 1)).unwrap_err().to_string();
             assert!(error.contains(says), "{from} -> {to}: {error}");
         }
+    }
+
+    /// The second pool with another protocol and these options.
+    fn with(options: &str) -> Result<Config, String> {
+        let text = GOOD.replace("fairness = \"backfill:4\"\n        durable = true", options);
+        assert!(text.contains(options));
+        Config::parse(&text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn every_protocol_has_options_of_its_own() {
+        for (options, survives, names_units, claim_max) in [
+            ("protocol = \"central\"\ndurable = true", 0, true, 8),
+            ("protocol = \"arbiter\"\nhedge = 1\ndurable = true", 0, true, 8),
+            ("protocol = \"ring\"\ntimeout = \"2s\"\ngrants_max = 3", 0, true, 8),
+            ("protocol = \"broadcast\"\nreclaim = \"lease\"\nprobe = \"1s\"", 0, false, 8),
+        ] {
+            // Two members: nobody has a majority without the other.
+            let options = options.replace("hedge", "allow_no_crash = true\nhedge");
+            let config = with(&options).unwrap();
+            let pool = config.pool("ci-x").unwrap();
+            let promises = pool.promises;
+            assert_eq!(promises.survives, survives, "{options}");
+            assert_eq!((promises.names_units, pool.claim_max), (names_units, claim_max));
+        }
+        for (options, says) in [
+            ("protocol = \"arbiter\"", "no crash is survived"),
+            ("protocol = \"arbiter\"\nmode = \"count\"", "no crash is survived"),
+            ("protocol = \"arbiter\"\nmode = \"many\"", "choose \"named\" or \"count\""),
+            ("protocol = \"arbiter\"\nfairness = \"fifo\"\nallow_no_crash = true", "beside"),
+            ("protocol = \"broadcast\"\ncrashes_max = 1", "choose 0 to 0"),
+            ("protocol = \"broadcast\"\nreclaim = \"trust-rp\"", "for simulations"),
+            ("protocol = \"broadcast\"\nprobe = \"29s\"", "half the lease"),
+            (
+                "protocol = \"broadcast\"\ndurable = true",
+                "durable is an option of arbiter, central",
+            ),
+            ("protocol = \"broadcast\"\nnode_units_max = 2\nclaim_max = 3", "<= 2 must hold"),
+            ("protocol = \"ring\"\ntimeout = 5", "timeout: invalid type"),
+        ] {
+            let error = with(options).unwrap_err();
+            assert!(error.contains(says), "{options}: {error}");
+        }
+        let names = "protocol = \"broadcast\"\narbiter = \"a\"";
+        let error = Config::parse(&GOOD.replacen("arbiter = \"a\"", names, 1)).unwrap_err();
+        assert!(error.to_string().contains("arbiter is an option of central"), "{error}");
+        let names = "protocol = \"broadcast\"";
+        let error = Config::parse(&GOOD.replacen("arbiter = \"a\"", names, 1)).unwrap_err();
+        assert!(error.to_string().contains("give units, not unit_names"), "{error}");
+    }
+
+    #[test]
+    fn members_that_disagree_about_a_protocol_have_different_digests() {
+        let all = [
+            "protocol = \"central\"",
+            "protocol = \"ring\"",
+            "protocol = \"broadcast\"",
+            "protocol = \"broadcast\"\nreclaim = \"lease\"",
+            "protocol = \"broadcast\"\nnode_units_max = 3",
+            "protocol = \"arbiter\"\nallow_no_crash = true",
+            "protocol = \"arbiter\"\nallow_no_crash = true\nmode = \"count\"",
+            "protocol = \"arbiter\"\nallow_no_crash = true\nmode = \"count\"\nholders_max = 2",
+            "protocol = \"arbiter\"\nallow_no_crash = true\nmode = \"count\"\nfamily = \"by_size\"",
+        ];
+        let digests: std::collections::BTreeSet<u64> =
+            all.iter().map(|options| with(options).unwrap().digest).collect();
+        assert_eq!(digests.len(), all.len());
     }
 
     #[test]

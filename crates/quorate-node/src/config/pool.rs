@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use quorate_api::parse_span;
-use quorate_core::{Lease, NodeId};
-use quorate_protocols::central::Fairness;
+use quorate_core::Lease;
 
+use super::options::Options;
+use super::protocol::{Basis, ProtocolDef};
 use super::{ConfigError, low};
+use crate::protocols::{self, Promises};
 
 /// Longest name of a pool, in bytes.
 pub const POOL_NAME_MAX: usize = 128;
@@ -33,12 +35,10 @@ pub struct PoolDef {
     pub lease: Lease,
     /// How long an arbiter that forgot waits; at least the lease.
     pub grace: Duration,
-    /// Whether grants survive a restart of every node.
-    pub durable: bool,
-    /// Who may pass whom.
-    pub fairness: Fairness,
     /// Who decides.
     pub protocol: ProtocolDef,
+    /// What that means for people.
+    pub promises: Promises,
 }
 
 /// Which pools a definition is about.
@@ -53,40 +53,6 @@ pub enum Names {
         /// ...and after it.
         suffix: String,
     },
-}
-
-/// A protocol and its options.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum ProtocolDef {
-    /// One node decides.
-    Central {
-        /// Which one.
-        arbiter: Chosen,
-        /// How long a node waits before it asks again.
-        retry: Duration,
-    },
-}
-
-/// How a special node is chosen.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Chosen {
-    /// This one.
-    Node(NodeId),
-    /// By the pool's name, over all members.
-    ByName,
-}
-
-impl Chosen {
-    /// The node for this pool, among so many members.
-    pub fn node(self, pool: &str, members: usize) -> NodeId {
-        match self {
-            Chosen::Node(node) => node,
-            Chosen::ByName => {
-                let members = u64::try_from(members.max(1)).unwrap_or(u64::MAX);
-                NodeId((super::digest(pool.as_bytes()) % members) as u32)
-            }
-        }
-    }
 }
 
 impl PoolDef {
@@ -110,25 +76,14 @@ impl PoolDef {
         }
     }
 
-    /// The protocol's name.
-    pub fn protocol_name(&self) -> &'static str {
-        match self.protocol {
-            ProtocolDef::Central { .. } => "central",
-        }
-    }
-
     /// What every member must agree on, in one line.
     pub(super) fn canonical(&self) -> String {
-        let PoolDef { units, unit_names, claim_min, claim_max, durable, .. } = self;
+        let PoolDef { units, unit_names, claim_min, claim_max, .. } = self;
         let (lease, drift) = (self.lease.length().as_nanos(), self.lease.drift_ppm());
-        let (grace, passes) = (self.grace.as_nanos(), self.fairness.overtakes_max());
-        let protocol = match &self.protocol {
-            ProtocolDef::Central { arbiter: Chosen::ByName, .. } => "central spread".to_owned(),
-            ProtocolDef::Central { arbiter: Chosen::Node(node), .. } => format!("central {node}"),
-        };
+        let (grace, protocol) = (self.grace.as_nanos(), self.protocol.canonical());
         format!(
             "pool {:?} {units} {unit_names:?} {claim_min}..{claim_max} lease {lease} drift {drift} \
-             grace {grace} passes {passes} durable {durable} {protocol}\n",
+             grace {grace} {protocol}\n",
             self.label()
         )
     }
@@ -153,13 +108,6 @@ impl PoolDef {
         if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(wrong(format!("two units are named {:?}", twice[0])));
         }
-        let (claim_min, claim_max) = (pool.claim_min.unwrap_or(1), pool.claim_max.unwrap_or(units));
-        if !(1 <= claim_min && claim_min <= claim_max && claim_max <= units) {
-            return Err(wrong(format!(
-                "claims of {claim_min} to {claim_max} units of a pool of {units}: \
-                 1 <= claim_min <= claim_max <= units must hold"
-            )));
-        }
         let span = |text: &str| parse_span(text).map_err(|error| wrong(error.to_string()));
         let length = span(&pool.lease)?;
         if length < LEASE_RANGE.0 || length > LEASE_RANGE.1 {
@@ -172,17 +120,26 @@ impl PoolDef {
         if grace < length {
             return Err(wrong("grace is shorter than the lease: old grants may be in use".into()));
         }
-        let fairness = fairness(&pool.fairness).ok_or_else(|| {
-            wrong(format!("fairness {:?}: choose \"fifo\" or \"backfill:N\"", pool.fairness))
-        })?;
-        let protocol = match pool.protocol.as_str() {
-            "central" => ProtocolDef::Central {
-                arbiter: chosen(&pool.arbiter, members).map_err(&wrong)?,
-                retry: span(&pool.retry)?.max(Duration::from_millis(10)),
-            },
-            other => return Err(wrong(format!("protocol {other:?}: there is only \"central\""))),
-        };
-        let (lease, durable) = (Lease::new(length, pool.drift_ppm), pool.durable);
+        let lease = Lease::new(length, pool.drift_ppm);
+        let mut options = Options::new(pool.options);
+        let basis = Basis { units, lease, members };
+        let protocol = ProtocolDef::read(&pool.protocol, &basis, &mut options).map_err(&wrong)?;
+        options.finish(&pool.protocol).map_err(&wrong)?;
+        let most = protocol.claim_max(units);
+        let (claim_min, claim_max) = (pool.claim_min.unwrap_or(1), pool.claim_max.unwrap_or(most));
+        if !(1 <= claim_min && claim_min <= claim_max && claim_max <= most) {
+            return Err(wrong(format!(
+                "claims of {claim_min} to {claim_max} units of a pool of {units}: \
+                 1 <= claim_min <= claim_max <= {most} must hold"
+            )));
+        }
+        let promises = protocols::promises(&protocol, members.len());
+        if !promises.names_units && !unit_names.is_empty() {
+            return Err(wrong(format!(
+                "{} only counts units and cannot say who has which: give units, not unit_names",
+                pool.protocol
+            )));
+        }
         Ok(PoolDef {
             names,
             units,
@@ -191,9 +148,8 @@ impl PoolDef {
             claim_max,
             lease,
             grace,
-            durable,
-            fairness,
             protocol,
+            promises,
         })
     }
 }
@@ -210,24 +166,6 @@ fn names(name: Option<String>, pattern: Option<String>) -> Result<Names, ConfigE
         (Some(name), _) => Err(ConfigError::PoolName { name }),
         (None, None) => Err(ConfigError::PoolName { name: String::new() }),
     }
-}
-
-fn fairness(text: &str) -> Option<Fairness> {
-    match text.split_once(':') {
-        None if text == "fifo" => Some(Fairness::Fifo),
-        Some(("backfill", bound)) => bound.parse().ok().map(Fairness::Backfill),
-        _ => None,
-    }
-}
-
-fn chosen(text: &str, members: &[String]) -> Result<Chosen, String> {
-    if text == "spread" {
-        return Ok(Chosen::ByName);
-    }
-    let place = members.iter().position(|name| name == text);
-    place.map(|place| Chosen::Node(NodeId::from(place))).ok_or_else(|| {
-        format!("arbiter {text:?} is not a member: choose one of {members:?} or \"spread\"")
-    })
 }
 
 /// Whether a text can be the name of a pool: 1 to 128 letters, digits, and `.`, `_`, `-`, `:`.

@@ -6,6 +6,7 @@ use quorate_core::{ClaimId, Moment, Refusal, Shares};
 use quorate_wire::glance::What;
 
 use super::Engine;
+use super::links::Letter;
 use crate::alarms::Due;
 use crate::clock;
 use crate::convert;
@@ -72,11 +73,11 @@ impl Engine {
     /// Does what somebody else will see.
     fn show(&mut self, seat: usize, deed: Deed, now: Moment) {
         match deed {
-            Deed::Tell { to, kind, packed } => {
+            Deed::Tell { to, kind, delivery, packed } => {
                 if let Some(counter) = self.pools[seat].meters.messages.get(kind) {
                     counter.inc();
                 }
-                if let Err(error) = self.peers.send(to, packed) {
+                if let Err(error) = self.peers.send(to, Letter { delivery, packed }) {
                     self.metrics.messages_dropped.inc();
                     tracing::debug!(to = self.name_of(to), %error, "a message reaches nobody");
                 }

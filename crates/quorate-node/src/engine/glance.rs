@@ -2,10 +2,9 @@
 
 use quorate_api::ClaimState;
 use quorate_core::{ClaimId, Moment};
-use quorate_wire::glance::{FOUND_MAX, Glance, Record, Shown, Wanted, What};
+use quorate_wire::glance::{FOUND_MAX, Glance, Record, Wanted, What};
 
 use super::Engine;
-use crate::clock;
 use crate::history;
 use crate::ledger::{Claimed, State};
 
@@ -26,7 +25,7 @@ impl Engine {
             grace_micros: u64::try_from(self.grace_left().as_micros()).unwrap_or(u64::MAX),
             claims: view.claims,
             clients: view.clients,
-            sees: self.peers.sights(),
+            sees: self.peers.sights(&self.watch),
             notable: self.history.notable(NOTABLE),
             ..Glance::default()
         };
@@ -34,11 +33,6 @@ impl Engine {
             let most = wanted.records_max.min(RECORDS_MAX) as usize;
             glance.records = self.history.records(*seat, most);
             glance.buckets = self.history.buckets(*seat);
-            self.pools[*seat].seat.facts(clock::now(), &mut |fact| {
-                let about = fact.about.map(|node| node.0);
-                let name = fact.name.to_owned();
-                glance.facts.push(Shown { name, about, value: fact.value, grows: fact.grows });
-            });
         }
         for name in wanted.counted.iter().take(COUNTED_MAX) {
             let pool = self.by_name.get(name.as_str()).map(|seat| &self.pools[*seat]);

@@ -7,11 +7,12 @@ use quorate_api::{PeerView, Problem};
 use quorate_core::{ClaimId, Moment, NodeId};
 use quorate_wire::frame::{self, Data, Frame};
 use quorate_wire::glance::{Sight, Wanted, What};
-use quorate_wire::link::{Bound, Link, LinkError, Meeting, SendError};
+use quorate_wire::link::{Bound, Cargo, Link, LinkError, Meeting, SendError};
 use quorate_wire::survey::{Question, Survey};
-use quorate_wire::{Hello, Resume};
+use quorate_wire::{Delivery, Hello, Resume};
 use tokio::sync::{mpsc, oneshot};
 
+use super::suspicion::Watch;
 use super::{Engine, stopping};
 use crate::alarms::Due;
 use crate::clock;
@@ -51,8 +52,26 @@ pub(super) struct Peers {
     me: NodeId,
 }
 
+/// A message on its way.
+#[derive(Debug)]
+pub(super) struct Letter {
+    pub(super) delivery: Delivery,
+    /// The pool's name, and the message.
+    pub(super) packed: Box<[u8]>,
+}
+
+impl Cargo for Letter {
+    fn size(&self) -> usize {
+        self.packed.len()
+    }
+
+    fn is_fleeting(&self) -> bool {
+        self.delivery == Delivery::Fleeting
+    }
+}
+
 struct Slot {
-    link: Link<Box<[u8]>>,
+    link: Link<Letter>,
     connection: Option<(u64, mpsc::UnboundedSender<Vec<u8>>)>,
     /// Whether there is something to transmit.
     dirty: bool,
@@ -102,10 +121,10 @@ impl Peers {
         Peers { slots: config.members.iter().map(slot).collect(), me: config.me }
     }
 
-    pub(super) fn send(&mut self, to: NodeId, packed: Box<[u8]>) -> Result<(), SendError> {
+    pub(super) fn send(&mut self, to: NodeId, letter: Letter) -> Result<(), SendError> {
         let slot = self.slots.get_mut(to.index()).ok_or(SendError::NobodyThere)?;
         slot.dirty = true;
-        slot.link.send(packed)
+        slot.link.send(letter)
     }
 
     /// Everybody hears from us, if only that we live and what has arrived.
@@ -121,9 +140,10 @@ impl Peers {
     }
 
     /// How this node sees everybody, itself too.
-    pub(super) fn sights(&self) -> Vec<Sight> {
+    pub(super) fn sights(&self, watch: &Watch) -> Vec<Sight> {
         let sight = |(place, slot): (usize, &Slot)| Sight {
             connected: slot.connection.is_some() || NodeId::from(place) == self.me,
+            suspected: watch.is_suspected(NodeId::from(place)),
             latency_micros: slot.latency_us,
         };
         self.slots.iter().enumerate().map(sight).collect()
@@ -133,15 +153,16 @@ impl Peers {
         self.slots.iter().filter(|slot| slot.connection.is_some()).count()
     }
 
-    pub(super) fn views(&self, config: &Config) -> Vec<PeerView> {
+    pub(super) fn views(&self, config: &Config, watch: &Watch) -> Vec<PeerView> {
         let others = self.slots.iter().zip(&config.members).enumerate();
         others
             .filter(|(place, _)| NodeId::from(*place) != self.me)
-            .map(|(_, (slot, member))| PeerView {
+            .map(|(place, (slot, member))| PeerView {
                 name: member.name.clone(),
                 connected: slot.connection.is_some(),
                 boot: slot.link.peer_boot(),
                 latency_us: (slot.latency_us > 0).then_some(slot.latency_us),
+                suspected: watch.is_suspected(NodeId::from(place)),
                 problem: slot.problem.clone(),
             })
             .collect()
@@ -185,6 +206,9 @@ impl Engine {
                 let _ = reply.send(met);
             }
             PeerEvent::Frames { peer, connection, bytes } => {
+                if self.peers.slots[peer.index()].is(connection) {
+                    self.heard_of(peer, clock::now());
+                }
                 if let Err(why) = self.on_frames(peer, connection, &bytes) {
                     self.metrics.refuse("peer");
                     self.hang_up(peer, why);
@@ -238,6 +262,7 @@ impl Engine {
             self.peers.slots[peer.index()].write(bytes);
         }
         self.metrics.mesh(&self.config, self.peers.connected());
+        self.heard_of(peer, clock::now());
         Ok(())
     }
 
@@ -325,7 +350,8 @@ impl Engine {
             }
             slot.dirty = false;
             let mut bytes = Vec::new();
-            while let Some((seq, ack, packed)) = slot.link.transmit() {
+            while let Some((seq, ack, letter)) = slot.link.transmit() {
+                let packed = &*letter.packed;
                 frame::encode(&Frame::Data(Data { seq, ack, packed }), &mut bytes);
             }
             if slot.link.unsaid() >= UNSAID_MAX

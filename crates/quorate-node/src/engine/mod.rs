@@ -10,6 +10,7 @@
 //! * `deeds`: what seats want done, and the barrier of the journal;
 //! * `glance`: what an operator sees, and the record of what happened;
 //! * `links`: what peers say;
+//! * `suspicion`: which peers have been silent for too long;
 //! * `pools`: seats, made when their pool is first used, and what is told about them.
 
 mod claims;
@@ -17,6 +18,7 @@ mod deeds;
 mod glance;
 mod links;
 mod pools;
+mod suspicion;
 #[cfg(test)]
 mod tests;
 
@@ -44,6 +46,7 @@ pub(crate) use links::{Gathered, PeerEvent, hello};
 use links::{Gathering, Peers};
 pub(crate) use pools::pool_view;
 use pools::{Pool, PoolMeterCache};
+use suspicion::Watch;
 
 /// Commands taken at once, before links are flushed and alarms are looked at.
 const BATCH: usize = 512;
@@ -104,6 +107,7 @@ pub(crate) struct Engine {
     history: History,
     alarms: Alarms,
     peers: Peers,
+    watch: Watch,
     journal: Journal,
     journal_failed: Option<String>,
     /// Told if this node cannot go on.
@@ -160,6 +164,7 @@ impl Engine {
             history: History::default(),
             alarms: Alarms::default(),
             peers: Peers::new(&config, boot.number),
+            watch: Watch::new(config.me, config.members.len(), since),
             journal,
             journal_failed: None,
             fatal,
@@ -180,6 +185,11 @@ impl Engine {
         };
         let text = format!("start {}", engine.boot);
         engine.history.note_node(What::Started, engine.config.name(), &text);
+        for def in &engine.config.pools {
+            let (pool, protocol) = (def.label(), def.protocol.name());
+            let survives = def.promises.survives;
+            tracing::info!(pool, protocol, units = def.units, survives, "a pool");
+        }
         engine.first_seats()?;
         engine.alarms.set(since.after(HEARTBEAT), Due::Heartbeat);
         engine.metrics.mesh(&engine.config, 0);
@@ -258,6 +268,7 @@ impl Engine {
                 Due::Gathering(number) => self.finish_gathering(number),
                 Due::Heartbeat => {
                     self.peers.heartbeat(now);
+                    self.look_for_the_silent(now);
                     self.forget_old(now);
                     self.alarms.set(now.after(HEARTBEAT), Due::Heartbeat);
                 }

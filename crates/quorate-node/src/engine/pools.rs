@@ -7,7 +7,7 @@ use std::time::Duration;
 use quorate_api::{Check, NodeView, PoolView, PoolsView, Problem, ProblemKind};
 use quorate_core::{ClaimId, Moment, NodeId, Standing as BookStanding};
 use quorate_wire::glance::What;
-use quorate_wire::survey::{BookLine, HomeClaim, LINES_MAX, Survey};
+use quorate_wire::survey::{BookLine, FACTS_MAX, FactLine, HomeClaim, LINES_MAX, Survey};
 
 use super::{Engine, RecordError};
 use crate::admission;
@@ -16,7 +16,7 @@ use crate::clock;
 use crate::config::{Names, PoolDef};
 use crate::ledger::{Claimed, Ledger, State};
 use crate::metrics::{PoolMeters, Standing};
-use crate::protocols;
+use crate::protocols::{self, Books};
 use crate::seat::{AnySeat, Deed, Origin, Place, SeatError};
 
 /// Most units of one claim, and most characters of a text, that other nodes are told for people to
@@ -100,10 +100,13 @@ impl Engine {
             boot: self.boot,
             since: self.since,
             grace: def.grace.max(self.lease_before),
+            lease: def.lease,
         };
         let origin = match self.past {
             Past::Nothing => Origin::First,
-            Past::Same if def.durable => Origin::Recovered(self.records.remove(name)),
+            Past::Same if def.protocol.reads_records() => {
+                Origin::Recovered(self.records.remove(name))
+            }
             Past::Same | Past::Unknown => Origin::Amnesia,
         };
         let mut deeds = std::mem::take(&mut self.deeds);
@@ -135,6 +138,7 @@ impl Engine {
             self.perform(index, deed, self.since);
         }
         self.deeds = deeds;
+        self.tell_suspects(index);
         Ok(index)
     }
 
@@ -184,6 +188,7 @@ impl Engine {
             claims,
             books,
             left_out: left_out as u64,
+            facts: facts(pool, now),
             grace_micros: pool.seat.grace_until().map(|until| micros(until.since(now))),
             stopped: pool.stopped.is_some(),
             glance: None,
@@ -220,7 +225,7 @@ impl Engine {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             ready: checks.iter().all(|check| check.ok),
             checks,
-            peers: self.peers.views(&self.config),
+            peers: self.peers.views(&self.config, &self.watch),
             claims: self.active as u64,
             clients,
         }
@@ -251,7 +256,7 @@ impl Engine {
     pub(super) fn grace_left(&self) -> Duration {
         let forgot = |def: &&Arc<PoolDef>| match self.past {
             Past::Nothing => false,
-            Past::Same => !def.durable,
+            Past::Same => !def.protocol.is_durable(),
             Past::Unknown => true,
         };
         let longest = self.config.pools.iter().filter(forgot).map(|def| def.grace).max();
@@ -270,40 +275,55 @@ impl Engine {
             let standing = standings.entry(pool.def.label()).or_default();
             add(standing, pool, self.config.me, self.config.members.len(), now);
         }
-        for (label, standing) in &standings {
-            self.metrics.stand(label, standing);
-        }
+        self.metrics.measure(&self.config, standings.iter());
     }
 }
 
 fn add(standing: &mut Standing, pool: &Pool, me: NodeId, members: usize, now: Moment) {
-    let mut held = 0;
-    pool.seat.ledger(&mut |entry| match entry.standing {
-        BookStanding::Waiting => {
-            standing.waiters += 1;
-            standing.wait_units += u64::from(entry.units.get());
+    let (mut held, mut waiting) = ((0, 0), (0, 0));
+    let mut count = |granted: bool, units: u32| {
+        let (claims, sum) = if granted { &mut held } else { &mut waiting };
+        *claims += 1;
+        *sum += u64::from(units);
+    };
+    let by_the_books = protocols::books(&pool.def) == Books::Decide;
+    pool.seat.ledger(&mut |entry| {
+        if by_the_books {
+            count(entry.standing != BookStanding::Waiting, entry.units.get());
         }
-        BookStanding::Granted | BookStanding::Adopted => held += u64::from(entry.units.get()),
     });
-    standing.held += held;
-    if protocols::decides(&pool.def, &pool.name, me, members) {
-        let units = u64::from(pool.def.units);
-        standing.capacity += units;
-        if pool.seat.grace_until().is_some() {
-            standing.quarantined += units.saturating_sub(held);
-        }
-    }
     for (_, claimed) in pool.ledger.iter() {
-        match &claimed.state {
+        let granted = match &claimed.state {
             State::Waiting => {
                 standing.oldest_wait = standing.oldest_wait.max(now.since(claimed.made));
+                false
             }
             State::Granted { since, .. } => {
                 standing.oldest_hold = standing.oldest_hold.max(now.since(*since));
+                true
             }
-            State::Shown { .. } | State::Over { .. } => {}
+            State::Shown { .. } | State::Over { .. } => continue,
+        };
+        // Where no books decide, every node counts its own clients.
+        if !by_the_books {
+            count(granted, claimed.wish.units);
         }
     }
+    standing.held += held.1;
+    standing.waiters += waiting.0;
+    standing.wait_units += waiting.1;
+    if protocols::answers_for(&pool.def, &pool.name, me, members) {
+        let units = u64::from(pool.def.units);
+        standing.capacity += units;
+        if by_the_books {
+            let grace = pool.seat.grace_until().is_some();
+            let free = units.saturating_sub(held.1);
+            let (free, quarantined) = if grace { (0, free) } else { (free, 0) };
+            standing.known_free = Some(standing.known_free.unwrap_or(0) + free);
+            standing.quarantined += quarantined;
+        }
+    }
+    pool.seat.facts(now, &mut |fact| standing.facts.push(fact));
 }
 
 /// A pool as the configuration describes it.
@@ -312,16 +332,29 @@ pub(crate) fn pool_view(name: &str, def: &PoolDef) -> PoolView {
         name: name.to_owned(),
         units: def.units,
         unit_names: def.unit_names.clone(),
-        protocol: def.protocol_name().to_owned(),
+        protocol: def.protocol.name().to_owned(),
         lease_ms: u64::try_from(def.lease.length().as_millis()).unwrap_or(u64::MAX),
         drift_ppm: def.lease.drift_ppm(),
-        overtakes_max: def.fairness.overtakes_max(),
-        durable: def.durable,
+        names_units: def.promises.names_units,
+        overtakes_max: def.promises.overtakes_max,
+        survives: def.promises.survives,
+        durable: def.protocol.is_durable(),
         held: None,
         waiting: None,
         grace_ms: None,
+        facts: Vec::new(),
         silent: Vec::new(),
     }
+}
+
+fn facts(pool: &Pool, now: Moment) -> Vec<FactLine> {
+    let mut facts = Vec::new();
+    pool.seat.facts(now, &mut |fact| {
+        if facts.len() < FACTS_MAX {
+            facts.push(FactLine::new(&fact));
+        }
+    });
+    facts
 }
 
 /// A claim as others may see it; none if it is over. One that was revoked and not released may

@@ -51,6 +51,7 @@ mod local;
 mod message;
 mod pool;
 mod quorums;
+mod record;
 mod recovery;
 mod requester;
 mod schedule;
@@ -69,6 +70,7 @@ pub use crate::attempt::Attempt;
 pub use message::{GrantNumber, Message, Wish};
 pub use pool::{Mode, Pool};
 pub use quorums::Quorums;
+pub use record::{RecordLine, RecordLines};
 pub use recovery::Record;
 
 type Post<'a> = crate::post::Post<'a, Arbiter>;

@@ -27,7 +27,7 @@ pub struct Record {
     pub(super) grants: Vec<(ClaimId, Booked)>,
     pub(super) floors: Floors,
     /// Whether promises or fences older than this record may have been forgotten.
-    unsure: bool,
+    pub(super) unsure: bool,
 }
 
 impl Record {

@@ -90,24 +90,19 @@ impl Detector {
     }
 
     /// Takes an answer to the latest query and says who is found to have crashed.
-    pub(super) fn on_answer(&mut self, from: NodeId, said: &Arc<Known>, late_max: u32) -> NodeSet {
-        self.missing.remove(from);
-        self.answers[from.index()] = Some(Arc::clone(said));
-        if self.missing.len() > late_max as usize {
+    pub(super) fn on_answer(&mut self, from: NodeId, said: Arc<Known>, late_max: u32) -> NodeSet {
+        let is_first = self.missing.remove(from);
+        self.answers[from.index()] = Some(said);
+        if !self.done && self.missing.len() > late_max as usize {
             return NodeSet::new();
         }
-        self.done = true;
-        if self.known.unheard != self.missing {
+        if is_first || !self.done {
             Arc::make_mut(&mut self.known).unheard.clone_from(&self.missing);
         }
-        let mut unheard_by_all = self.before.clone();
-        for said in self.answers.iter().flatten() {
-            if unheard_by_all.is_empty() {
-                break;
-            }
-            unheard_by_all = unheard_by_all.intersection(&said.unheard);
-        }
-        unheard_by_all
+        self.done = true;
+        let unheard_by_all =
+            |&node: &NodeId| self.answers.iter().flatten().all(|said| said.unheard.contains(node));
+        self.before.iter().filter(unheard_by_all).collect()
     }
 
     /// Takes over what somebody knows; says whether it was news.

@@ -36,24 +36,16 @@ impl<R: Rule> Explorable for Counted<R> {
 impl Explorable for Weighted {
     fn numbers(&mut self, see: &mut See<'_>) {
         see(Number::Clock(&mut self.clock.0));
-        self.asked = std::mem::take(&mut self.asked)
-            .into_iter()
-            .map(|(mut clock, asked)| {
-                see(Number::Clock(&mut clock));
-                (clock, asked)
-            })
-            .collect();
-        self.deferred = std::mem::take(&mut self.deferred)
-            .into_iter()
-            .map(|((node, mut clock), mut deferred)| {
-                see(Number::Clock(&mut clock));
-                see(Number::Clock(&mut deferred.oldest));
-                if let Some(query) = &mut deferred.query {
-                    see(Number::Clock(query));
-                }
-                ((node, clock), deferred)
-            })
-            .collect();
+        for asked in &mut self.asked {
+            see(Number::Clock(&mut asked.clock));
+        }
+        for deferred in &mut self.deferred {
+            see(Number::Clock(&mut deferred.clock));
+            see(Number::Clock(&mut deferred.oldest));
+            if let Some(query) = &mut deferred.query {
+                see(Number::Clock(query));
+            }
+        }
         self.detector.clocks(&mut |clock| see(Number::Clock(clock)));
     }
 

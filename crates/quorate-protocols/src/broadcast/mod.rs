@@ -32,7 +32,6 @@ mod weighted;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use quorate_core::{
@@ -54,10 +53,10 @@ pub use pool::{Pool, Reclaim};
 pub struct Weighted {
     clock: Clock,
     desk: Desk,
-    /// What this node's clients wait for or hold, by the timestamp of the request.
-    asked: BTreeMap<u64, Asked>,
+    /// What this node's clients wait for or hold, oldest request first.
+    asked: Vec<Asked>,
     /// Requests of others that something of ours is ahead of, by node and timestamp.
-    deferred: BTreeMap<(NodeId, u64), Deferred>,
+    deferred: Vec<Deferred>,
     detector: Detector,
     counting: Counting,
     /// Whether the retry alarm is armed. It is left to ring rather than disarmed.
@@ -120,7 +119,7 @@ impl Weighted {
     /// How many units are held only because somebody was counted out.
     pub fn reclaimed(&self) -> u32 {
         let reclaimed = |a: &&Asked| matches!(a.standing, Standing::Held { clean: false, .. });
-        self.asked.values().filter(reclaimed).map(|asked| asked.units.get()).sum()
+        self.asked.iter().filter(reclaimed).map(|asked| asked.units.get()).sum()
     }
 
     fn hear(
@@ -144,7 +143,7 @@ impl Weighted {
             Message::Reply { request, used, query, known } => {
                 let current = query.is_some() && query == self.detector.query; // E3
                 if current || (query.is_some() && pool::broken!(seat, UnmatchedReplies)) {
-                    self.on_answer(seat, from, &known, out);
+                    self.on_answer(seat, from, known, out);
                 }
                 if let Some(clock) = request {
                     self.on_used(seat, from, clock, used);
@@ -217,7 +216,7 @@ impl Protocol for Weighted {
         match event {
             Event::Claim(claim) => match Desk::objection(&claim, seat.pool.node_units_max) {
                 Some(why) => out.refuse(claim.id, why),
-                None if self.clock_of(claim.id).is_some() => {}
+                None if self.place_of(claim.id).is_some() => {}
                 None => {
                     self.desk.push(&claim);
                     self.ask(seat, out);
@@ -235,7 +234,7 @@ impl Protocol for Weighted {
             Event::Renew { claim, .. } => {
                 // Leases are the node's, renewed by its queries; a client has nothing to add. One
                 // that is unknown outlived an earlier boot.
-                if self.clock_of(claim).is_none() {
+                if self.place_of(claim).is_none() {
                     out.lose(claim);
                 }
             }
@@ -252,14 +251,16 @@ impl Protocol for Weighted {
     }
 
     fn audit(&self, seat: &Seat<'_, Self>) {
-        let asked: u32 = self.asked.values().map(|asked| asked.units.get()).sum();
+        let asked: u32 = self.asked.iter().map(|asked| asked.units.get()).sum();
         assert!(asked <= seat.pool.node_units_max, "a node asks for no more than it may use");
-        for asked in self.asked.values() {
+        for asked in &self.asked {
             if let Standing::Waiting(tally) = &asked.standing {
                 tally.audit();
                 assert_eq!(tally.used(seat.me), 0, "nobody waits for itself twice");
             }
         }
+        assert!(self.asked.is_sorted_by_key(|asked| asked.clock));
+        assert!(self.deferred.is_sorted_by_key(|deferred| (deferred.node, deferred.clock)));
         assert!(!self.asked.is_empty() || self.deferred.is_empty(), "only who uses units defers");
         assert!(self.member || self.asked.is_empty());
         self.audit_counting(seat);

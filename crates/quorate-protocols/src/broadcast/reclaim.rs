@@ -92,7 +92,7 @@ impl Weighted {
 
     /// Lets go of everything (E9). Claims stay at the desk: their clients wait for a restart.
     fn step_down(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
-        while let Some((_, asked)) = self.asked.pop_last() {
+        while let Some(asked) = self.asked.pop() {
             match asked.standing {
                 Standing::Held { .. } => out.lose(asked.claim),
                 Standing::Waiting(_) => self.desk.push_front(asked.claim, asked.units),
@@ -143,7 +143,7 @@ impl Weighted {
         &mut self,
         seat: &Seat<'_, Self>,
         from: NodeId,
-        said: &std::sync::Arc<super::Known>,
+        said: std::sync::Arc<super::Known>,
         out: &mut Outbox<Self>,
     ) {
         let found = self.detector.on_answer(from, said, seat.pool.crashes_max);
@@ -189,7 +189,7 @@ impl Weighted {
     fn extend_held(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
         let renewed = self.counting.until;
         let mut over = Vec::new();
-        for asked in self.asked.values_mut() {
+        for asked in &mut self.asked {
             let Standing::Held { until, .. } = &mut asked.standing else { continue };
             if *until <= seat.now {
                 over.push(asked.claim);

@@ -12,8 +12,6 @@
 //! up those of its requests that are ahead, and the argument for safety (the youngest holder saw
 //! everybody older) never asks to whom they belong.
 
-use std::collections::BTreeMap;
-
 use quorate_core::{ClaimId, Clock, Moment, NodeId, Outbox, Seat, Stamp, Units};
 
 use super::desk::{Desk, shares};
@@ -27,6 +25,8 @@ use super::{Alarm, Weighted};
 /// A claim that is being asked for, or held.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Asked {
+    /// The timestamp of the request.
+    pub(super) clock: u64,
     pub(super) claim: ClaimId,
     pub(super) units: Units,
     pub(super) standing: Standing,
@@ -48,6 +48,8 @@ pub(super) enum Standing {
 /// A peer's request that something of ours is ahead of.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Deferred {
+    pub(super) node: NodeId,
+    pub(super) clock: u64,
     pub(super) query: Option<u64>,
     /// The peer's oldest waiting request when it sent this one.
     pub(super) oldest: u64,
@@ -55,13 +57,19 @@ pub(super) struct Deferred {
     told: u32,
 }
 
+impl Deferred {
+    pub(super) fn stamp(&self) -> Stamp {
+        Stamp { clock: self.clock, node: self.node }
+    }
+}
+
 impl Weighted {
     pub(super) fn new(nodes: u32, member: bool) -> Self {
         Weighted {
             clock: Clock::default(),
             desk: Desk::default(),
-            asked: BTreeMap::new(),
-            deferred: BTreeMap::new(),
+            asked: Vec::new(),
+            deferred: Vec::new(),
             detector: Detector::new(nodes),
             counting: Counting::default(),
             retrying: false,
@@ -82,7 +90,7 @@ impl Weighted {
 
     /// How many more units this node may ask for.
     fn room(&self, seat: &Seat<'_, Self>) -> u32 {
-        let asked: u32 = self.asked.values().map(|asked| asked.units.get()).sum();
+        let asked: u32 = self.asked.iter().map(|asked| asked.units.get()).sum();
         seat.pool
             .node_units_max
             .checked_sub(asked)
@@ -100,8 +108,9 @@ impl Weighted {
         let clock = self.next_clock(seat);
         let tally = Tally::new(pool.nodes, seat.me, pool.node_units_max);
         let standing = Standing::Waiting(tally);
-        let before = self.asked.insert(clock, Asked { claim, units, standing });
-        assert!(before.is_none() || broken!(seat, ClockNotAdvanced), "no two requests are alike");
+        let is_younger = self.asked.last().is_none_or(|before| before.clock < clock);
+        assert!(is_younger || broken!(seat, ClockNotAdvanced), "no two requests are alike");
+        self.asked.push(Asked { clock, claim, units, standing });
         // E5: a query that has not ended goes on, and the request travels without one.
         let query = self.may_query(seat).then_some(clock);
         if query.is_some() {
@@ -125,19 +134,18 @@ impl Weighted {
 
     fn oldest_waiting(&self) -> Option<u64> {
         let waits = |asked: &Asked| matches!(asked.standing, Standing::Waiting(_));
-        self.asked.iter().find(|(_, asked)| waits(asked)).map(|(&clock, _)| clock)
+        self.asked.iter().find(|asked| waits(asked)).map(|asked| asked.clock)
     }
 
     /// How many units this node may use ahead of a request: what it holds, and what it asked for
     /// earlier.
     fn used_ahead_of(&self, seat: &Seat<'_, Self>, theirs: Stamp) -> u32 {
-        let is_ahead = |clock: u64, asked: &Asked| match asked.standing {
+        let is_ahead = |asked: &&Asked| match asked.standing {
             Standing::Held { .. } => true,
-            Standing::Waiting(_) if broken!(seat, TieBreakByIdentity) => clock < theirs.clock,
-            Standing::Waiting(_) => Stamp { clock, node: seat.me } < theirs, // E1
+            Standing::Waiting(_) if broken!(seat, TieBreakByIdentity) => asked.clock < theirs.clock,
+            Standing::Waiting(_) => Stamp { clock: asked.clock, node: seat.me } < theirs, // E1
         };
-        let ahead = self.asked.iter().filter(|&(&clock, asked)| is_ahead(clock, asked));
-        ahead.map(|(_, asked)| asked.units.get()).sum()
+        self.asked.iter().filter(is_ahead).map(|asked| asked.units.get()).sum()
     }
 
     /// Grants whatever there is room for, oldest first.
@@ -152,8 +160,8 @@ impl Weighted {
         let mut ours: u32 = 0;
         let held = |asked: &Asked| matches!(asked.standing, Standing::Held { .. });
         let held_units: u32 =
-            self.asked.values().filter(|asked| held(asked)).map(|asked| asked.units.get()).sum();
-        for asked in self.asked.values_mut() {
+            self.asked.iter().filter(|asked| held(asked)).map(|asked| asked.units.get()).sum();
+        for asked in &mut self.asked {
             let h = asked.units.get();
             let Standing::Waiting(tally) = &asked.standing else { continue };
             let need = u64::from(held_units) + u64::from(ours) + u64::from(h);
@@ -184,27 +192,36 @@ impl Weighted {
         self.clock.hear(theirs.clock);
         self.clock.tick();
         let used = self.used_ahead_of(seat, theirs);
-        if !self.deferred.is_empty() {
-            self.forget_deferred(theirs.node, oldest);
-        }
-        if used > 0 && !self.is_overtaken(theirs) {
-            let key = (theirs.node, theirs.clock);
-            self.deferred.insert(key, Deferred { query, oldest, told: used });
+        if used > 0 || !self.deferred.is_empty() {
+            let place = self.forget_deferred(theirs, oldest);
+            if used > 0
+                && let Some(place) = place
+            {
+                let Stamp { clock, node } = theirs;
+                let deferred = Deferred { node, clock, query, oldest, told: used };
+                match self.deferred.get_mut(place) {
+                    Some(again) if again.stamp() == theirs => *again = deferred,
+                    _ => self.deferred.insert(place, deferred),
+                }
+            }
         }
         self.reply(theirs, used, query, out);
     }
 
-    /// Requests of a node older than its oldest that waits are over, and need no answer.
-    fn forget_deferred(&mut self, node: NodeId, oldest: u64) {
-        while let Some((&key, _)) = self.deferred.range((node, 0)..(node, oldest)).next() {
-            self.deferred.remove(&key);
-        }
-    }
-
-    /// Whether a younger request of the same node, heard earlier, said that this one is over (E3b).
-    fn is_overtaken(&self, theirs: Stamp) -> bool {
-        let younger = self.deferred.range((theirs.node, theirs.clock)..=(theirs.node, u64::MAX));
-        younger.into_iter().any(|(_, deferred)| deferred.oldest > theirs.clock)
+    /// Forgets requests of a node that are older than its oldest that waits: they are over, and
+    /// need no answer. Gives the place of this one, unless a younger request of the same node,
+    /// heard earlier, said that it is over itself (E3b).
+    fn forget_deferred(&mut self, theirs: Stamp, oldest: u64) -> Option<usize> {
+        let first = self.deferred.partition_point(|deferred| deferred.node < theirs.node);
+        let its = |deferred: &&Deferred| deferred.node == theirs.node;
+        let count = self.deferred[first..].iter().take_while(its).count();
+        let is_over = |deferred: &&Deferred| deferred.clock < oldest;
+        let over = self.deferred[first..first + count].iter().take_while(is_over).count();
+        self.deferred.drain(first..first + over);
+        let left = &self.deferred[first..first + count - over];
+        let place = left.partition_point(|deferred| deferred.clock < theirs.clock);
+        let is_overtaken = left[place..].iter().any(|younger| younger.oldest > theirs.clock);
+        (!is_overtaken).then_some(first + place)
     }
 
     fn reply(&self, theirs: Stamp, used: u32, query: Option<u64>, out: &mut Outbox<Self>) {
@@ -215,9 +232,10 @@ impl Weighted {
     /// Takes what a peer may use ahead of one of our requests.
     pub(super) fn on_used(&mut self, seat: &Seat<'_, Self>, from: NodeId, clock: u64, used: u32) {
         let asked = if broken!(seat, UnmatchedReplies) {
-            self.asked.values_mut().find(|asked| matches!(asked.standing, Standing::Waiting(_)))
+            self.asked.iter_mut().find(|asked| matches!(asked.standing, Standing::Waiting(_)))
         } else {
-            self.asked.get_mut(&clock) // E3: an answer counts for the request it names.
+            // E3: an answer counts for the request it names.
+            self.asked.iter_mut().find(|asked| asked.clock == clock)
         };
         if let Some(Asked { standing: Standing::Waiting(tally), .. }) = asked {
             tally.lower(from, used);
@@ -227,15 +245,15 @@ impl Weighted {
     /// A client is done with a claim, whatever became of it.
     pub(super) fn end(&mut self, seat: &Seat<'_, Self>, claim: ClaimId, out: &mut Outbox<Self>) {
         self.desk.remove(claim);
-        let Some(clock) = self.clock_of(claim) else { return };
+        let Some(place) = self.place_of(claim) else { return };
         if broken!(seat, ReleaseInTwoSteps) {
-            for ((node, clock), deferred) in std::mem::take(&mut self.deferred) {
-                self.reply(Stamp { clock, node }, 0, deferred.query, out);
+            for deferred in std::mem::take(&mut self.deferred) {
+                self.reply(deferred.stamp(), 0, deferred.query, out);
             }
             return; // The state changes later, in `end_second_step`.
         }
         // E6: the state changes first, so that whoever asks from now on is answered as it is.
-        self.asked.remove(&clock);
+        self.asked.remove(place);
         if broken!(seat, DropDeferred) {
             self.deferred.clear();
         }
@@ -246,29 +264,30 @@ impl Weighted {
     /// The second half of a release that is not atomic.
     #[cfg(test)]
     pub(super) fn end_second_step(&mut self, claim: ClaimId) {
-        if let Some(clock) = self.clock_of(claim) {
-            self.asked.remove(&clock);
+        if let Some(place) = self.place_of(claim) {
+            self.asked.remove(place);
             self.deferred.clear();
         }
     }
 
-    pub(super) fn clock_of(&self, claim: ClaimId) -> Option<u64> {
-        self.asked.iter().find(|(_, asked)| asked.claim == claim).map(|(&clock, _)| clock)
+    /// Where a claim is among those asked for.
+    pub(super) fn place_of(&self, claim: ClaimId) -> Option<usize> {
+        self.asked.iter().position(|asked| asked.claim == claim)
     }
 
     /// Tells everybody who waits for less of ours than it was told so.
     pub(super) fn answer_deferred(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
-        for ((node, clock), mut deferred) in std::mem::take(&mut self.deferred) {
-            let theirs = Stamp { clock, node };
+        let mut all = std::mem::take(&mut self.deferred);
+        all.retain_mut(|deferred| {
+            let theirs = deferred.stamp();
             let used = self.used_ahead_of(seat, theirs);
-            if used < deferred.told && !self.counting.is_out(node) {
+            if used < deferred.told && !self.counting.is_out(theirs.node) {
                 self.reply(theirs, used, deferred.query, out);
                 deferred.told = used;
             }
-            if used > 0 {
-                self.deferred.insert((node, clock), deferred);
-            }
-        }
+            used > 0
+        });
+        self.deferred = all;
     }
 
     /// Repeats every request that waits to whoever may stand in its way, and the query with it.
@@ -276,11 +295,12 @@ impl Weighted {
         self.retrying = false;
         let Some(oldest) = self.oldest_waiting() else { return };
         let query = self.detector.query.filter(|_| !self.detector.is_done());
-        for (&clock, asked) in &self.asked {
+        for asked in &self.asked {
             let Standing::Waiting(tally) = &asked.standing else { continue };
             for peer in seat.pool.peers(seat.me) {
                 if tally.used(peer) > 0 && !self.counting.is_out(peer) {
                     let known = self.detector.known.clone();
+                    let clock = asked.clock;
                     out.tell(peer, Message::Request { clock, oldest, query, known });
                 }
             }

@@ -25,19 +25,46 @@ pub(crate) struct Args {
     /// Port of the first node; the others take the next ones. 0 takes any free ports.
     #[arg(long, value_name = "P", default_value_t = 7420)]
     port: u16,
+    /// Who decides over the pools.
+    #[arg(long, value_enum, default_value_t = Protocol::Central)]
+    protocol: Protocol,
 }
 
-const POOLS: &str = r#"
-[[pools]]
-name = "demo"
-units = 4
-arbiter = "n1"
-fairness = "backfill:8"
+/// A protocol that a node can run.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+enum Protocol {
+    /// One node decides.
+    Central,
+    /// Quorums decide; units have names.
+    Arbiter,
+    /// Everybody is asked; units are only counted.
+    Broadcast,
+    /// Tokens go round.
+    Ring,
+}
 
-[[pools]]
-pattern = "try-*"
-units = 2
-"#;
+impl Protocol {
+    /// The options of a pool, and of the demo pool besides.
+    fn options(self) -> (&'static str, &'static str) {
+        match self {
+            Protocol::Central => {
+                ("protocol = \"central\"", "arbiter = \"n1\"\nfairness = \"backfill:8\"")
+            }
+            // Two nodes survive no crash by voting; whoever asks for so few knows.
+            Protocol::Arbiter => ("protocol = \"arbiter\"\nallow_no_crash = true", ""),
+            Protocol::Broadcast => ("protocol = \"broadcast\"\nreclaim = \"lease\"", ""),
+            Protocol::Ring => ("protocol = \"ring\"", ""),
+        }
+    }
+
+    fn pools(self) -> String {
+        let (every, demo) = self.options();
+        format!(
+            "[[pools]]\nname = \"demo\"\nunits = 4\n{every}\n{demo}\n\
+             [[pools]]\npattern = \"try-*\"\nunits = 2\n{every}\n"
+        )
+    }
+}
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     ensure!(
@@ -100,12 +127,13 @@ async fn start(args: &Args) -> anyhow::Result<Vec<Node>> {
         let address = peers.local_addr()?;
         members.push_str(&format!("[[members]]\nname = \"n{number}\"\npeers = \"{address}\"\n"));
     }
+    let pools = args.protocol.pools();
     let mut nodes = Vec::new();
     for ((clients, peers), number) in listeners.into_iter().zip(1..) {
         let (at, among) = (clients.local_addr()?, peers.local_addr()?);
         let text = format!(
             "cluster = \"dev\"\nepoch = 1\nnode = \"n{number}\"\n\
-             listen = {{ clients = \"{at}\", peers = \"{among}\" }}\n{members}{POOLS}"
+             listen = {{ clients = \"{at}\", peers = \"{among}\" }}\n{members}{pools}"
         );
         let config = Config::parse_in_memory(&text)?;
         nodes.push(Node::start_on(config, clients, peers).await?);

@@ -19,6 +19,7 @@ pub(crate) mod run;
 mod serve;
 mod sim;
 mod status;
+mod vectors;
 mod why;
 
 use crate::Outcome;

@@ -28,6 +28,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
             let pool = views.pool(name).await?;
             cluster::print(args.json.json, &pool, || {
                 let mut text = rows(std::slice::from_ref(&pool));
+                text.push_str(&status::facts(&pool.facts));
                 status::silent(&mut text, &pool.silent);
                 text
             })?;

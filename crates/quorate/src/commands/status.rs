@@ -1,25 +1,28 @@
 //! `quorate status`: how a claim stands and why it waits, or how the node does.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use quorate_api::{ClaimId, ClaimState, ClaimStatus, Estimate, NodeView, Obstacle, Remedy, Why};
+use quorate_api::{
+    ClaimId, ClaimState, ClaimStatus, Estimate, FactView, NodeView, Obstacle, PoolView, Remedy, Why,
+};
 
 use super::cluster::{self, Cluster, Json, span};
 use crate::Outcome;
 
-/// Say how a claim stands and why it waits; without one, how the node does.
+/// Say how a claim stands and why it waits, how a pool does, or how the node does.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   quorate status
+  quorate status licences
   quorate status licences 4f1d0c...
 
 Exit codes: 0 answered, 2 if nobody could say.")]
 pub(crate) struct Args {
-    /// The pool of the claim.
-    #[arg(requires = "id")]
+    /// The pool.
     pool: Option<String>,
-    /// The claim.
+    /// The claim in it.
     #[arg(value_parser = cluster::claim_id)]
     id: Option<ClaimId>,
     #[command(flatten)]
@@ -36,7 +39,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
                 let status = views.claim(&pool, id).await?;
                 cluster::print(args.json.json, &status, || claim_text(&status))?;
             }
-            _ => {
+            (Some(pool), None) => {
+                let pool = views.pool(&pool).await?;
+                cluster::print(args.json.json, &pool, || pool_text(&pool))?;
+            }
+            (None, _) => {
                 let node = views.node().await?;
                 cluster::print(args.json.json, &node, || node_text(&node))?;
             }
@@ -49,7 +56,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
 pub(crate) fn one_line(status: &ClaimStatus) -> String {
     let mut line = format!("{} {}", status.id, status.state.as_str());
     // Writing to a string cannot fail.
-    if !status.units.is_empty() {
+    if status.counted && !status.units.is_empty() {
+        let count = status.units.len();
+        let _ = write!(line, ": {count} unit{}", if count == 1 { "" } else { "s" });
+    } else if !status.units.is_empty() {
         let shares = status.units.iter().map(|unit| match &unit.name {
             Some(name) => format!("{name} fence {}", unit.fence),
             None => format!("unit {} fence {}", unit.unit, unit.fence),
@@ -76,6 +86,41 @@ pub(crate) fn claim_text(status: &ClaimStatus) -> String {
         text.push_str(&why_text(why));
     }
     text
+}
+
+fn pool_text(pool: &PoolView) -> String {
+    let known = |number: Option<u32>| number.map_or_else(|| "?".into(), |n| n.to_string());
+    let (name, units, protocol) = (&pool.name, pool.units, &pool.protocol);
+    let mut text = format!("pool {name}: {units} units, {protocol}\n");
+    let _ = writeln!(text, "held: {}, waiting: {}", known(pool.held), known(pool.waiting));
+    let lease = span(Some(pool.lease_ms));
+    let durable = if pool.durable { "durable" } else { "not durable" };
+    let _ = writeln!(text, "lease {lease}, {durable}");
+    if !pool.names_units {
+        let _ = writeln!(text, "units are only counted: a grant has no unit names and no fences");
+    }
+    let _ = match pool.survives {
+        0 => writeln!(text, "stands still while a node that it needs is away"),
+        1 => writeln!(text, "goes on without any one node"),
+        many => writeln!(text, "goes on without any {many} nodes"),
+    };
+    if pool.grace_ms.is_some() {
+        let wait = span(pool.grace_ms);
+        let _ = writeln!(text, "a node restarted and waits {wait} for old promises to end");
+    }
+    text.push_str(&facts(&pool.facts));
+    silent(&mut text, &pool.silent);
+    text
+}
+
+/// What the nodes tell about their protocol, a line per node.
+pub(crate) fn facts(facts: &[FactView]) -> String {
+    let mut lines: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for FactView { node, name, about, value, .. } in facts {
+        let about = about.as_ref().map(|peer| format!("({peer})")).unwrap_or_default();
+        lines.entry(node).or_default().push(format!("{name}{about} {value}"));
+    }
+    lines.iter().map(|(node, facts)| format!("{node}: {}\n", facts.join(", "))).collect()
 }
 
 fn why_text(why: &Why) -> String {
@@ -157,6 +202,7 @@ fn node_text(node: &NodeView) -> String {
             (Some(problem), false) => problem,
             (None, false) => "not connected",
         };
+        let state = if peer.suspected { format!("{state}, suspected") } else { state.to_owned() };
         let _ = writeln!(text, "peer {}: {state}", peer.name);
     }
     text

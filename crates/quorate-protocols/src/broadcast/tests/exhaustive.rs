@@ -28,11 +28,11 @@ impl<R: Rule> Explored for Counted<R> {
 impl Explored for Weighted {
     fn held(&self) -> u32 {
         let held = |asked: &&_| matches!(asked, Asked { standing: Standing::Held { .. }, .. });
-        self.asked.values().filter(held).map(|asked| asked.units.get()).sum()
+        self.asked.iter().filter(held).map(|asked| asked.units.get()).sum()
     }
 
     fn waits(&self) -> bool {
-        self.asked.values().any(|asked| matches!(asked.standing, Standing::Waiting(_)))
+        self.asked.iter().any(|asked| matches!(asked.standing, Standing::Waiting(_)))
     }
 
     fn is_dead_letter(&self, pool: &Pool, message: &Message) -> bool {
@@ -40,8 +40,8 @@ impl Explored for Weighted {
         if pool.mutant == Some(Mutant::UnmatchedReplies) {
             return false;
         }
-        let waiting = |clock| {
-            let asked = self.asked.get(clock);
+        let waiting = |clock: &u64| {
+            let asked = self.asked.iter().find(|asked| asked.clock == *clock);
             asked.is_some_and(|asked| matches!(asked.standing, Standing::Waiting(_)))
         };
         let wanted = request.as_ref().is_some_and(waiting)

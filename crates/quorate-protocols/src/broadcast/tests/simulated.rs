@@ -27,7 +27,11 @@ fn weighted_needs_nothing_of_links_and_the_others_only_that_nothing_is_lost() {
             let retry = Some(plan.pool.retry);
             let pool = Pool { retry, ..Pool::weighted(plan.nodes, units, units, 0) };
             survives::<Weighted>(&plan, &pool);
-            plan = Plan::swarm(seed, profile, Needs { order: false, reliability: true });
+            plan = Plan::swarm(
+                seed,
+                profile,
+                Needs { order: false, reliability: true, permanence: true },
+            );
             survives::<Raynal>(&plan, &Pool::raynal(plan.nodes, units));
             plan.workload.want = Want::always(1);
             survives::<Raymond>(&plan, &Pool::raymond(plan.nodes, units));

@@ -2,10 +2,12 @@
 
 use anyhow::ensure;
 use quorate_core::{Explorable, NodeId};
+use quorate_protocols::broadcast::{self, Counted, Rule, Weighted};
 use quorate_protocols::central::{self, Central};
 use quorate_protocols::ring::{self, Ring};
 
-use super::{Args, RingVariant};
+use super::{Args, Variant};
+use crate::broadcast::Variant as Whose;
 
 /// A protocol that can be checked from the command line.
 pub(super) trait Checked: Explorable<Pool: Sync> {
@@ -20,6 +22,11 @@ pub(super) trait Checked: Explorable<Pool: Sync> {
 
     /// How often alarms may ring early, unless it was said.
     fn early_rings() -> Option<u8>;
+
+    /// Most equal copies of a message on one link.
+    fn copies_max(_args: &Args) -> usize {
+        1
+    }
 }
 
 impl Checked for Central {
@@ -56,7 +63,7 @@ impl Checked for Ring {
             args.network == super::NetworkKind::Fifo,
             "ring needs links that keep the order of messages"
         );
-        let core = args.variant == RingVariant::Core;
+        let core = args.variant == Some(Variant::Core);
         ensure!(!core || args.losses == 0, "core needs links that lose nothing: try train");
         // More numbers than traversals that can be under way at once.
         let seqs = 2 + u64::from(args.early_rings.unwrap_or(0)) + u64::from(args.losses);
@@ -73,5 +80,77 @@ impl Checked for Ring {
     /// An impatient root would have more traversals under way than there are numbers for them.
     fn early_rings() -> Option<u8> {
         Some(0)
+    }
+}
+
+/// The pool of a broadcasting protocol. Links repeat and reorder at most; where they lose as well,
+/// whoever waits asks again.
+fn asking_everybody(args: &Args) -> anyhow::Result<broadcast::Pool> {
+    let variant = match args.variant {
+        Some(Variant::Raymond) => Whose::Raymond,
+        Some(Variant::Raynal) => Whose::Raynal,
+        Some(Variant::TimerFree) => Whose::TimerFree,
+        _ => Whose::Weighted,
+    };
+    let mut pool =
+        crate::broadcast::pool(variant, args.known_crashes, (args.nodes as u32, args.units), None)?;
+    if args.losses > 0 {
+        pool.retry = Some(std::time::Duration::from_secs(1));
+    }
+    Ok(pool)
+}
+
+/// Of two requests with equal clocks the smaller node's is first: no two nodes are alike.
+fn everybody(args: &Args) -> Vec<NodeId> {
+    (0..args.nodes).map(NodeId::from).collect()
+}
+
+impl Checked for Weighted {
+    const HAS_BOOKS: bool = false;
+
+    fn pool(args: &Args) -> anyhow::Result<broadcast::Pool> {
+        asking_everybody(args)
+    }
+
+    fn special(args: &Args) -> Vec<NodeId> {
+        everybody(args)
+    }
+
+    fn early_rings() -> Option<u8> {
+        None
+    }
+
+    /// Who asks again and again does not mind the loss of a copy; who does not would.
+    fn copies_max(args: &Args) -> usize {
+        if args.losses > 0 { 1 } else { 4 }
+    }
+}
+
+impl<R: Rule> Checked for Counted<R> {
+    const HAS_BOOKS: bool = false;
+
+    fn pool(args: &Args) -> anyhow::Result<broadcast::Pool> {
+        ensure!(
+            args.losses == 0 && args.duplicates == 0,
+            "answers are differences: links must deliver each message once"
+        );
+        ensure!(
+            args.crashes == 0,
+            "who restarts stays out for good, and its clients wait for ever"
+        );
+        asking_everybody(args)
+    }
+
+    fn special(args: &Args) -> Vec<NodeId> {
+        everybody(args)
+    }
+
+    fn early_rings() -> Option<u8> {
+        None
+    }
+
+    /// Two answers may be equal, and both count.
+    fn copies_max(_: &Args) -> usize {
+        4
     }
 }

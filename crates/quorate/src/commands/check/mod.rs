@@ -13,10 +13,12 @@ use anyhow::ensure;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use quorate_check::{Budget, Limits, Network, Progress, Report, Restart, Scope, Verdict, check};
 use quorate_core::{NodeId, NodeSet};
+use quorate_protocols::broadcast::{Raymond, Raynal, Weighted};
 use quorate_protocols::central::{Central, Fairness};
 use quorate_protocols::ring::Ring;
 
 use crate::Outcome;
+use crate::broadcast::CrashOptions;
 use checked::Checked;
 use family::{Want, family};
 use output::Output;
@@ -30,6 +32,7 @@ Examples:
   quorate check --nodes 3 --units 2 --want 1,2,1 --home 0,1,2 --crashes 1 --durable
       one world: h is 1, 2 and 1, the claims are made at n0, n1 and n2; the arbiter keeps a record
   quorate check --nodes 2 --units 2 --claims 2 --network reordering --duplicates 1 --json
+  quorate check --protocol broadcast --variant raynal --nodes 2 --units 3 --want 2,1,3 --cancels 1
   quorate check --protocol ring --nodes 3 --units 2 --want 2,1 --cancels 1 --losses 1
 
 Exit codes: 0 every law holds, 1 one is broken (the history that breaks it is printed) or the model
@@ -42,9 +45,11 @@ pub(crate) struct Args {
     /// Which protocol.
     #[arg(long, value_enum, default_value = "central")]
     protocol: Protocol,
-    /// Which messages a ring has.
-    #[arg(long, value_enum, default_value = "train")]
-    variant: RingVariant,
+    /// Which messages a ring has [default: train]; whose protocol broadcast is [default: weighted].
+    #[arg(long, value_enum)]
+    variant: Option<Variant>,
+    #[command(flatten)]
+    known_crashes: CrashOptions,
     /// How many nodes; n0 is the arbiter, or the root.
     #[arg(long, default_value_t = 3)]
     nodes: usize,
@@ -111,16 +116,26 @@ pub(crate) struct Args {
 enum Protocol {
     /// One node decides.
     Central,
+    /// Everybody is asked.
+    Broadcast,
     /// Tokens go round.
     Ring,
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-enum RingVariant {
-    /// All messages in one frame.
+enum Variant {
+    /// Ring: all messages in one frame.
     Train,
-    /// The paper's messages.
+    /// Ring: the paper's messages.
     Core,
+    /// Broadcast: several units at a time, crashes found.
+    Weighted,
+    /// Broadcast: Bouillaguet, Arantes and Sens 2009, corrected.
+    TimerFree,
+    /// Broadcast: Raymond 1989.
+    Raymond,
+    /// Broadcast: Raynal 1991.
+    Raynal,
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
@@ -161,9 +176,17 @@ fn fairness(text: &str) -> Result<Fairness, String> {
 
 /// Does it.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    match args.protocol {
-        Protocol::Central => run_with::<Central>(args),
-        Protocol::Ring => run_with::<Ring>(args),
+    match (args.protocol, args.variant) {
+        (Protocol::Central, None) => run_with::<Central>(args),
+        (Protocol::Ring, None | Some(Variant::Train | Variant::Core)) => run_with::<Ring>(args),
+        (Protocol::Broadcast, None | Some(Variant::Weighted | Variant::TimerFree)) => {
+            run_with::<Weighted>(args)
+        }
+        (Protocol::Broadcast, Some(Variant::Raymond)) => run_with::<Raymond>(args),
+        (Protocol::Broadcast, Some(Variant::Raynal)) => run_with::<Raynal>(args),
+        (protocol, Some(variant)) => {
+            anyhow::bail!("{protocol:?} has no variant {variant:?}: see --help")
+        }
     }
 }
 
@@ -229,6 +252,7 @@ fn scope<P: Checked>(args: &Args, crashing: NodeSet, wants: &[Want]) -> anyhow::
     let pool = P::pool(args)?;
     let mut scope = Scope::new(args.nodes, pool, wants)?;
     scope.crashing = crashing;
+    scope.copies_max = P::copies_max(args);
     scope.restart = if args.durable { Restart::Durable } else { Restart::Amnesia };
     scope.network = match args.network {
         NetworkKind::Fifo => Network::Fifo,

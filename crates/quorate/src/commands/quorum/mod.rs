@@ -9,6 +9,7 @@ mod json;
 mod plan;
 mod plot;
 mod report;
+pub(crate) mod sharing;
 mod show;
 mod words;
 
@@ -27,6 +28,8 @@ pub(crate) enum Command {
     Show(show::Args),
     /// Which family to use, and why
     Plan(plan::Args),
+    /// Units that differ: groups, circuits, constructions for who may use which
+    Sharing(sharing::Args),
 }
 
 /// Does it.
@@ -37,5 +40,6 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Compare(args) => compare::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Plan(args) => plan::run(&args),
+        Command::Sharing(args) => sharing::run(&args),
     }
 }

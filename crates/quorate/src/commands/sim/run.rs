@@ -14,7 +14,7 @@ use quorate_sim::{
 
 use super::report::Shown;
 use super::{film, parse_seed};
-use crate::protocols::{Name, Offered, Work};
+use crate::protocols::{Chosen, Offered, Work};
 use crate::{Outcome, plots};
 
 /// Every step is followed by an audit up to this many nodes, unless told otherwise.
@@ -26,15 +26,15 @@ Examples:
   quorate sim run --nodes 20 --units 5
   quorate sim run --nodes 100 --units 8 --want 1:80,4:20 --fairness backfill:3 --svg pool.svg
   quorate sim run --nodes 9 --delay clusters:1ms,40ms;40ms,1ms --faults crashes --durable
+  quorate sim run --protocol broadcast --variant timer-free --crashes-max 2 --nodes 7 --units 3
   quorate sim run --swarm --seed 0x5eed --faults network --until 2s --trace
   quorate sim run --units 3 --want 1,2 --faults crashes --duration 500ms --html replay.html
 
 Durations: 250us, 1.5ms, 2s, 3m. Distributions: 2ms, uniform:1ms..5ms, exponential:2ms,
 normal:2ms,500us; for --delay also clusters:1ms,20ms;20ms,1ms.")]
 pub(crate) struct Args {
-    /// The protocol
-    #[arg(long, value_enum, default_value = "central")]
-    protocol: Name,
+    #[command(flatten)]
+    chosen: Chosen,
     #[command(flatten)]
     shape: Shape,
     /// Draw everything from the seed, as `quorate sim seeds` does
@@ -149,7 +149,7 @@ fn parse_fairness(text: &str) -> Result<u32, String> {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    args.protocol.visit(Run { args })
+    args.chosen.visit(Run { args })
 }
 
 struct Run<'a> {
@@ -162,7 +162,7 @@ impl Work for Run<'_> {
     fn with<P: Offered>(self) -> anyhow::Result<Outcome> {
         let args = self.args;
         let plan = args.plan::<P>()?;
-        let pool = P::pool(&plan)?;
+        let pool = P::pool(&plan, &args.chosen.options)?;
         let small = plan.nodes <= STRICT_NODES_MAX && args.faults != Profile::None;
         let strict = !args.no_strict && (args.strict || args.swarm || small);
         let mut lines = Lines { out: BufWriter::new(std::io::stdout().lock()), failed: None };
@@ -193,7 +193,7 @@ impl Work for Run<'_> {
         out.flush()?;
         args.write_files(&report.measures)?;
         if let (Some(path), Some(film)) = (&args.html, &film) {
-            let command = args.command(P::NAME);
+            let command = args.command();
             film::write::<P>(
                 path,
                 film,
@@ -203,7 +203,7 @@ impl Work for Run<'_> {
         let Verdict::Broken(breach) = &report.verdict else { return Ok(Outcome::Good) };
         eprintln!("BROKEN {breach}");
         eprintln!("at {} s. To see it again:", seconds(report.ended_at));
-        eprintln!("  {}", report.replay_line(&args.command(P::NAME)));
+        eprintln!("  {}", report.replay_line(&args.command()));
         Ok(Outcome::Broken)
     }
 }
@@ -215,7 +215,9 @@ impl Args {
                 self.shape == Shape::default(),
                 "--swarm draws everything from the seed: give only --faults, --until and outputs"
             );
-            return Ok(Plan::swarm(self.seed, self.faults, P::NEEDS));
+            let mut plan = Plan::swarm(self.seed, self.faults, P::NEEDS);
+            P::fit(&mut plan, &self.chosen.options);
+            return Ok(plan);
         }
         let mut plan = self.shape.plan(self.seed)?;
         ensure!(!P::NEEDS.order || plan.links.ordered, "{} needs ordered links", P::NAME);
@@ -230,9 +232,9 @@ impl Args {
     }
 
     /// This command again, without what only chooses its output.
-    fn command(&self, protocol: &str) -> String {
+    fn command(&self) -> String {
         if self.swarm {
-            return swarm_command(protocol, self.seed, self.faults);
+            return swarm_command(&self.chosen.to_string(), self.seed, self.faults);
         }
         let mut words = vec!["quorate".to_string()];
         let mut given = std::env::args().skip(1);

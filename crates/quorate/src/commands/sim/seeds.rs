@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::parse_seed;
 use crate::Outcome;
-use crate::protocols::{Name, Offered, Work};
+use crate::protocols::{Chosen, Offered, Work};
 
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
@@ -24,9 +24,8 @@ Examples:
 Exit code 1 if a law was broken; the line that replays it is printed.")]
 #[command(group(clap::ArgGroup::new("how_many").required(true).args(["count", "minutes"])))]
 pub(crate) struct Args {
-    /// The protocol
-    #[arg(long, value_enum, default_value = "central")]
-    protocol: Name,
+    #[command(flatten)]
+    chosen: Chosen,
     /// Seeds for each profile
     #[arg(long, value_name = "N")]
     count: Option<u64>,
@@ -64,7 +63,7 @@ fn parse_profiles(text: &str) -> Result<Profiles, String> {
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     ensure!(args.minutes.is_none_or(|m| m > 0.0 && m < 1e6), "--minutes must be above 0");
     ensure!(args.threads != Some(0), "--threads must be at least 1");
-    args.protocol.visit(Seeds { args })
+    args.chosen.visit(Seeds { args })
 }
 
 /// What is added up over the runs of one profile.
@@ -118,6 +117,7 @@ impl Work for Seeds<'_> {
 }
 
 struct Hunt<'a> {
+    chosen: Chosen,
     profiles: &'a [Profile],
     first: u64,
     runs_max: u64,
@@ -145,6 +145,7 @@ impl<'a> Hunt<'a> {
         let time_of_day = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_secs() << 16;
         let fallback = if args.minutes.is_some() { time_of_day } else { 1 };
         Ok(Hunt {
+            chosen: args.chosen,
             profiles,
             first: args.first.unwrap_or(fallback),
             runs_max,
@@ -170,13 +171,15 @@ impl<'a> Hunt<'a> {
             let position = (number % self.profiles.len() as u64) as usize;
             let profile = self.profiles[position];
             let seed = self.first.wrapping_add(number / self.profiles.len() as u64);
-            let plan = Plan::swarm(seed, profile, P::NEEDS);
-            let pool = P::pool(&plan)?;
+            let mut plan = Plan::swarm(seed, profile, P::NEEDS);
+            P::fit(&mut plan, &self.chosen.options);
+            let pool = P::pool(&plan, &self.chosen.options)?;
             let watch = Watch { strict: true, ..Watch::default() };
             let report = quorate_sim::run::<P>(&plan, &pool, watch);
             self.count(position, &report);
             if let Verdict::Broken(breach) = &report.verdict {
-                let replay = report.replay_line(&swarm_command(P::NAME, seed, profile));
+                let replay =
+                    report.replay_line(&swarm_command(&self.chosen.to_string(), seed, profile));
                 self.bar.suspend(|| eprintln!("BROKEN {breach}\n  {replay}"));
                 let found = Found { number, breach: breach.clone(), replay };
                 self.found.lock().expect("no worker panics with it").push(found);

@@ -1,0 +1,278 @@
+//! A pool's protocol and its options, as the configuration means them.
+
+use std::time::Duration;
+
+use quorate_core::{Lease, NodeId, Protocol};
+use quorate_protocols::arbiter::{self, Arbiter, Mode, Quorums};
+use quorate_protocols::broadcast::{self, Reclaim, Weighted};
+use quorate_protocols::central::{self, Central};
+use quorate_protocols::ring::{self, Ring};
+
+use super::options::Options;
+
+/// A protocol and its options.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ProtocolDef {
+    /// One node decides.
+    Central {
+        /// Which one.
+        arbiter: Chosen,
+        /// All else.
+        pool: central::Pool,
+    },
+    /// Quorums decide.
+    Arbiter(arbiter::Pool),
+    /// Everybody is asked.
+    Broadcast(broadcast::Pool),
+    /// Tokens go round.
+    Ring(ring::Pool),
+}
+
+/// How a special node is chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Chosen {
+    /// This one.
+    Node(NodeId),
+    /// By the pool's name, over all members.
+    ByName,
+}
+
+impl Chosen {
+    /// The node for this pool, among so many members.
+    pub fn node(self, pool: &str, members: usize) -> NodeId {
+        match self {
+            Chosen::Node(node) => node,
+            Chosen::ByName => {
+                let members = u64::try_from(members.max(1)).unwrap_or(u64::MAX);
+                NodeId((super::digest(pool.as_bytes()) % members) as u32)
+            }
+        }
+    }
+}
+
+/// What every protocol is told.
+pub(super) struct Basis<'a> {
+    pub(super) units: u32,
+    pub(super) lease: Lease,
+    pub(super) members: &'a [String],
+}
+
+impl Basis<'_> {
+    fn nodes(&self) -> u32 {
+        u32::try_from(self.members.len()).unwrap_or(u32::MAX)
+    }
+}
+
+impl ProtocolDef {
+    /// The protocol of this name with its options.
+    pub(super) fn read(
+        name: &str,
+        basis: &Basis<'_>,
+        options: &mut Options,
+    ) -> Result<ProtocolDef, String> {
+        match name {
+            Central::NAME => central(basis, options),
+            Arbiter::NAME => arbiter(basis, options).map(ProtocolDef::Arbiter),
+            Weighted::NAME => broadcast(basis, options).map(ProtocolDef::Broadcast),
+            Ring::NAME => ring(basis, options).map(ProtocolDef::Ring),
+            other => Err(format!(
+                "protocol {other:?}: choose \"central\", \"arbiter\", \"broadcast\" or \"ring\""
+            )),
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            ProtocolDef::Central { .. } => Central::NAME,
+            ProtocolDef::Arbiter(_) => Arbiter::NAME,
+            ProtocolDef::Broadcast(_) => Weighted::NAME,
+            ProtocolDef::Ring(_) => Ring::NAME,
+        }
+    }
+
+    /// Whether grants are on disk before they are told.
+    pub fn is_durable(&self) -> bool {
+        match self {
+            ProtocolDef::Central { pool, .. } => pool.durable,
+            ProtocolDef::Arbiter(pool) => pool.durable,
+            ProtocolDef::Broadcast(_) | ProtocolDef::Ring(_) => false,
+        }
+    }
+
+    /// Whether the protocol knows from its records, or from there being none, what it promised.
+    pub(crate) fn reads_records(&self) -> bool {
+        match self {
+            ProtocolDef::Central { pool, .. } => pool.durable,
+            // It writes fences down even where it forgets permissions, and says what it lacks.
+            ProtocolDef::Arbiter(_) => true,
+            ProtocolDef::Broadcast(_) | ProtocolDef::Ring(_) => false,
+        }
+    }
+
+    /// Most units that one claim can have.
+    pub(super) fn claim_max(&self, units: u32) -> u32 {
+        match self {
+            ProtocolDef::Broadcast(pool) => pool.node_units_max,
+            ProtocolDef::Central { .. } | ProtocolDef::Arbiter(_) | ProtocolDef::Ring(_) => units,
+        }
+    }
+
+    /// What every member must agree on.
+    pub(super) fn canonical(&self) -> String {
+        match self {
+            ProtocolDef::Central { arbiter, pool } => {
+                let who = match arbiter {
+                    Chosen::ByName => "spread".to_owned(),
+                    Chosen::Node(node) => node.to_string(),
+                };
+                let passes = pool.fairness.overtakes_max();
+                format!("central {who} passes {passes} durable {}", pool.durable)
+            }
+            ProtocolDef::Arbiter(pool) => {
+                let mode = match pool.mode {
+                    Mode::Count { holders_max, backfill } => {
+                        format!("count holders {holders_max} passes {backfill}")
+                    }
+                    Mode::Named => "named".to_owned(),
+                };
+                let quorums = match &pool.quorums {
+                    Quorums::Threshold { members, size } => format!("{size} of {members}"),
+                    Quorums::BySize { members, sizes } => format!("{sizes:?} of {members}"),
+                    Quorums::Explicit(sets) => format!("{sets:?}"),
+                };
+                format!("arbiter {mode} quorums {quorums} durable {}", pool.durable)
+            }
+            ProtocolDef::Broadcast(pool) => {
+                let reclaim = if pool.reclaim == Reclaim::Never { "never" } else { "lease" };
+                let (crashes, node_units) = (pool.crashes_max, pool.node_units_max);
+                format!("broadcast crashes {crashes} node_units {node_units} reclaim {reclaim}")
+            }
+            ProtocolDef::Ring(_) => "ring train".to_owned(),
+        }
+    }
+}
+
+fn central(basis: &Basis<'_>, options: &mut Options) -> Result<ProtocolDef, String> {
+    let mut pool = central::Pool::new(basis.units);
+    pool.lease = basis.lease;
+    pool.fairness = options.fairness()?;
+    pool.durable = options.take("durable")?.unwrap_or(false);
+    if let Some(retry) = options.span("retry")? {
+        pool.retry = retry;
+    }
+    let text: String = options.take("arbiter")?.unwrap_or_else(|| "spread".into());
+    let place = basis.members.iter().position(|name| *name == text);
+    let arbiter = match place {
+        _ if text == "spread" => Chosen::ByName,
+        Some(place) => Chosen::Node(NodeId::from(place)),
+        None => {
+            let members = basis.members;
+            return Err(format!(
+                "arbiter {text:?} is not a member: choose one of {members:?} or \"spread\""
+            ));
+        }
+    };
+    Ok(ProtocolDef::Central { arbiter, pool })
+}
+
+fn arbiter(basis: &Basis<'_>, options: &mut Options) -> Result<arbiter::Pool, String> {
+    let (units, nodes) = (basis.units, basis.nodes());
+    let mode: String = options.take("mode")?.unwrap_or_else(|| "named".into());
+    let mut pool = match mode.as_str() {
+        "named" => arbiter::Pool::named(units, nodes),
+        "count" => counting(basis, options)?,
+        other => return Err(format!("mode {other:?}: choose \"named\" or \"count\"")),
+    };
+    pool.lease = basis.lease;
+    pool.durable = options.take("durable")?.unwrap_or(false);
+    pool.hedge = options.number("hedge", (0, nodes))?.unwrap_or(0);
+    if let Some(retry) = options.span("retry")? {
+        pool.retry = retry;
+    }
+    if let Some(patience) = options.number("patience", (1, 1000))? {
+        pool.patience = Some(patience);
+    }
+    let allowed = options.take("allow_no_crash")?.unwrap_or(false);
+    if nodes > 1 && !allowed && crate::protocols::survives::<Arbiter>(&pool, nodes) == 0 {
+        return Err(format!(
+            "a claim of 1 unit needs all {nodes} members, so no crash is survived: use mode = \
+             \"named\", a smaller holders_max or more members, or say allow_no_crash = true"
+        ));
+    }
+    Ok(pool)
+}
+
+/// Units without names, counted by a k-arbiter.
+fn counting(basis: &Basis<'_>, options: &mut Options) -> Result<arbiter::Pool, String> {
+    let (units, nodes) = (basis.units, basis.nodes());
+    let holders_max = options.number("holders_max", (1, units))?.unwrap_or(units);
+    let backfill = options.fairness()?.overtakes_max();
+    let family: String = options.take("family")?.unwrap_or_else(|| "uniform".into());
+    let quorums = match family.as_str() {
+        "uniform" => Quorums::uniform(nodes, holders_max),
+        // Per-size thresholds count units, not holders (arbiter spec R1, R2).
+        "by_size" if holders_max < units => {
+            return Err("family = \"by_size\" has no holders_max: it counts units".into());
+        }
+        "by_size" => Quorums::by_size(nodes, units),
+        other => return Err(format!("family {other:?}: choose \"uniform\" or \"by_size\"")),
+    };
+    let mode = Mode::Count { holders_max, backfill };
+    Ok(arbiter::Pool { quorums, mode, ..arbiter::Pool::new(units, nodes) })
+}
+
+fn broadcast(basis: &Basis<'_>, options: &mut Options) -> Result<broadcast::Pool, String> {
+    let (units, nodes) = (basis.units, basis.nodes());
+    // E8: with more, no responsiveness property can hold for everybody.
+    let most = (nodes - 1) / 2;
+    let crashes_max = options.number("crashes_max", (0, most))?.unwrap_or(most.min(units - 1));
+    // What one node may have at most, others must be able to do without: f crashes cost f times it.
+    let share = (units / (crashes_max + 1)).max(1);
+    let node_units_max = options.number("node_units_max", (1, units))?.unwrap_or(share);
+    let mut pool = broadcast::Pool::weighted(nodes, units, node_units_max, crashes_max);
+    pool.retry = options.span("retry")?.or(pool.retry);
+    // A lease is renewed by probes, several of which must fit into it.
+    let length = basis.lease.length();
+    let probe = options.span("probe")?.unwrap_or(length / 4);
+    if probe > length / 2 {
+        return Err("probe is longer than half the lease: no lease would be renewed in time".into());
+    }
+    pool.probe = Some(probe.max(Duration::from_millis(10)));
+    let reclaim: String = options.take("reclaim")?.unwrap_or_else(|| "never".into());
+    pool.reclaim = match reclaim.as_str() {
+        "never" => Reclaim::Never,
+        "lease" => Reclaim::Lease(basis.lease),
+        "fenced" => {
+            return Err(
+                "reclaim = \"fenced\": nobody can tell a node yet that another one is cut \
+                        off from what the units protect; choose \"never\" or \"lease\""
+                    .into(),
+            );
+        }
+        "trust-rp" => {
+            return Err(
+                "reclaim = \"trust-rp\" is for simulations: one slow node would be enough \
+                        to hand out more units than there are; choose \"never\" or \"lease\""
+                    .into(),
+            );
+        }
+        other => return Err(format!("reclaim {other:?}: choose \"never\" or \"lease\"")),
+    };
+    Ok(pool)
+}
+
+fn ring(basis: &Basis<'_>, options: &mut Options) -> Result<ring::Pool, String> {
+    let mut pool = ring::Pool::new(basis.units, basis.nodes());
+    pool.lease = basis.lease;
+    if let Some(timeout) = options.span("timeout")? {
+        pool.timeout = timeout;
+    }
+    if let Some(idle) = options.span("idle")? {
+        pool.idle = idle;
+    }
+    if let Some(most) = options.number("grants_max", (1, 100_000))? {
+        pool.grants_max = most as usize;
+    }
+    Ok(pool)
+}

@@ -1,0 +1,125 @@
+//! The failure detector: who has been silent for too long.
+//!
+//! Every node shows its peers once a heartbeat that it lives. One that has not been heard for
+//! `suspect_after` is suspected, and trusted again as soon as it is heard. Seats are told both: to
+//! them it is an opinion, which may be wrong, and on which nothing rests but how soon they ask
+//! somebody else.
+
+use quorate_core::{Moment, NodeId};
+use quorate_wire::glance::What;
+
+use super::{Engine, HEARTBEAT};
+use crate::seat::Happening;
+
+/// What is heard of the other nodes.
+pub(super) struct Watch {
+    /// When each was last heard; our own place is never used.
+    heard: Vec<Moment>,
+    suspected: Vec<bool>,
+    me: NodeId,
+    /// When this was last looked at.
+    looked: Moment,
+}
+
+impl Watch {
+    pub(super) fn new(me: NodeId, members: usize, now: Moment) -> Self {
+        Watch { heard: vec![now; members], suspected: vec![false; members], me, looked: now }
+    }
+
+    /// Whom this node suspects.
+    pub(super) fn suspects(&self) -> impl Iterator<Item = NodeId> + '_ {
+        let suspected = self.suspected.iter().enumerate().filter(|(_, suspected)| **suspected);
+        suspected.map(|(place, _)| NodeId::from(place))
+    }
+
+    pub(super) fn is_suspected(&self, node: NodeId) -> bool {
+        self.suspected[node.index()]
+    }
+
+    /// A node was heard; says whether it had been suspected.
+    fn hear(&mut self, node: NodeId, now: Moment) -> bool {
+        self.heard[node.index()] = now;
+        std::mem::replace(&mut self.suspected[node.index()], false)
+    }
+
+    /// Who is suspected from now on.
+    fn look(&mut self, now: Moment, patience: std::time::Duration) -> Vec<NodeId> {
+        // Who stood still itself has heard nobody, and knows nothing about the others.
+        if now.since(self.looked) > HEARTBEAT * 2 {
+            self.heard.fill(now);
+        }
+        self.looked = now;
+        let silent =
+            |place: &usize| !self.suspected[*place] && now.since(self.heard[*place]) > patience;
+        let others = (0..self.heard.len()).filter(|place| NodeId::from(*place) != self.me);
+        let found: Vec<usize> = others.filter(silent).collect();
+        found.iter().for_each(|place| self.suspected[*place] = true);
+        found.into_iter().map(NodeId::from).collect()
+    }
+}
+
+impl Engine {
+    /// A peer said something, whatever it was.
+    pub(super) fn heard_of(&mut self, peer: NodeId, now: Moment) {
+        if self.watch.hear(peer, now) {
+            tracing::info!(peer = self.name_of(peer), "heard again");
+            let name = &self.config.members[peer.index()].name;
+            self.history.note_node(What::Trusted, name, "heard again");
+            self.tell_all_seats(|| Happening::Trust(peer));
+        }
+    }
+
+    /// Looks for peers that have been silent for too long.
+    pub(super) fn look_for_the_silent(&mut self, now: Moment) {
+        for peer in self.watch.look(now, self.config.suspect_after) {
+            tracing::warn!(peer = self.name_of(peer), "silent for too long: suspected");
+            let name = &self.config.members[peer.index()].name;
+            self.history.note_node(What::Suspected, name, "silent for too long");
+            self.tell_all_seats(|| Happening::Suspect(peer));
+        }
+    }
+
+    /// A seat that was just taken learns whom the node suspects.
+    pub(super) fn tell_suspects(&mut self, seat: usize) {
+        let suspects: Vec<NodeId> = self.watch.suspects().collect();
+        for node in suspects {
+            self.step(seat, Happening::Suspect(node));
+        }
+    }
+
+    fn tell_all_seats(&mut self, what: impl Fn() -> Happening<'static>) {
+        for seat in 0..self.pools.len() {
+            self.step(seat, what());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_is_suspected_once_and_forgiven_when_it_ends() {
+        let at = |beats: u32| Moment(1).after(HEARTBEAT * beats);
+        let mut watch = Watch::new(NodeId(1), 3, at(0));
+        assert!(watch.look(at(1), HEARTBEAT * 3).is_empty());
+        for beat in 1..=4 {
+            assert!(!watch.hear(NodeId(0), at(beat)));
+            let found = watch.look(at(beat), HEARTBEAT * 3);
+            assert_eq!(found, if beat == 4 { vec![NodeId(2)] } else { vec![] }, "{beat}");
+        }
+        assert!(watch.look(at(5), HEARTBEAT * 3).is_empty(), "it is suspected already");
+        assert_eq!(watch.suspects().collect::<Vec<_>>(), [NodeId(2)]);
+        assert!(watch.hear(NodeId(2), at(6)));
+        assert!(watch.suspects().next().is_none());
+    }
+
+    #[test]
+    fn who_stood_still_itself_suspects_nobody_for_it() {
+        let at = |beats: u32| Moment(1).after(HEARTBEAT * beats);
+        let mut watch = Watch::new(NodeId(0), 2, at(0));
+        assert!(watch.look(at(100), HEARTBEAT * 3).is_empty());
+        assert!(watch.look(at(102), HEARTBEAT * 3).is_empty());
+        assert_eq!(watch.look(at(104), HEARTBEAT * 3), [NodeId(1)]);
+    }
+}

@@ -1,0 +1,143 @@
+//! A record as plain data, for drivers that put it on a disk. What is written down, and when, is
+//! the arbiter's matter.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use quorate_core::{ClaimId, Fence, Moment, NodeId, Share, Shares, Stamp};
+
+use super::Pool;
+use super::floors::Floors;
+use super::grantor::{Booked, State};
+use super::message::{GrantNumber, Wish};
+use super::pool::Mode;
+use super::recovery::Record;
+use crate::attempt::{Asker, Attempt};
+
+/// All that a [`Record`] says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RecordLines {
+    /// Whether promises or fences older than it may have been forgotten.
+    pub unsure: bool,
+    /// Below it no fence is known.
+    pub base: Fence,
+    /// The largest fence of each unit that has ended.
+    pub floors: Shares,
+    /// Permissions in force, ascending by age.
+    pub lines: Vec<RecordLine>,
+}
+
+/// One permission.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RecordLine {
+    /// Whose.
+    pub claim: ClaimId,
+    /// The node that asked last...
+    pub node: NodeId,
+    /// ...and in which of its tries.
+    pub attempt: Attempt,
+    /// How old the claim is.
+    pub stamp: Stamp,
+    /// What it is for.
+    pub wish: Wish,
+    /// The fence that its holder has or will have.
+    pub token: Fence,
+    /// How often a younger claim passed it.
+    pub overtaken: u32,
+    /// The asker's clock when it sent the message that counts.
+    pub sent: Moment,
+    /// The arbiter's when that message arrived.
+    pub arrived: Moment,
+    /// The number of the permission.
+    pub grant: GrantNumber,
+    /// Whether it was asked back.
+    pub inquired: bool,
+    /// How long the claim had waited.
+    pub waited: Duration,
+    /// Whether it was promised in a life before the one that wrote the record.
+    pub adopted: bool,
+}
+
+impl Record {
+    /// The record as plain data.
+    pub fn lines(&self) -> RecordLines {
+        let floors: Vec<Share> =
+            self.floors.units.iter().map(|(&unit, &fence)| Share { unit, fence }).collect();
+        let lines = self.grants.iter().map(|(claim, booked)| {
+            let State::Granted { grant, inquired, waited, adopted } = booked.state else {
+                unreachable!("only permissions are written down");
+            };
+            RecordLine {
+                claim: *claim,
+                node: booked.asker.node,
+                attempt: booked.asker.attempt,
+                stamp: booked.stamp,
+                wish: booked.wish.clone(),
+                token: booked.token,
+                overtaken: booked.overtaken,
+                sent: booked.sent,
+                arrived: booked.arrived,
+                grant,
+                inquired,
+                waited,
+                adopted,
+            }
+        });
+        RecordLines {
+            unsure: self.unsure,
+            base: self.floors.base,
+            floors: Shares::new(&floors),
+            lines: lines.collect(),
+        }
+    }
+
+    /// The record with these lines.
+    ///
+    /// # Errors
+    /// No arbiter of this pool could have written it; the text says what is wrong. Nothing else
+    /// happened.
+    pub fn from_lines(pool: &Pool, from: RecordLines) -> Result<Record, String> {
+        let (mut claims, mut taken, mut used) = (BTreeSet::new(), BTreeSet::new(), 0u32);
+        let mut grants: Vec<(ClaimId, Booked)> = Vec::with_capacity(from.lines.len());
+        for line in from.lines {
+            let claim = line.claim;
+            let older = |(before, booked): &(ClaimId, Booked)| {
+                (booked.stamp, *before) < (line.stamp, claim)
+            };
+            if !claims.insert(claim) || !grants.last().is_none_or(older) {
+                return Err(format!("claim {claim} is out of order"));
+            }
+            used = used.saturating_add(line.wish.units.get());
+            match (&pool.mode, &line.wish.names) {
+                (Mode::Count { .. }, None) if used <= pool.units => {}
+                (Mode::Count { .. }, None) => return Err("more units than there are".into()),
+                (Mode::Named, Some(names)) => {
+                    for unit in names.iter() {
+                        if unit.0 >= pool.units {
+                            return Err(format!("{unit} in a pool of {} units", pool.units));
+                        }
+                        if !taken.insert(*unit) {
+                            return Err(format!("{unit} is granted twice"));
+                        }
+                    }
+                }
+                _ => return Err(format!("claim {claim} is of another kind of pool")),
+            }
+            let RecordLine { grant, inquired, waited, adopted, .. } = line;
+            let booked = Booked {
+                asker: Asker { node: line.node, attempt: line.attempt },
+                stamp: line.stamp,
+                wish: line.wish,
+                token: line.token,
+                overtaken: line.overtaken,
+                sent: line.sent,
+                arrived: line.arrived,
+                state: State::Granted { grant, inquired, waited, adopted },
+            };
+            grants.push((claim, booked));
+        }
+        let units = from.floors.iter().map(|share| (share.unit, share.fence)).collect();
+        let floors = Floors { base: from.base, units };
+        Ok(Record { grants, floors, unsure: from.unsure })
+    }
+}

@@ -1,0 +1,252 @@
+//! The bytes of `arbiter`, `broadcast` and `ring`: pinned, and unharmed by nonsense. A changed line
+//! is a changed format: raise the version.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use quorate_core::{ClaimId, Fence, Moment, NodeId, NodeSet, Share, Shares, Stamp, Unit, Units};
+use quorate_protocols::Attempt;
+use quorate_protocols::arbiter::{self, Arbiter, GrantNumber, Record, RecordLine, RecordLines};
+use quorate_protocols::broadcast::{self, Known, Weighted};
+use quorate_protocols::ring::{self, Census, Named, Ring};
+use quorate_wire::{DecodeError, Delivery, Wire};
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+fn bytes(hex: &str) -> Vec<u8> {
+    let digits = |i: usize| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap();
+    (0..hex.len() / 2).map(digits).collect()
+}
+
+fn pinned<P: Wire>(messages: Vec<(P::Message, &'static str)>) {
+    for (message, golden) in messages {
+        let mut bytes = Vec::new();
+        P::encode_message(&message, &mut bytes);
+        assert_eq!(hex(&bytes), golden, "{message}");
+        assert_eq!(P::decode_message(&bytes), Ok(message));
+    }
+}
+
+const CLAIM: ClaimId = ClaimId { origin: 1, serial: 300 };
+const ATTEMPT: Attempt = Attempt { boot: 2, clock: 5 };
+const STAMP: Stamp = Stamp { clock: 4, node: NodeId(2) };
+
+fn share(unit: u32, fence: u64) -> Share {
+    Share { unit: Unit(unit), fence: Fence(fence) }
+}
+
+fn wish() -> arbiter::Wish {
+    let names = Some([Unit(0), Unit(3)].into());
+    arbiter::Wish { units: Units::new(2, 4).unwrap(), names }
+}
+
+fn arbiter_messages() -> Vec<(arbiter::Message, &'static str)> {
+    use arbiter::Message::*;
+    let (claim, attempt, stamp, sent) = (CLAIM, ATTEMPT, STAMP, Moment(1000));
+    let (grant, floor, token, clock) = (GrantNumber(6), Fence(7), Fence(8), 9);
+    let counted = arbiter::Wish { units: Units::ONE, names: None };
+    let waited = Duration::from_nanos(3);
+    vec![
+        (
+            Request { claim, attempt, stamp, wish: wish(), token, sent },
+            "0001ac0202050402020102000308e807",
+        ),
+        (
+            Request { claim, attempt, stamp, wish: counted, token, sent },
+            "0001ac0202050402010008e807",
+        ),
+        (Grant { claim, attempt, grant, floor, sent, waited, clock }, "0101ac0202050607e8070309"),
+        (Queued { claim, attempt, clock }, "0201ac02020509"),
+        (Inquire { claim, attempt, grant, clock }, "0301ac0202050609"),
+        (Yield { claim, attempt, grant }, "0401ac02020506"),
+        (Release { claim, attempt, held: true }, "0501ac02020501"),
+        (
+            Renew { claim, attempt, grant: Some(grant), stamp, wish: wish(), token, sent },
+            "0601ac02020501060402020102000308e807",
+        ),
+        (Renewed { claim, attempt, grant, floor, sent, clock }, "0701ac0202050607e80709"),
+        (Lost { claim, attempt, grant: None, clock }, "0801ac0202050009"),
+        (Retoken { claim, attempt, grant, token }, "0901ac0202050608"),
+        (Retokened { claim, attempt, grant, token, clock }, "0a01ac020205060809"),
+        (Survey { clock }, "0b09"),
+        (Report { highest: floor, boot: 2, sure: true, clock }, "0c07020109"),
+    ]
+}
+
+fn broadcast_messages() -> Vec<(broadcast::Message, &'static str)> {
+    use broadcast::Message::*;
+    let unheard: NodeSet = [1, 70].into_iter().collect();
+    let known = Arc::new(Known { unheard, crashed: [0].into_iter().collect() });
+    let nobody = Arc::new(Known::default());
+    vec![
+        (
+            Request { clock: 300, oldest: 5, query: Some(6), known: Arc::clone(&known) },
+            "00ac020501060202400101",
+        ),
+        (
+            Reply { request: Some(7), used: 2, query: None, known: Arc::clone(&known) },
+            "01010702000202400101",
+        ),
+        (Query { query: 8, known: nobody }, "02080000"),
+        (Notice { known }, "030202400101"),
+    ]
+}
+
+fn ring_messages() -> Vec<(ring::Message<Named>, &'static str)> {
+    use ring::Message::*;
+    let tokens = || Named::new(&[share(0, 7), share(3, 9)]);
+    let frame = ring::Frame {
+        seq: 300,
+        order: true,
+        free: tokens(),
+        alloc: Named::default(),
+        coll: Named::new(&[share(1, 2)]),
+        counted: Census::from_parts(&[share(2, 5)], 1),
+        kill: false,
+        waited: true,
+        waits: false,
+        blind: true,
+    };
+    vec![
+        (Token(tokens()), "000200070309"),
+        (Controller(300), "01ac02"),
+        (Enabled(tokens()), "020200070309"),
+        (Collect(Named::default()), "0300"),
+        (Allocate { tokens: tokens(), order: true }, "04020007030901"),
+        (Disable, "05"),
+        (Frame(Box::new(frame)), "06ac02020007030900010102010205010100010001"),
+        (Wake, "07"),
+    ]
+}
+
+#[test]
+fn messages_are_pinned() {
+    pinned::<Arbiter>(arbiter_messages());
+    pinned::<Weighted>(broadcast_messages());
+    pinned::<Ring>(ring_messages());
+}
+
+#[test]
+fn only_what_carries_tokens_is_fleeting() {
+    assert_eq!(Arbiter::DELIVERY, Delivery::Resumed);
+    assert_eq!(Weighted::DELIVERY, Delivery::Resumed);
+    assert_eq!(Ring::DELIVERY, Delivery::Fleeting);
+}
+
+fn record(pool: &arbiter::Pool) -> Record {
+    let line = RecordLine {
+        claim: CLAIM,
+        node: NodeId(1),
+        attempt: ATTEMPT,
+        stamp: STAMP,
+        wish: wish(),
+        token: Fence(8),
+        overtaken: 1,
+        sent: Moment(1),
+        arrived: Moment(2),
+        grant: GrantNumber(6),
+        inquired: false,
+        waited: Duration::from_nanos(3),
+        adopted: true,
+    };
+    let (base, floors) = (Fence(5), Shares::new(&[share(1, 4)]));
+    let lines = RecordLines { unsure: true, base, floors, lines: vec![line] };
+    Record::from_lines(pool, lines).unwrap()
+}
+
+#[test]
+fn the_record_of_arbiter_is_pinned_and_must_fit_its_pool() {
+    let pool = arbiter::Pool::named(4, 3);
+    let mut bytes = Vec::new();
+    Arbiter::encode_record(&record(&pool), &mut bytes);
+    assert_eq!(hex(&bytes), "0101050101040101ac02010205040202010200030801010206000301");
+    assert_eq!(Arbiter::decode_record(&pool, &bytes), Ok(record(&pool)));
+    let smaller = Arbiter::decode_record(&arbiter::Pool::named(3, 3), &bytes);
+    assert_eq!(smaller, Err(DecodeError::Impossible("u3 in a pool of 3 units".into())));
+    assert!(Arbiter::decode_record(&arbiter::Pool::new(4, 3), &bytes).is_err(), "it only counts");
+    bytes[0] = 2;
+    assert!(Arbiter::decode_record(&pool, &bytes).is_err(), "another version");
+}
+
+#[test]
+fn protocols_without_a_record_read_nothing_back() {
+    assert_eq!(Weighted::decode_record(&broadcast::Pool::weighted(3, 2, 1, 1), &[]), Ok(()));
+    assert_eq!(Ring::decode_record(&ring::Pool::new(2, 3), &[]), Ok(()));
+    assert!(Ring::decode_record(&ring::Pool::new(2, 3), &[0]).is_err());
+}
+
+fn refused<P: Wire>(cases: &[(&str, &str)])
+where
+    P::Message: Debug,
+{
+    for (hex, why) in cases {
+        let decoded = P::decode_message(&bytes(hex));
+        assert!(decoded.is_err(), "{why}: {decoded:?}");
+    }
+}
+
+#[test]
+fn what_no_peer_could_have_sent_does_not_decode() {
+    refused::<Arbiter>(&[
+        ("0001ac0202050402000008e807", "no units"),
+        ("0001ac0202050402020102030008e807", "names out of order"),
+        ("0001ac0202050402030102000308e807", "three units with two names"),
+        ("0bffffffffffffffffff01", "a clock near its end"),
+        ("0cffffffffffffffffff01020109", "a fence near its end"),
+        ("0d", "no such message"),
+        ("", "empty"),
+    ]);
+    refused::<Weighted>(&[
+        ("03020100", "a set of nodes with an empty end"),
+        ("02ffffffffffffffffff010000", "a clock near its end"),
+        ("03ffffffff0f", "a set longer than its bytes"),
+        ("0400", "no such message"),
+    ]);
+    refused::<Ring>(&[
+        ("000203090007", "tokens out of order"),
+        ("000103ffffffffffffffffff01", "a fence near its end"),
+        ("0001808080800109", "a unit beyond all pools"),
+        ("0500", "something after the message"),
+        ("08", "no such message"),
+    ]);
+}
+
+proptest! {
+    #[test]
+    fn garbage_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let _ = Arbiter::decode_message(&bytes);
+        let _ = Weighted::decode_message(&bytes);
+        let _ = Ring::decode_message(&bytes);
+        let _ = Arbiter::decode_record(&arbiter::Pool::named(4, 3), &bytes);
+        let _ = Arbiter::decode_record(&arbiter::Pool::new(4, 3), &bytes);
+    }
+
+    #[test]
+    fn a_flipped_byte_gives_another_message_or_none(
+        which in 0usize..32, at in 0usize..64, flip in 1u8..
+    ) {
+        flipped::<Arbiter>(arbiter_messages(), which, at, flip)?;
+        flipped::<Weighted>(broadcast_messages(), which, at, flip)?;
+        flipped::<Ring>(ring_messages(), which, at, flip)?;
+    }
+}
+
+/// Never the same one: every byte means something.
+fn flipped<P: Wire>(
+    mut messages: Vec<(P::Message, &'static str)>,
+    which: usize,
+    at: usize,
+    flip: u8,
+) -> Result<(), TestCaseError> {
+    let (message, _) = messages.swap_remove(which % messages.len());
+    let mut bytes = Vec::new();
+    P::encode_message(&message, &mut bytes);
+    let at = at % bytes.len();
+    bytes[at] ^= flip;
+    prop_assert_ne!(P::decode_message(&bytes), Ok(message));
+    Ok(())
+}
