@@ -162,8 +162,39 @@ pub struct Why {
     pub holders: Vec<Obstacle>,
     /// Who is ahead in the queue, the next one first.
     pub ahead: Vec<Obstacle>,
+    /// When it may start, guessed from how long units were held lately; none if too little is
+    /// known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimate: Option<Estimate>,
+    /// What would let it start now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<Remedy>,
     /// Nodes that did not answer: what is said here may be incomplete.
     pub silent: Vec<String>,
+}
+
+/// When a claim may start: played many times with holds drawn from the past.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Estimate {
+    /// In one of ten cases it starts sooner than this...
+    pub soon_ms: u64,
+    /// ...in half of them sooner than this...
+    pub likely_ms: u64,
+    /// ...and in nine of ten sooner than this.
+    pub late_ms: u64,
+    /// From how many past holds this was guessed.
+    pub holds: u32,
+}
+
+/// What would let a claim start at once. Nothing of it happens by itself.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Remedy {
+    /// Grants that would have to be released...
+    pub release: Vec<ClaimId>,
+    /// ...and claims ahead that would have to be cancelled.
+    pub cancel: Vec<ClaimId>,
 }
 
 /// Somebody in the way of a claim.
@@ -181,4 +212,7 @@ pub struct Obstacle {
     /// For how long it has held or waited; none if its node did not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since_ms: Option<u64>,
+    /// If it holds: how long until its lease ends, unless it renews.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_in_ms: Option<u64>,
 }

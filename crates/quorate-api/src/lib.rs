@@ -19,15 +19,21 @@ mod claim;
 mod claim_id;
 pub mod link;
 mod node;
+mod overview;
 mod pool;
 mod problem;
 mod span;
 
 pub use claim::{
-    ClaimRequest, ClaimState, ClaimStatus, Obstacle, RenewRequest, RevokeRequest, UnitView, Why,
+    ClaimRequest, ClaimState, ClaimStatus, Estimate, Obstacle, Remedy, RenewRequest, RevokeRequest,
+    UnitView, Why,
 };
 pub use claim_id::{ClaimId, ClaimIdError};
 pub use node::{Change, ChangeKind, Check, NodeView, PeerView};
+pub use overview::{
+    ChartPoint, FoundView, HistoryEvent, HistoryKind, HistoryView, MemberView, Overview,
+    PoolDetail, PoolRow, SightView,
+};
 pub use pool::{FactView, HolderView, HoldersView, PoolView, PoolsView, QueueView, WaiterView};
 pub use problem::{Problem, ProblemKind};
 pub use span::{SpanError, format_span, parse_span};

@@ -53,6 +53,9 @@ pub struct PeerView {
     /// How often it has been started, if it has been heard from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot: Option<u32>,
+    /// How long a question and its answer took lately, in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_us: Option<u64>,
     /// Whether it has been silent for so long that it is taken to have crashed.
     pub suspected: bool,
     /// Why there is no connection, as far as known.

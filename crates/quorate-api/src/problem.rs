@@ -24,6 +24,8 @@ pub struct Problem {
 pub enum ProblemKind {
     /// The request makes no sense as it stands. Nothing changed.
     BadRequest,
+    /// Only an administrator may do this. Nothing changed.
+    Forbidden,
     /// There is no such pool. Nothing changed.
     UnknownPool,
     /// This node does not know the claim. It may be known elsewhere. Nothing changed.
@@ -51,6 +53,7 @@ impl ProblemKind {
     pub fn status(self) -> u16 {
         match self {
             ProblemKind::BadRequest => 400,
+            ProblemKind::Forbidden => 403,
             ProblemKind::UnknownPool | ProblemKind::UnknownClaim => 404,
             ProblemKind::DifferentClaim => 409,
             ProblemKind::ClaimOver => 410,
@@ -66,6 +69,7 @@ impl ProblemKind {
     pub fn title(self) -> &'static str {
         match self {
             ProblemKind::BadRequest => "the request makes no sense",
+            ProblemKind::Forbidden => "that is not allowed",
             ProblemKind::UnknownPool => "there is no such pool",
             ProblemKind::UnknownClaim => "the claim is not known here",
             ProblemKind::DifferentClaim => "the id belongs to a different claim",

@@ -7,8 +7,8 @@ use hyper::body::Bytes;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use quorate_api::{
-    ClaimId, ClaimStatus, HoldersView, NodeView, PoolView, PoolsView, Problem, QueueView,
-    RenewRequest, RevokeRequest,
+    ClaimId, ClaimStatus, FoundView, HistoryView, HoldersView, NodeView, Overview, PoolView,
+    PoolsView, Problem, QueueView, RenewRequest, RevokeRequest,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -40,6 +40,19 @@ pub enum ViewError {
     },
 }
 
+/// Which part of a cluster [`Views::overview`] shows.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Screen {
+    /// Only pools whose name contains this...
+    pub search: String,
+    /// ...this page of them, from 0...
+    pub page: usize,
+    /// ...with so many rows.
+    pub rows: usize,
+    /// The pool that is shown in full.
+    pub pool: Option<String>,
+}
+
 /// Longest answer that is read, and longest time it may take.
 const ANSWER_MAX: usize = 64 << 20;
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -48,6 +61,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug)]
 pub struct Views {
     servers: Vec<Server>,
+    token: Option<String>,
 }
 
 impl Views {
@@ -58,7 +72,15 @@ impl Views {
     pub fn new<S: AsRef<str>>(servers: impl IntoIterator<Item = S>) -> Result<Views, ConnectError> {
         let servers: Vec<Server> =
             servers.into_iter().map(|s| Server::parse(s.as_ref())).collect::<Result<_, _>>()?;
-        if servers.is_empty() { Err(ConnectError::NoServers) } else { Ok(Views { servers }) }
+        if servers.is_empty() {
+            return Err(ConnectError::NoServers);
+        }
+        Ok(Views { servers, token: None })
+    }
+
+    /// Shows the administrator's token with every request.
+    pub fn with_token(self, token: Option<String>) -> Views {
+        Views { token, ..self }
     }
 
     /// The node that answers.
@@ -107,6 +129,35 @@ impl Views {
     /// See [`ViewError`].
     pub async fn claim(&self, pool: &str, id: ClaimId) -> Result<ClaimStatus, ViewError> {
         let path = pool_path(pool, &format!("/claims/{id}?why=true"));
+        self.ask(Method::GET, &path, None::<&()>).await
+    }
+
+    /// The pools that know a claim.
+    ///
+    /// # Errors
+    /// See [`ViewError`].
+    pub async fn find(&self, id: ClaimId) -> Result<FoundView, ViewError> {
+        self.ask(Method::GET, &format!("/v1/claims/{id}"), None::<&()>).await
+    }
+
+    /// What happened in a pool, as far as nodes remember.
+    ///
+    /// # Errors
+    /// See [`ViewError`].
+    pub async fn history(&self, pool: &str) -> Result<HistoryView, ViewError> {
+        self.ask(Method::GET, &pool_path(pool, "/history"), None::<&()>).await
+    }
+
+    /// Everything that fits on a screen.
+    ///
+    /// # Errors
+    /// See [`ViewError`].
+    pub async fn overview(&self, screen: &Screen) -> Result<Overview, ViewError> {
+        let mut path = format!("/v1/overview?rows={}&page={}", screen.rows, screen.page);
+        path.push_str(&format!("&search={}", escaped(&screen.search)));
+        if let Some(pool) = &screen.pool {
+            path.push_str(&format!("&pool={}", escaped(pool)));
+        }
         self.ask(Method::GET, &path, None::<&()>).await
     }
 
@@ -159,7 +210,7 @@ impl Views {
         let body = Bytes::from(body.unwrap_or_default());
         let mut why = String::new();
         for server in &self.servers {
-            let once = exchange(server, method.clone(), path, body.clone());
+            let once = exchange(server, method.clone(), path, body.clone(), self.token.as_deref());
             match tokio::time::timeout(TIMEOUT, once).await {
                 Ok(Ok((status, answer))) => return read(server, status, &answer),
                 Ok(Err(error)) => why = format!("{server}: {error}"),
@@ -177,17 +228,21 @@ async fn exchange(
     method: Method,
     path: &str,
     body: Bytes,
+    token: Option<&str>,
 ) -> Result<(StatusCode, Bytes), Failure> {
     let stream = TcpStream::connect(server.address()).await?;
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     let running = tokio::spawn(connection);
-    let request = Request::builder()
+    let mut request = Request::builder()
         .method(method)
         .uri(path)
         .header("host", server.address())
-        .header("content-type", "application/json")
-        .body(Full::new(body))?;
+        .header("content-type", "application/json");
+    if let Some(token) = token {
+        request = request.header("authorization", format!("Bearer {token}"));
+    }
+    let request = request.body(Full::new(body))?;
     let response = sender.send_request(request).await?;
     let status = response.status();
     let answer = Limited::new(response.into_body(), ANSWER_MAX).collect().await?.to_bytes();
@@ -210,16 +265,21 @@ fn read<T: DeserializeOwned>(
 
 /// The path of a pool, whatever its name is made of.
 fn pool_path(pool: &str, rest: &str) -> String {
-    let mut path = String::from("/v1/pools/");
-    for byte in pool.bytes() {
+    format!("/v1/pools/{}{rest}", escaped(pool))
+}
+
+/// A text as part of an address.
+fn escaped(text: &str) -> String {
+    let mut safe = String::new();
+    for byte in text.bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                path.push(char::from(byte));
+                safe.push(char::from(byte));
             }
-            _ => path.push_str(&format!("%{byte:02X}")),
+            _ => safe.push_str(&format!("%{byte:02X}")),
         }
     }
-    path + rest
+    safe
 }
 
 #[cfg(test)]

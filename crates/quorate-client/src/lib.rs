@@ -45,7 +45,7 @@ mod session;
 pub use client::{Client, Options};
 pub use error::{AcquireError, ConnectError, Lost, ReleaseError, TryAcquireError};
 pub use grant::Grant;
-pub use http::{ViewError, Views};
+pub use http::{Screen, ViewError, Views};
 pub use pool::Pool;
 pub use quorate_api::ClaimId;
 pub use quorate_api::link::Share;

@@ -28,6 +28,8 @@ mod config;
 mod convert;
 mod door;
 mod engine;
+mod forecast;
+mod history;
 mod journal;
 mod keeper;
 mod ledger;
@@ -35,6 +37,7 @@ mod metrics;
 mod node;
 #[cfg(test)]
 mod nonsense_tests;
+mod overview;
 mod peers;
 mod protocols;
 mod seat;
@@ -45,7 +48,7 @@ mod views;
 
 pub use config::{
     Chosen, Config, ConfigError, Data, Limits, MEMBERS_MAX, Member, Names, POOL_NAME_MAX,
-    POOL_UNITS_MAX, PoolDef, ProtocolDef, is_pool_name,
+    POOL_UNITS_MAX, PoolDef, ProtocolDef, Secret, is_pool_name,
 };
 pub use node::{Node, StartError};
 pub use protocols::Promises;

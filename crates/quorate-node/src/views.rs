@@ -11,11 +11,13 @@ use quorate_api::{
     WaiterView, Why, format_span,
 };
 use quorate_core::{ClaimId, Stamp};
+use quorate_wire::glance::What;
 use quorate_wire::survey::HomeClaim;
 
 use crate::config::{Config, PoolDef};
 use crate::convert;
 use crate::engine::{Gathered, pool_view};
+use crate::forecast::{self, Hold};
 use crate::ledger::shrink;
 use crate::protocols::{Books, books};
 
@@ -26,6 +28,8 @@ pub(crate) struct Picture {
     facts: Vec<FactView>,
     grace_ms: Option<u64>,
     silent: Vec<String>,
+    /// How long units were held lately, if that was asked for.
+    past_ms: Vec<u64>,
 }
 
 /// What is known of one claim.
@@ -76,7 +80,13 @@ impl Line {
             client: self.text(|home| &home.client),
             reason: self.text(|home| &home.reason),
             since_ms: self.since_ms(),
+            expires_in_ms: self.expires_in_ms(),
         }
+    }
+
+    fn expires_in_ms(&self) -> Option<u64> {
+        let home = self.home.as_ref().map(|(_, home)| home);
+        home.filter(|home| home.shares.is_some()).map(|home| home.left_micros / 1000)
     }
 }
 
@@ -89,8 +99,12 @@ impl Picture {
             facts: Vec::new(),
             grace_ms: None,
             silent: gathered.silent.iter().map(|node| name(*node)).collect(),
+            past_ms: Vec::new(),
         };
         for (node, survey) in gathered.surveys {
+            let records = survey.glance.iter().flat_map(|glance| &glance.records);
+            let released = records.filter(|record| record.what == What::Released);
+            picture.past_ms.extend(released.map(|record| record.took_ms));
             picture.grace_ms = picture.grace_ms.max(survey.grace_micros.map(|m| m / 1000));
             for line in &survey.books {
                 let booked = &mut picture.line(line.claim(), decided).booked;
@@ -170,9 +184,7 @@ impl Picture {
                     client: line.text(|home| &home.client),
                     reason: line.text(|home| &home.reason),
                     held_ms: line.since_ms(),
-                    expires_in_ms: home
-                        .filter(|home| home.shares.is_some())
-                        .map(|home| home.left_micros / 1000),
+                    expires_in_ms: line.expires_in_ms(),
                 }
             })
             .collect();
@@ -240,7 +252,19 @@ impl Picture {
         };
         let mut holders: Vec<Obstacle> = self.held().map(|(id, line)| line.obstacle(*id)).collect();
         holders.sort_by_key(|holder| (std::cmp::Reverse(holder.since_ms), holder.id));
+        let holds: Vec<Hold> = holders
+            .iter()
+            .map(|h| Hold { units: h.units, held_ms: h.since_ms.unwrap_or(0) })
+            .collect();
+        let before: Vec<u32> = ahead.iter().map(|claim| claim.units).collect();
+        let sizes = |list: &[Obstacle]| list.iter().map(|o| (o.id, o.units)).collect::<Vec<_>>();
+        let counts = position.is_some() && self.grace_ms.is_none();
         Why {
+            estimate: counts
+                .then(|| forecast::estimate(def.units, &holds, &before, asked, &self.past_ms))
+                .flatten(),
+            remedy: counts
+                .then(|| forecast::remedy(def.units, &sizes(&holders), &sizes(&ahead), asked)),
             summary,
             position,
             free,

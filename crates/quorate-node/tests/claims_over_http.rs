@@ -178,8 +178,6 @@ async fn health_and_pages() {
     let (status, text) = cluster.text(0, "GET /readyz?verbose").await;
     assert_eq!(status, 200, "{text}");
     assert!(text.contains("[+]quorum ok: 3 of 3 members"), "{text}");
-    let (status, text) = cluster.text(0, "GET /").await;
-    assert!(status == 200 && text.contains("<h2>gpu</h2>"), "{text}");
     let (status, metrics) = cluster.text(0, "GET /metrics").await;
     assert!(status == 200 && metrics.contains("quorate_members{state=\"connected\"} 3"));
     assert!(metrics.contains("quorate_build_info"), "{metrics}");

@@ -1,6 +1,7 @@
 // A recorded run: the state at any moment, found from the nearest earlier keyframe.
 
 const KEYFRAME = 200;
+const SILENCE = 0.7;
 
 export class Film {
   constructor(data) {
@@ -11,6 +12,17 @@ export class Film {
       text.startsWith("* ") && !/^\* (synced|client \d+ stops using .*Released)/.test(text) ? [{ at, who, text, index }] : [],
     );
     this.end = this.frames.length ? this.frames[this.frames.length - 1][0] : 0;
+    // At speed 1 a typical message is on its way for two thirds of a second, and no silence lasts
+    // longer than SILENCE: `played` says when each frame comes, in seconds of playing.
+    const ways = this.flights.map((flight) => flight[3] - flight[2]).sort((a, b) => a - b);
+    this.rate = (ways[ways.length >> 1] || this.end / Math.max(1, this.frames.length) || 1) / 0.66;
+    let [sum, before] = [0, 0];
+    this.played = this.frames.map(([at]) => {
+      sum += Math.min(SILENCE, (at - before) / this.rate);
+      before = at;
+      return sum;
+    });
+    this.length = sum;
     this.longest = Math.max(1, ...this.flights.map((flight) => flight[3] - flight[2]));
   }
 
@@ -98,6 +110,28 @@ export class Film {
       else high = middle;
     }
     return low;
+  }
+
+  // How long it takes to play up to a time, of which `index` is the last frame.
+  playedAt(index, time) {
+    const [from, to] = [this.frames[index]?.[0] ?? 0, this.frames[index + 1]?.[0]];
+    const began = this.played[index] ?? 0;
+    if (to === undefined || to === from) return began;
+    return began + ((this.played[index + 1] - began) * (time - from)) / (to - from);
+  }
+
+  // And back: the time that is reached after so many seconds of playing.
+  timeAt(played) {
+    let [low, high] = [0, this.played.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.played[middle] <= played) low = middle + 1;
+      else high = middle;
+    }
+    if (low >= this.frames.length) return this.end;
+    const [from, began] = [this.frames[low - 1]?.[0] ?? 0, this.played[low - 1] ?? 0];
+    const whole = this.played[low] - began;
+    return from + ((this.frames[low][0] - from) * (played - began)) / (whole || 1);
   }
 
   // The last frame at or before a time.

@@ -6,8 +6,6 @@ import { Stage } from "./stage.js";
 
 const LINES = 61;
 const SPEEDS = [0.1, 0.25, 0.5, 1, 2, 4, 10];
-// No silence lasts longer than this when played, in seconds.
-const SILENCE = 0.7;
 
 function seconds(nanos) {
   return (nanos / 1e9).toFixed(6);
@@ -20,10 +18,6 @@ class Player {
     this.index = -1;
     this.time = 0;
     this.playing = false;
-    // At speed 1, a typical message is on its way for two thirds of a second.
-    const ways = film.flights.map((flight) => flight[3] - flight[2]).sort((a, b) => a - b);
-    const typical = ways[ways.length >> 1] || film.end / Math.max(1, film.frames.length) || 1;
-    this.rate = typical / 0.66;
     this.speed = 1;
     this.begin();
   }
@@ -46,7 +40,7 @@ class Player {
     on("next", "click", () => this.step(1));
     on("fault", "click", () => this.nextFault());
     on("speed", "change", (event) => (this.speed = Number(event.target.value)));
-    on("scrub", "input", (event) => this.seek((event.target.value / 1e6) * film.end));
+    on("scrub", "input", (event) => this.seek(film.timeAt((event.target.value / 1e6) * film.length)));
     on("lines", "click", (event) => {
       const line = event.target.closest("li");
       if (line) this.goto(Number(line.dataset.index));
@@ -143,25 +137,12 @@ class Player {
 
   tick(now) {
     if (!this.playing) return;
-    let left = Math.min(0.1, (now - this.last) / 1000) * this.speed;
+    const left = Math.min(0.1, (now - this.last) / 1000) * this.speed;
     this.last = now;
-    const { frames } = this.film;
-    while (left > 0 && this.index < frames.length - 1) {
-      const before = Math.max(0, frames[this.index]?.[0] ?? 0);
-      const next = frames[this.index + 1][0];
-      // Long silences are shortened, and time runs evenly within each.
-      const rate = Math.max(this.rate, (next - before) / SILENCE);
-      const need = (next - this.time) / rate;
-      if (need > left) {
-        this.time += left * rate;
-        left = 0;
-      } else {
-        left -= need;
-        this.time = next;
-        this.index += 1;
-      }
-    }
-    if (this.index >= frames.length - 1) this.pause();
+    const { film } = this;
+    this.time = Math.max(this.time, film.timeAt(film.playedAt(this.index, this.time) + left));
+    this.index = film.frameAt(this.time);
+    if (this.index >= film.frames.length - 1) this.pause();
     this.draw();
     requestAnimationFrame((then) => this.tick(then));
   }
@@ -173,7 +154,8 @@ class Player {
     this.stage.fly(film.flying(this.time));
     say(byId("clock"), `${seconds(this.time)} s`);
     byId("clock").title = `event ${this.index + 1} of ${film.frames.length}`;
-    const place = film.end ? Math.round((this.time / film.end) * 1e6) : 0;
+    const played = film.playedAt(this.index, this.time);
+    const place = film.length ? Math.round((played / film.length) * 1e6) : 0;
     byId("scrub").value = place;
     byId("scrub").setAttribute("aria-valuetext", `${seconds(this.time)} seconds`);
     this.cursor?.setAttribute("x1", place / 1000);
@@ -216,8 +198,9 @@ class Player {
     const held = new Map();
     let total = 0;
     let last = 0;
-    for (const [at, , , changes] of film.frames) {
-      const place = Math.min(499, Math.floor((at / (film.end || 1)) * 500));
+    const where = (index) => film.played[index] / (film.length || 1);
+    for (const [index, [, , , changes]] of film.frames.entries()) {
+      const place = Math.min(499, Math.floor(where(index) * 500));
       for (; last < place; last++) buckets[last + 1] = total;
       for (const [what, claim, units] of changes) {
         if (what === "g") {
@@ -233,8 +216,8 @@ class Player {
     const y = (value) => (38 - (34 * value) / (film.units || 1)).toFixed(1);
     const points = buckets.map((value, index) => `${index * 2},${y(value)} ${index * 2 + 2},${y(value)}`);
     const area = s("polygon", { class: "use", points: `0,38 ${points.join(" ")} 1000,38` });
-    const faults = film.marks.map(({ at, text }) =>
-      s("line", { x1: (at / (film.end || 1)) * 1000, x2: (at / (film.end || 1)) * 1000, y1: 0, y2: 40,
+    const faults = film.marks.map(({ index, text }) =>
+      s("line", { x1: where(index) * 1000, x2: where(index) * 1000, y1: 0, y2: 40,
         class: /RESTART|resume|healed|over/.test(text) ? "mend" : "fault" }),
     );
     this.cursor = s("line", { x1: 0, x2: 0, y1: 0, y2: 40, class: "cursor" });

@@ -9,6 +9,10 @@ const RADIUS = 236;
 const NODE = 25;
 const CELLS_MAX = 64;
 
+function short(text) {
+  return text.length > 30 ? `${text.slice(0, 28)}…` : text;
+}
+
 // A stage keeps its elements and only moves them, so that it can be drawn at every frame.
 export class Stage {
   constructor(svg) {
@@ -159,7 +163,7 @@ export class Stage {
       group.setAttribute("transform", `translate(${x.toFixed(1)} ${y.toFixed(1)})`);
       group.setAttribute("class", flight.lost ? "flight lost" : `flight k${flight.kind % 8}`);
       dot.setAttribute("opacity", flight.lost && flight.progress > 0.75 ? 0.35 : 1);
-      say(label, labels ? flight.text : "");
+      say(label, labels ? short(flight.text) : "");
       label.setAttribute("x", 9);
       label.setAttribute("y", 4);
     });

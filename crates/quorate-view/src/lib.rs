@@ -34,7 +34,10 @@ macro_rules! files {
     };
 }
 
-/// What a dashboard is made of.
+/// The page that every node serves.
+pub const DASHBOARD: &str = include_str!("../assets/dashboard.html");
+
+/// What pages are made of.
 pub const FILES: &[File] = files! {
     "style.css" "text/css; charset=utf-8",
     "dom.js" "text/javascript; charset=utf-8",

@@ -29,6 +29,8 @@ const DATA: u8 = 3;
 const ACK: u8 = 4;
 const ASK: u8 = 5;
 const TELL: u8 = 6;
+const PING: u8 = 7;
+const PONG: u8 = 8;
 
 /// One frame.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -45,6 +47,10 @@ pub enum Frame<'a> {
     Ask(u64, Question),
     /// Its answer.
     Tell(u64, Survey),
+    /// A reading of the sender's clock, to be sent back: how long is the way?
+    Ping(u64),
+    /// The reading that was sent.
+    Pong(u64),
 }
 
 /// A protocol's message on its way.
@@ -89,6 +95,8 @@ pub fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
         Frame::Ack(_) => ACK,
         Frame::Ask(..) => ASK,
         Frame::Tell(..) => TELL,
+        Frame::Ping(_) => PING,
+        Frame::Pong(_) => PONG,
     };
     out.extend_from_slice(&[MAGIC[0], MAGIC[1], VERSION, kind, 0, 0, 0, 0]);
     match frame {
@@ -98,7 +106,7 @@ pub fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
             codec::put(&(data.seq, data.ack), out);
             out.extend_from_slice(data.packed);
         }
-        Frame::Ack(ack) => codec::put(ack, out),
+        Frame::Ack(number) | Frame::Ping(number) | Frame::Pong(number) => codec::put(number, out),
         Frame::Ask(number, question) => codec::put(&(number, question), out),
         Frame::Tell(number, survey) => codec::put(&(number, survey), out),
     }
@@ -131,6 +139,8 @@ pub fn decode(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, FrameError> {
             let (number, survey) = codec::take(body)?;
             Frame::Tell(number, survey)
         }
+        PING => Frame::Ping(codec::take(body)?),
+        PONG => Frame::Pong(codec::take(body)?),
         kind => return Err(FrameError::Kind(kind)),
     };
     Ok(Some((frame, HEADER + length)))

@@ -7,7 +7,7 @@
 //! * [`Wire`]: the messages and records of each protocol, through structs of their own. Protocol
 //!   types know nothing of bytes, and what a name means on the wire is decided here alone;
 //! * [`survey`]: what nodes ask each other outside the protocols, to be able to tell people who
-//!   holds what and why.
+//!   holds what and why; [`glance`]: the same about nodes and their recent past.
 //!
 //! Nothing that arrives can make this crate panic or allocate more than a frame's length suggests.
 //! Nothing here has a default: every field is on the wire.
@@ -17,6 +17,7 @@ mod broadcast;
 mod central;
 mod codec;
 pub mod frame;
+pub mod glance;
 mod hello;
 pub mod link;
 mod ring;

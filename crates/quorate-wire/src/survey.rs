@@ -4,6 +4,8 @@
 use quorate_core::{ClaimId, Entry, Fact, NodeId, Stamp, Standing};
 use serde::{Deserialize, Serialize};
 
+use crate::glance::{Glance, Wanted};
+
 /// Most claims and most book entries in one survey; more are counted, not listed.
 pub const LINES_MAX: usize = 1000;
 
@@ -34,6 +36,8 @@ pub enum Question {
         /// Why.
         reason: String,
     },
+    /// What does an operator see who looks at you?
+    Glance(Wanted),
 }
 
 /// What one node knows about a pool.
@@ -51,6 +55,8 @@ pub struct Survey {
     pub stopped: bool,
     /// What its seat tells about itself.
     pub facts: Vec<FactLine>,
+    /// More, if it was asked for.
+    pub glance: Option<Box<Glance>>,
 }
 
 /// What a seat tells about itself that only its protocol has a word for.

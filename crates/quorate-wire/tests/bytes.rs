@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use quorate_core::{ClaimId, Fence, Moment, NodeId, Share, Shares, Stamp, Unit, Units};
 use quorate_protocols::central::{Attempt, Central, Message, Pool, Record, RecordLine};
 use quorate_wire::frame::{self, Data, Frame, FrameError};
+use quorate_wire::glance::Wanted;
 use quorate_wire::survey::{HomeClaim, Question, Survey};
 use quorate_wire::{DecodeError, Hello, Resume, Wire};
 
@@ -123,7 +124,13 @@ fn frames() -> Vec<(Frame<'static>, &'static str)> {
         (Frame::Data(Data { seq: 1, ack: 2, packed: b"\x01px" }), "51750103050000000102017078"),
         (Frame::Ack(300), "5175010402000000ac02"),
         (Frame::Ask(1, Question::Pool { pool: "p".into() }), "517501050400000001000170"),
-        (Frame::Tell(1, survey), "5175010616000000010101020102636900010100070102000000010300 00"),
+        (
+            Frame::Tell(1, survey),
+            "51750106170000000101010201026369000101000701020000000103 00 00 00",
+        ),
+        (Frame::Ping(300), "5175010702000000ac02"),
+        (Frame::Pong(300), "5175010802000000ac02"),
+        (Frame::Ask(1, Question::Glance(Wanted::default())), "5175010507000000010300000000 00"),
     ]
 }
 
@@ -166,7 +173,7 @@ proptest! {
         let _ = Central::decode_message(&bytes);
         let _ = Central::decode_record(&Pool::new(4), &bytes);
         let _ = frame::unpack(&bytes);
-        for kind in 0..8 {
+        for kind in 0..10 {
             let mut framed = vec![b'Q', b'u', 1, kind, bytes.len() as u8, 0, 0, 0];
             framed.extend_from_slice(&bytes);
             let _ = frame::decode(&framed);

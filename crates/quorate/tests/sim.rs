@@ -55,8 +55,8 @@ fn a_trace_is_the_same_again_to_the_byte() {
 fn a_run_becomes_a_page_that_stands_alone() {
     let file = std::env::temp_dir().join(format!("quorate-replay-{}.html", std::process::id()));
     let path = file.to_str().unwrap();
-    let line = "sim run --nodes 4 --units 3 --want 1,2 --faults crashes --duration 3s --lease 100ms \
-                --retry 20ms";
+    let line = "sim run --nodes 4 --units 3 --want 1,2 --faults crashes --duration 3s \
+                --lease 100ms --retry 20ms";
     stdout(&format!("{line} --html {path}"));
     let page = std::fs::read_to_string(&file).unwrap();
     let (_, film) = page.split_once("id=\"film\">").expect("the film is inside");

@@ -137,6 +137,7 @@ impl Session {
             ProblemKind::Unknown | ProblemKind::Limit => false,
             ProblemKind::UnknownClaim => matches!(claim.state, State::Leaving { .. }),
             ProblemKind::BadRequest
+            | ProblemKind::Forbidden
             | ProblemKind::UnknownPool
             | ProblemKind::DifferentClaim
             | ProblemKind::ClaimOver

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::body::Bytes;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use quorate_api::{
     ClaimRequest, ClaimState, ClaimStatus, Problem, ProblemKind, RenewRequest, RevokeRequest,
@@ -16,7 +16,9 @@ use quorate_wire::survey::Question;
 use serde::Deserialize;
 use tokio::time::timeout;
 
+use super::overview::look_with_past;
 use super::reply::{Failure, bad_request, body, ok};
+use super::rights;
 use crate::admission;
 use crate::app::App;
 use crate::clock;
@@ -112,11 +114,24 @@ pub(crate) async fn get(
         let picture = call.gather(Question::Claim { pool: pool.clone(), claim }).await?;
         // What is lost here stays in the arbiter's books for a moment; that revives nothing.
         let lives = known.is_err() || picture.has_home(call.id);
-        if let Some(status) = picture.status(call.id, &pool, call.def).filter(|_| lives) {
+        if let Some(mut status) = picture.status(call.id, &pool, call.def).filter(|_| lives) {
+            call.explain(&mut status).await?;
             return Ok(ok(code(status.state), &status));
         }
     }
     call.answer(known?).await
+}
+
+/// Says why a claim waits: how it stands, with `why`.
+#[utoipa::path(get, path = "/v1/pools/{pool}/claims/{id}/why", tag = "claims",
+    params(("pool" = String, Path), ("id" = String, Path)),
+    responses(
+        (status = 200, description = "it does not wait", body = ClaimStatus),
+        (status = 202, description = "it waits, and why", body = ClaimStatus),
+        (status = 404, description = "no such pool, or no node knows the claim", body = Problem),
+    ))]
+pub(crate) async fn why(app: State<App>, path: Path<(String, String)>) -> Answered {
+    get(app, path, Ok(Query(Params { wait: None, why: Some(true) }))).await
 }
 
 /// Releases a claim, or cancels it if it waits. Repeating is harmless.
@@ -184,14 +199,17 @@ pub(crate) async fn renew(
     request_body = RevokeRequest,
     responses(
         (status = 200, description = "it will not be renewed or granted", body = ClaimStatus),
+        (status = 403, description = "the administrator's token is missing", body = Problem),
         (status = 404, description = "no such pool, or no node knows the claim", body = Problem),
     ))]
 pub(crate) async fn revoke(
     State(app): State<App>,
     Path((pool, id)): Path<(String, String)>,
     params: Asked,
+    headers: HeaderMap,
     bytes: Bytes,
 ) -> Answered {
+    rights::administrator(&app.config, &headers)?;
     let request: RevokeRequest = body(&bytes)?;
     admission::text(&app.config.limits, "reason", &request.reason)?;
     let call = Call::new(&app, &pool, &id, params)?;
@@ -267,11 +285,19 @@ impl<'a> Call<'a> {
     async fn answer(&self, snapshot: Snapshot) -> Answered {
         let config = &self.app.config;
         let mut status = convert::status(snapshot, self.pool, config.name(), self.def);
-        if self.why && status.state == ClaimState::Waiting {
-            let picture = self.gather(Question::Pool { pool: self.pool.to_owned() }).await?;
-            status.why = Some(picture.why(self.id, status.asked, self.def));
-        }
+        self.explain(&mut status).await?;
         Ok(ok(code(status.state), &status))
+    }
+
+    /// Says why a claim waits, if that was asked for.
+    async fn explain(&self, status: &mut ClaimStatus) -> Result<(), Problem> {
+        if !self.why || status.state != ClaimState::Waiting {
+            return Ok(());
+        }
+        let gathered = look_with_past(self.app, self.pool).await?;
+        let picture = Picture::new(&self.app.config, self.def, gathered);
+        status.why = Some(picture.why(self.id, status.asked, self.def));
+        Ok(())
     }
 }
 

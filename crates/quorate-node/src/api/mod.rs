@@ -4,9 +4,11 @@
 mod claims;
 mod health;
 pub(crate) mod openapi;
+mod overview;
 mod page;
 mod pools;
 mod reply;
+mod rights;
 mod watch;
 
 use axum::Router;
@@ -35,6 +37,7 @@ fn router(app: App) -> Router {
     let claim = put(claims::put).get(claims::get).delete(claims::delete);
     Router::new()
         .route("/", get(page::page))
+        .route("/assets/{name}", get(page::asset))
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))
         .route("/readyz/{check}", get(health::readyz_check))
@@ -42,12 +45,17 @@ fn router(app: App) -> Router {
         .route("/v1/openapi.json", get(openapi::get))
         .route("/v1/node", get(health::node))
         .route("/v1/watch", get(watch::all))
+        .route("/v1/overview", get(overview::overview))
+        .route("/v1/overview/watch", get(overview::watch))
+        .route("/v1/claims/{id}", get(overview::find))
         .route("/v1/pools", get(pools::list))
         .route("/v1/pools/{pool}", get(pools::one))
         .route("/v1/pools/{pool}/holders", get(pools::holders))
         .route("/v1/pools/{pool}/queue", get(pools::queue))
+        .route("/v1/pools/{pool}/history", get(overview::history))
         .route("/v1/pools/{pool}/watch", get(watch::pool))
         .route("/v1/pools/{pool}/claims/{id}", claim)
+        .route("/v1/pools/{pool}/claims/{id}/why", get(claims::why))
         .route("/v1/pools/{pool}/claims/{id}/renew", post(claims::renew))
         .route("/v1/pools/{pool}/claims/{id}/revoke", post(claims::revoke))
         .fallback(reply::no_such_page)

@@ -4,7 +4,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use utoipa::OpenApi;
 
-use super::{claims, health, pools, watch};
+use super::{claims, health, overview, pools, watch};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -18,6 +18,7 @@ use super::{claims, health, pools, watch};
     paths(
         claims::put,
         claims::get,
+        claims::why,
         claims::delete,
         claims::renew,
         claims::revoke,
@@ -25,6 +26,10 @@ use super::{claims, health, pools, watch};
         pools::one,
         pools::holders,
         pools::queue,
+        overview::history,
+        overview::find,
+        overview::overview,
+        overview::watch,
         watch::all,
         watch::pool,
         health::node,

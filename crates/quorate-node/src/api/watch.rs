@@ -70,7 +70,7 @@ fn events(mut app: App, only: Option<String>) -> impl IntoResponse {
 }
 
 /// A queue as a stream.
-struct Events(mpsc::Receiver<Event>);
+pub(super) struct Events(pub(super) mpsc::Receiver<Event>);
 
 impl Stream for Events {
     type Item = Result<Event, Infallible>;

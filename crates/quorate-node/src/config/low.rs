@@ -21,6 +21,8 @@ pub(super) struct File {
     /// node with an empty directory assumes that it has forgotten, and waits out one lease.
     #[serde(default)]
     pub(super) bootstrap: bool,
+    /// Whoever takes claims back must show this; anybody may if there is none.
+    pub(super) admin_token: Option<String>,
     /// Where to listen.
     pub(super) listen: Listen,
     /// How long another node may be silent before it is suspected to have crashed.

@@ -18,6 +18,8 @@ use serde::Deserialize;
 pub use pool::{Names, POOL_NAME_MAX, POOL_UNITS_MAX, PoolDef, is_pool_name};
 pub use protocol::{Chosen, ProtocolDef};
 
+/// Least length of a token.
+const TOKEN_MIN: usize = 16;
 /// Most members of a cluster.
 pub const MEMBERS_MAX: usize = 128;
 
@@ -49,8 +51,29 @@ pub struct Config {
     pub suspect_after: Duration,
     /// How much this node takes on.
     pub limits: Limits,
+    /// What whoever takes claims back must show, if anything.
+    pub admin_token: Option<Secret>,
     /// What members must agree on, in one number.
     pub digest: u64,
+}
+
+/// A text that is compared and never shown.
+#[derive(Clone)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Whether this is it. Takes as long for a near miss as for a far one.
+    pub fn is(&self, shown: &str) -> bool {
+        let pairs = self.0.bytes().zip(shown.bytes());
+        let differences = pairs.fold(0, |sum, (a, b)| sum | (a ^ b));
+        self.0.len() == shown.len() && differences == 0
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret")
+    }
 }
 
 /// A node of the cluster.
@@ -176,6 +199,9 @@ pub enum ConfigError {
         /// The epoch.
         epoch: u64,
     },
+    /// A token that could be guessed protects nothing.
+    #[error("admin_token is shorter than {TOKEN_MIN} characters")]
+    WeakToken,
     /// A node must at least remember how often it was started.
     #[error("data_dir is missing: a node must at least remember how often it was started")]
     NoDataDir,
@@ -254,6 +280,10 @@ impl Config {
             pools,
             suspect_after,
             limits: file.limits,
+            admin_token: match file.admin_token {
+                Some(token) if token.len() < TOKEN_MIN => return Err(ConfigError::WeakToken),
+                token => token.map(Secret),
+            },
             digest: digest(agreed.as_bytes()),
         })
     }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use quorate_api::link::FromNode;
 use quorate_api::{ChangeKind, ClaimState};
 use quorate_core::{ClaimId, Moment, Shares};
+use quorate_wire::glance::What;
 
 use super::{Ask, Engine, REMEMBER, stopping};
 use crate::admission;
@@ -86,6 +87,7 @@ impl Engine {
         claimed.session = session;
         self.insert(seat, id, claimed);
         self.changed(seat, id, ChangeKind::Claimed);
+        self.note(seat, id, What::Claimed, Duration::ZERO);
         self.step(seat, Happening::Claim(claim));
         // It may be granted already, if this node decides.
         self.answer(seat, id, wait, waiter, now);
@@ -281,6 +283,7 @@ impl Engine {
         why: &str,
         now: Moment,
     ) {
+        self.note_end(seat, id, state, why, now);
         let pool = &mut self.pools[seat];
         let Some(claimed) = pool.ledger.get_mut(&id) else { return };
         let waited = match &claimed.state {

@@ -3,6 +3,7 @@
 
 use quorate_api::{Change, ChangeKind, ClaimState};
 use quorate_core::{ClaimId, Moment, Refusal, Shares};
+use quorate_wire::glance::What;
 
 use super::Engine;
 use super::links::Letter;
@@ -94,6 +95,7 @@ impl Engine {
             Deed::Reclaim { claim, shares } => {
                 let pool = &self.pools[seat];
                 tracing::info!(pool = %pool.name, %claim, %shares, "not renewed: taken back");
+                self.note_reclaim(seat, claim, shares.len());
                 self.tell_change(
                     seat,
                     claim,
@@ -120,12 +122,14 @@ impl Engine {
             State::Granted { .. } | State::Over { .. } => return,
         }
         pool.meters.granted.inc();
-        pool.meters.granted_after.observe(now.since(claimed.made).as_secs_f64());
+        let waited = now.since(claimed.made);
+        pool.meters.granted_after.observe(waited.as_secs_f64());
         pool.ledger.change(&claim, State::Granted { shares, until, since: now });
         self.alarms.set(until, Due::GrantEnd { seat, claim });
         let lease = pool.def.lease;
         pool.ledger.wake(&claim, &lease, now);
         self.changed(seat, claim, ChangeKind::Granted);
+        self.note(seat, claim, What::Granted, waited);
     }
 
     fn extend(&mut self, seat: usize, claim: ClaimId, until: Moment, now: Moment) {

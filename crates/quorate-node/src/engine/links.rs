@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use quorate_api::{PeerView, Problem};
-use quorate_core::{ClaimId, NodeId};
+use quorate_core::{ClaimId, Moment, NodeId};
 use quorate_wire::frame::{self, Data, Frame};
+use quorate_wire::glance::{Sight, Wanted, What};
 use quorate_wire::link::{Bound, Cargo, Link, LinkError, Meeting, SendError};
 use quorate_wire::survey::{Question, Survey};
 use quorate_wire::{Delivery, Hello, Resume};
@@ -75,6 +76,8 @@ struct Slot {
     /// Whether there is something to transmit.
     dirty: bool,
     problem: Option<String>,
+    /// How long a ping and its answer took lately; 0 if unknown.
+    latency_us: u64,
 }
 
 /// What all nodes know.
@@ -113,6 +116,7 @@ impl Peers {
             connection: None,
             dirty: false,
             problem: Some("no connection yet".into()),
+            latency_us: 0,
         };
         Peers { slots: config.members.iter().map(slot).collect(), me: config.me }
     }
@@ -124,14 +128,25 @@ impl Peers {
     }
 
     /// Everybody hears from us, if only that we live and what has arrived.
-    pub(super) fn heartbeat(&mut self) {
+    pub(super) fn heartbeat(&mut self, now: Moment) {
         for slot in &mut self.slots {
             if let Some(ack) = slot.link.ack() {
                 let mut bytes = Vec::new();
                 frame::encode(&Frame::Ack(ack), &mut bytes);
+                frame::encode(&Frame::Ping(now.0), &mut bytes);
                 slot.write(bytes);
             }
         }
+    }
+
+    /// How this node sees everybody, itself too.
+    pub(super) fn sights(&self, watch: &Watch) -> Vec<Sight> {
+        let sight = |(place, slot): (usize, &Slot)| Sight {
+            connected: slot.connection.is_some() || NodeId::from(place) == self.me,
+            suspected: watch.is_suspected(NodeId::from(place)),
+            latency_micros: slot.latency_us,
+        };
+        self.slots.iter().enumerate().map(sight).collect()
     }
 
     pub(super) fn connected(&self) -> usize {
@@ -146,6 +161,7 @@ impl Peers {
                 name: member.name.clone(),
                 connected: slot.connection.is_some(),
                 boot: slot.link.peer_boot(),
+                latency_us: (slot.latency_us > 0).then_some(slot.latency_us),
                 suspected: watch.is_suspected(NodeId::from(place)),
                 problem: slot.problem.clone(),
             })
@@ -154,6 +170,16 @@ impl Peers {
 }
 
 impl Slot {
+    /// A ping came back. Smoothed, since people look at it.
+    fn pong(&mut self, sent: u64) {
+        let took = clock::now().since(Moment(sent)).as_micros();
+        let took = u64::try_from(took).unwrap_or(u64::MAX).max(1);
+        self.latency_us = match self.latency_us {
+            0 => took,
+            old => old - old / 4 + took / 4,
+        };
+    }
+
     /// If the connection is gone, its end is on its way to us.
     fn write(&mut self, bytes: Vec<u8>) {
         if let Some((_, outgoing)) = &self.connection {
@@ -221,8 +247,12 @@ impl Engine {
         slot.dirty = true;
         let name = &self.config.members[peer.index()].name;
         match meeting {
-            Meeting::Resumed => tracing::info!(peer = name, "link resumed"),
+            Meeting::Resumed => {
+                self.history.note_node(What::Met, name, "link resumed");
+                tracing::info!(peer = name, "link resumed");
+            }
             Meeting::New { dropped } => {
+                self.history.note_node(What::Met, name, &format!("its start {}", theirs.boot));
                 tracing::info!(peer = name, boot = theirs.boot, dropped, "a new link");
             }
         }
@@ -242,6 +272,8 @@ impl Engine {
         slot.link.disconnect();
         // Dropping the sender closes the connection.
         slot.connection = None;
+        self.history.note_node(What::Missed, &self.config.members[peer.index()].name, &why);
+        slot.latency_us = 0;
         slot.problem = Some(why);
         self.metrics.mesh(&self.config, self.peers.connected());
     }
@@ -281,6 +313,12 @@ impl Engine {
                     self.finish_gathering(number);
                 }
             }
+            Frame::Ping(reading) => {
+                let mut bytes = Vec::new();
+                frame::encode(&Frame::Pong(reading), &mut bytes);
+                self.peers.slots[peer.index()].write(bytes);
+            }
+            Frame::Pong(reading) => self.peers.slots[peer.index()].pong(reading),
             Frame::Refused(why) => return Err(format!("the peer refused us: {why}")),
             Frame::Hello(_) => return Err("a second greeting".into()),
         }
@@ -340,6 +378,27 @@ impl Engine {
             let _ = reply.send(Err(problem));
             return;
         }
+        self.ask_everybody(question, reply);
+    }
+
+    /// An operator looks at all nodes.
+    pub(super) fn on_look(
+        &mut self,
+        wanted: Wanted,
+        reply: oneshot::Sender<Result<Gathered, Problem>>,
+    ) {
+        if self.stopping {
+            let _ = reply.send(Err(stopping()));
+            return;
+        }
+        self.ask_everybody(Question::Glance(wanted), reply);
+    }
+
+    fn ask_everybody(
+        &mut self,
+        question: Question,
+        reply: oneshot::Sender<Result<Gathered, Problem>>,
+    ) {
         let number = self.question_next;
         self.question_next += 1;
         let own = self.on_question(&question);
@@ -375,6 +434,14 @@ impl Engine {
         match question {
             Question::Pool { pool } => self.survey(pool, None),
             Question::Claim { pool, claim } => self.survey(pool, Some(id(claim))),
+            Question::Glance(wanted) => {
+                let mut survey = match &wanted.pool {
+                    Some(pool) => self.survey(pool, None),
+                    None => Survey::default(),
+                };
+                survey.glance = Some(Box::new(self.glance(wanted)));
+                survey
+            }
             Question::Revoke { pool, claim, reason } => {
                 let survey = self.survey(pool, Some(id(claim)));
                 let fine = crate::admission::text(&self.config.limits, "reason", reason).is_ok();

@@ -8,12 +8,14 @@
 //!
 //! * `claims`: what clients ask;
 //! * `deeds`: what seats want done, and the barrier of the journal;
+//! * `glance`: what an operator sees, and the record of what happened;
 //! * `links`: what peers say;
 //! * `suspicion`: which peers have been silent for too long;
 //! * `pools`: seats, made when their pool is first used, and what is told about them.
 
 mod claims;
 mod deeds;
+mod glance;
 mod links;
 mod pools;
 mod suspicion;
@@ -26,6 +28,7 @@ use std::time::Duration;
 
 use quorate_api::{Change, NodeView, PoolsView, Problem, ProblemKind};
 use quorate_core::{ClaimId, Moment, NodeId, Shares};
+use quorate_wire::glance::{Wanted, What};
 use quorate_wire::survey::Question;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
@@ -33,6 +36,7 @@ use crate::alarms::{Alarms, Due};
 use crate::boot::{Boot, Past};
 use crate::clock;
 use crate::config::Config;
+use crate::history::History;
 use crate::journal::{Journal, Records, Written};
 use crate::ledger::{Waiter, Wish};
 use crate::metrics::Metrics;
@@ -58,6 +62,8 @@ pub(crate) enum Command {
     Client { pool: String, id: ClaimId, ask: Ask, waiter: Waiter },
     /// Somebody wants to know what all nodes know.
     Gather { pool: String, question: Question, reply: oneshot::Sender<Result<Gathered, Problem>> },
+    /// An operator looks at all nodes.
+    Look { wanted: Wanted, reply: oneshot::Sender<Result<Gathered, Problem>> },
     /// Somebody wants to know what this node knows of its pools.
     Pools(oneshot::Sender<PoolsView>),
     /// Somebody wants to know how this node is.
@@ -98,6 +104,7 @@ pub(crate) struct Engine {
     pools: Vec<Pool>,
     by_name: HashMap<Arc<str>, usize>,
     meters: PoolMeterCache,
+    history: History,
     alarms: Alarms,
     peers: Peers,
     watch: Watch,
@@ -154,6 +161,7 @@ impl Engine {
             pools: Vec::new(),
             by_name: HashMap::new(),
             meters: PoolMeterCache::default(),
+            history: History::default(),
             alarms: Alarms::default(),
             peers: Peers::new(&config, boot.number),
             watch: Watch::new(config.me, config.members.len(), since),
@@ -175,6 +183,8 @@ impl Engine {
             metrics,
             changes,
         };
+        let text = format!("start {}", engine.boot);
+        engine.history.note_node(What::Started, engine.config.name(), &text);
         for def in &engine.config.pools {
             let (pool, protocol) = (def.label(), def.protocol.name());
             let survives = def.promises.survives;
@@ -232,6 +242,7 @@ impl Engine {
             Command::Client { pool, id, ask, waiter } => self.on_client(&pool, id, ask, waiter),
             Command::Peer(event) => self.on_peer(event),
             Command::Gather { pool, question, reply } => self.on_gather(&pool, question, reply),
+            Command::Look { wanted, reply } => self.on_look(wanted, reply),
             // Whoever asked may have gone away.
             Command::Pools(reply) => drop(reply.send(self.pools_view())),
             Command::Node(reply) => drop(reply.send(self.node_view())),
@@ -256,7 +267,7 @@ impl Engine {
                 Due::GrantEnd { seat, claim } => self.on_grant_end(seat, claim, now),
                 Due::Gathering(number) => self.finish_gathering(number),
                 Due::Heartbeat => {
-                    self.peers.heartbeat();
+                    self.peers.heartbeat(now);
                     self.look_for_the_silent(now);
                     self.forget_old(now);
                     self.alarms.set(now.after(HEARTBEAT), Due::Heartbeat);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use quorate_api::{Check, NodeView, PoolView, PoolsView, Problem, ProblemKind};
 use quorate_core::{ClaimId, Moment, NodeId, Standing as BookStanding};
+use quorate_wire::glance::What;
 use quorate_wire::survey::{BookLine, FACTS_MAX, FactLine, HomeClaim, LINES_MAX, Survey};
 
 use super::{Engine, RecordError};
@@ -149,6 +150,8 @@ impl Engine {
         }
         tracing::error!(pool = %pool.name, why, "the seat contradicts itself and stops");
         pool.stopped = Some(why.to_owned());
+        let text = format!("pool {} found a contradiction in itself: {why}", pool.name);
+        self.history.note_node(What::Stopped, self.config.name(), &text);
         self.metrics.seats_stopped.inc();
         if let Some(problem) = self.pools[seat].stopped() {
             self.pools[seat].ledger.dismiss(&problem);
@@ -188,6 +191,7 @@ impl Engine {
             facts: facts(pool, now),
             grace_micros: pool.seat.grace_until().map(|until| micros(until.since(now))),
             stopped: pool.stopped.is_some(),
+            glance: None,
         }
     }
 
@@ -249,7 +253,7 @@ impl Engine {
     }
 
     /// For how long some pool of ours may yet have to respect promises that it has forgotten.
-    fn grace_left(&self) -> Duration {
+    pub(super) fn grace_left(&self) -> Duration {
         let forgot = |def: &&Arc<PoolDef>| match self.past {
             Past::Nothing => false,
             Past::Same => !def.protocol.is_durable(),

@@ -6,6 +6,7 @@
 //! somebody else.
 
 use quorate_core::{Moment, NodeId};
+use quorate_wire::glance::What;
 
 use super::{Engine, HEARTBEAT};
 use crate::seat::Happening;
@@ -62,6 +63,8 @@ impl Engine {
     pub(super) fn heard_of(&mut self, peer: NodeId, now: Moment) {
         if self.watch.hear(peer, now) {
             tracing::info!(peer = self.name_of(peer), "heard again");
+            let name = &self.config.members[peer.index()].name;
+            self.history.note_node(What::Trusted, name, "heard again");
             self.tell_all_seats(|| Happening::Trust(peer));
         }
     }
@@ -70,6 +73,8 @@ impl Engine {
     pub(super) fn look_for_the_silent(&mut self, now: Moment) {
         for peer in self.watch.look(now, self.config.suspect_after) {
             tracing::warn!(peer = self.name_of(peer), "silent for too long: suspected");
+            let name = &self.config.members[peer.index()].name;
+            self.history.note_node(What::Suspected, name, "silent for too long");
             self.tell_all_seats(|| Happening::Suspect(peer));
         }
     }

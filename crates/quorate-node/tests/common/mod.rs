@@ -146,6 +146,12 @@ impl Cluster {
         request(self.clients[place], what, body).await
     }
 
+    /// The headers of an answer.
+    pub(crate) async fn head(&self, place: usize, what: &str) -> String {
+        let answer = raw(self.clients[place], what, "").await;
+        answer.split_once("\r\n\r\n").map(|(head, _)| head.to_owned()).unwrap_or_default()
+    }
+
     pub(crate) async fn text(&self, place: usize, what: &str) -> (u16, String) {
         exchange(self.clients[place], what, "").await
     }
@@ -222,6 +228,13 @@ pub(crate) async fn request(address: SocketAddr, what: &str, body: &str) -> (u16
 }
 
 async fn exchange(address: SocketAddr, what: &str, body: &str) -> (u16, String) {
+    let answer = raw(address, what, body).await;
+    let status = answer.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap();
+    let text = answer.split_once("\r\n\r\n").map(|(_, text)| text).unwrap_or_default();
+    (status, text.to_owned())
+}
+
+async fn raw(address: SocketAddr, what: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let head = format!(
         "{what} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
@@ -232,8 +245,5 @@ async fn exchange(address: SocketAddr, what: &str, body: &str) -> (u16, String) 
     let mut answer = Vec::new();
     let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await;
     read.expect("an answer in time").unwrap();
-    let answer = String::from_utf8(answer).unwrap();
-    let status = answer.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap();
-    let text = answer.split_once("\r\n\r\n").map(|(_, text)| text).unwrap_or_default();
-    (status, text.to_owned())
+    String::from_utf8(answer).unwrap()
 }

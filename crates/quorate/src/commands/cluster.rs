@@ -27,6 +27,8 @@ pub(crate) struct Json {
 }
 
 const VARIABLE: &str = "QUORATE_SERVER";
+/// The administrator's token; in the environment, since others can read the arguments of a process.
+const TOKEN: &str = "QUORATE_TOKEN";
 const LOCAL: &str = "127.0.0.1:7420";
 
 impl Cluster {
@@ -51,7 +53,8 @@ impl Cluster {
     }
 
     pub(crate) fn views(&self) -> anyhow::Result<Views> {
-        Ok(Views::new(self.servers())?)
+        let token = std::env::var(TOKEN).ok().filter(|token| !token.is_empty());
+        Ok(Views::new(self.servers())?.with_token(token))
     }
 }
 

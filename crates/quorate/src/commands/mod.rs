@@ -6,6 +6,7 @@ mod check;
 mod cluster;
 mod daemon;
 mod dev;
+mod history;
 mod holders;
 mod pools;
 mod queue;
@@ -19,6 +20,7 @@ mod serve;
 mod sim;
 mod status;
 mod vectors;
+mod why;
 
 use crate::Outcome;
 
@@ -35,6 +37,8 @@ pub(crate) enum Command {
     Pools(pools::Args),
     Holders(holders::Args),
     Queue(queue::Args),
+    Why(why::Args),
+    History(history::Args),
     Revoke(revoke::Args),
     /// The laboratory: which sets of nodes may decide, and what that is worth.
     #[command(subcommand)]
@@ -65,6 +69,8 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Pools(args) => pools::run(args),
         Command::Holders(args) => holders::run(args),
         Command::Queue(args) => queue::run(args),
+        Command::Why(args) => why::run(args),
+        Command::History(args) => history::run(args),
         Command::Revoke(args) => revoke::run(args),
         Command::Quorum(command) => quorum::run(command),
         Command::Ring(args) => ring::run(&args),

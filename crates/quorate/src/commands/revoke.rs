@@ -8,7 +8,8 @@ use crate::Outcome;
 
 /// Take a grant back from its holder.
 ///
-/// The holder is told and stops; the units return when it has, or at the end of its lease.
+/// The holder is told and stops; the units return when it has, or at the end of its lease. If the
+/// cluster asks for the administrator's token, give it in $QUORATE_TOKEN.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Example:

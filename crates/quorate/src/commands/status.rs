@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use quorate_api::{ClaimId, ClaimState, ClaimStatus, FactView, NodeView, Obstacle, PoolView, Why};
+use quorate_api::{
+    ClaimId, ClaimState, ClaimStatus, Estimate, FactView, NodeView, Obstacle, PoolView, Remedy, Why,
+};
 
 use super::cluster::{self, Cluster, Json, span};
 use crate::Outcome;
@@ -78,7 +80,7 @@ pub(crate) fn one_line(status: &ClaimStatus) -> String {
     line
 }
 
-fn claim_text(status: &ClaimStatus) -> String {
+pub(crate) fn claim_text(status: &ClaimStatus) -> String {
     let mut text = one_line(status) + "\n";
     if let Some(why) = &status.why {
         text.push_str(&why_text(why));
@@ -132,16 +134,43 @@ fn why_text(why: &Why) -> String {
         let _ = writeln!(text, "the arbiter restarted and waits {wait} for old promises to end");
     }
     for (title, list) in [("holding", &why.holders), ("ahead", &why.ahead)] {
-        for Obstacle { id, units, client, reason, since_ms } in list {
+        for Obstacle { id, units, client, reason, since_ms, expires_in_ms } in list {
             let since = since_ms.map(|_| format!(" since {}", span(*since_ms)));
-            let (since, client) = (since.unwrap_or_default(), or_dash(client));
+            let (mut since, client) = (since.unwrap_or_default(), or_dash(client));
+            if expires_in_ms.is_some() {
+                let _ = write!(since, ", lease ends in {}", span(*expires_in_ms));
+            }
             let plural = if *units == 1 { "" } else { "s" };
             let what_for = or_dash(reason);
             let _ = writeln!(text, "{title}: {units} unit{plural}{since}, {client}: {what_for}");
             let _ = writeln!(text, "  claim {id}");
         }
     }
+    if let Some(estimate) = &why.estimate {
+        let Estimate { soon_ms, likely_ms, late_ms, holds } = estimate;
+        let (soon, late) = (span(Some(*soon_ms)), span(Some(*late_ms)));
+        let _ = writeln!(
+            text,
+            "estimate: starts in about {} ({soon} to {late} in 8 of 10 cases, from {holds} past holds)",
+            span(Some(*likely_ms))
+        );
+    }
+    if let Some(remedy) = &why.remedy {
+        text.push_str(&remedy_text(remedy));
+    }
     silent(&mut text, &why.silent);
+    text
+}
+
+/// What would have to end first.
+fn remedy_text(remedy: &Remedy) -> String {
+    let mut text = String::new();
+    for (verb, claims) in [("released", &remedy.release), ("cancelled", &remedy.cancel)] {
+        if !claims.is_empty() {
+            let claims: Vec<String> = claims.iter().map(ToString::to_string).collect();
+            let _ = writeln!(text, "would start now if {verb}: {}", claims.join(" "));
+        }
+    }
     text
 }
 

@@ -1,0 +1,199 @@
+//! What an operator looks at: the whole cluster on one screen, the past of a pool, and where a claim
+//! is.
+
+use std::time::Duration;
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use quorate_api::{FoundView, HistoryView, Overview, Problem};
+use quorate_wire::glance::Wanted;
+use serde::Deserialize;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::reply::{Failure, bad_request, ok};
+use super::watch::Events;
+use crate::admission;
+use crate::app::App;
+use crate::engine::{Command, Gathered};
+use crate::overview::{Glances, Page};
+use crate::views::Picture;
+
+/// Records that a history or an estimate asks of each node.
+const RECORDS: u32 = 512;
+/// Events of a pool on the screen.
+const EVENTS: u32 = 60;
+/// Rows of a page.
+const ROWS: usize = 25;
+const ROWS_MAX: usize = 200;
+/// How often the screen is drawn at most, and at least.
+const SOONEST: Duration = Duration::from_millis(300);
+const LATEST: Duration = Duration::from_secs(1);
+
+/// What is on the screen.
+#[derive(Clone, Deserialize, Debug, Default)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Screen {
+    /// Only pools whose name contains this...
+    search: String,
+    /// ...from this page on.
+    page: usize,
+    /// The pool that is shown in full.
+    pool: Option<String>,
+    /// Only claims in which this text appears.
+    claims: String,
+    holders_page: usize,
+    queue_page: usize,
+    /// Rows of each page.
+    rows: Option<usize>,
+}
+
+type Asked = Result<Query<Screen>, QueryRejection>;
+
+/// Shows all of the cluster that fits on a screen.
+#[utoipa::path(get, path = "/v1/overview", tag = "overview",
+    params(
+        ("search" = Option<String>, Query, description = "only pools whose name contains this"),
+        ("page" = Option<usize>, Query, description = "which page of pools, from 0"),
+        ("pool" = Option<String>, Query, description = "the pool to show in full"),
+        ("claims" = Option<String>, Query, description = "only its claims that contain this"),
+        ("holders_page" = Option<usize>, Query), ("queue_page" = Option<usize>, Query),
+        ("rows" = Option<usize>, Query, description = "rows of a page, at most 200"),
+    ),
+    responses(
+        (status = 200, description = "the overview", body = Overview),
+        (status = 404, description = "there is no such pool", body = Problem),
+    ))]
+pub(crate) async fn overview(State(app): State<App>, screen: Asked) -> Result<Response, Failure> {
+    let Query(screen) = screen.map_err(|error| bad_request(error.body_text()))?;
+    Ok(ok(StatusCode::OK, &draw(&app, &screen).await?))
+}
+
+/// Shows it again whenever something changes.
+#[utoipa::path(get, path = "/v1/overview/watch", tag = "overview",
+    responses((status = 200, description = "events named `overview`, at least one a second; \
+        `problem` if there is no such pool", body = Overview, content_type = "text/event-stream")))]
+pub(crate) async fn watch(State(app): State<App>, screen: Asked) -> Result<Response, Failure> {
+    let Query(screen) = screen.map_err(|error| bad_request(error.body_text()))?;
+    let (sender, receiver) = mpsc::channel::<Event>(1);
+    let mut stopping = app.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            () = show(app, screen, sender) => {}
+            () = stopping.stopped() => {}
+        }
+    });
+    Ok(Sse::new(Events(receiver)).keep_alive(KeepAlive::default()).into_response())
+}
+
+async fn show(app: App, screen: Screen, sender: mpsc::Sender<Event>) {
+    loop {
+        let began = Instant::now();
+        // What changes while we look is in the next picture.
+        let mut changes = app.changes.subscribe();
+        let event = match draw(&app, &screen).await {
+            Ok(view) => {
+                let text = serde_json::to_string(&view).unwrap_or_default();
+                Event::default().event("overview").data(text)
+            }
+            Err(problem) => {
+                let text = serde_json::to_string(&problem).unwrap_or_default();
+                Event::default().event("problem").data(text)
+            }
+        };
+        if sender.send(event).await.is_err() {
+            return; // Nobody looks any more.
+        }
+        let _ = timeout(LATEST, changes.recv()).await;
+        sleep_until(began + SOONEST).await;
+    }
+}
+
+async fn draw(app: &App, screen: &Screen) -> Result<Overview, Problem> {
+    let size = screen.rows.unwrap_or(ROWS).clamp(1, ROWS_MAX);
+    let def = match &screen.pool {
+        Some(pool) => Some(app.config.pool(pool).ok_or_else(|| admission::unknown_pool(pool))?),
+        None => None,
+    };
+    let search = Some(screen.search.clone());
+    let mut listed = look(app, Wanted { search, ..Wanted::default() }).await?;
+    let glances = Glances::take(&app.config, &mut listed);
+    let (names, pools_found) = glances.found();
+    let start = screen.page.saturating_mul(size);
+    let names: Vec<String> = names.into_iter().skip(start).take(size).map(String::from).collect();
+
+    let (mut counted, pool) = (names.clone(), screen.pool.clone());
+    counted.extend(pool.clone());
+    let wanted = Wanted { pool, counted, records_max: EVENTS, ..Wanted::default() };
+    let mut gathered = look(app, wanted).await?;
+    let glances = Glances::take(&app.config, &mut gathered);
+    let node = app.fetch(Command::Node).await?;
+    let page = Page {
+        search: screen.claims.clone(),
+        holders: screen.holders_page,
+        queue: screen.queue_page,
+        size,
+    };
+    Ok(Overview {
+        nodes: glances.members(&node),
+        pools: glances.rows(&names),
+        pools_found,
+        pool: screen.pool.as_ref().zip(def).map(|(pool, def)| {
+            let picture = Picture::new(&app.config, def, gathered);
+            glances.pool(pool, def, &picture, names.len(), &page)
+        }),
+        notable: glances.notable(),
+        guarded: app.config.admin_token.is_some(),
+        node,
+    })
+}
+
+/// Tells what happened in a pool, as far as nodes remember.
+#[utoipa::path(get, path = "/v1/pools/{pool}/history", tag = "pools",
+    params(("pool" = String, Path)),
+    responses(
+        (status = 200, description = "what happened, the oldest first", body = HistoryView),
+        (status = 404, description = "there is no such pool", body = Problem),
+    ))]
+pub(crate) async fn history(
+    State(app): State<App>,
+    Path(pool): Path<String>,
+) -> Result<Response, Failure> {
+    app.config.pool(&pool).ok_or_else(|| admission::unknown_pool(&pool))?;
+    let mut gathered = look_with_past(&app, &pool).await?;
+    let glances = Glances::take(&app.config, &mut gathered);
+    let name = |node: &quorate_core::NodeId| app.config.members[node.index()].name.clone();
+    let silent = gathered.silent.iter().map(name).collect();
+    Ok(ok(StatusCode::OK, &HistoryView { events: glances.history(), silent }))
+}
+
+/// Finds the pool of a claim.
+#[utoipa::path(get, path = "/v1/claims/{id}", tag = "claims", params(("id" = String, Path)),
+    responses((status = 200, description = "the pools that know it", body = FoundView)))]
+pub(crate) async fn find(
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<Response, Failure> {
+    let id: quorate_api::ClaimId =
+        id.parse().map_err(|error: quorate_api::ClaimIdError| bad_request(error.to_string()))?;
+    let claim = Some((id.origin(), id.serial()));
+    let mut gathered = look(&app, Wanted { claim, ..Wanted::default() }).await?;
+    let glances = Glances::take(&app.config, &mut gathered);
+    let pools = glances.found().0.into_iter().map(String::from).collect();
+    let name = |node: &quorate_core::NodeId| app.config.members[node.index()].name.clone();
+    let silent = gathered.silent.iter().map(name).collect();
+    Ok(ok(StatusCode::OK, &FoundView { pools, silent }))
+}
+
+/// Everything about a pool, with what nodes remember of it.
+pub(super) async fn look_with_past(app: &App, pool: &str) -> Result<Gathered, Problem> {
+    let pool = Some(pool.to_owned());
+    look(app, Wanted { pool, records_max: RECORDS, ..Wanted::default() }).await
+}
+
+async fn look(app: &App, wanted: Wanted) -> Result<Gathered, Problem> {
+    app.fetch(|reply| Command::Look { wanted, reply }).await?
+}

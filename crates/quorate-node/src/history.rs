@@ -1,0 +1,176 @@
+//! What happened lately: a bounded record in memory, and the last minutes in buckets for charts.
+//!
+//! Nothing here is decided on, and nothing survives a restart. A busy pool forgets its own past
+//! first, so that a quiet one keeps its few lines.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use quorate_wire::glance::{Bucket, Record, What};
+
+/// Records of one pool...
+const POOL_MAX: usize = 512;
+/// ...of all pools together; beyond that, a pool keeps only its last few.
+const TOTAL_MAX: usize = 65_536;
+const FEW: usize = 8;
+/// Records worth knowing without looking at their pool.
+const NOTABLE_MAX: usize = 512;
+/// Ten minutes.
+const BUCKETS_MAX: usize = 60;
+const BUCKET_MS: u64 = 10_000;
+/// Most characters of a text.
+const TEXT_MAX: usize = 120;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    pools: BTreeMap<usize, Past>,
+    notable: VecDeque<Record>,
+    total: usize,
+}
+
+#[derive(Debug, Default)]
+struct Past {
+    records: VecDeque<Record>,
+    buckets: VecDeque<Bucket>,
+}
+
+impl History {
+    /// Something happened in a pool.
+    pub(crate) fn note(&mut self, seat: usize, mut record: Record) {
+        shorten(&mut record);
+        if record.what.is_notable() {
+            self.keep_notable(record.clone());
+        }
+        let past = self.pools.entry(seat).or_default();
+        past.count(&record);
+        past.records.push_back(record);
+        self.total += 1;
+        let room = if self.total > TOTAL_MAX { FEW } else { POOL_MAX };
+        while past.records.len() > room {
+            past.records.pop_front();
+            self.total -= 1;
+        }
+    }
+
+    /// Something happened to this node.
+    pub(crate) fn note_node(&mut self, what: What, who: &str, text: &str) {
+        let mut record = Record {
+            at_ms: now_ms(),
+            what,
+            pool: String::new(),
+            claim: (0, 0),
+            units: 0,
+            took_ms: 0,
+            who: who.to_owned(),
+            text: text.to_owned(),
+        };
+        shorten(&mut record);
+        self.keep_notable(record);
+    }
+
+    fn keep_notable(&mut self, record: Record) {
+        if self.notable.len() >= NOTABLE_MAX {
+            self.notable.pop_front();
+        }
+        self.notable.push_back(record);
+    }
+
+    /// The last records of a pool, the oldest first.
+    pub(crate) fn records(&self, seat: usize, most: usize) -> Vec<Record> {
+        self.pools.get(&seat).map_or_else(Vec::new, |past| last(&past.records, most))
+    }
+
+    /// The last minutes of a pool.
+    pub(crate) fn buckets(&self, seat: usize) -> Vec<Bucket> {
+        let oldest = (now_ms() / BUCKET_MS).saturating_sub(BUCKETS_MAX as u64);
+        let past = self.pools.get(&seat).into_iter().flat_map(|past| &past.buckets);
+        past.filter(|bucket| bucket.number > oldest).copied().collect()
+    }
+
+    /// What is worth knowing, the oldest first.
+    pub(crate) fn notable(&self, most: usize) -> Vec<Record> {
+        last(&self.notable, most)
+    }
+}
+
+impl Past {
+    fn count(&mut self, record: &Record) {
+        let number = record.at_ms / BUCKET_MS;
+        // A calendar that is set back counts into the last bucket there is.
+        if self.buckets.back().is_none_or(|bucket| bucket.number < number) {
+            if self.buckets.len() >= BUCKETS_MAX {
+                self.buckets.pop_front();
+            }
+            self.buckets.push_back(Bucket { number, ..Bucket::default() });
+        }
+        let Some(bucket) = self.buckets.back_mut() else { return };
+        match record.what {
+            What::Granted => {
+                bucket.granted += 1;
+                bucket.waited_ms.0 += record.took_ms;
+                bucket.waited_ms.1 = bucket.waited_ms.1.max(record.took_ms);
+            }
+            What::Released => bucket.released += 1,
+            What::Expired | What::Revoked => bucket.lost += 1,
+            _ => {}
+        }
+    }
+}
+
+fn last(records: &VecDeque<Record>, most: usize) -> Vec<Record> {
+    records.iter().skip(records.len().saturating_sub(most)).cloned().collect()
+}
+
+fn shorten(record: &mut Record) {
+    for text in [&mut record.who, &mut record.text] {
+        if let Some((end, _)) = text.char_indices().nth(TEXT_MAX) {
+            text.truncate(end);
+        }
+    }
+}
+
+/// Milliseconds since 1970. A calendar, for people: it may jump.
+pub(crate) fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(at_ms: u64, what: What) -> Record {
+        let (pool, who, text) = ("p".into(), String::new(), "\u{e9}".repeat(500));
+        Record { at_ms, what, pool, claim: (1, 2), units: 1, took_ms: 5, who, text }
+    }
+
+    #[test]
+    fn a_busy_pool_forgets_its_own_past_and_not_that_of_others() {
+        let mut history = History::default();
+        history.note(0, record(1, What::Granted));
+        history.note(0, record(2, What::Expired));
+        for n in 0..200_000 {
+            history.note(1 + n % 300, record(n as u64, What::Released));
+        }
+        assert_eq!(history.records(0, 100).len(), 2);
+        assert!(history.total <= TOTAL_MAX + 301 * FEW, "{}", history.total);
+        assert_eq!(history.records(0, 1)[0].what, What::Expired);
+        assert_eq!(history.notable(10).len(), 1, "releases are not worth knowing");
+        assert_eq!(history.records(0, 1)[0].text.chars().count(), TEXT_MAX);
+    }
+
+    #[test]
+    fn buckets_add_up_what_happened_in_ten_seconds() {
+        let (mut history, now) = (History::default(), now_ms() / BUCKET_MS * BUCKET_MS);
+        for at in [now - 1, now, now + 1] {
+            history.note(0, record(at, What::Granted));
+            history.note(0, record(at, What::Released));
+        }
+        history.note(0, record(now - BUCKET_MS, What::Expired));
+        let buckets = history.buckets(0);
+        assert_eq!(buckets.len(), 2);
+        assert_eq!((buckets[0].granted, buckets[1].granted, buckets[1].lost), (1, 2, 1));
+        assert_eq!(buckets[1].waited_ms, (10, 5));
+    }
+}

@@ -1,0 +1,252 @@
+//! What an operator sees of the whole cluster, put together from what all nodes told.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use quorate_api::{
+    ChartPoint, HistoryEvent, HistoryKind, HolderView, MemberView, NodeView, PoolDetail, PoolRow,
+    SightView, WaiterView,
+};
+use quorate_core::{ClaimId, NodeId};
+use quorate_wire::glance::{Bucket, Glance, Record, What};
+
+use crate::config::{Config, PoolDef};
+use crate::convert;
+use crate::engine::Gathered;
+use crate::views::Picture;
+
+/// Most events of a list.
+const EVENTS: usize = 60;
+const NOTABLE: usize = 100;
+/// How much of the past charts show, in ten seconds each.
+const CHART: u64 = 60;
+
+/// What nodes told about themselves.
+#[derive(Debug)]
+pub(crate) struct Glances<'a> {
+    config: &'a Config,
+    told: Vec<(NodeId, Glance)>,
+}
+
+/// Which part of long lists is wanted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Page {
+    /// Only claims in which this text appears.
+    pub(crate) search: String,
+    pub(crate) holders: usize,
+    pub(crate) queue: usize,
+    pub(crate) size: usize,
+}
+
+impl<'a> Glances<'a> {
+    /// Takes them out of what was gathered.
+    pub(crate) fn take(config: &'a Config, gathered: &mut Gathered) -> Self {
+        let surveys = gathered.surveys.iter_mut();
+        let told = surveys
+            .filter_map(|(node, survey)| survey.glance.take().map(|glance| (*node, *glance)))
+            .collect();
+        Glances { config, told }
+    }
+
+    /// Pools that match on some node, by name; and how many there are.
+    pub(crate) fn found(&self) -> (BTreeSet<&str>, u64) {
+        let names: BTreeSet<&str> =
+            self.told.iter().flat_map(|(_, glance)| glance.found.iter().map(|n| &**n)).collect();
+        let most = self.told.iter().map(|(_, glance)| glance.found_count).max().unwrap_or(0);
+        let count = most.max(names.len() as u64);
+        (names, count)
+    }
+
+    /// Units held and claims waiting in the pool that was asked about at this place.
+    fn count(&self, place: usize) -> (u64, u64) {
+        let counts = self.told.iter().filter_map(|(_, glance)| glance.counts.get(place));
+        counts.fold((0, 0), |sum, (held, waiting)| {
+            (u64::saturating_add(sum.0, *held), u64::saturating_add(sum.1, *waiting))
+        })
+    }
+
+    /// The rows of a list of pools, in the order in which they were asked about.
+    pub(crate) fn rows(&self, names: &[String]) -> Vec<PoolRow> {
+        let row = |(place, name): (usize, &String)| {
+            let def = self.config.pool(name)?;
+            let (held, waiting) = self.count(place);
+            let (units, protocol) = (def.units, def.protocol.name().to_owned());
+            Some(PoolRow { name: name.clone(), units, held, waiting, protocol })
+        };
+        names.iter().enumerate().filter_map(row).collect()
+    }
+
+    /// Every member: what it says of itself, or what the node that was asked says of it.
+    pub(crate) fn members(&self, asked: &NodeView) -> Vec<MemberView> {
+        let member = |(place, member): (usize, &crate::config::Member)| {
+            let told = self.told.iter().find(|(node, _)| node.index() == place);
+            let peer = asked.peers.iter().find(|peer| peer.name == member.name);
+            let glance = told.map(|(_, glance)| glance);
+            let sight = |sight: &quorate_wire::glance::Sight| SightView {
+                connected: sight.connected,
+                suspected: sight.suspected,
+                latency_us: (sight.latency_micros > 0).then_some(sight.latency_micros),
+            };
+            MemberView {
+                name: member.name.clone(),
+                answers: glance.is_some(),
+                ready: glance.is_some_and(|glance| glance.ready),
+                boot: glance
+                    .map_or(peer.and_then(|peer| peer.boot).unwrap_or(0), |glance| glance.boot),
+                grace_ms: glance.map_or(0, |glance| glance.grace_micros / 1000),
+                claims: glance.map_or(0, |glance| glance.claims),
+                clients: glance.map_or(0, |glance| glance.clients),
+                sees: glance.map_or_else(Vec::new, |g| g.sees.iter().map(sight).collect()),
+                problem: match (glance, peer) {
+                    (None, Some(peer)) => peer.problem.clone().or(Some("no answer".into())),
+                    _ => None,
+                },
+            }
+        };
+        self.config.members.iter().enumerate().map(member).collect()
+    }
+
+    /// One pool in full; `place` is where it was counted.
+    pub(crate) fn pool(
+        &self,
+        name: &str,
+        def: &PoolDef,
+        picture: &Picture,
+        place: usize,
+        page: &Page,
+    ) -> PoolDetail {
+        let (holders, holders_found) = page.cut(picture.holders(def).holders, page.holders, fits_h);
+        let waiting = picture.waiting().waiting;
+        let listed = waiting.len() as u64;
+        let (queue, queue_found) = page.cut(waiting, page.queue, fits_w);
+        let mut view = picture.pool(name, def);
+        let unlisted = self.count(place).1.saturating_sub(listed);
+        let more = u32::try_from(unlisted).unwrap_or(u32::MAX);
+        view.waiting = view.waiting.map(|waiting| waiting.saturating_add(more));
+        let mut events = self.events(|glance| &glance.records);
+        events.truncate(EVENTS);
+        PoolDetail {
+            view,
+            holders,
+            holders_found,
+            queue,
+            queue_found,
+            unlisted,
+            chart: self.chart(),
+            events,
+        }
+    }
+
+    /// The last minutes, without gaps, up to the latest of which any node told.
+    fn chart(&self) -> Vec<ChartPoint> {
+        let mut sums: BTreeMap<u64, Bucket> = BTreeMap::new();
+        for bucket in self.told.iter().flat_map(|(_, glance)| &glance.buckets) {
+            let sum = sums.entry(bucket.number).or_default();
+            sum.granted = sum.granted.saturating_add(bucket.granted);
+            sum.released = sum.released.saturating_add(bucket.released);
+            sum.lost = sum.lost.saturating_add(bucket.lost);
+            sum.waited_ms.0 = sum.waited_ms.0.saturating_add(bucket.waited_ms.0);
+            sum.waited_ms.1 = sum.waited_ms.1.max(bucket.waited_ms.1);
+        }
+        let now = crate::history::now_ms() / 10_000;
+        (now.saturating_sub(CHART - 1)..=now)
+            .map(|number| {
+                let sum = sums.get(&number).copied().unwrap_or_default();
+                ChartPoint {
+                    at_s: number * 10,
+                    granted: sum.granted,
+                    waited_ms: sum.waited_ms.0 / u64::from(sum.granted.max(1)),
+                    waited_max_ms: sum.waited_ms.1,
+                    released: sum.released,
+                    lost: sum.lost,
+                }
+            })
+            .collect()
+    }
+
+    /// What is worth knowing of all pools and nodes, the latest first.
+    pub(crate) fn notable(&self) -> Vec<HistoryEvent> {
+        let mut events = self.events(|glance| &glance.notable);
+        events.truncate(NOTABLE);
+        events
+    }
+
+    /// What happened in the pool, the oldest first.
+    pub(crate) fn history(&self) -> Vec<HistoryEvent> {
+        let mut events = self.events(|glance| &glance.records);
+        events.reverse();
+        events
+    }
+
+    fn events(&self, which: impl Fn(&Glance) -> &Vec<Record>) -> Vec<HistoryEvent> {
+        let mut events: Vec<HistoryEvent> = Vec::new();
+        for (node, glance) in &self.told {
+            let name = &self.config.members[node.index()].name;
+            events.extend(which(glance).iter().map(|record| event(name, record)));
+        }
+        // The latest first; of one node, in the order in which it told them.
+        events.reverse();
+        events.sort_by_key(|event| std::cmp::Reverse(event.at_ms));
+        events
+    }
+}
+
+impl Page {
+    /// Those that match, and of them one page.
+    fn cut<T>(&self, all: Vec<T>, page: usize, fits: fn(&T, &str) -> bool) -> (Vec<T>, u64) {
+        let found: Vec<T> = all.into_iter().filter(|one| fits(one, &self.search)).collect();
+        let count = found.len() as u64;
+        let start = page.saturating_mul(self.size);
+        (found.into_iter().skip(start).take(self.size).collect(), count)
+    }
+}
+
+fn fits_h(one: &HolderView, text: &str) -> bool {
+    fits(&[&one.id.to_string(), &one.client, &one.reason, &one.node], text)
+}
+
+fn fits_w(one: &WaiterView, text: &str) -> bool {
+    fits(&[&one.id.to_string(), &one.client, &one.reason, &one.node], text)
+}
+
+fn fits(texts: &[&str], wanted: &str) -> bool {
+    let wanted = wanted.to_lowercase();
+    wanted.is_empty() || texts.iter().any(|text| text.to_lowercase().contains(&wanted))
+}
+
+fn event(node: &str, record: &Record) -> HistoryEvent {
+    let (origin, serial) = record.claim;
+    let took = Some(record.took_ms);
+    HistoryEvent {
+        at_ms: record.at_ms,
+        what: kind(record.what),
+        node: node.to_owned(),
+        pool: record.pool.clone(),
+        id: (record.claim != (0, 0)).then(|| convert::api_id(ClaimId { origin, serial })),
+        units: record.units,
+        waited_ms: took.filter(|_| record.what == What::Granted),
+        held_ms: took.filter(|took| {
+            matches!(record.what, What::Released | What::Expired | What::Revoked) && *took > 0
+        }),
+        who: record.who.clone(),
+        text: record.text.clone(),
+    }
+}
+
+fn kind(what: What) -> HistoryKind {
+    match what {
+        What::Claimed => HistoryKind::Claimed,
+        What::Granted => HistoryKind::Granted,
+        What::Released => HistoryKind::Released,
+        What::Cancelled => HistoryKind::Cancelled,
+        What::Expired => HistoryKind::Expired,
+        What::Revoked => HistoryKind::Revoked,
+        What::Refused => HistoryKind::Refused,
+        What::Reclaimed => HistoryKind::Reclaimed,
+        What::Started => HistoryKind::Started,
+        What::Met => HistoryKind::Met,
+        What::Missed => HistoryKind::Missed,
+        What::Suspected => HistoryKind::Suspected,
+        What::Trusted => HistoryKind::Trusted,
+        What::Stopped => HistoryKind::Stopped,
+    }
+}

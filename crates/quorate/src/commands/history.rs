@@ -1,0 +1,119 @@
+//! `quorate history`: what happened in a pool.
+
+use std::collections::HashSet;
+use std::io::Write as _;
+use std::time::Duration;
+
+use quorate_api::HistoryEvent;
+
+use super::cluster::{self, Cluster, span};
+use super::status::{or_dash, silent};
+use crate::Outcome;
+
+/// Tell what happened in a pool lately, the oldest first.
+///
+/// Every node keeps a bounded record in memory: some hundred events of a pool, from its start on.
+/// What a node that is down remembered is gone.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quorate history licences
+  quorate history licences --json > licences.jsonl
+  quorate history licences --follow --json | jq .what")]
+pub(crate) struct Args {
+    /// The pool.
+    pool: String,
+    /// Go on as things happen, until interrupted.
+    #[arg(long)]
+    follow: bool,
+    /// Print one JSON object a line.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    cluster: Cluster,
+}
+
+/// How often nodes are asked while following.
+const EVERY: Duration = Duration::from_secs(1);
+
+pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
+    cluster::block_on(async {
+        let views = args.cluster.views()?;
+        let mut shown = HashSet::new();
+        loop {
+            let history = views.history(&args.pool).await?;
+            let mut text = String::new();
+            let mut now = HashSet::new();
+            for event in &history.events {
+                let line = if args.json { serde_json::to_string(event)? } else { line(event) };
+                let key = serde_json::to_string(event)?;
+                if !shown.contains(&key) {
+                    text.push_str(&line);
+                    text.push('\n');
+                }
+                now.insert(key);
+            }
+            // What nodes have forgotten will not be told again either.
+            shown = now;
+            if !args.json && !args.follow {
+                silent(&mut text, &history.silent);
+            }
+            let mut out = std::io::stdout().lock();
+            out.write_all(text.as_bytes())?;
+            out.flush()?;
+            drop(out);
+            if !args.follow {
+                return Ok(Outcome::Good);
+            }
+            tokio::time::sleep(EVERY).await;
+        }
+    })
+}
+
+/// An event in one line.
+pub(crate) fn line(event: &HistoryEvent) -> String {
+    let (at, what, node) = (clock(event.at_ms), event.what.as_str(), &event.node);
+    let took = match (event.waited_ms, event.held_ms) {
+        (waited @ Some(_), _) => format!(" after {}", span(waited)),
+        (_, held @ Some(_)) => format!(" held {}", span(held)),
+        _ => String::new(),
+    };
+    let id = event.id.map_or_else(|| "-".into(), |id| id.to_string());
+    let units = match event.units {
+        0 => String::new(),
+        1 => " 1 unit".into(),
+        units => format!(" {units} units"),
+    };
+    let (who, text) = (or_dash(&event.who), or_dash(&event.text));
+    format!("{at} {node} {what:<9}{units}{took}, {who}: {text} ({id})")
+}
+
+/// Milliseconds since 1970 as a date and a time of day, in UTC.
+fn clock(at_ms: u64) -> String {
+    let (days, of_day) = (at_ms / 86_400_000, at_ms % 86_400_000);
+    // From days to a date: the civil calendar in eras of 400 years, which begin in March.
+    let shifted = days + 719_468;
+    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let (hour, minute) = (of_day / 3_600_000, of_day / 60_000 % 60);
+    let (second, millis) = (of_day / 1000 % 60, of_day % 1000);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::clock;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        assert_eq!(clock(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(clock(951_782_400_000), "2000-02-29T00:00:00.000Z");
+        assert_eq!(clock(1_709_251_199_999), "2024-02-29T23:59:59.999Z");
+        assert_eq!(clock(4_107_542_400_000), "2100-03-01T00:00:00.000Z");
+    }
+}
