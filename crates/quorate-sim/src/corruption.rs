@@ -13,6 +13,7 @@ use crate::world::{Happening, World};
 
 type Draw<'a> = dyn FnMut(u64) -> u64 + 'a;
 type Show<'a, P> = dyn FnMut(NodeId, NodeId, <P as Protocol>::Message) + 'a;
+type IsLegitimate<P> = fn(&<P as Protocol>::Pool, &[&P], &[UnderWay<'_, P>]) -> bool;
 type UnderWay<'a, P> = (NodeId, NodeId, &'a <P as Protocol>::Message);
 
 /// [`Corruptible`] as values, so that the world can be asked for any protocol.
@@ -20,7 +21,7 @@ pub(crate) struct Corruption<P: Protocol> {
     strict: bool,
     corrupt: fn(&mut P, &Seat<'_, P>, &mut Draw<'_>, &mut Outbox<P>),
     garbage: fn(&P::Pool, &mut Draw<'_>, &mut Show<'_, P>),
-    is_legitimate: fn(&P::Pool, &[&P], &[UnderWay<'_, P>]) -> bool,
+    is_legitimate: IsLegitimate<P>,
 }
 
 impl<P: Corruptible> Corruption<P> {
