@@ -1,7 +1,8 @@
 //! Nodes come and go: how a seat keeps to the rules of [`super::tether`].
 //!
 //! The root leaves out whomever it suspects, takes in whomever it trusts again, and begins a new
-//! epoch each time, with a quarantine if somebody is left out. Nobody else decides anything: where a frame goes is in the frame.
+//! epoch each time, with a quarantine if somebody is left out. Nobody else decides anything: where
+//! a frame goes is in the frame.
 
 use std::cmp::Ordering;
 

@@ -183,16 +183,14 @@ impl World {
                 let home = NodeId::from(index);
                 match &self.seats[index] {
                     Some(ring) if ring.tether.epoch == epoch => {}
-                    Some(_) => {
-                        if self.alarms.remove(&(home, Alarm::Fence)) {
-                            self.step(pool, home, Event::Ring(Alarm::Fence));
-                        }
+                    Some(_) if self.alarms.remove(&(home, Alarm::Fence)) => {
+                        self.step(pool, home, Event::Ring(Alarm::Fence));
                     }
                     // Its client counted by the licence it had.
                     None if self.clients[index - 1] == Client::Using => {
                         self.clients[index - 1] = Client::Done;
                     }
-                    None => {}
+                    Some(_) | None => {}
                 }
             }
         }
