@@ -13,6 +13,7 @@ use crate::world::{Happening, World};
 
 type Draw<'a> = dyn FnMut(u64) -> u64 + 'a;
 type Show<'a, P> = dyn FnMut(NodeId, NodeId, <P as Protocol>::Message) + 'a;
+type IsLegitimate<P> = fn(&<P as Protocol>::Pool, &[&P], &[UnderWay<'_, P>]) -> bool;
 type UnderWay<'a, P> = (NodeId, NodeId, &'a <P as Protocol>::Message);
 
 type IsLegitimate<P> = fn(&<P as Protocol>::Pool, &[&P], &[UnderWay<'_, P>]) -> bool;

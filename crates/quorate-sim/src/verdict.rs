@@ -119,10 +119,12 @@ fn run_from<'a, P: Protocol>(
         world.note(&"law", format_args!("BROKEN {breach}"));
     }
     let (steps, ended_at) = (world.measures.steps, world.now);
-    let measures = measures.unwrap_or_else(|| {
+    let legitimate_at = world.measures.legitimate_at;
+    let mut measures = measures.unwrap_or_else(|| {
         world.close_measures();
         world.measures
     });
+    measures.legitimate_at = legitimate_at;
     Report { measures, steps, ended_at, verdict }
 }
 

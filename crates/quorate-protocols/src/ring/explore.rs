@@ -22,11 +22,7 @@ impl Explorable for Ring {
         for parcel in &mut self.own {
             Self::message_numbers(parcel, see);
         }
-        // Running totals decide nothing, and would make every state a new one.
-        self.destroyed = 0;
-        if let Some(watch) = &mut self.watch {
-            watch.forget_totals();
-        }
+        self.forget_totals();
     }
 
     fn message_numbers(parcel: &mut Parcel, see: &mut See<'_>) {
@@ -60,6 +56,16 @@ impl Explorable for Ring {
     /// A holder's deadline is set by its own node, never by a message.
     fn promise(_message: &Parcel) -> Option<ClaimId> {
         None
+    }
+}
+
+impl Ring {
+    /// Running totals decide nothing, and would make every state a new one.
+    pub(super) fn forget_totals(&mut self) {
+        self.destroyed = 0;
+        if let Some(watch) = &mut self.watch {
+            watch.forget_totals();
+        }
     }
 }
 

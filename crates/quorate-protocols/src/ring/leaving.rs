@@ -1,16 +1,17 @@
 //! Nodes come and go: how a seat keeps to the rules of [`super::tether`].
 //!
 //! The root leaves out whomever it suspects, takes in whomever it trusts again, and begins a new
-//! epoch each time. Nobody else decides anything: where a frame goes is in the frame.
+//! epoch each time, with a quarantine if somebody is left out. Nobody else decides anything: where
+//! a frame goes is in the frame.
 
 use std::cmp::Ordering;
 
-use quorate_core::{NodeId, Outbox, Seat};
+use quorate_core::{NodeId, NodeSet, Outbox, Seat};
 
 use super::message::Message;
 use super::place::Place;
 use super::pool::{Mutant, Variant};
-use super::tether::{Parcel, Tether};
+use super::tether::{Epoch, Parcel, Tether};
 use super::{Alarm, Ring};
 
 impl Ring {
@@ -33,10 +34,7 @@ impl Ring {
         };
         let visit = seat.pool.visit_from(seat.me, from, skipped);
         match (order, visit) {
-            // It carries nothing, and whoever waits may be behind the times.
-            _ if parcel.message == Message::Wake => {
-                self.pass(seat, visit.unwrap_or(0), Message::Wake, out);
-            }
+            _ if parcel.message == Message::Wake => self.on_wake(seat, visit, parcel, out),
             (Ordering::Equal, Some(visit)) => self.take(seat, visit, parcel, out),
             (Ordering::Less, _) => self.on_late(seat, parcel, out),
             // The root begins epochs; what it did not begin is left of a fault.
@@ -48,6 +46,27 @@ impl Ring {
             (_, None) => {
                 out.anomaly(from, "a message from a node that is not the left neighbour");
             }
+        }
+    }
+
+    /// It carries nothing, and whoever waits may be behind the times. One of a *later* epoch comes
+    /// from a node that a fault took there: it hears nobody until the root is beyond it.
+    fn on_wake(
+        &mut self,
+        seat: &Seat<'_, Ring>,
+        visit: Option<usize>,
+        parcel: Parcel,
+        out: &mut Outbox<Ring>,
+    ) {
+        let visit = visit.unwrap_or(0);
+        match self.tether.epoch.filter(|&ours| parcel.epoch > ours) {
+            None => self.pass(seat, visit, Message::Wake, out),
+            Some(ours) if parcel.epoch.config != ours.config => {}
+            Some(_) if self.watch.is_some() => {
+                let skipped = self.tether.skipped.clone();
+                self.begin_epoch(seat, parcel.epoch, &skipped, out);
+            }
+            Some(_) => self.forward(seat, visit, parcel, out),
         }
     }
 
@@ -81,7 +100,15 @@ impl Ring {
         if seat.pool.breaks(Mutant::AnyEpoch) {
             return self.pass(seat, 0, parcel.message, out);
         }
-        let (Some(watch), Some(ours)) = (&self.watch, self.tether.epoch) else { return };
+        let Some(ours) = self.tether.epoch else { return };
+        let Some(watch) = &self.watch else {
+            if matches!(parcel.message, Message::Frame(_)) {
+                // Either the frame is late, and the root will not mind, or we are ahead of it.
+                let visit = seat.pool.visits(seat.me) - 1;
+                self.forward(seat, visit, self.tether.parcel(Message::Wake), out);
+            }
+            return;
+        };
         let late = parcel.epoch;
         let same_boot = (late.config, late.boot) == (ours.config, ours.boot);
         if same_boot && watch.settling && late.change >= watch.sure {
@@ -139,17 +166,33 @@ impl Ring {
         }
         let mut skipped = self.tether.skipped.clone();
         let changed = if suspected { skipped.insert(about) } else { skipped.remove(about) };
-        let (Some(mut epoch), true) = (self.tether.epoch, changed) else { return };
-        epoch.change = epoch.change.saturating_add(1);
-        self.tether.enter(epoch, &skipped);
+        let (Some(epoch), true) = (self.tether.epoch, changed) else { return };
         let watch = self.watch.as_mut().expect("this is the root");
-        watch.settling = !seat.pool.breaks(Mutant::NoQuarantine);
-        // What is under way is of the old epoch and will not come back as a count.
-        (watch.armed, watch.misses) = (None, 0);
-        if watch.settling {
+        if suspected && !seat.pool.breaks(Mutant::NoQuarantine) {
+            watch.settling = true;
             self.places[0].set_blind(true);
             out.arm(Alarm::Quarantine, seat.pool.ttl.length());
         }
+        self.begin_epoch(seat, epoch, &skipped, out);
+    }
+
+    /// The root begins an epoch after this one. Unless somebody is left out that needs no
+    /// quarantine: the first count passes everybody who has anything.
+    fn begin_epoch(
+        &mut self,
+        seat: &Seat<'_, Ring>,
+        last: Epoch,
+        skipped: &NodeSet,
+        out: &mut Outbox<Ring>,
+    ) {
+        let change = last.change.saturating_add(1);
+        self.tether.enter(Epoch { change, ..last }, skipped);
+        let watch = self.watch.as_mut().expect("only the root begins epochs");
+        if !watch.settling {
+            watch.sure = change;
+        }
+        // What is under way is of the old epoch and will not come back as a count.
+        (watch.armed, watch.misses) = (None, 0);
         self.act(seat, 0, out, Place::timeout);
         self.act(seat, 0, out, Place::launch);
         self.serve(seat, out);

@@ -38,7 +38,7 @@ pub(super) struct Watch {
     pub(super) armed: Option<Option<u64>>,
     /// Traversals missed in a row.
     pub(super) misses: u32,
-    /// Whether a node was left out or taken in less than a ttl ago, so that no tokens are made.
+    /// Whether a node was left out less than a ttl ago, so that no tokens are made.
     pub(super) settling: bool,
     /// The epoch's change when tokens could last be made: what is of an earlier one may have been
     /// made anew.
@@ -335,16 +335,27 @@ impl Ring {
         batch: Vec<Message<Named>>,
         out: &mut Outbox<Ring>,
     ) {
-        let right = seat.pool.right_of(seat.me, visit, &self.tether.skipped);
-        let batch = batch.into_iter().map(|message| self.tether.parcel(message));
-        if right != seat.me {
-            return batch.for_each(|parcel| out.tell(right, parcel));
+        for message in batch {
+            self.forward(seat, visit, self.tether.parcel(message), out);
         }
-        let batch: Vec<Parcel> = batch.collect();
-        if self.own.is_empty() && !batch.is_empty() {
+    }
+
+    /// A parcel goes to the right neighbour.
+    pub(super) fn forward(
+        &mut self,
+        seat: &Seat<'_, Ring>,
+        visit: usize,
+        parcel: Parcel,
+        out: &mut Outbox<Ring>,
+    ) {
+        let right = seat.pool.right_of(seat.me, visit, &self.tether.skipped);
+        if right != seat.me {
+            return out.tell(right, parcel);
+        }
+        if self.own.is_empty() {
             out.arm(Alarm::Hop, seat.pool.hop);
         }
-        self.own.extend(batch);
+        self.own.push_back(parcel);
     }
 
     fn on_entered(

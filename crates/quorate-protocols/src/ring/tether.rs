@@ -12,8 +12,8 @@
 //!   licence lasts one [`Pool::ttl`](super::Pool::ttl) from *there*, on the node's clock. Without
 //!   a licence it grants nothing; when the licence ends, it stops its clients and forgets its
 //!   tokens (*self-fencing*). Deadlines that clients count by never go beyond it.
-//! * The root makes no tokens for one ttl, by its own clock, after it began an epoch
-//!   (*quarantine*). The last frame of the old epoch was launched before that.
+//! * The root makes no tokens for one ttl, by its own clock, after it left a node out
+//!   (*quarantine*). The last frame that the node can have passed on was launched before that.
 //!
 //! A node whose licence lasts keeps its tokens into a new epoch: nothing was made since. One
 //! without forgets them.

@@ -5,6 +5,7 @@ mod chaos;
 mod checked;
 mod cluster;
 mod every;
+mod leaving;
 mod mutants;
 mod scale;
 mod simulated;
