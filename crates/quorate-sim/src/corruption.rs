@@ -16,8 +16,6 @@ type Show<'a, P> = dyn FnMut(NodeId, NodeId, <P as Protocol>::Message) + 'a;
 type IsLegitimate<P> = fn(&<P as Protocol>::Pool, &[&P], &[UnderWay<'_, P>]) -> bool;
 type UnderWay<'a, P> = (NodeId, NodeId, &'a <P as Protocol>::Message);
 
-type IsLegitimate<P> = fn(&<P as Protocol>::Pool, &[&P], &[UnderWay<'_, P>]) -> bool;
-
 /// [`Corruptible`] as values, so that the world can be asked for any protocol.
 pub(crate) struct Corruption<P: Protocol> {
     strict: bool,
