@@ -94,9 +94,9 @@ pub(crate) fn seeds(root: &Path, minutes: u64) -> bool {
     run(root, &step("seeds", &quorate(&words)))
 }
 
-/// The long run on real processes: crates/quorate/tests/real.
+/// The long run on real processes (crates/quorate/tests/real), with assertions and audits on.
 pub(crate) fn real_seeds(root: &Path, minutes: u64) -> bool {
-    let words = format!("test --release --locked -p quorate --test real -- --minutes {minutes}");
+    let words = format!("test --locked -p quorate --test real -- --minutes {minutes}");
     run(root, &step("seeds on real processes", &words))
 }
 
