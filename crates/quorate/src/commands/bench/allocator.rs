@@ -137,8 +137,7 @@ impl Pool {
     fn enter(&mut self) {
         self.age += 1;
         let group = self.rng.below(self.groups.len() as u64) as usize;
-        let want =
-            Want { among: self.groups[group].clone(), units: 1 + self.rng.below(4) as u32 };
+        let want = Want { among: self.groups[group].clone(), units: 1 + self.rng.below(4) as u32 };
         let claim = ClaimId { origin: 0, serial: self.age };
         let ticket = Ticket { age: self.age, claim };
         self.allocator.enter(ticket, &[want], false).expect("every group has enough units");

@@ -92,8 +92,7 @@ fn compare(path: &Path) -> anyhow::Result<Vec<Compared>> {
     let traces = file.traces.iter().map(|run| Compared::new("traces", &run.id, replay(run)));
     compared.extend(traces);
     let scenarios = file.pinned_scenarios.iter();
-    compared
-        .extend(scenarios.map(|run| Compared::new("pinned_scenarios", &run.id, replay(run))));
+    compared.extend(scenarios.map(|run| Compared::new("pinned_scenarios", &run.id, replay(run))));
     Ok(compared)
 }
 
