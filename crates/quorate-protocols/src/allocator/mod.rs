@@ -124,11 +124,11 @@ impl fmt::Display for Impossible {
 /// What has happened since the last pass.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum News {
-    /// Nothing: everybody who waits is blocked.
+    /// Nothing: everybody who waits is blocked, or nobody waits.
     Nothing,
-    /// Claims came, this one first. Everybody older is blocked.
+    /// Claims came, this one first. Everybody older is blocked, and there are older ones.
     Since(Ticket),
-    /// Units came back, or a claim that may have been protected is gone.
+    /// Of nobody who waits it is known.
     Room,
 }
 
@@ -217,11 +217,13 @@ impl Allocator {
         let lines = self.lines(wants)?;
         self.join_groups(&lines);
         self.queue.insert(ticket, lines, movable);
-        match self.news {
-            News::Nothing => self.news = News::Since(ticket),
-            News::Since(first) => self.news = News::Since(first.min(ticket)),
-            News::Room => {}
-        }
+        let first = match self.news {
+            News::Nothing => ticket,
+            News::Since(first) => first.min(ticket),
+            News::Room => return Ok(()),
+        };
+        let oldest = self.queue.oldest().is_none_or(|(oldest, _)| first <= oldest);
+        self.news = if oldest { News::Room } else { News::Since(first) };
         Ok(())
     }
 
@@ -230,12 +232,12 @@ impl Allocator {
         if let Some((waiting, units)) = self.plan.cancel(ticket) {
             self.leave_groups(&waiting.lines);
             units.into_iter().for_each(|unit| self.put_back(unit));
-            self.news = News::Room;
+            self.unsettle();
             return true;
         }
         let Some(waiting) = self.queue.remove(ticket) else { return false };
         self.leave_groups(&waiting.lines);
-        self.news = News::Room;
+        self.unsettle();
         true
     }
 
@@ -253,7 +255,7 @@ impl Allocator {
             }
             None => units.into_iter().for_each(|unit| self.put_back(unit)),
         }
-        self.news = News::Room;
+        self.unsettle();
     }
 
     /// Takes exactly these units, which are free, for a holder that cannot be moved: it was granted
@@ -306,7 +308,7 @@ impl Allocator {
             self.free[class].remove(place);
         }
         self.recount();
-        self.news = News::Room;
+        self.unsettle();
         let shapes: Vec<Box<Lines>> = self.queue.shapes().map(|(lines, _)| lines.into()).collect();
         let mut over = Vec::new();
         for lines in shapes {
@@ -328,7 +330,7 @@ impl Allocator {
             self.put_back(unit);
         }
         self.recount();
-        self.news = News::Room;
+        self.unsettle();
     }
 
     /// Other units will do for a claim than before, since labels changed. One that waits keeps its
@@ -349,8 +351,36 @@ impl Allocator {
             self.leave_groups(&lines);
         }
         self.recount();
-        self.news = News::Room;
+        self.unsettle();
         Ok(())
+    }
+
+    /// Forgets who holds what.
+    #[cfg(test)]
+    pub(crate) fn pretend_free(&mut self) {
+        for unit in (0..self.layout.units()).map(Unit) {
+            if !self.is_free(unit) {
+                self.put_back(unit);
+            }
+        }
+        self.unsettle();
+    }
+
+    /// What can be counted in two ways comes out the same.
+    fn audit_books(&self) {
+        let mut counted = self.clone();
+        counted.recount();
+        assert_eq!(counted.flow, self.flow, "the flow at rest is where everybody is");
+        for (class, free) in self.free.iter().enumerate() {
+            let size = self.layout.size(class);
+            assert!((0..size).filter(|place| free.contains(*place)).count() as u32 == free.count());
+        }
+        for (index, group) in self.groups.iter().enumerate() {
+            let lines = self.queue.iter().flat_map(|(_, waiting)| waiting.lines.iter());
+            let lines = lines.chain(self.movers.values().flat_map(|mover| mover.lines.iter()));
+            let lines = lines.filter(|(group, _)| *group == index).count();
+            assert!(lines as u32 <= group.claims, "a group knows its claims");
+        }
     }
 
     /// Shows every age, to be replaced by another that keeps their order.
@@ -372,6 +402,11 @@ impl Allocator {
                 .collect();
         }
         self.plan.ages(age);
+    }
+
+    /// Whoever waits may find something now.
+    fn unsettle(&mut self) {
+        self.news = if self.queue.len() == 0 { News::Nothing } else { News::Room };
     }
 
     fn put_back(&mut self, unit: Unit) {
@@ -479,6 +514,14 @@ impl Allocator {
     }
 
     fn possible(&self, lines: &Lines) -> Result<(), Impossible> {
+        if let [(group, units)] = lines {
+            let there_are = self.groups[*group].classes.iter().map(|class| self.capacity(*class));
+            let (there_are, wanted) = (there_are.sum(), *units);
+            if wanted > there_are {
+                return Err(Impossible { lines: vec![0], wanted, there_are });
+            }
+            return Ok(());
+        }
         let capacity: Vec<u32> =
             (0..self.layout.classes()).map(|class| self.capacity(class)).collect();
         let mut empty = Flow::new(self.groups.len(), capacity);
@@ -502,6 +545,9 @@ impl Allocator {
 
     /// Units of a class that can be granted, now or later.
     fn capacity(&self, class: usize) -> u32 {
+        if self.drained.is_empty() {
+            return self.layout.size(class);
+        }
         let here = self.drained.iter().filter(|unit| self.layout.class_of(**unit) == class);
         self.layout.size(class) - here.count() as u32
     }

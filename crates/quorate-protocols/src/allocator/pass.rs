@@ -43,6 +43,20 @@ impl Allocator {
         self.bind(granted, deeds);
     }
 
+    /// Panics if the books contradict themselves, or if somebody waits who should not: a second
+    /// pass, from nothing and not from what the last one knew, finds nobody to grant.
+    pub fn audit(&self) {
+        self.audit_books();
+        if self.is_moving() || self.news != News::Nothing {
+            return;
+        }
+        let (mut again, mut granted) = (self.clone(), Vec::new());
+        again.news = News::Room;
+        again.decide(&mut granted);
+        let missed: Vec<Ticket> = granted.iter().map(|granted| granted.ticket).collect();
+        assert!(missed.is_empty(), "laws M and W: {missed:?} wait for units that are free");
+    }
+
     /// Goes through the queue. Afterwards the flow holds what is granted and what is reserved.
     fn decide(&mut self, granted: &mut Vec<Granted>) {
         let mut walk = Walk {

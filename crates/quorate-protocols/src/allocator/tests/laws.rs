@@ -135,6 +135,9 @@ impl Watch {
         for deed in deeds {
             told.extend(self.see(deed)?);
         }
+        if self.allocator.mutant.is_none() {
+            self.allocator.audit();
+        }
         if self.allocator.is_moving() {
             return Ok(()); // The laws below are about pools at rest.
         }
