@@ -103,7 +103,7 @@ fn planned(plan: &Plan, options: &Options) -> anyhow::Result<Pool> {
     }
     // Often enough that a lease is renewed many times over.
     let pace = plan.pool.lease.map_or(Duration::from_secs(5), |lease| lease / 8);
-    Ok(Pool { probe: Some(pace), retry: Some(plan.pool.retry), ..pool })
+    Ok(Pool { lease, probe: Some(pace), retry: Some(plan.pool.retry), ..pool })
 }
 
 impl Offered for Weighted {
