@@ -15,9 +15,9 @@
 //! specification with its errata (E1 to E27, the names in the comments here) and the
 //! counterexamples (D1 to D8, P1 to P4) are on `docs/protocols/broadcast.md`.
 //!
-//! What nobody here promises: unit names (grants are numbered from 0), and rejoining. A node that
-//! restarts stays out, because it may have forgotten whom it let pass; to the others it is a
-//! crashed one (spec 7.3 says how it could come back).
+//! What nobody here promises: unit names (grants are numbered from 0). A node that restarts comes
+//! back under weighted with [`Reclaim::Never`] and a [`Pool::lease`] (`join.rs`); elsewhere it
+//! stays out, because it may have forgotten whom it let pass, and is to the others a crashed one.
 
 mod counted;
 mod desk;
