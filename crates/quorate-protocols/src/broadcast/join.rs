@@ -9,8 +9,10 @@
 //! answered with its clock, and puts its own behind all of them.
 //!
 //! Differences from the specification: nodes that are joining answer each other, so that a whole
-//! pool may restart at once. Where suspects are never counted out, everybody means everybody: a
-//! node that stays down keeps others from coming back.
+//! pool may restart at once. And nobody joins where suspects are counted out: a node that restarts
+//! has forgotten who else came back since, takes an old belief for a new one, and counts a live
+//! node out (found by simulation). Everybody therefore means everybody: a node that stays down
+//! keeps others from coming back.
 
 use quorate_core::{NodeId, NodeSet, Outbox, Seat};
 
@@ -27,7 +29,8 @@ pub(super) enum Membership {
     Grace,
     /// It uses nothing and lets everybody pass; these have not answered yet.
     Joining(NodeSet),
-    /// It stays out: nothing is leased, so nobody knows when an earlier life is over.
+    /// It stays out: nothing is leased, so that nobody knows when an earlier life is over, or
+    /// suspects are counted out.
     Out,
 }
 
@@ -39,11 +42,6 @@ impl Weighted {
     /// Whether this life can say how much it uses.
     pub(super) fn is_settled(&self) -> bool {
         matches!(self.membership, Membership::Member | Membership::Joining(_))
-    }
-
-    /// The life that a boot begins.
-    pub(super) fn first_life(boot: u32) -> Life {
-        Life::from(boot) << 32
     }
 
     /// Whoever was granted units in an earlier life has stopped by itself.
@@ -81,9 +79,6 @@ impl Weighted {
         life: Life,
         out: &mut Outbox<Self>,
     ) {
-        if self.detector.last_death(from).is_some_and(|over| life <= over) {
-            return out.tell(from, Message::Expelled { life });
-        }
         if life > self.detector.life(from) {
             self.welcome(seat, from, life, out);
         }
@@ -131,24 +126,18 @@ impl Weighted {
         }
     }
 
-    /// Somebody believes that this life is over. Where others are counted out for such a belief
-    /// everything is let go, and where grants are leased another life begins at once: clients that
-    /// were told have stopped.
+    /// Somebody believes that this life is over. Where others are counted out for such a belief,
+    /// everything is let go.
     pub(super) fn on_expelled(
         &mut self,
         seat: &Seat<'_, Self>,
         life: Life,
         out: &mut Outbox<Self>,
     ) {
-        if life != self.life || seat.pool.reclaim == Reclaim::Never {
-            return;
-        }
-        self.expulsions = self.expulsions.saturating_add(1);
-        self.step_down(seat, out);
-        if seat.pool.lease.is_some() && self.is_settled() {
-            self.life += 1;
-            self.detector.begin(seat.me, self.life);
-            self.join(seat, out);
+        if life == self.life && seat.pool.reclaim != Reclaim::Never {
+            self.expulsions = self.expulsions.saturating_add(1);
+            self.expelled = true;
+            self.step_down(seat, out);
         }
     }
 }

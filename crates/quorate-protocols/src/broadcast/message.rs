@@ -20,8 +20,7 @@ pub struct Known {
     pub crashed: BTreeMap<NodeId, Life>,
 }
 
-/// Which life of a node: its boot number in the upper half, and how often it was expelled and came
-/// back since in the lower. Grows, and is never used again.
+/// Which life of a node: its boot number.
 pub type Life = u64;
 
 /// A message of the timer-free and the weighted protocol. Answers say how things stand, not what
@@ -45,8 +44,8 @@ pub enum Message {
     /// The answer to it. `clock`: no request of this sender that the joining node let pass in an
     /// earlier life is younger.
     Joined { life: Life, clock: u64, known: Arc<Known> },
-    /// The receiver's life is believed to be over, and it is no longer counted: it must let go and
-    /// join again.
+    /// The receiver's life is believed to be over, and it is no longer counted: it must let
+    /// go.
     Expelled { life: Life },
 }
 
@@ -120,7 +119,7 @@ fn shown_query(f: &mut fmt::Formatter<'_>, query: Option<u64>) -> fmt::Result {
 }
 
 fn shown_life(f: &mut fmt::Formatter<'_>, life: Life) -> fmt::Result {
-    write!(f, " life {}.{}", life >> 32, life & u64::from(u32::MAX))
+    write!(f, " life {life}")
 }
 
 /// A message of Raymond's and Raynal's protocols, whose answers are differences: each must arrive

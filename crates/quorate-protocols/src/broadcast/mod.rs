@@ -15,9 +15,9 @@
 //! specification with its errata (E1 to E27, the names in the comments here) and the
 //! counterexamples (D1 to D8, P1 to P4) are on `docs/protocols/broadcast.md`.
 //!
-//! What nobody here promises: unit names (grants are numbered from 0), and rejoining. A node that
-//! restarts stays out, because it may have forgotten whom it let pass; to the others it is a
-//! crashed one (spec 7.3 says how it could come back).
+//! What nobody here promises: unit names (grants are numbered from 0). A node that restarts comes
+//! back under weighted with [`Reclaim::Never`] and a [`Pool::lease`] (`join.rs`); elsewhere it
+//! stays out, because it may have forgotten whom it let pass, and is to the others a crashed one.
 
 mod counted;
 mod desk;
@@ -69,6 +69,8 @@ pub struct Weighted {
     life: Life,
     /// How often others believed that this node had crashed, and it let go of everything.
     expulsions: u32,
+    /// Whether it holds nothing and asks for nothing since.
+    expelled: bool,
     membership: Membership,
 }
 
@@ -151,7 +153,7 @@ impl Weighted {
         if let Some(known) = message.known() {
             self.learn(seat, &known.crashed, out);
         }
-        if self.counting.is_out(from) && !matches!(message, Message::Join { .. }) {
+        if self.counting.is_out(from) {
             // It may have sent this before it died; if it lives it must know (spec 7.2).
             out.tell(from, Message::Expelled { life: self.detector.life(from) });
         }
@@ -248,13 +250,13 @@ impl Protocol for Weighted {
                 }
                 Membership::Member
             }
-            (_, None) => Membership::Out,
-            (_, Some(lease)) => {
+            (_, Some(lease)) if seat.pool.reclaim == Reclaim::Never => {
                 out.arm(Alarm::Grace, lease.length());
                 Membership::Grace
             }
+            _ => Membership::Out,
         };
-        let life = Weighted::first_life(seat.boot);
+        let life = Life::from(seat.boot);
         let mut node = Weighted::new(seat.pool.nodes, life, membership);
         node.detector.begin(seat.me, life);
         if node.membership == Membership::Grace && pool::broken!(seat, NoGrace) {

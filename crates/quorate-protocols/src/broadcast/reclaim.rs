@@ -104,11 +104,12 @@ impl Weighted {
 
     /// Whether others may have counted this node out: it must hold nothing and ask for nothing.
     pub(super) fn is_expelled(&self, seat: &Seat<'_, Self>) -> bool {
-        seat.pool.reclaim != Reclaim::Never && self.detector.crashed().contains(seat.me)
+        seat.pool.reclaim != Reclaim::Never
+            && (self.expelled || self.detector.crashed().contains(seat.me))
     }
 
-    /// Lets go of everything (E9). Claims that wait stay at the desk until this node has joined
-    /// again.
+    /// Lets go of everything (E9). Claims that wait stay at the desk: their clients wait for a
+    /// restart.
     pub(super) fn step_down(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
         while let Some(asked) = self.asked.pop() {
             match asked.standing {

@@ -79,6 +79,7 @@ impl Weighted {
             retrying: false,
             life,
             expulsions: 0,
+            expelled: false,
             membership,
         }
     }

@@ -5,13 +5,15 @@ use plotters::prelude::*;
 
 const SIZE: (u32, u32) = (820, 460);
 const FONT: &str = "sans-serif";
-const INKS: [RGBColor; 6] = [
+const INKS: [RGBColor; 8] = [
     RGBColor(31, 97, 163),
     RGBColor(200, 90, 20),
     RGBColor(40, 130, 80),
     RGBColor(130, 60, 150),
     RGBColor(150, 110, 20),
     RGBColor(90, 90, 90),
+    RGBColor(20, 150, 170),
+    RGBColor(200, 50, 90),
 ];
 
 /// Several curves over one axis.
@@ -68,7 +70,7 @@ impl Chart {
         let right =
             points().map(|point| point.x).fold(f64::NEG_INFINITY, f64::max).max(left + 1e-9);
         // Above the curves there is room for their names.
-        let room = 1.06 + 0.05 * self.curves.len() as f64;
+        let room = 1.06 + 0.07 * self.curves.len() as f64;
         let top = points().map(|point| point.high).fold(1e-9, f64::max) * room;
         let mut chart = ChartBuilder::on(root)
             .caption(&self.title, (FONT, 20))

@@ -110,8 +110,14 @@ impl Offered for Weighted {
     const NEEDS: Needs = Needs { order: false, reliability: false, permanence: false };
 
     fn fit(plan: &mut Plan, options: &Options) {
-        if options.variant == Some(Variant::TimerFree) {
+        let paper = options.variant == Some(Variant::TimerFree);
+        if paper {
             plan.workload.want = Want::always(1);
+        }
+        let reclaim = options.crashes.reclaim;
+        if reclaim.is_some_and(|how| how != ReclaimKind::Never) || paper && reclaim.is_none() {
+            // Who restarts where suspects are counted out stays out, and its clients wait.
+            plan.faults.crashes = None;
         }
     }
 

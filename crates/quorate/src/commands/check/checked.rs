@@ -97,6 +97,10 @@ fn asking_everybody(args: &Args) -> anyhow::Result<broadcast::Pool> {
         "here a claim asks for one unit: say so, as in --want 1,1"
     );
     if args.crashes > 0 {
+        ensure!(
+            pool.reclaim == broadcast::Reclaim::Never,
+            "a node comes back only where suspects are never counted out: say --reclaim never"
+        );
         pool.lease = Some(Lease::new(Duration::from_secs(10), 200));
     }
     if args.losses > 0 {
