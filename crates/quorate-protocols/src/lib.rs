@@ -5,9 +5,11 @@
 //! the same value.
 
 mod attempt;
+mod count;
 mod post;
 
 pub mod arbiter;
 pub mod broadcast;
 pub mod central;
 pub mod ring;
+pub mod ticket;

@@ -44,8 +44,16 @@ pub(crate) fn lines(
     y_desc: &str,
     lines: &[Line],
 ) -> anyhow::Result<String> {
-    const INKS: [RGBColor; 6] =
-        [BLUE_INK, ORANGE_INK, GREEN_INK, MAGENTA, CYAN, RGBColor(110, 110, 110)];
+    const INKS: [RGBColor; 8] = [
+        BLUE_INK,
+        ORANGE_INK,
+        GREEN_INK,
+        MAGENTA,
+        CYAN,
+        RGBColor(110, 110, 110),
+        RGBColor(120, 80, 30),
+        RGBColor(190, 30, 60),
+    ];
     let points = || lines.iter().flat_map(|line| &line.points);
     let left = points().map(|point| point.0).fold(f64::INFINITY, f64::min).max(1e-3);
     let right = points().map(|point| point.0).fold(0.0, f64::max).max(left * 1.01);

@@ -1,11 +1,17 @@
 //! The protocols by name: the one place where a name on the command line becomes a type.
 
+mod quorums;
+
 use std::time::Duration;
 
 use quorate_core::{Lease, NodeId, Protocol};
+use quorate_protocols::arbiter::Arbiter;
 use quorate_protocols::central::{self, Central};
 use quorate_protocols::ring::{self, Ring};
+use quorate_protocols::ticket::Ticket;
 use quorate_sim::{Needs, Plan};
+
+pub(crate) use quorums::Options;
 
 /// A protocol, by name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -14,6 +20,10 @@ pub(crate) enum Name {
     Central,
     /// Tokens go round.
     Ring,
+    /// Quorums decide.
+    Arbiter,
+    /// Quorums give tickets.
+    Ticket,
 }
 
 impl Name {
@@ -22,6 +32,8 @@ impl Name {
         match self {
             Name::Central => work.with::<Central>(),
             Name::Ring => work.with::<Ring>(),
+            Name::Arbiter => work.with::<Arbiter>(),
+            Name::Ticket => work.with::<Ticket>(),
         }
     }
 }
@@ -40,13 +52,19 @@ pub(crate) trait Offered: Protocol {
     const NEEDS: Needs;
 
     /// Its pool, as planned.
-    fn pool(plan: &Plan) -> anyhow::Result<Self::Pool>;
+    fn pool(plan: &Plan, options: &Options) -> anyhow::Result<Self::Pool>;
+
+    /// What people should know about the pool beyond the plan.
+    fn about(_plan: &Plan, _options: &Options) -> anyhow::Result<Option<String>> {
+        Ok(None)
+    }
 }
 
 impl Offered for Central {
     const NEEDS: Needs = Needs { order: false, reliability: false };
 
-    fn pool(plan: &Plan) -> anyhow::Result<central::Pool> {
+    fn pool(plan: &Plan, options: &Options) -> anyhow::Result<central::Pool> {
+        options.refuse_for(Self::NAME)?;
         let plan = &plan.pool;
         let Some(length) = plan.lease else {
             anyhow::bail!("central lives by leases: give --lease a duration");
@@ -68,7 +86,8 @@ impl Offered for Central {
 impl Offered for Ring {
     const NEEDS: Needs = Needs { order: true, reliability: true };
 
-    fn pool(plan: &Plan) -> anyhow::Result<ring::Pool> {
+    fn pool(plan: &Plan, options: &Options) -> anyhow::Result<ring::Pool> {
+        options.refuse_for(Self::NAME)?;
         let Some(length) = plan.pool.lease else {
             anyhow::bail!("ring lives by leases: give --lease a duration");
         };

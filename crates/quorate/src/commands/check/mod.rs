@@ -13,10 +13,13 @@ use anyhow::ensure;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use quorate_check::{Budget, Limits, Network, Progress, Report, Restart, Scope, Verdict, check};
 use quorate_core::{NodeId, NodeSet};
+use quorate_protocols::arbiter::Arbiter;
 use quorate_protocols::central::{Central, Fairness};
 use quorate_protocols::ring::Ring;
+use quorate_protocols::ticket::Ticket;
 
 use crate::Outcome;
+use crate::protocols::Options;
 use checked::Checked;
 use family::{Want, family};
 use output::Output;
@@ -30,6 +33,8 @@ Examples:
   quorate check --nodes 3 --units 2 --want 1,2,1 --home 0,1,2 --crashes 1 --durable
       one world: h is 1, 2 and 1, the claims are made at n0, n1 and n2; the arbiter keeps a record
   quorate check --nodes 2 --units 2 --claims 2 --network reordering --duplicates 1 --json
+  quorate check --protocol arbiter --nodes 3 --units 1 --claims 3
+  quorate check --protocol arbiter --mode named --nodes 3 --units 2 --want 1,2,1
   quorate check --protocol ring --nodes 3 --units 2 --want 2,1 --cancels 1 --losses 1
 
 Exit codes: 0 every law holds, 1 one is broken (the history that breaks it is printed) or the model
@@ -45,6 +50,11 @@ pub(crate) struct Args {
     /// Which messages a ring has.
     #[arg(long, value_enum, default_value = "train")]
     variant: RingVariant,
+    #[command(flatten)]
+    options: Options,
+    /// Permissions of arbiters end by themselves, which makes many more states.
+    #[arg(long)]
+    leases: bool,
     /// How many nodes; n0 is the arbiter, or the root.
     #[arg(long, default_value_t = 3)]
     nodes: usize,
@@ -113,6 +123,10 @@ enum Protocol {
     Central,
     /// Tokens go round.
     Ring,
+    /// Quorums decide.
+    Arbiter,
+    /// Quorums give tickets.
+    Ticket,
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
@@ -164,6 +178,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     match args.protocol {
         Protocol::Central => run_with::<Central>(args),
         Protocol::Ring => run_with::<Ring>(args),
+        Protocol::Arbiter => run_with::<Arbiter>(args),
+        Protocol::Ticket => run_with::<Ticket>(args),
     }
 }
 
@@ -228,6 +244,9 @@ fn scopes<P: Checked>(args: &Args) -> anyhow::Result<Vec<Scope<P>>> {
 fn scope<P: Checked>(args: &Args, crashing: NodeSet, wants: &[Want]) -> anyhow::Result<Scope<P>> {
     let pool = P::pool(args)?;
     let mut scope = Scope::new(args.nodes, pool, wants)?;
+    for (draw, plan) in scope.clients.iter_mut().enumerate() {
+        plan.claim.draw = draw as u64; // Clients of quorum protocols ask different quorums.
+    }
     scope.crashing = crashing;
     scope.restart = if args.durable { Restart::Durable } else { Restart::Amnesia };
     scope.network = match args.network {

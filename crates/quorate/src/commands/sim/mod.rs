@@ -1,5 +1,6 @@
 //! `quorate sim`: the simulator at the command line.
 
+mod arbiter_messages;
 mod figures;
 mod report;
 mod ring_stabilization;
@@ -18,6 +19,8 @@ pub(crate) enum Sim {
     Seeds(seeds::Args),
     /// Measure how long a ring takes to become right from any state.
     RingStabilization(ring_stabilization::Args),
+    /// Count what a grant costs where quorums decide, quiet, saturated and at worst.
+    ArbiterMessages(arbiter_messages::Args),
     /// Compare protocols and settings: run every combination, draw and tabulate it.
     Sweep(sweep::Args),
     /// Run a paper's evaluation again, and say which of its claims hold.
@@ -31,6 +34,7 @@ pub(crate) fn run(sim: Sim) -> anyhow::Result<Outcome> {
         Sim::Run(args) => run::run(&args),
         Sim::Seeds(args) => seeds::run(&args),
         Sim::RingStabilization(args) => ring_stabilization::run(&args),
+        Sim::ArbiterMessages(args) => arbiter_messages::run(&args),
         Sim::Sweep(args) => sweep::run(&args),
         Sim::Figures(figures) => figures::run(&figures),
     }

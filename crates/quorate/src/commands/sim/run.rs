@@ -14,7 +14,7 @@ use quorate_sim::{
 
 use super::parse_seed;
 use super::report::Shown;
-use crate::protocols::{Name, Offered, Work};
+use crate::protocols::{Name, Offered, Options, Work};
 use crate::{Outcome, plots};
 
 /// Every step is followed by an audit up to this many nodes, unless told otherwise.
@@ -26,6 +26,7 @@ Examples:
   quorate sim run --nodes 20 --units 5
   quorate sim run --nodes 100 --units 8 --want 1:80,4:20 --fairness backfill:3 --svg pool.svg
   quorate sim run --nodes 9 --delay clusters:1ms,40ms;40ms,1ms --faults crashes --durable
+  quorate sim run --protocol arbiter --nodes 16 --units 2 --family hierarchy:4,4
   quorate sim run --swarm --seed 0x5eed --faults network --until 2s --trace
 
 Durations: 250us, 1.5ms, 2s, 3m. Distributions: 2ms, uniform:1ms..5ms, exponential:2ms,
@@ -36,6 +37,8 @@ pub(crate) struct Args {
     protocol: Name,
     #[command(flatten)]
     shape: Shape,
+    #[command(flatten)]
+    options: Options,
     /// Draw everything from the seed, as `quorate sim seeds` does
     #[arg(long)]
     swarm: bool,
@@ -158,7 +161,8 @@ impl Work for Run<'_> {
     fn with<P: Offered>(self) -> anyhow::Result<Outcome> {
         let args = self.args;
         let plan = args.plan::<P>()?;
-        let pool = P::pool(&plan)?;
+        let pool = P::pool(&plan, &args.options)?;
+        let about = P::about(&plan, &args.options)?;
         let small = plan.nodes <= STRICT_NODES_MAX && args.faults != Profile::None;
         let strict = !args.no_strict && (args.strict || args.swarm || small);
         let mut lines = Lines { out: BufWriter::new(std::io::stdout().lock()), failed: None };
@@ -178,7 +182,7 @@ impl Work for Run<'_> {
             return Err(error.into());
         }
         let (protocol, kinds) = (P::NAME, P::KINDS);
-        let shown = Shown { protocol, kinds, plan: &plan, report: &report, strict, wall };
+        let shown = Shown { protocol, kinds, plan: &plan, about, report: &report, strict, wall };
         if args.json {
             writeln!(out, "{:#}", shown.json())?;
         } else if !args.trace {
@@ -218,7 +222,7 @@ impl Args {
     /// This command again, without what only chooses its output.
     fn command(&self, protocol: &str) -> String {
         if self.swarm {
-            return swarm_command(protocol, self.seed, self.faults);
+            return swarm_command(protocol, self.seed, self.faults) + &self.options.words();
         }
         let mut words = vec!["quorate".to_string()];
         let mut given = std::env::args().skip(1);

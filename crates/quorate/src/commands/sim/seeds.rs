@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::parse_seed;
 use crate::Outcome;
-use crate::protocols::{Name, Offered, Work};
+use crate::protocols::{Name, Offered, Options, Work};
 
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
@@ -27,6 +27,8 @@ pub(crate) struct Args {
     /// The protocol
     #[arg(long, value_enum, default_value = "central")]
     protocol: Name,
+    #[command(flatten)]
+    options: Options,
     /// Seeds for each profile
     #[arg(long, value_name = "N")]
     count: Option<u64>,
@@ -118,6 +120,7 @@ impl Work for Seeds<'_> {
 }
 
 struct Hunt<'a> {
+    options: &'a Options,
     profiles: &'a [Profile],
     first: u64,
     runs_max: u64,
@@ -145,6 +148,7 @@ impl<'a> Hunt<'a> {
         let time_of_day = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_secs() << 16;
         let fallback = if args.minutes.is_some() { time_of_day } else { 1 };
         Ok(Hunt {
+            options: &args.options,
             profiles,
             first: args.first.unwrap_or(fallback),
             runs_max,
@@ -171,12 +175,13 @@ impl<'a> Hunt<'a> {
             let profile = self.profiles[position];
             let seed = self.first.wrapping_add(number / self.profiles.len() as u64);
             let plan = Plan::swarm(seed, profile, P::NEEDS);
-            let pool = P::pool(&plan)?;
+            let pool = P::pool(&plan, self.options)?;
             let watch = Watch { strict: true, until: None, trace: None };
             let report = quorate_sim::run::<P>(&plan, &pool, watch);
             self.count(position, &report);
             if let Verdict::Broken(breach) = &report.verdict {
-                let replay = report.replay_line(&swarm_command(P::NAME, seed, profile));
+                let command = swarm_command(P::NAME, seed, profile) + &self.options.words();
+                let replay = report.replay_line(&command);
                 self.bar.suspend(|| eprintln!("BROKEN {breach}\n  {replay}"));
                 let found = Found { number, breach: breach.clone(), replay };
                 self.found.lock().expect("no worker panics with it").push(found);
