@@ -370,8 +370,8 @@ fn longest_gap(seat: &Seat<'_, Arbiter>) -> u32 {
     u32::try_from(rings).unwrap_or(u32::MAX).max(1)
 }
 
-/// Repeats every request without a permission and, while it waits, renews every permission. Says who has not
-/// answered for longer than the pool is patient.
+/// Repeats every request without a permission and, while it waits, renews every permission. Says
+/// who has not answered for longer than the pool is patient.
 fn ask_again(
     local: &mut Local,
     seat: &Seat<'_, Arbiter>,
