@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
+use std::sync::Arc;
 
 use super::Ticket;
 
@@ -14,7 +15,7 @@ pub(super) type Lines = [(usize, u32)];
 /// A claim that waits.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Waiting {
-    pub(super) lines: Box<Lines>,
+    pub(super) lines: Arc<Lines>,
     pub(super) movable: bool,
     /// Claims granted while this was the youngest of those older than them that wait. How often a
     /// claim was passed is the sum over it and all younger ones, so passing costs one addition.
@@ -24,7 +25,7 @@ pub(super) struct Waiting {
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Queue {
     claims: BTreeMap<Ticket, Waiting>,
-    shapes: BTreeMap<Box<Lines>, BTreeSet<Ticket>>,
+    shapes: BTreeMap<Arc<Lines>, BTreeSet<Ticket>>,
     /// The sum of `passed`: how often the oldest was passed.
     passed: u32,
 }
@@ -56,17 +57,15 @@ impl Queue {
         self.claims.range(ticket..).next().map(|(ticket, waiting)| (*ticket, waiting))
     }
 
-    /// The oldest after `ticket` whose shape is not skipped.
-    pub(super) fn after_skipping(
-        &self,
-        ticket: Ticket,
-        skipped: &BTreeSet<Box<Lines>>,
-    ) -> Option<(Ticket, &Waiting)> {
-        let open = self.shapes.iter().filter(|(lines, _)| !skipped.contains(*lines));
-        let next = open
-            .filter_map(|(_, tickets)| tickets.range((Excluded(ticket), Unbounded)).next())
-            .min()?;
-        Some((*next, &self.claims[next]))
+    /// The oldest of a shape after `ticket`.
+    pub(super) fn after_of(&self, lines: &Lines, ticket: Ticket) -> Option<Ticket> {
+        self.shapes.get(lines)?.range((Excluded(ticket), Unbounded)).next().copied()
+    }
+
+    /// The oldest of every shape.
+    pub(super) fn heads(&self) -> impl Iterator<Item = (Ticket, &Arc<Lines>)> {
+        let first = |tickets: &BTreeSet<Ticket>| *tickets.first().expect("no shape is empty");
+        self.shapes.iter().map(move |(lines, tickets)| (first(tickets), lines))
     }
 
     /// How often the oldest was passed.
@@ -78,13 +77,13 @@ impl Queue {
         self.shapes.iter().map(|(lines, tickets)| (&**lines, tickets))
     }
 
-    pub(super) fn insert(&mut self, ticket: Ticket, lines: Box<Lines>, movable: bool) {
+    pub(super) fn insert(&mut self, ticket: Ticket, lines: Arc<Lines>, movable: bool) {
         match self.shapes.get_mut(&lines) {
             Some(tickets) => {
                 tickets.insert(ticket);
             }
             None => {
-                self.shapes.insert(lines.clone(), BTreeSet::from([ticket]));
+                self.shapes.insert(Arc::clone(&lines), BTreeSet::from([ticket]));
             }
         }
         let before = self.claims.insert(ticket, Waiting { lines, movable, passed: 0 });

@@ -22,7 +22,7 @@ Example:
   quorate bench allocator")]
 pub(crate) struct Args {
     /// Rounds to measure
-    #[arg(long, default_value_t = 20_000)]
+    #[arg(long, default_value_t = 5_000)]
     rounds: u32,
     /// Print one JSON object
     #[arg(long)]
