@@ -31,6 +31,7 @@ impl Allocator {
         }
         self.groups.push(Group { among: among.clone(), classes: Vec::new(), claims: 0 });
         self.flow.add_group();
+        self.queue.keep_shapes();
         match self.layout.classes_among(among) {
             Some(classes) => self.groups.last_mut().expect("just pushed").classes = classes,
             None => self.cut_classes(),

@@ -39,7 +39,6 @@ pub(crate) mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::Arc;
 
 use quorate_core::{ClaimId, Unit};
 
@@ -188,6 +187,10 @@ impl Allocator {
     /// All units of a pool free and alike.
     pub fn new(units: u32, policy: Policy) -> Self {
         let any = Group { among: None, classes: vec![0], claims: 0 };
+        let mut queue = Queue::default();
+        if policy.patience > 0 || policy.protect == 0 {
+            queue.keep_shapes();
+        }
         let mut free = FreeSet::empty(units);
         (0..units).for_each(|unit| free.insert(unit));
         Allocator {
@@ -196,7 +199,7 @@ impl Allocator {
             groups: vec![any],
             free: vec![free],
             drained: BTreeSet::new(),
-            queue: Queue::default(),
+            queue,
             movers: BTreeMap::new(),
             flow: Flow::new(1, vec![units]),
             news: News::Nothing,
@@ -357,15 +360,14 @@ impl Allocator {
         }
         self.recount();
         self.unsettle();
-        let shapes: Vec<Arc<Lines>> = self.queue.shapes().map(|(lines, _)| lines.into()).collect();
+        let mut judged: BTreeMap<&Lines, bool> = BTreeMap::new();
         let mut over = Vec::new();
-        for lines in shapes {
-            if self.possible(&lines).is_err() {
-                let all = self.queue.shapes().find(|(shape, _)| **shape == *lines);
-                over.extend(all.into_iter().flat_map(|(_, tickets)| tickets.iter().copied()));
+        for (ticket, waiting) in self.queue.iter() {
+            let judge = || self.possible(&waiting.lines).is_err();
+            if *judged.entry(&waiting.lines).or_insert_with(judge) {
+                over.push(ticket);
             }
         }
-        over.sort_unstable();
         for ticket in &over {
             self.cancel(*ticket);
         }

@@ -25,7 +25,9 @@ pub(super) struct Waiting {
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Queue {
     claims: BTreeMap<Ticket, Waiting>,
-    shapes: BTreeMap<Arc<Lines>, BTreeSet<Ticket>>,
+    /// Kept only where a pass may skip shapes: where all units are alike and nobody passes, the
+    /// first claim that is blocked ends it.
+    shapes: Option<BTreeMap<Arc<Lines>, BTreeSet<Ticket>>>,
     /// The sum of `passed`: how often the oldest was passed.
     passed: u32,
 }
@@ -57,15 +59,28 @@ impl Queue {
         self.claims.range(ticket..).next().map(|(ticket, waiting)| (*ticket, waiting))
     }
 
+    /// From now on claims are also kept by shape.
+    pub(super) fn keep_shapes(&mut self) {
+        if self.shapes.is_some() {
+            return;
+        }
+        let mut shapes: BTreeMap<Arc<Lines>, BTreeSet<Ticket>> = BTreeMap::new();
+        for (ticket, waiting) in &self.claims {
+            shapes.entry(Arc::clone(&waiting.lines)).or_default().insert(*ticket);
+        }
+        self.shapes = Some(shapes);
+    }
+
     /// The oldest of a shape after `ticket`.
     pub(super) fn after_of(&self, lines: &Lines, ticket: Ticket) -> Option<Ticket> {
-        self.shapes.get(lines)?.range((Excluded(ticket), Unbounded)).next().copied()
+        self.shapes.as_ref()?.get(lines)?.range((Excluded(ticket), Unbounded)).next().copied()
     }
 
     /// The oldest of every shape.
     pub(super) fn heads(&self) -> impl Iterator<Item = (Ticket, &Arc<Lines>)> {
         let first = |tickets: &BTreeSet<Ticket>| *tickets.first().expect("no shape is empty");
-        self.shapes.iter().map(move |(lines, tickets)| (first(tickets), lines))
+        let shapes = self.shapes.iter().flatten();
+        shapes.map(move |(lines, tickets)| (first(tickets), lines))
     }
 
     /// How often the oldest was passed.
@@ -73,18 +88,9 @@ impl Queue {
         self.passed
     }
 
-    pub(super) fn shapes(&self) -> impl Iterator<Item = (&Lines, &BTreeSet<Ticket>)> {
-        self.shapes.iter().map(|(lines, tickets)| (&**lines, tickets))
-    }
-
     pub(super) fn insert(&mut self, ticket: Ticket, lines: Arc<Lines>, movable: bool) {
-        match self.shapes.get_mut(&lines) {
-            Some(tickets) => {
-                tickets.insert(ticket);
-            }
-            None => {
-                self.shapes.insert(Arc::clone(&lines), BTreeSet::from([ticket]));
-            }
+        if let Some(shapes) = &mut self.shapes {
+            shapes.entry(Arc::clone(&lines)).or_default().insert(ticket);
         }
         let before = self.claims.insert(ticket, Waiting { lines, movable, passed: 0 });
         assert!(before.is_none(), "a ticket is used once");
@@ -97,10 +103,12 @@ impl Queue {
             Some((_, older)) => older.passed = older.passed.saturating_add(gone.passed),
             None => self.passed -= gone.passed,
         }
-        let tickets = self.shapes.get_mut(&gone.lines).expect("whoever waits has a shape");
-        tickets.remove(&ticket);
-        if tickets.is_empty() {
-            self.shapes.remove(&gone.lines);
+        if let Some(shapes) = &mut self.shapes {
+            let tickets = shapes.get_mut(&gone.lines).expect("whoever waits has a shape");
+            tickets.remove(&ticket);
+            if tickets.is_empty() {
+                shapes.remove(&gone.lines);
+            }
         }
         Some(gone)
     }
@@ -122,6 +130,7 @@ impl Queue {
         mut age: impl FnMut(&mut u64),
     ) {
         let before = std::mem::take(self);
+        self.shapes = before.shapes.is_some().then(BTreeMap::new);
         for (mut ticket, waiting) in before.claims {
             age(&mut ticket.age);
             let lines = waiting.lines.iter().map(|(g, units)| (group(*g), *units)).collect();
