@@ -191,7 +191,7 @@ impl Allocator {
         false
     }
 
-    /// Once the oldest, which is blocked, has been passed often enough, blocked claims are protected.
+    /// Once the oldest, which is blocked, was passed often enough, blocked claims are protected.
     /// Says whether that is news.
     fn look_at_patience(&self, walk: &mut Walk) -> bool {
         if !walk.patient || self.queue.oldest_passed() < self.policy.patience {

@@ -14,8 +14,8 @@ use crate::Outcome;
 /// Arguments of `quorate bench allocator`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-A pool is full, and many claims wait. Again and again a holder releases, the allocator decides, and a
-new claim comes for each one granted. Shown is the time of such a round, and how much longer it
+A pool is full, and many claims wait. Again and again a holder releases, the allocator decides, and
+a new claim comes for each one granted. Shown is the time of such a round, and how much longer it
 takes than in the smallest pool of the same classes and groups.
 
 Example:
