@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::flow::Change;
 use super::queue::{Lines, Waiting};
-use super::{Allocator, Deed, News, Ticket, broken};
+use super::{Allocator, Deed, News, Policy, Ticket, broken};
 
 /// A claim that the pass grants. Its units have no names yet.
 pub(super) struct Granted {
@@ -50,12 +50,45 @@ impl Allocator {
         if self.is_moving() || self.news == News::Nothing {
             return;
         }
+        if self.is_plain() {
+            self.grant_oldest(deeds);
+            let Some((_, oldest)) = self.queue.oldest() else {
+                self.news = News::Nothing;
+                return;
+            };
+            // Else the oldest is blocked, and whatever is left is kept for it.
+            if self.policy == Policy::STRICT && !oldest.movable {
+                self.news = News::Nothing;
+                return;
+            }
+        }
         let mut granted = Vec::new();
         if self.flow.spare_total() > 0 {
             self.decide(&mut granted);
         }
         self.news = News::Nothing;
         self.bind(granted, deeds);
+    }
+
+    /// Whether all units are alike to everybody, and nobody can be moved.
+    fn is_plain(&self) -> bool {
+        self.groups.len() == 1 && self.movers.is_empty()
+    }
+
+    /// The oldest while they fit: the start of any pass, and where units are alike no flow is
+    /// needed to see it.
+    fn grant_oldest(&mut self, deeds: &mut Vec<Deed>) {
+        while let Some((ticket, waiting)) = self.queue.oldest()
+            && let [(_, count)] = *waiting.lines
+            && count <= self.free[0].count()
+            && !waiting.movable
+        {
+            let waiting = self.queue.remove(ticket).expect("it is the oldest");
+            self.leave_groups(&waiting.lines);
+            let mut units = Vec::with_capacity(count as usize);
+            self.take_lowest(0, count, &mut units);
+            deeds.push(Deed::Grant { ticket, units });
+        }
     }
 
     /// Panics if the books contradict themselves, or if somebody waits who should not: a second
