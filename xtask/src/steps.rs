@@ -52,6 +52,7 @@ pub(crate) fn test(root: &Path, tier: Tier) -> bool {
             built("model checks", MODEL_CHECK),
             built("model checks, with a record on disk", MODEL_CHECK_DURABLE),
             built("simulated seeds", SEEDS),
+            built("simulated seeds of the ring", RING_SEEDS),
         ]);
     }
     let mut summary = vec![("tidy", report("tidy", &tidy::check(root)))];
@@ -75,6 +76,7 @@ const MODEL_CHECK: &str =
 const MODEL_CHECK_DURABLE: &str =
     "check --protocol central --claims 3 --cancels 1 --crashes 1 --early-rings 1 --durable";
 const SEEDS: &str = "sim seeds --protocol central --faults all --count 200";
+const RING_SEEDS: &str = "sim seeds --protocol ring --faults all --count 60";
 
 fn quorate(words: &str) -> String {
     format!("run --release --locked --quiet --package quorate -- {words}")
@@ -92,9 +94,9 @@ pub(crate) fn seeds(root: &Path, minutes: u64) -> bool {
     run(root, &step("seeds", &quorate(&words)))
 }
 
-/// The long run on real processes: crates/quorate/tests/real.
+/// The long run on real processes (crates/quorate/tests/real), with assertions and audits on.
 pub(crate) fn real_seeds(root: &Path, minutes: u64) -> bool {
-    let words = format!("test --release --locked -p quorate --test real -- --minutes {minutes}");
+    let words = format!("test --locked -p quorate --test real -- --minutes {minutes}");
     run(root, &step("seeds on real processes", &words))
 }
 

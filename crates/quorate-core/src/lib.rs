@@ -54,6 +54,7 @@
 
 mod bound;
 mod claim;
+mod corruptible;
 mod explorable;
 mod grant;
 mod lease;
@@ -64,6 +65,7 @@ mod stamp;
 
 pub use bound::{LINES_MAX, NODES_MAX, UNITS_MAX};
 pub use claim::{Claim, ClaimId, Line, Refusal, Units, UnitsError};
+pub use corruptible::Corruptible;
 pub use explorable::{Explorable, LeaseEnd, Number};
 pub use grant::{Fence, Share, Shares, Unit};
 pub use lease::{Lease, Moment};

@@ -35,6 +35,8 @@ mod keeper;
 mod ledger;
 mod metrics;
 mod node;
+#[cfg(test)]
+mod nonsense_tests;
 mod overview;
 mod peers;
 mod protocols;

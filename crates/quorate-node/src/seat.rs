@@ -156,19 +156,17 @@ pub(crate) trait AnySeat: Send {
 }
 
 /// A protocol that a node can run.
-pub(crate) trait Runs:
-    Wire + Explorable + Protocol<Pool: Send, Alarm: Send, Message: Send, Durable: Send> + Send + 'static
+pub(crate) trait Runs: Wire + Explorable + Sends + Send + 'static {}
+
+impl<P: Wire + Explorable + Sends + Send + 'static> Runs for P {}
+
+/// A protocol whose values may move between threads.
+pub(crate) trait Sends:
+    Protocol<Pool: Send, Alarm: Send, Message: Send, Durable: Send>
 {
 }
 
-impl<P> Runs for P where
-    P: Wire
-        + Explorable
-        + Protocol<Pool: Send, Alarm: Send, Message: Send, Durable: Send>
-        + Send
-        + 'static
-{
-}
+impl<P: Protocol<Pool: Send, Alarm: Send, Message: Send, Durable: Send>> Sends for P {}
 
 /// A seat of one protocol.
 pub(crate) struct Driver<P: Runs> {

@@ -7,6 +7,7 @@
 mod attempt;
 mod post;
 
+pub mod allocator;
 pub mod arbiter;
 pub mod broadcast;
 pub mod central;

@@ -58,7 +58,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     #[inline]
-    fn after_step(&mut self, me: NodeId, event: Option<String>) -> Result<(), Breach> {
+    pub(crate) fn after_step(&mut self, me: NodeId, event: Option<String>) -> Result<(), Breach> {
         if let Some(event) = event {
             self.trace_step(me, &event);
         }
@@ -205,7 +205,12 @@ impl<P: Protocol> World<'_, P> {
     }
 
     #[inline]
-    fn tell(&mut self, me: NodeId, to: NodeId, message: P::Message) -> Result<(), Breach> {
+    pub(crate) fn tell(
+        &mut self,
+        me: NodeId,
+        to: NodeId,
+        message: P::Message,
+    ) -> Result<(), Breach> {
         if to == me || to.index() >= self.nodes.len() {
             return Err(broken_contract(format!("{me} tells {to}: {message}")));
         }

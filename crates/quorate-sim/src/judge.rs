@@ -11,7 +11,12 @@ use quorate_laws::{
 #[derive(Debug)]
 pub(crate) enum Judge {
     Strict(StatuteBook),
-    Quick { capacity: Capacity, named: Option<(Exclusivity, FenceOrder)> },
+    Quick {
+        capacity: Capacity,
+        named: Option<(Exclusivity, FenceOrder)>,
+    },
+    /// Nobody, while a pool that began in any state is not yet right.
+    Nobody,
 }
 
 impl Judge {
@@ -27,6 +32,7 @@ impl Judge {
 
     pub(crate) fn see(&mut self, seen: Observation<'_>) -> Result<(), Breach> {
         match self {
+            Judge::Nobody => Ok(()),
             Judge::Strict(book) => book.see(seen),
             Judge::Quick { capacity, named } => {
                 capacity.see(seen)?;
@@ -42,7 +48,7 @@ impl Judge {
     pub(crate) fn see_books(&mut self, arbiter: NodeId, entries: &[Entry]) -> Result<(), Breach> {
         match self {
             Judge::Strict(book) => book.see_books(arbiter, entries),
-            Judge::Quick { .. } => Ok(()),
+            Judge::Quick { .. } | Judge::Nobody => Ok(()),
         }
     }
 
@@ -59,6 +65,10 @@ impl Judge {
         match self {
             Judge::Strict(book) => book.at_rest(books),
             Judge::Quick { .. } => no_lost_units(books),
+            Judge::Nobody => Err(Breach {
+                law: "convergence",
+                what: "the pool did not become legitimate".into(),
+            }),
         }
     }
 
@@ -71,6 +81,7 @@ impl Judge {
         match self {
             Judge::Strict(book) => book.in_use(),
             Judge::Quick { capacity, .. } => capacity.in_use(),
+            Judge::Nobody => 0,
         }
     }
 
@@ -78,7 +89,7 @@ impl Judge {
     pub(crate) fn overtakes(&self) -> Option<u64> {
         match self {
             Judge::Strict(book) => Some(book.overtakes()),
-            Judge::Quick { .. } => None,
+            Judge::Quick { .. } | Judge::Nobody => None,
         }
     }
 }

@@ -12,6 +12,7 @@
 //! | `network.rs`, `disk.rs`, `clock.rs` | links, durability, drifting time |
 //! | `client.rs`, `clients.rs` | client processes, which live beside their node and not inside it |
 //! | `faults.rs`, `misfortune.rs` | what may go wrong, and its happening |
+//! | `corruption.rs` | runs that begin in any state, and when they are right |
 //! | `plan.rs`, `workload.rs`, `span.rs`, `rng.rs` | what is chosen, and chance |
 //! | `film.rs` | what a replay draws |
 //! | `trace.rs`, `measure.rs`, `histogram.rs`, `series.rs` | what people read |
@@ -24,6 +25,7 @@
 mod client;
 mod clients;
 mod clock;
+mod corruption;
 mod disk;
 mod driver;
 mod faults;
@@ -64,5 +66,5 @@ pub use series::Series;
 pub use session::Session;
 pub use span::{Span, SpanError, Time, parse_time};
 pub use trace::LEGEND;
-pub use verdict::{Report, Verdict, Watch, run, swarm_command};
+pub use verdict::{Report, Verdict, Watch, run, run_corrupted, swarm_command};
 pub use workload::{Arrival, Arrivals, Want, WantError, Workload};

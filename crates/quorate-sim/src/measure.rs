@@ -39,6 +39,8 @@ pub struct Measures {
     pub persists: u64,
     /// Crashes of nodes.
     pub crashes: u64,
+    /// When a pool that began in any state became legitimate.
+    pub legitimate_at: Option<u64>,
     /// Waiting times of granted claims.
     pub waiting: Histogram,
     /// From the moment a unit is free while somebody waits to the moment its next user has it.
@@ -77,6 +79,7 @@ impl Measures {
             messages_lost: 0,
             persists: 0,
             crashes: 0,
+            legitimate_at: None,
             waiting: Histogram::default(),
             sync_delay: Histogram::default(),
             in_use: Series::default(),

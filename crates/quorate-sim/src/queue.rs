@@ -124,6 +124,14 @@ impl<T> Queue<T> {
     }
 
     /// Whether nothing is planned any more.
+    /// Everything planned, in order.
+    pub(crate) fn planned(&self) -> impl Iterator<Item = &T> {
+        let places = self.near.iter().chain(self.buckets.iter().flatten());
+        let mut places: Vec<&Place> = places.filter(|p| self.is_planned(p.ticket)).collect();
+        places.sort_unstable_by_key(|place| (place.at, place.ticket.sequence));
+        places.into_iter().filter_map(|place| self.slab[place.ticket.index as usize].as_ref())
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.free.len() == self.slab.len()
     }

@@ -7,9 +7,10 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use quorate_core::Protocol;
+use quorate_core::{Corruptible, Protocol};
 use quorate_laws::Breach;
 
+use crate::corruption::Corruption;
 use crate::film::Film;
 use crate::measure::Measures;
 use crate::plan::Plan;
@@ -76,6 +77,27 @@ pub fn swarm_command(protocol: &str, seed: u64, profile: Profile) -> String {
 
 /// Runs a plan.
 pub fn run<'a, P: Protocol>(plan: &'a Plan, pool: &'a P::Pool, watch: Watch<'a>) -> Report {
+    run_from::<P>(plan, pool, watch, None)
+}
+
+/// Runs a plan from any state: every variable of every participant is arbitrary, and so is what is
+/// on the links. The laws are asked from the moment at which the pool is legitimate, which it must
+/// become; after that it must be right like any other.
+pub fn run_corrupted<'a, P: Corruptible>(
+    plan: &'a Plan,
+    pool: &'a P::Pool,
+    watch: Watch<'a>,
+) -> Report {
+    let strict = watch.strict;
+    run_from::<P>(plan, pool, watch, Some(Corruption::new(strict)))
+}
+
+fn run_from<'a, P: Protocol>(
+    plan: &'a Plan,
+    pool: &'a P::Pool,
+    watch: Watch<'a>,
+    corruption: Option<Corruption<P>>,
+) -> Report {
     let (strict, until) = (watch.strict, watch.until.unwrap_or(u64::MAX));
     let trace = Trace::new(watch);
     let mut world = match catch(|| World::<P>::new(plan, pool, strict, trace)) {
@@ -86,15 +108,23 @@ pub fn run<'a, P: Protocol>(plan: &'a Plan, pool: &'a P::Pool, watch: Watch<'a>)
         }
     };
     let mut measures = None;
-    let verdict = catch(|| play(&mut world, until, &mut measures)).unwrap_or_else(Verdict::Broken);
+    let verdict = catch(|| {
+        if let Some(corruption) = corruption {
+            world.corrupt(corruption)?;
+        }
+        play(&mut world, until, &mut measures)
+    })
+    .unwrap_or_else(Verdict::Broken);
     if let Verdict::Broken(breach) = &verdict {
         world.note(&"law", format_args!("BROKEN {breach}"));
     }
     let (steps, ended_at) = (world.measures.steps, world.now);
-    let measures = measures.unwrap_or_else(|| {
+    let legitimate_at = world.measures.legitimate_at;
+    let mut measures = measures.unwrap_or_else(|| {
         world.close_measures();
         world.measures
     });
+    measures.legitimate_at = legitimate_at;
     Report { measures, steps, ended_at, verdict }
 }
 

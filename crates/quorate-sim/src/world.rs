@@ -13,6 +13,7 @@ use quorate_laws::Breach;
 
 use crate::client::Client;
 use crate::clock::DriftingClock;
+use crate::corruption::Corruption;
 use crate::disk::Disk;
 use crate::film::Health;
 use crate::judge::Judge;
@@ -46,6 +47,8 @@ pub(crate) struct World<'a, P: Protocol> {
     pub(crate) alarms: Table<(NodeId, u32, P::Alarm), Armed>,
     pub(crate) outbox: Outbox<P>,
     pub(crate) laws: Judge,
+    /// Until the pool is right, if it began in any state.
+    pub(crate) corruption: Option<Corruption<P>>,
     pub(crate) books: Vec<Entry>,
     pub(crate) measures: Measures,
     pub(crate) trace: Trace<'a>,
@@ -198,6 +201,7 @@ impl<'a, P: Protocol> World<'a, P> {
             alarms: Table::default(),
             outbox: Outbox::new(),
             laws: Judge::new::<P>(pool, strict),
+            corruption: None,
             books: Vec::new(),
             measures: Measures::new(units, P::KINDS.len(), plan.clients()),
             trace,
@@ -221,6 +225,9 @@ impl<'a, P: Protocol> World<'a, P> {
             self.now = at;
             self.measures.happenings += 1;
             self.let_happen(ticket, happening)?;
+            if self.corruption.is_some() {
+                self.look_whether_it_is_right()?;
+            }
         }
         if !self.has_done_enough() {
             self.now = self.now.max(end);

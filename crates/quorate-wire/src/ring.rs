@@ -1,10 +1,10 @@
 //! The messages of `ring`. The order of variants and fields is the format. It keeps no record.
 
 use quorate_core::Share;
-use quorate_protocols::ring::{Census, Frame, Message, Named, Pool, Ring};
+use quorate_protocols::ring::{Census, Epoch, Frame, Message, Named, Parcel, Pool, Ring};
 use serde::{Deserialize, Serialize};
 
-use crate::codec::{self, DecodeError, Delivery, Wire, WireShares};
+use crate::codec::{self, DecodeError, Delivery, Wire, WireNodes, WireShares};
 
 impl From<&Named> for WireShares {
     fn from(tokens: &Named) -> Self {
@@ -38,6 +38,16 @@ impl TryFrom<WireCensus> for Census {
     fn try_from(census: WireCensus) -> Result<Self, DecodeError> {
         Ok(Census::from_parts(&codec::distinct(census.0)?, census.1))
     }
+}
+
+#[derive(Serialize, Deserialize)]
+struct WireParcel {
+    config: u32,
+    boot: u32,
+    change: u32,
+    back: Option<u64>,
+    skipped: WireNodes,
+    message: WireMessage,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -136,17 +146,45 @@ impl TryFrom<WireMessage> for Message<Named> {
     }
 }
 
+impl From<&Parcel> for WireParcel {
+    fn from(parcel: &Parcel) -> Self {
+        let Epoch { config, boot, change } = parcel.epoch;
+        WireParcel {
+            config,
+            boot,
+            change,
+            back: parcel.back,
+            skipped: (&parcel.skipped).into(),
+            message: (&parcel.message).into(),
+        }
+    }
+}
+
+impl TryFrom<WireParcel> for Parcel {
+    type Error = DecodeError;
+
+    fn try_from(parcel: WireParcel) -> Result<Self, DecodeError> {
+        let WireParcel { config, boot, change, .. } = parcel;
+        Ok(Parcel {
+            epoch: Epoch { config, boot, change },
+            back: parcel.back,
+            skipped: parcel.skipped.try_into()?,
+            message: parcel.message.try_into()?,
+        })
+    }
+}
+
 impl Wire for Ring {
     /// A frame *is* its tokens: it must not come twice, and one that comes late finds that the root
     /// has made them anew (ring spec, section 7, "Links").
     const DELIVERY: Delivery = Delivery::Fleeting;
 
-    fn encode_message(message: &Message<Named>, out: &mut Vec<u8>) {
-        codec::put(&WireMessage::from(message), out);
+    fn encode_message(parcel: &Parcel, out: &mut Vec<u8>) {
+        codec::put(&WireParcel::from(parcel), out);
     }
 
-    fn decode_message(bytes: &[u8]) -> Result<Message<Named>, DecodeError> {
-        codec::take::<WireMessage>(bytes)?.try_into()
+    fn decode_message(bytes: &[u8]) -> Result<Parcel, DecodeError> {
+        codec::take::<WireParcel>(bytes)?.try_into()
     }
 
     fn encode_record((): &(), _: &mut Vec<u8>) {}

@@ -96,7 +96,7 @@ fn broadcast_messages() -> Vec<(broadcast::Message, &'static str)> {
     ]
 }
 
-fn ring_messages() -> Vec<(ring::Message<Named>, &'static str)> {
+fn ring_messages() -> Vec<(ring::Parcel, &'static str)> {
     use ring::Message::*;
     let tokens = || Named::new(&[share(0, 7), share(3, 9)]);
     let frame = ring::Frame {
@@ -111,15 +111,19 @@ fn ring_messages() -> Vec<(ring::Message<Named>, &'static str)> {
         waits: false,
         blind: true,
     };
+    let epoch = ring::Epoch { config: 2, boot: 1, change: 3 };
+    let skipped = std::iter::once(NodeId(6)).collect();
+    let parcel = |message| ring::Parcel { epoch, back: None, skipped: NodeSet::new(), message };
+    let frame = ring::Parcel { back: Some(299), skipped, ..parcel(Frame(Box::new(frame))) };
     vec![
-        (Token(tokens()), "000200070309"),
-        (Controller(300), "01ac02"),
-        (Enabled(tokens()), "020200070309"),
-        (Collect(Named::default()), "0300"),
-        (Allocate { tokens: tokens(), order: true }, "04020007030901"),
-        (Disable, "05"),
-        (Frame(Box::new(frame)), "06ac02020007030900010102010205010100010001"),
-        (Wake, "07"),
+        (parcel(Token(tokens())), "0201030000000200070309"),
+        (parcel(Controller(300)), "020103000001ac02"),
+        (parcel(Enabled(tokens())), "0201030000020200070309"),
+        (parcel(Collect(Named::default())), "02010300000300"),
+        (parcel(Allocate { tokens: tokens(), order: true }), "020103000004020007030901"),
+        (parcel(Disable), "020103000005"),
+        (frame, "02010301ab02014006ac02020007030900010102010205010100010001"),
+        (parcel(Wake), "020103000007"),
     ]
 }
 

@@ -3,7 +3,6 @@
 //! Results go to standard output, everything else to standard error. Exit codes: 0 it worked, 1 a
 //! property was found broken, 2 the input was wrong or the work could not be done.
 
-mod broadcast;
 mod commands;
 mod experiment;
 mod plots;

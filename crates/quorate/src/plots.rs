@@ -11,6 +11,8 @@ const MICROSECOND: u64 = 1_000;
 const BLUE_INK: RGBColor = RGBColor(31, 97, 163);
 const ORANGE_INK: RGBColor = RGBColor(200, 90, 20);
 const GREEN_INK: RGBColor = RGBColor(40, 130, 80);
+const PURPLE_INK: RGBColor = RGBColor(146, 64, 160);
+const TEAL_INK: RGBColor = RGBColor(40, 150, 160);
 
 /// Utilization and queue over time, and the distribution of waiting times, one below the other.
 pub(crate) fn run(measures: &Measures) -> anyhow::Result<String> {
@@ -45,7 +47,12 @@ pub(crate) fn lines(
     lines: &[Line],
 ) -> anyhow::Result<String> {
     const INKS: [RGBColor; 6] =
-        [BLUE_INK, ORANGE_INK, GREEN_INK, MAGENTA, CYAN, RGBColor(110, 110, 110)];
+        [BLUE_INK, ORANGE_INK, GREEN_INK, PURPLE_INK, TEAL_INK, RGBColor(110, 110, 110)];
+    // 1, 2, 5, 10, 20, ...: more numbers than that get into each other's way.
+    let sparse = |x: &f64| {
+        let lead = x / 10f64.powf(x.log10().floor());
+        if [1.0, 2.0, 5.0].contains(&lead.round()) { format!("{x:.0}") } else { String::new() }
+    };
     let points = || lines.iter().flat_map(|line| &line.points);
     let left = points().map(|point| point.0).fold(f64::INFINITY, f64::min).max(1e-3);
     let right = points().map(|point| point.0).fold(0.0, f64::max).max(left * 1.01);
@@ -64,6 +71,7 @@ pub(crate) fn lines(
             .configure_mesh()
             .x_desc(x_desc)
             .y_desc(y_desc)
+            .x_label_formatter(&sparse)
             .light_line_style(WHITE)
             .label_style((FONT, 13))
             .draw()?;
@@ -76,7 +84,7 @@ pub(crate) fn lines(
         }
         chart
             .configure_series_labels()
-            .position(SeriesLabelPosition::LowerRight)
+            .position(SeriesLabelPosition::MiddleRight)
             .background_style(WHITE.mix(0.8))
             .border_style(BLACK.mix(0.3))
             .label_font((FONT, 13))

@@ -12,7 +12,7 @@ pub(super) struct File {
     /// The cluster's name; nodes of another cluster are refused.
     pub(super) cluster: String,
     /// Grows with every change of what members must agree on.
-    pub(super) epoch: u64,
+    pub(super) epoch: u32,
     /// This node's name, one of the members.
     pub(super) node: String,
     /// Where this node keeps how often it was started, and the journal of durable pools.

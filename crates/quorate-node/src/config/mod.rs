@@ -217,7 +217,7 @@ impl Config {
         let file = read(text)?;
         config.data = Data::Directory(file.data_dir.ok_or(ConfigError::NoDataDir)?);
         if file.bootstrap && file.epoch != 1 {
-            return Err(ConfigError::LateBootstrap { epoch: file.epoch });
+            return Err(ConfigError::LateBootstrap { epoch: file.epoch.into() });
         }
         config.bootstrap = file.bootstrap;
         Ok(config)
@@ -245,7 +245,7 @@ impl Config {
             return Err(ConfigError::NotAMember { name: file.node, members: names });
         };
         let pools: Result<Vec<_>, _> =
-            file.pools.into_iter().map(|pool| PoolDef::read(pool, &names)).collect();
+            file.pools.into_iter().map(|pool| PoolDef::read(pool, &names, file.epoch)).collect();
         let pools: Vec<Arc<PoolDef>> = pools?.into_iter().map(Arc::new).collect();
         let labels: Vec<String> = pools.iter().map(|pool| pool.label()).collect();
         if let Some(name) = twice(&labels) {
@@ -266,7 +266,7 @@ impl Config {
         pools.iter().for_each(|pool| agreed.push_str(&pool.canonical()));
         Ok(Config {
             cluster: file.cluster,
-            epoch: file.epoch,
+            epoch: file.epoch.into(),
             me: NodeId::from(me),
             members: file
                 .members

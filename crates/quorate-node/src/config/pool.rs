@@ -88,7 +88,11 @@ impl PoolDef {
         )
     }
 
-    pub(super) fn read(pool: low::Pool, members: &[String]) -> Result<PoolDef, ConfigError> {
+    pub(super) fn read(
+        pool: low::Pool,
+        members: &[String],
+        epoch: u32,
+    ) -> Result<PoolDef, ConfigError> {
         let names = names(pool.name, pool.pattern)?;
         let label = match &names {
             Names::One(name) => name.clone(),
@@ -122,7 +126,7 @@ impl PoolDef {
         }
         let lease = Lease::new(length, pool.drift_ppm);
         let mut options = Options::new(pool.options);
-        let basis = Basis { units, lease, members };
+        let basis = Basis { units, lease, members, epoch };
         let protocol = ProtocolDef::read(&pool.protocol, &basis, &mut options).map_err(&wrong)?;
         options.finish(&pool.protocol).map_err(&wrong)?;
         let most = protocol.claim_max(units);

@@ -55,6 +55,8 @@ pub(super) struct Basis<'a> {
     pub(super) units: u32,
     pub(super) lease: Lease,
     pub(super) members: &'a [String],
+    /// The cluster's epoch.
+    pub(super) epoch: u32,
 }
 
 impl Basis<'_> {
@@ -148,7 +150,7 @@ impl ProtocolDef {
                 let (crashes, node_units) = (pool.crashes_max, pool.node_units_max);
                 format!("broadcast crashes {crashes} node_units {node_units} reclaim {reclaim}")
             }
-            ProtocolDef::Ring(_) => "ring train".to_owned(),
+            ProtocolDef::Ring(pool) => format!("ring train ttl {}", pool.ttl.length().as_nanos()),
         }
     }
 }
@@ -264,7 +266,9 @@ fn broadcast(basis: &Basis<'_>, options: &mut Options) -> Result<broadcast::Pool
 
 fn ring(basis: &Basis<'_>, options: &mut Options) -> Result<ring::Pool, String> {
     let mut pool = ring::Pool::new(basis.units, basis.nodes());
-    pool.lease = basis.lease;
+    (pool.lease, pool.epoch) = (basis.lease, basis.epoch);
+    let ttl = options.span("ttl")?.unwrap_or(basis.lease.length());
+    pool.ttl = Lease::new(ttl, basis.lease.drift_ppm());
     if let Some(timeout) = options.span("timeout")? {
         pool.timeout = timeout;
     }

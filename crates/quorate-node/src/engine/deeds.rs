@@ -1,5 +1,6 @@
-//! What seats want done, in order; and the barrier: what follows a record is not seen before the
-//! record is on disk.
+//! What seats want done, in order; and two barriers. What follows a record is not seen before the
+//! record is on disk. And a client that is told to stop may hear it late, or never: whatever its
+//! seat says because it has nothing any more is not heard before the client's own deadline.
 
 use quorate_api::{Change, ChangeKind, ClaimState};
 use quorate_core::{ClaimId, Moment, Refusal, Shares};
@@ -12,7 +13,13 @@ use crate::clock;
 use crate::convert;
 use crate::journal::Written;
 use crate::ledger::State;
+use crate::protocols;
 use crate::seat::Deed;
+
+/// Whether a deed only tells a client of this node what it may do no more, or longer.
+fn is_for_its_client(deed: &Deed) -> bool {
+    matches!(deed, Deed::Lose { .. } | Deed::Extend { .. } | Deed::Reclaim { .. })
+}
 
 impl Engine {
     pub(super) fn perform(&mut self, seat: usize, deed: Deed, now: Moment) {
@@ -25,10 +32,11 @@ impl Engine {
             Deed::Arm { token, at } => self.alarms.set(at, Due::Alarm { seat, token }),
             deed => {
                 let pool = &mut self.pools[seat];
-                if pool.barrier <= self.durable {
+                let on_disk = pool.barrier <= self.durable;
+                if on_disk && (pool.quiet_until <= now || is_for_its_client(&deed)) {
                     return self.show(seat, deed, now);
                 }
-                if pool.held.is_empty() {
+                if pool.held.is_empty() && !on_disk {
                     self.behind.push(seat);
                 }
                 pool.held.push_back((pool.barrier, deed));
@@ -56,12 +64,35 @@ impl Engine {
         }
     }
 
-    fn catch_up(&mut self, seat: usize, now: Moment) {
+    /// A step of a seat is about to be performed: if it takes something from a client, everybody
+    /// else waits until that client has surely stopped.
+    pub(super) fn keep_quiet(&mut self, seat: usize, deeds: &[Deed], now: Moment) {
+        for deed in deeds {
+            let Deed::Lose { claim } = deed else { continue };
+            let pool = &mut self.pools[seat];
+            if !protocols::gives_up_what_it_loses(&pool.def) {
+                continue;
+            }
+            let until = match pool.ledger.get(claim).map(|claimed| &claimed.state) {
+                Some(State::Granted { until, .. }) => *until,
+                // Another node told it when to stop: at most one lease before it came to us.
+                Some(State::Shown { since, .. }) => since.after(pool.def.lease.length()),
+                Some(State::Waiting | State::Over { .. }) | None => continue,
+            };
+            if until > now && until > pool.quiet_until {
+                pool.quiet_until = until;
+                self.alarms.set(until, Due::Quiet { seat });
+            }
+        }
+    }
+
+    pub(super) fn catch_up(&mut self, seat: usize, now: Moment) {
         loop {
             let pool = &mut self.pools[seat];
             match pool.held.front() {
                 None => return,
                 Some((number, _)) if *number > self.durable => return self.behind.push(seat),
+                Some(_) if pool.quiet_until > now => return, // Its alarm is set.
                 Some(_) => {}
             }
             if let Some((_, deed)) = pool.held.pop_front() {

@@ -10,8 +10,8 @@ use quorate_core::{
 
 use super::message::Message;
 use super::pool::broken;
-use super::room::Room;
 use super::{Alarm, Central, Post};
+use crate::allocator::{Allocator, Ticket, Want};
 use crate::attempt::Asker;
 
 /// The books of the one who decides.
@@ -20,9 +20,8 @@ pub(super) struct Arbiter {
     /// Stamps claims as they come.
     pub(super) clock: Clock,
     pub(super) entries: BTreeMap<ClaimId, Booked>,
-    /// The claims that wait, oldest first.
-    pub(super) queue: BTreeSet<(Stamp, ClaimId)>,
-    pub(super) room: Room,
+    /// Who waits, oldest first, and what is free.
+    pub(super) allocator: Allocator,
     /// The last fence given.
     pub(super) fence: Fence,
     /// Whether promises of an earlier life may still be in force.
@@ -45,11 +44,16 @@ pub(super) struct Booked {
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum State {
-    Waiting { overtaken: u32 },
+    Waiting,
     Granted { shares: Shares, waited: Duration, adopted: bool },
 }
 
 impl Booked {
+    /// The claim as the allocator knows it. Its age is the arbiter's clock when it came.
+    pub(super) fn ticket(&self, claim: ClaimId) -> Ticket {
+        Ticket { age: self.stamp.clock, claim }
+    }
+
     /// A new promise, counted from here, if these are the units it has. Says whether they are.
     fn renew(&mut self, asker: Asker, theirs: &Shares, sent: Moment, now: Moment) -> bool {
         match &mut self.state {
@@ -81,8 +85,7 @@ impl Arbiter {
         let mut arbiter = Arbiter {
             clock: Clock::default(),
             entries: BTreeMap::new(),
-            queue: BTreeSet::new(),
-            room: Room::new(seat.pool.units),
+            allocator: Allocator::new(seat.pool.units, seat.pool.policy()),
             fence: Fence::floor(seat.boot),
             grace: false,
         };
@@ -117,7 +120,7 @@ impl Arbiter {
         let State::Granted { shares, adopted, .. } = &mut booked.state else {
             unreachable!("only grants are written down");
         };
-        self.room.take(shares);
+        self.allocator.take(shares.iter().map(|share| share.unit));
         *adopted = true;
         self.clock.hear(booked.stamp.clock);
         self.entries.insert(claim, booked);
@@ -169,10 +172,14 @@ impl Arbiter {
     ) {
         let Some(booked) = self.entries.get_mut(&claim) else {
             let stamp = Stamp { clock: self.clock.tick(), node: asker.node };
-            let state = State::Waiting { overtaken: 0 };
+            let want = Want { among: seat.pool.eligible(asker.node), units: units.get() };
+            if self.allocator.enter(Ticket { age: stamp.clock, claim }, &[want], false).is_err() {
+                let what = "a request for more units than its node may use";
+                return post.out.anomaly(asker.node, what);
+            }
+            let state = State::Waiting;
             let booked = Booked { asker, stamp, units, sent, arrived: seat.now, state };
             self.entries.insert(claim, booked);
-            self.queue.insert((stamp, claim));
             return self.schedule(seat, post);
         };
         if asker.is_before(booked.asker) {
@@ -240,7 +247,7 @@ impl Arbiter {
         if !sound || !self.evict_older_holders(shares, out) {
             return false;
         }
-        self.room.take(shares);
+        self.allocator.take(shares.iter().map(|share| share.unit));
         let stamp = Stamp { clock: self.clock.tick(), node: asker.node };
         let state =
             State::Granted { shares: shares.clone(), waited: Duration::ZERO, adopted: true };
@@ -310,11 +317,14 @@ impl Arbiter {
     fn remove(&mut self, claim: ClaimId) -> Option<Booked> {
         let booked = self.entries.remove(&claim)?;
         match &booked.state {
-            State::Waiting { .. } => {
-                let queued = self.queue.remove(&(booked.stamp, claim));
+            State::Waiting => {
+                let queued = self.allocator.cancel(booked.ticket(claim));
                 assert!(queued, "whoever waits is in the queue");
             }
-            State::Granted { shares, .. } => self.room.give_back(shares),
+            State::Granted { shares, .. } => {
+                let units = shares.iter().map(|share| share.unit);
+                self.allocator.release(booked.ticket(claim), units);
+            }
         }
         Some(booked)
     }
@@ -346,7 +356,7 @@ impl Arbiter {
     pub(super) fn ledger(&self, show: &mut dyn FnMut(Entry)) {
         for (&claim, booked) in &self.entries {
             let standing = match booked.state {
-                State::Waiting { .. } => Standing::Waiting,
+                State::Waiting => Standing::Waiting,
                 State::Granted { adopted: false, .. } => Standing::Granted,
                 State::Granted { adopted: true, .. } => Standing::Adopted,
             };
@@ -358,22 +368,26 @@ impl Arbiter {
         if broken!(seat, GrantWithoutRoom) {
             return; // The laws are to find it, not we.
         }
-        let mut room = Room::new(seat.pool.units);
-        let mut waiting = 0;
+        let (mut waiting, mut taken) = (0, BTreeSet::new());
         for (claim, booked) in &self.entries {
             match &booked.state {
-                State::Waiting { .. } => {
+                State::Waiting => {
                     waiting += 1;
-                    assert!(self.queue.contains(&(booked.stamp, *claim)));
+                    assert!(self.allocator.waits(booked.ticket(*claim)));
                 }
                 State::Granted { shares, .. } => {
                     assert_eq!(shares.len(), booked.units.get() as usize);
-                    assert!(shares.iter().all(|s| s.fence <= self.fence));
-                    room.take(shares);
+                    for share in shares {
+                        assert!(share.fence <= self.fence);
+                        assert!(!self.allocator.is_free(share.unit), "what is held is not free");
+                        assert!(taken.insert(share.unit), "a unit has one holder");
+                    }
                 }
             }
         }
-        assert_eq!(waiting, self.queue.len());
-        assert_eq!(room, self.room, "the books and the room agree on what is free");
+        self.allocator.audit();
+        assert_eq!(waiting, self.allocator.waiting());
+        let free = seat.pool.units - taken.len() as u32;
+        assert_eq!(free, self.allocator.free_count(), "what nobody holds is free");
     }
 }

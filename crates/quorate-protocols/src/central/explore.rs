@@ -18,12 +18,7 @@ impl Explorable for Central {
         for booked in arbiter.entries.values_mut() {
             booked_numbers(booked, see);
         }
-        arbiter.queue = arbiter
-            .entries
-            .iter()
-            .filter(|(_, booked)| matches!(booked.state, State::Waiting { .. }))
-            .map(|(&claim, booked)| (booked.stamp, claim))
-            .collect();
+        arbiter.allocator.ages(&mut |age| see(Number::Clock(age)));
     }
 
     fn message_numbers(message: &mut Message, see: &mut See<'_>) {

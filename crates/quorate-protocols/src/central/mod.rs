@@ -41,7 +41,6 @@ mod message;
 mod pool;
 mod record;
 mod requester;
-mod room;
 mod schedule;
 #[cfg(test)]
 mod tests;
@@ -175,8 +174,10 @@ impl Protocol for Central {
         pool.units
     }
 
+    /// Where units differ, a younger claim that wants other units delays nobody by passing, so the
+    /// number of passes says nothing.
     fn overtakes_max(pool: &Pool) -> Option<u32> {
-        Some(pool.fairness.overtakes_max())
+        pool.eligible.is_none().then(|| pool.fairness.overtakes_max())
     }
 
     fn can_lose(pool: &Pool, dead: &NodeSet) -> bool {

@@ -1,8 +1,11 @@
 //! What all seats of a `central` pool agree on.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::{Lease, NodeId};
+use quorate_core::{Lease, NodeId, Unit};
+
+use crate::allocator::{Among, Policy};
 
 /// A pool that one node decides.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -21,6 +24,9 @@ pub struct Pool {
     /// Whether the arbiter writes grants down before it tells them. If not, it waits out one lease
     /// after a restart.
     pub durable: bool,
+    /// Which units the clients of each node may use, ascending, node by node: the paper's alpha. A
+    /// node beyond the list may use none. `None`: everybody may use any.
+    pub eligible: Option<Arc<[Arc<[Unit]>]>>,
     /// The rule that is broken, for tests that the harness finds it.
     #[cfg(test)]
     pub(crate) mutant: Option<Mutant>,
@@ -37,8 +43,32 @@ impl Pool {
             retry: Duration::from_secs(1),
             fairness: Fairness::Fifo,
             durable: false,
+            eligible: None,
             #[cfg(test)]
             mutant: None,
+        }
+    }
+
+    /// The units that clients of a node may use.
+    pub(super) fn eligible(&self, node: NodeId) -> Among {
+        let nodes = self.eligible.as_ref()?;
+        Some(nodes.get(node.index()).cloned().unwrap_or_default())
+    }
+
+    /// How many units one claim of a node can have at most.
+    pub(super) fn units_for(&self, node: NodeId) -> u32 {
+        self.eligible(node).map_or(self.units, |units| units.len() as u32)
+    }
+
+    /// Who may pass whom, in the allocator's words.
+    pub(super) fn policy(&self) -> Policy {
+        #[cfg(test)]
+        if self.mutant == Some(Mutant::OvertakeWithoutBound) {
+            return Policy { protect: 1, patience: u32::MAX };
+        }
+        match self.fairness {
+            Fairness::Fifo => Policy::STRICT,
+            Fairness::Backfill(patience) => Policy { protect: 1, patience },
         }
     }
 }
@@ -46,10 +76,10 @@ impl Pool {
 /// Who may pass whom while a claim waits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Fairness {
-    /// Nobody passes: strictly oldest first.
+    /// Oldest first: no claim is delayed by a younger one. Where all units are alike nobody passes.
     Fifo,
-    /// A younger claim may pass a blocked older one if it fits now, and each waiting claim is
-    /// passed at most this often.
+    /// A younger claim may pass a blocked older one if it fits now, until the oldest has been
+    /// passed this often. Then nobody may delay the oldest.
     Backfill(u32),
 }
 

@@ -51,6 +51,9 @@ impl Requester {
         if claim.lines.is_some() {
             return post.out.refuse(claim.id, Refusal::NotByName);
         }
+        if claim.units.get() > seat.pool.units_for(seat.me) {
+            return post.out.refuse(claim.id, Refusal::TooManyForOneNode);
+        }
         if self.claims.contains_key(&claim.id) {
             return; // A client that repeats itself changes nothing.
         }

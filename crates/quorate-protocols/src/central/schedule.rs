@@ -1,93 +1,59 @@
-//! Who is next: oldest first, and how far younger claims may pass.
+//! Who is next: the allocator decides, and here it is done.
 //!
 //! A claim is stamped when it first arrives and keeps that stamp while the arbiter lives, however
 //! often it is asked for again. Stamps that requesters gave would let whoever has heard least jump
 //! the queue: their clocks stand still between grants. Backfill is bounded (conventions 2.11): a
-//! younger claim passes blocked older ones only if it fits now, and each of them has been passed
-//! fewer times than the pool allows.
+//! younger claim passes blocked older ones only if it fits now, and the oldest of them, which was
+//! passed most often, has been passed fewer times than the pool allows.
 
-use std::ops::Bound::{Excluded, Unbounded};
-
-use quorate_core::{ClaimId, Fence, Seat, Stamp, Units};
+use quorate_core::{Fence, Seat, Share, Shares, Unit};
 
 use super::arbiter::{Arbiter, State};
-use super::pool::{Fairness, broken};
-use super::room::Room;
+use super::pool::broken;
 use super::{Alarm, Central, Post};
+use crate::allocator::{Deed, Ticket};
 
 impl Arbiter {
-    /// Grants whatever may be granted now: the oldest while they fit, then, if the pool allows it,
-    /// younger ones that fit beside those that do not.
+    /// Grants whatever may be granted now.
     pub(super) fn schedule(&mut self, seat: &Seat<'_, Central>, post: &mut Post<'_>) {
         if self.grace {
             return;
         }
-        while let Some(&(_, oldest)) = self.queue.first() {
-            let units = self.entries[&oldest].units;
-            if !self.room.fits(units) && !self.pretends_room(seat, units) {
-                break;
-            }
-            self.grant(seat, oldest, post);
+        let mut deeds = Vec::new();
+        self.allocator.pass(&mut deeds);
+        #[cfg(test)]
+        while broken!(seat, GrantWithoutRoom) && self.allocator.waiting() > 0 {
+            self.allocator.pretend_free();
+            self.allocator.pass(&mut deeds);
         }
-        if let Fairness::Backfill(bound) = seat.pool.fairness {
-            self.backfill(seat, bound, post);
-        }
-    }
-
-    fn pretends_room(&mut self, seat: &Seat<'_, Central>, units: Units) -> bool {
-        let pretends = broken!(seat, GrantWithoutRoom) && units.get() <= seat.pool.units;
-        if pretends {
-            self.room = Room::new(seat.pool.units);
-        }
-        pretends
-    }
-
-    fn backfill(&mut self, seat: &Seat<'_, Central>, bound: u32, post: &mut Post<'_>) {
-        let mut after = None;
-        // How many more may pass those who are blocked so far: the least patient one decides.
-        let mut patience = u32::MAX;
-        while self.room.free_count() > 0 && patience > 0 {
-            let next = match after {
-                None => self.queue.first(),
-                Some(key) => self.queue.range((Excluded(key), Unbounded)).next(),
-            };
-            let Some(&(stamp, claim)) = next else { break };
-            after = Some((stamp, claim));
-            let booked = &self.entries[&claim];
-            let State::Waiting { overtaken } = booked.state else {
-                unreachable!("whoever is in the queue waits");
-            };
-            if self.room.fits(booked.units) {
-                patience -= 1;
-                self.count_overtake((stamp, claim));
-                self.grant(seat, claim, post);
-            } else if !broken!(seat, OvertakeWithoutBound) {
-                patience = patience.min(bound.saturating_sub(overtaken));
+        for deed in deeds {
+            match deed {
+                Deed::Grant { ticket, units } => self.grant(seat, ticket, &units, post),
+                Deed::Move { .. } => unreachable!("no holder of this pool can be moved"),
             }
         }
     }
 
-    /// Everybody older who waits has been passed once more.
-    fn count_overtake(&mut self, young: (Stamp, ClaimId)) {
-        for (_, older) in self.queue.range(..young) {
-            let booked = self.entries.get_mut(older).expect("whoever is in the queue is booked");
-            let State::Waiting { overtaken } = &mut booked.state else {
-                unreachable!("whoever is in the queue waits");
-            };
-            *overtaken = overtaken.saturating_add(1);
-        }
-    }
-
-    fn grant(&mut self, seat: &Seat<'_, Central>, claim: ClaimId, post: &mut Post<'_>) {
+    fn grant(
+        &mut self,
+        seat: &Seat<'_, Central>,
+        ticket: Ticket,
+        units: &[Unit],
+        post: &mut Post<'_>,
+    ) {
+        let claim = ticket.claim;
         let booked = self.entries.get_mut(&claim).expect("only booked claims are granted");
         if !broken!(seat, ReuseFence) || self.fence == Fence::floor(seat.boot) {
             self.fence = self.fence.next();
         }
-        let shares = self.room.take_lowest(booked.units, self.fence);
+        let fence = self.fence;
+        let shares = match *units {
+            [unit] => Shares::new(&[Share { unit, fence }]),
+            _ => Shares::new(&units.iter().map(|&unit| Share { unit, fence }).collect::<Vec<_>>()),
+        };
         let waited = seat.now.since(booked.arrived);
+        assert_eq!(booked.state, State::Waiting, "only waiting claims are granted");
         booked.state = State::Granted { shares, waited, adopted: false };
-        let queued = self.queue.remove(&(booked.stamp, claim));
-        assert!(queued, "only waiting claims are granted");
         if broken!(seat, TellBeforePersist) {
             self.tell_grant(claim, post);
         }

@@ -104,7 +104,7 @@ impl<T: Tokens> Machine for Core<T> {
             Message::Allocate { tokens, order } => self.on_allocate(terms, tokens, order, out),
             Message::Disable => {
                 if self.root.is_none() {
-                    self.station.disable();
+                    out.destroyed += self.station.disable();
                     out.send(Message::Disable);
                 }
             }
@@ -159,6 +159,7 @@ impl<T: Tokens> Core<T> {
     fn on_token(&mut self, terms: &Terms, mut tokens: T, out: &mut Post<T>) {
         if let Some(root) = &mut self.root {
             if root.flush {
+                out.destroyed += tokens.len();
                 return;
             }
             if !terms.fixed(Erratum::E3) {
@@ -211,8 +212,9 @@ impl<T: Tokens> Core<T> {
         let mut pool = root.collected.take_all();
         pool.put(root.left_over.take_all());
         let surplus = total.is_surplus(terms.units);
+        out.counted = Some(total.total());
         if surplus {
-            station.disable();
+            out.destroyed += station.disable() + pool.len();
             out.killed = true;
             out.send(Message::Disable);
         }
@@ -239,6 +241,7 @@ impl<T: Tokens> Core<T> {
 
     fn on_collect(&mut self, terms: &Terms, mut tokens: T, out: &mut Post<T>) {
         if self.root.as_ref().is_some_and(|root| root.flush) {
+            out.destroyed += tokens.len();
             return;
         }
         self.station.collect(&mut tokens, terms);
@@ -250,6 +253,7 @@ impl<T: Tokens> Core<T> {
 
     fn on_allocate(&mut self, terms: &Terms, mut tokens: T, order: bool, out: &mut Post<T>) {
         if self.root.as_ref().is_some_and(|root| root.flush) {
+            out.destroyed += tokens.len();
             return;
         }
         self.station.allocate(&mut tokens, order, self.side(), terms);

@@ -8,6 +8,7 @@ use quorate_core::{ClaimId, Explorable, LeaseEnd, Number, Shares};
 use super::message::Message;
 use super::place::{Job, Place, Seated};
 use super::station::{Standing, Station};
+use super::tether::Parcel;
 use super::tokens::Named;
 use super::{Alarm, Ring};
 
@@ -18,17 +19,14 @@ impl Explorable for Ring {
         for place in &mut self.places {
             place_numbers(place, see);
         }
-        for message in &mut self.own {
-            Self::message_numbers(message, see);
+        for parcel in &mut self.own {
+            Self::message_numbers(parcel, see);
         }
-        if let Some(watch) = &mut self.watch {
-            // Running totals decide nothing, and would make every state a new one.
-            watch.forget_totals();
-        }
+        self.forget_totals();
     }
 
-    fn message_numbers(message: &mut Message<Named>, see: &mut See<'_>) {
-        match message {
+    fn message_numbers(parcel: &mut Parcel, see: &mut See<'_>) {
+        match &mut parcel.message {
             Message::Token(tokens)
             | Message::Enabled(tokens)
             | Message::Collect(tokens)
@@ -47,15 +45,27 @@ impl Explorable for Ring {
 
     fn lease_end(alarm: &Alarm) -> LeaseEnd {
         match alarm {
-            Alarm::Timeout | Alarm::Idle | Alarm::Hop => LeaseEnd::Nothing,
+            Alarm::Timeout | Alarm::Idle | Alarm::Hop | Alarm::Fence => LeaseEnd::Nothing,
+            // Armed by suspicion only, which the checker does not have.
+            Alarm::Quarantine => LeaseEnd::Nothing,
             Alarm::LeaseEnd(claim) => LeaseEnd::Of(*claim),
             Alarm::Grace => LeaseEnd::Earlier,
         }
     }
 
     /// A holder's deadline is set by its own node, never by a message.
-    fn promise(_message: &Message<Named>) -> Option<ClaimId> {
+    fn promise(_message: &Parcel) -> Option<ClaimId> {
         None
+    }
+}
+
+impl Ring {
+    /// Running totals decide nothing, and would make every state a new one.
+    pub(super) fn forget_totals(&mut self) {
+        self.destroyed = 0;
+        if let Some(watch) = &mut self.watch {
+            watch.forget_totals();
+        }
     }
 }
 

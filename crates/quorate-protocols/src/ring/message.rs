@@ -56,6 +56,14 @@ pub struct Frame<T: Tokens> {
     pub blind: bool,
 }
 
+impl<T: Tokens> Frame<T> {
+    /// Destroys its tokens. Returns how many there were.
+    pub(super) fn discard(&mut self) -> u32 {
+        let Frame { free, alloc, coll, .. } = self;
+        [free, alloc, coll].into_iter().map(|tokens| tokens.take_all().len()).sum()
+    }
+}
+
 impl<T: Tokens> Message<T> {
     /// Counts the tokens that travel in it.
     pub(super) fn count(&self, tally: &mut T::Tally) {
@@ -69,6 +77,20 @@ impl<T: Tokens> Message<T> {
                 tally.add(&frame.coll, u32::MAX);
             }
             Message::Controller(_) | Message::Enabled(_) | Message::Disable | Message::Wake => {}
+        }
+    }
+
+    /// All tokens that travel in it, for a root that takes what is late: its count means nothing.
+    pub(super) fn into_tokens(self) -> T {
+        match self {
+            Message::Token(tokens) => tokens,
+            Message::Frame(frame) => {
+                let Frame { mut free, alloc, coll, .. } = *frame;
+                free.put(alloc);
+                free.put(coll);
+                free
+            }
+            _ => T::default(),
         }
     }
 

@@ -30,12 +30,16 @@
 //! in use then. Until that moment more units may be in use than there are: that is what
 //! self-stabilization allows, and fences are there for.
 //!
-//! **Crashes.** The ring needs all its nodes; while one is down nobody new gets anything. A node
-//! that is restarted is *blind* for one lease ([`train`]): the root makes no tokens meanwhile, so
-//! that capacity is reduced, never exceeded.
+//! **Crashes** (`train` only; `core` waits until all its nodes are back). A node that the root
+//! suspects is left out of the ring: the others go on with what they have, and the root makes what
+//! the node had anew when its clients must have stopped (`leaving.rs`). A node that is restarted is
+//! *blind* for one lease: the root makes no tokens meanwhile. Either way capacity is reduced, never
+//! exceeded. Without the root the pool grants nothing.
 
 mod corrupt;
 mod explore;
+mod facts;
+mod leaving;
 mod legitimate;
 mod machine;
 mod message;
@@ -45,9 +49,11 @@ mod seat;
 mod stabilize;
 mod station;
 mod terms;
+mod tether;
 mod tokens;
 mod track;
 mod wander;
+mod whole;
 
 pub mod core;
 pub mod train;
@@ -55,11 +61,14 @@ pub mod train;
 use std::collections::VecDeque;
 use std::fmt;
 
-use quorate_core::{ClaimId, Entry, Event, NodeSet, Outbox, Protocol, Refusal, Seat, Start, Units};
+use quorate_core::{
+    ClaimId, Entry, Event, Fact, NodeSet, Outbox, Protocol, Refusal, Seat, Start, Units,
+};
 
 use message::Kinds;
 use place::Place;
 use seat::Watch;
+use tether::Tether;
 
 pub use corrupt::Mix;
 pub use legitimate::Stabilizing;
@@ -70,6 +79,7 @@ pub use seat::Healed;
 pub use stabilize::{Load, Measured, Plan, stabilize};
 pub use station::{Post, Standing, Station};
 pub use terms::{Erratum, Fixes, Terms};
+pub use tether::{Epoch, Parcel};
 pub use tokens::{Census, Count, Named, Tally, Tokens};
 pub use track::Track;
 pub use wander::{Wander, Wandered};
@@ -82,9 +92,13 @@ pub struct Ring {
     /// Claims that have no place yet, oldest first.
     waiting: VecDeque<(ClaimId, Units)>,
     /// In a ring of one node, what it sent to itself.
-    own: VecDeque<Message<Named>>,
+    own: VecDeque<Parcel>,
     /// Whether clients of an earlier boot may still use what this one knows nothing of.
     blind: bool,
+    /// Which ring it is in, and how long it may go on.
+    tether: Tether,
+    /// Tokens destroyed here. It decides nothing.
+    destroyed: u32,
     /// At the root only, and then boxed: every other seat stays small.
     watch: Option<Box<Watch>>,
 }
@@ -102,6 +116,10 @@ pub enum Alarm {
     LeaseEnd(ClaimId),
     /// Whatever was granted before the boot is over.
     Grace,
+    /// The licence ends: the root may have left this node out.
+    Fence,
+    /// Root: whoever it left out has stopped.
+    Quarantine,
 }
 
 impl fmt::Display for Alarm {
@@ -112,13 +130,15 @@ impl fmt::Display for Alarm {
             Alarm::Hop => f.write_str("hop"),
             Alarm::LeaseEnd(claim) => write!(f, "lease-end {claim}"),
             Alarm::Grace => f.write_str("grace"),
+            Alarm::Fence => f.write_str("fence"),
+            Alarm::Quarantine => f.write_str("quarantine"),
         }
     }
 }
 
 impl Protocol for Ring {
     type Pool = Pool;
-    type Message = Message<Named>;
+    type Message = Parcel;
     type Alarm = Alarm;
     /// Nothing need survive a crash: a restarted node waits out one lease instead.
     type Durable = ();
@@ -131,6 +151,7 @@ impl Protocol for Ring {
     }
 
     fn step(&mut self, seat: &Seat<'_, Self>, event: Event<Self>, out: &mut Outbox<Self>) {
+        self.look_at_the_clock(seat, out);
         match event {
             Event::Claim(claim) => self.on_claim(seat, &claim, out),
             Event::Release(claim) => self.on_end(seat, claim, out),
@@ -139,13 +160,16 @@ impl Protocol for Ring {
                 out.refuse(claim, Refusal::Cancelled);
             }
             Event::Renew { claim, shares } => self.on_renew(seat, claim, &shares, out),
-            Event::Hear { from, message } => self.on_hear(seat, from, message, out),
+            Event::Hear { from, message } => self.on_parcel(seat, from, message, out),
             Event::Ring(Alarm::Timeout) => self.on_ring_timeout(seat, out),
             Event::Ring(Alarm::Idle) => self.on_ring_idle(seat, out),
             Event::Ring(Alarm::Hop) => self.on_ring_hop(seat, out),
             Event::Ring(Alarm::LeaseEnd(claim)) => self.on_ring_lease_end(seat, claim, out),
             Event::Ring(Alarm::Grace) => self.on_ring_grace(seat, out),
-            Event::Suspect(_) | Event::Trust(_) => {}
+            Event::Ring(Alarm::Fence) => self.fence(seat, out),
+            Event::Ring(Alarm::Quarantine) => self.on_ring_quarantine(),
+            Event::Suspect(node) => self.on_opinion(seat, node, true, out),
+            Event::Trust(node) => self.on_opinion(seat, node, false, out),
         }
     }
 
@@ -156,8 +180,12 @@ impl Protocol for Ring {
     /// No node decides for others: there are no books.
     fn ledger(&self, _show: &mut dyn FnMut(Entry)) {}
 
+    fn facts(&self, seat: &Seat<'_, Self>, show: &mut dyn FnMut(Fact)) {
+        self.show_facts(seat, show);
+    }
+
     fn kind(message: &Self::Message) -> usize {
-        message.kind()
+        message.message.kind()
     }
 
     fn capacity(pool: &Pool) -> u32 {
@@ -168,8 +196,8 @@ impl Protocol for Ring {
         None
     }
 
-    fn can_lose(_pool: &Pool, dead: &NodeSet) -> bool {
-        dead.is_empty()
+    fn can_lose(pool: &Pool, dead: &NodeSet) -> bool {
+        dead.iter().all(|node| pool.can_skip(node))
     }
 }
 
@@ -179,7 +207,7 @@ impl Ring {
         size_of::<Self>()
             + self.places.iter().map(Place::bytes).sum::<usize>()
             + self.waiting.capacity() * size_of::<(ClaimId, Units)>()
-            + self.own.capacity() * size_of::<Message<Named>>()
+            + self.own.capacity() * size_of::<Parcel>()
             + self.watch.as_ref().map_or(0, |_| size_of::<Watch>())
     }
 }

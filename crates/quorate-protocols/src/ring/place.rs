@@ -69,6 +69,7 @@ impl Place {
         match (&mut place.seated, &self.seated) {
             (Seated::Train(new), Seated::Train(old)) => {
                 (new.crowded, new.woke) = (old.crowded, old.woke);
+                new.barred = old.barred;
                 new.phase = if old.root.is_some() { old.station.turn } else { old.phase };
             }
             (Seated::Core(_), Seated::Core(_)) => {}
@@ -139,6 +140,53 @@ impl Place {
         if let Seated::Train(machine) = &mut self.seated {
             machine.blind = blind;
         }
+    }
+
+    /// Whether its node has no licence.
+    pub(super) fn set_barred(&mut self, barred: bool) {
+        if let Seated::Train(machine) = &mut self.seated {
+            machine.barred = barred;
+        }
+    }
+
+    /// Whether its node has no licence, so that nothing is granted here.
+    pub(super) fn is_barred(&self) -> bool {
+        matches!(&self.seated, Seated::Train(machine) if machine.barred)
+    }
+
+    /// Root: whether it is destroying tokens, because it found too many.
+    pub(super) fn is_flushing(&self) -> bool {
+        match &self.seated {
+            Seated::Core(machine) => machine.root.as_ref().is_some_and(|root| root.flush),
+            Seated::Train(machine) => machine.root.as_ref().is_some_and(|root| root.flush),
+        }
+    }
+
+    /// Forgets the tokens here. What is in use stays in use.
+    pub(super) fn forget_tokens(&mut self) {
+        if let Seated::Train(machine) = &mut self.seated {
+            machine.kept = Named::default();
+        }
+        let station = self.station_mut();
+        if !matches!(station.standing, Standing::Using { .. }) {
+            (station.held, station.disabled) = (Named::default(), 0);
+            station.favoured = false;
+        }
+    }
+
+    /// Its node fences itself: a claim that was granted is over. Returns it.
+    pub(super) fn fence(&mut self) -> Option<ClaimId> {
+        let granted = match self.job {
+            Job::Granted { claim, .. } => Some(claim),
+            Job::Free | Job::Waiting { .. } => None,
+        };
+        if granted.is_some() {
+            self.job = Job::Free;
+            self.station_mut().standing = Standing::Out;
+        }
+        self.forget_tokens();
+        self.set_barred(true);
+        granted
     }
 
     pub(super) fn hear(&mut self, pool: &Pool, message: Message<Named>, out: &mut Post<Named>) {

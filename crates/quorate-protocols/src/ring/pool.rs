@@ -5,8 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::{Lease, NODES_MAX, NodeId};
+use quorate_core::{Lease, NODES_MAX, NodeId, NodeSet};
 
+use super::seat::ROOT;
 use super::terms::Terms;
 
 /// A pool whose units go round.
@@ -19,6 +20,11 @@ pub struct Pool {
     pub variant: Variant,
     /// How long a grant lasts without renewal: the client renews with its own node.
     pub lease: Lease,
+    /// The pool's epoch in the configuration; grows when its nodes or units change.
+    pub epoch: u32,
+    /// How long a node goes on without news from the root, and how long the root makes no tokens
+    /// after it left a node out ([`super::Epoch`]). Frames must pass well within it, two in a row.
+    pub ttl: Lease,
     /// How long the root waits for its traversal, at first; doubled with every miss.
     pub timeout: Duration,
     /// How long a train that nobody needs stands at the root.
@@ -27,6 +33,21 @@ pub struct Pool {
     pub hop: Duration,
     /// Most claims of one node that are granted at the same time.
     pub grants_max: usize,
+    /// A rule broken on purpose, for tests of the tests.
+    #[cfg(test)]
+    pub(super) mutant: Option<Mutant>,
+}
+
+/// A deployment rule that can be broken in tests.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(not(test), allow(dead_code, reason = "only tests break rules"))]
+pub(super) enum Mutant {
+    /// A node goes on without a licence.
+    NoFence,
+    /// The root makes tokens at once after a change.
+    NoQuarantine,
+    /// Messages of an older epoch are taken.
+    AnyEpoch,
 }
 
 /// With which messages a ring runs.
@@ -76,17 +97,42 @@ impl Pool {
         Ok(Self::on(units, Order::Tour(tour(edges)?)))
     }
 
+    /// The same pool on a network.
+    ///
+    /// # Errors
+    /// Why there is no such tour. Nothing was changed.
+    pub fn follow(&mut self, edges: &[(NodeId, NodeId)]) -> Result<(), TourError> {
+        self.order = Order::Tour(tour(edges)?);
+        Ok(())
+    }
+
     fn on(units: u32, order: Order) -> Self {
         Pool {
             terms: Terms::new(units, units),
             order,
             variant: Variant::Train,
             lease: Lease::new(Duration::from_secs(10), 200),
+            epoch: 0,
+            ttl: Lease::new(Duration::from_secs(10), 200),
             timeout: Duration::from_secs(1),
             idle: Duration::from_secs(1),
             hop: Duration::from_millis(1),
             grants_max: 64,
+            #[cfg(test)]
+            mutant: None,
         }
+    }
+
+    /// Whether a rule is broken on purpose.
+    #[cfg(test)]
+    pub(super) fn breaks(&self, rule: Mutant) -> bool {
+        self.mutant == Some(rule)
+    }
+
+    #[cfg(not(test))]
+    #[allow(clippy::unused_self, reason = "tests ask the pool")]
+    pub(super) fn breaks(&self, _rule: Mutant) -> bool {
+        false
     }
 
     /// With so few sequence numbers that a checker can tell them all apart. There must be more than
@@ -119,6 +165,16 @@ impl Pool {
         }
     }
 
+    /// Every visit, in the order of the ring, beginning at the root.
+    pub(super) fn tour(&self) -> impl Iterator<Item = (NodeId, usize)> + '_ {
+        let nobody = NodeSet::new();
+        std::iter::successors(Some((ROOT, 0)), move |&(node, visit)| {
+            let right = self.right_of(node, visit, &nobody);
+            let next = (right, self.visit_from(right, node, &nobody)?);
+            (next != (ROOT, 0)).then_some(next)
+        })
+    }
+
     /// How often the ring passes a node.
     pub(super) fn visits(&self, node: NodeId) -> usize {
         match &self.order {
@@ -127,18 +183,38 @@ impl Pool {
         }
     }
 
-    /// To whom a node passes things on at one of its visits.
-    pub(super) fn right_of(&self, node: NodeId, visit: usize) -> NodeId {
+    /// Whether the ring can do without a node: the others have links past it, and it is not the
+    /// root. A tour follows the links that there are.
+    pub(super) fn can_skip(&self, node: NodeId) -> bool {
+        let circle = matches!(self.order, Order::Circle { nodes } if node.0 < nodes);
+        circle && self.variant == Variant::Train && node != ROOT
+    }
+
+    /// To whom a node passes things on at one of its visits, if these are left out.
+    pub(super) fn right_of(&self, node: NodeId, visit: usize, skipped: &NodeSet) -> NodeId {
         match &self.order {
-            Order::Circle { nodes } => NodeId((node.0 + 1) % nodes),
+            Order::Circle { nodes } => {
+                let mut right = NodeId((node.0 + 1) % nodes);
+                while right != node && right != ROOT && skipped.contains(right) {
+                    right = NodeId((right.0 + 1) % nodes);
+                }
+                right
+            }
             Order::Tour(visits) => visits[node.index()][visit].right,
         }
     }
 
-    /// At which of its visits a node hears from this one.
-    pub(super) fn visit_from(&self, node: NodeId, from: NodeId) -> Option<usize> {
+    /// At which of its visits a node hears from this one, if these are left out.
+    pub(super) fn visit_from(
+        &self,
+        node: NodeId,
+        from: NodeId,
+        skipped: &NodeSet,
+    ) -> Option<usize> {
         match &self.order {
-            Order::Circle { nodes } => ((from.0 + 1) % nodes == node.0).then_some(0),
+            Order::Circle { nodes } => {
+                (from.0 < *nodes && self.right_of(from, 0, skipped) == node).then_some(0)
+            }
             Order::Tour(visits) => visits[node.index()].iter().position(|v| v.left == from),
         }
     }
@@ -224,18 +300,8 @@ mod tests {
         pairs.iter().map(|&(a, b)| (NodeId(a), NodeId(b))).collect()
     }
 
-    /// Follows the tour from the root until it is back where it began.
     fn walk(pool: &Pool) -> Vec<u32> {
-        let (mut node, mut visit, mut seen) = (NodeId(0), 0, Vec::new());
-        loop {
-            seen.push(node.0);
-            let right = pool.right_of(node, visit);
-            visit = pool.visit_from(right, node).expect("the right neighbour hears from us");
-            node = right;
-            if (node, visit) == (NodeId(0), 0) {
-                return seen;
-            }
-        }
+        pool.tour().map(|(node, _)| node.0).collect()
     }
 
     #[test]

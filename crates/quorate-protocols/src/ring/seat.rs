@@ -11,13 +11,16 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use quorate_core::{Claim, ClaimId, NodeId, Outbox, Refusal, Seat, Shares, Start, Units};
+use quorate_core::{
+    Claim, ClaimId, Moment, NodeId, NodeSet, Outbox, Refusal, Seat, Shares, Start, Units,
+};
 
 use super::machine::Role;
 use super::message::Message;
 use super::place::{Job, Place, Seated};
-use super::pool::Pool;
+use super::pool::{Mutant, Pool, Variant};
 use super::station::Post;
+use super::tether::{Epoch, Parcel, Tether};
 use super::tokens::Named;
 use super::{Alarm, Ring};
 
@@ -32,9 +35,14 @@ const MISSES_MAX: u32 = 4;
 pub(super) struct Watch {
     /// What the armed alarm is about: a traversal under way, or the parked train (`None`). Nothing
     /// is armed yet while this is `None` altogether.
-    armed: Option<Option<u64>>,
+    pub(super) armed: Option<Option<u64>>,
     /// Traversals missed in a row.
-    misses: u32,
+    pub(super) misses: u32,
+    /// Whether a node was left out less than a ttl ago, so that no tokens are made.
+    pub(super) settling: bool,
+    /// The epoch's change when tokens could last be made: what is of an earlier one may have been
+    /// made anew.
+    pub(super) sure: u32,
     healed: Healed,
 }
 
@@ -46,9 +54,15 @@ pub struct Healed {
     pub made: u64,
     /// How often all tokens were destroyed because there were too many.
     pub kills: u64,
+    /// What it counted in the last traversal.
+    pub counted: u32,
 }
 
 impl Watch {
+    pub(super) fn healed(&self) -> Healed {
+        self.healed
+    }
+
     pub(super) fn forget_totals(&mut self) {
         self.healed = Healed::default();
     }
@@ -67,15 +81,30 @@ impl Ring {
             waiting: VecDeque::new(),
             own: VecDeque::new(),
             blind: *start != Start::First,
+            tether: Tether::default(),
+            destroyed: 0,
             watch: root.then(Box::default),
         };
+        match seat.pool.variant {
+            // `core` has one epoch: it leaves nobody out.
+            Variant::Core => {
+                let epoch = Epoch { config: seat.pool.epoch, ..Epoch::default() };
+                ring.tether.enter(epoch, &NodeSet::new());
+            }
+            Variant::Train if root => {
+                let epoch = Epoch { config: seat.pool.epoch, boot: seat.boot, change: 0 };
+                ring.tether.enter(epoch, &NodeSet::new());
+            }
+            Variant::Train => ring.bar(!seat.pool.breaks(Mutant::NoFence)),
+        }
         for place in ring.places.iter_mut().filter(|place| !place.is_root()) {
             // No traversal has this number, so the first one counts us, whichever it is.
             place.station_mut().seq = u64::MAX;
         }
         if ring.blind {
             ring.places.iter_mut().for_each(|place| place.set_blind(true));
-            out.arm(Alarm::Grace, seat.pool.lease.length());
+            // The root's is also for nodes that an earlier boot left out.
+            out.arm(Alarm::Grace, seat.pool.lease.length().max(seat.pool.ttl.length()));
         }
         if root && ring.blind {
             // Above all numbers of earlier boots, so that what is left of them is stale.
@@ -135,7 +164,9 @@ impl Ring {
             None => return out.lose(claim),
         }
         out.arm(Alarm::LeaseEnd(claim), seat.pool.lease.length());
-        out.extend(claim, seat.pool.lease.deadline(seat.now, Duration::ZERO));
+        if let Some(until) = self.deadline(seat) {
+            out.extend(claim, until);
+        }
     }
 
     /// Whether an earlier boot of ours could have granted this, and nobody else here has shown it.
@@ -152,21 +183,8 @@ impl Ring {
             })
     }
 
-    pub(super) fn on_hear(
-        &mut self,
-        seat: &Seat<'_, Ring>,
-        from: NodeId,
-        message: Message<Named>,
-        out: &mut Outbox<Ring>,
-    ) {
-        let Some(visit) = seat.pool.visit_from(seat.me, from) else {
-            return out.anomaly(from, "a message from a node that is not the left neighbour");
-        };
-        self.pass(seat, visit, message, out);
-    }
-
     /// A message comes to a node's places at one of its visits.
-    fn pass(
+    pub(super) fn pass(
         &mut self,
         seat: &Seat<'_, Ring>,
         visit: usize,
@@ -185,8 +203,8 @@ impl Ring {
 
     /// A ring of one node: what it sent to itself arrives.
     pub(super) fn on_ring_hop(&mut self, seat: &Seat<'_, Ring>, out: &mut Outbox<Ring>) {
-        if let Some(message) = self.own.pop_front() {
-            self.pass(seat, 0, message, out);
+        if let Some(parcel) = self.own.pop_front() {
+            self.on_parcel(seat, seat.me, parcel, out);
         }
         if !self.own.is_empty() {
             out.arm(Alarm::Hop, seat.pool.hop);
@@ -199,7 +217,8 @@ impl Ring {
         claim: ClaimId,
         out: &mut Outbox<Ring>,
     ) {
-        let at = self.place_of(claim).expect("a lease is armed for grants only");
+        // Gone if the licence ended in the same moment.
+        let Some(at) = self.place_of(claim) else { return };
         let Job::Granted { shares, .. } = &self.places[at].job else {
             unreachable!("a lease is armed for grants only");
         };
@@ -212,7 +231,9 @@ impl Ring {
     pub(super) fn on_ring_grace(&mut self, seat: &Seat<'_, Ring>, out: &mut Outbox<Ring>) {
         assert!(self.blind, "grace ends once");
         self.blind = false;
+        let settling = self.watch.as_ref().is_some_and(|watch| watch.settling);
         self.places.iter_mut().for_each(|place| place.set_blind(false));
+        self.places[0].set_blind(settling);
         self.serve(seat, out);
     }
 
@@ -229,28 +250,13 @@ impl Ring {
         self.serve(seat, out);
     }
 
-    /// A fault on purpose: every variable of the ring at this node becomes anything that it can be.
-    /// What clients asked for and what they use stays. For tests of a running pool.
-    pub fn scramble(
-        &mut self,
-        seat: &Seat<'_, Ring>,
-        draw: &mut dyn FnMut(u64) -> u64,
-        out: &mut Outbox<Ring>,
-    ) {
-        for at in 0..self.places.len() {
-            self.places[at].scramble(seat.pool, draw);
-            self.act(seat, at, out, Place::settle);
-        }
-        self.serve(seat, out);
-    }
-
     /// Which place works for a claim.
     pub(super) fn place_of(&self, claim: ClaimId) -> Option<usize> {
         self.places.iter().position(|place| place.claim() == Some(claim))
     }
 
     /// One place does something; what it sends passes the places to its right.
-    fn act(
+    pub(super) fn act(
         &mut self,
         seat: &Seat<'_, Ring>,
         at: usize,
@@ -294,10 +300,22 @@ impl Ring {
     }
 
     fn note(&mut self, post: &Post<Named>) {
+        self.destroyed = self.destroyed.wrapping_add(post.destroyed);
         if let Some(watch) = &mut self.watch {
             watch.healed.made += u64::from(post.made);
             watch.healed.kills += u64::from(post.killed);
+            watch.healed.counted = post.counted.unwrap_or(watch.healed.counted);
         }
+    }
+
+    /// When a client that is granted or renewed something now must stop: at the end of its lease or
+    /// of its node's licence. `None` without a licence.
+    fn deadline(&self, seat: &Seat<'_, Ring>) -> Option<Moment> {
+        let lease = seat.pool.lease.deadline(seat.now, Duration::ZERO);
+        let free = self.watch.is_some()
+            || seat.pool.variant == Variant::Core
+            || seat.pool.breaks(Mutant::NoFence);
+        if free { Some(lease) } else { self.tether.until.map(|until| until.min(lease)) }
     }
 
     /// What the root had to repair since it booted; `None` at other nodes.
@@ -317,14 +335,27 @@ impl Ring {
         batch: Vec<Message<Named>>,
         out: &mut Outbox<Ring>,
     ) {
-        let right = seat.pool.right_of(seat.me, visit);
-        if right != seat.me {
-            return batch.into_iter().for_each(|message| out.tell(right, message));
+        for message in batch {
+            self.forward(seat, visit, self.tether.parcel(message), out);
         }
-        if self.own.is_empty() && !batch.is_empty() {
+    }
+
+    /// A parcel goes to the right neighbour.
+    pub(super) fn forward(
+        &mut self,
+        seat: &Seat<'_, Ring>,
+        visit: usize,
+        parcel: Parcel,
+        out: &mut Outbox<Ring>,
+    ) {
+        let right = seat.pool.right_of(seat.me, visit, &self.tether.skipped);
+        if right != seat.me {
+            return out.tell(right, parcel);
+        }
+        if self.own.is_empty() {
             out.arm(Alarm::Hop, seat.pool.hop);
         }
-        self.own.extend(batch);
+        self.own.push_back(parcel);
     }
 
     fn on_entered(
@@ -347,12 +378,13 @@ impl Ring {
         let shares = units.shares();
         place.job = Job::Granted { claim, shares: shares.clone() };
         out.arm(Alarm::LeaseEnd(claim), seat.pool.lease.length());
-        out.grant(claim, shares, seat.pool.lease.deadline(seat.now, Duration::ZERO));
+        let until = self.deadline(seat).expect("nothing is granted without a licence");
+        out.grant(claim, shares, until);
     }
 
     /// The oldest waiting claim takes a place, if none is asking; then whatever may be done to make
     /// waiting short.
-    fn serve(&mut self, seat: &Seat<'_, Ring>, out: &mut Outbox<Ring>) {
+    pub(super) fn serve(&mut self, seat: &Seat<'_, Ring>, out: &mut Outbox<Ring>) {
         while let Some(&(claim, units)) = self.waiting.front() {
             let asking = self.places.iter().any(|p| matches!(p.job, Job::Waiting { .. }));
             let granted = self.places.iter().filter(|p| p.job != Job::Free).count();

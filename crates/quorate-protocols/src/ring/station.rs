@@ -57,13 +57,24 @@ pub struct Post<T: Tokens> {
     pub entered: bool,
     /// Tokens made, by the root.
     pub made: u32,
+    /// Tokens destroyed here, because the root found too many.
+    pub destroyed: u32,
     /// Whether the root found a surplus and destroys all tokens.
     pub killed: bool,
+    /// At the end of a traversal, how many tokens the root counted.
+    pub counted: Option<u32>,
 }
 
 impl<T: Tokens> Default for Post<T> {
     fn default() -> Self {
-        Post { right: Vec::new(), entered: false, made: 0, killed: false }
+        Post {
+            right: Vec::new(),
+            entered: false,
+            made: 0,
+            destroyed: 0,
+            killed: false,
+            counted: None,
+        }
     }
 }
 
@@ -253,9 +264,11 @@ impl<T: Tokens> Station<T> {
         }
     }
 
-    /// All tokens here are destroyed (A_l6, A_l12). What is in use stays in use.
-    pub(super) fn disable(&mut self) {
+    /// All tokens here are destroyed (A_l6, A_l12). What is in use stays in use. Returns how many
+    /// there were that nobody uses.
+    pub(super) fn disable(&mut self) -> u32 {
         self.disabled = self.nominal();
-        self.held = T::default();
+        let gone = self.held.take_all().len();
+        if self.in_use() > 0 { 0 } else { gone }
     }
 }

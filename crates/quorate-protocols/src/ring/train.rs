@@ -40,6 +40,9 @@ pub struct Train<T: Tokens> {
     /// Whether it was restarted, and its clients may use what it no longer knows of. Not in the
     /// specification; not a variable of the ring, so no fault scrambles it.
     pub blind: bool,
+    /// Whether its node has no licence, so that nothing may be granted here. As `blind`, not in the
+    /// specification and no variable of the ring.
+    pub barred: bool,
     /// What only the root has; boxed, so that every other station stays small.
     pub root: Option<Box<Root<T>>>,
 }
@@ -86,6 +89,7 @@ impl<T: Tokens> Machine for Train<T> {
             woke: false,
             phase: false,
             blind: false,
+            barred: false,
             root,
         }
     }
@@ -121,6 +125,9 @@ impl<T: Tokens> Machine for Train<T> {
         {
             // Only then: otherwise the root would take its own released tokens again for ever.
             self.station.absorb(&mut root.bag);
+        }
+        if self.barred && self.station.is_requesting() {
+            return;
         }
         match self.station.settle(terms) {
             Local::Quiet => {}
@@ -212,6 +219,7 @@ impl<T: Tokens> Train<T> {
 
     fn on_token(&mut self, mut tokens: T, out: &mut Post<T>) {
         if self.root.as_ref().is_some_and(|root| root.flush) {
+            out.destroyed += tokens.len();
             return;
         }
         self.station.absorb(&mut tokens);
@@ -238,9 +246,8 @@ impl<T: Tokens> Train<T> {
         self.woke = false;
         self.phase = frame.order;
         if frame.kill {
-            self.station.disable();
-            self.kept = T::default();
-            (frame.free, frame.alloc, frame.coll) = (T::default(), T::default(), T::default());
+            out.destroyed += self.station.disable() + self.kept.take_all().len();
+            out.destroyed += frame.discard();
         }
         frame.free.put(self.kept.take_all());
         self.station.absorb(&mut frame.free);
@@ -263,7 +270,7 @@ impl<T: Tokens> Train<T> {
     fn arrive(&mut self, terms: &Terms, mut frame: Frame<T>, out: &mut Post<T>) {
         let root = self.root.as_mut().expect("trains arrive at the root");
         if root.flush {
-            (frame.free, frame.alloc, frame.coll) = (T::default(), T::default(), T::default());
+            out.destroyed += frame.discard();
         }
         if root.parked || frame.seq != self.station.seq {
             // Late: its count is of another cut, its tokens are as good as any.
@@ -301,9 +308,10 @@ impl<T: Tokens> Train<T> {
         total.add(&root.pool, all);
         self.station.seq = terms.next_seq(self.station.seq);
         root.flush = total.is_surplus(terms.units);
+        out.counted = Some(total.total());
         if root.flush {
             out.killed = true;
-            self.station.disable();
+            out.destroyed += self.station.disable();
             return self.depart(terms, out);
         }
         if !frame.blind && !self.blind {
@@ -322,7 +330,7 @@ impl<T: Tokens> Train<T> {
         let mut free = root.bag.take_all();
         free.put(root.pool.take_all());
         if root.flush {
-            (free, alloc) = (T::default(), T::default());
+            out.destroyed += free.take_all().len() + alloc.take_all().len();
         }
         let waited = root.announce || self.station.is_requesting();
         out.send(Message::Frame(Box::new(Frame {

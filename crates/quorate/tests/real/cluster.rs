@@ -9,9 +9,91 @@ use std::time::{Duration, Instant};
 use quorate_client::Views;
 use rustix::process::{Pid, Signal, kill_process};
 
+/// Who decides over the pools of a trial.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Protocol {
+    Central,
+    /// `arbiter` whose units have names.
+    Named,
+    /// `arbiter` that counts.
+    Count,
+    /// `broadcast` that never takes anything back from a node.
+    Broadcast,
+    /// `broadcast` that counts nodes out which seem to have crashed.
+    Leased,
+    Ring,
+}
+
+impl Protocol {
+    pub(crate) const ALL: [Protocol; 6] = [
+        Protocol::Central,
+        Protocol::Named,
+        Protocol::Count,
+        Protocol::Broadcast,
+        Protocol::Leased,
+        Protocol::Ring,
+    ];
+
+    /// Its name on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Protocol::Central => "central",
+            Protocol::Named => "named",
+            Protocol::Count => "count",
+            Protocol::Broadcast => "broadcast",
+            Protocol::Leased => "leased",
+            Protocol::Ring => "ring",
+        }
+    }
+
+    /// Whether a grant's units are the pool's own, so that laws about units are judged.
+    pub(crate) fn names_units(self) -> bool {
+        matches!(self, Protocol::Central | Protocol::Named | Protocol::Ring)
+    }
+
+    /// Whether it can write down what it promised.
+    pub(crate) fn can_be_durable(self) -> bool {
+        matches!(self, Protocol::Central | Protocol::Named | Protocol::Count)
+    }
+
+    /// Whether a node that was killed takes part again. In `broadcast` it stays out.
+    pub(crate) fn takes_back(self) -> bool {
+        !matches!(self, Protocol::Broadcast | Protocol::Leased)
+    }
+
+    /// Whether everybody is served again once faults stop. A node that `broadcast` counted out
+    /// serves nobody until all are restarted.
+    pub(crate) fn heals(self) -> bool {
+        self != Protocol::Leased
+    }
+
+    fn options(self, pools: &Pools) -> String {
+        let Pools { units, durable, backfill, .. } = pools;
+        let broadcast =
+            format!("protocol = \"broadcast\"\nnode_units_max = {units}\nretry = \"200ms\"\n");
+        let voting = format!("protocol = \"arbiter\"\nretry = \"200ms\"\ndurable = {durable}\n");
+        match self {
+            Protocol::Central => format!(
+                "retry = \"200ms\"\nfairness = \"backfill:{backfill}\"\ndurable = {durable}\n"
+            ),
+            Protocol::Named => voting,
+            Protocol::Count => format!(
+                "{voting}mode = \"count\"\nallow_no_crash = true\n\
+                 fairness = \"backfill:{backfill}\"\n"
+            ),
+            Protocol::Broadcast => broadcast,
+            Protocol::Leased => format!("{broadcast}reclaim = \"lease\"\n"),
+            Protocol::Ring => {
+                "protocol = \"ring\"\ntimeout = \"300ms\"\nidle = \"50ms\"\n".to_owned()
+            }
+        }
+    }
+}
+
 /// The pools of a cluster, all alike.
 #[derive(Clone, Debug)]
 pub(crate) struct Pools {
+    pub(crate) protocol: Protocol,
     pub(crate) names: Vec<String>,
     pub(crate) units: u32,
     pub(crate) lease: Duration,
@@ -208,13 +290,12 @@ impl Cluster {
             let _ = writeln!(text, "  {{ name = \"n{number}\", peers = \"{}\" }},", member.peers);
         }
         text.push_str("]\n");
-        let Pools { names, units, lease, durable, backfill } = &self.pools;
+        let Pools { names, units, lease, protocol, .. } = &self.pools;
+        let (lease, options) = (lease.as_millis(), protocol.options(&self.pools));
         for name in names {
             let _ = write!(
                 text,
-                "[[pools]]\nname = \"{name}\"\nunits = {units}\nlease = \"{}ms\"\n\
-                 retry = \"200ms\"\nfairness = \"backfill:{backfill}\"\ndurable = {durable}\n",
-                lease.as_millis()
+                "[[pools]]\nname = \"{name}\"\nunits = {units}\nlease = \"{lease}ms\"\n{options}"
             );
         }
         std::fs::write(self.folder.join(format!("n{node}.toml")), text).expect("a config file");

@@ -113,8 +113,8 @@ struct Story {
     over: Option<(u64, bool)>,
 }
 
-/// Judges what happened in one pool of `k` units.
-pub(crate) fn judge(lines: &[Line], k: u32) -> Result<Summary, Breach> {
+/// Judges what happened in one pool of `k` units, which have names or do not.
+pub(crate) fn judge(lines: &[Line], k: u32, named: bool) -> Result<Summary, Breach> {
     let stories = stories(lines);
     let mut summary = Summary { claims: stories.len(), ..Summary::default() };
     let shares: BTreeMap<u128, Shares> = stories
@@ -151,7 +151,8 @@ pub(crate) fn judge(lines: &[Line], k: u32) -> Result<Summary, Breach> {
         seen.push((end, 0, Observation::Ended { claim, shares: &shares[id], how }));
     }
     seen.sort_by_key(|(at, rank, _)| (*at, *rank));
-    let mut book = StatuteBook::new(k, None);
+    let book = StatuteBook::new(k, None);
+    let mut book = if named { book } else { book.anonymous() };
     for (_, _, observation) in seen {
         book.see(observation)?;
         summary.peak = summary.peak.max(book.in_use());
@@ -198,7 +199,7 @@ pub(crate) fn check_the_checker() {
     for text in good.lines() {
         assert_eq!(text.parse::<Line>().expect("a line").to_string(), text);
     }
-    let summary = judge(&lines(good), 2).expect("nothing is wrong with it");
+    let summary = judge(&lines(good), 2, true).expect("nothing is wrong with it");
     assert_eq!((summary.claims, summary.grants, summary.peak), (2, 2, 2));
     for (from, to, law) in [
         // A grant before the holder stopped, by count and by unit.
@@ -213,12 +214,14 @@ pub(crate) fn check_the_checker() {
     ] {
         let bad = good.replacen(from, to, 1);
         assert_ne!(bad, good);
-        let law_broken = judge(&lines(&bad), 2).expect_err(&bad).law;
+        let law_broken = judge(&lines(&bad), 2, true).expect_err(&bad).law;
         assert_eq!(law_broken, law, "{bad}");
     }
     let same_unit = good.replacen("40 p 1 stopped", "60 p 1 stopped", 1);
-    assert_eq!(judge(&lines(&same_unit), 3).expect_err("two users").law, "exclusivity");
+    assert_eq!(judge(&lines(&same_unit), 3, true).expect_err("two users").law, "exclusivity");
+    assert!(judge(&lines(&same_unit), 3, false).is_ok(), "where units have no names");
+    assert_eq!(judge(&lines(&same_unit), 2, false).expect_err("three of two").law, "capacity");
     let past_deadline = good.replacen("40 p 1 stopped 0\n50 p 2", "110 p 1 stopped 0\n105 p 2", 1);
-    assert!(judge(&lines(&past_deadline), 2).is_ok(), "the deadline ends a hold");
+    assert!(judge(&lines(&past_deadline), 2, true).is_ok(), "the deadline ends a hold");
     assert_eq!("12 p 1 gran".parse::<Line>(), Err(()));
 }

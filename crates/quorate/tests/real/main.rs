@@ -28,12 +28,15 @@ mod trial;
 
 use std::time::{Duration, Instant};
 
+use cluster::Protocol;
 use trial::{Harm, Plan};
 
 const HELP: &str = "\
 cargo test -p quorate --test real -- [NAME] [OPTIONS]
 
   --seed N       this seed instead of a few fixed ones
+  --protocol P   central, named or count (arbiter), broadcast, leased (broadcast that counts nodes
+                 out) or ring, instead of each in turn
   --seconds N    how long faults happen in each trial
   --minutes N    fresh seeds for so long";
 
@@ -44,6 +47,7 @@ struct Wish {
     seed: Option<u64>,
     seconds: Option<u64>,
     minutes: Option<u64>,
+    protocol: Option<Protocol>,
 }
 
 const NAMES: [&str; 4] = [
@@ -75,32 +79,40 @@ fn main() {
     }
     if wanted(NAMES[2]) && wish.minutes.is_none() {
         let seed = wish.seed.unwrap_or(2);
-        runtime.block_on(must_hold(NAMES[2], seed, seconds(4), Harm::Cuts));
+        let (chaos, harm) = (seconds(4), Harm::Cuts);
+        let protocol = wish.protocol.unwrap_or(Protocol::Central);
+        runtime.block_on(must_hold(NAMES[2], Plan { seed, protocol, chaos, harm }));
     }
     if wanted(NAMES[3]) {
         let name = NAMES[3];
-        let everything = |seed| must_hold(name, seed, seconds(7), Harm::Everything);
+        let everything = |protocol, seed, chaos| {
+            let harm = Harm::Everything;
+            runtime.block_on(must_hold(name, Plan { seed, protocol, chaos, harm }));
+        };
+        let each = || Protocol::ALL.into_iter().filter(|p| wish.protocol.is_none_or(|q| *p == q));
         match (wish.minutes, wish.seed) {
             (Some(minutes), first) => {
                 let until = Instant::now() + Duration::from_secs(60 * minutes);
-                let mut seed = first.unwrap_or_else(clock::now);
-                while Instant::now() < until {
-                    runtime.block_on(everything(seed));
-                    seed += 1;
+                let first = first.unwrap_or_else(clock::now);
+                let all = (first..).flat_map(|seed| each().map(move |protocol| (protocol, seed)));
+                for (protocol, seed) in all.take_while(|_| Instant::now() < until) {
+                    everything(protocol, seed, seconds(7));
                 }
             }
-            (None, Some(seed)) => runtime.block_on(everything(seed)),
-            (None, None) => {
-                [11, 12].into_iter().for_each(|seed| runtime.block_on(everything(seed)))
-            }
+            (None, Some(seed)) => each().for_each(|p| everything(p, seed, seconds(7))),
+            (None, None) => each().for_each(|p| everything(p, 11, seconds(4))),
         }
     }
 }
 
-async fn must_hold(name: &str, seed: u64, chaos: Duration, harm: Harm) {
-    match trial::run(Plan { seed, chaos, harm }).await {
-        Ok(report) => println!("{name}: ok, seed {seed}: {report}"),
-        Err(why) => panic!("{why}\n{}", again(name, seed, chaos)),
+async fn must_hold(name: &str, plan: Plan) {
+    let began = Instant::now();
+    match trial::run(plan).await {
+        Ok(report) => {
+            let (protocol, seed) = (plan.protocol.name(), plan.seed);
+            println!("{name}: ok, {protocol}, seed {seed}: {report}, {:.0?}", began.elapsed());
+        }
+        Err(why) => panic!("{why}\n{}", again(name, plan)),
     }
 }
 
@@ -108,22 +120,26 @@ async fn must_hold(name: &str, seed: u64, chaos: Duration, harm: Harm) {
 /// seconds with sixteen clients somebody does.
 async fn must_be_found(seed: u64, chaos: Duration) {
     let name = NAMES[1];
-    match trial::run(Plan { seed, chaos, harm: Harm::Lie }).await {
+    let plan = Plan { seed, protocol: Protocol::Central, chaos, harm: Harm::Lie };
+    match trial::run(plan).await {
         Ok(report) => {
-            panic!("not found: {report}\n{}", again(name, seed, chaos));
+            panic!("not found: {report}\n{}", again(name, plan));
         }
         Err(why) => {
             let law = ["capacity", "exclusivity", "fence order"];
             let found = law.iter().any(|law| why.contains(&format!("law broken: {law}")));
-            assert!(found, "found something else: {why}\n{}", again(name, seed, chaos));
+            assert!(found, "found something else: {why}\n{}", again(name, plan));
             println!("{name}: ok, seed {seed}: {}", why.lines().next().unwrap_or_default());
         }
     }
 }
 
-fn again(name: &str, seed: u64, chaos: Duration) -> String {
-    let seconds = chaos.as_secs();
-    format!("again: cargo test -p quorate --test real -- {name} --seed {seed} --seconds {seconds}")
+fn again(name: &str, plan: Plan) -> String {
+    let (seed, protocol, seconds) = (plan.seed, plan.protocol.name(), plan.chaos.as_secs());
+    format!(
+        "again: cargo test -p quorate --test real -- {name} --protocol {protocol} --seed {seed} \
+         --seconds {seconds}"
+    )
 }
 
 /// Options of ours, and those of the standard test runner that make no difference here.
@@ -136,6 +152,7 @@ fn read(words: &[String]) -> Wish {
             Some(number.unwrap_or_else(|| usage(&format!("{word} takes a number"))))
         };
         match word.as_str() {
+            "--protocol" => wish.protocol = Some(protocol(words.next())),
             "--seed" => wish.seed = number(),
             "--seconds" => wish.seconds = number(),
             "--minutes" => wish.minutes = number(),
@@ -146,6 +163,11 @@ fn read(words: &[String]) -> Wish {
         }
     }
     wish
+}
+
+fn protocol(name: Option<&String>) -> Protocol {
+    let found = name.and_then(|name| Protocol::ALL.into_iter().find(|p| p.name() == name));
+    found.unwrap_or_else(|| usage("--protocol takes the name of one"))
 }
 
 fn usage(problem: &str) -> ! {

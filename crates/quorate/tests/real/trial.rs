@@ -10,7 +10,7 @@ use quorate_client::Client;
 use rustix::process::Signal;
 
 use crate::client::Orders;
-use crate::cluster::{Cluster, Memory, Pools, Process};
+use crate::cluster::{Cluster, Memory, Pools, Process, Protocol};
 use crate::dice::Dice;
 use crate::history::{self, Line, Summary};
 use crate::proxy::Proxy;
@@ -19,6 +19,7 @@ use crate::proxy::Proxy;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) seed: u64,
+    pub(crate) protocol: Protocol,
     /// How long faults happen.
     pub(crate) chaos: Duration,
     pub(crate) harm: Harm,
@@ -72,7 +73,7 @@ enum Return {
 
 /// Runs it; says what happened, or what went wrong.
 pub(crate) async fn run(plan: Plan) -> Result<String, String> {
-    let folder = folder(plan.seed);
+    let folder = folder(plan);
     let mut trial = Trial::start(plan, &folder).await;
     let until = Instant::now() + plan.chaos;
     while Instant::now() < until {
@@ -87,8 +88,9 @@ pub(crate) async fn run(plan: Plan) -> Result<String, String> {
     outcome.map_err(|why| format!("{why}\n(files are kept in {})", folder.display()))
 }
 
-fn folder(seed: u64) -> PathBuf {
-    let name = format!("quorate-real-{}-{seed:x}", std::process::id());
+fn folder(plan: Plan) -> PathBuf {
+    let (process, protocol) = (std::process::id(), plan.protocol.name());
+    let name = format!("quorate-real-{process}-{protocol}-{:x}", plan.seed);
     let folder = std::env::temp_dir().join(name);
     std::fs::create_dir_all(&folder).expect("a temporary directory");
     folder
@@ -105,10 +107,13 @@ impl Trial {
             Harm::Lie => Duration::from_secs(4),
         };
         let pools = Pools {
+            protocol: plan.protocol,
             names: vec!["alpha".into(), "beta".into()],
             units: dice.below(5) as u32 + 2,
             lease,
-            durable: plan.harm == Harm::Everything && dice.one_in(2),
+            durable: plan.harm == Harm::Everything
+                && dice.one_in(2)
+                && plan.protocol.can_be_durable(),
             backfill: dice.below(4) as u32,
         };
         let cluster = Cluster::start(folder, NODES, pools.clone()).await;
@@ -184,7 +189,7 @@ impl Trial {
         let worker = self.dice.below(PROCESSES as u64) as usize;
         self.faults += 1;
         match self.dice.below(16) {
-            0 | 1 => {
+            0 | 1 if self.plan.protocol.takes_back() => {
                 // With its memory if the pools rely on it: a durable node that loses its disk has
                 // broken its promise already.
                 let forget = !self.pools.durable && !self.forgot[node] && self.dice.one_in(2);
@@ -193,7 +198,7 @@ impl Trial {
                 self.cluster.kill(node);
                 self.returns.push((back, Return::Node(node, memory)));
             }
-            2 | 3 => {
+            0..=3 => {
                 self.cluster.pause(node);
                 self.returns.push((back, Return::ResumedNode(node)));
             }
@@ -252,10 +257,8 @@ impl Trial {
             drop(worker.process.child().stdin.take());
         }
         // Nobody can say how long a cluster that was lied to needs.
-        let served = match self.plan.harm {
-            Harm::Lie => Ok(()),
-            Harm::Everything | Harm::Cuts => self.until_all_are_served().await,
-        };
+        let heals = self.plan.harm != Harm::Lie && self.plan.protocol.heals();
+        let served = if heals { self.until_all_are_served().await } else { Ok(()) };
         let workers = std::mem::take(&mut self.workers);
         workers.into_iter().for_each(Worker::end);
         // Safety first: it explains more.
@@ -265,8 +268,9 @@ impl Trial {
         for pool in &self.pools.names {
             let of_pool: Vec<Line> =
                 lines.iter().filter(|line| line.pool == *pool).cloned().collect();
-            let summary = history::judge(&of_pool, self.pools.units)
-                .map_err(|breach| format!("pool {pool}: law broken: {breach}"))?;
+            let summary =
+                history::judge(&of_pool, self.pools.units, self.plan.protocol.names_units())
+                    .map_err(|breach| format!("pool {pool}: law broken: {breach}"))?;
             let Summary { claims, grants, peak, .. } = summary;
             lost += summary.lost;
             report.push_str(&format!("{pool}: {grants} grants of {claims} claims, peak {peak}; "));
@@ -275,7 +279,9 @@ impl Trial {
         if self.plan.harm == Harm::Cuts && lost > 0 {
             return Err(format!("{lost} grants were lost though only connections broke"));
         }
-        self.all_units_return().await?;
+        if heals {
+            self.all_units_return().await?;
+        }
         self.cluster.check_alive();
         let Pools { units, lease, durable, .. } = self.pools;
         let faults = self.faults;

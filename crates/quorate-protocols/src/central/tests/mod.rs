@@ -1,5 +1,6 @@
 //! What `central` promises, step by step: one event in, exactly these effects out.
 
+mod eligible;
 mod exhaustive;
 mod seeds;
 mod steps;

@@ -37,10 +37,10 @@ fn every_history_of_a_small_pool_keeps_the_laws() {
         (Variant::Core, (2, 2), &[(0, 2), (1, 2)], 4_776),
         (Variant::Core, (2, 2), &[(0, 1), (1, 2), (1, 1)], 84_227),
         (Variant::Core, (3, 2), &[(1, 2), (2, 1)], 27_671),
-        (Variant::Train, (2, 1), &[(0, 1), (1, 1)], 1_012),
-        (Variant::Train, (2, 2), &[(0, 2), (1, 2)], 1_012),
-        (Variant::Train, (2, 2), &[(0, 1), (1, 2), (1, 1)], 20_590),
-        (Variant::Train, (3, 2), &[(1, 2), (2, 1)], 3_339),
+        (Variant::Train, (2, 1), &[(0, 1), (1, 1)], 2_304),
+        (Variant::Train, (2, 2), &[(0, 2), (1, 2)], 2_304),
+        (Variant::Train, (2, 2), &[(0, 1), (1, 2), (1, 1)], 39_777),
+        (Variant::Train, (3, 2), &[(1, 2), (2, 1)], 13_385),
     ] {
         let mut scope = scope(variant, size, 2, wants);
         scope.budget.cancels = 1;
@@ -52,7 +52,7 @@ fn every_history_of_a_small_pool_keeps_the_laws() {
 
 #[test]
 fn train_bears_losses_and_early_alarms_in_every_history() {
-    for (losses, early, states) in [(1, 0, 5_217), (0, 2, 19_896)] {
+    for (losses, early, states) in [(1, 0, 12_601), (0, 2, 45_880)] {
         let mut scope = scope(Variant::Train, (2, 1), 5, &[(0, 1), (1, 1)]);
         scope.budget.losses = losses;
         scope.budget.early_rings = Some(early);

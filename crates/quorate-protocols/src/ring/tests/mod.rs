@@ -5,8 +5,10 @@ mod chaos;
 mod checked;
 mod cluster;
 mod every;
+mod leaving;
 mod mutants;
 mod scale;
+mod simulated;
 mod stabilization;
 
 use super::*;

@@ -1,5 +1,6 @@
 //! `quorate bench`: how fast this machine answers. One subcommand per subject; each lives with it.
 
+mod allocator;
 mod load;
 mod local;
 
@@ -10,6 +11,8 @@ use crate::commands::quorum;
 #[derive(clap::Subcommand, Debug)]
 pub(crate) enum Command {
     Load(load::Args),
+    /// Decisions of the allocator for units that differ
+    Allocator(allocator::Args),
     /// Questions of the quorum laboratory
     Quorum(quorum::bench::Args),
 }
@@ -18,6 +21,7 @@ pub(crate) enum Command {
 pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
     match command {
         Command::Load(args) => load::run(&args),
+        Command::Allocator(args) => allocator::run(&args),
         Command::Quorum(args) => quorum::bench::run(&args),
     }
 }

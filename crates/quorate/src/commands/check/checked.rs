@@ -6,8 +6,8 @@ use quorate_protocols::broadcast::{self, Counted, Rule, Weighted};
 use quorate_protocols::central::{self, Central};
 use quorate_protocols::ring::{self, Ring};
 
-use super::{Args, Variant};
-use crate::broadcast::Variant as Whose;
+use super::Args;
+use crate::protocols::{Variant, broadcast_pool};
 
 /// A protocol that can be checked from the command line.
 pub(super) trait Checked: Explorable<Pool: Sync> {
@@ -63,7 +63,7 @@ impl Checked for Ring {
             args.network == super::NetworkKind::Fifo,
             "ring needs links that keep the order of messages"
         );
-        let core = args.variant == Some(Variant::Core);
+        let core = args.chosen.options.variant == Some(Variant::Core);
         ensure!(!core || args.losses == 0, "core needs links that lose nothing: try train");
         // More numbers than traversals that can be under way at once.
         let seqs = 2 + u64::from(args.early_rings.unwrap_or(0)) + u64::from(args.losses);
@@ -86,14 +86,9 @@ impl Checked for Ring {
 /// The pool of a broadcasting protocol. Links repeat and reorder at most; where they lose as well,
 /// whoever waits asks again.
 fn asking_everybody(args: &Args) -> anyhow::Result<broadcast::Pool> {
-    let variant = match args.variant {
-        Some(Variant::Raymond) => Whose::Raymond,
-        Some(Variant::Raynal) => Whose::Raynal,
-        Some(Variant::TimerFree) => Whose::TimerFree,
-        _ => Whose::Weighted,
-    };
-    let mut pool =
-        crate::broadcast::pool(variant, args.known_crashes, (args.nodes as u32, args.units), None)?;
+    let options = &args.chosen.options;
+    let variant = options.variant.unwrap_or(Variant::Weighted);
+    let mut pool = broadcast_pool(variant, options.crashes, (args.nodes as u32, args.units), None)?;
     if args.losses > 0 {
         pool.retry = Some(std::time::Duration::from_secs(1));
     }

@@ -18,7 +18,7 @@ use quorate_protocols::central::{Central, Fairness};
 use quorate_protocols::ring::Ring;
 
 use crate::Outcome;
-use crate::broadcast::CrashOptions;
+use crate::protocols::{Chosen, Name, Variant};
 use checked::Checked;
 use family::{Want, family};
 use output::Output;
@@ -42,14 +42,8 @@ is vacuous, 2 the input was wrong or the world has more states than --max-states
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Which protocol.
-    #[arg(long, value_enum, default_value = "central")]
-    protocol: Protocol,
-    /// Which messages a ring has [default: train]; whose protocol broadcast is [default: weighted].
-    #[arg(long, value_enum)]
-    variant: Option<Variant>,
     #[command(flatten)]
-    known_crashes: CrashOptions,
+    chosen: Chosen,
     /// How many nodes; n0 is the arbiter, or the root.
     #[arg(long, default_value_t = 3)]
     nodes: usize,
@@ -113,32 +107,6 @@ pub(crate) struct Args {
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-enum Protocol {
-    /// One node decides.
-    Central,
-    /// Everybody is asked.
-    Broadcast,
-    /// Tokens go round.
-    Ring,
-}
-
-#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-enum Variant {
-    /// Ring: all messages in one frame.
-    Train,
-    /// Ring: the paper's messages.
-    Core,
-    /// Broadcast: several units at a time, crashes found.
-    Weighted,
-    /// Broadcast: Bouillaguet, Arantes and Sens 2009, corrected.
-    TimerFree,
-    /// Broadcast: Raymond 1989.
-    Raymond,
-    /// Broadcast: Raynal 1991.
-    Raynal,
-}
-
-#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 enum NetworkKind {
     Fifo,
     Reordering,
@@ -176,17 +144,13 @@ fn fairness(text: &str) -> Result<Fairness, String> {
 
 /// Does it.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    match (args.protocol, args.variant) {
-        (Protocol::Central, None) => run_with::<Central>(args),
-        (Protocol::Ring, None | Some(Variant::Train | Variant::Core)) => run_with::<Ring>(args),
-        (Protocol::Broadcast, None | Some(Variant::Weighted | Variant::TimerFree)) => {
-            run_with::<Weighted>(args)
-        }
-        (Protocol::Broadcast, Some(Variant::Raymond)) => run_with::<Raymond>(args),
-        (Protocol::Broadcast, Some(Variant::Raynal)) => run_with::<Raynal>(args),
-        (protocol, Some(variant)) => {
-            anyhow::bail!("{protocol:?} has no variant {variant:?}: see --help")
-        }
+    args.chosen.options.fit(args.chosen.protocol)?;
+    match (args.chosen.protocol, args.chosen.options.variant) {
+        (Name::Central, _) => run_with::<Central>(args),
+        (Name::Ring, _) => run_with::<Ring>(args),
+        (Name::Broadcast, Some(Variant::Raymond)) => run_with::<Raymond>(args),
+        (Name::Broadcast, Some(Variant::Raynal)) => run_with::<Raynal>(args),
+        (Name::Broadcast, _) => run_with::<Weighted>(args),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod figures;
 mod film;
+mod labels;
 mod report;
 mod ring_stabilization;
 mod run;
@@ -21,6 +22,8 @@ pub(crate) enum Sim {
     RingStabilization(ring_stabilization::Args),
     /// Compare protocols and settings: run every combination, draw and tabulate it.
     Sweep(sweep::Args),
+    /// Replay recorded runs of the allocator for units that differ.
+    Labels(labels::Args),
     /// Run a paper's evaluation again, and say which of its claims hold.
     #[command(subcommand)]
     Figures(figures::Figures),
@@ -33,6 +36,7 @@ pub(crate) fn run(sim: Sim) -> anyhow::Result<Outcome> {
         Sim::Seeds(args) => seeds::run(&args),
         Sim::RingStabilization(args) => ring_stabilization::run(&args),
         Sim::Sweep(args) => sweep::run(&args),
+        Sim::Labels(args) => labels::run(&args),
         Sim::Figures(figures) => figures::run(&figures),
     }
 }

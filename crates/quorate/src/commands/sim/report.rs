@@ -51,6 +51,12 @@ impl Shown<'_> {
         rows.push(("laws", self.laws().into()));
         rows.push(("verdict", self.verdict()));
         rows.push(("time", format!("{:.3} s simulated", measures.elapsed as f64 / 1e9)));
+        if let Some(at) = measures.legitimate_at {
+            rows.push((
+                "legitimate",
+                format!("after {:.6} s; judged from then on", at as f64 / 1e9),
+            ));
+        }
         let ended = format!("{} released, {} cut short", measures.releases, measures.cut_short);
         rows.push((
             "grants",
@@ -120,6 +126,7 @@ impl Shown<'_> {
             "reclaims": measures.reclaims,
             "crashes": measures.crashes,
             "persists": measures.persists,
+            "legitimate_at_seconds": measures.legitimate_at.map(|at| at as f64 / 1e9),
             "messages": messages,
             "messages_lost": measures.messages_lost,
             "messages_per_grant": measures.messages_per_grant(),

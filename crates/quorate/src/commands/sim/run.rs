@@ -49,6 +49,9 @@ pub(crate) struct Args {
     /// Stop at this time of the simulated world
     #[arg(long, value_name = "TIME")]
     until: Option<Time>,
+    /// Begin in any state: arbitrary variables, garbage on the links (ring)
+    #[arg(long)]
+    corrupt: bool,
     /// Print a line for every event instead of the table
     #[arg(long)]
     trace: bool,
@@ -177,7 +180,11 @@ impl Work for Run<'_> {
             film: film.as_mut(),
         };
         let started = Instant::now();
-        let report = quorate_sim::run::<P>(&plan, &pool, watch);
+        let report = match args.corrupt {
+            true => P::run_corrupted(&plan, &pool, watch)
+                .with_context(|| format!("--corrupt: {} does not heal from any state", P::NAME))?,
+            false => quorate_sim::run::<P>(&plan, &pool, watch),
+        };
         let wall = started.elapsed();
         let Lines { mut out, failed } = lines;
         if let Some(error) = failed {
@@ -215,11 +222,18 @@ impl Args {
                 self.shape == Shape::default(),
                 "--swarm draws everything from the seed: give only --faults, --until and outputs"
             );
+            let graph = self.chosen.options.graph.is_some();
+            ensure!(!graph, "--swarm draws how many nodes there are: no --graph");
             let mut plan = Plan::swarm(self.seed, self.faults, P::NEEDS);
             P::fit(&mut plan, &self.chosen.options);
             return Ok(plan);
         }
-        let mut plan = self.shape.plan(self.seed)?;
+        let mut shape = self.shape.clone();
+        if let Some(graph) = &self.chosen.options.graph {
+            ensure!(shape.nodes.is_none(), "--graph says how many nodes there are: no --nodes");
+            shape.nodes = Some(graph.nodes());
+        }
+        let mut plan = shape.plan(self.seed)?;
         ensure!(!P::NEEDS.order || plan.links.ordered, "{} needs ordered links", P::NAME);
         let lossless = plan.links.loss_ppm == 0 && plan.links.duplicate_ppm == 0;
         ensure!(!P::NEEDS.reliability || lossless, "{} needs reliable links", P::NAME);
@@ -234,7 +248,8 @@ impl Args {
     /// This command again, without what only chooses its output.
     fn command(&self) -> String {
         if self.swarm {
-            return swarm_command(&self.chosen.to_string(), self.seed, self.faults);
+            let command = swarm_command(&self.chosen.to_string(), self.seed, self.faults);
+            return if self.corrupt { format!("{command} --corrupt") } else { command };
         }
         let mut words = vec!["quorate".to_string()];
         let mut given = std::env::args().skip(1);

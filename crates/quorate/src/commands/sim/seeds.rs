@@ -145,7 +145,7 @@ impl<'a> Hunt<'a> {
         let time_of_day = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_secs() << 16;
         let fallback = if args.minutes.is_some() { time_of_day } else { 1 };
         Ok(Hunt {
-            chosen: args.chosen,
+            chosen: args.chosen.clone(),
             profiles,
             first: args.first.unwrap_or(fallback),
             runs_max,

@@ -8,17 +8,7 @@ use quorate_core::Lease;
 use quorate_protocols::broadcast::{Pool, Raymond, Raynal, Reclaim, Weighted};
 use quorate_sim::{Needs, Plan, Want};
 
-use crate::protocols::Offered;
-
-/// Options of `--protocol broadcast`.
-#[derive(clap::Args, Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Options {
-    /// broadcast: whose protocol [default: weighted]
-    #[arg(long, value_enum)]
-    pub(crate) variant: Option<Variant>,
-    #[command(flatten)]
-    pub(crate) crashes: CrashOptions,
-}
+use super::{Offered, Options, Variant};
 
 /// What is known of crashes, and what follows.
 #[derive(clap::Args, Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -30,20 +20,6 @@ pub(crate) struct CrashOptions {
     /// trust-rp for timer-free]
     #[arg(long, value_enum)]
     pub(crate) reclaim: Option<ReclaimKind>,
-}
-
-/// The variants, by name.
-#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) enum Variant {
-    /// h units at a time, crashes found: what the daemon runs.
-    #[default]
-    Weighted,
-    /// Bouillaguet, Arantes and Sens 2009, corrected.
-    TimerFree,
-    /// Raymond 1989.
-    Raymond,
-    /// Raynal 1991.
-    Raynal,
 }
 
 /// [`Reclaim`], by name.
@@ -59,27 +35,13 @@ pub(crate) enum ReclaimKind {
     TrustRp,
 }
 
-impl Variant {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Variant::Weighted => "weighted",
-            Variant::TimerFree => "timer-free",
-            Variant::Raymond => "raymond",
-            Variant::Raynal => "raynal",
-        }
-    }
-}
-
 /// What has to be said on a command line to get the same again.
-impl fmt::Display for Options {
+impl fmt::Display for CrashOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(variant) = self.variant {
-            write!(f, " --variant {}", variant.name())?;
-        }
-        if let Some(most) = self.crashes.crashes_max {
+        if let Some(most) = self.crashes_max {
             write!(f, " --crashes-max {most}")?;
         }
-        let Some(reclaim) = self.crashes.reclaim else { return Ok(()) };
+        let Some(reclaim) = self.reclaim else { return Ok(()) };
         let name = match reclaim {
             ReclaimKind::Never => "never",
             ReclaimKind::Fenced => "fenced",
@@ -113,7 +75,7 @@ pub(crate) fn pool(
             });
         }
         Variant::TimerFree => Pool::timer_free(nodes, units, 0),
-        Variant::Weighted => Pool::weighted(nodes, units, units, 0),
+        _ => Pool::weighted(nodes, units, units, 0),
     };
     let (most, by_units) = (nodes.saturating_sub(1) / 2, units.saturating_sub(1));
     let crashes_max = options.crashes_max.unwrap_or(most.min(by_units));
@@ -131,7 +93,7 @@ pub(crate) fn pool(
 
 /// The pool of a simulated run.
 fn planned(plan: &Plan, options: &Options) -> anyhow::Result<Pool> {
-    let variant = options.variant.unwrap_or_default();
+    let variant = options.variant.unwrap_or(Variant::Weighted);
     let lease = plan.pool.lease.map(|length| Lease::new(length, plan.pool.drift_ppm));
     let pool = pool(variant, options.crashes, (plan.nodes, plan.pool.units), lease)?;
     let (want, most) = (&plan.workload.want, pool.node_units_max);

@@ -1,0 +1,579 @@
+//! Who gets which units: AGE-RANK, the allocator of labelled pools (labels spec, section 6).
+//!
+//! Pure bookkeeping: no messages, no time. Claims wait in the order of their age; each asks for
+//! some units among those that will do for it, in one or several lines, all at once or not at all.
+//! [`Allocator::pass`] decides for all of them together by growing one maximum flow from groups of
+//! claims to classes of units, oldest claim first:
+//!
+//! * a claim is granted iff the flow of everybody older plus itself can be that much larger;
+//! * a claim that is blocked and *protected* keeps what it found, so that nobody younger takes it;
+//! * units are named only at the end, when it is clear who else needs which.
+//!
+//! A pool of units that are all alike is the case of one class: the oldest while they fit, and the
+//! lowest free units. What is promised (proofs in the specification):
+//!
+//! * **S**: units of holders are disjoint, will do for their holder, and are as many as it asked
+//!   for.
+//! * **M**: if holders and all who wait can be served together, nobody is left waiting.
+//! * **A**: a grant to a younger claim does not delay a protected one.
+//! * **B, L**: the oldest claim is granted at the latest when all that held units when it became
+//!   the oldest have released. So nobody starves.
+//! * **W**: if all ask for one unit, nobody waits who could be served beside the holders, and no
+//!   other choice would grant more.
+//!
+//! A holder that said it is *movable* may be asked to go to another unit. It gets the new one
+//! before it gives up the old one, and a unit changes hands only when its last user has answered
+//! ([`Allocator::moved`]) or released. While moves are under way no other pass is made.
+
+mod explain;
+mod flow;
+mod free_set;
+pub mod labels;
+mod layout;
+mod pass;
+mod place;
+mod queue;
+#[cfg(test)]
+pub(crate) mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use quorate_core::{ClaimId, Unit};
+
+use flow::Flow;
+use free_set::FreeSet;
+use layout::{Group, Layout};
+use place::{Mover, Plan};
+use queue::{Lines, Queue};
+
+pub use explain::Cut;
+pub use layout::Among;
+
+/// A claim as the allocator knows it: its age, smaller is older, and its name.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Ticket {
+    /// Given by whoever runs the allocator, in the order in which claims come.
+    pub age: u64,
+    /// Its name.
+    pub claim: ClaimId,
+}
+
+/// One line of a claim: so many of these.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Want {
+    /// The units that will do.
+    pub among: Among,
+    /// How many.
+    pub units: u32,
+}
+
+/// Who may pass whom.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Policy {
+    /// How many blocked claims keep what they found, oldest first. 0 starves claims for many units.
+    pub protect: u32,
+    /// How often the oldest claim is passed before it, and so anybody, is protected.
+    pub patience: u32,
+}
+
+impl Policy {
+    /// No claim is ever delayed by a younger one.
+    pub const STRICT: Policy = Policy { protect: u32::MAX, patience: 0 };
+}
+
+/// Something for the driver to do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Deed {
+    /// The claim has these units now, line by line.
+    Grant {
+        /// Whose.
+        ticket: Ticket,
+        /// Which.
+        units: Vec<Unit>,
+    },
+    /// The holder should use `add` instead of `drop`, and say so. It has both until then.
+    Move {
+        /// Whose.
+        ticket: Ticket,
+        /// The unit it gets.
+        add: Unit,
+        /// The unit it should leave.
+        drop: Unit,
+    },
+}
+
+/// A claim that no holder's release could ever satisfy.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Impossible {
+    /// The lines that together ask for too much.
+    pub lines: Vec<usize>,
+    /// How many units they ask for.
+    pub wanted: u32,
+    /// How many units there are for them.
+    pub there_are: u32,
+}
+
+impl fmt::Display for Impossible {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Impossible { wanted, there_are, .. } = self;
+        write!(f, "{wanted} units wanted, and the pool has {there_are} that will do")
+    }
+}
+
+/// What has happened since the last pass.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum News {
+    /// Nothing: everybody who waits is blocked, or nobody waits.
+    Nothing,
+    /// Claims came, this one first. Everybody older is blocked, and there are older ones.
+    Since(Ticket),
+    /// Of nobody who waits it is known.
+    Room,
+}
+
+/// The books: who waits, what is free, who can be moved. Holders that cannot be moved are known by
+/// their units only.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Allocator {
+    policy: Policy,
+    layout: Layout,
+    groups: Vec<Group>,
+    /// The free units of every class, by their place in it.
+    free: Vec<FreeSet>,
+    /// Units that are not to be granted (again).
+    drained: BTreeSet<Unit>,
+    queue: Queue,
+    movers: BTreeMap<Ticket, Mover>,
+    /// Between passes: where the movable holders are, and what is free.
+    flow: Flow,
+    news: News,
+    plan: Plan,
+    #[cfg(test)]
+    pub(crate) mutant: Option<Mutant>,
+}
+
+/// Whether a rule is broken: never, outside this crate's tests.
+macro_rules! broken {
+    ($allocator:expr, $mutant:ident) => {{
+        #[cfg(test)]
+        let broken = $allocator.mutant == Some($crate::allocator::Mutant::$mutant);
+        #[cfg(not(test))]
+        let broken = {
+            let _ = &$allocator;
+            false
+        };
+        broken
+    }};
+}
+use broken;
+
+/// Rules that tests break one at a time; the laws must notice each.
+#[cfg(test)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Mutant {
+    /// Nobody passes a blocked claim, whatever it asks for.
+    StrictFifo,
+    /// Units are named as soon as a claim is granted.
+    BindEarly,
+    /// A unit changes hands before its user has answered.
+    HandOverEarly,
+    /// Holders are counted as if they could move, and are not moved.
+    CountOnly,
+}
+
+impl Allocator {
+    /// All units of a pool free and alike.
+    pub fn new(units: u32, policy: Policy) -> Self {
+        let any = Group { among: None, classes: vec![0], claims: 0 };
+        let mut free = FreeSet::empty(units);
+        (0..units).for_each(|unit| free.insert(unit));
+        Allocator {
+            policy,
+            layout: Layout::plain(units),
+            groups: vec![any],
+            free: vec![free],
+            drained: BTreeSet::new(),
+            queue: Queue::default(),
+            movers: BTreeMap::new(),
+            flow: Flow::new(1, vec![units]),
+            news: News::Nothing,
+            plan: Plan::default(),
+            #[cfg(test)]
+            mutant: None,
+        }
+    }
+
+    /// A claim comes. It waits until a pass grants it.
+    ///
+    /// # Errors
+    /// It can never be granted. Nothing changed.
+    pub fn enter(
+        &mut self,
+        ticket: Ticket,
+        wants: &[Want],
+        movable: bool,
+    ) -> Result<(), Impossible> {
+        let lines = self.lines(wants)?;
+        self.join_groups(&lines);
+        self.queue.insert(ticket, lines, movable);
+        let first = match self.news {
+            News::Nothing => ticket,
+            News::Since(first) => first.min(ticket),
+            News::Room => return Ok(()),
+        };
+        let oldest = self.queue.oldest().is_none_or(|(oldest, _)| first <= oldest);
+        self.news = if oldest { News::Room } else { News::Since(first) };
+        Ok(())
+    }
+
+    /// A claim that waits is over. Says whether it did wait.
+    pub fn cancel(&mut self, ticket: Ticket) -> bool {
+        if let Some((waiting, units)) = self.plan.cancel(ticket) {
+            self.leave_groups(&waiting.lines);
+            units.into_iter().for_each(|unit| self.put_back(unit));
+            self.unsettle();
+            return true;
+        }
+        let Some(waiting) = self.queue.remove(ticket) else { return false };
+        self.leave_groups(&waiting.lines);
+        self.unsettle();
+        true
+    }
+
+    /// A holder gives back its units; `units` is what it has as far as the driver knows, and what
+    /// it got by a move under way comes back too.
+    pub fn release(&mut self, ticket: Ticket, units: impl IntoIterator<Item = Unit>) {
+        match self.movers.remove(&ticket) {
+            Some(mover) => {
+                self.leave_groups(&mover.lines);
+                for (group, unit) in mover.units() {
+                    self.count_seat(group, unit, -1);
+                    self.put_back(unit);
+                }
+                self.plan.forget(ticket).into_iter().for_each(|unit| self.put_back(unit));
+            }
+            None => units.into_iter().for_each(|unit| self.put_back(unit)),
+        }
+        self.unsettle();
+    }
+
+    /// Takes exactly these units, which are free, for a holder that cannot be moved: it was granted
+    /// them in an earlier life.
+    pub fn take(&mut self, units: impl IntoIterator<Item = Unit>) {
+        for unit in units {
+            let (class, place) = self.layout.place(unit);
+            self.free[class].remove(place);
+            self.flow.set_spare(class, self.free[class].count());
+        }
+    }
+
+    /// Whether a unit is free.
+    pub fn is_free(&self, unit: Unit) -> bool {
+        unit.0 < self.layout.units() && {
+            let (class, place) = self.layout.place(unit);
+            self.free[class].contains(place)
+        }
+    }
+
+    /// How many units are free.
+    pub fn free_count(&self) -> u32 {
+        self.free.iter().map(FreeSet::count).sum()
+    }
+
+    /// How many claims wait.
+    pub fn waiting(&self) -> usize {
+        self.queue.len() + self.plan.granted()
+    }
+
+    /// Whether a claim waits.
+    pub fn waits(&self, ticket: Ticket) -> bool {
+        self.queue.get(ticket).is_some() || self.plan.is_granted(ticket)
+    }
+
+    /// Whether moves are under way.
+    pub fn is_moving(&self) -> bool {
+        !self.plan.is_empty()
+    }
+
+    /// A unit leaves the pool: at once if it is free, else when its holder gives it back, who is
+    /// not moved from it any more. Claims that can never be granted without it are over; these are
+    /// returned.
+    pub fn drain(&mut self, unit: Unit) -> Vec<Ticket> {
+        if unit.0 >= self.layout.units() || !self.drained.insert(unit) {
+            return Vec::new();
+        }
+        let (class, place) = self.layout.place(unit);
+        if self.free[class].contains(place) {
+            self.free[class].remove(place);
+        }
+        self.recount();
+        self.unsettle();
+        let shapes: Vec<Box<Lines>> = self.queue.shapes().map(|(lines, _)| lines.into()).collect();
+        let mut over = Vec::new();
+        for lines in shapes {
+            if self.possible(&lines).is_err() {
+                let all = self.queue.shapes().find(|(shape, _)| **shape == *lines);
+                over.extend(all.into_iter().flat_map(|(_, tickets)| tickets.iter().copied()));
+            }
+        }
+        over.sort_unstable();
+        for ticket in &over {
+            self.cancel(*ticket);
+        }
+        over
+    }
+
+    /// A drained unit is back. `in_use` says whether its holder from before still has it.
+    pub fn restore(&mut self, unit: Unit, in_use: bool) {
+        if self.drained.remove(&unit) && !in_use {
+            self.put_back(unit);
+        }
+        self.recount();
+        self.unsettle();
+    }
+
+    /// Other units will do for a claim than before, since labels changed. One that waits keeps its
+    /// age; one that holds units it may no longer use keeps them, and is not moved from them.
+    ///
+    /// # Errors
+    /// Nobody could ever be granted this. Nothing changed: cancel it, if it waits.
+    pub fn reselect(&mut self, ticket: Ticket, wants: &[Want]) -> Result<(), Impossible> {
+        let lines = self.lines(wants)?;
+        self.join_groups(&lines);
+        if let Some(waiting) = self.queue.remove(ticket) {
+            self.leave_groups(&waiting.lines);
+            self.queue.insert(ticket, lines, waiting.movable);
+        } else if let Some(mover) = self.movers.get_mut(&ticket) {
+            let before = std::mem::replace(&mut mover.lines, lines);
+            self.leave_groups(&before);
+        } else {
+            self.leave_groups(&lines);
+        }
+        self.recount();
+        self.unsettle();
+        Ok(())
+    }
+
+    /// Forgets who holds what.
+    #[cfg(test)]
+    pub(crate) fn pretend_free(&mut self) {
+        for unit in (0..self.layout.units()).map(Unit) {
+            if !self.is_free(unit) {
+                self.put_back(unit);
+            }
+        }
+        self.unsettle();
+    }
+
+    /// What can be counted in two ways comes out the same.
+    fn audit_books(&self) {
+        let mut counted = self.clone();
+        counted.recount();
+        assert_eq!(counted.flow, self.flow, "the flow at rest is where everybody is");
+        for (class, free) in self.free.iter().enumerate() {
+            let size = self.layout.size(class);
+            assert!((0..size).filter(|place| free.contains(*place)).count() as u32 == free.count());
+        }
+        for (index, group) in self.groups.iter().enumerate() {
+            let lines = self.queue.iter().flat_map(|(_, waiting)| waiting.lines.iter());
+            let lines = lines.chain(self.movers.values().flat_map(|mover| mover.lines.iter()));
+            let lines = lines.filter(|(group, _)| *group == index).count();
+            assert!(lines as u32 <= group.claims, "a group knows its claims");
+        }
+    }
+
+    /// Shows every age, to be replaced by another that keeps their order.
+    pub fn ages(&mut self, age: &mut dyn FnMut(&mut u64)) {
+        if let News::Since(first) = &mut self.news {
+            age(&mut first.age);
+        }
+        if self.queue.len() > 0 {
+            self.queue.rename(|group| group, &mut *age);
+        }
+        if !self.movers.is_empty() {
+            let movers = std::mem::take(&mut self.movers);
+            self.movers = movers
+                .into_iter()
+                .map(|(mut ticket, mover)| {
+                    age(&mut ticket.age);
+                    (ticket, mover)
+                })
+                .collect();
+        }
+        self.plan.ages(age);
+    }
+
+    /// Whoever waits may find something now.
+    fn unsettle(&mut self) {
+        self.news = if self.queue.len() == 0 { News::Nothing } else { News::Room };
+    }
+
+    fn put_back(&mut self, unit: Unit) {
+        // What was promised before it was drained is still handed over.
+        if self.drained.contains(&unit) && !self.plan.awaits(unit) {
+            return;
+        }
+        let (class, place) = self.layout.place(unit);
+        self.free[class].insert(place);
+        self.flow.set_spare(class, self.free[class].count());
+    }
+
+    fn join_groups(&mut self, lines: &Lines) {
+        for (group, _) in lines {
+            self.groups[*group].claims += 1;
+        }
+    }
+
+    fn leave_groups(&mut self, lines: &Lines) {
+        for (group, _) in lines {
+            self.groups[*group].claims -= 1;
+        }
+    }
+
+    /// The group of those for whom these units will do; a new one cuts classes if it must.
+    fn group_of(&mut self, among: &Among) -> usize {
+        if let Some(known) = self.groups.iter().position(|group| group.among == *among) {
+            return known;
+        }
+        self.groups.push(Group { among: among.clone(), classes: Vec::new(), claims: 0 });
+        self.flow.add_group();
+        match self.layout.classes_among(among) {
+            Some(classes) => self.groups.last_mut().expect("just pushed").classes = classes,
+            None => self.cut_classes(),
+        }
+        self.order_classes();
+        self.groups.len() - 1
+    }
+
+    /// Lays the units out anew, as the groups now need it.
+    fn cut_classes(&mut self) {
+        let layout = Layout::of(self.layout.units(), &self.groups);
+        let mut free: Vec<FreeSet> =
+            (0..layout.classes()).map(|class| FreeSet::empty(layout.size(class))).collect();
+        for class in 0..self.layout.classes() {
+            for unit in self.layout.members(class).filter(|unit| self.is_free(*unit)) {
+                let (class, place) = layout.place(unit);
+                free[class].insert(place);
+            }
+        }
+        (self.layout, self.free) = (layout, free);
+        for group in &mut self.groups {
+            let classes = self.layout.classes_among(&group.among);
+            group.classes = classes.expect("laid out so that no group cuts a class");
+        }
+        self.recount();
+    }
+
+    /// Scarcity order: a class that fewer groups want comes first.
+    fn order_classes(&mut self) {
+        let mut wanted = vec![0; self.layout.classes()];
+        for class in self.groups.iter().flat_map(|group| &group.classes) {
+            wanted[*class] += 1;
+        }
+        for group in &mut self.groups {
+            group.classes.sort_unstable_by_key(|class| (wanted[*class], *class));
+        }
+    }
+
+    /// The flow between passes: what is free, and where those are who can be moved.
+    fn settle(&mut self) {
+        self.flow.settle(self.free.iter().map(FreeSet::count));
+    }
+
+    /// The same from scratch, after classes, groups or units have changed.
+    fn recount(&mut self) {
+        self.flow = Flow::new(self.groups.len(), vec![0; self.layout.classes()]);
+        let movers = std::mem::take(&mut self.movers);
+        for (group, unit) in movers.values().flat_map(Mover::units) {
+            self.count_seat(group, unit, 1);
+        }
+        self.movers = movers;
+        self.settle();
+    }
+
+    /// Whether a holder can be moved from a unit: it is in the pool and will do for it.
+    fn is_seat(&self, group: usize, unit: Unit) -> bool {
+        !self.drained.contains(&unit)
+            && self.groups[group].classes.contains(&self.layout.class_of(unit))
+    }
+
+    fn count_seat(&mut self, group: usize, unit: Unit, by: i64) {
+        if self.is_seat(group, unit) {
+            self.flow.seat(group, self.layout.class_of(unit), by);
+        }
+    }
+
+    /// The lines of a claim by group, if an empty pool could serve them.
+    fn lines(&mut self, wants: &[Want]) -> Result<Box<Lines>, Impossible> {
+        self.forget_groups();
+        let lines: Box<Lines> =
+            wants.iter().map(|want| (self.group_of(&want.among), want.units)).collect();
+        self.possible(&lines)?;
+        Ok(lines)
+    }
+
+    fn possible(&self, lines: &Lines) -> Result<(), Impossible> {
+        if let [(group, units)] = lines {
+            let there_are = self.groups[*group].classes.iter().map(|class| self.capacity(*class));
+            let (there_are, wanted) = (there_are.sum(), *units);
+            if wanted > there_are {
+                return Err(Impossible { lines: vec![0], wanted, there_are });
+            }
+            return Ok(());
+        }
+        let capacity: Vec<u32> =
+            (0..self.layout.classes()).map(|class| self.capacity(class)).collect();
+        let mut empty = Flow::new(self.groups.len(), capacity);
+        for (group, units) in lines {
+            if empty.augment(&self.groups, *group, *units, &mut Vec::new()) == *units {
+                continue;
+            }
+            let full = empty.full(&self.groups, *group).expect("it found too little");
+            let inside = |(group, _): &(usize, u32)| {
+                self.groups[*group].classes.iter().all(|class| full.classes.contains(class))
+            };
+            let chosen = lines.iter().enumerate().filter(|(_, line)| inside(line));
+            return Err(Impossible {
+                lines: chosen.clone().map(|(index, _)| index).collect(),
+                wanted: chosen.map(|(_, (_, units))| *units).sum(),
+                there_are: full.classes.iter().map(|class| self.capacity(*class)).sum(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Units of a class that can be granted, now or later.
+    fn capacity(&self, class: usize) -> u32 {
+        if self.drained.is_empty() {
+            return self.layout.size(class);
+        }
+        let here = self.drained.iter().filter(|unit| self.layout.class_of(**unit) == class);
+        self.layout.size(class) - here.count() as u32
+    }
+
+    /// Forgets groups without claims once there are many, and with them the classes they cut.
+    fn forget_groups(&mut self) {
+        let live = |group: &(usize, &Group)| group.0 == 0 || group.1.claims > 0;
+        let count = self.groups.iter().enumerate().filter(live).count();
+        if self.groups.len() < 2 * count + IDLE_GROUPS_MAX || self.is_moving() {
+            return;
+        }
+        let mut names = vec![usize::MAX; self.groups.len()];
+        let mut kept = Vec::with_capacity(count);
+        for (old, group) in self.groups.iter().enumerate().filter(live) {
+            names[old] = kept.len();
+            kept.push(group.clone());
+        }
+        self.groups = kept;
+        self.queue.rename(|group| names[group], |_| {});
+        for mover in self.movers.values_mut() {
+            mover.lines.iter_mut().for_each(|(group, _)| *group = names[*group]);
+        }
+        self.cut_classes();
+        self.order_classes();
+    }
+}
+
+/// Groups without claims that are kept for claims to come.
+const IDLE_GROUPS_MAX: usize = 32;

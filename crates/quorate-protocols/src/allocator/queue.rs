@@ -1,0 +1,135 @@
+//! The claims that wait, oldest first, and by what they ask for.
+//!
+//! Claims that ask for the same are of one *shape*: if one of them is blocked, so are all younger
+//! ones, since more is taken by then. So a pass looks at shapes, not at claims.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound::{Excluded, Unbounded};
+
+use super::Ticket;
+
+/// So many units for a group, line by line.
+pub(super) type Lines = [(usize, u32)];
+
+/// A claim that waits.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Waiting {
+    pub(super) lines: Box<Lines>,
+    pub(super) movable: bool,
+    /// Claims granted while this was the youngest of those older than them that wait. How often a
+    /// claim was passed is the sum over it and all younger ones, so passing costs one addition.
+    passed: u32,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Queue {
+    claims: BTreeMap<Ticket, Waiting>,
+    shapes: BTreeMap<Box<Lines>, BTreeSet<Ticket>>,
+    /// The sum of `passed`: how often the oldest was passed.
+    passed: u32,
+}
+
+impl Queue {
+    pub(super) fn len(&self) -> usize {
+        self.claims.len()
+    }
+
+    pub(super) fn get(&self, ticket: Ticket) -> Option<&Waiting> {
+        self.claims.get(&ticket)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Ticket, &Waiting)> {
+        self.claims.iter().map(|(ticket, waiting)| (*ticket, waiting))
+    }
+
+    pub(super) fn oldest(&self) -> Option<(Ticket, &Waiting)> {
+        self.claims.first_key_value().map(|(ticket, waiting)| (*ticket, waiting))
+    }
+
+    pub(super) fn after(&self, ticket: Ticket) -> Option<(Ticket, &Waiting)> {
+        let next = self.claims.range((Excluded(ticket), Unbounded)).next();
+        next.map(|(ticket, waiting)| (*ticket, waiting))
+    }
+
+    /// The oldest of this age or younger.
+    pub(super) fn from(&self, ticket: Ticket) -> Option<(Ticket, &Waiting)> {
+        self.claims.range(ticket..).next().map(|(ticket, waiting)| (*ticket, waiting))
+    }
+
+    /// The oldest after `ticket` whose shape is not skipped.
+    pub(super) fn after_skipping(
+        &self,
+        ticket: Ticket,
+        skipped: &BTreeSet<Box<Lines>>,
+    ) -> Option<(Ticket, &Waiting)> {
+        let open = self.shapes.iter().filter(|(lines, _)| !skipped.contains(*lines));
+        let next = open
+            .filter_map(|(_, tickets)| tickets.range((Excluded(ticket), Unbounded)).next())
+            .min()?;
+        Some((*next, &self.claims[next]))
+    }
+
+    /// How often the oldest was passed.
+    pub(super) fn oldest_passed(&self) -> u32 {
+        self.passed
+    }
+
+    pub(super) fn shapes(&self) -> impl Iterator<Item = (&Lines, &BTreeSet<Ticket>)> {
+        self.shapes.iter().map(|(lines, tickets)| (&**lines, tickets))
+    }
+
+    pub(super) fn insert(&mut self, ticket: Ticket, lines: Box<Lines>, movable: bool) {
+        match self.shapes.get_mut(&lines) {
+            Some(tickets) => {
+                tickets.insert(ticket);
+            }
+            None => {
+                self.shapes.insert(lines.clone(), BTreeSet::from([ticket]));
+            }
+        }
+        let before = self.claims.insert(ticket, Waiting { lines, movable, passed: 0 });
+        assert!(before.is_none(), "a ticket is used once");
+    }
+
+    pub(super) fn remove(&mut self, ticket: Ticket) -> Option<Waiting> {
+        let gone = self.claims.remove(&ticket)?;
+        // Those who passed it passed all older ones as well.
+        match self.claims.range_mut(..ticket).next_back() {
+            Some((_, older)) => older.passed = older.passed.saturating_add(gone.passed),
+            None => self.passed -= gone.passed,
+        }
+        let tickets = self.shapes.get_mut(&gone.lines).expect("whoever waits has a shape");
+        tickets.remove(&ticket);
+        if tickets.is_empty() {
+            self.shapes.remove(&gone.lines);
+        }
+        Some(gone)
+    }
+
+    /// A claim is granted: everybody older who waits has been passed once more.
+    pub(super) fn pass(&mut self, young: Ticket) -> bool {
+        let Some((_, older)) = self.claims.range_mut(..young).next_back() else { return false };
+        if self.passed < u32::MAX {
+            older.passed += 1;
+            self.passed += 1;
+        }
+        true
+    }
+
+    /// Renames groups and ages.
+    pub(super) fn rename(
+        &mut self,
+        mut group: impl FnMut(usize) -> usize,
+        mut age: impl FnMut(&mut u64),
+    ) {
+        let before = std::mem::take(self);
+        for (mut ticket, waiting) in before.claims {
+            age(&mut ticket.age);
+            let lines = waiting.lines.iter().map(|(g, units)| (group(*g), *units)).collect();
+            let passed = waiting.passed;
+            self.insert(ticket, lines, waiting.movable);
+            self.claims.get_mut(&ticket).expect("just inserted").passed = passed;
+            self.passed += passed;
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! A pool of seats as one ring: bringing it into any state, and seeing that it is right.
+
+use std::collections::VecDeque;
+
+use quorate_core::{Corruptible, NodeId, NodeSet, Outbox, Seat};
+
+use super::core::Core;
+use super::legitimate::Stabilizing;
+use super::message::Message;
+use super::place::Seated;
+use super::pool::{Pool, Variant};
+use super::seat::ROOT;
+use super::tether::{Epoch, Parcel};
+use super::tokens::Named;
+use super::track::Track;
+use super::train::Train;
+use super::{Mix, Ring};
+
+/// Most garbage on a link, as the specification has it (section 5).
+const GARBAGE_MAX: u64 = 4;
+
+impl Corruptible for Ring {
+    fn corrupt(
+        &mut self,
+        seat: &Seat<'_, Self>,
+        draw: &mut dyn FnMut(u64) -> u64,
+        out: &mut Outbox<Self>,
+    ) {
+        self.scramble(seat, draw, out);
+    }
+
+    fn garbage(
+        pool: &Pool,
+        draw: &mut dyn FnMut(u64) -> u64,
+        show: &mut dyn FnMut(NodeId, NodeId, Parcel),
+    ) {
+        let mix = Mix::ALL[draw(Mix::ALL.len() as u64) as usize];
+        for (node, visit) in pool.tour() {
+            let right = pool.right_of(node, visit, &NodeSet::new());
+            let count = if right == node { 0 } else { draw(GARBAGE_MAX + 1) };
+            for _ in 0..count {
+                let (message, change) = match pool.variant {
+                    Variant::Core => (Core::garbage(pool.terms(), mix, draw), 0),
+                    Variant::Train => (Train::garbage(pool.terms(), mix, draw), draw(8) as u32),
+                };
+                let epoch = Epoch { config: pool.epoch, boot: 0, change };
+                let back = (draw(2) == 0).then(|| draw(pool.terms().seqs));
+                show(node, right, Parcel { epoch, back, skipped: NodeSet::new(), message });
+            }
+        }
+    }
+
+    fn is_legitimate(
+        pool: &Pool,
+        participants: &[&Self],
+        under_way: &[(NodeId, NodeId, &Parcel)],
+    ) -> bool {
+        let one_ring = participants.iter().all(|ring| {
+            let same = ring.tether.epoch == participants[ROOT.index()].tether.epoch;
+            same && ring.tether.skipped.is_empty()
+        });
+        match pool.variant {
+            _ if !one_ring => false,
+            Variant::Core => {
+                let track = track(pool, participants, under_way, |seated| match seated {
+                    Seated::Core(machine) => Some(machine.clone()),
+                    Seated::Train(_) => None,
+                });
+                track.is_some_and(|track| Core::is_legitimate(&track))
+            }
+            Variant::Train => {
+                let track = track(pool, participants, under_way, |seated| match seated {
+                    Seated::Train(machine) => Some(machine.clone()),
+                    Seated::Core(_) => None,
+                });
+                track.is_some_and(|track| Train::is_legitimate(&track))
+            }
+        }
+    }
+}
+
+/// The ring that the seats make up together; `None` if something on its way is of a later epoch.
+fn track<M: Stabilizing<Tokens = Named>>(
+    pool: &Pool,
+    participants: &[&Ring],
+    under_way: &[(NodeId, NodeId, &Parcel)],
+    machine: impl Fn(&Seated) -> Option<M>,
+) -> Option<Track<M>> {
+    let epoch = participants[ROOT.index()].tether.epoch?;
+    if under_way.iter().any(|(_, _, parcel)| parcel.epoch > epoch) {
+        return None;
+    }
+    let mut track = Track { terms: *pool.terms(), stations: Vec::new(), links: Vec::new() };
+    for (node, visit) in pool.tour() {
+        let ring = participants[node.index()];
+        for place in ring.places.iter().filter(|place| place.visit == visit) {
+            track.stations.push(machine(&place.seated)?);
+            track.links.push(VecDeque::new());
+        }
+        let right = pool.right_of(node, visit, &NodeSet::new());
+        let own = ring.own.iter().map(|parcel| (node, node, parcel));
+        let sent = under_way.iter().copied().chain(own);
+        let messages = sent
+            .filter(|(from, to, parcel)| (*from, *to) == (node, right) && parcel.epoch == epoch)
+            .map(|(_, _, parcel)| -> Message<Named> { parcel.message.clone() });
+        track.links.last_mut()?.extend(messages);
+    }
+    Some(track)
+}

@@ -1,0 +1,101 @@
+//! The protocols by name: the one place where a name on the command line becomes a type.
+
+mod broadcast;
+mod central;
+mod options;
+mod ring;
+
+use std::fmt;
+
+use quorate_core::Protocol;
+use quorate_protocols::broadcast::{Raymond, Raynal, Weighted};
+use quorate_protocols::central::Central;
+use quorate_protocols::ring::Ring;
+use quorate_sim::{Needs, Plan, Report, Watch};
+
+pub(crate) use broadcast::pool as broadcast_pool;
+pub(crate) use options::{Options, Variant};
+
+/// A protocol, by name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub(crate) enum Name {
+    /// One node decides.
+    Central,
+    /// Everybody is asked.
+    Broadcast,
+    /// Tokens go round.
+    Ring,
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Name::Central => "central",
+            Name::Broadcast => "broadcast",
+            Name::Ring => "ring",
+        })
+    }
+}
+
+/// A protocol and its own options, as chosen on the command line.
+#[derive(clap::Args, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Chosen {
+    /// The protocol
+    #[arg(long, value_enum, default_value = "central")]
+    pub(crate) protocol: Name,
+    #[command(flatten)]
+    pub(crate) options: Options,
+}
+
+impl Chosen {
+    /// Does some work with the protocol's type.
+    ///
+    /// # Errors
+    /// Those of the work, or an option was given that the protocol does not have.
+    pub(crate) fn visit<T, W: Work<Outcome = anyhow::Result<T>>>(&self, work: W) -> W::Outcome {
+        self.options.fit(self.protocol)?;
+        match (self.protocol, self.options.variant) {
+            (Name::Central, _) => work.with::<Central>(),
+            (Name::Ring, _) => work.with::<Ring>(),
+            (Name::Broadcast, Some(Variant::Raymond)) => work.with::<Raymond>(),
+            (Name::Broadcast, Some(Variant::Raynal)) => work.with::<Raynal>(),
+            (Name::Broadcast, _) => work.with::<Weighted>(),
+        }
+    }
+}
+
+/// The words behind `--protocol` that choose the same again.
+impl fmt::Display for Chosen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.protocol, self.options)
+    }
+}
+
+/// Work that can be done with any protocol.
+pub(crate) trait Work {
+    /// What comes of it.
+    type Outcome;
+    /// Does it.
+    fn with<P: Offered>(self) -> Self::Outcome;
+}
+
+/// What the command must know of a protocol beyond its contract.
+pub(crate) trait Offered: Protocol {
+    /// What it needs from links.
+    const NEEDS: Needs;
+
+    /// Makes a drawn plan one that it can serve.
+    fn fit(_plan: &mut Plan, _options: &Options) {}
+
+    /// Its pool, as planned.
+    fn pool(plan: &Plan, options: &Options) -> anyhow::Result<Self::Pool>;
+
+    /// A run that begins in any state, if the protocol heals from any.
+    fn run_corrupted<'a>(
+        _plan: &'a Plan,
+        _pool: &'a Self::Pool,
+        _watch: Watch<'a>,
+    ) -> Option<Report> {
+        None
+    }
+}
