@@ -28,7 +28,7 @@ export function grants(svg, chart) {
   ]);
   const sum = chart.reduce((total, point) => total + point.granted, 0);
   frame(svg, `${sum} grants in the last ten minutes, at most ${most} in ten seconds`, most, bars.filter(Boolean));
-  const last = chart.slice(-7, -1).reduce((total, point) => total + point.granted, 0);
+  const last = chart.slice(-6).reduce((total, point) => total + point.granted, 0);
   return `${last} in the last minute`;
 }
 
@@ -47,7 +47,7 @@ export function waits(svg, chart) {
     );
   });
   frame(svg, `Waiting time of grants in the last ten minutes, at most ${span(most)}`, span(most), parts);
-  const [count, sum] = chart.slice(-7).reduce(
+  const [count, sum] = chart.slice(-6).reduce(
     ([n, total], point) => [n + point.granted, total + point.waited_ms * point.granted],
     [0, 0],
   );

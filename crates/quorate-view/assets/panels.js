@@ -3,7 +3,7 @@
 import { grants, waits } from "./charts.js";
 import { byId, h, keyed, plural, s, say, span } from "./dom.js";
 
-const clock = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const clock = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
 const short = (id) => `${id.slice(0, 4)}…${id.slice(-6)}`;
 const dash = (text) => text || "–";
 
@@ -30,10 +30,12 @@ export function drawMembers(view) {
       say(item.children[3], node.answers ? `${start}${plural(node.claims, "claim")}, ${plural(node.clients, "client")}` : (node.problem ?? ""));
       const sees = node.sees.map((sight, place) => ({ ...sight, name: names[place] })).filter((sight) => sight.name !== node.name);
       const blind = sees.filter((sight) => !sight.connected || sight.suspected).map((sight) => sight.name);
-      const far = sees.filter((sight) => sight.connected && sight.latency_us).map((sight) => `${sight.name} ${milli(sight.latency_us)}`);
+      const far = sees.filter((sight) => sight.connected && sight.latency_us).map((sight) => sight.latency_us);
+      const range = far.length ? ` within ${milli(Math.max(...far))}` : "";
       if (!node.answers) say(item.children[4], "");
       else if (blind.length) say(item.children[4], `does not see ${blind.join(", ")}`);
-      else say(item.children[4], far.length && far.length < 8 ? `sees ${far.join(", ")}` : `sees all ${sees.length} others`);
+      else say(item.children[4], `sees all${range}`);
+      item.title = sees.map((sight) => `${sight.name}: ${sight.connected ? (sight.latency_us ? milli(sight.latency_us) : "connected") : "not seen"}`).join("\n");
       item.children[4].className = blind.length ? "sees bad" : "sees dim";
     },
   );
@@ -117,21 +119,24 @@ export function drawHolders(pool, revoke) {
     (holder) => holder.id,
     (holder) => {
       const button = h("button", { type: "button", class: "quiet", "aria-label": `Revoke the claim of ${holder.client || holder.id}` }, "revoke");
-      const row = h("tr", {}, ...Array.from({ length: 7 }, (_, i) => h("td", { class: i === 3 || i === 4 ? "n" : i === 6 || i === 2 ? "mono" : null })), h("td", {}, button));
+      const row = h("tr", {}, ...Array.from({ length: 8 }, (_, i) => h("td", { class: [3, 4, 5].includes(i) ? "n" : i === 7 ? "mono" : null })), h("td", {}, button));
       button.addEventListener("click", () => revoke(row.item));
       return row;
     },
     (row, holder) => {
       row.item = holder;
-      const units = holder.units.map((unit) => `${unit.name ?? unit.unit} f${unit.fence}`);
+      const units = holder.units.map((unit) => `${unit.name ?? unit.unit}`);
+      const fences = [...new Set(holder.units.map((unit) => unit.fence))];
+      const about = holder.units.map((unit) => `${unit.name ?? unit.unit} fence ${unit.fence}`).join("\n");
       cell(row, 0, dash(holder.client));
       cell(row, 1, dash(holder.reason));
-      cell(row, 2, units.length > 6 ? `${plural(holder.count, "unit")}` : units.join(", ") || plural(holder.count, "unit"), units.join(", "));
-      cell(row, 3, span(holder.held_ms));
-      cell(row, 4, span(holder.expires_in_ms));
-      row.children[4].classList.toggle("warn", holder.expires_in_ms !== undefined && holder.expires_in_ms < 2000);
-      cell(row, 5, dash(holder.node));
-      cell(row, 6, short(holder.id), holder.id);
+      cell(row, 2, units.length > 6 || !units.length ? plural(holder.count, "unit") : units.join(", "), about);
+      cell(row, 3, fences.length > 1 ? `${fences[0]}, …` : (fences[0] ?? "–"), about);
+      cell(row, 4, span(holder.held_ms));
+      cell(row, 5, span(holder.expires_in_ms));
+      row.children[5].classList.toggle("warn", holder.expires_in_ms !== undefined && holder.expires_in_ms < 2000);
+      cell(row, 6, dash(holder.node));
+      cell(row, 7, short(holder.id), holder.id);
     },
   );
 }
@@ -179,7 +184,7 @@ const BAD = new Set(["expired", "revoked", "missed", "suspected", "stopped", "re
 export function sentence(event) {
   const { what, node, who, text } = event;
   const units = event.units ? ` ${plural(event.units, "unit")}` : "";
-  const took = event.waited_ms !== undefined ? ` after ${span(event.waited_ms)}` : event.held_ms !== undefined ? `, held ${span(event.held_ms)}` : "";
+  const took = event.waited_ms !== undefined ? (event.waited_ms < 1 ? " at once" : ` after ${span(event.waited_ms)}`) : event.held_ms !== undefined ? `, held ${span(event.held_ms)}` : "";
   const why = text ? `: ${text}` : "";
   if (what === "started") return `${node} started (${text})`;
   if (["met", "missed", "suspected", "trusted"].includes(what)) {
