@@ -112,7 +112,7 @@ function drawPicture({ nodes, pool }) {
   for (const { node, name, about, value, grows } of pool.view.facts ?? []) {
     facts[place.get(node)]?.push({ name, about: about === undefined ? null : (place.get(about) ?? null), value, grows });
   }
-  const once = new Set(pool.cells.map((cell) => cell.unit)).size === pool.cells.length;
+  const named = pool.view.names_units;
   const scene = {
     nodes: nodes.map((node, index) => ({
       name: node.name,
@@ -121,8 +121,8 @@ function drawPicture({ nodes, pool }) {
       waiting: pool.shares[index]?.waiting ?? 0,
     })),
     units: pool.view.units,
-    held: pool.cells.map((cell, index) => ({ unit: once ? cell.unit : index, node: place.get(cell.node) ?? 0, claim: cell.id })),
-    named: once,
+    held: pool.cells.map((cell, index) => ({ unit: named ? cell.unit : index, node: place.get(cell.node) ?? 0, claim: cell.id })),
+    named,
     cuts: nodes.flatMap((node, from) => node.sees.flatMap((sight, to) => (from < to && node.answers && nodes[to].answers && !sight.connected ? [[from, to]] : []))),
     facts: (node) => facts[node] ?? [],
     fact: (node, name, about = null) => facts[node]?.find((fact) => fact.name === name && fact.about === about)?.value ?? 0,
