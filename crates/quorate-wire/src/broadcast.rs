@@ -3,18 +3,20 @@
 
 use std::sync::Arc;
 
+use quorate_core::NodeId;
 use quorate_protocols::broadcast::{Known, Message, Pool, Weighted};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, DecodeError, Wire, WireNodes};
 
-/// Unheard, crashed.
+/// Unheard, and who crashed in which life, in the order of nodes.
 #[derive(Serialize, Deserialize)]
-struct WireKnown(WireNodes, WireNodes);
+struct WireKnown(WireNodes, Vec<(u32, u64)>);
 
 impl From<&Arc<Known>> for WireKnown {
     fn from(known: &Arc<Known>) -> Self {
-        WireKnown((&known.unheard).into(), (&known.crashed).into())
+        let crashed = known.crashed.iter().map(|(node, &life)| (node.0, life)).collect();
+        WireKnown((&known.unheard).into(), crashed)
     }
 }
 
@@ -22,7 +24,12 @@ impl TryFrom<WireKnown> for Arc<Known> {
     type Error = DecodeError;
 
     fn try_from(known: WireKnown) -> Result<Self, DecodeError> {
-        Ok(Arc::new(Known { unheard: known.0.try_into()?, crashed: known.1.try_into()? }))
+        let WireKnown(unheard, crashed) = known;
+        if !crashed.is_sorted_by(|(a, _), (b, _)| a < b) {
+            return Err(DecodeError::Impossible("crashed nodes out of order".into()));
+        }
+        let crashed = crashed.into_iter().map(|(node, life)| (NodeId(node), life)).collect();
+        Ok(Arc::new(Known { unheard: unheard.try_into()?, crashed }))
     }
 }
 
@@ -32,6 +39,9 @@ enum WireMessage {
     Reply(Option<u64>, u32, Option<u64>, WireKnown),
     Query(u64, WireKnown),
     Notice(WireKnown),
+    Join(u64),
+    Joined(u64, u64, WireKnown),
+    Expelled(u64),
 }
 
 impl From<&Message> for WireMessage {
@@ -45,6 +55,11 @@ impl From<&Message> for WireMessage {
             }
             Message::Query { query, known } => WireMessage::Query(*query, known.into()),
             Message::Notice { known } => WireMessage::Notice(known.into()),
+            Message::Join { life } => WireMessage::Join(*life),
+            Message::Joined { life, clock, known } => {
+                WireMessage::Joined(*life, *clock, known.into())
+            }
+            Message::Expelled { life } => WireMessage::Expelled(*life),
         }
     }
 }
@@ -71,6 +86,11 @@ impl TryFrom<WireMessage> for Message {
                 Message::Query { query: codec::clock(query)?, known: known.try_into()? }
             }
             WireMessage::Notice(known) => Message::Notice { known: known.try_into()? },
+            WireMessage::Join(life) => Message::Join { life },
+            WireMessage::Joined(life, clock, known) => {
+                Message::Joined { life, clock: codec::clock(clock)?, known: known.try_into()? }
+            }
+            WireMessage::Expelled(life) => Message::Expelled { life },
         })
     }
 }

@@ -80,19 +80,22 @@ fn arbiter_messages() -> Vec<(arbiter::Message, &'static str)> {
 fn broadcast_messages() -> Vec<(broadcast::Message, &'static str)> {
     use broadcast::Message::*;
     let unheard: NodeSet = [1, 70].into_iter().collect();
-    let known = Arc::new(Known { unheard, crashed: [0].into_iter().collect() });
+    let known = Arc::new(Known { unheard, crashed: [(NodeId(0), 3)].into_iter().collect() });
     let nobody = Arc::new(Known::default());
     vec![
         (
             Request { clock: 300, oldest: 5, query: Some(6), known: Arc::clone(&known) },
-            "00ac020501060202400101",
+            "00ac02050106020240010003",
         ),
         (
             Reply { request: Some(7), used: 2, query: None, known: Arc::clone(&known) },
-            "01010702000202400101",
+            "0101070200020240010003",
         ),
         (Query { query: 8, known: nobody }, "02080000"),
-        (Notice { known }, "030202400101"),
+        (Notice { known: Arc::clone(&known) }, "03020240010003"),
+        (Join { life: 300 }, "04ac02"),
+        (Joined { life: 300, clock: 5, known }, "05ac0205020240010003"),
+        (Expelled { life: 2 }, "0602"),
     ]
 }
 
@@ -205,10 +208,11 @@ fn what_no_peer_could_have_sent_does_not_decode() {
         ("", "empty"),
     ]);
     refused::<Weighted>(&[
-        ("03020100", "a set of nodes with an empty end"),
+        ("0302010000", "a set of nodes with an empty end"),
+        ("03000201030004", "crashed nodes out of order"),
         ("02ffffffffffffffffff010000", "a clock near its end"),
         ("03ffffffff0f", "a set longer than its bytes"),
-        ("0400", "no such message"),
+        ("0700", "no such message"),
     ]);
     refused::<Ring>(&[
         ("000203090007", "tokens out of order"),

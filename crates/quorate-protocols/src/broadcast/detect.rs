@@ -11,17 +11,22 @@
 //! (E5); answers count for the query they name and for no other (E3); what is known of crashes
 //! travels on every message, not on requests only.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use quorate_core::{Moment, NodeId, NodeSet};
 
-use super::message::Known;
+use super::message::{Known, Life};
 
 /// One node's queries and what they taught it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Detector {
     /// What this node lets others know.
     pub(super) known: Arc<Known>,
+    /// The life of each node as far as it joined here.
+    lives: Vec<Life>,
+    /// Whose life of those is believed to be over.
+    crashed: NodeSet,
     /// The latest query; `None` before the first.
     pub(super) query: Option<u64>,
     /// When it was sent. Read by leases only.
@@ -42,6 +47,8 @@ impl Detector {
     pub(super) fn new(nodes: u32) -> Self {
         Detector {
             known: Arc::default(),
+            lives: vec![0; nodes as usize],
+            crashed: NodeSet::new(),
             query: None,
             sent: Moment::ZERO,
             missing: NodeSet::new(),
@@ -54,7 +61,8 @@ impl Detector {
 
     /// Whether a belief is about nodes of this pool only.
     pub(super) fn is_sound(&self, known: &Known) -> bool {
-        known.crashed.is_subset(&self.everybody) && known.unheard.is_subset(&self.everybody)
+        known.crashed.keys().all(|node| node.index() < self.lives.len())
+            && known.unheard.is_subset(&self.everybody)
     }
 
     /// Whether enough have answered the last query, so that the next may start.
@@ -63,7 +71,21 @@ impl Detector {
     }
 
     pub(super) fn crashed(&self) -> &NodeSet {
-        &self.known.crashed
+        &self.crashed
+    }
+
+    pub(super) fn life(&self, node: NodeId) -> Life {
+        self.lives[node.index()]
+    }
+
+    /// Whether somebody who said this believes that the life of a node, as it joined here, is over.
+    pub(super) fn is_named(&self, node: NodeId, said: &Known) -> bool {
+        said.crashed.get(&node).is_some_and(|&over| over >= self.life(node))
+    }
+
+    /// The life of a node, itself included, in which it is believed to have died last.
+    pub(super) fn last_death(&self, node: NodeId) -> Option<Life> {
+        self.known.crashed.get(&node).copied()
     }
 
     /// Who has not answered the latest query.
@@ -105,14 +127,38 @@ impl Detector {
         self.before.iter().filter(unheard_by_all).collect()
     }
 
-    /// Takes over what somebody knows; says whether it was news.
-    pub(super) fn learn(&mut self, crashed: &NodeSet) -> bool {
-        let news = !crashed.is_subset(&self.known.crashed);
-        if news {
-            let known = Arc::make_mut(&mut self.known);
-            known.crashed = known.crashed.union(crashed);
+    /// Takes over what somebody knows; says whether it was news about a life that counts here.
+    pub(super) fn learn(&mut self, crashed: &BTreeMap<NodeId, Life>) -> bool {
+        let mut news = false;
+        for (&node, &life) in crashed {
+            if self.last_death(node).is_none_or(|known| known < life) {
+                Arc::make_mut(&mut self.known).crashed.insert(node, life);
+                news |= life >= self.life(node) && self.crashed.insert(node);
+            }
         }
         news
+    }
+
+    /// This node begins a life.
+    pub(super) fn begin(&mut self, me: NodeId, life: Life) {
+        self.lives[me.index()] = life;
+        self.crashed.remove(me);
+    }
+
+    /// A node is there in a new life. It has answered nobody's query yet, and cannot be blamed for
+    /// those of the time when it was away.
+    pub(super) fn welcome(&mut self, node: NodeId, life: Life, late_max: u32) {
+        self.lives[node.index()] = life;
+        self.crashed.remove(node);
+        self.before.remove(node);
+        self.missing.remove(node);
+        if self.known.unheard.contains(node) {
+            Arc::make_mut(&mut self.known).unheard.remove(node);
+        }
+        if !self.done && self.missing.len() <= late_max as usize {
+            self.done = true;
+            Arc::make_mut(&mut self.known).unheard.clone_from(&self.missing);
+        }
     }
 
     /// Renames query numbers, for a checker.

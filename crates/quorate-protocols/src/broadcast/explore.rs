@@ -66,16 +66,21 @@ impl Explorable for Weighted {
                 some(query);
             }
             Message::Query { query, .. } => see(Number::Clock(query)),
-            Message::Notice { .. } => {}
+            Message::Joined { clock, .. } => see(Number::Clock(clock)),
+            Message::Notice { .. } | Message::Join { .. } | Message::Expelled { .. } => {}
         }
     }
 
     fn durable_numbers((): &mut (), _: &mut See<'_>) {}
 
-    /// Whose lease ends is a node's, not a claim's: a checker that takes no order as given finds
+    /// A suspect's lease is a node's, not a claim's: a checker that takes no order as given finds
     /// what happens without one.
-    fn lease_end(_: &Alarm) -> LeaseEnd {
-        LeaseEnd::Nothing
+    fn lease_end(alarm: &Alarm) -> LeaseEnd {
+        match alarm {
+            Alarm::Retry | Alarm::Probe | Alarm::LeaseEnd(_) => LeaseEnd::Nothing,
+            Alarm::HoldEnd(claim) => LeaseEnd::Of(*claim),
+            Alarm::Grace => LeaseEnd::Earlier,
+        }
     }
 
     fn promise(_: &Message) -> Option<ClaimId> {

@@ -1,9 +1,10 @@
 //! What seats of a broadcasting pool tell each other.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use quorate_core::NodeSet;
+use quorate_core::{NodeId, NodeSet};
 
 /// No clock gets here by counting: whoever shows a later one is not one of us. It leaves room for
 /// our own to go on counting.
@@ -14,9 +15,13 @@ pub(super) const CLOCK_MAX: u64 = 1 << 62;
 pub struct Known {
     /// Who had not answered when enough had: the paper's not_rec_from. Not an accusation.
     pub unheard: NodeSet,
-    /// Who is believed to have crashed.
-    pub crashed: NodeSet,
+    /// Who is believed to have crashed, and in which life: a later one of the same node is not
+    /// meant. Merged by the larger (spec 7.3).
+    pub crashed: BTreeMap<NodeId, Life>,
 }
+
+/// Which life of a node: its boot number.
+pub type Life = u64;
 
 /// A message of the timer-free and the weighted protocol. Answers say how things stand, not what
 /// changed, so that repeating and reordering them is harmless.
@@ -34,11 +39,20 @@ pub enum Message {
     Query { query: u64, known: Arc<Known> },
     /// Somebody was found to have crashed.
     Notice { known: Arc<Known> },
+    /// The sender is back in this life: no earlier one of it uses anything or asks for anything.
+    Join { life: Life },
+    /// The answer to it. `clock`: no request of this sender that the joining node let pass in an
+    /// earlier life is younger.
+    Joined { life: Life, clock: u64, known: Arc<Known> },
+    /// The receiver's life is believed to be over, and it is no longer counted: it must let
+    /// go.
+    Expelled { life: Life },
 }
 
 impl Message {
     /// Every kind there is: Raymond and Raynal know the first two, the others all but the first.
-    const ALL_KINDS: &'static [&'static str] = &["permit", "request", "reply", "query", "notice"];
+    const ALL_KINDS: &'static [&'static str] =
+        &["permit", "request", "reply", "query", "notice", "join", "joined", "expelled"];
     pub(super) const KINDS: &'static [&'static str] = Self::ALL_KINDS.split_at(1).1;
 
     pub(super) fn kind(&self) -> usize {
@@ -47,15 +61,20 @@ impl Message {
             Message::Reply { .. } => 1,
             Message::Query { .. } => 2,
             Message::Notice { .. } => 3,
+            Message::Join { .. } => 4,
+            Message::Joined { .. } => 5,
+            Message::Expelled { .. } => 6,
         }
     }
 
-    pub(super) fn known(&self) -> &Known {
+    pub(super) fn known(&self) -> Option<&Known> {
         match self {
             Message::Request { known, .. }
             | Message::Reply { known, .. }
             | Message::Query { known, .. }
-            | Message::Notice { known } => known,
+            | Message::Notice { known }
+            | Message::Joined { known, .. } => Some(known),
+            Message::Join { .. } | Message::Expelled { .. } => None,
         }
     }
 }
@@ -79,14 +98,28 @@ impl fmt::Display for Message {
             }
             Message::Query { query, .. } => shown_query(f, Some(*query))?,
             Message::Notice { .. } => {}
+            Message::Joined { life, clock, .. } => {
+                write!(f, " @{clock}")?;
+                shown_life(f, *life)?;
+            }
+            Message::Join { life } | Message::Expelled { life } => shown_life(f, *life)?,
         }
-        let crashed = &self.known().crashed;
-        if crashed.is_empty() { Ok(()) } else { write!(f, " crashed {crashed}") }
+        match self.known() {
+            Some(known) if !known.crashed.is_empty() => {
+                let crashed: NodeSet = known.crashed.keys().copied().collect();
+                write!(f, " crashed {crashed}")
+            }
+            _ => Ok(()),
+        }
     }
 }
 
 fn shown_query(f: &mut fmt::Formatter<'_>, query: Option<u64>) -> fmt::Result {
     query.map_or(Ok(()), |query| write!(f, " q{query}"))
+}
+
+fn shown_life(f: &mut fmt::Formatter<'_>, life: Life) -> fmt::Result {
+    write!(f, " life {life}")
 }
 
 /// A message of Raymond's and Raynal's protocols, whose answers are differences: each must arrive

@@ -15,14 +15,16 @@
 //! specification with its errata (E1 to E27, the names in the comments here) and the
 //! counterexamples (D1 to D8, P1 to P4) are on `docs/protocols/broadcast.md`.
 //!
-//! What nobody here promises: unit names (grants are numbered from 0), and rejoining. A node that
-//! restarts stays out, because it may have forgotten whom it let pass; to the others it is a
-//! crashed one (spec 7.3 says how it could come back).
+//! What nobody here promises: unit names (grants are numbered from 0). A node that restarts comes
+//! back under weighted with [`Reclaim::Never`] and a [`Pool::lease`] (`join.rs`); elsewhere it
+//! stays out, because it may have forgotten whom it let pass, and is to the others a crashed one.
 
 mod counted;
 mod desk;
 mod detect;
 mod explore;
+mod facts;
+mod join;
 mod message;
 mod pool;
 mod reclaim;
@@ -35,16 +37,18 @@ mod tests;
 use std::fmt;
 
 use quorate_core::{
-    Clock, Entry, Event, NodeId, NodeSet, Outbox, Protocol, Refusal, Seat, Stamp, Start,
+    ClaimId, Clock, Entry, Event, Fact, NodeId, NodeSet, Outbox, Protocol, Refusal, Seat, Stamp,
+    Start,
 };
 
 use desk::Desk;
 use detect::Detector;
+use join::Membership;
 use reclaim::Counting;
 use weighted::{Asked, Deferred, Standing};
 
 pub use counted::{Counted, Raymond, RaymondRule, Raynal, RaynalRule, Rule};
-pub use message::{Difference, Known, Message};
+pub use message::{Difference, Known, Life, Message};
 pub use pool::{Pool, Reclaim};
 
 /// One node's seat under the timer-free or the weighted protocol. Tolerates links that repeat and
@@ -61,8 +65,13 @@ pub struct Weighted {
     counting: Counting,
     /// Whether the retry alarm is armed. It is left to ring rather than disarmed.
     retrying: bool,
-    /// Whether this is the first boot; a later one stays out.
-    member: bool,
+    /// Which life of this node this is.
+    life: Life,
+    /// How often others believed that this node had crashed, and it let go of everything.
+    expulsions: u32,
+    /// Whether it holds nothing and asks for nothing since.
+    expelled: bool,
+    membership: Membership,
 }
 
 /// The timers of the weighted protocol. Raymond and Raynal have none.
@@ -74,6 +83,10 @@ pub enum Alarm {
     Probe,
     /// The lease of this suspect has ended.
     LeaseEnd(NodeId),
+    /// A client of this node has not renewed what it holds.
+    HoldEnd(ClaimId),
+    /// Clients of an earlier life have stopped by themselves.
+    Grace,
 }
 
 impl fmt::Display for Alarm {
@@ -82,6 +95,8 @@ impl fmt::Display for Alarm {
             Alarm::Retry => f.write_str("retry"),
             Alarm::Probe => f.write_str("probe"),
             Alarm::LeaseEnd(node) => write!(f, "lease-end {node}"),
+            Alarm::HoldEnd(claim) => write!(f, "hold-end {claim}"),
+            Alarm::Grace => f.write_str("grace"),
         }
     }
 }
@@ -111,7 +126,7 @@ impl Weighted {
     pub fn warnings(&self, seat: &Seat<'_, Self>) -> Warnings {
         let crashed = self.detector.crashed();
         Warnings {
-            falsely_suspected: crashed.contains(seat.me),
+            falsely_suspected: self.expulsions > 0 || crashed.contains(seat.me),
             too_many_crashed: crashed.len() > seat.pool.crashes_max as usize,
         }
     }
@@ -132,13 +147,24 @@ impl Weighted {
         if let Some(what) = self.objection(seat, from, &message) {
             return out.anomaly(from, what);
         }
-        if !self.member {
+        if self.membership == Membership::Out {
             return;
         }
-        self.learn(seat, &message.known().crashed, out);
+        if let Some(known) = message.known() {
+            self.learn(seat, &known.crashed, out);
+        }
+        if self.counting.is_out(from) {
+            // It may have sent this before it died; if it lives it must know (spec 7.2).
+            out.tell(from, Message::Expelled { life: self.detector.life(from) });
+        }
         match message {
-            Message::Request { clock, oldest, query, .. } => {
+            Message::Request { clock, oldest, query, .. } if self.is_settled() => {
                 self.on_request(seat, Stamp { clock, node: from }, oldest, query, out);
+            }
+            Message::Request { clock, query, .. } => {
+                // In grace nobody can say what clients of an earlier life use; but we are alive.
+                self.clock.hear(clock);
+                query.into_iter().for_each(|query| self.answer_query(from, query, out));
             }
             Message::Reply { request, used, query, known } => {
                 let current = query.is_some() && query == self.detector.query; // E3
@@ -149,14 +175,20 @@ impl Weighted {
                     self.on_used(seat, from, clock, used);
                 }
             }
-            Message::Query { query, .. } => {
-                let known = self.detector.known.clone();
-                let query = Some(query);
-                out.tell(from, Message::Reply { request: None, used: 0, query, known });
-            }
+            Message::Query { query, .. } => self.answer_query(from, query, out),
             Message::Notice { .. } => {}
+            Message::Join { life } => self.on_join(seat, from, life, out),
+            Message::Joined { life, clock, .. } => self.on_joined(seat, from, (life, clock), out),
+            Message::Expelled { life } => self.on_expelled(seat, life, out),
         }
         self.check(seat, out); // E4b: whatever was heard may have made room.
+    }
+
+    fn answer_query(&mut self, from: NodeId, query: u64, out: &mut Outbox<Self>) {
+        // What we tell a later life of the asker must be behind the questions of this one.
+        self.clock.hear(query);
+        let (query, known) = (Some(query), self.detector.known.clone());
+        out.tell(from, Message::Reply { request: None, used: 0, query, known });
     }
 
     /// Why no correct peer could have sent this.
@@ -166,24 +198,30 @@ impl Weighted {
         from: NodeId,
         message: &Message,
     ) -> Option<&'static str> {
+        const CLOCK_MAX: Option<u64> = Some(message::CLOCK_MAX);
         if from.0 >= seat.pool.nodes || from == seat.me {
             return Some("a message from a node that is not of this pool");
         }
-        if !self.detector.is_sound(message.known()) {
+        if message.known().is_some_and(|known| !self.detector.is_sound(known)) {
             return Some("a belief about a node that is not of this pool");
         }
         match *message {
             Message::Request { clock, oldest, .. } if oldest > clock => {
                 Some("a request younger than itself")
             }
-            Message::Request { clock, .. } if clock > message::CLOCK_MAX => {
+            Message::Request { clock, query, .. } if query.max(Some(clock)) > CLOCK_MAX => {
+                Some("a clock that cannot have been reached")
+            }
+            Message::Joined { clock, .. } | Message::Query { query: clock, .. }
+                if Some(clock) > CLOCK_MAX =>
+            {
                 Some("a clock that cannot have been reached")
             }
             Message::Reply { used, .. } if used > seat.pool.node_units_max => {
                 Some("more units in use than a node may have")
             }
             Message::Reply { request, query, .. }
-                if self.member
+                if self.is_member()
                     && request.max(query) > Some(self.clock.0)
                     && !pool::broken!(seat, ClockNotAdvanced) =>
             {
@@ -205,11 +243,27 @@ impl Protocol for Weighted {
 
     fn boot(seat: &Seat<'_, Self>, start: Start<()>, out: &mut Outbox<Self>) -> Self {
         seat.pool.assert_sound();
-        let member = start == Start::First;
-        if let (Some(pace), true) = (seat.pool.probe, member) {
-            out.arm(Alarm::Probe, pace);
+        let membership = match (start, seat.pool.lease) {
+            (Start::First, _) => {
+                if let Some(pace) = seat.pool.probe {
+                    out.arm(Alarm::Probe, pace);
+                }
+                Membership::Member
+            }
+            (_, Some(lease)) if seat.pool.reclaim == Reclaim::Never => {
+                out.arm(Alarm::Grace, lease.length());
+                Membership::Grace
+            }
+            _ => Membership::Out,
+        };
+        let life = Life::from(seat.boot);
+        let mut node = Weighted::new(seat.pool.nodes, life, membership);
+        node.detector.begin(seat.me, life);
+        if node.membership == Membership::Grace && pool::broken!(seat, NoGrace) {
+            out.disarm(Alarm::Grace);
+            node.join(seat, out);
         }
-        Weighted::new(seat.pool.nodes, member)
+        node
     }
 
     fn step(&mut self, seat: &Seat<'_, Self>, event: Event<Self>, out: &mut Outbox<Self>) {
@@ -231,19 +285,16 @@ impl Protocol for Weighted {
                 self.end(seat, claim, out);
                 out.refuse(claim, Refusal::Cancelled);
             }
-            Event::Renew { claim, .. } => {
-                // Leases are the node's, renewed by its queries; a client has nothing to add. One
-                // that is unknown outlived an earlier boot.
-                if self.place_of(claim).is_none() {
-                    out.lose(claim);
-                }
-            }
+            Event::Renew { claim, .. } => self.on_renew(seat, claim, out),
             Event::Hear { from, message } => self.hear(seat, from, message, out),
             Event::Ring(Alarm::Retry) => self.on_ring_retry(seat, out),
             Event::Ring(Alarm::Probe) => self.on_ring_probe(seat, out),
             Event::Ring(Alarm::LeaseEnd(node)) => self.on_ring_lease_end(seat, node, out),
+            Event::Ring(Alarm::HoldEnd(claim)) => self.on_ring_hold_end(seat, claim, out),
+            Event::Ring(Alarm::Grace) => self.on_ring_grace(seat, out),
             Event::Suspect(node) => {
                 self.on_fenced(seat, node);
+                self.finish_join(seat, out);
                 self.check(seat, out);
             }
             Event::Trust(_) => {}
@@ -262,11 +313,15 @@ impl Protocol for Weighted {
         assert!(self.asked.is_sorted_by_key(|asked| asked.clock));
         assert!(self.deferred.is_sorted_by_key(|deferred| (deferred.node, deferred.clock)));
         assert!(!self.asked.is_empty() || self.deferred.is_empty(), "only who uses units defers");
-        assert!(self.member || self.asked.is_empty());
+        assert!(self.is_member() || self.asked.is_empty());
         self.audit_counting(seat);
     }
 
     fn ledger(&self, _: &mut dyn FnMut(Entry)) {}
+
+    fn facts(&self, seat: &Seat<'_, Self>, show: &mut dyn FnMut(Fact)) {
+        self.show_facts(seat, show);
+    }
 
     fn kind(message: &Message) -> usize {
         message.kind()

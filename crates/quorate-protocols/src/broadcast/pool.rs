@@ -21,6 +21,10 @@ pub struct Pool {
     pub node_units_max: u32,
     /// When a node that is believed to have crashed is counted out.
     pub reclaim: Reclaim,
+    /// How long a client keeps what it was granted without renewing it at its node. Nobody else
+    /// depends on it; but a node that restarts takes part again only after one such lease, and
+    /// never where there is none, since clients of its earlier life may still use their units.
+    pub lease: Option<Lease>,
     /// Whether who finds a crash first-hand tells everybody once.
     pub notices: bool,
     /// How long a node lets pass without a query before it makes one of its own. Sets how fast a
@@ -88,6 +92,7 @@ impl Pool {
             crashes_max: 0,
             node_units_max,
             reclaim: Reclaim::Never,
+            lease: None,
             notices: false,
             probe: None,
             retry: None,
@@ -133,6 +138,12 @@ pub(crate) enum Mutant {
     DropDeferred,
     /// Nobody ever concludes that somebody crashed.
     NoDetection,
+    /// A node that comes back does not wait until clients of its earlier life have stopped.
+    NoGrace,
+    /// A node that comes back asks for units without waiting for anybody.
+    JoinAlone,
+    /// A node that comes back does not put its clock behind those of the others.
+    JoinWithoutClock,
     /// Raymond: an answer to several requests counts for one.
     LoseCount,
     /// Raynal: a new request overwrites what older ones are still owed.

@@ -11,11 +11,15 @@
 //! about messages: of those who have to renew the suspect's lease, at least n-1-f, at most f-1 are
 //! suspects themselves, and all others name it.
 
-use quorate_core::{Moment, NodeId, NodeSet, Outbox, Seat};
+use std::collections::BTreeMap;
+use std::time::Duration;
 
-use super::message::Message;
+use quorate_core::{ClaimId, Moment, NodeId, NodeSet, Outbox, Seat};
+
+use super::desk::shares;
+use super::message::{Life, Message};
 use super::pool::{Reclaim, broken};
-use super::weighted::Standing;
+use super::weighted::{Asked, Standing};
 use super::{Alarm, Weighted};
 
 /// Whom a node no longer counts, and until when it counts itself.
@@ -35,11 +39,18 @@ impl Counting {
         &self.out
     }
 
+    /// Counts a node again; says whether it had begun to count it out.
+    pub(super) fn readmit(&mut self, node: NodeId) -> bool {
+        self.out.remove(node);
+        self.fenced.remove(node);
+        self.leaving.remove(node)
+    }
+
     pub(super) fn is_out(&self, node: NodeId) -> bool {
         self.out.contains(node)
     }
 
-    /// When what is granted now has to stop.
+    /// When this node itself has to stop, whatever its clients do.
     pub(super) fn deadline(&self, seat: &Seat<'_, Weighted>) -> Moment {
         match seat.pool.reclaim {
             Reclaim::Lease(_) => self.until,
@@ -48,21 +59,27 @@ impl Counting {
     }
 }
 
+/// When a client that is granted units now, or renews them, has to stop if it does not renew.
+pub(super) fn hold_end(seat: &Seat<'_, Weighted>) -> Moment {
+    seat.pool.lease.map_or(Moment::NEVER, |lease| lease.deadline(seat.now, Duration::ZERO))
+}
+
 impl Weighted {
     /// Takes over what somebody believes about crashes, and draws the pool's conclusions.
     pub(super) fn learn(
         &mut self,
         seat: &Seat<'_, Self>,
-        crashed: &NodeSet,
+        crashed: &BTreeMap<NodeId, Life>,
         out: &mut Outbox<Self>,
     ) {
         if crashed.is_empty() || !self.detector.learn(crashed) {
             return;
         }
         self.count_out(seat);
-        if self.is_expelled(seat) {
-            self.step_down(seat, out);
+        if self.detector.crashed().contains(seat.me) {
+            self.on_expelled(seat, self.life, out);
         }
+        self.finish_join(seat, out);
     }
 
     /// The driver says that a node can no longer reach the protected thing.
@@ -87,14 +104,21 @@ impl Weighted {
 
     /// Whether others may have counted this node out: it must hold nothing and ask for nothing.
     pub(super) fn is_expelled(&self, seat: &Seat<'_, Self>) -> bool {
-        seat.pool.reclaim != Reclaim::Never && self.detector.crashed().contains(seat.me)
+        seat.pool.reclaim != Reclaim::Never
+            && (self.expelled || self.detector.crashed().contains(seat.me))
     }
 
-    /// Lets go of everything (E9). Claims stay at the desk: their clients wait for a restart.
-    fn step_down(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
+    /// Lets go of everything (E9). Claims that wait stay at the desk: their clients wait for a
+    /// restart.
+    pub(super) fn step_down(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
         while let Some(asked) = self.asked.pop() {
             match asked.standing {
-                Standing::Held { .. } => out.lose(asked.claim),
+                Standing::Held { .. } => {
+                    if seat.pool.lease.is_some() {
+                        out.disarm(Alarm::HoldEnd(asked.claim));
+                    }
+                    out.lose(asked.claim);
+                }
                 Standing::Waiting(_) => self.desk.push_front(asked.claim, asked.units),
             }
         }
@@ -148,6 +172,7 @@ impl Weighted {
     ) {
         let found = self.detector.on_answer(from, said, seat.pool.crashes_max);
         if !found.is_subset(self.detector.crashed()) && !broken!(seat, NoDetection) {
+            let found = found.iter().map(|node| (node, self.detector.life(node))).collect();
             self.learn(seat, &found, out);
             if seat.pool.notices {
                 for peer in seat.pool.peers(seat.me).filter(|&peer| !self.counting.is_out(peer)) {
@@ -171,14 +196,15 @@ impl Weighted {
         }
         for suspect in crashed.difference(&self.counting.leaving).iter() {
             let mut judges = seat.pool.peers(seat.me).filter(|&peer| !crashed.contains(peer));
-            let named =
-                |peer| self.detector.answer(peer).is_some_and(|a| a.crashed.contains(suspect));
+            let named = |peer| {
+                self.detector.answer(peer).is_some_and(|said| self.detector.is_named(suspect, said))
+            };
             if judges.all(named) {
                 self.counting.leaving.insert(suspect);
                 out.arm(Alarm::LeaseEnd(suspect), lease.length());
             }
         }
-        let until = lease.deadline(self.detector.sent, std::time::Duration::ZERO);
+        let until = lease.deadline(self.detector.sent, Duration::ZERO);
         if until > self.counting.until {
             self.counting.until = until;
             self.extend_held(seat, out);
@@ -190,16 +216,52 @@ impl Weighted {
         let renewed = self.counting.until;
         let mut over = Vec::new();
         for asked in &mut self.asked {
-            let Standing::Held { until, .. } = &mut asked.standing else { continue };
+            let Standing::Held { until, hold_end, .. } = &mut asked.standing else { continue };
             if *until <= seat.now {
                 over.push(asked.claim);
             } else {
-                *until = renewed;
-                out.extend(asked.claim, renewed);
+                *until = renewed.min(*hold_end);
+                out.extend(asked.claim, *until);
             }
         }
         for claim in over {
             out.lose(claim);
+            self.end(seat, claim, out);
+        }
+    }
+
+    /// A client wants to keep what it has. One that is unknown outlived an earlier life.
+    pub(super) fn on_renew(
+        &mut self,
+        seat: &Seat<'_, Self>,
+        claim: ClaimId,
+        out: &mut Outbox<Self>,
+    ) {
+        let node_end = self.counting.deadline(seat);
+        match self.place_of(claim).map(|place| &mut self.asked[place].standing) {
+            None => out.lose(claim),
+            Some(Standing::Held { until, hold_end, .. }) if *until > seat.now => {
+                let Some(lease) = seat.pool.lease else { return };
+                *hold_end = self::hold_end(seat);
+                *until = node_end.min(*hold_end);
+                out.extend(claim, *until);
+                out.arm(Alarm::HoldEnd(claim), lease.length());
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// A client has not renewed: it stopped by itself, or died.
+    pub(super) fn on_ring_hold_end(
+        &mut self,
+        seat: &Seat<'_, Self>,
+        claim: ClaimId,
+        out: &mut Outbox<Self>,
+    ) {
+        if let Some(place) = self.place_of(claim)
+            && let Asked { units, standing: Standing::Held { .. }, .. } = self.asked[place]
+        {
+            out.reclaim(claim, shares(units));
             self.end(seat, claim, out);
         }
     }
@@ -213,6 +275,7 @@ impl Weighted {
     ) {
         if self.detector.crashed().len() <= seat.pool.crashes_max as usize {
             self.counting.out.insert(node);
+            self.finish_join(seat, out);
             self.check(seat, out);
         }
     }

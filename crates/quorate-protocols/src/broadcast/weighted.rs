@@ -16,9 +16,10 @@ use quorate_core::{ClaimId, Clock, Moment, NodeId, Outbox, Seat, Stamp, Units};
 
 use super::desk::{Desk, shares};
 use super::detect::Detector;
-use super::message::Message;
+use super::join::Membership;
+use super::message::{Life, Message};
 use super::pool::broken;
-use super::reclaim::Counting;
+use super::reclaim::{Counting, hold_end};
 use super::tally::Tally;
 use super::{Alarm, Weighted};
 
@@ -38,8 +39,11 @@ pub(super) enum Standing {
     Waiting(Tally),
     /// The client was told.
     Held {
-        /// When its client stops by itself.
+        /// When its client stops by itself: the earlier of the end of its hold and of this node's
+        /// own lease, where there are such.
         until: Moment,
+        /// When it would stop if only it had to renew.
+        hold_end: Moment,
         /// Whether there would have been room without counting anybody out.
         clean: bool,
     },
@@ -64,7 +68,7 @@ impl Deferred {
 }
 
 impl Weighted {
-    pub(super) fn new(nodes: u32, member: bool) -> Self {
+    pub(super) fn new(nodes: u32, life: Life, membership: Membership) -> Self {
         Weighted {
             clock: Clock::default(),
             desk: Desk::default(),
@@ -73,13 +77,16 @@ impl Weighted {
             detector: Detector::new(nodes),
             counting: Counting::default(),
             retrying: false,
-            member,
+            life,
+            expulsions: 0,
+            expelled: false,
+            membership,
         }
     }
 
     /// Asks for the oldest clients' claims, as far as this node may use so much.
     pub(super) fn ask(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
-        if !self.member || self.is_expelled(seat) {
+        if !self.is_member() || self.is_expelled(seat) {
             return;
         }
         while let Some((claim, units)) = self.desk.next_within(self.room(seat)) {
@@ -153,7 +160,8 @@ impl Weighted {
         if self.asked.is_empty() {
             return;
         }
-        let until = self.counting.deadline(seat);
+        let hold_end = hold_end(seat);
+        let until = self.counting.deadline(seat).min(hold_end);
         if until <= seat.now {
             return; // Somebody may have counted us out: a lease covers waiting as well (D4).
         }
@@ -175,7 +183,10 @@ impl Weighted {
             }
             // Capacity: who was counted out is left out altogether, permission and all (E4).
             if need + others <= units {
-                asked.standing = Standing::Held { until, clean };
+                asked.standing = Standing::Held { until, hold_end, clean };
+                if let Some(lease) = seat.pool.lease {
+                    out.arm(Alarm::HoldEnd(asked.claim), lease.length());
+                }
                 out.grant(asked.claim, shares(asked.units), until);
             }
         }
@@ -189,7 +200,8 @@ impl Weighted {
         query: Option<u64>,
         out: &mut Outbox<Self>,
     ) {
-        self.clock.hear(theirs.clock);
+        // The query of a request that is repeated may be younger than it.
+        self.clock.hear(query.map_or(theirs.clock, |query| query.max(theirs.clock)));
         self.clock.tick();
         let used = self.used_ahead_of(seat, theirs);
         if used > 0 || !self.deferred.is_empty() {
@@ -253,7 +265,10 @@ impl Weighted {
             return; // The state changes later, in `end_second_step`.
         }
         // E6: the state changes first, so that whoever asks from now on is answered as it is.
-        self.asked.remove(place);
+        let over = self.asked.remove(place);
+        if seat.pool.lease.is_some() && matches!(over.standing, Standing::Held { .. }) {
+            out.disarm(Alarm::HoldEnd(claim));
+        }
         if broken!(seat, DropDeferred) {
             self.deferred.clear();
         }
@@ -290,24 +305,33 @@ impl Weighted {
         self.deferred = all;
     }
 
-    /// Repeats every request that waits to whoever may stand in its way, and the query with it.
+    /// Messages may have been lost: says everything again that waits for an answer.
     pub(super) fn on_ring_retry(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
         self.retrying = false;
-        let Some(oldest) = self.oldest_waiting() else { return };
-        let query = self.detector.query.filter(|_| !self.detector.is_done());
-        for asked in &self.asked {
-            let Standing::Waiting(tally) = &asked.standing else { continue };
-            for peer in seat.pool.peers(seat.me) {
-                if tally.used(peer) > 0 && !self.counting.is_out(peer) {
-                    let known = self.detector.known.clone();
-                    let clock = asked.clock;
-                    out.tell(peer, Message::Request { clock, oldest, query, known });
-                }
-            }
+        self.announce(seat, out);
+        if self.oldest_waiting().is_none() {
+            return;
+        }
+        for peer in seat.pool.peers(seat.me).filter(|&peer| !self.counting.is_out(peer)) {
+            self.ask_again(peer, out);
         }
         if let Some(retry) = seat.pool.retry {
             self.retrying = true;
             out.arm(Alarm::Retry, retry);
+        }
+    }
+
+    /// Repeats every request that waits to a node that may stand in its way, and the query with it.
+    pub(super) fn ask_again(&self, peer: NodeId, out: &mut Outbox<Self>) {
+        let Some(oldest) = self.oldest_waiting() else { return };
+        let query = self.detector.query.filter(|_| !self.detector.is_done());
+        for asked in &self.asked {
+            if let Standing::Waiting(tally) = &asked.standing
+                && tally.used(peer) > 0
+            {
+                let (clock, known) = (asked.clock, self.detector.known.clone());
+                out.tell(peer, Message::Request { clock, oldest, query, known });
+            }
         }
     }
 }

@@ -5,13 +5,15 @@ use plotters::prelude::*;
 
 const SIZE: (u32, u32) = (820, 460);
 const FONT: &str = "sans-serif";
-const INKS: [RGBColor; 6] = [
+const INKS: [RGBColor; 8] = [
     RGBColor(31, 97, 163),
     RGBColor(200, 90, 20),
     RGBColor(40, 130, 80),
     RGBColor(130, 60, 150),
     RGBColor(150, 110, 20),
     RGBColor(90, 90, 90),
+    RGBColor(20, 150, 170),
+    RGBColor(200, 50, 90),
 ];
 
 /// Several curves over one axis.
@@ -67,7 +69,9 @@ impl Chart {
         let left = points().map(|point| point.x).fold(f64::INFINITY, f64::min).min(1e300);
         let right =
             points().map(|point| point.x).fold(f64::NEG_INFINITY, f64::max).max(left + 1e-9);
-        let top = points().map(|point| point.high).fold(1e-9, f64::max) * 1.06;
+        // Above the curves there is room for their names.
+        let room = 1.06 + 0.07 * self.curves.len() as f64;
+        let top = points().map(|point| point.high).fold(1e-9, f64::max) * room;
         let mut chart = ChartBuilder::on(root)
             .caption(&self.title, (FONT, 20))
             .margin(14)
@@ -80,6 +84,8 @@ impl Chart {
             .y_desc(&self.y_label)
             .light_line_style(WHITE)
             .bold_line_style(BLACK.mix(0.12))
+            .x_label_formatter(&|x| tick(*x))
+            .y_label_formatter(&|y| tick(*y))
             .label_style((FONT, 14))
             .axis_desc_style((FONT, 15))
             .draw()?;
@@ -119,5 +125,22 @@ impl Chart {
             .label_font((FONT, 14))
             .draw()?;
         Ok(())
+    }
+}
+
+/// A number on an axis, without zeros that say nothing.
+fn tick(value: f64) -> String {
+    let text = format!("{value:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tick;
+
+    #[test]
+    fn numbers_on_axes_are_short() {
+        let shown = [0.0, 2.0, 0.5, 0.05, 300.0, 12.25].map(tick);
+        assert_eq!(shown, ["0", "2", "0.5", "0.05", "300", "12.25"]);
     }
 }

@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use anyhow::Context as _;
 use quorate_core::{Lease, NodeSet, Protocol};
-use quorate_protocols::broadcast::{self, Raymond, Raynal, Weighted};
+use quorate_protocols::arbiter::{self, Arbiter, Quorums};
+use quorate_protocols::broadcast::{self, Raymond, Raynal, Reclaim, Weighted};
 use quorate_protocols::central::{self, Central};
+use quorate_protocols::ring::{self, Ring};
 use serde::{Deserialize, Serialize};
 
 use super::sweep::Setting;
@@ -15,13 +18,20 @@ use super::sweep::Setting;
 pub(crate) enum Contender {
     /// One node decides.
     Central,
+    /// Quorums that decide: any ⌊kn/(k+1)⌋+1 nodes.
+    ArbiterUniform,
+    /// Quorums that decide: k+1 hyperplanes of a cube.
+    ArbiterCube,
+    /// Tokens go round.
+    Ring,
     /// Raymond 1989.
     Raymond,
     /// Raynal 1991.
     Raynal,
     /// Bouillaguet, Arantes and Sens 2009, corrected.
     TimerFree,
-    /// Weighted requests with timer-free detection; suspects are never counted out.
+    /// Weighted requests with timer-free detection; suspects are counted out after a lease if there
+    /// are leases and probes, and never if not.
     Weighted,
 }
 
@@ -42,6 +52,8 @@ pub(crate) trait Watched: Protocol {
 }
 
 impl Watched for Central {}
+impl Watched for Arbiter {}
+impl Watched for Ring {}
 impl Watched for Raymond {}
 impl Watched for Raynal {}
 impl Watched for Weighted {
@@ -55,6 +67,9 @@ impl Contender {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Contender::Central => "central",
+            Contender::ArbiterUniform => "arbiter-uniform",
+            Contender::ArbiterCube => "arbiter-cube",
+            Contender::Ring => "ring",
             Contender::Raymond => "raymond",
             Contender::Raynal => "raynal",
             Contender::TimerFree => "timer-free",
@@ -62,8 +77,20 @@ impl Contender {
         }
     }
 
+    /// Whether links must keep the order of messages.
+    pub(crate) fn needs_order(self) -> bool {
+        self == Contender::Ring
+    }
+
     /// Does some work with the protocol's type and its pool.
-    pub(crate) fn visit<W: Work>(self, setting: &Setting, work: W) -> W::Outcome {
+    ///
+    /// # Errors
+    /// Those of the work, or there is no such family of quorums.
+    pub(crate) fn visit<T, W: Work<Outcome = anyhow::Result<T>>>(
+        self,
+        setting: &Setting,
+        work: W,
+    ) -> W::Outcome {
         let Setting { nodes, units, crashes_max, node_units_max, .. } = *setting;
         let options = |pool: broadcast::Pool| broadcast::Pool {
             notices: setting.notices,
@@ -71,13 +98,37 @@ impl Contender {
             retry: None,
             ..pool
         };
+        let lease =
+            (setting.lease > 0.0).then(|| Lease::new(Duration::from_secs_f64(setting.lease), 0));
+        // Longer than any run: then leases play no part in what is compared.
+        let some_lease = lease.unwrap_or(Lease::new(Duration::from_secs(1_000_000), 0));
+        let retry = lease.map_or(Duration::from_secs(100_000), |lease| lease.length() / 10);
         match self {
             Contender::Central => {
                 let mut pool = central::Pool::new(units);
-                // Longer than any run: leases play no part in what is compared.
-                pool.lease = Lease::new(Duration::from_secs(1_000_000), 0);
-                pool.retry = Duration::from_secs(100_000);
+                (pool.lease, pool.retry) = (some_lease, retry);
                 work.with::<Central>(&pool)
+            }
+            Contender::ArbiterUniform | Contender::ArbiterCube => {
+                let mut pool = arbiter::Pool::new(units, nodes);
+                if self == Contender::ArbiterCube {
+                    let family =
+                        quorate_quorum::build("cube", Some(nodes as usize), units as usize)?;
+                    let quorums = family.rule.enumerate(quorate_quorum::answers::LISTED_MAX);
+                    let quorums = quorums.context("too many quorums to write out")?;
+                    pool.quorums = Quorums::Explicit(quorums.into());
+                }
+                (pool.lease, pool.retry) = (some_lease, retry);
+                work.with::<Arbiter>(&pool)
+            }
+            Contender::Ring => {
+                let mut pool = ring::Pool::new(units, nodes);
+                pool.lease = some_lease;
+                // A root less patient than a traversal only makes traffic.
+                let traversal = f64::from(nodes) * setting.latency;
+                pool.timeout = Duration::from_secs_f64(4.0 * traversal);
+                pool.idle = Duration::from_secs_f64(setting.latency);
+                work.with::<Ring>(&pool)
             }
             Contender::Raymond => work.with::<Raymond>(&broadcast::Pool::raymond(nodes, units)),
             Contender::Raynal => work.with::<Raynal>(&broadcast::Pool::raynal(nodes, units)),
@@ -87,7 +138,11 @@ impl Contender {
             }
             Contender::Weighted => {
                 let pool = broadcast::Pool::weighted(nodes, units, node_units_max, crashes_max);
-                work.with::<Weighted>(&options(pool))
+                let mut pool = options(pool);
+                if let (Some(lease), true) = (lease, pool.probe.is_some()) {
+                    pool.reclaim = Reclaim::Lease(lease);
+                }
+                work.with::<Weighted>(&pool)
             }
         }
     }

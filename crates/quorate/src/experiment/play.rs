@@ -232,7 +232,7 @@ fn plan(sweep: &Sweep, setting: &Setting, seed: u64) -> anyhow::Result<Plan> {
             cancel_ppm: 0,
             patience: Span::ZERO,
         },
-        links: Links { ordered: false, ..Links::reliable(delay) },
+        links: Links { ordered: setting.protocol.needs_order(), ..Links::reliable(delay) },
         sync: Span::ZERO,
         drift_ppm: 0,
         faults: Faults::none(),

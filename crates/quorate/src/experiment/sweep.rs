@@ -44,6 +44,9 @@ pub(crate) struct Sweep {
     pub(crate) notices: Many<bool>,
     /// After how long without a query a node makes one; 0 for never.
     pub(crate) probe: Many<f64>,
+    /// How long a grant lasts without renewal, where a protocol has leases; 0 for longer than any
+    /// run.
+    pub(crate) lease: f64,
     /// Nothing is measured before this...
     pub(crate) warm_up: f64,
     /// ...and then for so long.
@@ -81,6 +84,7 @@ impl Default for Sweep {
             crash_every: Many::One(0.0),
             notices: Many::One(false),
             probe: Many::One(0.0),
+            lease: 0.0,
             warm_up: 100.0,
             measured: 500.0,
             until_known: false,
@@ -147,6 +151,7 @@ pub(crate) struct Setting {
     pub(crate) crash_every: f64,
     pub(crate) notices: bool,
     pub(crate) probe: f64,
+    pub(crate) lease: f64,
 }
 
 impl Setting {
@@ -260,6 +265,7 @@ impl Sweep {
                 crash_every: 0.0,
                 notices: false,
                 probe: 0.0,
+                lease: self.lease,
             });
         }
         spread(&mut all, &self.nodes, |setting, value| setting.nodes = value);

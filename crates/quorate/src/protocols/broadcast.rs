@@ -103,15 +103,21 @@ fn planned(plan: &Plan, options: &Options) -> anyhow::Result<Pool> {
     }
     // Often enough that a lease is renewed many times over.
     let pace = plan.pool.lease.map_or(Duration::from_secs(5), |lease| lease / 8);
-    Ok(Pool { probe: Some(pace), retry: Some(plan.pool.retry), ..pool })
+    Ok(Pool { lease, probe: Some(pace), retry: Some(plan.pool.retry), ..pool })
 }
 
 impl Offered for Weighted {
     const NEEDS: Needs = Needs { order: false, reliability: false, permanence: false };
 
     fn fit(plan: &mut Plan, options: &Options) {
-        if options.variant == Some(Variant::TimerFree) {
+        let paper = options.variant == Some(Variant::TimerFree);
+        if paper {
             plan.workload.want = Want::always(1);
+        }
+        let reclaim = options.crashes.reclaim;
+        if reclaim.is_some_and(|how| how != ReclaimKind::Never) || paper && reclaim.is_none() {
+            // Who restarts where suspects are counted out stays out, and its clients wait.
+            plan.faults.crashes = None;
         }
     }
 

@@ -1,12 +1,26 @@
 //! The generic checker on small worlds: claims of several clients at one node, claims that are
 //! taken back at any moment, messages that are repeated or lost.
 
-use quorate_check::{Budget, Limits, Network, Report, Scope, check};
-use quorate_core::{Explorable, NodeId};
+use std::time::Duration;
 
+use quorate_check::{Budget, Limits, Network, Report, Restart, Scope, Verdict, check};
+use quorate_core::{Explorable, Lease, NodeId, NodeSet};
+
+use crate::broadcast::pool::Mutant;
 use crate::broadcast::{Pool, Raymond, Raynal, Weighted};
 
 fn checked<P: Explorable<Pool = Pool>>(
+    pool: Pool,
+    wants: &[(u32, u32)],
+    network: Network,
+    budget: Budget,
+) -> Report {
+    let report = explored::<P>(pool, wants, network, budget);
+    assert!(report.holds(), "{} {report}", P::NAME);
+    report
+}
+
+fn explored<P: Explorable<Pool = Pool>>(
     pool: Pool,
     wants: &[(u32, u32)],
     network: Network,
@@ -17,10 +31,9 @@ fn checked<P: Explorable<Pool = Pool>>(
     // again does not mind.
     let copies_max = if pool.retry.is_some() { 1 } else { 4 };
     let scope = Scope::<P>::new(pool.nodes as usize, pool, &wants).unwrap();
-    let scope = Scope { network, budget, copies_max, ..scope };
-    let report = check(&scope, &Limits::default(), &mut |_| {});
-    assert!(report.holds(), "{} {report}", P::NAME);
-    report
+    let scope = Scope { network, budget, copies_max, restart: Restart::Amnesia, ..scope };
+    let crashing = NodeSet::first(scope.nodes);
+    check(&Scope { crashing, ..scope }, &Limits::default(), &mut |_| {})
 }
 
 #[test]
@@ -49,4 +62,50 @@ fn a_lost_message_is_made_good_by_asking_again() {
     let pool = Pool { probe: None, ..Pool::weighted(2, 1, 1, 0) };
     let lossy = Budget { losses: 1, ..Budget::default() };
     checked::<Weighted>(pool, &[(0, 1), (1, 1)], Network::Fifo, lossy);
+}
+
+/// A pool whose nodes come back after a crash.
+fn returning(nodes: u32, units: u32, mutant: Option<Mutant>) -> Pool {
+    let lease = Some(Lease::new(Duration::from_secs(10), 200));
+    Pool { lease, probe: None, retry: None, mutant, ..Pool::weighted(nodes, units, 1, 0) }
+}
+
+/// Any node crashes between any two effects, forgets everything and comes back, while its clients
+/// go on with what they have.
+#[test]
+fn a_node_that_comes_back_breaks_nothing() {
+    let once = Budget { crashes: 1, ..Budget::default() };
+    for (network, states) in [(Network::Fifo, 70_717), (Network::Reordering, 333_731)] {
+        let report = checked::<Weighted>(returning(3, 1, None), &[(0, 1), (1, 1)], network, once);
+        assert_eq!(report.states, states, "{network}");
+    }
+}
+
+/// Of two that are down at once the first to come back finds nobody, and must go on asking.
+#[test]
+#[cfg(feature = "long-checks")]
+fn two_nodes_that_come_back_break_nothing() {
+    let twice = Budget { crashes: 2, ..Budget::default() };
+    let pool = Pool { retry: Some(Duration::from_secs(1)), ..returning(2, 1, None) };
+    let report = checked::<Weighted>(pool, &[(0, 1), (1, 1)], Network::Fifo, twice);
+    assert_eq!(report.states, 3_078_243);
+}
+
+/// Without the grace, the answers of everybody or their clocks it does.
+#[test]
+fn a_node_that_comes_back_too_boldly_is_found_out() {
+    let once = Budget { crashes: 1, ..Budget::default() };
+    let wants = [(0, 1), (1, 1)];
+    for (mutant, law) in [
+        (Mutant::NoGrace, "capacity"),
+        (Mutant::JoinAlone, "no anomaly"),
+        (Mutant::JoinWithoutClock, "capacity"),
+    ] {
+        let pool = returning(3, 1, Some(mutant));
+        let report = explored::<Weighted>(pool, &wants, Network::Fifo, once);
+        let Verdict::Broken(counterexample) = report.verdict else {
+            panic!("{mutant:?} is not found: {report}")
+        };
+        assert_eq!(counterexample.breach.law, law, "{mutant:?}");
+    }
 }

@@ -46,7 +46,7 @@ impl Explored for Weighted {
         };
         let wanted = request.as_ref().is_some_and(waiting)
             || query.is_some() && *query == self.detector.query
-            || !known.crashed.is_subset(self.crashed());
+            || !known.crashed.keys().all(|&node| self.crashed().contains(node));
         !wanted
     }
 
@@ -133,6 +133,7 @@ fn three_processes_survive_a_crash_at_any_point() {
 }
 
 #[test]
+#[cfg(feature = "long-checks")]
 fn three_processes_and_five_requests_survive_a_crash_at_any_point() {
     let found = holds::<Weighted>(&timer_free(&[Some(2), Some(2), Some(1)]));
     assert_eq!((found.states, found.reclaimed), (6_481_472, 34_249));
@@ -140,9 +141,31 @@ fn three_processes_and_five_requests_survive_a_crash_at_any_point() {
 
 #[test]
 fn the_order_of_messages_does_not_matter() {
+    let scope = Scope { ordered: false, ..timer_free(&[Some(2), Some(2), Some(0)]) };
+    let found = holds::<Weighted>(&scope);
+    assert_eq!((found.states, found.reclaimed), (398_899, 2_351));
+}
+
+#[test]
+#[cfg(feature = "long-checks")]
+fn the_order_of_messages_does_not_matter_to_five_requests() {
     let scope = Scope { ordered: false, ..timer_free(&[Some(3), Some(2), Some(0)]) };
     let found = holds::<Weighted>(&scope);
     assert_eq!((found.states, found.reclaimed), (2_490_969, 29_817));
+}
+
+/// Nobody asks often enough that a crash becomes known here: this is about permissions.
+#[test]
+fn four_processes_survive_a_crash_at_any_point() {
+    let found = holds::<Weighted>(&timer_free(&[Some(2), Some(1), Some(0), Some(0)]));
+    assert_eq!((found.states, found.reclaimed), (158_464, 0));
+}
+
+#[test]
+#[cfg(feature = "long-checks")]
+fn four_processes_and_three_requests_survive_a_crash_at_any_point() {
+    let found = holds::<Weighted>(&timer_free(&[Some(1), Some(1), Some(1), Some(0)]));
+    assert_eq!((found.states, found.reclaimed), (5_462_813, 0));
 }
 
 /// One is dead from the start, so that responsiveness holds by itself where n = 4.
@@ -156,6 +179,7 @@ fn the_units_of_the_dead_come_back() {
     for (requests, ordered, states, reclaimed) in [
         ([Some(3), Some(2), Some(1), None], true, 824_282, 128_245),
         ([None, Some(2), Some(2), Some(1)], true, 310_725, 22_944),
+        #[cfg(feature = "long-checks")]
         ([Some(2), Some(1), Some(1), None], false, 1_655_582, 81_592),
     ] {
         let base = timer_free(&requests);

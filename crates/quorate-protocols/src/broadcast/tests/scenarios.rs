@@ -241,7 +241,7 @@ fn nothing_a_peer_sends_can_stop_a_node() {
                 for unheard in &sets {
                     let known = Arc::new(Known {
                         unheard: unheard.clone(),
-                        crashed: sets[round % 2].clone(),
+                        crashed: sets[round % 2].iter().map(|node| (node, other)).collect(),
                     });
                     let (query, used) = (Some(other), number as u32);
                     for message in [
@@ -254,6 +254,9 @@ fn nothing_a_peer_sends_can_stop_a_node() {
                         Message::Reply { request: Some(number), used, query, known: known.clone() },
                         Message::Reply { request: None, used, query, known: known.clone() },
                         Message::Query { query: number, known: known.clone() },
+                        Message::Joined { life: other, clock: number, known: known.clone() },
+                        Message::Join { life: number },
+                        Message::Expelled { life: number },
                         Message::Notice { known },
                     ] {
                         weighted

@@ -30,6 +30,9 @@ impl Scripted for Weighted {
             Message::Reply { request, .. } => ("REPLY", request),
             Message::Query { query, .. } => ("QUERY", Some(query)),
             Message::Notice { .. } => ("NOTICE", None),
+            Message::Join { .. } => ("JOIN", None),
+            Message::Joined { clock, .. } => ("JOIN_ACK", Some(clock)),
+            Message::Expelled { .. } => ("EXPELLED", None),
         }
     }
 }

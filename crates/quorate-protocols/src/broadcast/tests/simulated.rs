@@ -39,6 +39,25 @@ fn weighted_needs_nothing_of_links_and_the_others_only_that_nothing_is_lost() {
     }
 }
 
+/// Crashes in the middle of a step, disks that forget, clients that die: a node that restarts comes
+/// back. In seed 0x101f one is believed to have crashed while it does.
+#[test]
+fn a_restarted_node_comes_back_under_every_fault() {
+    for profile in Profile::ALL {
+        for seed in (0..12).chain([0x101f]) {
+            let plan = Plan::swarm(seed, profile, Needs::default());
+            let (units, length) = (plan.pool.units, plan.pool.lease.unwrap());
+            let pool = Pool {
+                lease: Some(Lease::new(length, plan.pool.drift_ppm)),
+                probe: Some(length / 8),
+                retry: Some(plan.pool.retry),
+                ..Pool::weighted(plan.nodes, units, units, (plan.nodes - 1) / 2)
+            };
+            survives::<Weighted>(&plan, &pool);
+        }
+    }
+}
+
 /// Seven nodes share three units, under load.
 fn plan(seed: u64) -> Plan {
     let think = Span::Exponential(SECOND);

@@ -1,7 +1,9 @@
 //! What the checker must know of a protocol beyond its contract.
 
+use std::time::Duration;
+
 use anyhow::ensure;
-use quorate_core::{Explorable, NodeId};
+use quorate_core::{Explorable, Lease, NodeId};
 use quorate_protocols::broadcast::{self, Counted, Rule, Weighted};
 use quorate_protocols::central::{self, Central};
 use quorate_protocols::ring::{self, Ring};
@@ -89,8 +91,20 @@ fn asking_everybody(args: &Args) -> anyhow::Result<broadcast::Pool> {
     let options = &args.chosen.options;
     let variant = options.variant.unwrap_or(Variant::Weighted);
     let mut pool = broadcast_pool(variant, options.crashes, (args.nodes as u32, args.units), None)?;
+    let fits = |&h: &u32| h <= pool.node_units_max;
+    ensure!(
+        pool.node_units_max == args.units || !args.want.is_empty() && args.want.iter().all(fits),
+        "here a claim asks for one unit: say so, as in --want 1,1"
+    );
+    if args.crashes > 0 {
+        ensure!(
+            pool.reclaim == broadcast::Reclaim::Never,
+            "a node comes back only where suspects are never counted out: say --reclaim never"
+        );
+        pool.lease = Some(Lease::new(Duration::from_secs(10), 200));
+    }
     if args.losses > 0 {
-        pool.retry = Some(std::time::Duration::from_secs(1));
+        pool.retry = Some(Duration::from_secs(1));
     }
     Ok(pool)
 }

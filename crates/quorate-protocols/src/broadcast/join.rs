@@ -1,0 +1,143 @@
+//! Coming back: a node that restarted, or was expelled, joins again (spec 7.3).
+//!
+//! Two things must not happen. What clients of an earlier life still use must not be given to
+//! others; and a new request must not slip in before one that the node let pass in an earlier life
+//! and has forgotten, or k+1 enter. Against the first there is *grace*: grants are leased by the
+//! node to its own clients ([`super::Pool::lease`]), and a restarted node says nothing about units
+//! until one lease is over. Then it tells everybody that it is back and that its earlier lives use
+//! nothing. Against the second it asks for units only when everybody who may have been let pass has
+//! answered with its clock, and puts its own behind all of them.
+//!
+//! Differences from the specification: nodes that are joining answer each other, so that a whole
+//! pool may restart at once. And nobody joins where suspects are counted out: a node that restarts
+//! has forgotten who else came back since, takes an old belief for a new one, and counts a live
+//! node out (found by simulation). Everybody therefore means everybody: a node that stays down
+//! keeps others from coming back.
+
+use quorate_core::{NodeId, NodeSet, Outbox, Seat};
+
+use super::message::{Life, Message};
+use super::pool::{Reclaim, broken};
+use super::{Alarm, Weighted};
+
+/// Whether a node takes part.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Membership {
+    /// It does.
+    Member,
+    /// Clients of an earlier life may still use units.
+    Grace,
+    /// It uses nothing and lets everybody pass; these have not answered yet.
+    Joining(NodeSet),
+    /// It stays out: nothing is leased, so that nobody knows when an earlier life is over, or
+    /// suspects are counted out.
+    Out,
+}
+
+impl Weighted {
+    pub(super) fn is_member(&self) -> bool {
+        self.membership == Membership::Member
+    }
+
+    /// Whether this life can say how much it uses.
+    pub(super) fn is_settled(&self) -> bool {
+        matches!(self.membership, Membership::Member | Membership::Joining(_))
+    }
+
+    /// Whoever was granted units in an earlier life has stopped by itself.
+    pub(super) fn on_ring_grace(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
+        assert_eq!(self.membership, Membership::Grace, "grace ends once");
+        self.join(seat, out);
+    }
+
+    /// Tells everybody that this life begins.
+    pub(super) fn join(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
+        self.membership = Membership::Joining(seat.pool.peers(seat.me).collect());
+        self.announce(seat, out);
+        if let Some(pace) = seat.pool.probe {
+            out.arm(Alarm::Probe, pace);
+        }
+        self.finish_join(seat, out);
+    }
+
+    /// Says it to those who have not answered, again and again where messages may be lost.
+    pub(super) fn announce(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
+        let Membership::Joining(waiting) = &self.membership else { return };
+        for peer in waiting.iter() {
+            out.tell(peer, Message::Join { life: self.life });
+        }
+        if let Some(retry) = seat.pool.retry {
+            self.retrying = true;
+            out.arm(Alarm::Retry, retry);
+        }
+    }
+
+    pub(super) fn on_join(
+        &mut self,
+        seat: &Seat<'_, Self>,
+        from: NodeId,
+        life: Life,
+        out: &mut Outbox<Self>,
+    ) {
+        if life > self.detector.life(from) {
+            self.welcome(seat, from, life, out);
+        }
+        let known = self.detector.known.clone();
+        out.tell(from, Message::Joined { life, clock: self.clock.0, known });
+    }
+
+    /// A node is there in a new life. What its earlier ones were asked, and did not answer or did
+    /// not live to answer, is asked again: that it joins is no permission. It may have joined long
+    /// ago, and only we have forgotten it.
+    fn welcome(&mut self, seat: &Seat<'_, Self>, node: NodeId, life: Life, out: &mut Outbox<Self>) {
+        self.detector.welcome(node, life, seat.pool.crashes_max);
+        self.deferred.retain(|deferred| deferred.node != node);
+        if self.counting.readmit(node) {
+            out.disarm(Alarm::LeaseEnd(node));
+        }
+        self.ask_again(node, out);
+    }
+
+    pub(super) fn on_joined(
+        &mut self,
+        seat: &Seat<'_, Self>,
+        from: NodeId,
+        (life, clock): (Life, u64),
+        out: &mut Outbox<Self>,
+    ) {
+        if let Membership::Joining(waiting) = &mut self.membership
+            && life == self.life
+        {
+            if !broken!(seat, JoinWithoutClock) {
+                self.clock.hear(clock);
+            }
+            waiting.remove(from);
+            self.finish_join(seat, out);
+        }
+    }
+
+    /// Takes part if everybody has answered who may have been let pass.
+    pub(super) fn finish_join(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
+        if let Membership::Joining(waiting) = &self.membership
+            && (waiting.is_subset(self.counting.out()) || broken!(seat, JoinAlone))
+        {
+            self.membership = Membership::Member;
+            self.ask(seat, out);
+        }
+    }
+
+    /// Somebody believes that this life is over. Where others are counted out for such a belief,
+    /// everything is let go.
+    pub(super) fn on_expelled(
+        &mut self,
+        seat: &Seat<'_, Self>,
+        life: Life,
+        out: &mut Outbox<Self>,
+    ) {
+        if life == self.life && seat.pool.reclaim != Reclaim::Never {
+            self.expulsions = self.expulsions.saturating_add(1);
+            self.expelled = true;
+            self.step_down(seat, out);
+        }
+    }
+}
