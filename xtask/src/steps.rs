@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use crate::tidy;
+use crate::{browser, tidy};
 
 /// How much of `test` to run.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -59,6 +59,10 @@ pub(crate) fn test(root: &Path, tier: Tier) -> bool {
     for step in &steps {
         summary.push((step.name, run(root, step)));
     }
+    if tier == Tier::Default {
+        let name = "what people see, in a browser";
+        summary.push((name, browser::install() && run(root, &step(name, BROWSER))));
+    }
     println!("\nsummary");
     for (name, good) in &summary {
         println!("  {} {name}", if *good { "ok    " } else { "FAILED" });
@@ -75,6 +79,8 @@ const MODEL_CHECK: &str =
     "check --protocol central --claims 3 --cancels 1 --crashes 1 --early-rings 1";
 const MODEL_CHECK_DURABLE: &str =
     "check --protocol central --claims 3 --cancels 1 --crashes 1 --early-rings 1 --durable";
+/// One at a time: a browser wants a machine of its own.
+const BROWSER: &str = "test --locked -p quorate --test browser -- --test-threads 1";
 const SEEDS: &str = "sim seeds --protocol central --faults all --count 200";
 const RING_SEEDS: &str = "sim seeds --protocol ring --faults all --count 60";
 

@@ -209,7 +209,7 @@ fn bottom(model: &Model) -> Line<'_> {
             };
             let keys = match model.list {
                 List::Pools => "enter looks in",
-                List::Holders | List::Queue => "tab holders/queue  w why  r revoke  esc back",
+                List::Holders | List::Queue => "tab list  w why  r revoke  esc back",
             };
             let sort = model.sort_name();
             Line::from(format!("↑↓  {keys}  / filter{filter}  s sort: {sort}  q quit")).dim()

@@ -155,31 +155,31 @@ fn a_pool_on_a_small_terminal_and_how_to_revoke() {
     shows(
         &model,
         &expect![[r#"
-        quorate fleet · seen from n1 · 2 of 3 nodes answer
-        ● n2 grace 4s200ms   ● n3 DOWN   ● n1 3 claims
-        gpus: 3 of 4 units held, 2 waiting, central, lease 1m
-        ┌ holding: 2 ──────────────────────────────────────────────────────────────────┐
-        │who                what for                units        held    lease   node  │
-        │ann@lab-3          train resnet            0,1          1m1s    58s     n2    │
-        │-                  -                       1            -       -       -     │
-        │                                                                              │
-        │                                                                              │
-        │                                                                              │
-        │                                                                              │
-        └──────────────────────────────────────────────────────────────────────────────┘
-        ┌ waiting: 2 ──────────────────────────────────────────────────────────────────┐
-        │place  who                   what for                     units waits   node  │
-        │1      bob@lab-1             evaluate checkpoint 40       2     9s      n1    │
-        │2      carol                 sweep                        1     2s500ms n3    │
-        │                                                                              │
-        │                                                                              │
-        │                                                                              │
-        │                                                                              │
-        │                                                                              │
-        │                                                                              │
-        └──────────────────────────────────────────────────────────────────────────────┘
-        ↑↓  tab holders/queue  w why  r revoke  esc back  / filter  s sort: order  q qui
-    "#]],
+            quorate fleet · seen from n1 · 2 of 3 nodes answer
+            ● n2 grace 4s200ms   ● n3 DOWN   ● n1 3 claims
+            gpus: 3 of 4 units held, 2 waiting, central, lease 1m
+            ┌ holding: 2 ──────────────────────────────────────────────────────────────────┐
+            │who                what for                units        held    lease   node  │
+            │ann@lab-3          train resnet            0,1          1m1s    58s     n2    │
+            │-                  -                       1            -       -       -     │
+            │                                                                              │
+            │                                                                              │
+            │                                                                              │
+            │                                                                              │
+            └──────────────────────────────────────────────────────────────────────────────┘
+            ┌ waiting: 2 ──────────────────────────────────────────────────────────────────┐
+            │place  who                   what for                     units waits   node  │
+            │1      bob@lab-1             evaluate checkpoint 40       2     9s      n1    │
+            │2      carol                 sweep                        1     2s500ms n3    │
+            │                                                                              │
+            │                                                                              │
+            │                                                                              │
+            │                                                                              │
+            │                                                                              │
+            │                                                                              │
+            └──────────────────────────────────────────────────────────────────────────────┘
+            ↑↓  tab list  w why  r revoke  esc back  / filter  s sort: order  q quit
+        "#]],
     );
     let claim = |n: u32| id(n).parse().expect("an id");
     // Without a reason nothing is revoked, and escape keeps the claim.
@@ -196,31 +196,31 @@ fn a_pool_on_a_small_terminal_and_how_to_revoke() {
     shows(
         &model,
         &expect![[r#"
-        quorate fleet · seen from n1 · 2 of 3 nodes answer
-        ● n2 grace 4s200ms   ● n3 DOWN   ● n1 3 claims
-        gpu┌ any key closes ────────────────────────────────────────────────────────┐
-        ┌ h│1 of 2 units are missing                                                │──┐
-        │wh│                                                                        │  │
-        │an│                                                                        │  │
-        │- │                                                                        │  │
-        │  │                                                                        │  │
-        │  │                                                                        │  │
-        │  │                                                                        │  │
-        │  │                                                                        │  │
-        └──│                                                                        │──┘
-        ┌ w│                                                                        │──┐
-        │pl│                                                                        │  │
-        │1 │                                                                        │  │
-        │2 │                                                                        │  │
-        │  │                                                                        │  │
-        │  │                                                                        │  │
-        │  │                                                                        │  │
-        │  │                                                                        │  │
-        │  │                                                                        │  │
-        │  └────────────────────────────────────────────────────────────────────────┘  │
-        └──────────────────────────────────────────────────────────────────────────────┘
-        ↑↓  tab holders/queue  w why  r revoke  esc back  / filter  s sort: order  q qui
-    "#]],
+            quorate fleet · seen from n1 · 2 of 3 nodes answer
+            ● n2 grace 4s200ms   ● n3 DOWN   ● n1 3 claims
+            gpu┌ any key closes ────────────────────────────────────────────────────────┐
+            ┌ h│1 of 2 units are missing                                                │──┐
+            │wh│                                                                        │  │
+            │an│                                                                        │  │
+            │- │                                                                        │  │
+            │  │                                                                        │  │
+            │  │                                                                        │  │
+            │  │                                                                        │  │
+            │  │                                                                        │  │
+            └──│                                                                        │──┘
+            ┌ w│                                                                        │──┐
+            │pl│                                                                        │  │
+            │1 │                                                                        │  │
+            │2 │                                                                        │  │
+            │  │                                                                        │  │
+            │  │                                                                        │  │
+            │  │                                                                        │  │
+            │  │                                                                        │  │
+            │  │                                                                        │  │
+            │  └────────────────────────────────────────────────────────────────────────┘  │
+            └──────────────────────────────────────────────────────────────────────────────┘
+            ↑↓  tab list  w why  r revoke  esc back  / filter  s sort: order  q quit
+        "#]],
     );
     press(&mut model, &text("x/carol"));
     press(&mut model, &[KeyCode::Enter]);
