@@ -151,6 +151,9 @@ pub enum Reply {
         valid_for_micros: u64,
         /// How long one lease of the pool is: renew well before this has passed.
         lease_micros: u64,
+        /// Whether the pool only counts units: their numbers and fences are then a receipt for
+        /// renewals and mean nothing else.
+        counted: bool,
     },
     /// The claim is in the queue.
     Waiting,

@@ -30,6 +30,7 @@ pub struct Grant {
     pub(crate) id: ClaimId,
     pub(crate) pool: String,
     pub(crate) shares: Vec<Share>,
+    pub(crate) counted: bool,
     pub(crate) lease: Duration,
     pub(crate) life: watch::Receiver<Life>,
     pub(crate) commands: mpsc::UnboundedSender<Command>,
@@ -47,19 +48,24 @@ impl Grant {
         &self.pool
     }
 
-    /// Which units, ascending.
+    /// How many units.
+    pub fn count(&self) -> usize {
+        self.shares.len()
+    }
+
+    /// Which units, ascending; none if the pool only counts.
     pub fn units(&self) -> Vec<u32> {
-        self.shares.iter().map(|share| share.unit).collect()
+        self.shares().iter().map(|share| share.unit).collect()
     }
 
     /// The fence of each unit, in the order of [`Self::units`].
     pub fn fences(&self) -> Vec<u64> {
-        self.shares.iter().map(|share| share.fence).collect()
+        self.shares().iter().map(|share| share.fence).collect()
     }
 
-    /// Units with their fences.
+    /// Units with their fences; none if the pool only counts, since nothing could be made of them.
     pub fn shares(&self) -> &[Share] {
-        &self.shares
+        if self.counted { &[] } else { &self.shares }
     }
 
     /// How long one lease of the pool is; a renewal makes the deadline at most this far away.

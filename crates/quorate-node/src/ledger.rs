@@ -40,6 +40,7 @@ pub(crate) struct Snapshot {
     pub(crate) state: ClaimState,
     pub(crate) asked: u32,
     pub(crate) shares: Option<Shares>,
+    pub(crate) counted: bool,
     /// How long the grant may be used, counted from the receipt of the request.
     pub(crate) valid_for: Duration,
     pub(crate) lease: Duration,
@@ -69,6 +70,8 @@ pub(crate) struct Claimed {
     pub(crate) session: Option<mpsc::UnboundedSender<FromNode>>,
     /// Whether the wish is guessed, since the claim was not made here.
     pub(crate) assumed: bool,
+    /// Whether the pool only counts units.
+    pub(crate) counted: bool,
 }
 
 /// How a claim stands here.
@@ -94,7 +97,15 @@ pub(crate) struct Ledger {
 
 impl Claimed {
     pub(crate) fn new(wish: Wish, made: Moment, state: State) -> Self {
-        Claimed { wish, made, state, waiters: Vec::new(), session: None, assumed: false }
+        Claimed {
+            wish,
+            made,
+            state,
+            waiters: Vec::new(),
+            session: None,
+            assumed: false,
+            counted: false,
+        }
     }
 
     /// How it stands, as an answer to a request received then.
@@ -110,6 +121,7 @@ impl Claimed {
             state: ClaimState::Waiting,
             asked: self.wish.units,
             shares: None,
+            counted: self.counted,
             valid_for: Duration::ZERO,
             lease: lease.length(),
             waited: now.since(self.made),

@@ -70,7 +70,7 @@ fn renew(id: u128, units: &[Share]) -> Ask {
 
 fn granted(reply: Reply) -> Vec<Share> {
     match reply {
-        Reply::Granted { units, valid_for_micros, lease_micros: 5_000_000 } => {
+        Reply::Granted { units, valid_for_micros, lease_micros: 5_000_000, counted: false } => {
             assert!(valid_for_micros > 0);
             units
         }

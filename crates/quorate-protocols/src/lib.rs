@@ -5,6 +5,7 @@
 //! the same value.
 
 mod attempt;
+mod count;
 mod post;
 
 pub mod allocator;
@@ -12,5 +13,6 @@ pub mod arbiter;
 pub mod broadcast;
 pub mod central;
 pub mod ring;
+pub mod ticket;
 
 pub use attempt::Attempt;

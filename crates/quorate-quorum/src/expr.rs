@@ -10,7 +10,7 @@ use quorate_core::{NodeId, NodeSet};
 use crate::explicit::minimal;
 
 /// A family as an expression: which sets of living nodes are good enough.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Expr {
     /// This node is alive.
     Node(NodeId),

@@ -54,6 +54,10 @@ impl Rule for Formula {
         self.expr.holds(alive)
     }
 
+    fn as_expr(&self) -> Option<&Expr> {
+        Some(&self.expr)
+    }
+
     fn sizes(&self) -> Option<BTreeMap<usize, Natural>> {
         self.shape()?.sizes.clone()
     }

@@ -11,7 +11,7 @@ use std::fmt;
 use quorate_core::{NodeId, NodeSet};
 
 use crate::sampling::Draws;
-use crate::{Domination, Explicit, Natural, Ratio, Reach, Symmetric};
+use crate::{Domination, Explicit, Expr, Natural, Ratio, Reach, Symmetric};
 
 /// A family given by a rule.
 pub trait Rule: fmt::Debug {
@@ -30,6 +30,11 @@ pub trait Rule: fmt::Debug {
     /// A minimal quorum among the living, chosen by the draws.
     fn pick(&self, alive: &NodeSet, draws: &mut Draws) -> Option<NodeSet> {
         pick_by_dropping(alive, draws, |set| self.contains_quorum(set))
+    }
+
+    /// The expression it is, if it is one: then it can be used without listing anything.
+    fn as_expr(&self) -> Option<&Expr> {
+        None
     }
 
     /// Whether no quorum contains another.

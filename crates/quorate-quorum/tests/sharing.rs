@@ -114,12 +114,12 @@ fn circuits_are_exactly_the_minimal_counts_that_cannot_be_served() {
                     expected.push(counts.clone());
                 }
             }
-            for group in 0..groups {
-                counts[group] += 1;
-                if counts[group] <= most {
+            for count in &mut counts {
+                *count += 1;
+                if *count <= most {
                     continue 'all;
                 }
-                counts[group] = 0;
+                *count = 0;
             }
             break;
         }

@@ -46,8 +46,16 @@ pub(crate) fn lines(
     y_desc: &str,
     lines: &[Line],
 ) -> anyhow::Result<String> {
-    const INKS: [RGBColor; 6] =
-        [BLUE_INK, ORANGE_INK, GREEN_INK, PURPLE_INK, TEAL_INK, RGBColor(110, 110, 110)];
+    const INKS: [RGBColor; 8] = [
+        BLUE_INK,
+        ORANGE_INK,
+        GREEN_INK,
+        PURPLE_INK,
+        TEAL_INK,
+        RGBColor(110, 110, 110),
+        RGBColor(120, 80, 30),
+        RGBColor(190, 30, 60),
+    ];
     // 1, 2, 5, 10, 20, ...: more numbers than that get into each other's way.
     let sparse = |x: &f64| {
         let lead = x / 10f64.powf(x.log10().floor());

@@ -17,9 +17,10 @@ impl Session {
         }
         match (reply, asked.claim) {
             (Reply::Welcome { cluster, node, .. }, _) => self.on_welcome(now, cluster, &node),
-            (Reply::Granted { units, valid_for_micros, lease_micros }, Some(id)) => {
+            (Reply::Granted { units, valid_for_micros, lease_micros, counted }, Some(id)) => {
                 let deadline = asked.sent + Duration::from_micros(valid_for_micros);
-                self.on_granted(now, id, units, deadline, Duration::from_micros(lease_micros));
+                let lease = Duration::from_micros(lease_micros);
+                self.on_granted(now, id, (units, counted), deadline, lease);
             }
             (Reply::Over { state, why }, Some(id)) => self.on_over(id, state, why),
             (Reply::TooLarge { units }, Some(id)) => self.on_too_large(id, units),
@@ -36,7 +37,7 @@ impl Session {
         &mut self,
         now: Instant,
         id: ClaimId,
-        shares: Vec<Share>,
+        (shares, counted): (Vec<Share>, bool),
         deadline: Instant,
         lease: Duration,
     ) {
@@ -46,6 +47,7 @@ impl Session {
             State::Asking { .. } => {
                 let holding = Holding {
                     shares,
+                    counted,
                     deadline,
                     lease,
                     renew_at: None,
@@ -77,7 +79,8 @@ impl Session {
         let news = match std::mem::replace(&mut holding.told, true) {
             true => News::Extended { deadline },
             false => {
-                News::Granted { shares: holding.shares.clone(), deadline, lease: holding.lease }
+                let (shares, counted) = (holding.shares.clone(), holding.counted);
+                News::Granted { shares, counted, deadline, lease: holding.lease }
             }
         };
         // Renewed when a third of the lease is over, a little earlier by chance, so that clients

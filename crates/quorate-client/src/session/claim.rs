@@ -45,6 +45,8 @@ pub(super) enum State {
 #[derive(Clone, Debug)]
 pub(super) struct Holding {
     pub(super) shares: Vec<Share>,
+    /// Whether their numbers and fences mean nothing.
+    pub(super) counted: bool,
     pub(super) deadline: Instant,
     pub(super) lease: Duration,
     /// When to ask for more time; none while there is no connection.

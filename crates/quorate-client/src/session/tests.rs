@@ -113,6 +113,7 @@ fn granted(valid: Duration) -> Reply {
         units: vec![Share { unit: 0, fence: 5 }],
         valid_for_micros: valid.as_micros() as u64,
         lease_micros: LEASE.as_micros() as u64,
+        counted: false,
     }
 }
 

@@ -62,7 +62,7 @@ pub(crate) enum Action {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum News {
     /// It may use these units until the deadline.
-    Granted { shares: Vec<Share>, deadline: Instant, lease: Duration },
+    Granted { shares: Vec<Share>, counted: bool, deadline: Instant, lease: Duration },
     /// It may go on until a later deadline.
     Extended { deadline: Instant },
     /// It is over without a grant.

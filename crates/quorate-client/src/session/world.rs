@@ -158,6 +158,7 @@ impl World {
                     units: shares.clone(),
                     valid_for_micros: (*end - receipt).as_micros() as u64,
                     lease_micros: LEASE.as_micros() as u64,
+                    counted: false,
                 },
                 None if self.arbiter.queue.contains(&id) => {
                     connection.pending.push((number, id, receipt));

@@ -192,6 +192,7 @@ fn answer_pending(
                 units: shares.clone(),
                 valid_for_micros: end.saturating_duration_since(receipt).as_micros() as u64,
                 lease_micros: books.lease.as_micros() as u64,
+                counted: false,
             };
             say(number, reply, outbox);
             return false;

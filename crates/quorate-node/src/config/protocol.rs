@@ -142,6 +142,7 @@ impl ProtocolDef {
                     Quorums::Threshold { members, size } => format!("{size} of {members}"),
                     Quorums::BySize { members, sizes } => format!("{sizes:?} of {members}"),
                     Quorums::Explicit(sets) => format!("{sets:?}"),
+                    Quorums::Nested(family) => format!("{family:?}"),
                 };
                 format!("arbiter {mode} quorums {quorums} durable {}", pool.durable)
             }

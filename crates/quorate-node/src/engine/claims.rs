@@ -270,7 +270,8 @@ impl Engine {
         self.over(seat, claim, ClaimState::Lost, why, now);
     }
 
-    fn insert(&mut self, seat: usize, id: ClaimId, claimed: Claimed) {
+    fn insert(&mut self, seat: usize, id: ClaimId, mut claimed: Claimed) {
+        claimed.counted = !self.pools[seat].def.promises.names_units;
         let ledger = &mut self.pools[seat].ledger;
         let before = ledger.active();
         ledger.insert(id, claimed);

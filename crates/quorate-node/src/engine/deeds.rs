@@ -33,7 +33,8 @@ impl Engine {
             deed => {
                 let pool = &mut self.pools[seat];
                 let on_disk = pool.barrier <= self.durable;
-                if on_disk && (pool.quiet_until <= now || is_for_its_client(&deed)) {
+                let in_turn = pool.held.is_empty() && pool.quiet_until <= now;
+                if on_disk && (in_turn || is_for_its_client(&deed)) {
                     return self.show(seat, deed, now);
                 }
                 if pool.held.is_empty() && !on_disk {

@@ -33,7 +33,7 @@ impl Allocator {
             if flow.spare_total() == 0 {
                 break;
             }
-            for (group, units) in &older.lines {
+            for (group, units) in older.lines.iter() {
                 flow.augment(&self.groups, *group, *units, &mut log);
             }
         }

@@ -64,11 +64,10 @@ impl Flow {
         self.seated.extend(std::iter::repeat_n(0, self.classes));
     }
 
-    /// A holder that can be moved comes, or goes.
+    /// A holder that can be moved comes, or goes. The flow knows it when it is settled.
     pub(super) fn seat(&mut self, group: usize, class: usize, by: i64) {
         let seated = &mut self.seated[group * self.classes + class];
         *seated = u32::try_from(i64::from(*seated) + by).expect("as many go as came");
-        self.amount[group * self.classes + class] = *seated;
     }
 
     /// Forgets what a pass has tried: only holders use units, and the rest is spare.

@@ -28,6 +28,7 @@
 mod explain;
 mod flow;
 mod free_set;
+mod groups;
 pub mod labels;
 mod layout;
 mod pass;
@@ -186,6 +187,10 @@ impl Allocator {
     /// All units of a pool free and alike.
     pub fn new(units: u32, policy: Policy) -> Self {
         let any = Group { among: None, classes: vec![0], claims: 0 };
+        let mut queue = Queue::default();
+        if policy.patience > 0 || policy.protect == 0 {
+            queue.keep_shapes();
+        }
         let mut free = FreeSet::empty(units);
         (0..units).for_each(|unit| free.insert(unit));
         Allocator {
@@ -194,7 +199,7 @@ impl Allocator {
             groups: vec![any],
             free: vec![free],
             drained: BTreeSet::new(),
-            queue: Queue::default(),
+            queue,
             movers: BTreeMap::new(),
             flow: Flow::new(1, vec![units]),
             news: News::Nothing,
@@ -227,6 +232,43 @@ impl Allocator {
         Ok(())
     }
 
+    /// A claim comes, and is granted at once if it can be: an entry and a pass in one. Where nobody
+    /// waits and enough is free, it does not even enter the queue.
+    ///
+    /// # Errors
+    /// It can never be granted. Nothing changed.
+    pub fn submit(
+        &mut self,
+        ticket: Ticket,
+        wants: &[Want],
+        movable: bool,
+        deeds: &mut Vec<Deed>,
+    ) -> Result<(), Impossible> {
+        if let [want] = wants
+            && self.queue.len() == 0
+            && !movable
+            && !self.is_moving()
+            && let Some(group) = self.groups.iter().position(|group| group.among == want.among)
+        {
+            let classes = &self.groups[group].classes;
+            let free: u32 = classes.iter().map(|class| self.free[*class].count()).sum();
+            if want.units <= free {
+                let mut units = Vec::with_capacity(want.units as usize);
+                for at in 0..self.groups[group].classes.len() {
+                    let class = self.groups[group].classes[at];
+                    let left = want.units - units.len() as u32;
+                    self.take_lowest(class, left.min(self.free[class].count()), &mut units);
+                }
+                units.sort_unstable();
+                deeds.push(Deed::Grant { ticket, units });
+                return Ok(());
+            }
+        }
+        self.enter(ticket, wants, movable)?;
+        self.pass(deeds);
+        Ok(())
+    }
+
     /// A claim that waits is over. Says whether it did wait.
     pub fn cancel(&mut self, ticket: Ticket) -> bool {
         if let Some((waiting, units)) = self.plan.cancel(ticket) {
@@ -252,6 +294,7 @@ impl Allocator {
                     self.put_back(unit);
                 }
                 self.plan.forget(ticket).into_iter().for_each(|unit| self.put_back(unit));
+                self.settle();
             }
             None => units.into_iter().for_each(|unit| self.put_back(unit)),
         }
@@ -266,6 +309,14 @@ impl Allocator {
             self.free[class].remove(place);
             self.flow.set_spare(class, self.free[class].count());
         }
+    }
+
+    fn take_lowest(&mut self, class: usize, count: u32, units: &mut Vec<Unit>) {
+        for _ in 0..count {
+            let place = self.free[class].take_lowest();
+            units.push(self.layout.unit(class, place));
+        }
+        self.flow.set_spare(class, self.free[class].count());
     }
 
     /// Whether a unit is free.
@@ -309,15 +360,14 @@ impl Allocator {
         }
         self.recount();
         self.unsettle();
-        let shapes: Vec<Box<Lines>> = self.queue.shapes().map(|(lines, _)| lines.into()).collect();
+        let mut judged: BTreeMap<&Lines, bool> = BTreeMap::new();
         let mut over = Vec::new();
-        for lines in shapes {
-            if self.possible(&lines).is_err() {
-                let all = self.queue.shapes().find(|(shape, _)| **shape == *lines);
-                over.extend(all.into_iter().flat_map(|(_, tickets)| tickets.iter().copied()));
+        for (ticket, waiting) in self.queue.iter() {
+            let judge = || self.possible(&waiting.lines).is_err();
+            if *judged.entry(&waiting.lines).or_insert_with(judge) {
+                over.push(ticket);
             }
         }
-        over.sort_unstable();
         for ticket in &over {
             self.cancel(*ticket);
         }
@@ -419,63 +469,6 @@ impl Allocator {
         self.flow.set_spare(class, self.free[class].count());
     }
 
-    fn join_groups(&mut self, lines: &Lines) {
-        for (group, _) in lines {
-            self.groups[*group].claims += 1;
-        }
-    }
-
-    fn leave_groups(&mut self, lines: &Lines) {
-        for (group, _) in lines {
-            self.groups[*group].claims -= 1;
-        }
-    }
-
-    /// The group of those for whom these units will do; a new one cuts classes if it must.
-    fn group_of(&mut self, among: &Among) -> usize {
-        if let Some(known) = self.groups.iter().position(|group| group.among == *among) {
-            return known;
-        }
-        self.groups.push(Group { among: among.clone(), classes: Vec::new(), claims: 0 });
-        self.flow.add_group();
-        match self.layout.classes_among(among) {
-            Some(classes) => self.groups.last_mut().expect("just pushed").classes = classes,
-            None => self.cut_classes(),
-        }
-        self.order_classes();
-        self.groups.len() - 1
-    }
-
-    /// Lays the units out anew, as the groups now need it.
-    fn cut_classes(&mut self) {
-        let layout = Layout::of(self.layout.units(), &self.groups);
-        let mut free: Vec<FreeSet> =
-            (0..layout.classes()).map(|class| FreeSet::empty(layout.size(class))).collect();
-        for class in 0..self.layout.classes() {
-            for unit in self.layout.members(class).filter(|unit| self.is_free(*unit)) {
-                let (class, place) = layout.place(unit);
-                free[class].insert(place);
-            }
-        }
-        (self.layout, self.free) = (layout, free);
-        for group in &mut self.groups {
-            let classes = self.layout.classes_among(&group.among);
-            group.classes = classes.expect("laid out so that no group cuts a class");
-        }
-        self.recount();
-    }
-
-    /// Scarcity order: a class that fewer groups want comes first.
-    fn order_classes(&mut self) {
-        let mut wanted = vec![0; self.layout.classes()];
-        for class in self.groups.iter().flat_map(|group| &group.classes) {
-            wanted[*class] += 1;
-        }
-        for group in &mut self.groups {
-            group.classes.sort_unstable_by_key(|class| (wanted[*class], *class));
-        }
-    }
-
     /// The flow between passes: what is free, and where those are who can be moved.
     fn settle(&mut self) {
         self.flow.settle(self.free.iter().map(FreeSet::count));
@@ -503,77 +496,4 @@ impl Allocator {
             self.flow.seat(group, self.layout.class_of(unit), by);
         }
     }
-
-    /// The lines of a claim by group, if an empty pool could serve them.
-    fn lines(&mut self, wants: &[Want]) -> Result<Box<Lines>, Impossible> {
-        self.forget_groups();
-        let lines: Box<Lines> =
-            wants.iter().map(|want| (self.group_of(&want.among), want.units)).collect();
-        self.possible(&lines)?;
-        Ok(lines)
-    }
-
-    fn possible(&self, lines: &Lines) -> Result<(), Impossible> {
-        if let [(group, units)] = lines {
-            let there_are = self.groups[*group].classes.iter().map(|class| self.capacity(*class));
-            let (there_are, wanted) = (there_are.sum(), *units);
-            if wanted > there_are {
-                return Err(Impossible { lines: vec![0], wanted, there_are });
-            }
-            return Ok(());
-        }
-        let capacity: Vec<u32> =
-            (0..self.layout.classes()).map(|class| self.capacity(class)).collect();
-        let mut empty = Flow::new(self.groups.len(), capacity);
-        for (group, units) in lines {
-            if empty.augment(&self.groups, *group, *units, &mut Vec::new()) == *units {
-                continue;
-            }
-            let full = empty.full(&self.groups, *group).expect("it found too little");
-            let inside = |(group, _): &(usize, u32)| {
-                self.groups[*group].classes.iter().all(|class| full.classes.contains(class))
-            };
-            let chosen = lines.iter().enumerate().filter(|(_, line)| inside(line));
-            return Err(Impossible {
-                lines: chosen.clone().map(|(index, _)| index).collect(),
-                wanted: chosen.map(|(_, (_, units))| *units).sum(),
-                there_are: full.classes.iter().map(|class| self.capacity(*class)).sum(),
-            });
-        }
-        Ok(())
-    }
-
-    /// Units of a class that can be granted, now or later.
-    fn capacity(&self, class: usize) -> u32 {
-        if self.drained.is_empty() {
-            return self.layout.size(class);
-        }
-        let here = self.drained.iter().filter(|unit| self.layout.class_of(**unit) == class);
-        self.layout.size(class) - here.count() as u32
-    }
-
-    /// Forgets groups without claims once there are many, and with them the classes they cut.
-    fn forget_groups(&mut self) {
-        let live = |group: &(usize, &Group)| group.0 == 0 || group.1.claims > 0;
-        let count = self.groups.iter().enumerate().filter(live).count();
-        if self.groups.len() < 2 * count + IDLE_GROUPS_MAX || self.is_moving() {
-            return;
-        }
-        let mut names = vec![usize::MAX; self.groups.len()];
-        let mut kept = Vec::with_capacity(count);
-        for (old, group) in self.groups.iter().enumerate().filter(live) {
-            names[old] = kept.len();
-            kept.push(group.clone());
-        }
-        self.groups = kept;
-        self.queue.rename(|group| names[group], |_| {});
-        for mover in self.movers.values_mut() {
-            mover.lines.iter_mut().for_each(|(group, _)| *group = names[*group]);
-        }
-        self.cut_classes();
-        self.order_classes();
-    }
 }
-
-/// Groups without claims that are kept for claims to come.
-const IDLE_GROUPS_MAX: usize = 32;

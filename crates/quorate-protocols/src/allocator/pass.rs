@@ -1,6 +1,8 @@
 //! The decision: who is granted, oldest first, all on one flow.
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::sync::Arc;
 
 use super::flow::Change;
 use super::queue::{Lines, Waiting};
@@ -10,21 +12,32 @@ use super::{Allocator, Deed, News, Ticket, broken};
 pub(super) struct Granted {
     pub(super) ticket: Ticket,
     pub(super) waiting: Waiting,
-    /// The class of each of its units, once that is chosen.
+    /// The class of each of its units, once that is chosen. Only where somebody may have to move.
     pub(super) classes: Vec<usize>,
 }
+
+/// Books with more claims that wait...
+const AUDIT_CLAIMS_MAX: usize = 16;
+/// ...or more units are not audited.
+const AUDIT_UNITS_MAX: u32 = 64;
+
+type Heads = BinaryHeap<Reverse<(Ticket, Arc<Lines>)>>;
 
 /// What a pass knows while it goes through the queue.
 struct Walk {
     log: Vec<Change>,
     /// Blocked claims that may still be protected.
     protect: u32,
-    /// Whether the oldest has been passed often enough.
+    /// Whether the oldest may be passed once more.
     patient: bool,
     /// Shapes that are blocked: whoever is younger is blocked too.
-    closed: BTreeSet<Box<Lines>>,
+    closed: BTreeSet<Arc<Lines>>,
     /// Shapes that find nothing at all, so that protecting more of them changes nothing.
-    barren: BTreeSet<Box<Lines>>,
+    barren: BTreeSet<Arc<Lines>>,
+    /// The next of every shape, oldest first; made when there are shapes to skip.
+    heads: Option<Heads>,
+    /// Most units that claims of a group can still find, where that is known.
+    left: BTreeMap<usize, u32>,
 }
 
 impl Allocator {
@@ -38,14 +51,20 @@ impl Allocator {
             return;
         }
         let mut granted = Vec::new();
-        self.decide(&mut granted);
+        if self.flow.spare_total() > 0 {
+            self.decide(&mut granted);
+        }
         self.news = News::Nothing;
         self.bind(granted, deeds);
     }
 
     /// Panics if the books contradict themselves, or if somebody waits who should not: a second
-    /// pass, from nothing and not from what the last one knew, finds nobody to grant.
+    /// pass, from nothing and not from what the last one knew, finds nobody to grant. Large books
+    /// are not looked through: drivers audit after every step.
     pub fn audit(&self) {
+        if self.queue.len() > AUDIT_CLAIMS_MAX || self.layout.units() > AUDIT_UNITS_MAX {
+            return;
+        }
         self.audit_books();
         if self.is_moving() || self.news != News::Nothing {
             return;
@@ -65,9 +84,13 @@ impl Allocator {
             patient: true,
             closed: BTreeSet::new(),
             barren: BTreeSet::new(),
+            heads: None,
+            left: BTreeMap::new(),
         };
         let Some((oldest, _)) = self.queue.oldest() else { return };
-        self.look_at_patience(&mut walk, None);
+        if let News::Since(_) = self.news {
+            self.look_at_patience(&mut walk); // The oldest is blocked.
+        }
         let mut next = Some(oldest);
         while let Some(ticket) = next {
             if self.flow.spare_total() == 0 {
@@ -82,12 +105,12 @@ impl Allocator {
             if !self.try_grant(ticket, known, &mut walk, granted) && broken!(self, StrictFifo) {
                 break;
             }
-            next = self.next(ticket, &walk);
+            next = self.next(ticket, &mut walk);
         }
     }
 
     /// The next that could be granted or protected.
-    fn next(&self, ticket: Ticket, walk: &Walk) -> Option<Ticket> {
+    fn next(&self, ticket: Ticket, walk: &mut Walk) -> Option<Ticket> {
         let skipped = match walk.protect {
             0 => &walk.closed,
             u32::MAX => &walk.barren,
@@ -96,7 +119,20 @@ impl Allocator {
         if skipped.is_empty() {
             return self.queue.after(ticket).map(|(ticket, _)| ticket);
         }
-        self.queue.after_skipping(ticket, skipped).map(|(ticket, _)| ticket)
+        let all = || self.queue.heads().map(|(head, lines)| Reverse((head, Arc::clone(lines))));
+        let heads = walk.heads.get_or_insert_with(|| all().collect());
+        while let Some(Reverse((head, lines))) = heads.pop() {
+            if skipped.contains(&lines) {
+                continue;
+            }
+            if head > ticket {
+                heads.push(Reverse((head, lines)));
+                return Some(head);
+            }
+            let next = self.queue.after_of(&lines, ticket);
+            heads.extend(next.map(|next| Reverse((next, lines))));
+        }
+        None
     }
 
     /// Grants a claim if everybody older leaves room for it, else protects it if it may be. Says
@@ -110,9 +146,16 @@ impl Allocator {
     ) -> bool {
         let waiting = self.queue.get(ticket).expect("whoever is next waits");
         let mark = walk.log.len();
-        let mut complete = true;
-        for (group, units) in &waiting.lines {
-            complete &= self.flow.augment(&self.groups, *group, *units, &mut walk.log) == *units;
+        let too_much =
+            |(group, units): &(usize, u32)| walk.left.get(group).is_some_and(|l| l < units);
+        if walk.protect == 0 && waiting.lines.iter().any(too_much) {
+            walk.closed.insert(Arc::clone(&waiting.lines));
+            return false;
+        }
+        let (mut complete, mut got) = (true, 0);
+        for (group, units) in waiting.lines.iter() {
+            got = self.flow.augment(&self.groups, *group, *units, &mut walk.log);
+            complete &= got == *units;
         }
         if complete {
             assert!(!known_blocked, "whoever was blocked still is: nothing came back");
@@ -123,12 +166,17 @@ impl Allocator {
                 self.choose_classes(&mut found);
             }
             granted.push(found);
-            if passes {
-                self.look_at_patience(walk, Some(ticket));
+            if passes && self.look_at_patience(walk) {
+                self.protect_oldest(walk);
             }
             return true;
         }
         let found = walk.log.len() > mark;
+        self.look_at_patience(walk);
+        if let [(group, _)] = *waiting.lines {
+            // More is taken from here on, never less.
+            walk.left.insert(group, if walk.protect > 0 { 0 } else { got });
+        }
         if walk.protect > 0 {
             if walk.protect < u32::MAX {
                 walk.protect -= 1;
@@ -136,28 +184,30 @@ impl Allocator {
         } else {
             self.flow.undo(&mut walk.log, mark);
         }
-        let lines = &waiting.lines;
-        if !walk.closed.contains(lines) {
-            walk.closed.insert(lines.clone());
-        }
+        walk.closed.insert(Arc::clone(&waiting.lines));
         if !found {
-            walk.barren.insert(lines.clone());
+            walk.barren.insert(Arc::clone(&waiting.lines));
         }
         false
     }
 
-    /// Once the oldest has been passed often enough, blocked claims are protected. If that happens
-    /// in the middle of a pass, the oldest is blocked already and gets what is left.
-    fn look_at_patience(&mut self, walk: &mut Walk, passed_by: Option<Ticket>) {
+    /// Once the oldest, which is blocked, was passed often enough, blocked claims are protected.
+    /// Says whether that is news.
+    fn look_at_patience(&self, walk: &mut Walk) -> bool {
         if !walk.patient || self.queue.oldest_passed() < self.policy.patience {
-            return;
+            return false;
         }
         (walk.patient, walk.protect) = (false, self.policy.protect);
-        if passed_by.is_none() || walk.protect == 0 {
+        true
+    }
+
+    /// The oldest was passed once too often in the middle of a pass: it gets what is left.
+    fn protect_oldest(&mut self, walk: &mut Walk) {
+        if walk.protect == 0 {
             return;
         }
         let (_, oldest) = self.queue.oldest().expect("somebody was passed");
-        for (group, units) in &oldest.lines {
+        for (group, units) in oldest.lines.iter() {
             self.flow.augment(&self.groups, *group, *units, &mut walk.log);
         }
         if walk.protect < u32::MAX {

@@ -5,6 +5,7 @@
 //! (spec 6.2, and trap 2 of 6.6).
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use quorate_core::Unit;
 
@@ -15,7 +16,7 @@ use super::{Allocator, Deed, Ticket, broken};
 /// A holder that can be moved.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Mover {
-    pub(super) lines: Box<Lines>,
+    pub(super) lines: Arc<Lines>,
     /// Its units, line by line.
     pub(super) held: Vec<Unit>,
 }
@@ -95,15 +96,47 @@ impl Plan {
 }
 
 impl Allocator {
-    /// Names units for those who are granted, and plans the moves they need.
-    pub(super) fn bind(&mut self, mut granted: Vec<Granted>, deeds: &mut Vec<Deed>) {
+    /// Names units for those who are granted.
+    pub(super) fn bind(&mut self, granted: Vec<Granted>, deeds: &mut Vec<Deed>) {
+        if self.movers.is_empty() {
+            for granted in granted {
+                self.bind_alone(granted, deeds);
+            }
+        } else if !granted.is_empty() {
+            self.bind_and_move(granted, deeds);
+        }
+        self.settle();
+    }
+
+    /// Nobody has to move: what the flow gives is free.
+    fn bind_alone(&mut self, granted: Granted, deeds: &mut Vec<Deed>) {
+        let Granted { ticket, waiting, classes } = granted;
+        let mut units = Vec::with_capacity(waiting.lines.iter().map(|l| l.1 as usize).sum());
+        for class in classes {
+            self.take_lowest(class, 1, &mut units);
+        }
+        if units.is_empty() {
+            for (group, count) in waiting.lines.iter() {
+                let mut left = *count;
+                for at in 0..self.groups[*group].classes.len() {
+                    let class = self.groups[*group].classes[at];
+                    let by = left.min(self.flow.amount(*group, class));
+                    self.flow.add(*group, class, -i64::from(by));
+                    self.take_lowest(class, by, &mut units);
+                    left -= by;
+                }
+                assert_eq!(left, 0, "a granted line has its units in the flow");
+            }
+        }
+        self.hand_out(ticket, waiting, units, deeds);
+    }
+
+    /// The same where holders may stand in the way: plans their moves.
+    fn bind_and_move(&mut self, mut granted: Vec<Granted>, deeds: &mut Vec<Deed>) {
         for granted in &mut granted {
             self.choose_classes(granted);
         }
-        let leaving = match granted.is_empty() || self.movers.is_empty() {
-            true => Vec::new(),
-            false => self.plan_moves(&granted),
-        };
+        let leaving = self.plan_moves(&granted);
         // Units that will be free once their users have moved, by class.
         let mut vacated: BTreeMap<usize, Vec<Unit>> = BTreeMap::new();
         for (_, drop, _) in &leaving {
@@ -120,14 +153,9 @@ impl Allocator {
         for Granted { ticket, waiting, classes } in granted {
             let units: Vec<(Unit, bool)> =
                 classes.into_iter().map(|class| self.find_unit(class, &mut vacated)).collect();
-            let promise = Promise { ticket, waiting, units };
-            if promise.units.iter().all(|(_, got)| *got) {
-                self.hand_out(promise, deeds);
-            } else {
-                self.plan.grants.push(promise);
-            }
+            self.plan.grants.push(Promise { ticket, waiting, units });
         }
-        self.settle();
+        self.hand_out_complete(deeds);
     }
 
     /// A unit of a class that is free, and taken now, or else one that will be.
@@ -153,7 +181,7 @@ impl Allocator {
         if !granted.classes.is_empty() {
             return;
         }
-        for (group, units) in &granted.waiting.lines {
+        for (group, units) in granted.waiting.lines.iter() {
             let mut left = *units;
             for &class in &self.groups[*group].classes {
                 let given = self.flow.amount(*group, class);
@@ -287,6 +315,7 @@ impl Allocator {
         if !broken!(self, HandOverEarly) {
             self.put_back(drop);
         }
+        self.settle();
     }
 
     /// Hands over what has become free to whom it was promised. A grant is told when it is
@@ -300,26 +329,39 @@ impl Allocator {
                 self.plan.due.push((ticket, drop, add));
             }
         }
-        for mut promise in std::mem::take(&mut self.plan.grants) {
-            for (unit, got) in promise.units.iter_mut().filter(|(_, got)| !got) {
-                if self.is_free(*unit) {
-                    self.take([*unit]);
-                    *got = true;
-                }
+        let mut grants = std::mem::take(&mut self.plan.grants);
+        for (unit, got) in grants.iter_mut().flat_map(|promise| &mut promise.units) {
+            if !*got && self.is_free(*unit) {
+                self.take([*unit]);
+                *got = true;
             }
+        }
+        self.plan.grants = grants;
+        self.hand_out_complete(deeds);
+        self.settle();
+    }
+
+    fn hand_out_complete(&mut self, deeds: &mut Vec<Deed>) {
+        for promise in std::mem::take(&mut self.plan.grants) {
             if promise.units.iter().all(|(_, got)| *got) {
-                self.hand_out(promise, deeds);
+                let Promise { ticket, waiting, units } = promise;
+                let units = units.into_iter().map(|(unit, _)| unit).collect();
+                self.hand_out(ticket, waiting, units, deeds);
             } else {
                 self.plan.grants.push(promise);
             }
         }
     }
 
-    fn hand_out(&mut self, promise: Promise, deeds: &mut Vec<Deed>) {
-        let Promise { ticket, waiting, units } = promise;
-        let mut units: Vec<Unit> = units.into_iter().map(|(unit, _)| unit).collect();
+    fn hand_out(
+        &mut self,
+        ticket: Ticket,
+        waiting: Waiting,
+        mut units: Vec<Unit>,
+        deeds: &mut Vec<Deed>,
+    ) {
         let mut line = units.as_mut_slice();
-        for (_, count) in &waiting.lines {
+        for (_, count) in waiting.lines.iter() {
             let (first, rest) = line.split_at_mut(*count as usize);
             first.sort_unstable();
             line = rest;

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
+use std::sync::Arc;
 
 use super::Ticket;
 
@@ -14,7 +15,7 @@ pub(super) type Lines = [(usize, u32)];
 /// A claim that waits.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Waiting {
-    pub(super) lines: Box<Lines>,
+    pub(super) lines: Arc<Lines>,
     pub(super) movable: bool,
     /// Claims granted while this was the youngest of those older than them that wait. How often a
     /// claim was passed is the sum over it and all younger ones, so passing costs one addition.
@@ -24,7 +25,9 @@ pub(super) struct Waiting {
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Queue {
     claims: BTreeMap<Ticket, Waiting>,
-    shapes: BTreeMap<Box<Lines>, BTreeSet<Ticket>>,
+    /// Kept only where a pass may skip shapes: where all units are alike and nobody passes, the
+    /// first claim that is blocked ends it.
+    shapes: Option<BTreeMap<Arc<Lines>, BTreeSet<Ticket>>>,
     /// The sum of `passed`: how often the oldest was passed.
     passed: u32,
 }
@@ -56,17 +59,28 @@ impl Queue {
         self.claims.range(ticket..).next().map(|(ticket, waiting)| (*ticket, waiting))
     }
 
-    /// The oldest after `ticket` whose shape is not skipped.
-    pub(super) fn after_skipping(
-        &self,
-        ticket: Ticket,
-        skipped: &BTreeSet<Box<Lines>>,
-    ) -> Option<(Ticket, &Waiting)> {
-        let open = self.shapes.iter().filter(|(lines, _)| !skipped.contains(*lines));
-        let next = open
-            .filter_map(|(_, tickets)| tickets.range((Excluded(ticket), Unbounded)).next())
-            .min()?;
-        Some((*next, &self.claims[next]))
+    /// From now on claims are also kept by shape.
+    pub(super) fn keep_shapes(&mut self) {
+        if self.shapes.is_some() {
+            return;
+        }
+        let mut shapes: BTreeMap<Arc<Lines>, BTreeSet<Ticket>> = BTreeMap::new();
+        for (ticket, waiting) in &self.claims {
+            shapes.entry(Arc::clone(&waiting.lines)).or_default().insert(*ticket);
+        }
+        self.shapes = Some(shapes);
+    }
+
+    /// The oldest of a shape after `ticket`.
+    pub(super) fn after_of(&self, lines: &Lines, ticket: Ticket) -> Option<Ticket> {
+        self.shapes.as_ref()?.get(lines)?.range((Excluded(ticket), Unbounded)).next().copied()
+    }
+
+    /// The oldest of every shape.
+    pub(super) fn heads(&self) -> impl Iterator<Item = (Ticket, &Arc<Lines>)> {
+        let first = |tickets: &BTreeSet<Ticket>| *tickets.first().expect("no shape is empty");
+        let shapes = self.shapes.iter().flatten();
+        shapes.map(move |(lines, tickets)| (first(tickets), lines))
     }
 
     /// How often the oldest was passed.
@@ -74,18 +88,9 @@ impl Queue {
         self.passed
     }
 
-    pub(super) fn shapes(&self) -> impl Iterator<Item = (&Lines, &BTreeSet<Ticket>)> {
-        self.shapes.iter().map(|(lines, tickets)| (&**lines, tickets))
-    }
-
-    pub(super) fn insert(&mut self, ticket: Ticket, lines: Box<Lines>, movable: bool) {
-        match self.shapes.get_mut(&lines) {
-            Some(tickets) => {
-                tickets.insert(ticket);
-            }
-            None => {
-                self.shapes.insert(lines.clone(), BTreeSet::from([ticket]));
-            }
+    pub(super) fn insert(&mut self, ticket: Ticket, lines: Arc<Lines>, movable: bool) {
+        if let Some(shapes) = &mut self.shapes {
+            shapes.entry(Arc::clone(&lines)).or_default().insert(ticket);
         }
         let before = self.claims.insert(ticket, Waiting { lines, movable, passed: 0 });
         assert!(before.is_none(), "a ticket is used once");
@@ -98,10 +103,12 @@ impl Queue {
             Some((_, older)) => older.passed = older.passed.saturating_add(gone.passed),
             None => self.passed -= gone.passed,
         }
-        let tickets = self.shapes.get_mut(&gone.lines).expect("whoever waits has a shape");
-        tickets.remove(&ticket);
-        if tickets.is_empty() {
-            self.shapes.remove(&gone.lines);
+        if let Some(shapes) = &mut self.shapes {
+            let tickets = shapes.get_mut(&gone.lines).expect("whoever waits has a shape");
+            tickets.remove(&ticket);
+            if tickets.is_empty() {
+                shapes.remove(&gone.lines);
+            }
         }
         Some(gone)
     }
@@ -123,6 +130,7 @@ impl Queue {
         mut age: impl FnMut(&mut u64),
     ) {
         let before = std::mem::take(self);
+        self.shapes = before.shapes.is_some().then(BTreeMap::new);
         for (mut ticket, waiting) in before.claims {
             age(&mut ticket.age);
             let lines = waiting.lines.iter().map(|(g, units)| (group(*g), *units)).collect();

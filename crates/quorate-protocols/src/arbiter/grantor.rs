@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use quorate_core::{
-    ClaimId, Clock, Entry, Fence, Moment, NodeId, Outbox, Seat, Share, Shares, Stamp, Standing,
-    Unit,
+    ClaimId, Clock, Entry, Fact, Fence, Moment, NodeId, Outbox, Seat, Share, Shares, Stamp,
+    Standing, Unit,
 };
 
 use super::floors::Floors;
@@ -18,6 +18,7 @@ use super::pool::{Mode, broken};
 use super::survey::Opening;
 use super::{Alarm, Arbiter, Post};
 use crate::attempt::Asker;
+use crate::count::Count;
 
 /// The books of one arbiter.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -40,6 +41,8 @@ pub(super) struct Grantor {
     /// Fences up to this one are on disk, if only permissions are not.
     pub(super) ceiling: Fence,
     pub(super) opening: Opening,
+    /// How many permissions of an earlier life were taken into the books.
+    pub(super) reclaims: Count,
 }
 
 /// A claim in the books.
@@ -194,6 +197,13 @@ impl Grantor {
         self.queue.insert(key);
         self.arm_lease(seat, claim, post.out);
         self.schedule(seat, post, Some(claim));
+        let is_behind = |key: &(Stamp, ClaimId)| *key < (self.entries[&claim].stamp, claim);
+        if broken!(seat, MaekawaFailed)
+            && self.entries[&claim].is_waiting()
+            && self.granted.iter().chain(&self.queue).any(is_behind)
+        {
+            self.answer_poll(seat, claim, post);
+        }
     }
 
     /// The same request again: how it stands. Nothing changes, except that somebody still wants it.
@@ -398,6 +408,13 @@ impl Grantor {
             };
             show(Entry { claim, stamp: booked.stamp, units: booked.wish.units, standing });
         }
+    }
+
+    pub(super) fn facts(&self, show: &mut dyn FnMut(Fact)) {
+        show(Fact::gauge("in_grace", !self.is_open()));
+        show(Fact::gauge("permissions", self.granted.len() as u64));
+        show(Fact::gauge("waiting", self.queue.len() as u64));
+        show(Fact::counter("reclaims", self.reclaims.get()));
     }
 
     pub(super) fn audit(&self, seat: &Seat<'_, Arbiter>) {

@@ -53,6 +53,8 @@ impl Requester {
             Message::Queued { claim, attempt, clock } => {
                 self.clock.hear(clock);
                 self.on_queued(About { from, claim, attempt });
+                #[cfg(test)]
+                self.maekawa_failed(seat, claim, post);
             }
             Message::Inquire { claim, attempt, grant, clock } => {
                 self.clock.hear(clock);
@@ -159,10 +161,36 @@ impl Requester {
         if held || permit.attempt != attempt || !newer {
             return;
         }
+        #[cfg(test)]
+        if broken!(seat, MaekawaFailed) && !local.failed {
+            permit.inquired = Some(grant);
+            return;
+        }
         // Also when the permission itself has not arrived yet: it will be known by its number.
         permit.yielded = grant;
         permit.state = PermitState::Asked { rings: 0 };
         post.send(from, Message::Yield { claim, attempt, grant });
+    }
+
+    /// Maekawa's rule: who has heard that it will not be served now gives way, also to those that
+    /// asked before.
+    #[cfg(test)]
+    fn maekawa_failed(&mut self, seat: &Seat<'_, Arbiter>, claim: ClaimId, post: &mut Post<'_>) {
+        let Some(local) = self.claims.get_mut(&claim) else { return };
+        if !broken!(seat, MaekawaFailed) || local.is_held() {
+            return;
+        }
+        local.failed = true;
+        let asked =
+            |permit: &mut super::local::Permit| Some((permit.attempt, permit.inquired.take()?));
+        let asked: Vec<_> = local
+            .enlisted
+            .iter_mut()
+            .filter_map(|(&from, permit)| Some((from, asked(permit)?)))
+            .collect();
+        for (from, (attempt, grant)) in asked {
+            self.on_inquire(seat, About { from, claim, attempt }, grant, post);
+        }
     }
 
     fn on_renewed(
@@ -265,6 +293,9 @@ impl Requester {
         let Some(quorum) = seat.pool.quorums.within(local.wish.units, &lasting, |_| true) else {
             return;
         };
+        if local.enlisted.len() > quorum.len() {
+            self.migrations.add();
+        }
         local.enlisted.retain(|&node, permit| {
             let stays = quorum.contains(node);
             if !stays {

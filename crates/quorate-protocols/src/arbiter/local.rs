@@ -22,6 +22,9 @@ pub(super) struct Local {
     /// The arbiters that know of it. A set of permissions, by arbiter, and never a count (M7).
     pub(super) enlisted: BTreeMap<NodeId, Permit>,
     pub(super) phase: Phase,
+    /// An arbiter said that it will not be served now.
+    #[cfg(test)]
+    pub(super) failed: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -44,6 +47,9 @@ pub(super) struct Permit {
     /// Permissions up to this one were yielded, even if they have not arrived yet (M2).
     pub(super) yielded: GrantNumber,
     pub(super) state: PermitState,
+    /// The permission that was asked back and not given, by Maekawa's rule.
+    #[cfg(test)]
+    pub(super) inquired: Option<GrantNumber>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -140,7 +146,14 @@ impl Permit {
     /// An arbiter about to be asked.
     pub(super) fn asked(attempt: Attempt, token: Fence) -> Permit {
         let (yielded, state) = (GrantNumber::default(), PermitState::Asked { rings: 0 });
-        Permit { attempt, token, yielded, state }
+        Permit {
+            attempt,
+            token,
+            yielded,
+            state,
+            #[cfg(test)]
+            inquired: None,
+        }
     }
 
     pub(super) fn until(&self) -> Option<Moment> {

@@ -44,6 +44,7 @@
 
 mod choice;
 mod explore;
+pub mod family;
 mod floors;
 mod grantor;
 mod hearing;
@@ -61,7 +62,9 @@ mod tests;
 
 use std::fmt;
 
-use quorate_core::{ClaimId, Entry, Event, NodeId, NodeSet, Outbox, Protocol, Seat, Start, Units};
+use quorate_core::{
+    ClaimId, Entry, Event, Fact, NodeId, NodeSet, Outbox, Protocol, Seat, Start, Units,
+};
 
 use grantor::Grantor;
 use requester::Requester;
@@ -69,7 +72,7 @@ use requester::Requester;
 pub use crate::attempt::Attempt;
 pub use message::{GrantNumber, Message, Wish};
 pub use pool::{Mode, Pool};
-pub use quorums::Quorums;
+pub use quorums::{Nested, Quorums};
 pub use record::{RecordLine, RecordLines};
 pub use recovery::Record;
 
@@ -174,6 +177,13 @@ impl Protocol for Arbiter {
     fn ledger(&self, show: &mut dyn FnMut(Entry)) {
         if let Some(grantor) = &self.grantor {
             grantor.ledger(show);
+        }
+    }
+
+    fn facts(&self, _seat: &Seat<'_, Self>, show: &mut dyn FnMut(Fact)) {
+        self.requester.facts(show);
+        if let Some(grantor) = &self.grantor {
+            grantor.facts(show);
         }
     }
 

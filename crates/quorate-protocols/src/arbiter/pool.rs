@@ -32,6 +32,9 @@ pub struct Pool {
     /// The rule that is broken, for tests that the harness finds it.
     #[cfg(test)]
     pub(crate) mutant: Option<Mutant>,
+    /// Whether requesters ask only once, as on paper: some mistakes are healed by asking again.
+    #[cfg(test)]
+    pub(crate) once: bool,
 }
 
 /// What conflicts with what.
@@ -65,6 +68,8 @@ impl Pool {
             durable: false,
             #[cfg(test)]
             mutant: None,
+            #[cfg(test)]
+            once: false,
         }
     }
 
@@ -135,10 +140,15 @@ pub(crate) enum Mutant {
     L6ReviveDead,
     /// A restarted requester declines what its earlier boot asked for.
     DeclineForeignBoot,
+    /// An arbiter in grace takes up what is shown to it without a number of its own.
+    AdoptUnnumbered,
+    /// A holder's home keeps all its permissions alive while it asks for another.
+    RenewForTheDead,
+    /// Maekawa 1985: a requester gives way only once an arbiter has told it that it will not be
+    /// served now, and an arbiter tells that to those that come behind others, once.
+    MaekawaFailed,
     /// Tells a permission before it is on disk.
     TellBeforePersist,
-    /// A requester asks only once.
-    NeverRetry,
 }
 
 /// Whether a rule is broken: never, outside this crate's tests.

@@ -2,11 +2,16 @@
 //!
 //! A requester needs three things of a family: a quorum to ask, drawn by a number and around nodes
 //! it suspects; whether the permissions it has contain a quorum; and which. Nothing here checks
-//! that a family is a k-arbiter: whoever makes the pool does, before there is one.
+//! that a family is a k-arbiter: [`super::family`] does, before there is a pool.
+//!
+//! Thresholds and nested thresholds are never written out: uniform quorums of a thousand nodes cost
+//! as little to hold as those of three.
 
 use std::sync::Arc;
 
 use quorate_core::{NodeId, NodeSet, Units};
+use quorate_quorum::sampling::Draws;
+use quorate_quorum::{Expr, Rule};
 
 /// A family of quorums over the nodes `0..n`, possibly another one for each size of claim.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -28,9 +33,34 @@ pub enum Quorums {
     },
     /// Exactly these sets.
     Explicit(Arc<[NodeSet]>),
+    /// Whatever makes an expression hold: hierarchies, trees, weighted votes, and anything else
+    /// that can be written down in the laboratory's algebra.
+    Nested(Arc<Nested>),
 }
 
+/// An expression and the nodes it names.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Nested {
+    expr: Expr,
+    members: NodeSet,
+}
+
+/// Most quorums that are written out for a family that is neither a threshold nor an expression.
+const LISTED_MAX: usize = 20_000;
+
 impl Quorums {
+    /// A family of the laboratory; `None` if it can neither be written as an expression nor be
+    /// listed.
+    pub fn of(rule: &dyn Rule) -> Option<Quorums> {
+        let Some(expr) = rule.as_expr() else {
+            return Some(Quorums::Explicit(rule.enumerate(LISTED_MAX)?.into()));
+        };
+        Some(threshold(expr).unwrap_or_else(|| {
+            let members = expr.named().into_iter().collect();
+            Quorums::Nested(Arc::new(Nested { expr: expr.clone(), members }))
+        }))
+    }
+
     /// The uniform k-arbiter: any ⌊kn/(k+1)⌋+1 of n nodes, so that any k+1 quorums share one.
     pub fn uniform(members: u32, k: u32) -> Quorums {
         let size = u64::from(members) * u64::from(k) / (u64::from(k) + 1) + 1;
@@ -59,6 +89,7 @@ impl Quorums {
             Quorums::Explicit(quorums) => {
                 quorums.iter().fold(NodeSet::new(), |all, quorum| all.union(quorum))
             }
+            Quorums::Nested(nested) => nested.members.clone(),
         }
     }
 
@@ -69,6 +100,7 @@ impl Quorums {
                 node.0 < *members
             }
             Quorums::Explicit(quorums) => quorums.iter().any(|quorum| quorum.contains(node)),
+            Quorums::Nested(nested) => nested.members.contains(node),
         }
     }
 
@@ -85,6 +117,10 @@ impl Quorums {
                 };
                 return pick(&own)
                     .or_else(|| pick(&quorums.iter().filter(usable).collect::<Vec<_>>()));
+            }
+            Quorums::Nested(nested) => {
+                let usable = nested.members.difference(avoid);
+                return nested.pick(&usable, &|node| node == me, &mut Draws::new(draw));
             }
             Quorums::Threshold { members, size } => (*members, *size),
             Quorums::BySize { members, sizes } => (*members, sizes[units.get() as usize - 1]),
@@ -110,13 +146,22 @@ impl Quorums {
     ) -> Option<NodeSet> {
         let (members, size) = match self {
             Quorums::Explicit(quorums) => {
-                return quorums.iter().find(|quorum| quorum.is_subset(have)).cloned();
+                let inside = quorums.iter().filter(|quorum| quorum.is_subset(have));
+                let strangers =
+                    |quorum: &&NodeSet| quorum.iter().filter(|&node| !prefer(node)).count();
+                return inside.min_by_key(strangers).cloned();
+            }
+            Quorums::Nested(nested) => {
+                return nested.pick(have, &prefer, &mut Draws::new(0));
             }
             Quorums::Threshold { members, size } => (*members, *size as usize),
             Quorums::BySize { members, sizes } => {
                 (*members, sizes[units.get() as usize - 1] as usize)
             }
         };
+        if have.len() < size {
+            return None; // Most calls end here: one permission more, and not yet enough.
+        }
         let votes = || have.iter().filter(|node| node.0 < members);
         let first = votes().filter(|&node| prefer(node));
         let then = votes().filter(|&node| !prefer(node));
@@ -126,8 +171,80 @@ impl Quorums {
 
     /// Whether `have` contains a quorum for `units`.
     pub fn contains_quorum(&self, units: Units, have: &NodeSet) -> bool {
-        self.within(units, have, |_| true).is_some()
+        match self {
+            Quorums::Explicit(quorums) => quorums.iter().any(|quorum| quorum.is_subset(have)),
+            Quorums::Nested(nested) => nested.expr.holds(have),
+            Quorums::Threshold { .. } | Quorums::BySize { .. } => {
+                self.within(units, have, |_| true).is_some()
+            }
+        }
     }
+}
+
+/// "So many of the first so many", if the expression says no more than that.
+fn threshold(expr: &Expr) -> Option<Quorums> {
+    let Expr::Choose { need, of } = expr else { return None };
+    let in_order = of.iter().enumerate().all(|(place, part)| *part == Expr::node(place));
+    let (members, size) = (u32::try_from(of.len()).ok()?, u32::try_from(*need).ok()?);
+    in_order.then_some(Quorums::Threshold { members, size })
+}
+
+/// A set that makes a part of an expression hold: how many of it are not preferred, how many there
+/// are, and which.
+type Pick = (usize, usize, Vec<NodeId>);
+
+impl Nested {
+    /// A quorum among `have` with as few as possible that are not preferred; draws choose among
+    /// equals.
+    fn pick(
+        &self,
+        have: &NodeSet,
+        prefer: &dyn Fn(NodeId) -> bool,
+        draws: &mut Draws,
+    ) -> Option<NodeSet> {
+        if !self.expr.holds(have) {
+            return None;
+        }
+        let (_, _, picked) = pick(&self.expr, have, prefer, draws)?;
+        Some(picked.into_iter().collect())
+    }
+}
+
+fn pick(
+    expr: &Expr,
+    have: &NodeSet,
+    prefer: &dyn Fn(NodeId) -> bool,
+    draws: &mut Draws,
+) -> Option<Pick> {
+    let (need, parts): (u64, Vec<(u64, &Expr)>) = match expr {
+        Expr::Node(node) => {
+            return have.contains(*node).then(|| (usize::from(!prefer(*node)), 1, vec![*node]));
+        }
+        Expr::Choose { need, of } => (*need as u64, of.iter().map(|part| (1, part)).collect()),
+        Expr::Weighted { need, of } => (*need, of.iter().map(|(w, part)| (*w, part)).collect()),
+    };
+    let start = draws.below(parts.len());
+    let around = parts[start..].iter().chain(&parts[..start]);
+    let mut found: Vec<(u64, Pick)> = around
+        .filter_map(|(weight, part)| Some((*weight, pick(part, have, prefer, draws)?)))
+        .collect();
+    // Cheapest for its weight first. The sort is stable: equals stay in the order of the draw.
+    let cost = |cost: usize, weight: u64| cost as u128 * u128::from(weight);
+    found.sort_by(|(v, (a, m, _)), (w, (b, n, _))| {
+        (cost(*a, *w), cost(*m, *w)).cmp(&(cost(*b, *v), cost(*n, *v)))
+    });
+    let mut sum: Pick = (0, 0, Vec::new());
+    let mut weight = 0;
+    for (more, (strangers, count, nodes)) in found {
+        if weight >= need {
+            break;
+        }
+        weight += more;
+        sum.0 += strangers;
+        sum.1 += count;
+        sum.2.extend(nodes);
+    }
+    (weight >= need).then_some(sum)
 }
 
 #[cfg(test)]
@@ -144,7 +261,20 @@ mod tests {
 
     #[test]
     fn a_drawn_quorum_is_one_has_its_requester_and_avoids_the_suspected() {
-        for quorums in [Quorums::uniform(7, 2), Quorums::majority(5), Quorums::by_size(7, 5)] {
+        let of = |spec: &str, n| Quorums::of(&*quorate_quorum::build(spec, n, 2).unwrap().rule);
+        let families = [
+            Quorums::uniform(7, 2),
+            Quorums::majority(5),
+            Quorums::by_size(7, 5),
+            of("hierarchy:4,4", None).unwrap(),
+            of("tree", Some(13)).unwrap(),
+            of("space:3,2", None).unwrap(),
+            of("cube", Some(27)).unwrap(),
+            of("wall", Some(9)).unwrap(),
+            of("weighted:3,2,1,1,1,1,1,1", None).unwrap(),
+            of("expr:choose(2, all(0, 1), all(2, 3), any(0, 3))", None).unwrap(),
+        ];
+        for quorums in families {
             for draw in 0..20 {
                 for me in 0..9 {
                     let avoid = set(&[(me + 1) % 5]);
@@ -156,7 +286,19 @@ mod tests {
                     };
                     assert!(quorums.contains_quorum(units(1), &drawn));
                     assert!(drawn.is_disjoint(&avoid));
-                    assert_eq!(drawn.contains(NodeId(me)), quorums.is_member(NodeId(me)));
+                    assert!(drawn.is_subset(&quorums.members()));
+                    let have = drawn.union(&set(&[me]));
+                    let asked = |node| assert!(have.contains(node), "it asks about strangers");
+                    let within = quorums.within(units(1), &have, |node| {
+                        asked(node);
+                        node.0 % 2 == 0
+                    });
+                    assert!(within.unwrap().is_subset(&have));
+                    let thresholds =
+                        matches!(quorums, Quorums::Threshold { .. } | Quorums::BySize { .. });
+                    if thresholds {
+                        assert_eq!(drawn.contains(NodeId(me)), quorums.is_member(NodeId(me)));
+                    }
                 }
             }
         }

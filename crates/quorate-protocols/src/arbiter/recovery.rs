@@ -56,6 +56,7 @@ impl Grantor {
             top: Fence::default(),
             ceiling: Fence::default(),
             opening: Opening::Open,
+            reclaims: Default::default(),
         };
         match start {
             Start::First => {}
@@ -98,7 +99,9 @@ impl Grantor {
         };
         self.clock.hear(booked.stamp.clock.max(booked.asker.attempt.clock));
         self.queue.insert((booked.stamp, claim));
-        self.entries.insert(claim, Booked { state: State::Waiting, ..booked });
+        // What it waited is counted from now: the reading of its arrival is another life's clock.
+        let arrived = seat.now;
+        self.entries.insert(claim, Booked { state: State::Waiting, arrived, ..booked });
         self.give(claim, State::Granted { grant, inquired, waited, adopted: true });
         // A fresh lease, whatever was left of the old one: our clock may have started anew.
         self.arm_lease(seat, claim, out);
@@ -169,11 +172,15 @@ impl Grantor {
                     && self.granted.len() < holders_max as usize
             }
         };
-        let earlier = wanted.is_none_or(|number| number < GrantNumber::floor(seat.boot));
+        // Only a number of ours shows that it was we who gave it. A client that outlived its home
+        // has none to show; taking its word for it would add a permission to those that are out.
+        let earlier = wanted.is_some_and(|number| number < GrantNumber::floor(seat.boot))
+            || (wanted.is_none() && broken!(seat, AdoptUnnumbered));
         matches!(self.opening, Opening::Grace { .. }) && fits && earlier
     }
 
     fn adopt(&mut self, claim: ClaimId, grant: GrantNumber, shown: Booked) {
+        self.reclaims.add();
         self.remove(claim); // Its request may have come first, and waits.
         self.queue.insert((shown.stamp, claim));
         self.entries.insert(claim, shown);

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_core::{
-    Claim, ClaimId, Clock, Fence, NodeId, NodeSet, Refusal, Seat, Shares, Stamp, Units,
+    Claim, ClaimId, Clock, Fact, Fence, NodeId, NodeSet, Refusal, Seat, Shares, Stamp, Units,
 };
 
 use super::choice::{choose, wish_of};
@@ -14,6 +14,7 @@ use super::message::Message;
 use super::pool::broken;
 use super::{Alarm, Arbiter, Post};
 use crate::attempt::Attempt;
+use crate::count::Count;
 
 /// The claims of a node's own clients. Nothing here need survive a crash: clients ask again.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -28,6 +29,10 @@ pub(super) struct Requester {
     /// Whether the retry alarm is armed. It is left to ring rather than disarmed, so that claims
     /// that are served quickly do not touch it at all.
     retrying: bool,
+    /// How often what is held moved to other arbiters.
+    pub(super) migrations: Count,
+    /// How often the retry alarm made a claim ask again.
+    polls: Count,
 }
 
 impl Requester {
@@ -57,6 +62,8 @@ impl Requester {
             token: self.next_token(seat),
             enlisted: BTreeMap::new(),
             phase: Phase::ASKED,
+            #[cfg(test)]
+            failed: false,
         };
         for node in self.first_choice(seat, claim.units, claim.draw).iter() {
             enlist(&mut local, seat, claim.id, node, attempt, post);
@@ -152,6 +159,8 @@ impl Requester {
             token,
             enlisted: seat.pool.quorums.members().iter().map(|node| (node, shown)).collect(),
             phase: Phase::Held { told: None },
+            #[cfg(test)]
+            failed: false,
         };
         self.claims.insert(claim, local);
         true
@@ -168,19 +177,29 @@ impl Requester {
     /// Asks again for what waits, and keeps what was given meanwhile (C2).
     pub(super) fn on_ring_retry(&mut self, seat: &Seat<'_, Arbiter>, post: &mut Post<'_>) {
         self.retrying = false;
-        if broken!(seat, NeverRetry) {
+        #[cfg(test)]
+        if seat.pool.once {
             return;
         }
         let claims: Vec<ClaimId> = self.claims.keys().copied().collect();
         let mut again = false;
         for claim in claims {
-            let local = self.claims.get_mut(&claim).expect("nothing here removes one");
+            let local = self.claims.get_mut(&claim).expect("it was found here");
             let asks =
                 local.enlisted.values().any(|p| matches!(p.state, PermitState::Asked { .. }));
             match &mut local.phase {
                 Phase::Held { .. } if !asks => continue,
+                // Its client has stopped, and perhaps is dead: nobody else would end this.
+                Phase::Held { told: Some(told) }
+                    if *told <= seat.now && !broken!(seat, RenewForTheDead) =>
+                {
+                    let local = self.claims.remove(&claim).expect("it was found here");
+                    release_all(&local, claim, true, post);
+                    continue;
+                }
                 Phase::Waiting { rest, .. } if *rest > 0 => *rest -= 1,
                 _ => {
+                    self.polls.add();
                     let quiet = ask_again(local, seat, claim, post);
                     if let Phase::Waiting { rest, gap } = &mut local.phase {
                         *rest = *gap - 1;
@@ -273,6 +292,19 @@ impl Requester {
         }
     }
 
+    pub(super) fn facts(&self, show: &mut dyn FnMut(Fact)) {
+        for node in self.suspects.iter() {
+            show(Fact::gauge("suspected", true).about(node));
+        }
+        let in_use: BTreeSet<NodeId> =
+            self.claims.values().flat_map(|local| local.enlisted.keys().copied()).collect();
+        for node in in_use {
+            show(Fact::gauge("quorum_member", true).about(node));
+        }
+        show(Fact::counter("migrations", self.migrations.get()));
+        show(Fact::counter("polls", self.polls.get()));
+    }
+
     pub(super) fn audit(&self, seat: &Seat<'_, Arbiter>) {
         if broken!(seat, M4HolderYields) {
             return; // The laws are to find it, not we.
@@ -338,8 +370,8 @@ fn longest_gap(seat: &Seat<'_, Arbiter>) -> u32 {
     u32::try_from(rings).unwrap_or(u32::MAX).max(1)
 }
 
-/// Repeats every request without a permission and renews every permission. Says who has not
-/// answered for longer than the pool is patient.
+/// Repeats every request without a permission and, while it waits, renews every permission. Says
+/// who has not answered for longer than the pool is patient.
 fn ask_again(
     local: &mut Local,
     seat: &Seat<'_, Arbiter>,
@@ -348,16 +380,18 @@ fn ask_again(
 ) -> NodeSet {
     let mut quiet = NodeSet::new();
     let mut messages = Vec::new();
+    // What a client uses, it renews itself: it may be dead.
+    let renews = !local.is_held() || broken!(seat, RenewForTheDead);
     for (&node, permit) in &local.enlisted {
-        messages.push((
-            node,
-            match permit.state {
-                PermitState::Asked { .. } => local.request(claim, permit, seat.now),
-                PermitState::Given { .. } | PermitState::Shown => {
-                    local.renew(claim, permit, seat.now)
-                }
-            },
-        ));
+        match permit.state {
+            PermitState::Asked { .. } => {
+                messages.push((node, local.request(claim, permit, seat.now)));
+            }
+            PermitState::Given { .. } | PermitState::Shown if renews => {
+                messages.push((node, local.renew(claim, permit, seat.now)));
+            }
+            PermitState::Given { .. } | PermitState::Shown => {}
+        }
     }
     for (node, message) in messages {
         post.send(node, message);

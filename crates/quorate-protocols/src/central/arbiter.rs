@@ -173,14 +173,19 @@ impl Arbiter {
         let Some(booked) = self.entries.get_mut(&claim) else {
             let stamp = Stamp { clock: self.clock.tick(), node: asker.node };
             let want = Want { among: seat.pool.eligible(asker.node), units: units.get() };
-            if self.allocator.enter(Ticket { age: stamp.clock, claim }, &[want], false).is_err() {
+            let (ticket, mut deeds) = (Ticket { age: stamp.clock, claim }, Vec::new());
+            let entered = match self.grace {
+                true => self.allocator.enter(ticket, &[want], false),
+                false => self.allocator.submit(ticket, &[want], false, &mut deeds),
+            };
+            if entered.is_err() {
                 let what = "a request for more units than its node may use";
                 return post.out.anomaly(asker.node, what);
             }
             let state = State::Waiting;
             let booked = Booked { asker, stamp, units, sent, arrived: seat.now, state };
             self.entries.insert(claim, booked);
-            return self.schedule(seat, post);
+            return self.carry_out(seat, deeds, post);
         };
         if asker.is_before(booked.asker) {
             return;

@@ -21,8 +21,18 @@ impl Arbiter {
         }
         let mut deeds = Vec::new();
         self.allocator.pass(&mut deeds);
+        self.carry_out(seat, deeds, post);
+    }
+
+    /// Does what the allocator decided.
+    pub(super) fn carry_out(
+        &mut self,
+        seat: &Seat<'_, Central>,
+        #[allow(unused_mut, reason = "a mutant adds to it")] mut deeds: Vec<Deed>,
+        post: &mut Post<'_>,
+    ) {
         #[cfg(test)]
-        while broken!(seat, GrantWithoutRoom) && self.allocator.waiting() > 0 {
+        while broken!(seat, GrantWithoutRoom) && !self.grace && self.allocator.waiting() > 0 {
             self.allocator.pretend_free();
             self.allocator.pass(&mut deeds);
         }

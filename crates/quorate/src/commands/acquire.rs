@@ -49,6 +49,8 @@ struct Granted {
     id: ClaimId,
     pool: String,
     state: ClaimState,
+    count: usize,
+    /// Which, with their fences; none if the pool only counts.
     units: Vec<u32>,
     fences: Vec<u64>,
     /// From now.
@@ -97,6 +99,7 @@ fn print(args: &Args, grant: quorate_client::Grant) -> anyhow::Result<Outcome> {
         id: grant.id(),
         pool: args.pool.clone(),
         state: ClaimState::Granted,
+        count: grant.count(),
         units: grant.units(),
         fences: grant.fences(),
         expires_in_ms: left.as_millis() as u64,
@@ -108,8 +111,12 @@ fn print(args: &Args, grant: quorate_client::Grant) -> anyhow::Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-/// Units with their fences, as `unit 0 fence 7, unit 3 fence 7`.
+/// Units with their fences, as `unit 0 fence 7, unit 3 fence 7`; how many, if the pool only counts.
 fn shares(grant: &quorate_client::Grant) -> String {
+    if grant.shares().is_empty() {
+        let count = grant.count();
+        return format!("{count} unit{}", if count == 1 { "" } else { "s" });
+    }
     let share = |s: &quorate_client::Share| format!("unit {} fence {}", s.unit, s.fence);
     grant.shares().iter().map(share).collect::<Vec<_>>().join(", ")
 }

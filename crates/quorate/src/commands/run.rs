@@ -23,9 +23,10 @@ pub(crate) use child::{ExecArgs, exec};
 /// grant cannot be renewed, the group gets TERM when a quarter of the lease is left and KILL before
 /// the deadline. If this wrapper is killed, so is the command itself.
 ///
-/// It finds in its environment: QUORATE_POOL; QUORATE_UNITS and QUORATE_FENCES, comma-separated and
-/// in the same order; QUORATE_CLAIM, the claim's id. Whatever the units protect should refuse
-/// smaller fences than it has seen.
+/// It finds in its environment: QUORATE_POOL; QUORATE_COUNT, how many units it has; QUORATE_UNITS
+/// and QUORATE_FENCES, comma-separated and in the same order, both empty where the pool only
+/// counts; QUORATE_CLAIM, the claim's id. Whatever the units protect should refuse smaller fences
+/// than it has seen.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -116,6 +117,7 @@ fn environment(grant: &Grant) -> Vec<(&'static str, String)> {
     let list = |numbers: Vec<String>| numbers.join(",");
     vec![
         ("QUORATE_POOL", grant.pool().into()),
+        ("QUORATE_COUNT", grant.count().to_string()),
         ("QUORATE_UNITS", list(grant.units().iter().map(u32::to_string).collect())),
         ("QUORATE_FENCES", list(grant.fences().iter().map(u64::to_string).collect())),
         ("QUORATE_CLAIM", grant.id().to_string()),

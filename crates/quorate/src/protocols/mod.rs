@@ -3,14 +3,17 @@
 mod broadcast;
 mod central;
 mod options;
+mod quorums;
 mod ring;
 
 use std::fmt;
 
 use quorate_core::Protocol;
+use quorate_protocols::arbiter::Arbiter;
 use quorate_protocols::broadcast::{Raymond, Raynal, Weighted};
 use quorate_protocols::central::Central;
 use quorate_protocols::ring::Ring;
+use quorate_protocols::ticket::Ticket;
 use quorate_sim::{Needs, Plan, Report, Watch};
 
 pub(crate) use broadcast::pool as broadcast_pool;
@@ -25,6 +28,10 @@ pub(crate) enum Name {
     Broadcast,
     /// Tokens go round.
     Ring,
+    /// Quorums decide.
+    Arbiter,
+    /// Quorums give tickets.
+    Ticket,
 }
 
 impl fmt::Display for Name {
@@ -33,6 +40,8 @@ impl fmt::Display for Name {
             Name::Central => "central",
             Name::Broadcast => "broadcast",
             Name::Ring => "ring",
+            Name::Arbiter => "arbiter",
+            Name::Ticket => "ticket",
         })
     }
 }
@@ -57,6 +66,8 @@ impl Chosen {
         match (self.protocol, self.options.variant) {
             (Name::Central, _) => work.with::<Central>(),
             (Name::Ring, _) => work.with::<Ring>(),
+            (Name::Arbiter, _) => work.with::<Arbiter>(),
+            (Name::Ticket, _) => work.with::<Ticket>(),
             (Name::Broadcast, Some(Variant::Raymond)) => work.with::<Raymond>(),
             (Name::Broadcast, Some(Variant::Raynal)) => work.with::<Raynal>(),
             (Name::Broadcast, _) => work.with::<Weighted>(),
@@ -89,6 +100,11 @@ pub(crate) trait Offered: Protocol {
 
     /// Its pool, as planned.
     fn pool(plan: &Plan, options: &Options) -> anyhow::Result<Self::Pool>;
+
+    /// What people should know about the pool beyond the plan.
+    fn about(_plan: &Plan, _options: &Options) -> anyhow::Result<Option<String>> {
+        Ok(None)
+    }
 
     /// A run that begins in any state, if the protocol heals from any.
     fn run_corrupted<'a>(

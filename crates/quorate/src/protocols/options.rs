@@ -7,6 +7,7 @@ use quorate_core::NodeId;
 
 use super::Name;
 use super::broadcast::CrashOptions;
+use super::quorums::QuorumOptions;
 
 /// Options of protocols, as chosen on the command line.
 #[derive(clap::Args, Clone, PartialEq, Eq, Default, Debug)]
@@ -19,6 +20,8 @@ pub(crate) struct Options {
     /// ring: run on this network, a file with two node numbers per line for each link
     #[arg(long, value_name = "FILE", value_parser = Graph::read)]
     pub(crate) graph: Option<Graph>,
+    #[command(flatten)]
+    pub(crate) quorums: QuorumOptions,
 }
 
 /// The variants of all protocols, by name.
@@ -70,6 +73,9 @@ impl Options {
         let broadcast = protocol == Name::Broadcast || self.crashes == CrashOptions::default();
         ensure!(broadcast, "only broadcast has{}", self.crashes);
         ensure!(protocol == Name::Ring || self.graph.is_none(), "only ring has --graph");
+        let by_quorums = matches!(protocol, Name::Arbiter | Name::Ticket);
+        let words = self.quorums.words();
+        ensure!(by_quorums || words.is_empty(), "only arbiter and ticket have{words}");
         Ok(())
     }
 }
@@ -80,7 +86,7 @@ impl fmt::Display for Options {
         if let Some(variant) = self.variant {
             write!(f, " --variant {}", variant.name())?;
         }
-        write!(f, "{}", self.crashes)?;
+        write!(f, "{}{}", self.crashes, self.quorums.words())?;
         match &self.graph {
             Some(graph) => write!(f, " --graph {}", graph.path),
             None => Ok(()),

@@ -185,7 +185,11 @@ impl Diary {
 fn note_grant(diary: &Diary, pool: &str, grant: &Grant) {
     // The deadline is read first: a later one would be believed too early.
     let deadline = diary.scale.reading(grant.deadline());
-    let shares = grant.shares().iter().map(|share| (share.unit, share.fence)).collect();
+    // Where units have no names they are numbered, so that the history has as many.
+    let shares = match grant.shares() {
+        [] => (0..grant.count() as u32).map(|unit| (unit, 0)).collect(),
+        named => named.iter().map(|share| (share.unit, share.fence)).collect(),
+    };
     diary.write(pool, grant.id(), What::Granted { deadline, shares });
 }
 

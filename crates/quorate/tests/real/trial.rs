@@ -44,6 +44,7 @@ const HEALING: Duration = Duration::from_secs(120);
 
 struct Trial {
     plan: Plan,
+    folder: PathBuf,
     dice: Dice,
     pools: Pools,
     cluster: Cluster,
@@ -123,8 +124,20 @@ impl Trial {
         }
         let (workers, returns, lines) = (Vec::new(), Vec::new(), Arc::default());
         let (faults, forgot) = (0, [false; NODES]);
-        let mut trial =
-            Trial { plan, dice, pools, cluster, proxies, workers, returns, lines, faults, forgot };
+        let folder = folder.to_path_buf();
+        let mut trial = Trial {
+            plan,
+            folder,
+            dice,
+            pools,
+            cluster,
+            proxies,
+            workers,
+            returns,
+            lines,
+            faults,
+            forgot,
+        };
         for _ in 0..PROCESSES {
             let worker = trial.spawn_worker();
             trial.workers.push(worker);
@@ -226,7 +239,8 @@ impl Trial {
                 // To the node that heard it first; sometimes to another, where a claim that was
                 // over is made anew and holds its units for a lease, for nobody.
                 let other = self.dice.below(NODES as u64) as usize;
-                let to = if self.dice.one_in(4) { other } else { node };
+                let astray = self.dice.one_in(4) && self.plan.protocol.bears_repetition_elsewhere();
+                let to = if astray { other } else { node };
                 let which = self.dice.draw();
                 self.proxies[node].replay(self.cluster.address(to), which);
             }
@@ -263,6 +277,9 @@ impl Trial {
         workers.into_iter().for_each(Worker::end);
         // Safety first: it explains more.
         let lines = std::mem::take(&mut *self.lines.lock().expect("no panic"));
+        let text: Vec<String> = lines.iter().map(Line::to_string).collect();
+        // Removed with the folder if nothing is wrong.
+        let _ = std::fs::write(self.folder.join("history"), text.join("\n"));
         let mut report = String::new();
         let mut lost = 0;
         for pool in &self.pools.names {

@@ -67,6 +67,23 @@ fn the_oldest_is_passed_as_often_as_its_patience_and_no_more() {
     assert_eq!(grants(pool), [(2, vec![0, 1, 2])]);
 }
 
+/// What the oldest had to suffer does not count for the next one.
+#[test]
+fn patience_is_that_of_whoever_is_the_oldest_now() {
+    let pool = &mut Allocator::new(3, Policy { protect: 1, patience: 1 });
+    enter(pool, 1, &[want(2, &[])]);
+    assert_eq!(grants(pool), [(1, vec![0, 1])]);
+    enter(pool, 2, &[want(2, &[])]);
+    enter(pool, 3, &[want(1, &[])]);
+    assert_eq!(grants(pool), [(3, vec![2])], "2 is passed once");
+    enter(pool, 4, &[want(2, &[])]);
+    enter(pool, 5, &[want(1, &[])]);
+    assert_eq!(grants(pool), []);
+    pool.release(ticket(1), [Unit(0), Unit(1)]);
+    pool.release(ticket(3), [Unit(2)]);
+    assert_eq!(grants(pool), [(2, vec![0, 1]), (5, vec![2])], "4 may still be passed once");
+}
+
 #[test]
 fn what_few_can_use_is_used_first() {
     let pool = &mut Allocator::new(3, Policy::STRICT);

@@ -21,7 +21,7 @@ fn scope(nodes: usize, pool: Pool, wants: &[(u32, u32)]) -> Scope<Arbiter> {
 
 /// Leases never end, and nobody repeats itself.
 fn once(pool: Pool) -> Pool {
-    Pool { mutant: Some(Mutant::NeverRetry), ..forever(pool) }
+    Pool { once: true, ..forever(pool) }
 }
 
 fn explore(scope: &Scope<Arbiter>, states_max: usize) -> Report {
@@ -118,6 +118,73 @@ fn broken_rules_are_found_without_being_told_where() {
     assert_eq!(broken(Mutant::M4HolderYields, [0, 1], 0), Some("capacity"));
     assert_eq!(broken(Mutant::M7CountGrants, [2, 3], 1), Some("capacity"));
     assert_eq!(broken(Mutant::F1FloorOnExpiryOnly, [0, 1], 0), Some("fence order"));
+}
+
+/// Two arbiters, both needed, two units, and nobody repeats itself.
+fn broken_of_two(mutant: Mutant, wants: &[(u32, u32)]) -> Option<&'static str> {
+    let quorums = Quorums::Threshold { members: 2, size: 2 };
+    let pool = Pool { mutant: Some(mutant), quorums, ..once(Pool::new(2, 2)) };
+    explore(&scope(3, pool, wants), 300_000).broken_law()
+}
+
+/// Majorities of three, written out; one unit, clients that do not vote, links that reorder.
+fn broken_of_majorities(mutant: Mutant, cancels: u8) -> Option<&'static str> {
+    let pair = |a: u32, b: u32| [a, b].into_iter().collect::<NodeSet>();
+    let quorums = Quorums::Explicit([pair(0, 2), pair(0, 1), pair(1, 2)].into());
+    let pool = Pool { mutant: Some(mutant), quorums, ..once(Pool::new(1, 3)) };
+    let mut scope = scope(5, pool, &[(3, 1), (4, 1)]);
+    scope.network = Network::Reordering;
+    scope.budget = Budget { cancels, ..Budget::default() };
+    explore(&scope, 300_000).broken_law()
+}
+
+#[test]
+fn m2_permissions_without_numbers_are_found() {
+    assert_eq!(broken_of_majorities(Mutant::M2NoGrantNumbers, 0), Some("capacity"));
+}
+
+#[test]
+fn m3_a_counter_per_node_is_found() {
+    let wants = [(0, 1), (0, 1), (1, 1)];
+    assert_eq!(broken_of_two(Mutant::M3CounterPerNode, &wants), Some("capacity"));
+}
+
+#[test]
+fn m5_asking_back_on_arrival_only_is_found() {
+    let wants = [(0, 1), (1, 2), (2, 1)];
+    assert_eq!(broken_of_two(Mutant::M5InquireOnArrival, &wants), Some("no deadlock"));
+}
+
+#[test]
+fn m6_forgetting_who_yielded_is_found() {
+    let wants = [(0, 2), (1, 1), (2, 1)];
+    assert_eq!(broken_of_two(Mutant::M6ForgetYielded, &wants), Some("no deadlock"));
+}
+
+#[test]
+fn m8_ignoring_a_permission_that_nobody_waits_for_is_found() {
+    assert_eq!(broken_of_majorities(Mutant::M8NoHeal, 1), Some("no deadlock"));
+}
+
+#[test]
+fn m9_a_queue_in_order_of_arrival_is_found() {
+    let wants = [(0, 2), (1, 1), (2, 1)];
+    assert_eq!(broken_of_two(Mutant::M9ArrivalOrder, &wants), Some("no deadlock"));
+}
+
+/// The paper's section 3.1 as printed, and Maekawa's original rule that only those give way who
+/// have heard that they fail (Sanders 1987 found what is wrong with it). Both deadlock; how is
+/// printed.
+#[test]
+#[allow(clippy::disallowed_macros, reason = "the histories are worth reading")]
+fn the_algorithms_as_published_deadlock() {
+    for mutant in [Mutant::M1NoInquire, Mutant::MaekawaFailed] {
+        let quorums = Quorums::Threshold { members: 2, size: 2 };
+        let pool = Pool { mutant: Some(mutant), quorums, ..once(Pool::new(1, 2)) };
+        let report = explore(&scope(5, pool, &[(2, 1), (3, 1), (4, 1)]), 1_000_000);
+        println!("{mutant:?}: {report}");
+        assert_eq!(report.broken_law(), Some("no deadlock"), "{report}");
+    }
 }
 
 #[test]

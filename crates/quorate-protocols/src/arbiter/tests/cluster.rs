@@ -122,7 +122,11 @@ impl Cluster {
                 Effect::Extend { claim, until } => {
                     if let Some((_, deadline)) = self.using.get_mut(&claim) {
                         assert!(until >= *deadline, "a lease is never shortened");
-                        *deadline = until;
+                        let was = std::mem::replace(deadline, until);
+                        if was <= self.now {
+                            let what = format!("{claim} goes on after its deadline");
+                            self.judge(Err(Breach { law: "dead is for good", what }));
+                        }
                     }
                 }
                 Effect::Lose { claim } => self.end(claim, End::Told),

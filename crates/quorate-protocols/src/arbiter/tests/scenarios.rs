@@ -409,6 +409,31 @@ fn a_quiet_grant_costs_three_messages_per_other_member_of_its_quorum() {
     }
 }
 
+/// The home of a holder restarts, and a copy of the holder's grant comes once more.
+fn home_restarts(mutant: Option<Mutant>) -> Cluster {
+    let mut world = both(1, mutant);
+    world.claim(3, 1, 1, 0);
+    for arbiter in [0, 1] {
+        world.deliver(3, arbiter, "request");
+        world.deliver_and_keep(arbiter, 3, "grant");
+    }
+    let copies = std::mem::take(&mut world.wires);
+    world.restart(3, Start::Amnesia);
+    world.wires = copies;
+    world.settle();
+    world.claim(4, 2, 1, 0);
+    world.settle();
+    world
+}
+
+#[test]
+fn a_restarted_home_does_not_decline_what_its_earlier_boot_asked_for() {
+    let world = home_restarts(None);
+    world.must_be_lawful();
+    assert!(world.is_using(1) && !world.is_using(2));
+    home_restarts(Some(Mutant::DeclineForeignBoot)).must_break("capacity");
+}
+
 /// An arbiter that forgot everything, while somebody holds units with its permission.
 fn arbiter_forgets(mutant: Option<Mutant>) -> Cluster {
     let mut world = both(1, mutant);

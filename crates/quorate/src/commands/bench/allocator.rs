@@ -14,15 +14,15 @@ use crate::Outcome;
 /// Arguments of `quorate bench allocator`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-A pool is full, and many claims wait. Again and again a holder releases, the allocator decides, and a
-new claim comes for each one granted. Shown is the time of such a round, and how much longer it
+A pool is full, and many claims wait. Again and again a holder releases, the allocator decides, and
+a new claim comes for each one granted. Shown is the time of such a round, and how much longer it
 takes than in the smallest pool of the same classes and groups.
 
 Example:
   quorate bench allocator")]
 pub(crate) struct Args {
     /// Rounds to measure
-    #[arg(long, default_value_t = 20_000)]
+    #[arg(long, default_value_t = 5_000)]
     rounds: u32,
     /// Print one JSON object
     #[arg(long)]

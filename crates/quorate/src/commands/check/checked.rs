@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use quorate_core::{Explorable, Lease, NodeId};
+use quorate_protocols::arbiter::{self, Arbiter};
 use quorate_protocols::broadcast::{self, Counted, Rule, Weighted};
 use quorate_protocols::central::{self, Central};
 use quorate_protocols::ring::{self, Ring};
+use quorate_protocols::ticket::{self, Ticket};
 
 use super::Args;
 use crate::protocols::{Variant, broadcast_pool};
@@ -47,6 +49,59 @@ impl Checked for Central {
 
     fn early_rings() -> Option<u8> {
         None
+    }
+}
+
+impl Checked for Arbiter {
+    const HAS_BOOKS: bool = true;
+
+    fn pool(args: &Args) -> anyhow::Result<arbiter::Pool> {
+        let mut pool = args.chosen.options.quorums.arbiter(args.nodes as u32, args.units)?;
+        pool.durable = args.durable;
+        // Nobody is suspected here, and time stands still: whoever does not answer would be asked
+        // beside others in every state.
+        pool.patience = None;
+        if let arbiter::Mode::Count { backfill, .. } = &mut pool.mode {
+            *backfill = match args.fairness {
+                central::Fairness::Fifo => 0,
+                central::Fairness::Backfill(bound) => bound,
+            };
+        }
+        if !args.leases {
+            pool.lease = Lease::new(Duration::MAX, 0);
+        }
+        Ok(pool)
+    }
+
+    /// Which quorum a node draws depends on its place.
+    fn special(args: &Args) -> Vec<NodeId> {
+        (0..args.nodes).map(NodeId::from).collect()
+    }
+
+    fn early_rings() -> Option<u8> {
+        Some(0)
+    }
+}
+
+impl Checked for Ticket {
+    const HAS_BOOKS: bool = false;
+
+    fn pool(args: &Args) -> anyhow::Result<ticket::Pool> {
+        ensure!(!args.durable, "ticket writes nothing down");
+        let mut pool = args.chosen.options.quorums.ticket(args.nodes as u32, args.units)?;
+        pool.patience = None;
+        if !args.leases {
+            pool.lease = Lease::new(Duration::MAX, 0);
+        }
+        Ok(pool)
+    }
+
+    fn special(args: &Args) -> Vec<NodeId> {
+        (0..args.nodes).map(NodeId::from).collect()
+    }
+
+    fn early_rings() -> Option<u8> {
+        Some(0)
     }
 }
 

@@ -13,9 +13,11 @@ use anyhow::ensure;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use quorate_check::{Budget, Limits, Network, Progress, Report, Restart, Scope, Verdict, check};
 use quorate_core::{NodeId, NodeSet};
+use quorate_protocols::arbiter::Arbiter;
 use quorate_protocols::broadcast::{Raymond, Raynal, Weighted};
 use quorate_protocols::central::{Central, Fairness};
 use quorate_protocols::ring::Ring;
+use quorate_protocols::ticket::Ticket;
 
 use crate::Outcome;
 use crate::protocols::{Chosen, Name, Variant};
@@ -33,6 +35,8 @@ Examples:
       one world: h is 1, 2 and 1, the claims are made at n0, n1 and n2; the arbiter keeps a record
   quorate check --nodes 2 --units 2 --claims 2 --network reordering --duplicates 1 --json
   quorate check --protocol broadcast --variant raynal --nodes 2 --units 3 --want 2,1,3 --cancels 1
+  quorate check --protocol arbiter --nodes 3 --units 1 --claims 3
+  quorate check --protocol arbiter --mode named --nodes 3 --units 2 --want 1,2,1
   quorate check --protocol ring --nodes 3 --units 2 --want 2,1 --cancels 1 --losses 1
 
 Exit codes: 0 every law holds, 1 one is broken (the history that breaks it is printed) or the model
@@ -44,6 +48,9 @@ is vacuous, 2 the input was wrong or the world has more states than --max-states
 pub(crate) struct Args {
     #[command(flatten)]
     chosen: Chosen,
+    /// Permissions of arbiters end by themselves, which makes many more states.
+    #[arg(long)]
+    leases: bool,
     /// How many nodes; n0 is the arbiter, or the root.
     #[arg(long, default_value_t = 3)]
     nodes: usize,
@@ -148,6 +155,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     match (args.chosen.protocol, args.chosen.options.variant) {
         (Name::Central, _) => run_with::<Central>(args),
         (Name::Ring, _) => run_with::<Ring>(args),
+        (Name::Arbiter, _) => run_with::<Arbiter>(args),
+        (Name::Ticket, _) => run_with::<Ticket>(args),
         (Name::Broadcast, Some(Variant::Raymond)) => run_with::<Raymond>(args),
         (Name::Broadcast, Some(Variant::Raynal)) => run_with::<Raynal>(args),
         (Name::Broadcast, _) => run_with::<Weighted>(args),
@@ -215,6 +224,9 @@ fn scopes<P: Checked>(args: &Args) -> anyhow::Result<Vec<Scope<P>>> {
 fn scope<P: Checked>(args: &Args, crashing: NodeSet, wants: &[Want]) -> anyhow::Result<Scope<P>> {
     let pool = P::pool(args)?;
     let mut scope = Scope::new(args.nodes, pool, wants)?;
+    for (draw, plan) in scope.clients.iter_mut().enumerate() {
+        plan.claim.draw = draw as u64; // Clients of quorum protocols ask different quorums.
+    }
     scope.crashing = crashing;
     scope.copies_max = P::copies_max(args);
     scope.restart = if args.durable { Restart::Durable } else { Restart::Amnesia };

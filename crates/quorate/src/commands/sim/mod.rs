@@ -1,5 +1,6 @@
 //! `quorate sim`: the simulator at the command line.
 
+mod arbiter_messages;
 mod figures;
 mod film;
 mod labels;
@@ -20,6 +21,8 @@ pub(crate) enum Sim {
     Seeds(seeds::Args),
     /// Measure how long a ring takes to become right from any state.
     RingStabilization(ring_stabilization::Args),
+    /// Count what a grant costs where quorums decide, quiet, saturated and at worst.
+    ArbiterMessages(arbiter_messages::Args),
     /// Compare protocols and settings: run every combination, draw and tabulate it.
     Sweep(sweep::Args),
     /// Replay recorded runs of the allocator for units that differ.
@@ -35,6 +38,7 @@ pub(crate) fn run(sim: Sim) -> anyhow::Result<Outcome> {
         Sim::Run(args) => run::run(&args),
         Sim::Seeds(args) => seeds::run(&args),
         Sim::RingStabilization(args) => ring_stabilization::run(&args),
+        Sim::ArbiterMessages(args) => arbiter_messages::run(&args),
         Sim::Sweep(args) => sweep::run(&args),
         Sim::Labels(args) => labels::run(&args),
         Sim::Figures(figures) => figures::run(&figures),

@@ -12,6 +12,8 @@ pub(super) struct Shown<'a> {
     /// Names of the kinds of message.
     pub(super) kinds: &'a [&'a str],
     pub(super) plan: &'a Plan,
+    /// What the protocol says about its pool.
+    pub(super) about: Option<String>,
     pub(super) report: &'a Report,
     pub(super) strict: bool,
     /// How long it took on the machine it ran on.
@@ -48,6 +50,7 @@ impl Shown<'_> {
         for (position, line) in self.plan.to_string().lines().enumerate() {
             rows.push((if position == 0 { self.protocol } else { "" }, line.to_string()));
         }
+        rows.extend(self.about.iter().map(|about| ("", about.clone())));
         rows.push(("laws", self.laws().into()));
         rows.push(("verdict", self.verdict()));
         rows.push(("time", format!("{:.3} s simulated", measures.elapsed as f64 / 1e9)));
@@ -108,6 +111,7 @@ impl Shown<'_> {
             "protocol": self.protocol,
             "seed": format!("{:#x}", self.plan.seed),
             "plan": self.plan.to_string(),
+            "about": self.about,
             "strict": self.strict,
             "verdict": match &self.report.verdict {
                 Verdict::Clean => "clean",

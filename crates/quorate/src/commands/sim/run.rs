@@ -27,6 +27,7 @@ Examples:
   quorate sim run --nodes 100 --units 8 --want 1:80,4:20 --fairness backfill:3 --svg pool.svg
   quorate sim run --nodes 9 --delay clusters:1ms,40ms;40ms,1ms --faults crashes --durable
   quorate sim run --protocol broadcast --variant timer-free --crashes-max 2 --nodes 7 --units 3
+  quorate sim run --protocol arbiter --nodes 16 --units 2 --family hierarchy:4,4
   quorate sim run --swarm --seed 0x5eed --faults network --until 2s --trace
   quorate sim run --units 3 --want 1,2 --faults crashes --duration 500ms --html replay.html
 
@@ -166,6 +167,7 @@ impl Work for Run<'_> {
         let args = self.args;
         let plan = args.plan::<P>()?;
         let pool = P::pool(&plan, &args.chosen.options)?;
+        let about = P::about(&plan, &args.chosen.options)?;
         let small = plan.nodes <= STRICT_NODES_MAX && args.faults != Profile::None;
         let strict = !args.no_strict && (args.strict || args.swarm || small);
         let mut lines = Lines { out: BufWriter::new(std::io::stdout().lock()), failed: None };
@@ -191,7 +193,7 @@ impl Work for Run<'_> {
             return Err(error.into());
         }
         let (protocol, kinds) = (P::NAME, P::KINDS);
-        let shown = Shown { protocol, kinds, plan: &plan, report: &report, strict, wall };
+        let shown = Shown { protocol, kinds, plan: &plan, about, report: &report, strict, wall };
         if args.json {
             writeln!(out, "{:#}", shown.json())?;
         } else if !args.trace {

@@ -17,7 +17,7 @@ use crate::Outcome;
 /// Arguments of `quorate quorum sharing`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-The file holds {\"units\": [\"r1\", \"r2\"], \"alpha\": {\"u1\": [\"r1\", \"r2\"], \"u2\": [\"r1\"]}}:
+The file holds {\"units\": [\"r1\", \"r2\"], \"alpha\": {\"u1\": [\"r1\", \"r2\"], ...}}:
 the units, and which of them each process may use. Processes with the same units form a group.
 
 Exit code: 0 (with --vectors: every reference value agrees), 1 a reference value differs, 2 the

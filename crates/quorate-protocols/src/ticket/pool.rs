@@ -1,0 +1,82 @@
+//! What all seats of a `ticket` pool agree on.
+
+use std::time::Duration;
+
+use quorate_core::Lease;
+
+use crate::arbiter::Quorums;
+
+/// A pool in which tickets decide.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Pool {
+    /// How many units there are.
+    pub units: u32,
+    /// Whose views suffice. Any two quorums must share a node; nothing here checks it.
+    pub quorums: Quorums,
+    /// How long an entry lasts without being asked for again. One of `Duration::MAX` never ends.
+    pub lease: Lease,
+    /// How long a requester lets a claim wait before it asks again.
+    pub retry: Duration,
+    /// How often a requester asks a member that does not answer before it starts again with a
+    /// quorum of others; `None` leaves that to the failure detector.
+    pub patience: Option<u32>,
+    /// The rule that is broken, for tests that the harness finds it.
+    #[cfg(test)]
+    pub(crate) mutant: Option<Mutant>,
+}
+
+impl Pool {
+    /// A pool of `units` guarded by majorities of `members` nodes, leases of ten seconds.
+    pub fn new(units: u32, members: u32) -> Self {
+        Pool {
+            units,
+            quorums: Quorums::majority(members),
+            lease: Lease::new(Duration::from_secs(10), 200),
+            retry: Duration::from_secs(1),
+            patience: Some(3),
+            #[cfg(test)]
+            mutant: None,
+        }
+    }
+
+    /// Whether entries end by themselves.
+    pub(super) fn leases_end(&self) -> bool {
+        self.lease.length() < Duration::MAX
+    }
+}
+
+/// Rules that tests break one at a time; the harness must notice each. Those with a number are the
+/// scenarios of the arbiter specification, section 9.
+#[cfg(test)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Mutant {
+    /// T-1: one round. Each member's own order of arrival is taken for the order of all.
+    T1OneRound,
+    /// T-2: a member does not raise its numbers to the tickets it hears of.
+    T2NoBump,
+    /// T-3: claims whose tickets are not settled yet are left out of views.
+    T3IgnoreUnsettled,
+    /// A member that forgot gives proposals and views at once.
+    NoGrace,
+    /// A holder goes on although its deadline has passed.
+    ReviveDead,
+    /// A proposal or view that nobody waits for is ignored.
+    NoHeal,
+    /// A requester asks only once.
+    NeverRetry,
+}
+
+/// Whether a rule is broken: never, outside this crate's tests.
+macro_rules! broken {
+    ($seat:expr, $mutant:ident) => {{
+        #[cfg(test)]
+        let broken = $seat.pool.mutant == Some($crate::ticket::pool::Mutant::$mutant);
+        #[cfg(not(test))]
+        let broken = {
+            let _ = &$seat;
+            false
+        };
+        broken
+    }};
+}
+pub(super) use broken;

@@ -1,0 +1,4 @@
+//! Tests of `ticket`: every history of small pools, seeds of the simulator, and rules broken.
+
+mod checks;
+mod seeds;

@@ -1,0 +1,235 @@
+//! Options of the protocols that quorums decide, and the pools they make.
+
+use anyhow::{Context, ensure};
+use quorate_core::Lease;
+use quorate_protocols::arbiter::family::{Chosen, Need};
+use quorate_protocols::arbiter::{self, Arbiter, Quorums};
+use quorate_protocols::ticket::{self, Ticket};
+use quorate_sim::{Needs, Plan};
+
+use super::{Offered, Options};
+
+/// What only quorum protocols know. Everything is optional: the swarm draws what is not given.
+#[derive(clap::Args, Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct QuorumOptions {
+    /// arbiter: what is counted, units, or each unit as a lock [default: count]
+    #[arg(long, value_enum)]
+    mode: Option<Mode>,
+    /// arbiter, ticket: whose permissions suffice, a family as in `quorate quorum report`, threshold (one for each
+    /// size of claim), or auto [default: uniform, or majority for named units]
+    #[arg(long, value_name = "FAMILY")]
+    family: Option<String>,
+    /// arbiter: most grants at once, whatever their size; then smaller quorums will do
+    #[arg(long, value_name = "M")]
+    max_holders: Option<u32>,
+    /// arbiter, ticket: nodes that vote; the others only ask [default: all]
+    #[arg(long, value_name = "N")]
+    voters: Option<u32>,
+    /// arbiter: nodes asked beyond a quorum [default: 0]
+    #[arg(long, value_name = "N")]
+    hedge: Option<u32>,
+    /// arbiter, ticket: crashes that the family must survive; 0 accepts one that survives none [default: 1]
+    #[arg(long, value_name = "F")]
+    survive: Option<usize>,
+}
+
+/// What arbiters count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub(crate) enum Mode {
+    /// Units.
+    Count,
+    /// Each unit is a lock.
+    Named,
+}
+
+impl QuorumOptions {
+    /// As they were given, to be appended to a command.
+    pub(super) fn words(&self) -> String {
+        use std::fmt::Write as _;
+        let mut words = String::new();
+        let mut say = |flag: &str, value: Option<String>| {
+            if let Some(value) = value {
+                let quote = if value.contains([' ', '(', ';', '*']) { "'" } else { "" };
+                _ = write!(words, " --{flag} {quote}{value}{quote}");
+            }
+        };
+        let mode = |mode: Mode| if mode == Mode::Named { "named" } else { "count" };
+        say("mode", self.mode.map(|given| mode(given).to_owned()));
+        say("family", self.family.clone());
+        say("max-holders", self.max_holders.map(|given| given.to_string()));
+        say("voters", self.voters.map(|given| given.to_string()));
+        say("hedge", self.hedge.map(|given| given.to_string()));
+        say("survive", self.survive.map(|given| given.to_string()));
+        words
+    }
+
+    fn holders_max(&self, units: u32) -> anyhow::Result<u32> {
+        ensure!(self.max_holders != Some(0), "--max-holders must be at least 1");
+        Ok(self.max_holders.unwrap_or(units).min(units))
+    }
+
+    fn need(&self, nodes: u32, units: u32) -> anyhow::Result<Need> {
+        let voters = self.voters.unwrap_or(nodes);
+        ensure!((1..=nodes).contains(&voters), "--voters {voters}: there are {nodes} nodes");
+        let (n, k) = (voters as usize, units as usize);
+        let need = match self.mode {
+            Some(Mode::Named) => Need::coterie(n, k),
+            _ => Need::counting(n, k, self.holders_max(units)? as usize),
+        };
+        // A single node survives nothing, and nobody expects it to.
+        Ok(Need { survive: self.survive.unwrap_or(usize::from(nodes > 1)), ..need })
+    }
+
+    fn spec(&self) -> &str {
+        let named = self.mode == Some(Mode::Named);
+        self.family.as_deref().unwrap_or(if named { "majority" } else { "uniform" })
+    }
+
+    /// The family asked for, and what it is worth.
+    fn chosen(&self, nodes: u32, units: u32) -> anyhow::Result<Chosen> {
+        let (need, spec) = (self.need(nodes, units)?, self.spec());
+        ensure!(
+            spec != "threshold" || (self.mode != Some(Mode::Named) && self.max_holders.is_none()),
+            "quorums by size of claim count units: neither named nor --max-holders"
+        );
+        match spec {
+            "auto" => need.best(),
+            spec => need.family(spec),
+        }
+        .with_context(|| format!("--family {spec} (--survive 0 accepts what survives no crash)"))
+    }
+
+    /// A pool, as far as these options make it.
+    pub(crate) fn arbiter(&self, nodes: u32, units: u32) -> anyhow::Result<arbiter::Pool> {
+        let mut pool = arbiter::Pool::new(units, nodes);
+        pool.quorums = self.chosen(nodes, units)?.quorums;
+        pool.hedge = self.hedge.unwrap_or(0);
+        pool.mode = match self.mode {
+            Some(Mode::Named) => arbiter::Mode::Named,
+            _ => arbiter::Mode::Count { holders_max: self.holders_max(units)?, backfill: 0 },
+        };
+        Ok(pool)
+    }
+
+    /// What the swarm plays when nothing is said: every mode, and families that fit.
+    fn drawn(plan: &Plan) -> arbiter::Pool {
+        const KINDS: [(Mode, &str, u32); 9] = [
+            (Mode::Count, "uniform", u32::MAX),
+            (Mode::Named, "majority", u32::MAX),
+            (Mode::Count, "threshold", u32::MAX),
+            (Mode::Count, "uniform", 2),
+            (Mode::Named, "grid", u32::MAX),
+            (Mode::Count, "hierarchy", u32::MAX),
+            (Mode::Named, "hierarchy", u32::MAX),
+            (Mode::Count, "cube", 2),
+            (Mode::Count, "singleton", u32::MAX),
+        ];
+        let (nodes, units) = (plan.nodes, plan.pool.units);
+        let (mode, spec, most) = KINDS[(plan.seed % KINDS.len() as u64) as usize];
+        let holders_max = most.min(units);
+        let (n, k) = (nodes as usize, units as usize);
+        let need = match mode {
+            Mode::Named => Need::coterie(n, k),
+            Mode::Count => Need::counting(n, k, holders_max as usize),
+        };
+        let mut pool = arbiter::Pool::new(units, nodes);
+        // Where a family does not fit the nodes, the uniform one always does.
+        pool.quorums =
+            need.quorums(spec).unwrap_or_else(|_| Quorums::uniform(nodes, need.meet as u32));
+        pool.mode = match mode {
+            Mode::Named => arbiter::Mode::Named,
+            Mode::Count => arbiter::Mode::Count { holders_max, backfill: 0 },
+        };
+        pool.hedge = (plan.seed % 3) as u32;
+        pool.patience = Some(2 + (plan.seed % 2) as u32);
+        pool
+    }
+
+    /// A pool of tickets, which need a coterie and nothing else.
+    pub(crate) fn ticket(&self, nodes: u32, units: u32) -> anyhow::Result<ticket::Pool> {
+        let mut pool = ticket::Pool::new(units, nodes);
+        pool.quorums = self.of_tickets(nodes, units)?.quorums;
+        Ok(pool)
+    }
+
+    fn of_tickets(&self, nodes: u32, units: u32) -> anyhow::Result<Chosen> {
+        let other = self.mode.is_some() || self.max_holders.is_some() || self.hedge.is_some();
+        ensure!(!other, "ticket has no --mode, --max-holders or --hedge");
+        let family = self.family.clone().or(Some("majority".to_owned()));
+        let options = QuorumOptions { mode: Some(Mode::Named), family, ..self.clone() };
+        let (need, spec) = (options.need(nodes, units)?, options.spec());
+        let need = Need { rounds: 5, ..need };
+        let chosen = if spec == "auto" { need.best() } else { need.family(spec) };
+        chosen.with_context(|| format!("--family {spec} (--survive 0 accepts any)"))
+    }
+}
+
+impl Offered for Ticket {
+    const NEEDS: Needs = Needs { order: false, reliability: false, permanence: false };
+
+    fn pool(plan: &Plan, options: &Options) -> anyhow::Result<ticket::Pool> {
+        let options = &options.quorums;
+        let Some(length) = plan.pool.lease else {
+            anyhow::bail!("ticket lives by leases: give --lease a duration");
+        };
+        let mut pool = match is_drawn(plan, options) {
+            true => {
+                let mut pool = ticket::Pool::new(plan.pool.units, plan.nodes);
+                let need = Need::coterie(plan.nodes as usize, plan.pool.units as usize);
+                let spec = ["majority", "grid", "hierarchy", "wall"][(plan.seed % 4) as usize];
+                pool.quorums = need.quorums(spec).unwrap_or(pool.quorums);
+                pool.patience = Some(2 + (plan.seed % 2) as u32);
+                pool
+            }
+            false => options.ticket(plan.nodes, plan.pool.units)?,
+        };
+        pool.lease = Lease::new(length, plan.pool.drift_ppm);
+        pool.retry = plan.pool.retry;
+        Ok(pool)
+    }
+
+    fn about(plan: &Plan, options: &Options) -> anyhow::Result<Option<String>> {
+        let options = &options.quorums;
+        if is_drawn(plan, options) {
+            return Ok(None);
+        }
+        let Chosen { name, summary, .. } = options.of_tickets(plan.nodes, plan.pool.units)?;
+        Ok(Some(format!("{name}: {summary}")))
+    }
+}
+
+/// Whether the swarm chooses: a plan that it drew, and nothing said about quorums.
+fn is_drawn(plan: &Plan, options: &QuorumOptions) -> bool {
+    plan.steps_max < u64::MAX && *options == QuorumOptions::default()
+}
+
+impl Offered for Arbiter {
+    const NEEDS: Needs = Needs { order: false, reliability: false, permanence: false };
+
+    fn pool(plan: &Plan, options: &Options) -> anyhow::Result<arbiter::Pool> {
+        let options = &options.quorums;
+        let Some(length) = plan.pool.lease else {
+            anyhow::bail!("arbiter lives by leases: give --lease a duration");
+        };
+        let mut pool = match is_drawn(plan, options) {
+            true => QuorumOptions::drawn(plan),
+            false => options.arbiter(plan.nodes, plan.pool.units)?,
+        };
+        pool.lease = Lease::new(length, plan.pool.drift_ppm);
+        pool.retry = plan.pool.retry;
+        pool.durable = plan.pool.durable;
+        if let arbiter::Mode::Count { backfill, .. } = &mut pool.mode {
+            *backfill = plan.pool.backfill;
+        }
+        Ok(pool)
+    }
+
+    fn about(plan: &Plan, options: &Options) -> anyhow::Result<Option<String>> {
+        if is_drawn(plan, &options.quorums) {
+            let quorums = Self::pool(plan, options)?.quorums;
+            return Ok(Some(format!("drawn: {} voters", quorums.members().len())));
+        }
+        let Chosen { name, summary, .. } = options.quorums.chosen(plan.nodes, plan.pool.units)?;
+        Ok(Some(format!("{name}: {summary}")))
+    }
+}
