@@ -44,6 +44,7 @@ pub(crate) fn test(root: &Path, tier: Tier) -> bool {
     let mut steps = vec![
         step("formatting", "fmt --all --check"),
         step("clippy", "clippy --workspace --all-targets --locked -- -D warnings"),
+        step("clippy of the tests in a browser", BROWSER_CLIPPY),
         step("tests", "test --workspace --locked"),
         step("documentation", "doc --workspace --no-deps --document-private-items --locked"),
     ];
@@ -80,6 +81,7 @@ const MODEL_CHECK: &str =
 const MODEL_CHECK_DURABLE: &str =
     "check --protocol central --claims 3 --cancels 1 --crashes 1 --early-rings 1 --durable";
 /// One at a time: a browser wants a machine of its own.
+const BROWSER_CLIPPY: &str = "clippy -p quorate --test browser --locked -- -D warnings";
 const BROWSER: &str = "test --locked -p quorate --test browser -- --test-threads 1";
 const SEEDS: &str = "sim seeds --protocol central --faults all --count 200";
 const RING_SEEDS: &str = "sim seeds --protocol ring --faults all --count 60";

@@ -57,7 +57,8 @@ impl Cluster {
     /// Starts a node, for the first time or again.
     pub(crate) fn revive(&mut self, node: usize) {
         let mut text = format!(
-            "cluster = \"fleet\"\nepoch = 1\nnode = \"n{}\"\nbootstrap = true\ndata_dir = {:?}\n{}\n\
+            "cluster = \"fleet\"\nepoch = 1\nnode = \"n{}\"\nbootstrap = true\n\
+             data_dir = {:?}\n{}\n\
              listen = {{ clients = \"{}\", peers = \"{}\" }}\n",
             node + 1,
             self.data.join(format!("n{}", node + 1)),

@@ -174,8 +174,9 @@ fn five_thousand_claims_and_a_thousand_pools_stay_on_one_small_page() {
     browser.until("document.querySelector('#queue td').innerText === '26'");
     browser.click("#claims");
     browser.keys("worker-77");
-    browser.until("[...document.querySelectorAll('#queue tr')].length > 0 && \
-                   [...document.querySelectorAll('#queue tr')].every((r) => r.innerText.includes('worker-77'))");
+    let rows = "[...document.querySelectorAll('#queue tr')]";
+    let all = "every((row) => row.innerText.includes('worker-77'))";
+    browser.until(&format!("{rows}.length > 0 && {rows}.{all}"));
     browser.click("#search");
     browser.keys("ci-0777");
     browser.until("document.querySelector('#pools-count').innerText === '1'");
@@ -201,9 +202,9 @@ fn it_looks_as_it_should() {
     let cluster = Cluster::start("looks", 5, "", &pools);
     let jobs = ["train resnet", "evaluate", "nightly build", "reindex", "render", "backup"];
     for round in 0..12 {
-        for node in 0..3 {
+        for (node, job) in jobs.iter().enumerate().take(3) {
             let id = 1000 + round * 10 + node as u64;
-            cluster.claim(node, "gpus", id, 1, &format!("ci-{node}"), jobs[node]);
+            cluster.claim(node, "gpus", id, 1, &format!("ci-{node}"), job);
             cluster.release(node, "gpus", id);
         }
     }
@@ -213,8 +214,8 @@ fn it_looks_as_it_should() {
     cluster.claim(4, "gpus", 4, 4, "carol@lab-2", "sweep over learning rates");
     cluster.claim(0, "gpus", 5, 1, "dave@lab-9", "smoke test");
     cluster.claim(0, "reboots", 6, 1, "rack-7", "kernel update");
-    for id in 0..4 {
-        cluster.claim(id, "migrations", 20 + id as u64, 1, "scheduler", jobs[id]);
+    for (node, job) in jobs.iter().enumerate().take(4) {
+        cluster.claim(node, "migrations", 20 + node as u64, 1, "scheduler", job);
     }
     for id in 0..6 {
         cluster.claim(id % 3, &format!("ci-main-{id}"), 1, 1, "runner", "integration tests");
@@ -237,7 +238,8 @@ fn it_looks_as_it_should() {
     // Everything that can be pressed has a name.
     let nameless = browser.eval(
         "return [...document.querySelectorAll('button, input, select')].filter((e) => \
-         !e.closest('dialog:not([open])') && !(e.innerText || e.getAttribute('aria-label') || e.labels?.length)).length",
+         !e.closest('dialog:not([open])') && \
+         !(e.innerText || e.getAttribute('aria-label') || e.labels?.length)).length",
     );
     assert_eq!(nameless, 0);
     quiet(&browser);

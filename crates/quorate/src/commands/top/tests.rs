@@ -53,7 +53,8 @@ fn overview(pool: Option<Value>) -> Overview {
 fn gpus() -> Value {
     json!({
         "view": {"name": "gpus", "units": 4, "protocol": "central", "lease_ms": 60000,
-                 "drift_ppm": 200, "overtakes_max": 0, "durable": false, "survives": 0, "names_units": true,
+                 "drift_ppm": 200, "overtakes_max": 0,
+                 "durable": false, "survives": 0, "names_units": true,
                  "held": 3, "waiting": 2, "facts": []},
         "holders": [
             {"id": id(1), "count": 2, "units": [{"unit": 0, "fence": 7}, {"unit": 1, "fence": 7}],
