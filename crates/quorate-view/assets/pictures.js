@@ -82,8 +82,10 @@ function arbiter(scene) {
     for (const { name, about, value } of scene.facts(node)) {
       if (value === 0) continue;
       if (name === "quorum_member" && about !== null) {
-        shown.lit[about] = "in a quorum in use";
-        if (about !== node) shown.links.push({ from: node, to: about, kind: "strong", arrow: true });
+        // Whoever holds has its quorum; whoever waits is still asking one.
+        const holds = scene.nodes[node].holds > 0;
+        if (holds) shown.lit[about] = "in a quorum in use";
+        if (about !== node) shown.links.push({ from: node, to: about, kind: holds ? "strong" : "quiet", arrow: holds });
       } else if (name === "permissions") push(shown.marks, node, `${value} permitted`);
       else if (name === "migrations") moved += value;
     }
