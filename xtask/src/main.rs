@@ -3,6 +3,7 @@
 //! `test` never writes to the tree; `fix` does. It depends on nothing but the standard library, so
 //! that it builds in a second.
 
+mod browser;
 mod steps;
 mod tidy;
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use crate::tidy;
+use crate::{browser, tidy};
 
 /// How much of `test` to run.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,6 +44,7 @@ pub(crate) fn test(root: &Path, tier: Tier) -> bool {
     let mut steps = vec![
         step("formatting", "fmt --all --check"),
         step("clippy", "clippy --workspace --all-targets --locked -- -D warnings"),
+        step("clippy of the tests in a browser", BROWSER_CLIPPY),
         step("tests", "test --workspace --locked"),
         step("documentation", "doc --workspace --no-deps --document-private-items --locked"),
     ];
@@ -58,6 +59,10 @@ pub(crate) fn test(root: &Path, tier: Tier) -> bool {
     let mut summary = vec![("tidy", report("tidy", &tidy::check(root)))];
     for step in &steps {
         summary.push((step.name, run(root, step)));
+    }
+    if tier == Tier::Default {
+        let name = "what people see, in a browser";
+        summary.push((name, browser::install() && run(root, &step(name, BROWSER))));
     }
     println!("\nsummary");
     for (name, good) in &summary {
@@ -75,6 +80,9 @@ const MODEL_CHECK: &str =
     "check --protocol central --claims 3 --cancels 1 --crashes 1 --early-rings 1";
 const MODEL_CHECK_DURABLE: &str =
     "check --protocol central --claims 3 --cancels 1 --crashes 1 --early-rings 1 --durable";
+/// One at a time: a browser wants a machine of its own.
+const BROWSER_CLIPPY: &str = "clippy -p quorate --test browser --locked -- -D warnings";
+const BROWSER: &str = "test --locked -p quorate --test browser -- --test-threads 1";
 const SEEDS: &str = "sim seeds --protocol central --faults all --count 200";
 const RING_SEEDS: &str = "sim seeds --protocol ring --faults all --count 60";
 

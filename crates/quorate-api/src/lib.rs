@@ -31,8 +31,8 @@ pub use claim::{
 pub use claim_id::{ClaimId, ClaimIdError};
 pub use node::{Change, ChangeKind, Check, NodeView, PeerView};
 pub use overview::{
-    ChartPoint, FoundView, HistoryEvent, HistoryKind, HistoryView, MemberView, Overview,
-    PoolDetail, PoolRow, SightView,
+    CellView, ChartPoint, FoundView, HistoryEvent, HistoryKind, HistoryView, MemberView, Overview,
+    PoolDetail, PoolRow, ShareView, SightView,
 };
 pub use pool::{FactView, HolderView, HoldersView, PoolView, PoolsView, QueueView, WaiterView};
 pub use problem::{Problem, ProblemKind};

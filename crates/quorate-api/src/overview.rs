@@ -95,10 +95,36 @@ pub struct PoolDetail {
     pub queue_found: u64,
     /// Claims that wait and are not in any list: nodes tell of the first thousand only.
     pub unlisted: u64,
+    /// Units held and claims waiting of each member's clients, in the order of `nodes`.
+    pub shares: Vec<ShareView>,
+    /// Who holds which unit, of the first 256.
+    pub cells: Vec<CellView>,
     /// The last minutes, ten seconds each, the oldest first.
     pub chart: Vec<ChartPoint>,
     /// What happened lately, the latest first.
     pub events: Vec<HistoryEvent>,
+}
+
+/// What clients of one member have of a pool.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ShareView {
+    /// Units they hold.
+    pub held: u64,
+    /// Claims of theirs that wait.
+    pub waiting: u64,
+}
+
+/// A unit that is held.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct CellView {
+    /// Which, numbered from 0. Where a protocol only counts, several have one number.
+    pub unit: u32,
+    /// The node that answers for the claim.
+    pub node: String,
+    /// The claim.
+    pub id: ClaimId,
 }
 
 /// Ten seconds of a pool.

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_api::{
-    ChartPoint, HistoryEvent, HistoryKind, HolderView, MemberView, NodeView, PoolDetail, PoolRow,
-    SightView, WaiterView,
+    CellView, ChartPoint, HistoryEvent, HistoryKind, HolderView, MemberView, NodeView, PoolDetail,
+    PoolRow, ShareView, SightView, WaiterView,
 };
 use quorate_core::{ClaimId, NodeId};
 use quorate_wire::glance::{Bucket, Glance, Record, What};
@@ -17,6 +17,8 @@ use crate::views::Picture;
 /// Most events of a list.
 const EVENTS: usize = 60;
 const NOTABLE: usize = 100;
+/// Most units that are drawn one by one.
+const CELLS: usize = 256;
 /// How much of the past charts show, in ten seconds each.
 const CHART: u64 = 60;
 
@@ -114,7 +116,15 @@ impl<'a> Glances<'a> {
         place: usize,
         page: &Page,
     ) -> PoolDetail {
-        let (holders, holders_found) = page.cut(picture.holders(def).holders, page.holders, fits_h);
+        let holders = picture.holders(def).holders;
+        let cell = |holder: &HolderView, unit: u32| CellView {
+            unit,
+            node: holder.node.clone(),
+            id: holder.id,
+        };
+        let units = holders.iter().flat_map(|h| h.units.iter().map(move |u| cell(h, u.unit)));
+        let cells = units.take(CELLS).collect();
+        let (holders, holders_found) = page.cut(holders, page.holders, fits_h);
         let waiting = picture.waiting().waiting;
         let listed = waiting.len() as u64;
         let (queue, queue_found) = page.cut(waiting, page.queue, fits_w);
@@ -131,9 +141,21 @@ impl<'a> Glances<'a> {
             queue,
             queue_found,
             unlisted,
+            shares: self.shares(place),
+            cells,
             chart: self.chart(),
             events,
         }
+    }
+
+    fn shares(&self, place: usize) -> Vec<ShareView> {
+        let mut shares = vec![ShareView::default(); self.config.members.len()];
+        for (node, glance) in &self.told {
+            if let Some((held, waiting)) = glance.counts.get(place) {
+                shares[node.index()] = ShareView { held: *held, waiting: *waiting };
+            }
+        }
+        shares
     }
 
     /// The last minutes, without gaps, up to the latest of which any node told.

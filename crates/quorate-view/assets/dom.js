@@ -26,6 +26,26 @@ export function byId(id) {
   return document.getElementById(id);
 }
 
+// Makes the children of a list be one per item, in order. Those that stay are kept, and with them
+// the focus of whoever is there.
+export function keyed(parent, items, key, create, update) {
+  const old = new Map([...parent.children].map((child) => [child.dataset.key, child]));
+  let place = parent.firstElementChild;
+  for (const item of items) {
+    const name = String(key(item));
+    let child = old.get(name);
+    if (child) old.delete(name);
+    else {
+      child = create(item);
+      child.dataset.key = name;
+    }
+    update?.(child, item);
+    if (child === place) place = place.nextElementSibling;
+    else parent.insertBefore(child, place);
+  }
+  for (const child of old.values()) child.remove();
+}
+
 // Changes text only if it differs, so that screen readers are not told the same thing twice.
 export function say(node, text) {
   if (node.textContent !== text) node.textContent = text;

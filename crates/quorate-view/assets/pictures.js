@@ -32,116 +32,114 @@ function push(map, key, value) {
 
 // What every protocol may show: who is suspected by whom, who waits out old promises.
 function common(scene) {
-  const links = [];
-  const marks = {};
+  const [links, marks, lit] = [[], {}, {}];
   for (const node of each(scene)) {
     for (const { name, about, value } of scene.facts(node)) {
-      if (about !== null && value > 0 && /suspect|crashed/.test(name)) {
+      if (value === 0) continue;
+      if (about !== null && (name === "suspected" || name === "crashed")) {
         links.push({ from: node, to: about, kind: "bad", arrow: true });
       }
-      if (about === null && name === "grace" && value > 0) push(marks, node, "grace");
+      if (about === null && name === "in_grace") push(marks, node, "grace");
     }
   }
-  return { links, marks };
+  return { links, marks, lit };
 }
 
 function plain(scene) {
-  const { links, marks } = common(scene);
-  const drawn = new Set(["grace"]);
+  const shown = common(scene);
   for (const node of each(scene)) {
     for (const { name, about, value, grows } of scene.facts(node)) {
-      if (value === 0) continue;
-      const bad = /suspect|crashed/.test(name);
-      if (about !== null && !bad) links.push({ from: node, to: about, kind: "quiet", arrow: true });
-      if (about === null && !drawn.has(name) && !grows) {
-        push(marks, node, `${value} ${name.replaceAll("_", " ")}`);
-      }
+      if (value === 0 || grows || ["suspected", "crashed", "in_grace"].includes(name)) continue;
+      if (about !== null) shown.links.push({ from: node, to: about, kind: "quiet", arrow: true });
+      else push(shown.marks, node, `${value} ${name.replaceAll("_", " ")}`);
     }
   }
-  return { links, marks, caption: "" };
+  return { ...shown, caption: "" };
 }
 
 function central(scene) {
-  const { links, marks } = common(scene);
-  const lit = {};
-  for (const node of known(scene, "decides")) {
-    lit[node] = "decides";
+  const shown = common(scene);
+  const seats = known(scene, "decides");
+  for (const seat of seats) {
+    shown.lit[seat] = "decides";
     for (const other of each(scene)) {
-      if (other === node || scene.nodes[other].health === "down") continue;
+      if (other === seat || scene.nodes[other].health === "down") continue;
       const busy = scene.nodes[other].holds + scene.nodes[other].waiting > 0;
-      links.push({ from: other, to: node, kind: busy ? "strong" : "quiet" });
+      shown.links.push({ from: other, to: seat, kind: busy ? "strong" : "quiet" });
     }
   }
-  const seats = Object.keys(lit);
-  const grace = seats.filter((node) => scene.fact(Number(node), "grace") > 0);
-  let caption = seats.length
-    ? `${names(scene, seats)} decides: claims travel to it, grants back.`
-    : "The seat is down: nothing is granted until it is back.";
+  const grace = seats.filter((seat) => scene.fact(seat, "in_grace") > 0);
+  let caption = `${names(scene, seats)} decides: claims travel to it, grants back.`;
+  if (!seats.length) caption = "The seat is down: nothing is granted until it is back.";
   if (grace.length) caption = `${names(scene, grace)} restarted and waits until old promises are over.`;
-  return { lit, marks, links, caption };
+  return { ...shown, caption };
 }
 
 function arbiter(scene) {
-  const { links, marks } = common(scene);
-  const lit = {};
+  const shown = common(scene);
+  let moved = 0;
   for (const node of each(scene)) {
     for (const { name, about, value } of scene.facts(node)) {
-      if (value === 0 || about === null) continue;
-      if (/quorum/.test(name)) {
-        lit[about] = "in a quorum in use";
-        links.push({ from: node, to: about, kind: "strong", arrow: true });
-      } else if (/migrat/.test(name)) {
-        links.push({ from: node, to: about, kind: "quiet", arrow: true });
-      }
+      if (value === 0) continue;
+      if (name === "quorum_member" && about !== null) {
+        // Whoever holds has its quorum; whoever waits is still asking one.
+        const holds = scene.nodes[node].holds > 0;
+        if (holds) shown.lit[about] = "in a quorum in use";
+        if (about !== node) shown.links.push({ from: node, to: about, kind: holds ? "strong" : "quiet", arrow: holds });
+      } else if (name === "permissions") push(shown.marks, node, `${value} permitted`);
+      else if (name === "migrations") moved += value;
     }
-    const held = scene.fact(node, "promised");
-    if (held > 0) push(marks, node, `${held} promised`);
   }
-  const count = Object.keys(lit).length;
-  const caption = count ? `Quorums in use are lit: ${names(scene, Object.keys(lit))}.` : "No quorum is in use.";
-  return { lit, marks, links, caption };
+  const quorum = Object.keys(shown.lit);
+  let caption = quorum.length ? `Quorums in use: ${names(scene, quorum)}.` : "No quorum is in use.";
+  if (moved) caption += ` ${plural(moved, "migration")} so far.`;
+  return { ...shown, caption };
 }
 
 function broadcast(scene) {
-  const { links, marks } = common(scene);
-  const lost = new Set(links.map((link) => link.to));
+  const shown = common(scene);
+  const lost = new Set(shown.links.map((link) => link.to));
   for (const node of each(scene)) {
     for (const { name, about, value } of scene.facts(node)) {
-      if (about !== null && value > 0 && /permi/.test(name)) {
-        links.push({ from: about, to: node, kind: "strong", arrow: true });
-      }
+      if (value === 0) continue;
+      const waits = scene.nodes[node].waiting > 0;
+      if (name === "answered" && about !== null && waits) {
+        shown.links.push({ from: about, to: node, kind: "strong", arrow: true });
+      } else if (name === "units_lost") push(shown.marks, node, `${value} lost`);
+      else if (name === "joining") push(shown.marks, node, "joining");
     }
-    const slots = scene.fact(node, "slots_lost");
-    if (slots > 0) push(marks, node, `${slots} slots lost`);
   }
-  const left = scene.units - lost.size;
-  const caption = lost.size
-    ? `Believed crashed: ${names(scene, [...lost])}; ${left} more and nobody is served.`
-    : "An arrow is a permission to enter.";
-  return { marks, links, caption };
+  const broken = known(scene, "too_many_crashed").length > 0;
+  const left = Math.max(0, scene.units - lost.size);
+  let caption = "An arrow is a permission for whoever waits.";
+  if (lost.size) caption = `Believed crashed: ${names(scene, [...lost])}; ${left} more and nobody is served.`;
+  if (broken) caption = "Too many are believed crashed: nobody can be served.";
+  return { ...shown, caption };
 }
 
 function ring(scene) {
-  const { links, marks } = common(scene);
-  const lit = {};
-  let tokens = 0;
+  const shown = common(scene);
+  let healing = false;
+  let known = false;
   for (const node of each(scene)) {
     for (const { name, about, value } of scene.facts(node)) {
-      if (about !== null || value === 0) continue;
-      if (name === "tokens") {
-        tokens += value;
-        lit[node] = "has tokens";
-        push(marks, node, plural(value, "token"));
-      } else if (/root|resetting|healing/.test(name)) {
-        push(marks, node, name.replaceAll("_", " "));
+      if (name === "legitimate") [known, healing] = [true, value === 0];
+      if (value === 0) continue;
+      if (name === "tokens_held") {
+        shown.lit[node] = "has tokens";
+        push(shown.marks, node, plural(value, "token"));
+      } else if (name === "blind" || name === "fenced" || name === "quarantine") push(shown.marks, node, name);
+      else if (name === "left_out" && about !== null) {
+        shown.links.push({ from: node, to: about, kind: "bad", arrow: true });
       }
     }
   }
-  const caption = tokens && tokens !== scene.units ? `${tokens} tokens for ${scene.units} units: the others travel.` : "";
-  return { lit, marks, links, ring: true, caption };
+  let caption = "Tokens go round; whoever has one may use a unit.";
+  if (known) caption = healing ? "Healing: the tokens are not yet as many as the units." : "As many tokens as units.";
+  return { ...shown, ring: true, caption };
 }
 
-const PICTURES = { central, arbiter, broadcast, ring };
+const PICTURES = { central, arbiter, ticket: arbiter, broadcast, ring };
 
 // The picture of a protocol, "broadcast/raymond" and "broadcast" alike.
 export function picture(protocol, scene) {

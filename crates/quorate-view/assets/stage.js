@@ -3,10 +3,10 @@
 import { plural, s, say } from "./dom.js";
 import { picture } from "./pictures.js";
 
-const SIZE = 640;
+const SIZE = 520;
 const MIDDLE = SIZE / 2;
-const RADIUS = 236;
-const NODE = 25;
+const RADIUS = 182;
+const NODE = 24;
 const CELLS_MAX = 64;
 
 function short(text) {
@@ -109,14 +109,16 @@ export class Stage {
     const { units, held } = scene;
     const all = [];
     if (units > CELLS_MAX) {
-      const width = 240;
+      const width = 200;
       const full = (width * Math.min(held.length, units)) / units;
+      this.low = MIDDLE + 12;
       const box = { x: MIDDLE - width / 2, y: MIDDLE - 12, height: 24, rx: 5 };
       all.push(s("rect", { ...box, width, class: "cell" }), s("rect", { ...box, width: full, class: "cell full" }));
     } else {
       const columns = Math.ceil(Math.sqrt(units * 1.6));
       const rows = Math.ceil(units / columns);
-      const step = Math.min(46, 230 / Math.max(columns, rows));
+      const step = Math.min(44, 180 / Math.max(columns, rows));
+      this.low = MIDDLE + (rows * step) / 2;
       const byUnit = new Map(held.map((one) => [one.unit, one]));
       for (let unit = 0; unit < units; unit++) {
         const one = byUnit.get(unit);
@@ -134,7 +136,7 @@ export class Stage {
     }
     const text = `${held.length} of ${units} held`;
     const waiting = scene.nodes.reduce((sum, node) => sum + node.waiting, 0);
-    const low = MIDDLE + (units > CELLS_MAX ? 34 : Math.ceil(units / Math.ceil(Math.sqrt(units * 1.6))) * 23 + 22);
+    const low = this.low + 20;
     all.push(s("text", { x: MIDDLE, y: low, class: "sum" }, waiting ? `${text}, ${waiting} waiting` : text));
     this.cells.replaceChildren(...all);
   }

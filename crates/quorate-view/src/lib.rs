@@ -10,6 +10,7 @@
 //! | `dom.js` | elements, and numbers as people say them |
 //! | `pictures.js` | what each protocol's picture shows, in words |
 //! | `stage.js` | draws it: nodes on a circle, units, messages |
+//! | `dashboard.js`, `panels.js`, `charts.js`, `dialogs.js` | the dashboard |
 //! | `film.js`, `replay.js` | a recorded run, and its player |
 //! | `style.css` | one look, light and dark |
 
@@ -45,6 +46,11 @@ pub const FILES: &[File] = files! {
     "stage.js" "text/javascript; charset=utf-8",
     "film.js" "text/javascript; charset=utf-8",
     "replay.js" "text/javascript; charset=utf-8",
+    "dashboard.css" "text/css; charset=utf-8",
+    "dashboard.js" "text/javascript; charset=utf-8",
+    "panels.js" "text/javascript; charset=utf-8",
+    "charts.js" "text/javascript; charset=utf-8",
+    "dialogs.js" "text/javascript; charset=utf-8",
 };
 
 /// The modules of the replay page, each after those it imports.

@@ -2,9 +2,15 @@
 //!
 //! Every `console` block of these pages is run: lines after `$ ` are commands, what follows is
 //! their standard output. `[..]` stands for anything within a line, a line `...` for any lines.
+//!
+//! The guides have a cluster of their own each, as `quorate dev` starts it. There, a command that
+//! ends with `&` goes on while the others run, and what follows is asked again until it has come
+//! into effect.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 #[test]
 fn every_session_in_the_documentation_is_true() {
@@ -14,11 +20,19 @@ fn every_session_in_the_documentation_is_true() {
     let mut sessions = 0;
     for page in pages {
         let text = std::fs::read_to_string(&page).expect("a page that was just listed");
+        let mut cluster = page.components().any(|c| c.as_os_str() == "guides").then(Cluster::start);
         for (command, expected) in commands(&text) {
             sessions += 1;
-            let printed = run(&command);
+            if let Some(command) = command.strip_suffix(" &") {
+                let cluster = cluster.as_mut().expect("only guides have something going on");
+                cluster.begin(command);
+                continue;
+            }
+            let fits = |text: &str| matches(&expected, &text.lines().collect::<Vec<_>>());
+            let server = cluster.as_ref().map(|cluster| &*cluster.server);
+            let printed = run(&command, server, fits);
             assert!(
-                matches(&expected, &printed.lines().collect::<Vec<_>>()),
+                fits(&printed),
                 "{}: $ {command}\n--- shown\n{}\n--- printed\n{printed}",
                 page.display(),
                 expected.join("\n"),
@@ -60,16 +74,71 @@ fn commands(text: &str) -> Vec<(String, Vec<&str>)> {
     commands
 }
 
-fn run(command: &str) -> String {
+/// Runs a command; with a cluster, again and again until it prints what it should.
+fn run(command: &str, server: Option<&str>, fits: impl Fn(&str) -> bool) -> String {
+    let began = Instant::now();
+    loop {
+        let output = prepare(command, server).output().expect("the command was built");
+        let printed = String::from_utf8(output.stdout).expect("output is text");
+        if server.is_none() || fits(&printed) || began.elapsed() > PATIENCE {
+            return printed;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Longer than anything takes that is going to happen at all.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn prepare(command: &str, server: Option<&str>) -> Command {
     let words: Vec<&str> = command.split_whitespace().collect();
     assert_eq!(words.first(), Some(&"quorate"), "only our own command: {command}");
-    let folder = std::env::temp_dir();
-    let output = Command::new(env!("CARGO_BIN_EXE_quorate"))
-        .args(&words[1..])
-        .current_dir(folder)
-        .output()
-        .expect("the command was built");
-    String::from_utf8(output.stdout).expect("output is text")
+    let mut prepared = Command::new(env!("CARGO_BIN_EXE_quorate"));
+    prepared.args(&words[1..]).current_dir(std::env::temp_dir());
+    if let Some(server) = server {
+        prepared.env("QUORATE_SERVER", server);
+    }
+    prepared
+}
+
+/// What `quorate dev` starts, and commands that go on beside it.
+struct Cluster {
+    server: String,
+    running: Vec<Child>,
+}
+
+impl Cluster {
+    fn start() -> Cluster {
+        let mut dev = prepare("quorate dev --port 0", None)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the command was built");
+        let mut lines = BufReader::new(dev.stdout.take().expect("piped")).lines();
+        let server = loop {
+            let line = lines.next().expect("dev says where it is").expect("text");
+            if let Some((_, server)) = line.split_once("http://") {
+                break server.trim().to_owned();
+            }
+        };
+        std::thread::spawn(move || lines.for_each(drop));
+        Cluster { server, running: vec![dev] }
+    }
+
+    fn begin(&mut self, command: &str) {
+        let mut command = prepare(command, Some(&self.server));
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        self.running.push(child.expect("the command was built"));
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        // The cluster last: whoever runs a command there ends it first.
+        for child in self.running.iter_mut().rev() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
 }
 
 /// Whether the shown lines are the printed ones.

@@ -1,5 +1,5 @@
-//! What an operator looks at: the whole cluster on one screen, the past of a pool, and where a claim
-//! is.
+//! What an operator looks at: the whole cluster on one screen, the past of a pool, and where a
+//! claim is.
 
 use std::time::Duration;
 

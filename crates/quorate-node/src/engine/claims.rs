@@ -211,7 +211,11 @@ impl Engine {
         let now = clock::now();
         let state = self.pools[seat].ledger.get(&id).map(|claimed| &claimed.state);
         match state {
-            Some(State::Waiting) => self.step(seat, Happening::Cancel(id)),
+            Some(State::Waiting) => {
+                // Over first: its client is to hear that it was revoked, not that it cancelled.
+                self.over(seat, id, ClaimState::Revoked, reason, now);
+                return self.step(seat, Happening::Cancel(id));
+            }
             Some(State::Granted { .. } | State::Shown { .. }) => {}
             Some(State::Over { state: ClaimState::Lost, .. }) => {}
             Some(State::Over { .. }) => return,

@@ -240,6 +240,8 @@ impl Engine {
         let slot = &mut self.peers.slots[peer.index()];
         slot.link.disconnect();
         slot.connection = None;
+        // First meetings are a matter of course, and not for the record.
+        let again = slot.link.peer_boot().is_some();
         let ours = slot.link.resume();
         let meeting = slot.link.connect(theirs)?;
         slot.connection = Some((connection, outgoing));
@@ -248,11 +250,16 @@ impl Engine {
         let name = &self.config.members[peer.index()].name;
         match meeting {
             Meeting::Resumed => {
-                self.history.note_node(What::Met, name, "link resumed");
+                if again {
+                    self.history.note_node(What::Met, name, "link resumed");
+                }
                 tracing::info!(peer = name, "link resumed");
             }
             Meeting::New { dropped } => {
-                self.history.note_node(What::Met, name, &format!("its start {}", theirs.boot));
+                if again {
+                    let text = format!("its start {}", theirs.boot);
+                    self.history.note_node(What::Met, name, &text);
+                }
                 tracing::info!(peer = name, boot = theirs.boot, dropped, "a new link");
             }
         }

@@ -162,7 +162,7 @@ impl Protocol for Central {
     fn facts(&self, _seat: &Seat<'_, Self>, show: &mut dyn FnMut(Fact)) {
         if let Some(arbiter) = &self.arbiter {
             show(Fact::gauge("decides", true));
-            show(Fact::gauge("grace", arbiter.grace));
+            show(Fact::gauge("in_grace", arbiter.grace));
         }
     }
 

@@ -84,6 +84,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         let first = nodes[0].clients_address();
         let _ = writeln!(text, "\ntry: curl -X PUT -d '{{\"units\": 2}}' {}", claim_url(first, 1));
         let _ = writeln!(text, "then: curl http://{first}/v1/pools/demo/holders");
+        let _ = writeln!(text, "watch: http://{first}/ in a browser, or `quorate top`");
         let _ = writeln!(text, "Ctrl-C stops.");
         // Whoever started us may have stopped reading; that is no reason to stop.
         let _ = std::io::stdout().write_all(text.as_bytes());

@@ -19,6 +19,7 @@ pub(crate) mod run;
 mod serve;
 mod sim;
 mod status;
+mod top;
 mod vectors;
 mod why;
 
@@ -37,6 +38,7 @@ pub(crate) enum Command {
     Pools(pools::Args),
     Holders(holders::Args),
     Queue(queue::Args),
+    Top(top::Args),
     Why(why::Args),
     History(history::Args),
     Revoke(revoke::Args),
@@ -69,6 +71,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Pools(args) => pools::run(args),
         Command::Holders(args) => holders::run(args),
         Command::Queue(args) => queue::run(args),
+        Command::Top(args) => top::run(args),
         Command::Why(args) => why::run(args),
         Command::History(args) => history::run(args),
         Command::Revoke(args) => revoke::run(args),

@@ -151,7 +151,8 @@ fn why_text(why: &Why) -> String {
         let (soon, late) = (span(Some(*soon_ms)), span(Some(*late_ms)));
         let _ = writeln!(
             text,
-            "estimate: starts in about {} ({soon} to {late} in 8 of 10 cases, from {holds} past holds)",
+            "estimate: starts in about {} ({soon} to {late} in 8 of 10 cases, \
+             from {holds} past holds)",
             span(Some(*likely_ms))
         );
     }
