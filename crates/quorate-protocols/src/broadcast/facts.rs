@@ -38,7 +38,7 @@ impl Weighted {
         show(Fact::gauge("units_reclaimed", self.reclaimed()));
         let waits = self.asked.iter().find_map(|asked| match &asked.standing {
             Standing::Waiting(tally) => Some(tally),
-            Standing::Held { .. } => None,
+            Standing::Held { .. } | Standing::Lost => None,
         });
         for peer in seat.pool.peers(seat.me) {
             show(Fact::gauge("crashed", self.crashed().contains(peer)).about(peer));

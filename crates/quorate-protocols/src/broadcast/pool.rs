@@ -106,6 +106,15 @@ impl Pool {
         (0..self.nodes).map(NodeId).filter(move |&node| node != me)
     }
 
+    /// How long after it was last told so a client may use its units at most.
+    pub(super) fn hold_max(&self) -> Option<Duration> {
+        let of_node = match self.reclaim {
+            Reclaim::Lease(lease) => Some(lease.length()),
+            Reclaim::Never | Reclaim::Fenced | Reclaim::TrustRp => None,
+        };
+        self.lease.map(|lease| lease.length()).max(of_node)
+    }
+
     /// Panics if the numbers contradict each other.
     pub(super) fn assert_sound(&self) {
         assert!(self.nodes >= 1, "a pool has at least one node");
@@ -144,6 +153,8 @@ pub(crate) enum Mutant {
     JoinAlone,
     /// A node that comes back does not put its clock behind those of the others.
     JoinWithoutClock,
+    /// What a client is told to let go is given to others before it can have heard of it.
+    LoseAtOnce,
     /// Raymond: an answer to several requests counts for one.
     LoseCount,
     /// Raynal: a new request overwrites what older ones are still owed.

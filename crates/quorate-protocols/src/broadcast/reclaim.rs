@@ -19,7 +19,7 @@ use quorate_core::{ClaimId, Moment, NodeId, NodeSet, Outbox, Seat};
 use super::desk::shares;
 use super::message::{Life, Message};
 use super::pool::{Reclaim, broken};
-use super::weighted::{Asked, Standing};
+use super::weighted::Standing;
 use super::{Alarm, Weighted};
 
 /// Whom a node no longer counts, and until when it counts itself.
@@ -108,19 +108,26 @@ impl Weighted {
             && (self.expelled || self.detector.crashed().contains(seat.me))
     }
 
-    /// Lets go of everything (E9). Claims that wait stay at the desk: their clients wait for a
-    /// restart.
+    /// Asks for nothing any more, and tells clients to let go (E9). What they had stays in use
+    /// until they have, or until their deadline. Claims that wait go back to the desk.
     pub(super) fn step_down(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
-        while let Some(asked) = self.asked.pop() {
-            match asked.standing {
-                Standing::Held { .. } => {
-                    if seat.pool.lease.is_some() {
-                        out.disarm(Alarm::HoldEnd(asked.claim));
-                    }
-                    out.lose(asked.claim);
-                }
-                Standing::Waiting(_) => self.desk.push_front(asked.claim, asked.units),
+        for mut asked in std::mem::take(&mut self.asked).into_iter().rev() {
+            if matches!(asked.standing, Standing::Waiting(_)) {
+                self.desk.push_front(asked.claim, asked.units);
+                continue;
             }
+            if matches!(asked.standing, Standing::Held { .. }) {
+                out.lose(asked.claim);
+                if broken!(seat, LoseAtOnce) {
+                    continue;
+                }
+                asked.standing = Standing::Lost;
+                // Where clients renew, the alarm is armed already, and rings no later than this.
+                if let (None, Some(most)) = (seat.pool.lease, seat.pool.hold_max()) {
+                    out.arm(Alarm::HoldEnd(asked.claim), most);
+                }
+            }
+            self.asked.insert(0, asked);
         }
         self.answer_deferred(seat, out);
     }
@@ -239,7 +246,7 @@ impl Weighted {
     ) {
         let node_end = self.counting.deadline(seat);
         match self.place_of(claim).map(|place| &mut self.asked[place].standing) {
-            None => out.lose(claim),
+            None | Some(Standing::Lost) => out.lose(claim),
             Some(Standing::Held { until, hold_end, .. }) if *until > seat.now => {
                 let Some(lease) = seat.pool.lease else { return };
                 *hold_end = self::hold_end(seat);
@@ -259,9 +266,9 @@ impl Weighted {
         out: &mut Outbox<Self>,
     ) {
         if let Some(place) = self.place_of(claim)
-            && let Asked { units, standing: Standing::Held { .. }, .. } = self.asked[place]
+            && self.asked[place].standing.is_in_use()
         {
-            out.reclaim(claim, shares(units));
+            out.reclaim(claim, shares(self.asked[place].units));
             self.end(seat, claim, out);
         }
     }

@@ -47,6 +47,16 @@ pub(super) enum Standing {
         /// Whether there would have been room without counting anybody out.
         clean: bool,
     },
+    /// The client was told that it no longer has it. Until it says that it heard, or its deadline
+    /// has passed, it may go on.
+    Lost,
+}
+
+impl Standing {
+    /// Whether a client may be using the units.
+    pub(super) fn is_in_use(&self) -> bool {
+        matches!(self, Standing::Held { .. } | Standing::Lost)
+    }
 }
 
 /// A peer's request that something of ours is ahead of.
@@ -148,7 +158,7 @@ impl Weighted {
     /// earlier.
     fn used_ahead_of(&self, seat: &Seat<'_, Self>, theirs: Stamp) -> u32 {
         let is_ahead = |asked: &&Asked| match asked.standing {
-            Standing::Held { .. } => true,
+            Standing::Held { .. } | Standing::Lost => true,
             Standing::Waiting(_) if broken!(seat, TieBreakByIdentity) => asked.clock < theirs.clock,
             Standing::Waiting(_) => Stamp { clock: asked.clock, node: seat.me } < theirs, // E1
         };
@@ -166,9 +176,8 @@ impl Weighted {
             return; // Somebody may have counted us out: a lease covers waiting as well (D4).
         }
         let mut ours: u32 = 0;
-        let held = |asked: &Asked| matches!(asked.standing, Standing::Held { .. });
-        let held_units: u32 =
-            self.asked.iter().filter(|asked| held(asked)).map(|asked| asked.units.get()).sum();
+        let in_use = self.asked.iter().filter(|asked| asked.standing.is_in_use());
+        let held_units: u32 = in_use.map(|asked| asked.units.get()).sum();
         for asked in &mut self.asked {
             let h = asked.units.get();
             let Standing::Waiting(tally) = &asked.standing else { continue };
@@ -266,7 +275,12 @@ impl Weighted {
         }
         // E6: the state changes first, so that whoever asks from now on is answered as it is.
         let over = self.asked.remove(place);
-        if seat.pool.lease.is_some() && matches!(over.standing, Standing::Held { .. }) {
+        let is_watched = match over.standing {
+            Standing::Waiting(_) => false,
+            Standing::Held { .. } => seat.pool.lease.is_some(),
+            Standing::Lost => seat.pool.hold_max().is_some(),
+        };
+        if is_watched {
             out.disarm(Alarm::HoldEnd(claim));
         }
         if broken!(seat, DropDeferred) {

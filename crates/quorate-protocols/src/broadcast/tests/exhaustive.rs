@@ -8,7 +8,7 @@ use quorate_core::{NodeId, NodeSet};
 
 use super::every::{Explored, Found, Scope, every_history};
 use crate::broadcast::pool::Mutant;
-use crate::broadcast::weighted::{Asked, Standing};
+use crate::broadcast::weighted::Standing;
 use crate::broadcast::{Counted, Message, Pool, Raymond, Raynal, Reclaim, Rule, Weighted};
 
 impl<R: Rule> Explored for Counted<R> {
@@ -27,8 +27,11 @@ impl<R: Rule> Explored for Counted<R> {
 
 impl Explored for Weighted {
     fn held(&self) -> u32 {
-        let held = |asked: &&_| matches!(asked, Asked { standing: Standing::Held { .. }, .. });
-        self.asked.iter().filter(held).map(|asked| asked.units.get()).sum()
+        self.asked
+            .iter()
+            .filter(|asked| asked.standing.is_in_use())
+            .map(|asked| asked.units.get())
+            .sum()
     }
 
     fn waits(&self) -> bool {

@@ -228,6 +228,25 @@ fn play_d4(reclaim: Reclaim) -> World<Weighted> {
     world
 }
 
+/// A client that is told to let go needs a moment for it: until it has, nobody gets what it had.
+#[test]
+fn what_a_client_must_let_go_is_in_use_until_it_has() {
+    for (mutant, in_use_max) in [(None, 1), (Some(Mutant::LoseAtOnce), 2)] {
+        let mut world = World::<Weighted>::new(Pool { mutant, ..Pool::timer_free(2, 1, 0) });
+        world.request(NodeId(0), 1);
+        world.deliver_all();
+        world.request(NodeId(1), 1);
+        world.deliver_all();
+        let message = Message::Expelled { life: 0 };
+        world.step(NodeId(0), Event::Hear { from: NodeId(1), message });
+        world.deliver_all();
+        assert_eq!((world.losses.len(), world.in_use_max), (1, in_use_max), "{mutant:?}");
+        world.release(NodeId(0));
+        world.deliver_all();
+        assert_eq!(world.holders(), [NodeId(1)], "{mutant:?}: what was let go is given on");
+    }
+}
+
 /// Numbers from the edges, in every field, at a node that waits, holds, or does neither.
 #[test]
 fn nothing_a_peer_sends_can_stop_a_node() {

@@ -99,11 +99,8 @@ impl<P: Scripted> World<P> {
                 self.held[node.index()] = shares.len() as u32;
                 self.in_use_max = self.in_use_max.max(self.held.iter().sum());
             }
-            Effect::Lose { .. } => {
-                self.losses.push(node);
-                self.claims[node.index()] = None;
-                self.held[node.index()] = 0;
-            }
+            // The client goes on until it hears of it, which is when the script has it release.
+            Effect::Lose { .. } => self.losses.push(node),
             Effect::Anomaly { what, .. } => self.anomalies.push(what),
             _ => {}
         }
