@@ -125,6 +125,15 @@ impl Ring {
             out.arm(Alarm::Fence, seat.pool.ttl.length());
         }
         self.tether.enter(parcel.epoch, &parcel.skipped);
+        self.await_count();
+    }
+
+    /// The next traversal counts us, whatever its number: none has this one. Where numbers come
+    /// round again, the first of an epoch could have that of the last that passed here.
+    pub(super) fn await_count(&mut self) {
+        for place in self.places.iter_mut().filter(|place| !place.is_root()) {
+            place.station_mut().seq = u64::MAX;
+        }
     }
 
     /// A licence may have ended while we could not look.

@@ -97,10 +97,7 @@ impl Ring {
             }
             Variant::Train => ring.bar(!seat.pool.breaks(Mutant::NoFence)),
         }
-        for place in ring.places.iter_mut().filter(|place| !place.is_root()) {
-            // No traversal has this number, so the first one counts us, whichever it is.
-            place.station_mut().seq = u64::MAX;
-        }
+        ring.await_count();
         if ring.blind {
             ring.places.iter_mut().for_each(|place| place.set_blind(true));
             // The root's is also for nodes that an earlier boot left out.
@@ -157,6 +154,7 @@ impl Ring {
             Some(Job::Granted { .. }) => return out.lose(claim),
             Some(_) => return, // It waits here, so it holds nothing that we could renew.
             None if self.waiting.iter().any(|(id, _)| *id == claim) => return,
+            // Without a licence too, so that it is counted; but then it gets no more time.
             None if self.blind && self.could_have_granted(seat, shares) => {
                 let at = self.add_place(seat);
                 self.places[at].adopt(claim, shares);

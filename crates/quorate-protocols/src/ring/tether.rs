@@ -17,6 +17,15 @@
 //!
 //! A node whose licence lasts keeps its tokens into a new epoch: nothing was made since. One
 //! without forgets them.
+//!
+//! * Taking a node in again needs no quarantine. Tokens are made only from a count that came back
+//!   in the root's epoch, so it passed everybody who is not left out, and every node reported what
+//!   it had *then*: the node taken in too, with or without a licence. Whoever is left out was left
+//!   out before the last quarantine began. A node that still has its licence from an epoch between
+//!   the two is not left out, and is counted before anything is made.
+//! * A client that outlived its node's crash may be taken back by a restarted node that has no
+//!   licence yet. That gives it no time: its deadline is still one that the earlier boot set, within
+//!   the licence which that boot had, and so it has stopped when the quarantine ends.
 
 use std::fmt;
 
