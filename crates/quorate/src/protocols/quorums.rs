@@ -15,8 +15,9 @@ pub(crate) struct QuorumOptions {
     /// arbiter: what is counted, units, or each unit as a lock [default: count]
     #[arg(long, value_enum)]
     mode: Option<Mode>,
-    /// arbiter, ticket: whose permissions suffice, a family as in `quorate quorum report`, threshold (one for each
-    /// size of claim), or auto [default: uniform, or majority for named units]
+    /// arbiter, ticket: whose permissions suffice, a family as in `quorate quorum report`,
+    /// threshold (one for each size of claim), or auto [default: uniform, or majority for named
+    /// units]
     #[arg(long, value_name = "FAMILY")]
     family: Option<String>,
     /// arbiter: most grants at once, whatever their size; then smaller quorums will do
@@ -28,7 +29,8 @@ pub(crate) struct QuorumOptions {
     /// arbiter: nodes asked beyond a quorum [default: 0]
     #[arg(long, value_name = "N")]
     hedge: Option<u32>,
-    /// arbiter, ticket: crashes that the family must survive; 0 accepts one that survives none [default: 1]
+    /// arbiter, ticket: crashes that the family must survive; 0 accepts one that survives none
+    /// [default: 1]
     #[arg(long, value_name = "F")]
     survive: Option<usize>,
 }
