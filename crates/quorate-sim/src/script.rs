@@ -17,10 +17,13 @@
 //! | `nodes 3`, `pool key=value ...` | sets the stage; at the top |
 //! | `claim n1 c1 2`, `again n1 c1` | client 1 claims 2 units at node 1, or repeats its claim |
 //! | `release c1`, `cancel c1`, `renew c1` | what clients do |
+//! | `renew n2 c1` | client 1 shows another node what it has |
 //! | `deliver n1 n0 [2] [copy]`, `deliver all` | the oldest (or 2nd) message of a link; a copy stays |
 //! | `drop n1 n0 [2]`, `drop all` | it is lost |
 //! | `ring n0 NAME` | an armed alarm rings now |
 //! | `advance 5s` | time passes: due alarms ring, holders stop at their deadlines |
+//! | `run 5s` | the same, and every message arrives a millisecond after it was sent |
+//! | `cut n0 n1`, `heal n0 n1` | `run` and `deliver all` leave what is between them on its way |
 //! | `crash n0`, `crash n0 after 1` | now, or in its next step after that many effects |
 //! | `restart n0 recovered`, `restart n0 amnesia` | it comes back |
 //! | `suspect n0 n1`, `trust n0 n1` | the failure detector's opinion |
@@ -171,6 +174,7 @@ fn obey<P: Protocol>(stage: &mut Stage<P>, words: &[&str]) -> Result<(), String>
         ["release", who] => stage.release(client(who)?),
         ["cancel", who] => stage.cancel(client(who)?),
         ["renew", who] => stage.renew(client(who)?),
+        ["renew", at, who] => stage.renew_at(node(stage, at)?, client(who)?),
         ["deliver", "all"] => stage.deliver_all(),
         ["deliver", from, to, ref rest @ ..] => {
             let keep = rest.last() == Some(&"copy");
@@ -190,6 +194,15 @@ fn obey<P: Protocol>(stage: &mut Stage<P>, words: &[&str]) -> Result<(), String>
         ["advance", time] => {
             let nanos = crate::parse_time(time).map_err(|error| error.to_string())?;
             stage.advance(std::time::Duration::from_nanos(nanos))
+        }
+        ["run", time] => {
+            let nanos = crate::parse_time(time).map_err(|error| error.to_string())?;
+            stage.run(std::time::Duration::from_nanos(nanos))
+        }
+        [how @ ("cut" | "heal"), a, b] => {
+            let (a, b) = (node(stage, a)?, node(stage, b)?);
+            stage.set_cut([(a, b), (b, a)], how == "cut");
+            Ok(())
         }
         ["crash", at] => {
             stage.crash(node(stage, at)?);

@@ -1,6 +1,6 @@
 //! A world moved by hand: nothing happens unless a script says so. Transcripts run on it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -17,6 +17,8 @@ pub(crate) struct Stage<P: Protocol> {
     nodes: Vec<Place<P>>,
     /// Messages on each link, oldest first.
     links: BTreeMap<(NodeId, NodeId), VecDeque<P::Message>>,
+    /// Links on which nothing moves unless it is delivered by hand.
+    cuts: BTreeSet<(NodeId, NodeId)>,
     clients: BTreeMap<u64, Client>,
     laws: StatuteBook,
     now: Moment,
@@ -50,6 +52,7 @@ impl<P: Protocol> Stage<P> {
             pool,
             nodes: Vec::new(),
             links: BTreeMap::new(),
+            cuts: BTreeSet::new(),
             clients: BTreeMap::new(),
             laws,
             now: Moment::ZERO,
@@ -111,6 +114,12 @@ impl<P: Protocol> Stage<P> {
         self.step(home, Event::Renew { claim, shares })
     }
 
+    /// A client shows another node than before what it has, and stays there.
+    pub(crate) fn renew_at(&mut self, home: NodeId, client: u64) -> Result<(), String> {
+        self.client(client)?.home = home;
+        self.renew(client)
+    }
+
     /// Delivers one message of a link; `keep` leaves a copy of it on the way.
     pub(crate) fn deliver(
         &mut self,
@@ -132,12 +141,53 @@ impl<P: Protocol> Stage<P> {
         /// A protocol that talks to itself for ever is stopped here.
         const DELIVERIES_MAX: usize = 10_000;
         for _ in 0..DELIVERIES_MAX {
-            let Some(link) = self.links.iter().find(|(_, m)| !m.is_empty()).map(|(l, _)| *l) else {
-                return Ok(());
-            };
+            let Some((link, _)) = self.under_way().next() else { return Ok(()) };
             self.deliver(link, 1, false)?;
         }
         Err(format!("still talking after {DELIVERIES_MAX} messages"))
+    }
+
+    /// Links that are not cut and on which something moves, and how much.
+    fn under_way(&self) -> impl Iterator<Item = ((NodeId, NodeId), usize)> + '_ {
+        let moves = |link: &(NodeId, NodeId)| !self.cuts.contains(link);
+        let busy = self.links.iter().filter(move |(link, m)| moves(link) && !m.is_empty());
+        busy.map(|(link, messages)| (*link, messages.len()))
+    }
+
+    /// Cuts links, or heals them.
+    pub(crate) fn set_cut(&mut self, links: [(NodeId, NodeId); 2], cut: bool) {
+        for link in links {
+            if cut {
+                self.cuts.insert(link);
+            } else {
+                self.cuts.remove(&link);
+            }
+        }
+    }
+
+    /// Time passes as in [`Stage::advance`], and every message arrives after one `HOP`.
+    pub(crate) fn run(&mut self, by: Duration) -> Result<(), String> {
+        const HOP: Duration = Duration::from_millis(1);
+        let end = self.now.after(by);
+        while self.now < end {
+            let sent: Vec<_> = self.under_way().collect();
+            let next = if sent.is_empty() { self.next_due() } else { Some(self.now.after(HOP)) };
+            let next = next.map_or(end, |next| next.clamp(self.now, end));
+            self.advance(next.since(self.now))?;
+            for (link, count) in sent {
+                // A node may have crashed meanwhile, and lost what was on its way to it.
+                let left = self.links.get(&link).map_or(0, VecDeque::len).min(count);
+                (0..left).try_for_each(|_| self.deliver(link, 1, false))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// When the next alarm rings or the next holder stops.
+    fn next_due(&self) -> Option<Moment> {
+        let alarms = self.nodes.iter().flat_map(|place| place.alarms.values());
+        let deadlines = self.clients.values().filter_map(|c| c.shares.as_ref().map(|(_, at)| at));
+        alarms.chain(deadlines).min().copied()
     }
 
     pub(crate) fn drop_message(
@@ -354,9 +404,12 @@ impl<P: Protocol> Stage<P> {
                 self.nodes[me.index()].alarms.remove(&alarm);
             }
             Effect::Grant { claim, shares, until } => {
-                self.judge(|laws| laws.see(Observation::Granted { claim, shares: &shares }));
-                if let Some(client) = self.client_of(claim) {
-                    client.shares = Some((shares, until));
+                // A client that went to another node does not hear this one.
+                if self.client_of(claim).is_none_or(|client| client.home == me) {
+                    self.judge(|laws| laws.see(Observation::Granted { claim, shares: &shares }));
+                    if let Some(client) = self.client_of(claim) {
+                        client.shares = Some((shares, until));
+                    }
                 }
             }
             Effect::Extend { claim, until } => {

@@ -22,6 +22,8 @@ pub(crate) struct Cluster {
     peers: Vec<SocketAddr>,
     pools: String,
     data: Option<PathBuf>,
+    /// Whether an empty directory means that the cluster is new.
+    is_new: bool,
     /// Where the first node finds the others, if not directly.
     detour: Option<SocketAddr>,
 }
@@ -46,7 +48,7 @@ impl Cluster {
         Cluster::start_in(Some(data), nodes, pools, None).await
     }
 
-    async fn start_in(
+    pub(crate) async fn start_in(
         data: Option<PathBuf>,
         count: usize,
         pools: &str,
@@ -63,6 +65,7 @@ impl Cluster {
             peers: listeners.iter().map(|(_, peers)| address(peers)).collect(),
             pools: pools.to_owned(),
             data,
+            is_new: true,
             detour: bridge.map(|bridge| bridge.address),
         };
         if let Some(bridge) = bridge {
@@ -78,9 +81,9 @@ impl Cluster {
 
     fn config(&self, place: usize, pools: &str) -> Config {
         let mut text = format!(
-            "cluster = \"test\"\nepoch = 1\nnode = \"n{place}\"\nbootstrap = true\n\
+            "cluster = \"test\"\nepoch = 1\nnode = \"n{place}\"\nbootstrap = {}\n\
              listen = {{ clients = \"{}\", peers = \"{}\" }}\n",
-            self.clients[place], self.peers[place]
+            self.is_new, self.clients[place], self.peers[place]
         );
         if let Some(data) = &self.data {
             let path = data.join(format!("n{place}"));
@@ -112,6 +115,14 @@ impl Cluster {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         panic!("the port does not become free");
+    }
+
+    /// A crashed node loses what it wrote down, and starts again knowing that it did.
+    pub(crate) async fn restart_with_nothing(&mut self, place: usize) {
+        let data = self.data.as_ref().expect("it wrote something down");
+        std::fs::remove_dir_all(data.join(format!("n{place}"))).unwrap();
+        self.is_new = false;
+        self.restart(place, None).await;
     }
 
     pub(crate) async fn crash(&mut self, place: usize) {
@@ -172,7 +183,7 @@ struct Road {
 }
 
 impl Bridge {
-    async fn build() -> Bridge {
+    pub(crate) async fn build() -> Bridge {
         let listener = bind().await;
         let address = listener.local_addr().unwrap();
         let (state, road) = watch::channel(Road::default());
