@@ -56,7 +56,7 @@ fn play(
             let longer = past.partition_point(|length| *length <= hold.held_ms);
             let left = match past.get(longer..) {
                 Some(longer) if !longer.is_empty() => draw(longer, chance) - hold.held_ms,
-                _ => draw(past, chance),
+                _ => longer_than_ever(hold.held_ms, chance),
             };
             (left, hold.units)
         })
@@ -78,10 +78,20 @@ fn play(
 }
 
 fn draw(from: &[u64], chance: &mut u64) -> u64 {
+    from[(next(chance) % from.len() as u64) as usize]
+}
+
+/// The past says nothing about a hold that has lasted longer than any in it. What is left of
+/// something of which only the age is known is as likely more as less than that age (Gott 1993).
+fn longer_than_ever(held_ms: u64, chance: &mut u64) -> u64 {
+    let percent = next(chance) % 96;
+    held_ms.saturating_mul(percent) / (100 - percent)
+}
+
+fn next(chance: &mut u64) -> u64 {
     *chance =
         chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-    let index = (*chance >> 33) as usize % from.len();
-    from[index]
+    *chance >> 33
 }
 
 /// Which grants would have to be released, and which claims ahead cancelled, for a claim to start
@@ -140,9 +150,11 @@ mod tests {
         let mixed: Vec<u64> = (1..=10).map(|n| n * 1000).collect();
         let guess = estimate(1, &holder, &[], 1, &mixed).unwrap();
         assert!(guess.soon_ms < guess.likely_ms && guess.likely_ms < guess.late_ms, "{guess:?}");
-        // Longer than anything before it: as long again as any.
+        // Longer than anything before it: as long again, give or take much.
         let old = [Hold { units: 1, held_ms: 60_000 }];
-        assert!(estimate(1, &old, &[], 1, &mixed).unwrap().late_ms <= 10_000);
+        let guess = estimate(1, &old, &[], 1, &mixed).unwrap();
+        assert!((30_000..120_000).contains(&guess.likely_ms), "{guess:?}");
+        assert!(guess.soon_ms < 15_000 && guess.late_ms > 200_000, "{guess:?}");
         // What cannot be is not waited for without end.
         assert!(estimate(1, &[], &[5], 1, &mixed).is_some());
     }
