@@ -9,9 +9,9 @@
 //!
 //! * A node lets clients use units only with a **licence**. A frame that tells that the frame
 //!   before it came back to the root was launched after this node passed that one on: so the
-//!   licence lasts one [`Pool::ttl`](super::Pool::ttl) from *there*, on the node's clock. Without
-//!   a licence it grants nothing; when the licence ends, it stops its clients and forgets its
-//!   tokens (*self-fencing*). Deadlines that clients count by never go beyond it.
+//!   licence lasts one [`Pool::ttl`](super::Pool::ttl) from *there*, on the node's clock. Without a
+//!   licence it grants nothing; when the licence ends, it stops its clients and forgets its tokens
+//!   (*self-fencing*). Deadlines that clients count by never go beyond it.
 //! * The root makes no tokens for one ttl, by its own clock, after it left a node out
 //!   (*quarantine*). The last frame that the node can have passed on was launched before that.
 //!
@@ -24,8 +24,8 @@
 //!   out before the last quarantine began. A node that still has its licence from an epoch between
 //!   the two is not left out, and is counted before anything is made.
 //! * A client that outlived its node's crash may be taken back by a restarted node that has no
-//!   licence yet. That gives it no time: its deadline is still one that the earlier boot set, within
-//!   the licence which that boot had, and so it has stopped when the quarantine ends.
+//!   licence yet. That gives it no time: its deadline is still one that the earlier boot set,
+//!   within the licence which that boot had, and so it has stopped when the quarantine ends.
 
 use std::fmt;
 
