@@ -41,6 +41,9 @@ pub struct PoolView {
     pub overtakes_max: Option<u32>,
     /// How many nodes, whichever they are, may stay away without stopping the others.
     pub survives: u32,
+    /// Without whom nothing is granted; none where the pool was not asked about by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<String>,
     /// Whether grants survive a restart of every node.
     pub durable: bool,
     /// Units granted, as far as the nodes that answered know; none where the pool was not asked

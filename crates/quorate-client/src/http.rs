@@ -199,6 +199,16 @@ impl Views {
         self.ask(Method::POST, &path, Some(&request)).await
     }
 
+    /// Scrambles the state of a pool's seat at the node that answers, to see the pool heal. For
+    /// tests: a pool must allow it, and may hand out too much until it has healed.
+    ///
+    /// # Errors
+    /// See [`ViewError`].
+    pub async fn corrupt(&self, pool: &str) -> Result<PoolView, ViewError> {
+        let path = format!("/v1/admin{}", pool_path(pool, "/corrupt").trim_start_matches("/v1"));
+        self.ask(Method::POST, &path, None::<&()>).await
+    }
+
     /// Asks one server after the other until one answers. All requests of this API may be repeated.
     async fn ask<T: DeserializeOwned>(
         &self,

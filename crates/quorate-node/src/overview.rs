@@ -128,7 +128,7 @@ impl<'a> Glances<'a> {
         let waiting = picture.waiting().waiting;
         let listed = waiting.len() as u64;
         let (queue, queue_found) = page.cut(waiting, page.queue, fits_w);
-        let mut view = picture.pool(name, def);
+        let mut view = picture.pool(self.config, name, def);
         let unlisted = self.count(place).1.saturating_sub(listed);
         let more = u32::try_from(unlisted).unwrap_or(u32::MAX);
         view.waiting = view.waiting.map(|waiting| waiting.saturating_add(more));

@@ -1,14 +1,14 @@
 //! Which protocols there are. With the configuration of their options, the only place in the node
 //! that names one.
 
-use quorate_core::{NodeId, NodeSet, Protocol};
+use quorate_core::{Corruptible, NodeId, NodeSet, Protocol};
 use quorate_protocols::arbiter::Arbiter;
 use quorate_protocols::broadcast::Weighted;
 use quorate_protocols::central::Central;
 use quorate_protocols::ring::Ring;
 
 use crate::config::{PoolDef, ProtocolDef};
-use crate::seat::{AnySeat, ClientLease, Deed, Driver, Origin, Place, Runs, SeatError};
+use crate::seat::{AnySeat, ClientLease, Corrupt, Deed, Driver, Origin, Place, Runs, SeatError};
 
 /// What a pool's protocol means for people.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,6 +20,14 @@ pub struct Promises {
     /// How many nodes may stay away, whichever they are, without anything being lost but their own
     /// clients' grants.
     pub survives: u32,
+}
+
+impl Runs for Arbiter {}
+impl Runs for Central {}
+impl Runs for Weighted {}
+
+impl Runs for Ring {
+    const CORRUPT: Option<Corrupt<Ring>> = Some(<Ring as Corruptible>::corrupt);
 }
 
 /// Something to be done for whatever protocol a pool has.
@@ -79,6 +87,19 @@ pub(crate) fn promises(protocol: &ProtocolDef, members: usize) -> Promises {
     }
     let nodes = u32::try_from(members).unwrap_or(u32::MAX);
     with(protocol, "", members, Ask(nodes))
+}
+
+/// Without whom a pool of this name stands still.
+pub(crate) fn needs(protocol: &ProtocolDef, name: &str, members: usize) -> NodeSet {
+    struct Ask(usize);
+    impl Task for Ask {
+        type Done = NodeSet;
+        fn run<P: Runs>(self, pool: P::Pool, _: ClientLease) -> NodeSet {
+            let alone = |node: &NodeId| P::can_lose(&pool, &std::iter::once(*node).collect());
+            (0..self.0).map(NodeId::from).filter(|node| !alone(node)).collect()
+        }
+    }
+    with(protocol, name, members, Ask(members))
 }
 
 /// How many of the first `nodes` may stay away, whichever they are. Protocols either need one

@@ -145,6 +145,14 @@ pub(crate) trait AnySeat: Send {
         happening: Happening<'_>,
         deeds: &mut Vec<Deed>,
     ) -> Result<(), SeatError>;
+    /// A fault on purpose: every variable becomes anything that it can be. Says whether the
+    /// protocol can heal from that; if not, nothing was done.
+    fn corrupt(
+        &mut self,
+        now: Moment,
+        draw: &mut dyn FnMut(u64) -> u64,
+        deeds: &mut Vec<Deed>,
+    ) -> Result<bool, SeatError>;
     /// Shows the books, as [`Protocol::ledger`].
     fn ledger(&self, show: &mut dyn FnMut(Entry));
     /// Shows what only the protocol knows, as [`Protocol::facts`].
@@ -156,9 +164,15 @@ pub(crate) trait AnySeat: Send {
 }
 
 /// A protocol that a node can run.
-pub(crate) trait Runs: Wire + Explorable + Sends + Send + 'static {}
+pub(crate) trait Runs: Wire + Explorable + Sends + Send + 'static {
+    /// How to scramble a participant, if the protocol heals from any state:
+    /// [`quorate_core::Corruptible::corrupt`].
+    const CORRUPT: Option<Corrupt<Self>> = None;
+}
 
-impl<P: Wire + Explorable + Sends + Send + 'static> Runs for P {}
+/// A fault on purpose, with chance as `draw(n)`.
+pub(crate) type Corrupt<P> =
+    fn(&mut P, &Seat<'_, P>, draw: &mut dyn FnMut(u64) -> u64, &mut Outbox<P>);
 
 /// A protocol whose values may move between threads.
 pub(crate) trait Sends:
@@ -358,6 +372,32 @@ impl<P: Runs> Driver<P> {
         }))
     }
 
+    /// The participant does something, and its effects become deeds.
+    fn act(
+        &mut self,
+        now: Moment,
+        deeds: &mut Vec<Deed>,
+        act: impl FnOnce(&mut P, &Seat<'_, P>, &mut Outbox<P>),
+    ) -> Result<(), SeatError> {
+        let Some(participant) = &mut self.participant else {
+            return Err(SeatError::Stopped("this seat stopped earlier".into()));
+        };
+        let seat = Seat { me: self.place.me, boot: self.place.boot, now, pool: &self.pool };
+        let outbox = &mut self.outbox;
+        // The participant is given up after a panic, so nobody sees it half changed.
+        let acted = catch_unwind(AssertUnwindSafe(|| {
+            act(participant, &seat, outbox);
+            if cfg!(debug_assertions) {
+                participant.audit(&seat);
+            }
+        }));
+        if let Err(panic) = acted {
+            return Err(self.stop(&*panic));
+        }
+        self.drain(now, deeds);
+        Ok(())
+    }
+
     /// What the panic said, and the last things that happened before it.
     fn stop(&mut self, panic: &(dyn std::any::Any + Send)) -> SeatError {
         self.participant = None;
@@ -379,23 +419,18 @@ impl<P: Runs> AnySeat for Driver<P> {
     ) -> Result<(), SeatError> {
         let Some(event) = self.event(now, happening, deeds)? else { return Ok(()) };
         self.trace.note(&event);
-        let Some(participant) = &mut self.participant else {
-            return Err(SeatError::Stopped("this seat stopped earlier".into()));
-        };
-        let seat = Seat { me: self.place.me, boot: self.place.boot, now, pool: &self.pool };
-        let outbox = &mut self.outbox;
-        // The participant is given up after a panic, so nobody sees it half changed.
-        let stepped = catch_unwind(AssertUnwindSafe(|| {
-            participant.step(&seat, event, outbox);
-            if cfg!(debug_assertions) {
-                participant.audit(&seat);
-            }
-        }));
-        if let Err(panic) = stepped {
-            return Err(self.stop(&*panic));
-        }
-        self.drain(now, deeds);
-        Ok(())
+        self.act(now, deeds, |participant, seat, outbox| participant.step(seat, event, outbox))
+    }
+
+    fn corrupt(
+        &mut self,
+        now: Moment,
+        draw: &mut dyn FnMut(u64) -> u64,
+        deeds: &mut Vec<Deed>,
+    ) -> Result<bool, SeatError> {
+        let Some(corrupt) = P::CORRUPT else { return Ok(false) };
+        self.act(now, deeds, |participant, seat, out| corrupt(participant, seat, draw, out))?;
+        Ok(true)
     }
 
     fn ledger(&self, show: &mut dyn FnMut(Entry)) {

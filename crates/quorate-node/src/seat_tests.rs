@@ -9,7 +9,7 @@ use quorate_core::{
 };
 use quorate_wire::{DecodeError, Wire};
 
-use crate::seat::{AnySeat, ClientLease, Deed, Driver, Happening, Origin, Place, SeatError};
+use crate::seat::{AnySeat, ClientLease, Deed, Driver, Happening, Origin, Place, Runs, SeatError};
 
 /// Grants at once, except that a claim for 3 finds it contradicting itself.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -28,6 +28,8 @@ impl fmt::Display for Alarm {
 }
 
 const SECOND: Duration = Duration::from_secs(1);
+
+impl Runs for Toy {}
 
 impl Protocol for Toy {
     type Pool = ();

@@ -19,7 +19,7 @@ use crate::convert;
 use crate::engine::{Gathered, pool_view};
 use crate::forecast::{self, Hold};
 use crate::ledger::shrink;
-use crate::protocols::{Books, books};
+use crate::protocols::{self, Books, books};
 
 /// What is known of one pool.
 #[derive(Debug)]
@@ -157,8 +157,10 @@ impl Picture {
     }
 
     /// One pool, with its counts.
-    pub(crate) fn pool(&self, name: &str, def: &PoolDef) -> PoolView {
+    pub(crate) fn pool(&self, config: &Config, name: &str, def: &PoolDef) -> PoolView {
+        let needs = protocols::needs(&def.protocol, name, config.members.len());
         PoolView {
+            needs: needs.iter().map(|node| config.members[node.index()].name.clone()).collect(),
             held: Some(self.units_held()),
             waiting: Some(u32::try_from(self.queue().len()).unwrap_or(u32::MAX)),
             grace_ms: self.grace_ms,

@@ -1,12 +1,13 @@
 //! Pools, who holds their units and who waits.
 
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use quorate_api::{HoldersView, PoolView, PoolsView, Problem, QueueView};
 use quorate_wire::survey::Question;
 
 use super::reply::{Failure, ok};
+use super::rights;
 use crate::admission;
 use crate::app::App;
 use crate::config::PoolDef;
@@ -31,7 +32,7 @@ pub(crate) async fn list(State(app): State<App>) -> Answered {
     ))]
 pub(crate) async fn one(State(app): State<App>, Path(pool): Path<String>) -> Answered {
     let (def, picture) = look(&app, &pool).await?;
-    Ok(ok(StatusCode::OK, &picture.pool(&pool, def)))
+    Ok(ok(StatusCode::OK, &picture.pool(&app.config, &pool, def)))
 }
 
 /// Lists who holds units.
@@ -56,6 +57,27 @@ pub(crate) async fn holders(State(app): State<App>, Path(pool): Path<String>) ->
 pub(crate) async fn queue(State(app): State<App>, Path(pool): Path<String>) -> Answered {
     let (_, picture) = look(&app, &pool).await?;
     Ok(ok(StatusCode::OK, &picture.waiting()))
+}
+
+/// Scrambles the state of this node's seat, to see the pool heal. For tests: while it heals, more
+/// units may be in use than there are.
+#[utoipa::path(post, path = "/v1/admin/pools/{pool}/corrupt", tag = "pools",
+    params(("pool" = String, Path)),
+    responses(
+        (status = 200, description = "done; the pool soon after", body = PoolView),
+        (status = 400, description = "the protocol heals from no such thing", body = Problem),
+        (status = 403, description = "not allowed, or not to you", body = Problem),
+        (status = 404, description = "there is no such pool", body = Problem),
+    ))]
+pub(crate) async fn corrupt(
+    State(app): State<App>,
+    Path(pool): Path<String>,
+    headers: HeaderMap,
+) -> Answered {
+    rights::administrator(&app.config, &headers)?;
+    let name = pool.clone();
+    app.fetch(|reply| Command::Corrupt { pool: name, reply }).await??;
+    one(State(app), Path(pool)).await
 }
 
 /// Asks every node what it knows of a pool.

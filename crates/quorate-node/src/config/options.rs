@@ -11,6 +11,7 @@ use toml::{Table, Value};
 /// Every option of any protocol, and who has it. A new option is a line here and one where its
 /// protocol takes it.
 const OPTIONS: &[(&str, &[&str])] = &[
+    ("allow_corruption", &["ring"]),
     ("allow_no_crash", &["arbiter"]),
     ("arbiter", &["central"]),
     ("crashes_max", &["broadcast"]),
@@ -28,6 +29,7 @@ const OPTIONS: &[(&str, &[&str])] = &[
     ("reclaim", &["broadcast"]),
     ("retry", &["arbiter", "broadcast", "central"]),
     ("timeout", &["ring"]),
+    ("ttl", &["ring"]),
 ];
 
 /// Shortest span that a protocol waits before it does something again.

@@ -39,6 +39,8 @@ pub struct PoolDef {
     pub protocol: ProtocolDef,
     /// What that means for people.
     pub promises: Promises,
+    /// Whether an administrator may scramble a seat to see the pool heal. Each node decides.
+    pub allow_corruption: bool,
 }
 
 /// Which pools a definition is about.
@@ -128,6 +130,10 @@ impl PoolDef {
         let mut options = Options::new(pool.options);
         let basis = Basis { units, lease, members, epoch };
         let protocol = ProtocolDef::read(&pool.protocol, &basis, &mut options).map_err(&wrong)?;
+        let allow_corruption = match protocol {
+            ProtocolDef::Ring(_) => options.take("allow_corruption").map_err(&wrong)?,
+            _ => None,
+        };
         options.finish(&pool.protocol).map_err(&wrong)?;
         let most = protocol.claim_max(units);
         let (claim_min, claim_max) = (pool.claim_min.unwrap_or(1), pool.claim_max.unwrap_or(most));
@@ -154,6 +160,7 @@ impl PoolDef {
             grace,
             protocol,
             promises,
+            allow_corruption: allow_corruption.unwrap_or(false),
         })
     }
 }

@@ -40,7 +40,7 @@ use crate::history::History;
 use crate::journal::{Journal, Records, Written};
 use crate::ledger::{Waiter, Wish};
 use crate::metrics::Metrics;
-use crate::seat::{Deed, Happening, SeatError};
+use crate::seat::{AnySeat, Deed, Happening, SeatError};
 
 pub(crate) use links::{Gathered, PeerEvent, hello};
 use links::{Gathering, Peers};
@@ -68,6 +68,8 @@ pub(crate) enum Command {
     Pools(oneshot::Sender<PoolsView>),
     /// Somebody wants to know how this node is.
     Node(oneshot::Sender<NodeView>),
+    /// An administrator wants to see a pool heal.
+    Corrupt { pool: String, reply: oneshot::Sender<Result<(), Problem>> },
     /// The gauges are about to be read.
     Measure(oneshot::Sender<()>),
     /// A connection to a peer.
@@ -246,6 +248,7 @@ impl Engine {
             // Whoever asked may have gone away.
             Command::Pools(reply) => drop(reply.send(self.pools_view())),
             Command::Node(reply) => drop(reply.send(self.node_view())),
+            Command::Corrupt { pool, reply } => drop(reply.send(self.corrupt(&pool))),
             Command::Measure(reply) => {
                 self.measure();
                 let _ = reply.send(());
@@ -285,9 +288,18 @@ impl Engine {
     }
 
     fn try_step(&mut self, seat: usize, happening: Happening<'_>) -> Result<(), SeatError> {
+        self.act(seat, |seat, now, deeds| seat.step(now, happening, deeds))
+    }
+
+    /// A seat does something, and what it wants done is done.
+    fn act<T>(
+        &mut self,
+        seat: usize,
+        act: impl FnOnce(&mut dyn AnySeat, Moment, &mut Vec<Deed>) -> Result<T, SeatError>,
+    ) -> Result<T, SeatError> {
         let now = clock::now();
         let mut deeds = std::mem::take(&mut self.deeds);
-        let result = self.pools[seat].seat.step(now, happening, &mut deeds);
+        let result = act(&mut *self.pools[seat].seat, now, &mut deeds);
         self.keep_quiet(seat, &deeds, now);
         for deed in deeds.drain(..) {
             self.perform(seat, deed, now);
@@ -312,18 +324,22 @@ impl Engine {
         }
     }
 
-    /// SplitMix64.
     fn draw(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        draw(&mut self.random)
     }
 
     fn name_of(&self, node: NodeId) -> &str {
         self.config.members.get(node.index()).map_or("?", |member| &member.name)
     }
+}
+
+/// SplitMix64.
+fn draw(random: &mut u64) -> u64 {
+    *random = random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *random;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }
 
 /// What everybody is told who asks a node that is stopping.

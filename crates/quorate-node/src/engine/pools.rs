@@ -146,6 +146,30 @@ impl Engine {
         Ok(index)
     }
 
+    /// A fault on purpose in this node's seat.
+    pub(super) fn corrupt(&mut self, name: &str) -> Result<(), Problem> {
+        let seat = self.seat(name)?;
+        if let Some(problem) = self.pools[seat].stopped() {
+            return Err(problem);
+        }
+        if !self.pools[seat].def.allow_corruption {
+            let text = "the state of a pool is scrambled on purpose only in tests; nothing \
+                        changed. A pool of protocol ring allows it by allow_corruption = true";
+            return Err(Problem::new(ProblemKind::Forbidden, text));
+        }
+        let mut random = self.draw();
+        let mut draw = |bound: u64| super::draw(&mut random) % bound;
+        let healing = self
+            .act(seat, |seat, now, deeds| seat.corrupt(now, &mut draw, deeds))
+            .map_err(|error| Problem::new(ProblemKind::SeatStopped, error.to_string()))?;
+        if !healing {
+            let text = "this pool's protocol heals from no such thing; nothing changed";
+            return Err(Problem::new(ProblemKind::BadRequest, text));
+        }
+        tracing::warn!(pool = name, "an administrator scrambled this seat");
+        Ok(())
+    }
+
     /// A seat found a contradiction in itself: it does nothing more, and says so.
     pub(super) fn stop_seat(&mut self, seat: usize, why: &str) {
         let pool = &mut self.pools[seat];
@@ -342,6 +366,7 @@ pub(crate) fn pool_view(name: &str, def: &PoolDef) -> PoolView {
         names_units: def.promises.names_units,
         overtakes_max: def.promises.overtakes_max,
         survives: def.promises.survives,
+        needs: Vec::new(),
         durable: def.protocol.is_durable(),
         held: None,
         waiting: None,

@@ -161,9 +161,12 @@ impl Ring {
             }
             None => return out.lose(claim),
         }
-        out.arm(Alarm::LeaseEnd(claim), seat.pool.lease.length());
-        if let Some(until) = self.deadline(seat) {
-            out.extend(claim, until);
+        match self.promise(seat) {
+            Some((until, over)) => {
+                out.arm(Alarm::LeaseEnd(claim), over);
+                out.extend(claim, until);
+            }
+            None => out.arm(Alarm::LeaseEnd(claim), seat.pool.lease.length()),
         }
     }
 
@@ -306,14 +309,21 @@ impl Ring {
         }
     }
 
-    /// When a client that is granted or renewed something now must stop: at the end of its lease or
-    /// of its node's licence. `None` without a licence.
-    fn deadline(&self, seat: &Seat<'_, Ring>) -> Option<Moment> {
-        let lease = seat.pool.lease.deadline(seat.now, Duration::ZERO);
+    /// When a client that is granted or renewed something now must stop, at the end of its lease or
+    /// of its node's licence, and after how long it has. `None` without a licence.
+    fn promise(&self, seat: &Seat<'_, Ring>) -> Option<(Moment, Duration)> {
+        let Pool { lease, ttl, .. } = seat.pool;
+        let lease = (lease.deadline(seat.now, Duration::ZERO), lease.length());
         let free = self.watch.is_some()
             || seat.pool.variant == Variant::Core
             || seat.pool.breaks(Mutant::NoFence);
-        if free { Some(lease) } else { self.tether.until.map(|until| until.min(lease)) }
+        if free {
+            return Some(lease);
+        }
+        let until = self.tether.until?;
+        // What was taken off the licence for clocks that run apart.
+        let margin = ttl.length() - ttl.deadline(Moment::ZERO, Duration::ZERO).since(Moment::ZERO);
+        Some(lease.min((until, until.since(seat.now) + margin)))
     }
 
     /// What the root had to repair since it booted; `None` at other nodes.
@@ -375,8 +385,8 @@ impl Ring {
         };
         let shares = units.shares();
         place.job = Job::Granted { claim, shares: shares.clone() };
-        out.arm(Alarm::LeaseEnd(claim), seat.pool.lease.length());
-        let until = self.deadline(seat).expect("nothing is granted without a licence");
+        let (until, over) = self.promise(seat).expect("nothing is granted without a licence");
+        out.arm(Alarm::LeaseEnd(claim), over);
         out.grant(claim, shares, until);
     }
 

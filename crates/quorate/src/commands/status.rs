@@ -88,7 +88,7 @@ pub(crate) fn claim_text(status: &ClaimStatus) -> String {
     text
 }
 
-fn pool_text(pool: &PoolView) -> String {
+pub(crate) fn pool_text(pool: &PoolView) -> String {
     let known = |number: Option<u32>| number.map_or_else(|| "?".into(), |n| n.to_string());
     let (name, units, protocol) = (&pool.name, pool.units, &pool.protocol);
     let mut text = format!("pool {name}: {units} units, {protocol}\n");
@@ -99,11 +99,18 @@ fn pool_text(pool: &PoolView) -> String {
     if !pool.names_units {
         let _ = writeln!(text, "units are only counted: a grant has no unit names and no fences");
     }
-    let _ = match pool.survives {
-        0 => writeln!(text, "stands still while a node that it needs is away"),
-        1 => writeln!(text, "goes on without any one node"),
-        many => writeln!(text, "goes on without any {many} nodes"),
+    let missing: Vec<&str> =
+        pool.needs.iter().filter(|node| pool.silent.contains(node)).map(String::as_str).collect();
+    let _ = match (pool.survives, &pool.needs[..]) {
+        (0, []) => writeln!(text, "stands still while a node that it needs is away"),
+        (0, [one]) => writeln!(text, "stands still while {one} is away, goes on without others"),
+        (0, all) => writeln!(text, "stands still while any of {} is away", all.join(", ")),
+        (1, _) => writeln!(text, "goes on without any one node"),
+        (many, _) => writeln!(text, "goes on without any {many} nodes"),
     };
+    if !missing.is_empty() {
+        let _ = writeln!(text, "UNAVAILABLE: no answer from {}", missing.join(", "));
+    }
     if pool.grace_ms.is_some() {
         let wait = span(pool.grace_ms);
         let _ = writeln!(text, "a node restarted and waits {wait} for old promises to end");

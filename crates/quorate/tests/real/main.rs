@@ -9,6 +9,7 @@
 //! | `cluster.rs` | node processes, their files and ports |
 //! | `client.rs` | a process of clients (this program again) |
 //! | `proxy.rs` | the wire between them |
+//! | `ring.rs` | a node and then the root of a ring are killed |
 //! | `trial.rs` | one seeded trial: faults, healing, judgement |
 //! | `history.rs` | what clients wrote down, and what the laws say to it |
 //!
@@ -24,6 +25,7 @@ mod cluster;
 mod dice;
 mod history;
 mod proxy;
+mod ring;
 mod trial;
 
 use std::time::{Duration, Instant};
@@ -50,11 +52,12 @@ struct Wish {
     protocol: Option<Protocol>,
 }
 
-const NAMES: [&str; 4] = [
+const NAMES: [&str; 5] = [
     "planted_bugs_in_histories_are_found",
     "a_node_that_is_lied_to_about_its_past_is_found",
     "broken_connections_alone_cost_nobody_a_grant",
     "the_laws_hold_whatever_happens_to_nodes_clients_and_wires",
+    "a_ring_goes_on_without_a_node_and_says_that_its_root_is_gone",
 ];
 
 fn main() {
@@ -82,6 +85,9 @@ fn main() {
         let (chaos, harm) = (seconds(4), Harm::Cuts);
         let protocol = wish.protocol.unwrap_or(Protocol::Central);
         runtime.block_on(must_hold(NAMES[2], Plan { seed, protocol, chaos, harm }));
+    }
+    if wanted(NAMES[4]) && wish.minutes.is_none() {
+        runtime.block_on(ring::killed_nodes(NAMES[4]));
     }
     if wanted(NAMES[3]) {
         let name = NAMES[3];

@@ -12,6 +12,8 @@ use quorate_core::{Moment, NODES_MAX, NodeId, Outbox, Protocol, Seat, Start, UNI
 use quorate_protocols::ring::{Pool, Ring};
 use serde_json::json;
 
+use super::cluster::{self, Cluster, Json};
+use super::status;
 use crate::Outcome;
 
 #[derive(clap::Args, Debug)]
@@ -34,6 +36,19 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
+    /// Scramble the state of a pool's seat at the node that answers, to see the pool heal.
+    ///
+    /// Only for tests, and only where the pool says `allow_corruption = true`: until it has healed,
+    /// more units may be in use than there are. If the cluster asks for the administrator's token,
+    /// give it in $QUORATE_TOKEN.
+    Corrupt {
+        /// The pool.
+        pool: String,
+        #[command(flatten)]
+        cluster: Cluster,
+        #[command(flatten)]
+        json: Json,
+    },
     /// Replay recorded runs of a ring, one JSON object per line, and compare every step.
     ///
     /// Prints `ok NAME` or `DIFFERENT NAME: ` and the first difference. Exit code 1 if there is
@@ -49,6 +64,11 @@ enum Verb {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     match &args.verb {
+        Verb::Corrupt { pool, cluster, json } => cluster::block_on(async {
+            let view = cluster.views()?.corrupt(pool).await?;
+            cluster::print(json.json, &view, || status::pool_text(&view))?;
+            Ok(Outcome::Good)
+        }),
         &Verb::Size { nodes, units, json } => size(nodes, units, json),
         Verb::Replay { file, json } => {
             let text = fs::read_to_string(file)
