@@ -81,6 +81,7 @@ pub(crate) struct Metrics {
     pub(crate) clients: Gauge,
     pub(crate) anomalies: Counter,
     pub(crate) messages_dropped: Counter,
+    pub(crate) fence_rejections: Counter,
     pub(crate) seats_stopped: Gauge,
     pub(crate) seats: Gauge,
     pools: PoolFamilies,
@@ -141,7 +142,8 @@ fn buckets() -> Histogram {
 impl Metrics {
     pub(crate) fn new() -> Self {
         let mut registry = Registry::with_prefix("quorate");
-        let build = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
+        let version = ("version", env!("CARGO_PKG_VERSION"));
+        let build = Info::new(vec![version, ("commit", env!("QUORATE_COMMIT"))]);
         registry.register("build", "The program", build);
         let pools = PoolFamilies::new(&mut registry);
         let messages = Family::default();
@@ -197,6 +199,11 @@ impl Metrics {
                 &mut registry,
                 "anomalies",
                 "Messages no correct peer could have sent",
+            ),
+            fence_rejections: counter(
+                &mut registry,
+                "fence_rejections",
+                "Renewals that showed other units or fences than were granted",
             ),
             messages_dropped: counter(
                 &mut registry,

@@ -71,6 +71,12 @@ async fn a_client_that_moves_keeps_its_grant() {
     let wrong = r#"{"units": [{"unit": 0, "fence": 5}, {"unit": 1, "fence": 5}]}"#;
     let (status, _) = cluster.request(0, renew, wrong).await;
     assert_eq!(status, 410, "what was never granted is not renewed");
+    // A node that knows the grant need not ask anybody.
+    let (status, _) = cluster.request(2, renew, wrong).await;
+    let (_, metrics) = cluster.text(2, "GET /metrics").await;
+    assert_eq!(status, 409);
+    assert!(metrics.contains("quorate_fence_rejections_total 1"), "{metrics}");
+    assert!(metrics.contains("commit="), "{metrics}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
