@@ -80,7 +80,7 @@ fn arbiter_messages() -> Vec<(arbiter::Message, &'static str)> {
 fn broadcast_messages() -> Vec<(broadcast::Message, &'static str)> {
     use broadcast::Message::*;
     let unheard: NodeSet = [1, 70].into_iter().collect();
-    let known = Arc::new(Known { unheard, crashed: [(NodeId(0), 3)].into_iter().collect() });
+    let known = Arc::new(Known { life: 4, unheard, crashed: [(NodeId(0), 3)].into_iter().collect() });
     let nobody = Arc::new(Known::default());
     vec![
         (
