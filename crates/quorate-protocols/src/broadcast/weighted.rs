@@ -287,6 +287,7 @@ impl Weighted {
             self.deferred.clear();
         }
         self.answer_deferred(seat, out);
+        self.join_if_idle(seat, out);
         self.ask(seat, out);
     }
 
