@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quorate_core::{Fence, Moment, NodeId, UNITS_MAX, Unit};
 use quorate_protocols::arbiter::{
-    Arbiter, GrantNumber, Message, Pool, Record, RecordLine, RecordLines, Wish,
+    Arbiter, End, GrantNumber, Message, Pool, Record, RecordLine, RecordLines, Wish,
 };
 use serde::{Deserialize, Serialize};
 
@@ -47,7 +47,8 @@ enum WireMessage {
     Queued(WireClaim, WireAttempt, u64),
     Inquire(WireClaim, WireAttempt, u64, u64),
     Yield(WireClaim, WireAttempt, u64),
-    Release(WireClaim, WireAttempt, bool),
+    /// The last: 0 unused, 1 used, 2 over.
+    Release(WireClaim, WireAttempt, u8),
     Renew(WireClaim, WireAttempt, Option<u64>, WireStamp, WireWish, u64, u64),
     /// Number, floor, echoed clock, logical clock.
     Renewed(WireClaim, WireAttempt, u64, u64, u64, u64),
@@ -83,8 +84,13 @@ impl From<&Message> for WireMessage {
             Message::Yield { claim, attempt, grant } => {
                 WireMessage::Yield((*claim).into(), (*attempt).into(), grant.0)
             }
-            Message::Release { claim, attempt, held } => {
-                WireMessage::Release((*claim).into(), (*attempt).into(), *held)
+            Message::Release { claim, attempt, end } => {
+                let end = match end {
+                    End::Unused => 0,
+                    End::Used => 1,
+                    End::Over => 2,
+                };
+                WireMessage::Release((*claim).into(), (*attempt).into(), end)
             }
             Message::Renew { claim, attempt, grant, stamp, wish, token, sent } => {
                 WireMessage::Renew(
@@ -165,9 +171,16 @@ impl TryFrom<WireMessage> for Message {
                 attempt: attempt.try_into()?,
                 grant: number(grant)?,
             },
-            WireMessage::Release(claim, attempt, held) => {
-                Message::Release { claim: claim.into(), attempt: attempt.try_into()?, held }
-            }
+            WireMessage::Release(claim, attempt, end) => Message::Release {
+                claim: claim.into(),
+                attempt: attempt.try_into()?,
+                end: match end {
+                    0 => End::Unused,
+                    1 => End::Used,
+                    2 => End::Over,
+                    _ => return Err(DecodeError::Impossible(format!("a release of kind {end}"))),
+                },
+            },
             WireMessage::Renew(claim, attempt, grant, stamp, wish, token, sent) => Message::Renew {
                 claim: claim.into(),
                 attempt: attempt.try_into()?,
@@ -241,7 +254,8 @@ struct WireLine {
     grant: u64,
     inquired: bool,
     waited: u64,
-    adopted: bool,
+    /// Bit 0: adopted. Bit 1: shared.
+    history: u8,
 }
 
 impl From<RecordLine> for WireLine {
@@ -259,7 +273,7 @@ impl From<RecordLine> for WireLine {
             grant: line.grant.0,
             inquired: line.inquired,
             waited: codec::nanos(line.waited),
-            adopted: line.adopted,
+            history: u8::from(line.adopted) | u8::from(line.shared) << 1,
         }
     }
 }
@@ -268,6 +282,10 @@ impl TryFrom<WireLine> for RecordLine {
     type Error = DecodeError;
 
     fn try_from(line: WireLine) -> Result<Self, DecodeError> {
+        if line.history > 3 {
+            let text = format!("a permission of kind {}", line.history);
+            return Err(DecodeError::Impossible(text));
+        }
         Ok(RecordLine {
             claim: line.claim.into(),
             node: NodeId(line.node),
@@ -281,7 +299,8 @@ impl TryFrom<WireLine> for RecordLine {
             grant: number(line.grant)?,
             inquired: line.inquired,
             waited: Duration::from_nanos(line.waited),
-            adopted: line.adopted,
+            adopted: line.history & 1 != 0,
+            shared: line.history & 2 != 0,
         })
     }
 }

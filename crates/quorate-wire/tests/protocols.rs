@@ -8,7 +8,9 @@ use std::time::Duration;
 use proptest::prelude::*;
 use quorate_core::{ClaimId, Fence, Moment, NodeId, NodeSet, Share, Shares, Stamp, Unit, Units};
 use quorate_protocols::Attempt;
-use quorate_protocols::arbiter::{self, Arbiter, GrantNumber, Record, RecordLine, RecordLines};
+use quorate_protocols::arbiter::{
+    self, Arbiter, End, GrantNumber, Record, RecordLine, RecordLines,
+};
 use quorate_protocols::broadcast::{self, Known, Weighted};
 use quorate_protocols::ring::{self, Census, Named, Ring};
 use quorate_wire::{DecodeError, Delivery, Wire};
@@ -63,7 +65,7 @@ fn arbiter_messages() -> Vec<(arbiter::Message, &'static str)> {
         (Queued { claim, attempt, clock }, "0201ac02020509"),
         (Inquire { claim, attempt, grant, clock }, "0301ac0202050609"),
         (Yield { claim, attempt, grant }, "0401ac02020506"),
-        (Release { claim, attempt, held: true }, "0501ac02020501"),
+        (Release { claim, attempt, end: End::Over }, "0501ac02020502"),
         (
             Renew { claim, attempt, grant: Some(grant), stamp, wish: wish(), token, sent },
             "0601ac02020501060402020102000308e807",
@@ -160,6 +162,7 @@ fn record(pool: &arbiter::Pool) -> Record {
         inquired: false,
         waited: Duration::from_nanos(3),
         adopted: true,
+        shared: true,
     };
     let (base, floors) = (Fence(5), Shares::new(&[share(1, 4)]));
     let lines = RecordLines { unsure: true, base, floors, lines: vec![line] };
@@ -171,7 +174,7 @@ fn the_record_of_arbiter_is_pinned_and_must_fit_its_pool() {
     let pool = arbiter::Pool::named(4, 3);
     let mut bytes = Vec::new();
     Arbiter::encode_record(&record(&pool), &mut bytes);
-    assert_eq!(hex(&bytes), "0101050101040101ac02010205040202010200030801010206000301");
+    assert_eq!(hex(&bytes), "0101050101040101ac02010205040202010200030801010206000303");
     assert_eq!(Arbiter::decode_record(&pool, &bytes), Ok(record(&pool)));
     let smaller = Arbiter::decode_record(&arbiter::Pool::named(3, 3), &bytes);
     assert_eq!(smaller, Err(DecodeError::Impossible("u3 in a pool of 3 units".into())));

@@ -105,7 +105,7 @@ impl Explorable for Arbiter {
     fn lease_end(alarm: &Alarm) -> LeaseEnd {
         match alarm {
             Alarm::Retry | Alarm::Survey => LeaseEnd::Nothing,
-            Alarm::LeaseEnd(claim) => LeaseEnd::Of(*claim),
+            Alarm::LeaseEnd(bid) => LeaseEnd::Of(bid.claim),
             Alarm::Grace => LeaseEnd::Earlier,
         }
     }
@@ -173,8 +173,8 @@ fn floor_numbers(floors: &mut Floors, see: &mut See<'_>) {
 fn rebuild_order(grantor: &mut Grantor) {
     grantor.queue.clear();
     grantor.granted.clear();
-    for (&claim, booked) in &grantor.entries {
+    for (&bid, booked) in &grantor.entries {
         let order = if booked.is_waiting() { &mut grantor.queue } else { &mut grantor.granted };
-        order.insert((booked.stamp, claim));
+        order.insert((booked.stamp, bid));
     }
 }

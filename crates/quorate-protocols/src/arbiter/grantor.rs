@@ -1,6 +1,6 @@
 //! The arbiter's half: whom this node gives its permission, and until when (spec 7.3, C1, C2).
 //!
-//! One entry per claim, never a counter per node (erratum E3). A permission ends when its requester
+//! One entry per [`Bid`], never a counter per node (erratum E3). A permission ends when its requester
 //! yields or releases it, or when its lease does. Whatever changes, [`super::schedule`] looks
 //! again.
 
@@ -13,26 +13,26 @@ use quorate_core::{
 };
 
 use super::floors::Floors;
-use super::message::{GrantNumber, Message, Wish};
+use super::message::{End, GrantNumber, Message, Wish};
 use super::pool::{Mode, broken};
 use super::survey::Opening;
 use super::{Alarm, Arbiter, Post};
-use crate::attempt::Asker;
+use crate::attempt::{Asker, Bid};
 use crate::count::Count;
 
 /// The books of one arbiter.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Grantor {
     pub(super) clock: Clock,
-    pub(super) entries: BTreeMap<ClaimId, Booked>,
+    pub(super) entries: BTreeMap<Bid, Booked>,
     /// The claims that wait, oldest first.
-    pub(super) queue: BTreeSet<(Stamp, ClaimId)>,
+    pub(super) queue: BTreeSet<(Stamp, Bid)>,
     /// The claims that have this arbiter's permission, oldest first.
-    pub(super) granted: BTreeSet<(Stamp, ClaimId)>,
+    pub(super) granted: BTreeSet<(Stamp, Bid)>,
     /// Units that those have, together.
     pub(super) used: u32,
     /// Who has which unit, where units have names.
-    pub(super) locks: BTreeMap<Unit, ClaimId>,
+    pub(super) locks: BTreeMap<Unit, Bid>,
     /// The last number given.
     pub(super) last: GrantNumber,
     pub(super) floors: Floors,
@@ -61,6 +61,9 @@ pub(super) struct Booked {
     /// reading than the one echoed would promise too much (C1).
     pub(super) arrived: Moment,
     pub(super) state: State,
+    /// Another home was given it too, and may rely on it: nobody's word ends it, only its lease
+    /// does ([`Grantor::hand_over`]).
+    pub(super) shared: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -79,7 +82,7 @@ impl Booked {
         (sent, arrived): (Moment, Moment),
     ) -> Booked {
         let state = State::Waiting;
-        Booked { asker, stamp, wish, token, overtaken: 0, sent, arrived, state }
+        Booked { asker, stamp, wish, token, overtaken: 0, sent, arrived, state, shared: false }
     }
 
     pub(super) fn is_waiting(&self) -> bool {
@@ -130,9 +133,9 @@ impl Grantor {
             Message::Yield { claim, attempt, grant } => {
                 self.on_yield(seat, claim, Asker { node: from, attempt }, grant, post);
             }
-            Message::Release { claim, attempt, held } => {
+            Message::Release { claim, attempt, end } => {
                 self.clock.hear(attempt.clock);
-                self.on_release(seat, claim, Asker { node: from, attempt }, held, post);
+                self.on_release(seat, claim, Asker { node: from, attempt }, end, post);
             }
             Message::Renew { claim, attempt, grant, stamp, wish, token, sent } => {
                 if let Err(what) = is_sensible(seat, &wish) {
@@ -173,7 +176,16 @@ impl Grantor {
         mut new: Booked,
         post: &mut Post<'_>,
     ) {
-        if let Some(known) = self.entries.get_mut(&claim) {
+        let bid = new.asker.bid(claim);
+        if broken!(seat, OneEntryPerClaim) {
+            let others: Vec<Bid> = self.bids(claim).filter(|&other| other != bid).collect();
+            others.into_iter().for_each(|other| self.end(seat, other, true, post.out));
+        }
+        if self.bids(claim).any(|known| bid.is_earlier_life_of(known)) {
+            return;
+        }
+        self.drop_earlier_lives(seat, bid, post.out);
+        if let Some(known) = self.entries.get_mut(&bid) {
             if new.asker.is_before(known.asker) {
                 return;
             }
@@ -181,44 +193,66 @@ impl Grantor {
                 if broken!(seat, L4WaitedOnResetStamp) {
                     known.sent = new.sent;
                 }
-                return self.answer_poll(seat, claim, post);
+                return self.answer_poll(seat, bid, post);
             }
-            // The requester gave up its earlier try here, or was restarted, or its client moved. If
-            // it was restarted, nobody knows what became of the units.
-            let unknown = known.asker.attempt.boot != new.asker.attempt.boot
-                || known.asker.node != new.asker.node;
+            if known.shared {
+                return; // It will ask again when the lease has ended.
+            }
+            // The requester gave up its earlier try here.
             if known.stamp == new.stamp {
                 new.overtaken = known.overtaken; // The same wait goes on.
             }
-            self.end(seat, claim, unknown, post.out);
+            self.end(seat, bid, false, post.out);
         }
-        let key = (new.stamp, claim);
-        self.entries.insert(claim, new);
+        let key = (new.stamp, bid);
+        self.entries.insert(bid, new);
         self.queue.insert(key);
-        self.arm_lease(seat, claim, post.out);
-        self.schedule(seat, post, Some(claim));
-        let is_behind = |key: &(Stamp, ClaimId)| *key < (self.entries[&claim].stamp, claim);
+        self.arm_lease(seat, bid, post.out);
+        self.schedule(seat, post, Some(bid));
+        let is_behind = |other: &(Stamp, Bid)| *other < key;
         if broken!(seat, MaekawaFailed)
-            && self.entries[&claim].is_waiting()
+            && self.entries[&bid].is_waiting()
             && self.granted.iter().chain(&self.queue).any(is_behind)
         {
-            self.answer_poll(seat, claim, post);
+            self.answer_poll(seat, bid, post);
+        }
+    }
+
+    /// All that asked for a claim.
+    pub(super) fn bids(&self, claim: ClaimId) -> impl Iterator<Item = Bid> + '_ {
+        let first = Bid { claim, node: NodeId(0), boot: 0 };
+        self.entries.range(first..).map(|(&bid, _)| bid).take_while(move |bid| bid.claim == claim)
+    }
+
+    /// A home was restarted: nobody waits for what its earlier life had in the queue. What that
+    /// life was given may be in use (C3, C10).
+    fn drop_earlier_lives(
+        &mut self,
+        seat: &Seat<'_, Arbiter>,
+        bid: Bid,
+        out: &mut Outbox<Arbiter>,
+    ) {
+        let is_over =
+            |earlier: &Bid| earlier.is_earlier_life_of(bid) && self.entries[earlier].is_waiting();
+        let over: Vec<Bid> = self.bids(bid.claim).filter(is_over).collect();
+        for earlier in over {
+            self.end(seat, earlier, false, out);
         }
     }
 
     /// The same request again: how it stands. Nothing changes, except that somebody still wants it.
-    fn answer_poll(&mut self, seat: &Seat<'_, Arbiter>, claim: ClaimId, post: &mut Post<'_>) {
-        let booked = &self.entries[&claim];
+    fn answer_poll(&mut self, seat: &Seat<'_, Arbiter>, bid: Bid, post: &mut Post<'_>) {
+        let (booked, claim) = (&self.entries[&bid], bid.claim);
         let Asker { node, attempt } = booked.asker;
         match booked.state {
             State::Waiting => {
-                self.arm_lease(seat, claim, post.out);
+                self.arm_lease(seat, bid, post.out);
                 post.send(node, Message::Queued { claim, attempt, clock: self.clock.0 });
             }
             State::Granted { grant, inquired, .. } => {
-                self.tell_grant(seat, claim, post);
+                self.tell_grant(seat, bid, post);
                 if inquired {
-                    self.tell_inquire(claim, grant, post);
+                    self.tell_inquire(bid, grant, post);
                 }
             }
         }
@@ -232,18 +266,19 @@ impl Grantor {
         number: GrantNumber,
         post: &mut Post<'_>,
     ) {
-        if !self.is_granted(seat, claim, asker, number) {
+        let bid = asker.bid(claim);
+        if !self.is_granted(seat, bid, asker, number) || self.entries[&bid].shared {
             return;
         }
-        let booked = self.remove(claim).expect("it is granted");
+        let booked = self.remove(bid).expect("it is granted");
         if broken!(seat, M6ForgetYielded) {
-            post.out.disarm(Alarm::LeaseEnd(claim));
+            post.out.disarm(Alarm::LeaseEnd(bid));
             return self.schedule(seat, post, None);
         }
         // It keeps its age. That it was asked back is forgotten with the permission.
-        self.queue.insert((booked.stamp, claim));
-        self.entries.insert(claim, Booked { state: State::Waiting, ..booked });
-        self.arm_lease(seat, claim, post.out);
+        self.queue.insert((booked.stamp, bid));
+        self.entries.insert(bid, Booked { state: State::Waiting, ..booked });
+        self.arm_lease(seat, bid, post.out);
         self.schedule(seat, post, None);
     }
 
@@ -251,11 +286,11 @@ impl Grantor {
     fn is_granted(
         &self,
         seat: &Seat<'_, Arbiter>,
-        claim: ClaimId,
+        bid: Bid,
         asker: Asker,
         number: GrantNumber,
     ) -> bool {
-        self.entries.get(&claim).is_some_and(|booked| match booked.state {
+        self.entries.get(&bid).is_some_and(|booked| match booked.state {
             State::Granted { grant, .. } => {
                 booked.asker == asker && (grant == number || broken!(seat, M2NoGrantNumbers))
             }
@@ -268,16 +303,24 @@ impl Grantor {
         seat: &Seat<'_, Arbiter>,
         claim: ClaimId,
         asker: Asker,
-        held: bool,
+        end: End,
         post: &mut Post<'_>,
     ) {
-        let Some(booked) = self.entries.get(&claim) else { return };
         // A release that was overtaken by a newer request of its node is not about that one (M14).
-        if booked.asker.node != asker.node || asker.attempt < booked.asker.attempt {
-            return;
+        let bid = asker.bid(claim);
+        let is_meant = |known: &Bid| {
+            let booked = &self.entries[known];
+            let whose = *known == bid || (end == End::Over && known.is_earlier_life_of(bid));
+            whose && booked.asker.attempt <= asker.attempt && !booked.shared
+        };
+        let over: Vec<Bid> = self.bids(claim).filter(is_meant).collect();
+        let held = end != End::Unused && !broken!(seat, F1FloorOnExpiryOnly);
+        for &bid in &over {
+            self.end(seat, bid, held, post.out);
         }
-        self.end(seat, claim, held && !broken!(seat, F1FloorOnExpiryOnly), post.out);
-        self.schedule(seat, post, None);
+        if !over.is_empty() {
+            self.schedule(seat, post, None);
+        }
     }
 
     fn on_retoken(
@@ -290,11 +333,12 @@ impl Grantor {
         post: &mut Post<'_>,
     ) {
         let (node, attempt, clock) = (asker.node, asker.attempt, self.clock.0);
-        if !self.is_granted(seat, claim, asker, grant) {
+        let bid = asker.bid(claim);
+        if !self.is_granted(seat, bid, asker, grant) {
             let lost = Message::Lost { claim, attempt, grant: Some(grant), clock };
             return post.send(node, lost);
         }
-        let booked = self.entries.get_mut(&claim).expect("it is granted");
+        let booked = self.entries.get_mut(&bid).expect("it is granted");
         booked.token = booked.token.max(token);
         self.top = self.top.max(token);
         self.write_down(seat, post.out);
@@ -304,17 +348,22 @@ impl Grantor {
     pub(super) fn on_ring_lease_end(
         &mut self,
         seat: &Seat<'_, Arbiter>,
-        claim: ClaimId,
+        bid: Bid,
         post: &mut Post<'_>,
     ) {
-        let booked = self.entries.get(&claim).expect("a lease is armed for entries only");
-        let Asker { node, attempt } = booked.asker;
+        let booked = self.entries.get(&bid).expect("a lease is armed for entries only");
+        let (Asker { node, attempt }, claim) = (booked.asker, bid.claim);
+        if booked.is_waiting() && (node, attempt.boot) == (seat.me, seat.boot) {
+            // Its requester is this very process and would have said if it were over. If we were
+            // stopped for a lease, our own clients need not lose their places for it.
+            return self.arm_lease(seat, bid, post.out);
+        }
         if !booked.is_waiting() {
             post.out.reclaim(claim, booked.shares());
         }
         post.send(node, Message::Lost { claim, attempt, grant: None, clock: self.clock.0 });
         // Its holder may have used it to the last moment (C6).
-        self.end(seat, claim, true, post.out);
+        self.end(seat, bid, true, post.out);
         self.schedule(seat, post, None);
     }
 
@@ -322,22 +371,22 @@ impl Grantor {
     fn end(
         &mut self,
         seat: &Seat<'_, Arbiter>,
-        claim: ClaimId,
+        bid: Bid,
         maybe_held: bool,
         out: &mut Outbox<Arbiter>,
     ) {
-        let booked = self.remove(claim).expect("only what is in the books ends");
+        let booked = self.remove(bid).expect("only what is in the books ends");
         if maybe_held && seat.pool.names_units() {
             self.floors.raise(&booked.wish, booked.token);
         }
         if seat.pool.leases_end() {
-            out.disarm(Alarm::LeaseEnd(claim));
+            out.disarm(Alarm::LeaseEnd(bid));
         }
     }
 
-    pub(super) fn remove(&mut self, claim: ClaimId) -> Option<Booked> {
-        let booked = self.entries.remove(&claim)?;
-        let key = (booked.stamp, claim);
+    pub(super) fn remove(&mut self, bid: Bid) -> Option<Booked> {
+        let booked = self.entries.remove(&bid)?;
+        let key = (booked.stamp, bid);
         match booked.state {
             State::Waiting => {
                 let queued = self.queue.remove(&key);
@@ -349,7 +398,7 @@ impl Grantor {
                 self.used -= booked.units();
                 for unit in booked.wish.names.iter().flat_map(|names| names.iter()) {
                     let owner = self.locks.remove(unit);
-                    assert_eq!(owner, Some(claim), "exclusivity: a unit comes back from its owner");
+                    assert_eq!(owner, Some(bid), "exclusivity: a unit comes back from its owner");
                 }
             }
         }
@@ -357,22 +406,22 @@ impl Grantor {
     }
 
     /// Gives a permission: the one place where units become used.
-    pub(super) fn give(&mut self, claim: ClaimId, state: State) {
-        let booked = self.entries.get_mut(&claim).expect("only booked claims are granted");
-        let queued = self.queue.remove(&(booked.stamp, claim));
+    pub(super) fn give(&mut self, bid: Bid, state: State) {
+        let booked = self.entries.get_mut(&bid).expect("only booked claims are granted");
+        let queued = self.queue.remove(&(booked.stamp, bid));
         assert!(queued, "only waiting claims are granted");
         booked.state = state;
-        self.granted.insert((booked.stamp, claim));
+        self.granted.insert((booked.stamp, bid));
         self.used += booked.wish.units.get();
         self.top = self.top.max(booked.token);
         for &unit in booked.wish.names.iter().flat_map(|names| names.iter()) {
-            let before = self.locks.insert(unit, claim);
+            let before = self.locks.insert(unit, bid);
             assert_eq!(before, None, "exclusivity: the caller has made sure of it");
         }
     }
 
-    pub(super) fn tell_grant(&self, seat: &Seat<'_, Arbiter>, claim: ClaimId, post: &mut Post<'_>) {
-        let booked = &self.entries[&claim];
+    pub(super) fn tell_grant(&self, seat: &Seat<'_, Arbiter>, bid: Bid, post: &mut Post<'_>) {
+        let (booked, claim) = (&self.entries[&bid], bid.claim);
         let State::Granted { grant, waited, .. } = booked.state else {
             unreachable!("only permissions are told");
         };
@@ -383,24 +432,20 @@ impl Grantor {
         post.send(node, told);
     }
 
-    pub(super) fn tell_inquire(&self, claim: ClaimId, grant: GrantNumber, post: &mut Post<'_>) {
-        let Asker { node, attempt } = self.entries[&claim].asker;
+    pub(super) fn tell_inquire(&self, bid: Bid, grant: GrantNumber, post: &mut Post<'_>) {
+        let (Asker { node, attempt }, claim) = (self.entries[&bid].asker, bid.claim);
         post.send(node, Message::Inquire { claim, attempt, grant, clock: self.clock.0 });
     }
 
-    pub(super) fn arm_lease(
-        &self,
-        seat: &Seat<'_, Arbiter>,
-        claim: ClaimId,
-        out: &mut Outbox<Arbiter>,
-    ) {
+    pub(super) fn arm_lease(&self, seat: &Seat<'_, Arbiter>, bid: Bid, out: &mut Outbox<Arbiter>) {
         if seat.pool.leases_end() {
-            out.arm(Alarm::LeaseEnd(claim), seat.pool.lease.length());
+            out.arm(Alarm::LeaseEnd(bid), seat.pool.lease.length());
         }
     }
 
     pub(super) fn ledger(&self, show: &mut dyn FnMut(Entry)) {
-        for (&claim, booked) in &self.entries {
+        for (bid, booked) in &self.entries {
+            let claim = bid.claim;
             let standing = match booked.state {
                 State::Waiting => Standing::Waiting,
                 State::Granted { adopted: false, .. } => Standing::Granted,
@@ -419,8 +464,9 @@ impl Grantor {
 
     pub(super) fn audit(&self, seat: &Seat<'_, Arbiter>) {
         let (mut used, mut locks) = (0, 0);
-        for (&claim, booked) in &self.entries {
-            let key = (booked.stamp, claim);
+        for (&bid, booked) in &self.entries {
+            assert_eq!(booked.asker.bid(bid.claim), bid, "an entry is its asker's");
+            let key = (booked.stamp, bid);
             assert_eq!(self.queue.contains(&key), booked.is_waiting());
             assert_eq!(self.granted.contains(&key), !booked.is_waiting());
             if booked.is_waiting() {
@@ -428,7 +474,7 @@ impl Grantor {
             }
             used += booked.units();
             for unit in booked.wish.names.iter().flat_map(|names| names.iter()) {
-                assert_eq!(self.locks.get(unit), Some(&claim), "exclusivity at one arbiter");
+                assert_eq!(self.locks.get(unit), Some(&bid), "exclusivity at one arbiter");
                 locks += 1;
             }
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use quorate_core::{ClaimId, Fence, Moment, NodeId, NodeSet, Seat};
 
 use super::local::{PermitState, Phase};
-use super::message::{GrantNumber, Message};
+use super::message::{End, GrantNumber, Message};
 use super::pool::broken;
 use super::requester::{Requester, enlist};
 use super::{Arbiter, Post};
@@ -104,8 +104,9 @@ impl Requester {
             let foreign = attempt.boot != seat.boot && !broken!(seat, DeclineForeignBoot);
             if !foreign && !broken!(seat, M8NoHeal) {
                 // This may overtake the release of a client that did use its units (C6).
-                let held = !self.claims.contains_key(&claim);
-                post.send(from, Message::Release { claim, attempt, held });
+                let used = !self.claims.contains_key(&claim);
+                let end = if used { End::Used } else { End::Unused };
+                post.send(from, Message::Release { claim, attempt, end });
             }
             return;
         };
@@ -300,7 +301,7 @@ impl Requester {
             let stays = quorum.contains(node);
             if !stays {
                 let attempt = permit.attempt;
-                post.send(node, Message::Release { claim, attempt, held: false });
+                post.send(node, Message::Release { claim, attempt, end: End::Unused });
             }
             stays
         });
@@ -367,7 +368,7 @@ impl Requester {
             let needed = quorum.contains(node);
             if !needed {
                 let attempt = permit.attempt;
-                post.send(node, Message::Release { claim, attempt, held: false });
+                post.send(node, Message::Release { claim, attempt, end: End::Unused });
             }
             needed
         });

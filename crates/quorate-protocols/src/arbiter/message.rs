@@ -53,6 +53,18 @@ impl fmt::Display for GrantNumber {
     }
 }
 
+/// What a requester says of a permission that it gives back.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum End {
+    /// Nobody used it.
+    Unused,
+    /// It may have been used.
+    Used,
+    /// Its client says that the claim is over: whatever earlier lives of the requester were given
+    /// for it may have been used, and is not any more.
+    Over,
+}
+
 /// See the table in [the module's documentation](super).
 ///
 /// `clock` is always the sender's logical clock; `attempt` the requester's try at this arbiter.
@@ -87,8 +99,8 @@ pub enum Message {
     Inquire { claim: ClaimId, attempt: Attempt, grant: GrantNumber, clock: u64 },
     /// It may have it; the claim waits again, at its age.
     Yield { claim: ClaimId, attempt: Attempt, grant: GrantNumber },
-    /// `held`: whether the units may have been used.
-    Release { claim: ClaimId, attempt: Attempt, held: bool },
+    /// The try is over here.
+    Release { claim: ClaimId, attempt: Attempt, end: End },
     /// `grant`: the permission to be kept; `None` if the requester was restarted and does not know.
     /// All else is for an arbiter that was.
     Renew {
@@ -190,8 +202,8 @@ impl fmt::Display for Message {
                 write!(f, " {claim} {attempt} {grant}")
             }
             Message::Queued { claim, attempt, .. } => write!(f, " {claim} {attempt}"),
-            Message::Release { claim, attempt, held } => {
-                write!(f, " {claim} {attempt}{}", if *held { " held" } else { "" })
+            Message::Release { claim, attempt, end } => {
+                write!(f, " {claim} {attempt}{}", if *end == End::Unused { "" } else { " held" })
             }
             Message::Renew { claim, attempt, grant, .. }
             | Message::Lost { claim, attempt, grant, .. } => match grant {

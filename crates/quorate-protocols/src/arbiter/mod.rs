@@ -29,7 +29,8 @@
 //!
 //! Where we differ from the paper, and why:
 //!
-//! * *One entry per claim*, never a counter per node (erratum E3, M3).
+//! * *One entry per claim and home*, never a counter per node (erratum E3, M3). A claim repeated at
+//!   another node, or after a restart of its own, is served beside the first ([`Bid`]).
 //! * *Preemption* (`inquire`, `yield`): without it crossed requests deadlock (M1). It is considered
 //!   after every change and not only on arrival (M5), asks only younger claims (M10), and only
 //!   where that helps: elders go first.
@@ -62,15 +63,13 @@ mod tests;
 
 use std::fmt;
 
-use quorate_core::{
-    ClaimId, Entry, Event, Fact, NodeId, NodeSet, Outbox, Protocol, Seat, Start, Units,
-};
+use quorate_core::{Entry, Event, Fact, NodeId, NodeSet, Outbox, Protocol, Seat, Start, Units};
 
 use grantor::Grantor;
 use requester::Requester;
 
-pub use crate::attempt::Attempt;
-pub use message::{GrantNumber, Message, Wish};
+pub use crate::attempt::{Attempt, Bid};
+pub use message::{End, GrantNumber, Message, Wish};
 pub use pool::{Mode, Pool};
 pub use quorums::{Nested, Quorums};
 pub use record::{RecordLine, RecordLines};
@@ -92,7 +91,7 @@ pub enum Alarm {
     /// Requester: ask again for what has waited too long.
     Retry,
     /// Arbiter: nobody has asked for or renewed this claim in time.
-    LeaseEnd(ClaimId),
+    LeaseEnd(Bid),
     /// Arbiter: whatever was promised before the boot is over.
     Grace,
     /// Arbiter: ask the others once more what fences there were.
@@ -103,7 +102,7 @@ impl fmt::Display for Alarm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Alarm::Retry => f.write_str("retry"),
-            Alarm::LeaseEnd(claim) => write!(f, "lease-end {claim}"),
+            Alarm::LeaseEnd(bid) => write!(f, "lease-end {bid}"),
             Alarm::Grace => f.write_str("grace"),
             Alarm::Survey => f.write_str("survey"),
         }
@@ -152,7 +151,7 @@ impl Protocol for Arbiter {
             Event::Ring(alarm) => {
                 let grantor = self.grantor.as_mut().expect("only an arbiter arms this alarm");
                 match alarm {
-                    Alarm::LeaseEnd(claim) => grantor.on_ring_lease_end(seat, claim, post),
+                    Alarm::LeaseEnd(bid) => grantor.on_ring_lease_end(seat, bid, post),
                     Alarm::Grace => grantor.on_ring_grace(seat, post),
                     Alarm::Survey => grantor.on_ring_survey(seat, post),
                     Alarm::Retry => unreachable!("it is the requester's"),

@@ -149,6 +149,11 @@ pub(crate) enum Mutant {
     MaekawaFailed,
     /// Tells a permission before it is on disk.
     TellBeforePersist,
+    /// An arbiter has one entry per claim: a request through another home ends what the first was
+    /// given.
+    OneEntryPerClaim,
+    /// What a client shows through another home is that home's alone from then on.
+    HandOverWhole,
 }
 
 /// Whether a rule is broken: never, outside this crate's tests.

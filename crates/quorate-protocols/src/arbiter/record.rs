@@ -12,7 +12,7 @@ use super::grantor::{Booked, State};
 use super::message::{GrantNumber, Wish};
 use super::pool::Mode;
 use super::recovery::Record;
-use crate::attempt::{Asker, Attempt};
+use crate::attempt::{Asker, Attempt, Bid};
 
 /// All that a [`Record`] says.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -56,6 +56,8 @@ pub struct RecordLine {
     pub waited: Duration,
     /// Whether it was promised in a life before the one that wrote the record.
     pub adopted: bool,
+    /// Whether two nodes may rely on it.
+    pub shared: bool,
 }
 
 impl Record {
@@ -81,6 +83,7 @@ impl Record {
                 inquired,
                 waited,
                 adopted,
+                shared: booked.shared,
             }
         });
         RecordLines {
@@ -97,14 +100,17 @@ impl Record {
     /// No arbiter of this pool could have written it; the text says what is wrong. Nothing else
     /// happened.
     pub fn from_lines(pool: &Pool, from: RecordLines) -> Result<Record, String> {
-        let (mut claims, mut taken, mut used) = (BTreeSet::new(), BTreeSet::new(), 0u32);
+        let (mut bids, mut taken, mut used) = (BTreeSet::new(), BTreeSet::new(), 0u32);
         let mut grants: Vec<(ClaimId, Booked)> = Vec::with_capacity(from.lines.len());
         for line in from.lines {
             let claim = line.claim;
+            let asker = Asker { node: line.node, attempt: line.attempt };
+            let bid = asker.bid(claim);
             let older = |(before, booked): &(ClaimId, Booked)| {
-                (booked.stamp, *before) < (line.stamp, claim)
+                let before: Bid = booked.asker.bid(*before);
+                (booked.stamp, before) < (line.stamp, bid)
             };
-            if !claims.insert(claim) || !grants.last().is_none_or(older) {
+            if !bids.insert(bid) || !grants.last().is_none_or(older) {
                 return Err(format!("claim {claim} is out of order"));
             }
             used = used.saturating_add(line.wish.units.get());
@@ -125,7 +131,7 @@ impl Record {
             }
             let RecordLine { grant, inquired, waited, adopted, .. } = line;
             let booked = Booked {
-                asker: Asker { node: line.node, attempt: line.attempt },
+                asker,
                 stamp: line.stamp,
                 wish: line.wish,
                 token: line.token,
@@ -133,6 +139,7 @@ impl Record {
                 sent: line.sent,
                 arrived: line.arrived,
                 state: State::Granted { grant, inquired, waited, adopted },
+                shared: line.shared,
             };
             grants.push((claim, booked));
         }

@@ -17,7 +17,7 @@ use super::message::{GrantNumber, Message};
 use super::pool::{Mode, broken};
 use super::survey::Opening;
 use super::{Alarm, Arbiter, Post};
-use crate::attempt::Asker;
+use crate::attempt::{Asker, Bid};
 
 /// What a durable arbiter writes down: every permission in force and the floors of fences. The
 /// queue is not in it, since requesters ask again; nor is a release, which costs at most one lease
@@ -98,13 +98,14 @@ impl Grantor {
             unreachable!("only permissions are written down");
         };
         self.clock.hear(booked.stamp.clock.max(booked.asker.attempt.clock));
-        self.queue.insert((booked.stamp, claim));
+        let bid = booked.asker.bid(claim);
+        self.queue.insert((booked.stamp, bid));
         // What it waited is counted from now: the reading of its arrival is another life's clock.
         let arrived = seat.now;
-        self.entries.insert(claim, Booked { state: State::Waiting, arrived, ..booked });
-        self.give(claim, State::Granted { grant, inquired, waited, adopted: true });
+        self.entries.insert(bid, Booked { state: State::Waiting, arrived, ..booked });
+        self.give(bid, State::Granted { grant, inquired, waited, adopted: true });
         // A fresh lease, whatever was left of the old one: our clock may have started anew.
-        self.arm_lease(seat, claim, out);
+        self.arm_lease(seat, bid, out);
     }
 
     /// A requester wants to keep a permission, and shows all that we may have forgotten.
@@ -116,9 +117,13 @@ impl Grantor {
         shown: Booked,
         post: &mut Post<'_>,
     ) {
-        let Asker { node, attempt } = shown.asker;
+        let (Asker { node, attempt }, bid) = (shown.asker, shown.asker.bid(claim));
         let sent = shown.sent;
-        let known = self.entries.get_mut(&claim);
+        if self.bids(claim).any(|known| bid.is_earlier_life_of(known)) {
+            return;
+        }
+        let handed = self.hand_over(seat, bid, wanted, &shown, post.out);
+        let known = self.entries.get_mut(&bid);
         if known.as_ref().is_some_and(|known| shown.asker.is_before(known.asker)) {
             return;
         }
@@ -131,6 +136,9 @@ impl Grantor {
                 *waited = Duration::ZERO;
                 known.token = known.token.max(shown.token);
                 (known.asker, known.sent, known.arrived) = (shown.asker, sent, seat.now);
+                if handed {
+                    self.write_down(seat, post.out);
+                }
             }
             known => {
                 let absent = known.is_none_or(|known| known.is_waiting());
@@ -139,20 +147,55 @@ impl Grantor {
                     let lost = Message::Lost { claim, attempt, grant: wanted, clock };
                     return post.send(node, lost);
                 }
-                self.adopt(claim, wanted.unwrap_or(self.last), shown);
+                self.adopt(bid, wanted.unwrap_or(self.last), shown);
                 self.write_down(seat, post.out);
             }
         }
-        self.arm_lease(seat, claim, post.out);
-        let booked = &self.entries[&claim];
+        self.arm_lease(seat, bid, post.out);
+        let booked = &self.entries[&bid];
         let State::Granted { grant, inquired, .. } = booked.state else {
             unreachable!("only permissions are renewed");
         };
         let (floor, clock) = (self.floors.of(seat, &booked.wish), self.clock.0);
         post.send(node, Message::Renewed { claim, attempt, grant, floor, sent, clock });
         if inquired {
-            self.tell_inquire(claim, grant, post); // The first one may have been lost.
+            self.tell_inquire(bid, grant, post); // The first one may have been lost.
         }
+    }
+
+    /// A client shows, through this bid's home, what another home was given for the same claim: the
+    /// client moved, or its home was restarted. That home's entry becomes this one's. Says whether
+    /// one did.
+    ///
+    /// An earlier life relies on nothing. But another node may, as long as it was promised: as a
+    /// holder whose client talks to both, or waiting for the rest of a quorum while what is shown
+    /// here is an old story. So from then on the permission ends with its lease and not before.
+    fn hand_over(
+        &mut self,
+        seat: &Seat<'_, Arbiter>,
+        to: Bid,
+        wanted: Option<GrantNumber>,
+        shown: &Booked,
+        out: &mut Outbox<Arbiter>,
+    ) -> bool {
+        if self.entries.contains_key(&to) {
+            return false;
+        }
+        let fits = |from: &Bid| is_it(&self.entries[from], wanted, shown);
+        let own = |from: &Bid| from.is_earlier_life_of(to) && fits(from);
+        let from = self.bids(to.claim).find(own).or_else(|| self.bids(to.claim).find(fits));
+        let Some(from) = from else { return false };
+        let mut booked = self.remove(from).expect("it was found here");
+        let state = std::mem::replace(&mut booked.state, State::Waiting);
+        booked.shared |= !from.is_earlier_life_of(to) && !broken!(seat, HandOverWhole);
+        booked.asker = shown.asker;
+        self.queue.insert((booked.stamp, to));
+        self.entries.insert(to, booked);
+        self.give(to, state);
+        if seat.pool.leases_end() {
+            out.disarm(Alarm::LeaseEnd(from));
+        }
+        true
     }
 
     /// Whether an earlier life of ours could have given this, beside all that was shown so far.
@@ -179,13 +222,13 @@ impl Grantor {
         matches!(self.opening, Opening::Grace { .. }) && fits && earlier
     }
 
-    fn adopt(&mut self, claim: ClaimId, grant: GrantNumber, shown: Booked) {
+    fn adopt(&mut self, bid: Bid, grant: GrantNumber, shown: Booked) {
         self.reclaims.add();
-        self.remove(claim); // Its request may have come first, and waits.
-        self.queue.insert((shown.stamp, claim));
-        self.entries.insert(claim, shown);
+        self.remove(bid); // Its request may have come first, and waits.
+        self.queue.insert((shown.stamp, bid));
+        self.entries.insert(bid, shown);
         let (inquired, waited) = (false, Duration::ZERO);
-        self.give(claim, State::Granted { grant, inquired, waited, adopted: true });
+        self.give(bid, State::Granted { grant, inquired, waited, adopted: true });
     }
 
     /// Whatever follows in this step rests on what the books say now.
@@ -194,7 +237,7 @@ impl Grantor {
             return self.write_down_fences(seat, out);
         }
         let grants =
-            self.granted.iter().map(|&(_, claim)| (claim, self.entries[&claim].clone())).collect();
+            self.granted.iter().map(|(_, bid)| (bid.claim, self.entries[bid].clone())).collect();
         let unsure = !self.is_open();
         out.persist(Record { grants, floors: self.floors.clone(), unsure });
     }

@@ -10,7 +10,7 @@ use quorate_core::{
 
 use super::choice::{choose, wish_of};
 use super::local::{Local, Permit, PermitState, Phase};
-use super::message::Message;
+use super::message::{End, Message};
 use super::pool::broken;
 use super::{Alarm, Arbiter, Post};
 use crate::attempt::Attempt;
@@ -97,12 +97,12 @@ impl Requester {
         post: &mut Post<'_>,
     ) {
         match self.claims.remove(&claim) {
-            Some(local) => release_all(&local, claim, local.is_held(), post),
+            Some(local) => release_all(&local, claim, post),
             None => {
                 // Its client may have outlived our last boot, and we do not know whom it asked.
                 let attempt = self.next_attempt(seat);
                 for node in seat.pool.quorums.members().iter() {
-                    post.send(node, Message::Release { claim, attempt, held: true });
+                    post.send(node, Message::Release { claim, attempt, end: End::Over });
                 }
             }
         }
@@ -170,7 +170,7 @@ impl Requester {
     pub(super) fn lose(&mut self, claim: ClaimId, post: &mut Post<'_>) {
         let local = self.claims.remove(&claim).expect("only a known claim is lost");
         assert!(local.is_held(), "only what a client has is lost");
-        release_all(&local, claim, true, post);
+        release_all(&local, claim, post);
         post.out.lose(claim);
     }
 
@@ -194,7 +194,7 @@ impl Requester {
                     if *told <= seat.now && !broken!(seat, RenewForTheDead) =>
                 {
                     let local = self.claims.remove(&claim).expect("it was found here");
-                    release_all(&local, claim, true, post);
+                    release_all(&local, claim, post);
                     continue;
                 }
                 Phase::Waiting { rest, .. } if *rest > 0 => *rest -= 1,
@@ -258,7 +258,7 @@ impl Requester {
                 for gone in local.enlisted().difference(&instead).iter() {
                     let permit = local.enlisted.remove(&gone).expect("it is enlisted");
                     let attempt = permit.attempt;
-                    post.send(gone, Message::Release { claim, attempt, held: false });
+                    post.send(gone, Message::Release { claim, attempt, end: End::Unused });
                 }
             }
             for new in instead.difference(&local.enlisted()).iter() {
@@ -353,9 +353,10 @@ fn replacement(local: &Local, seat: &Seat<'_, Arbiter>, avoid: &NodeSet) -> Opti
     seat.pool.quorums.within(local.wish.units, &usable, enlisted)
 }
 
-fn release_all(local: &Local, claim: ClaimId, held: bool, post: &mut Post<'_>) {
+fn release_all(local: &Local, claim: ClaimId, post: &mut Post<'_>) {
+    let end = if local.is_held() { End::Used } else { End::Unused };
     for (&node, permit) in &local.enlisted {
-        post.send(node, Message::Release { claim, attempt: permit.attempt, held });
+        post.send(node, Message::Release { claim, attempt: permit.attempt, end });
     }
 }
 

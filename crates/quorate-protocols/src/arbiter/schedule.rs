@@ -10,11 +10,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
 
-use quorate_core::{ClaimId, Seat, Stamp, Unit};
+use quorate_core::{Seat, Stamp, Unit};
 
 use super::grantor::{Booked, Grantor, State};
 use super::pool::{Mode, broken};
 use super::{Arbiter, Post};
+use crate::attempt::Bid;
 
 /// What permissions add up to.
 #[derive(Clone, Copy, Default)]
@@ -47,7 +48,7 @@ impl Grantor {
         &mut self,
         seat: &Seat<'_, Arbiter>,
         post: &mut Post<'_>,
-        arrived: Option<ClaimId>,
+        arrived: Option<Bid>,
     ) {
         if !self.is_open() {
             return;
@@ -72,7 +73,7 @@ impl Grantor {
             let last_of_each: BTreeMap<_, _> = self
                 .granted
                 .iter()
-                .map(|(_, claim)| &self.entries[claim])
+                .map(|(_, bid)| &self.entries[bid])
                 .map(|booked| (booked.asker.node, booked.units()))
                 .collect();
             let units = last_of_each.values().sum();
@@ -91,10 +92,10 @@ impl Grantor {
     }
 
     /// What permissions older than `key` add up to.
-    fn elders(&self, key: (Stamp, ClaimId)) -> Load {
+    fn elders(&self, key: (Stamp, Bid)) -> Load {
         self.granted
             .range(..key)
-            .fold(Load::default(), |load, (_, claim)| load.and(&self.entries[claim]))
+            .fold(Load::default(), |load, (_, bid)| load.and(&self.entries[bid]))
     }
 
     fn backfill(&mut self, seat: &Seat<'_, Arbiter>, limit: Load, bound: u32, post: &mut Post<'_>) {
@@ -121,15 +122,15 @@ impl Grantor {
     }
 
     /// How many more may pass a claim.
-    fn patience(&self, seat: &Seat<'_, Arbiter>, claim: ClaimId, bound: u32) -> u32 {
+    fn patience(&self, seat: &Seat<'_, Arbiter>, bid: Bid, bound: u32) -> u32 {
         if broken!(seat, M13BackfillWithoutBound) {
             return u32::MAX;
         }
-        bound.saturating_sub(self.entries[&claim].overtaken)
+        bound.saturating_sub(self.entries[&bid].overtaken)
     }
 
     /// Everybody older who waits has been passed once more.
-    fn count_overtake(&mut self, young: (Stamp, ClaimId)) {
+    fn count_overtake(&mut self, young: (Stamp, Bid)) {
         for (_, older) in self.queue.range(..young) {
             let booked = self.entries.get_mut(older).expect("whoever is in the queue is booked");
             booked.overtaken = booked.overtaken.saturating_add(1);
@@ -152,17 +153,17 @@ impl Grantor {
         let mut coming = Load::default();
         let mut victims = Vec::new();
         let from = if any_age { Unbounded } else { Excluded(head) };
-        let younger = || self.granted.range((from, Unbounded)).rev().map(|&(_, claim)| claim);
-        for claim in younger() {
-            let State::Granted { inquired, .. } = self.entries[&claim].state else {
+        let younger = || self.granted.range((from, Unbounded)).rev().map(|&(_, bid)| bid);
+        for bid in younger() {
+            let State::Granted { inquired, .. } = self.entries[&bid].state else {
                 unreachable!("whoever is granted does not wait");
             };
             if inquired {
-                coming = coming.and(&self.entries[&claim]);
+                coming = coming.and(&self.entries[&bid]);
             }
         }
-        for claim in younger() {
-            let State::Granted { grant, inquired, .. } = self.entries[&claim].state else {
+        for bid in younger() {
+            let State::Granted { grant, inquired, .. } = self.entries[&bid].state else {
                 unreachable!("whoever is granted does not wait");
             };
             if wanted.without(coming).fits(limit) {
@@ -172,18 +173,18 @@ impl Grantor {
                 break;
             }
             if !inquired {
-                coming = coming.and(&self.entries[&claim]);
-                victims.push((claim, grant));
+                coming = coming.and(&self.entries[&bid]);
+                victims.push((bid, grant));
             }
         }
-        for (claim, grant) in victims {
-            self.mark_inquired(claim);
-            self.tell_inquire(claim, grant, post);
+        for (bid, grant) in victims {
+            self.mark_inquired(bid);
+            self.tell_inquire(bid, grant, post);
         }
     }
 
-    fn mark_inquired(&mut self, claim: ClaimId) {
-        let booked = self.entries.get_mut(&claim).expect("whoever is granted is booked");
+    fn mark_inquired(&mut self, bid: Bid) {
+        let booked = self.entries.get_mut(&bid).expect("whoever is granted is booked");
         let State::Granted { inquired, .. } = &mut booked.state else {
             unreachable!("whoever is granted does not wait");
         };
@@ -193,7 +194,7 @@ impl Grantor {
     /// Units by name: a claim gets its permission when nobody has one of its units and nobody older
     /// waits for one. Younger claims that have one are asked for it back.
     fn schedule_named(&mut self, seat: &Seat<'_, Arbiter>, post: &mut Post<'_>) {
-        let waiting: Vec<(Stamp, ClaimId)> = self.queue.iter().copied().collect();
+        let waiting: Vec<(Stamp, Bid)> = self.queue.iter().copied().collect();
         let mut spoken_for: BTreeSet<Unit> = BTreeSet::new();
         for key in waiting {
             let names = self.entries[&key.1].wish.names.clone().expect("units have names here");
@@ -203,7 +204,7 @@ impl Grantor {
                 self.grant(seat, key.1, post);
                 continue;
             }
-            let holders: BTreeSet<ClaimId> =
+            let holders: BTreeSet<Bid> =
                 names.iter().filter_map(|unit| self.locks.get(unit).copied()).collect();
             for holder in holders {
                 self.inquire_younger(seat, key, holder, post);
@@ -215,34 +216,34 @@ impl Grantor {
     fn inquire_younger(
         &mut self,
         seat: &Seat<'_, Arbiter>,
-        elder: (Stamp, ClaimId),
-        claim: ClaimId,
+        elder: (Stamp, Bid),
+        bid: Bid,
         post: &mut Post<'_>,
     ) {
-        let booked = &self.entries[&claim];
+        let booked = &self.entries[&bid];
         let State::Granted { grant, inquired, .. } = booked.state else {
             unreachable!("whoever has a lock does not wait");
         };
-        let younger = (booked.stamp, claim) > elder;
+        let younger = (booked.stamp, bid) > elder;
         if inquired || !younger || broken!(seat, M1NoInquire) {
             return;
         }
-        self.mark_inquired(claim);
-        self.tell_inquire(claim, grant, post);
+        self.mark_inquired(bid);
+        self.tell_inquire(bid, grant, post);
     }
 
-    fn grant(&mut self, seat: &Seat<'_, Arbiter>, claim: ClaimId, post: &mut Post<'_>) {
+    fn grant(&mut self, seat: &Seat<'_, Arbiter>, bid: Bid, post: &mut Post<'_>) {
         self.last = self.last.next();
-        let waited = seat.now.since(self.entries[&claim].arrived);
+        let waited = seat.now.since(self.entries[&bid].arrived);
         let (grant, inquired, adopted) = (self.last, false, false);
-        self.give(claim, State::Granted { grant, inquired, waited, adopted });
+        self.give(bid, State::Granted { grant, inquired, waited, adopted });
         if broken!(seat, TellBeforePersist) {
-            self.tell_grant(seat, claim, post);
+            self.tell_grant(seat, bid, post);
         }
         self.write_down(seat, post.out);
-        self.arm_lease(seat, claim, post.out);
+        self.arm_lease(seat, bid, post.out);
         if !broken!(seat, TellBeforePersist) {
-            self.tell_grant(seat, claim, post);
+            self.tell_grant(seat, bid, post);
         }
     }
 }

@@ -49,7 +49,7 @@ impl Explorable for Ticket {
     fn lease_end(alarm: &Alarm) -> LeaseEnd {
         match alarm {
             Alarm::Retry => LeaseEnd::Nothing,
-            Alarm::LeaseEnd(claim) => LeaseEnd::Of(*claim),
+            Alarm::LeaseEnd(bid) => LeaseEnd::Of(bid.claim),
             Alarm::Grace => LeaseEnd::Earlier,
         }
     }

@@ -10,7 +10,7 @@ use quorate_core::{
 use super::message::{Message, Rival};
 use super::pool::broken;
 use super::{Alarm, Post, Ticket};
-use crate::attempt::Asker;
+use crate::attempt::{Asker, Bid};
 use crate::count::Count;
 
 /// The entries of one member.
@@ -18,9 +18,9 @@ use crate::count::Count;
 pub(super) struct Member {
     /// The largest ticket it has proposed or heard of.
     pub(super) top: Fence,
-    pub(super) entries: BTreeMap<ClaimId, Entry>,
+    pub(super) entries: BTreeMap<Bid, Entry>,
     /// All entries, by ticket or proposal.
-    pub(super) order: BTreeSet<(Fence, ClaimId)>,
+    pub(super) order: BTreeSet<(Fence, Bid)>,
     /// Whether something told in an earlier life may still be relied on.
     grace: bool,
     /// How many entries were taken up in grace.
@@ -40,6 +40,9 @@ pub(super) struct Entry {
     sent: Moment,
     /// How many rivals the last view had. They only get fewer, so the number says which.
     told: Option<u32>,
+    /// Another home was let in with it too, and may rely on it: nobody's word ends it, only its
+    /// lease does.
+    shared: bool,
 }
 
 /// What a holder has: so many units, with its ticket for a fence.
@@ -78,14 +81,20 @@ impl Member {
                     return post.out.anomaly(from, "a claim for more units than the pool has");
                 }
                 let asker = Asker { node: from, attempt };
-                let shown = Entry { asker, units, ticket, settled: true, held, sent, told: None };
+                let (settled, told, shared) = (true, None, false);
+                let shown = Entry { asker, units, ticket, settled, held, sent, told, shared };
                 self.on_settle(seat, claim, shown, post);
             }
-            Message::Release { claim, attempt } => {
-                let is_older =
-                    |entry: &Entry| entry.asker.node == from && entry.asker.attempt <= attempt;
-                if self.entries.get(&claim).is_some_and(is_older) {
-                    self.end(seat, claim, post.out);
+            Message::Release { claim, attempt, whole } => {
+                let bid = Asker { node: from, attempt }.bid(claim);
+                let is_meant = |known: &Bid| {
+                    let entry = &self.entries[known];
+                    let whose = *known == bid || (whole && known.is_earlier_life_of(bid));
+                    whose && entry.asker.attempt <= attempt && !entry.shared
+                };
+                let over: Vec<Bid> = self.bids(claim).filter(is_meant).collect();
+                over.iter().for_each(|&bid| self.end(seat, bid, post.out));
+                if !over.is_empty() {
                     self.refresh(seat, post);
                 }
             }
@@ -109,8 +118,17 @@ impl Member {
         if self.grace {
             return; // It does not know what it must exceed. Patience finds other members.
         }
-        match self.entries.get_mut(&claim) {
-            Some(known) if asker.is_before(known.asker) => return,
+        let bid = asker.bid(claim);
+        if broken!(seat, OneEntryPerClaim) {
+            let others: Vec<Bid> = self.bids(claim).filter(|&other| other != bid).collect();
+            others.into_iter().for_each(|other| self.end(seat, other, post.out));
+        }
+        if self.bids(claim).any(|known| bid.is_earlier_life_of(known)) {
+            return;
+        }
+        self.drop_earlier_lives(seat, bid, post.out);
+        match self.entries.get_mut(&bid) {
+            Some(known) if asker.is_before(known.asker) || known.shared => return,
             Some(known) if known.asker == asker => {
                 if known.settled {
                     return; // An old copy.
@@ -119,16 +137,17 @@ impl Member {
             }
             known => {
                 if known.is_some() {
-                    self.end(seat, claim, post.out);
+                    self.end(seat, bid, post.out);
                 }
                 self.top = self.top.max(above).next();
                 let settled = broken!(seat, T1OneRound);
-                let (ticket, held, told) = (self.top, false, None);
-                self.insert(claim, Entry { asker, units, ticket, settled, held, sent, told });
+                let (ticket, held, told, shared) = (self.top, false, None, false);
+                let new = Entry { asker, units, ticket, settled, held, sent, told, shared };
+                self.insert(bid, new);
             }
         }
-        self.arm(seat, claim, post.out);
-        let (ticket, attempt) = (self.entries[&claim].ticket, asker.attempt);
+        self.arm(seat, bid, post.out);
+        let (ticket, attempt) = (self.entries[&bid].ticket, asker.attempt);
         post.send(asker.node, Message::Propose { claim, attempt, ticket });
         self.refresh(seat, post);
     }
@@ -137,12 +156,16 @@ impl Member {
         &mut self,
         seat: &Seat<'_, Ticket>,
         claim: ClaimId,
-        shown: Entry,
+        mut shown: Entry,
         post: &mut Post<'_>,
     ) {
-        let Asker { node, attempt } = shown.asker;
+        let (Asker { node, attempt }, bid) = (shown.asker, shown.asker.bid(claim));
         let (held, sent) = (shown.held, shown.sent);
-        match self.entries.get(&claim) {
+        if self.bids(claim).any(|known| bid.is_earlier_life_of(known)) {
+            return;
+        }
+        self.hand_over(seat, bid, &shown, post.out);
+        match self.entries.get(&bid) {
             Some(known) if shown.asker.is_before(known.asker) => return,
             Some(known) if known.asker == shown.asker || known.is_taken_over_by(&shown) => {
                 if shown.ticket < known.ticket {
@@ -150,7 +173,8 @@ impl Member {
                     // registration made another.
                     return post.send(node, Message::Lost { claim, attempt });
                 }
-                self.remove(claim);
+                shown.shared = known.shared;
+                self.remove(bid);
             }
             // Only what is in use: a claim that waits may have ended here before the crash, and
             // others may have entered without having seen it.
@@ -160,13 +184,13 @@ impl Member {
         if !broken!(seat, T2NoBump) {
             self.top = self.top.max(shown.ticket);
         }
-        self.insert(claim, shown);
-        self.arm(seat, claim, post.out);
+        self.insert(bid, shown);
+        self.arm(seat, bid, post.out);
         if held {
             post.send(node, Message::Renewed { claim, attempt, sent });
         }
         self.refresh(seat, post);
-        if !held && self.entries[&claim].told.is_none() {
+        if !held && self.entries[&bid].told.is_none() {
             post.send(node, Message::Queued { claim, attempt });
         }
     }
@@ -179,11 +203,11 @@ impl Member {
         }
         let mut older: Vec<Rival> = Vec::new();
         let mut taken = 0;
-        for &(_, claim) in &self.order {
+        for &(_, bid) in &self.order {
             if taken >= seat.pool.units {
                 return;
             }
-            let entry = self.entries.get_mut(&claim).expect("whoever is in the order has an entry");
+            let entry = self.entries.get_mut(&bid).expect("whoever is in the order has an entry");
             let units = entry.units;
             let fits = taken + units.get() <= seat.pool.units;
             let rivals = older.len() as u32;
@@ -192,10 +216,11 @@ impl Member {
                 entry.told = Some(rivals);
                 let Asker { node, attempt } = entry.asker;
                 let (rivals, sent): (Arc<[Rival]>, _) = (older.as_slice().into(), entry.sent);
+                let claim = bid.claim;
                 post.send(node, Message::View { claim, attempt, rivals, sent });
             }
             if entry.settled || !broken!(seat, T3IgnoreUnsettled) {
-                older.push(Rival { claim, units });
+                older.push(Rival { bid, units });
                 taken += units.get();
             }
         }
@@ -204,10 +229,11 @@ impl Member {
     pub(super) fn on_ring_lease_end(
         &mut self,
         seat: &Seat<'_, Ticket>,
-        claim: ClaimId,
+        bid: Bid,
         post: &mut Post<'_>,
     ) {
-        let entry = self.remove(claim).expect("a lease is armed for entries only");
+        let claim = bid.claim;
+        let entry = self.remove(bid).expect("a lease is armed for entries only");
         if entry.held {
             post.out.reclaim(claim, shares(entry.units, entry.ticket));
         }
@@ -221,28 +247,66 @@ impl Member {
         self.refresh(seat, post);
     }
 
-    fn insert(&mut self, claim: ClaimId, entry: Entry) {
-        self.order.insert((entry.ticket, claim));
-        self.entries.insert(claim, entry);
+    /// All that asked for a claim.
+    fn bids(&self, claim: ClaimId) -> impl Iterator<Item = Bid> + '_ {
+        let first = Bid { claim, node: NodeId(0), boot: 0 };
+        self.entries.range(first..).map(|(&bid, _)| bid).take_while(move |bid| bid.claim == claim)
     }
 
-    fn remove(&mut self, claim: ClaimId) -> Option<Entry> {
-        let entry = self.entries.remove(&claim)?;
-        let ordered = self.order.remove(&(entry.ticket, claim));
+    /// A home was restarted: what its earlier life had no ticket for here is in nobody's use.
+    fn drop_earlier_lives(&mut self, seat: &Seat<'_, Ticket>, bid: Bid, out: &mut Outbox<Ticket>) {
+        let is_over =
+            |earlier: &Bid| earlier.is_earlier_life_of(bid) && !self.entries[earlier].settled;
+        let over: Vec<Bid> = self.bids(bid.claim).filter(is_over).collect();
+        over.into_iter().for_each(|earlier| self.end(seat, earlier, out));
+    }
+
+    /// A client shows, through this bid's home, what it was let in with through another. The entry
+    /// becomes this one's; but another node may rely on it as well, so from then on it ends with
+    /// its lease and not before.
+    fn hand_over(
+        &mut self,
+        seat: &Seat<'_, Ticket>,
+        to: Bid,
+        shown: &Entry,
+        out: &mut Outbox<Ticket>,
+    ) {
+        if self.entries.contains_key(&to) {
+            return;
+        }
+        let fits = |from: &Bid| self.entries[from].is_taken_over_by(shown);
+        let Some(from) = self.bids(to.claim).find(fits) else { return };
+        let mut entry = self.remove(from).expect("it was found here");
+        entry.shared |= !from.is_earlier_life_of(to) && !broken!(seat, HandOverWhole);
+        entry.asker = shown.asker;
+        self.insert(to, entry);
+        if seat.pool.leases_end() {
+            out.disarm(Alarm::LeaseEnd(from));
+        }
+    }
+
+    fn insert(&mut self, bid: Bid, entry: Entry) {
+        self.order.insert((entry.ticket, bid));
+        self.entries.insert(bid, entry);
+    }
+
+    fn remove(&mut self, bid: Bid) -> Option<Entry> {
+        let entry = self.entries.remove(&bid)?;
+        let ordered = self.order.remove(&(entry.ticket, bid));
         assert!(ordered, "every entry is in the order");
         Some(entry)
     }
 
-    fn end(&mut self, seat: &Seat<'_, Ticket>, claim: ClaimId, out: &mut Outbox<Ticket>) {
-        self.remove(claim);
+    fn end(&mut self, seat: &Seat<'_, Ticket>, bid: Bid, out: &mut Outbox<Ticket>) {
+        self.remove(bid);
         if seat.pool.leases_end() {
-            out.disarm(Alarm::LeaseEnd(claim));
+            out.disarm(Alarm::LeaseEnd(bid));
         }
     }
 
-    fn arm(&self, seat: &Seat<'_, Ticket>, claim: ClaimId, out: &mut Outbox<Ticket>) {
+    fn arm(&self, seat: &Seat<'_, Ticket>, bid: Bid, out: &mut Outbox<Ticket>) {
         if seat.pool.leases_end() {
-            out.arm(Alarm::LeaseEnd(claim), seat.pool.lease.length());
+            out.arm(Alarm::LeaseEnd(bid), seat.pool.lease.length());
         }
     }
 
@@ -254,8 +318,8 @@ impl Member {
 
     pub(super) fn audit(&self) {
         assert_eq!(self.order.len(), self.entries.len());
-        for (&claim, entry) in &self.entries {
-            assert!(self.order.contains(&(entry.ticket, claim)), "every entry is in the order");
+        for (&bid, entry) in &self.entries {
+            assert!(self.order.contains(&(entry.ticket, bid)), "every entry is in the order");
             assert!(entry.ticket <= self.top || cfg!(test), "no ticket is above the largest known");
         }
     }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use quorate_core::{ClaimId, Fence, Moment, Units};
 
-use crate::attempt::Attempt;
+use crate::attempt::{Attempt, Bid};
 
 /// A claim that is, or may be, older than another.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Rival {
     /// Whose.
-    pub claim: ClaimId,
+    pub bid: Bid,
     /// How many units it wants or has.
     pub units: Units,
 }
@@ -44,8 +44,9 @@ pub enum Message {
     Renewed { claim: ClaimId, attempt: Attempt, sent: Moment },
     /// The member has no such entry, or no longer.
     Lost { claim: ClaimId, attempt: Attempt },
-    /// The claim is over.
-    Release { claim: ClaimId, attempt: Attempt },
+    /// The try is over. `whole`: so is the claim, by its client's word, and with it whatever earlier
+    /// lives of the requester had for it.
+    Release { claim: ClaimId, attempt: Attempt, whole: bool },
 }
 
 impl Message {
@@ -83,12 +84,12 @@ impl fmt::Display for Message {
             }
             Message::View { claim, attempt, rivals, .. } => {
                 write!(f, " {claim} {attempt} after")?;
-                rivals.iter().try_for_each(|rival| write!(f, " {}", rival.claim))
+                rivals.iter().try_for_each(|rival| write!(f, " {}", rival.bid.claim))
             }
             Message::Queued { claim, attempt }
             | Message::Renewed { claim, attempt, .. }
             | Message::Lost { claim, attempt }
-            | Message::Release { claim, attempt } => write!(f, " {claim} {attempt}"),
+            | Message::Release { claim, attempt, .. } => write!(f, " {claim} {attempt}"),
         }
     }
 }

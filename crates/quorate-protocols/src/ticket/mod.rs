@@ -44,13 +44,13 @@ mod tests;
 
 use std::fmt;
 
-use quorate_core::{ClaimId, Entry, Event, Fact, NodeId, NodeSet, Outbox, Protocol};
+use quorate_core::{Entry, Event, Fact, NodeId, NodeSet, Outbox, Protocol};
 use quorate_core::{Seat, Start, Units};
 
 use member::Member;
 use requester::Requester;
 
-pub use crate::attempt::Attempt;
+pub use crate::attempt::{Attempt, Bid};
 pub use message::{Message, Rival};
 pub use pool::Pool;
 
@@ -69,7 +69,7 @@ pub enum Alarm {
     /// Requester: ask again for what has waited too long.
     Retry,
     /// Member: nobody has asked for this claim in time.
-    LeaseEnd(ClaimId),
+    LeaseEnd(Bid),
     /// Member: whatever was told before the boot is over.
     Grace,
 }
@@ -78,7 +78,7 @@ impl fmt::Display for Alarm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Alarm::Retry => f.write_str("retry"),
-            Alarm::LeaseEnd(claim) => write!(f, "lease-end {claim}"),
+            Alarm::LeaseEnd(bid) => write!(f, "lease-end {bid}"),
             Alarm::Grace => f.write_str("grace"),
         }
     }
@@ -127,7 +127,7 @@ impl Protocol for Ticket {
             Event::Ring(alarm) => {
                 let member = self.member.as_mut().expect("only a member arms this alarm");
                 match alarm {
-                    Alarm::LeaseEnd(claim) => member.on_ring_lease_end(seat, claim, post),
+                    Alarm::LeaseEnd(bid) => member.on_ring_lease_end(seat, bid, post),
                     Alarm::Grace => member.on_ring_grace(seat, post),
                     Alarm::Retry => unreachable!("it is the requester's"),
                 }

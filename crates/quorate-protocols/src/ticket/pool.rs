@@ -64,6 +64,10 @@ pub(crate) enum Mutant {
     NoHeal,
     /// A requester asks only once.
     NeverRetry,
+    /// A member has one entry per claim: a registration through another home ends the first.
+    OneEntryPerClaim,
+    /// What a client shows through another home is that home's alone from then on.
+    HandOverWhole,
 }
 
 /// Whether a rule is broken: never, outside this crate's tests.

@@ -169,7 +169,7 @@ impl Requester {
                 // Its client may have outlived our last boot, and we do not know whom it asked.
                 let attempt = self.next_attempt(seat);
                 for node in seat.pool.quorums.members().iter() {
-                    post.send(node, Message::Release { claim, attempt });
+                    post.send(node, Message::Release { claim, attempt, whole: true });
                 }
             }
         }
@@ -326,9 +326,10 @@ impl Requester {
     ) {
         let About { from, claim, attempt } = about;
         let Some((said, phase)) = self.said(about) else {
-            // Nobody waits for it here. What has no ticket is not in use, whoever asked.
-            if !broken!(seat, NoHeal) {
-                post.send(from, Message::Release { claim, attempt });
+            // Nobody waits for it here. But this may be an old copy, and what an earlier boot of
+            // ours asked for be in use.
+            if attempt.boot == seat.boot && !broken!(seat, NoHeal) {
+                post.send(from, Message::Release { claim, attempt, whole: false });
             }
             return;
         };
@@ -358,7 +359,7 @@ impl Requester {
         let Some((said, phase)) = self.said(about) else {
             // Nobody waits for it here. But what an earlier boot of ours asked for may be in use.
             if attempt.boot == seat.boot && !broken!(seat, NoHeal) {
-                post.send(from, Message::Release { claim, attempt });
+                post.send(from, Message::Release { claim, attempt, whole: false });
             }
             return;
         };
@@ -463,6 +464,6 @@ impl Requester {
 
 fn release_all(local: &Local, claim: ClaimId, post: &mut Post<'_>) {
     for &node in local.quorum.keys() {
-        post.send(node, Message::Release { claim, attempt: local.attempt });
+        post.send(node, Message::Release { claim, attempt: local.attempt, whole: false });
     }
 }

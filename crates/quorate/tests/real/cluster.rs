@@ -67,12 +67,6 @@ impl Protocol {
         self != Protocol::Leased
     }
 
-    /// Whether a claim may be repeated at another node while it is held. `arbiter` has a fault
-    /// there that is known and shown by a test of its own (quorate-node, `every_protocol`).
-    pub(crate) fn bears_repetition_elsewhere(self) -> bool {
-        !matches!(self, Protocol::Named | Protocol::Count)
-    }
-
     fn options(self, pools: &Pools) -> String {
         let Pools { units, durable, backfill, .. } = pools;
         let broadcast =

@@ -239,8 +239,7 @@ impl Trial {
                 // To the node that heard it first; sometimes to another, where a claim that was
                 // over is made anew and holds its units for a lease, for nobody.
                 let other = self.dice.below(NODES as u64) as usize;
-                let astray = self.dice.one_in(4) && self.plan.protocol.bears_repetition_elsewhere();
-                let to = if astray { other } else { node };
+                let to = if self.dice.one_in(4) { other } else { node };
                 let which = self.dice.draw();
                 self.proxies[node].replay(self.cluster.address(to), which);
             }

@@ -29,6 +29,8 @@ pub(super) struct Cluster {
     /// Who uses what now, and when it must stop.
     pub(super) using: BTreeMap<ClaimId, (Shares, Moment)>,
     pub(super) waiting: BTreeMap<ClaimId, NodeId>,
+    /// Where each claim was made first.
+    homes: BTreeMap<ClaimId, NodeId>,
     pub(super) now: Moment,
     laws: StatuteBook,
     pub(super) breach: Option<Breach>,
@@ -58,6 +60,7 @@ impl Cluster {
             wires: Vec::new(),
             using: BTreeMap::new(),
             waiting: BTreeMap::new(),
+            homes: BTreeMap::new(),
             now: Moment(1),
             laws,
             breach: None,
@@ -115,11 +118,13 @@ impl Cluster {
                 Effect::Disarm(alarm) => drop(self.alarms[node.index()].remove(&alarm)),
                 Effect::Persist(record) => self.disks[node.index()] = Some(record),
                 Effect::Grant { claim, shares, until } => {
+                    let claim = self.alias(node, claim);
                     self.waiting.remove(&claim);
                     self.see(Observation::Granted { claim, shares: &shares });
                     self.using.insert(claim, (shares, until));
                 }
                 Effect::Extend { claim, until } => {
+                    let claim = self.alias(node, claim);
                     if let Some((_, deadline)) = self.using.get_mut(&claim) {
                         assert!(until >= *deadline, "a lease is never shortened");
                         let was = std::mem::replace(deadline, until);
@@ -129,8 +134,9 @@ impl Cluster {
                         }
                     }
                 }
-                Effect::Lose { claim } => self.end(claim, End::Told),
+                Effect::Lose { claim } => self.end(self.alias(node, claim), End::Told),
                 Effect::Refuse { claim, why } => {
+                    let claim = self.alias(node, claim);
                     self.waiting.remove(&claim);
                     self.see(Observation::Refused { claim, why });
                 }
@@ -155,23 +161,32 @@ impl Cluster {
     }
 
     pub(super) fn claim_as(&mut self, node: u32, claim: Claim) {
-        self.see(Observation::Claimed { claim: claim.id, units: claim.units });
-        self.waiting.insert(claim.id, NodeId(node));
+        self.homes.entry(claim.id).or_insert(NodeId(node));
+        let seen = self.alias(NodeId(node), claim.id);
+        self.see(Observation::Claimed { claim: seen, units: claim.units });
+        self.waiting.insert(seen, NodeId(node));
         self.step(NodeId(node), Event::Claim(claim));
     }
 
+    /// What the laws call a claim as a node knows it: one that is repeated at another node than the
+    /// first is judged like a claim of its own.
+    pub(super) fn alias(&self, node: NodeId, claim: ClaimId) -> ClaimId {
+        let at_home = self.homes.get(&claim).is_none_or(|&home| home == node);
+        if at_home { claim } else { ClaimId { origin: 2 + u64::from(node.0), ..claim } }
+    }
+
     pub(super) fn release(&mut self, node: u32, serial: u64) {
-        self.end(id(serial), End::Released);
+        self.end(self.alias(NodeId(node), id(serial)), End::Released);
         self.step(NodeId(node), Event::Release(id(serial)));
     }
 
     pub(super) fn cancel(&mut self, node: u32, serial: u64) {
-        self.end(id(serial), End::Released);
+        self.end(self.alias(NodeId(node), id(serial)), End::Released);
         self.step(NodeId(node), Event::Cancel(id(serial)));
     }
 
     pub(super) fn renew(&mut self, node: u32, serial: u64) {
-        let (shares, _) = self.using[&id(serial)].clone();
+        let (shares, _) = self.using[&self.alias(NodeId(node), id(serial))].clone();
         self.step(NodeId(node), Event::Renew { claim: id(serial), shares });
     }
 

@@ -4,6 +4,7 @@
 mod checks;
 mod cluster;
 mod leases;
+mod moved;
 mod scenarios;
 mod seeds;
 mod walk;

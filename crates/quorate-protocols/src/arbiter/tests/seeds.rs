@@ -110,16 +110,12 @@ fn l_4_a_wait_counted_on_a_newer_reading_is_caught() {
     assert!(is_unsafe(caught(Profile::Network, Kind::Uniform, Mutant::L4WaitedOnResetStamp)));
 }
 
-/// Two mistakes that these seeds found in us: the first lets 40 of 20 units be used.
+/// Two mistakes that seeds found in us: the first lets 40 of 20 units be used.
 #[test]
 fn what_seeds_have_found_stays_found() {
-    let law = |profile, seed, kind, mutant| play(seed, profile, kind, mutant);
-    let (forgetful, uniform) = ((Profile::Amnesia, 179, Kind::BySize), Kind::Uniform);
-    let (profile, seed, kind) = forgetful;
-    assert_eq!(law(profile, seed, kind, Some(Mutant::AdoptUnnumbered)), Some("capacity"));
-    assert_eq!(law(profile, seed, kind, None), None);
-    let (profile, seed) = (Profile::Everything, 82);
-    let starved = law(profile, seed, uniform, Some(Mutant::RenewForTheDead));
-    assert_eq!(starved, Some("everyone served"));
-    assert_eq!(law(profile, seed, uniform, None), None);
+    let (profile, seed, kind) = (Profile::Amnesia, 179, Kind::BySize);
+    assert_eq!(play(seed, profile, kind, Some(Mutant::AdoptUnnumbered)), Some("capacity"));
+    assert_eq!(play(seed, profile, kind, None), None);
+    let starved = caught(Profile::Everything, Kind::Uniform, Mutant::RenewForTheDead);
+    assert_eq!(starved, "everyone served");
 }

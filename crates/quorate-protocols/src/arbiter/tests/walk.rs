@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use quorate_core::Lease;
+use quorate_core::{Lease, NodeId};
 
 use super::cluster::{Cluster, id};
 use crate::arbiter::{Alarm, Mode, Pool, Quorums};
@@ -30,6 +30,8 @@ impl Dice {
 pub(super) struct Weather {
     pub(super) duplicates: bool,
     pub(super) losses: bool,
+    /// Claims are repeated at other nodes, waiting or held.
+    pub(super) repeats: bool,
 }
 
 pub(super) fn forever(pool: Pool) -> Pool {
@@ -41,6 +43,7 @@ pub(super) fn walk(seed: u64, nodes: usize, pool: Pool, claims: u64, weather: We
     let mut dice = Dice(seed);
     let mut world = Cluster::new(nodes, pool);
     let (mut next, mut homes) = (1, std::collections::BTreeMap::new());
+    let mut wants = Vec::new();
     for _ in 0..claims * 60 {
         if world.breach.is_some() {
             return world;
@@ -49,6 +52,7 @@ pub(super) fn walk(seed: u64, nodes: usize, pool: Pool, claims: u64, weather: We
             0 if next <= claims => {
                 let (node, h) = (dice.below(nodes), 1 + dice.below(world.pool.units as usize));
                 homes.insert(id(next), node as u32);
+                wants.push(h as u32);
                 world.claim(node as u32, next, h as u32, dice.roll());
                 next += 1;
             }
@@ -72,6 +76,15 @@ pub(super) fn walk(seed: u64, nodes: usize, pool: Pool, claims: u64, weather: We
                 let place = dice.below(world.using.len());
                 let claim = *world.using.keys().nth(place).unwrap();
                 world.renew(homes[&claim], claim.serial);
+            }
+            5 if weather.repeats && next > 1 && dice.below(3) == 0 => {
+                let (serial, node) = (1 + dice.below(next as usize - 1) as u64, dice.below(nodes));
+                let node = NodeId::from(node);
+                let again = world.alias(node, id(serial));
+                if let std::collections::btree_map::Entry::Vacant(new) = homes.entry(again) {
+                    new.insert(node.0);
+                    world.claim(node.0, serial, wants[serial as usize - 1], dice.roll());
+                }
             }
             _ if !world.wires.is_empty() => {
                 let place = dice.below(world.wires.len());
@@ -142,7 +155,8 @@ fn the_laws_hold_in_random_histories_of_small_pools() {
     for (nodes, pool) in counted.into_iter().chain(named) {
         for seed in 0..150 {
             check(seed, nodes, &pool, Weather::default());
-            check(seed, nodes, &pool, Weather { duplicates: true, losses: false });
+            check(seed, nodes, &pool, Weather { duplicates: true, ..Weather::default() });
+            check(seed, nodes, &pool, Weather { repeats: true, ..Weather::default() });
         }
     }
 }

@@ -1,4 +1,5 @@
 //! Tests of `ticket`: every history of small pools, seeds of the simulator, and rules broken.
 
 mod checks;
+mod moved;
 mod seeds;
