@@ -96,10 +96,22 @@ fn read(scenario: &mut Scenario, line: &str) -> Option<()> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let step = match words[..] {
-        ["with", "lease", lease] => return Some(scenario.lease = Some(lease.into())),
-        ["with", "durable"] => return Some(scenario.durable = true),
-        ["cannot", ref who @ ..] => return Some(scenario.cannot = names(who)),
-        ["only", "nodes:", ..] => return Some(scenario.only_nodes = true),
+        ["with", "lease", lease] => {
+            scenario.lease = Some(lease.into());
+            return Some(());
+        }
+        ["with", "durable"] => {
+            scenario.durable = true;
+            return Some(());
+        }
+        ["cannot", ref who @ ..] => {
+            scenario.cannot = names(who);
+            return Some(());
+        }
+        ["only", "nodes:", ..] => {
+            scenario.only_nodes = true;
+            return Some(());
+        }
         ["claim", who, at, units] => {
             Step::Claim { client: client(who)?, node: node(at)?, units: units.parse().ok()? }
         }
