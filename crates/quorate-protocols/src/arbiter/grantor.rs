@@ -1,8 +1,8 @@
 //! The arbiter's half: whom this node gives its permission, and until when (spec 7.3, C1, C2).
 //!
-//! One entry per [`Bid`], never a counter per node (erratum E3). A permission ends when its requester
-//! yields or releases it, or when its lease does. Whatever changes, [`super::schedule`] looks
-//! again.
+//! One entry per [`Bid`], never a counter per node (erratum E3). A permission ends when its
+//! requester yields or releases it, or when its lease does. Whatever changes, [`super::schedule`]
+//! looks again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

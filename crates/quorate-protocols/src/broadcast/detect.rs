@@ -25,7 +25,8 @@ pub(super) struct Detector {
     pub(super) known: Arc<Known>,
     /// The life of each node as far as it joined here.
     lives: Vec<Life>,
-    /// Whose life of those is believed to be over; under leases also who has not begun to take part.
+    /// Whose life of those is believed to be over; under leases also who has not begun to take
+    /// part.
     crashed: NodeSet,
     /// The latest query; `None` before the first.
     pub(super) query: Option<u64>,

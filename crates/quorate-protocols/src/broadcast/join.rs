@@ -12,15 +12,15 @@
 //! pool may restart at once. And everybody means everybody, suspects and those counted out
 //! included: a node that stays down keeps others from coming back.
 //!
-//! **Under leases** ([`super::Pool::rejoin`]) more can be forgotten: that somebody is suspected, and
-//! that somebody else came back since. A draft handed out six units of three: a restarted node took
-//! an old belief about an earlier life for one about the present, and did not count a live node.
-//! Hence every message tells its sender's life, and three rules. What an earlier life said is void.
-//! What a life says that has not joined renews no lease. And who joins is counted at once, but its
-//! answers are waited for only when it takes part, that is, when it knows from everybody who is
-//! suspected. Why that is enough: let m count x out, after all whom m does not suspect named x. If
-//! x has a lease later on, one of those, j, has answered without naming it, and so restarted since;
-//! but then m told j of x before j took part.
+//! **Under leases** ([`super::Pool::rejoin`]) more can be forgotten: that somebody is suspected,
+//! and that somebody else came back since. A draft handed out six units of three: a restarted node
+//! took an old belief about an earlier life for one about the present, and did not count a live
+//! node. Hence every message tells its sender's life, and three rules. What an earlier life said is
+//! void. What a life says that has not joined renews no lease. And who joins is counted at once,
+//! but its answers are waited for only when it takes part, that is, when it knows from everybody
+//! who is suspected. Why that is enough: let m count x out, after all whom m does not suspect named
+//! x. If x has a lease later on, one of those, j, has answered without naming it, and so restarted
+//! since; but then m told j of x before j took part.
 
 use quorate_core::{NodeId, NodeSet, Outbox, Seat};
 

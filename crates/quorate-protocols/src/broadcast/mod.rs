@@ -17,7 +17,8 @@
 //!
 //! What nobody here promises: unit names (grants are numbered from 0). A node that restarts comes
 //! back under weighted with [`Reclaim::Never`] and a [`Pool::lease`] or with [`Pool::rejoin`]
-//! (`join.rs`); elsewhere it stays out, because it may have forgotten whom it let pass, and is to the others a crashed one.
+//! (`join.rs`); elsewhere it stays out, because it may have forgotten whom it let pass, and is to
+//! the others a crashed one.
 
 mod counted;
 mod desk;

@@ -44,8 +44,8 @@ pub enum Message {
     Renewed { claim: ClaimId, attempt: Attempt, sent: Moment },
     /// The member has no such entry, or no longer.
     Lost { claim: ClaimId, attempt: Attempt },
-    /// The try is over. `whole`: so is the claim, by its client's word, and with it whatever earlier
-    /// lives of the requester had for it.
+    /// The try is over. `whole`: so is the claim, by its client's word, and with it whatever
+    /// earlier lives of the requester had for it.
     Release { claim: ClaimId, attempt: Attempt, whole: bool },
 }
 

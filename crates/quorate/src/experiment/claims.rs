@@ -171,7 +171,7 @@ impl Report {
             let cell = cells.iter().find(is);
             cell.and_then(|cell| cell.summary(Metric::DetectionTime)).unwrap_or_default()
         };
-        let (busy, less) = (at_once(2.0), at_once(8.0));
+        let (busy, less) = (at_once(2.0).mean, at_once(8.0).mean);
         let cycle = 2.0 * 100.0 / self.theory.plateau();
         let unknown: u32 = cells.iter().flat_map(|c| &c.samples).map(|s| s.unknown).sum();
         let claims = vec![
