@@ -327,7 +327,7 @@ fn nor_if_the_root_changes_its_mind() {
 /// `RING_HISTORIES="001110 111101"` in the environment: as many crashes, restarts, suspicions,
 /// trusts, fences and misses as each word's digits say. Some take minutes.
 #[test]
-#[allow(clippy::disallowed_macros, reason = "whoever asked wants to see the numbers")]
+#[allow(clippy::disallowed_macros, reason = "whoever asks wants to see how many")]
 fn nor_in_histories_that_are_asked_for() {
     let asked = std::env::var("RING_HISTORIES").unwrap_or_else(|_| "110001".into());
     for word in asked.split_whitespace() {
