@@ -1,5 +1,5 @@
-//! The commit that a release was built from, for `quorate_build_info`. Other builds do not ask: they
-//! would be built anew with every commit. Outside a git repository it is unknown.
+//! The commit that a release was built from, for `quorate_build_info`. Other builds do not ask:
+//! they would be built anew with every commit. Outside a git repository it is unknown.
 
 use std::process::Command;
 
