@@ -95,11 +95,18 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
 fn read(scenario: &mut Scenario, line: &str) -> Option<()> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-    let step = match words[..] {
-        ["with", "lease", lease] => return Some(scenario.lease = Some(lease.into())),
-        ["with", "durable"] => return Some(scenario.durable = true),
-        ["cannot", ref who @ ..] => return Some(scenario.cannot = names(who)),
-        ["only", "nodes:", ..] => return Some(scenario.only_nodes = true),
+    match words[..] {
+        ["with", "lease", lease] => scenario.lease = Some(lease.into()),
+        ["with", "durable"] => scenario.durable = true,
+        ["cannot", ref who @ ..] => scenario.cannot = names(who),
+        ["only", "nodes:", ..] => scenario.only_nodes = true,
+        _ => scenario.steps.push(step(&words, line)?),
+    }
+    Some(())
+}
+
+fn step(words: &[&str], line: &str) -> Option<Step> {
+    Some(match *words {
         ["claim", who, at, units] => {
             Step::Claim { client: client(who)?, node: node(at)?, units: units.parse().ok()? }
         }
@@ -119,9 +126,7 @@ fn read(scenario: &mut Scenario, line: &str) -> Option<()> {
         }
         ["pass"] => Step::Pass,
         _ => expectation(line)?,
-    };
-    scenario.steps.push(step);
-    Some(())
+    })
 }
 
 /// `c2 granted; ring broadcast: waiting`.
