@@ -2,6 +2,11 @@
 //! quorate-core: between two incarnations nothing is lost, repeated or reordered; nothing crosses
 //! from one incarnation to another; nothing of an old incarnation is heard after its successor.
 //! What is fleeting may be lost, and arrives over the connection it was sent on or never.
+//!
+//! The world is this file's own and not `quorate-sim`: there, links are what this machine makes out
+//! of connections, and a protocol has no event for a connection that is made or broken. Here
+//! connections are all there is. As there, a seed draws everything (what is sent, delivered, cut,
+//! made and restarted, in which order), and the same seed gives the same run.
 
 use std::collections::{BTreeMap, VecDeque};
 

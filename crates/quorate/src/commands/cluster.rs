@@ -29,7 +29,7 @@ pub(crate) struct Json {
 const VARIABLE: &str = "QUORATE_SERVER";
 /// The administrator's token; in the environment, since others can read the arguments of a process.
 const TOKEN: &str = "QUORATE_TOKEN";
-const LOCAL: &str = "127.0.0.1:7420";
+pub(super) const LOCAL: &str = "127.0.0.1:7420";
 
 impl Cluster {
     /// Whether a cluster was named, here or in the environment.

@@ -9,7 +9,7 @@ use anyhow::{Context, ensure};
 use quorate_node::{Config, MEMBERS_MAX, Node};
 use tokio::net::TcpListener;
 
-use super::daemon;
+use super::{cluster, daemon};
 use crate::Outcome;
 
 /// Run a cluster on this machine to try things out.
@@ -82,8 +82,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             let _ = writeln!(text, "  n{number}  http://{}", node.clients_address());
         }
         let first = nodes[0].clients_address();
-        let _ = writeln!(text, "\ntry: curl -X PUT -d '{{\"units\": 2}}' {}", claim_url(first, 1));
-        let _ = writeln!(text, "then: curl http://{first}/v1/pools/demo/holders");
+        let server = match first.to_string() {
+            found if found == cluster::LOCAL => String::new(),
+            elsewhere => format!(" --server {elsewhere}"),
+        };
+        let _ = writeln!(text, "\ntry: quorate run demo -n 2{server} -- sleep 5");
+        let _ = writeln!(text, "or: curl -X PUT -d '{{\"units\": 2}}' {}", claim_url(first, 1));
+        let _ = writeln!(text, "then: quorate holders demo{server}");
         let _ = writeln!(text, "watch: http://{first}/ in a browser, or `quorate top`");
         let _ = writeln!(text, "Ctrl-C stops.");
         // Whoever started us may have stopped reading; that is no reason to stop.

@@ -95,23 +95,18 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
 fn read(scenario: &mut Scenario, line: &str) -> Option<()> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-    let step = match words[..] {
-        ["with", "lease", lease] => {
-            scenario.lease = Some(lease.into());
-            return Some(());
-        }
-        ["with", "durable"] => {
-            scenario.durable = true;
-            return Some(());
-        }
-        ["cannot", ref who @ ..] => {
-            scenario.cannot = names(who);
-            return Some(());
-        }
-        ["only", "nodes:", ..] => {
-            scenario.only_nodes = true;
-            return Some(());
-        }
+    match words[..] {
+        ["with", "lease", lease] => scenario.lease = Some(lease.into()),
+        ["with", "durable"] => scenario.durable = true,
+        ["cannot", ref who @ ..] => scenario.cannot = names(who),
+        ["only", "nodes:", ..] => scenario.only_nodes = true,
+        _ => scenario.steps.push(step(&words, line)?),
+    }
+    Some(())
+}
+
+fn step(words: &[&str], line: &str) -> Option<Step> {
+    Some(match *words {
         ["claim", who, at, units] => {
             Step::Claim { client: client(who)?, node: node(at)?, units: units.parse().ok()? }
         }
@@ -131,9 +126,7 @@ fn read(scenario: &mut Scenario, line: &str) -> Option<()> {
         }
         ["pass"] => Step::Pass,
         _ => expectation(line)?,
-    };
-    scenario.steps.push(step);
-    Some(())
+    })
 }
 
 /// `c2 granted; ring broadcast: waiting`.

@@ -3,6 +3,13 @@
 //! A *definite hold* runs from the ok of an acquire to the invocation of its release, and no
 //! further than the client's own deadline. A client that was killed counts as using its units until
 //! the last deadline it wrote down: nobody may rely on knowing that it is dead.
+//!
+//! Clients cannot tell in which order an arbiter booked and granted their claims: requests and
+//! answers are on their way for some time. So an onlooker reads the books, and writes down when it
+//! asked and when it was answered. B has certainly overtaken A if A was seen waiting before B was
+//! made, and again in an answer to a question that was asked after B's client had its grant. That
+//! is less than every overtaking, and never more. Books that are lost in a restart start anew, so
+//! this is judged only where no node restarts.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -41,6 +48,10 @@ pub(crate) enum What {
     Cancelled,
     /// Gave up without knowing.
     Abandoned,
+    /// Not by the client: an onlooker that asked then is told that the claim is booked and waits.
+    Waits {
+        asked: u64,
+    },
 }
 
 impl fmt::Display for Line {
@@ -56,6 +67,7 @@ impl fmt::Display for Line {
             What::Stopped { told } => write!(f, "stopped {}", u8::from(*told)),
             What::Cancelled => f.write_str("cancelled"),
             What::Abandoned => f.write_str("abandoned"),
+            What::Waits { asked } => write!(f, "waits {asked}"),
         }
     }
 }
@@ -86,6 +98,7 @@ impl FromStr for Line {
             "stopped" => What::Stopped { told: number::<u8>(words.next())? == 1 },
             "cancelled" => What::Cancelled,
             "abandoned" => What::Abandoned,
+            "waits" => What::Waits { asked: number(words.next())? },
             _ => return Err(()),
         };
         Ok(Line { at, pool, claim, what })
@@ -111,6 +124,8 @@ struct Story {
     deadline: u64,
     stopped: Option<(u64, bool)>,
     over: Option<(u64, bool)>,
+    /// When an onlooker was told that it waits, and when it had asked.
+    waits: Vec<(u64, u64)>,
 }
 
 /// Judges what happened in one pool of `k` units, which have names or do not.
@@ -160,6 +175,32 @@ pub(crate) fn judge(lines: &[Line], k: u32, named: bool) -> Result<Summary, Brea
     Ok(summary)
 }
 
+/// How often somebody was certainly overtaken in one pool, and never more often than `bound` for
+/// any one claim.
+pub(crate) fn judge_overtaking(lines: &[Line], bound: u32) -> Result<usize, Breach> {
+    let stories = stories(lines);
+    let mut overtakes = 0;
+    for (id, story) in &stories {
+        // A node that its client left may ask again for a claim that is over: that is another wait.
+        let granted = story.granted.as_ref().map_or(u64::MAX, |(at, _)| *at);
+        let end = story.over.map_or(granted, |(at, _)| at.min(granted));
+        let last = story.waits.iter().map(|(_, asked)| *asked).filter(|asked| *asked < end).max();
+        let first = story.waits.iter().map(|(at, _)| *at).min();
+        let (Some(first), Some(last)) = (first, last) else { continue };
+        let passes = |other: &&Story| {
+            let made = other.claimed.is_some_and(|(at, _)| at > first);
+            made && other.granted.as_ref().is_some_and(|(at, _)| *at < last)
+        };
+        let passed = stories.values().filter(passes).count();
+        overtakes += passed;
+        if passed > bound as usize {
+            let what = format!("{id:x} was overtaken {passed} times, and {bound} are promised");
+            return Err(Breach { law: "bounded overtaking", what });
+        }
+    }
+    Ok(overtakes)
+}
+
 fn stories(lines: &[Line]) -> BTreeMap<u128, Story> {
     let mut stories: BTreeMap<u128, Story> = BTreeMap::new();
     for Line { at, claim, what, .. } in lines {
@@ -179,6 +220,7 @@ fn stories(lines: &[Line]) -> BTreeMap<u128, Story> {
             }
             What::Cancelled => story.over = Some((*at, true)),
             What::Abandoned => story.over = Some((*at, false)),
+            What::Waits { asked } => story.waits.push((*at, *asked)),
         }
     }
     stories
@@ -223,5 +265,15 @@ pub(crate) fn check_the_checker() {
     assert_eq!(judge(&lines(&same_unit), 2, false).expect_err("three of two").law, "capacity");
     let past_deadline = good.replacen("40 p 1 stopped 0\n50 p 2", "110 p 1 stopped 0\n105 p 2", 1);
     assert!(judge(&lines(&past_deadline), 2, true).is_ok(), "the deadline ends a hold");
+    // 2 waits before 3 and 4 are made, and still waits when 3 has its grant.
+    let queue = "10 p 2 claimed 2\n20 p 2 waits 15\n30 p 3 claimed 1\n40 p 3 granted 900 0:1\n\
+                 50 p 4 claimed 1\n55 p 2 waits 52\n60 p 4 granted 900 1:2\n70 p 2 waits 59";
+    assert_eq!(judge_overtaking(&lines(queue), 1), Ok(1));
+    assert_eq!(judge_overtaking(&lines(queue), 0).expect_err("3").law, "bounded overtaking");
+    let twice = queue.replacen("waits 59", "waits 61", 1);
+    assert_eq!(judge_overtaking(&lines(&twice), 1).expect_err("3, 4").law, "bounded overtaking");
+    // Who was made before anybody saw the other wait may have been booked before it.
+    let earlier = queue.replacen("30 p 3", "19 p 3", 1);
+    assert_eq!(judge_overtaking(&lines(&earlier), 0), Ok(0));
     assert_eq!("12 p 1 gran".parse::<Line>(), Err(()));
 }

@@ -6,13 +6,14 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use quorate_client::Client;
+use quorate_client::{Client, Views};
 use rustix::process::Signal;
 
 use crate::client::Orders;
+use crate::clock;
 use crate::cluster::{Cluster, Memory, Pools, Process, Protocol};
 use crate::dice::Dice;
-use crate::history::{self, Line, Summary};
+use crate::history::{self, Line, Summary, What};
 use crate::proxy::Proxy;
 
 /// What a trial is made of; all else follows from the seed.
@@ -76,10 +77,17 @@ enum Return {
 pub(crate) async fn run(plan: Plan) -> Result<String, String> {
     let folder = folder(plan);
     let mut trial = Trial::start(plan, &folder).await;
+    let onlooker = trial.promises_order().is_some().then(|| {
+        let (addresses, pools) = (trial.cluster.addresses(), trial.pools.names.clone());
+        tokio::spawn(watch_queues(addresses, pools, Arc::clone(&trial.lines)))
+    });
     let until = Instant::now() + plan.chaos;
     while Instant::now() < until {
         trial.step();
         tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    if let Some(onlooker) = onlooker {
+        onlooker.abort();
     }
     let outcome = trial.finish().await;
     // What is left behind on failure is for whoever looks into it, unless it was meant to fail.
@@ -87,6 +95,27 @@ pub(crate) async fn run(plan: Plan) -> Result<String, String> {
         let _ = std::fs::remove_dir_all(&folder);
     }
     outcome.map_err(|why| format!("{why}\n(files are kept in {})", folder.display()))
+}
+
+/// Writes down who is seen waiting in the arbiters' books.
+async fn watch_queues(addresses: Vec<String>, pools: Vec<String>, lines: Arc<Mutex<Vec<Line>>>) {
+    let views = Views::new(addresses).expect("addresses");
+    loop {
+        for pool in &pools {
+            let asked = clock::now();
+            let Ok(queue) = views.queue(pool).await else { continue };
+            let at = clock::now();
+            let booked = queue.waiting.iter().filter(|waiter| waiter.position.is_some());
+            let seen = booked.map(|waiter| Line {
+                at,
+                pool: pool.clone(),
+                claim: waiter.id.0,
+                what: What::Waits { asked },
+            });
+            lines.lock().expect("no panic").extend(seen);
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }
 
 fn folder(plan: Plan) -> PathBuf {
@@ -169,6 +198,13 @@ impl Trial {
             read.for_each(|line| lines.lock().expect("no panic").push(line));
         });
         Worker { process: Process::new(child), reader: Some(reader) }
+    }
+
+    /// How often a claim may be overtaken, where that can be judged: no node forgets its books, and
+    /// one decides.
+    fn promises_order(&self) -> Option<u32> {
+        let judged = self.plan.harm == Harm::Cuts && self.plan.protocol == Protocol::Central;
+        judged.then_some(self.pools.backfill)
     }
 
     /// Lets something come back, and perhaps something go wrong.
@@ -290,6 +326,11 @@ impl Trial {
             let Summary { claims, grants, peak, .. } = summary;
             lost += summary.lost;
             report.push_str(&format!("{pool}: {grants} grants of {claims} claims, peak {peak}; "));
+            if let Some(bound) = self.promises_order() {
+                let overtakes = history::judge_overtaking(&of_pool, bound)
+                    .map_err(|breach| format!("pool {pool}: law broken: {breach}"))?;
+                report.push_str(&format!("overtakes seen {overtakes}, of {bound} each; "));
+            }
         }
         served?;
         if self.plan.harm == Harm::Cuts && lost > 0 {
