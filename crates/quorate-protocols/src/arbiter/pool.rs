@@ -154,6 +154,8 @@ pub(crate) enum Mutant {
     OneEntryPerClaim,
     /// What a client shows through another home is that home's alone from then on.
     HandOverWhole,
+    /// A requester gives back what its client lost before that client can have heard it.
+    GiveBackWhatIsLost,
 }
 
 /// Whether a rule is broken: never, outside this crate's tests.

@@ -116,6 +116,18 @@ fn what_seeds_have_found_stays_found() {
     let (profile, seed, kind) = (Profile::Amnesia, 179, Kind::BySize);
     assert_eq!(play(seed, profile, kind, Some(Mutant::AdoptUnnumbered)), Some("capacity"));
     assert_eq!(play(seed, profile, kind, None), None);
-    let starved = caught(Profile::Everything, Kind::Uniform, Mutant::RenewForTheDead);
-    assert_eq!(starved, "everyone served");
+    // The same wait goes on after a restart, and is overtaken no more often.
+    assert_eq!(play(14, Profile::Everything, Kind::Uniform, None), None);
+}
+
+#[test]
+fn a_home_that_renews_for_the_dead_is_caught() {
+    let law = caught(Profile::Everything, Kind::Uniform, Mutant::RenewForTheDead);
+    assert_eq!(law, "everyone served");
+}
+
+#[test]
+fn giving_back_at_once_what_a_client_lost_is_caught() {
+    assert!(is_unsafe(caught(Profile::Amnesia, Kind::Named, Mutant::GiveBackWhatIsLost)));
+    assert_eq!(play(31, Profile::Amnesia, Kind::Named, None), None);
 }
