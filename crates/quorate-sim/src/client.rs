@@ -65,6 +65,8 @@ pub(crate) enum Fate {
     Die,
     /// Release when done, but not renew until then.
     Stall,
+    /// Stop without a word: it was told that it has nothing any more, and hears it only then.
+    Told,
 }
 
 impl Client {
@@ -87,7 +89,8 @@ impl<P: Protocol> World<'_, P> {
 
     pub(crate) fn wake_for_next(&mut self, index: usize) {
         let client = &self.clients[index];
-        let renew_at = if client.fate == Fate::Stall { u64::MAX } else { client.renew_at };
+        let silent = matches!(client.fate, Fate::Stall | Fate::Told);
+        let renew_at = if silent { u64::MAX } else { client.renew_at };
         let next = client.done_at.min(renew_at).min(self.stop_at(index)).max(self.now);
         self.wake_at(index, next);
     }

@@ -190,13 +190,19 @@ impl<P: Protocol> World<'_, P> {
             return Ok(());
         }
         if client.done_at <= now {
-            if client.fate == Fate::Die {
-                return self.die(index);
+            match client.fate {
+                Fate::Die => return self.die(index),
+                Fate::Told => {
+                    self.end(index, End::Told)?;
+                    self.think(index);
+                    return Ok(());
+                }
+                Fate::Proper | Fate::Cancel | Fate::Stall => {}
             }
             self.end(index, End::Released)?;
             return self.release(index);
         }
-        if client.renew_at <= now {
+        if client.renew_at <= now && client.fate != Fate::Told {
             let claim = client.claim(index);
             let (home, shares) = (client.home, client.shares.clone());
             self.clients[index].renew_at = renew_at(now, self.stop_at(index));
@@ -228,7 +234,8 @@ impl<P: Protocol> World<'_, P> {
     /// A client gets more time.
     pub(crate) fn extend(&mut self, claim: ClaimId, until: Moment) -> Result<(), Breach> {
         let Some(index) = self.of_claim(claim) else { return Ok(()) };
-        if self.clients[index].phase != Phase::Using {
+        let client = &self.clients[index];
+        if client.phase != Phase::Using || client.fate == Fate::Told {
             return Ok(());
         }
         // Answers may overtake each other on their way; each of them is a promise of its own.
@@ -254,14 +261,20 @@ impl<P: Protocol> World<'_, P> {
         Ok(())
     }
 
-    /// A client hears that its units are no longer its own.
-    pub(crate) fn lose(&mut self, claim: ClaimId) -> Result<(), Breach> {
-        let Some(index) = self.of_claim(claim) else { return Ok(()) };
-        if self.clients[index].phase == Phase::Using {
-            self.end(index, End::Told)?;
-            self.think(index);
+    /// A client is told that its units are no longer its own. It hears that at once or later, up to
+    /// its deadline: until then it may be using them.
+    pub(crate) fn lose(&mut self, claim: ClaimId) {
+        let Some(index) = self.of_claim(claim) else { return };
+        if self.clients[index].phase != Phase::Using || self.clients[index].fate == Fate::Told {
+            return;
         }
-        Ok(())
+        let left = self.stop_at(index).saturating_sub(self.now);
+        let heard = self.now + self.chance.clients.below(left.saturating_add(1));
+        let client = &mut self.clients[index];
+        if heard < client.done_at {
+            (client.fate, client.done_at) = (Fate::Told, heard);
+        }
+        self.wake_for_next(index);
     }
 
     fn cancel(&mut self, index: usize) -> Result<(), Breach> {

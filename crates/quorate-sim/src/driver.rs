@@ -157,7 +157,10 @@ impl<P: Protocol> World<'_, P> {
             Effect::Grant { claim, shares, until } => self.grant(me, claim, shares, until),
             Effect::Extend { claim, until } => self.extend(claim, until),
             Effect::Refuse { claim, why } => self.refuse(claim, why),
-            Effect::Lose { claim } => self.lose(claim),
+            Effect::Lose { claim } => {
+                self.lose(claim);
+                Ok(())
+            }
             Effect::Reclaim { .. } => {
                 self.measures.reclaims += 1;
                 self.progress_at = self.now;

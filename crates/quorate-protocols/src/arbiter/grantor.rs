@@ -184,7 +184,7 @@ impl Grantor {
         if self.bids(claim).any(|known| bid.is_earlier_life_of(known)) {
             return;
         }
-        self.drop_earlier_lives(seat, bid, post.out);
+        self.drop_earlier_lives(seat, bid, &mut new, post.out);
         if let Some(known) = self.entries.get_mut(&bid) {
             if new.asker.is_before(known.asker) {
                 return;
@@ -230,12 +230,17 @@ impl Grantor {
         &mut self,
         seat: &Seat<'_, Arbiter>,
         bid: Bid,
+        new: &mut Booked,
         out: &mut Outbox<Arbiter>,
     ) {
         let is_over =
             |earlier: &Bid| earlier.is_earlier_life_of(bid) && self.entries[earlier].is_waiting();
         let over: Vec<Bid> = self.bids(bid.claim).filter(is_over).collect();
         for earlier in over {
+            let known = &self.entries[&earlier];
+            if known.stamp == new.stamp {
+                new.overtaken = known.overtaken; // The same wait goes on.
+            }
             self.end(seat, earlier, false, out);
         }
     }

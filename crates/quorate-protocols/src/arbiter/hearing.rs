@@ -242,7 +242,7 @@ impl Requester {
         local.enlisted.remove(&from);
         let left: NodeSet = local.enlisted().intersection(&could_count(local));
         if !seat.pool.quorums.contains_quorum(local.wish.units, &left) {
-            self.lose(claim, post);
+            self.lose(seat, claim, post);
         }
     }
 
@@ -266,8 +266,10 @@ impl Requester {
     /// A permission came or was renewed: somebody waiting may enter, somebody inside go on longer.
     fn go_on(&mut self, seat: &Seat<'_, Arbiter>, claim: ClaimId, post: &mut Post<'_>) {
         let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
-        let Phase::Held { told } = local.phase else {
-            return self.try_enter(seat, claim, false, post);
+        let told = match local.phase {
+            Phase::Waiting { .. } => return self.try_enter(seat, claim, false, post),
+            Phase::Ending { .. } => return,
+            Phase::Held { told } => told,
         };
         if told.is_some_and(|told| told <= seat.now) && !broken!(seat, L6ReviveDead) {
             return; // Dead is for good: its client has stopped (C1).

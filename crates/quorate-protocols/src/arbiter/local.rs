@@ -35,6 +35,9 @@ pub(super) enum Phase {
     /// The client was told of its grant, to last until then; `None` if that was in an earlier life
     /// of ours. It never yields what it uses, and what is over stays over (C1).
     Held { told: Option<Moment> },
+    /// The client was told that it has nothing any more, and may not hear it before then. Until it
+    /// gives its units back, or that moment passes, they stay taken.
+    Ending { until: Moment },
 }
 
 /// How one arbiter stands to a claim.
@@ -75,8 +78,9 @@ impl Phase {
 }
 
 impl Local {
+    /// Whether its client may be using units.
     pub(super) fn is_held(&self) -> bool {
-        matches!(self.phase, Phase::Held { .. })
+        !matches!(self.phase, Phase::Waiting { .. })
     }
 
     /// What the client has, or will have.

@@ -131,12 +131,15 @@ impl Requester {
             return post.out.lose(claim);
         }
         let local = &self.claims[&claim];
-        let Phase::Held { told } = local.phase else {
-            return; // It waits here, so it holds nothing that we could renew.
+        let told = match local.phase {
+            // It waits here, so it holds nothing that we could renew.
+            Phase::Waiting { .. } => return,
+            Phase::Ending { .. } => return post.out.lose(claim),
+            Phase::Held { told } => told,
         };
         let over = told.is_some_and(|told| told <= seat.now);
         if over && !broken!(seat, L6ReviveDead) {
-            return self.lose(claim, post);
+            return self.lose(seat, claim, post);
         }
         for (&node, permit) in &local.enlisted {
             if permit.is_given() || permit.state == PermitState::Shown {
@@ -166,12 +169,23 @@ impl Requester {
         true
     }
 
-    /// The client has nothing any more, and hears it.
-    pub(super) fn lose(&mut self, claim: ClaimId, post: &mut Post<'_>) {
-        let local = self.claims.remove(&claim).expect("only a known claim is lost");
-        assert!(local.is_held(), "only what a client has is lost");
-        release_all(&local, claim, post);
+    /// The client has nothing any more, and is told so. It may hear that late or never, so what it
+    /// had is given back when its deadline has passed and not before ([`quorate_core::Effect`]).
+    pub(super) fn lose(&mut self, seat: &Seat<'_, Arbiter>, claim: ClaimId, post: &mut Post<'_>) {
+        let local = self.claims.get_mut(&claim).expect("only a known claim is lost");
+        let until = match local.phase {
+            Phase::Waiting { .. } => unreachable!("only what a client has is lost"),
+            Phase::Ending { .. } => return,
+            // Another life told it, at most one lease ago.
+            Phase::Held { told } => told.unwrap_or(seat.now.after(seat.pool.lease.length())),
+        };
         post.out.lose(claim);
+        if until <= seat.now || broken!(seat, GiveBackWhatIsLost) {
+            let local = self.claims.remove(&claim).expect("it was found here");
+            return release_all(&local, claim, post);
+        }
+        local.phase = Phase::Ending { until };
+        self.arm_retry(seat, post);
     }
 
     /// Asks again for what waits, and keeps what was given meanwhile (C2).
@@ -189,6 +203,12 @@ impl Requester {
                 local.enlisted.values().any(|p| matches!(p.state, PermitState::Asked { .. }));
             match &mut local.phase {
                 Phase::Held { .. } if !asks => continue,
+                Phase::Ending { until } if *until <= seat.now => {
+                    let local = self.claims.remove(&claim).expect("it was found here");
+                    release_all(&local, claim, post);
+                    continue;
+                }
+                Phase::Ending { .. } => {}
                 // Its client has stopped, and perhaps is dead: nobody else would end this.
                 Phase::Held { told: Some(told) }
                     if *told <= seat.now && !broken!(seat, RenewForTheDead) =>
@@ -247,6 +267,7 @@ impl Requester {
         let touched: Vec<ClaimId> = self
             .claims
             .iter()
+            .filter(|(_, local)| !matches!(local.phase, Phase::Ending { .. }))
             .filter(|(_, local)| local.enlisted.contains_key(&node))
             .map(|(&claim, _)| claim)
             .collect();

@@ -48,6 +48,9 @@ enum Phase {
     /// The client was told of its grant, to last until then; `None` if that was in an earlier life
     /// of ours. What is over stays over.
     Held { told: Option<Moment> },
+    /// The client was told that it has nothing any more, and may not hear it before then. Until it
+    /// gives its units back, or that moment passes, they stay taken.
+    Ending { until: Moment },
 }
 
 /// What a member said about a claim.
@@ -71,8 +74,9 @@ struct About {
 }
 
 impl Local {
+    /// Whether its client may be using units.
     fn is_held(&self) -> bool {
-        matches!(self.phase, Phase::Held { .. })
+        matches!(self.phase, Phase::Held { .. } | Phase::Ending { .. })
     }
 
     fn members(&self) -> NodeSet {
@@ -83,7 +87,7 @@ impl Local {
         let Local { units, attempt, ticket, .. } = *self;
         match self.phase {
             Phase::Asking => Message::Register { claim, attempt, units, above: ticket, sent },
-            Phase::Settled | Phase::Held { .. } => {
+            Phase::Settled | Phase::Held { .. } | Phase::Ending { .. } => {
                 Message::Settle { claim, attempt, units, ticket, held: self.is_held(), sent }
             }
         }
@@ -196,9 +200,13 @@ impl Requester {
             return post.out.lose(claim);
         }
         let local = &self.claims[&claim];
-        let Phase::Held { told } = local.phase else { return };
+        let told = match local.phase {
+            Phase::Asking | Phase::Settled => return,
+            Phase::Ending { .. } => return post.out.lose(claim),
+            Phase::Held { told } => told,
+        };
         if told.is_some_and(|told| told <= seat.now) && !broken!(seat, ReviveDead) {
-            return self.lose(claim, post);
+            return self.lose(seat, claim, post);
         }
         local.tell_all(seat, claim, post);
     }
@@ -219,10 +227,23 @@ impl Requester {
         true
     }
 
-    fn lose(&mut self, claim: ClaimId, post: &mut Post<'_>) {
-        let local = self.claims.remove(&claim).expect("only a known claim is lost");
-        release_all(&local, claim, post);
+    /// The client has nothing any more, and is told so. It may hear that late or never, so what it
+    /// had is given back when its deadline has passed and not before ([`quorate_core::Effect`]).
+    fn lose(&mut self, seat: &Seat<'_, Ticket>, claim: ClaimId, post: &mut Post<'_>) {
+        let local = self.claims.get_mut(&claim).expect("only a known claim is lost");
+        let until = match local.phase {
+            Phase::Asking | Phase::Settled => unreachable!("only what a client has is lost"),
+            Phase::Ending { .. } => return,
+            // Another life told it, at most one lease ago.
+            Phase::Held { told } => told.unwrap_or(seat.now.after(seat.pool.lease.length())),
+        };
         post.out.lose(claim);
+        if until <= seat.now {
+            let local = self.claims.remove(&claim).expect("it was found here");
+            return release_all(&local, claim, post);
+        }
+        local.phase = Phase::Ending { until };
+        self.arm_retry(seat, post);
     }
 
     /// Asks again for what waits: that also keeps its entries alive.
@@ -230,6 +251,14 @@ impl Requester {
         self.retrying = false;
         if broken!(seat, NeverRetry) {
             return;
+        }
+        let is_over =
+            |local: &Local| matches!(local.phase, Phase::Ending { until } if until <= seat.now);
+        let over: Vec<ClaimId> =
+            self.claims.iter().filter(|(_, local)| is_over(local)).map(|(&id, _)| id).collect();
+        for claim in over {
+            let local = self.claims.remove(&claim).expect("it was found here");
+            release_all(&local, claim, post);
         }
         let waiting: Vec<ClaimId> =
             self.claims.iter().filter(|(_, local)| !local.is_held()).map(|(&id, _)| id).collect();
@@ -421,13 +450,13 @@ impl Requester {
 
     fn on_lost(&mut self, seat: &Seat<'_, Ticket>, about: About, post: &mut Post<'_>) {
         let Some((_, phase)) = self.said(about) else { return };
-        let Phase::Held { .. } = phase else {
+        if matches!(phase, Phase::Asking | Phase::Settled) {
             return self.restart(seat, about.claim, post);
-        };
+        }
         let local = self.claims.get_mut(&about.claim).expect("it was found here");
         local.quorum.remove(&about.from);
         if !seat.pool.quorums.contains_quorum(local.units, &local.members()) {
-            self.lose(about.claim, post);
+            self.lose(seat, about.claim, post);
         }
     }
 
@@ -436,7 +465,8 @@ impl Requester {
     }
 
     fn arm_retry(&mut self, seat: &Seat<'_, Ticket>, post: &mut Post<'_>) {
-        if !self.retrying && self.claims.values().any(|local| !local.is_held()) {
+        let needs = |local: &Local| !matches!(local.phase, Phase::Held { .. });
+        if !self.retrying && self.claims.values().any(needs) {
             self.retrying = true;
             post.out.arm(Alarm::Retry, seat.pool.retry);
         }
@@ -455,7 +485,9 @@ impl Requester {
     }
 
     pub(super) fn audit(&self, seat: &Seat<'_, Ticket>) {
-        for local in self.claims.values() {
+        // What is over needs none.
+        let is_ending = |local: &Local| matches!(local.phase, Phase::Ending { .. });
+        for local in self.claims.values().filter(|local| !is_ending(local)) {
             let enough = seat.pool.quorums.contains_quorum(local.units, &local.members());
             assert!(enough, "every claim has a quorum");
         }

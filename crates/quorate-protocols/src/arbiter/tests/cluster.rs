@@ -39,6 +39,8 @@ pub(super) struct Cluster {
     pub(super) trace: String,
     /// Messages went on for ever.
     pub(super) storm: bool,
+    /// Clients do not hear that they lost what they have.
+    pub(super) deaf: bool,
 }
 
 pub(super) fn id(serial: u64) -> ClaimId {
@@ -67,6 +69,7 @@ impl Cluster {
             sent: BTreeMap::new(),
             trace: String::new(),
             storm: false,
+            deaf: false,
         };
         for index in 0..nodes {
             let mut out = Outbox::new();
@@ -134,6 +137,7 @@ impl Cluster {
                         }
                     }
                 }
+                Effect::Lose { .. } if self.deaf => {}
                 Effect::Lose { claim } => self.end(self.alias(node, claim), End::Told),
                 Effect::Refuse { claim, why } => {
                     let claim = self.alias(node, claim);

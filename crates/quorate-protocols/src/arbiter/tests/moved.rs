@@ -132,3 +132,38 @@ fn a_holder_moves_to_another_node_and_keeps_its_units() {
     world.must_be_lawful();
     assert!(world.is_using(2), "its leases ended\n{}", world.trace);
 }
+
+/// The home of a holder is an arbiter of it too, and forgets both. The client shows what it has,
+/// too few know it, and it does not hear that it has lost.
+fn lost(mutant: Option<Mutant>) -> Cluster {
+    let quorums = Quorums::Explicit(
+        [[0u32, 1], [1, 2]].map(|pair| pair.into_iter().collect()).into_iter().collect(),
+    );
+    let mut world = Cluster::new(6, Pool { mutant, quorums, ..Pool::new(1, 3) });
+    world.deaf = true;
+    world.claim(0, 1, 1, 0);
+    world.settle();
+    assert!(world.is_using(1));
+    world.restart(0, Start::Amnesia);
+    world.renew(0, 1);
+    world.settle();
+    assert!(world.trace.contains("LOSE 1.1"), "{}", world.trace);
+    world.claim(5, 2, 1, 1);
+    world.settle();
+    world
+}
+
+#[test]
+fn what_a_client_lost_is_not_given_back_before_its_deadline() {
+    let mut world = lost(None);
+    world.must_be_lawful();
+    assert!(!world.is_using(2), "{}", world.trace);
+    let (_, deadline) = world.using[&id(1)];
+    world.now = deadline.after(Duration::from_secs(10));
+    world.end(id(1), quorate_laws::End::Deadline);
+    world.ring(0, Alarm::Retry);
+    world.settle();
+    world.must_be_lawful();
+    assert!(world.trace.contains("> n1 release 1.1"), "{}", world.trace);
+    lost(Some(Mutant::GiveBackWhatIsLost)).must_break("capacity");
+}
