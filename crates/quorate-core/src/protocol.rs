@@ -162,8 +162,8 @@ pub enum Effect<P: Protocol> {
         /// Why.
         why: Refusal,
     },
-    /// A local client no longer has what it was granted, and must stop now. It may hear that late or
-    /// never: what it had stays in use until the client releases it or its deadline passes, and
+    /// A local client no longer has what it was granted, and must stop now. It may hear that late
+    /// or never: what it had stays in use until the client releases it or its deadline passes, and
     /// nobody may be given it before.
     Lose {
         /// The client's claim.

@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, DecodeError, Wire, WireNodes};
 
-/// The sender's life, unheard, and who crashed in which life, in the order of nodes.
+/// Unheard, and who crashed in which life, in the order of nodes.
 #[derive(Serialize, Deserialize)]
-struct WireKnown(u64, WireNodes, Vec<(u32, u64)>);
+struct WireKnown(WireNodes, Vec<(u32, u64)>);
 
 impl From<&Arc<Known>> for WireKnown {
     fn from(known: &Arc<Known>) -> Self {
         let crashed = known.crashed.iter().map(|(node, &life)| (node.0, life)).collect();
-        WireKnown(known.life, (&known.unheard).into(), crashed)
+        WireKnown((&known.unheard).into(), crashed)
     }
 }
 
@@ -24,12 +24,12 @@ impl TryFrom<WireKnown> for Arc<Known> {
     type Error = DecodeError;
 
     fn try_from(known: WireKnown) -> Result<Self, DecodeError> {
-        let WireKnown(life, unheard, crashed) = known;
+        let WireKnown(unheard, crashed) = known;
         if !crashed.is_sorted_by(|(a, _), (b, _)| a < b) {
             return Err(DecodeError::Impossible("crashed nodes out of order".into()));
         }
         let crashed = crashed.into_iter().map(|(node, life)| (NodeId(node), life)).collect();
-        Ok(Arc::new(Known { life, unheard: unheard.try_into()?, crashed }))
+        Ok(Arc::new(Known { unheard: unheard.try_into()?, crashed }))
     }
 }
 

@@ -25,8 +25,7 @@ pub(super) struct Detector {
     pub(super) known: Arc<Known>,
     /// The life of each node as far as it joined here.
     lives: Vec<Life>,
-    /// Whose life of those is believed to be over; under leases also who has not begun to take
-    /// part.
+    /// Whose life of those is believed to be over.
     crashed: NodeSet,
     /// The latest query; `None` before the first.
     pub(super) query: Option<u64>,
@@ -144,29 +143,13 @@ impl Detector {
     pub(super) fn begin(&mut self, me: NodeId, life: Life) {
         self.lives[me.index()] = life;
         self.crashed.remove(me);
-        Arc::make_mut(&mut self.known).life = life;
-        // What is still answered was asked in another life.
-        (self.query, self.done) = (None, true);
-        self.missing = NodeSet::new();
-        self.answers.fill(None);
-    }
-
-    /// Whether the life of a node, as it joined here, is believed to be over.
-    pub(super) fn is_dead(&self, node: NodeId) -> bool {
-        self.is_named(node, &self.known)
     }
 
     /// A node is there in a new life. It has answered nobody's query yet, and cannot be blamed for
-    /// those of the time when it was away. `is_relied_on`: from now on, and not only when it takes
-    /// part.
-    pub(super) fn welcome(&mut self, node: NodeId, life: Life, late_max: u32, is_relied_on: bool) {
+    /// those of the time when it was away.
+    pub(super) fn welcome(&mut self, node: NodeId, life: Life, late_max: u32) {
         self.lives[node.index()] = life;
-        self.answers[node.index()] = None;
-        if is_relied_on && !self.is_dead(node) {
-            self.crashed.remove(node);
-        } else {
-            self.crashed.insert(node);
-        }
+        self.crashed.remove(node);
         self.before.remove(node);
         self.missing.remove(node);
         if self.known.unheard.contains(node) {
@@ -175,13 +158,6 @@ impl Detector {
         if !self.done && self.missing.len() <= late_max as usize {
             self.done = true;
             Arc::make_mut(&mut self.known).unheard.clone_from(&self.missing);
-        }
-    }
-
-    /// A node that was welcomed takes part.
-    pub(super) fn rely_on(&mut self, node: NodeId) {
-        if !self.is_dead(node) {
-            self.crashed.remove(node);
         }
     }
 

@@ -13,8 +13,6 @@ pub(super) const CLOCK_MAX: u64 = 1 << 62;
 /// What a node knows about crashes and lets others know.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Known {
-    /// The life of the node that says it.
-    pub life: Life,
     /// Who had not answered when enough had: the paper's not_rec_from. Not an accusation.
     pub unheard: NodeSet,
     /// Who is believed to have crashed, and in which life: a later one of the same node is not
@@ -22,16 +20,8 @@ pub struct Known {
     pub crashed: BTreeMap<NodeId, Life>,
 }
 
-/// Which life of a node: its boot number, shifted, plus how often it was expelled since. The larger
-/// the later.
+/// Which life of a node: its boot number.
 pub type Life = u64;
-
-const EXPULSIONS_BITS: u32 = 32;
-
-/// The life that begins with a boot.
-pub(super) fn first_life(boot: u32) -> Life {
-    Life::from(boot) << EXPULSIONS_BITS
-}
 
 /// A message of the timer-free and the weighted protocol. Answers say how things stand, not what
 /// changed, so that repeating and reordering them is harmless.
@@ -129,11 +119,7 @@ fn shown_query(f: &mut fmt::Formatter<'_>, query: Option<u64>) -> fmt::Result {
 }
 
 fn shown_life(f: &mut fmt::Formatter<'_>, life: Life) -> fmt::Result {
-    write!(f, " life {}", life >> EXPULSIONS_BITS)?;
-    match life & ((1 << EXPULSIONS_BITS) - 1) {
-        0 => Ok(()),
-        expulsions => write!(f, ".{expulsions}"),
-    }
+    write!(f, " life {life}")
 }
 
 /// A message of Raymond's and Raynal's protocols, whose answers are differences: each must arrive

@@ -16,9 +16,8 @@
 //! counterexamples (D1 to D8, P1 to P4) are on `docs/protocols/broadcast.md`.
 //!
 //! What nobody here promises: unit names (grants are numbered from 0). A node that restarts comes
-//! back under weighted with [`Reclaim::Never`] and a [`Pool::lease`] or with [`Pool::rejoin`]
-//! (`join.rs`); elsewhere it stays out, because it may have forgotten whom it let pass, and is to
-//! the others a crashed one.
+//! back under weighted with [`Reclaim::Never`] and a [`Pool::lease`] (`join.rs`); elsewhere it
+//! stays out, because it may have forgotten whom it let pass, and is to the others a crashed one.
 
 mod counted;
 mod desk;
@@ -151,9 +150,6 @@ impl Weighted {
         if self.membership == Membership::Out {
             return;
         }
-        if !self.is_timely(seat, from, &message, out) {
-            return;
-        }
         if let Some(known) = message.known() {
             self.learn(seat, &known.crashed, out);
         }
@@ -247,20 +243,20 @@ impl Protocol for Weighted {
 
     fn boot(seat: &Seat<'_, Self>, start: Start<()>, out: &mut Outbox<Self>) -> Self {
         seat.pool.assert_sound();
-        let membership = match (start, seat.pool.hold_max()) {
+        let membership = match (start, seat.pool.lease) {
             (Start::First, _) => {
                 if let Some(pace) = seat.pool.probe {
                     out.arm(Alarm::Probe, pace);
                 }
                 Membership::Member
             }
-            (_, Some(grace)) if seat.pool.can_rejoin() => {
-                out.arm(Alarm::Grace, grace);
+            (_, Some(lease)) if seat.pool.reclaim == Reclaim::Never => {
+                out.arm(Alarm::Grace, lease.length());
                 Membership::Grace
             }
             _ => Membership::Out,
         };
-        let life = message::first_life(seat.boot);
+        let life = Life::from(seat.boot);
         let mut node = Weighted::new(seat.pool.nodes, life, membership);
         node.detector.begin(seat.me, life);
         if node.membership == Membership::Grace && pool::broken!(seat, NoGrace) {
@@ -298,6 +294,7 @@ impl Protocol for Weighted {
             Event::Ring(Alarm::Grace) => self.on_ring_grace(seat, out),
             Event::Suspect(node) => {
                 self.on_fenced(seat, node);
+                self.finish_join(seat, out);
                 self.check(seat, out);
             }
             Event::Trust(_) => {}
@@ -316,8 +313,7 @@ impl Protocol for Weighted {
         assert!(self.asked.is_sorted_by_key(|asked| asked.clock));
         assert!(self.deferred.is_sorted_by_key(|deferred| (deferred.node, deferred.clock)));
         assert!(!self.asked.is_empty() || self.deferred.is_empty(), "only who uses units defers");
-        let is_lost = |asked: &Asked| asked.standing == Standing::Lost;
-        assert!(self.is_member() || self.asked.iter().all(is_lost));
+        assert!(self.is_member() || self.asked.is_empty());
         self.audit_counting(seat);
     }
 

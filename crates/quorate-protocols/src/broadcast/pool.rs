@@ -25,9 +25,6 @@ pub struct Pool {
     /// depends on it; but a node that restarts takes part again only after one such lease, and
     /// never where there is none, since clients of its earlier life may still use their units.
     pub lease: Option<Lease>,
-    /// Whether a node that restarted or was expelled comes back under [`Reclaim::Lease`] too. Off
-    /// unless asked for: simulated under every fault, but not explored exhaustively.
-    pub rejoin: bool,
     /// Whether who finds a crash first-hand tells everybody once.
     pub notices: bool,
     /// How long a node lets pass without a query before it makes one of its own. Sets how fast a
@@ -96,7 +93,6 @@ impl Pool {
             node_units_max,
             reclaim: Reclaim::Never,
             lease: None,
-            rejoin: false,
             notices: false,
             probe: None,
             retry: None,
@@ -117,20 +113,6 @@ impl Pool {
             Reclaim::Never | Reclaim::Fenced | Reclaim::TrustRp => None,
         };
         self.lease.map(|lease| lease.length()).max(of_node)
-    }
-
-    /// Whether nodes have leases from each other.
-    pub(super) fn is_leased(&self) -> bool {
-        matches!(self.reclaim, Reclaim::Lease(_))
-    }
-
-    /// Whether a node that restarted or was expelled takes part again.
-    pub(super) fn can_rejoin(&self) -> bool {
-        match self.reclaim {
-            Reclaim::Never => true,
-            Reclaim::Lease(_) => self.rejoin,
-            Reclaim::Fenced | Reclaim::TrustRp => false,
-        }
     }
 
     /// Panics if the numbers contradict each other.
@@ -173,8 +155,6 @@ pub(crate) enum Mutant {
     JoinWithoutClock,
     /// What a client is told to let go is given to others before it can have heard of it.
     LoseAtOnce,
-    /// What earlier lives of a node said, or lives that did not join, is heeded.
-    AnyLife,
     /// Raymond: an answer to several requests counts for one.
     LoseCount,
     /// Raynal: a new request overwrites what older ones are still owed.

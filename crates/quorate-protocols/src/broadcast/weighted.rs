@@ -287,7 +287,6 @@ impl Weighted {
             self.deferred.clear();
         }
         self.answer_deferred(seat, out);
-        self.join_if_idle(seat, out);
         self.ask(seat, out);
     }
 

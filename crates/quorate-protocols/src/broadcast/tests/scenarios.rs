@@ -259,7 +259,6 @@ fn nothing_a_peer_sends_can_stop_a_node() {
             for &other in &numbers {
                 for unheard in &sets {
                     let known = Arc::new(Known {
-                        life: other,
                         unheard: unheard.clone(),
                         crashed: sets[round % 2].iter().map(|node| (node, other)).collect(),
                     });
