@@ -146,6 +146,8 @@ pub enum Refusal {
     NameTaken,
     /// The pool has so many units, but lets no single node have them.
     TooManyForOneNode,
+    /// Not even with nobody else there has the pool enough units that will do.
+    NeverEnough,
 }
 
 impl fmt::Display for Refusal {
@@ -155,6 +157,7 @@ impl fmt::Display for Refusal {
             Refusal::NotByName => "this pool's protocol counts units and cannot choose among them",
             Refusal::NameTaken => "a different claim has this name",
             Refusal::TooManyForOneNode => "no single node of this pool may have so many units",
+            Refusal::NeverEnough => "the pool does not have so many units that will do",
         })
     }
 }

@@ -1,6 +1,8 @@
 //! What a client process is, when it wakes up, and what it draws; `clients.rs` says what it does.
 
-use quorate_core::{ClaimId, Moment, NodeId, Protocol, Shares, Units};
+use std::sync::Arc;
+
+use quorate_core::{ClaimId, Line, Moment, NodeId, Protocol, Shares, Units};
 
 use crate::Arrivals;
 use crate::queue::Ticket;
@@ -20,6 +22,8 @@ pub(crate) struct Client {
     pub(crate) serial: u64,
     pub(crate) wake: Option<Ticket>,
     pub(crate) units: Units,
+    /// Which units will do, if not any.
+    pub(crate) lines: Option<Arc<[Line]>>,
     pub(crate) draw: u64,
     /// When it claimed, and its place in the order of arrival.
     pub(crate) since: u64,
@@ -107,11 +111,12 @@ impl<P: Protocol> World<'_, P> {
         }
     }
 
-    pub(crate) fn draw_units(&mut self, index: usize) -> Units {
+    pub(crate) fn draw_units(&mut self, index: usize) -> (Units, Option<Arc<[Line]>>) {
         let k = self.measures.units();
         match &self.plan.workload.arrivals {
             Arrivals::Script(arrivals) => {
-                Units::new(arrivals[index].units, k).expect("a script asks for what there is")
+                let units = Units::new(arrivals[index].units, k);
+                (units.expect("a script asks for what there is"), None)
             }
             _ => self.plan.workload.want.draw(&mut self.chance.clients, k),
         }

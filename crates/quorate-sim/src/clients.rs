@@ -11,6 +11,7 @@ use crate::Arrivals;
 use crate::client::{Client, Fate, Phase, renew_at};
 use crate::driver::broken_contract;
 use crate::film::Change;
+use crate::workload::suits;
 use crate::world::{Happening, World};
 
 impl<P: Protocol> World<'_, P> {
@@ -23,6 +24,7 @@ impl<P: Protocol> World<'_, P> {
             serial: 0,
             wake: None,
             units: Units::ONE,
+            lines: None,
             draw: 0,
             since: 0,
             place: 0,
@@ -88,14 +90,14 @@ impl<P: Protocol> World<'_, P> {
             self.clients[index].phase = Phase::Due;
             return Ok(());
         }
-        let units = self.draw_units(index);
+        let (units, lines) = self.draw_units(index);
         let now = self.now;
         let place = self.measures.claimed(now);
         let (fate, patience) = self.draw_patience();
         let client = &mut self.clients[index];
         client.phase = Phase::Waiting;
         client.serial += 1;
-        client.units = units;
+        (client.units, client.lines) = (units, lines);
         client.draw = self.chance.clients.draw();
         client.since = now;
         client.place = place;
@@ -114,8 +116,8 @@ impl<P: Protocol> World<'_, P> {
     /// Hands the claim to the home, for the first time or again.
     fn ask(&mut self, index: usize) -> Result<(), Breach> {
         let client = &self.clients[index];
-        let claim =
-            Claim { id: client.claim(index), units: client.units, draw: client.draw, lines: None };
+        let Client { units, draw, ref lines, .. } = *client;
+        let claim = Claim { id: client.claim(index), units, draw, lines: lines.clone() };
         self.step(client.home, Event::Claim(claim))
     }
 
@@ -152,7 +154,8 @@ impl<P: Protocol> World<'_, P> {
         }
         self.laws.see(Observation::Granted { claim, shares: &shares })?;
         let answers = client.claim(index) == claim && client.phase == Phase::Waiting;
-        if !answers || shares.len() != client.units.get() as usize {
+        let suits = client.lines.as_ref().is_none_or(|lines| suits(lines, &shares));
+        if !answers || !suits || shares.len() != client.units.get() as usize {
             let what = format!("{claim} was granted {shares}, which it does not wait for");
             return Err(Breach { law: "one grant per claim", what });
         }

@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
-use quorate_core::Units;
+use quorate_core::{Line, Shares, Units};
 
 use crate::{Rng, Span};
 
@@ -56,24 +57,33 @@ pub struct Arrival {
     pub hold: u64,
 }
 
-/// A distribution of the number of units a claim asks for: values with weights.
+/// A distribution of what a claim asks for: numbers of units with weights.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Want {
     choices: Vec<(u32, u32)>,
     weight: u64,
+    /// Which units will do, choice by choice; nothing where any will.
+    lines: Vec<Arc<[Line]>>,
 }
 
 impl Want {
     /// Always the same number.
     pub fn always(units: u32) -> Self {
-        Want { choices: vec![(units, 1)], weight: 1 }
+        Want { choices: vec![(units, 1)], weight: 1, lines: Vec::new() }
     }
 
     /// These numbers with these weights; `None` if there are none or a number or a weight is 0.
     pub fn weighted(choices: Vec<(u32, u32)>) -> Option<Self> {
         let weight = choices.iter().map(|&(_, weight)| u64::from(weight)).sum();
         let sound = !choices.is_empty() && choices.iter().all(|&(h, weight)| h > 0 && weight > 0);
-        sound.then_some(Want { choices, weight })
+        sound.then_some(Want { choices, weight, lines: Vec::new() })
+    }
+
+    /// One of these bundles, equally often; `None` if there are none or one asks for nothing.
+    pub fn one_of(bundles: Vec<Arc<[Line]>>) -> Option<Self> {
+        let sum = |lines: &Arc<[Line]>| lines.iter().map(|line| line.units.get()).sum();
+        let want = Want::weighted(bundles.iter().map(|lines| (sum(lines), 1)).collect())?;
+        Some(Want { lines: bundles, ..want })
     }
 
     /// The largest number anybody asks for.
@@ -82,16 +92,50 @@ impl Want {
     }
 
     /// Draws one, for a pool of `k` units.
-    pub(crate) fn draw(&self, rng: &mut Rng, k: u32) -> Units {
+    pub(crate) fn draw(&self, rng: &mut Rng, k: u32) -> (Units, Option<Arc<[Line]>>) {
         let mut left = if self.choices.len() == 1 { 0 } else { rng.below(self.weight) };
-        for &(units, weight) in &self.choices {
+        for (choice, &(units, weight)) in self.choices.iter().enumerate() {
             if left < u64::from(weight) {
-                return Units::new(units, k).expect("no claim asks for more than the pool has");
+                let units = Units::new(units, k);
+                let units = units.expect("no claim asks for more than the pool has");
+                return (units, self.lines.get(choice).cloned());
             }
             left -= u64::from(weight);
         }
         unreachable!("a draw lies below the sum of the weights")
     }
+}
+
+/// Whether each of these units can serve another seat of the lines: found by trying, since there
+/// are few.
+pub(crate) fn suits(lines: &[Line], shares: &Shares) -> bool {
+    fn seat(
+        unit: usize,
+        fits: &[Vec<bool>],
+        taken: &mut [Option<usize>],
+        seen: &mut [bool],
+    ) -> bool {
+        (0..taken.len()).any(|place| {
+            if !fits[unit][place] || std::mem::replace(&mut seen[place], true) {
+                return false;
+            }
+            let free = taken[place].is_none_or(|other| seat(other, fits, taken, seen));
+            if free {
+                taken[place] = Some(unit);
+            }
+            free
+        })
+    }
+    let seats: Vec<&Line> = lines
+        .iter()
+        .flat_map(|line| std::iter::repeat_n(line, line.units.get() as usize))
+        .collect();
+    let fits: Vec<Vec<bool>> = shares
+        .iter()
+        .map(|share| seats.iter().map(|line| line.among.contains(&share.unit)).collect())
+        .collect();
+    let mut taken = vec![None; seats.len()];
+    (0..fits.len()).all(|unit| seat(unit, &fits, &mut taken, &mut vec![false; seats.len()]))
 }
 
 impl fmt::Display for Want {
@@ -145,7 +189,7 @@ mod tests {
     fn wants_are_drawn_by_weight() {
         let want: Want = "1:80,4:20".parse().unwrap();
         let mut rng = Rng::new(1);
-        let big = (0..100_000).filter(|_| want.draw(&mut rng, 4).get() == 4).count();
+        let big = (0..100_000).filter(|_| want.draw(&mut rng, 4).0.get() == 4).count();
         assert!((19_000..21_000).contains(&big), "{big}");
         assert_eq!(want.to_string(), "1:80,4:20");
         assert_eq!("1, 2".parse::<Want>().unwrap().to_string(), "1,2");

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use quorate_core::{Moment, NodeId};
+use quorate_core::{LINES_MAX, Line, Moment, NodeId};
 use quorate_protocols::central::{Central, Message, Pool, Record, RecordLine};
 use serde::{Deserialize, Serialize};
 
-use crate::codec::{self, DecodeError, Wire, WireAttempt, WireClaim, WireShares, WireStamp};
+use crate::codec::{
+    self, DecodeError, Wire, WireAttempt, WireClaim, WireShares, WireStamp, WireUnits,
+};
 
 #[derive(Serialize, Deserialize)]
 enum WireMessage {
@@ -18,13 +20,20 @@ enum WireMessage {
     Renew(WireClaim, WireAttempt, WireShares, u64),
     Renewed(WireClaim, WireAttempt, u64),
     Lost(WireClaim, WireAttempt),
+    /// A request for units that differ: how many of which, line by line.
+    Choose(WireClaim, WireAttempt, Vec<(u32, WireUnits)>, u64),
 }
 
 impl From<&Message> for WireMessage {
     fn from(message: &Message) -> Self {
         match message {
-            Message::Request { claim, attempt, units, sent } => {
+            Message::Request { claim, attempt, units, lines: None, sent } => {
                 WireMessage::Request((*claim).into(), (*attempt).into(), units.get(), sent.0)
+            }
+            Message::Request { claim, attempt, lines: Some(lines), sent, .. } => {
+                let lines = lines.iter().map(|line| (line.units.get(), (&*line.among).into()));
+                let lines = lines.collect();
+                WireMessage::Choose((*claim).into(), (*attempt).into(), lines, sent.0)
             }
             Message::Grant { claim, attempt, shares, sent, waited } => WireMessage::Grant(
                 (*claim).into(),
@@ -59,8 +68,29 @@ impl TryFrom<WireMessage> for Message {
                 claim: claim.into(),
                 attempt: attempt.try_into()?,
                 units: codec::units(units)?,
+                lines: None,
                 sent: Moment(sent),
             },
+            WireMessage::Choose(claim, attempt, lines, sent) => {
+                if lines.len() > LINES_MAX {
+                    let text = format!("{} lines in a claim", lines.len());
+                    return Err(DecodeError::Impossible(text));
+                }
+                let line = |(count, among): (u32, WireUnits)| {
+                    Ok(Line { units: codec::units(count)?, among: among.try_into()? })
+                };
+                let lines: Vec<Line> =
+                    lines.into_iter().map(line).collect::<Result<_, DecodeError>>()?;
+                // Each is at most 2^20, and there are few.
+                let sum = lines.iter().map(|line| line.units.get()).sum();
+                Message::Request {
+                    claim: claim.into(),
+                    attempt: attempt.try_into()?,
+                    units: codec::units(sum)?,
+                    lines: Some(lines.into()),
+                    sent: Moment(sent),
+                }
+            }
             WireMessage::Grant(claim, attempt, shares, sent, waited) => Message::Grant {
                 claim: claim.into(),
                 attempt: attempt.try_into()?,

@@ -1,5 +1,6 @@
 //! From protocol values to bytes and back.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::{
@@ -146,6 +147,37 @@ impl TryFrom<WireNodes> for NodeSet {
             (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| word * 64 + bit)
         };
         Ok(nodes.0.into_iter().enumerate().flat_map(bits).map(NodeId::from).collect())
+    }
+}
+
+/// A set of units as a bitmap, likewise.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct WireUnits(Vec<u64>);
+
+impl From<&[Unit]> for WireUnits {
+    fn from(units: &[Unit]) -> Self {
+        let mut words = Vec::new();
+        for unit in units {
+            let (word, bit) = (unit.index() / 64, unit.index() % 64);
+            words.resize(words.len().max(word + 1), 0);
+            words[word] |= 1 << bit;
+        }
+        WireUnits(words)
+    }
+}
+
+impl TryFrom<WireUnits> for Arc<[Unit]> {
+    type Error = DecodeError;
+
+    fn try_from(units: WireUnits) -> Result<Self, DecodeError> {
+        if units.0.last() == Some(&0) || units.0.len() > UNITS_MAX as usize / 64 {
+            return Err(DecodeError::Impossible("a set of units that is too long".into()));
+        }
+        let bits = |(word, bits): (usize, u64)| {
+            (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| word * 64 + bit)
+        };
+        let all = units.0.into_iter().enumerate().flat_map(bits);
+        Ok(all.map(|unit| Unit(unit as u32)).collect())
     }
 }
 

@@ -1,9 +1,10 @@
 //! The bytes between nodes: pinned, and unharmed by nonsense.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use quorate_core::{ClaimId, Fence, Moment, NodeId, Share, Shares, Stamp, Unit, Units};
+use quorate_core::{ClaimId, Fence, Line, Moment, NodeId, Share, Shares, Stamp, Unit, Units};
 use quorate_protocols::central::{Attempt, Central, Message, Pool, Record, RecordLine};
 use quorate_wire::frame::{self, Data, Frame, FrameError};
 use quorate_wire::glance::Wanted;
@@ -22,6 +23,15 @@ fn shares() -> Shares {
     Shares::new(&[share(0, 7), share(3, 9)])
 }
 
+/// One of units 0 and 2, and unit 7.
+fn lines() -> Arc<[Line]> {
+    let line = |among: &[u32]| Line {
+        units: Units::ONE,
+        among: among.iter().map(|unit| Unit(*unit)).collect(),
+    };
+    Arc::new([line(&[0, 2]), line(&[7])])
+}
+
 /// Every message of `central` with its bytes. A changed line is a changed format: raise the
 /// version.
 fn messages() -> Vec<(Message, &'static str)> {
@@ -29,7 +39,7 @@ fn messages() -> Vec<(Message, &'static str)> {
     let units = Units::new(2, 3).unwrap();
     let waited = Duration::from_nanos(6);
     vec![
-        (Message::Request { claim, attempt, units, sent }, "0001ac02020502e807"),
+        (Message::Request { claim, attempt, units, lines: None, sent }, "0001ac02020502e807"),
         (
             Message::Grant { claim, attempt, shares: shares(), sent, waited },
             "0101ac0202050200070309e80706",
@@ -39,6 +49,10 @@ fn messages() -> Vec<(Message, &'static str)> {
         (Message::Renew { claim, attempt, shares: shares(), sent }, "0401ac0202050200070309e807"),
         (Message::Renewed { claim, attempt, sent }, "0501ac020205e807"),
         (Message::Lost { claim, attempt }, "0601ac020205"),
+        (
+            Message::Request { claim, attempt, units, lines: Some(lines()), sent },
+            "0701ac0202050201010501018001e807",
+        ),
     ]
 }
 
@@ -87,7 +101,10 @@ fn what_no_peer_could_have_sent_does_not_decode() {
         ("0401ac0202050203070009e807", "units out of order"),
         ("0401ac0202050203070309e807", "a unit twice"),
         ("0201ac0200", "something after the message"),
-        ("0701ac02", "no such message"),
+        ("0801ac02", "no such message"),
+        ("0701ac02020500e807", "a choice without lines"),
+        ("0701ac02020501000105e807", "a line for no units"),
+        ("0701ac0202050101020500e807", "a set of units with nothing at its end"),
         ("02", "too short"),
         ("", "empty"),
     ] {
@@ -182,7 +199,7 @@ proptest! {
 
     #[test]
     fn a_flipped_byte_gives_another_message_or_none(
-        which in 0usize..7, at in 0usize..32, flip in 1u8..
+        which in 0usize..8, at in 0usize..32, flip in 1u8..
     ) {
         let (message, _) = messages().swap_remove(which);
         let mut bytes = Vec::new();

@@ -1,5 +1,6 @@
 //! The configuration as it is written: a TOML file, every field of it.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -65,8 +66,8 @@ pub(super) struct Pool {
     pub(super) name: Option<String>,
     /// ...a pattern with one `*`: every name that matches is a pool of its own, once it is used.
     pub(super) pattern: Option<String>,
-    /// How many units it has, or...
-    pub(super) units: Option<u32>,
+    /// How many units it has, or each with its name and labels, or...
+    pub(super) units: Option<Units>,
     /// ...their names.
     pub(super) unit_names: Option<Vec<String>>,
     /// Least units a claim may ask for; 1 unless said otherwise.
@@ -87,6 +88,30 @@ pub(super) struct Pool {
     /// The protocol's own options (see `options`).
     #[serde(flatten)]
     pub(super) options: toml::Table,
+}
+
+/// The units of a pool.
+#[derive(Deserialize, Debug)]
+#[serde(
+    untagged,
+    expecting = "write units = 4 or units = [{ name = \"a\", labels = { k = \"v\" } }]"
+)]
+pub(super) enum Units {
+    /// So many, all alike.
+    Count(u32),
+    /// These.
+    Each(Vec<Unit>),
+}
+
+/// A unit that differs from others.
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Unit {
+    /// What it is called.
+    pub(super) name: String,
+    /// What is known of it.
+    #[serde(default)]
+    pub(super) labels: BTreeMap<String, String>,
 }
 
 fn central() -> String {

@@ -464,6 +464,37 @@ mod tests {
         assert_eq!(digests.len(), all.len());
     }
 
+    const KINDS: &str = "units = [{ name = \"g0\", labels = { gpu = \"h100\", zone = \"eu\" } }, \
+                         { name = \"g1\", labels = { gpu = \"a100\" } }, { name = \"g2\" }]";
+
+    #[test]
+    fn units_have_names_and_labels() {
+        let kinds = |from: &str, to: &str| {
+            let units = KINDS.replacen(from, to, 1);
+            Config::parse(&GOOD.replace("unit_names = [\"left\", \"right\"]", &units))
+        };
+        let config = kinds("", "").unwrap();
+        let def = config.pool("gpu").unwrap();
+        assert_eq!((def.units, def.unit_names.join(" ")), (3, "g0 g1 g2".to_owned()));
+        let h100 = def.labels().unwrap().select(&"gpu=h100".parse().unwrap());
+        assert_eq!(h100, [quorate_core::Unit(0)]);
+        assert_eq!(config.pool("ci-1").unwrap().labels(), None);
+        for (from, to) in [("h100", "b200"), ("zone", "site"), (", zone = \"eu\"", "")] {
+            assert_ne!(config.digest, kinds(from, to).unwrap().digest, "{from}");
+        }
+        for (from, to, says) in [
+            ("h100", "h 100", "unit \"g0\": \"h 100\" is no label"),
+            ("h100", "", "unit \"g0\": \"\" is no label"),
+            ("g1", "g0", "two units are named \"g0\""),
+            ("labels", "label", "write units = 4 or units = [{ name"),
+            ("]", "]\nprotocol = \"ring\"", "ring cannot choose among units that differ"),
+            ("]", "]\nunit_names = [\"a\"]", "give either units or unit_names"),
+        ] {
+            let error = kinds(from, to).unwrap_err().to_string();
+            assert!(error.contains(says), "{says}: {error}");
+        }
+    }
+
     #[test]
     fn members_that_disagree_about_a_pool_have_different_digests() {
         let digest = |text: &str| Config::parse(text).unwrap().digest;

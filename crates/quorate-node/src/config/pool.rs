@@ -1,9 +1,11 @@
 //! A pool as the configuration means it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_api::parse_span;
 use quorate_core::Lease;
+use quorate_protocols::allocator::labels::{Labels, is_label};
 
 use super::options::Options;
 use super::protocol::{Basis, ProtocolDef};
@@ -78,6 +80,14 @@ impl PoolDef {
         }
     }
 
+    /// What is known of its units, if they differ.
+    pub fn labels(&self) -> Option<&Labels> {
+        match &self.protocol {
+            ProtocolDef::Central { pool, .. } => pool.labels.as_deref(),
+            _ => None,
+        }
+    }
+
     /// What every member must agree on, in one line.
     pub(super) fn canonical(&self) -> String {
         let PoolDef { units, unit_names, claim_min, claim_max, .. } = self;
@@ -101,8 +111,14 @@ impl PoolDef {
             Names::Like { prefix, suffix } => format!("{prefix}*{suffix}"),
         };
         let wrong = |what: String| ConfigError::Pool { pool: label.clone(), what };
+        let mut labels = None;
         let (units, unit_names) = match (pool.units, pool.unit_names) {
-            (Some(units), None) => (units, Vec::new()),
+            (Some(low::Units::Count(units)), None) => (units, Vec::new()),
+            (Some(low::Units::Each(each)), None) => {
+                labels = Some(read_labels(&each).map_err(&wrong)?);
+                let names: Vec<String> = each.into_iter().map(|unit| unit.name).collect();
+                (u32::try_from(names.len()).unwrap_or(u32::MAX), names)
+            }
             (None, Some(names)) => (u32::try_from(names.len()).unwrap_or(u32::MAX), names),
             _ => return Err(wrong("give either units or unit_names".into())),
         };
@@ -128,7 +144,7 @@ impl PoolDef {
         }
         let lease = Lease::new(length, pool.drift_ppm);
         let mut options = Options::new(pool.options);
-        let basis = Basis { units, lease, members, epoch };
+        let basis = Basis { units, labels, lease, members, epoch };
         let protocol = ProtocolDef::read(&pool.protocol, &basis, &mut options).map_err(&wrong)?;
         let allow_corruption = match protocol {
             ProtocolDef::Ring(_) => options.take("allow_corruption").map_err(&wrong)?,
@@ -163,6 +179,20 @@ impl PoolDef {
             allow_corruption: allow_corruption.unwrap_or(false),
         })
     }
+}
+
+fn read_labels(units: &[low::Unit]) -> Result<Arc<Labels>, String> {
+    let all = units.iter().flat_map(|unit| unit.labels.iter().map(move |pair| (unit, pair)));
+    for (unit, (key, value)) in all {
+        if let Some(wrong) = [key, value].into_iter().find(|text| !is_label(text)) {
+            let name = &unit.name;
+            return Err(format!(
+                "unit {name:?}: {wrong:?} is no label: use 1 to 64 letters, digits, '.', '_', '-'"
+            ));
+        }
+    }
+    let known = units.iter().map(|unit| (unit.name.clone(), unit.labels.clone()));
+    Ok(Arc::new(Labels::new(known.collect())))
 }
 
 fn names(name: Option<String>, pattern: Option<String>) -> Result<Names, ConfigError> {

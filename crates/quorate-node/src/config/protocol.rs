@@ -1,8 +1,10 @@
 //! A pool's protocol and its options, as the configuration means them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::{Lease, NodeId, Protocol};
+use quorate_protocols::allocator::labels::Labels;
 use quorate_protocols::arbiter::{self, Arbiter, Mode, Quorums};
 use quorate_protocols::broadcast::{self, Reclaim, Weighted};
 use quorate_protocols::central::{self, Central};
@@ -53,6 +55,8 @@ impl Chosen {
 /// What every protocol is told.
 pub(super) struct Basis<'a> {
     pub(super) units: u32,
+    /// What is known of each unit, if they differ.
+    pub(super) labels: Option<Arc<Labels>>,
     pub(super) lease: Lease,
     pub(super) members: &'a [String],
     /// The cluster's epoch.
@@ -72,6 +76,12 @@ impl ProtocolDef {
         basis: &Basis<'_>,
         options: &mut Options,
     ) -> Result<ProtocolDef, String> {
+        if basis.labels.is_some() && name != Central::NAME {
+            return Err(format!(
+                "{name} cannot choose among units that differ: only protocol = \"central\" has \
+                 units with labels"
+            ));
+        }
         match name {
             Central::NAME => central(basis, options),
             Arbiter::NAME => arbiter(basis, options).map(ProtocolDef::Arbiter),
@@ -129,7 +139,11 @@ impl ProtocolDef {
                     Chosen::Node(node) => node.to_string(),
                 };
                 let passes = pool.fairness.overtakes_max();
-                format!("central {who} passes {passes} durable {}", pool.durable)
+                let labels = match &pool.labels {
+                    None => String::new(),
+                    Some(labels) => format!(" {labels:?}"),
+                };
+                format!("central {who} passes {passes} durable {}{labels}", pool.durable)
             }
             ProtocolDef::Arbiter(pool) => {
                 let mode = match pool.mode {
@@ -159,6 +173,7 @@ impl ProtocolDef {
 fn central(basis: &Basis<'_>, options: &mut Options) -> Result<ProtocolDef, String> {
     let mut pool = central::Pool::new(basis.units);
     pool.lease = basis.lease;
+    pool.labels = basis.labels.clone();
     pool.fairness = options.fairness()?;
     pool.durable = options.take("durable")?.unwrap_or(false);
     if let Some(retry) = options.span("retry")? {

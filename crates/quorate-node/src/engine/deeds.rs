@@ -190,9 +190,10 @@ impl Engine {
         }
         let state = match why {
             Refusal::Cancelled => ClaimState::Cancelled,
-            Refusal::NotByName | Refusal::NameTaken | Refusal::TooManyForOneNode => {
-                ClaimState::Refused
-            }
+            Refusal::NotByName
+            | Refusal::NameTaken
+            | Refusal::TooManyForOneNode
+            | Refusal::NeverEnough => ClaimState::Refused,
         };
         self.over(seat, claim, state, &why.to_string(), now);
     }

@@ -79,6 +79,14 @@ impl Allocator {
         Ok(lines)
     }
 
+    /// Whether the pool could serve such a claim if nobody else were there.
+    ///
+    /// # Errors
+    /// It could not.
+    pub fn serves(mut self, wants: &[Want]) -> Result<(), Impossible> {
+        self.lines(wants).map(|_| ())
+    }
+
     pub(super) fn possible(&self, lines: &Lines) -> Result<(), Impossible> {
         if let [(group, units)] = lines {
             let there_are = self.groups[*group].classes.iter().map(|class| self.capacity(*class));

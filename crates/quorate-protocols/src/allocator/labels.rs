@@ -86,8 +86,23 @@ impl Labels {
     }
 }
 
+/// Longest key and longest value, in bytes.
+const LABEL_MAX: usize = 64;
+
+/// Whether a text can be the key or the value of a label.
+pub fn is_label(text: &str) -> bool {
+    (1..=LABEL_MAX).contains(&text.len())
+        && text.bytes().all(|c| c.is_ascii_alphanumeric() || b"._-".contains(&c))
+}
+
 /// More names than this are not listed.
 const NAMES_MAX: usize = 8;
+
+impl From<BTreeMap<String, String>> for Selector {
+    fn from(labels: BTreeMap<String, String>) -> Self {
+        Selector(labels)
+    }
+}
 
 impl Selector {
     /// Whether a unit with these labels will do.

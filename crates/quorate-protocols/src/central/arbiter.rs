@@ -136,12 +136,19 @@ impl Arbiter {
         post: &mut Post<'_>,
     ) {
         match message {
-            Message::Request { claim, attempt, units, sent } => {
+            Message::Request { claim, attempt, units, lines, sent } => {
                 if units.get() > seat.pool.units {
                     return post.out.anomaly(from, "a request for more units than the pool has");
                 }
+                if lines.as_ref().is_some_and(|lines| !seat.pool.has_lines(units, lines)) {
+                    return post
+                        .out
+                        .anomaly(from, "a request with lines that this pool cannot have");
+                }
                 let asker = Asker { node: from, attempt };
-                self.on_request(seat, asker, claim, units, sent, post);
+                let lines = lines.as_deref().filter(|_| !broken!(seat, IgnoreLines));
+                let wants = seat.pool.wants(from, units, lines);
+                self.on_request(seat, asker, claim, (units, &wants), sent, post);
             }
             Message::Release { claim } => self.end(seat, claim, post),
             Message::Decline { claim, attempt } => {
@@ -166,17 +173,16 @@ impl Arbiter {
         seat: &Seat<'_, Central>,
         asker: Asker,
         claim: ClaimId,
-        units: Units,
+        (units, wants): (Units, &[Want]),
         sent: Moment,
         post: &mut Post<'_>,
     ) {
         let Some(booked) = self.entries.get_mut(&claim) else {
             let stamp = Stamp { clock: self.clock.tick(), node: asker.node };
-            let want = Want { among: seat.pool.eligible(asker.node), units: units.get() };
             let (ticket, mut deeds) = (Ticket { age: stamp.clock, claim }, Vec::new());
             let entered = match self.grace {
-                true => self.allocator.enter(ticket, &[want], false),
-                false => self.allocator.submit(ticket, &[want], false, &mut deeds),
+                true => self.allocator.enter(ticket, wants, false),
+                false => self.allocator.submit(ticket, wants, false, &mut deeds),
             };
             if entered.is_err() {
                 let what = "a request for more units than its node may use";

@@ -1,9 +1,10 @@
 //! What seats of a `central` pool tell each other.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::{ClaimId, Moment, Shares, Units};
+use quorate_core::{ClaimId, Line, Moment, Shares, Units};
 
 use crate::attempt::Attempt;
 
@@ -11,8 +12,14 @@ use crate::attempt::Attempt;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[allow(missing_docs, reason = "the fields are described once, below")]
 pub enum Message {
-    /// `sent`: the requester's clock, to be echoed.
-    Request { claim: ClaimId, attempt: Attempt, units: Units, sent: Moment },
+    /// `lines`: which units will do, if not any. `sent`: the requester's clock, to be echoed.
+    Request {
+        claim: ClaimId,
+        attempt: Attempt,
+        units: Units,
+        lines: Option<Arc<[Line]>>,
+        sent: Moment,
+    },
     /// `sent`: echo of the request that put the claim in the queue. `waited`: for how long it has
     /// been there, by the arbiter's clock.
     Grant { claim: ClaimId, attempt: Attempt, shares: Shares, sent: Moment, waited: Duration },
@@ -59,8 +66,12 @@ impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(Self::KINDS[self.kind()])?;
         match self {
-            Message::Request { claim, attempt, units, .. } => {
-                write!(f, " {claim} h{units} {attempt}")
+            Message::Request { claim, attempt, units, lines, .. } => {
+                write!(f, " {claim} h{units}")?;
+                for line in lines.iter().flat_map(|lines| lines.iter()) {
+                    write!(f, " {} of {}", line.units, line.among.len())?;
+                }
+                write!(f, " {attempt}")
             }
             Message::Grant { claim, attempt, shares, .. }
             | Message::Renew { claim, attempt, shares, .. } => {

@@ -177,7 +177,7 @@ impl Protocol for Central {
     /// Where units differ, a younger claim that wants other units delays nobody by passing, so the
     /// number of passes says nothing.
     fn overtakes_max(pool: &Pool) -> Option<u32> {
-        pool.eligible.is_none().then(|| pool.fairness.overtakes_max())
+        (pool.eligible.is_none() && pool.labels.is_none()).then(|| pool.fairness.overtakes_max())
     }
 
     fn can_lose(pool: &Pool, dead: &NodeSet) -> bool {

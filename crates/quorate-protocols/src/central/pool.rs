@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::{Lease, NodeId, Unit};
+use quorate_core::{LINES_MAX, Lease, Line, NodeId, Shares, Unit, Units};
 
-use crate::allocator::{Among, Policy};
+use crate::allocator::labels::Labels;
+use crate::allocator::{Allocator, Among, Impossible, Policy, Want};
 
 /// A pool that one node decides.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -27,6 +28,9 @@ pub struct Pool {
     /// Which units the clients of each node may use, ascending, node by node: the paper's alpha. A
     /// node beyond the list may use none. `None`: everybody may use any.
     pub eligible: Option<Arc<[Arc<[Unit]>]>>,
+    /// What is known of each unit, so that claims can choose. `None`: units are alike, and claims
+    /// with lines are refused.
+    pub labels: Option<Arc<Labels>>,
     /// The rule that is broken, for tests that the harness finds it.
     #[cfg(test)]
     pub(crate) mutant: Option<Mutant>,
@@ -44,6 +48,7 @@ impl Pool {
             fairness: Fairness::Fifo,
             durable: false,
             eligible: None,
+            labels: None,
             #[cfg(test)]
             mutant: None,
         }
@@ -53,6 +58,65 @@ impl Pool {
     pub(super) fn eligible(&self, node: NodeId) -> Among {
         let nodes = self.eligible.as_ref()?;
         Some(nodes.get(node.index()).cloned().unwrap_or_default())
+    }
+
+    /// One line of a claim, as the allocator wants it: what will do and may be used.
+    fn want(&self, node: NodeId, line: &Line) -> Want {
+        let among = match self.eligible(node) {
+            Some(own) => {
+                let both = line.among.iter().filter(|unit| own.binary_search(unit).is_ok());
+                Some(both.copied().collect())
+            }
+            None if line.among.len() as u32 == self.units => None,
+            None => Some(Arc::clone(&line.among)),
+        };
+        Want { among, units: line.units.get() }
+    }
+
+    /// What a claim of a node's client asks for, line by line.
+    pub(super) fn wants(&self, node: NodeId, units: Units, lines: Option<&[Line]>) -> Vec<Want> {
+        match lines {
+            None => vec![Want { among: self.eligible(node), units: units.get() }],
+            Some(lines) => lines.iter().map(|line| self.want(node, line)).collect(),
+        }
+    }
+
+    /// Whether these can be the lines of a claim on so many units of this pool.
+    pub(super) fn has_lines(&self, units: Units, lines: &[Line]) -> bool {
+        let named = |line: &Line| {
+            line.among.windows(2).all(|pair| pair[0] < pair[1])
+                && line.among.last().is_none_or(|unit| unit.0 < self.units)
+        };
+        let sum: u64 = lines.iter().map(|line| u64::from(line.units.get())).sum();
+        self.labels.is_some()
+            && (1..=LINES_MAX).contains(&lines.len())
+            && sum == u64::from(units.get())
+            && lines.iter().all(named)
+    }
+
+    /// Whether a claim of a node's client with these lines could ever be granted.
+    ///
+    /// # Errors
+    /// It could not; nothing was claimed.
+    pub fn possible(&self, node: NodeId, lines: &[Line]) -> Result<(), Impossible> {
+        let wants: Vec<Want> = lines.iter().map(|line| self.want(node, line)).collect();
+        Allocator::new(self.units, Policy::STRICT).serves(&wants)
+    }
+
+    /// Whether these units are what the lines ask for.
+    pub(super) fn suits(&self, lines: &[Line], shares: &Shares) -> bool {
+        let granted = |line: &Line| Want {
+            among: Some(
+                shares
+                    .iter()
+                    .map(|share| share.unit)
+                    .filter(|unit| line.among.binary_search(unit).is_ok())
+                    .collect(),
+            ),
+            units: line.units.get(),
+        };
+        let wants: Vec<Want> = lines.iter().map(granted).collect();
+        Allocator::new(self.units, Policy::STRICT).serves(&wants).is_ok()
     }
 
     /// How many units one claim of a node can have at most.
@@ -124,6 +188,8 @@ pub(crate) enum Mutant {
     NeverRetry,
     /// A requester renews a grant that came too late. Our first draft did; the checker found it.
     RenewLateGrant,
+    /// Any units will do for any claim.
+    IgnoreLines,
     /// A durable arbiter does not write down that a grant was asked for in a new attempt. Likewise.
     ForgetNewAttempt,
 }

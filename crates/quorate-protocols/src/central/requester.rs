@@ -1,9 +1,10 @@
 //! The requester's half: what a node does for its own clients.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::{Claim, ClaimId, Clock, Moment, Refusal, Seat, Shares, Units};
+use quorate_core::{Claim, ClaimId, Clock, Line, Moment, Refusal, Seat, Shares, Units};
 
 use super::message::Message;
 use super::pool::broken;
@@ -25,6 +26,7 @@ pub(super) struct Requester {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Local {
     units: Units,
+    lines: Option<Arc<[Line]>>,
     attempt: Attempt,
     standing: Standing,
 }
@@ -48,8 +50,14 @@ impl Requester {
         post: &mut Post<'_>,
     ) {
         assert!(claim.units.get() <= seat.pool.units, "h <= k was settled at the door");
-        if claim.lines.is_some() {
-            return post.out.refuse(claim.id, Refusal::NotByName);
+        if let Some(lines) = &claim.lines {
+            if seat.pool.labels.is_none() {
+                return post.out.refuse(claim.id, Refusal::NotByName);
+            }
+            assert!(seat.pool.has_lines(claim.units, lines), "lines were settled at the door");
+            if seat.pool.possible(seat.me, lines).is_err() {
+                return post.out.refuse(claim.id, Refusal::NeverEnough);
+            }
         }
         if claim.units.get() > seat.pool.units_for(seat.me) {
             return post.out.refuse(claim.id, Refusal::TooManyForOneNode);
@@ -58,7 +66,8 @@ impl Requester {
             return; // A client that repeats itself changes nothing.
         }
         let attempt = self.next_attempt(seat);
-        let local = Local { units: claim.units, attempt, standing: Standing::Fresh };
+        let (units, lines) = (claim.units, claim.lines.clone());
+        let local = Local { units, lines, attempt, standing: Standing::Fresh };
         post.send(seat.pool.arbiter, local.request(claim.id, seat.now));
         self.claims.insert(claim.id, local);
         self.arm_retry(seat, post);
@@ -107,7 +116,7 @@ impl Requester {
                     return post.out.lose(claim);
                 };
                 let standing = Standing::Held { until: None };
-                let local = Local { units, attempt, standing };
+                let local = Local { units, lines: None, attempt, standing };
                 self.claims.insert(claim, local);
                 attempt
             }
@@ -174,7 +183,12 @@ impl Requester {
                 if local.is_held() {
                     return; // The same answer again.
                 }
-                if shares.len() != local.units.get() as usize {
+                let suits = |lines: &Arc<[Line]>| {
+                    broken!(seat, IgnoreLines) || seat.pool.suits(lines, &shares)
+                };
+                if shares.len() != local.units.get() as usize
+                    || !local.lines.as_ref().is_none_or(suits)
+                {
                     // Somebody else's claim has this name, and may be using these units.
                     self.claims.remove(&claim);
                     return post.out.refuse(claim, Refusal::NameTaken);
@@ -265,7 +279,7 @@ impl Local {
     }
 
     fn request(&self, claim: ClaimId, sent: Moment) -> Message {
-        let Local { units, attempt, .. } = *self;
-        Message::Request { claim, attempt, units, sent }
+        let (units, attempt, lines) = (self.units, self.attempt, self.lines.clone());
+        Message::Request { claim, attempt, units, lines, sent }
     }
 }

@@ -2,6 +2,7 @@
 
 mod eligible;
 mod exhaustive;
+mod labelled;
 mod seeds;
 mod steps;
 mod transcripts;

@@ -16,6 +16,7 @@ pub(super) fn pool(plan: &Plan, mutant: Option<Mutant>) -> Pool {
         fairness: Fairness::Backfill(plan.pool.backfill),
         durable: plan.pool.durable,
         eligible: None,
+        labels: None,
         mutant,
     }
 }
