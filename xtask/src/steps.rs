@@ -53,6 +53,9 @@ pub(crate) fn test(root: &Path, tier: Tier) -> bool {
             built("model checks", MODEL_CHECK),
             built("model checks, with a record on disk", MODEL_CHECK_DURABLE),
             built("simulated seeds", SEEDS),
+            built("simulated seeds of arbiter", ARBITER_SEEDS),
+            built("simulated seeds of ticket", TICKET_SEEDS),
+            built("simulated seeds of broadcast", BROADCAST_SEEDS),
             built("simulated seeds of the ring", RING_SEEDS),
         ]);
     }
@@ -84,6 +87,9 @@ const MODEL_CHECK_DURABLE: &str =
 const BROWSER_CLIPPY: &str = "clippy -p quorate --test browser --locked -- -D warnings";
 const BROWSER: &str = "test --locked -p quorate --test browser -- --test-threads 1";
 const SEEDS: &str = "sim seeds --protocol central --faults all --count 200";
+const ARBITER_SEEDS: &str = "sim seeds --protocol arbiter --faults all --count 40";
+const TICKET_SEEDS: &str = "sim seeds --protocol ticket --faults all --count 40";
+const BROADCAST_SEEDS: &str = "sim seeds --protocol broadcast --faults all --count 40";
 const RING_SEEDS: &str = "sim seeds --protocol ring --faults all --count 60";
 
 fn quorate(words: &str) -> String {
