@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use quorate_client::{Client, Views};
+use quorate_client::{Client, Grant, ReleaseError, Views};
 
 use crate::cluster::{Cluster, Memory, Pools, Protocol};
 
@@ -48,11 +48,11 @@ async fn without_a_node(cluster: &mut Cluster) {
     assert!(!text.contains("UNAVAILABLE"), "{text}");
     cluster.restart(2, Memory::Kept);
     cluster.until_it_answers(2).await;
-    two.release().await.expect("n1 is there");
-    third.release().await.expect("n1 is there");
+    give_back(two).await;
+    give_back(third).await;
     let there = client(cluster, 2).await;
     let all = there.pool("p").acquire_many(3).await.expect("all units, at the node that is back");
-    all.release().await.expect("n2 is there");
+    give_back(all).await;
 }
 
 /// Nothing is granted, and everybody says why.
@@ -69,7 +69,15 @@ async fn without_the_root(cluster: &mut Cluster) {
     let again = here.pool("p").acquire().await.expect("the root is back");
     let text = status(cluster, 1);
     assert!(!text.contains("UNAVAILABLE"), "{text}");
-    again.release().await.expect("n1 is there");
+    give_back(again).await;
+}
+
+/// A node that no frame reached for a ttl, as while the ring learns that another is gone, has told
+/// its clients to stop: then there is nothing to give back.
+async fn give_back(grant: Grant) {
+    if let Err(error) = grant.release().await {
+        assert!(matches!(error, ReleaseError::Lost(_)), "{error}");
+    }
 }
 
 async fn client(cluster: &Cluster, node: usize) -> Client {
