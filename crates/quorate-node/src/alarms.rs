@@ -27,11 +27,6 @@ pub(crate) enum Due {
         /// Which.
         claim: ClaimId,
     },
-    /// What a seat says may be heard again.
-    Quiet {
-        /// Whose.
-        seat: usize,
-    },
     /// Nodes that have not answered this question by now are silent.
     Gathering(u64),
     /// Time to show the peers that we live.

@@ -124,16 +124,6 @@ pub(crate) fn answers_for(def: &PoolDef, pool: &str, me: NodeId, members: usize)
     }
 }
 
-/// Whether a seat that tells a client to stop gives up in the same breath what that client had. The
-/// client may not hear it before its deadline, so until then nobody else may.
-pub(crate) fn gives_up_what_it_loses(def: &PoolDef) -> bool {
-    match def.protocol {
-        // What is lost is the arbiter's already, or its lease is over.
-        ProtocolDef::Central { .. } | ProtocolDef::Ring(_) => false,
-        ProtocolDef::Arbiter(_) | ProtocolDef::Broadcast(_) => true,
-    }
-}
-
 /// What the books of a node ([`quorate_core::Protocol::ledger`]) say about a claim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Books {

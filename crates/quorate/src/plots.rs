@@ -63,7 +63,8 @@ pub(crate) fn lines(
     };
     let points = || lines.iter().flat_map(|line| &line.points);
     let left = points().map(|point| point.0).fold(f64::INFINITY, f64::min).max(1e-3);
-    let right = points().map(|point| point.0).fold(0.0, f64::max).max(left * 1.01);
+    // A little beyond the last point: a label at the very end would be printed twice.
+    let right = points().map(|point| point.0).fold(left, f64::max) * 1.05;
     let top = points().map(|point| point.1).fold(1.0, f64::max) * 1.1;
     let mut svg = String::new();
     {

@@ -180,8 +180,9 @@ impl Engine {
                 self.over(seat, id, ClaimState::Released, "the client released it", now);
             }
             Some(State::Waiting | State::Shown { .. }) => {
-                self.step(seat, Happening::Cancel(id));
+                // First, so that the seat's acknowledgement finds it over and is no second end.
                 self.over(seat, id, ClaimState::Cancelled, "the client cancelled it", now);
+                self.step(seat, Happening::Cancel(id));
             }
             // Also for a claim that is not known here: its client may have outlived our last start,
             // or its cancellation may have overtaken it.

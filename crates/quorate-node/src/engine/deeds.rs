@@ -13,13 +13,7 @@ use crate::clock;
 use crate::convert;
 use crate::journal::Written;
 use crate::ledger::State;
-use crate::protocols;
 use crate::seat::Deed;
-
-/// Whether a deed only tells a client of this node what it may do no more, or longer.
-fn is_for_its_client(deed: &Deed) -> bool {
-    matches!(deed, Deed::Lose { .. } | Deed::Extend { .. } | Deed::Reclaim { .. })
-}
 
 impl Engine {
     pub(super) fn perform(&mut self, seat: usize, deed: Deed, now: Moment) {
@@ -32,12 +26,10 @@ impl Engine {
             Deed::Arm { token, at } => self.alarms.set(at, Due::Alarm { seat, token }),
             deed => {
                 let pool = &mut self.pools[seat];
-                let on_disk = pool.barrier <= self.durable;
-                let in_turn = pool.held.is_empty() && pool.quiet_until <= now;
-                if on_disk && (in_turn || is_for_its_client(&deed)) {
+                if pool.barrier <= self.durable && pool.held.is_empty() {
                     return self.show(seat, deed, now);
                 }
-                if pool.held.is_empty() && !on_disk {
+                if pool.held.is_empty() {
                     self.behind.push(seat);
                 }
                 pool.held.push_back((pool.barrier, deed));
@@ -65,35 +57,12 @@ impl Engine {
         }
     }
 
-    /// A step of a seat is about to be performed: if it takes something from a client, everybody
-    /// else waits until that client has surely stopped.
-    pub(super) fn keep_quiet(&mut self, seat: usize, deeds: &[Deed], now: Moment) {
-        for deed in deeds {
-            let Deed::Lose { claim } = deed else { continue };
-            let pool = &mut self.pools[seat];
-            if !protocols::gives_up_what_it_loses(&pool.def) {
-                continue;
-            }
-            let until = match pool.ledger.get(claim).map(|claimed| &claimed.state) {
-                Some(State::Granted { until, .. }) => *until,
-                // Another node told it when to stop: at most one lease before it came to us.
-                Some(State::Shown { since, .. }) => since.after(pool.def.lease.length()),
-                Some(State::Waiting | State::Over { .. }) | None => continue,
-            };
-            if until > now && until > pool.quiet_until {
-                pool.quiet_until = until;
-                self.alarms.set(until, Due::Quiet { seat });
-            }
-        }
-    }
-
-    pub(super) fn catch_up(&mut self, seat: usize, now: Moment) {
+    fn catch_up(&mut self, seat: usize, now: Moment) {
         loop {
             let pool = &mut self.pools[seat];
             match pool.held.front() {
                 None => return,
                 Some((number, _)) if *number > self.durable => return self.behind.push(seat),
-                Some(_) if pool.quiet_until > now => return, // Its alarm is set.
                 Some(_) => {}
             }
             if let Some((_, deed)) = pool.held.pop_front() {

@@ -268,7 +268,6 @@ impl Engine {
             match due {
                 Due::Alarm { seat, token } => self.step(seat, Happening::Ring(token)),
                 Due::GrantEnd { seat, claim } => self.on_grant_end(seat, claim, now),
-                Due::Quiet { seat } => self.catch_up(seat, now),
                 Due::Gathering(number) => self.finish_gathering(number),
                 Due::Heartbeat => {
                     self.peers.heartbeat(now);
@@ -300,7 +299,6 @@ impl Engine {
         let now = clock::now();
         let mut deeds = std::mem::take(&mut self.deeds);
         let result = act(&mut *self.pools[seat].seat, now, &mut deeds);
-        self.keep_quiet(seat, &deeds, now);
         for deed in deeds.drain(..) {
             self.perform(seat, deed, now);
         }

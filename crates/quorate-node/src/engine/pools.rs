@@ -35,9 +35,6 @@ pub(super) struct Pool {
     pub(super) meters: Arc<PoolMeters>,
     /// The last record submitted: what follows waits until it is on disk...
     pub(super) barrier: u64,
-    /// Nobody else hears anything before this moment: a client that was told to stop may not have
-    /// heard it. What is to be said waits as well...
-    pub(super) quiet_until: Moment,
     /// ...in here.
     pub(super) held: VecDeque<(u64, Deed)>,
     stopped: Option<String>,
@@ -132,7 +129,6 @@ impl Engine {
             ledger: Ledger::default(),
             meters,
             barrier: 0,
-            quiet_until: Moment::ZERO,
             held: VecDeque::new(),
             stopped: None,
         });

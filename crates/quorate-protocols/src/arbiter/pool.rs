@@ -143,7 +143,6 @@ pub(crate) enum Mutant {
     /// An arbiter in grace takes up what is shown to it without a number of its own.
     AdoptUnnumbered,
     /// A holder's home keeps all its permissions alive while it asks for another.
-    #[allow(dead_code, reason = "no seed shows it any more; it needs a script of its own")]
     RenewForTheDead,
     /// Maekawa 1985: a requester gives way only once an arbiter has told it that it will not be
     /// served now, and an arbiter tells that to those that come behind others, once.

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use quorate_core::{Lease, Moment, NodeId};
+use quorate_laws::End;
 
 use super::cluster::{Cluster, id};
 use crate::arbiter::pool::Mutant;
@@ -119,4 +120,30 @@ fn a_grant_moves_to_other_arbiters_while_its_leases_run() {
     world.settle();
     world.must_be_lawful();
     assert!(world.is_using(1) && !world.is_using(2));
+}
+
+/// A grant moves to another arbiter, which does not hear of it, and its client dies. Long after the
+/// deadline somebody else asks. Says whether it is served.
+fn dead_while_it_moves(mutant: Option<Mutant>) -> bool {
+    let mut world = Cluster::new(5, Pool { mutant, ..Pool::new(1, 3) });
+    world.now = Moment(SECOND);
+    world.claim(4, 1, 1, 0);
+    world.settle();
+    world.step(NodeId(4), quorate_core::Event::Suspect(NodeId(0)));
+    world.wires.clear();
+    world.now = Moment(3600 * SECOND);
+    world.end(id(1), End::Deadline);
+    world.ring(4, Alarm::Retry);
+    world.settle();
+    world.claim(3, 2, 1, 1);
+    world.settle();
+    world.must_be_lawful();
+    world.is_using(2)
+}
+
+/// Its home repeats what it asks, and must not keep the grant alive for nobody by it.
+#[test]
+fn a_home_renews_nothing_for_a_client_that_stopped() {
+    assert!(dead_while_it_moves(None));
+    assert!(!dead_while_it_moves(Some(Mutant::RenewForTheDead)));
 }
