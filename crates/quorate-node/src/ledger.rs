@@ -6,13 +6,15 @@
 //! node and arbiter remaining times only ever shrink.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_api::link::{Answer, FromNode, Reply};
-use quorate_api::{ClaimState, Problem};
+use quorate_api::{ClaimState, Line, Problem};
 use quorate_core::{ClaimId, Lease, Moment, Shares};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::config::PoolDef;
 use crate::convert;
 
 /// Somebody who asked and waits for an answer.
@@ -29,8 +31,8 @@ pub(crate) struct Waiter {
 pub(crate) enum Recipient {
     /// To a handler of an HTTP request.
     Http(oneshot::Sender<Result<Snapshot, Problem>>),
-    /// To a client's connection, under a number.
-    Link(mpsc::UnboundedSender<FromNode>, u64),
+    /// To a client's connection, under a number; with what is known of the units, if that is here.
+    Link { answers: mpsc::UnboundedSender<FromNode>, number: u64, about: Option<Arc<PoolDef>> },
 }
 
 /// How a claim stands, at the moment of an answer.
@@ -39,6 +41,7 @@ pub(crate) struct Snapshot {
     pub(crate) id: ClaimId,
     pub(crate) state: ClaimState,
     pub(crate) asked: u32,
+    pub(crate) lines: Vec<Line>,
     pub(crate) shares: Option<Shares>,
     pub(crate) counted: bool,
     /// How long the grant may be used, counted from the receipt of the request.
@@ -51,9 +54,11 @@ pub(crate) struct Snapshot {
 }
 
 /// What a client asked.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Wish {
     pub(crate) units: u32,
+    /// Which units, if not any.
+    pub(crate) lines: Vec<Line>,
     pub(crate) client: String,
     pub(crate) reason: String,
 }
@@ -120,6 +125,7 @@ impl Claimed {
             id,
             state: ClaimState::Waiting,
             asked: self.wish.units,
+            lines: self.wish.lines.clone(),
             shares: None,
             counted: self.counted,
             valid_for: Duration::ZERO,
@@ -238,12 +244,12 @@ impl Waiter {
             Recipient::Http(sender) => {
                 let _ = sender.send(result);
             }
-            Recipient::Link(sender, number) => {
+            Recipient::Link { answers, number, about } => {
                 let reply = match result {
                     Err(problem) => Reply::Problem(problem),
-                    Ok(snapshot) => convert::reply(snapshot),
+                    Ok(snapshot) => convert::reply(snapshot, about.as_deref()),
                 };
-                let _ = sender.send(FromNode::Answer(Answer { number, reply }));
+                let _ = answers.send(FromNode::Answer(Answer { number, reply }));
             }
         }
     }
@@ -252,7 +258,7 @@ impl Waiter {
     pub(crate) fn is_gone(&self) -> bool {
         match &self.to {
             Recipient::Http(sender) => sender.is_closed(),
-            Recipient::Link(sender, _) => sender.is_closed(),
+            Recipient::Link { answers, .. } => answers.is_closed(),
         }
     }
 
@@ -260,7 +266,7 @@ impl Waiter {
     pub(crate) fn session(&self) -> Option<mpsc::UnboundedSender<FromNode>> {
         match &self.to {
             Recipient::Http(_) => None,
-            Recipient::Link(sender, _) => Some(sender.clone()),
+            Recipient::Link { answers, .. } => Some(answers.clone()),
         }
     }
 }
@@ -272,7 +278,7 @@ mod tests {
     #[test]
     fn an_answer_counts_from_the_receipt_of_its_own_request() {
         let lease = Lease::new(Duration::from_secs(10), 100_000);
-        let wish = Wish { units: 1, client: String::new(), reason: String::new() };
+        let wish = Wish { units: 1, ..Wish::default() };
         let second = |s: u64| Moment(s * 1_000_000_000);
         let granted =
             State::Granted { shares: Shares::new(&[]), until: second(30), since: second(20) };

@@ -43,12 +43,13 @@ mod protocols;
 mod seat;
 #[cfg(test)]
 mod seat_tests;
+mod selection;
 mod session;
 mod views;
 
 pub use config::{
     Chosen, Config, ConfigError, Data, Limits, MEMBERS_MAX, Member, Names, POOL_NAME_MAX,
-    POOL_UNITS_MAX, PoolDef, ProtocolDef, Secret, is_pool_name,
+    POOL_UNITS_MAX, Pattern, PoolDef, ProtocolDef, Reserved, Secret, is_pool_name,
 };
 pub use node::{Node, StartError};
 pub use protocols::Promises;

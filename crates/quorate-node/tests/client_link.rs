@@ -57,7 +57,8 @@ impl Client {
 }
 
 fn claim(id: u128, units: u32) -> Ask {
-    Ask::Claim { pool: "p".into(), id: ClaimId(id), units, reason: "r".into() }
+    let (pool, reason) = ("p".into(), "r".into());
+    Ask::Claim { pool, id: ClaimId(id), units, reason, lines: Vec::new() }
 }
 
 fn release(id: u128) -> Ask {
@@ -70,7 +71,9 @@ fn renew(id: u128, units: &[Share]) -> Ask {
 
 fn granted(reply: Reply) -> Vec<Share> {
     match reply {
-        Reply::Granted { units, valid_for_micros, lease_micros: 5_000_000, counted: false } => {
+        Reply::Granted {
+            units, valid_for_micros, lease_micros: 5_000_000, counted: false, ..
+        } => {
             assert!(valid_for_micros > 0);
             units
         }

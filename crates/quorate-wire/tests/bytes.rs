@@ -129,6 +129,7 @@ fn frames() -> Vec<(Frame<'static>, &'static str)> {
         units: 1,
         client: "ci".into(),
         reason: String::new(),
+        lines: vec![(2, [("k".to_owned(), "v".to_owned())].into())],
         shares: Some(vec![(0, 7)]),
         since_micros: 1,
         left_micros: 2,
@@ -143,7 +144,7 @@ fn frames() -> Vec<(Frame<'static>, &'static str)> {
         (Frame::Ask(1, Question::Pool { pool: "p".into() }), "517501050400000001000170"),
         (
             Frame::Tell(1, survey),
-            "51750106170000000101010201026369000101000701020000000103 00 00 00",
+            "517501061e0000000101010201026369 00 01 02 01 016b 0176 0101000701020000000103 00 00 00",
         ),
         (Frame::Ping(300), "5175010702000000ac02"),
         (Frame::Pong(300), "5175010802000000ac02"),

@@ -42,7 +42,7 @@ fn ask(engine: &mut Engine, pool: &str, serial: u64, ask: Ask) -> Answer {
 }
 
 fn wish(units: u32) -> Wish {
-    Wish { units, client: "me".into(), reason: "x".into() }
+    Wish { units, client: "me".into(), reason: "x".into(), ..Wish::default() }
 }
 
 fn claim(engine: &mut Engine, pool: &str, serial: u64, units: u32) -> Answer {
@@ -97,7 +97,7 @@ fn limits_have_names_and_change_nothing() {
     assert!(limit(claim(&mut engine, "q3", 8, 1)).contains("limits.pools = 3"));
     drop(ask(&mut engine, "p", 1, Ask::End));
     assert_eq!(waiting.map(state), [ClaimState::Granted; 2]);
-    let long = Wish { units: 1, client: "me".into(), reason: "too long a reason".into() };
+    let long = Wish { reason: "too long a reason".into(), ..wish(1) };
     let mut refused = ask(&mut engine, "p", 9, Ask::Claim { wish: long, wait: true });
     assert_eq!(refused.try_recv().unwrap().unwrap_err().kind, ProblemKind::BadRequest);
 }

@@ -6,6 +6,7 @@
 
 mod child;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,7 @@ use quorate_client::{AcquireError, Client, Grant, Lost, ReleaseError};
 
 use self::child::{Child, Started};
 use super::cluster::{self, Cluster};
+use super::wanted::Wanted;
 use crate::Outcome;
 pub(crate) use child::{ExecArgs, exec};
 
@@ -23,15 +25,18 @@ pub(crate) use child::{ExecArgs, exec};
 /// grant cannot be renewed, the group gets TERM when a quarter of the lease is left and KILL before
 /// the deadline. If this wrapper is killed, so is the command itself.
 ///
-/// It finds in its environment: QUORATE_POOL; QUORATE_COUNT, how many units it has; QUORATE_UNITS
-/// and QUORATE_FENCES, comma-separated and in the same order, both empty where the pool only
-/// counts; QUORATE_CLAIM, the claim's id. Whatever the units protect should refuse smaller fences
-/// than it has seen.
+/// It finds in its environment: QUORATE_POOL; QUORATE_COUNT, how many units it has; QUORATE_UNITS,
+/// their names (numbers where they have none), and QUORATE_FENCES, comma-separated and in the same
+/// order, both empty where the pool only counts; QUORATE_LABELS, a JSON object with the labels of
+/// each unit under its name; QUORATE_CLAIM, the claim's id. Whatever the units protect should
+/// refuse smaller fences than it has seen.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   quorate run licences -- make release
   quorate run gpus -n 2 --timeout 10m --reason 'nightly training' -- ./train.sh --epochs 3
+  quorate run gpus -n 2 --where gpu=h100,zone=eu -- ./train.sh
+  quorate run gpus -n 2 --where gpu=h100 --and 1:kind=nic --and 4:kind=cpu -- ./train.sh
 
 Exit codes: the command's own, or 128 + the signal that ended it; 123 the grant was lost and the
 command was stopped; 124 not granted in time; 125 quorate could not do it; 126 the command cannot be
@@ -39,9 +44,8 @@ executed; 127 it cannot be found.")]
 pub(crate) struct Args {
     /// The pool.
     pool: String,
-    /// How many units, all at once.
-    #[arg(short = 'n', long, default_value_t = 1, value_name = "H")]
-    units: u32,
+    #[command(flatten)]
+    wanted: Wanted,
     /// How long to wait for them, such as 30s; forever, if left out.
     #[arg(long, value_name = "SPAN", value_parser = cluster::duration)]
     timeout: Option<Duration>,
@@ -108,18 +112,22 @@ async fn claim(client: &Client, args: &Args) -> Result<Grant, AcquireError> {
     let name = || args.command[0].to_string_lossy().into_owned();
     let pool = client.pool(&args.pool).reason(args.reason.clone().unwrap_or_else(name));
     match args.timeout {
-        Some(within) => pool.acquire_timeout(args.units, within).await,
-        None => pool.acquire_many(args.units).await,
+        Some(within) => pool.acquire_timeout(args.wanted.want(), within).await,
+        None => pool.acquire_many(args.wanted.want()).await,
     }
 }
 
 fn environment(grant: &Grant) -> Vec<(&'static str, String)> {
-    let list = |numbers: Vec<String>| numbers.join(",");
+    let fences: Vec<String> = grant.fences().iter().map(u64::to_string).collect();
+    let labels: BTreeMap<String, BTreeMap<String, String>> =
+        grant.names().into_iter().zip(grant.labels()).collect();
+    let labels = serde_json::to_string(&labels).expect("texts are always JSON");
     vec![
         ("QUORATE_POOL", grant.pool().into()),
         ("QUORATE_COUNT", grant.count().to_string()),
-        ("QUORATE_UNITS", list(grant.units().iter().map(u32::to_string).collect())),
-        ("QUORATE_FENCES", list(grant.fences().iter().map(u64::to_string).collect())),
+        ("QUORATE_UNITS", grant.names().join(",")),
+        ("QUORATE_LABELS", labels),
+        ("QUORATE_FENCES", fences.join(",")),
         ("QUORATE_CLAIM", grant.id().to_string()),
     ]
 }
