@@ -186,6 +186,54 @@ fn five_thousand_claims_and_a_thousand_pools_stay_on_one_small_page() {
     quiet(&browser);
 }
 
+/// Every protocol has its picture, and says in a sentence what it shows.
+#[test]
+fn quorums_permissions_and_tokens_are_drawn() {
+    let pools = r#"
+    [[pools]]
+    name = "quorums"
+    units = 2
+    protocol = "arbiter"
+    mode = "count"
+    allow_no_crash = true
+    lease = "1m"
+    [[pools]]
+    name = "permissions"
+    units = 2
+    protocol = "broadcast"
+    lease = "1m"
+    [[pools]]
+    name = "tokens"
+    units = 2
+    protocol = "ring"
+    lease = "1m"
+    "#;
+    let cluster = Cluster::start("pictures", 5, "", pools);
+    let browser = Browser::open("pictures", 1400, 950);
+    browser.visit(&cluster.url(0));
+    let pictures = [
+        ("quorums", "Quorums in use:", ".node .lit"),
+        ("permissions", "permission", ".links .strong"),
+        ("tokens", "As many tokens as units", ".node .lit"),
+    ];
+    for (pool, caption, sign) in pictures {
+        browser.visit(&format!("{}#pool={pool}", cluster.url(0)));
+        browser.until(&format!("document.querySelector('#pool-title').innerText === {pool:?}"));
+        // Messages of what happens while it is looked at; a still picture of the rest.
+        cluster.claim(1, pool, 1, 1, "ann", "first");
+        cluster.claim(3, pool, 3, 1, "carol", "second");
+        browser.until(&format!("{HOLDERS}.includes('ann') && {HOLDERS}.includes('carol')"));
+        cluster.claim(2, pool, 2, 1, "bob", "waits");
+        browser.until(&format!("{QUEUE}.includes('waits')"));
+        browser.until(&format!("document.querySelectorAll('#stage {sign}').length > 0"));
+        browser.until("document.querySelectorAll('#stage .cell.full').length === 2");
+        browser
+            .until(&format!("document.querySelector('#caption').innerText.includes({caption:?})"));
+        browser.screenshot(&format!("picture-{pool}"));
+    }
+    quiet(&browser);
+}
+
 /// A busy fleet in light, dark and on a phone: for people to look at, and nothing may be wider than
 /// the phone.
 #[test]
