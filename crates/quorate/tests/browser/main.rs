@@ -144,15 +144,14 @@ fn revoking_needs_rights_a_reason_and_a_confirmation() {
 fn five_thousand_claims_and_a_thousand_pools_stay_on_one_small_page() {
     let cluster = Cluster::start("many", 3, "", POOLS);
     cluster.claim(1, "gpus", 1, 4, "ann", "all of it");
-    // 1,500 wait in one queue, more than a node lists; 3,500 are spread over a thousand pools.
-    // Builds for tests audit a seat after every step, which makes longer queues slow to fill.
+    // 5,000 wait in one queue, more than a node lists, and a thousand pools are in use.
     std::thread::scope(|scope| {
         for node in 0..3 {
             let cluster = &cluster;
             scope.spawn(move || {
-                for id in (0..5000).filter(|id| id % 3 == node) {
+                for id in (0..6000).filter(|id| id % 3 == node) {
                     let pool = match id {
-                        0..1500 => "gpus".to_owned(),
+                        0..5000 => "gpus".to_owned(),
                         id => format!("ci-{:04}", id % 1000),
                     };
                     let body = json!({"client": format!("worker-{id}"), "reason": "batch"});
@@ -165,7 +164,7 @@ fn five_thousand_claims_and_a_thousand_pools_stay_on_one_small_page() {
     });
     let browser = Browser::open("many", 1400, 950);
     browser.visit(&format!("{}#pool=gpus", cluster.url(0)));
-    browser.until("document.querySelector('#queue-count').innerText.startsWith('1500')");
+    browser.until("document.querySelector('#queue-count').innerText.startsWith('5000')");
     browser.until("document.querySelector('#pools-count').innerText === '1002'");
     let size = || browser.eval("return document.querySelectorAll('*').length").as_u64().unwrap();
     assert!(size() < 3000, "{} elements", size());
