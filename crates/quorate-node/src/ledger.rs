@@ -5,7 +5,7 @@
 //! counted from the receipt of the request that is answered ([`Waiter::received`]): along client,
 //! node and arbiter remaining times only ever shrink.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -96,7 +96,8 @@ pub(crate) enum State {
 #[derive(Default, Debug)]
 pub(crate) struct Ledger {
     claims: BTreeMap<ClaimId, Claimed>,
-    waiting: usize,
+    /// Those that wait, the oldest first.
+    waiting: BTreeSet<(Moment, ClaimId)>,
     active: usize,
 }
 
@@ -161,6 +162,20 @@ pub(crate) fn shrink(lease: &Lease, span: Duration) -> Duration {
     none.deadline(Moment::ZERO, span).since(Moment::ZERO)
 }
 
+/// Among whom a claim is counted.
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    waits: bool,
+    active: bool,
+}
+
+impl Counts {
+    fn of(state: &State) -> Counts {
+        let (waits, over) = (matches!(state, State::Waiting), matches!(state, State::Over { .. }));
+        Counts { waits, active: !over }
+    }
+}
+
 impl Ledger {
     pub(crate) fn get(&self, id: &ClaimId) -> Option<&Claimed> {
         self.claims.get(id)
@@ -176,7 +191,12 @@ impl Ledger {
 
     /// Claims that wait.
     pub(crate) fn waiting(&self) -> usize {
-        self.waiting
+        self.waiting.len()
+    }
+
+    /// Whether one that was made earlier than then waits.
+    pub(crate) fn passes(&self, made: Moment) -> bool {
+        self.waiting.first().is_some_and(|(oldest, _)| *oldest < made)
     }
 
     /// Claims that are not over.
@@ -186,10 +206,11 @@ impl Ledger {
 
     /// Adds a claim, or replaces one that is over.
     pub(crate) fn insert(&mut self, id: ClaimId, claimed: Claimed) {
-        self.count(&claimed.state, 1);
+        let (made, is) = (claimed.made, Counts::of(&claimed.state));
         if let Some(old) = self.claims.insert(id, claimed) {
-            self.count(&old.state, -1);
+            self.count(id, old.made, Counts::of(&old.state), Counts::default());
         }
+        self.count(id, made, Counts::default(), is);
     }
 
     /// Forgets a claim that is over.
@@ -199,23 +220,21 @@ impl Ledger {
         }
     }
 
-    /// Changes how a claim stands; says how it stood, if it is known.
-    pub(crate) fn change(&mut self, id: &ClaimId, state: State) -> Option<State> {
-        let claimed = self.claims.get_mut(id)?;
-        let new = state.clone();
-        let old = std::mem::replace(&mut claimed.state, state);
-        self.count(&old, -1);
-        self.count(&new, 1);
-        Some(old)
+    /// Changes how a claim stands, if it is known.
+    pub(crate) fn change(&mut self, id: &ClaimId, state: State) {
+        let Some(claimed) = self.claims.get_mut(id) else { return };
+        let (made, is) = (claimed.made, Counts::of(&state));
+        let was = Counts::of(&std::mem::replace(&mut claimed.state, state));
+        self.count(*id, made, was, is);
     }
 
-    fn count(&mut self, state: &State, by: isize) {
-        if matches!(state, State::Waiting) {
-            self.waiting = self.waiting.saturating_add_signed(by);
+    fn count(&mut self, id: ClaimId, made: Moment, was: Counts, is: Counts) {
+        if was.waits && !is.waits {
+            self.waiting.remove(&(made, id));
+        } else if is.waits && !was.waits {
+            self.waiting.insert((made, id));
         }
-        if !matches!(state, State::Over { .. }) {
-            self.active = self.active.saturating_add_signed(by);
-        }
+        self.active = self.active + usize::from(is.active) - usize::from(was.active);
     }
 
     /// Answers everybody who waits for this claim.

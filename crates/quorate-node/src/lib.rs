@@ -39,6 +39,7 @@ mod node;
 mod nonsense_tests;
 mod overview;
 mod peers;
+mod planted;
 mod protocols;
 mod seat;
 #[cfg(test)]
@@ -52,6 +53,8 @@ pub use config::{
     POOL_UNITS_MAX, Pattern, PoolDef, ProtocolDef, Reserved, Secret, is_pool_name,
 };
 pub use node::{Node, StartError};
+#[cfg(feature = "planted-bugs")]
+pub use planted::Bug;
 pub use protocols::Promises;
 
 /// The OpenAPI document that every node serves.

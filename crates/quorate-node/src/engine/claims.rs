@@ -114,7 +114,7 @@ impl Engine {
             }
             (Some(State::Granted { shares, .. } | State::Shown { shares, .. }), Some(shown)) => {
                 if *shares != shown {
-                    self.metrics.fence_rejections.inc();
+                    pool.meters.fence_rejections.inc();
                     return waiter.answer(Err(admission::different()));
                 }
                 shown

@@ -15,6 +15,7 @@ use crate::config::Config;
 use crate::journal::{Journal, Records, Written};
 use crate::ledger::{Recipient, Snapshot, Waiter, Wish};
 use crate::metrics::Metrics;
+use crate::planted::Planted;
 
 type Answer = oneshot::Receiver<Result<Snapshot, Problem>>;
 
@@ -30,7 +31,8 @@ fn engine(pools: &str, journal: Journal) -> Engine {
     let (fatal, _) = mpsc::unbounded_channel();
     let journal = (journal, Records::new());
     let metrics = Arc::new(Metrics::new());
-    Engine::new(config, metrics, changes, &Boot::first(), journal, fatal).unwrap()
+    Engine::new(config, metrics, changes, &Boot::first(), journal, fatal, Planted::default())
+        .unwrap()
 }
 
 fn ask(engine: &mut Engine, pool: &str, serial: u64, ask: Ask) -> Answer {
