@@ -24,4 +24,4 @@ mod ring;
 pub mod survey;
 
 pub use codec::{DecodeError, Delivery, Wire};
-pub use hello::{Hello, Resume};
+pub use hello::{Hello, Life, Resume};

@@ -31,7 +31,7 @@ pub(crate) async fn killed_nodes(name: &str) {
         durable: false,
         backfill: 0,
     };
-    let mut cluster = Cluster::start(&folder, 3, pools).await;
+    let mut cluster = Cluster::start(&folder, 3, pools, None).await;
     scrambled(&cluster).await;
     without_a_node(&mut cluster).await;
     without_the_root(&mut cluster).await;
