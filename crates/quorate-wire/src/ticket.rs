@@ -1,7 +1,7 @@
 //! The messages of `ticket`. The order of variants and fields is the format. It keeps no record.
 
 use quorate_core::{Moment, NodeId};
-use quorate_protocols::ticket::{Bid, Message, Pool, Rival, Ticket};
+use quorate_protocols::ticket::{Bid, Message, Pool, Rival, Standing, Ticket};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, DecodeError, Wire, WireAttempt, WireClaim};
@@ -31,8 +31,8 @@ enum WireMessage {
     /// Units, what the ticket must exceed, the requester's clock.
     Register(WireClaim, WireAttempt, u32, u64, u64),
     Propose(WireClaim, WireAttempt, u64),
-    /// Units, ticket, whether they are in use, the requester's clock.
-    Settle(WireClaim, WireAttempt, u32, u64, bool, u64),
+    /// Units, ticket, 0 waiting or 1 shown or 2 held, the requester's clock.
+    Settle(WireClaim, WireAttempt, u32, u64, u8, u64),
     /// The last: echoed clock.
     View(WireClaim, WireAttempt, Vec<WireRival>, u64),
     Queued(WireClaim, WireAttempt),
@@ -53,9 +53,14 @@ impl From<&Message> for WireMessage {
             Message::Propose { claim, attempt, ticket } => {
                 WireMessage::Propose((*claim).into(), (*attempt).into(), ticket.0)
             }
-            Message::Settle { claim, attempt, units, ticket, held, sent } => {
+            Message::Settle { claim, attempt, units, ticket, standing, sent } => {
                 let (claim, attempt) = ((*claim).into(), (*attempt).into());
-                WireMessage::Settle(claim, attempt, units.get(), ticket.0, *held, sent.0)
+                let standing = match standing {
+                    Standing::Waiting => 0,
+                    Standing::Shown => 1,
+                    Standing::Held => 2,
+                };
+                WireMessage::Settle(claim, attempt, units.get(), ticket.0, standing, sent.0)
             }
             Message::View { claim, attempt, rivals, sent } => {
                 let rivals = rivals.iter().map(WireRival::from).collect();
@@ -94,12 +99,20 @@ impl TryFrom<WireMessage> for Message {
                 attempt: attempt.try_into()?,
                 ticket: codec::fence(ticket)?,
             },
-            WireMessage::Settle(claim, attempt, units, ticket, held, sent) => Message::Settle {
+            WireMessage::Settle(claim, attempt, units, ticket, standing, sent) => Message::Settle {
                 claim: claim.into(),
                 attempt: attempt.try_into()?,
                 units: codec::units(units)?,
                 ticket: codec::fence(ticket)?,
-                held,
+                standing: match standing {
+                    0 => Standing::Waiting,
+                    1 => Standing::Shown,
+                    2 => Standing::Held,
+                    _ => {
+                        let text = format!("a claim that stands like {standing}");
+                        return Err(DecodeError::Impossible(text));
+                    }
+                },
                 sent: Moment(sent),
             },
             WireMessage::View(claim, attempt, rivals, sent) => {

@@ -1,5 +1,5 @@
-//! The bytes of `arbiter`, `broadcast`, `ring` and `ticket`: pinned, and unharmed by nonsense. A changed line
-//! is a changed format: raise the version.
+//! The bytes of `arbiter`, `broadcast`, `ring` and `ticket`: pinned, and unharmed by nonsense. A
+//! changed line is a changed format: raise the version.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use quorate_protocols::arbiter::{
 };
 use quorate_protocols::broadcast::{self, Known, Weighted};
 use quorate_protocols::ring::{self, Census, Named, Ring};
-use quorate_protocols::ticket::{self, Bid, Rival, Ticket};
+use quorate_protocols::ticket::{self, Bid, Rival, Standing, Ticket};
 use quorate_wire::{DecodeError, Delivery, Wire};
 
 fn hex(bytes: &[u8]) -> String {
@@ -145,7 +145,10 @@ fn ticket_messages() -> Vec<(ticket::Message, &'static str)> {
     vec![
         (Register { claim, attempt, units, above: Fence(6), sent }, "0001ac0202050206e807"),
         (Propose { claim, attempt, ticket }, "0101ac02020507"),
-        (Settle { claim, attempt, units, ticket, held: true, sent }, "0201ac020205020701e807"),
+        (
+            Settle { claim, attempt, units, ticket, standing: Standing::Held, sent },
+            "0201ac020205020702e807",
+        ),
         (View { claim, attempt, rivals, sent }, "0301ac02020502010400030101ac02020301e807"),
         (View { claim, attempt, rivals: Arc::new([]), sent }, "0301ac02020500e807"),
         (Queued { claim, attempt }, "0401ac020205"),
@@ -257,7 +260,7 @@ fn what_no_peer_could_have_sent_does_not_decode() {
         ("0101ac0202ffffffffffffffffff0107", "a clock near its end"),
         ("0301ac020205ffffffff0f", "more rivals than bytes"),
         ("0301ac020205010104000300e807", "a rival that wants nothing"),
-        ("0201ac020205020702e807", "neither in use nor not"),
+        ("0201ac020205020703e807", "neither in use nor not"),
         ("08", "no such message"),
     ]);
 }

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use quorate_api::{
-    ClaimId, ClaimState, ClaimStatus, Estimate, FactView, NodeView, Obstacle, PoolView, Remedy, Why,
+    ClaimId, ClaimState, ClaimStatus, Estimate, FactView, NodeView, Obstacle, PoolView,
+    QuorumsView, Remedy, Why,
 };
+use quorate_protocols::arbiter::family::Summary;
 
 use super::cluster::{self, Cluster, Json, span};
 use crate::Outcome;
@@ -99,6 +101,9 @@ pub(crate) fn pool_text(pool: &PoolView) -> String {
     if !pool.names_units {
         let _ = writeln!(text, "units are only counted: a grant has no unit names and no fences");
     }
+    if let Some(quorums) = &pool.quorums {
+        let _ = writeln!(text, "{}, {}: {}", quorums.mode, quorums.family, summary(quorums));
+    }
     let missing: Vec<&str> =
         pool.needs.iter().filter(|node| pool.silent.contains(node)).map(String::as_str).collect();
     let _ = match (pool.survives, &pool.needs[..]) {
@@ -118,6 +123,17 @@ pub(crate) fn pool_text(pool: &PoolView) -> String {
     text.push_str(&facts(&pool.facts));
     silent(&mut text, &pool.silent);
     text
+}
+
+fn summary(quorums: &QuorumsView) -> Summary {
+    Summary {
+        voters: quorums.voters as usize,
+        quorum: (quorums.smallest as usize, quorums.largest as usize),
+        survives: quorums.survives as usize,
+        availability: quorums.availability,
+        load: quorums.load,
+        messages: quorums.messages,
+    }
 }
 
 /// What the nodes tell about their protocol, a line per node.

@@ -9,6 +9,7 @@
 //! | `cluster.rs` | node processes, their files and ports |
 //! | `client.rs` | a process of clients (this program again) |
 //! | `proxy.rs` | the wire between them |
+//! | `minority.rs` | as many nodes as quorums can do without are killed |
 //! | `ring.rs` | a node and then the root of a ring are killed |
 //! | `trial.rs` | one seeded trial: faults, healing, judgement |
 //! | `history.rs` | what clients wrote down, and what the laws say to it |
@@ -24,6 +25,7 @@ mod clock;
 mod cluster;
 mod dice;
 mod history;
+mod minority;
 mod proxy;
 mod ring;
 mod trial;
@@ -36,9 +38,9 @@ use trial::{Harm, Plan};
 const HELP: &str = "\
 cargo test -p quorate --test real -- [NAME] [OPTIONS]
 
-  --seed N       this seed instead of a few fixed ones
-  --protocol P   central, named or count (arbiter), broadcast, leased (broadcast that counts nodes
-                 out) or ring, instead of each in turn
+  --seed N       this seed instead of a few fixed ones, or other minorities
+  --protocol P   central, named, count or ticket (arbiter), broadcast, leased (broadcast that
+                 counts nodes out) or ring, instead of each in turn
   --seconds N    how long faults happen in each trial
   --minutes N    fresh seeds for so long";
 
@@ -52,12 +54,13 @@ struct Wish {
     protocol: Option<Protocol>,
 }
 
-const NAMES: [&str; 5] = [
+const NAMES: [&str; 6] = [
     "planted_bugs_in_histories_are_found",
     "a_node_that_is_lied_to_about_its_past_is_found",
     "broken_connections_alone_cost_nobody_a_grant",
     "the_laws_hold_whatever_happens_to_nodes_clients_and_wires",
     "a_ring_goes_on_without_a_node_and_says_that_its_root_is_gone",
+    "quorums_go_on_without_a_minority_and_holders_keep_theirs",
 ];
 
 fn main() {
@@ -88,6 +91,9 @@ fn main() {
     }
     if wanted(NAMES[4]) && wish.minutes.is_none() {
         runtime.block_on(ring::killed_nodes(NAMES[4]));
+    }
+    if wanted(NAMES[5]) && wish.minutes.is_none() {
+        runtime.block_on(minority::killed(NAMES[5], wish.seed.unwrap_or(0) as usize));
     }
     if wanted(NAMES[3]) {
         let name = NAMES[3];
