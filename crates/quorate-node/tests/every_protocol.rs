@@ -13,15 +13,15 @@ fn pool(protocol: &str, lease: &str) -> String {
 
 const CENTRAL: &str = "protocol = \"central\"\narbiter = \"n0\"\nretry = \"100ms\"";
 const NAMED: &str = "protocol = \"arbiter\"\nretry = \"100ms\"";
-const COUNT: &str =
-    "protocol = \"arbiter\"\nmode = \"count\"\nallow_no_crash = true\nretry = \"100ms\"";
+const COUNT: &str = "protocol = \"arbiter\"\nmode = \"arbiter\"\nsurvive = 0\nretry = \"100ms\"";
+const TICKET: &str = "protocol = \"arbiter\"\nmode = \"ticket\"\nretry = \"100ms\"";
 /// One node may have both units, so that a claim can ask for both; then no crash is survived.
 const BROADCAST: &str = "protocol = \"broadcast\"\nnode_units_max = 2\nretry = \"100ms\"";
 const LEASED: &str =
     "protocol = \"broadcast\"\nnode_units_max = 2\nretry = \"100ms\"\nreclaim = \"lease\"";
 const RING: &str = "protocol = \"ring\"\ntimeout = \"200ms\"\nidle = \"50ms\"";
 
-const EVERY: [&str; 6] = [CENTRAL, NAMED, COUNT, BROADCAST, LEASED, RING];
+const EVERY: [&str; 7] = [CENTRAL, NAMED, COUNT, TICKET, BROADCAST, LEASED, RING];
 
 fn put(id: u32) -> String {
     format!("PUT /v1/pools/p/claims/{id}?wait=1m")

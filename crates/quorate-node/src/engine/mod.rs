@@ -194,7 +194,8 @@ impl Engine {
         for def in &engine.config.pools {
             let (pool, protocol) = (def.label(), def.protocol.name());
             let survives = def.promises.survives;
-            tracing::info!(pool, protocol, units = def.units, survives, "a pool");
+            let quorums = def.quorums.as_ref().map(ToString::to_string);
+            tracing::info!(pool, protocol, units = def.units, survives, quorums, "a pool");
         }
         engine.first_seats()?;
         engine.alarms.set(since.after(HEARTBEAT), Due::Heartbeat);

@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 
 use quorate_api::{
     ClaimId, ClaimState, ClaimStatus, Estimate, FactView, Line, NodeView, Obstacle, PoolView,
-    Remedy, Why,
+    QuorumsView, Remedy, Why,
 };
+use quorate_protocols::arbiter::family::Summary;
 
 use super::cluster::{self, Cluster, Json, span};
 use crate::Outcome;
@@ -104,6 +105,9 @@ pub(crate) fn pool_text(pool: &PoolView) -> String {
     if !pool.names_units {
         let _ = writeln!(text, "units are only counted: a grant has no unit names and no fences");
     }
+    if let Some(quorums) = &pool.quorums {
+        let _ = writeln!(text, "{}, {}: {}", quorums.mode, quorums.family, summary(quorums));
+    }
     let missing: Vec<&str> =
         pool.needs.iter().filter(|node| pool.silent.contains(node)).map(String::as_str).collect();
     let _ = match (pool.survives, &pool.needs[..]) {
@@ -154,6 +158,17 @@ fn ring_text(pool: &PoolView, missing: &[&str]) -> String {
         "fewer units than configured: {root} counted {counted} of {units}{without}; \
          the rest is made anew {later}\n"
     )
+}
+
+fn summary(quorums: &QuorumsView) -> Summary {
+    Summary {
+        voters: quorums.voters as usize,
+        quorum: (quorums.smallest as usize, quorums.largest as usize),
+        survives: quorums.survives as usize,
+        availability: quorums.availability,
+        load: quorums.load,
+        messages: quorums.messages,
+    }
 }
 
 /// What the nodes tell about their protocol, a line per node.

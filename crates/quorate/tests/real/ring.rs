@@ -30,6 +30,7 @@ pub(crate) async fn killed_nodes(name: &str) {
         lease: Duration::from_secs(4),
         durable: false,
         backfill: 0,
+        more: String::new(),
     };
     let mut cluster = Cluster::start(&folder, 3, pools, None).await;
     scrambled(&cluster).await;
@@ -132,7 +133,7 @@ async fn give_back(grant: Grant) {
     }
 }
 
-async fn client(cluster: &Cluster, node: usize) -> Client {
+pub(crate) async fn client(cluster: &Cluster, node: usize) -> Client {
     let address = cluster.address(node).to_string();
     let views = Views::new([&address]).expect("an address");
     assert!(views.node().await.is_ok(), "n{node} answers");
@@ -153,7 +154,7 @@ fn command(cluster: &Cluster, node: usize, words: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-async fn until(what: &str, so: impl Fn() -> bool) {
+pub(crate) async fn until(what: &str, so: impl Fn() -> bool) {
     let give_up = Instant::now() + PATIENCE;
     while !so() {
         assert!(Instant::now() < give_up, "in vain: {what}");

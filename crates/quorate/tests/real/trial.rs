@@ -156,6 +156,7 @@ impl Trial {
                 && dice.one_in(2)
                 && plan.protocol.can_be_durable(),
             backfill: dice.below(4) as u32,
+            more: String::new(),
         };
         let cluster = Cluster::start(folder, NODES, pools.clone(), plan.bug).await;
         let mut proxies = Vec::new();
