@@ -9,6 +9,7 @@
 use quorate_core::{Fence, Seat, Share, Shares, Unit};
 
 use super::arbiter::{Arbiter, State};
+use super::moves::Held;
 use super::pool::broken;
 use super::{Alarm, Central, Post};
 use crate::allocator::{Deed, Ticket};
@@ -39,7 +40,9 @@ impl Arbiter {
         for deed in deeds {
             match deed {
                 Deed::Grant { ticket, units } => self.grant(seat, ticket, &units, post),
-                Deed::Move { .. } => unreachable!("no holder of this pool can be moved"),
+                Deed::Move { ticket, add, drop } => {
+                    self.begin_move(seat, ticket, (add, drop), post);
+                }
             }
         }
     }
@@ -63,7 +66,7 @@ impl Arbiter {
         };
         let waited = seat.now.since(booked.arrived);
         assert_eq!(booked.state, State::Waiting, "only waiting claims are granted");
-        booked.state = State::Granted { shares, waited, adopted: false };
+        booked.state = State::Granted { held: Held::new(shares), waited, adopted: false };
         if broken!(seat, TellBeforePersist) {
             self.tell_grant(claim, post);
         }
