@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::{Fence, LINES_MAX, Line, Moment, NodeId, Share, Unit, Units};
-use quorate_protocols::central::{Central, Message, Move, Pool, Record, RecordLine};
+use quorate_core::{Fence, LINES_MAX, Line, Moment, Move, NodeId, Share, Unit, Units};
+use quorate_protocols::central::{Central, Message, Pool, Record, RecordLine};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{

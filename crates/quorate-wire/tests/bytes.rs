@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use quorate_core::{ClaimId, Fence, Line, Moment, NodeId, Share, Shares, Stamp, Unit, Units};
-use quorate_protocols::central::{Attempt, Central, Message, Move, Pool, Record, RecordLine};
+use quorate_core::{ClaimId, Fence, Line, Moment, Move, NodeId, Share, Shares, Stamp, Unit, Units};
+use quorate_protocols::central::{Attempt, Central, Message, Pool, Record, RecordLine};
 use quorate_wire::frame::{self, Data, Frame, FrameError};
 use quorate_wire::glance::Wanted;
 use quorate_wire::survey::{HomeClaim, Question, Survey};
@@ -167,7 +167,7 @@ fn frames() -> Vec<(Frame<'static>, &'static str)> {
         (Frame::Ask(1, Question::Pool { pool: "p".into() }), "517501050400000001000170"),
         (
             Frame::Tell(1, survey),
-            "517501061e0000000101010201026369 00 01 02 01 016b 0176 0101000701020000000103 00 00 00",
+            "51750106210000000101010201026369 00 01 02 01 016b 0176 0101000701020000000103 00 00 00 00 00 00",
         ),
         (Frame::Ping(300), "5175010702000000ac02"),
         (Frame::Pong(300), "5175010802000000ac02"),

@@ -3,7 +3,8 @@
 //! Every `console` block of these pages is run: lines after `$ ` are commands, what follows is
 //! their standard output. `[..]` stands for anything within a line, a line `...` for any lines.
 //!
-//! The guides have a cluster of their own each, as `quorate dev` starts it. There, a command that
+//! The guides have a cluster of their own each, as `quorate dev` starts it, with the pools of their
+//! first `toml` block if they have one. There, a command that
 //! ends with `&` goes on while the others run, and what follows is asked again until it has come
 //! into effect.
 
@@ -20,7 +21,8 @@ fn every_session_in_the_documentation_is_true() {
     let mut sessions = 0;
     for page in pages {
         let text = std::fs::read_to_string(&page).expect("a page that was just listed");
-        let mut cluster = page.components().any(|c| c.as_os_str() == "guides").then(Cluster::start);
+        let guide = page.components().any(|c| c.as_os_str() == "guides");
+        let mut cluster = guide.then(|| Cluster::start(&page, &text));
         for (command, expected) in commands(&text) {
             sessions += 1;
             if let Some(command) = command.strip_suffix(" &") {
@@ -74,6 +76,12 @@ fn commands(text: &str) -> Vec<(String, Vec<&str>)> {
     commands
 }
 
+/// The first `toml` block of a page.
+fn toml(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once("```toml\n")?;
+    rest.split_once("```").map(|(block, _)| block)
+}
+
 /// Runs a command; with a cluster, again and again until it prints what it should.
 fn run(command: &str, server: Option<&str>, fits: impl Fn(&str) -> bool) -> String {
     let began = Instant::now();
@@ -108,11 +116,15 @@ struct Cluster {
 }
 
 impl Cluster {
-    fn start() -> Cluster {
-        let mut dev = prepare("quorate dev --port 0", None)
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the command was built");
+    fn start(page: &Path, text: &str) -> Cluster {
+        let mut command = prepare("quorate dev --port 0", None);
+        if let Some(pools) = toml(text) {
+            let name = page.file_stem().expect("a page has a name").to_string_lossy();
+            let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.toml"));
+            std::fs::write(&file, pools).expect("a folder to write to");
+            command.arg("--pools").arg(file);
+        }
+        let mut dev = command.stdout(Stdio::piped()).spawn().expect("the command was built");
         let mut lines = BufReader::new(dev.stdout.take().expect("piped")).lines();
         let server = loop {
             let line = lines.next().expect("dev says where it is").expect("text");

@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use quorate_core::{
-    ClaimId, Clock, Entry, Fence, Moment, NodeId, Outbox, Seat, Share, Shares, Shortage, Stamp,
-    Standing, Start, Unit, Units,
+    ClaimId, Clock, Entry, Fence, Holding, Moment, NodeId, Outbox, Seat, Share, Shares, Shortage,
+    Stamp, Standing, Start, Unit, Units,
 };
 
 use super::message::Message;
-use super::moves::Held;
 use super::pool::broken;
 use super::{Alarm, Central, Post, drain};
 use crate::allocator::{Allocator, Ticket, Want};
@@ -49,7 +48,7 @@ pub(super) struct Booked {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum State {
     Waiting,
-    Granted { held: Held, waited: Duration, adopted: bool },
+    Granted { held: Holding, waited: Duration, adopted: bool },
 }
 
 impl Booked {
@@ -319,7 +318,7 @@ impl Arbiter {
         let free: Vec<Unit> = free.collect();
         self.allocator.take(free);
         let stamp = Stamp { clock: self.clock.tick(), node: asker.node };
-        let held = Held::new(shares.clone());
+        let held = Holding::new(shares.clone());
         let state = State::Granted { held, waited: Duration::ZERO, adopted: true };
         self.entries.insert(claim, Booked { asker, stamp, units, sent, arrived: seat.now, state });
         true

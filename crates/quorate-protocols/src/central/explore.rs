@@ -1,10 +1,9 @@
 //! What a model checker must know about `central`.
 
-use quorate_core::{ClaimId, Explorable, LeaseEnd, Number, Shares};
+use quorate_core::{ClaimId, Explorable, Holding, LeaseEnd, Move, Number, Shares};
 
 use super::arbiter::{Booked, State};
 use super::message::Message;
-use super::moves::{Held, Move};
 use super::{Alarm, Central, Record};
 
 type See<'a> = dyn FnMut(Number<'_>) + 'a;
@@ -61,7 +60,7 @@ fn booked_numbers(booked: &mut Booked, see: &mut See<'_>) {
     }
 }
 
-fn held_numbers(held: &mut Held, see: &mut See<'_>) {
+fn held_numbers(held: &mut Holding, see: &mut See<'_>) {
     share_numbers(&mut held.shares, see);
     held.moves.iter_mut().for_each(|it| move_numbers(it, see));
 }

@@ -4,9 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::{ClaimId, Line, Moment, Shares, Units};
+use quorate_core::{ClaimId, Line, Moment, Move, Shares, Units};
 
-use super::moves::Move;
 use crate::attempt::Attempt;
 
 /// See the table in [the module's documentation](super).

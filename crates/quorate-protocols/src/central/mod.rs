@@ -62,7 +62,6 @@ use requester::Requester;
 pub use crate::attempt::Attempt;
 pub use arbiter::Record;
 pub use message::Message;
-pub use moves::Move;
 pub use pool::{Fairness, Pool};
 pub use record::RecordLine;
 

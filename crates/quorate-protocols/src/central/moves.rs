@@ -6,80 +6,12 @@
 //! the arbiter repeats what was not answered whenever the holder renews, and fences tell an old
 //! move from a new one.
 
-use quorate_core::{ClaimId, Seat, Share, Shares, Unit};
+use quorate_core::{ClaimId, Move, Seat, Share, Unit};
 
 use super::arbiter::{Arbiter, State};
 use super::message::Message;
 use super::{Central, Post};
 use crate::allocator::Ticket;
-
-/// A holder is to leave one unit for another.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Move {
-    /// The unit it leaves...
-    pub from: Share,
-    /// ...and the one it has got.
-    pub to: Share,
-}
-
-/// What a holder has, and the moves it has not answered. Both units of those are among what it has.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Held {
-    pub(super) shares: Shares,
-    pub(super) moves: Vec<Move>,
-}
-
-impl Held {
-    pub(super) fn new(shares: Shares) -> Self {
-        Held { shares, moves: Vec::new() }
-    }
-
-    /// What it was granted, before the moves that it has not answered.
-    pub(super) fn before_moves(&self) -> Shares {
-        self.moves.iter().fold(self.shares.clone(), |shares, it| shares.without(it.to))
-    }
-
-    /// Asks it to move. Nothing, and false, if that is known or old.
-    pub(super) fn begin(&mut self, it: Move) -> bool {
-        let other = |share: &Share| share.unit == it.to.unit && *share != it.to;
-        if self.moves.contains(&it)
-            || !self.shares.contains(it.from)
-            || self.shares.iter().any(other)
-        {
-            return false;
-        }
-        if !self.shares.contains(it.to) {
-            self.shares = self.shares.with(it.to);
-        }
-        self.moves.push(it);
-        true
-    }
-
-    /// The holder shows what it has: takes in which moves it has answered, and returns what it
-    /// left. `None` if nobody who has this could show that. Who has not heard of a move shows less
-    /// than it has.
-    pub(super) fn shown(&mut self, shown: &Shares) -> Option<Vec<Share>> {
-        let (mut moves, mut left) = (Vec::new(), Vec::new());
-        let (mut shares, mut expected) = (self.shares.clone(), self.shares.clone());
-        for &it in &self.moves {
-            match (shown.contains(it.from), shown.contains(it.to)) {
-                (true, heard) => {
-                    moves.push(it);
-                    expected = if heard { expected } else { expected.without(it.to) };
-                }
-                (false, true) => {
-                    left.push(it.from);
-                    (shares, expected) = (shares.without(it.from), expected.without(it.from));
-                }
-                (false, false) => return None,
-            }
-        }
-        (expected == *shown).then(|| {
-            (self.shares, self.moves) = (shares, moves);
-            left
-        })
-    }
-}
 
 impl Arbiter {
     /// A holder gets another unit, and is asked to leave one.

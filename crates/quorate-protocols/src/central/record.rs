@@ -4,11 +4,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use quorate_core::{ClaimId, Moment, NodeId, Shares, Stamp, Unit, Units};
+use quorate_core::{ClaimId, Holding, Moment, Move, NodeId, Shares, Stamp, Unit, Units};
 
 use super::Pool;
 use super::arbiter::{Booked, Record, State};
-use super::moves::{Held, Move};
 use crate::attempt::{Asker, Attempt};
 
 /// One grant of a [`Record`].
@@ -103,7 +102,7 @@ impl Record {
             let h = u32::try_from(h).unwrap_or(u32::MAX);
             let units = Units::new(h, pool.units).map_err(|error| error.to_string())?;
             let asker = Asker { node: line.node, attempt: line.attempt };
-            let held = Held { shares: line.shares, moves: line.moves };
+            let held = Holding { shares: line.shares, moves: line.moves };
             let (waited, adopted) = (line.waited, line.adopted);
             let state = State::Granted { held, waited, adopted };
             let (stamp, sent, arrived) = (line.stamp, line.sent, line.arrived);

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::{Claim, ClaimId, Clock, Line, Moment, Refusal, Seat, Shares, Units};
+use quorate_core::{
+    Claim, ClaimId, Clock, Holding, Line, Moment, Move, Refusal, Seat, Shares, Units,
+};
 
 use super::message::Message;
-use super::moves::{Held, Move};
 use super::pool::broken;
 use super::{Alarm, Central, Post};
 use crate::attempt::Attempt;
@@ -47,14 +48,14 @@ enum Standing {
 /// What is known of a holder that may be asked to move: kept where units differ.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Moving {
-    held: Held,
+    held: Holding,
     /// When it last got a unit more. What was renewed before that is not all it has.
     since: Option<Moment>,
 }
 
 impl Moving {
     fn new(seat: &Seat<'_, Central>, shares: &Shares) -> Option<Box<Moving>> {
-        let moving = || Box::new(Moving { held: Held::new(shares.clone()), since: None });
+        let moving = || Box::new(Moving { held: Holding::new(shares.clone()), since: None });
         seat.pool.labels.is_some().then(moving)
     }
 }
@@ -315,7 +316,7 @@ impl Requester {
     }
 
     /// What clients have who may be asked to move.
-    pub(super) fn held_mut(&mut self) -> impl Iterator<Item = &mut Held> {
+    pub(super) fn held_mut(&mut self) -> impl Iterator<Item = &mut Holding> {
         self.claims.values_mut().filter_map(|local| match &mut local.standing {
             Standing::Held { moving: Some(moving), .. } => Some(&mut moving.held),
             _ => None,

@@ -6,10 +6,9 @@
 //! younger claim passes blocked older ones only if it fits now, and the oldest of them, which was
 //! passed most often, has been passed fewer times than the pool allows.
 
-use quorate_core::{Fence, Seat, Share, Shares, Unit};
+use quorate_core::{Fence, Holding, Seat, Share, Shares, Unit};
 
 use super::arbiter::{Arbiter, State};
-use super::moves::Held;
 use super::pool::broken;
 use super::{Alarm, Central, Post};
 use crate::allocator::{Deed, Ticket};
@@ -66,7 +65,7 @@ impl Arbiter {
         };
         let waited = seat.now.since(booked.arrived);
         assert_eq!(booked.state, State::Waiting, "only waiting claims are granted");
-        booked.state = State::Granted { held: Held::new(shares), waited, adopted: false };
+        booked.state = State::Granted { held: Holding::new(shares), waited, adopted: false };
         if broken!(seat, TellBeforePersist) {
             self.tell_grant(claim, post);
         }

@@ -65,6 +65,11 @@ impl Child {
         Ok(code(status))
     }
 
+    /// Its process group, as a number.
+    pub(super) fn group(&self) -> i32 {
+        self.group.as_raw_nonzero().get()
+    }
+
     pub(super) fn forward(&self, signal: Signal) {
         // Nobody left to signal is what we are about to learn by waiting.
         let _ = kill_process_group(self.group, signal);
