@@ -23,6 +23,9 @@ pub(crate) struct QuorumOptions {
     /// arbiter: most grants at once, whatever their size; then smaller quorums will do
     #[arg(long, value_name = "M")]
     max_holders: Option<u32>,
+    /// arbiter: grants name their units although units are counted, for one more round of messages
+    #[arg(long)]
+    naming: bool,
     /// arbiter, ticket: nodes that vote; the others only ask [default: all]
     #[arg(long, value_name = "N")]
     voters: Option<u32>,
@@ -62,6 +65,9 @@ impl QuorumOptions {
         say("voters", self.voters.map(|given| given.to_string()));
         say("hedge", self.hedge.map(|given| given.to_string()));
         say("survive", self.survive.map(|given| given.to_string()));
+        if self.naming {
+            words.push_str(" --naming");
+        }
         words
     }
 
@@ -106,6 +112,7 @@ impl QuorumOptions {
         let mut pool = arbiter::Pool::new(units, nodes);
         pool.quorums = self.chosen(nodes, units)?.quorums;
         pool.hedge = self.hedge.unwrap_or(0);
+        pool.naming = self.naming;
         pool.mode = match self.mode {
             Some(Mode::Named) => arbiter::Mode::Named,
             _ => arbiter::Mode::Count { holders_max: self.holders_max(units)?, backfill: 0 },
@@ -144,6 +151,7 @@ impl QuorumOptions {
         };
         pool.hedge = (plan.seed % 3) as u32;
         pool.patience = Some(2 + (plan.seed % 2) as u32);
+        pool.naming = mode == Mode::Count && plan.seed / KINDS.len() as u64 % 4 == 3;
         pool
     }
 
@@ -156,7 +164,7 @@ impl QuorumOptions {
 
     fn of_tickets(&self, nodes: u32, units: u32) -> anyhow::Result<Chosen> {
         let other = self.mode.is_some() || self.max_holders.is_some() || self.hedge.is_some();
-        ensure!(!other, "ticket has no --mode, --max-holders or --hedge");
+        ensure!(!other && !self.naming, "ticket has no --mode, --max-holders, --hedge or --naming");
         let family = self.family.clone().or(Some("majority".to_owned()));
         let options = QuorumOptions { mode: Some(Mode::Named), family, ..self.clone() };
         let (need, spec) = (options.need(nodes, units)?, options.spec());
