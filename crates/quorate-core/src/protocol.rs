@@ -40,6 +40,12 @@ pub trait Protocol: Clone + Eq + Hash + fmt::Debug {
     /// draw these; no law and no protocol depends on them.
     fn facts(&self, _seat: &Seat<'_, Self>, _show: &mut dyn FnMut(Fact)) {}
 
+    /// Bytes that this participant takes, with whatever it points to, if it counts them: for
+    /// protocols that promise to stay small.
+    fn footprint(&self) -> Option<usize> {
+        None
+    }
+
     /// Which of [`Protocol::KINDS`] a message is, for counting.
     fn kind(message: &Self::Message) -> usize;
 

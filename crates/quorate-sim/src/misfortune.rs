@@ -134,6 +134,7 @@ impl<P: Protocol> World<'_, P> {
 
     /// A node is down from now on; what was on its way to it is gone.
     pub(crate) fn crash(&mut self, name: NodeId) {
+        self.disturb();
         let node = &mut self.nodes[name.index()];
         node.seat = None;
         node.paused = false;
