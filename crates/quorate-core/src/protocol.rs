@@ -62,6 +62,13 @@ pub trait Protocol: Clone + Eq + Hash + fmt::Debug {
         true
     }
 
+    /// Whether others can rely on what this participant remembers. One that lost its records may
+    /// have to learn something from others before it can take part again; until then it is as good
+    /// as lost ([`Protocol::can_lose`]).
+    fn is_whole(&self) -> bool {
+        true
+    }
+
     /// Whether the others must still grant everything if these nodes never come back.
     fn can_lose(pool: &Self::Pool, dead: &NodeSet) -> bool;
 }
