@@ -1,8 +1,10 @@
 //! Pools, who holds their units and who waits.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use crate::{ClaimId, UnitView};
+use crate::{ClaimId, Line, UnitView};
 
 /// Answer to `GET /v1/pools`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -27,6 +29,9 @@ pub struct PoolView {
     /// Their names, if they have names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unit_names: Vec<String>,
+    /// Their labels in the same order, if they have labels.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unit_labels: Vec<BTreeMap<String, String>>,
     /// The protocol that decides.
     pub protocol: String,
     /// How long a grant lasts without renewal.
@@ -168,6 +173,9 @@ pub struct WaiterView {
     pub position: Option<u32>,
     /// How many units it asks for.
     pub count: u32,
+    /// Which, if not any and if the claim's node said so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<Line>,
     /// The node that answers for the claim; empty if none does.
     pub node: String,
     /// Who, in the client's words.

@@ -25,4 +25,4 @@ pub mod survey;
 mod ticket;
 
 pub use codec::{DecodeError, Delivery, Wire};
-pub use hello::{Hello, Resume};
+pub use hello::{Hello, Life, Resume};

@@ -6,6 +6,7 @@ mod low;
 mod options;
 mod pool;
 mod protocol;
+mod reserved;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ use serde::Deserialize;
 
 pub use pool::{Names, POOL_NAME_MAX, POOL_UNITS_MAX, PoolDef, is_pool_name};
 pub use protocol::{Chosen, ProtocolDef};
+pub use reserved::{Pattern, Reserved};
 
 /// Least length of a token.
 const TOKEN_MIN: usize = 16;
@@ -564,6 +566,45 @@ mod tests {
             let error = kinds(from, to).unwrap_err().to_string();
             assert!(error.contains(says), "{says}: {error}");
         }
+    }
+
+    #[test]
+    fn reserved_units_are_known_by_labels_or_names() {
+        let with = |rules: &str| {
+            let units = format!("{KINDS}\nreserved = [{rules}]");
+            Config::parse(&GOOD.replace("unit_names = [\"left\", \"right\"]", &units))
+        };
+        let config = with(
+            "{ where = { gpu = \"h100\" }, clients = [\"train-*\"] }, \
+             { units = [\"g2\"], members = [\"a\"] }, \
+             { units = [\"g2\"], members = [\"b\"], clients = [\"x\"] }",
+        )
+        .unwrap();
+        let def = config.pool("gpu").unwrap();
+        let allowed = |node, client| {
+            let all = (0..3).map(quorate_core::Unit).collect();
+            let units = def.allowed(NodeId(node), client).unwrap_or(all);
+            units.iter().map(|unit| unit.0).collect::<Vec<_>>()
+        };
+        assert_eq!(allowed(0, "train-1"), [0, 1, 2]);
+        assert_eq!(allowed(0, "x"), [1, 2]);
+        assert_eq!(allowed(1, "x"), [1, 2]);
+        assert_eq!(allowed(1, "train-1"), [0, 1]);
+        assert_eq!(allowed(1, "train"), [1]);
+        assert_ne!(config.digest, with("").unwrap().digest);
+        for (rule, says) in [
+            ("{ clients = [\"x\"] }", "say which units"),
+            ("{ units = [\"g0\"] }", "say for whom"),
+            ("{ units = [\"g9\"], clients = [\"x\"] }", "no unit is named \"g9\""),
+            ("{ units = [\"g0\"], members = [\"z\"] }", "\"z\" is not a member"),
+            ("{ where = { gpu = \"b200\" }, members = [\"a\"] }", "no unit has these labels"),
+        ] {
+            let error = with(rule).unwrap_err().to_string();
+            assert!(error.contains(says), "{rule}: {error}");
+        }
+        let plain = GOOD.replace("units = 8", "units = 8\nreserved = [{ members = [\"a\"] }]");
+        let error = Config::parse(&plain).unwrap_err().to_string();
+        assert!(error.contains("only units with names and labels"), "{error}");
     }
 
     #[test]

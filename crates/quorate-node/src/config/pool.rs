@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_api::parse_span;
-use quorate_core::Lease;
+use quorate_core::{Lease, NodeId, Unit};
 use quorate_protocols::allocator::labels::{Labels, is_label};
 use quorate_protocols::voting::Worth;
 
 use super::options::Options;
 use super::protocol::{Basis, ProtocolDef};
+use super::reserved::{self, Reserved};
 use super::{ConfigError, low};
 use crate::protocols::{self, Promises};
 
@@ -44,6 +45,8 @@ pub struct PoolDef {
     pub promises: Promises,
     /// What its quorums are worth, if quorums decide.
     pub quorums: Option<Worth>,
+    /// Units that are not for everybody.
+    pub reserved: Vec<Reserved>,
     /// Whether an administrator may scramble a seat to see the pool heal. Each node decides.
     pub allow_corruption: bool,
 }
@@ -91,14 +94,24 @@ impl PoolDef {
         }
     }
 
+    /// The units that a client may use who asks at a member and calls itself this, ascending;
+    /// `None` if that is all.
+    pub(crate) fn allowed(&self, member: NodeId, client: &str) -> Option<Arc<[Unit]>> {
+        reserved::allowed(&self.reserved, self.units, member, Some(client))
+    }
+
     /// What every member must agree on, in one line.
     pub(super) fn canonical(&self) -> String {
         let PoolDef { units, unit_names, claim_min, claim_max, .. } = self;
         let (lease, drift) = (self.lease.length().as_nanos(), self.lease.drift_ppm());
         let (grace, protocol) = (self.grace.as_nanos(), self.protocol.canonical());
+        let reserved = match &self.reserved[..] {
+            [] => String::new(),
+            reserved => format!(" {reserved:?}"),
+        };
         format!(
             "pool {:?} {units} {unit_names:?} {claim_min}..{claim_max} lease {lease} drift {drift} \
-             grace {grace} {protocol}\n",
+             grace {grace} {protocol}{reserved}\n",
             self.label()
         )
     }
@@ -146,8 +159,19 @@ impl PoolDef {
             return Err(wrong("grace is shorter than the lease: old grants may be in use".into()));
         }
         let lease = Lease::new(length, pool.drift_ppm);
+        let none = Labels::default();
+        let known = labels.as_deref().unwrap_or(&none);
+        if labels.is_none() && !pool.reserved.is_empty() {
+            return Err(wrong("reserved: only units with names and labels can be".into()));
+        }
+        let reserved: Vec<Reserved> = pool
+            .reserved
+            .into_iter()
+            .map(|rule| Reserved::read(rule, known, members))
+            .collect::<Result<_, _>>()
+            .map_err(&wrong)?;
         let mut options = Options::new(pool.options);
-        let basis = Basis { units, labels, lease, members, epoch };
+        let basis = Basis { units, labels, reserved: &reserved, lease, members, epoch };
         let (protocol, quorums) =
             ProtocolDef::read(&pool.protocol, &basis, &mut options).map_err(&wrong)?;
         let allow_corruption = match protocol {
@@ -184,6 +208,7 @@ impl PoolDef {
             protocol,
             promises,
             quorums,
+            reserved,
             allow_corruption: allow_corruption.unwrap_or(false),
         })
     }

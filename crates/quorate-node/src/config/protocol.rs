@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::{Lease, NodeId, Protocol};
+use quorate_core::{Lease, NodeId, Protocol, Unit};
 use quorate_protocols::allocator::labels::Labels;
 use quorate_protocols::arbiter::{self, Arbiter, Mode, Quorums};
 use quorate_protocols::broadcast::{self, Reclaim, Weighted};
@@ -13,6 +13,7 @@ use quorate_protocols::ticket::{self, Ticket};
 use quorate_protocols::voting::{self, Settled, Terms, Worth};
 
 use super::options::Options;
+use super::reserved::{self, Reserved};
 
 /// A protocol and its options.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -61,6 +62,8 @@ pub(super) struct Basis<'a> {
     pub(super) units: u32,
     /// What is known of each unit, if they differ.
     pub(super) labels: Option<Arc<Labels>>,
+    /// Units that are not for everybody.
+    pub(super) reserved: &'a [Reserved],
     pub(super) lease: Lease,
     pub(super) members: &'a [String],
     /// The cluster's epoch.
@@ -196,6 +199,7 @@ fn central(basis: &Basis<'_>, options: &mut Options) -> Result<ProtocolDef, Stri
     let mut pool = central::Pool::new(basis.units);
     pool.lease = basis.lease;
     pool.labels = basis.labels.clone();
+    pool.eligible = eligible(basis);
     pool.fairness = options.fairness()?;
     pool.durable = options.take("durable")?.unwrap_or(false);
     if let Some(retry) = options.span("retry")? {
@@ -214,6 +218,15 @@ fn central(basis: &Basis<'_>, options: &mut Options) -> Result<ProtocolDef, Stri
         }
     };
     Ok(ProtocolDef::Central { arbiter, pool })
+}
+
+/// Which units the clients of each member may use, whoever they are; `None` if any.
+fn eligible(basis: &Basis<'_>) -> Option<Arc<[Arc<[Unit]>]>> {
+    let one = |member| reserved::allowed(basis.reserved, basis.units, NodeId(member), None);
+    let each: Vec<Option<Arc<[Unit]>>> = (0..basis.nodes()).map(one).collect();
+    let all = || (0..basis.units).map(Unit).collect();
+    let differ = each.iter().any(Option::is_some);
+    differ.then(|| each.into_iter().map(|units| units.unwrap_or_else(all)).collect())
 }
 
 /// What quorums decide, by permissions or tickets, and what the quorums are worth.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use quorate_api::{
-    ClaimId, ClaimState, ClaimStatus, Estimate, FactView, NodeView, Obstacle, PoolView,
+    ClaimId, ClaimState, ClaimStatus, Estimate, FactView, Line, NodeView, Obstacle, PoolView,
     QuorumsView, Remedy, Why,
 };
 use quorate_protocols::arbiter::family::Summary;
@@ -74,7 +74,11 @@ pub(crate) fn one_line(status: &ClaimStatus) -> String {
     if status.state == ClaimState::Waiting {
         let plural = if status.asked == 1 { "" } else { "s" };
         let (asked, waited) = (status.asked, span(Some(status.waited_ms)));
-        let _ = write!(line, " for {asked} unit{plural}, since {waited}");
+        let _ = write!(line, " for {asked} unit{plural}");
+        if !status.lines.is_empty() {
+            let _ = write!(line, " ({})", lines(&status.lines));
+        }
+        let _ = write!(line, ", since {waited}");
     }
     if let Some(ended) = &status.ended {
         let _ = write!(line, " ({ended})");
@@ -196,6 +200,11 @@ fn remedy_text(remedy: &Remedy) -> String {
         }
     }
     text
+}
+
+/// What a claim asks for, line by line.
+pub(crate) fn lines(lines: &[Line]) -> String {
+    lines.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
 }
 
 /// Says whose answer is missing.

@@ -65,7 +65,7 @@ async fn one(protocol: Protocol, nodes: usize, turn: usize) -> String {
         // Then majorities will do for counting, too.
         more: if protocol == Protocol::Count { "max_holders = 1\n" } else { "" }.to_owned(),
     };
-    let mut cluster = Cluster::start(&folder, nodes, pools).await;
+    let mut cluster = Cluster::start(&folder, nodes, pools, None).await;
     let mut round = Round::begin(&cluster, &label, killed).await;
     for node in killed {
         cluster.kill(*node);

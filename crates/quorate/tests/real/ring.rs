@@ -28,7 +28,7 @@ pub(crate) async fn killed_nodes(name: &str) {
         backfill: 0,
         more: String::new(),
     };
-    let mut cluster = Cluster::start(&folder, 3, pools).await;
+    let mut cluster = Cluster::start(&folder, 3, pools, None).await;
     without_a_node(&mut cluster).await;
     without_the_root(&mut cluster).await;
     println!("{name}: ok, {:.0?}", began.elapsed());
