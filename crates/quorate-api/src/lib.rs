@@ -34,6 +34,8 @@ pub use overview::{
     CellView, ChartPoint, FoundView, HistoryEvent, HistoryKind, HistoryView, MemberView, Overview,
     PoolDetail, PoolRow, ShareView, SightView,
 };
-pub use pool::{FactView, HolderView, HoldersView, PoolView, PoolsView, QueueView, WaiterView};
+pub use pool::{
+    FactView, HolderView, HoldersView, PoolView, PoolsView, QueueView, QuorumsView, WaiterView,
+};
 pub use problem::{Problem, ProblemKind};
 pub use span::{SpanError, format_span, parse_span};

@@ -5,7 +5,7 @@
 //! counted from the receipt of the request that is answered ([`Waiter::received`]): along client,
 //! node and arbiter remaining times only ever shrink.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -96,8 +96,9 @@ pub(crate) struct Claimed {
 pub(crate) enum State {
     /// In the queue.
     Waiting,
-    /// The client says that it holds these, and the arbiter has been asked to renew them.
-    Shown { shares: Shares, since: Moment },
+    /// The client says that it holds these, and the arbiter has been asked to renew them; if it has
+    /// not by then, it never will.
+    Shown { shares: Shares, until: Moment },
     /// The client may use these.
     Granted { shares: Shares, until: Moment, since: Moment },
     /// It is over.
@@ -108,7 +109,10 @@ pub(crate) enum State {
 #[derive(Default, Debug)]
 pub(crate) struct Ledger {
     claims: BTreeMap<ClaimId, Claimed>,
-    waiting: usize,
+    /// Those that wait, the oldest first.
+    waiting: BTreeSet<(Moment, ClaimId)>,
+    /// When those end that hold units, the first one first.
+    ends: BTreeSet<(Moment, ClaimId)>,
     active: usize,
 }
 
@@ -188,6 +192,25 @@ pub(crate) fn shrink(lease: &Lease, span: Duration) -> Duration {
     none.deadline(Moment::ZERO, span).since(Moment::ZERO)
 }
 
+/// Among whom a claim is counted.
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    waits: bool,
+    active: bool,
+    end: Option<Moment>,
+}
+
+impl Counts {
+    fn of(state: &State) -> Counts {
+        let (waits, over) = (matches!(state, State::Waiting), matches!(state, State::Over { .. }));
+        let end = match state {
+            State::Granted { until, .. } | State::Shown { until, .. } => Some(*until),
+            State::Waiting | State::Over { .. } => None,
+        };
+        Counts { waits, active: !over, end }
+    }
+}
+
 impl Ledger {
     pub(crate) fn get(&self, id: &ClaimId) -> Option<&Claimed> {
         self.claims.get(id)
@@ -203,7 +226,22 @@ impl Ledger {
 
     /// Claims that wait.
     pub(crate) fn waiting(&self) -> usize {
-        self.waiting
+        self.waiting.len()
+    }
+
+    /// Whether one that was made earlier than then waits.
+    pub(crate) fn passes(&self, made: Moment) -> bool {
+        self.waiting.first().is_some_and(|(oldest, _)| *oldest < made)
+    }
+
+    /// When the next grant ends, if it is not renewed.
+    pub(crate) fn next_end(&self) -> Option<Moment> {
+        self.ends.first().map(|(end, _)| *end)
+    }
+
+    /// A claim whose grant has ended by now.
+    pub(crate) fn ended(&self, now: Moment) -> Option<ClaimId> {
+        self.ends.first().filter(|(end, _)| *end <= now).map(|(_, id)| *id)
     }
 
     /// Claims that are not over.
@@ -213,10 +251,11 @@ impl Ledger {
 
     /// Adds a claim, or replaces one that is over.
     pub(crate) fn insert(&mut self, id: ClaimId, claimed: Claimed) {
-        self.count(&claimed.state, 1);
+        let (made, is) = (claimed.made, Counts::of(&claimed.state));
         if let Some(old) = self.claims.insert(id, claimed) {
-            self.count(&old.state, -1);
+            self.count(id, old.made, Counts::of(&old.state), Counts::default());
         }
+        self.count(id, made, Counts::default(), is);
     }
 
     /// Forgets a claim that is over.
@@ -226,23 +265,25 @@ impl Ledger {
         }
     }
 
-    /// Changes how a claim stands; says how it stood, if it is known.
-    pub(crate) fn change(&mut self, id: &ClaimId, state: State) -> Option<State> {
-        let claimed = self.claims.get_mut(id)?;
-        let new = state.clone();
-        let old = std::mem::replace(&mut claimed.state, state);
-        self.count(&old, -1);
-        self.count(&new, 1);
-        Some(old)
+    /// Changes how a claim stands, if it is known.
+    pub(crate) fn change(&mut self, id: &ClaimId, state: State) {
+        let Some(claimed) = self.claims.get_mut(id) else { return };
+        let (made, is) = (claimed.made, Counts::of(&state));
+        let was = Counts::of(&std::mem::replace(&mut claimed.state, state));
+        self.count(*id, made, was, is);
     }
 
-    fn count(&mut self, state: &State, by: isize) {
-        if matches!(state, State::Waiting) {
-            self.waiting = self.waiting.saturating_add_signed(by);
+    fn count(&mut self, id: ClaimId, made: Moment, was: Counts, is: Counts) {
+        if was.waits && !is.waits {
+            self.waiting.remove(&(made, id));
+        } else if is.waits && !was.waits {
+            self.waiting.insert((made, id));
         }
-        if !matches!(state, State::Over { .. }) {
-            self.active = self.active.saturating_add_signed(by);
+        if was.end != is.end {
+            was.end.map(|end| self.ends.remove(&(end, id)));
+            is.end.map(|end| self.ends.insert((end, id)));
         }
+        self.active = self.active + usize::from(is.active) - usize::from(was.active);
     }
 
     /// Answers everybody who waits for this claim.

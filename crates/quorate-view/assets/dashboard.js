@@ -5,6 +5,7 @@
 
 import { askRevoke, showWhy } from "./dialogs.js";
 import { byId, say } from "./dom.js";
+import { drawKinds } from "./kinds.js";
 import { drawHolders, drawLog, drawMembers, drawPages, drawPool, drawQueue, drawRows, eventKey, sentence } from "./panels.js";
 import { Stage } from "./stage.js";
 
@@ -134,6 +135,7 @@ function drawPicture({ nodes, pool }) {
   };
   const shown = stage.show(pool.view.protocol, scene);
   say(byId("caption"), shown.caption ?? "");
+  drawKinds(pool, place);
   animate(pool.events, shown.deciders ?? (() => []), place);
 }
 

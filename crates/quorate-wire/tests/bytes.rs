@@ -9,7 +9,7 @@ use quorate_protocols::central::{Attempt, Central, Message, Pool, Record, Record
 use quorate_wire::frame::{self, Data, Frame, FrameError};
 use quorate_wire::glance::Wanted;
 use quorate_wire::survey::{HomeClaim, Question, Survey};
-use quorate_wire::{DecodeError, Hello, Resume, Wire};
+use quorate_wire::{DecodeError, Hello, Life, Resume, Wire};
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
@@ -145,7 +145,11 @@ fn frames() -> Vec<(Frame<'static>, &'static str)> {
         digest: 2,
         node: "a".into(),
         to: "b".into(),
-        resume: Resume { boot: 3, knows: Some(4), received: 5 },
+        resume: Resume {
+            life: Life { boot: 3, mark: 6 },
+            knows: Some(Life { boot: 4, mark: 7 }),
+            received: 5,
+        },
     };
     let home = HomeClaim {
         claim: (1, 2),
@@ -160,7 +164,7 @@ fn frames() -> Vec<(Frame<'static>, &'static str)> {
     };
     let survey = Survey { claims: vec![home], grace_micros: Some(3), ..Survey::default() };
     vec![
-        (Frame::Hello(hello), "517501010c000000016301020161016203010405"),
+        (Frame::Hello(hello), "517501010e0000000163010201610162030601040705"),
         (Frame::Refused("no".into()), "5175010203000000026e6f"),
         (Frame::Data(Data { seq: 1, ack: 2, packed: b"\x01px" }), "51750103050000000102017078"),
         (Frame::Ack(300), "5175010402000000ac02"),

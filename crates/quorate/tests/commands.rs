@@ -1,6 +1,6 @@
 //! The commands of a client, as a shell sees them: output and exit codes, against `quorate dev`.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -216,6 +216,54 @@ fn a_revoked_command_is_stopped() {
     dev.json(&format!("revoke demo {id} --reason maintenance"));
     assert_eq!(running.wait().expect("it ends").code(), Some(123));
     dev.until("pools demo", |pool| pool["held"] == 0);
+}
+
+/// What a terminal shows when commands of a shell run on it, and something is typed whenever it
+/// shows something.
+fn on_a_terminal(dev: &Dev, commands: &str, typed: &[(&str, &str)]) -> String {
+    let mut script = Command::new("script")
+        .args(["-q", "-e", "-c", commands, "/dev/null"])
+        .env("QUORATE_SERVER", &dev.server)
+        .env("SHELL", "/bin/sh")
+        .env("Q", env!("CARGO_BIN_EXE_quorate"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("util-linux is there");
+    let mut keyboard = script.stdin.take().expect("piped");
+    let mut output = script.stdout.take().expect("piped");
+    let (mut shown, mut typed) = (Vec::new(), typed.iter().peekable());
+    loop {
+        while let Some((_, keys)) = typed.next_if(|(seen, _)| text(&shown).contains(seen)) {
+            keyboard.write_all(keys.as_bytes()).expect("it listens");
+        }
+        let mut some = [0; 1024];
+        match output.read(&mut some).expect("it says something") {
+            0 => break,
+            read => shown.extend_from_slice(&some[..read]),
+        }
+    }
+    assert!(script.wait().expect("it ends").success(), "{}", text(&shown));
+    text(&shown)
+}
+
+#[test]
+fn a_command_may_read_from_the_terminal_and_whoever_comes_after_it_too() {
+    let dev = Dev::start();
+    let commands = "\"$Q\" run demo -- sh -c 'read line; echo \"it reads $line\"; env' && \
+                    read line && echo \"after it $line\"";
+    let shown = on_a_terminal(&dev, commands, &[("", "one\ntwo\n")]);
+    assert!(shown.contains("it reads one"), "{shown}");
+    assert!(shown.contains("after it two"), "{shown}");
+    assert!(!shown.contains("QUORATE_RUN_ON_TERMINAL"), "{shown}");
+    // In the background of a terminal nothing is handed over.
+    let commands = "set -m; \"$Q\" run demo -- echo behind & wait; read line; echo \"front $line\"";
+    let shown = on_a_terminal(&dev, commands, &[("behind", "three\n")]);
+    assert!(shown.contains("behind") && shown.contains("front three"), "{shown}");
+    // Ctrl-Z, and then something to read.
+    let commands = "\"$Q\" run demo -- sh -c 'echo ready; read line; echo \"it reads $line\"'";
+    let shown = on_a_terminal(&dev, commands, &[("ready", "\x1a"), ("goes on", "four\n")]);
+    assert!(shown.contains("it reads four"), "{shown}");
 }
 
 #[test]

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_api::{Check, Line, NodeView, PoolView, PoolsView, Problem, ProblemKind};
+use quorate_api::{Check, Line, NodeView, PoolView, PoolsView, Problem, ProblemKind, QuorumsView};
 use quorate_core::{ClaimId, Moment, NodeId, Order, Standing as BookStanding, Unit};
+use quorate_protocols::voting::Worth;
 use quorate_wire::glance::What;
 use quorate_wire::survey::{
     BookLine, FACTS_MAX, FactLine, HomeClaim, LINES_MAX, ShortLine, Survey,
@@ -44,6 +45,8 @@ pub(super) struct Pool {
     pub(super) barrier: u64,
     /// ...in here.
     pub(super) held: VecDeque<(u64, Deed)>,
+    /// When it is rung next, as the heap of alarms knows it.
+    pub(super) rings_at: Option<Moment>,
     stopped: Option<String>,
 }
 
@@ -137,6 +140,7 @@ impl Engine {
             meters,
             barrier: 0,
             held: VecDeque::new(),
+            rings_at: None,
             stopped: None,
         });
         self.by_name.insert(Arc::clone(name), index);
@@ -145,6 +149,7 @@ impl Engine {
             self.perform(index, deed, self.since);
         }
         self.deeds = deeds;
+        self.schedule(index);
         self.tell_suspects(index);
         Ok(index)
     }
@@ -375,6 +380,22 @@ fn add(standing: &mut Standing, pool: &Pool, me: NodeId, members: usize, now: Mo
     pool.seat.facts(now, &mut |fact| standing.facts.push(fact));
 }
 
+fn quorums_view(worth: &Worth) -> QuorumsView {
+    let Worth { mode, family, summary } = worth;
+    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    QuorumsView {
+        mode: (*mode).to_owned(),
+        family: family.clone(),
+        voters: count(summary.voters),
+        smallest: count(summary.quorum.0),
+        largest: count(summary.quorum.1),
+        survives: count(summary.survives),
+        availability: summary.availability,
+        load: summary.load,
+        messages: summary.messages,
+    }
+}
+
 /// A pool as the configuration describes it.
 pub(crate) fn pool_view(name: &str, def: &PoolDef) -> PoolView {
     PoolView {
@@ -388,6 +409,7 @@ pub(crate) fn pool_view(name: &str, def: &PoolDef) -> PoolView {
         names_units: def.promises.names_units,
         overtakes_max: def.promises.overtakes_max,
         survives: def.promises.survives,
+        quorums: def.quorums.as_ref().map(quorums_view),
         needs: Vec::new(),
         durable: def.protocol.is_durable(),
         held: None,

@@ -6,15 +6,18 @@
 
 mod child;
 mod mover;
+mod terminal;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
 use quorate_client::{AcquireError, Client, Grant, Lost, ReleaseError};
+use rustix::process::Signal;
 
 use self::child::{Child, Started};
 use self::mover::Mover;
+use self::terminal::Terminal;
 use super::cluster::{self, Cluster};
 use super::wanted::Wanted;
 use crate::Outcome;
@@ -23,7 +26,8 @@ pub(crate) use child::{ExecArgs, exec};
 /// Claim units, run a command while they are held, and release them.
 ///
 /// The command is started without a shell, in its own process group: HUP, INT, QUIT, TERM, USR1,
-/// USR2 and WINCH are forwarded to the whole group. It should not read from a terminal. If the
+/// USR2 and WINCH are forwarded to the whole group. If standard input is a terminal, the group has
+/// it while the command runs, and cannot be suspended: whoever holds units should use them. If the
 /// grant cannot be renewed, the group gets TERM when a quarter of the lease is left and KILL before
 /// the deadline. If this wrapper is killed, so is the command itself.
 ///
@@ -75,14 +79,15 @@ const TIMED_OUT: u8 = 124;
 pub(crate) const FAILED: u8 = 125;
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
-    let code = cluster::block_on(wrap(args)).unwrap_or_else(|error| {
+    let terminal = Terminal::find();
+    let code = cluster::block_on(wrap(args, terminal)).unwrap_or_else(|error| {
         eprintln!("quorate: {error:#}");
         FAILED
     });
     Ok(Outcome::Code(code))
 }
 
-async fn wrap(args: Args) -> anyhow::Result<u8> {
+async fn wrap(args: Args, terminal: Option<Terminal>) -> anyhow::Result<u8> {
     let mut signals = child::Signals::new()?;
     let client = args.cluster.connect().await?;
     let grant = tokio::select! {
@@ -105,7 +110,7 @@ async fn wrap(args: Args) -> anyhow::Result<u8> {
             return Ok(128 + signal);
         }
     };
-    let child = match child::start(&args.command, &environment(&grant))? {
+    let child = match child::start(&args.command, &environment(&grant), terminal)? {
         Started::Running(child) => child,
         Started::Failed { code, why } => {
             eprintln!("quorate: {why}");
@@ -185,7 +190,10 @@ async fn attend(
         };
         tokio::select! {
             code = child.wait() => break code?,
-            signal = signals.any() => child.forward(signal),
+            signal = signals.any() => match signal {
+                Signal::CHILD => child.go_on(),
+                signal => child.forward(signal),
+            },
             () = sleep_until(next) => {}
             () = grant.changed() => {}
             it = mover.done() => if let Some(it) = it { grant.moved(&it) },

@@ -194,7 +194,7 @@ fn quorums_permissions_and_tokens_are_drawn() {
     units = 2
     protocol = "arbiter"
     mode = "count"
-    allow_no_crash = true
+    survive = 0
     lease = "1m"
     [[pools]]
     name = "permissions"
@@ -230,6 +230,43 @@ fn quorums_permissions_and_tokens_are_drawn() {
             .until(&format!("document.querySelector('#caption').innerText.includes({caption:?})"));
         browser.screenshot(&format!("picture-{pool}"));
     }
+    quiet(&browser);
+}
+
+#[test]
+fn units_that_differ_are_shown_by_their_labels() {
+    let pools = r#"
+    [[pools]]
+    name = "gpus"
+    units = [
+        { name = "eu-0", labels = { gpu = "h100", zone = "eu" } },
+        { name = "eu-1", labels = { gpu = "h100", zone = "eu" } },
+        { name = "us-0", labels = { gpu = "h100", zone = "us" } },
+        { name = "old-0", labels = { gpu = "a100", zone = "eu" } },
+        { name = "old-1", labels = { gpu = "a100", zone = "us" } },
+        { name = "old-2", labels = { gpu = "a100", zone = "us" } },
+    ]
+    lease = "1m"
+    "#;
+    let cluster = Cluster::start("labels", 3, "", pools);
+    let claim = |node: usize, id: u64, who: &str, lines: serde_json::Value| {
+        let body = json!({"lines": lines, "client": who, "reason": "training"});
+        let path = format!("/v1/pools/gpus/claims/{id}?wait=200ms");
+        let (status, answer) = cluster.ask(node, "PUT", &path, &body);
+        assert!(status == 200 || status == 202, "{answer}");
+    };
+    let eu = json!({"gpu": "h100", "zone": "eu"});
+    claim(0, 1, "ann", json!([{"where": eu, "units": 2}]));
+    claim(1, 2, "bob", json!([{"where": {"gpu": "a100"}, "units": 1}]));
+    let browser = Browser::open("labels", 1400, 1300);
+    browser.visit(&format!("{}#pool=gpus", cluster.url(0)));
+    browser.until("document.querySelectorAll('#kinds > li').length === 4");
+    browser.until("document.querySelectorAll('#kinds .chip.full').length === 3");
+    claim(2, 3, "carol", json!([{"where": eu, "units": 1}, {"where": {"zone": "us"}, "units": 1}]));
+    browser.until(&format!("{QUEUE}.includes('1 with gpu=h100,zone=eu and 1 with zone=us')"));
+    let full = "document.querySelector('#kinds [data-key=\"gpu=h100 zone=eu\"]').innerText";
+    browser.until(&format!("{full}.includes('2 of 2 held, 1 claim could use them')"));
+    browser.screenshot("labels");
     quiet(&browser);
 }
 

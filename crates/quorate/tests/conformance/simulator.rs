@@ -15,6 +15,7 @@ use quorate_protocols::arbiter::Arbiter;
 use quorate_protocols::broadcast::Weighted;
 use quorate_protocols::central::Central;
 use quorate_protocols::ring::Ring;
+use quorate_protocols::ticket::Ticket;
 use quorate_sim::replay;
 
 use crate::table::{Scenario, Step};
@@ -35,6 +36,8 @@ pub(crate) fn run(scenario: &Scenario, config: &Config) -> (Vec<(String, String)
         }
         ProtocolDef::Arbiter(pool) => Arm { remembers: true, keeps_clients: true, labels: None }
             .play::<Arbiter>(scenario, pool),
+        ProtocolDef::Ticket(pool) => Arm { remembers: false, keeps_clients: true, labels: None }
+            .play::<Ticket>(scenario, pool),
         ProtocolDef::Broadcast(pool) => {
             Arm { remembers: false, keeps_clients: false, labels: None }
                 .play::<Weighted>(scenario, pool)
