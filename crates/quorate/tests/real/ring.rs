@@ -85,9 +85,14 @@ async fn without_a_node(cluster: &mut Cluster) {
     let there = client(cluster, 2).await;
     let held = there.pool("p").acquire().await.expect("a unit at n2");
     cluster.kill(2);
-    let fewer = "fewer units than configured: n0 counted 2 of 3 without n2; \
-                 the rest is made anew once whoever had them must have stopped";
-    until("status says what is missing", || status(cluster, 1).contains(fewer)).await;
+    // One, or more if the train was on its way to n2.
+    let fewer = "fewer units than configured: n0 counted ";
+    let why = " of 3 without n2; the rest is made anew once whoever had them must have stopped";
+    until("status says what is missing", || {
+        let text = status(cluster, 1);
+        text.contains(fewer) && text.contains(why)
+    })
+    .await;
     let here = client(cluster, 1).await;
     let two = here.pool("p").acquire_many(2).await.expect("two are left");
     let third = here.pool("p").acquire().await.expect("the third is made anew");
