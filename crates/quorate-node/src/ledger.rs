@@ -84,8 +84,9 @@ pub(crate) struct Claimed {
 pub(crate) enum State {
     /// In the queue.
     Waiting,
-    /// The client says that it holds these, and the arbiter has been asked to renew them.
-    Shown { shares: Shares, since: Moment },
+    /// The client says that it holds these, and the arbiter has been asked to renew them; if it has
+    /// not by then, it never will.
+    Shown { shares: Shares, until: Moment },
     /// The client may use these.
     Granted { shares: Shares, until: Moment, since: Moment },
     /// It is over.
@@ -98,6 +99,8 @@ pub(crate) struct Ledger {
     claims: BTreeMap<ClaimId, Claimed>,
     /// Those that wait, the oldest first.
     waiting: BTreeSet<(Moment, ClaimId)>,
+    /// When those end that hold units, the first one first.
+    ends: BTreeSet<(Moment, ClaimId)>,
     active: usize,
 }
 
@@ -167,12 +170,17 @@ pub(crate) fn shrink(lease: &Lease, span: Duration) -> Duration {
 struct Counts {
     waits: bool,
     active: bool,
+    end: Option<Moment>,
 }
 
 impl Counts {
     fn of(state: &State) -> Counts {
         let (waits, over) = (matches!(state, State::Waiting), matches!(state, State::Over { .. }));
-        Counts { waits, active: !over }
+        let end = match state {
+            State::Granted { until, .. } | State::Shown { until, .. } => Some(*until),
+            State::Waiting | State::Over { .. } => None,
+        };
+        Counts { waits, active: !over, end }
     }
 }
 
@@ -197,6 +205,16 @@ impl Ledger {
     /// Whether one that was made earlier than then waits.
     pub(crate) fn passes(&self, made: Moment) -> bool {
         self.waiting.first().is_some_and(|(oldest, _)| *oldest < made)
+    }
+
+    /// When the next grant ends, if it is not renewed.
+    pub(crate) fn next_end(&self) -> Option<Moment> {
+        self.ends.first().map(|(end, _)| *end)
+    }
+
+    /// A claim whose grant has ended by now.
+    pub(crate) fn ended(&self, now: Moment) -> Option<ClaimId> {
+        self.ends.first().filter(|(end, _)| *end <= now).map(|(_, id)| *id)
     }
 
     /// Claims that are not over.
@@ -233,6 +251,10 @@ impl Ledger {
             self.waiting.remove(&(made, id));
         } else if is.waits && !was.waits {
             self.waiting.insert((made, id));
+        }
+        if was.end != is.end {
+            was.end.map(|end| self.ends.remove(&(end, id)));
+            is.end.map(|end| self.ends.insert((end, id)));
         }
         self.active = self.active + usize::from(is.active) - usize::from(was.active);
     }

@@ -150,8 +150,11 @@ async fn nonsense_closes_the_connection_and_harms_nobody() {
         assert!(number == 0 && matches!(reply, Reply::Problem(_)), "{nonsense:?} {reply:?}");
         assert_eq!(client.hear().await, None, "{nonsense:?}");
     }
-    let (_, metrics) = cluster.text(0, "GET /metrics").await;
-    assert!(metrics.contains("quorate_refused_connections_total{from=\"client\"} 5"), "{metrics}");
+    until("all five are counted", || async {
+        let (_, metrics) = cluster.text(0, "GET /metrics").await;
+        metrics.contains("quorate_refused_connections_total{from=\"client\"} 5\n")
+    })
+    .await;
     good.send(1, claim(1, 1)).await;
     assert_eq!(granted(good.answer().await.1).len(), 1);
 }

@@ -8,7 +8,6 @@ use quorate_wire::glance::What;
 
 use super::Engine;
 use super::links::Letter;
-use crate::alarms::Due;
 use crate::clock;
 use crate::convert;
 use crate::journal::Written;
@@ -22,8 +21,6 @@ impl Engine {
                 let pool = &mut self.pools[seat];
                 pool.barrier = pool.barrier.max(self.journal.submit(&pool.name, record));
             }
-            // Nobody sees an alarm before it rings, and what it then does waits like the rest.
-            Deed::Arm { token, at } => self.alarms.set(at, Due::Alarm { seat, token }),
             deed => {
                 let pool = &mut self.pools[seat];
                 if pool.barrier <= self.durable && pool.held.is_empty() {
@@ -45,6 +42,7 @@ impl Engine {
                 let now = clock::now();
                 for seat in std::mem::take(&mut self.behind) {
                     self.catch_up(seat, now);
+                    self.schedule(seat);
                 }
             }
             Written::Failed(why) => {
@@ -106,7 +104,7 @@ impl Engine {
                 self.metrics.anomalies.inc();
                 tracing::warn!(peer = self.name_of(peer), what, "no correct peer would say that");
             }
-            Deed::Persist(_) | Deed::Arm { .. } => unreachable!("performed at once"),
+            Deed::Persist(_) => unreachable!("performed at once"),
         }
     }
 
@@ -128,7 +126,6 @@ impl Engine {
         if pool.ledger.passes(made) {
             pool.meters.overtakes.inc();
         }
-        self.alarms.set(until, Due::GrantEnd { seat, claim });
         let lease = pool.def.lease;
         pool.ledger.wake(&claim, &lease, now);
         self.changed(seat, claim, ChangeKind::Granted);
@@ -142,7 +139,6 @@ impl Engine {
             Some(State::Granted { shares, until: before, since }) => {
                 State::Granted { shares: shares.clone(), until: until.max(*before), since: *since }
             }
-            // Its alarm is set, and will find the new deadline.
             Some(State::Shown { shares, .. }) => {
                 State::Granted { shares: shares.clone(), until, since: now }
             }

@@ -40,6 +40,8 @@ pub(super) struct Pool {
     pub(super) barrier: u64,
     /// ...in here.
     pub(super) held: VecDeque<(u64, Deed)>,
+    /// When it is rung next, as the heap of alarms knows it.
+    pub(super) rings_at: Option<Moment>,
     stopped: Option<String>,
 }
 
@@ -133,6 +135,7 @@ impl Engine {
             meters,
             barrier: 0,
             held: VecDeque::new(),
+            rings_at: None,
             stopped: None,
         });
         self.by_name.insert(Arc::clone(name), index);
@@ -141,6 +144,7 @@ impl Engine {
             self.perform(index, deed, self.since);
         }
         self.deeds = deeds;
+        self.schedule(index);
         self.tell_suspects(index);
         Ok(index)
     }

@@ -120,6 +120,9 @@ pub(crate) fn pool_text(pool: &PoolView) -> String {
     if !missing.is_empty() {
         let _ = writeln!(text, "UNAVAILABLE: no answer from {}", missing.join(", "));
     }
+    if pool.protocol == "ring" {
+        text.push_str(&ring_text(pool, &missing));
+    }
     if pool.grace_ms.is_some() {
         let wait = span(pool.grace_ms);
         let _ = writeln!(text, "a node restarted and waits {wait} for old promises to end");
@@ -127,6 +130,34 @@ pub(crate) fn pool_text(pool: &PoolView) -> String {
     text.push_str(&facts(&pool.facts));
     silent(&mut text, &pool.silent);
     text
+}
+
+/// What is the matter with a ring that has not all its units, or no root.
+fn ring_text(pool: &PoolView, missing: &[&str]) -> String {
+    if let [root, ..] = missing {
+        return format!(
+            "root {root} is away: nothing is granted until it is back, and clients stop within a ttl\n"
+        );
+    }
+    let named = |name: &'static str| pool.facts.iter().filter(move |fact| fact.name == name);
+    let Some(count) = named("tokens_counted").next() else { return String::new() };
+    if count.value >= u64::from(pool.units) {
+        return String::new();
+    }
+    let left_out: Vec<&str> = named("left_out").filter_map(|f| f.about.as_deref()).collect();
+    let without = match &left_out[..] {
+        [] => String::new(),
+        nodes => format!(" without {}", nodes.join(", ")),
+    };
+    let later = match named("quarantine").chain(named("blind")).any(|fact| fact.value > 0) {
+        true => "once whoever had them must have stopped",
+        false => "by the next counts",
+    };
+    let (root, counted, units) = (&count.node, count.value, pool.units);
+    format!(
+        "fewer units than configured: {root} counted {counted} of {units}{without}; \
+         the rest is made anew {later}\n"
+    )
 }
 
 fn summary(quorums: &QuorumsView) -> Summary {

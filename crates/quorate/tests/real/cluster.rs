@@ -98,9 +98,10 @@ impl Protocol {
             }
             Protocol::Broadcast => broadcast,
             Protocol::Leased => format!("{broadcast}reclaim = \"lease\"\n"),
-            Protocol::Ring => {
-                "protocol = \"ring\"\ntimeout = \"300ms\"\nidle = \"50ms\"\n".to_owned()
-            }
+            // Nothing is scrambled unless a test asks for it.
+            Protocol::Ring => "protocol = \"ring\"\ntimeout = \"300ms\"\nidle = \"50ms\"\n\
+                 allow_corruption = true\n"
+                .to_owned(),
         }
     }
 }
