@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ClaimId, Line, UnitView};
+use crate::{ClaimId, Line, ShortageView, UnitView};
 
 /// Answer to `GET /v1/pools`.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PoolsView {
     /// The pools, by name. Pools that are made on demand appear once they have been used.
@@ -19,7 +19,7 @@ pub struct PoolsView {
 }
 
 /// One pool, as in `GET /v1/pools/{pool}`.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PoolView {
     /// Its name.
@@ -46,6 +46,9 @@ pub struct PoolView {
     pub overtakes_max: Option<u32>,
     /// How many nodes, whichever they are, may stay away without stopping the others.
     pub survives: u32,
+    /// Its quorums, if quorums decide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quorums: Option<QuorumsView>,
     /// Without whom nothing is granted; none where the pool was not asked about by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
@@ -58,6 +61,12 @@ pub struct PoolView {
     /// Claims that wait, likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<u32>,
+    /// Units that an operator took out of service, by name or number. Holders keep theirs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drained: Vec<String>,
+    /// Where units differ and claims wait: what is short. Only the oldest claims are looked at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shortages: Vec<ShortageView>,
     /// If the pool's arbiter restarted and waits until old promises are over: for how long yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace_ms: Option<u64>,
@@ -67,6 +76,32 @@ pub struct PoolView {
     /// Nodes that did not answer: what is said here may be incomplete.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub silent: Vec<String>,
+}
+
+/// The quorums of a pool, and what they are worth.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct QuorumsView {
+    /// What they do: `arbiter` (permissions for units that are counted), `named` (for units that
+    /// have names) or `ticket`.
+    pub mode: String,
+    /// The family, as `quorate quorum report --family` takes it, or `threshold`: one for each size
+    /// of claim.
+    pub family: String,
+    /// How many nodes vote.
+    pub voters: u32,
+    /// Members of the smallest quorum...
+    pub smallest: u32,
+    /// ...and of the largest.
+    pub largest: u32,
+    /// Crashes always survived.
+    pub survives: u32,
+    /// How likely a quorum is alive when each node is with probability 0.99.
+    pub availability: f64,
+    /// The share of all claims that the busiest node takes part in, at best.
+    pub load: f64,
+    /// Messages for one grant when nobody else wants anything and nobody is in its own quorum.
+    pub messages: f64,
 }
 
 /// One thing that a node tells about its part in a pool; docs/protocols describes them.

@@ -58,7 +58,7 @@ impl Client {
 
 fn claim(id: u128, units: u32) -> Ask {
     let (pool, reason) = ("p".into(), "r".into());
-    Ask::Claim { pool, id: ClaimId(id), units, reason, lines: Vec::new() }
+    Ask::Claim { pool, id: ClaimId(id), units, reason, lines: Vec::new(), movable: false }
 }
 
 fn release(id: u128) -> Ask {
@@ -150,8 +150,11 @@ async fn nonsense_closes_the_connection_and_harms_nobody() {
         assert!(number == 0 && matches!(reply, Reply::Problem(_)), "{nonsense:?} {reply:?}");
         assert_eq!(client.hear().await, None, "{nonsense:?}");
     }
-    let (_, metrics) = cluster.text(0, "GET /metrics").await;
-    assert!(metrics.contains("quorate_refused_connections_total{from=\"client\"} 5"), "{metrics}");
+    until("all five are counted", || async {
+        let (_, metrics) = cluster.text(0, "GET /metrics").await;
+        metrics.contains("quorate_refused_connections_total{from=\"client\"} 5\n")
+    })
+    .await;
     good.send(1, claim(1, 1)).await;
     assert_eq!(granted(good.answer().await.1).len(), 1);
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use quorate_api::parse_span;
 use quorate_core::{Lease, NodeId, Unit};
 use quorate_protocols::allocator::labels::{Labels, is_label};
+use quorate_protocols::voting::Worth;
 
 use super::options::Options;
 use super::protocol::{Basis, ProtocolDef};
@@ -22,7 +23,7 @@ pub const POOL_UNITS_MAX: u32 = 1 << 16;
 const LEASE_RANGE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(86_400));
 
 /// A pool, or a pattern for many.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct PoolDef {
     /// Which pools this is about.
     pub names: Names,
@@ -42,6 +43,8 @@ pub struct PoolDef {
     pub protocol: ProtocolDef,
     /// What that means for people.
     pub promises: Promises,
+    /// What its quorums are worth, if quorums decide.
+    pub quorums: Option<Worth>,
     /// Units that are not for everybody.
     pub reserved: Vec<Reserved>,
     /// Whether an administrator may scramble a seat to see the pool heal. Each node decides.
@@ -169,7 +172,8 @@ impl PoolDef {
             .map_err(&wrong)?;
         let mut options = Options::new(pool.options);
         let basis = Basis { units, labels, reserved: &reserved, lease, members, epoch };
-        let protocol = ProtocolDef::read(&pool.protocol, &basis, &mut options).map_err(&wrong)?;
+        let (protocol, quorums) =
+            ProtocolDef::read(&pool.protocol, &basis, &mut options).map_err(&wrong)?;
         let allow_corruption = match protocol {
             ProtocolDef::Ring(_) => options.take("allow_corruption").map_err(&wrong)?,
             _ => None,
@@ -183,7 +187,10 @@ impl PoolDef {
                  1 <= claim_min <= claim_max <= {most} must hold"
             )));
         }
-        let promises = protocols::promises(&protocol, members.len());
+        let mut promises = protocols::promises(&protocol, members.len());
+        if let Some(worth) = &quorums {
+            promises.survives = u32::try_from(worth.summary.survives).unwrap_or(u32::MAX);
+        }
         if !promises.names_units && !unit_names.is_empty() {
             return Err(wrong(format!(
                 "{} only counts units and cannot say who has which: give units, not unit_names",
@@ -200,6 +207,7 @@ impl PoolDef {
             grace,
             protocol,
             promises,
+            quorums,
             reserved,
             allow_corruption: allow_corruption.unwrap_or(false),
         })

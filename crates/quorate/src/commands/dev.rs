@@ -56,7 +56,7 @@ impl Protocol {
                 ("protocol = \"central\"", "arbiter = \"n1\"\nfairness = \"backfill:8\"")
             }
             // Two nodes survive no crash by voting; whoever asks for so few knows.
-            Protocol::Arbiter => ("protocol = \"arbiter\"\nallow_no_crash = true", ""),
+            Protocol::Arbiter => ("protocol = \"arbiter\"\nsurvive = 0", ""),
             Protocol::Broadcast => ("protocol = \"broadcast\"\nreclaim = \"lease\"", ""),
             Protocol::Ring => ("protocol = \"ring\"", ""),
         }

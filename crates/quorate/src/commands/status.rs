@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 
 use quorate_api::{
     ClaimId, ClaimState, ClaimStatus, Estimate, FactView, Line, NodeView, Obstacle, PoolView,
-    Remedy, Why,
+    QuorumsView, Remedy, UnitView, Why,
 };
+use quorate_protocols::arbiter::family::Summary;
 
 use super::cluster::{self, Cluster, Json, span};
 use crate::Outcome;
@@ -67,6 +68,10 @@ pub(crate) fn one_line(status: &ClaimStatus) -> String {
         });
         let _ = write!(line, ": {}", shares.collect::<Vec<_>>().join(", "));
     }
+    for it in &status.moves {
+        let name = |u: &UnitView| u.name.clone().unwrap_or_else(|| u.unit.to_string());
+        let _ = write!(line, " (asked to leave {} for {})", name(&it.from), name(&it.to));
+    }
     if status.expires_in_ms.is_some() {
         let _ = write!(line, " for {}", span(status.expires_in_ms));
     }
@@ -104,6 +109,9 @@ pub(crate) fn pool_text(pool: &PoolView) -> String {
     if !pool.names_units {
         let _ = writeln!(text, "units are only counted: a grant has no unit names and no fences");
     }
+    if let Some(quorums) = &pool.quorums {
+        let _ = writeln!(text, "{}, {}: {}", quorums.mode, quorums.family, summary(quorums));
+    }
     let missing: Vec<&str> =
         pool.needs.iter().filter(|node| pool.silent.contains(node)).map(String::as_str).collect();
     let _ = match (pool.survives, &pool.needs[..]) {
@@ -122,6 +130,12 @@ pub(crate) fn pool_text(pool: &PoolView) -> String {
     if pool.grace_ms.is_some() {
         let wait = span(pool.grace_ms);
         let _ = writeln!(text, "a node restarted and waits {wait} for old promises to end");
+    }
+    if !pool.drained.is_empty() {
+        let _ = writeln!(text, "drained: {}", pool.drained.join(", "));
+    }
+    for short in &pool.shortages {
+        let _ = writeln!(text, "short: {}", short.summary);
     }
     text.push_str(&facts(&pool.facts));
     silent(&mut text, &pool.silent);
@@ -154,6 +168,17 @@ fn ring_text(pool: &PoolView, missing: &[&str]) -> String {
         "fewer units than configured: {root} counted {counted} of {units}{without}; \
          the rest is made anew {later}\n"
     )
+}
+
+fn summary(quorums: &QuorumsView) -> Summary {
+    Summary {
+        voters: quorums.voters as usize,
+        quorum: (quorums.smallest as usize, quorums.largest as usize),
+        survives: quorums.survives as usize,
+        availability: quorums.availability,
+        load: quorums.load,
+        messages: quorums.messages,
+    }
 }
 
 /// What the nodes tell about their protocol, a line per node.

@@ -194,7 +194,7 @@ fn quorums_permissions_and_tokens_are_drawn() {
     units = 2
     protocol = "arbiter"
     mode = "count"
-    allow_no_crash = true
+    survive = 0
     lease = "1m"
     [[pools]]
     name = "permissions"

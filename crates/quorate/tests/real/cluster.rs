@@ -20,6 +20,8 @@ pub(crate) enum Protocol {
     Named,
     /// `arbiter` that counts.
     Count,
+    /// `arbiter` that gives tickets.
+    Ticket,
     /// `broadcast` that never takes anything back from a node.
     Broadcast,
     /// `broadcast` that counts nodes out which seem to have crashed.
@@ -28,10 +30,11 @@ pub(crate) enum Protocol {
 }
 
 impl Protocol {
-    pub(crate) const ALL: [Protocol; 6] = [
+    pub(crate) const ALL: [Protocol; 7] = [
         Protocol::Central,
         Protocol::Named,
         Protocol::Count,
+        Protocol::Ticket,
         Protocol::Broadcast,
         Protocol::Leased,
         Protocol::Ring,
@@ -43,6 +46,7 @@ impl Protocol {
             Protocol::Central => "central",
             Protocol::Named => "named",
             Protocol::Count => "count",
+            Protocol::Ticket => "ticket",
             Protocol::Broadcast => "broadcast",
             Protocol::Leased => "leased",
             Protocol::Ring => "ring",
@@ -52,6 +56,11 @@ impl Protocol {
     /// Whether a grant's units are the pool's own, so that laws about units are judged.
     pub(crate) fn names_units(self) -> bool {
         matches!(self, Protocol::Central | Protocol::Named | Protocol::Ring)
+    }
+
+    /// Whether quorums decide, so that what is held can outlive a node that is suspected.
+    pub(crate) fn votes(self) -> bool {
+        matches!(self, Protocol::Named | Protocol::Count | Protocol::Ticket)
     }
 
     /// Whether it can write down what it promised.
@@ -81,9 +90,12 @@ impl Protocol {
             ),
             Protocol::Named => voting,
             Protocol::Count => format!(
-                "{voting}mode = \"count\"\nallow_no_crash = true\n\
+                "{voting}mode = \"arbiter\"\nsurvive = 0\n\
                  fairness = \"backfill:{backfill}\"\n"
             ),
+            Protocol::Ticket => {
+                "protocol = \"arbiter\"\nmode = \"ticket\"\nretry = \"200ms\"\n".to_owned()
+            }
             Protocol::Broadcast => broadcast,
             Protocol::Leased => format!("{broadcast}reclaim = \"lease\"\n"),
             // Nothing is scrambled unless a test asks for it.
@@ -103,6 +115,8 @@ pub(crate) struct Pools {
     pub(crate) lease: Duration,
     pub(crate) durable: bool,
     pub(crate) backfill: u32,
+    /// More options.
+    pub(crate) more: String,
 }
 
 /// A cluster of processes, which end with this value.
@@ -340,6 +354,7 @@ impl Cluster {
         let _ = write!(
             text,
             "cluster = \"real\"\nepoch = 1\nnode = \"n{node}\"\nbootstrap = {bootstrap}\n\
+             suspect_after = \"2s\"\n\
              data_dir = {:?}\nlisten = {{ clients = \"{clients}\", peers = \"{peers}\" }}\n\
              members = [\n",
             self.data(node)
@@ -349,11 +364,13 @@ impl Cluster {
         }
         text.push_str("]\n");
         let Pools { names, units, lease, protocol, .. } = &self.pools;
+        let Pools { more, .. } = &self.pools;
         let (lease, options) = (lease.as_millis(), protocol.options(&self.pools));
         for name in names {
             let _ = write!(
                 text,
-                "[[pools]]\nname = \"{name}\"\nunits = {units}\nlease = \"{lease}ms\"\n{options}"
+                "[[pools]]\nname = \"{name}\"\nunits = {units}\nlease = \"{lease}ms\"\n\
+                 {options}{more}"
             );
         }
         std::fs::write(self.folder.join(format!("n{node}.toml")), text).expect("a config file");

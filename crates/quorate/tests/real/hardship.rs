@@ -39,6 +39,7 @@ async fn start(folder: &str, durable: bool, lease: Duration) -> Cluster {
         lease,
         durable,
         backfill: 0,
+        more: String::new(),
     };
     Cluster::start(&folder, 3, pools, None).await
 }

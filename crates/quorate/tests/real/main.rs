@@ -10,6 +10,7 @@
 //! | `client.rs` | a process of clients (this program again) |
 //! | `planted.rs` | a node that breaks a rule (this program again) |
 //! | `proxy.rs` | the wire between them |
+//! | `minority.rs` | as many nodes as quorums can do without are killed |
 //! | `ring.rs` | a node and then the root of a ring are killed |
 //! | `trial.rs` | one seeded trial: faults, healing, judgement |
 //! | `hardship.rs` | one hardship at a time, with what must follow from it |
@@ -28,6 +29,7 @@ mod cluster;
 mod dice;
 mod hardship;
 mod history;
+mod minority;
 mod planted;
 mod proxy;
 mod ring;
@@ -42,9 +44,9 @@ use trial::{Harm, Plan};
 const HELP: &str = "\
 cargo test -p quorate --test real -- [NAME] [OPTIONS]
 
-  --seed N       this seed instead of a few fixed ones
-  --protocol P   central, named or count (arbiter), broadcast, leased (broadcast that counts nodes
-                 out) or ring, instead of each in turn
+  --seed N       this seed instead of a few fixed ones, or other minorities
+  --protocol P   central, named, count or ticket (arbiter), broadcast, leased (broadcast that
+                 counts nodes out) or ring, instead of each in turn
   --seconds N    how long faults happen in each trial
   --minutes N    fresh seeds for so long";
 
@@ -58,7 +60,7 @@ struct Wish {
     protocol: Option<Protocol>,
 }
 
-const NAMES: [&str; 8] = [
+const NAMES: [&str; 9] = [
     "planted_bugs_in_histories_are_found",
     "a_node_that_is_lied_to_about_its_past_is_found",
     "broken_connections_alone_cost_nobody_a_grant",
@@ -67,6 +69,7 @@ const NAMES: [&str; 8] = [
     "nodes_with_planted_bugs_are_found",
     "whoever_stands_still_longer_than_the_lease_has_lost_its_grant",
     "a_node_whose_disk_fails_stops_and_says_why",
+    "quorums_go_on_without_a_minority_and_holders_keep_theirs",
 ];
 
 fn main() {
@@ -121,6 +124,9 @@ fn main() {
     }
     if wanted(NAMES[7]) && wish.minutes.is_none() {
         runtime.block_on(hardship::failing_disk(NAMES[7]));
+    }
+    if wanted(NAMES[8]) && wish.minutes.is_none() {
+        runtime.block_on(minority::killed(NAMES[8], wish.seed.unwrap_or(0) as usize));
     }
     if wanted(NAMES[3]) {
         let name = NAMES[3];

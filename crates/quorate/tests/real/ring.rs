@@ -30,6 +30,7 @@ pub(crate) async fn killed_nodes(name: &str) {
         lease: Duration::from_secs(4),
         durable: false,
         backfill: 0,
+        more: String::new(),
     };
     let mut cluster = Cluster::start(&folder, 3, pools, None).await;
     scrambled(&cluster).await;
@@ -80,7 +81,7 @@ fn metrics(cluster: &Cluster, node: usize) -> String {
     text
 }
 
-/// Two units go on; the third is made anew when whoever had it has stopped.
+/// The others go on; what it had is made anew when whoever had it has stopped.
 async fn without_a_node(cluster: &mut Cluster) {
     let there = client(cluster, 2).await;
     let held = there.pool("p").acquire().await.expect("a unit at n2");
@@ -94,7 +95,7 @@ async fn without_a_node(cluster: &mut Cluster) {
     })
     .await;
     let here = client(cluster, 1).await;
-    let two = here.pool("p").acquire_many(2).await.expect("two are left");
+    let two = here.pool("p").acquire_many(2).await.expect("two, left or made anew");
     let third = here.pool("p").acquire().await.expect("the third is made anew");
     assert!(held.is_lost().is_some(), "a unit was made while its holder could use it");
     let text = status(cluster, 1);
@@ -137,7 +138,7 @@ async fn give_back(grant: Grant) {
     }
 }
 
-async fn client(cluster: &Cluster, node: usize) -> Client {
+pub(crate) async fn client(cluster: &Cluster, node: usize) -> Client {
     let address = cluster.address(node).to_string();
     let views = Views::new([&address]).expect("an address");
     assert!(views.node().await.is_ok(), "n{node} answers");
@@ -158,7 +159,7 @@ fn command(cluster: &Cluster, node: usize, words: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-async fn until(what: &str, so: impl Fn() -> bool) {
+pub(crate) async fn until(what: &str, so: impl Fn() -> bool) {
     let give_up = Instant::now() + PATIENCE;
     while !so() {
         assert!(Instant::now() < give_up, "in vain: {what}");

@@ -161,7 +161,7 @@ impl World {
                     }
                 }
                 Effect::Lose { claim } => self.clients[client(claim)] = Client::Done,
-                Effect::Reclaim { .. } => {}
+                Effect::Reclaim { .. } | Effect::Move { .. } => {}
                 Effect::Refuse { .. } | Effect::Persist(()) | Effect::Anomaly { .. } => {
                     panic!("{effect}")
                 }
