@@ -57,8 +57,8 @@ impl Booked {
         Ticket { age: self.stamp.clock, claim }
     }
 
-    /// A new promise, counted from here, if these are the units it has: returns what it left. `None`
-    /// if they are not.
+    /// A new promise, counted from here, if these are the units it has: returns what it left.
+    /// `None` if they are not.
     fn renew(
         &mut self,
         asker: Asker,
