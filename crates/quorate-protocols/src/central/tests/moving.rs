@@ -178,6 +178,21 @@ fn a_drained_unit_is_granted_no_more_and_who_needs_it_is_refused() {
 }
 
 #[test]
+fn a_unit_that_is_kept_for_a_bundle_is_not_free_when_it_comes_back() {
+    let mut table = Table::new(2, pool(6));
+    claim(&mut table, 1, 1, &[(1, "gpu=h100")], true);
+    claim(&mut table, 1, 2, &[(1, "gpu=h100,zone=eu"), (2, "gpu=a100,zone=us")], false);
+    assert_eq!(table.wanted().last().unwrap(), "n1 MOVE 7.1 u0 to u3 f2");
+    for order in [Order::Drain(Unit(1)), Order::Restore(Unit(1))] {
+        assert!(obey(&mut table, 0, order));
+    }
+    claim(&mut table, 0, 3, &[(1, "gpu=a100,zone=us")], false);
+    assert_eq!(table.wanted(), [""; 0]);
+    let moved = renew(&mut table, 1, 1, &[(3, 2)]);
+    assert_eq!(moved.last().unwrap(), "n1 GRANT 7.2 u0,u1,u5 f3");
+}
+
+#[test]
 fn why_a_claim_waits_is_which_units_are_full_and_who_competes() {
     let mut table = Table::new(2, pool(6));
     for serial in 1..=2 {
