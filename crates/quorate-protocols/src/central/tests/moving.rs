@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quorate_core::{
-    Claim, ClaimId, Event, Fence, NodeId, Order, Outbox, Protocol, Seat, Share, Shares, Start,
+    Claim, Event, Fence, NodeId, Order, Outbox, Protocol, Seat, Share, Shares, Start,
     Unit, Units,
 };
 use quorate_sim::{Profile, Verdict};
