@@ -74,7 +74,7 @@ fn contradictions_are_refused_with_a_clear_message() {
 
 /// The second pool with another protocol and these options.
 fn with(options: &str) -> Result<Config, String> {
-    let text = GOOD.replace("fairness = \"backfill:4\"\n        durable = true", options);
+    let text = GOOD.replace("fairness = \"backfill:4\"\n    durable = true", options);
     assert!(text.contains(options));
     Config::parse(&text).map_err(|error| error.to_string())
 }
