@@ -2,8 +2,9 @@
 
 use quorate_core::{ClaimId, Explorable, Fence, LeaseEnd, NodeId, Number};
 
+use super::booked::{Booked, State};
 use super::floors::Floors;
-use super::grantor::{Booked, Grantor, State};
+use super::grantor::Grantor;
 use super::local::{Local, PermitState};
 use super::message::{GrantNumber, Message};
 use super::naming::Picked;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use quorate_core::{ClaimId, Fence, Line, Moment, NodeId, NodeSet, Seat, Shares, Stamp, Unit};
 
 use super::Arbiter;
-use super::grantor::shares;
+use super::booked::shares;
 use super::message::{GrantNumber, Message, Pick, Wish};
 use crate::attempt::Attempt;
 

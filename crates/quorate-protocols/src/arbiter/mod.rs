@@ -50,6 +50,7 @@
 //!   the round of messages in which holders agree who has which (C7).
 //! * *What nobody waits for* ends before its lease if somebody is in need (C10).
 
+mod booked;
 mod choice;
 mod explore;
 pub mod family;

@@ -15,7 +15,8 @@ use std::sync::Arc;
 
 use quorate_core::{ClaimId, Seat, Stamp, Unit};
 
-use super::grantor::{Booked, Grantor, are_units};
+use super::booked::{Booked, are_units};
+use super::grantor::Grantor;
 use super::message::{GrantNumber, Message, Pick};
 use super::pool::broken;
 use super::{Arbiter, Post};

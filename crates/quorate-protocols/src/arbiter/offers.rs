@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use quorate_core::{Seat, Unit};
 
-use super::grantor::{Booked, Grantor};
+use super::booked::Booked;
+use super::grantor::Grantor;
 use super::message::Message;
 use super::pool::Mode;
 use super::{Arbiter, Post};

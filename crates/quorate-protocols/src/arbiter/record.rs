@@ -7,8 +7,8 @@ use std::time::Duration;
 use quorate_core::{ClaimId, Fence, Moment, NodeId, Share, Shares, Stamp};
 
 use super::Pool;
+use super::booked::{Booked, State, are_units};
 use super::floors::Floors;
-use super::grantor::{Booked, State, are_units};
 use super::message::{GrantNumber, Pick, Wish};
 use super::naming::{PickState, Picked};
 use super::pool::Mode;

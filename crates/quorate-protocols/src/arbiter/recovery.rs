@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use quorate_core::{ClaimId, Clock, Fence, Outbox, Seat, Start};
 
+use super::booked::{Booked, State};
 use super::floors::Floors;
-use super::grantor::{Booked, Grantor, State};
+use super::grantor::Grantor;
 use super::message::{GrantNumber, Message};
 use super::naming::{PickState, Picked};
 use super::pool::{Mode, broken};

@@ -12,7 +12,8 @@ use std::ops::Bound::{Excluded, Unbounded};
 
 use quorate_core::{Seat, Stamp, Unit};
 
-use super::grantor::{Booked, Grantor, State};
+use super::booked::{Booked, State};
+use super::grantor::Grantor;
 use super::pool::{Mode, broken};
 use super::{Arbiter, Post};
 use crate::attempt::Bid;

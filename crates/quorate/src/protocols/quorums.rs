@@ -24,7 +24,7 @@ pub(crate) struct QuorumOptions {
     /// arbiter: most grants at once, whatever their size; then smaller quorums will do
     #[arg(long, value_name = "M")]
     max_holders: Option<u32>,
-    /// arbiter: grants name their units although units are counted, for one more round of messages
+    /// arbiter: grants name their units although units are counted, in one round more
     #[arg(long)]
     naming: bool,
     /// arbiter, ticket: nodes that vote; the others only ask [default: all]
