@@ -69,8 +69,9 @@ pub enum Ask {
         /// Whether it can be asked to go to another unit.
         movable: bool,
     },
-    /// Keeps units, and leaves what it was asked to leave and no longer shows. Answered by [`Reply::Granted`] once the lease is extended, or by
-    /// [`Reply::Over`]; not answered while no arbiter can be reached.
+    /// Keeps units, and leaves what it was asked to leave and no longer shows. Answered by
+    /// [`Reply::Granted`] once the lease is extended, or by [`Reply::Over`]; not answered while no
+    /// arbiter can be reached.
     Renew {
         /// The pool.
         pool: String,

@@ -10,6 +10,7 @@ mod reserved;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -155,6 +156,16 @@ pub enum ConfigError {
         /// The name.
         name: String,
     },
+    /// Two members could not both listen there.
+    #[error("{one:?} and {other:?} have the same address for peers, {address}")]
+    OneAddress {
+        /// A member.
+        one: String,
+        /// Another.
+        other: String,
+        /// Their address.
+        address: SocketAddr,
+    },
     /// The number of members makes no sense.
     #[error("{0} members: choose 1 to {MEMBERS_MAX}")]
     Members(usize),
@@ -244,6 +255,13 @@ impl Config {
         }
         if let Some(name) = twice(&names) {
             return Err(ConfigError::TwoMembers { name });
+        }
+        let mut addresses = BTreeMap::new();
+        for member in &file.members {
+            if let Some(one) = addresses.insert(member.peers, member.name.clone()) {
+                let (other, address) = (member.name.clone(), member.peers);
+                return Err(ConfigError::OneAddress { one, other, address });
+            }
         }
         let Some(me) = names.iter().position(|name| *name == file.node) else {
             return Err(ConfigError::NotAMember { name: file.node, members: names });

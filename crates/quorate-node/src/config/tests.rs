@@ -1,4 +1,4 @@
-//! What a configuration means, and what is refused.
+//! What is read, what it means, and what is refused.
 
 use super::*;
 
@@ -47,6 +47,7 @@ fn contradictions_are_refused_with_a_clear_message() {
         ("epoch = 1", "", "missing field `epoch`"),
         ("node = \"b\"", "node = \"c\"", "is not among the members"),
         ("name = \"a\", peers", "name = \"b\", peers", "two members are named \"b\""),
+        ("127.0.0.1:7521", "127.0.0.1:7520", "\"a\" and \"b\" have the same address for peers"),
         ("127.0.0.1:7420", "0.0.0.0:7420", "bind to loopback only"),
         ("units = 8", "units = 0", "choose 1 to"),
         ("units = 8", "units = 8\nclaim_min = 9", "claim_min <= claim_max <= 8"),

@@ -386,7 +386,7 @@ impl Allocator {
 
     /// A drained unit is back. `in_use` says whether its holder from before still has it.
     pub fn restore(&mut self, unit: Unit, in_use: bool) {
-        if self.drained.remove(&unit) && !in_use {
+        if self.drained.remove(&unit) && !in_use && !self.plan.keeps(unit) {
             self.put_back(unit);
         }
         self.recount();

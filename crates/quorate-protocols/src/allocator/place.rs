@@ -74,6 +74,11 @@ impl Plan {
             || self.grants.iter().any(|promise| promise.units.contains(&(unit, false)))
     }
 
+    /// Whether a unit is kept for a grant which is not complete yet.
+    pub(super) fn keeps(&self, unit: Unit) -> bool {
+        self.grants.iter().any(|promise| promise.units.contains(&(unit, true)))
+    }
+
     /// A claim that would be granted is over: what it asked for, and the units it has already.
     pub(super) fn cancel(&mut self, ticket: Ticket) -> Option<(Waiting, Vec<Unit>)> {
         let at = self.grants.iter().position(|promise| promise.ticket == ticket)?;

@@ -57,8 +57,8 @@ impl Booked {
         Ticket { age: self.stamp.clock, claim }
     }
 
-    /// A new promise, counted from here, if these are the units it has: returns what it left. `None`
-    /// if they are not.
+    /// A new promise, counted from here, if these are the units it has: returns what it left.
+    /// `None` if they are not.
     fn renew(
         &mut self,
         asker: Asker,
@@ -449,7 +449,8 @@ impl Arbiter {
     }
 
     pub(super) fn audit(&self, seat: &Seat<'_, Central>) {
-        if broken!(seat, GrantWithoutRoom) || broken!(seat, HandOverEarly) {
+        let broken = [broken!(seat, GrantWithoutRoom), broken!(seat, HandOverEarly)];
+        if broken.contains(&true) {
             return; // The laws are to find it, not we.
         }
         if self.entries.len() > AUDIT_ENTRIES_MAX {

@@ -12,8 +12,8 @@ use crate::attempt::Attempt;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[allow(missing_docs, reason = "the fields are described once, below")]
 pub enum Message {
-    /// `lines`: which units will do, if not any. `movable`: whether the holder can be asked to move.
-    /// `sent`: the requester's clock, to be echoed.
+    /// `lines`: which units will do, if not any. `movable`: whether the holder can be asked to
+    /// move. `sent`: the requester's clock, to be echoed.
     Request {
         claim: ClaimId,
         attempt: Attempt,

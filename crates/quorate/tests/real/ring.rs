@@ -1,5 +1,5 @@
-//! A ring of processes, scrambled while clients go on; then one of them is killed: another node, and
-//! then the root.
+//! A ring of processes, scrambled while clients go on; then one of them is killed: another node,
+//! and then the root.
 //!
 //! No times are compared, only orders: whoever gets the killed node's unit must not have got it
 //! before its holder had to stop.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quorate_core::{
-    Claim, ClaimId, Event, Fence, NodeId, Order, Outbox, Protocol, Seat, Share, Shares, Start,
+    Claim, Event, Fence, NodeId, Order, Outbox, Protocol, Seat, Share, Shares, Start,
     Unit, Units,
 };
 use quorate_sim::{Profile, Verdict};
@@ -178,6 +178,21 @@ fn a_drained_unit_is_granted_no_more_and_who_needs_it_is_refused() {
 }
 
 #[test]
+fn a_unit_that_is_kept_for_a_bundle_is_not_free_when_it_comes_back() {
+    let mut table = Table::new(2, pool(6));
+    claim(&mut table, 1, 1, &[(1, "gpu=h100")], true);
+    claim(&mut table, 1, 2, &[(1, "gpu=h100,zone=eu"), (2, "gpu=a100,zone=us")], false);
+    assert_eq!(table.wanted().last().unwrap(), "n1 MOVE 7.1 u0 to u3 f2");
+    for order in [Order::Drain(Unit(1)), Order::Restore(Unit(1))] {
+        assert!(obey(&mut table, 0, order));
+    }
+    claim(&mut table, 0, 3, &[(1, "gpu=a100,zone=us")], false);
+    assert_eq!(table.wanted(), [""; 0]);
+    let moved = renew(&mut table, 1, 1, &[(3, 2)]);
+    assert_eq!(moved.last().unwrap(), "n1 GRANT 7.2 u0,u1,u5 f3");
+}
+
+#[test]
 fn why_a_claim_waits_is_which_units_are_full_and_who_competes() {
     let mut table = Table::new(2, pool(6));
     for serial in 1..=2 {
@@ -190,7 +205,7 @@ fn why_a_claim_waits_is_which_units_are_full_and_who_competes() {
     let seat = Seat { me: NodeId(0), boot: 0, now: table.now, pool: &table.pool };
     let why = table.seats[0].explain(&seat, id(4)).unwrap();
     assert_eq!((why.units, why.free), (vec![Unit(0), Unit(3)], 0));
-    let ids = |serials: [u64; 2]| serials.map(|serial| id(serial)).to_vec() as Vec<ClaimId>;
+    let ids = |serials: [u64; 2]| serials.map(id).to_vec();
     assert_eq!((why.holders, why.waiting), (ids([1, 2]), ids([3, 4])));
     assert_eq!(table.seats[0].explain(&seat, id(5)), None, "it does not wait");
 }

@@ -355,26 +355,36 @@ const NOTHING: Budget =
 const CRASH: Budget = Budget { crashes: 1, suspicions: 1, misses: 1, ..NOTHING };
 const WRONGED: Budget = Budget { suspicions: 1, ..NOTHING };
 const TRUSTED: Budget = Budget { suspicions: 1, trusts: 1, ..NOTHING };
+const RETURNED: Budget = Budget { crashes: 1, restarts: 1, suspicions: 1, trusts: 1, ..NOTHING };
 const FICKLE: Budget = Budget { suspicions: 1, trusts: 1, fences: 1, ..NOTHING };
 
 /// A changed number of states is a changed protocol.
-fn holds(budget: Budget, states: usize) {
-    let found = explore(budget, Begin::Booted, None, 2 * states);
-    assert_eq!(found, (states, 1), "{budget:?}");
+fn holds(budget: Budget, begin: Begin, states: usize) {
+    let found = explore(budget, begin, None, 2 * states);
+    assert_eq!(found, (states, 1), "{budget:?} {begin:?}");
 }
 
 #[test]
 fn in_every_history_no_unit_is_used_twice() {
-    holds(CRASH, 161_642);
-    holds(WRONGED, 60_585);
+    holds(CRASH, Begin::Booted, 161_642);
+    holds(WRONGED, Begin::Booted, 60_585);
 }
 
 #[test]
 fn nor_if_the_root_changes_its_mind() {
-    holds(TRUSTED, 420_591);
+    holds(TRUSTED, Begin::Booted, 420_591);
 }
 
-/// `RING_HISTORIES="001110 111101"` in the environment: as many crashes, restarts, suspicions,
+#[test]
+fn nor_if_a_node_crashes_comes_back_is_left_out_and_taken_in_again() {
+    holds(RETURNED, Begin::InUse, 640_400);
+}
+
+/// Too many states for CI.
+const KNOWN: [(&str, usize); 3] =
+    [("111001", 1_217_667), ("111100", 3_604_821), ("u111101", 1_503_674)];
+
+/// `RING_HISTORIES="111001 u111101"` in the environment: as many crashes, restarts, suspicions,
 /// trusts, fences and misses as each word's digits say; after a `u`, from where the unit is in use.
 /// Some take minutes.
 #[test]
@@ -393,6 +403,8 @@ fn nor_in_histories_that_are_asked_for() {
         let budget = Budget { crashes, restarts, suspicions, trusts, fences, misses };
         let (states, in_use) = explore(budget, begin, None, 100_000_000);
         println!("{word}: {states} states");
+        let known = KNOWN.iter().find(|(known, _)| *known == word);
+        assert!(known.is_none_or(|(_, known)| *known == states), "{word}: {known:?}");
         assert_eq!(in_use, 1, "{budget:?}");
     }
 }
