@@ -158,11 +158,7 @@ impl Trial {
                 && dice.one_in(2)
                 && plan.protocol.can_be_durable(),
             backfill: dice.below(4) as u32,
-            // Then counting survives a crash, too.
-            more: match plan.protocol == Protocol::Count && dice.one_in(2) {
-                true => "max_holders = 1\n".to_owned(),
-                false => String::new(),
-            },
+            more: String::new(),
         };
         let cluster = Cluster::start(folder, NODES, pools.clone(), plan.bug).await;
         let mut proxies = Vec::new();
