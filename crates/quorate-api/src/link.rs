@@ -70,8 +70,8 @@ pub enum Ask {
         movable: bool,
     },
     /// Keeps units, and leaves what it was asked to leave and no longer shows. Answered by
-    /// [`Reply::Granted`] once the lease is extended, or by
-    /// [`Reply::Over`]; not answered while no arbiter can be reached.
+    /// [`Reply::Granted`] once the lease is extended, or by [`Reply::Over`]; not answered while no
+    /// arbiter can be reached.
     Renew {
         /// The pool.
         pool: String,

@@ -7,9 +7,9 @@ use quorate_api::Line;
 /// ```
 /// use quorate_client::Want;
 ///
-/// let two_gpus = Want::with(2, [("gpu", "h100"), ("zone", "eu")]);
-/// let and_a_card = two_gpus.and(1, [("kind", "nic")]);
-/// assert_eq!(and_a_card.units(), 3);
+/// let gpus = Want::with(2, [("gpu", "h100"), ("zone", "eu")]);
+/// let gpus_and_a_nic = gpus.and(1, [("kind", "nic")]);
+/// assert_eq!(gpus_and_a_nic.units(), 3);
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Want {

@@ -372,7 +372,13 @@ fn add(standing: &mut Standing, pool: &Pool, me: NodeId, members: usize, now: Mo
         if by_the_books {
             let grace = pool.seat.grace_until().is_some();
             let free = units.saturating_sub(held.1);
+            // One that is still held is counted there, and may be counted here for a free one.
+            let mut draining = 0;
+            pool.seat.drained(&mut |_| draining += 1);
+            let draining = free.min(draining);
+            let free = free - draining;
             let (free, quarantined) = if grace { (0, free) } else { (free, 0) };
+            standing.draining += draining;
             standing.known_free = Some(standing.known_free.unwrap_or(0) + free);
             standing.quarantined += quarantined;
         }

@@ -449,7 +449,8 @@ impl Arbiter {
     }
 
     pub(super) fn audit(&self, seat: &Seat<'_, Central>) {
-        if broken!(seat, GrantWithoutRoom) || broken!(seat, HandOverEarly) {
+        let broken = [broken!(seat, GrantWithoutRoom), broken!(seat, HandOverEarly)];
+        if broken.contains(&true) {
             return; // The laws are to find it, not we.
         }
         if self.entries.len() > AUDIT_ENTRIES_MAX {

@@ -146,7 +146,8 @@ pub(crate) fn pool_text(pool: &PoolView) -> String {
 fn ring_text(pool: &PoolView, missing: &[&str]) -> String {
     if let [root, ..] = missing {
         return format!(
-            "root {root} is away: nothing is granted until it is back, and clients stop within a ttl\n"
+            "root {root} is away: nothing is granted until it is back, and clients stop within a \
+             ttl\n"
         );
     }
     let named = |name: &'static str| pool.facts.iter().filter(move |fact| fact.name == name);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quorate_core::{
-    Claim, ClaimId, Event, Fence, NodeId, Order, Outbox, Protocol, Seat, Share, Shares, Start,
+    Claim, Event, Fence, NodeId, Order, Outbox, Protocol, Seat, Share, Shares, Start,
     Unit, Units,
 };
 use quorate_sim::{Profile, Verdict};
@@ -205,7 +205,7 @@ fn why_a_claim_waits_is_which_units_are_full_and_who_competes() {
     let seat = Seat { me: NodeId(0), boot: 0, now: table.now, pool: &table.pool };
     let why = table.seats[0].explain(&seat, id(4)).unwrap();
     assert_eq!((why.units, why.free), (vec![Unit(0), Unit(3)], 0));
-    let ids = |serials: [u64; 2]| serials.map(|serial| id(serial)).to_vec() as Vec<ClaimId>;
+    let ids = |serials: [u64; 2]| serials.map(id).to_vec();
     assert_eq!((why.holders, why.waiting), (ids([1, 2]), ids([3, 4])));
     assert_eq!(table.seats[0].explain(&seat, id(5)), None, "it does not wait");
 }
