@@ -40,6 +40,12 @@ pub trait Protocol: Clone + Eq + Hash + fmt::Debug {
     /// draw these; no law and no protocol depends on them.
     fn facts(&self, _seat: &Seat<'_, Self>, _show: &mut dyn FnMut(Fact)) {}
 
+    /// Bytes that this participant takes, with whatever it points to, if it counts them: for
+    /// protocols that promise to stay small.
+    fn footprint(&self) -> Option<usize> {
+        None
+    }
+
     /// Which of [`Protocol::KINDS`] a message is, for counting.
     fn kind(message: &Self::Message) -> usize;
 
@@ -53,6 +59,13 @@ pub trait Protocol: Clone + Eq + Hash + fmt::Debug {
     /// numbers a grant's units from 0 and its fences mean nothing across grants: exclusivity and
     /// fence order are then nobody's promise, capacity still is.
     fn names_units(_pool: &Self::Pool) -> bool {
+        true
+    }
+
+    /// Whether others can rely on what this participant remembers. One that lost its records may
+    /// have to learn something from others before it can take part again; until then it is as good
+    /// as lost ([`Protocol::can_lose`]).
+    fn is_whole(&self) -> bool {
         true
     }
 

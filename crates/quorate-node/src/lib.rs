@@ -11,7 +11,7 @@
 //! | `ledger` | the claims of this node's clients, and who waits to hear of them |
 //! | `seat` | one protocol value: event in, deeds out |
 //! | `keeper` | leases of clients, where the protocol knows only nodes |
-//! | `alarms` | every alarm of every seat in one heap |
+//! | `alarms` | when which pool wants to be looked at, in one heap |
 //! | `journal` | what must be on disk before anything else is seen |
 //! | `peers` | connections to the other members; what they mean is the engine's matter |
 //!
@@ -39,18 +39,22 @@ mod node;
 mod nonsense_tests;
 mod overview;
 mod peers;
+mod planted;
 mod protocols;
 mod seat;
 #[cfg(test)]
 mod seat_tests;
+mod selection;
 mod session;
 mod views;
 
 pub use config::{
     Chosen, Config, ConfigError, Data, Limits, MEMBERS_MAX, Member, Names, POOL_NAME_MAX,
-    POOL_UNITS_MAX, PoolDef, ProtocolDef, Secret, is_pool_name,
+    POOL_UNITS_MAX, Pattern, PoolDef, ProtocolDef, Reserved, Secret, is_pool_name,
 };
 pub use node::{Node, StartError};
+#[cfg(feature = "planted-bugs")]
+pub use planted::Bug;
 pub use protocols::Promises;
 
 /// The OpenAPI document that every node serves.

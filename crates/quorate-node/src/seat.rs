@@ -7,7 +7,7 @@
 //! A protocol that finds a contradiction in itself panics. The panic stops this seat for good: it
 //! promises nothing more, and its clients are told. Other pools go on.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -20,9 +20,6 @@ use quorate_core::{
 use quorate_wire::{DecodeError, Delivery, Wire, frame};
 
 use crate::keeper::Keeper;
-
-/// Which arming of which alarm; a number is used once.
-pub(crate) type Token = u64;
 
 /// Something that happened to a seat.
 #[derive(Debug)]
@@ -37,8 +34,8 @@ pub(crate) enum Happening<'a> {
     Renew { claim: ClaimId, shares: Shares },
     /// See [`Event::Hear`]; the message as bytes.
     Hear { from: NodeId, message: &'a [u8] },
-    /// See [`Event::Ring`].
-    Ring(Token),
+    /// See [`Event::Ring`]: of the alarms that are due, if any is, the first.
+    Ring,
     /// See [`Event::Suspect`].
     Suspect(NodeId),
     /// See [`Event::Trust`].
@@ -56,11 +53,6 @@ pub(crate) enum Deed {
         kind: usize,
         delivery: Delivery,
         packed: Box<[u8]>,
-    },
-    /// An alarm.
-    Arm {
-        token: Token,
-        at: Moment,
     },
     Grant {
         claim: ClaimId,
@@ -157,6 +149,8 @@ pub(crate) trait AnySeat: Send {
     fn ledger(&self, show: &mut dyn FnMut(Entry));
     /// Shows what only the protocol knows, as [`Protocol::facts`].
     fn facts(&self, now: Moment, show: &mut dyn FnMut(Fact));
+    /// When the first alarm is due.
+    fn due(&self) -> Option<Moment>;
     /// When promises of an earlier life are over, if they may still be in force.
     fn grace_until(&self) -> Option<Moment>;
     /// The kinds of messages, for counting.
@@ -191,9 +185,11 @@ pub(crate) struct Driver<P: Runs> {
     outbox: Outbox<P>,
     /// Nothing if the protocol sees to its clients itself.
     keeper: Option<Keeper>,
-    alarms: BTreeMap<Wake<P::Alarm>, (Token, Moment)>,
-    tokens: BTreeMap<Token, Wake<P::Alarm>>,
-    token_next: Token,
+    /// When each alarm that is armed is due...
+    alarms: BTreeMap<Wake<P::Alarm>, Moment>,
+    /// ...and the same, the first one first. Nobody outside keeps an alarm that may be disarmed:
+    /// most are, long before they are due.
+    agenda: BTreeSet<(Moment, Wake<P::Alarm>)>,
     trace: Trace,
 }
 
@@ -231,8 +227,7 @@ impl<P: Runs> Driver<P> {
             outbox: Outbox::new(),
             keeper,
             alarms: BTreeMap::new(),
-            tokens: BTreeMap::new(),
-            token_next: 0,
+            agenda: BTreeSet::new(),
             trace: Trace::default(),
         };
         let Place { me, boot, since, .. } = driver.place;
@@ -269,14 +264,14 @@ impl<P: Runs> Driver<P> {
                     let earlier = P::lease_end(&alarm) == LeaseEnd::Earlier;
                     // Later than asked is always allowed; the configuration may want it so.
                     let after = if earlier { after.max(self.place.grace) } else { after };
-                    self.arm(Wake::Protocol(alarm), now.after(after), deeds);
+                    self.arm(Wake::Protocol(alarm), now.after(after));
                 }
                 Effect::Disarm(alarm) => self.disarm(Wake::Protocol(alarm)),
                 Effect::Grant { claim, shares, mut until } => {
                     if let Some(keeper) = &mut self.keeper {
                         until = keeper.grant(claim, &shares, until, now);
                         let end = now.after(keeper.length());
-                        self.arm(Wake::Client(claim), end, deeds);
+                        self.arm(Wake::Client(claim), end);
                     }
                     deeds.push(Deed::Grant { claim, shares, until });
                 }
@@ -297,19 +292,15 @@ impl<P: Runs> Driver<P> {
         self.outbox = outbox;
     }
 
-    fn arm(&mut self, wake: Wake<P::Alarm>, at: Moment, deeds: &mut Vec<Deed>) {
-        let token = self.token_next;
-        self.token_next += 1;
-        if let Some((old, _)) = self.alarms.insert(wake, (token, at)) {
-            self.tokens.remove(&old);
-        }
-        self.tokens.insert(token, wake);
-        deeds.push(Deed::Arm { token, at });
+    fn arm(&mut self, wake: Wake<P::Alarm>, at: Moment) {
+        self.disarm(wake);
+        self.alarms.insert(wake, at);
+        self.agenda.insert((at, wake));
     }
 
     fn disarm(&mut self, wake: Wake<P::Alarm>) {
-        if let Some((token, _)) = self.alarms.remove(&wake) {
-            self.tokens.remove(&token);
+        if let Some(at) = self.alarms.remove(&wake) {
+            self.agenda.remove(&(at, wake));
         }
     }
 
@@ -343,7 +334,7 @@ impl<P: Runs> Driver<P> {
                     .as_mut()
                     .and_then(|k| Some((k.renew(claim, &shares, now)?, k.length())));
                 if let Some((until, length)) = kept {
-                    self.arm(Wake::Client(claim), now.after(length), deeds);
+                    self.arm(Wake::Client(claim), now.after(length));
                     deeds.push(Deed::Extend { claim, until });
                     return Ok(None);
                 }
@@ -352,10 +343,10 @@ impl<P: Runs> Driver<P> {
             Happening::Hear { from, message } => {
                 Event::Hear { from, message: P::decode_message(message)? }
             }
-            // An alarm that was disarmed or replaced never rings.
-            Happening::Ring(token) => {
-                let Some(wake) = self.tokens.remove(&token) else { return Ok(None) };
-                self.alarms.remove(&wake);
+            Happening::Ring => {
+                let first = self.agenda.first().filter(|(at, _)| *at <= now);
+                let Some((_, wake)) = first.copied() else { return Ok(None) };
+                self.disarm(wake);
                 match wake {
                     Wake::Protocol(alarm) => Event::Ring(alarm),
                     Wake::Client(claim) => {
@@ -446,12 +437,16 @@ impl<P: Runs> AnySeat for Driver<P> {
         }
     }
 
+    fn due(&self) -> Option<Moment> {
+        self.agenda.first().map(|(at, _)| *at)
+    }
+
     fn grace_until(&self) -> Option<Moment> {
         let graces = self.alarms.iter().filter(|(wake, _)| match wake {
             Wake::Protocol(alarm) => P::lease_end(alarm) == LeaseEnd::Earlier,
             Wake::Client(_) => false,
         });
-        graces.map(|(_, (_, at))| *at).max()
+        graces.map(|(_, at)| *at).max()
     }
 
     fn kinds(&self) -> &'static [&'static str] {

@@ -157,25 +157,30 @@ fn effects_become_deeds_in_their_order() {
 #[test]
 fn an_alarm_that_was_disarmed_or_replaced_never_rings() {
     let (mut seat, _) = seat(Origin::First);
-    let mut arm = || match &step(&mut seat, Happening::Cancel(ClaimId::default())).unwrap()[..] {
-        [Deed::Arm { token, at }] => (*token, *at),
-        other => panic!("{other:?}"),
+    let at = |seconds: u32| Moment::ZERO.after(SECOND * seconds);
+    let mut step = |now: u32, happening: Happening<'_>| {
+        let mut deeds = Vec::new();
+        seat.step(at(now), happening, &mut deeds).unwrap();
+        (deeds.len(), seat.due())
     };
-    let ((first, at), (second, _), (third, _)) = (arm(), arm(), arm());
-    assert_eq!(at, Moment::ZERO.after(11 * SECOND));
-    assert!(step(&mut seat, Happening::Ring(first)).unwrap().is_empty());
-    assert!(step(&mut seat, Happening::Ring(second)).unwrap().is_empty());
-    assert_eq!(step(&mut seat, Happening::Ring(third)).unwrap().len(), 1);
-    assert!(step(&mut seat, Happening::Ring(third)).unwrap().is_empty(), "it rings once");
+    let (arm, disarm) =
+        (|| Happening::Cancel(ClaimId::default()), || Happening::Release(ClaimId::default()));
+    assert_eq!(step(10, arm()), (0, Some(at(11))));
+    assert_eq!(step(11, arm()), (0, Some(at(12))), "armed again");
+    assert_eq!(step(11, Happening::Ring), (0, Some(at(12))), "it is not due");
+    assert_eq!(step(12, Happening::Ring), (1, None));
+    assert_eq!(step(13, Happening::Ring), (0, None), "it rings once");
+    assert_eq!(step(13, arm()), (0, Some(at(14))));
+    assert_eq!(step(13, disarm()), (0, None));
+    assert_eq!(step(20, Happening::Ring), (0, None));
 }
 
 #[test]
 fn old_promises_are_respected_from_the_start_of_the_node_for_as_long_as_configured() {
-    let (mut seat, deeds) = seat(Origin::Amnesia);
+    let (mut seat, _) = seat(Origin::Amnesia);
     let over = Moment::ZERO.after(6 * SECOND);
-    assert!(matches!(deeds[..], [Deed::Arm { at, .. }] if at == over), "{deeds:?}");
-    assert_eq!(seat.grace_until(), Some(over));
-    step(&mut seat, Happening::Ring(0)).unwrap();
+    assert_eq!((seat.due(), seat.grace_until()), (Some(over), Some(over)));
+    step(&mut seat, Happening::Ring).unwrap();
     assert_eq!(seat.grace_until(), None);
 }
 
@@ -202,7 +207,6 @@ fn a_client_whose_lease_the_node_keeps_stops_before_its_units_are_taken_back() {
     };
     // The toy grants for one second, whatever the lease of four.
     let granted = step(10, claim(1));
-    assert!(granted.contains("Arm { token: 0, at: 14.0"), "{granted}");
     assert!(granted.contains("until: 11.0"), "{granted}");
     let share = Share { unit: Unit(0), fence: Fence(1) };
     let renew = |fence| {
@@ -212,9 +216,9 @@ fn a_client_whose_lease_the_node_keeps_stops_before_its_units_are_taken_back() {
     assert_eq!(step(10, renew(2)), "[]", "not what it was granted: the protocol's to judge");
     let renewed = step(10, renew(1));
     assert!(renewed.contains("Extend") && renewed.contains("until: 11.0"), "{renewed}");
-    assert_eq!(step(14, Happening::Ring(0)), "[]", "the renewal replaced it");
-    assert_eq!(step(12, renew(1)), "[]", "what is over stays over");
-    let ended = step(14, Happening::Ring(1));
+    assert_eq!(step(13, Happening::Ring), "[]", "by its lease it may go on");
+    assert_eq!(step(13, renew(1)), "[]", "what is over stays over");
+    let ended = step(14, Happening::Ring);
     assert!(ended.starts_with("[Reclaim") && ended.contains("Lose"), "{ended}");
-    assert_eq!(step(15, Happening::Ring(1)), "[]");
+    assert_eq!(step(15, Happening::Ring), "[]");
 }

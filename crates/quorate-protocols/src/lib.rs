@@ -16,5 +16,6 @@ pub mod ring;
 pub mod sharing;
 pub mod table;
 pub mod ticket;
+pub mod voting;
 
 pub use attempt::Attempt;

@@ -49,9 +49,13 @@ impl<P: Protocol> World<'_, P> {
     pub(crate) fn step(&mut self, me: NodeId, event: Event<P>) -> Result<(), Breach> {
         let text = self.trace.is_on().then(|| event.to_string());
         self.measures.steps += 1;
-        let node = &mut self.nodes[me.index()];
+        let node = &self.nodes[me.index()];
         let now = node.clock.read(self.now);
         let seat = Seat { me, boot: node.boot, now, pool: self.pool };
+        if self.corruption.is_some() {
+            self.look_at_event(&seat, &event);
+        }
+        let node = &mut self.nodes[me.index()];
         let participant = node.seat.as_mut().expect("only running nodes take steps");
         participant.step(&seat, event, &mut self.outbox);
         self.after_step(me, text)
@@ -228,6 +232,7 @@ impl<P: Protocol> World<'_, P> {
         };
         match fate {
             Fate::Lost => {
+                self.disturb();
                 self.measures.messages_lost += 1;
                 // A little of its way is drawn.
                 let ends = self.now + self.plan.links.delay.mean() / 2;
@@ -311,6 +316,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     fn lose_message(&mut self, ticket: Ticket) {
+        self.disturb();
         self.measures.messages_lost += 1;
         if let Some(film) = self.trace.film() {
             film.land(ticket, self.now, true);

@@ -123,7 +123,6 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Whether nothing is planned any more.
     /// Everything planned, in order.
     pub(crate) fn planned(&self) -> impl Iterator<Item = &T> {
         let places = self.near.iter().chain(self.buckets.iter().flatten());
@@ -132,6 +131,7 @@ impl<T> Queue<T> {
         places.into_iter().filter_map(|place| self.slab[place.ticket.index as usize].as_ref())
     }
 
+    /// Whether nothing is planned any more.
     pub(crate) fn is_empty(&self) -> bool {
         self.free.len() == self.slab.len()
     }

@@ -24,7 +24,11 @@ use crate::plan::Plan;
 use crate::queue::{Queue, Ticket};
 use crate::table::Table;
 use crate::trace::{Stamp, Trace};
+use crate::verdict::{Memory, Pulse};
 use crate::{Arrivals, Rng};
+
+/// After so many happenings whoever waits is told how far the run is.
+const PULSE: u64 = 1 << 16;
 
 /// One pool and everything around it.
 #[derive(Debug)]
@@ -224,6 +228,9 @@ impl<'a, P: Protocol> World<'a, P> {
             assert!(at >= self.now, "time does not go back");
             self.now = at;
             self.measures.happenings += 1;
+            if self.measures.happenings.is_multiple_of(PULSE) {
+                self.beat();
+            }
             self.let_happen(ticket, happening)?;
             if self.corruption.is_some() {
                 self.look_whether_it_is_right()?;
@@ -233,6 +240,25 @@ impl<'a, P: Protocol> World<'a, P> {
             self.now = self.now.max(end);
         }
         Ok(())
+    }
+
+    /// Tells whoever waits for the end of the run how far it is.
+    fn beat(&mut self) {
+        let Measures { steps, grants, .. } = self.measures;
+        self.trace.pulse(Pulse { now: self.now, steps, grants, calm: self.calm });
+    }
+
+    /// What participants take, if they count it.
+    pub(crate) fn memory(&self) -> Option<Memory> {
+        let around = size_of::<Node<P>>() - size_of::<Option<P>>();
+        let mut memory = Memory { total: 0, most: 0, seats: 0, around: around as u64 };
+        for seat in self.nodes.iter().filter_map(|node| node.seat.as_ref()) {
+            let bytes = seat.footprint()? as u64;
+            memory.total += bytes;
+            memory.most = memory.most.max(bytes);
+            memory.seats += 1;
+        }
+        Some(memory).filter(|memory| memory.seats > 0)
     }
 
     fn has_done_enough(&self) -> bool {

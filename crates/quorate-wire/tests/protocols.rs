@@ -1,5 +1,5 @@
-//! The bytes of `arbiter`, `broadcast` and `ring`: pinned, and unharmed by nonsense. A changed line
-//! is a changed format: raise the version.
+//! The bytes of `arbiter`, `broadcast`, `ring` and `ticket`: pinned, and unharmed by nonsense. A
+//! changed line is a changed format: raise the version.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use quorate_protocols::arbiter::{
 };
 use quorate_protocols::broadcast::{self, Known, Weighted};
 use quorate_protocols::ring::{self, Census, Named, Ring};
+use quorate_protocols::ticket::{self, Bid, Rival, Standing, Ticket};
 use quorate_wire::{DecodeError, Delivery, Wire};
 
 fn hex(bytes: &[u8]) -> String {
@@ -46,6 +47,14 @@ fn wish() -> arbiter::Wish {
     arbiter::Wish { units: Units::new(2, 4).unwrap(), names }
 }
 
+fn taken() -> Arc<[Unit]> {
+    [Unit(1), Unit(3)].into()
+}
+
+fn pick() -> arbiter::Pick {
+    arbiter::Pick { round: 4, names: taken() }
+}
+
 fn arbiter_messages() -> Vec<(arbiter::Message, &'static str)> {
     use arbiter::Message::*;
     let (claim, attempt, stamp, sent) = (CLAIM, ATTEMPT, STAMP, Moment(1000));
@@ -61,8 +70,11 @@ fn arbiter_messages() -> Vec<(arbiter::Message, &'static str)> {
             Request { claim, attempt, stamp, wish: counted, token, sent },
             "0001ac0202050402010008e807",
         ),
-        (Grant { claim, attempt, grant, floor, sent, waited, clock }, "0101ac0202050607e8070309"),
-        (Queued { claim, attempt, clock }, "0201ac02020509"),
+        (
+            Grant { claim, attempt, grant, floor, sent, waited, taken: taken(), clock },
+            "0101ac0202050607e8070302010309",
+        ),
+        (Queued { claim, attempt, taken: taken(), clock }, "0201ac02020502010309"),
         (Inquire { claim, attempt, grant, clock }, "0301ac0202050609"),
         (Yield { claim, attempt, grant }, "0401ac02020506"),
         (Release { claim, attempt, end: End::Over }, "0501ac02020502"),
@@ -70,12 +82,23 @@ fn arbiter_messages() -> Vec<(arbiter::Message, &'static str)> {
             Renew { claim, attempt, grant: Some(grant), stamp, wish: wish(), token, sent },
             "0601ac02020501060402020102000308e807",
         ),
-        (Renewed { claim, attempt, grant, floor, sent, clock }, "0701ac0202050607e80709"),
+        (
+            Renewed { claim, attempt, grant, floor, round: 4, sent, clock },
+            "0701ac020205060704e80709",
+        ),
         (Lost { claim, attempt, grant: None, clock }, "0801ac0202050009"),
         (Retoken { claim, attempt, grant, token }, "0901ac0202050608"),
         (Retokened { claim, attempt, grant, token, clock }, "0a01ac020205060809"),
         (Survey { clock }, "0b09"),
         (Report { highest: floor, boot: 2, sure: true, clock }, "0c07020109"),
+        (Name { claim, attempt, grant, pick: pick(), used: true }, "0d01ac020205060402010301"),
+        (Named { claim, attempt, grant, round: 4, floor, clock }, "0e01ac02020506040709"),
+        (
+            Taken { claim, attempt, grant, round: 4, taken: taken(), clock },
+            "0f01ac020205060402010309",
+        ),
+        (Roll { clock }, "1009"),
+        (Alive { attempt, claims: [claim].into() }, "1102050101ac02"),
     ]
 }
 
@@ -132,17 +155,44 @@ fn ring_messages() -> Vec<(ring::Parcel, &'static str)> {
     ]
 }
 
+fn ticket_messages() -> Vec<(ticket::Message, &'static str)> {
+    use ticket::Message::*;
+    let (claim, attempt, units, sent) = (CLAIM, ATTEMPT, Units::new(2, 4).unwrap(), Moment(1000));
+    let ticket = Fence(7);
+    let rival = |serial, node| {
+        let claim = ClaimId { origin: 1, serial };
+        Rival { bid: Bid { claim, node: NodeId(node), boot: 3 }, units: Units::ONE }
+    };
+    let rivals = Arc::new([rival(4, 0), rival(300, 2)]);
+    vec![
+        (Register { claim, attempt, units, above: Fence(6), sent }, "0001ac0202050206e807"),
+        (Propose { claim, attempt, ticket }, "0101ac02020507"),
+        (
+            Settle { claim, attempt, units, ticket, standing: Standing::Held, sent },
+            "0201ac020205020702e807",
+        ),
+        (View { claim, attempt, rivals, sent }, "0301ac02020502010400030101ac02020301e807"),
+        (View { claim, attempt, rivals: Arc::new([]), sent }, "0301ac02020500e807"),
+        (Queued { claim, attempt }, "0401ac020205"),
+        (Renewed { claim, attempt, sent }, "0501ac020205e807"),
+        (Lost { claim, attempt }, "0601ac020205"),
+        (Release { claim, attempt, whole: true }, "0701ac02020501"),
+    ]
+}
+
 #[test]
 fn messages_are_pinned() {
     pinned::<Arbiter>(arbiter_messages());
     pinned::<Weighted>(broadcast_messages());
     pinned::<Ring>(ring_messages());
+    pinned::<Ticket>(ticket_messages());
 }
 
 #[test]
 fn only_what_carries_tokens_is_fleeting() {
     assert_eq!(Arbiter::DELIVERY, Delivery::Resumed);
     assert_eq!(Weighted::DELIVERY, Delivery::Resumed);
+    assert_eq!(Ticket::DELIVERY, Delivery::Resumed);
     assert_eq!(Ring::DELIVERY, Delivery::Fleeting);
 }
 
@@ -162,6 +212,7 @@ fn record(pool: &arbiter::Pool) -> Record {
         waited: Duration::from_nanos(3),
         adopted: true,
         shared: true,
+        pick: None,
     };
     let (base, floors) = (Fence(5), Shares::new(&[share(1, 4)]));
     let lines = RecordLines { unsure: true, base, floors, lines: vec![line] };
@@ -173,12 +224,12 @@ fn the_record_of_arbiter_is_pinned_and_must_fit_its_pool() {
     let pool = arbiter::Pool::named(4, 3);
     let mut bytes = Vec::new();
     Arbiter::encode_record(&record(&pool), &mut bytes);
-    assert_eq!(hex(&bytes), "0101050101040101ac02010205040202010200030801010206000303");
+    assert_eq!(hex(&bytes), "0201050101040101ac0201020504020201020003080101020600030300");
     assert_eq!(Arbiter::decode_record(&pool, &bytes), Ok(record(&pool)));
     let smaller = Arbiter::decode_record(&arbiter::Pool::named(3, 3), &bytes);
     assert_eq!(smaller, Err(DecodeError::Impossible("u3 in a pool of 3 units".into())));
     assert!(Arbiter::decode_record(&arbiter::Pool::new(4, 3), &bytes).is_err(), "it only counts");
-    bytes[0] = 2;
+    bytes[0] = 1;
     assert!(Arbiter::decode_record(&pool, &bytes).is_err(), "another version");
 }
 
@@ -187,6 +238,8 @@ fn protocols_without_a_record_read_nothing_back() {
     assert_eq!(Weighted::decode_record(&broadcast::Pool::weighted(3, 2, 1, 1), &[]), Ok(()));
     assert_eq!(Ring::decode_record(&ring::Pool::new(2, 3), &[]), Ok(()));
     assert!(Ring::decode_record(&ring::Pool::new(2, 3), &[0]).is_err());
+    assert_eq!(Ticket::decode_record(&ticket::Pool::new(2, 3), &[]), Ok(()));
+    assert!(Ticket::decode_record(&ticket::Pool::new(2, 3), &[0]).is_err());
 }
 
 fn refused<P: Wire>(cases: &[(&str, &str)])
@@ -224,6 +277,15 @@ fn what_no_peer_could_have_sent_does_not_decode() {
         ("0500", "something after the message"),
         ("08", "no such message"),
     ]);
+    refused::<Ticket>(&[
+        ("0001ac0202050006e807", "no units"),
+        ("0101ac020205ffffffffffffffffff01", "a ticket near its end"),
+        ("0101ac0202ffffffffffffffffff0107", "a clock near its end"),
+        ("0301ac020205ffffffff0f", "more rivals than bytes"),
+        ("0301ac020205010104000300e807", "a rival that wants nothing"),
+        ("0201ac020205020703e807", "neither in use nor not"),
+        ("08", "no such message"),
+    ]);
 }
 
 proptest! {
@@ -232,6 +294,7 @@ proptest! {
         let _ = Arbiter::decode_message(&bytes);
         let _ = Weighted::decode_message(&bytes);
         let _ = Ring::decode_message(&bytes);
+        let _ = Ticket::decode_message(&bytes);
         let _ = Arbiter::decode_record(&arbiter::Pool::named(4, 3), &bytes);
         let _ = Arbiter::decode_record(&arbiter::Pool::new(4, 3), &bytes);
     }
@@ -243,6 +306,7 @@ proptest! {
         flipped::<Arbiter>(arbiter_messages(), which, at, flip)?;
         flipped::<Weighted>(broadcast_messages(), which, at, flip)?;
         flipped::<Ring>(ring_messages(), which, at, flip)?;
+        flipped::<Ticket>(ticket_messages(), which, at, flip)?;
     }
 }
 

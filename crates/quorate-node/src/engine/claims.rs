@@ -14,7 +14,6 @@ use quorate_wire::glance::What;
 
 use super::{Ask, Engine, REMEMBER, stopping};
 use crate::admission;
-use crate::alarms::Due;
 use crate::clock;
 use crate::convert;
 use crate::ledger::{Claimed, State, Waiter, Wish};
@@ -75,7 +74,7 @@ impl Engine {
         let draw = self.draw();
         let pool = &mut self.pools[seat];
         let admitted = admission::room(&self.config.limits, self.active, pool.ledger.waiting())
-            .and_then(|()| admission::claim(&pool.def, &self.config.limits, id, &wish, draw));
+            .and_then(|()| admission::claim(&pool.def, &self.config, id, &wish, draw));
         let claim = match admitted {
             Ok(claim) => claim,
             Err(problem) => {
@@ -114,7 +113,7 @@ impl Engine {
             }
             (Some(State::Granted { shares, .. } | State::Shown { shares, .. }), Some(shown)) => {
                 if *shares != shown {
-                    self.metrics.fence_rejections.inc();
+                    pool.meters.fence_rejections.inc();
                     return waiter.answer(Err(admission::different()));
                 }
                 shown
@@ -156,13 +155,12 @@ impl Engine {
         let limits = &self.config.limits;
         admission::room(limits, self.active, self.pools[seat].ledger.waiting())?;
         let units = u32::try_from(shown.len()).unwrap_or(u32::MAX);
-        let wish = Wish { units, client: String::new(), reason: String::new() };
-        let shown = State::Shown { shares: shown.clone(), since: now };
+        let wish = Wish { units, ..Wish::default() };
+        let until = now.after(self.pools[seat].def.lease.length());
+        let shown = State::Shown { shares: shown.clone(), until };
         let mut claimed = Claimed::new(wish, now, shown);
         claimed.assumed = true;
         self.insert(seat, id, claimed);
-        let until = now.after(self.pools[seat].def.lease.length());
-        self.alarms.set(until, Due::GrantEnd { seat, claim: id });
         Ok(())
     }
 
@@ -188,8 +186,7 @@ impl Engine {
             // or its cancellation may have overtaken it.
             None => {
                 self.step(seat, Happening::Cancel(id));
-                let wish = Wish { units: 0, client: String::new(), reason: String::new() };
-                let mut claimed = Claimed::new(wish, now, State::Waiting);
+                let mut claimed = Claimed::new(Wish::default(), now, State::Waiting);
                 claimed.assumed = true;
                 self.insert(seat, id, claimed);
                 let why = "the client ended it through a node that did not know it";
@@ -223,8 +220,7 @@ impl Engine {
             Some(State::Over { .. }) => return,
             // Remembered, so that it is not renewed through this node either.
             None => {
-                let wish = Wish { units: 0, client: String::new(), reason: String::new() };
-                let mut claimed = Claimed::new(wish, now, State::Waiting);
+                let mut claimed = Claimed::new(Wish::default(), now, State::Waiting);
                 claimed.assumed = true;
                 self.insert(seat, id, claimed);
             }
@@ -254,21 +250,14 @@ impl Engine {
         }
     }
 
-    /// A grant's deadline may have come.
+    /// A grant's deadline has come.
     pub(super) fn on_grant_end(&mut self, seat: usize, claim: ClaimId, now: Moment) {
-        let pool = &self.pools[seat];
-        let Some(claimed) = pool.ledger.get(&claim) else { return };
-        let (until, why) = match &claimed.state {
-            State::Granted { until, .. } => (*until, "the lease ended without a renewal"),
-            State::Shown { since, .. } => {
-                (since.after(pool.def.lease.length()), "no arbiter confirmed the renewal")
-            }
-            State::Waiting | State::Over { .. } => return,
+        let shown = self.pools[seat].ledger.get(&claim);
+        let shown = shown.is_some_and(|claimed| matches!(claimed.state, State::Shown { .. }));
+        let why = match shown {
+            true => "no arbiter confirmed the renewal",
+            false => "the lease ended without a renewal",
         };
-        if until > now {
-            // It was extended meanwhile.
-            return self.alarms.set(until, Due::GrantEnd { seat, claim });
-        }
         self.over(seat, claim, ClaimState::Lost, why, now);
     }
 

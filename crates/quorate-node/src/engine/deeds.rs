@@ -8,7 +8,6 @@ use quorate_wire::glance::What;
 
 use super::Engine;
 use super::links::Letter;
-use crate::alarms::Due;
 use crate::clock;
 use crate::convert;
 use crate::journal::Written;
@@ -22,8 +21,6 @@ impl Engine {
                 let pool = &mut self.pools[seat];
                 pool.barrier = pool.barrier.max(self.journal.submit(&pool.name, record));
             }
-            // Nobody sees an alarm before it rings, and what it then does waits like the rest.
-            Deed::Arm { token, at } => self.alarms.set(at, Due::Alarm { seat, token }),
             deed => {
                 let pool = &mut self.pools[seat];
                 if pool.barrier <= self.durable && pool.held.is_empty() {
@@ -45,6 +42,7 @@ impl Engine {
                 let now = clock::now();
                 for seat in std::mem::take(&mut self.behind) {
                     self.catch_up(seat, now);
+                    self.schedule(seat);
                 }
             }
             Written::Failed(why) => {
@@ -78,10 +76,7 @@ impl Engine {
                 if let Some(counter) = self.pools[seat].meters.messages.get(kind) {
                     counter.inc();
                 }
-                if let Err(error) = self.peers.send(to, Letter { delivery, packed }) {
-                    self.metrics.messages_dropped.inc();
-                    tracing::debug!(to = self.name_of(to), %error, "a message reaches nobody");
-                }
+                self.send(to, Letter { delivery, packed });
             }
             Deed::Grant { claim, shares, until } => self.grant(seat, claim, shares, until, now),
             Deed::Extend { claim, until } => self.extend(seat, claim, until, now),
@@ -109,12 +104,13 @@ impl Engine {
                 self.metrics.anomalies.inc();
                 tracing::warn!(peer = self.name_of(peer), what, "no correct peer would say that");
             }
-            Deed::Persist(_) | Deed::Arm { .. } => unreachable!("performed at once"),
+            Deed::Persist(_) => unreachable!("performed at once"),
         }
     }
 
     fn grant(&mut self, seat: usize, claim: ClaimId, shares: Shares, until: Moment, now: Moment) {
         let pool = &mut self.pools[seat];
+        let until = self.planted.deadline(until, pool.def.lease.length());
         let Some(claimed) = pool.ledger.get(&claim) else { return };
         match &claimed.state {
             State::Waiting | State::Shown { .. } => {}
@@ -125,8 +121,11 @@ impl Engine {
         pool.meters.granted.inc();
         let waited = now.since(claimed.made);
         pool.meters.granted_after.observe(waited.as_secs_f64());
+        let made = claimed.made;
         pool.ledger.change(&claim, State::Granted { shares, until, since: now });
-        self.alarms.set(until, Due::GrantEnd { seat, claim });
+        if pool.ledger.passes(made) {
+            pool.meters.overtakes.inc();
+        }
         let lease = pool.def.lease;
         pool.ledger.wake(&claim, &lease, now);
         self.changed(seat, claim, ChangeKind::Granted);
@@ -135,11 +134,11 @@ impl Engine {
 
     fn extend(&mut self, seat: usize, claim: ClaimId, until: Moment, now: Moment) {
         let pool = &mut self.pools[seat];
+        let until = self.planted.deadline(until, pool.def.lease.length());
         let new = match pool.ledger.get(&claim).map(|claimed| &claimed.state) {
             Some(State::Granted { shares, until: before, since }) => {
                 State::Granted { shares: shares.clone(), until: until.max(*before), since: *since }
             }
-            // Its alarm is set, and will find the new deadline.
             Some(State::Shown { shares, .. }) => {
                 State::Granted { shares: shares.clone(), until, since: now }
             }

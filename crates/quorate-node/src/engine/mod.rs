@@ -40,6 +40,7 @@ use crate::history::History;
 use crate::journal::{Journal, Records, Written};
 use crate::ledger::{Waiter, Wish};
 use crate::metrics::Metrics;
+use crate::planted::Planted;
 use crate::seat::{AnySeat, Deed, Happening, SeatError};
 
 pub(crate) use links::{Gathered, PeerEvent, hello};
@@ -96,6 +97,7 @@ pub(crate) struct Engine {
     config: Arc<Config>,
     metrics: Arc<Metrics>,
     changes: broadcast::Sender<Change>,
+    planted: Planted,
     /// What earlier starts may have promised.
     past: Past,
     /// The longest lease among those promises.
@@ -153,10 +155,12 @@ impl Engine {
         boot: &Boot,
         (journal, records): (Journal, Records),
         fatal: mpsc::UnboundedSender<String>,
+        planted: Planted,
     ) -> Result<Self, RecordError> {
         let since = clock::now();
         let mut engine = Engine {
-            past: boot.past,
+            planted,
+            past: planted.past(boot.past),
             lease_before: boot.lease_before,
             boot: boot.number,
             since,
@@ -165,7 +169,7 @@ impl Engine {
             meters: PoolMeterCache::default(),
             history: History::default(),
             alarms: Alarms::default(),
-            peers: Peers::new(&config, boot.number),
+            peers: Peers::new(&config, boot.life()),
             watch: Watch::new(config.me, config.members.len(), since),
             journal,
             journal_failed: None,
@@ -190,7 +194,8 @@ impl Engine {
         for def in &engine.config.pools {
             let (pool, protocol) = (def.label(), def.protocol.name());
             let survives = def.promises.survives;
-            tracing::info!(pool, protocol, units = def.units, survives, "a pool");
+            let quorums = def.quorums.as_ref().map(ToString::to_string);
+            tracing::info!(pool, protocol, units = def.units, survives, quorums, "a pool");
         }
         engine.first_seats()?;
         engine.alarms.set(since.after(HEARTBEAT), Due::Heartbeat);
@@ -264,10 +269,13 @@ impl Engine {
     /// Rings whatever is due.
     fn ring(&mut self) {
         let now = clock::now();
-        while let Some(due) = self.alarms.take(now) {
+        while let Some((at, due)) = self.alarms.take(now) {
             match due {
-                Due::Alarm { seat, token } => self.step(seat, Happening::Ring(token)),
-                Due::GrantEnd { seat, claim } => self.on_grant_end(seat, claim, now),
+                // Else it was to be rung earlier meanwhile, and has been.
+                Due::Pool(seat) if self.pools[seat].rings_at == Some(at) => {
+                    self.ring_pool(seat, now);
+                }
+                Due::Pool(_) => {}
                 Due::Gathering(number) => self.finish_gathering(number),
                 Due::Heartbeat => {
                     self.peers.heartbeat(now);
@@ -276,6 +284,28 @@ impl Engine {
                     self.alarms.set(now.after(HEARTBEAT), Due::Heartbeat);
                 }
             }
+        }
+    }
+
+    /// Something of this pool is due.
+    fn ring_pool(&mut self, seat: usize, now: Moment) {
+        self.pools[seat].rings_at = None;
+        while self.pools[seat].seat.due().is_some_and(|at| at <= now) {
+            self.step(seat, Happening::Ring);
+        }
+        while let Some(claim) = self.pools[seat].ledger.ended(now) {
+            self.on_grant_end(seat, claim, now);
+        }
+        self.schedule(seat);
+    }
+
+    /// Sees to it that a pool is rung when something of it is due.
+    fn schedule(&mut self, seat: usize) {
+        let pool = &mut self.pools[seat];
+        let next = [pool.seat.due(), pool.ledger.next_end()].into_iter().flatten().min();
+        if let Some(at) = next.filter(|at| pool.rings_at.is_none_or(|set| *at < set)) {
+            pool.rings_at = Some(at);
+            self.alarms.set(at, Due::Pool(seat));
         }
     }
 
@@ -306,6 +336,7 @@ impl Engine {
         if let Err(SeatError::Stopped(why)) = &result {
             self.stop_seat(seat, why);
         }
+        self.schedule(seat);
         result
     }
 

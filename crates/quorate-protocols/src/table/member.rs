@@ -10,7 +10,7 @@ use quorate_core::{
 use super::message::Message;
 use super::opening::Opening;
 use super::pool::broken;
-use super::sheet::{Row, Sheet};
+use super::sheet::Sheet;
 use super::{Alarm, Post, Table};
 use crate::attempt::Attempt;
 use crate::count::Count;
@@ -236,14 +236,6 @@ impl Member {
         sheet: Arc<Sheet>,
         post: &mut Post<'_>,
     ) {
-        let units = seat.pool.goods.units;
-        let known = |row: &Row| {
-            let shares = row.granted().map(|(shares, _)| shares);
-            shares.is_none_or(|shares| shares.iter().all(|share| share.unit.0 < units))
-        };
-        if !sheet.rows.values().all(known) {
-            return post.out.anomaly(from, "a table with units that the pool does not have");
-        }
         let newer = sheet.version > self.sheet.version;
         let unlocked = broken!(seat, StoreUnlocked) && self.is_open();
         if newer && (self.has_lock(from, section) || unlocked) {

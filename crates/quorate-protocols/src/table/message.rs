@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use quorate_core::{ClaimId, Fence, Moment, Shares};
 
-use super::sheet::{Sheet, Version};
+use super::sheet::{NUMBER_MAX, Sheet, Version};
 use crate::attempt::Attempt;
+use crate::central;
 
 /// See the table in [the module's documentation](super).
 ///
@@ -93,6 +94,18 @@ impl Message {
                 | Message::Survey
                 | Message::Report { .. }
         )
+    }
+
+    /// Whether a node of this pool can have sent it.
+    pub(super) fn is_sound(&self, goods: &central::Pool) -> bool {
+        let small = |number: &Fence| number.0 < NUMBER_MAX;
+        match self {
+            Message::Lock { round, .. } | Message::Refused { round, .. } => small(round),
+            Message::Locked { sheet, floor, .. } => small(floor) && sheet.is_sound(goods),
+            Message::Store { sheet, .. } => sheet.is_sound(goods),
+            Message::Report { round, fence, .. } => small(round) && small(fence),
+            _ => true,
+        }
     }
 
     /// Whether only a member can have sent it.

@@ -118,6 +118,9 @@ impl Table {
         if message.is_from_member() && !seat.pool.quorums.is_member(from) {
             return post.out.anomaly(from, "a member's message from a node that is none");
         }
+        if !message.is_sound(&seat.pool.goods) {
+            return post.out.anomaly(from, "numbers or units that no table of this pool has");
+        }
         if !message.is_for_member() {
             return self.requester.hear(seat, from, message, post);
         }

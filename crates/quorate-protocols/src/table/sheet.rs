@@ -11,6 +11,7 @@ use super::Table;
 use super::pool::broken;
 use crate::allocator::{Allocator, Deed, Ticket};
 use crate::attempt::Attempt;
+use crate::central;
 
 /// Which of two tables is newer. Sections of one round count up, each from the newest it saw. A
 /// member that takes a lock away gives the next one to a later round only, so that whatever the
@@ -124,7 +125,31 @@ pub(super) struct Upshot {
     pub(super) clashes: Vec<ClaimId>,
 }
 
+/// No node counts as far as this in the life of a pool, and whoever does is not counted with.
+pub(super) const NUMBER_MAX: u64 = 1 << 62;
+
 impl Sheet {
+    /// Whether this can be a table of this pool.
+    pub(super) fn is_sound(&self, goods: &central::Pool) -> bool {
+        let Version { round, count } = self.version;
+        let mut taken = BTreeSet::new();
+        [round, count, self.fence].iter().all(|number| number.0 < NUMBER_MAX)
+            && self.rows.values().all(|row| {
+                let h = row.units.get();
+                let lines = row.lines.as_deref();
+                let mut shares = row.granted().into_iter().flat_map(|(shares, _)| shares.iter());
+                row.age < NUMBER_MAX
+                    && h <= goods.units
+                    && lines.is_none_or(|lines| goods.has_lines(row.units, lines))
+                    && row.granted().is_none_or(|(shares, _)| shares.len() == h as usize)
+                    && shares.all(|share| {
+                        share.unit.0 < goods.units
+                            && share.fence <= self.fence
+                            && taken.insert(share.unit)
+                    })
+            })
+    }
+
     /// So much time has passed at the member that knew this table longest.
     pub(super) fn wait(&mut self, more: Duration) {
         for row in self.rows.values_mut() {

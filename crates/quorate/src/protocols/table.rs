@@ -19,7 +19,8 @@ impl QuorumOptions {
     fn of_table(&self, nodes: u32, units: u32) -> anyhow::Result<Chosen> {
         let voters = self.voters.unwrap_or(nodes.min(MEMBERS_MAX));
         ensure!((1..=nodes).contains(&voters), "--voters {voters}: there are {nodes} nodes");
-        let survive = self.survive.unwrap_or(usize::from(nodes > 2));
+        // Of two nodes a majority is both, and nobody expects it to survive one.
+        let survive = self.survive.unwrap_or(u32::from(nodes > 2)) as usize;
         let coterie = Need::coterie(voters as usize, units as usize);
         let need = Need { survive, rounds: 8, ..coterie };
         let spec = self.family.as_deref().unwrap_or("majority");
@@ -30,7 +31,7 @@ impl QuorumOptions {
     /// A pool whose table a coterie keeps.
     pub(crate) fn table(&self, nodes: u32, units: u32) -> anyhow::Result<Pool> {
         let other = self.mode.is_some() || self.max_holders.is_some() || self.hedge.is_some();
-        ensure!(!other, "table has no --mode, --max-holders or --hedge");
+        ensure!(!other && !self.naming, "table has no --mode, --max-holders, --hedge or --naming");
         let mut pool = Pool::new(units, nodes);
         pool.quorums = self.of_table(nodes, units)?.quorums;
         Ok(pool)

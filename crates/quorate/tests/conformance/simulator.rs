@@ -13,6 +13,7 @@ use quorate_protocols::arbiter::Arbiter;
 use quorate_protocols::broadcast::Weighted;
 use quorate_protocols::central::Central;
 use quorate_protocols::ring::Ring;
+use quorate_protocols::ticket::Ticket;
 use quorate_sim::replay;
 
 use crate::table::{Scenario, Step};
@@ -32,6 +33,9 @@ pub(crate) fn run(scenario: &Scenario, config: &Config) -> (Vec<(String, String)
         }
         ProtocolDef::Arbiter(pool) => {
             Arm { remembers: true, keeps_clients: true }.play::<Arbiter>(scenario, pool)
+        }
+        ProtocolDef::Ticket(pool) => {
+            Arm { remembers: false, keeps_clients: true }.play::<Ticket>(scenario, pool)
         }
         ProtocolDef::Broadcast(pool) => {
             Arm { remembers: false, keeps_clients: false }.play::<Weighted>(scenario, pool)

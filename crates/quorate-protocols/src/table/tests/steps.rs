@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use quorate_core::{
-    Claim, ClaimId, Effect, Event, Line, Moment, NodeId, Outbox, Protocol, Seat, Start, Units,
+    Claim, ClaimId, Effect, Event, Fence, Line, Moment, NodeId, Outbox, Protocol, Seat, Start,
+    Units,
 };
 
 use crate::allocator::labels::Labels;
 use crate::arbiter::Quorums;
-use crate::table::{Alarm, Message, Pool, Table};
+use crate::table::{Alarm, Message, Pool, Sheet, Table};
 
 /// Seats in one process, and a wire that delivers in order.
 pub(super) struct Cluster {
@@ -198,8 +199,12 @@ fn messages_that_no_correct_peer_sends_are_anomalies_and_change_nothing() {
     let section = crate::table::Attempt { boot: 0, clock: 1 };
     cluster.step(0, Event::Hear { from: NodeId(3), message: Message::Stored { section } });
     cluster.step(3, Event::Hear { from: NodeId(0), message: Message::Survey });
+    let round = Fence(u64::MAX);
+    cluster.step(0, Event::Hear { from: NodeId(1), message: Message::Lock { section, round } });
+    let sheet = Arc::new(Sheet { fence: round, ..Sheet::default() });
+    cluster.step(0, Event::Hear { from: NodeId(1), message: Message::Store { section, sheet } });
     let wanted = cluster.wanted();
-    assert_eq!(wanted.len(), 2);
+    assert_eq!(wanted.len(), 4);
     assert!(wanted.iter().all(|line| line.contains("ANOMALY")), "{wanted:?}");
     assert_eq!(cluster.seats, before);
 }
