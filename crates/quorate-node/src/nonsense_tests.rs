@@ -74,12 +74,9 @@ impl World {
 
     fn perform(&mut self, me: usize, deeds: Vec<Deed>) {
         for deed in deeds {
-            match deed {
-                Deed::Tell { to, packed, .. } => {
-                    let (_, message) = frame::unpack(&packed).unwrap();
-                    self.post.push((NodeId::from(me), to, message.to_vec()));
-                }
-                _ => {}
+            if let Deed::Tell { to, packed, .. } = deed {
+                let (_, message) = frame::unpack(&packed).unwrap();
+                self.post.push((NodeId::from(me), to, message.to_vec()));
             }
         }
     }

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::{
-    Claim, ClaimId, Effect, Entry, Event, Explorable, Fact, Lease, LeaseEnd, Moment, NodeId,
-    Outbox, Protocol, Refusal, Seat, Shares, Start,
+    Claim, ClaimId, Effect, Entry, Event, Explorable, Fact, Lease, LeaseEnd, Moment, Move, NodeId,
+    Order, Outbox, Protocol, Refusal, Seat, Shares, Shortage, Start, Unit,
 };
 use quorate_wire::{DecodeError, Delivery, Wire, frame};
 
@@ -62,6 +62,11 @@ pub(crate) enum Deed {
     Extend {
         claim: ClaimId,
         until: Moment,
+    },
+    Move {
+        claim: ClaimId,
+        shares: Shares,
+        it: Move,
     },
     Refuse {
         claim: ClaimId,
@@ -145,8 +150,15 @@ pub(crate) trait AnySeat: Send {
         draw: &mut dyn FnMut(u64) -> u64,
         deeds: &mut Vec<Deed>,
     ) -> Result<bool, SeatError>;
+    /// Does what an operator orders, as [`Protocol::obey`]. Says whether it did.
+    fn obey(&mut self, now: Moment, order: Order, deeds: &mut Vec<Deed>)
+    -> Result<bool, SeatError>;
     /// Shows the books, as [`Protocol::ledger`].
     fn ledger(&self, show: &mut dyn FnMut(Entry));
+    /// Why a claim waits, as [`Protocol::explain`].
+    fn explain(&self, now: Moment, claim: ClaimId) -> Option<Shortage>;
+    /// Shows what is drained, as [`Protocol::drained`].
+    fn drained(&self, show: &mut dyn FnMut(Unit));
     /// Shows what only the protocol knows, as [`Protocol::facts`].
     fn facts(&self, now: Moment, show: &mut dyn FnMut(Fact));
     /// When the first alarm is due.
@@ -279,6 +291,9 @@ impl<P: Runs> Driver<P> {
                     let keeper = self.keeper.as_mut();
                     let until = keeper.map_or(Some(until), |keeper| keeper.allow(claim, until));
                     deeds.extend(until.map(|until| Deed::Extend { claim, until }));
+                }
+                Effect::Move { claim, shares, from, to } => {
+                    deeds.push(Deed::Move { claim, shares, it: Move { from, to } });
                 }
                 Effect::Refuse { claim, why } => deeds.push(Deed::Refuse { claim, why }),
                 Effect::Lose { claim } => {
@@ -422,6 +437,28 @@ impl<P: Runs> AnySeat for Driver<P> {
         let Some(corrupt) = P::CORRUPT else { return Ok(false) };
         self.act(now, deeds, |participant, seat, out| corrupt(participant, seat, draw, out))?;
         Ok(true)
+    }
+
+    fn obey(
+        &mut self,
+        now: Moment,
+        order: Order,
+        deeds: &mut Vec<Deed>,
+    ) -> Result<bool, SeatError> {
+        let mut obeyed = false;
+        self.act(now, deeds, |participant, seat, out| obeyed = participant.obey(seat, order, out))?;
+        Ok(obeyed)
+    }
+
+    fn explain(&self, now: Moment, claim: ClaimId) -> Option<Shortage> {
+        let seat = Seat { me: self.place.me, boot: self.place.boot, now, pool: &self.pool };
+        self.participant.as_ref()?.explain(&seat, claim)
+    }
+
+    fn drained(&self, show: &mut dyn FnMut(Unit)) {
+        if let Some(participant) = &self.participant {
+            participant.drained(show);
+        }
     }
 
     fn ledger(&self, show: &mut dyn FnMut(Entry)) {

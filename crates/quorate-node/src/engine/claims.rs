@@ -106,17 +106,18 @@ impl Engine {
             Some(Ok(shares)) => Some(shares),
             None => None,
         };
-        let (state, session) = (pool.ledger.get(&id).map(|c| &c.state), waiter.session());
+        let session = waiter.session();
+        let state = pool.ledger.get(&id).map(|claimed| &claimed.state);
         let shares = match (state, shown) {
             (Some(State::Granted { shares, .. } | State::Shown { shares, .. }), None) => {
                 shares.clone()
             }
-            (Some(State::Granted { shares, .. } | State::Shown { shares, .. }), Some(shown)) => {
-                if *shares != shown {
+            (Some(State::Granted { .. } | State::Shown { .. }), Some(shown)) => {
+                let Some(shares) = pool.ledger.get_mut(&id).and_then(|c| c.shows(&shown)) else {
                     pool.meters.fence_rejections.inc();
                     return waiter.answer(Err(admission::different()));
-                }
-                shown
+                };
+                shares
             }
             // It waits here, and holds nothing that could be renewed; if it does elsewhere, the
             // grant is found as soon as the arbiter answers.

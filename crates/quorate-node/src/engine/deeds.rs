@@ -2,8 +2,9 @@
 //! record is on disk. And a client that is told to stop may hear it late, or never: whatever its
 //! seat says because it has nothing any more is not heard before the client's own deadline.
 
+use quorate_api::link::FromNode;
 use quorate_api::{Change, ChangeKind, ClaimState};
-use quorate_core::{ClaimId, Moment, Refusal, Shares};
+use quorate_core::{ClaimId, Moment, Move, Refusal, Shares};
 use quorate_wire::glance::What;
 
 use super::Engine;
@@ -80,6 +81,7 @@ impl Engine {
             }
             Deed::Grant { claim, shares, until } => self.grant(seat, claim, shares, until, now),
             Deed::Extend { claim, until } => self.extend(seat, claim, until, now),
+            Deed::Move { claim, shares, it } => self.ask_to_move(seat, claim, shares, it),
             Deed::Refuse { claim, why } => self.refuse(seat, claim, why, now),
             Deed::Lose { claim } => {
                 let active = self.pools[seat].ledger.get(&claim);
@@ -149,6 +151,28 @@ impl Engine {
         let lease = pool.def.lease;
         pool.ledger.wake(&claim, &lease, now);
         self.changed(seat, claim, ChangeKind::Renewed);
+    }
+
+    /// A client of ours may use one unit more, and is asked to leave another.
+    fn ask_to_move(&mut self, seat: usize, claim: ClaimId, shares: Shares, it: Move) {
+        let pool = &mut self.pools[seat];
+        let Some(claimed) = pool.ledger.get_mut(&claim) else { return };
+        let (State::Granted { shares: held, .. } | State::Shown { shares: held, .. }) =
+            &mut claimed.state
+        else {
+            return;
+        };
+        *held = shares;
+        if !claimed.moves.contains(&it) {
+            claimed.moves.push(it);
+        }
+        if let Some(session) = &claimed.session {
+            let (name, id) = (pool.name.to_string(), convert::api_id(claim));
+            let it = convert::link_move(it, Some(&pool.def));
+            // If the connection is gone, the client hears of it when it renews.
+            let _ = session.send(FromNode::Move { pool: name, id, it });
+        }
+        self.changed(seat, claim, ChangeKind::Moving);
     }
 
     fn refuse(&mut self, seat: usize, claim: ClaimId, why: Refusal, now: Moment) {

@@ -5,6 +5,7 @@
 //! looks again.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::{
@@ -66,6 +67,8 @@ pub(super) struct Booked {
     pub(super) state: State,
     /// The units it picked, where permissions only count and grants name units.
     pub(super) picked: Option<Picked>,
+    /// The units it was last told that others have or wait for, where units are locks.
+    pub(super) offered: Option<Arc<[Unit]>>,
     /// Another home was given it too, and may rely on it: nobody's word ends it, only its lease
     /// does ([`Grantor::hand_over`]).
     pub(super) shared: bool,
@@ -87,8 +90,20 @@ impl Booked {
         (sent, arrived): (Moment, Moment),
     ) -> Booked {
         let state = State::Waiting;
-        let (overtaken, picked, shared) = (0, None, false);
-        Booked { asker, stamp, wish, token, overtaken, sent, arrived, state, picked, shared }
+        let (overtaken, picked, offered, shared) = (0, None, None, false);
+        Booked {
+            asker,
+            stamp,
+            wish,
+            token,
+            overtaken,
+            sent,
+            arrived,
+            state,
+            picked,
+            offered,
+            shared,
+        }
     }
 
     pub(super) fn is_waiting(&self) -> bool {
@@ -260,7 +275,6 @@ impl Grantor {
         self.queue.insert(key);
         self.arm_lease(seat, bid, post.out);
         self.schedule(seat, post, Some(bid));
-        self.offer_others(seat, bid, post);
         let is_behind = |other: &(Stamp, Bid)| *other < key;
         if broken!(seat, MaekawaFailed)
             && self.entries[&bid].is_waiting()
@@ -467,6 +481,7 @@ impl Grantor {
         let queued = self.queue.remove(&(booked.stamp, bid));
         assert!(queued, "only waiting claims are granted");
         booked.state = state;
+        booked.offered = None;
         self.granted.insert((booked.stamp, bid));
         self.used += booked.wish.units.get();
         self.top = self.top.max(booked.token);

@@ -59,6 +59,7 @@ mod hearing;
 mod local;
 mod message;
 mod naming;
+mod offers;
 mod picking;
 mod pool;
 mod quorums;

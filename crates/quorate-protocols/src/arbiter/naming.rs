@@ -17,7 +17,7 @@ use quorate_core::{ClaimId, Seat, Stamp, Unit};
 
 use super::grantor::{Booked, Grantor, are_units};
 use super::message::{GrantNumber, Message, Pick};
-use super::pool::{Mode, broken};
+use super::pool::broken;
 use super::{Arbiter, Post};
 use crate::attempt::{Asker, Bid};
 
@@ -251,31 +251,5 @@ impl Grantor {
         let (Asker { node, attempt }, clock) = (booked.asker, self.clock.0);
         let (grant, round) = (booked.number(), self.picked(bid).pick.round);
         post.send(node, Message::Taken { claim, attempt, grant, round, taken, clock });
-    }
-
-    /// Where units are locks: those that a waiting claim would wait for.
-    pub(super) fn taken_from(&self, seat: &Seat<'_, Arbiter>, bid: Bid) -> Arc<[Unit]> {
-        if seat.pool.mode != Mode::Named {
-            return Default::default();
-        }
-        let key = (self.entries[&bid].stamp, bid);
-        let older = self.queue.range(..key).map(|(_, older)| &self.entries[older].wish);
-        let wanted = older.flat_map(|wish| wish.names.iter().flat_map(|names| names.iter()));
-        let units: BTreeSet<Unit> = self.locks.keys().chain(wanted).copied().collect();
-        units.into_iter().collect()
-    }
-
-    /// Where units are locks: a claim that came too late for its own, while others are free, hears
-    /// of it at once.
-    pub(super) fn offer_others(&self, seat: &Seat<'_, Arbiter>, bid: Bid, post: &mut Post<'_>) {
-        let booked = &self.entries[&bid];
-        if seat.pool.mode != Mode::Named || !booked.is_waiting() || !self.is_open() {
-            return;
-        }
-        let taken = self.taken_from(seat, bid);
-        if taken.len() as u32 + booked.units() <= seat.pool.units {
-            let (Asker { node, attempt }, clock) = (booked.asker, self.clock.0);
-            post.send(node, Message::Queued { claim: bid.claim, attempt, taken, clock });
-        }
     }
 }

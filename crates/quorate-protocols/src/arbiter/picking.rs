@@ -29,11 +29,13 @@ impl Requester {
     ) -> bool {
         let stuck = self.claims[&claim].pick.as_ref().is_none_or(|pick| pick.names.is_empty());
         if stuck {
-            self.pick_units(seat, claim, quorum);
+            self.pick_units(seat, claim);
         }
         let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
         let pick = local.pick.clone().expect("it was picked above");
         let mut settled = !pick.names.is_empty();
+        // Whoever made it give up must say when that is over.
+        let quorum = if settled { quorum.clone() } else { local.given() };
         for (&node, permit) in local.enlisted.iter_mut().filter(|(node, _)| quorum.contains(**node))
         {
             if !permit.has_locked(&pick) {
@@ -44,16 +46,18 @@ impl Requester {
         settled
     }
 
-    /// A new pick among the units that no arbiter of these says it cannot have; an empty one if
-    /// those are too few, which gives up what was picked before.
-    fn pick_units(&mut self, seat: &Seat<'_, Arbiter>, claim: ClaimId, arbiters: &NodeSet) {
+    /// A new pick among the units that no arbiter with a permission says it cannot have; an empty
+    /// one if those are too few, which gives up what was picked before. Always by the word of the
+    /// same arbiters, or a pick that one of them made it give up would be made again at once.
+    fn pick_units(&mut self, seat: &Seat<'_, Arbiter>, claim: ClaimId) {
         let others = self.claims.iter().filter(|(other, _)| **other != claim);
         let mine: BTreeSet<Unit> = others
             .filter_map(|(_, local)| local.pick.as_ref())
             .flat_map(|pick| pick.names.iter().copied())
             .collect();
         let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
-        let heard = local.taken.iter().filter(|(node, _)| arbiters.contains(**node));
+        let given = local.given();
+        let heard = local.taken.iter().filter(|(node, _)| given.contains(**node));
         let taken: BTreeSet<Unit> = heard.flat_map(|(_, taken)| taken.iter().copied()).collect();
         let free = free_units(seat.pool, local.wish.units, local.draw, &taken, &mine);
         if free.is_none() && local.pick.as_ref().is_some_and(|pick| pick.names.is_empty()) {
@@ -102,8 +106,7 @@ impl Requester {
         }
         if round == pick.round && !pick.names.is_empty() {
             local.pick = None;
-            let able: NodeSet = local.given();
-            self.pick_units(seat, claim, &able);
+            self.pick_units(seat, claim);
         }
         // Whoever knows an earlier pick hears of this one: somebody may wait for those units.
         let local = self.claims.get_mut(&claim).expect("it has a permission");

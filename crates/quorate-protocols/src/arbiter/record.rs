@@ -148,6 +148,7 @@ impl Record {
                 arrived: line.arrived,
                 state: State::Granted { grant, inquired, waited, adopted },
                 shared: line.shared,
+                offered: None,
                 picked: line.pick.map(|pick| Picked {
                     pick,
                     state: PickState::Locked,

@@ -55,7 +55,10 @@ impl Grantor {
             return;
         }
         match seat.pool.mode {
-            Mode::Named => self.schedule_named(seat, post),
+            Mode::Named => {
+                self.schedule_named(seat, post);
+                self.offer_free(seat, post);
+            }
             Mode::Count { holders_max, backfill } => {
                 let limit = Load { units: seat.pool.units, holders: holders_max };
                 self.grant_oldest(seat, limit, post);

@@ -231,7 +231,10 @@ impl Sheet {
         }
         let mut waiting: Vec<(u64, ClaimId)> = Vec::new();
         for (&claim, row) in self.rows.iter().filter(|(_, row)| row.granted().is_none()) {
-            let wants = goods.wants(row.node, row.units, row.lines.as_deref());
+            let wants = match &row.lines {
+                None => vec![goods.any(row.node, row.units)],
+                Some(lines) => goods.wants(row.node, lines),
+            };
             // What can never be granted was refused at the door. Should its node be allowed less
             // than it was then, it waits.
             if allocator.enter(row.ticket(claim), &wants, false).is_ok() {

@@ -1,5 +1,5 @@
-//! Scenarios of rules C7 and C10: units that are picked by claims whose permissions only count, and
-//! what is in the books for nobody. Each also with its rule broken.
+//! Which units a claim has: picked where permissions only count (C7), chosen again where units are
+//! locks. And what is in the books for nobody (C10). Each rule is also broken.
 
 use quorate_core::{Event, NodeId, NodeSet, Start};
 
@@ -143,6 +143,32 @@ fn c7_random_histories_keep_every_unit_with_one_holder() {
             );
         }
     }
+}
+
+/// Two claims that would like the same unit first, then one for both units, and one more.
+#[test]
+fn a_claim_does_not_wait_for_one_unit_while_another_is_free() {
+    let mut world = Cluster::new(7, forever(Pool::named(2, 3)));
+    world.claim(3, 1, 1, 0);
+    world.settle();
+    world.claim(4, 2, 1, 0);
+    world.settle();
+    assert!(world.is_using(1) && world.is_using(2), "{}", world.trace);
+    world.claim(5, 3, 1, 0);
+    world.settle();
+    assert!(!world.is_using(3), "nothing is free");
+    world.release(4, 2); // Not the unit that the third one waits for.
+    world.settle();
+    assert!(world.is_using(3), "{}", world.trace);
+    world.claim(6, 4, 2, 0);
+    world.settle();
+    world.release(3, 1);
+    world.settle();
+    assert!(!world.is_using(4), "one of its two units is in use");
+    world.release(5, 3);
+    world.settle();
+    world.must_be_lawful();
+    assert!(world.is_using(4), "{}", world.trace);
 }
 
 /// A release is lost on its way to both arbiters, and nothing ends by itself.
