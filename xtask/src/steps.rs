@@ -55,6 +55,7 @@ pub(crate) fn test(root: &Path, tier: Tier) -> bool {
             built("simulated seeds", SEEDS),
             built("simulated seeds of arbiter", ARBITER_SEEDS),
             built("simulated seeds of ticket", TICKET_SEEDS),
+            built("simulated seeds of table", TABLE_SEEDS),
             built("simulated seeds of broadcast", BROADCAST_SEEDS),
             built("simulated seeds of the ring", RING_SEEDS),
             built("simulated seeds of the ring, from any state", RING_CORRUPT_SEEDS),
@@ -90,6 +91,7 @@ const BROWSER: &str = "test --locked -p quorate --test browser -- --test-threads
 const SEEDS: &str = "sim seeds --protocol central --faults all --count 200";
 const ARBITER_SEEDS: &str = "sim seeds --protocol arbiter --faults all --count 40";
 const TICKET_SEEDS: &str = "sim seeds --protocol ticket --faults all --count 40";
+const TABLE_SEEDS: &str = "sim seeds --protocol table --faults all --count 40";
 const BROADCAST_SEEDS: &str = "sim seeds --protocol broadcast --faults all --count 40";
 const RING_SEEDS: &str = "sim seeds --protocol ring --faults all --count 60";
 const RING_CORRUPT_SEEDS: &str = "sim seeds --protocol ring --corrupt --faults all --count 30";

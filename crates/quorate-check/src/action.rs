@@ -200,8 +200,17 @@ impl<P: Explorable> Model<'_, P> {
     /// Whether the home of a client counts on what this node promised, for a grant yet to come.
     fn relies_on(&self, world: &World, client: usize, node: NodeId) -> bool {
         let plan = &self.scope.clients[client];
-        let home = world.participant(plan.home);
-        home.is_some_and(|p| self.parts.participants.get(p).relies_on(node, plan.claim.id))
+        let relies = |at: NodeId| {
+            let participant = world.participant(at);
+            participant
+                .is_some_and(|p| self.parts.participants.get(p).relies_on(node, plan.claim.id))
+        };
+        relies(plan.home) || (P::SHARED_LEASES && world.nodes().any(relies))
+    }
+
+    /// Whose promises are late once a lease is over at this node.
+    pub(crate) fn promisers(&self, world: &World, node: NodeId) -> Vec<NodeId> {
+        if P::SHARED_LEASES { world.nodes().collect() } else { vec![node] }
     }
 
     /// The clients whose leases are over when this alarm rings, one bit each.
@@ -222,11 +231,13 @@ impl<P: Explorable> Model<'_, P> {
         let waits = |client: usize| {
             matches!(self.parts.clients.get(world.client(client)), Client::Waiting { .. })
         };
-        world.nodes().any(|to| {
-            self.parts.queues.get(world.queue(node, to)).iter().any(|parcel| {
+        let on_the_way = |from, to| {
+            self.parts.queues.get(world.queue(from, to)).iter().any(|parcel| {
                 let promise = self.parts.messages.card(parcel.message).promise;
                 !parcel.expired && promise.is_some_and(|c| lapsing & 1 << c != 0 && waits(c))
             })
-        })
+        };
+        let promisers = self.promisers(world, node);
+        promisers.into_iter().any(|from| world.nodes().any(|to| on_the_way(from, to)))
     }
 }

@@ -343,9 +343,11 @@ impl<'a, P: Explorable> Model<'a, P> {
             world.spend(Misfortune::Lapse);
         }
         if lapsed != 0 {
-            for to in world.nodes() {
-                let queue = self.expired(world.queue(node, to), lapsed);
-                world.set_queue(node, to, queue);
+            for from in self.promisers(world, node) {
+                for to in world.nodes() {
+                    let queue = self.expired(world.queue(from, to), lapsed);
+                    world.set_queue(from, to, queue);
+                }
             }
         }
         alarm

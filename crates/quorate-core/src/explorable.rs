@@ -10,6 +10,11 @@ use crate::{ClaimId, Fence, NodeId, Protocol};
 /// model durations: it takes the *order* that the arithmetic of leases achieves (see
 /// [`crate::Lease`]) as given, and must know where that order applies.
 pub trait Explorable: Protocol {
+    /// Whether the lease of a claim is one and the same wherever it is kept, and anybody may tell
+    /// of it. Then a promise from whomever is late once the lease is over anywhere, and whoever
+    /// [relies on](Explorable::relies_on) it may be any node, not only the claim's home.
+    const SHARED_LEASES: bool = false;
+
     /// Shows every clock and fence in a participant.
     fn numbers(&mut self, see: &mut dyn FnMut(Number<'_>));
     /// Shows every clock and fence in a message.

@@ -13,6 +13,8 @@ pub mod arbiter;
 pub mod broadcast;
 pub mod central;
 pub mod ring;
+pub mod sharing;
+pub mod table;
 pub mod ticket;
 pub mod voting;
 

@@ -352,6 +352,17 @@ impl Allocator {
         self.queue.get(ticket).is_some() || self.plan.is_granted(ticket)
     }
 
+    /// How often claims were granted over this one and no younger one. With [`Allocator::recall`],
+    /// for whoever writes the books down and makes them anew.
+    pub fn passed(&self, ticket: Ticket) -> u32 {
+        self.queue.passed(ticket)
+    }
+
+    /// A claim that has just entered had waited before, and was passed so often.
+    pub fn recall(&mut self, ticket: Ticket, passed: u32) {
+        self.queue.recall(ticket, passed);
+    }
+
     /// Whether moves are under way.
     pub fn is_moving(&self) -> bool {
         !self.plan.is_empty()

@@ -123,6 +123,18 @@ impl Queue {
         true
     }
 
+    /// How often a claim was passed that no younger one was.
+    pub(super) fn passed(&self, ticket: Ticket) -> u32 {
+        self.claims.get(&ticket).map_or(0, |waiting| waiting.passed)
+    }
+
+    /// A claim that came back into the queue was passed so often before.
+    pub(super) fn recall(&mut self, ticket: Ticket, passed: u32) {
+        let Some(waiting) = self.claims.get_mut(&ticket) else { return };
+        self.passed = (self.passed - waiting.passed).saturating_add(passed);
+        waiting.passed = passed;
+    }
+
     /// Renames groups and ages.
     pub(super) fn rename(
         &mut self,

@@ -74,17 +74,17 @@ impl Pool {
     }
 
     /// What a claim of a node's client asks for that does not choose.
-    pub(super) fn any(&self, node: NodeId, units: Units) -> Want {
+    pub(crate) fn any(&self, node: NodeId, units: Units) -> Want {
         Want { among: self.eligible(node), units: units.get() }
     }
 
     /// What a claim of a node's client asks for, line by line.
-    pub(super) fn wants(&self, node: NodeId, lines: &[Line]) -> Vec<Want> {
+    pub(crate) fn wants(&self, node: NodeId, lines: &[Line]) -> Vec<Want> {
         lines.iter().map(|line| self.want(node, line)).collect()
     }
 
     /// Whether these can be the lines of a claim on so many units of this pool.
-    pub(super) fn has_lines(&self, units: Units, lines: &[Line]) -> bool {
+    pub(crate) fn has_lines(&self, units: Units, lines: &[Line]) -> bool {
         let named = |line: &Line| {
             line.among.windows(2).all(|pair| pair[0] < pair[1])
                 && line.among.last().is_none_or(|unit| unit.0 < self.units)
@@ -122,12 +122,12 @@ impl Pool {
     }
 
     /// How many units one claim of a node can have at most.
-    pub(super) fn units_for(&self, node: NodeId) -> u32 {
+    pub(crate) fn units_for(&self, node: NodeId) -> u32 {
         self.eligible(node).map_or(self.units, |units| units.len() as u32)
     }
 
     /// Who may pass whom, in the allocator's words.
-    pub(super) fn policy(&self) -> Policy {
+    pub(crate) fn policy(&self) -> Policy {
         #[cfg(test)]
         if self.mutant == Some(Mutant::OvertakeWithoutBound) {
             return Policy { protect: 1, patience: u32::MAX };

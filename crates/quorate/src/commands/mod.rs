@@ -11,7 +11,7 @@ mod history;
 mod holders;
 mod pools;
 mod queue;
-mod quorum;
+pub(crate) mod quorum;
 mod release;
 mod renew;
 mod revoke;

@@ -8,6 +8,7 @@ use quorate_protocols::arbiter::{self, Arbiter, Quorums};
 use quorate_protocols::broadcast::{self, Raymond, Raynal, Reclaim, Weighted};
 use quorate_protocols::central::{self, Central};
 use quorate_protocols::ring::{self, Ring};
+use quorate_protocols::table::{self, Table};
 use serde::{Deserialize, Serialize};
 
 use super::sweep::Setting;
@@ -22,6 +23,8 @@ pub(crate) enum Contender {
     ArbiterUniform,
     /// Quorums that decide: k+1 hyperplanes of a cube.
     ArbiterCube,
+    /// Majorities of five keep one table.
+    Table,
     /// Tokens go round.
     Ring,
     /// Raymond 1989.
@@ -53,6 +56,7 @@ pub(crate) trait Watched: Protocol {
 
 impl Watched for Central {}
 impl Watched for Arbiter {}
+impl Watched for Table {}
 impl Watched for Ring {}
 impl Watched for Raymond {}
 impl Watched for Raynal {}
@@ -69,6 +73,7 @@ impl Contender {
             Contender::Central => "central",
             Contender::ArbiterUniform => "arbiter-uniform",
             Contender::ArbiterCube => "arbiter-cube",
+            Contender::Table => "table",
             Contender::Ring => "ring",
             Contender::Raymond => "raymond",
             Contender::Raynal => "raynal",
@@ -120,6 +125,11 @@ impl Contender {
                 }
                 (pool.lease, pool.retry) = (some_lease, retry);
                 work.with::<Arbiter>(&pool)
+            }
+            Contender::Table => {
+                let mut pool = table::Pool::new(units, nodes.min(5));
+                (pool.goods.lease, pool.goods.retry) = (some_lease, retry);
+                work.with::<Table>(&pool)
             }
             Contender::Ring => {
                 let mut pool = ring::Pool::new(units, nodes);

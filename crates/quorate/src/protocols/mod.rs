@@ -5,6 +5,8 @@ mod central;
 mod options;
 mod quorums;
 mod ring;
+mod sharing;
+mod table;
 
 use std::fmt;
 
@@ -13,6 +15,8 @@ use quorate_protocols::arbiter::Arbiter;
 use quorate_protocols::broadcast::{Raymond, Raynal, Weighted};
 use quorate_protocols::central::Central;
 use quorate_protocols::ring::Ring;
+use quorate_protocols::sharing::Sharing;
+use quorate_protocols::table::Table;
 use quorate_protocols::ticket::Ticket;
 use quorate_sim::{Needs, Plan, Report, Watch};
 
@@ -32,6 +36,10 @@ pub(crate) enum Name {
     Arbiter,
     /// Quorums give tickets.
     Ticket,
+    /// Quorums keep one table of all claims.
+    Table,
+    /// The anonymous-resources paper's protocol P, for reference.
+    Sharing,
 }
 
 impl fmt::Display for Name {
@@ -42,6 +50,8 @@ impl fmt::Display for Name {
             Name::Ring => "ring",
             Name::Arbiter => "arbiter",
             Name::Ticket => "ticket",
+            Name::Table => "table",
+            Name::Sharing => "sharing",
         })
     }
 }
@@ -68,6 +78,8 @@ impl Chosen {
             (Name::Ring, _) => work.with::<Ring>(),
             (Name::Arbiter, _) => work.with::<Arbiter>(),
             (Name::Ticket, _) => work.with::<Ticket>(),
+            (Name::Table, _) => work.with::<Table>(),
+            (Name::Sharing, _) => work.with::<Sharing>(),
             (Name::Broadcast, Some(Variant::Raymond)) => work.with::<Raymond>(),
             (Name::Broadcast, Some(Variant::Raynal)) => work.with::<Raynal>(),
             (Name::Broadcast, _) => work.with::<Weighted>(),

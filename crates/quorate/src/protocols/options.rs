@@ -8,6 +8,7 @@ use quorate_core::NodeId;
 use super::Name;
 use super::broadcast::CrashOptions;
 use super::quorums::QuorumOptions;
+use super::sharing::SharingOptions;
 
 /// Options of protocols, as chosen on the command line.
 #[derive(clap::Args, Clone, PartialEq, Eq, Default, Debug)]
@@ -22,6 +23,8 @@ pub(crate) struct Options {
     pub(crate) graph: Option<Graph>,
     #[command(flatten)]
     pub(crate) quorums: QuorumOptions,
+    #[command(flatten)]
+    pub(crate) sharing: SharingOptions,
 }
 
 /// The variants of all protocols, by name.
@@ -73,9 +76,11 @@ impl Options {
         let broadcast = protocol == Name::Broadcast || self.crashes == CrashOptions::default();
         ensure!(broadcast, "only broadcast has{}", self.crashes);
         ensure!(protocol == Name::Ring || self.graph.is_none(), "only ring has --graph");
-        let by_quorums = matches!(protocol, Name::Arbiter | Name::Ticket);
+        let by_quorums = matches!(protocol, Name::Arbiter | Name::Ticket | Name::Table);
         let words = self.quorums.words();
-        ensure!(by_quorums || words.is_empty(), "only arbiter and ticket have{words}");
+        ensure!(by_quorums || words.is_empty(), "only arbiter, ticket and table have{words}");
+        let words = self.sharing.words();
+        ensure!(protocol == Name::Sharing || words.is_empty(), "only sharing has{words}");
         Ok(())
     }
 }
@@ -86,7 +91,7 @@ impl fmt::Display for Options {
         if let Some(variant) = self.variant {
             write!(f, " --variant {}", variant.name())?;
         }
-        write!(f, "{}{}", self.crashes, self.quorums.words())?;
+        write!(f, "{}{}{}", self.crashes, self.quorums.words(), self.sharing.words())?;
         match &self.graph {
             Some(graph) => write!(f, " --graph {}", graph.path),
             None => Ok(()),

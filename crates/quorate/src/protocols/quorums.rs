@@ -15,28 +15,29 @@ use super::{Offered, Options};
 pub(crate) struct QuorumOptions {
     /// arbiter: what is counted, units, or each unit as a lock [default: count]
     #[arg(long, value_enum)]
-    mode: Option<Mode>,
-    /// arbiter, ticket: whose permissions suffice, a family as in `quorate quorum report`,
+    pub(super) mode: Option<Mode>,
+    /// arbiter, ticket, table: whose permissions suffice, a family as in `quorate quorum report`,
     /// threshold (one for each size of claim), or auto [default: uniform, or majority for named
     /// units]
     #[arg(long, value_name = "FAMILY")]
-    family: Option<String>,
+    pub(super) family: Option<String>,
     /// arbiter: most grants at once, whatever their size; then smaller quorums will do
     #[arg(long, value_name = "M")]
-    max_holders: Option<u32>,
+    pub(super) max_holders: Option<u32>,
     /// arbiter: grants name their units although units are counted, in one round more
     #[arg(long)]
-    naming: bool,
-    /// arbiter, ticket: nodes that vote; the others only ask [default: all]
+    pub(super) naming: bool,
+    /// arbiter, ticket, table: nodes that vote; the others only ask [default: all, or 5 for a
+    /// table]
     #[arg(long, value_name = "N")]
-    voters: Option<u32>,
+    pub(super) voters: Option<u32>,
     /// arbiter: nodes asked beyond a quorum [default: 0]
     #[arg(long, value_name = "N")]
-    hedge: Option<u32>,
-    /// arbiter, ticket: crashes that the family must survive; 0 accepts one that survives none
-    /// [default: 1]
+    pub(super) hedge: Option<u32>,
+    /// arbiter, ticket, table: crashes that the family must survive; 0 accepts one that survives
+    /// none [default: 1]
     #[arg(long, value_name = "F")]
-    survive: Option<u32>,
+    pub(super) survive: Option<u32>,
 }
 
 /// What arbiters count.
@@ -184,7 +185,7 @@ impl Offered for Ticket {
 }
 
 /// Whether the swarm chooses: a plan that it drew, and nothing said about quorums.
-fn is_drawn(plan: &Plan, options: &QuorumOptions) -> bool {
+pub(super) fn is_drawn(plan: &Plan, options: &QuorumOptions) -> bool {
     plan.steps_max < u64::MAX && *options == QuorumOptions::default()
 }
 

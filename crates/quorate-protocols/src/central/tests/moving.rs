@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use quorate_core::{
-    Claim, Event, Fence, NodeId, Order, Outbox, Protocol, Seat, Share, Shares, Start,
-    Unit, Units,
+    Claim, Event, Fence, NodeId, Order, Outbox, Protocol, Seat, Share, Shares, Start, Unit, Units,
 };
 use quorate_sim::{Profile, Verdict};
 

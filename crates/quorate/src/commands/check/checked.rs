@@ -8,6 +8,8 @@ use quorate_protocols::arbiter::{self, Arbiter};
 use quorate_protocols::broadcast::{self, Counted, Rule, Weighted};
 use quorate_protocols::central::{self, Central};
 use quorate_protocols::ring::{self, Ring};
+use quorate_protocols::sharing::{self, Sharing};
+use quorate_protocols::table::{self, Table};
 use quorate_protocols::ticket::{self, Ticket};
 
 use super::Args;
@@ -102,6 +104,59 @@ impl Checked for Ticket {
 
     fn early_rings() -> Option<u8> {
         Some(0)
+    }
+}
+
+impl Checked for Table {
+    const HAS_BOOKS: bool = true;
+
+    fn pool(args: &Args) -> anyhow::Result<table::Pool> {
+        let mut pool = args.chosen.options.quorums.table(args.nodes as u32, args.units)?;
+        pool.goods.durable = args.durable;
+        pool.goods.fairness = args.fairness;
+        pool.patience = None;
+        if !args.leases {
+            pool.goods.lease = Lease::new(Duration::MAX, 0);
+        }
+        Ok(pool)
+    }
+
+    fn special(args: &Args) -> Vec<NodeId> {
+        everybody(args)
+    }
+
+    fn early_rings() -> Option<u8> {
+        Some(0)
+    }
+}
+
+impl Checked for Sharing {
+    const HAS_BOOKS: bool = true;
+
+    /// The first nodes are the processes, the others play the arbiters: as in the paper, where
+    /// every message takes its time.
+    fn pool(args: &Args) -> anyhow::Result<sharing::Pool> {
+        let options = &args.chosen.options.sharing;
+        ensure!(
+            args.crashes == 0 && args.losses == 0 && args.duplicates == 0,
+            "protocol P knows neither crashes nor links that lose or repeat messages"
+        );
+        ensure!(!args.want.is_empty() && args.want.iter().all(|h| *h == 1), "say --want 1,1,...");
+        let processes = options.structure()?.processes().len() as u32;
+        let hosts: Vec<NodeId> = (processes..args.nodes as u32).map(NodeId).collect();
+        ensure!(!hosts.is_empty(), "{processes} processes, and no node left for the arbiters");
+        let pool = options.pool(&hosts)?;
+        let units = pool.units;
+        ensure!(units == args.units, "the structure has {units} units that somebody may use");
+        Ok(pool)
+    }
+
+    fn special(args: &Args) -> Vec<NodeId> {
+        everybody(args)
+    }
+
+    fn early_rings() -> Option<u8> {
+        None
     }
 }
 

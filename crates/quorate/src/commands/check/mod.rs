@@ -17,6 +17,8 @@ use quorate_protocols::arbiter::Arbiter;
 use quorate_protocols::broadcast::{Raymond, Raynal, Weighted};
 use quorate_protocols::central::{Central, Fairness};
 use quorate_protocols::ring::Ring;
+use quorate_protocols::sharing::Sharing;
+use quorate_protocols::table::Table;
 use quorate_protocols::ticket::Ticket;
 
 use crate::Outcome;
@@ -37,6 +39,8 @@ Examples:
   quorate check --protocol broadcast --variant raynal --nodes 2 --units 3 --want 2,1,3 --cancels 1
   quorate check --protocol arbiter --nodes 3 --units 1 --claims 3
   quorate check --protocol arbiter --mode named --nodes 3 --units 2 --want 1,2,1
+  quorate check --protocol table --nodes 3 --units 1 --claims 3
+  quorate check --protocol sharing --structure FILE --nodes 8 --units 2 --want 1,1,1 --ascending
   quorate check --protocol ring --nodes 3 --units 2 --want 2,1 --cancels 1 --losses 1
 
 Exit codes: 0 every law holds, 1 one is broken (the history that breaks it is printed) or the model
@@ -157,6 +161,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         (Name::Ring, _) => run_with::<Ring>(args),
         (Name::Arbiter, _) => run_with::<Arbiter>(args),
         (Name::Ticket, _) => run_with::<Ticket>(args),
+        (Name::Table, _) => run_with::<Table>(args),
+        (Name::Sharing, _) => run_with::<Sharing>(args),
         (Name::Broadcast, Some(Variant::Raymond)) => run_with::<Raymond>(args),
         (Name::Broadcast, Some(Variant::Raynal)) => run_with::<Raynal>(args),
         (Name::Broadcast, _) => run_with::<Weighted>(args),

@@ -41,7 +41,7 @@ struct Described {
 }
 
 /// Reads a structure.
-pub(super) fn structure_from_file(path: &Path) -> anyhow::Result<Structure> {
+pub(crate) fn structure_from_file(path: &Path) -> anyhow::Result<Structure> {
     let shown = path.display();
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {shown}"))?;
     let described: Described = serde_json::from_str(&text).with_context(|| {

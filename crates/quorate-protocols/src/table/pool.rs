@@ -1,0 +1,85 @@
+//! What all seats of a `table` pool agree on.
+
+use std::time::Duration;
+
+use crate::arbiter::Quorums;
+use crate::central;
+
+/// A pool whose table is kept by quorums.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Pool {
+    /// What there is, who may use it, who may pass whom, and for how long: all that it has in
+    /// common with a pool that one node decides. Nobody here is that node.
+    pub goods: central::Pool,
+    /// Who must have the table. Any two quorums must share a node; nothing here checks it.
+    pub quorums: Quorums,
+    /// Whether a section waits until all of its quorum have the new table before it tells anybody.
+    /// Without that, messages must be neither lost nor reordered, and nobody may crash.
+    pub confirm: bool,
+    /// How often a node asks one that does not answer before it goes on without it; `None` leaves
+    /// that to the failure detector.
+    pub patience: Option<u32>,
+    /// The rule that is broken, for tests that the harness finds it.
+    #[cfg(test)]
+    pub(crate) mutant: Option<Mutant>,
+}
+
+impl Pool {
+    /// A pool of `units` whose table majorities of `members` nodes keep.
+    pub fn new(units: u32, members: u32) -> Self {
+        Pool {
+            goods: central::Pool::new(units),
+            quorums: Quorums::majority(members),
+            confirm: true,
+            patience: Some(3),
+            #[cfg(test)]
+            mutant: None,
+        }
+    }
+
+    /// Whether grants end by themselves.
+    pub(super) fn leases_end(&self) -> bool {
+        self.goods.lease.length() < Duration::MAX
+    }
+}
+
+/// Rules that tests break one at a time; the harness must notice each.
+#[cfg(test)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Mutant {
+    /// A section stores without having locked more than the first of its quorum.
+    LockOne,
+    /// A member takes tables from anybody, lock or not.
+    StoreUnlocked,
+    /// A lock that was taken away is given again in the same round.
+    SameRound,
+    /// A section takes the oldest table it sees.
+    TakeOldest,
+    /// A member that forgot gives its lock at once.
+    NoGrace,
+    /// The same fence for every grant.
+    ReuseFence,
+    /// A section that needs all of its quorum asks them in any order.
+    Unordered,
+    /// A holder's home relies on the answer of a single member.
+    TellEarly,
+    /// A member does nothing about holders that do not renew.
+    NeverReclaim,
+    /// Nobody repeats anything.
+    NeverRetry,
+}
+
+/// Whether a rule is broken: never, outside this crate's tests.
+macro_rules! broken {
+    ($seat:expr, $mutant:ident) => {{
+        #[cfg(test)]
+        let broken = $seat.pool.mutant == Some($crate::table::pool::Mutant::$mutant);
+        #[cfg(not(test))]
+        let broken = {
+            let _ = &$seat;
+            false
+        };
+        broken
+    }};
+}
+pub(super) use broken;

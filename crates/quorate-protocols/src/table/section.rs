@@ -1,0 +1,317 @@
+//! A section: lock a quorum, one member after the other, take the newest table, change it, and
+//! store it (labels spec, 6.4).
+//!
+//! At most one per node at a time, and it does everything that the node's clients want by then.
+//! Members are locked in ascending order: the section that has the highest lock anybody wants
+//! waits for nobody, so there is no deadlock.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_core::{ClaimId, Fence, Moment, NodeId, NodeSet, Refusal, Seat, Units};
+
+use super::message::Message;
+use super::pool::broken;
+use super::requester::{Requester, Standing};
+use super::sheet::{Errand, Sheet, Upshot, Version};
+use super::{Post, Table};
+use crate::attempt::Attempt;
+
+/// A section under way.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Section {
+    pub(super) id: Attempt,
+    pub(super) round: Fence,
+    /// Who is to be locked, ascending.
+    quorum: Vec<NodeId>,
+    pub(super) phase: Phase,
+    /// How often the retry alarm rang without any answer.
+    rings: u32,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Phase {
+    /// What the members locked so far know.
+    Locking { known: Vec<Known> },
+    /// The new table is on its way; `left` have not said that they have it.
+    Storing {
+        sheet: Arc<Sheet>,
+        left: NodeSet,
+        /// Our clock before it was sent.
+        sent: Moment,
+        errands: BTreeMap<ClaimId, Errand>,
+        upshot: Upshot,
+    },
+}
+
+/// What a member said with its lock.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Known {
+    pub(super) sheet: Arc<Sheet>,
+    known_for: Duration,
+    pub(super) overdue: Arc<[(ClaimId, Version)]>,
+    pub(super) floor: Fence,
+}
+
+impl Section {
+    /// The members that owe an answer.
+    fn awaited(&self) -> NodeSet {
+        match &self.phase {
+            Phase::Locking { known } => self.quorum.get(known.len()).copied().into_iter().collect(),
+            Phase::Storing { left, .. } => left.clone(),
+        }
+    }
+
+    /// Says again what was not answered.
+    fn repeat(&self, post: &mut Post<'_>) {
+        let section = self.id;
+        for to in self.awaited().iter() {
+            let message = match &self.phase {
+                Phase::Locking { .. } => Message::Lock { section, round: self.round },
+                Phase::Storing { sheet, .. } => {
+                    Message::Store { section, sheet: Arc::clone(sheet) }
+                }
+            };
+            post.send(to, message);
+        }
+    }
+
+    /// Whether a claim's new lease has begun at some members, and its home may yet hear of it.
+    pub(super) fn relies_on(&self, claim: ClaimId) -> bool {
+        let Phase::Storing { sheet, .. } = &self.phase else { return false };
+        let since = sheet.rows.get(&claim).and_then(|row| Some(row.granted()?.1));
+        since == Some(sheet.version)
+    }
+}
+
+impl Requester {
+    /// Begins a section, if there is something to do and none is under way.
+    pub(super) fn open_section(&mut self, seat: &Seat<'_, Table>, post: &mut Post<'_>) {
+        if self.section.is_none() && (!self.errands.is_empty() || self.tidy) {
+            self.begin(seat, &NodeSet::new(), post);
+        }
+        self.arm_retry(seat, post);
+    }
+
+    fn begin(&mut self, seat: &Seat<'_, Table>, quiet: &NodeSet, post: &mut Post<'_>) {
+        let (quorums, draw) = (&seat.pool.quorums, self.draw);
+        let avoid = self.suspects.union(quiet);
+        let chosen = quorums
+            .draw(Units::ONE, seat.me, draw, &avoid)
+            .or_else(|| quorums.draw(Units::ONE, seat.me, draw, &NodeSet::new()))
+            .expect("a family has a quorum");
+        let mut quorum: Vec<NodeId> = chosen.iter().collect();
+        if broken!(seat, Unordered) && seat.me.0 % 2 == 1 {
+            quorum.reverse();
+        }
+        let (id, round) = (self.next_attempt(seat), self.round);
+        let phase = Phase::Locking { known: Vec::new() };
+        let section = Section { id, round, quorum, phase, rings: 0 };
+        section.repeat(post);
+        self.section = Some(section);
+        self.sections.add();
+    }
+
+    /// The section comes to nothing here and now. Another begins, without those that seem to be
+    /// dead.
+    fn restart(&mut self, seat: &Seat<'_, Table>, quiet: &NodeSet, post: &mut Post<'_>) {
+        let Some(section) = self.section.take() else { return };
+        self.restarts.add();
+        match section.phase {
+            Phase::Locking { known } => {
+                // Whoever was asked, since the answer may be on its way.
+                for &to in section.quorum.iter().take(known.len() + 1) {
+                    post.send(to, Message::Unlock { section: section.id, clean: true });
+                }
+            }
+            // What it stored somewhere is older than what follows: the lock will be taken away. Yet
+            // others may go on from it, and tell of it, so what is asked again is a new try.
+            Phase::Storing { errands, .. } => {
+                for (claim, errand) in errands {
+                    let attempt = self.next_attempt(seat);
+                    if let (Errand::Ask, Some(local)) = (&errand, self.claims.get_mut(&claim)) {
+                        local.wish.attempt = attempt;
+                    }
+                    self.errands.entry(claim).or_insert(errand);
+                }
+                self.tidy = true;
+            }
+        }
+        self.begin(seat, quiet, post);
+    }
+
+    pub(super) fn repeat_section(&mut self, seat: &Seat<'_, Table>, post: &mut Post<'_>) {
+        let Some(section) = &mut self.section else { return };
+        if let Some(patience) = seat.pool.patience {
+            section.rings = section.rings.saturating_add(1);
+            let quiet = section.awaited();
+            let avoid = self.suspects.union(&quiet);
+            let elsewhere = || seat.pool.quorums.draw(Units::ONE, seat.me, self.draw, &avoid);
+            if section.rings > patience && elsewhere().is_some() {
+                return self.restart(seat, &quiet, post);
+            }
+        }
+        section.repeat(post);
+    }
+
+    pub(super) fn on_suspect(&mut self, seat: &Seat<'_, Table>, node: NodeId, post: &mut Post<'_>) {
+        self.suspects.insert(node);
+        let waits = self.section.as_ref().is_some_and(|section| section.awaited().contains(node));
+        let draw = seat.pool.quorums.draw(Units::ONE, seat.me, self.draw, &self.suspects);
+        if waits && draw.is_some() {
+            self.restart(seat, &NodeSet::new(), post);
+        }
+    }
+
+    pub(super) fn hear(
+        &mut self,
+        seat: &Seat<'_, Table>,
+        from: NodeId,
+        message: Message,
+        post: &mut Post<'_>,
+    ) {
+        let id = match &message {
+            Message::Locked { section, .. }
+            | Message::Queued { section }
+            | Message::Refused { section, .. }
+            | Message::Stored { section }
+            | Message::Probe { section } => *section,
+            _ => return self.hear_about_claim(seat, from, message, post),
+        };
+        let Some(section) = self.section.as_mut().filter(|section| section.id == id) else {
+            // It is over, and whoever has a lock for it may have it back. But it may have stored
+            // something elsewhere.
+            if matches!(message, Message::Locked { .. } | Message::Probe { .. }) {
+                post.send(from, Message::Unlock { section: id, clean: false });
+            }
+            return;
+        };
+        if !section.quorum.contains(&from) {
+            return post.out.anomaly(from, "an answer from a member that was not asked");
+        }
+        match (message, &mut section.phase) {
+            (
+                Message::Locked { sheet, known_for, overdue, floor, .. },
+                Phase::Locking { known },
+            ) => {
+                if section.quorum.get(known.len()) != Some(&from) {
+                    return; // The same answer again.
+                }
+                section.rings = 0;
+                known.push(Known { sheet, known_for, overdue, floor });
+                if known.len() < section.quorum.len() && !broken!(seat, LockOne) {
+                    return section.repeat(post);
+                }
+                self.change(seat, post);
+            }
+            (Message::Queued { .. }, _) => section.rings = 0,
+            (Message::Refused { round, .. }, _) => {
+                self.round = self.round.max(round);
+                self.restart(seat, &NodeSet::new(), post);
+            }
+            (Message::Probe { .. }, Phase::Locking { .. }) => {
+                post.send(from, Message::Busy { section: id });
+            }
+            (Message::Probe { .. }, Phase::Storing { sheet, .. }) => {
+                post.send(from, Message::Store { section: id, sheet: Arc::clone(sheet) });
+            }
+            (Message::Stored { .. }, Phase::Storing { left, .. }) => {
+                section.rings = 0;
+                left.remove(from);
+                if left.is_empty() || broken!(seat, TellEarly) {
+                    self.finish(seat, post);
+                }
+            }
+            _ => {} // Late.
+        }
+    }
+
+    /// All of the quorum is locked: the newest table is the table.
+    fn change(&mut self, seat: &Seat<'_, Table>, post: &mut Post<'_>) {
+        let section = self.section.as_ref().expect("the caller has looked it up");
+        let Phase::Locking { known } = &section.phase else { unreachable!("and where it is") };
+        let versions = known.iter().map(|known| known.sheet.version);
+        let newest = match broken!(seat, TakeOldest) {
+            false => versions.max(),
+            true => versions.min(),
+        };
+        let newest = newest.expect("quorums are not empty");
+        let of_newest = || known.iter().filter(|known| known.sheet.version == newest);
+        let mut sheet = Sheet::clone(&of_newest().next().expect("it is one of them").sheet);
+        sheet.wait(of_newest().map(|known| known.known_for).max().unwrap_or_default());
+        sheet.version = newest.after(section.round);
+        let overdue: BTreeSet<(ClaimId, Version)> =
+            known.iter().flat_map(|known| known.overdue.iter().copied()).collect();
+        let floor = known.iter().map(|known| known.floor).max().unwrap_or_default();
+        let mut upshot = Upshot::default();
+        sheet.expire(&overdue, &mut upshot);
+        let errands = std::mem::take(&mut self.errands);
+        self.tidy = false;
+        for (&claim, errand) in &errands {
+            let wish = self.claims.get(&claim).map(|local| &local.wish);
+            sheet.run(seat, claim, errand, wish, &mut upshot);
+        }
+        sheet.pass(seat, floor, &mut upshot);
+        let section = self.section.as_mut().expect("the caller has looked it up");
+        let left: NodeSet = section.quorum.iter().copied().collect();
+        let (sheet, sent) = (Arc::new(sheet), seat.now);
+        section.phase = Phase::Storing { sheet, left, sent, errands, upshot };
+        section.repeat(post);
+        if !seat.pool.confirm {
+            self.finish(seat, post);
+        }
+    }
+
+    /// All of the quorum have the new table: everybody may know what is in it.
+    fn finish(&mut self, seat: &Seat<'_, Table>, post: &mut Post<'_>) {
+        let section = self.section.take().expect("the caller has looked it up");
+        let Phase::Storing { sheet, sent, errands, upshot, .. } = section.phase else {
+            unreachable!("and where it is")
+        };
+        let until = Self::deadline(seat, sent);
+        for (claim, node, attempt, shares) in upshot.ended {
+            post.out.reclaim(claim, shares);
+            post.send(node, Message::Lost { claim, attempt });
+        }
+        for claim in upshot.clashes {
+            if self.claims.remove(&claim).is_some() {
+                post.out.refuse(claim, Refusal::NameTaken);
+            }
+        }
+        for (claim, sent, waited) in upshot.granted {
+            let row = &sheet.rows[&claim];
+            let (shares, _) = row.granted().expect("it was just granted");
+            let (attempt, shares) = (row.attempt, shares.clone());
+            if row.node == seat.me {
+                self.on_grant(seat, claim, attempt, shares, until, post);
+            } else {
+                post.send(row.node, Message::Notify { claim, attempt, shares, sent, waited });
+            }
+        }
+        let keepers: NodeSet = section.quorum.iter().copied().collect();
+        for (claim, errand) in errands {
+            let row = sheet.rows.get(&claim).filter(|row| row.node == seat.me);
+            match (errand, row.and_then(|row| Some((row, row.granted()?)))) {
+                (Errand::Ask, Some((row, (shares, _)))) => {
+                    self.on_grant(seat, claim, row.attempt, shares.clone(), until, post);
+                }
+                (Errand::Ask, None) => {
+                    if let Some(local) = self.claims.get_mut(&claim)
+                        && local.standing == Standing::Asking
+                        && row.is_some_and(|row| row.attempt == local.wish.attempt)
+                    {
+                        let (keepers, unsure) = (keepers.clone(), NodeSet::new());
+                        local.standing = Standing::Waiting { keepers, unsure, asked: false };
+                    }
+                }
+                (Errand::Renew(theirs), granted) => {
+                    let kept = granted.is_some_and(|(_, (shares, _))| *shares == theirs);
+                    self.on_renewed(seat, claim, kept, until, post);
+                }
+                (Errand::End(_), _) => {}
+            }
+        }
+        self.open_section(seat, post);
+    }
+}

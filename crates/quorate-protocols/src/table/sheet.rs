@@ -1,0 +1,282 @@
+//! The table itself: every claim that waits or holds units, and what a section does to it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_core::{ClaimId, Fence, Line, Moment, NodeId, Seat, Share, Shares, Units};
+
+use super::Table;
+use super::pool::broken;
+use crate::allocator::{Allocator, Deed, Ticket};
+use crate::attempt::Attempt;
+use crate::central;
+
+/// Which of two tables is newer. Sections of one round count up, each from the newest it saw. A
+/// member that takes a lock away gives the next one to a later round only, so that whatever the
+/// section stored elsewhere is older than what follows here.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Version {
+    /// Grows where a lock was taken away, or forgotten.
+    pub round: Fence,
+    /// Counts sections within it.
+    pub count: Fence,
+}
+
+impl Version {
+    /// The next one, of this round.
+    pub(super) fn after(self, round: Fence) -> Version {
+        let count = if self.round == round { self.count.next() } else { Fence(1) };
+        Version { round, count }
+    }
+}
+
+/// A version of the table.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Sheet {
+    /// Which.
+    pub version: Version,
+    /// The last fence given.
+    pub fence: Fence,
+    /// Every claim that is not over.
+    pub rows: BTreeMap<ClaimId, Row>,
+}
+
+/// A claim in the table.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Row {
+    /// The node that asked last...
+    pub node: NodeId,
+    /// ...and in which of its tries.
+    pub attempt: Attempt,
+    /// How old it is: smaller is older.
+    pub age: u64,
+    /// How many units it asks for...
+    pub units: Units,
+    /// ...and which will do, if not any.
+    pub lines: Option<Arc<[Line]>>,
+    /// How often a younger claim passed it, as the allocator counts.
+    pub passed: u32,
+    /// How it stands.
+    pub state: State,
+}
+
+/// How a claim stands.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum State {
+    /// It waits. `sent` is its home's clock when it came, `waited` how long that is ago at least.
+    Waiting {
+        /// Of its home, and of nobody else.
+        sent: Moment,
+        /// By the clocks of members, one after the other.
+        waited: Duration,
+    },
+    /// It has these units.
+    Granted {
+        /// Which, and the fences.
+        shares: Shares,
+        /// The version in which its lease last began.
+        since: Version,
+    },
+}
+
+impl Row {
+    /// The units it has, and the version in which its lease last began.
+    pub fn granted(&self) -> Option<(&Shares, Version)> {
+        match &self.state {
+            State::Granted { shares, since } => Some((shares, *since)),
+            State::Waiting { .. } => None,
+        }
+    }
+
+    fn ticket(&self, claim: ClaimId) -> Ticket {
+        Ticket { age: self.age, claim }
+    }
+}
+
+/// What one client wants of a section.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Errand {
+    /// To be in the table, or to hear again what became of it.
+    Ask,
+    /// To keep these.
+    Renew(Shares),
+    /// To be over; only if it is known by this try, if one is named.
+    End(Option<Attempt>),
+}
+
+/// What a client asks for.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Wish {
+    pub(super) units: Units,
+    pub(super) lines: Option<Arc<[Line]>>,
+    pub(super) attempt: Attempt,
+}
+
+/// What a section does, beside the new table.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Upshot {
+    /// Whoever was given units, with what its home must know to count its lease.
+    pub(super) granted: Vec<(ClaimId, Moment, Duration)>,
+    /// Whose lease is over, and what it had.
+    pub(super) ended: Vec<(ClaimId, NodeId, Attempt, Shares)>,
+    /// Whose name is another claim's.
+    pub(super) clashes: Vec<ClaimId>,
+}
+
+/// No node counts as far as this in the life of a pool, and whoever does is not counted with.
+pub(super) const NUMBER_MAX: u64 = 1 << 62;
+
+impl Sheet {
+    /// Whether this can be a table of this pool.
+    pub(super) fn is_sound(&self, goods: &central::Pool) -> bool {
+        let Version { round, count } = self.version;
+        let mut taken = BTreeSet::new();
+        [round, count, self.fence].iter().all(|number| number.0 < NUMBER_MAX)
+            && self.rows.values().all(|row| {
+                let h = row.units.get();
+                let lines = row.lines.as_deref();
+                let mut shares = row.granted().into_iter().flat_map(|(shares, _)| shares.iter());
+                row.age < NUMBER_MAX
+                    && h <= goods.units
+                    && lines.is_none_or(|lines| goods.has_lines(row.units, lines))
+                    && row.granted().is_none_or(|(shares, _)| shares.len() == h as usize)
+                    && shares.all(|share| {
+                        share.unit.0 < goods.units
+                            && share.fence <= self.fence
+                            && taken.insert(share.unit)
+                    })
+            })
+    }
+
+    /// So much time has passed at the member that knew this table longest.
+    pub(super) fn wait(&mut self, more: Duration) {
+        for row in self.rows.values_mut() {
+            if let State::Waiting { waited, .. } = &mut row.state {
+                *waited = waited.saturating_add(more);
+            }
+        }
+    }
+
+    /// Ends the leases that are over: in this very version of each.
+    pub(super) fn expire(&mut self, overdue: &BTreeSet<(ClaimId, Version)>, upshot: &mut Upshot) {
+        for &(claim, version) in overdue {
+            let since = self.rows.get(&claim).and_then(|row| Some(row.granted()?.1));
+            if since != Some(version) {
+                continue; // Renewed, or over already.
+            }
+            let row = self.rows.remove(&claim).expect("just found");
+            let State::Granted { shares, .. } = row.state else { unreachable!("just found") };
+            upshot.ended.push((claim, row.node, row.attempt, shares));
+        }
+    }
+
+    /// Does an errand of a client of `seat`.
+    pub(super) fn run(
+        &mut self,
+        seat: &Seat<'_, Table>,
+        claim: ClaimId,
+        errand: &Errand,
+        wish: Option<&Wish>,
+        upshot: &mut Upshot,
+    ) {
+        let version = self.version;
+        let row = self.rows.get_mut(&claim);
+        match (errand, row, wish) {
+            (Errand::End(only), Some(row), _) => {
+                if only.is_none_or(|only| (row.node, row.attempt) == (seat.me, only)) {
+                    self.rows.remove(&claim);
+                }
+            }
+            (Errand::Ask, Some(row), Some(wish)) => {
+                if row.units != wish.units || row.lines != wish.lines {
+                    return upshot.clashes.push(claim);
+                }
+                // A new try: what the home's clock said in an older one means nothing any more.
+                (row.node, row.attempt) = (seat.me, wish.attempt);
+                match &mut row.state {
+                    State::Waiting { sent, waited } => {
+                        (*sent, *waited) = (seat.now, Duration::ZERO)
+                    }
+                    State::Granted { since, .. } => *since = version,
+                }
+            }
+            (Errand::Ask, None, Some(wish)) => {
+                let age = self.rows.values().map(|row| row.age).max().unwrap_or(0) + 1;
+                let Wish { units, lines, attempt } = wish.clone();
+                let state = State::Waiting { sent: seat.now, waited: Duration::ZERO };
+                let node = seat.me;
+                self.rows.insert(claim, Row { node, attempt, age, units, lines, passed: 0, state });
+            }
+            (Errand::Renew(theirs), Some(row), Some(wish)) => {
+                if let State::Granted { shares, since } = &mut row.state
+                    && shares == theirs
+                {
+                    (row.node, row.attempt, *since) = (seat.me, wish.attempt, version);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Grants whatever may be granted: the allocator decides, as it does for one node alone.
+    pub(super) fn pass(&mut self, seat: &Seat<'_, Table>, floor: Fence, upshot: &mut Upshot) {
+        let goods = &seat.pool.goods;
+        let mut allocator = Allocator::new(goods.units, goods.policy());
+        for row in self.rows.values() {
+            if let Some((shares, _)) = row.granted() {
+                allocator.take(shares.iter().map(|share| share.unit));
+            }
+        }
+        let mut waiting: Vec<(u64, ClaimId)> = Vec::new();
+        for (&claim, row) in self.rows.iter().filter(|(_, row)| row.granted().is_none()) {
+            let wants = match &row.lines {
+                None => vec![goods.any(row.node, row.units)],
+                Some(lines) => goods.wants(row.node, lines),
+            };
+            // What can never be granted was refused at the door. Should its node be allowed less
+            // than it was then, it waits.
+            if allocator.enter(row.ticket(claim), &wants, false).is_ok() {
+                waiting.push((row.age, claim));
+            }
+        }
+        for &(age, claim) in &waiting {
+            allocator.recall(Ticket { age, claim }, self.rows[&claim].passed);
+        }
+        let mut deeds = Vec::new();
+        allocator.pass(&mut deeds);
+        if !deeds.is_empty() && !broken!(seat, ReuseFence) {
+            self.fence = self.fence.max(floor).next();
+        }
+        let fence = self.fence;
+        for deed in deeds {
+            let Deed::Grant { ticket, units } = deed else {
+                unreachable!("no holder of this pool can be moved")
+            };
+            let row = self.rows.get_mut(&ticket.claim).expect("only rows enter");
+            let State::Waiting { sent, waited } = row.state else { unreachable!("only these do") };
+            let shares: Vec<Share> = units.iter().map(|&unit| Share { unit, fence }).collect();
+            row.state = State::Granted { shares: Shares::new(&shares), since: self.version };
+            upshot.granted.push((ticket.claim, sent, waited));
+        }
+        for (age, claim) in waiting {
+            let row = self.rows.get_mut(&claim).expect("it was there before");
+            row.passed = allocator.passed(Ticket { age, claim });
+        }
+    }
+}
+
+/// The claims with what they have: `1.1=u0 f1 2.1`.
+impl fmt::Display for Sheet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "v{}.{}", self.version.round.0, self.version.count.0)?;
+        for (claim, row) in &self.rows {
+            write!(f, " {claim}")?;
+            if let Some((shares, _)) = row.granted() {
+                write!(f, "={shares}")?;
+            }
+        }
+        Ok(())
+    }
+}

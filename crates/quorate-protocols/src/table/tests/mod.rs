@@ -1,0 +1,5 @@
+//! Tests of the quorum table.
+
+mod checks;
+mod seeds;
+mod steps;

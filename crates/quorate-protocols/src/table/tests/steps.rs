@@ -1,0 +1,210 @@
+//! One behaviour, one test.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use quorate_core::{
+    Claim, ClaimId, Effect, Event, Fence, Line, Moment, NodeId, Outbox, Protocol, Seat, Start,
+    Units,
+};
+
+use crate::allocator::labels::Labels;
+use crate::arbiter::Quorums;
+use crate::table::{Alarm, Message, Pool, Sheet, Table};
+
+/// Seats in one process, and a wire that delivers in order.
+pub(super) struct Cluster {
+    pool: Pool,
+    seats: Vec<Table>,
+    wire: VecDeque<(NodeId, NodeId, Message)>,
+    messages: usize,
+    wanted: Vec<String>,
+}
+
+fn id(serial: u64) -> ClaimId {
+    ClaimId { origin: 7, serial }
+}
+
+impl Cluster {
+    fn new(nodes: usize, pool: Pool) -> Self {
+        let (wire, wanted) = Default::default();
+        let mut cluster = Cluster { pool, seats: Vec::new(), wire, messages: 0, wanted };
+        for node in 0..nodes {
+            let mut out = Outbox::new();
+            let seat = Seat { me: node.into(), boot: 0, now: Moment::ZERO, pool: &cluster.pool };
+            cluster.seats.push(Table::boot(&seat, Start::First, &mut out));
+        }
+        cluster
+    }
+
+    fn step(&mut self, node: usize, event: Event<Table>) {
+        let mut out = Outbox::new();
+        let seat = Seat { me: node.into(), boot: 0, now: Moment::ZERO, pool: &self.pool };
+        self.seats[node].step(&seat, event, &mut out);
+        self.seats[node].audit(&seat);
+        for effect in out.drain() {
+            match effect {
+                Effect::Tell { to, message } => {
+                    self.messages += 1;
+                    self.wire.push_back((node.into(), to, message));
+                }
+                Effect::Arm { .. } | Effect::Disarm(_) | Effect::Persist(_) => {}
+                other => self.wanted.push(format!("n{node} {other}")),
+            }
+        }
+    }
+
+    fn deliver_all(&mut self) {
+        while let Some((from, to, message)) = self.wire.pop_front() {
+            self.step(to.index(), Event::Hear { from, message });
+        }
+    }
+
+    fn claim(&mut self, node: usize, serial: u64, h: u32) {
+        let units = Units::new(h, self.pool.goods.units).unwrap();
+        self.step(node, Event::Claim(Claim::any(id(serial), units)));
+        self.deliver_all();
+    }
+
+    fn release(&mut self, node: usize, serial: u64) {
+        self.step(node, Event::Release(id(serial)));
+        self.deliver_all();
+    }
+
+    fn wanted(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.wanted)
+    }
+}
+
+/// Members 0 to 2, or as the quorums say; clients at nodes that are none, so that nothing is free.
+fn outside(quorums: Quorums, confirm: bool) -> Cluster {
+    let first_client = quorums.members().iter().last().unwrap().index() + 1;
+    Cluster::new(first_client + 2, Pool { quorums, confirm, ..Pool::new(1, 3) })
+}
+
+/// Labels spec, 6.4: 3|q| per event, so 6|q|+1 per use of a claim that had to wait.
+#[test]
+fn a_use_costs_six_messages_per_member_and_one() {
+    let grid = quorate_quorum::build("grid", Some(9), 1).unwrap();
+    for quorums in [Quorums::majority(3), Quorums::majority(5), Quorums::of(&*grid.rule).unwrap()] {
+        let me = quorums.members().iter().last().unwrap().index() + 1;
+        let drawn = quorums.draw(Units::ONE, NodeId::from(me), 0, &Default::default());
+        let q = drawn.unwrap().len();
+        for (confirm, rounds) in [(false, 3), (true, 4)] {
+            let mut cluster = outside(quorums.clone(), confirm);
+            cluster.claim(me, 1, 1);
+            assert_eq!(cluster.wanted(), [format!("n{me} GRANT 7.1 u0 f1")]);
+            let before = cluster.messages;
+            assert_eq!(before, rounds * q, "granted in its own section");
+            let other = me + 1;
+            cluster.claim(other, 2, 1);
+            assert_eq!(cluster.messages - before, rounds * q, "it waits");
+            let waiting = cluster.messages;
+            cluster.release(me, 1);
+            assert_eq!(cluster.wanted(), [format!("n{other} GRANT 7.2 u0 f2")]);
+            assert_eq!(cluster.messages - waiting, rounds * q + 1, "and it is told");
+            cluster.release(other, 2);
+            // Two sections of its own, and the word that it was granted in another's.
+            let of_the_second = cluster.messages - before - rounds * q;
+            assert_eq!(of_the_second, 2 * rounds * q + 1);
+        }
+    }
+}
+
+#[test]
+fn what_clients_of_a_node_want_meanwhile_is_one_section() {
+    let mut cluster = outside(Quorums::majority(3), false);
+    for serial in 1..=4 {
+        let claim = Claim::any(id(serial), Units::ONE);
+        cluster.step(3, Event::Claim(claim));
+    }
+    cluster.deliver_all();
+    assert_eq!(cluster.wanted(), ["n3 GRANT 7.1 u0 f1"]);
+    assert_eq!(cluster.messages, 6, "all four were asked for in the first section");
+}
+
+/// Every third unit is an h100.
+fn labels(units: u32) -> Arc<Labels> {
+    let unit = |unit: u32| {
+        let gpu = if unit.is_multiple_of(3) { "h100" } else { "a100" };
+        (format!("gpu{unit}"), BTreeMap::from([("gpu".to_owned(), gpu.to_owned())]))
+    };
+    Arc::new(Labels::new((0..units).map(unit).collect()))
+}
+
+#[test]
+fn bundles_of_labelled_units_are_granted_at_once_by_name() {
+    let mut pool = Pool::new(6, 3);
+    pool.goods.labels = Some(labels(6));
+    let line = |pool: &Pool, count, selector: &str| Line {
+        units: Units::new(count, 6).unwrap(),
+        among: pool.goods.labels.as_ref().unwrap().select(&selector.parse().unwrap()).into(),
+    };
+    let both: Arc<[Line]> = [line(&pool, 2, "gpu=h100"), line(&pool, 1, "gpu=a100")].into();
+    let too_many: Arc<[Line]> = [line(&pool, 3, "gpu=h100")].into();
+    let one: Arc<[Line]> = [line(&pool, 1, "gpu=h100")].into();
+    let mut cluster = Cluster::new(3, pool);
+    let claim = |serial, lines: &Arc<[Line]>| {
+        let units = lines.iter().map(|line| line.units.get()).sum();
+        let units = Units::new(units, 6).unwrap();
+        Event::Claim(Claim { lines: Some(lines.clone()), ..Claim::any(id(serial), units) })
+    };
+    cluster.step(0, claim(1, &one));
+    cluster.deliver_all();
+    assert_eq!(cluster.wanted(), ["n0 GRANT 7.1 u0 f1"]);
+    cluster.step(1, claim(2, &both));
+    cluster.step(2, claim(3, &too_many));
+    cluster.deliver_all();
+    let refused = "n2 REFUSE 7.3: the pool does not have so many units that will do";
+    assert_eq!(cluster.wanted(), [refused]);
+    cluster.release(0, 1);
+    assert_eq!(cluster.wanted(), ["n1 GRANT 7.2 u0,u1,u3 f2"]);
+}
+
+#[test]
+fn units_of_a_holder_that_did_not_renew_come_back_with_a_larger_fence() {
+    let mut cluster = Cluster::new(3, Pool::new(1, 3));
+    cluster.claim(0, 1, 1);
+    cluster.claim(2, 2, 1);
+    cluster.wanted();
+    cluster.step(1, Event::Ring(Alarm::LeaseEnd(id(1))));
+    cluster.deliver_all();
+    let wanted = cluster.wanted();
+    assert_eq!(wanted, ["n1 RECLAIM 7.1 u0 f1", "n0 LOSE 7.1", "n2 GRANT 7.2 u0 f2"]);
+}
+
+/// A lock that is taken away, and a section that stores too late: it begins again, and nothing it
+/// stored elsewhere counts.
+#[test]
+fn a_section_that_lost_a_lock_begins_again() {
+    let mut cluster = Cluster::new(5, Pool { patience: Some(0), ..Pool::new(1, 3) });
+    cluster.step(3, Event::Claim(Claim::any(id(1), Units::ONE)));
+    while !matches!(cluster.wire.front(), Some((_, _, Message::Store { .. }))) {
+        let (from, to, message) = cluster.wire.pop_front().unwrap();
+        cluster.step(to.index(), Event::Hear { from, message });
+    }
+    cluster.step(1, Event::Ring(Alarm::Hold));
+    cluster.deliver_all();
+    assert_eq!(cluster.wanted(), ["n3 GRANT 7.1 u0 f1"]);
+    cluster.claim(4, 2, 1);
+    assert_eq!(cluster.wanted(), [""; 0]);
+    cluster.release(3, 1);
+    assert_eq!(cluster.wanted(), ["n4 GRANT 7.2 u0 f2"]);
+}
+
+#[test]
+fn messages_that_no_correct_peer_sends_are_anomalies_and_change_nothing() {
+    let mut cluster = Cluster::new(4, Pool::new(1, 3));
+    let before = cluster.seats.clone();
+    let section = crate::table::Attempt { boot: 0, clock: 1 };
+    cluster.step(0, Event::Hear { from: NodeId(3), message: Message::Stored { section } });
+    cluster.step(3, Event::Hear { from: NodeId(0), message: Message::Survey });
+    let round = Fence(u64::MAX);
+    cluster.step(0, Event::Hear { from: NodeId(1), message: Message::Lock { section, round } });
+    let sheet = Arc::new(Sheet { fence: round, ..Sheet::default() });
+    cluster.step(0, Event::Hear { from: NodeId(1), message: Message::Store { section, sheet } });
+    let wanted = cluster.wanted();
+    assert_eq!(wanted.len(), 4);
+    assert!(wanted.iter().all(|line| line.contains("ANOMALY")), "{wanted:?}");
+    assert_eq!(cluster.seats, before);
+}
