@@ -14,12 +14,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::{
-    Claim, ClaimId, Effect, Entry, Event, Explorable, Fact, Lease, LeaseEnd, Moment, NodeId,
-    Outbox, Protocol, Refusal, Seat, Shares, Start,
+    Claim, ClaimId, Effect, Entry, Event, Explorable, Fact, LeaseEnd, Moment, NodeId, Outbox,
+    Protocol, Refusal, Seat, Shares, Start,
 };
 use quorate_wire::{DecodeError, Delivery, Wire, frame};
-
-use crate::keeper::Keeper;
 
 /// Which arming of which alarm; a number is used once.
 pub(crate) type Token = u64;
@@ -112,17 +110,6 @@ pub(crate) struct Place {
     pub(crate) since: Moment,
     /// Least time for which promises of an earlier life are respected.
     pub(crate) grace: Duration,
-    /// How long a grant lasts without renewal.
-    pub(crate) lease: Lease,
-}
-
-/// Who sees to it that a client which went away loses its units.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum ClientLease {
-    /// The protocol itself.
-    ByProtocol,
-    /// The node, for a protocol that knows only nodes.
-    ByNode,
 }
 
 /// How a seat comes to life, with the record still in bytes.
@@ -189,21 +176,10 @@ pub(crate) struct Driver<P: Runs> {
     /// Nothing once the seat has stopped.
     participant: Option<P>,
     outbox: Outbox<P>,
-    /// Nothing if the protocol sees to its clients itself.
-    keeper: Option<Keeper>,
-    alarms: BTreeMap<Wake<P::Alarm>, (Token, Moment)>,
-    tokens: BTreeMap<Token, Wake<P::Alarm>>,
+    alarms: BTreeMap<P::Alarm, (Token, Moment)>,
+    tokens: BTreeMap<Token, P::Alarm>,
     token_next: Token,
     trace: Trace,
-}
-
-/// What an alarm of a seat is for.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Wake<A> {
-    /// The protocol wants it.
-    Protocol(A),
-    /// The lease of a client that the node keeps may have ended.
-    Client(ClaimId),
 }
 
 impl<P: Runs> Driver<P> {
@@ -211,7 +187,6 @@ impl<P: Runs> Driver<P> {
     pub(crate) fn boot(
         place: Place,
         pool: P::Pool,
-        client_lease: ClientLease,
         origin: Origin,
         deeds: &mut Vec<Deed>,
     ) -> Result<Self, SeatError> {
@@ -223,13 +198,11 @@ impl<P: Runs> Driver<P> {
                 Start::Recovered(Some(P::decode_record(&pool, &bytes)?))
             }
         };
-        let keeper = (client_lease == ClientLease::ByNode).then(|| Keeper::new(place.lease));
         let mut driver = Driver {
             place,
             pool,
             participant: None,
             outbox: Outbox::new(),
-            keeper,
             alarms: BTreeMap::new(),
             tokens: BTreeMap::new(),
             token_next: 0,
@@ -269,27 +242,15 @@ impl<P: Runs> Driver<P> {
                     let earlier = P::lease_end(&alarm) == LeaseEnd::Earlier;
                     // Later than asked is always allowed; the configuration may want it so.
                     let after = if earlier { after.max(self.place.grace) } else { after };
-                    self.arm(Wake::Protocol(alarm), now.after(after), deeds);
+                    self.arm(alarm, now.after(after), deeds);
                 }
-                Effect::Disarm(alarm) => self.disarm(Wake::Protocol(alarm)),
-                Effect::Grant { claim, shares, mut until } => {
-                    if let Some(keeper) = &mut self.keeper {
-                        until = keeper.grant(claim, &shares, until, now);
-                        let end = now.after(keeper.length());
-                        self.arm(Wake::Client(claim), end, deeds);
-                    }
+                Effect::Disarm(alarm) => self.disarm(alarm),
+                Effect::Grant { claim, shares, until } => {
                     deeds.push(Deed::Grant { claim, shares, until });
                 }
-                Effect::Extend { claim, until } => {
-                    let keeper = self.keeper.as_mut();
-                    let until = keeper.map_or(Some(until), |keeper| keeper.allow(claim, until));
-                    deeds.extend(until.map(|until| Deed::Extend { claim, until }));
-                }
+                Effect::Extend { claim, until } => deeds.push(Deed::Extend { claim, until }),
                 Effect::Refuse { claim, why } => deeds.push(Deed::Refuse { claim, why }),
-                Effect::Lose { claim } => {
-                    self.keep_no_more(claim);
-                    deeds.push(Deed::Lose { claim });
-                }
+                Effect::Lose { claim } => deeds.push(Deed::Lose { claim }),
                 Effect::Reclaim { claim, shares } => deeds.push(Deed::Reclaim { claim, shares }),
                 Effect::Anomaly { peer, what } => deeds.push(Deed::Anomaly { peer, what }),
             }
@@ -297,75 +258,37 @@ impl<P: Runs> Driver<P> {
         self.outbox = outbox;
     }
 
-    fn arm(&mut self, wake: Wake<P::Alarm>, at: Moment, deeds: &mut Vec<Deed>) {
+    fn arm(&mut self, alarm: P::Alarm, at: Moment, deeds: &mut Vec<Deed>) {
         let token = self.token_next;
         self.token_next += 1;
-        if let Some((old, _)) = self.alarms.insert(wake, (token, at)) {
+        if let Some((old, _)) = self.alarms.insert(alarm, (token, at)) {
             self.tokens.remove(&old);
         }
-        self.tokens.insert(token, wake);
+        self.tokens.insert(token, alarm);
         deeds.push(Deed::Arm { token, at });
     }
 
-    fn disarm(&mut self, wake: Wake<P::Alarm>) {
-        if let Some((token, _)) = self.alarms.remove(&wake) {
+    fn disarm(&mut self, alarm: P::Alarm) {
+        if let Some((token, _)) = self.alarms.remove(&alarm) {
             self.tokens.remove(&token);
         }
     }
 
-    /// The node keeps no lease for this claim any more; says what it had.
-    fn keep_no_more(&mut self, claim: ClaimId) -> Option<Shares> {
-        let shares = self.keeper.as_mut()?.end(claim)?;
-        self.disarm(Wake::Client(claim));
-        Some(shares)
-    }
-
-    /// What the protocol is to be told, if anything; some things are between node and client.
-    fn event(
-        &mut self,
-        now: Moment,
-        happening: Happening<'_>,
-        deeds: &mut Vec<Deed>,
-    ) -> Result<Option<Event<P>>, SeatError> {
+    /// What the protocol is to be told, if anything.
+    fn event(&mut self, happening: Happening<'_>) -> Result<Option<Event<P>>, SeatError> {
         Ok(Some(match happening {
             Happening::Claim(claim) => Event::Claim(claim),
-            Happening::Release(claim) => {
-                self.keep_no_more(claim);
-                Event::Release(claim)
-            }
-            Happening::Cancel(claim) => {
-                self.keep_no_more(claim);
-                Event::Cancel(claim)
-            }
-            Happening::Renew { claim, shares } => {
-                let kept = self
-                    .keeper
-                    .as_mut()
-                    .and_then(|k| Some((k.renew(claim, &shares, now)?, k.length())));
-                if let Some((until, length)) = kept {
-                    self.arm(Wake::Client(claim), now.after(length), deeds);
-                    deeds.push(Deed::Extend { claim, until });
-                    return Ok(None);
-                }
-                Event::Renew { claim, shares }
-            }
+            Happening::Release(claim) => Event::Release(claim),
+            Happening::Cancel(claim) => Event::Cancel(claim),
+            Happening::Renew { claim, shares } => Event::Renew { claim, shares },
             Happening::Hear { from, message } => {
                 Event::Hear { from, message: P::decode_message(message)? }
             }
             // An alarm that was disarmed or replaced never rings.
             Happening::Ring(token) => {
-                let Some(wake) = self.tokens.remove(&token) else { return Ok(None) };
-                self.alarms.remove(&wake);
-                match wake {
-                    Wake::Protocol(alarm) => Event::Ring(alarm),
-                    Wake::Client(claim) => {
-                        // Its own deadline has passed, and so it has stopped.
-                        let Some(shares) = self.keep_no_more(claim) else { return Ok(None) };
-                        deeds.push(Deed::Reclaim { claim, shares });
-                        deeds.push(Deed::Lose { claim });
-                        Event::Release(claim)
-                    }
-                }
+                let Some(alarm) = self.tokens.remove(&token) else { return Ok(None) };
+                self.alarms.remove(&alarm);
+                Event::Ring(alarm)
             }
             Happening::Suspect(node) => Event::Suspect(node),
             Happening::Trust(node) => Event::Trust(node),
@@ -417,7 +340,7 @@ impl<P: Runs> AnySeat for Driver<P> {
         happening: Happening<'_>,
         deeds: &mut Vec<Deed>,
     ) -> Result<(), SeatError> {
-        let Some(event) = self.event(now, happening, deeds)? else { return Ok(()) };
+        let Some(event) = self.event(happening)? else { return Ok(()) };
         self.trace.note(&event);
         self.act(now, deeds, |participant, seat, outbox| participant.step(seat, event, outbox))
     }
@@ -447,10 +370,8 @@ impl<P: Runs> AnySeat for Driver<P> {
     }
 
     fn grace_until(&self) -> Option<Moment> {
-        let graces = self.alarms.iter().filter(|(wake, _)| match wake {
-            Wake::Protocol(alarm) => P::lease_end(alarm) == LeaseEnd::Earlier,
-            Wake::Client(_) => false,
-        });
+        let is_grace = |alarm: &P::Alarm| P::lease_end(alarm) == LeaseEnd::Earlier;
+        let graces = self.alarms.iter().filter(|(alarm, _)| is_grace(alarm));
         graces.map(|(_, (_, at))| *at).max()
     }
 

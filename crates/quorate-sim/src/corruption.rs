@@ -74,7 +74,7 @@ impl<P: Protocol> World<'_, P> {
     /// and use then.
     pub(crate) fn look_whether_it_is_right(&mut self) -> Result<(), Breach> {
         let Some(corruption) = &self.corruption else { return Ok(()) };
-        let up: Vec<&P> = self.nodes.iter().filter_map(|node| node.seat.as_ref()).collect();
+        let up: Vec<&P> = self.nodes.iter().filter_map(|node| node.seat.as_deref()).collect();
         let messages = self.queue.planned().chain(self.held.iter().map(|(_, held)| held));
         let under_way: Vec<UnderWay<'_, P>> = messages
             .filter_map(|happening| match happening {

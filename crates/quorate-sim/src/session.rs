@@ -54,7 +54,7 @@ impl<'a, P: Protocol> Session<'a, P> {
 
     /// The participant of a node that is up.
     pub fn participant(&self, node: NodeId) -> Option<&P> {
-        self.world.nodes[node.index()].seat.as_ref()
+        self.world.nodes[node.index()].seat.as_deref()
     }
 
     /// Numbers up to now.

@@ -70,8 +70,9 @@ pub(crate) struct Chance {
 /// A node: a participant while it is up, and what outlives it.
 #[derive(Debug)]
 pub(crate) struct Node<P: Protocol> {
-    /// The participant; `None` while the node is down.
-    pub(crate) seat: Option<P>,
+    /// The participant; `None` while the node is down. Apart, so that who sends to a node need not
+    /// touch more of it than one cache line.
+    pub(crate) seat: Option<Box<P>>,
     pub(crate) boot: u32,
     pub(crate) paused: bool,
     /// A crash that waits for the next step, after so many of its effects.
@@ -112,8 +113,9 @@ pub(crate) struct Armed {
     pub(crate) ticket: Ticket,
 }
 
-/// Something that will happen.
+/// Something that will happen. As with [`quorate_core::Effect`] the tag is a word.
 #[derive(Debug)]
+#[repr(u64)]
 pub(crate) enum Happening<P: Protocol> {
     Hear {
         from: NodeId,
@@ -220,10 +222,11 @@ impl<'a, P: Protocol> World<'a, P> {
     /// Lets things happen up to a true time, or until enough was done.
     pub(crate) fn run_until(&mut self, end: u64) -> Result<(), Breach> {
         while !self.has_done_enough() {
-            let Some((at, ticket, happening)) = self.queue.pop(end) else { break };
+            let Some((at, ticket)) = self.queue.pop(end) else { break };
             assert!(at >= self.now, "time does not go back");
             self.now = at;
             self.measures.happenings += 1;
+            let happening = self.queue.take(ticket).expect("what is popped is planned");
             self.let_happen(ticket, happening)?;
             if self.corruption.is_some() {
                 self.look_whether_it_is_right()?;
@@ -255,7 +258,9 @@ impl<'a, P: Protocol> World<'a, P> {
             return Ok(());
         }
         let happened = match happening {
-            Happening::Hear { .. } => self.hear(ticket, happening),
+            Happening::Hear { from, from_boot, to, to_boot, message } => {
+                self.hear(ticket, (from, from_boot), (to, to_boot), message)
+            }
             Happening::Ring { node, boot, alarm } => self.ring(ticket, node, boot, alarm),
             Happening::Synced { node, boot } => self.synced(node, boot),
             Happening::Wake { client } => self.wake(client as usize),

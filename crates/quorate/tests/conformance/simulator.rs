@@ -28,25 +28,17 @@ pub(crate) fn run(scenario: &Scenario, config: &Config) -> (Vec<(String, String)
         ProtocolDef::Central { arbiter, pool } => {
             let arbiter = arbiter.node("p", crate::NODES);
             let pool = quorate_protocols::central::Pool { arbiter, ..pool.clone() };
-            Arm { remembers: pool.durable, keeps_clients: true }.play::<Central>(scenario, &pool)
+            Arm { remembers: pool.durable }.play::<Central>(scenario, &pool)
         }
-        ProtocolDef::Arbiter(pool) => {
-            Arm { remembers: true, keeps_clients: true }.play::<Arbiter>(scenario, pool)
-        }
-        ProtocolDef::Broadcast(pool) => {
-            Arm { remembers: false, keeps_clients: false }.play::<Weighted>(scenario, pool)
-        }
-        ProtocolDef::Ring(pool) => {
-            Arm { remembers: false, keeps_clients: true }.play::<Ring>(scenario, pool)
-        }
+        ProtocolDef::Arbiter(pool) => Arm { remembers: true }.play::<Arbiter>(scenario, pool),
+        ProtocolDef::Broadcast(pool) => Arm { remembers: false }.play::<Weighted>(scenario, pool),
+        ProtocolDef::Ring(pool) => Arm { remembers: false }.play::<Ring>(scenario, pool),
     }
 }
 
 struct Arm {
     /// Whether a seat whose node kept its directory begins with its record.
     remembers: bool,
-    /// Whether leases of clients are the protocol's matter; else they are the node's.
-    keeps_clients: bool,
 }
 
 impl Arm {
@@ -94,12 +86,6 @@ impl Arm {
                 writeln!(line, "claim n{node} c{client} {units}")
             }
             Step::Again { client, node } => writeln!(line, "again n{node} c{client}"),
-            // Where the node keeps its clients' leases, a protocol is not told of renewals, and
-            // another node knows nothing of the grant.
-            Step::Renew { client, node } if !self.keeps_clients => {
-                let known = settled().contains(&format!("claim n{node} c{client} "));
-                if known { Ok(()) } else { writeln!(line, "# LOST c{client}") }
-            }
             Step::Release(client) if standing(&settled(), client) == "lost" => Ok(()),
             Step::Renew { client, node } => writeln!(line, "renew n{node} c{client}"),
             Step::Release(client) => writeln!(line, "release c{client}"),
@@ -115,13 +101,6 @@ impl Arm {
                 let trust = |other| format!("trust n{other} n{node}\n");
                 let trust: String = others(node).map(trust).collect();
                 write!(line, "restart n{node} {how}\n{trust}")
-            }
-            Step::Pass if !self.keeps_clients => {
-                let settled = settled();
-                let holds = |client: &u32| standing(&settled, *client) == "granted";
-                let ended = |client| format!("# LOST c{client}\nrelease c{client}\n");
-                let ended: String = (1..=9).filter(holds).map(ended).collect();
-                write!(line, "{SETTLE}{ended}{PASS}")
             }
             Step::Pass => writeln!(line, "{PASS}"),
             Step::Differ { .. } | Step::Expect { .. } => unreachable!("done elsewhere"),

@@ -56,21 +56,11 @@ impl Protocol {
         matches!(self, Protocol::Central | Protocol::Named | Protocol::Count)
     }
 
-    /// Whether a node that was killed takes part again. In `broadcast` it stays out.
-    pub(crate) fn takes_back(self) -> bool {
-        !matches!(self, Protocol::Broadcast | Protocol::Leased)
-    }
-
-    /// Whether everybody is served again once faults stop. A node that `broadcast` counted out
-    /// serves nobody until all are restarted.
-    pub(crate) fn heals(self) -> bool {
-        self != Protocol::Leased
-    }
-
     fn options(self, pools: &Pools) -> String {
-        let Pools { units, durable, backfill, .. } = pools;
-        let broadcast =
-            format!("protocol = \"broadcast\"\nnode_units_max = {units}\nretry = \"200ms\"\n");
+        let Pools { node_units_max, durable, backfill, .. } = pools;
+        let broadcast = format!(
+            "protocol = \"broadcast\"\nnode_units_max = {node_units_max}\nretry = \"200ms\"\n"
+        );
         let voting = format!("protocol = \"arbiter\"\nretry = \"200ms\"\ndurable = {durable}\n");
         match self {
             Protocol::Central => format!(
@@ -96,6 +86,8 @@ pub(crate) struct Pools {
     pub(crate) protocol: Protocol,
     pub(crate) names: Vec<String>,
     pub(crate) units: u32,
+    /// Most that one node of `broadcast` may use.
+    pub(crate) node_units_max: u32,
     pub(crate) lease: Duration,
     pub(crate) durable: bool,
     pub(crate) backfill: u32,

@@ -9,6 +9,7 @@
 //! | `cluster.rs` | node processes, their files and ports |
 //! | `client.rs` | a process of clients (this program again) |
 //! | `proxy.rs` | the wire between them |
+//! | `broadcast.rs` | nodes that broadcast are killed and stand still |
 //! | `ring.rs` | a node and then the root of a ring are killed |
 //! | `trial.rs` | one seeded trial: faults, healing, judgement |
 //! | `history.rs` | what clients wrote down, and what the laws say to it |
@@ -19,6 +20,7 @@
 //! A seed decides which faults happen in which order, not how the machine schedules processes: it
 //! may take a few runs to see a failure again.
 
+mod broadcast;
 mod client;
 mod clock;
 mod cluster;
@@ -52,12 +54,14 @@ struct Wish {
     protocol: Option<Protocol>,
 }
 
-const NAMES: [&str; 5] = [
+const NAMES: [&str; 7] = [
     "planted_bugs_in_histories_are_found",
     "a_node_that_is_lied_to_about_its_past_is_found",
     "broken_connections_alone_cost_nobody_a_grant",
     "the_laws_hold_whatever_happens_to_nodes_clients_and_wires",
     "a_ring_goes_on_without_a_node_and_says_that_its_root_is_gone",
+    "broadcast_goes_on_without_nodes_and_says_what_they_cost",
+    "a_broadcasting_node_that_stands_still_costs_no_unit_too_many",
 ];
 
 fn main() {
@@ -88,6 +92,12 @@ fn main() {
     }
     if wanted(NAMES[4]) && wish.minutes.is_none() {
         runtime.block_on(ring::killed_nodes(NAMES[4]));
+    }
+    if wanted(NAMES[5]) && wish.minutes.is_none() {
+        runtime.block_on(broadcast::killed_nodes(NAMES[5]));
+    }
+    if wanted(NAMES[6]) && wish.minutes.is_none() {
+        runtime.block_on(broadcast::frozen_node(NAMES[6]));
     }
     if wanted(NAMES[3]) {
         let name = NAMES[3];

@@ -12,7 +12,7 @@ use quorate_client::{Client, Grant, ReleaseError, Views};
 use crate::cluster::{Cluster, Memory, Pools, Protocol};
 
 /// Longer than anything takes that is going to happen at all.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) async fn killed_nodes(name: &str) {
     let began = Instant::now();
@@ -23,6 +23,7 @@ pub(crate) async fn killed_nodes(name: &str) {
         protocol: Protocol::Ring,
         names: vec!["p".into()],
         units: 3,
+        node_units_max: 3,
         lease: Duration::from_secs(2),
         durable: false,
         backfill: 0,
@@ -74,13 +75,13 @@ async fn without_the_root(cluster: &mut Cluster) {
 
 /// A node that no frame reached for a ttl, as while the ring learns that another is gone, has told
 /// its clients to stop: then there is nothing to give back.
-async fn give_back(grant: Grant) {
+pub(crate) async fn give_back(grant: Grant) {
     if let Err(error) = grant.release().await {
         assert!(matches!(error, ReleaseError::Lost(_)), "{error}");
     }
 }
 
-async fn client(cluster: &Cluster, node: usize) -> Client {
+pub(crate) async fn client(cluster: &Cluster, node: usize) -> Client {
     let address = cluster.address(node).to_string();
     let views = Views::new([&address]).expect("an address");
     assert!(views.node().await.is_ok(), "n{node} answers");
@@ -88,7 +89,7 @@ async fn client(cluster: &Cluster, node: usize) -> Client {
 }
 
 /// What `quorate status` says of the pool.
-fn status(cluster: &Cluster, node: usize) -> String {
+pub(crate) fn status(cluster: &Cluster, node: usize) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_quorate"))
         .args(["status", "p", "--server", &cluster.address(node).to_string()])
         .output()
@@ -96,7 +97,7 @@ fn status(cluster: &Cluster, node: usize) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-async fn until(what: &str, so: impl Fn() -> bool) {
+pub(crate) async fn until(what: &str, so: impl Fn() -> bool) {
     let give_up = Instant::now() + PATIENCE;
     while !so() {
         assert!(Instant::now() < give_up, "in vain: {what}");

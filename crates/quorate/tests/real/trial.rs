@@ -136,10 +136,12 @@ impl Trial {
             Harm::Cuts => Duration::from_secs(4),
             Harm::Lie => Duration::from_secs(4),
         };
+        let units = dice.below(5) as u32 + 2;
         let pools = Pools {
             protocol: plan.protocol,
             names: vec!["alpha".into(), "beta".into()],
-            units: dice.below(5) as u32 + 2,
+            units,
+            node_units_max: units,
             lease,
             durable: plan.harm == Harm::Everything
                 && dice.one_in(2)
@@ -238,7 +240,7 @@ impl Trial {
         let worker = self.dice.below(PROCESSES as u64) as usize;
         self.faults += 1;
         match self.dice.below(16) {
-            0 | 1 if self.plan.protocol.takes_back() => {
+            0 | 1 => {
                 // With its memory if the pools rely on it: a durable node that loses its disk has
                 // broken its promise already.
                 let forget = !self.pools.durable && !self.forgot[node] && self.dice.one_in(2);
@@ -247,7 +249,7 @@ impl Trial {
                 self.cluster.kill(node);
                 self.returns.push((back, Return::Node(node, memory)));
             }
-            0..=3 => {
+            2 | 3 => {
                 self.cluster.pause(node);
                 self.returns.push((back, Return::ResumedNode(node)));
             }
@@ -306,7 +308,7 @@ impl Trial {
             drop(worker.process.child().stdin.take());
         }
         // Nobody can say how long a cluster that was lied to needs.
-        let heals = self.plan.harm != Harm::Lie && self.plan.protocol.heals();
+        let heals = self.plan.harm != Harm::Lie;
         let served = if heals { self.until_all_are_served().await } else { Ok(()) };
         let workers = std::mem::take(&mut self.workers);
         workers.into_iter().for_each(Worker::end);
