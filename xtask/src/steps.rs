@@ -57,6 +57,7 @@ pub(crate) fn test(root: &Path, tier: Tier) -> bool {
             built("simulated seeds of ticket", TICKET_SEEDS),
             built("simulated seeds of broadcast", BROADCAST_SEEDS),
             built("simulated seeds of the ring", RING_SEEDS),
+            built("simulated seeds of the ring, from any state", RING_CORRUPT_SEEDS),
         ]);
     }
     let mut summary = vec![("tidy", report("tidy", &tidy::check(root)))];
@@ -91,6 +92,7 @@ const ARBITER_SEEDS: &str = "sim seeds --protocol arbiter --faults all --count 4
 const TICKET_SEEDS: &str = "sim seeds --protocol ticket --faults all --count 40";
 const BROADCAST_SEEDS: &str = "sim seeds --protocol broadcast --faults all --count 40";
 const RING_SEEDS: &str = "sim seeds --protocol ring --faults all --count 60";
+const RING_CORRUPT_SEEDS: &str = "sim seeds --protocol ring --corrupt --faults all --count 30";
 
 fn quorate(words: &str) -> String {
     format!("run --release --locked --quiet --package quorate -- {words}")

@@ -41,6 +41,7 @@ pub(crate) fn check(root: &Path) -> Vec<String> {
     let mut findings = Vec::new();
     arrows(root, &mut findings);
     pure_crates(root, &mut findings);
+    planted_bugs(root, &mut findings);
     let mut files = Vec::new();
     collect(root, root, &mut files);
     for (path, text) in &files {
@@ -101,6 +102,28 @@ fn pure_crates(root: &Path, findings: &mut Vec<String>) {
         let bans = fs::read_to_string(root.join("crates").join(name).join("clippy.toml"));
         if bans.ok().as_ref() != Some(&model) {
             findings.push(format!("{name}: its clippy.toml is not that of quorate-core"));
+        }
+    }
+}
+
+/// Bugs on purpose are for tests: no manifest but that of the command asks for them, and only where
+/// what users build does not look.
+fn planted_bugs(root: &Path, findings: &mut Vec<String>) {
+    for (name, manifest) in manifests(root) {
+        let mut header = "";
+        for line in manifest.lines() {
+            if line.starts_with('[') {
+                header = line.trim();
+            }
+            let allowed = match name.as_str() {
+                "quorate-node" => header == "[features]" && line.starts_with("planted-bugs = []"),
+                "quorate" => header == "[dev-dependencies]",
+                _ => false,
+            };
+            let asks = line.split('#').next().is_some_and(|line| line.contains("planted-bugs"));
+            if asks && !allowed {
+                findings.push(format!("{name}: planted-bugs under {header} could reach a release"));
+            }
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Claims: what a client asks, and how its claim stands.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::ClaimId;
@@ -9,9 +11,14 @@ use crate::ClaimId;
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ClaimRequest {
-    /// How many units, all at once: 1 to what the pool has.
-    #[serde(default = "one")]
-    pub units: u32,
+    /// How many units, all at once: 1 to what the pool has. Left out it is 1, or as many as `lines`
+    /// ask for, which is all it may be where there are lines.
+    #[serde(default)]
+    pub units: Option<u32>,
+    /// Which units, where the pool's units have labels: several lines are granted together or not
+    /// at all. None means any.
+    #[serde(default)]
+    pub lines: Vec<Line>,
     /// What for, in the client's words; shown to whoever waits behind it.
     #[serde(default)]
     pub reason: String,
@@ -20,8 +27,33 @@ pub struct ClaimRequest {
     pub client: String,
 }
 
+/// One line of a claim: so many units with these labels.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Line {
+    /// The labels that a unit must have, all of them. None means any unit.
+    #[serde(rename = "where", default)]
+    pub labels: BTreeMap<String, String>,
+    /// How many units.
+    #[serde(default = "one")]
+    pub units: u32,
+}
+
 fn one() -> u32 {
     1
+}
+
+/// What it asks for, as people write it: `2 with gpu=h100,zone=eu`.
+impl std::fmt::Display for Line {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.units)?;
+        for (position, (key, value)) in self.labels.iter().enumerate() {
+            f.write_str(if position == 0 { " with " } else { "," })?;
+            write!(f, "{key}={value}")?;
+        }
+        Ok(())
+    }
 }
 
 /// Body of `POST /v1/pools/{pool}/claims/{id}/renew`.
@@ -53,6 +85,9 @@ pub struct UnitView {
     /// Its name, if the pool's units have names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// What is known of it, if the pool's units have labels.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
     /// Grows from holder to holder of this unit: what is protected should refuse smaller ones than
     /// the largest it has seen.
     pub fence: u64,
@@ -112,6 +147,9 @@ pub struct ClaimStatus {
     pub state: ClaimState,
     /// How many units it asks for.
     pub asked: u32,
+    /// Which units, if not any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<Line>,
     /// What it was granted; empty unless `state` is `granted`.
     #[serde(default)]
     pub units: Vec<UnitView>,

@@ -25,8 +25,8 @@ mod problem;
 mod span;
 
 pub use claim::{
-    ClaimRequest, ClaimState, ClaimStatus, Estimate, Obstacle, Remedy, RenewRequest, RevokeRequest,
-    UnitView, Why,
+    ClaimRequest, ClaimState, ClaimStatus, Estimate, Line, Obstacle, Remedy, RenewRequest,
+    RevokeRequest, UnitView, Why,
 };
 pub use claim_id::{ClaimId, ClaimIdError};
 pub use node::{Change, ChangeKind, Check, NodeView, PeerView};
@@ -34,6 +34,8 @@ pub use overview::{
     CellView, ChartPoint, FoundView, HistoryEvent, HistoryKind, HistoryView, MemberView, Overview,
     PoolDetail, PoolRow, ShareView, SightView,
 };
-pub use pool::{FactView, HolderView, HoldersView, PoolView, PoolsView, QueueView, WaiterView};
+pub use pool::{
+    FactView, HolderView, HoldersView, PoolView, PoolsView, QueueView, QuorumsView, WaiterView,
+};
 pub use problem::{Problem, ProblemKind};
 pub use span::{SpanError, format_span, parse_span};

@@ -15,9 +15,11 @@
 //! ends nothing: the client connects again, to this node or another, and repeats its claims and
 //! renewals under their ids.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{ClaimId, ClaimState, Problem};
+use crate::{ClaimId, ClaimState, Line, Problem};
 
 /// The first bytes a client sends; no HTTP request begins like that.
 pub const PREFACE: [u8; 8] = *b"QUORATE\x01";
@@ -58,10 +60,12 @@ pub enum Ask {
         pool: String,
         /// The claim's name.
         id: ClaimId,
-        /// How many.
+        /// How many, in all lines together if there are lines.
         units: u32,
         /// What for.
         reason: String,
+        /// Which, if not any.
+        lines: Vec<Line>,
     },
     /// Keeps units. Answered by [`Reply::Granted`] once the lease is extended, or by
     /// [`Reply::Over`]; not answered while no arbiter can be reached.
@@ -99,6 +103,15 @@ pub struct Share {
     pub unit: u32,
     /// Its fence.
     pub fence: u64,
+}
+
+/// What is known of a unit.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct About {
+    /// What it is called.
+    pub name: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
 }
 
 /// What a node sends.
@@ -154,6 +167,9 @@ pub enum Reply {
         /// Whether the pool only counts units: their numbers and fences are then a receipt for
         /// renewals and mean nothing else.
         counted: bool,
+        /// In answer to a claim: what is known of the units, in their order. Empty if they have no
+        /// names; and those that do not fit in a frame are left out at the end.
+        about: Vec<About>,
     },
     /// The claim is in the queue.
     Waiting,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{ClaimId, HolderView, NodeView, PoolView, WaiterView};
 
 /// Answer to `GET /v1/overview`.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Overview {
     /// The node that answers.
@@ -80,7 +80,7 @@ pub struct PoolRow {
 }
 
 /// One pool in full.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PoolDetail {
     /// The pool, with its counts.

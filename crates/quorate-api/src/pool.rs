@@ -1,11 +1,13 @@
 //! Pools, who holds their units and who waits.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use crate::{ClaimId, UnitView};
+use crate::{ClaimId, Line, UnitView};
 
 /// Answer to `GET /v1/pools`.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PoolsView {
     /// The pools, by name. Pools that are made on demand appear once they have been used.
@@ -17,7 +19,7 @@ pub struct PoolsView {
 }
 
 /// One pool, as in `GET /v1/pools/{pool}`.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PoolView {
     /// Its name.
@@ -27,6 +29,9 @@ pub struct PoolView {
     /// Their names, if they have names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unit_names: Vec<String>,
+    /// Their labels in the same order, if they have labels.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unit_labels: Vec<BTreeMap<String, String>>,
     /// The protocol that decides.
     pub protocol: String,
     /// How long a grant lasts without renewal.
@@ -41,6 +46,9 @@ pub struct PoolView {
     pub overtakes_max: Option<u32>,
     /// How many nodes, whichever they are, may stay away without stopping the others.
     pub survives: u32,
+    /// Its quorums, if quorums decide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quorums: Option<QuorumsView>,
     /// Without whom nothing is granted; none where the pool was not asked about by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
@@ -62,6 +70,32 @@ pub struct PoolView {
     /// Nodes that did not answer: what is said here may be incomplete.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub silent: Vec<String>,
+}
+
+/// The quorums of a pool, and what they are worth.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct QuorumsView {
+    /// What they do: `arbiter` (permissions for units that are counted), `named` (for units that
+    /// have names) or `ticket`.
+    pub mode: String,
+    /// The family, as `quorate quorum report --family` takes it, or `threshold`: one for each size
+    /// of claim.
+    pub family: String,
+    /// How many nodes vote.
+    pub voters: u32,
+    /// Members of the smallest quorum...
+    pub smallest: u32,
+    /// ...and of the largest.
+    pub largest: u32,
+    /// Crashes always survived.
+    pub survives: u32,
+    /// How likely a quorum is alive when each node is with probability 0.99.
+    pub availability: f64,
+    /// The share of all claims that the busiest node takes part in, at best.
+    pub load: f64,
+    /// Messages for one grant when nobody else wants anything and nobody is in its own quorum.
+    pub messages: f64,
 }
 
 /// One thing that a node tells about its part in a pool; docs/protocols describes them.
@@ -139,6 +173,9 @@ pub struct WaiterView {
     pub position: Option<u32>,
     /// How many units it asks for.
     pub count: u32,
+    /// Which, if not any and if the claim's node said so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<Line>,
     /// The node that answers for the claim; empty if none does.
     pub node: String,
     /// Who, in the client's words.

@@ -250,12 +250,24 @@ impl Driver {
     fn tell(&mut self, id: ClaimId, news: News) {
         let Some(ear) = self.ears.remove(&id) else { return };
         match (news, ear) {
-            (News::Granted { shares, counted, deadline, lease }, Ear::Waiting { pool, answer }) => {
+            (
+                News::Granted { shares, about, counted, deadline, lease },
+                Ear::Waiting { pool, answer },
+            ) => {
                 let Some(commands) = self.handle.upgrade() else { return };
                 let (sender, life) = watch::channel(Life { deadline, lost: None });
                 self.ears.insert(id, Ear::Holding { life: sender });
-                let released = false;
-                let grant = Grant { id, pool, shares, counted, lease, life, commands, released };
+                let grant = Grant {
+                    id,
+                    pool,
+                    shares,
+                    about,
+                    counted,
+                    lease,
+                    life,
+                    commands,
+                    released: false,
+                };
                 // If nobody waits any more the grant comes back, is dropped and thereby released.
                 let _ = answer.send(Ok(grant));
             }

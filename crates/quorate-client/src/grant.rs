@@ -1,9 +1,10 @@
 //! The guard of a grant: units, fences, and the truth about how long they last.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use quorate_api::ClaimId;
-use quorate_api::link::Share;
+use quorate_api::link::{About, Share};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::driver::Command;
@@ -30,6 +31,7 @@ pub struct Grant {
     pub(crate) id: ClaimId,
     pub(crate) pool: String,
     pub(crate) shares: Vec<Share>,
+    pub(crate) about: Vec<About>,
     pub(crate) counted: bool,
     pub(crate) lease: Duration,
     pub(crate) life: watch::Receiver<Life>,
@@ -66,6 +68,23 @@ impl Grant {
     /// Units with their fences; none if the pool only counts, since nothing could be made of them.
     pub fn shares(&self) -> &[Share] {
         if self.counted { &[] } else { &self.shares }
+    }
+
+    /// What each unit is called, in the order of [`Self::units`]: its name if the pool's units have
+    /// names, else its number.
+    pub fn names(&self) -> Vec<String> {
+        let name = |(at, share): (usize, &Share)| match self.about.get(at) {
+            Some(about) => about.name.clone(),
+            None => share.unit.to_string(),
+        };
+        self.shares().iter().enumerate().map(name).collect()
+    }
+
+    /// The labels of each unit, in the order of [`Self::units`]; empty where it has none.
+    pub fn labels(&self) -> Vec<BTreeMap<String, String>> {
+        let labels =
+            |at: usize| self.about.get(at).map(|about| about.labels.clone()).unwrap_or_default();
+        (0..self.shares().len()).map(labels).collect()
     }
 
     /// How long one lease of the pool is; a renewal makes the deadline at most this far away.

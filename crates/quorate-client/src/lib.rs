@@ -41,6 +41,7 @@ mod http;
 mod pool;
 mod server;
 mod session;
+mod want;
 
 pub use client::{Client, Options};
 pub use error::{AcquireError, ConnectError, Lost, ReleaseError, TryAcquireError};
@@ -50,3 +51,4 @@ pub use pool::Pool;
 pub use quorate_api::ClaimId;
 pub use quorate_api::link::Share;
 pub use server::{DEFAULT_PORT, Server};
+pub use want::Want;

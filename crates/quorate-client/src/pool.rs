@@ -11,6 +11,7 @@ use crate::driver::Command;
 use crate::error::{AcquireError, TryAcquireError};
 use crate::grant::Grant;
 use crate::session::Wish;
+use crate::want::Want;
 
 /// A pool as a client uses it. Cheap to clone.
 ///
@@ -52,46 +53,51 @@ impl Pool {
         self.acquire_many(1).await
     }
 
-    /// Waits for `h` units, all at once.
+    /// Waits for units, all at once: so many, or a [`Want`] that says which.
     ///
     /// # Errors
     /// They will not be granted: see [`AcquireError`].
-    pub async fn acquire_many(&self, h: u32) -> Result<Grant, AcquireError> {
-        self.claim(h, None).await
+    pub async fn acquire_many(&self, want: impl Into<Want>) -> Result<Grant, AcquireError> {
+        self.claim(want.into(), None).await
     }
 
-    /// Takes `h` units if they are free now, where *now* is as long as it takes to ask
+    /// Takes units if they are free now, where *now* is as long as it takes to ask
     /// ([`crate::Options::try_for`]).
     ///
     /// # Errors
     /// They are not free, or never will be: see [`TryAcquireError`].
-    pub async fn try_acquire_many(&self, h: u32) -> Result<Grant, TryAcquireError> {
-        match self.acquire_timeout(h, self.shared.try_for).await {
+    pub async fn try_acquire_many(&self, want: impl Into<Want>) -> Result<Grant, TryAcquireError> {
+        match self.acquire_timeout(want, self.shared.try_for).await {
             Ok(grant) => Ok(grant),
             Err(AcquireError::Timeout { .. }) => Err(TryAcquireError::NoUnits),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Waits for `h` units, for at most this long; then the claim is cancelled, which takes a
+    /// Waits for units, for at most this long; then the claim is cancelled, which takes a
     /// moment longer.
     ///
     /// # Errors
     /// They were not granted in time or will not be; [`AcquireError::Unknown`] if even that could
     /// not be found out.
-    pub async fn acquire_timeout(&self, h: u32, within: Duration) -> Result<Grant, AcquireError> {
+    pub async fn acquire_timeout(
+        &self,
+        want: impl Into<Want>,
+        within: Duration,
+    ) -> Result<Grant, AcquireError> {
         let give_up_at = Instant::now().checked_add(within);
-        self.claim(h, give_up_at).await
+        self.claim(want.into(), give_up_at).await
     }
 
-    async fn claim(&self, h: u32, give_up_at: Option<Instant>) -> Result<Grant, AcquireError> {
-        if h == 0 {
+    async fn claim(&self, want: Want, give_up_at: Option<Instant>) -> Result<Grant, AcquireError> {
+        let Want { units, lines } = want;
+        if units == 0 {
             return Err(AcquireError::None);
         }
         let id = self.id.unwrap_or_else(|| self.shared.next_id());
         let (answer, granted) = oneshot::channel();
-        let wish =
-            Wish { id, pool: self.name.clone(), units: h, reason: self.reason.clone(), give_up_at };
+        let (pool, reason) = (self.name.clone(), self.reason.clone());
+        let wish = Wish { id, pool, units, lines, reason, give_up_at };
         let commands = &self.shared.commands;
         let claim = Command::Claim { wish, answer };
         commands.send(claim).map_err(|_| AcquireError::Closed)?;

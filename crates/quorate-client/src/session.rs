@@ -121,9 +121,9 @@ impl Session {
     // What the client wants.
 
     pub(crate) fn claim(&mut self, now: Instant, wish: Wish) {
-        let Wish { id, pool, units, reason, give_up_at } = wish;
+        let Wish { id, pool, units, lines, reason, give_up_at } = wish;
         let state = State::Asking { sent: false, again_at: None };
-        let mut claim = Claim { pool, units, reason, give_up_at, state };
+        let mut claim = Claim { pool, units, lines, reason, give_up_at, state };
         self.ask_again(now, id, &mut claim);
         self.put(id, claim);
     }
@@ -272,7 +272,8 @@ impl Session {
             State::Asking { sent, again_at } => {
                 *sent |= up;
                 *again_at = None;
-                Ask::Claim { pool, id, units: claim.units, reason: claim.reason.clone() }
+                let (reason, lines) = (claim.reason.clone(), claim.lines.clone());
+                Ask::Claim { pool, id, units: claim.units, reason, lines }
             }
             State::Holding(holding) => {
                 holding.unanswered = up.then(|| holding.unanswered.unwrap_or(now));

@@ -40,6 +40,12 @@ pub trait Protocol: Clone + Eq + Hash + fmt::Debug {
     /// draw these; no law and no protocol depends on them.
     fn facts(&self, _seat: &Seat<'_, Self>, _show: &mut dyn FnMut(Fact)) {}
 
+    /// Bytes that this participant takes, with whatever it points to, if it counts them: for
+    /// protocols that promise to stay small.
+    fn footprint(&self) -> Option<usize> {
+        None
+    }
+
     /// Which of [`Protocol::KINDS`] a message is, for counting.
     fn kind(message: &Self::Message) -> usize;
 
@@ -118,8 +124,8 @@ pub enum Event<P: Protocol> {
     Trust(NodeId),
 }
 
-/// Something a participant wants from the world. The order of effects is their meaning. The tag is a
-/// word, as that of [`Event`].
+/// Something a participant wants from the world. The order of effects is their meaning. The tag is
+/// a word, as that of [`Event`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[repr(u64)]
 pub enum Effect<P: Protocol> {

@@ -4,13 +4,14 @@
 use quorate_api::{Problem, ProblemKind};
 use quorate_core::{Claim, ClaimId, Shares, Units};
 
-use crate::config::{Limits, PoolDef};
+use crate::config::{Config, Limits, PoolDef};
 use crate::ledger::Wish;
+use crate::selection;
 
-/// A claim that this pool could grant.
+/// A claim that this pool could grant to a client of this node.
 pub(crate) fn claim(
     def: &PoolDef,
-    limits: &Limits,
+    config: &Config,
     id: ClaimId,
     wish: &Wish,
     draw: u64,
@@ -22,9 +23,10 @@ pub(crate) fn claim(
         let text = format!("{} units asked: this pool takes claims of {min} to {max}", wish.units);
         return Err(impossible(text));
     }
-    text(limits, "reason", &wish.reason)?;
-    text(limits, "client", &wish.client)?;
-    Ok(Claim { id, units, draw, lines: None })
+    text(&config.limits, "reason", &wish.reason)?;
+    text(&config.limits, "client", &wish.client)?;
+    let lines = selection::lines(def, config.me, wish)?;
+    Ok(Claim { id, units, draw, lines })
 }
 
 /// What a client may show as its grant: distinct units of this pool.

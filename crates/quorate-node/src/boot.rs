@@ -2,10 +2,13 @@
 //! configuration. A small text file in the data directory, replaced as a whole.
 
 use std::fs::{self, File};
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use quorate_wire::Life;
 
 use crate::config::{Config, Data};
 
@@ -13,6 +16,8 @@ use crate::config::{Config, Data};
 const BOOT_MAX: u32 = 1 << 24;
 /// 1 January 2026, in seconds of the Unix clock.
 const YEAR_2026: u64 = 1_767_225_600;
+/// How often to look whether a minute has begun.
+const GLANCE: Duration = Duration::from_millis(200);
 
 /// What this start is, compared with earlier ones.
 #[derive(Debug)]
@@ -23,16 +28,26 @@ pub(crate) struct Boot {
     pub(crate) past: Past,
     /// The longest lease that an earlier start may have promised.
     pub(crate) lease_before: Duration,
+    /// Tells this start from any other, also where the number fails to.
+    mark: u64,
     /// Keeps a second process out of the directory, as long as it is open.
     _lock: Option<File>,
 }
 
 impl Boot {
     /// The first start of a new cluster.
-    #[cfg(test)]
     pub(crate) fn first() -> Self {
-        let lease_before = Duration::ZERO;
-        Boot { number: 1, past: Past::Nothing, lease_before, _lock: None }
+        Boot::new(1, Past::Nothing, Duration::ZERO, None)
+    }
+
+    fn new(number: u32, past: Past, lease_before: Duration, lock: Option<File>) -> Self {
+        let mark = RandomState::new().hash_one(number);
+        Boot { number, past, lease_before, mark, _lock: lock }
+    }
+
+    /// As other nodes know it.
+    pub(crate) fn life(&self) -> Life {
+        Life { boot: self.number, mark: self.mark }
     }
 }
 
@@ -73,13 +88,16 @@ pub(crate) enum BootError {
     TooOften(u32),
 }
 
-/// Counts this start.
-pub(crate) fn count(config: &Config) -> Result<Boot, BootError> {
+/// Counts this start. A node that has lost its count waits until a minute begins.
+pub(crate) async fn count(config: &Config) -> Result<Boot, BootError> {
+    count_by(config, minutes_since_2026).await
+}
+
+async fn count_by(config: &Config, minutes: impl FnMut() -> u32) -> Result<Boot, BootError> {
     let Data::Directory(directory) = &config.data else {
         // A cluster that begins and ends with its process: nobody outlives it but its clients, and
         // fences begin again with it.
-        let lease_before = Duration::ZERO;
-        return Ok(Boot { number: 1, past: Past::Nothing, lease_before, _lock: None });
+        return Ok(Boot::first());
     };
     let at = |path: &Path| {
         let path = path.to_path_buf();
@@ -102,8 +120,7 @@ pub(crate) fn count(config: &Config) -> Result<Boot, BootError> {
             (number.saturating_add(1), past, lease)
         }
         None if config.bootstrap => (1, Past::Nothing, Duration::ZERO),
-        // The count is lost with the directory: minutes since 2026 are more than any count.
-        None => (minutes_since_2026(), Past::Unknown, Duration::ZERO),
+        None => (fresh_number(minutes).await, Past::Unknown, Duration::ZERO),
     };
     if number >= BOOT_MAX {
         return Err(BootError::TooOften(number));
@@ -111,7 +128,23 @@ pub(crate) fn count(config: &Config) -> Result<Boot, BootError> {
     // An older promise may be in force until its lease has passed once more.
     let lease = config.lease_max().max(lease_before);
     write(config, directory, number, lease).map_err(at(&path))?;
-    Ok(Boot { number, past, lease_before, _lock: Some(lock) })
+    Ok(Boot::new(number, past, lease_before, Some(lock)))
+}
+
+/// The count is lost with the directory: minutes since 2026 are more than any count. The present
+/// one may have been given to an earlier start that lost its directory too; the next was not.
+async fn fresh_number(mut minutes: impl FnMut() -> u32) -> u32 {
+    let present = minutes();
+    tracing::warn!(
+        "the data directory is empty and the cluster is not new: waiting up to a minute"
+    );
+    loop {
+        tokio::time::sleep(GLANCE).await;
+        let number = minutes();
+        if number > present {
+            return number;
+        }
+    }
 }
 
 /// Forgets an older, longer lease once it has passed: whatever was promised under it is over.
@@ -151,4 +184,43 @@ fn parse(text: &str) -> Option<(u32, u64, Duration)> {
 fn minutes_since_2026() -> u32 {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
     u32::try_from(seconds.saturating_sub(YEAR_2026) / 60).unwrap_or(u32::MAX).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn every_start_has_a_greater_number_also_if_it_forgets_twice_in_a_minute() {
+        let directory = std::env::temp_dir().join(format!("quorate-boot-{}", std::process::id()));
+        let text = format!(
+            "cluster = \"c\"\nepoch = 2\nnode = \"a\"\ndata_dir = {directory:?}\n\
+             listen = {{ clients = \"127.0.0.1:1\", peers = \"127.0.0.1:2\" }}\n\
+             members = [{{ name = \"a\", peers = \"127.0.0.1:2\" }}]\n"
+        );
+        let config = Config::parse(&text).unwrap();
+        // A minute begins whenever somebody has looked three times, and goes by between starts
+        // that find what they wrote.
+        let looks = std::cell::Cell::new(300);
+        let mut minutes = || {
+            looks.set(looks.get() + 1);
+            looks.get() / 3
+        };
+        let (mut last, mut marks) = (0, Vec::new());
+        for wiped in [true, false, true, true, true, false] {
+            if wiped {
+                let _ = fs::remove_dir_all(&directory);
+            } else {
+                looks.set(looks.get() + 6);
+            }
+            let boot = count_by(&config, &mut minutes).await.unwrap();
+            assert!(boot.number > last, "{} after {last}", boot.number);
+            assert_eq!(boot.past == Past::Unknown, wiped);
+            last = boot.number;
+            marks.push(boot.life().mark);
+        }
+        marks.dedup();
+        assert_eq!(marks.len(), 6, "lives are told apart");
+        fs::remove_dir_all(&directory).unwrap();
+    }
 }

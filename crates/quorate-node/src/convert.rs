@@ -1,6 +1,6 @@
 //! Between the words of the API and those of the protocols.
 
-use quorate_api::link::{Reply, Share as LinkShare};
+use quorate_api::link::{About, FRAME_MAX, Reply, Share as LinkShare};
 use quorate_api::{ClaimState, ClaimStatus, UnitView};
 use quorate_core::{ClaimId, Fence, Share, Shares, Unit};
 
@@ -27,13 +27,30 @@ pub(crate) fn shares(shown: impl Iterator<Item = (u32, u64)>) -> Option<Shares> 
 }
 
 /// Units as people see them.
-pub(crate) fn unit_views(
-    shares: impl Iterator<Item = (u32, u64)>,
-    names: &[String],
-) -> Vec<UnitView> {
-    shares
-        .map(|(unit, fence)| UnitView { unit, name: names.get(unit as usize).cloned(), fence })
-        .collect()
+pub(crate) fn unit_views(shares: impl Iterator<Item = (u32, u64)>, def: &PoolDef) -> Vec<UnitView> {
+    let view = |(unit, fence)| UnitView {
+        unit,
+        name: def.unit_names.get(unit as usize).cloned(),
+        labels: def.labels().and_then(|all| all.of(Unit(unit))).cloned().unwrap_or_default(),
+        fence,
+    };
+    shares.map(view).collect()
+}
+
+/// Bytes that may be spent on what is known of the units of a grant.
+const ABOUT_MAX: usize = FRAME_MAX / 4;
+
+/// What is known of units, as far as it fits.
+fn about(shares: &Shares, def: &PoolDef) -> Vec<About> {
+    let mut room = ABOUT_MAX;
+    let known = shares.iter().map_while(|share| {
+        let name = def.unit_names.get(share.unit.index())?.clone();
+        let labels = def.labels().and_then(|all| all.of(share.unit)).cloned().unwrap_or_default();
+        let words = labels.iter().map(|(key, value)| key.len() + value.len() + 2);
+        room = room.checked_sub(name.len() + 4 + words.sum::<usize>())?;
+        Some(About { name, labels })
+    });
+    known.collect()
 }
 
 /// How a claim stands, in JSON's words.
@@ -45,7 +62,8 @@ pub(crate) fn status(snapshot: Snapshot, pool: &str, node: &str, def: &PoolDef) 
         pool: pool.to_owned(),
         state: snapshot.state,
         asked: snapshot.asked,
-        units: unit_views(shares, &def.unit_names),
+        lines: snapshot.lines,
+        units: unit_views(shares, def),
         counted: snapshot.counted,
         expires_in_ms: (snapshot.state == ClaimState::Granted).then(|| millis(snapshot.valid_for)),
         waited_ms: millis(snapshot.waited),
@@ -57,8 +75,8 @@ pub(crate) fn status(snapshot: Snapshot, pool: &str, node: &str, def: &PoolDef) 
     }
 }
 
-/// How a claim stands, in the link's words.
-pub(crate) fn reply(snapshot: Snapshot) -> Reply {
+/// How a claim stands, in the link's words; with what is known of its units, if that is wanted.
+pub(crate) fn reply(snapshot: Snapshot, def: Option<&PoolDef>) -> Reply {
     let micros = |span: std::time::Duration| u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
     match (snapshot.state, snapshot.shares) {
         (ClaimState::Granted, Some(shares)) => Reply::Granted {
@@ -66,6 +84,7 @@ pub(crate) fn reply(snapshot: Snapshot) -> Reply {
             valid_for_micros: micros(snapshot.valid_for),
             lease_micros: micros(snapshot.lease),
             counted: snapshot.counted,
+            about: def.map(|def| about(&shares, def)).unwrap_or_default(),
         },
         (ClaimState::Waiting | ClaimState::Granted, _) => Reply::Waiting,
         (state, _) => Reply::Over { state, why: snapshot.ended.unwrap_or_default() },

@@ -5,14 +5,16 @@
 //! counted from the receipt of the request that is answered ([`Waiter::received`]): along client,
 //! node and arbiter remaining times only ever shrink.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_api::link::{Answer, FromNode, Reply};
-use quorate_api::{ClaimState, Problem};
+use quorate_api::{ClaimState, Line, Problem};
 use quorate_core::{ClaimId, Lease, Moment, Shares};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::config::PoolDef;
 use crate::convert;
 
 /// Somebody who asked and waits for an answer.
@@ -29,8 +31,8 @@ pub(crate) struct Waiter {
 pub(crate) enum Recipient {
     /// To a handler of an HTTP request.
     Http(oneshot::Sender<Result<Snapshot, Problem>>),
-    /// To a client's connection, under a number.
-    Link(mpsc::UnboundedSender<FromNode>, u64),
+    /// To a client's connection, under a number; with what is known of the units, if that is here.
+    Link { answers: mpsc::UnboundedSender<FromNode>, number: u64, about: Option<Arc<PoolDef>> },
 }
 
 /// How a claim stands, at the moment of an answer.
@@ -39,6 +41,7 @@ pub(crate) struct Snapshot {
     pub(crate) id: ClaimId,
     pub(crate) state: ClaimState,
     pub(crate) asked: u32,
+    pub(crate) lines: Vec<Line>,
     pub(crate) shares: Option<Shares>,
     pub(crate) counted: bool,
     /// How long the grant may be used, counted from the receipt of the request.
@@ -51,9 +54,11 @@ pub(crate) struct Snapshot {
 }
 
 /// What a client asked.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Wish {
     pub(crate) units: u32,
+    /// Which units, if not any.
+    pub(crate) lines: Vec<Line>,
     pub(crate) client: String,
     pub(crate) reason: String,
 }
@@ -91,7 +96,8 @@ pub(crate) enum State {
 #[derive(Default, Debug)]
 pub(crate) struct Ledger {
     claims: BTreeMap<ClaimId, Claimed>,
-    waiting: usize,
+    /// Those that wait, the oldest first.
+    waiting: BTreeSet<(Moment, ClaimId)>,
     active: usize,
 }
 
@@ -120,6 +126,7 @@ impl Claimed {
             id,
             state: ClaimState::Waiting,
             asked: self.wish.units,
+            lines: self.wish.lines.clone(),
             shares: None,
             counted: self.counted,
             valid_for: Duration::ZERO,
@@ -155,6 +162,20 @@ pub(crate) fn shrink(lease: &Lease, span: Duration) -> Duration {
     none.deadline(Moment::ZERO, span).since(Moment::ZERO)
 }
 
+/// Among whom a claim is counted.
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    waits: bool,
+    active: bool,
+}
+
+impl Counts {
+    fn of(state: &State) -> Counts {
+        let (waits, over) = (matches!(state, State::Waiting), matches!(state, State::Over { .. }));
+        Counts { waits, active: !over }
+    }
+}
+
 impl Ledger {
     pub(crate) fn get(&self, id: &ClaimId) -> Option<&Claimed> {
         self.claims.get(id)
@@ -170,7 +191,12 @@ impl Ledger {
 
     /// Claims that wait.
     pub(crate) fn waiting(&self) -> usize {
-        self.waiting
+        self.waiting.len()
+    }
+
+    /// Whether one that was made earlier than then waits.
+    pub(crate) fn passes(&self, made: Moment) -> bool {
+        self.waiting.first().is_some_and(|(oldest, _)| *oldest < made)
     }
 
     /// Claims that are not over.
@@ -180,10 +206,11 @@ impl Ledger {
 
     /// Adds a claim, or replaces one that is over.
     pub(crate) fn insert(&mut self, id: ClaimId, claimed: Claimed) {
-        self.count(&claimed.state, 1);
+        let (made, is) = (claimed.made, Counts::of(&claimed.state));
         if let Some(old) = self.claims.insert(id, claimed) {
-            self.count(&old.state, -1);
+            self.count(id, old.made, Counts::of(&old.state), Counts::default());
         }
+        self.count(id, made, Counts::default(), is);
     }
 
     /// Forgets a claim that is over.
@@ -193,23 +220,21 @@ impl Ledger {
         }
     }
 
-    /// Changes how a claim stands; says how it stood, if it is known.
-    pub(crate) fn change(&mut self, id: &ClaimId, state: State) -> Option<State> {
-        let claimed = self.claims.get_mut(id)?;
-        let new = state.clone();
-        let old = std::mem::replace(&mut claimed.state, state);
-        self.count(&old, -1);
-        self.count(&new, 1);
-        Some(old)
+    /// Changes how a claim stands, if it is known.
+    pub(crate) fn change(&mut self, id: &ClaimId, state: State) {
+        let Some(claimed) = self.claims.get_mut(id) else { return };
+        let (made, is) = (claimed.made, Counts::of(&state));
+        let was = Counts::of(&std::mem::replace(&mut claimed.state, state));
+        self.count(*id, made, was, is);
     }
 
-    fn count(&mut self, state: &State, by: isize) {
-        if matches!(state, State::Waiting) {
-            self.waiting = self.waiting.saturating_add_signed(by);
+    fn count(&mut self, id: ClaimId, made: Moment, was: Counts, is: Counts) {
+        if was.waits && !is.waits {
+            self.waiting.remove(&(made, id));
+        } else if is.waits && !was.waits {
+            self.waiting.insert((made, id));
         }
-        if !matches!(state, State::Over { .. }) {
-            self.active = self.active.saturating_add_signed(by);
-        }
+        self.active = self.active + usize::from(is.active) - usize::from(was.active);
     }
 
     /// Answers everybody who waits for this claim.
@@ -238,12 +263,12 @@ impl Waiter {
             Recipient::Http(sender) => {
                 let _ = sender.send(result);
             }
-            Recipient::Link(sender, number) => {
+            Recipient::Link { answers, number, about } => {
                 let reply = match result {
                     Err(problem) => Reply::Problem(problem),
-                    Ok(snapshot) => convert::reply(snapshot),
+                    Ok(snapshot) => convert::reply(snapshot, about.as_deref()),
                 };
-                let _ = sender.send(FromNode::Answer(Answer { number, reply }));
+                let _ = answers.send(FromNode::Answer(Answer { number, reply }));
             }
         }
     }
@@ -252,7 +277,7 @@ impl Waiter {
     pub(crate) fn is_gone(&self) -> bool {
         match &self.to {
             Recipient::Http(sender) => sender.is_closed(),
-            Recipient::Link(sender, _) => sender.is_closed(),
+            Recipient::Link { answers, .. } => answers.is_closed(),
         }
     }
 
@@ -260,7 +285,7 @@ impl Waiter {
     pub(crate) fn session(&self) -> Option<mpsc::UnboundedSender<FromNode>> {
         match &self.to {
             Recipient::Http(_) => None,
-            Recipient::Link(sender, _) => Some(sender.clone()),
+            Recipient::Link { answers, .. } => Some(answers.clone()),
         }
     }
 }
@@ -272,7 +297,7 @@ mod tests {
     #[test]
     fn an_answer_counts_from_the_receipt_of_its_own_request() {
         let lease = Lease::new(Duration::from_secs(10), 100_000);
-        let wish = Wish { units: 1, client: String::new(), reason: String::new() };
+        let wish = Wish { units: 1, ..Wish::default() };
         let second = |s: u64| Moment(s * 1_000_000_000);
         let granted =
             State::Granted { shares: Shares::new(&[]), until: second(30), since: second(20) };

@@ -37,18 +37,22 @@ mod node;
 mod nonsense_tests;
 mod overview;
 mod peers;
+mod planted;
 mod protocols;
 mod seat;
 #[cfg(test)]
 mod seat_tests;
+mod selection;
 mod session;
 mod views;
 
 pub use config::{
     Chosen, Config, ConfigError, Data, Limits, MEMBERS_MAX, Member, Names, POOL_NAME_MAX,
-    POOL_UNITS_MAX, PoolDef, ProtocolDef, Secret, is_pool_name,
+    POOL_UNITS_MAX, Pattern, PoolDef, ProtocolDef, Reserved, Secret, is_pool_name,
 };
 pub use node::{Node, StartError};
+#[cfg(feature = "planted-bugs")]
+pub use planted::Bug;
 pub use protocols::Promises;
 
 /// The OpenAPI document that every node serves.

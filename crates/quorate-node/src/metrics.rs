@@ -67,6 +67,11 @@ struct FaultLabel {
     from: &'static str,
 }
 
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct StatusLabel {
+    status: u32,
+}
+
 /// Everything that is counted.
 #[derive(Debug)]
 pub(crate) struct Metrics {
@@ -75,13 +80,13 @@ pub(crate) struct Metrics {
     renewals: Family<PlainOutcome, Counter>,
     members: Family<PlainState, Gauge>,
     refused: Family<FaultLabel, Counter>,
+    refused_requests: Family<StatusLabel, Counter>,
     pub(crate) fsync: Histogram,
     facts: Facts,
     pub(crate) quorum_reachable: Gauge,
     pub(crate) clients: Gauge,
     pub(crate) anomalies: Counter,
     pub(crate) messages_dropped: Counter,
-    pub(crate) fence_rejections: Counter,
     pub(crate) seats_stopped: Gauge,
     pub(crate) seats: Gauge,
     pools: PoolFamilies,
@@ -97,6 +102,8 @@ struct PoolFamilies {
     oldest_hold: Family<PoolLabel, Seconds>,
     acquires: Family<OutcomeLabel, Counter>,
     releases: Family<CauseLabel, Counter>,
+    overtakes: Family<PoolLabel, Counter>,
+    fence_rejections: Family<PoolLabel, Counter>,
     acquire_duration: HistogramFamily<OutcomeLabel>,
     hold_duration: HistogramFamily<PoolLabel>,
 }
@@ -110,6 +117,8 @@ pub(crate) struct PoolMeters {
     pub(crate) released: Counter,
     pub(crate) expired: Counter,
     pub(crate) revoked: Counter,
+    pub(crate) overtakes: Counter,
+    pub(crate) fence_rejections: Counter,
     pub(crate) granted_after: Histogram,
     pub(crate) cancelled_after: Histogram,
     pub(crate) held_for: Histogram,
@@ -166,6 +175,12 @@ impl Metrics {
             "Connections closed for what they said",
             Family::clone(&refused),
         );
+        let refused_requests = Family::default();
+        registry.register(
+            "refused_requests",
+            "HTTP requests that were not carried out, by the status of the answer",
+            Family::clone(&refused_requests),
+        );
         let fsync = buckets();
         registry.register_with_unit(
             "fsync_duration",
@@ -200,11 +215,6 @@ impl Metrics {
                 "anomalies",
                 "Messages no correct peer could have sent",
             ),
-            fence_rejections: counter(
-                &mut registry,
-                "fence_rejections",
-                "Renewals that showed other units or fences than were granted",
-            ),
             messages_dropped: counter(
                 &mut registry,
                 "messages_dropped",
@@ -215,6 +225,7 @@ impl Metrics {
             renewals,
             members,
             refused,
+            refused_requests,
             fsync,
             facts,
             pools,
@@ -234,6 +245,9 @@ impl Metrics {
         let releases =
             |cause| self.pools.releases.get_or_create(&CauseLabel { pool: pool(), cause }).clone();
         let renewals = |outcome| self.renewals.get_or_create(&PlainOutcome { outcome }).clone();
+        let of = |family: &Family<PoolLabel, Counter>| {
+            family.get_or_create(&PoolLabel { pool: pool() }).clone()
+        };
         let held_for = self.pools.hold_duration.get_or_create(&PoolLabel { pool: pool() }).clone();
         PoolMeters {
             granted: acquires("granted"),
@@ -242,6 +256,8 @@ impl Metrics {
             released: releases("client"),
             expired: releases("expired"),
             revoked: releases("revoked"),
+            overtakes: of(&self.pools.overtakes),
+            fence_rejections: of(&self.pools.fence_rejections),
             granted_after: after("granted"),
             cancelled_after: after("cancelled"),
             held_for,
@@ -257,6 +273,11 @@ impl Metrics {
     /// A connection was closed for what it said.
     pub(crate) fn refuse(&self, from: &'static str) {
         self.refused.get_or_create(&FaultLabel { from }).inc();
+    }
+
+    /// An HTTP request was not carried out.
+    pub(crate) fn refuse_request(&self, status: u16) {
+        self.refused_requests.get_or_create(&StatusLabel { status: status.into() }).inc();
     }
 
     /// How all pools stand now, by definition.
@@ -306,11 +327,40 @@ impl Metrics {
         self.quorum_reachable.set(i64::from(connected + 1 > members / 2));
     }
 
-    /// As Prometheus reads it (OpenMetrics text).
-    pub(crate) fn text(&self) -> String {
+    /// As OpenMetrics has it.
+    pub(crate) fn open_text(&self) -> String {
         let mut text = String::new();
         // Writing to a string cannot fail.
         let _ = encode(&mut text, &self.registry);
+        text
+    }
+
+    /// As Prometheus has always read it (text format 0.0.4): counters are named in full, and what
+    /// OpenMetrics added is left out.
+    pub(crate) fn plain_text(&self) -> String {
+        let open = self.open_text();
+        let mut text = String::with_capacity(open.len());
+        let mut help = "";
+        for line in open.lines() {
+            let words: Vec<&str> = line.splitn(4, ' ').collect();
+            match words[..] {
+                ["#", "EOF"] | ["#", "UNIT", ..] => continue,
+                ["#", "HELP", _, words] => help = words,
+                ["#", "TYPE", name, kind] => {
+                    let (end, kind) = match kind {
+                        "counter" => ("_total", "counter"),
+                        "info" => ("_info", "gauge"),
+                        other => ("", other),
+                    };
+                    text.push_str(&format!("# HELP {name}{end} {help}\n"));
+                    text.push_str(&format!("# TYPE {name}{end} {kind}\n"));
+                }
+                _ => {
+                    text.push_str(line);
+                    text.push('\n');
+                }
+            }
+        }
         text
     }
 }
@@ -326,6 +376,8 @@ impl PoolFamilies {
             oldest_hold: Family::default(),
             acquires: Family::default(),
             releases: Family::default(),
+            overtakes: Family::default(),
+            fence_rejections: Family::default(),
             acquire_duration: Family::new_with_constructor(buckets),
             hold_duration: Family::new_with_constructor(buckets),
         };
@@ -354,6 +406,11 @@ impl PoolFamilies {
         );
         let help = "Grants that ended: by the client, by the lease, by an operator";
         registry.register("releases", help, f.releases.clone());
+        let help =
+            "Grants to this node's clients that passed an older claim of this node's clients";
+        registry.register("overtakes", help, f.overtakes.clone());
+        let help = "Renewals that showed other units or fences than were granted";
+        registry.register("fence_rejections", help, f.fence_rejections.clone());
         let help = "From the claim to its outcome";
         let duration = f.acquire_duration.clone();
         registry.register_with_unit("acquire_duration", help, seconds.clone(), duration);

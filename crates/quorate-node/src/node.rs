@@ -19,6 +19,7 @@ use crate::engine::{Command, Engine};
 use crate::journal::{Journal, Records, Written};
 use crate::metrics::Metrics;
 use crate::peers::Mesh;
+use crate::planted::Planted;
 
 /// Commands that may wait for the engine; whoever sends more waits.
 const COMMANDS: usize = 8192;
@@ -56,9 +57,22 @@ impl Node {
     /// # Errors
     /// Something could not be bound, opened or read; nothing was promised.
     pub async fn start(config: Config) -> Result<Node, StartError> {
+        Node::bind(config, Planted::default()).await
+    }
+
+    /// Starts a node that breaks a rule, for tests of those who should notice.
+    ///
+    /// # Errors
+    /// As [`Node::start`].
+    #[cfg(feature = "planted-bugs")]
+    pub async fn start_with(config: Config, bug: crate::Bug) -> Result<Node, StartError> {
+        Node::bind(config, Planted { bug: Some(bug) }).await
+    }
+
+    async fn bind(config: Config, planted: Planted) -> Result<Node, StartError> {
         let clients = bind(config.listen_clients, "clients").await?;
         let peers = bind(config.listen_peers, "peers").await?;
-        Node::start_on(config, clients, peers).await
+        Node::launch(config, clients, peers, planted).await
     }
 
     /// Starts on listeners that are bound already.
@@ -70,8 +84,17 @@ impl Node {
         clients: TcpListener,
         peers: TcpListener,
     ) -> Result<Node, StartError> {
+        Node::launch(config, clients, peers, Planted::default()).await
+    }
+
+    async fn launch(
+        config: Config,
+        clients: TcpListener,
+        peers: TcpListener,
+        planted: Planted,
+    ) -> Result<Node, StartError> {
         let config = Arc::new(config);
-        let boot = boot::count(&config).map_err(StartError::new)?;
+        let boot = boot::count(&config).await.map_err(StartError::new)?;
         let metrics = Arc::new(Metrics::new());
         let (commands, inbox) = mpsc::channel(COMMANDS);
         let (changes, _) = broadcast::channel(CHANGES);
@@ -85,6 +108,7 @@ impl Node {
             &boot,
             journal,
             fatal,
+            planted,
         )
         .map_err(StartError::new)?;
         let (stop, stopping) = watch::channel(false);

@@ -154,7 +154,8 @@ fn nothing_that_a_peer_sends_can_stop_a_seat() {
     for protocol in [
         "protocol = \"central\"\narbiter = \"n1\"",
         "protocol = \"arbiter\"",
-        "protocol = \"arbiter\"\nmode = \"count\"\nfamily = \"by_size\"\nallow_no_crash = true",
+        "protocol = \"arbiter\"\nmode = \"arbiter\"\nfamily = \"threshold\"\nsurvive = 0",
+        "protocol = \"arbiter\"\nmode = \"ticket\"",
         "protocol = \"broadcast\"",
         "protocol = \"broadcast\"\nreclaim = \"lease\"",
         "protocol = \"ring\"",

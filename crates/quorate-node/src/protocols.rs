@@ -6,6 +6,7 @@ use quorate_protocols::arbiter::Arbiter;
 use quorate_protocols::broadcast::Weighted;
 use quorate_protocols::central::Central;
 use quorate_protocols::ring::Ring;
+use quorate_protocols::ticket::Ticket;
 
 use crate::config::{PoolDef, ProtocolDef};
 use crate::seat::{AnySeat, Corrupt, Deed, Driver, Origin, Place, Runs, SeatError};
@@ -24,6 +25,7 @@ pub struct Promises {
 
 impl Runs for Arbiter {}
 impl Runs for Central {}
+impl Runs for Ticket {}
 impl Runs for Weighted {}
 
 impl Runs for Ring {
@@ -45,6 +47,7 @@ fn with<T: Task>(protocol: &ProtocolDef, name: &str, members: usize, task: T) ->
             task.run::<Central>(pool)
         }
         ProtocolDef::Arbiter(pool) => task.run::<Arbiter>(pool.clone()),
+        ProtocolDef::Ticket(pool) => task.run::<Ticket>(pool.clone()),
         ProtocolDef::Broadcast(pool) => task.run::<Weighted>(pool.clone()),
         ProtocolDef::Ring(pool) => task.run::<Ring>(pool.clone()),
     }
@@ -102,7 +105,7 @@ pub(crate) fn needs(protocol: &ProtocolDef, name: &str, members: usize) -> NodeS
 
 /// How many of the first `nodes` may stay away, whichever they are. Protocols either need one
 /// particular node or count: so all single ones are tried, and then one set of each size.
-pub(crate) fn survives<P: Protocol>(pool: &P::Pool, nodes: u32) -> u32 {
+fn survives<P: Protocol>(pool: &P::Pool, nodes: u32) -> u32 {
     let alone = |node| P::can_lose(pool, &std::iter::once(NodeId(node)).collect());
     if !(0..nodes).all(alone) {
         return 0;
@@ -116,9 +119,10 @@ pub(crate) fn survives<P: Protocol>(pool: &P::Pool, nodes: u32) -> u32 {
 pub(crate) fn answers_for(def: &PoolDef, pool: &str, me: NodeId, members: usize) -> bool {
     match &def.protocol {
         ProtocolDef::Central { arbiter, .. } => arbiter.node(pool, members) == me,
-        ProtocolDef::Arbiter(_) | ProtocolDef::Broadcast(_) | ProtocolDef::Ring(_) => {
-            me == NodeId(0)
-        }
+        ProtocolDef::Arbiter(_)
+        | ProtocolDef::Ticket(_)
+        | ProtocolDef::Broadcast(_)
+        | ProtocolDef::Ring(_) => me == NodeId(0),
     }
 }
 
@@ -139,6 +143,6 @@ pub(crate) fn books(def: &PoolDef) -> Books {
     match def.protocol {
         ProtocolDef::Central { .. } => Books::Decide,
         ProtocolDef::Arbiter(_) => Books::Advise,
-        ProtocolDef::Broadcast(_) | ProtocolDef::Ring(_) => Books::None,
+        ProtocolDef::Ticket(_) | ProtocolDef::Broadcast(_) | ProtocolDef::Ring(_) => Books::None,
     }
 }

@@ -23,6 +23,8 @@ use crate::ledger::{Recipient, Waiter, Wish};
 
 /// Room for what arrives at once.
 const BUFFER: usize = 16 << 10;
+/// Most bytes read from a client that has been refused, so that it hears why.
+const UNREAD_MAX: usize = 8 << 20;
 /// Answers written at once.
 const BATCH: usize = 256;
 /// How long a client may take to read what it is told at the end.
@@ -57,8 +59,15 @@ pub(crate) async fn run(mut stream: TcpStream, mut app: App) -> Result<(), Sessi
                 }
                 // Read after the bytes have arrived: the client sent them earlier.
                 let received = clock::now();
-                let used = session.hear(&incoming, received).await?;
-                incoming.drain(..used);
+                match session.hear(&incoming, received).await {
+                    Ok(used) => drop(incoming.drain(..used)),
+                    Err(error) => {
+                        let problem = Problem::new(ProblemKind::BadRequest, error.to_string());
+                        // Whoever does not listen learns it from the end of the connection.
+                        let _ = tokio::time::timeout(FAREWELL, refuse(stream, 0, problem)).await;
+                        return Err(error.into());
+                    }
+                }
             }
             _ = queue.recv_many(&mut ready, BATCH) => {
                 ready.drain(..).for_each(|answer| link::encode(&answer, &mut outgoing));
@@ -77,6 +86,48 @@ pub(crate) async fn run(mut stream: TcpStream, mut app: App) -> Result<(), Sessi
             }
         }
     }
+}
+
+/// Says why a connection ends, as an answer to the request of this number (0 if there is none).
+pub(crate) async fn refuse(
+    mut stream: TcpStream,
+    number: u64,
+    problem: Problem,
+) -> std::io::Result<()> {
+    let mut bytes = Vec::new();
+    let reply = Reply::Problem(problem);
+    link::encode(&FromNode::Answer(Answer { number, reply }), &mut bytes);
+    stream.write_all(&bytes).await?;
+    hang_up(stream).await
+}
+
+/// Closes a connection so that its last words arrive: what was sent to us and not read would make
+/// the system throw them away.
+pub(crate) async fn hang_up(mut stream: TcpStream) -> std::io::Result<()> {
+    stream.shutdown().await?;
+    let mut unread = [0; 4096];
+    for _ in 0..UNREAD_MAX / unread.len() {
+        if stream.read(&mut unread).await? == 0 {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The number of the first request on a connection that will not be served.
+pub(crate) async fn first_number(stream: &mut TcpStream) -> Option<u64> {
+    let mut preface = [0; PREFACE.len()];
+    stream.read_exact(&mut preface).await.ok()?;
+    let mut bytes = Vec::new();
+    while bytes.len() < BUFFER {
+        if let Some((FromClient::Request(request), _)) = link::decode(&bytes).ok()? {
+            return Some(request.number);
+        }
+        if stream.read_buf(&mut bytes).await.ok()? == 0 {
+            break;
+        }
+    }
+    None
 }
 
 struct Session {
@@ -101,7 +152,7 @@ impl Session {
         let (pool, id, ask) = match request.ask {
             LinkAsk::Ping => return self.answer(number, Reply::Pong),
             LinkAsk::Hello { client } => return self.on_hello(number, client),
-            LinkAsk::Claim { pool, id, units, reason } => {
+            LinkAsk::Claim { pool, id, units, reason, lines } => {
                 // Said with the number, so that programs need not read sentences.
                 if units > 1
                     && let Some(def) = self.app.config.pool(&pool)
@@ -109,7 +160,7 @@ impl Session {
                 {
                     return self.answer(number, Reply::TooLarge { units: def.units });
                 }
-                let wish = Wish { units, client: self.client.clone(), reason };
+                let wish = Wish { units, lines, client: self.client.clone(), reason };
                 (pool, id, Ask::Claim { wish, wait: true })
             }
             LinkAsk::Renew { pool, id, units } => {
@@ -137,7 +188,12 @@ impl Session {
     }
 
     async fn ask(&self, number: u64, pool: String, id: ClaimId, ask: Ask, received: Moment) {
-        let waiter = Waiter { received, to: Recipient::Link(self.answers.clone(), number) };
+        let (answers, mut about) = (self.answers.clone(), None);
+        if matches!(ask, Ask::Claim { .. }) {
+            // Said once: a renewal is about units that the client knows.
+            about = self.app.config.pool(&pool).filter(|def| !def.unit_names.is_empty()).cloned();
+        }
+        let waiter = Waiter { received, to: Recipient::Link { answers, number, about } };
         let id = convert::claim_id(id);
         let command = Command::Client { pool, id, ask, waiter };
         if self.app.engine.send(command).await.is_err() {

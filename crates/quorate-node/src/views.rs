@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use quorate_api::{
-    ClaimState, ClaimStatus, FactView, HolderView, HoldersView, Obstacle, PoolView, QueueView,
-    WaiterView, Why, format_span,
+    ClaimState, ClaimStatus, FactView, HolderView, HoldersView, Line as ApiLine, Obstacle,
+    PoolView, QueueView, WaiterView, Why, format_span,
 };
 use quorate_core::{ClaimId, Stamp};
 use quorate_wire::glance::What;
@@ -67,6 +67,12 @@ impl Line {
 
     fn text(&self, which: impl Fn(&HomeClaim) -> &String) -> String {
         self.home.as_ref().map(|(_, home)| which(home).clone()).unwrap_or_default()
+    }
+
+    /// What it asks for, if its node said so and not any units will do.
+    fn lines(&self) -> Vec<ApiLine> {
+        let home = self.home.iter().flat_map(|(_, home)| &home.lines);
+        home.map(|(units, labels)| ApiLine { units: *units, labels: labels.clone() }).collect()
     }
 
     fn node(&self) -> String {
@@ -181,7 +187,7 @@ impl Picture {
                 HolderView {
                     id: convert::api_id(*id),
                     count: line.units(),
-                    units: convert::unit_views(shares.into_iter(), &def.unit_names),
+                    units: convert::unit_views(shares.into_iter(), def),
                     node: line.node(),
                     client: line.text(|home| &home.client),
                     reason: line.text(|home| &home.reason),
@@ -204,6 +210,7 @@ impl Picture {
                 id: convert::api_id(id),
                 position: line.booked.map(|_| position),
                 count: line.units(),
+                lines: line.lines(),
                 node: line.node(),
                 client: line.text(|home| &home.client),
                 reason: line.text(|home| &home.reason),
@@ -295,13 +302,14 @@ impl Picture {
             pool: pool.to_owned(),
             state,
             asked: line.units(),
+            lines: line.lines(),
             // Counted from its node's answer, which is later than our receipt of the question, and
             // so on the safe side.
             expires_in_ms: home.filter(|_| shares.is_some()).map(|home| {
                 let left = Duration::from_micros(home.left_micros);
                 u64::try_from(shrink(&def.lease, left).as_millis()).unwrap_or(u64::MAX)
             }),
-            units: convert::unit_views(shares.unwrap_or_default().into_iter(), &def.unit_names),
+            units: convert::unit_views(shares.unwrap_or_default().into_iter(), def),
             counted: !def.promises.names_units,
             waited_ms: line.since_ms().filter(|_| !line.granted()).unwrap_or(0),
             node: line.node(),

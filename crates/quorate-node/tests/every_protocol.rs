@@ -13,15 +13,15 @@ fn pool(protocol: &str, lease: &str) -> String {
 
 const CENTRAL: &str = "protocol = \"central\"\narbiter = \"n0\"\nretry = \"100ms\"";
 const NAMED: &str = "protocol = \"arbiter\"\nretry = \"100ms\"";
-const COUNT: &str =
-    "protocol = \"arbiter\"\nmode = \"count\"\nallow_no_crash = true\nretry = \"100ms\"";
+const COUNT: &str = "protocol = \"arbiter\"\nmode = \"arbiter\"\nsurvive = 0\nretry = \"100ms\"";
+const TICKET: &str = "protocol = \"arbiter\"\nmode = \"ticket\"\nretry = \"100ms\"";
 /// One node may have both units, so that a claim can ask for both; then no crash is survived.
 const BROADCAST: &str = "protocol = \"broadcast\"\nnode_units_max = 2\nretry = \"100ms\"";
 const LEASED: &str =
     "protocol = \"broadcast\"\nnode_units_max = 2\nretry = \"100ms\"\nreclaim = \"lease\"";
 const RING: &str = "protocol = \"ring\"\ntimeout = \"200ms\"\nidle = \"50ms\"";
 
-const EVERY: [&str; 6] = [CENTRAL, NAMED, COUNT, BROADCAST, LEASED, RING];
+const EVERY: [&str; 7] = [CENTRAL, NAMED, COUNT, TICKET, BROADCAST, LEASED, RING];
 
 fn put(id: u32) -> String {
     format!("PUT /v1/pools/p/claims/{id}?wait=1m")
@@ -72,6 +72,34 @@ async fn a_grant_is_made_renewed_waited_for_and_released() {
         let (_, again) = cluster.request(1, &format!("DELETE {}", claim(1)), "").await;
         assert_eq!(again["state"], "released", "{protocol}");
         counts(&cluster, 2, 0).await;
+    }
+}
+
+/// A seat may acknowledge a cancellation that its node has answered already.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_happened_to_a_claim_is_told_once() {
+    for protocol in EVERY {
+        let cluster = Cluster::start(3, &pool(protocol, "1h")).await;
+        let (status, first) = cluster.request(1, &put(1), BOTH).await;
+        assert_eq!(status, 200, "{protocol}: {first}");
+        let second = waiting(&cluster, 2, 2);
+        counts(&cluster, 2, 1).await;
+        let (_, cancelled) = cluster.request(2, &format!("DELETE {}", claim(2)), "").await;
+        assert_eq!(cancelled["state"], "cancelled", "{protocol}");
+        assert_eq!(second.await.unwrap().0, 410, "{protocol}");
+        // Whatever the seats had to say about it has been said when another claim was served.
+        cluster.request(1, &format!("DELETE {}", claim(1)), "").await;
+        let (status, third) = cluster.request(2, &put(3), BOTH).await;
+        assert_eq!(status, 200, "{protocol}: {third}");
+        let (_, history) = cluster.request(0, "GET /v1/pools/p/history", "").await;
+        let story = |id: u32| -> Vec<&str> {
+            let events = history["events"].as_array().unwrap().iter();
+            let own = events.filter(|event| event["id"] == format!("{id:032x}"));
+            own.map(|event| event["what"].as_str().unwrap()).collect()
+        };
+        assert_eq!(story(1), ["claimed", "granted", "released"], "{protocol}: {history}");
+        assert_eq!(story(2), ["claimed", "cancelled"], "{protocol}: {history}");
+        assert_eq!(story(3), ["claimed", "granted"], "{protocol}: {history}");
     }
 }
 

@@ -75,7 +75,7 @@ async fn a_client_that_moves_keeps_its_grant() {
     let (status, _) = cluster.request(2, renew, wrong).await;
     let (_, metrics) = cluster.text(2, "GET /metrics").await;
     assert_eq!(status, 409);
-    assert!(metrics.contains("quorate_fence_rejections_total 1"), "{metrics}");
+    assert!(metrics.contains("quorate_fence_rejections_total{pool=\"p\"} 1"), "{metrics}");
     assert!(metrics.contains("commit="), "{metrics}");
 }
 
@@ -187,4 +187,23 @@ async fn a_node_that_stops_sends_waiting_clients_elsewhere() {
     cluster.request(0, "DELETE /v1/pools/p/claims/1", "").await;
     let (status, granted) = cluster.request(0, &put(2), ALL).await;
     assert_eq!(status, 200, "{granted}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_stops_hands_back_nothing_that_is_held() {
+    let mut cluster = Cluster::start(2, LONG).await;
+    let (_, granted) = cluster.request(1, &put(1), ALL).await;
+    assert_eq!(granted["state"], "granted");
+    cluster.stop(1).await;
+    let (_, pool) = cluster.request(0, "GET /v1/pools/p", "").await;
+    assert_eq!((&pool["held"], &pool["silent"][0]), (&2.into(), &"n1".into()), "{pool}");
+    let (status, _) = cluster.request(0, "PUT /v1/pools/p/claims/2?wait=0", "").await;
+    assert_eq!(status, 202, "its units are in use");
+    // Its client goes on at another node, and only its own word ends it.
+    let renew = "POST /v1/pools/p/claims/1/renew?wait=1m";
+    let (status, renewed) = cluster.request(0, renew, &units(&granted)).await;
+    assert_eq!((status, &renewed["units"]), (200, &granted["units"]), "{renewed}");
+    cluster.request(0, "DELETE /v1/pools/p/claims/1", "").await;
+    let (status, second) = cluster.request(0, &put(2), "").await;
+    assert_eq!(status, 200, "{second}");
 }

@@ -14,5 +14,6 @@ pub mod broadcast;
 pub mod central;
 pub mod ring;
 pub mod ticket;
+pub mod voting;
 
 pub use attempt::Attempt;

@@ -23,21 +23,21 @@ use crate::film::Flight;
 use crate::network::Fate;
 use crate::queue::Ticket;
 use crate::trace::Stamp;
-use crate::world::{Armed, Happening, World};
+use crate::world::{Armed, Happening, Stop, World};
 
 /// Stops a run for something the contract forbids rather than a law.
-pub(crate) fn broken_contract(what: String) -> Breach {
-    Breach { law: "contract", what }
+pub(crate) fn broken_contract(what: String) -> Stop {
+    Stop::new(Breach { law: "contract", what })
 }
 
 impl<P: Protocol> World<'_, P> {
     /// Starts a participant.
-    pub(crate) fn boot(&mut self, me: NodeId, start: Start<P::Durable>) -> Result<(), Breach> {
+    pub(crate) fn boot(&mut self, me: NodeId, start: Start<P::Durable>) -> Result<(), Stop> {
         let node = &mut self.nodes[me.index()];
         let now = node.clock.read(self.now);
         let seat = Seat { me, boot: node.boot, now, pool: self.pool };
         let first = start == Start::First;
-        node.seat = Some(Box::new(P::boot(&seat, start, &mut self.outbox)));
+        node.seat = Some(P::boot(&seat, start, &mut self.outbox));
         // A million first boots with nothing to say are not worth a line each.
         let text = (self.trace.is_on() && !(first && self.outbox.is_empty()))
             .then(|| format!("boot {}", node.boot));
@@ -46,19 +46,23 @@ impl<P: Protocol> World<'_, P> {
 
     /// Something happens to a participant that is running.
     #[inline]
-    pub(crate) fn step(&mut self, me: NodeId, event: Event<P>) -> Result<(), Breach> {
+    pub(crate) fn step(&mut self, me: NodeId, event: Event<P>) -> Result<(), Stop> {
         let text = self.trace.is_on().then(|| event.to_string());
         self.measures.steps += 1;
-        let node = &mut self.nodes[me.index()];
+        let node = &self.nodes[me.index()];
         let now = node.clock.read(self.now);
         let seat = Seat { me, boot: node.boot, now, pool: self.pool };
+        if self.corruption.is_some() {
+            self.look_at_event(&seat, &event);
+        }
+        let node = &mut self.nodes[me.index()];
         let participant = node.seat.as_mut().expect("only running nodes take steps");
         participant.step(&seat, event, &mut self.outbox);
         self.after_step(me, text)
     }
 
     #[inline]
-    pub(crate) fn after_step(&mut self, me: NodeId, event: Option<String>) -> Result<(), Breach> {
+    pub(crate) fn after_step(&mut self, me: NodeId, event: Option<String>) -> Result<(), Stop> {
         if let Some(event) = event {
             self.trace_step(me, &event);
         }
@@ -113,18 +117,18 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// The slow checks of strict runs: the participant alone, and what its books say.
-    fn inspect(&mut self, me: NodeId) -> Result<(), Breach> {
+    fn inspect(&mut self, me: NodeId) -> Result<(), Stop> {
         let node = &self.nodes[me.index()];
         let Some(participant) = &node.seat else { return Ok(()) };
         let now = node.clock.read(self.now);
         participant.audit(&Seat { me, boot: node.boot, now, pool: self.pool });
         self.books.clear();
         participant.ledger(&mut |entry| self.books.push(entry));
-        self.laws.see_books(me, &self.books)
+        Ok(self.laws.see_books(me, &self.books)?)
     }
 
     /// The table above.
-    fn perform(&mut self, me: NodeId, effect: Effect<P>) -> Result<(), Breach> {
+    fn perform(&mut self, me: NodeId, effect: Effect<P>) -> Result<(), Stop> {
         match effect {
             Effect::Arm { alarm, after } => {
                 self.arm(me, alarm, after);
@@ -138,7 +142,8 @@ impl<P: Protocol> World<'_, P> {
                 Ok(())
             }
             Effect::Anomaly { peer, what } => {
-                Err(Breach { law: "anomaly", what: format!("{me} says of {peer}: {what}") })
+                let what = format!("{me} says of {peer}: {what}");
+                Err(Breach { law: "anomaly", what }.into())
             }
             seen => match &mut self.nodes[me.index()].disk {
                 Some(disk) if disk.is_busy() => {
@@ -151,7 +156,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// An effect that outsiders see, once nothing on the way to the disk is before it.
-    fn perform_visibly(&mut self, me: NodeId, effect: Effect<P>) -> Result<(), Breach> {
+    fn perform_visibly(&mut self, me: NodeId, effect: Effect<P>) -> Result<(), Stop> {
         match effect {
             Effect::Persist(record) => {
                 self.persist(me, record);
@@ -197,7 +202,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// A sync is done: what waited for it happens.
-    pub(crate) fn synced(&mut self, node: NodeId, boot: u32) -> Result<(), Breach> {
+    pub(crate) fn synced(&mut self, node: NodeId, boot: u32) -> Result<(), Stop> {
         if self.nodes[node.index()].boot != boot || self.nodes[node.index()].seat.is_none() {
             return Ok(());
         }
@@ -212,12 +217,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     #[inline]
-    pub(crate) fn tell(
-        &mut self,
-        me: NodeId,
-        to: NodeId,
-        message: P::Message,
-    ) -> Result<(), Breach> {
+    pub(crate) fn tell(&mut self, me: NodeId, to: NodeId, message: P::Message) -> Result<(), Stop> {
         if to == me || to.index() >= self.nodes.len() {
             return Err(broken_contract(format!("{me} tells {to}: {message}")));
         }
@@ -232,6 +232,7 @@ impl<P: Protocol> World<'_, P> {
         };
         match fate {
             Fate::Lost => {
+                self.disturb();
                 self.measures.messages_lost += 1;
                 // A little of its way is drawn.
                 let ends = self.now + self.plan.links.delay.mean() / 2;
@@ -288,7 +289,7 @@ impl<P: Protocol> World<'_, P> {
         (from, from_boot): (NodeId, u32),
         (to, to_boot): (NodeId, u32),
         message: P::Message,
-    ) -> Result<(), Breach> {
+    ) -> Result<(), Stop> {
         let receiver = &self.nodes[to.index()];
         if receiver.boot != to_boot || receiver.seat.is_none() {
             self.lose_message(ticket);
@@ -318,6 +319,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     fn lose_message(&mut self, ticket: Ticket) {
+        self.disturb();
         self.measures.messages_lost += 1;
         if let Some(film) = self.trace.film() {
             film.land(ticket, self.now, true);
@@ -343,7 +345,7 @@ impl<P: Protocol> World<'_, P> {
         node: NodeId,
         boot: u32,
         alarm: P::Alarm,
-    ) -> Result<(), Breach> {
+    ) -> Result<(), Stop> {
         let owner = &self.nodes[node.index()];
         let key = (node, boot, alarm);
         let Some(armed) = self.alarms.get_mut(&key).filter(|armed| armed.ticket == ticket) else {

@@ -66,5 +66,5 @@ pub use series::Series;
 pub use session::Session;
 pub use span::{Span, SpanError, Time, parse_time};
 pub use trace::LEGEND;
-pub use verdict::{Report, Verdict, Watch, run, run_corrupted, swarm_command};
+pub use verdict::{Memory, Pulse, Report, Verdict, Watch, run, run_corrupted, swarm_command};
 pub use workload::{Arrival, Arrivals, Want, WantError, Workload};

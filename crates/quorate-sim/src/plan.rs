@@ -34,6 +34,9 @@ pub struct Plan {
     pub steps_max: u64,
     /// Grants after which they end in any case.
     pub grants_max: u64,
+    /// How much longer than any protocol this one may go without granting anything, in nanoseconds:
+    /// a token has to get round a ring, however large.
+    pub silence: u64,
 }
 
 /// What pools of all protocols have in common.
@@ -117,6 +120,7 @@ impl Plan {
             duration: 10_000 * millisecond,
             steps_max: u64::MAX,
             grants_max: u64::MAX,
+            silence: 0,
         }
     }
 
@@ -271,7 +275,8 @@ impl Plan {
         let crash = self.faults.crashes.map_or(0, |crashes| crashes.lasts.mean());
         let work = self.workload.hold.mean() + think + self.faults.respawn.mean() + crash;
         let ways = self.links.delay.mean() + self.sync.mean();
-        4 * lease + 20 * retry + 40 * work + 400 * ways + 1_000_000
+        let most = 4 * lease + 20 * retry + 40 * work + 400 * ways + 1_000_000;
+        most.saturating_add(self.silence)
     }
 }
 

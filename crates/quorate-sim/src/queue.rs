@@ -48,6 +48,13 @@ struct Place {
     ticket: Ticket,
 }
 
+impl Place {
+    /// By time, and at equal times by when it was planned: in one number, which sorts faster.
+    fn order(&self) -> u128 {
+        u128::from(self.at) << u64::BITS | u128::from(self.ticket.sequence)
+    }
+}
+
 /// The name of one planned happening.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Ticket {
@@ -80,7 +87,9 @@ impl<T> Queue<T> {
         let sequence = self.sequence;
         let index = match self.free.pop() {
             Some(index) => {
-                self.slab[index as usize] = Some(happening);
+                let place = &mut self.slab[index as usize];
+                assert!(place.is_none(), "a free place is empty");
+                *place = Some(happening);
                 self.occupants[index as usize] = sequence;
                 index
             }
@@ -144,7 +153,7 @@ impl<T> Queue<T> {
     pub(crate) fn planned(&self) -> impl Iterator<Item = &T> {
         let places = self.near.iter().chain(self.buckets.iter().flatten());
         let mut places: Vec<&Place> = places.filter(|p| self.is_planned(p.ticket)).collect();
-        places.sort_unstable_by_key(|place| (place.at, place.ticket.sequence));
+        places.sort_unstable_by_key(|place| place.order());
         places.into_iter().filter_map(|place| self.slab[place.ticket.index as usize].as_ref())
     }
 
@@ -175,7 +184,7 @@ impl<T> Queue<T> {
         }
         // Those of one time cannot be divided.
         if digit == 0 || bucket.len() <= SORTED_MAX {
-            bucket.sort_unstable_by_key(|place| Reverse((place.at, place.ticket.sequence)));
+            bucket.sort_unstable_by_key(|place| Reverse(place.order()));
             self.near.append(&mut bucket);
             // Earlier buckets are empty: whatever shares the higher digits with this one is in it.
             let shift = DIGIT * digit as u32;

@@ -3,13 +3,14 @@
 use std::fmt;
 
 use crate::film::Film;
-use crate::verdict::Watch;
+use crate::verdict::{Pulse, Watch};
 
 /// Where events are told, if anywhere.
 #[derive(Default)]
 pub(crate) struct Trace<'a> {
     out: Option<&'a mut dyn fmt::Write>,
     film: Option<&'a mut Film>,
+    pulse: Option<&'a mut dyn FnMut(Pulse)>,
 }
 
 /// What the columns and marks mean; printed above every trace.
@@ -23,7 +24,7 @@ pub const LEGEND: &str = "\
 
 impl<'a> Trace<'a> {
     pub(crate) fn new(watch: Watch<'a>) -> Self {
-        let mut trace = Trace { out: watch.trace, film: watch.film };
+        let mut trace = Trace { out: watch.trace, film: watch.film, pulse: watch.pulse };
         trace.write(format_args!("{LEGEND}"));
         trace
     }
@@ -34,6 +35,12 @@ impl<'a> Trace<'a> {
 
     pub(crate) fn film(&mut self) -> Option<&mut Film> {
         self.film.as_deref_mut()
+    }
+
+    pub(crate) fn pulse(&mut self, pulse: Pulse) {
+        if let Some(tell) = &mut self.pulse {
+            tell(pulse);
+        }
     }
 
     pub(crate) fn write(&mut self, text: fmt::Arguments<'_>) {

@@ -15,7 +15,7 @@ use crate::film::Film;
 use crate::measure::Measures;
 use crate::plan::Plan;
 use crate::trace::Trace;
-use crate::world::World;
+use crate::world::{Stop, World};
 use crate::{Profile, Time};
 
 /// How closely a run is watched.
@@ -29,6 +29,41 @@ pub struct Watch<'a> {
     pub trace: Option<&'a mut dyn fmt::Write>,
     /// Where to record what a replay draws.
     pub film: Option<&'a mut Film>,
+    /// Told now and then how far the run is, for whoever waits for it.
+    pub pulse: Option<&'a mut dyn FnMut(Pulse)>,
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pulse {
+    /// True time, in nanoseconds.
+    pub now: u64,
+    /// Steps so far.
+    pub steps: u64,
+    /// Grants so far.
+    pub grants: u64,
+    /// Whether new claims are over, and what was asked is being served.
+    pub calm: bool,
+}
+
+/// What participants take, if they count it ([`Protocol::footprint`]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Memory {
+    /// Bytes of all of them.
+    pub total: u64,
+    /// Bytes of the largest.
+    pub most: u64,
+    /// How many they are.
+    pub seats: u32,
+    /// Bytes that the simulator itself keeps for each node.
+    pub around: u64,
+}
+
+impl Memory {
+    /// What a participant takes on average.
+    pub fn mean(&self) -> f64 {
+        self.total as f64 / f64::from(self.seats.max(1))
+    }
 }
 
 impl fmt::Debug for Watch<'_> {
@@ -46,6 +81,8 @@ pub struct Report {
     pub steps: u64,
     /// True time at the end, in nanoseconds.
     pub ended_at: u64,
+    /// What the participants took at the end, if they count it.
+    pub memory: Option<Memory>,
     /// How it went.
     pub verdict: Verdict,
 }
@@ -104,7 +141,8 @@ fn run_from<'a, P: Protocol>(
         Ok(world) => world,
         Err(breach) => {
             let measures = Measures::new(P::capacity(pool), P::KINDS.len(), 0);
-            return Report { measures, steps: 0, ended_at: 0, verdict: Verdict::Broken(breach) };
+            let verdict = Verdict::Broken(breach);
+            return Report { measures, steps: 0, ended_at: 0, memory: None, verdict };
         }
     };
     let mut measures = None;
@@ -120,17 +158,19 @@ fn run_from<'a, P: Protocol>(
     }
     let (steps, ended_at) = (world.measures.steps, world.now);
     let legitimate_at = world.measures.legitimate_at;
+    let memory = world.memory();
     let mut measures = measures.unwrap_or_else(|| {
         world.close_measures();
         world.measures
     });
     measures.legitimate_at = legitimate_at;
-    Report { measures, steps, ended_at, verdict }
+    Report { measures, steps, ended_at, memory, verdict }
 }
 
 /// A participant that contradicts itself panics, which is a breach like any other.
-fn catch<T>(work: impl FnOnce() -> Result<T, Breach>) -> Result<T, Breach> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+fn catch<T>(work: impl FnOnce() -> Result<T, Stop>) -> Result<T, Breach> {
+    let done = catch_unwind(AssertUnwindSafe(work)).map(|done| done.map_err(|stop| *stop));
+    done.unwrap_or_else(|panic| {
         let what = panic
             .downcast_ref::<String>()
             .map(String::as_str)
@@ -144,7 +184,7 @@ fn play<P: Protocol>(
     world: &mut World<'_, P>,
     until: u64,
     measures: &mut Option<Measures>,
-) -> Result<Verdict, Breach> {
+) -> Result<Verdict, Stop> {
     world.run_until(world.plan.duration.min(until))?;
     if world.now >= until {
         return Ok(Verdict::Stopped);
@@ -155,12 +195,12 @@ fn play<P: Protocol>(
     world.progress_at = world.now;
     let patience = world.plan.patience();
     loop {
-        let end = world.progress_at + patience;
+        let end = world.progress_at.saturating_add(patience);
         world.run_until(end.min(until))?;
         if world.now >= until {
             return Ok(Verdict::Stopped);
         }
-        if world.progress_at + patience <= world.now || world.queue.is_empty() {
+        if world.progress_at.saturating_add(patience) <= world.now || world.queue.is_empty() {
             break;
         }
     }
@@ -168,7 +208,7 @@ fn play<P: Protocol>(
     world.laws.at_rest(books.iter().map(|(node, entries)| (*node, &entries[..])))?;
     if !world.everybody_is_done() {
         let what = "long after faults stopped, a client still waits".into();
-        return Err(Breach { law: "everyone served", what });
+        return Err(Breach { law: "everyone served", what }.into());
     }
     Ok(Verdict::Clean)
 }

@@ -24,7 +24,14 @@ use crate::plan::Plan;
 use crate::queue::{Queue, Ticket};
 use crate::table::Table;
 use crate::trace::{Stamp, Trace};
+use crate::verdict::{Memory, Pulse};
 use crate::{Arrivals, Rng};
+
+/// After so many happenings whoever waits is told how far the run is.
+const PULSE: u64 = 1 << 16;
+
+/// Why a run stops: the law that was broken. Boxed, because every step says that there is none.
+pub(crate) type Stop = Box<Breach>;
 
 /// One pool and everything around it.
 #[derive(Debug)]
@@ -70,9 +77,8 @@ pub(crate) struct Chance {
 /// A node: a participant while it is up, and what outlives it.
 #[derive(Debug)]
 pub(crate) struct Node<P: Protocol> {
-    /// The participant; `None` while the node is down. Apart, so that who sends to a node need not
-    /// touch more of it than one cache line.
-    pub(crate) seat: Option<Box<P>>,
+    /// The participant; `None` while the node is down.
+    pub(crate) seat: Option<P>,
     pub(crate) boot: u32,
     pub(crate) paused: bool,
     /// A crash that waits for the next step, after so many of its effects.
@@ -172,7 +178,7 @@ impl<'a, P: Protocol> World<'a, P> {
         pool: &'a P::Pool,
         strict: bool,
         trace: Trace<'a>,
-    ) -> Result<Self, Breach> {
+    ) -> Result<Self, Stop> {
         let mut seed = Rng::new(plan.seed);
         let chance = Chance { clients: seed.fork(), faults: seed.fork(), disk: seed.fork() };
         let mut clocks = seed.fork();
@@ -220,12 +226,15 @@ impl<'a, P: Protocol> World<'a, P> {
     }
 
     /// Lets things happen up to a true time, or until enough was done.
-    pub(crate) fn run_until(&mut self, end: u64) -> Result<(), Breach> {
+    pub(crate) fn run_until(&mut self, end: u64) -> Result<(), Stop> {
         while !self.has_done_enough() {
             let Some((at, ticket)) = self.queue.pop(end) else { break };
             assert!(at >= self.now, "time does not go back");
             self.now = at;
             self.measures.happenings += 1;
+            if self.measures.happenings.is_multiple_of(PULSE) {
+                self.beat();
+            }
             let happening = self.queue.take(ticket).expect("what is popped is planned");
             self.let_happen(ticket, happening)?;
             if self.corruption.is_some() {
@@ -236,6 +245,25 @@ impl<'a, P: Protocol> World<'a, P> {
             self.now = self.now.max(end);
         }
         Ok(())
+    }
+
+    /// Tells whoever waits for the end of the run how far it is.
+    fn beat(&mut self) {
+        let Measures { steps, grants, .. } = self.measures;
+        self.trace.pulse(Pulse { now: self.now, steps, grants, calm: self.calm });
+    }
+
+    /// What participants take, if they count it.
+    pub(crate) fn memory(&self) -> Option<Memory> {
+        let around = size_of::<Node<P>>() - size_of::<Option<P>>();
+        let mut memory = Memory { total: 0, most: 0, seats: 0, around: around as u64 };
+        for seat in self.nodes.iter().filter_map(|node| node.seat.as_ref()) {
+            let bytes = seat.footprint()? as u64;
+            memory.total += bytes;
+            memory.most = memory.most.max(bytes);
+            memory.seats += 1;
+        }
+        Some(memory).filter(|memory| memory.seats > 0)
     }
 
     fn has_done_enough(&self) -> bool {
@@ -250,7 +278,7 @@ impl<'a, P: Protocol> World<'a, P> {
         &mut self,
         ticket: Ticket,
         happening: Happening<P>,
-    ) -> Result<(), Breach> {
+    ) -> Result<(), Stop> {
         if let Some(node) = happening.happens_to()
             && self.nodes[node.index()].paused
         {

@@ -5,6 +5,7 @@
 
 import { askRevoke, showWhy } from "./dialogs.js";
 import { byId, say } from "./dom.js";
+import { drawKinds } from "./kinds.js";
 import { drawHolders, drawLog, drawMembers, drawPages, drawPool, drawQueue, drawRows, eventKey, sentence } from "./panels.js";
 import { Stage } from "./stage.js";
 
@@ -113,6 +114,11 @@ function drawPicture({ nodes, pool }) {
     facts[place.get(node)]?.push({ name, about: about === undefined ? null : (place.get(about) ?? null), value, grows });
   }
   const named = pool.view.names_units;
+  // Units that have no names of their own are drawn in the order of their holders.
+  const held = named
+    ? pool.cells.map((cell) => ({ unit: cell.unit, node: place.get(cell.node) ?? 0, claim: cell.id }))
+    : pool.shares.flatMap((share, node) => Array.from({ length: Math.min(share.held, pool.view.units) }, () => ({ node })))
+        .map((one, unit) => ({ ...one, unit, claim: "held" }));
   const scene = {
     nodes: nodes.map((node, index) => ({
       name: node.name,
@@ -121,26 +127,28 @@ function drawPicture({ nodes, pool }) {
       waiting: pool.shares[index]?.waiting ?? 0,
     })),
     units: pool.view.units,
-    held: pool.cells.map((cell, index) => ({ unit: named ? cell.unit : index, node: place.get(cell.node) ?? 0, claim: cell.id })),
+    held,
     named,
     cuts: nodes.flatMap((node, from) => node.sees.flatMap((sight, to) => (from < to && node.answers && nodes[to].answers && !sight.connected ? [[from, to]] : []))),
     facts: (node) => facts[node] ?? [],
     fact: (node, name, about = null) => facts[node]?.find((fact) => fact.name === name && fact.about === about)?.value ?? 0,
   };
-  say(byId("caption"), stage.show(pool.view.protocol, scene));
-  animate(pool.events, scene, place);
+  const shown = stage.show(pool.view.protocol, scene);
+  say(byId("caption"), shown.caption ?? "");
+  drawKinds(pool, place);
+  animate(pool.events, shown.deciders ?? (() => []), place);
 }
 
-// What happened since the last look travels once: claims to whoever decides, grants back.
-function animate(events, scene, place) {
+// What happened since the last look travels once: claims to those who decide, grants back.
+function animate(events, deciders, place) {
   const known = seen;
   seen = new Set(events.map(eventKey));
   if (!known || still.matches || document.hidden) return;
-  const seats = scene.nodes.map((_, node) => node).filter((node) => scene.fact(node, "decides") > 0);
   const now = performance.now();
   for (const event of events.filter((one) => !known.has(eventKey(one))).slice(0, 12)) {
     const home = place.get(event.node);
-    for (const seat of seats.filter((node) => node !== home)) {
+    if (home === undefined) continue;
+    for (const seat of deciders(home).filter((node) => node !== home)) {
       const flight = { began: now, text: event.what, lost: false };
       if (event.what === "claimed" || event.what === "released") flights.push({ ...flight, from: home, to: seat, kind: 0 });
       if (event.what === "granted") flights.push({ ...flight, from: seat, to: home, kind: 2 });

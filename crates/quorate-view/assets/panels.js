@@ -2,6 +2,7 @@
 
 import { grants, waits } from "./charts.js";
 import { byId, h, keyed, plural, s, say, span } from "./dom.js";
+import { wanted } from "./kinds.js";
 
 const clock = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
 const short = (id) => `${id.slice(0, 4)}…${id.slice(-6)}`;
@@ -164,11 +165,12 @@ export function drawQueue(pool, revoke, why) {
       const ahead = (waiter.position ?? 1) - 1;
       const what = pool.view.grace_ms ? "grace"
         : waiter.position === undefined ? "an answer of the arbiter"
+        : waiter.lines?.length ? `${wanted(waiter.lines)}${ahead ? `, ${ahead} ahead` : ""}`
         : missing > 0 ? `${plural(missing, "unit")}${ahead ? `, ${ahead} ahead` : ""}` : first ? "its grant, any moment" : `${ahead} ahead`;
       cell(row, 0, waiter.position ?? "–");
       cell(row, 1, dash(waiter.client));
       cell(row, 2, dash(waiter.reason));
-      cell(row, 3, waiter.count);
+      cell(row, 3, waiter.count, wanted(waiter.lines ?? []));
       cell(row, 4, span(waiter.waiting_ms));
       cell(row, 5, what);
       cell(row, 6, dash(waiter.node));

@@ -16,6 +16,7 @@ import { plural } from "./dom.js";
 //   marks    short texts under nodes: { node: ["3 tokens"] }
 //   links    [{ from, to, kind: "quiet" | "strong" | "bad", arrow: true }]
 //   ring     true to draw the way round
+//   deciders node => [nodes] whom a claim made there travels to, and from whom a grant comes back
 //   caption  one sentence
 //
 // A protocol without a function of its own gets `plain`: every fact about another node becomes a
@@ -72,7 +73,7 @@ function central(scene) {
   let caption = `${names(scene, seats)} decides: claims travel to it, grants back.`;
   if (!seats.length) caption = "The seat is down: nothing is granted until it is back.";
   if (grace.length) caption = `${names(scene, grace)} restarted and waits until old promises are over.`;
-  return { ...shown, caption };
+  return { ...shown, deciders: () => seats, caption };
 }
 
 function arbiter(scene) {
@@ -93,7 +94,8 @@ function arbiter(scene) {
   const quorum = Object.keys(shown.lit);
   let caption = quorum.length ? `Quorums in use: ${names(scene, quorum)}.` : "No quorum is in use.";
   if (moved) caption += ` ${plural(moved, "migration")} so far.`;
-  return { ...shown, caption };
+  const deciders = (home) => each(scene).filter((node) => scene.fact(home, "quorum_member", node) > 0);
+  return { ...shown, deciders, caption };
 }
 
 function broadcast(scene) {
@@ -109,12 +111,23 @@ function broadcast(scene) {
       else if (name === "joining") push(shown.marks, node, "joining");
     }
   }
+  // Responsiveness: whoever too few nodes hear from will be taken for crashed.
+  const up = each(scene).filter((node) => scene.nodes[node].health === "up");
+  const faint = [];
+  for (const node of up) {
+    const heard = up.filter((other) => other !== node).map((other) => scene.fact(other, "heard_by", node));
+    const least = Math.min(up.length, ...heard.filter((count) => count > 0));
+    if (least >= up.length) continue;
+    faint.push(node);
+    push(shown.marks, node, `heard by ${least} of ${scene.nodes.length}`);
+  }
   const broken = known(scene, "too_many_crashed").length > 0;
-  const left = Math.max(0, scene.units - lost.size);
   let caption = "An arrow is a permission for whoever waits.";
-  if (lost.size) caption = `Believed crashed: ${names(scene, [...lost])}; ${left} more and nobody is served.`;
-  if (broken) caption = "Too many are believed crashed: nobody can be served.";
-  return { ...shown, caption };
+  if (faint.length) caption = `Not everybody hears ${names(scene, faint)}: taken for crashed if too few do.`;
+  if (lost.size) caption = `Believed crashed: ${names(scene, [...lost])}.`;
+  if (broken) caption = "More are believed crashed than the pool allows for.";
+  const deciders = (home) => up.filter((node) => node !== home);
+  return { ...shown, deciders, caption };
 }
 
 function ring(scene) {
@@ -128,6 +141,9 @@ function ring(scene) {
       if (name === "tokens_held") {
         shown.lit[node] = "has tokens";
         push(shown.marks, node, plural(value, "token"));
+      } else if (name === "tokens_in_use") {
+        shown.lit[node] = "uses tokens";
+        push(shown.marks, node, `${value} in use`);
       } else if (name === "blind" || name === "fenced" || name === "quarantine") push(shown.marks, node, name);
       else if (name === "left_out" && about !== null) {
         shown.links.push({ from: node, to: about, kind: "bad", arrow: true });

@@ -150,7 +150,7 @@ class Player {
   draw() {
     const { film } = this;
     const scene = film.scene(this.index);
-    say(byId("caption"), this.stage.show(film.protocol, scene));
+    say(byId("caption"), this.stage.show(film.protocol, scene).caption ?? "");
     this.stage.fly(film.flying(this.time));
     say(byId("clock"), `${seconds(this.time)} s`);
     byId("clock").title = `event ${this.index + 1} of ${film.frames.length}`;

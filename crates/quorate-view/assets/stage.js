@@ -36,11 +36,12 @@ export class Stage {
     return [MIDDLE + radius * Math.cos(angle), MIDDLE + radius * Math.sin(angle)];
   }
 
-  // Everything but messages; drawn anew only if it differs from what stands there.
+  // Everything but messages; drawn anew only if it differs from what stands there. Returns what the
+  // picture says.
   show(protocol, scene) {
     const shown = picture(protocol, scene);
     const key = JSON.stringify([scene.nodes, scene.units, scene.held, scene.cuts, scene.free, shown]);
-    if (key === this.drawn) return shown.caption ?? "";
+    if (key === this.drawn) return shown;
     this.drawn = key;
     this.count = scene.nodes.length;
     this.size = this.count > 24 ? 14 : this.count > 12 ? 19 : NODE;
@@ -51,7 +52,7 @@ export class Stage {
     const held = scene.held.length;
     const label = `${plural(this.count, "node")}, ${down} down; ${held} of ${scene.units} units held.`;
     this.svg.setAttribute("aria-label", label);
-    return shown.caption ?? "";
+    return shown;
   }
 
   line(from, to, kind, arrow) {
@@ -94,7 +95,7 @@ export class Stage {
       }
       const texts = [...(shown.marks?.[index] ?? [])];
       texts.slice(0, 3).forEach((text, line) => {
-        parts.push(s("text", { class: "mark", y: this.size + 15 + line * 13 }, text));
+        parts.push(s("text", { class: "mark", y: this.size + (lit ? 21 : 15) + line * 13 }, text));
       });
       const wait = node.waiting ? `, ${node.waiting} waiting` : "";
       const why = lit ? `, ${lit}` : "";
@@ -108,17 +109,18 @@ export class Stage {
   showUnits(scene) {
     const { units, held } = scene;
     const all = [];
+    let [low, half] = [0, 0];
     if (units > CELLS_MAX) {
       const width = 200;
       const full = (width * Math.min(held.length, units)) / units;
-      this.low = MIDDLE + 12;
+      [low, half] = [MIDDLE + 12, width / 2];
       const box = { x: MIDDLE - width / 2, y: MIDDLE - 12, height: 24, rx: 5 };
       all.push(s("rect", { ...box, width, class: "cell" }), s("rect", { ...box, width: full, class: "cell full" }));
     } else {
-      const columns = Math.ceil(Math.sqrt(units * 1.6));
-      const rows = Math.ceil(units / columns);
+      const rows = Math.max(1, Math.round(Math.sqrt(units / 1.6)));
+      const columns = Math.ceil(units / rows);
       const step = Math.min(44, 180 / Math.max(columns, rows));
-      this.low = MIDDLE + (rows * step) / 2;
+      [low, half] = [MIDDLE + (rows * step) / 2, (columns * step) / 2];
       const byUnit = new Map(held.map((one) => [one.unit, one]));
       for (let unit = 0; unit < units; unit++) {
         const one = byUnit.get(unit);
@@ -136,9 +138,13 @@ export class Stage {
     }
     const text = `${held.length} of ${units} held`;
     const waiting = scene.nodes.reduce((sum, node) => sum + node.waiting, 0);
-    const low = this.low + 20;
-    all.push(s("text", { x: MIDDLE, y: low, class: "sum" }, waiting ? `${text}, ${waiting} waiting` : text));
-    this.cells.replaceChildren(...all);
+    const line = low + 20;
+    all.push(s("text", { x: MIDDLE, y: line, class: "sum" }, waiting ? `${text}, ${waiting} waiting` : text));
+    // Links pass behind, not through.
+    const side = Math.max(half, 70) + 8;
+    const high = 2 * MIDDLE - low - 8;
+    const panel = { x: MIDDLE - side, y: high, width: 2 * side, height: line + 10 - high, rx: 8 };
+    this.cells.replaceChildren(s("rect", { ...panel, class: "panel" }), ...all);
   }
 
   // Messages: { from, to, progress: 0..1, kind, text, lost }.

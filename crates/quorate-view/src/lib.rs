@@ -10,7 +10,7 @@
 //! | `dom.js` | elements, and numbers as people say them |
 //! | `pictures.js` | what each protocol's picture shows, in words |
 //! | `stage.js` | draws it: nodes on a circle, units, messages |
-//! | `dashboard.js`, `panels.js`, `charts.js`, `dialogs.js` | the dashboard |
+//! | `dashboard.js`, `panels.js`, `kinds.js`, `charts.js`, `dialogs.js` | the dashboard |
 //! | `film.js`, `replay.js` | a recorded run, and its player |
 //! | `style.css` | one look, light and dark |
 
@@ -49,6 +49,7 @@ pub const FILES: &[File] = files! {
     "dashboard.css" "text/css; charset=utf-8",
     "dashboard.js" "text/javascript; charset=utf-8",
     "panels.js" "text/javascript; charset=utf-8",
+    "kinds.js" "text/javascript; charset=utf-8",
     "charts.js" "text/javascript; charset=utf-8",
     "dialogs.js" "text/javascript; charset=utf-8",
 };

@@ -20,13 +20,22 @@ pub struct Hello {
     pub resume: Resume,
 }
 
+/// An incarnation of a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Life {
+    /// How often the node has been started; no two lives should have the same number...
+    pub boot: u32,
+    /// ...and if two have, because a clock was set back, this tells them apart: drawn by chance.
+    pub mark: u64,
+}
+
 /// Where a conversation stands, as one side knows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Resume {
-    /// How often this side has been started.
-    pub boot: u32,
+    /// This side's incarnation.
+    pub life: Life,
     /// The incarnation of the other side it has heard from, if any...
-    pub knows: Option<u32>,
+    pub knows: Option<Life>,
     /// ...and the last message that arrived from it.
     pub received: u64,
 }

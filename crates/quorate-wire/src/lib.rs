@@ -22,6 +22,7 @@ mod hello;
 pub mod link;
 mod ring;
 pub mod survey;
+mod ticket;
 
 pub use codec::{DecodeError, Delivery, Wire};
-pub use hello::{Hello, Resume};
+pub use hello::{Hello, Life, Resume};

@@ -9,18 +9,22 @@
 //! * what was sent to an incarnation that is gone is dropped when its successor is heard of;
 //! * what is sent before any incarnation of the peer has been heard of reaches nobody, since it
 //!   cannot be known to whom it was sent;
-//! * a connection from an incarnation older than the one last heard of is refused, and the driver
-//!   reads nothing more from any connection but the last one made.
+//! * a connection from an incarnation older than the one last heard of is refused, and so is one
+//!   from another incarnation with the same number; the driver reads nothing more from any
+//!   connection but the last one made.
 //!
 //! A message may be *fleeting* ([`Cargo::is_fleeting`]): then it belongs to the connection it was
 //! sent on, arrives over that one or never, and is not taken while there is none.
 //!
-//! The buffer is bounded ([`Bound`]). A message that finds it full is dropped and the sender told:
-//! to a protocol that is a lost message, the one thing a link may do to it.
+//! The buffer is bounded ([`Bound`]). A message that finds it full ends the conversation: whatever
+//! the peer has not acknowledged is given up, the connection must be closed, and the next one
+//! begins anew behind what the peer has received. To a protocol these are lost messages, which it
+//! can bear. Keeping the old ones instead would make a peer that comes back hear first, and for
+//! long, what nobody wants to tell it any more.
 
 use std::collections::VecDeque;
 
-use crate::hello::Resume;
+use crate::hello::{Life, Resume};
 
 /// How much a link keeps for a peer that does not acknowledge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,7 +48,7 @@ pub trait Cargo {
 /// One side of a lasting link.
 #[derive(Debug)]
 pub struct Link<M> {
-    boot: u32,
+    life: Life,
     bound: Bound,
     peer: Option<Peer<M>>,
 }
@@ -52,7 +56,7 @@ pub struct Link<M> {
 /// What is known of the peer's incarnation that was last heard of.
 #[derive(Debug)]
 struct Peer<M> {
-    boot: u32,
+    life: Life,
     /// The last number that arrived from it.
     received: u64,
     /// The last number that was acknowledged to it, on the present connection.
@@ -63,6 +67,9 @@ struct Peer<M> {
     sent: u64,
     /// On a connection: the next number to go out on it.
     next: Option<u64>,
+    /// Whether messages were given up since the last connection: the peer may have received any of
+    /// them, and what is outstanding is numbered anew once it has said how many.
+    gave_up: bool,
 }
 
 /// What a connection is made with.
@@ -87,8 +94,9 @@ pub enum SendError {
     /// There is no connection, and the message would not outlive one.
     #[error("there is no connection to the peer")]
     NotConnected,
-    /// The peer has not acknowledged for too long.
-    #[error("the peer has not acknowledged {0} messages: the link's buffer is full")]
+    /// The peer has not acknowledged for too long: these messages were given up with this one, and
+    /// the connection must be closed.
+    #[error("the peer has not acknowledged {0} messages, and the link's buffer is full")]
     Full(usize),
 }
 
@@ -107,6 +115,12 @@ pub enum LinkError {
         /// Who was heard of since.
         known: u32,
     },
+    /// Two incarnations have one number.
+    #[error(
+        "boot number {0} belongs to another start of that node: its data directory was lost and \
+         its clock set back; start it once more"
+    )]
+    Twins(u32),
     /// The peer acknowledges what was not sent, or asks for what it acknowledged.
     #[error("the peer has received up to {received}, but {first} to {last} are outstanding")]
     Contradiction {
@@ -132,22 +146,22 @@ pub enum LinkError {
 
 impl<M: Cargo> Link<M> {
     /// A link of this incarnation of ours to a peer that has not been heard of.
-    pub fn new(boot: u32, bound: Bound) -> Self {
-        Link { boot, bound, peer: None }
+    pub fn new(life: Life, bound: Bound) -> Self {
+        Link { life, bound, peer: None }
     }
 
     /// Where the conversation stands, to be said when a connection is made.
     pub fn resume(&self) -> Resume {
         Resume {
-            boot: self.boot,
-            knows: self.peer.as_ref().map(|peer| peer.boot),
+            life: self.life,
+            knows: self.peer.as_ref().map(|peer| peer.life),
             received: self.peer.as_ref().map_or(0, |peer| peer.received),
         }
     }
 
     /// The incarnation of the peer that was last heard of.
     pub fn peer_boot(&self) -> Option<u32> {
-        self.peer.as_ref().map(|peer| peer.boot)
+        self.peer.as_ref().map(|peer| peer.life.boot)
     }
 
     /// Whether there is a connection.
@@ -168,18 +182,22 @@ impl<M: Cargo> Link<M> {
     pub fn connect(&mut self, theirs: Resume) -> Result<Meeting, LinkError> {
         self.disconnect();
         match &mut self.peer {
-            Some(peer) if theirs.boot < peer.boot => {
-                Err(LinkError::Succeeded { caller: theirs.boot, known: peer.boot })
+            Some(peer) if theirs.life.boot < peer.life.boot => {
+                Err(LinkError::Succeeded { caller: theirs.life.boot, known: peer.life.boot })
             }
-            Some(peer) if theirs.boot == peer.boot => {
+            Some(peer) if theirs.life.boot == peer.life.boot && theirs.life != peer.life => {
+                Err(LinkError::Twins(theirs.life.boot))
+            }
+            Some(peer) if theirs.life == peer.life => {
                 // What it has received from an earlier incarnation of ours is not ours to count.
-                let received = if theirs.knows == Some(self.boot) { theirs.received } else { 0 };
+                let received = if theirs.knows == Some(self.life) { theirs.received } else { 0 };
                 let first = peer.first();
-                if received > peer.sent || received + 1 < first {
+                if received > peer.sent || (received + 1 < first && !peer.gave_up) {
                     let last = peer.sent;
                     return Err(LinkError::Contradiction { received, first, last });
                 }
                 peer.forget(received);
+                peer.gave_up = false;
                 peer.drop_fleeting(received);
                 peer.next = Some(received + 1);
                 // The hello said how far we are.
@@ -189,13 +207,14 @@ impl<M: Cargo> Link<M> {
             _ => {
                 let dropped = self.outstanding();
                 self.peer = Some(Peer {
-                    boot: theirs.boot,
+                    life: theirs.life,
                     received: 0,
                     acked: 0,
                     unacked: VecDeque::new(),
                     unacked_bytes: 0,
                     sent: 0,
                     next: Some(1),
+                    gave_up: false,
                 });
                 Ok(Meeting::New { dropped })
             }
@@ -212,7 +231,7 @@ impl<M: Cargo> Link<M> {
     /// Sends a message: now if there is a connection, else when there is one again.
     ///
     /// # Errors
-    /// The message was dropped.
+    /// The message was dropped, and perhaps others with it ([`SendError::Full`]).
     pub fn send(&mut self, message: M) -> Result<(), SendError> {
         let peer = self.peer.as_mut().ok_or(SendError::NobodyThere)?;
         if message.is_fleeting() && peer.next.is_none() {
@@ -220,7 +239,10 @@ impl<M: Cargo> Link<M> {
         }
         let bytes = peer.unacked_bytes.saturating_add(message.size());
         if peer.unacked.len() >= self.bound.messages || bytes > self.bound.bytes {
-            return Err(SendError::Full(peer.unacked.len()));
+            let outstanding = peer.unacked.len();
+            peer.unacked.clear();
+            (peer.unacked_bytes, peer.next, peer.gave_up) = (0, None, true);
+            return Err(SendError::Full(outstanding));
         }
         peer.unacked.push_back(message);
         peer.unacked_bytes = bytes;
@@ -290,7 +312,7 @@ impl<M: Cargo> Peer<M> {
     }
 
     /// What was fleeting on the last connection did not arrive, and never will. What is left is
-    /// numbered anew: nothing after `received` has arrived, and nothing of the old connection will.
+    /// numbered anew: nothing of it has arrived, and nothing of the old connection will.
     fn drop_fleeting(&mut self, received: u64) {
         self.unacked.retain(|message| !message.is_fleeting());
         self.unacked_bytes = self.unacked.iter().map(Cargo::size).sum();

@@ -1,6 +1,8 @@
 //! What nodes ask each other outside the protocols, so that any of them can tell people who holds
 //! what, who waits and why. No decision rests on the answers.
 
+use std::collections::BTreeMap;
+
 use quorate_core::{ClaimId, Entry, Fact, NodeId, Stamp, Standing};
 use serde::{Deserialize, Serialize};
 
@@ -91,6 +93,8 @@ pub struct HomeClaim {
     pub client: String,
     /// What for.
     pub reason: String,
+    /// Which units, if not any: so many with these labels, line by line.
+    pub lines: Vec<(u32, BTreeMap<String, String>)>,
     /// What it has, if it is granted: unit and fence.
     pub shares: Option<Vec<(u32, u64)>>,
     /// How long it has waited or held.

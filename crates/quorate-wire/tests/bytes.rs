@@ -9,7 +9,7 @@ use quorate_protocols::central::{Attempt, Central, Message, Pool, Record, Record
 use quorate_wire::frame::{self, Data, Frame, FrameError};
 use quorate_wire::glance::Wanted;
 use quorate_wire::survey::{HomeClaim, Question, Survey};
-use quorate_wire::{DecodeError, Hello, Resume, Wire};
+use quorate_wire::{DecodeError, Hello, Life, Resume, Wire};
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
@@ -122,13 +122,18 @@ fn frames() -> Vec<(Frame<'static>, &'static str)> {
         digest: 2,
         node: "a".into(),
         to: "b".into(),
-        resume: Resume { boot: 3, knows: Some(4), received: 5 },
+        resume: Resume {
+            life: Life { boot: 3, mark: 6 },
+            knows: Some(Life { boot: 4, mark: 7 }),
+            received: 5,
+        },
     };
     let home = HomeClaim {
         claim: (1, 2),
         units: 1,
         client: "ci".into(),
         reason: String::new(),
+        lines: vec![(2, [("k".to_owned(), "v".to_owned())].into())],
         shares: Some(vec![(0, 7)]),
         since_micros: 1,
         left_micros: 2,
@@ -136,14 +141,14 @@ fn frames() -> Vec<(Frame<'static>, &'static str)> {
     };
     let survey = Survey { claims: vec![home], grace_micros: Some(3), ..Survey::default() };
     vec![
-        (Frame::Hello(hello), "517501010c000000016301020161016203010405"),
+        (Frame::Hello(hello), "517501010e0000000163010201610162030601040705"),
         (Frame::Refused("no".into()), "5175010203000000026e6f"),
         (Frame::Data(Data { seq: 1, ack: 2, packed: b"\x01px" }), "51750103050000000102017078"),
         (Frame::Ack(300), "5175010402000000ac02"),
         (Frame::Ask(1, Question::Pool { pool: "p".into() }), "517501050400000001000170"),
         (
             Frame::Tell(1, survey),
-            "51750106170000000101010201026369000101000701020000000103 00 00 00",
+            "517501061e0000000101010201026369 00 01 02 01 016b 0176 0101000701020000000103 00 00 00",
         ),
         (Frame::Ping(300), "5175010702000000ac02"),
         (Frame::Pong(300), "5175010802000000ac02"),

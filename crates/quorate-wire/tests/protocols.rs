@@ -1,5 +1,5 @@
-//! The bytes of `arbiter`, `broadcast` and `ring`: pinned, and unharmed by nonsense. A changed line
-//! is a changed format: raise the version.
+//! The bytes of `arbiter`, `broadcast`, `ring` and `ticket`: pinned, and unharmed by nonsense. A
+//! changed line is a changed format: raise the version.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -12,6 +12,7 @@ use quorate_protocols::arbiter::{
 };
 use quorate_protocols::broadcast::{self, Known, Weighted};
 use quorate_protocols::ring::{self, Census, Named, Ring};
+use quorate_protocols::ticket::{self, Bid, Rival, Standing, Ticket};
 use quorate_wire::{DecodeError, Delivery, Wire};
 
 fn hex(bytes: &[u8]) -> String {
@@ -132,17 +133,44 @@ fn ring_messages() -> Vec<(ring::Parcel, &'static str)> {
     ]
 }
 
+fn ticket_messages() -> Vec<(ticket::Message, &'static str)> {
+    use ticket::Message::*;
+    let (claim, attempt, units, sent) = (CLAIM, ATTEMPT, Units::new(2, 4).unwrap(), Moment(1000));
+    let ticket = Fence(7);
+    let rival = |serial, node| {
+        let claim = ClaimId { origin: 1, serial };
+        Rival { bid: Bid { claim, node: NodeId(node), boot: 3 }, units: Units::ONE }
+    };
+    let rivals = Arc::new([rival(4, 0), rival(300, 2)]);
+    vec![
+        (Register { claim, attempt, units, above: Fence(6), sent }, "0001ac0202050206e807"),
+        (Propose { claim, attempt, ticket }, "0101ac02020507"),
+        (
+            Settle { claim, attempt, units, ticket, standing: Standing::Held, sent },
+            "0201ac020205020702e807",
+        ),
+        (View { claim, attempt, rivals, sent }, "0301ac02020502010400030101ac02020301e807"),
+        (View { claim, attempt, rivals: Arc::new([]), sent }, "0301ac02020500e807"),
+        (Queued { claim, attempt }, "0401ac020205"),
+        (Renewed { claim, attempt, sent }, "0501ac020205e807"),
+        (Lost { claim, attempt }, "0601ac020205"),
+        (Release { claim, attempt, whole: true }, "0701ac02020501"),
+    ]
+}
+
 #[test]
 fn messages_are_pinned() {
     pinned::<Arbiter>(arbiter_messages());
     pinned::<Weighted>(broadcast_messages());
     pinned::<Ring>(ring_messages());
+    pinned::<Ticket>(ticket_messages());
 }
 
 #[test]
 fn only_what_carries_tokens_is_fleeting() {
     assert_eq!(Arbiter::DELIVERY, Delivery::Resumed);
     assert_eq!(Weighted::DELIVERY, Delivery::Resumed);
+    assert_eq!(Ticket::DELIVERY, Delivery::Resumed);
     assert_eq!(Ring::DELIVERY, Delivery::Fleeting);
 }
 
@@ -187,6 +215,8 @@ fn protocols_without_a_record_read_nothing_back() {
     assert_eq!(Weighted::decode_record(&broadcast::Pool::weighted(3, 2, 1, 1), &[]), Ok(()));
     assert_eq!(Ring::decode_record(&ring::Pool::new(2, 3), &[]), Ok(()));
     assert!(Ring::decode_record(&ring::Pool::new(2, 3), &[0]).is_err());
+    assert_eq!(Ticket::decode_record(&ticket::Pool::new(2, 3), &[]), Ok(()));
+    assert!(Ticket::decode_record(&ticket::Pool::new(2, 3), &[0]).is_err());
 }
 
 fn refused<P: Wire>(cases: &[(&str, &str)])
@@ -224,6 +254,15 @@ fn what_no_peer_could_have_sent_does_not_decode() {
         ("0500", "something after the message"),
         ("08", "no such message"),
     ]);
+    refused::<Ticket>(&[
+        ("0001ac0202050006e807", "no units"),
+        ("0101ac020205ffffffffffffffffff01", "a ticket near its end"),
+        ("0101ac0202ffffffffffffffffff0107", "a clock near its end"),
+        ("0301ac020205ffffffff0f", "more rivals than bytes"),
+        ("0301ac020205010104000300e807", "a rival that wants nothing"),
+        ("0201ac020205020703e807", "neither in use nor not"),
+        ("08", "no such message"),
+    ]);
 }
 
 proptest! {
@@ -232,6 +271,7 @@ proptest! {
         let _ = Arbiter::decode_message(&bytes);
         let _ = Weighted::decode_message(&bytes);
         let _ = Ring::decode_message(&bytes);
+        let _ = Ticket::decode_message(&bytes);
         let _ = Arbiter::decode_record(&arbiter::Pool::named(4, 3), &bytes);
         let _ = Arbiter::decode_record(&arbiter::Pool::new(4, 3), &bytes);
     }
@@ -243,6 +283,7 @@ proptest! {
         flipped::<Arbiter>(arbiter_messages(), which, at, flip)?;
         flipped::<Weighted>(broadcast_messages(), which, at, flip)?;
         flipped::<Ring>(ring_messages(), which, at, flip)?;
+        flipped::<Ticket>(ticket_messages(), which, at, flip)?;
     }
 }
 

@@ -1,6 +1,7 @@
 //! The commands of a client, as a shell sees them: output and exit codes, against `quorate dev`.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -14,8 +15,20 @@ struct Dev {
 
 impl Dev {
     fn start() -> Dev {
+        Dev::start_with(&[])
+    }
+
+    /// With the pools of a file.
+    fn with_pools(test: &str, pools: &str) -> Dev {
+        let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}.toml"));
+        std::fs::write(&file, pools).expect("a folder to write to");
+        Dev::start_with(&["--pools", file.to_str().expect("a path of letters")])
+    }
+
+    fn start_with(more: &[&str]) -> Dev {
         let mut process = Command::new(env!("CARGO_BIN_EXE_quorate"))
             .args(["dev", "--port", "0"])
+            .args(more)
             .stdout(Stdio::piped())
             .spawn()
             .expect("the command was built");
@@ -94,6 +107,50 @@ fn run_exits_as_its_command_does_and_says_what_it_holds() {
     dev.until("pools demo", |pool| pool["held"] == 0);
 }
 
+const GPUS: &str = r#"
+[[pools]]
+name = "gpus"
+units = [
+    { name = "h0", labels = { gpu = "h100", zone = "eu" } },
+    { name = "h1", labels = { gpu = "h100", zone = "us" } },
+    { name = "a0", labels = { gpu = "a100", zone = "eu" } },
+    { name = "nic0", labels = { kind = "nic" } },
+]
+"#;
+
+#[test]
+fn units_are_chosen_by_their_labels_and_told_to_the_command() {
+    let dev = Dev::with_pools("labels", GPUS);
+    let output = dev.run("run gpus --where gpu=h100,zone=us --and kind=nic -- env");
+    let environment = text(&output.stdout);
+    for line in [
+        "QUORATE_UNITS=h1,nic0",
+        r#"QUORATE_LABELS={"h1":{"gpu":"h100","zone":"us"},"nic0":{"kind":"nic"}}"#,
+    ] {
+        assert!(environment.lines().any(|have| have == line), "{line}: {environment}");
+    }
+    let grant = dev.json("acquire gpus -n 2 --where gpu=h100 --id 1");
+    assert_eq!((&grant["names"][1], &grant["labels"][1]["zone"]), (&"h1".into(), &"us".into()));
+    let holders = text(&dev.run("holders gpus").stdout);
+    assert!(holders.contains(" h0,h1 "), "{holders}");
+    let mut waiting = dev.command("acquire gpus --where gpu=h100 --and 1:zone=eu --id 2");
+    let mut waiting = waiting.stdout(Stdio::piped()).spawn().expect("the command was built");
+    dev.until("queue gpus", |queue| queue["waiting"][0]["id"].is_string());
+    let queue = text(&dev.run("queue gpus").stdout);
+    assert!(queue.contains("1 with gpu=h100 and 1 with zone=eu"), "{queue}");
+    assert_eq!(dev.code("release gpus 1"), 0);
+    assert!(waiting.wait().expect("it was started").success());
+
+    let refused = dev.run("run gpus -n 3 --where gpu=h100 -- true");
+    assert_eq!(refused.status.code(), Some(125));
+    let said = text(&refused.stderr);
+    assert!(said.contains("3 with gpu=h100: there are 2 such units"), "{said}");
+    assert!(said.contains("The pool has gpu=a100 (1), h100 (2); kind=nic (1); zone"), "{said}");
+    for nonsense in ["--where gpu", "--and 0:kind=nic", "--and x:kind=nic"] {
+        assert_eq!(dev.code(&format!("run gpus {nonsense} -- true")), 125, "{nonsense}");
+    }
+}
+
 #[test]
 fn a_claim_waits_says_why_times_out_and_is_served() {
     let dev = Dev::start();
@@ -128,6 +185,54 @@ fn a_revoked_command_is_stopped() {
     dev.json(&format!("revoke demo {id} --reason maintenance"));
     assert_eq!(running.wait().expect("it ends").code(), Some(123));
     dev.until("pools demo", |pool| pool["held"] == 0);
+}
+
+/// What a terminal shows when commands of a shell run on it, and something is typed whenever it
+/// shows something.
+fn on_a_terminal(dev: &Dev, commands: &str, typed: &[(&str, &str)]) -> String {
+    let mut script = Command::new("script")
+        .args(["-q", "-e", "-c", commands, "/dev/null"])
+        .env("QUORATE_SERVER", &dev.server)
+        .env("SHELL", "/bin/sh")
+        .env("Q", env!("CARGO_BIN_EXE_quorate"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("util-linux is there");
+    let mut keyboard = script.stdin.take().expect("piped");
+    let mut output = script.stdout.take().expect("piped");
+    let (mut shown, mut typed) = (Vec::new(), typed.iter().peekable());
+    loop {
+        while let Some((_, keys)) = typed.next_if(|(seen, _)| text(&shown).contains(seen)) {
+            keyboard.write_all(keys.as_bytes()).expect("it listens");
+        }
+        let mut some = [0; 1024];
+        match output.read(&mut some).expect("it says something") {
+            0 => break,
+            read => shown.extend_from_slice(&some[..read]),
+        }
+    }
+    assert!(script.wait().expect("it ends").success(), "{}", text(&shown));
+    text(&shown)
+}
+
+#[test]
+fn a_command_may_read_from_the_terminal_and_whoever_comes_after_it_too() {
+    let dev = Dev::start();
+    let commands = "\"$Q\" run demo -- sh -c 'read line; echo \"it reads $line\"; env' && \
+                    read line && echo \"after it $line\"";
+    let shown = on_a_terminal(&dev, commands, &[("", "one\ntwo\n")]);
+    assert!(shown.contains("it reads one"), "{shown}");
+    assert!(shown.contains("after it two"), "{shown}");
+    assert!(!shown.contains("QUORATE_RUN_ON_TERMINAL"), "{shown}");
+    // In the background of a terminal nothing is handed over.
+    let commands = "set -m; \"$Q\" run demo -- echo behind & wait; read line; echo \"front $line\"";
+    let shown = on_a_terminal(&dev, commands, &[("behind", "three\n")]);
+    assert!(shown.contains("behind") && shown.contains("front three"), "{shown}");
+    // Ctrl-Z, and then something to read.
+    let commands = "\"$Q\" run demo -- sh -c 'echo ready; read line; echo \"it reads $line\"'";
+    let shown = on_a_terminal(&dev, commands, &[("ready", "\x1a"), ("goes on", "four\n")]);
+    assert!(shown.contains("it reads four"), "{shown}");
 }
 
 #[test]

@@ -3,9 +3,11 @@
 //! Every `console` block of these pages is run: lines after `$ ` are commands, what follows is
 //! their standard output. `[..]` stands for anything within a line, a line `...` for any lines.
 //!
-//! The guides have a cluster of their own each, as `quorate dev` starts it. There, a command that
-//! ends with `&` goes on while the others run, and what follows is asked again until it has come
-//! into effect.
+//! The guides have a cluster of their own each, as `quorate dev` starts it, with the options that
+//! the page shows. There, a command that ends with `&` goes on while the others run, and what
+//! follows is asked again until it has come into effect.
+//!
+//! A `toml` block whose first line is a comment with a file's name is that file.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -20,7 +22,9 @@ fn every_session_in_the_documentation_is_true() {
     let mut sessions = 0;
     for page in pages {
         let text = std::fs::read_to_string(&page).expect("a page that was just listed");
-        let mut cluster = page.components().any(|c| c.as_os_str() == "guides").then(Cluster::start);
+        let is_guide = page.components().any(|c| c.as_os_str() == "guides");
+        let mut cluster = is_guide.then(|| Cluster::start(&text));
+        files(&text);
         for (command, expected) in commands(&text) {
             sessions += 1;
             if let Some(command) = command.strip_suffix(" &") {
@@ -74,6 +78,20 @@ fn commands(text: &str) -> Vec<(String, Vec<&str>)> {
     commands
 }
 
+/// Writes the files that a page shows.
+fn files(text: &str) {
+    for block in text.split("```toml\n").skip(1) {
+        let block = block.split("```").next().unwrap_or_default();
+        let name = block.lines().next().and_then(|line| line.strip_prefix("# "));
+        if let Some(name) = name.filter(|name| name.ends_with(".toml")) {
+            std::fs::write(Path::new(FOLDER).join(name), block).expect("a folder of our own");
+        }
+    }
+}
+
+/// Where commands run.
+const FOLDER: &str = env!("CARGO_TARGET_TMPDIR");
+
 /// Runs a command; with a cluster, again and again until it prints what it should.
 fn run(command: &str, server: Option<&str>, fits: impl Fn(&str) -> bool) -> String {
     let began = Instant::now();
@@ -94,7 +112,7 @@ fn prepare(command: &str, server: Option<&str>) -> Command {
     let words: Vec<&str> = command.split_whitespace().collect();
     assert_eq!(words.first(), Some(&"quorate"), "only our own command: {command}");
     let mut prepared = Command::new(env!("CARGO_BIN_EXE_quorate"));
-    prepared.args(&words[1..]).current_dir(std::env::temp_dir());
+    prepared.args(&words[1..]).current_dir(FOLDER);
     if let Some(server) = server {
         prepared.env("QUORATE_SERVER", server);
     }
@@ -108,8 +126,9 @@ struct Cluster {
 }
 
 impl Cluster {
-    fn start() -> Cluster {
-        let mut dev = prepare("quorate dev --port 0", None)
+    fn start(page: &str) -> Cluster {
+        let shown = page.lines().find(|line| line.starts_with("quorate dev"));
+        let mut dev = prepare(&format!("{} --port 0", shown.unwrap_or("quorate dev")), None)
             .stdout(Stdio::piped())
             .spawn()
             .expect("the command was built");

@@ -109,6 +109,34 @@ fn seeds_are_clean_and_say_what_they_did() {
 }
 
 #[test]
+fn seeds_that_begin_in_any_state_are_the_runs_that_they_say() {
+    let seeds = "sim seeds --protocol ring --corrupt --count 1 --faults crashes --json";
+    let seeds: serde_json::Value = serde_json::from_str(&stdout(seeds)).expect("JSON");
+    assert_eq!(seeds["profiles"][0]["broken"], 0, "{seeds}");
+    let run = "sim run --protocol ring --corrupt --swarm --seed 0x1 --faults crashes --json";
+    let run: serde_json::Value = serde_json::from_str(&stdout(run)).expect("JSON");
+    assert_eq!(run["verdict"], "clean", "{run}");
+    assert!(run["legitimate_at_seconds"].is_f64(), "{run}");
+    for number in ["grants", "crashes"] {
+        assert_eq!(run[number], seeds["profiles"][0][number], "{run} {seeds}");
+    }
+    assert_eq!(run["steps"], seeds["steps"], "{run} {seeds}");
+}
+
+/// Nothing but the number of nodes is said: the rest must suit it.
+#[test]
+fn a_large_ring_is_served_and_costs_the_same_for_each_node() {
+    let bytes = [4_000, 40_000].map(|nodes| {
+        let run = stdout(&format!("sim run --protocol ring --nodes {nodes} --json"));
+        let run: serde_json::Value = serde_json::from_str(&run).expect("JSON");
+        assert_eq!(run["verdict"], "clean", "{run}");
+        assert!(run["grants"].as_u64() > Some(1_000), "{run}");
+        run["memory"]["bytes_per_node"].as_f64().expect("a ring counts its bytes")
+    });
+    assert!(bytes[1] < 400.0 && bytes[1] <= bytes[0], "{bytes:?}");
+}
+
+#[test]
 fn a_mistake_gets_one_clear_line_and_exit_code_2() {
     for (line, words) in [
         ("sim run --units 2 --want 3", "3 units asked of a pool of 2"),
@@ -123,6 +151,7 @@ fn a_mistake_gets_one_clear_line_and_exit_code_2() {
         ("sim run --csv /nowhere/at/all.csv --duration 10ms", "writing /nowhere/at/all.csv"),
         ("sim seeds", "--count"),
         ("sim seeds --count 1 --faults bad", "or all"),
+        ("sim seeds --count 1 --corrupt", "central does not heal from any state"),
         ("sim seeds --minutes 0", "--minutes must be above 0"),
     ] {
         let output = quorate(line);

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use quorate_api::link::{Reply, Share};
+use quorate_api::link::{About, Reply, Share};
 use quorate_api::{ClaimId, ClaimState, Problem, ProblemKind};
 
 use super::claim::{Claim, Holding, State};
@@ -17,10 +17,13 @@ impl Session {
         }
         match (reply, asked.claim) {
             (Reply::Welcome { cluster, node, .. }, _) => self.on_welcome(now, cluster, &node),
-            (Reply::Granted { units, valid_for_micros, lease_micros, counted }, Some(id)) => {
+            (
+                Reply::Granted { units, valid_for_micros, lease_micros, counted, about },
+                Some(id),
+            ) => {
                 let deadline = asked.sent + Duration::from_micros(valid_for_micros);
                 let lease = Duration::from_micros(lease_micros);
-                self.on_granted(now, id, (units, counted), deadline, lease);
+                self.on_granted(now, id, (units, about, counted), deadline, lease);
             }
             (Reply::Over { state, why }, Some(id)) => self.on_over(id, state, why),
             (Reply::TooLarge { units }, Some(id)) => self.on_too_large(id, units),
@@ -37,7 +40,7 @@ impl Session {
         &mut self,
         now: Instant,
         id: ClaimId,
-        (shares, counted): (Vec<Share>, bool),
+        (shares, about, counted): (Vec<Share>, Vec<About>, bool),
         deadline: Instant,
         lease: Duration,
     ) {
@@ -47,6 +50,7 @@ impl Session {
             State::Asking { .. } => {
                 let holding = Holding {
                     shares,
+                    about,
                     counted,
                     deadline,
                     lease,
@@ -80,7 +84,8 @@ impl Session {
             true => News::Extended { deadline },
             false => {
                 let (shares, counted) = (holding.shares.clone(), holding.counted);
-                News::Granted { shares, counted, deadline, lease: holding.lease }
+                let about = std::mem::take(&mut holding.about);
+                News::Granted { shares, about, counted, deadline, lease: holding.lease }
             }
         };
         // Renewed when a third of the lease is over, a little earlier by chance, so that clients

@@ -2,13 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use quorate_api::link::Share;
+use quorate_api::Line;
+use quorate_api::link::{About, Share};
 
 /// What a client asked for, and how that stands.
 #[derive(Clone, Debug)]
 pub(super) struct Claim {
     pub(super) pool: String,
     pub(super) units: u32,
+    pub(super) lines: Vec<Line>,
     pub(super) reason: String,
     /// When the client stops waiting for a grant.
     pub(super) give_up_at: Option<Instant>,
@@ -45,6 +47,8 @@ pub(super) enum State {
 #[derive(Clone, Debug)]
 pub(super) struct Holding {
     pub(super) shares: Vec<Share>,
+    /// What is known of them, until the client knows it.
+    pub(super) about: Vec<About>,
     /// Whether their numbers and fences mean nothing.
     pub(super) counted: bool,
     pub(super) deadline: Instant,

@@ -49,7 +49,8 @@ impl Story {
     fn claim(&mut self, units: u32, within: Option<Duration>) {
         let give_up_at = within.map(|within| self.now + within);
         let (pool, reason) = ("p".into(), String::new());
-        self.session.claim(self.now, Wish { id: ID, pool, units, reason, give_up_at });
+        let lines = Vec::new();
+        self.session.claim(self.now, Wish { id: ID, pool, units, lines, reason, give_up_at });
         self.collect();
     }
 
@@ -114,6 +115,7 @@ fn granted(valid: Duration) -> Reply {
         valid_for_micros: valid.as_micros() as u64,
         lease_micros: LEASE.as_micros() as u64,
         counted: false,
+        about: Vec::new(),
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use quorate_api::ClaimId;
-use quorate_api::link::{Request, Share};
+use quorate_api::link::{About, Request, Share};
+use quorate_api::{ClaimId, Line};
 
 use crate::error::{AcquireError, Lost, ReleaseError};
 
@@ -37,6 +37,8 @@ pub(crate) struct Wish {
     pub(crate) id: ClaimId,
     pub(crate) pool: String,
     pub(crate) units: u32,
+    /// Which, if not any.
+    pub(crate) lines: Vec<Line>,
     pub(crate) reason: String,
     pub(crate) give_up_at: Option<Instant>,
 }
@@ -62,7 +64,13 @@ pub(crate) enum Action {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum News {
     /// It may use these units until the deadline.
-    Granted { shares: Vec<Share>, counted: bool, deadline: Instant, lease: Duration },
+    Granted {
+        shares: Vec<Share>,
+        about: Vec<About>,
+        counted: bool,
+        deadline: Instant,
+        lease: Duration,
+    },
     /// It may go on until a later deadline.
     Extended { deadline: Instant },
     /// It is over without a grant.

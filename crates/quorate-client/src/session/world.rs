@@ -159,6 +159,7 @@ impl World {
                     valid_for_micros: (*end - receipt).as_micros() as u64,
                     lease_micros: LEASE.as_micros() as u64,
                     counted: false,
+                    about: Vec::new(),
                 },
                 None if self.arbiter.queue.contains(&id) => {
                     connection.pending.push((number, id, receipt));
@@ -211,7 +212,8 @@ impl World {
             let id = ClaimId::from_halves(who as u64, party.serial);
             let give_up_at = (dice == 0).then(|| now + patience);
             let (pool, reason) = ("p".into(), String::new());
-            party.session.claim(now, Wish { id, pool, units, reason, give_up_at });
+            let lines = Vec::new();
+            party.session.claim(now, Wish { id, pool, units, lines, reason, give_up_at });
         } else if dice < 8 {
             if let Some(id) = party.believes.keys().next().copied() {
                 party.believes.remove(&id);

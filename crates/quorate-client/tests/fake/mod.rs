@@ -193,6 +193,7 @@ fn answer_pending(
                 valid_for_micros: end.saturating_duration_since(receipt).as_micros() as u64,
                 lease_micros: books.lease.as_micros() as u64,
                 counted: false,
+                about: Vec::new(),
             };
             say(number, reply, outbox);
             return false;

@@ -72,8 +72,10 @@ pub(crate) async fn put(
 ) -> Answered {
     let request: ClaimRequest = body(&bytes)?;
     let call = Call::new(&app, &pool, &id, params)?;
-    let ClaimRequest { units, client, reason } = request;
-    let wish = Wish { units, client, reason };
+    let ClaimRequest { units, lines, client, reason } = request;
+    let sum = || lines.iter().map(|line| line.units).fold(0, u32::saturating_add);
+    let units = units.unwrap_or_else(|| if lines.is_empty() { 1 } else { sum() });
+    let wish = Wish { units, lines, client, reason };
     let wait = call.wait.unwrap_or(WAIT_DEFAULT);
     let ask = Ask::Claim { wish, wait: !wait.is_zero() };
     let snapshot = call.ask_within(ask, wait).await?;

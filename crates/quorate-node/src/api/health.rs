@@ -1,7 +1,7 @@
 //! Whether the node lives, whether it is ready, and what it counts.
 
 use axum::extract::{Path, RawQuery, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use quorate_api::NodeView;
 
@@ -70,10 +70,16 @@ fn stopped() -> Response {
 
 /// What the node counts.
 #[utoipa::path(get, path = "/metrics", tag = "node",
-    responses((status = 200, description = "OpenMetrics text")))]
-pub(crate) async fn metrics(State(app): State<App>) -> Response {
+    responses((status = 200, description = "Prometheus text, or OpenMetrics if asked for")))]
+pub(crate) async fn metrics(State(app): State<App>, headers: HeaderMap) -> Response {
     // Gauges are set when they are read; without an engine the last ones stand.
     let _ = app.fetch(Command::Measure).await;
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], app.metrics.text()).into_response()
+    let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    let (kind, text) = if accepted.is_some_and(|text| text.contains("openmetrics-text")) {
+        let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+        (kind, app.metrics.open_text())
+    } else {
+        ("text/plain; version=0.0.4; charset=utf-8", app.metrics.plain_text())
+    };
+    ([(header::CONTENT_TYPE, kind)], text).into_response()
 }

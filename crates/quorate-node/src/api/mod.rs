@@ -11,29 +11,53 @@ mod reply;
 mod rights;
 mod watch;
 
+use std::time::Duration;
+
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post, put};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpStream;
 
 use crate::app::App;
-use crate::door::Hall;
 
 /// Longest body of a request: a renewal shows every unit of a grant.
 const BODY_MAX: usize = 8 << 20;
+/// Longest line of a request and its headers together.
+const HEAD_MAX: usize = 32 << 10;
+/// How long a client may take to say what it wants, also after an answer: connections are counted,
+/// and those who say nothing must not keep others out.
+const HEAD_WITHIN: Duration = Duration::from_secs(30);
 
-/// Serves HTTP until the node stops.
-pub(crate) async fn serve(hall: Hall, app: App) {
-    let mut stopping = app.clone();
-    let router = router(app);
-    let served = axum::serve(hall, router)
-        .with_graceful_shutdown(async move { stopping.stopped().await })
-        .await;
-    if let Err(error) = served {
-        tracing::error!(%error, "the HTTP server failed");
+/// Speaks HTTP with one client until it hangs up, talks nonsense, or the node stops.
+pub(crate) async fn serve(stream: TcpStream, mut app: App, router: Router) {
+    // Without it answers would wait for nothing; with an error there, nothing is lost.
+    let _ = stream.set_nodelay(true);
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_WITHIN)
+        .max_buf_size(HEAD_MAX)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    tokio::pin!(connection);
+    let served = tokio::select! {
+        served = connection.as_mut() => served,
+        () = app.stopped() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = served
+        && error.is_parse()
+    {
+        app.metrics.refuse("client");
+        tracing::info!(%error, "a client's connection is closed");
     }
 }
 
-fn router(app: App) -> Router {
+/// What there is.
+pub(crate) fn router(app: App) -> Router {
     let claim = put(claims::put).get(claims::get).delete(claims::delete);
     Router::new()
         .route("/", get(page::page))
@@ -62,5 +86,6 @@ fn router(app: App) -> Router {
         .fallback(reply::no_such_page)
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .layer(axum::middleware::from_fn(reply::refuse_other_sites))
+        .layer(axum::middleware::from_fn_with_state(app.clone(), reply::count_refusals))
         .with_state(app)
 }

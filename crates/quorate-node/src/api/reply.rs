@@ -1,12 +1,14 @@
 //! Answers: JSON, and problems as JSON.
 
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use quorate_api::{Problem, ProblemKind};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+use crate::app::App;
 
 /// A problem, as an answer.
 #[derive(Debug)]
@@ -53,6 +55,35 @@ pub(crate) async fn no_such_page(uri: Uri) -> Response {
         format!("there is nothing at {}; GET /v1/openapi.json lists what there is", uri.path());
     let problem = Problem { status: 404, ..bad_request(text) };
     Failure(problem).into_response()
+}
+
+/// Counts what is refused, and puts what was refused before it reached a handler into our words.
+pub(crate) async fn count_refusals(
+    State(app): State<App>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let response = next.run(request).await;
+    let status = response.status();
+    if !status.is_client_error() {
+        return response;
+    }
+    app.metrics.refuse_request(status.as_u16());
+    let text = match status {
+        StatusCode::METHOD_NOT_ALLOWED => format!("{path} takes no {method}; nothing changed"),
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            let max = super::BODY_MAX;
+            format!("a body of more than {max} bytes; nothing changed")
+        }
+        _ => return response,
+    };
+    let (mut head, _) = response.into_parts();
+    let ours = Failure(Problem { status: status.as_u16(), ..bad_request(text) }).into_response();
+    let (new, body) = ours.into_parts();
+    head.headers.remove(header::CONTENT_LENGTH);
+    head.headers.extend(new.headers);
+    Response::from_parts(head, body)
 }
 
 /// A page of another site that is open in a browser on this machine must not speak for its user:

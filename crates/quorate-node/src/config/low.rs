@@ -85,6 +85,9 @@ pub(super) struct Pool {
     pub(super) drift_ppm: u32,
     /// How long an arbiter that forgot waits before it promises anything; at least one lease.
     pub(super) grace: Option<String>,
+    /// Units that are not for everybody.
+    #[serde(default)]
+    pub(super) reserved: Vec<Reserved>,
     /// The protocol's own options (see `options`).
     #[serde(flatten)]
     pub(super) options: toml::Table,
@@ -112,6 +115,22 @@ pub(super) struct Unit {
     /// What is known of it.
     #[serde(default)]
     pub(super) labels: BTreeMap<String, String>,
+}
+
+/// Units that only some may use.
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Reserved {
+    /// Which: all that have these labels, or...
+    #[serde(rename = "where", default)]
+    pub(super) labels: BTreeMap<String, String>,
+    /// ...these, by name.
+    #[serde(default)]
+    pub(super) units: Vec<String>,
+    /// For clients of these members...
+    pub(super) members: Option<Vec<String>>,
+    /// ...and for clients with these names: each with one `*` at most, which stands for anything.
+    pub(super) clients: Option<Vec<String>>,
 }
 
 fn central() -> String {

@@ -6,6 +6,7 @@ mod low;
 mod options;
 mod pool;
 mod protocol;
+mod reserved;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ use serde::Deserialize;
 
 pub use pool::{Names, POOL_NAME_MAX, POOL_UNITS_MAX, PoolDef, is_pool_name};
 pub use protocol::{Chosen, ProtocolDef};
+pub use reserved::{Pattern, Reserved};
 
 /// Least length of a token.
 const TOKEN_MIN: usize = 16;
@@ -413,7 +415,7 @@ mod tests {
             ("protocol = \"broadcast\"\nreclaim = \"lease\"\nprobe = \"1s\"", 0, false, 8),
         ] {
             // Two members: nobody has a majority without the other.
-            let options = options.replace("hedge", "allow_no_crash = true\nhedge");
+            let options = options.replace("hedge", "survive = 0\nhedge");
             let config = with(&options).unwrap();
             let pool = config.pool("ci-x").unwrap();
             let promises = pool.promises;
@@ -421,10 +423,18 @@ mod tests {
             assert_eq!((promises.names_units, pool.claim_max), (names_units, claim_max));
         }
         for (options, says) in [
-            ("protocol = \"arbiter\"", "no crash is survived"),
-            ("protocol = \"arbiter\"\nmode = \"count\"", "no crash is survived"),
-            ("protocol = \"arbiter\"\nmode = \"many\"", "choose \"named\" or \"count\""),
-            ("protocol = \"arbiter\"\nfairness = \"fifo\"\nallow_no_crash = true", "beside"),
+            ("protocol = \"arbiter\"", "survives 0 crashes and 1 are wanted"),
+            ("protocol = \"arbiter\"\nmode = \"arbiter\"", "survive 0 accepts what survives no"),
+            ("protocol = \"arbiter\"\nmode = \"auto\"", "survives 0 crashes and 1 are wanted"),
+            ("protocol = \"arbiter\"\nmode = \"many\"", "\"named\", \"arbiter\", \"ticket\" or"),
+            ("protocol = \"arbiter\"\nfairness = \"fifo\"\nsurvive = 0", "beside"),
+            ("protocol = \"arbiter\"\nmode = \"ticket\"\ndurable = true\nsurvive = 0", "beside"),
+            ("protocol = \"arbiter\"\nmode = \"ticket\"\nhedge = 1\nsurvive = 0", "beside"),
+            ("protocol = \"arbiter\"\nspares = 1\nsurvive = 0", "beside"),
+            ("protocol = \"arbiter\"\nmax_holders = 1", "only where arbiters count"),
+            ("protocol = \"arbiter\"\nvoters = 3", "choose 1 to 2"),
+            ("protocol = \"arbiter\"\nfamily = \"grit\"", "family grit: "),
+            ("protocol = \"arbiter\"\nfamily = \"expr:any(0, 1)\"", "no node is in all of"),
             ("protocol = \"broadcast\"\ncrashes_max = 1", "choose 0 to 0"),
             ("protocol = \"broadcast\"\nreclaim = \"trust-rp\"", "for simulations"),
             ("protocol = \"broadcast\"\nprobe = \"29s\"", "half the lease"),
@@ -446,6 +456,66 @@ mod tests {
         assert!(error.to_string().contains("give units, not unit_names"), "{error}");
     }
 
+    /// Five members, any of whose names the pool may use.
+    fn of_five(pool: &str) -> Result<Config, String> {
+        let members = (0..5).map(|n| format!("{{ name = \"m{n}\", peers = \"127.0.0.1:{n}\" }}"));
+        let members = members.collect::<Vec<_>>().join(", ");
+        let text = format!(
+            "cluster = \"c\"\nepoch = 1\nnode = \"m0\"\ndata_dir = \"d\"\nmembers = [{members}]\n\
+             listen = {{ clients = \"127.0.0.1:9\", peers = \"127.0.0.1:8\" }}\n\
+             [[pools]]\nname = \"p\"\nprotocol = \"arbiter\"\n{pool}"
+        );
+        Config::parse(&text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn quorums_are_chosen_by_mode_family_and_what_must_be_survived() {
+        for (pool, protocol, says) in [
+            ("units = 9", "arbiter", "named, majority: quorums of 3 of 5, 2 crashes survived"),
+            ("units = 9\nvoters = 3", "arbiter", "named, majority: quorums of 2 of 3, 1 crash"),
+            ("units = 4\nfamily = \"auto\"", "arbiter", "named, uniform: quorums of 3 of 5, 2"),
+            ("units = 4\nfamily = \"wall\"\nsurvive = 0", "arbiter", "named, wall"),
+            (
+                "units = 2\nfamily = \"expr:choose(3, 0, 1, 2, 3, 4)\"",
+                "arbiter",
+                "quorums of 3 of 5, 2 crashes survived",
+            ),
+            (
+                "units = 4\nmode = \"arbiter\"\nsurvive = 0",
+                "arbiter",
+                "arbiter, uniform: quorums of 5 of 5, 0 crashes survived",
+            ),
+            (
+                "units = 4\nmode = \"arbiter\"\nmax_holders = 1",
+                "arbiter",
+                "arbiter, uniform: quorums of 3 of 5, 2 crashes survived",
+            ),
+            (
+                "units = 3\nmode = \"arbiter\"\nfamily = \"threshold\"",
+                "arbiter",
+                "arbiter, threshold: quorums of 3 to 4 of 5, 1 crash survived",
+            ),
+            ("units = 8\nmode = \"ticket\"", "ticket", "ticket, majority: quorums of 3 of 5, 2"),
+            ("units = 8\nmode = \"ticket\"", "ticket", "load 1.000, 25.0 messages per quiet grant"),
+            (
+                "units = 8\nmode = \"ticket\"\nspares = 0",
+                "ticket",
+                "load 0.600, 15.0 messages per quiet grant",
+            ),
+            ("units = 2\nmode = \"auto\"", "arbiter", "arbiter, uniform: quorums of 3 of 4, 1"),
+            ("units = 2\nmode = \"auto\"\nsurvive = 2", "ticket", "quorums of 3 of 5, 2 crashes"),
+        ] {
+            let config = of_five(pool).unwrap();
+            let pool = &config.pools[0];
+            let worth = pool.quorums.as_ref().unwrap();
+            assert!(worth.to_string().contains(says), "{worth}");
+            assert_eq!(pool.protocol.name(), protocol, "{worth}");
+            assert_eq!(pool.promises.survives as usize, worth.summary.survives);
+        }
+        let error = of_five("units = 4\nmode = \"arbiter\"").unwrap_err();
+        assert!(error.contains("any family for this needs 6 nodes"), "{error}");
+    }
+
     #[test]
     fn members_that_disagree_about_a_protocol_have_different_digests() {
         let all = [
@@ -454,10 +524,13 @@ mod tests {
             "protocol = \"broadcast\"",
             "protocol = \"broadcast\"\nreclaim = \"lease\"",
             "protocol = \"broadcast\"\nnode_units_max = 3",
-            "protocol = \"arbiter\"\nallow_no_crash = true",
-            "protocol = \"arbiter\"\nallow_no_crash = true\nmode = \"count\"",
-            "protocol = \"arbiter\"\nallow_no_crash = true\nmode = \"count\"\nholders_max = 2",
-            "protocol = \"arbiter\"\nallow_no_crash = true\nmode = \"count\"\nfamily = \"by_size\"",
+            "protocol = \"arbiter\"\nsurvive = 0",
+            "protocol = \"arbiter\"\nsurvive = 0\nmode = \"arbiter\"",
+            "protocol = \"arbiter\"\nsurvive = 0\nmode = \"arbiter\"\nmax_holders = 2",
+            "protocol = \"arbiter\"\nsurvive = 0\nmode = \"arbiter\"\nfamily = \"threshold\"",
+            "protocol = \"arbiter\"\nsurvive = 0\nmode = \"ticket\"",
+            "protocol = \"arbiter\"\nsurvive = 0\nmode = \"ticket\"\nvoters = 1",
+            "protocol = \"arbiter\"\nsurvive = 0\nfamily = \"expr:all(0, any(0, 1))\"",
         ];
         let digests: std::collections::BTreeSet<u64> =
             all.iter().map(|options| with(options).unwrap().digest).collect();
@@ -493,6 +566,45 @@ mod tests {
             let error = kinds(from, to).unwrap_err().to_string();
             assert!(error.contains(says), "{says}: {error}");
         }
+    }
+
+    #[test]
+    fn reserved_units_are_known_by_labels_or_names() {
+        let with = |rules: &str| {
+            let units = format!("{KINDS}\nreserved = [{rules}]");
+            Config::parse(&GOOD.replace("unit_names = [\"left\", \"right\"]", &units))
+        };
+        let config = with(
+            "{ where = { gpu = \"h100\" }, clients = [\"train-*\"] }, \
+             { units = [\"g2\"], members = [\"a\"] }, \
+             { units = [\"g2\"], members = [\"b\"], clients = [\"x\"] }",
+        )
+        .unwrap();
+        let def = config.pool("gpu").unwrap();
+        let allowed = |node, client| {
+            let all = (0..3).map(quorate_core::Unit).collect();
+            let units = def.allowed(NodeId(node), client).unwrap_or(all);
+            units.iter().map(|unit| unit.0).collect::<Vec<_>>()
+        };
+        assert_eq!(allowed(0, "train-1"), [0, 1, 2]);
+        assert_eq!(allowed(0, "x"), [1, 2]);
+        assert_eq!(allowed(1, "x"), [1, 2]);
+        assert_eq!(allowed(1, "train-1"), [0, 1]);
+        assert_eq!(allowed(1, "train"), [1]);
+        assert_ne!(config.digest, with("").unwrap().digest);
+        for (rule, says) in [
+            ("{ clients = [\"x\"] }", "say which units"),
+            ("{ units = [\"g0\"] }", "say for whom"),
+            ("{ units = [\"g9\"], clients = [\"x\"] }", "no unit is named \"g9\""),
+            ("{ units = [\"g0\"], members = [\"z\"] }", "\"z\" is not a member"),
+            ("{ where = { gpu = \"b200\" }, members = [\"a\"] }", "no unit has these labels"),
+        ] {
+            let error = with(rule).unwrap_err().to_string();
+            assert!(error.contains(says), "{rule}: {error}");
+        }
+        let plain = GOOD.replace("units = 8", "units = 8\nreserved = [{ members = [\"a\"] }]");
+        let error = Config::parse(&plain).unwrap_err().to_string();
+        assert!(error.contains("only units with names and labels"), "{error}");
     }
 
     #[test]

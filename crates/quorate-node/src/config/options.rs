@@ -12,7 +12,6 @@ use toml::{Table, Value};
 /// protocol takes it.
 const OPTIONS: &[(&str, &[&str])] = &[
     ("allow_corruption", &["ring"]),
-    ("allow_no_crash", &["arbiter"]),
     ("arbiter", &["central"]),
     ("crashes_max", &["broadcast"]),
     ("durable", &["arbiter", "central"]),
@@ -20,16 +19,19 @@ const OPTIONS: &[(&str, &[&str])] = &[
     ("family", &["arbiter"]),
     ("grants_max", &["ring"]),
     ("hedge", &["arbiter"]),
-    ("holders_max", &["arbiter"]),
     ("idle", &["ring"]),
+    ("max_holders", &["arbiter"]),
     ("mode", &["arbiter"]),
     ("node_units_max", &["broadcast"]),
     ("patience", &["arbiter"]),
     ("probe", &["broadcast"]),
     ("reclaim", &["broadcast"]),
     ("retry", &["arbiter", "broadcast", "central"]),
+    ("spares", &["arbiter"]),
+    ("survive", &["arbiter"]),
     ("timeout", &["ring"]),
     ("ttl", &["ring"]),
+    ("voters", &["arbiter"]),
 ];
 
 /// Shortest span that a protocol waits before it does something again.

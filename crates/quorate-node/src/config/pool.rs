@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_api::parse_span;
-use quorate_core::Lease;
+use quorate_core::{Lease, NodeId, Unit};
 use quorate_protocols::allocator::labels::{Labels, is_label};
+use quorate_protocols::voting::Worth;
 
 use super::options::Options;
 use super::protocol::{Basis, ProtocolDef};
+use super::reserved::{self, Reserved};
 use super::{ConfigError, low};
 use crate::protocols::{self, Promises};
 
@@ -21,7 +23,7 @@ pub const POOL_UNITS_MAX: u32 = 1 << 16;
 const LEASE_RANGE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(86_400));
 
 /// A pool, or a pattern for many.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct PoolDef {
     /// Which pools this is about.
     pub names: Names,
@@ -41,6 +43,10 @@ pub struct PoolDef {
     pub protocol: ProtocolDef,
     /// What that means for people.
     pub promises: Promises,
+    /// Units that are not for everybody.
+    pub reserved: Vec<Reserved>,
+    /// What its quorums are worth, if quorums decide.
+    pub quorums: Option<Worth>,
     /// Whether an administrator may scramble a seat to see the pool heal. Each node decides.
     pub allow_corruption: bool,
 }
@@ -88,14 +94,24 @@ impl PoolDef {
         }
     }
 
+    /// The units that a client may use who asks at a member and calls itself this, ascending;
+    /// `None` if that is all.
+    pub(crate) fn allowed(&self, member: NodeId, client: &str) -> Option<Arc<[Unit]>> {
+        reserved::allowed(&self.reserved, self.units, member, Some(client))
+    }
+
     /// What every member must agree on, in one line.
     pub(super) fn canonical(&self) -> String {
         let PoolDef { units, unit_names, claim_min, claim_max, .. } = self;
         let (lease, drift) = (self.lease.length().as_nanos(), self.lease.drift_ppm());
         let (grace, protocol) = (self.grace.as_nanos(), self.protocol.canonical());
+        let reserved = match &self.reserved[..] {
+            [] => String::new(),
+            reserved => format!(" {reserved:?}"),
+        };
         format!(
             "pool {:?} {units} {unit_names:?} {claim_min}..{claim_max} lease {lease} drift {drift} \
-             grace {grace} {protocol}\n",
+             grace {grace} {protocol}{reserved}\n",
             self.label()
         )
     }
@@ -143,9 +159,21 @@ impl PoolDef {
             return Err(wrong("grace is shorter than the lease: old grants may be in use".into()));
         }
         let lease = Lease::new(length, pool.drift_ppm);
+        let none = Labels::default();
+        let known = labels.as_deref().unwrap_or(&none);
+        if labels.is_none() && !pool.reserved.is_empty() {
+            return Err(wrong("reserved: only units with names and labels can be".into()));
+        }
+        let reserved: Vec<Reserved> = pool
+            .reserved
+            .into_iter()
+            .map(|rule| Reserved::read(rule, known, members))
+            .collect::<Result<_, _>>()
+            .map_err(&wrong)?;
         let mut options = Options::new(pool.options);
-        let basis = Basis { units, labels, lease, members, epoch };
-        let protocol = ProtocolDef::read(&pool.protocol, &basis, &mut options).map_err(&wrong)?;
+        let basis = Basis { units, labels, reserved: &reserved, lease, members, epoch };
+        let (protocol, quorums) =
+            ProtocolDef::read(&pool.protocol, &basis, &mut options).map_err(&wrong)?;
         let allow_corruption = match protocol {
             ProtocolDef::Ring(_) => options.take("allow_corruption").map_err(&wrong)?,
             _ => None,
@@ -159,7 +187,10 @@ impl PoolDef {
                  1 <= claim_min <= claim_max <= {most} must hold"
             )));
         }
-        let promises = protocols::promises(&protocol, members.len());
+        let mut promises = protocols::promises(&protocol, members.len());
+        if let Some(worth) = &quorums {
+            promises.survives = u32::try_from(worth.summary.survives).unwrap_or(u32::MAX);
+        }
         if !promises.names_units && !unit_names.is_empty() {
             return Err(wrong(format!(
                 "{} only counts units and cannot say who has which: give units, not unit_names",
@@ -176,6 +207,8 @@ impl PoolDef {
             grace,
             protocol,
             promises,
+            reserved,
+            quorums,
             allow_corruption: allow_corruption.unwrap_or(false),
         })
     }

@@ -3,14 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::{Lease, NodeId, Protocol};
+use quorate_core::{Lease, NodeId, Protocol, Unit};
 use quorate_protocols::allocator::labels::Labels;
 use quorate_protocols::arbiter::{self, Arbiter, Mode, Quorums};
 use quorate_protocols::broadcast::{self, Reclaim, Weighted};
 use quorate_protocols::central::{self, Central};
 use quorate_protocols::ring::{self, Ring};
+use quorate_protocols::ticket::{self, Ticket};
+use quorate_protocols::voting::{self, Settled, Terms, Worth};
 
 use super::options::Options;
+use super::reserved::{self, Reserved};
 
 /// A protocol and its options.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,8 +25,10 @@ pub enum ProtocolDef {
         /// All else.
         pool: central::Pool,
     },
-    /// Quorums decide.
+    /// Quorums give permissions.
     Arbiter(arbiter::Pool),
+    /// Quorums give tickets.
+    Ticket(ticket::Pool),
     /// Everybody is asked.
     Broadcast(broadcast::Pool),
     /// Tokens go round.
@@ -57,6 +62,8 @@ pub(super) struct Basis<'a> {
     pub(super) units: u32,
     /// What is known of each unit, if they differ.
     pub(super) labels: Option<Arc<Labels>>,
+    /// Units that are not for everybody.
+    pub(super) reserved: &'a [Reserved],
     pub(super) lease: Lease,
     pub(super) members: &'a [String],
     /// The cluster's epoch.
@@ -70,27 +77,34 @@ impl Basis<'_> {
 }
 
 impl ProtocolDef {
-    /// The protocol of this name with its options.
+    /// The protocol of this name with its options, and what its quorums are worth if it has any.
     pub(super) fn read(
         name: &str,
         basis: &Basis<'_>,
         options: &mut Options,
-    ) -> Result<ProtocolDef, String> {
+    ) -> Result<(ProtocolDef, Option<Worth>), String> {
         if basis.labels.is_some() && name != Central::NAME {
             return Err(format!(
                 "{name} cannot choose among units that differ: only protocol = \"central\" has \
                  units with labels"
             ));
         }
-        match name {
-            Central::NAME => central(basis, options),
-            Arbiter::NAME => arbiter(basis, options).map(ProtocolDef::Arbiter),
-            Weighted::NAME => broadcast(basis, options).map(ProtocolDef::Broadcast),
-            Ring::NAME => ring(basis, options).map(ProtocolDef::Ring),
-            other => Err(format!(
-                "protocol {other:?}: choose \"central\", \"arbiter\", \"broadcast\" or \"ring\""
-            )),
-        }
+        let protocol = match name {
+            Central::NAME => central(basis, options)?,
+            Arbiter::NAME => {
+                let (protocol, worth) = voting(basis, options)?;
+                return Ok((protocol, Some(worth)));
+            }
+            Weighted::NAME => ProtocolDef::Broadcast(broadcast(basis, options)?),
+            Ring::NAME => ProtocolDef::Ring(ring(basis, options)?),
+            other => {
+                return Err(format!(
+                    "protocol {other:?}: choose \"central\", \"arbiter\", \"broadcast\" or \
+                     \"ring\""
+                ));
+            }
+        };
+        Ok((protocol, None))
     }
 
     /// Its name.
@@ -98,6 +112,7 @@ impl ProtocolDef {
         match self {
             ProtocolDef::Central { .. } => Central::NAME,
             ProtocolDef::Arbiter(_) => Arbiter::NAME,
+            ProtocolDef::Ticket(_) => Ticket::NAME,
             ProtocolDef::Broadcast(_) => Weighted::NAME,
             ProtocolDef::Ring(_) => Ring::NAME,
         }
@@ -108,7 +123,7 @@ impl ProtocolDef {
         match self {
             ProtocolDef::Central { pool, .. } => pool.durable,
             ProtocolDef::Arbiter(pool) => pool.durable,
-            ProtocolDef::Broadcast(_) | ProtocolDef::Ring(_) => false,
+            ProtocolDef::Ticket(_) | ProtocolDef::Broadcast(_) | ProtocolDef::Ring(_) => false,
         }
     }
 
@@ -118,7 +133,7 @@ impl ProtocolDef {
             ProtocolDef::Central { pool, .. } => pool.durable,
             // It writes fences down even where it forgets permissions, and says what it lacks.
             ProtocolDef::Arbiter(_) => true,
-            ProtocolDef::Broadcast(_) | ProtocolDef::Ring(_) => false,
+            ProtocolDef::Ticket(_) | ProtocolDef::Broadcast(_) | ProtocolDef::Ring(_) => false,
         }
     }
 
@@ -126,7 +141,10 @@ impl ProtocolDef {
     pub(super) fn claim_max(&self, units: u32) -> u32 {
         match self {
             ProtocolDef::Broadcast(pool) => pool.node_units_max,
-            ProtocolDef::Central { .. } | ProtocolDef::Arbiter(_) | ProtocolDef::Ring(_) => units,
+            ProtocolDef::Central { .. }
+            | ProtocolDef::Arbiter(_)
+            | ProtocolDef::Ticket(_)
+            | ProtocolDef::Ring(_) => units,
         }
     }
 
@@ -152,14 +170,11 @@ impl ProtocolDef {
                     }
                     Mode::Named => "named".to_owned(),
                 };
-                let quorums = match &pool.quorums {
-                    Quorums::Threshold { members, size } => format!("{size} of {members}"),
-                    Quorums::BySize { members, sizes } => format!("{sizes:?} of {members}"),
-                    Quorums::Explicit(sets) => format!("{sets:?}"),
-                    Quorums::Nested(family) => format!("{family:?}"),
-                };
+                let quorums = agreed(&pool.quorums);
                 format!("arbiter {mode} quorums {quorums} durable {}", pool.durable)
             }
+            // How many spares a node asks is its own matter.
+            ProtocolDef::Ticket(pool) => format!("ticket quorums {}", agreed(&pool.quorums)),
             ProtocolDef::Broadcast(pool) => {
                 let reclaim = if pool.reclaim == Reclaim::Never { "never" } else { "lease" };
                 let (crashes, node_units) = (pool.crashes_max, pool.node_units_max);
@@ -170,10 +185,21 @@ impl ProtocolDef {
     }
 }
 
+/// Quorums as every member must know them.
+fn agreed(quorums: &Quorums) -> String {
+    match quorums {
+        Quorums::Threshold { members, size } => format!("{size} of {members}"),
+        Quorums::BySize { members, sizes } => format!("{sizes:?} of {members}"),
+        Quorums::Explicit(sets) => format!("{sets:?}"),
+        Quorums::Nested(family) => format!("{family:?}"),
+    }
+}
+
 fn central(basis: &Basis<'_>, options: &mut Options) -> Result<ProtocolDef, String> {
     let mut pool = central::Pool::new(basis.units);
     pool.lease = basis.lease;
     pool.labels = basis.labels.clone();
+    pool.eligible = eligible(basis);
     pool.fairness = options.fairness()?;
     pool.durable = options.take("durable")?.unwrap_or(false);
     if let Some(retry) = options.span("retry")? {
@@ -194,50 +220,54 @@ fn central(basis: &Basis<'_>, options: &mut Options) -> Result<ProtocolDef, Stri
     Ok(ProtocolDef::Central { arbiter, pool })
 }
 
-fn arbiter(basis: &Basis<'_>, options: &mut Options) -> Result<arbiter::Pool, String> {
-    let (units, nodes) = (basis.units, basis.nodes());
-    let mode: String = options.take("mode")?.unwrap_or_else(|| "named".into());
-    let mut pool = match mode.as_str() {
-        "named" => arbiter::Pool::named(units, nodes),
-        "count" => counting(basis, options)?,
-        other => return Err(format!("mode {other:?}: choose \"named\" or \"count\"")),
-    };
-    pool.lease = basis.lease;
-    pool.durable = options.take("durable")?.unwrap_or(false);
-    pool.hedge = options.number("hedge", (0, nodes))?.unwrap_or(0);
-    if let Some(retry) = options.span("retry")? {
-        pool.retry = retry;
-    }
-    if let Some(patience) = options.number("patience", (1, 1000))? {
-        pool.patience = Some(patience);
-    }
-    let allowed = options.take("allow_no_crash")?.unwrap_or(false);
-    if nodes > 1 && !allowed && crate::protocols::survives::<Arbiter>(&pool, nodes) == 0 {
-        return Err(format!(
-            "a claim of 1 unit needs all {nodes} members, so no crash is survived: use mode = \
-             \"named\", a smaller holders_max or more members, or say allow_no_crash = true"
-        ));
-    }
-    Ok(pool)
+/// Which units the clients of each member may use, whoever they are; `None` if any.
+fn eligible(basis: &Basis<'_>) -> Option<Arc<[Arc<[Unit]>]>> {
+    let one = |member| reserved::allowed(basis.reserved, basis.units, NodeId(member), None);
+    let each: Vec<Option<Arc<[Unit]>>> = (0..basis.nodes()).map(one).collect();
+    let all = || (0..basis.units).map(Unit).collect();
+    let differ = each.iter().any(Option::is_some);
+    differ.then(|| each.into_iter().map(|units| units.unwrap_or_else(all)).collect())
 }
 
-/// Units without names, counted by a k-arbiter.
-fn counting(basis: &Basis<'_>, options: &mut Options) -> Result<arbiter::Pool, String> {
+/// What quorums decide, by permissions or tickets, and what the quorums are worth.
+fn voting(basis: &Basis<'_>, options: &mut Options) -> Result<(ProtocolDef, Worth), String> {
     let (units, nodes) = (basis.units, basis.nodes());
-    let holders_max = options.number("holders_max", (1, units))?.unwrap_or(units);
-    let backfill = options.fairness()?.overtakes_max();
-    let family: String = options.take("family")?.unwrap_or_else(|| "uniform".into());
-    let quorums = match family.as_str() {
-        "uniform" => Quorums::uniform(nodes, holders_max),
-        // Per-size thresholds count units, not holders (arbiter spec R1, R2).
-        "by_size" if holders_max < units => {
-            return Err("family = \"by_size\" has no holders_max: it counts units".into());
-        }
-        "by_size" => Quorums::by_size(nodes, units),
-        other => return Err(format!("family {other:?}: choose \"uniform\" or \"by_size\"")),
+    let mode: String = options.take("mode")?.unwrap_or_else(|| "named".into());
+    let terms = Terms {
+        mode: mode.parse()?,
+        family: options.take("family")?,
+        max_holders: options.number("max_holders", (1, units))?,
+        voters: options.number("voters", (1, nodes))?,
+        survive: options.number("survive", (0, nodes))?,
     };
-    let mode = Mode::Count { holders_max, backfill };
-    Ok(arbiter::Pool { quorums, mode, ..arbiter::Pool::new(units, nodes) })
+    let mut settled = terms.settle(nodes, units).map_err(|error| error.to_string())?;
+    if let voting::Pool::Ticket(_) = settled.pool {
+        // All of them, so that whoever holds units outlives whatever the quorums do.
+        let spares = options.number("spares", (0, nodes))?;
+        settled = settled.with_spares(spares.unwrap_or(nodes));
+    }
+    let Settled { pool, worth } = settled;
+    let (retry, patience) = (options.span("retry")?, options.number("patience", (1, 1000))?);
+    let protocol = match pool {
+        voting::Pool::Arbiter(mut pool) => {
+            pool.lease = basis.lease;
+            pool.retry = retry.unwrap_or(pool.retry);
+            pool.patience = patience.or(pool.patience);
+            pool.durable = options.take("durable")?.unwrap_or(false);
+            pool.hedge = options.number("hedge", (0, nodes))?.unwrap_or(0);
+            if let Mode::Count { backfill, .. } = &mut pool.mode {
+                *backfill = options.fairness()?.overtakes_max();
+            }
+            ProtocolDef::Arbiter(pool)
+        }
+        voting::Pool::Ticket(mut pool) => {
+            pool.lease = basis.lease;
+            pool.retry = retry.unwrap_or(pool.retry);
+            pool.patience = patience.or(pool.patience);
+            ProtocolDef::Ticket(pool)
+        }
+    };
+    Ok((protocol, worth))
 }
 
 fn broadcast(basis: &Basis<'_>, options: &mut Options) -> Result<broadcast::Pool, String> {

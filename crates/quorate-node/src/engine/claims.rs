@@ -75,7 +75,7 @@ impl Engine {
         let draw = self.draw();
         let pool = &mut self.pools[seat];
         let admitted = admission::room(&self.config.limits, self.active, pool.ledger.waiting())
-            .and_then(|()| admission::claim(&pool.def, &self.config.limits, id, &wish, draw));
+            .and_then(|()| admission::claim(&pool.def, &self.config, id, &wish, draw));
         let claim = match admitted {
             Ok(claim) => claim,
             Err(problem) => {
@@ -114,7 +114,7 @@ impl Engine {
             }
             (Some(State::Granted { shares, .. } | State::Shown { shares, .. }), Some(shown)) => {
                 if *shares != shown {
-                    self.metrics.fence_rejections.inc();
+                    pool.meters.fence_rejections.inc();
                     return waiter.answer(Err(admission::different()));
                 }
                 shown
@@ -156,7 +156,7 @@ impl Engine {
         let limits = &self.config.limits;
         admission::room(limits, self.active, self.pools[seat].ledger.waiting())?;
         let units = u32::try_from(shown.len()).unwrap_or(u32::MAX);
-        let wish = Wish { units, client: String::new(), reason: String::new() };
+        let wish = Wish { units, ..Wish::default() };
         let shown = State::Shown { shares: shown.clone(), since: now };
         let mut claimed = Claimed::new(wish, now, shown);
         claimed.assumed = true;
@@ -188,8 +188,7 @@ impl Engine {
             // or its cancellation may have overtaken it.
             None => {
                 self.step(seat, Happening::Cancel(id));
-                let wish = Wish { units: 0, client: String::new(), reason: String::new() };
-                let mut claimed = Claimed::new(wish, now, State::Waiting);
+                let mut claimed = Claimed::new(Wish::default(), now, State::Waiting);
                 claimed.assumed = true;
                 self.insert(seat, id, claimed);
                 let why = "the client ended it through a node that did not know it";
@@ -223,8 +222,7 @@ impl Engine {
             Some(State::Over { .. }) => return,
             // Remembered, so that it is not renewed through this node either.
             None => {
-                let wish = Wish { units: 0, client: String::new(), reason: String::new() };
-                let mut claimed = Claimed::new(wish, now, State::Waiting);
+                let mut claimed = Claimed::new(Wish::default(), now, State::Waiting);
                 claimed.assumed = true;
                 self.insert(seat, id, claimed);
             }

@@ -78,10 +78,7 @@ impl Engine {
                 if let Some(counter) = self.pools[seat].meters.messages.get(kind) {
                     counter.inc();
                 }
-                if let Err(error) = self.peers.send(to, Letter { delivery, packed }) {
-                    self.metrics.messages_dropped.inc();
-                    tracing::debug!(to = self.name_of(to), %error, "a message reaches nobody");
-                }
+                self.send(to, Letter { delivery, packed });
             }
             Deed::Grant { claim, shares, until } => self.grant(seat, claim, shares, until, now),
             Deed::Extend { claim, until } => self.extend(seat, claim, until, now),
@@ -115,6 +112,7 @@ impl Engine {
 
     fn grant(&mut self, seat: usize, claim: ClaimId, shares: Shares, until: Moment, now: Moment) {
         let pool = &mut self.pools[seat];
+        let until = self.planted.deadline(until, pool.def.lease.length());
         let Some(claimed) = pool.ledger.get(&claim) else { return };
         match &claimed.state {
             State::Waiting | State::Shown { .. } => {}
@@ -125,7 +123,11 @@ impl Engine {
         pool.meters.granted.inc();
         let waited = now.since(claimed.made);
         pool.meters.granted_after.observe(waited.as_secs_f64());
+        let made = claimed.made;
         pool.ledger.change(&claim, State::Granted { shares, until, since: now });
+        if pool.ledger.passes(made) {
+            pool.meters.overtakes.inc();
+        }
         self.alarms.set(until, Due::GrantEnd { seat, claim });
         let lease = pool.def.lease;
         pool.ledger.wake(&claim, &lease, now);
@@ -135,6 +137,7 @@ impl Engine {
 
     fn extend(&mut self, seat: usize, claim: ClaimId, until: Moment, now: Moment) {
         let pool = &mut self.pools[seat];
+        let until = self.planted.deadline(until, pool.def.lease.length());
         let new = match pool.ledger.get(&claim).map(|claimed| &claimed.state) {
             Some(State::Granted { shares, until: before, since }) => {
                 State::Granted { shares: shares.clone(), until: until.max(*before), since: *since }

@@ -9,7 +9,7 @@ use quorate_wire::frame::{self, Data, Frame};
 use quorate_wire::glance::{Sight, Wanted, What};
 use quorate_wire::link::{Bound, Cargo, Link, LinkError, Meeting, SendError};
 use quorate_wire::survey::{Question, Survey};
-use quorate_wire::{Delivery, Hello, Resume};
+use quorate_wire::{Delivery, Hello, Life, Resume};
 use tokio::sync::{mpsc, oneshot};
 
 use super::suspicion::Watch;
@@ -40,6 +40,8 @@ pub(crate) enum PeerEvent {
     },
     /// Whole frames arrived.
     Frames { peer: NodeId, connection: u64, bytes: Vec<u8> },
+    /// Bytes arrived that are no frames.
+    Nonsense { peer: NodeId, connection: u64, why: String },
     /// A connection ended.
     Gone { peer: NodeId, connection: u64, why: String },
     /// A connection could not be made.
@@ -109,10 +111,10 @@ impl Gathering {
 }
 
 impl Peers {
-    pub(super) fn new(config: &Config, boot: u32) -> Self {
+    pub(super) fn new(config: &Config, life: Life) -> Self {
         let (messages, bytes) = (config.limits.peer_messages, config.limits.peer_bytes);
         let slot = |_| Slot {
-            link: Link::new(boot, Bound { messages, bytes }),
+            link: Link::new(life, Bound { messages, bytes }),
             connection: None,
             dirty: false,
             problem: Some("no connection yet".into()),
@@ -121,7 +123,7 @@ impl Peers {
         Peers { slots: config.members.iter().map(slot).collect(), me: config.me }
     }
 
-    pub(super) fn send(&mut self, to: NodeId, letter: Letter) -> Result<(), SendError> {
+    fn send(&mut self, to: NodeId, letter: Letter) -> Result<(), SendError> {
         let slot = self.slots.get_mut(to.index()).ok_or(SendError::NobodyThere)?;
         slot.dirty = true;
         slot.link.send(letter)
@@ -210,8 +212,12 @@ impl Engine {
                     self.heard_of(peer, clock::now());
                 }
                 if let Err(why) = self.on_frames(peer, connection, &bytes) {
-                    self.metrics.refuse("peer");
-                    self.hang_up(peer, why);
+                    self.reject(peer, why);
+                }
+            }
+            PeerEvent::Nonsense { peer, connection, why } => {
+                if self.peers.slots[peer.index()].is(connection) {
+                    self.reject(peer, why);
                 }
             }
             PeerEvent::Gone { peer, connection, why } => {
@@ -257,10 +263,11 @@ impl Engine {
             }
             Meeting::New { dropped } => {
                 if again {
-                    let text = format!("its start {}", theirs.boot);
+                    let text = format!("its start {}", theirs.life.boot);
                     self.history.note_node(What::Met, name, &text);
                 }
-                tracing::info!(peer = name, boot = theirs.boot, dropped, "a new link");
+                let boot = theirs.life.boot;
+                tracing::info!(peer = name, boot, dropped, "a new link");
             }
         }
         if greet {
@@ -271,6 +278,29 @@ impl Engine {
         self.metrics.mesh(&self.config, self.peers.connected());
         self.heard_of(peer, clock::now());
         Ok(())
+    }
+
+    /// A message for a peer. If it is lost, so be it: protocols can bear that.
+    pub(super) fn send(&mut self, to: NodeId, letter: Letter) {
+        let Err(error) = self.peers.send(to, letter) else { return };
+        self.metrics.messages_dropped.inc();
+        let SendError::Full(others) = error else {
+            return tracing::debug!(to = self.name_of(to), %error, "a message reaches nobody");
+        };
+        self.metrics.messages_dropped.inc_by(others as u64);
+        tracing::warn!(to = self.name_of(to), others, "a peer does not listen: all is given up");
+        if self.peers.slots[to.index()].connection.is_some() {
+            self.hang_up(to, error.to_string());
+        }
+    }
+
+    /// What a peer said cannot be: it is told, and the connection ends.
+    fn reject(&mut self, peer: NodeId, why: String) {
+        self.metrics.refuse("peer");
+        let mut bytes = Vec::new();
+        frame::encode(&Frame::Refused(why.clone()), &mut bytes);
+        self.peers.slots[peer.index()].write(bytes);
+        self.hang_up(peer, why);
     }
 
     fn hang_up(&mut self, peer: NodeId, why: String) {

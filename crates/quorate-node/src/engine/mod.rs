@@ -40,6 +40,7 @@ use crate::history::History;
 use crate::journal::{Journal, Records, Written};
 use crate::ledger::{Waiter, Wish};
 use crate::metrics::Metrics;
+use crate::planted::Planted;
 use crate::seat::{AnySeat, Deed, Happening, SeatError};
 
 pub(crate) use links::{Gathered, PeerEvent, hello};
@@ -96,6 +97,7 @@ pub(crate) struct Engine {
     config: Arc<Config>,
     metrics: Arc<Metrics>,
     changes: broadcast::Sender<Change>,
+    planted: Planted,
     /// What earlier starts may have promised.
     past: Past,
     /// The longest lease among those promises.
@@ -153,10 +155,12 @@ impl Engine {
         boot: &Boot,
         (journal, records): (Journal, Records),
         fatal: mpsc::UnboundedSender<String>,
+        planted: Planted,
     ) -> Result<Self, RecordError> {
         let since = clock::now();
         let mut engine = Engine {
-            past: boot.past,
+            planted,
+            past: planted.past(boot.past),
             lease_before: boot.lease_before,
             boot: boot.number,
             since,
@@ -165,7 +169,7 @@ impl Engine {
             meters: PoolMeterCache::default(),
             history: History::default(),
             alarms: Alarms::default(),
-            peers: Peers::new(&config, boot.number),
+            peers: Peers::new(&config, boot.life()),
             watch: Watch::new(config.me, config.members.len(), since),
             journal,
             journal_failed: None,
@@ -190,7 +194,8 @@ impl Engine {
         for def in &engine.config.pools {
             let (pool, protocol) = (def.label(), def.protocol.name());
             let survives = def.promises.survives;
-            tracing::info!(pool, protocol, units = def.units, survives, "a pool");
+            let quorums = def.quorums.as_ref().map(ToString::to_string);
+            tracing::info!(pool, protocol, units = def.units, survives, quorums, "a pool");
         }
         engine.first_seats()?;
         engine.alarms.set(since.after(HEARTBEAT), Due::Heartbeat);

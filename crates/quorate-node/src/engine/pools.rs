@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_api::{Check, NodeView, PoolView, PoolsView, Problem, ProblemKind};
-use quorate_core::{ClaimId, Moment, NodeId, Standing as BookStanding};
+use quorate_api::{Check, Line, NodeView, PoolView, PoolsView, Problem, ProblemKind, QuorumsView};
+use quorate_core::{ClaimId, Moment, NodeId, Standing as BookStanding, Unit};
+use quorate_protocols::voting::Worth;
 use quorate_wire::glance::What;
 use quorate_wire::survey::{BookLine, FACTS_MAX, FactLine, HomeClaim, LINES_MAX, Survey};
 
@@ -23,6 +24,8 @@ use crate::seat::{AnySeat, Deed, Origin, Place, SeatError};
 /// see. A survey must fit in one frame.
 const UNITS_SHOWN: usize = 100;
 const TEXT_SHOWN: usize = 256;
+/// Most bytes of labels that a claim asks for, likewise.
+const LABELS_SHOWN: usize = 512;
 /// Most pools in one list.
 const POOLS_LISTED: usize = 1000;
 
@@ -349,18 +352,36 @@ fn add(standing: &mut Standing, pool: &Pool, me: NodeId, members: usize, now: Mo
     pool.seat.facts(now, &mut |fact| standing.facts.push(fact));
 }
 
+fn quorums_view(worth: &Worth) -> QuorumsView {
+    let Worth { mode, family, summary } = worth;
+    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    QuorumsView {
+        mode: (*mode).to_owned(),
+        family: family.clone(),
+        voters: count(summary.voters),
+        smallest: count(summary.quorum.0),
+        largest: count(summary.quorum.1),
+        survives: count(summary.survives),
+        availability: summary.availability,
+        load: summary.load,
+        messages: summary.messages,
+    }
+}
+
 /// A pool as the configuration describes it.
 pub(crate) fn pool_view(name: &str, def: &PoolDef) -> PoolView {
     PoolView {
         name: name.to_owned(),
         units: def.units,
         unit_names: def.unit_names.clone(),
+        unit_labels: unit_labels(def),
         protocol: def.protocol.name().to_owned(),
         lease_ms: u64::try_from(def.lease.length().as_millis()).unwrap_or(u64::MAX),
         drift_ppm: def.lease.drift_ppm(),
         names_units: def.promises.names_units,
         overtakes_max: def.promises.overtakes_max,
         survives: def.promises.survives,
+        quorums: def.quorums.as_ref().map(quorums_view),
         needs: Vec::new(),
         durable: def.protocol.is_durable(),
         held: None,
@@ -369,6 +390,11 @@ pub(crate) fn pool_view(name: &str, def: &PoolDef) -> PoolView {
         facts: Vec::new(),
         silent: Vec::new(),
     }
+}
+
+fn unit_labels(def: &PoolDef) -> Vec<BTreeMap<String, String>> {
+    let Some(labels) = def.labels() else { return Vec::new() };
+    (0..def.units).filter_map(|unit| labels.of(Unit(unit)).cloned()).collect()
 }
 
 fn facts(pool: &Pool, now: Moment) -> Vec<FactLine> {
@@ -389,6 +415,7 @@ fn home_claim(id: ClaimId, claimed: &Claimed, now: Moment) -> Option<HomeClaim> 
         units: claimed.wish.units,
         client: claimed.wish.client.chars().take(TEXT_SHOWN).collect(),
         reason: claimed.wish.reason.chars().take(TEXT_SHOWN).collect(),
+        lines: shown_lines(&claimed.wish.lines),
         shares: None,
         since_micros: micros(now.since(claimed.made)),
         left_micros: 0,
@@ -406,6 +433,19 @@ fn home_claim(id: ClaimId, claimed: &Claimed, now: Moment) -> Option<HomeClaim> 
         State::Over { .. } => return None,
     }
     Some(home)
+}
+
+/// What a claim asks for, as far as there is room.
+fn shown_lines(lines: &[Line]) -> Vec<(u32, BTreeMap<String, String>)> {
+    let mut room = LABELS_SHOWN;
+    let mut fits = |line: &&Line| {
+        let words = line.labels.iter().map(|(key, value)| key.len() + value.len());
+        let left = room.checked_sub(words.sum());
+        room = left.unwrap_or(0);
+        left.is_some()
+    };
+    let shown = lines.iter().take_while(&mut fits);
+    shown.map(|line| (line.units, line.labels.clone())).collect()
 }
 
 /// Half the room for those who wait and half for those who hold, if there are too many of both.

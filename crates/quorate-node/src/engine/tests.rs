@@ -15,6 +15,7 @@ use crate::config::Config;
 use crate::journal::{Journal, Records, Written};
 use crate::ledger::{Recipient, Snapshot, Waiter, Wish};
 use crate::metrics::Metrics;
+use crate::planted::Planted;
 
 type Answer = oneshot::Receiver<Result<Snapshot, Problem>>;
 
@@ -30,7 +31,8 @@ fn engine(pools: &str, journal: Journal) -> Engine {
     let (fatal, _) = mpsc::unbounded_channel();
     let journal = (journal, Records::new());
     let metrics = Arc::new(Metrics::new());
-    Engine::new(config, metrics, changes, &Boot::first(), journal, fatal).unwrap()
+    Engine::new(config, metrics, changes, &Boot::first(), journal, fatal, Planted::default())
+        .unwrap()
 }
 
 fn ask(engine: &mut Engine, pool: &str, serial: u64, ask: Ask) -> Answer {
@@ -42,7 +44,7 @@ fn ask(engine: &mut Engine, pool: &str, serial: u64, ask: Ask) -> Answer {
 }
 
 fn wish(units: u32) -> Wish {
-    Wish { units, client: "me".into(), reason: "x".into() }
+    Wish { units, client: "me".into(), reason: "x".into(), ..Wish::default() }
 }
 
 fn claim(engine: &mut Engine, pool: &str, serial: u64, units: u32) -> Answer {
@@ -97,7 +99,7 @@ fn limits_have_names_and_change_nothing() {
     assert!(limit(claim(&mut engine, "q3", 8, 1)).contains("limits.pools = 3"));
     drop(ask(&mut engine, "p", 1, Ask::End));
     assert_eq!(waiting.map(state), [ClaimState::Granted; 2]);
-    let long = Wish { units: 1, client: "me".into(), reason: "too long a reason".into() };
+    let long = Wish { reason: "too long a reason".into(), ..wish(1) };
     let mut refused = ask(&mut engine, "p", 9, Ask::Claim { wish: long, wait: true });
     assert_eq!(refused.try_recv().unwrap().unwrap_err().kind, ProblemKind::BadRequest);
 }

@@ -53,7 +53,13 @@ async fn read(
     loop {
         let whole = match frame::whole(&bytes) {
             Ok(whole) => whole,
-            Err(error) => return error.to_string(),
+            Err(error) => {
+                let nonsense =
+                    PeerEvent::Nonsense { peer, connection: number, why: error.to_string() };
+                let _ = engine.send(Command::Peer(nonsense)).await;
+                // The engine says its last words, and hangs up.
+                return std::future::pending().await;
+            }
         };
         if whole > 0 {
             let rest = bytes.split_off(whole);

@@ -76,7 +76,14 @@ pub(super) async fn answer(
     mut stream: TcpStream,
 ) -> Result<(Greeted, NodeId, Resume), GreetingError> {
     stream.set_nodelay(true)?;
-    let (theirs, rest) = read(&mut stream).await?;
+    let (theirs, rest) = match read(&mut stream).await {
+        // Whoever speaks another version reads that of our frame.
+        Err(GreetingError::Frame(error @ FrameError::Version(_))) => {
+            refuse(stream, error.to_string()).await?;
+            return Err(error.into());
+        }
+        read => read?,
+    };
     let theirs = theirs.map_err(GreetingError::RefusedUs)?;
     match check(config, &theirs) {
         Ok(peer) => Ok((Greeted { stream, rest }, peer, theirs.resume)),

@@ -275,7 +275,11 @@ impl Requester {
             let local = self.claims.get_mut(&claim).expect("it was found here");
             let Some(instead) = replacement(local, seat, &self.suspects) else { continue };
             let attempt = reselection_attempt(&mut self.clock, seat, local);
-            if !local.is_held() {
+            if local.is_held() {
+                // Older than all who wait: they can give back what they were given. Whoever else
+                // uses units leaves room for it.
+                local.stamp.clock = 0;
+            } else {
                 for gone in local.enlisted().difference(&instead).iter() {
                     let permit = local.enlisted.remove(&gone).expect("it is enlisted");
                     let attempt = permit.attempt;

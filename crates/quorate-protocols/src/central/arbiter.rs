@@ -14,6 +14,9 @@ use super::{Alarm, Central, Post};
 use crate::allocator::{Allocator, Ticket, Want};
 use crate::attempt::Asker;
 
+/// Longer books are not audited after every step.
+const AUDIT_ENTRIES_MAX: usize = 256;
+
 /// The books of the one who decides.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Arbiter {
@@ -378,6 +381,9 @@ impl Arbiter {
     pub(super) fn audit(&self, seat: &Seat<'_, Central>) {
         if broken!(seat, GrantWithoutRoom) {
             return; // The laws are to find it, not we.
+        }
+        if self.entries.len() > AUDIT_ENTRIES_MAX {
+            return; // Every step would cost as much as the books are long.
         }
         let (mut waiting, mut taken) = (0, BTreeSet::new());
         for (claim, booked) in &self.entries {

@@ -29,8 +29,11 @@ impl Ring {
         let healed = watch.healed();
         show(Fact::counter("tokens_created", healed.made));
         show(Fact::counter("kills", healed.kills));
-        show(Fact::gauge("tokens_counted", healed.counted));
-        show(Fact::gauge("legitimate", healed.counted == units && !self.places[0].is_flushing()));
+        if let Some(counted) = healed.counted {
+            show(Fact::gauge("tokens_counted", counted));
+        }
+        let right = healed.counted == Some(units) && !self.places[0].is_flushing();
+        show(Fact::gauge("legitimate", right));
         show(Fact::gauge("traversals_missed", watch.misses));
         show(Fact::gauge("quarantine", watch.settling));
         for node in self.tether.skipped.iter() {

@@ -184,6 +184,10 @@ impl Protocol for Ring {
         self.show_facts(seat, show);
     }
 
+    fn footprint(&self) -> Option<usize> {
+        Some(self.bytes())
+    }
+
     fn kind(message: &Self::Message) -> usize {
         message.message.kind()
     }
@@ -206,6 +210,7 @@ impl Ring {
     pub fn bytes(&self) -> usize {
         size_of::<Self>()
             + self.places.iter().map(Place::bytes).sum::<usize>()
+            + (self.places.capacity() - self.places.len()) * size_of::<Place>()
             + self.waiting.capacity() * size_of::<(ClaimId, Units)>()
             + self.own.capacity() * size_of::<Parcel>()
             + self.watch.as_ref().map_or(0, |_| size_of::<Watch>())

@@ -54,8 +54,8 @@ pub struct Healed {
     pub made: u64,
     /// How often all tokens were destroyed because there were too many.
     pub kills: u64,
-    /// What it counted in the last traversal.
-    pub counted: u32,
+    /// What it counted in the last traversal; `None` before the end of the first.
+    pub counted: Option<u32>,
 }
 
 impl Watch {
@@ -305,7 +305,7 @@ impl Ring {
         if let Some(watch) = &mut self.watch {
             watch.healed.made += u64::from(post.made);
             watch.healed.kills += u64::from(post.killed);
-            watch.healed.counted = post.counted.unwrap_or(watch.healed.counted);
+            watch.healed.counted = post.counted.or(watch.healed.counted);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use quorate_core::{Corruptible, NodeId, NodeSet, Outbox, Seat};
+use quorate_core::{Corruptible, Event, NodeId, NodeSet, Outbox, Seat};
 
 use super::core::Core;
 use super::legitimate::Stabilizing;
@@ -14,7 +14,7 @@ use super::tether::{Epoch, Parcel};
 use super::tokens::Named;
 use super::track::Track;
 use super::train::Train;
-use super::{Mix, Ring};
+use super::{Alarm, Mix, Ring};
 
 /// Most garbage on a link, as the specification has it (section 5).
 const GARBAGE_MAX: u64 = 4;
@@ -57,7 +57,10 @@ impl Corruptible for Ring {
     ) -> bool {
         let one_ring = participants.iter().all(|ring| {
             let same = ring.tether.epoch == participants[ROOT.index()].tether.epoch;
-            same && ring.tether.skipped.is_empty()
+            // Who is blind may not report all that is used; who has no licence keeps what it has.
+            let settled = !ring.blind && ring.watch.as_ref().is_none_or(|watch| !watch.settling);
+            let licensed = ring.places.iter().all(|place| !place.is_barred());
+            same && ring.tether.skipped.is_empty() && settled && licensed
         });
         match pool.variant {
             _ if !one_ring => false,
@@ -76,6 +79,21 @@ impl Corruptible for Ring {
                 track.is_some_and(|track| Train::is_legitimate(&track))
             }
         }
+    }
+
+    fn is_disturbed_by(&self, seat: &Seat<'_, Self>, event: &Event<Self>) -> bool {
+        let fences_itself = self.tether.until.is_some_and(|until| until <= seat.now);
+        fences_itself
+            || match event {
+                // Patience that ends too early brings a second train, which does no harm.
+                Event::Ring(alarm) => matches!(alarm, Alarm::Timeout | Alarm::Fence),
+                Event::Suspect(_) | Event::Trust(_) => self.watch.is_some(),
+                Event::Claim(_)
+                | Event::Release(_)
+                | Event::Cancel(_)
+                | Event::Renew { .. }
+                | Event::Hear { .. } => false,
+            }
     }
 }
 

@@ -7,7 +7,7 @@ use quorate_core::{
     ClaimId, Fact, Fence, Moment, NodeId, Outbox, Seat, Share, Shares, Unit, Units,
 };
 
-use super::message::{Message, Rival};
+use super::message::{Message, Rival, Standing};
 use super::pool::broken;
 use super::{Alarm, Post, Ticket};
 use crate::attempt::{Asker, Bid};
@@ -76,14 +76,16 @@ impl Member {
                 let asker = Asker { node: from, attempt };
                 self.on_register(seat, claim, asker, units, (above, sent), post);
             }
-            Message::Settle { claim, attempt, units, ticket, held, sent } => {
+            Message::Settle { claim, attempt, units, ticket, standing, sent } => {
                 if units.get() > seat.pool.units {
                     return post.out.anomaly(from, "a claim for more units than the pool has");
                 }
                 let asker = Asker { node: from, attempt };
-                let (settled, told, shared) = (true, None, false);
+                let (settled, held) = (true, standing != Standing::Waiting);
+                let (told, shared) = (None, false);
                 let shown = Entry { asker, units, ticket, settled, held, sent, told, shared };
-                self.on_settle(seat, claim, shown, post);
+                let relied = standing == Standing::Held || broken!(seat, AdoptShown);
+                self.on_settle(seat, claim, shown, relied, post);
             }
             Message::Release { claim, attempt, whole } => {
                 let bid = Asker { node: from, attempt }.bid(claim);
@@ -115,10 +117,12 @@ impl Member {
         (above, sent): (Fence, Moment),
         post: &mut Post<'_>,
     ) {
-        if self.grace {
-            return; // It does not know what it must exceed. Patience finds other members.
-        }
         let bid = asker.bid(claim);
+        if self.grace {
+            // It does not know what it must exceed. Others may do.
+            let attempt = asker.attempt;
+            return post.send(asker.node, Message::Lost { claim, attempt });
+        }
         if broken!(seat, OneEntryPerClaim) {
             let others: Vec<Bid> = self.bids(claim).filter(|&other| other != bid).collect();
             others.into_iter().for_each(|other| self.end(seat, other, post.out));
@@ -157,6 +161,7 @@ impl Member {
         seat: &Seat<'_, Ticket>,
         claim: ClaimId,
         mut shown: Entry,
+        relied: bool,
         post: &mut Post<'_>,
     ) {
         let (Asker { node, attempt }, bid) = (shown.asker, shown.asker.bid(claim));
@@ -176,9 +181,10 @@ impl Member {
                 shown.shared = known.shared;
                 self.remove(bid);
             }
-            // Only what is in use: a claim that waits may have ended here before the crash, and
-            // others may have entered without having seen it.
-            None if self.grace && held => self.reclaims.add(),
+            // Only what is in use and relied on us all the time: anything else may have ended here
+            // before the crash, or never have been here, and others may enter without having seen
+            // it.
+            None if self.grace && held && relied => self.reclaims.add(),
             _ => return post.send(node, Message::Lost { claim, attempt }),
         }
         if !broken!(seat, T2NoBump) {

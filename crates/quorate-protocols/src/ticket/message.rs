@@ -16,6 +16,18 @@ pub struct Rival {
     pub units: Units,
 }
 
+/// How a claim that has its ticket stands.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Standing {
+    /// It waits.
+    Waiting,
+    /// Its client says that it uses its units, to a home that cannot know whether this member was
+    /// relied on for that all the time.
+    Shown,
+    /// It uses its units, and this member was relied on for that from the beginning.
+    Held,
+}
+
 /// See the table in [the module's documentation](super).
 ///
 /// `attempt` is the requester's try, the same at all members of its quorum; `sent` its clock, to be
@@ -27,13 +39,12 @@ pub enum Message {
     Register { claim: ClaimId, attempt: Attempt, units: Units, above: Fence, sent: Moment },
     /// `ticket`: the claim's ticket will not be smaller.
     Propose { claim: ClaimId, attempt: Attempt, ticket: Fence },
-    /// `held`: the units are in use.
     Settle {
         claim: ClaimId,
         attempt: Attempt,
         units: Units,
         ticket: Fence,
-        held: bool,
+        standing: Standing,
         sent: Moment,
     },
     /// `rivals`: all that are or may be older, in the order of their tickets.
@@ -79,8 +90,13 @@ impl fmt::Display for Message {
                 write!(f, " {claim} h{units} {attempt}")
             }
             Message::Propose { claim, attempt, ticket } => write!(f, " {claim} {attempt} {ticket}"),
-            Message::Settle { claim, attempt, ticket, held, .. } => {
-                write!(f, " {claim} {attempt} {ticket}{}", if *held { " held" } else { "" })
+            Message::Settle { claim, attempt, ticket, standing, .. } => {
+                write!(f, " {claim} {attempt} {ticket}")?;
+                f.write_str(match standing {
+                    Standing::Waiting => "",
+                    Standing::Shown => " shown",
+                    Standing::Held => " held",
+                })
             }
             Message::View { claim, attempt, rivals, .. } => {
                 write!(f, " {claim} {attempt} after")?;

@@ -30,9 +30,11 @@
 //! *Time.* An entry lasts one lease from the last `register` or `settle`; its requester counts from
 //! before it sent that, and relies on no member for longer. Members write nothing down: after every
 //! restart they are in grace for one lease, in which they give neither proposals nor views and take
-//! up what is shown to be in use. A claim that waits and loses an entry starts again, with a larger
-//! ticket; one that is in use needs all of its quorum and cannot move to another, since a view that
-//! no longer has it may arrive before one that has.
+//! up what is in use and relied on them. Who waits goes on without a member that is silent or has
+//! lost its entry if the others contain a quorum; else it starts again, with a larger ticket. Who
+//! uses units goes on as long as some quorum of those it asked can be relied on: `spares` asks more
+//! than a quorum from the start. It cannot move to members that it never asked, or come back to one
+//! whose entry may have ended: a view that no longer has it may arrive before one that has.
 
 mod explore;
 mod member;
@@ -51,7 +53,7 @@ use member::Member;
 use requester::Requester;
 
 pub use crate::attempt::{Attempt, Bid};
-pub use message::{Message, Rival};
+pub use message::{Message, Rival, Standing};
 pub use pool::Pool;
 
 type Post<'a> = crate::post::Post<'a, Ticket>;

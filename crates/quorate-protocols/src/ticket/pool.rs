@@ -17,8 +17,11 @@ pub struct Pool {
     pub lease: Lease,
     /// How long a requester lets a claim wait before it asks again.
     pub retry: Duration,
-    /// How often a requester asks a member that does not answer before it starts again with a
-    /// quorum of others; `None` leaves that to the failure detector.
+    /// How many members beyond a quorum are asked, and must let a claim in: it outlives the crash
+    /// of as many, whichever they are.
+    pub spares: u32,
+    /// How often a requester asks a member that does not answer before it goes on without it, or
+    /// starts again with a quorum of others; `None` leaves that to the failure detector.
     pub patience: Option<u32>,
     /// The rule that is broken, for tests that the harness finds it.
     #[cfg(test)]
@@ -33,6 +36,7 @@ impl Pool {
             quorums: Quorums::majority(members),
             lease: Lease::new(Duration::from_secs(10), 200),
             retry: Duration::from_secs(1),
+            spares: 0,
             patience: Some(3),
             #[cfg(test)]
             mutant: None,
@@ -68,6 +72,10 @@ pub(crate) enum Mutant {
     OneEntryPerClaim,
     /// What a client shows through another home is that home's alone from then on.
     HandOverWhole,
+    /// A member that forgot takes up whatever clients say that they use.
+    AdoptShown,
+    /// A holder relies again on a member after its entry there may have ended.
+    ReviveMember,
 }
 
 /// Whether a rule is broken: never, outside this crate's tests.

@@ -9,7 +9,7 @@ use quorate_core::{
 };
 
 use super::member::shares;
-use super::message::{Message, Rival};
+use super::message::{Message, Rival, Standing};
 use super::pool::broken;
 use super::{Alarm, Post, Ticket};
 use crate::attempt::Attempt;
@@ -83,19 +83,27 @@ impl Local {
         self.quorum.keys().copied().collect()
     }
 
-    fn message(&self, claim: ClaimId, sent: Moment) -> Message {
+    /// What a member is told, who said this so far.
+    fn message(&self, seat: &Seat<'_, Ticket>, claim: ClaimId, said: &Said) -> Message {
         let Local { units, attempt, ticket, .. } = *self;
-        match self.phase {
-            Phase::Asking => Message::Register { claim, attempt, units, above: ticket, sent },
-            Phase::Settled | Phase::Held { .. } | Phase::Ending { .. } => {
-                Message::Settle { claim, attempt, units, ticket, held: self.is_held(), sent }
+        let sent = seat.now;
+        let standing = match self.phase {
+            Phase::Asking => {
+                return Message::Register { claim, attempt, units, above: ticket, sent };
             }
-        }
+            Phase::Settled => Standing::Waiting,
+            Phase::Held { .. } | Phase::Ending { .. } => match said.until {
+                None => Standing::Shown,
+                Some(until) if until <= sent && !broken!(seat, ReviveMember) => Standing::Shown,
+                Some(_) => Standing::Held,
+            },
+        };
+        Message::Settle { claim, attempt, units, ticket, standing, sent }
     }
 
     fn tell_all(&self, seat: &Seat<'_, Ticket>, claim: ClaimId, post: &mut Post<'_>) {
-        for &node in self.quorum.keys() {
-            post.send(node, self.message(claim, seat.now));
+        for (&node, said) in &self.quorum {
+            post.send(node, self.message(seat, claim, said));
         }
     }
 
@@ -143,7 +151,11 @@ impl Requester {
             .draw(units, seat.me, draw, &self.suspects)
             .or_else(|| quorums.draw(units, seat.me, draw, &NodeSet::new()))
             .expect("a family has a quorum");
-        let quorum = chosen.iter().map(|node| (node, Said::default())).collect();
+        let rest = quorums.members().difference(&chosen).difference(&self.suspects);
+        let start = (draw % rest.len().max(1) as u64) as usize;
+        let around = rest.iter().skip(start).chain(rest.iter().take(start));
+        let spares = around.take(seat.pool.spares as usize);
+        let quorum = chosen.iter().chain(spares).map(|node| (node, Said::default())).collect();
         let (attempt, phase) = (self.next_attempt(seat), Phase::Asking);
         let local = Local { units, draw, attempt, ticket, phase, quorum };
         local.tell_all(seat, claim, post);
@@ -273,12 +285,8 @@ impl Requester {
                     quiet.insert(node);
                 }
             }
-            let avoid = self.suspects.union(&quiet);
-            let (units, draw) = (local.units, local.draw);
-            if !quiet.is_empty() && seat.pool.quorums.draw(units, seat.me, draw, &avoid).is_some() {
-                let known = std::mem::replace(&mut self.suspects, avoid);
-                self.restart(seat, claim, post);
-                self.suspects = known;
+            if !quiet.is_empty() {
+                self.go_without(seat, claim, &quiet, post);
             }
         }
         self.arm_retry(seat, post);
@@ -294,11 +302,37 @@ impl Requester {
         let touched = |local: &Local| !local.is_held() && local.quorum.contains_key(&node);
         let touched: Vec<ClaimId> =
             self.claims.iter().filter(|(_, local)| touched(local)).map(|(&id, _)| id).collect();
+        let gone = std::iter::once(node).collect();
         for claim in touched {
-            let (units, draw) = (self.claims[&claim].units, self.claims[&claim].draw);
-            if seat.pool.quorums.draw(units, seat.me, draw, &self.suspects).is_some() {
-                self.restart(seat, claim, post);
+            self.go_without(seat, claim, &gone, post);
+        }
+    }
+
+    /// What waits goes on without these members if the others contain a quorum, keeping its place;
+    /// else it starts again elsewhere, if there is a quorum elsewhere.
+    fn go_without(
+        &mut self,
+        seat: &Seat<'_, Ticket>,
+        claim: ClaimId,
+        gone: &NodeSet,
+        post: &mut Post<'_>,
+    ) {
+        let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
+        let rest = local.members().difference(gone);
+        if seat.pool.quorums.contains_quorum(local.units, &rest) {
+            for node in gone.iter().filter(|node| local.quorum.remove(node).is_some()) {
+                let attempt = local.attempt;
+                post.send(node, Message::Release { claim, attempt, whole: false });
             }
+            self.settle(seat, claim, post);
+            return self.try_enter(seat, claim, post);
+        }
+        let avoid = self.suspects.union(gone);
+        let (units, draw) = (local.units, local.draw);
+        if seat.pool.quorums.draw(units, seat.me, draw, &avoid).is_some() {
+            let known = std::mem::replace(&mut self.suspects, avoid);
+            self.restart(seat, claim, post);
+            self.suspects = known;
         }
     }
 
@@ -327,6 +361,10 @@ impl Requester {
             }
             Message::Renewed { claim, attempt, sent } => {
                 let Some((said, _)) = self.said(About { from, claim, attempt }) else { return };
+                let over = said.until.is_some_and(|until| until <= seat.now);
+                if over && !broken!(seat, ReviveMember) {
+                    return; // Its entry may have ended since, and others not have seen it.
+                }
                 said.until = said.until.max(Some(seat.pool.lease.deadline(sent, Duration::ZERO)));
                 self.go_on(seat, claim, post);
             }
@@ -367,7 +405,15 @@ impl Requester {
             return;
         }
         said.proposed = Some(ticket);
-        let local = self.claims.get_mut(&claim).expect("it was found here");
+        self.settle(seat, claim, post);
+    }
+
+    /// Takes a ticket if all that were asked have proposed one.
+    fn settle(&mut self, seat: &Seat<'_, Ticket>, claim: ClaimId, post: &mut Post<'_>) {
+        let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
+        if local.phase != Phase::Asking || broken!(seat, T1OneRound) {
+            return;
+        }
         let proposed: Option<Vec<Fence>> =
             local.quorum.values().map(|said| said.proposed).collect();
         let Some(proposed) = proposed else { return };
@@ -396,7 +442,8 @@ impl Requester {
         let until = seat.pool.lease.deadline(sent, Duration::ZERO);
         if until <= seat.now {
             // Too late to rely on: the entry may have ended since, and others not have seen it.
-            return post.send(from, self.claims[&claim].message(claim, seat.now));
+            let local = &self.claims[&claim];
+            return post.send(from, local.message(seat, claim, &local.quorum[&from]));
         }
         // During one lease rivals only get fewer: the shorter of two views is the newer one.
         let relied_on = said.until.is_some_and(|until| until > seat.now);
@@ -449,11 +496,21 @@ impl Requester {
     }
 
     fn on_lost(&mut self, seat: &Seat<'_, Ticket>, about: About, post: &mut Post<'_>) {
-        let Some((_, phase)) = self.said(about) else { return };
-        if matches!(phase, Phase::Asking | Phase::Settled) {
-            return self.restart(seat, about.claim, post);
-        }
+        let Some((said, phase)) = self.said(about) else { return };
+        let proposed = said.proposed.is_some();
         let local = self.claims.get_mut(&about.claim).expect("it was found here");
+        if matches!(phase, Phase::Asking | Phase::Settled) {
+            let gone = std::iter::once(about.from).collect();
+            let rest = local.members().difference(&gone);
+            let enough = seat.pool.quorums.contains_quorum(local.units, &rest);
+            match (enough, proposed) {
+                (true, _) => self.go_without(seat, about.claim, &gone, post),
+                (false, true) => self.restart(seat, about.claim, post),
+                // It is in grace, and will be asked again.
+                (false, false) => {}
+            }
+            return;
+        }
         local.quorum.remove(&about.from);
         if !seat.pool.quorums.contains_quorum(local.units, &local.members()) {
             self.lose(seat, about.claim, post);

@@ -1,5 +1,6 @@
 //! `quorate acquire`: a grant that outlives the command, for scripts that release it themselves.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use quorate_api::{ClaimId, ClaimState, format_span};
@@ -8,6 +9,7 @@ use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::cluster::{self, Cluster, Json};
+use super::wanted::Wanted;
 use crate::Outcome;
 
 /// Claim units, wait for them, and print what was granted.
@@ -18,6 +20,7 @@ use crate::Outcome;
 #[command(after_help = "\
 Examples:
   quorate acquire licences -n 2
+  quorate acquire gpus -n 2 --where gpu=h100,zone=eu --and 1:kind=nic
   claim=$(quorate acquire licences --json | jq -r .id)
   quorate release licences \"$claim\"
 
@@ -25,9 +28,8 @@ Exit codes: 0 granted, 124 not granted in time (the claim is cancelled), 2 anyth
 pub(crate) struct Args {
     /// The pool.
     pool: String,
-    /// How many units, all at once.
-    #[arg(short = 'n', long, default_value_t = 1, value_name = "H")]
-    units: u32,
+    #[command(flatten)]
+    wanted: Wanted,
     /// How long to wait, such as 30s; forever, if left out.
     #[arg(long, value_name = "SPAN", value_parser = cluster::duration)]
     timeout: Option<Duration>,
@@ -52,6 +54,9 @@ struct Granted {
     count: usize,
     /// Which, with their fences; none if the pool only counts.
     units: Vec<u32>,
+    names: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    labels: Vec<BTreeMap<String, String>>,
     fences: Vec<u64>,
     /// From now.
     expires_in_ms: u64,
@@ -68,8 +73,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
             (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
         let granted = async {
             match args.timeout {
-                Some(within) => pool.acquire_timeout(args.units, within).await,
-                None => pool.acquire_many(args.units).await,
+                Some(within) => pool.acquire_timeout(args.wanted.want(), within).await,
+                None => pool.acquire_many(args.wanted.want()).await,
             }
         };
         let signal = tokio::select! {
@@ -101,6 +106,11 @@ fn print(args: &Args, grant: quorate_client::Grant) -> anyhow::Result<Outcome> {
         state: ClaimState::Granted,
         count: grant.count(),
         units: grant.units(),
+        names: grant.names(),
+        labels: match grant.labels() {
+            labels if labels.iter().all(BTreeMap::is_empty) => Vec::new(),
+            labels => labels,
+        },
         fences: grant.fences(),
         expires_in_ms: left.as_millis() as u64,
     };
@@ -111,12 +121,16 @@ fn print(args: &Args, grant: quorate_client::Grant) -> anyhow::Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-/// Units with their fences, as `unit 0 fence 7, unit 3 fence 7`; how many, if the pool only counts.
+/// Units with their fences, as `unit 0 fence 7, unit 3 fence 7`, or by name; how many, if the pool
+/// only counts.
 fn shares(grant: &quorate_client::Grant) -> String {
     if grant.shares().is_empty() {
         let count = grant.count();
         return format!("{count} unit{}", if count == 1 { "" } else { "s" });
     }
-    let share = |s: &quorate_client::Share| format!("unit {} fence {}", s.unit, s.fence);
-    grant.shares().iter().map(share).collect::<Vec<_>>().join(", ")
+    let share = |(share, name): (&quorate_client::Share, String)| match share.unit.to_string() {
+        number if number == name => format!("unit {name} fence {}", share.fence),
+        _ => format!("{name} fence {}", share.fence),
+    };
+    grant.shares().iter().zip(grant.names()).map(share).collect::<Vec<_>>().join(", ")
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
@@ -28,6 +29,10 @@ pub(crate) struct Args {
     /// Who decides over the pools.
     #[arg(long, value_enum, default_value_t = Protocol::Central)]
     protocol: Protocol,
+    /// Instead of those, the pools of this file: `[[pools]]` as in a configuration, members n1, n2
+    /// and so on.
+    #[arg(long, value_name = "FILE", conflicts_with = "protocol")]
+    pools: Option<PathBuf>,
 }
 
 /// A protocol that a node can run.
@@ -51,7 +56,7 @@ impl Protocol {
                 ("protocol = \"central\"", "arbiter = \"n1\"\nfairness = \"backfill:8\"")
             }
             // Two nodes survive no crash by voting; whoever asks for so few knows.
-            Protocol::Arbiter => ("protocol = \"arbiter\"\nallow_no_crash = true", ""),
+            Protocol::Arbiter => ("protocol = \"arbiter\"\nsurvive = 0", ""),
             Protocol::Broadcast => ("protocol = \"broadcast\"\nreclaim = \"lease\"", ""),
             Protocol::Ring => ("protocol = \"ring\"", ""),
         }
@@ -86,9 +91,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             found if found == cluster::LOCAL => String::new(),
             elsewhere => format!(" --server {elsewhere}"),
         };
-        let _ = writeln!(text, "\ntry: quorate run demo -n 2{server} -- sleep 5");
-        let _ = writeln!(text, "or: curl -X PUT -d '{{\"units\": 2}}' {}", claim_url(first, 1));
-        let _ = writeln!(text, "then: quorate holders demo{server}");
+        if args.pools.is_none() {
+            let _ = writeln!(text, "\ntry: quorate run demo -n 2{server} -- sleep 5");
+            let _ = writeln!(text, "or: curl -X PUT -d '{{\"units\": 2}}' {}", claim_url(first, 1));
+            let _ = writeln!(text, "then: quorate holders demo{server}");
+        } else {
+            let _ = writeln!(text, "\nthen: quorate pools{server}");
+        }
         let _ = writeln!(text, "watch: http://{first}/ in a browser, or `quorate top`");
         let _ = writeln!(text, "Ctrl-C stops.");
         // Whoever started us may have stopped reading; that is no reason to stop.
@@ -133,7 +142,11 @@ async fn start(args: &Args) -> anyhow::Result<Vec<Node>> {
         let address = peers.local_addr()?;
         members.push_str(&format!("[[members]]\nname = \"n{number}\"\npeers = \"{address}\"\n"));
     }
-    let pools = args.protocol.pools();
+    let pools = match &args.pools {
+        None => args.protocol.pools(),
+        Some(file) => std::fs::read_to_string(file)
+            .with_context(|| format!("cannot read {}", file.display()))?,
+    };
     let mut nodes = Vec::new();
     for ((clients, peers), number) in listeners.into_iter().zip(1..) {
         let (at, among) = (clients.local_addr()?, peers.local_addr()?);

@@ -21,6 +21,7 @@ mod sim;
 mod status;
 mod top;
 mod vectors;
+mod wanted;
 mod why;
 
 use crate::Outcome;

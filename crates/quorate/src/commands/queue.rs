@@ -1,7 +1,7 @@
 //! `quorate queue`: who waits, in what order.
 
 use super::cluster::{self, Cluster, Json, span, table};
-use super::status::{or_dash, silent};
+use super::status::{lines, or_dash, silent};
 use crate::Outcome;
 
 /// List who waits for units of a pool, the next one first.
@@ -29,7 +29,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
                     vec![
                         waiter.position.map_or_else(|| "-".into(), |p| p.to_string()),
                         waiter.id.to_string(),
-                        waiter.count.to_string(),
+                        match &waiter.lines[..] {
+                            [] => waiter.count.to_string(),
+                            asked => lines(asked),
+                        },
                         span(waiter.waiting_ms),
                         or_dash(&waiter.node).into(),
                         or_dash(&waiter.client).into(),

@@ -5,33 +5,42 @@
 //! once the command runs.
 
 mod child;
+mod terminal;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
 use quorate_client::{AcquireError, Client, Grant, Lost, ReleaseError};
+use rustix::process::Signal;
 
 use self::child::{Child, Started};
+use self::terminal::Terminal;
 use super::cluster::{self, Cluster};
+use super::wanted::Wanted;
 use crate::Outcome;
 pub(crate) use child::{ExecArgs, exec};
 
 /// Claim units, run a command while they are held, and release them.
 ///
 /// The command is started without a shell, in its own process group: HUP, INT, QUIT, TERM, USR1,
-/// USR2 and WINCH are forwarded to the whole group. It should not read from a terminal. If the
+/// USR2 and WINCH are forwarded to the whole group. If standard input is a terminal, the group has
+/// it while the command runs, and cannot be suspended: whoever holds units should use them. If the
 /// grant cannot be renewed, the group gets TERM when a quarter of the lease is left and KILL before
 /// the deadline. If this wrapper is killed, so is the command itself.
 ///
-/// It finds in its environment: QUORATE_POOL; QUORATE_COUNT, how many units it has; QUORATE_UNITS
-/// and QUORATE_FENCES, comma-separated and in the same order, both empty where the pool only
-/// counts; QUORATE_CLAIM, the claim's id. Whatever the units protect should refuse smaller fences
-/// than it has seen.
+/// It finds in its environment: QUORATE_POOL; QUORATE_COUNT, how many units it has; QUORATE_UNITS,
+/// their names (numbers where they have none), and QUORATE_FENCES, comma-separated and in the same
+/// order, both empty where the pool only counts; QUORATE_LABELS, a JSON object with the labels of
+/// each unit under its name; QUORATE_CLAIM, the claim's id. Whatever the units protect should
+/// refuse smaller fences than it has seen.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   quorate run licences -- make release
   quorate run gpus -n 2 --timeout 10m --reason 'nightly training' -- ./train.sh --epochs 3
+  quorate run gpus -n 2 --where gpu=h100,zone=eu -- ./train.sh
+  quorate run gpus -n 2 --where gpu=h100 --and 1:kind=nic --and 4:kind=cpu -- ./train.sh
 
 Exit codes: the command's own, or 128 + the signal that ended it; 123 the grant was lost and the
 command was stopped; 124 not granted in time; 125 quorate could not do it; 126 the command cannot be
@@ -39,9 +48,8 @@ executed; 127 it cannot be found.")]
 pub(crate) struct Args {
     /// The pool.
     pool: String,
-    /// How many units, all at once.
-    #[arg(short = 'n', long, default_value_t = 1, value_name = "H")]
-    units: u32,
+    #[command(flatten)]
+    wanted: Wanted,
     /// How long to wait for them, such as 30s; forever, if left out.
     #[arg(long, value_name = "SPAN", value_parser = cluster::duration)]
     timeout: Option<Duration>,
@@ -62,14 +70,15 @@ const TIMED_OUT: u8 = 124;
 pub(crate) const FAILED: u8 = 125;
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
-    let code = cluster::block_on(wrap(args)).unwrap_or_else(|error| {
+    let terminal = Terminal::find();
+    let code = cluster::block_on(wrap(args, terminal)).unwrap_or_else(|error| {
         eprintln!("quorate: {error:#}");
         FAILED
     });
     Ok(Outcome::Code(code))
 }
 
-async fn wrap(args: Args) -> anyhow::Result<u8> {
+async fn wrap(args: Args, terminal: Option<Terminal>) -> anyhow::Result<u8> {
     let mut signals = child::Signals::new()?;
     let client = args.cluster.connect().await?;
     let grant = tokio::select! {
@@ -92,7 +101,7 @@ async fn wrap(args: Args) -> anyhow::Result<u8> {
             return Ok(128 + signal);
         }
     };
-    let child = match child::start(&args.command, &environment(&grant))? {
+    let child = match child::start(&args.command, &environment(&grant), terminal)? {
         Started::Running(child) => child,
         Started::Failed { code, why } => {
             eprintln!("quorate: {why}");
@@ -108,18 +117,22 @@ async fn claim(client: &Client, args: &Args) -> Result<Grant, AcquireError> {
     let name = || args.command[0].to_string_lossy().into_owned();
     let pool = client.pool(&args.pool).reason(args.reason.clone().unwrap_or_else(name));
     match args.timeout {
-        Some(within) => pool.acquire_timeout(args.units, within).await,
-        None => pool.acquire_many(args.units).await,
+        Some(within) => pool.acquire_timeout(args.wanted.want(), within).await,
+        None => pool.acquire_many(args.wanted.want()).await,
     }
 }
 
 fn environment(grant: &Grant) -> Vec<(&'static str, String)> {
-    let list = |numbers: Vec<String>| numbers.join(",");
+    let fences: Vec<String> = grant.fences().iter().map(u64::to_string).collect();
+    let labels: BTreeMap<String, BTreeMap<String, String>> =
+        grant.names().into_iter().zip(grant.labels()).collect();
+    let labels = serde_json::to_string(&labels).expect("texts are always JSON");
     vec![
         ("QUORATE_POOL", grant.pool().into()),
         ("QUORATE_COUNT", grant.count().to_string()),
-        ("QUORATE_UNITS", list(grant.units().iter().map(u32::to_string).collect())),
-        ("QUORATE_FENCES", list(grant.fences().iter().map(u64::to_string).collect())),
+        ("QUORATE_UNITS", grant.names().join(",")),
+        ("QUORATE_LABELS", labels),
+        ("QUORATE_FENCES", fences.join(",")),
         ("QUORATE_CLAIM", grant.id().to_string()),
     ]
 }
@@ -159,7 +172,10 @@ async fn attend(
         };
         tokio::select! {
             code = child.wait() => break code?,
-            signal = signals.any() => child.forward(signal),
+            signal = signals.any() => match signal {
+                Signal::CHILD => child.go_on(),
+                signal => child.forward(signal),
+            },
             () = sleep_until(next) => {}
             () = grant.changed() => {}
         }

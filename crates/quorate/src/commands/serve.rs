@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use quorate_node::{Config, Node};
+use quorate_node::{Config, Node, PoolDef};
 
 use super::daemon;
 use crate::Outcome;
@@ -37,6 +37,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             config.pools.len(),
             config.digest
         );
+        config.pools.iter().for_each(|pool| println!("{}", worth(pool)));
         return Ok(Outcome::Good);
     }
     daemon::log_to_stderr("info");
@@ -53,4 +54,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             Some(why) => anyhow::bail!("the node cannot go on: {why}"),
         }
     })
+}
+
+/// What a pool can do without, in one line.
+fn worth(pool: &PoolDef) -> String {
+    let (label, units, protocol) = (pool.label(), pool.units, pool.protocol.name());
+    let survives = pool.promises.survives;
+    let units = format!("{units} unit{}", if units == 1 { "" } else { "s" });
+    let crashes = if survives == 1 { "crash" } else { "crashes" };
+    match &pool.quorums {
+        Some(worth) => format!("pool {label}: {units}, {worth}"),
+        None => format!("pool {label}: {units}, {protocol}: {survives} {crashes} survived"),
+    }
 }

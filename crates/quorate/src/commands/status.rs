@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use quorate_api::{
-    ClaimId, ClaimState, ClaimStatus, Estimate, FactView, NodeView, Obstacle, PoolView, Remedy, Why,
+    ClaimId, ClaimState, ClaimStatus, Estimate, FactView, Line, NodeView, Obstacle, PoolView,
+    QuorumsView, Remedy, Why,
 };
+use quorate_protocols::arbiter::family::Summary;
 
 use super::cluster::{self, Cluster, Json, span};
 use crate::Outcome;
@@ -72,7 +74,11 @@ pub(crate) fn one_line(status: &ClaimStatus) -> String {
     if status.state == ClaimState::Waiting {
         let plural = if status.asked == 1 { "" } else { "s" };
         let (asked, waited) = (status.asked, span(Some(status.waited_ms)));
-        let _ = write!(line, " for {asked} unit{plural}, since {waited}");
+        let _ = write!(line, " for {asked} unit{plural}");
+        if !status.lines.is_empty() {
+            let _ = write!(line, " ({})", lines(&status.lines));
+        }
+        let _ = write!(line, ", since {waited}");
     }
     if let Some(ended) = &status.ended {
         let _ = write!(line, " ({ended})");
@@ -99,6 +105,9 @@ pub(crate) fn pool_text(pool: &PoolView) -> String {
     if !pool.names_units {
         let _ = writeln!(text, "units are only counted: a grant has no unit names and no fences");
     }
+    if let Some(quorums) = &pool.quorums {
+        let _ = writeln!(text, "{}, {}: {}", quorums.mode, quorums.family, summary(quorums));
+    }
     let missing: Vec<&str> =
         pool.needs.iter().filter(|node| pool.silent.contains(node)).map(String::as_str).collect();
     let _ = match (pool.survives, &pool.needs[..]) {
@@ -111,6 +120,9 @@ pub(crate) fn pool_text(pool: &PoolView) -> String {
     if !missing.is_empty() {
         let _ = writeln!(text, "UNAVAILABLE: no answer from {}", missing.join(", "));
     }
+    if pool.protocol == "ring" {
+        text.push_str(&ring_text(pool, &missing));
+    }
     if pool.grace_ms.is_some() {
         let wait = span(pool.grace_ms);
         let _ = writeln!(text, "a node restarted and waits {wait} for old promises to end");
@@ -118,6 +130,45 @@ pub(crate) fn pool_text(pool: &PoolView) -> String {
     text.push_str(&facts(&pool.facts));
     silent(&mut text, &pool.silent);
     text
+}
+
+/// What is the matter with a ring that has not all its units, or no root.
+fn ring_text(pool: &PoolView, missing: &[&str]) -> String {
+    if let [root, ..] = missing {
+        return format!(
+            "root {root} is away: nothing is granted until it is back, and clients stop within a ttl\n"
+        );
+    }
+    let named = |name: &'static str| pool.facts.iter().filter(move |fact| fact.name == name);
+    let Some(count) = named("tokens_counted").next() else { return String::new() };
+    if count.value >= u64::from(pool.units) {
+        return String::new();
+    }
+    let left_out: Vec<&str> = named("left_out").filter_map(|f| f.about.as_deref()).collect();
+    let without = match &left_out[..] {
+        [] => String::new(),
+        nodes => format!(" without {}", nodes.join(", ")),
+    };
+    let later = match named("quarantine").chain(named("blind")).any(|fact| fact.value > 0) {
+        true => "once whoever had them must have stopped",
+        false => "by the next counts",
+    };
+    let (root, counted, units) = (&count.node, count.value, pool.units);
+    format!(
+        "fewer units than configured: {root} counted {counted} of {units}{without}; \
+         the rest is made anew {later}\n"
+    )
+}
+
+fn summary(quorums: &QuorumsView) -> Summary {
+    Summary {
+        voters: quorums.voters as usize,
+        quorum: (quorums.smallest as usize, quorums.largest as usize),
+        survives: quorums.survives as usize,
+        availability: quorums.availability,
+        load: quorums.load,
+        messages: quorums.messages,
+    }
 }
 
 /// What the nodes tell about their protocol, a line per node.
@@ -180,6 +231,11 @@ fn remedy_text(remedy: &Remedy) -> String {
         }
     }
     text
+}
+
+/// What a claim asks for, line by line.
+pub(crate) fn lines(lines: &[Line]) -> String {
+    lines.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
 }
 
 /// Says whose answer is missing.

@@ -239,5 +239,6 @@ fn plan(sweep: &Sweep, setting: &Setting, seed: u64) -> anyhow::Result<Plan> {
         duration: u64::MAX,
         steps_max: u64::MAX,
         grants_max: u64::MAX,
+        silence: 0,
     })
 }

@@ -98,6 +98,16 @@ pub(crate) trait Offered: Protocol {
     /// Makes a drawn plan one that it can serve.
     fn fit(_plan: &mut Plan, _options: &Options) {}
 
+    /// Changes what a plan has by default where that does not suit a pool of this size. Nodes and
+    /// links are chosen already; whatever else was chosen comes after it.
+    fn suit(_plan: &mut Plan) {}
+
+    /// How much longer than any protocol it may go without granting anything ([`Plan::silence`]),
+    /// also if the run begins in any state.
+    fn silence(_plan: &Plan, _corrupt: bool) -> u64 {
+        0
+    }
+
     /// Its pool, as planned.
     fn pool(plan: &Plan, options: &Options) -> anyhow::Result<Self::Pool>;
 

@@ -1,10 +1,11 @@
 //! Options of the protocols that quorums decide, and the pools they make.
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use quorate_core::Lease;
-use quorate_protocols::arbiter::family::{Chosen, Need};
+use quorate_protocols::arbiter::family::Need;
 use quorate_protocols::arbiter::{self, Arbiter, Quorums};
 use quorate_protocols::ticket::{self, Ticket};
+use quorate_protocols::voting::{self, Settled};
 use quorate_sim::{Needs, Plan};
 
 use super::{Offered, Options};
@@ -32,7 +33,7 @@ pub(crate) struct QuorumOptions {
     /// arbiter, ticket: crashes that the family must survive; 0 accepts one that survives none
     /// [default: 1]
     #[arg(long, value_name = "F")]
-    survive: Option<usize>,
+    survive: Option<u32>,
 }
 
 /// What arbiters count.
@@ -65,52 +66,29 @@ impl QuorumOptions {
         words
     }
 
-    fn holders_max(&self, units: u32) -> anyhow::Result<u32> {
-        ensure!(self.max_holders != Some(0), "--max-holders must be at least 1");
-        Ok(self.max_holders.unwrap_or(units).min(units))
-    }
-
-    fn need(&self, nodes: u32, units: u32) -> anyhow::Result<Need> {
-        let voters = self.voters.unwrap_or(nodes);
-        ensure!((1..=nodes).contains(&voters), "--voters {voters}: there are {nodes} nodes");
-        let (n, k) = (voters as usize, units as usize);
-        let need = match self.mode {
-            Some(Mode::Named) => Need::coterie(n, k),
-            _ => Need::counting(n, k, self.holders_max(units)? as usize),
+    fn terms(&self, tickets: bool) -> voting::Terms {
+        let mode = match (tickets, self.mode) {
+            (true, _) => voting::Mode::Ticket,
+            (false, Some(Mode::Named)) => voting::Mode::Named,
+            (false, _) => voting::Mode::Arbiter,
         };
-        // A single node survives nothing, and nobody expects it to.
-        Ok(Need { survive: self.survive.unwrap_or(usize::from(nodes > 1)), ..need })
+        let (family, max_holders) = (self.family.clone(), self.max_holders);
+        voting::Terms { mode, family, max_holders, voters: self.voters, survive: self.survive }
     }
 
-    fn spec(&self) -> &str {
-        let named = self.mode == Some(Mode::Named);
-        self.family.as_deref().unwrap_or(if named { "majority" } else { "uniform" })
-    }
-
-    /// The family asked for, and what it is worth.
-    fn chosen(&self, nodes: u32, units: u32) -> anyhow::Result<Chosen> {
-        let (need, spec) = (self.need(nodes, units)?, self.spec());
-        ensure!(
-            spec != "threshold" || (self.mode != Some(Mode::Named) && self.max_holders.is_none()),
-            "quorums by size of claim count units: neither named nor --max-holders"
-        );
-        match spec {
-            "auto" => need.best(),
-            spec => need.family(spec),
+    /// A pool of permissions, as far as these options make it, and what its quorums are worth.
+    pub(crate) fn arbiter(
+        &self,
+        nodes: u32,
+        units: u32,
+    ) -> anyhow::Result<(arbiter::Pool, voting::Worth)> {
+        match self.terms(false).settle(nodes, units)? {
+            Settled { pool: voting::Pool::Arbiter(mut pool), worth } => {
+                pool.hedge = self.hedge.unwrap_or(0);
+                Ok((pool, worth))
+            }
+            Settled { .. } => unreachable!("only tickets make a pool of tickets"),
         }
-        .with_context(|| format!("--family {spec} (--survive 0 accepts what survives no crash)"))
-    }
-
-    /// A pool, as far as these options make it.
-    pub(crate) fn arbiter(&self, nodes: u32, units: u32) -> anyhow::Result<arbiter::Pool> {
-        let mut pool = arbiter::Pool::new(units, nodes);
-        pool.quorums = self.chosen(nodes, units)?.quorums;
-        pool.hedge = self.hedge.unwrap_or(0);
-        pool.mode = match self.mode {
-            Some(Mode::Named) => arbiter::Mode::Named,
-            _ => arbiter::Mode::Count { holders_max: self.holders_max(units)?, backfill: 0 },
-        };
-        Ok(pool)
     }
 
     /// What the swarm plays when nothing is said: every mode, and families that fit.
@@ -148,21 +126,17 @@ impl QuorumOptions {
     }
 
     /// A pool of tickets, which need a coterie and nothing else.
-    pub(crate) fn ticket(&self, nodes: u32, units: u32) -> anyhow::Result<ticket::Pool> {
-        let mut pool = ticket::Pool::new(units, nodes);
-        pool.quorums = self.of_tickets(nodes, units)?.quorums;
-        Ok(pool)
-    }
-
-    fn of_tickets(&self, nodes: u32, units: u32) -> anyhow::Result<Chosen> {
+    pub(crate) fn ticket(
+        &self,
+        nodes: u32,
+        units: u32,
+    ) -> anyhow::Result<(ticket::Pool, voting::Worth)> {
         let other = self.mode.is_some() || self.max_holders.is_some() || self.hedge.is_some();
         ensure!(!other, "ticket has no --mode, --max-holders or --hedge");
-        let family = self.family.clone().or(Some("majority".to_owned()));
-        let options = QuorumOptions { mode: Some(Mode::Named), family, ..self.clone() };
-        let (need, spec) = (options.need(nodes, units)?, options.spec());
-        let need = Need { rounds: 5, ..need };
-        let chosen = if spec == "auto" { need.best() } else { need.family(spec) };
-        chosen.with_context(|| format!("--family {spec} (--survive 0 accepts any)"))
+        match self.terms(true).settle(nodes, units)? {
+            Settled { pool: voting::Pool::Ticket(pool), worth } => Ok((pool, worth)),
+            Settled { .. } => unreachable!("tickets make a pool of tickets"),
+        }
     }
 }
 
@@ -180,10 +154,11 @@ impl Offered for Ticket {
                 let need = Need::coterie(plan.nodes as usize, plan.pool.units as usize);
                 let spec = ["majority", "grid", "hierarchy", "wall"][(plan.seed % 4) as usize];
                 pool.quorums = need.quorums(spec).unwrap_or(pool.quorums);
+                pool.spares = (plan.seed / 4 % 3) as u32;
                 pool.patience = Some(2 + (plan.seed % 2) as u32);
                 pool
             }
-            false => options.ticket(plan.nodes, plan.pool.units)?,
+            false => options.ticket(plan.nodes, plan.pool.units)?.0,
         };
         pool.lease = Lease::new(length, plan.pool.drift_ppm);
         pool.retry = plan.pool.retry;
@@ -195,8 +170,8 @@ impl Offered for Ticket {
         if is_drawn(plan, options) {
             return Ok(None);
         }
-        let Chosen { name, summary, .. } = options.of_tickets(plan.nodes, plan.pool.units)?;
-        Ok(Some(format!("{name}: {summary}")))
+        let (_, worth) = options.ticket(plan.nodes, plan.pool.units)?;
+        Ok(Some(format!("{}: {}", worth.family, worth.summary)))
     }
 }
 
@@ -215,7 +190,7 @@ impl Offered for Arbiter {
         };
         let mut pool = match is_drawn(plan, options) {
             true => QuorumOptions::drawn(plan),
-            false => options.arbiter(plan.nodes, plan.pool.units)?,
+            false => options.arbiter(plan.nodes, plan.pool.units)?.0,
         };
         pool.lease = Lease::new(length, plan.pool.drift_ppm);
         pool.retry = plan.pool.retry;
@@ -231,7 +206,7 @@ impl Offered for Arbiter {
             let quorums = Self::pool(plan, options)?.quorums;
             return Ok(Some(format!("drawn: {} voters", quorums.members().len())));
         }
-        let Chosen { name, summary, .. } = options.quorums.chosen(plan.nodes, plan.pool.units)?;
-        Ok(Some(format!("{name}: {summary}")))
+        let (_, worth) = options.quorums.arbiter(plan.nodes, plan.pool.units)?;
+        Ok(Some(format!("{}: {}", worth.family, worth.summary)))
     }
 }

@@ -144,15 +144,14 @@ fn revoking_needs_rights_a_reason_and_a_confirmation() {
 fn five_thousand_claims_and_a_thousand_pools_stay_on_one_small_page() {
     let cluster = Cluster::start("many", 3, "", POOLS);
     cluster.claim(1, "gpus", 1, 4, "ann", "all of it");
-    // 1,500 wait in one queue, more than a node lists; 3,500 are spread over a thousand pools.
-    // Builds for tests audit a seat after every step, which makes longer queues slow to fill.
+    // 5,000 wait in one queue, more than a node lists, and a thousand pools are in use.
     std::thread::scope(|scope| {
         for node in 0..3 {
             let cluster = &cluster;
             scope.spawn(move || {
-                for id in (0..5000).filter(|id| id % 3 == node) {
+                for id in (0..6000).filter(|id| id % 3 == node) {
                     let pool = match id {
-                        0..1500 => "gpus".to_owned(),
+                        0..5000 => "gpus".to_owned(),
                         id => format!("ci-{:04}", id % 1000),
                     };
                     let body = json!({"client": format!("worker-{id}"), "reason": "batch"});
@@ -165,7 +164,7 @@ fn five_thousand_claims_and_a_thousand_pools_stay_on_one_small_page() {
     });
     let browser = Browser::open("many", 1400, 950);
     browser.visit(&format!("{}#pool=gpus", cluster.url(0)));
-    browser.until("document.querySelector('#queue-count').innerText.startsWith('1500')");
+    browser.until("document.querySelector('#queue-count').innerText.startsWith('5000')");
     browser.until("document.querySelector('#pools-count').innerText === '1002'");
     let size = || browser.eval("return document.querySelectorAll('*').length").as_u64().unwrap();
     assert!(size() < 3000, "{} elements", size());
@@ -183,6 +182,91 @@ fn five_thousand_claims_and_a_thousand_pools_stay_on_one_small_page() {
     browser.click("#rows button");
     browser.until("document.querySelector('#pool-title').innerText === 'ci-0777'");
     assert!(size() < 3000, "{} elements", size());
+    quiet(&browser);
+}
+
+/// Every protocol has its picture, and says in a sentence what it shows.
+#[test]
+fn quorums_permissions_and_tokens_are_drawn() {
+    let pools = r#"
+    [[pools]]
+    name = "quorums"
+    units = 2
+    protocol = "arbiter"
+    mode = "count"
+    allow_no_crash = true
+    lease = "1m"
+    [[pools]]
+    name = "permissions"
+    units = 2
+    protocol = "broadcast"
+    lease = "1m"
+    [[pools]]
+    name = "tokens"
+    units = 2
+    protocol = "ring"
+    lease = "1m"
+    "#;
+    let cluster = Cluster::start("pictures", 5, "", pools);
+    let browser = Browser::open("pictures", 1400, 950);
+    browser.visit(&cluster.url(0));
+    let pictures = [
+        ("quorums", "Quorums in use:", ".node .lit"),
+        ("permissions", "permission", ".links .strong"),
+        ("tokens", "As many tokens as units", ".node .lit"),
+    ];
+    for (pool, caption, sign) in pictures {
+        browser.visit(&format!("{}#pool={pool}", cluster.url(0)));
+        browser.until(&format!("document.querySelector('#pool-title').innerText === {pool:?}"));
+        // Messages of what happens while it is looked at; a still picture of the rest.
+        cluster.claim(1, pool, 1, 1, "ann", "first");
+        cluster.claim(3, pool, 3, 1, "carol", "second");
+        browser.until(&format!("{HOLDERS}.includes('ann') && {HOLDERS}.includes('carol')"));
+        cluster.claim(2, pool, 2, 1, "bob", "waits");
+        browser.until(&format!("{QUEUE}.includes('waits')"));
+        browser.until(&format!("document.querySelectorAll('#stage {sign}').length > 0"));
+        browser.until("document.querySelectorAll('#stage .cell.full').length === 2");
+        browser
+            .until(&format!("document.querySelector('#caption').innerText.includes({caption:?})"));
+        browser.screenshot(&format!("picture-{pool}"));
+    }
+    quiet(&browser);
+}
+
+#[test]
+fn units_that_differ_are_shown_by_their_labels() {
+    let pools = r#"
+    [[pools]]
+    name = "gpus"
+    units = [
+        { name = "eu-0", labels = { gpu = "h100", zone = "eu" } },
+        { name = "eu-1", labels = { gpu = "h100", zone = "eu" } },
+        { name = "us-0", labels = { gpu = "h100", zone = "us" } },
+        { name = "old-0", labels = { gpu = "a100", zone = "eu" } },
+        { name = "old-1", labels = { gpu = "a100", zone = "us" } },
+        { name = "old-2", labels = { gpu = "a100", zone = "us" } },
+    ]
+    lease = "1m"
+    "#;
+    let cluster = Cluster::start("labels", 3, "", pools);
+    let claim = |node: usize, id: u64, who: &str, lines: serde_json::Value| {
+        let body = json!({"lines": lines, "client": who, "reason": "training"});
+        let path = format!("/v1/pools/gpus/claims/{id}?wait=200ms");
+        let (status, answer) = cluster.ask(node, "PUT", &path, &body);
+        assert!(status == 200 || status == 202, "{answer}");
+    };
+    let eu = json!({"gpu": "h100", "zone": "eu"});
+    claim(0, 1, "ann", json!([{"where": eu, "units": 2}]));
+    claim(1, 2, "bob", json!([{"where": {"gpu": "a100"}, "units": 1}]));
+    let browser = Browser::open("labels", 1400, 1300);
+    browser.visit(&format!("{}#pool=gpus", cluster.url(0)));
+    browser.until("document.querySelectorAll('#kinds > li').length === 4");
+    browser.until("document.querySelectorAll('#kinds .chip.full').length === 3");
+    claim(2, 3, "carol", json!([{"where": eu, "units": 1}, {"where": {"zone": "us"}, "units": 1}]));
+    browser.until(&format!("{QUEUE}.includes('1 with gpu=h100,zone=eu and 1 with zone=us')"));
+    let full = "document.querySelector('#kinds [data-key=\"gpu=h100 zone=eu\"]').innerText";
+    browser.until(&format!("{full}.includes('2 of 2 held, 1 claim could use them')"));
+    browser.screenshot("labels");
     quiet(&browser);
 }
 

@@ -13,6 +13,7 @@ use quorate_protocols::arbiter::Arbiter;
 use quorate_protocols::broadcast::Weighted;
 use quorate_protocols::central::Central;
 use quorate_protocols::ring::Ring;
+use quorate_protocols::ticket::Ticket;
 use quorate_sim::replay;
 
 use crate::table::{Scenario, Step};
@@ -31,6 +32,7 @@ pub(crate) fn run(scenario: &Scenario, config: &Config) -> (Vec<(String, String)
             Arm { remembers: pool.durable }.play::<Central>(scenario, &pool)
         }
         ProtocolDef::Arbiter(pool) => Arm { remembers: true }.play::<Arbiter>(scenario, pool),
+        ProtocolDef::Ticket(pool) => Arm { remembers: false }.play::<Ticket>(scenario, pool),
         ProtocolDef::Broadcast(pool) => Arm { remembers: false }.play::<Weighted>(scenario, pool),
         ProtocolDef::Ring(pool) => Arm { remembers: false }.play::<Ring>(scenario, pool),
     }

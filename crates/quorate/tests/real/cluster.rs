@@ -3,11 +3,14 @@
 use std::fmt::Write as _;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use quorate_client::Views;
+use quorate_node::Bug;
 use rustix::process::{Pid, Signal, kill_process};
+
+use crate::planted;
 
 /// Who decides over the pools of a trial.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,6 +20,8 @@ pub(crate) enum Protocol {
     Named,
     /// `arbiter` that counts.
     Count,
+    /// `arbiter` that gives tickets.
+    Ticket,
     /// `broadcast` that never takes anything back from a node.
     Broadcast,
     /// `broadcast` that counts nodes out which seem to have crashed.
@@ -25,10 +30,11 @@ pub(crate) enum Protocol {
 }
 
 impl Protocol {
-    pub(crate) const ALL: [Protocol; 6] = [
+    pub(crate) const ALL: [Protocol; 7] = [
         Protocol::Central,
         Protocol::Named,
         Protocol::Count,
+        Protocol::Ticket,
         Protocol::Broadcast,
         Protocol::Leased,
         Protocol::Ring,
@@ -40,6 +46,7 @@ impl Protocol {
             Protocol::Central => "central",
             Protocol::Named => "named",
             Protocol::Count => "count",
+            Protocol::Ticket => "ticket",
             Protocol::Broadcast => "broadcast",
             Protocol::Leased => "leased",
             Protocol::Ring => "ring",
@@ -56,11 +63,21 @@ impl Protocol {
         matches!(self, Protocol::Central | Protocol::Named | Protocol::Count)
     }
 
+    /// Whether a node that was killed takes part again. In `broadcast` it stays out.
+    pub(crate) fn takes_back(self) -> bool {
+        !matches!(self, Protocol::Broadcast | Protocol::Leased)
+    }
+
+    /// Whether everybody is served again once faults stop. A node that `broadcast` counted out
+    /// serves nobody until all are restarted.
+    pub(crate) fn heals(self) -> bool {
+        self != Protocol::Leased
+    }
+
     fn options(self, pools: &Pools) -> String {
-        let Pools { node_units_max, durable, backfill, .. } = pools;
-        let broadcast = format!(
-            "protocol = \"broadcast\"\nnode_units_max = {node_units_max}\nretry = \"200ms\"\n"
-        );
+        let Pools { units, durable, backfill, .. } = pools;
+        let broadcast =
+            format!("protocol = \"broadcast\"\nnode_units_max = {units}\nretry = \"200ms\"\n");
         let voting = format!("protocol = \"arbiter\"\nretry = \"200ms\"\ndurable = {durable}\n");
         match self {
             Protocol::Central => format!(
@@ -68,14 +85,18 @@ impl Protocol {
             ),
             Protocol::Named => voting,
             Protocol::Count => format!(
-                "{voting}mode = \"count\"\nallow_no_crash = true\n\
+                "{voting}mode = \"arbiter\"\nsurvive = 0\n\
                  fairness = \"backfill:{backfill}\"\n"
             ),
+            Protocol::Ticket => {
+                "protocol = \"arbiter\"\nmode = \"ticket\"\nretry = \"200ms\"\n".to_owned()
+            }
             Protocol::Broadcast => broadcast,
             Protocol::Leased => format!("{broadcast}reclaim = \"lease\"\n"),
-            Protocol::Ring => {
-                "protocol = \"ring\"\ntimeout = \"300ms\"\nidle = \"50ms\"\n".to_owned()
-            }
+            // Nothing is scrambled unless a test asks for it.
+            Protocol::Ring => "protocol = \"ring\"\ntimeout = \"300ms\"\nidle = \"50ms\"\n\
+                 allow_corruption = true\n"
+                .to_owned(),
         }
     }
 }
@@ -86,11 +107,11 @@ pub(crate) struct Pools {
     pub(crate) protocol: Protocol,
     pub(crate) names: Vec<String>,
     pub(crate) units: u32,
-    /// Most that one node of `broadcast` may use.
-    pub(crate) node_units_max: u32,
     pub(crate) lease: Duration,
     pub(crate) durable: bool,
     pub(crate) backfill: u32,
+    /// More options.
+    pub(crate) more: String,
 }
 
 /// A cluster of processes, which end with this value.
@@ -98,6 +119,7 @@ pub(crate) struct Cluster {
     folder: PathBuf,
     pools: Pools,
     nodes: Vec<Node>,
+    bug: Option<Bug>,
 }
 
 struct Node {
@@ -136,15 +158,21 @@ impl Drop for Process {
 pub(crate) enum Memory {
     /// All that it wrote.
     Kept,
-    /// Nothing, and it knows that the cluster is not new.
+    /// Only how often it was started, and it knows that the rest is lost. (Without that number it
+    /// would wait until a minute begins, which takes too long here.)
     Lost,
     /// Nothing, and it is told that the cluster is new: a lie, the planted bug.
     LostAndLiedTo,
 }
 
 impl Cluster {
-    /// Starts so many nodes on loopback and waits until they answer.
-    pub(crate) async fn start(folder: &Path, nodes: usize, pools: Pools) -> Cluster {
+    /// Starts so many nodes on loopback, with a bug or without, and waits until they answer.
+    pub(crate) async fn start(
+        folder: &Path,
+        nodes: usize,
+        pools: Pools,
+        bug: Option<Bug>,
+    ) -> Cluster {
         let free = || {
             let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
             (listener.local_addr().expect("an address"), listener)
@@ -160,7 +188,7 @@ impl Cluster {
             })
             .collect();
         drop(chosen);
-        let mut cluster = Cluster { folder: folder.to_path_buf(), pools, nodes };
+        let mut cluster = Cluster { folder: folder.to_path_buf(), pools, nodes, bug };
         for node in 0..cluster.nodes.len() {
             cluster.write_config(node, true);
             cluster.spawn(node);
@@ -191,13 +219,54 @@ impl Cluster {
 
     pub(crate) fn restart(&mut self, node: usize, memory: Memory) {
         self.kill(node);
-        if memory != Memory::Kept {
-            // A node that was killed at its start has none yet.
-            let removed = std::fs::remove_dir_all(self.data(node));
-            assert!(removed.is_ok() || !self.data(node).exists(), "{removed:?}");
+        let boot = std::fs::read_to_string(self.data(node).join("boot")).ok();
+        // A node that was killed at its start has nothing to lose yet.
+        if let Some(boot) = boot.filter(|_| memory != Memory::Kept) {
+            std::fs::remove_dir_all(self.data(node)).expect("it is ours");
+            if memory == Memory::Lost {
+                std::fs::create_dir(self.data(node)).expect("it is ours");
+                let count = boot.lines().find(|line| line.starts_with("boot ")).expect("a count");
+                let lease = self.pools.lease.as_millis();
+                let text = format!("{count}\ndigest 0\nlease_ms {lease}\n");
+                std::fs::write(self.data(node).join("boot"), text).expect("it is ours");
+            }
         }
         self.write_config(node, memory == Memory::LostAndLiedTo);
         self.spawn(node);
+    }
+
+    /// Restarts a node whose writes can be made to fail ([`Resource::Fsize`]): the signal that
+    /// would end it then is ignored. Says where its last words come from.
+    ///
+    /// [`Resource::Fsize`]: rustix::process::Resource::Fsize
+    pub(crate) fn restart_with_a_weak_disk(&mut self, node: usize) -> ChildStderr {
+        self.kill(node);
+        let mut child = Command::new("/bin/sh")
+            .args(["-c", "trap '' XFSZ; exec \"$0\" serve --config \"$1\""])
+            .arg(env!("CARGO_BIN_EXE_quorate"))
+            .arg(self.folder.join(format!("n{node}.toml")))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the command was built");
+        let errors = child.stderr.take().expect("piped");
+        self.nodes[node].process = Some(Process::new(child));
+        errors
+    }
+
+    /// The process of a node that runs, or should.
+    pub(crate) fn process(&mut self, node: usize) -> &mut Process {
+        self.nodes[node].process.as_mut().expect("it was started")
+    }
+
+    /// Waits until a node ends by itself.
+    pub(crate) async fn until_it_ends(&mut self, node: usize) {
+        let give_up = Instant::now() + Duration::from_secs(60);
+        while !matches!(self.process(node).child().try_wait(), Ok(Some(_))) {
+            assert!(Instant::now() < give_up, "node {node} goes on");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
 
     pub(crate) fn pause(&self, node: usize) {
@@ -239,9 +308,15 @@ impl Cluster {
     fn spawn(&mut self, node: usize) {
         let log = std::fs::OpenOptions::new().create(true).append(true).open(self.log_path(node));
         let log = log.expect("a log file");
-        let child = Command::new(env!("CARGO_BIN_EXE_quorate"))
-            .arg("serve")
-            .arg("--config")
+        let mut command = match self.bug {
+            None => Command::new(env!("CARGO_BIN_EXE_quorate")),
+            Some(_) => Command::new(std::env::current_exe().expect("we are a program")),
+        };
+        match self.bug {
+            None => command.args(["serve", "--config"]),
+            Some(bug) => command.args(["node", planted::name(bug)]),
+        };
+        let child = command
             .arg(self.folder.join(format!("n{node}.toml")))
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("a log file"))
@@ -274,6 +349,7 @@ impl Cluster {
         let _ = write!(
             text,
             "cluster = \"real\"\nepoch = 1\nnode = \"n{node}\"\nbootstrap = {bootstrap}\n\
+             suspect_after = \"2s\"\n\
              data_dir = {:?}\nlisten = {{ clients = \"{clients}\", peers = \"{peers}\" }}\n\
              members = [\n",
             self.data(node)
@@ -283,11 +359,13 @@ impl Cluster {
         }
         text.push_str("]\n");
         let Pools { names, units, lease, protocol, .. } = &self.pools;
+        let Pools { more, .. } = &self.pools;
         let (lease, options) = (lease.as_millis(), protocol.options(&self.pools));
         for name in names {
             let _ = write!(
                 text,
-                "[[pools]]\nname = \"{name}\"\nunits = {units}\nlease = \"{lease}ms\"\n{options}"
+                "[[pools]]\nname = \"{name}\"\nunits = {units}\nlease = \"{lease}ms\"\n\
+                 {options}{more}"
             );
         }
         std::fs::write(self.folder.join(format!("n{node}.toml")), text).expect("a config file");

@@ -8,24 +8,29 @@
 //! |---|---|
 //! | `cluster.rs` | node processes, their files and ports |
 //! | `client.rs` | a process of clients (this program again) |
+//! | `planted.rs` | a node that breaks a rule (this program again) |
 //! | `proxy.rs` | the wire between them |
-//! | `broadcast.rs` | nodes that broadcast are killed and stand still |
+//! | `minority.rs` | as many nodes as quorums can do without are killed |
 //! | `ring.rs` | a node and then the root of a ring are killed |
 //! | `trial.rs` | one seeded trial: faults, healing, judgement |
+//! | `hardship.rs` | one hardship at a time, with what must follow from it |
 //! | `history.rs` | what clients wrote down, and what the laws say to it |
 //!
-//! The harness is checked too: histories with planted bugs, and a real node that is lied to about
+//! The harness is checked too: histories with planted bugs, nodes with planted bugs (they tell
+//! their clients a later deadline; they forget their past), and a real node that is lied to about
 //! its past (it forgot everything and is told that the cluster is new), must be found.
 //!
 //! A seed decides which faults happen in which order, not how the machine schedules processes: it
 //! may take a few runs to see a failure again.
 
-mod broadcast;
 mod client;
 mod clock;
 mod cluster;
 mod dice;
+mod hardship;
 mod history;
+mod minority;
+mod planted;
 mod proxy;
 mod ring;
 mod trial;
@@ -33,14 +38,15 @@ mod trial;
 use std::time::{Duration, Instant};
 
 use cluster::Protocol;
+use quorate_node::Bug;
 use trial::{Harm, Plan};
 
 const HELP: &str = "\
 cargo test -p quorate --test real -- [NAME] [OPTIONS]
 
-  --seed N       this seed instead of a few fixed ones
-  --protocol P   central, named or count (arbiter), broadcast, leased (broadcast that counts nodes
-                 out) or ring, instead of each in turn
+  --seed N       this seed instead of a few fixed ones, or other minorities
+  --protocol P   central, named, count or ticket (arbiter), broadcast, leased (broadcast that
+                 counts nodes out) or ring, instead of each in turn
   --seconds N    how long faults happen in each trial
   --minutes N    fresh seeds for so long";
 
@@ -54,20 +60,25 @@ struct Wish {
     protocol: Option<Protocol>,
 }
 
-const NAMES: [&str; 7] = [
+const NAMES: [&str; 9] = [
     "planted_bugs_in_histories_are_found",
     "a_node_that_is_lied_to_about_its_past_is_found",
     "broken_connections_alone_cost_nobody_a_grant",
     "the_laws_hold_whatever_happens_to_nodes_clients_and_wires",
     "a_ring_goes_on_without_a_node_and_says_that_its_root_is_gone",
-    "broadcast_goes_on_without_nodes_and_says_what_they_cost",
-    "a_broadcasting_node_that_stands_still_costs_no_unit_too_many",
+    "nodes_with_planted_bugs_are_found",
+    "whoever_stands_still_longer_than_the_lease_has_lost_its_grant",
+    "a_node_whose_disk_fails_stops_and_says_why",
+    "quorums_go_on_without_a_minority_and_holders_keep_theirs",
 ];
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     if words.first().is_some_and(|word| word == "client") {
         return client::main(&words[1..]);
+    }
+    if words.first().is_some_and(|word| word == "node") {
+        return planted::main(&words[1..]);
     }
     if words.iter().any(|word| word == "--list") {
         NAMES.iter().for_each(|name| println!("{name}: test"));
@@ -82,28 +93,47 @@ fn main() {
     }
     let seconds = |default: u64| Duration::from_secs(wish.seconds.unwrap_or(default));
     if wanted(NAMES[1]) && wish.minutes.is_none() {
-        runtime.block_on(must_be_found(wish.seed.unwrap_or(1), seconds(6)));
+        let (seed, chaos) = (wish.seed.unwrap_or(1), seconds(6));
+        let protocol = Protocol::Central;
+        let plan = Plan { seed, protocol, chaos, harm: Harm::Lie, bug: None };
+        runtime.block_on(must_be_found(NAMES[1], plan));
     }
     if wanted(NAMES[2]) && wish.minutes.is_none() {
         let seed = wish.seed.unwrap_or(2);
         let (chaos, harm) = (seconds(4), Harm::Cuts);
         let protocol = wish.protocol.unwrap_or(Protocol::Central);
-        runtime.block_on(must_hold(NAMES[2], Plan { seed, protocol, chaos, harm }));
+        let plan = Plan { seed, protocol, chaos, harm, bug: None };
+        runtime.block_on(must_hold(NAMES[2], plan));
     }
     if wanted(NAMES[4]) && wish.minutes.is_none() {
         runtime.block_on(ring::killed_nodes(NAMES[4]));
     }
     if wanted(NAMES[5]) && wish.minutes.is_none() {
-        runtime.block_on(broadcast::killed_nodes(NAMES[5]));
+        let bugs = [(Bug::LateDeadline, Harm::DeadClients), (Bug::NothingBefore, Harm::Restarts)];
+        for (bug, harm) in bugs {
+            let (seed, chaos) = (wish.seed.unwrap_or(3), seconds(5));
+            let protocol = Protocol::Central;
+            let plan = Plan { seed, protocol, chaos, harm, bug: Some(bug) };
+            runtime.block_on(must_be_found(NAMES[5], plan));
+            // The same faults, and no bug.
+            runtime.block_on(must_hold(NAMES[5], Plan { bug: None, ..plan }));
+        }
     }
     if wanted(NAMES[6]) && wish.minutes.is_none() {
-        runtime.block_on(broadcast::frozen_node(NAMES[6]));
+        runtime.block_on(hardship::standing_still(NAMES[6]));
+    }
+    if wanted(NAMES[7]) && wish.minutes.is_none() {
+        runtime.block_on(hardship::failing_disk(NAMES[7]));
+    }
+    if wanted(NAMES[8]) && wish.minutes.is_none() {
+        runtime.block_on(minority::killed(NAMES[8], wish.seed.unwrap_or(0) as usize));
     }
     if wanted(NAMES[3]) {
         let name = NAMES[3];
         let everything = |protocol, seed, chaos| {
             let harm = Harm::Everything;
-            runtime.block_on(must_hold(name, Plan { seed, protocol, chaos, harm }));
+            let plan = Plan { seed, protocol, chaos, harm, bug: None };
+            runtime.block_on(must_hold(name, plan));
         };
         let each = || Protocol::ALL.into_iter().filter(|p| wish.protocol.is_none_or(|q| *p == q));
         match (wish.minutes, wish.seed) {
@@ -132,11 +162,9 @@ async fn must_hold(name: &str, plan: Plan) {
     }
 }
 
-/// The lie can only be noticed if somebody holds units of the liar while it restarts; in six
-/// seconds with sixteen clients somebody does.
-async fn must_be_found(seed: u64, chaos: Duration) {
-    let name = NAMES[1];
-    let plan = Plan { seed, protocol: Protocol::Central, chaos, harm: Harm::Lie };
+/// What is wrong can only be noticed if somebody holds units when it matters, as while a liar
+/// restarts; in a few seconds with sixteen clients somebody does.
+async fn must_be_found(name: &str, plan: Plan) {
     match trial::run(plan).await {
         Ok(report) => {
             panic!("not found: {report}\n{}", again(name, plan));
@@ -145,7 +173,9 @@ async fn must_be_found(seed: u64, chaos: Duration) {
             let law = ["capacity", "exclusivity", "fence order"];
             let found = law.iter().any(|law| why.contains(&format!("law broken: {law}")));
             assert!(found, "found something else: {why}\n{}", again(name, plan));
-            println!("{name}: ok, seed {seed}: {}", why.lines().next().unwrap_or_default());
+            let (seed, bug) = (plan.seed, plan.bug.map_or("a lie", planted::name));
+            let line = why.lines().next().unwrap_or_default();
+            println!("{name}: ok, {bug}, seed {seed}: {line}");
         }
     }
 }

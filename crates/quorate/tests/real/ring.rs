@@ -1,8 +1,11 @@
-//! A ring of processes, one of which is killed: another node, and then the root.
+//! A ring of processes, scrambled while clients go on; then one of them is killed: another node, and
+//! then the root.
 //!
 //! No times are compared, only orders: whoever gets the killed node's unit must not have got it
 //! before its holder had to stop.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -12,7 +15,7 @@ use quorate_client::{Client, Grant, ReleaseError, Views};
 use crate::cluster::{Cluster, Memory, Pools, Protocol};
 
 /// Longer than anything takes that is going to happen at all.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) async fn killed_nodes(name: &str) {
     let began = Instant::now();
@@ -23,15 +26,59 @@ pub(crate) async fn killed_nodes(name: &str) {
         protocol: Protocol::Ring,
         names: vec!["p".into()],
         units: 3,
-        node_units_max: 3,
-        lease: Duration::from_secs(2),
+        // Also how long units are missing after a node was left out, which `status` is to show.
+        lease: Duration::from_secs(4),
         durable: false,
         backfill: 0,
+        more: String::new(),
     };
-    let mut cluster = Cluster::start(&folder, 3, pools).await;
+    let mut cluster = Cluster::start(&folder, 3, pools, None).await;
+    scrambled(&cluster).await;
     without_a_node(&mut cluster).await;
     without_the_root(&mut cluster).await;
     println!("{name}: ok, {:.0?}", began.elapsed());
+}
+
+/// Whatever became of every node's variables, whoever claims is served, and the repairs show.
+async fn scrambled(cluster: &Cluster) {
+    let repairs = ["kills", "tokens_created", "tokens_destroyed"];
+    // Until every kind of repair was seen: which ones a fault needs is chance.
+    for round in 0.. {
+        assert!(round < 100, "a hundred faults left no trace: {}", status(cluster, 1));
+        for node in 0..3 {
+            let said = command(cluster, node, &["ring", "corrupt", "p"]);
+            assert!(said.contains("pool p"), "{said}");
+        }
+        for node in 0..3 {
+            let unit = client(cluster, node).await.pool("p").acquire().await;
+            give_back(unit.expect("clients go on")).await;
+        }
+        let metrics = metrics(cluster, 0) + &metrics(cluster, 1) + &metrics(cluster, 2);
+        if repairs.iter().all(|name| count(&metrics, name) > 0) {
+            break;
+        }
+    }
+    until("the root counts all units", || status(cluster, 1).contains("legitimate 1")).await;
+    let text = status(cluster, 1);
+    assert!(repairs.iter().all(|name| text.contains(&format!("{name} "))), "{text}");
+    let all = client(cluster, 2).await.pool("p").acquire_many(3).await.expect("all units");
+    give_back(all).await;
+}
+
+/// A counter in a page of metrics, over all its labels.
+fn count(metrics: &str, name: &str) -> u64 {
+    let name = format!("quorate_protocol_{name}");
+    let lines = metrics.lines().filter(|line| line.starts_with(&name));
+    lines.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
+}
+
+fn metrics(cluster: &Cluster, node: usize) -> String {
+    let mut stream = TcpStream::connect(cluster.address(node)).expect("the node answers");
+    let request = "GET /metrics HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).expect("it listens");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("it answers");
+    text
 }
 
 /// Two units go on; the third is made anew when whoever had it has stopped.
@@ -39,6 +86,9 @@ async fn without_a_node(cluster: &mut Cluster) {
     let there = client(cluster, 2).await;
     let held = there.pool("p").acquire().await.expect("a unit at n2");
     cluster.kill(2);
+    let fewer = "fewer units than configured: n0 counted 2 of 3 without n2; \
+                 the rest is made anew once whoever had them must have stopped";
+    until("status says what is missing", || status(cluster, 1).contains(fewer)).await;
     let here = client(cluster, 1).await;
     let two = here.pool("p").acquire_many(2).await.expect("two are left");
     let third = here.pool("p").acquire().await.expect("the third is made anew");
@@ -47,6 +97,7 @@ async fn without_a_node(cluster: &mut Cluster) {
     assert!(text.contains("left_out(n2) 1"), "{text}");
     assert!(text.contains("stands still while n0 is away, goes on without others"), "{text}");
     assert!(!text.contains("UNAVAILABLE"), "{text}");
+    until("all units are counted", || !status(cluster, 1).contains("fewer units")).await;
     cluster.restart(2, Memory::Kept);
     cluster.until_it_answers(2).await;
     give_back(two).await;
@@ -65,6 +116,7 @@ async fn without_the_root(cluster: &mut Cluster) {
     until("n1 says that it fenced itself", || status(cluster, 1).contains("fenced 1")).await;
     let text = status(cluster, 1);
     assert!(text.contains("UNAVAILABLE: no answer from n0"), "{text}");
+    assert!(text.contains("root n0 is away: nothing is granted until it is back"), "{text}");
     cluster.restart(0, Memory::Kept);
     cluster.until_it_answers(0).await;
     let again = here.pool("p").acquire().await.expect("the root is back");
@@ -75,7 +127,7 @@ async fn without_the_root(cluster: &mut Cluster) {
 
 /// A node that no frame reached for a ttl, as while the ring learns that another is gone, has told
 /// its clients to stop: then there is nothing to give back.
-pub(crate) async fn give_back(grant: Grant) {
+async fn give_back(grant: Grant) {
     if let Err(error) = grant.release().await {
         assert!(matches!(error, ReleaseError::Lost(_)), "{error}");
     }
@@ -89,9 +141,14 @@ pub(crate) async fn client(cluster: &Cluster, node: usize) -> Client {
 }
 
 /// What `quorate status` says of the pool.
-pub(crate) fn status(cluster: &Cluster, node: usize) -> String {
+fn status(cluster: &Cluster, node: usize) -> String {
+    command(cluster, node, &["status", "p"])
+}
+
+fn command(cluster: &Cluster, node: usize, words: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_quorate"))
-        .args(["status", "p", "--server", &cluster.address(node).to_string()])
+        .args(words)
+        .args(["--server", &cluster.address(node).to_string()])
         .output()
         .expect("the command was built");
     String::from_utf8_lossy(&output.stdout).into_owned()

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use quorate_client::{Client, Views};
+use quorate_node::Bug;
 use rustix::process::Signal;
 
 use crate::client::Orders;
@@ -24,6 +25,15 @@ pub(crate) struct Plan {
     /// How long faults happen.
     pub(crate) chaos: Duration,
     pub(crate) harm: Harm,
+    /// What is wrong with the nodes, if the harness is to find it.
+    pub(crate) bug: Option<Bug>,
+}
+
+impl Plan {
+    /// Whether the trial is meant to fail.
+    fn must_fail(self) -> bool {
+        self.harm == Harm::Lie || self.bug.is_some()
+    }
 }
 
 /// What goes wrong.
@@ -33,6 +43,10 @@ pub(crate) enum Harm {
     Everything,
     /// Connections break and nothing else: no client may lose a grant by that.
     Cuts,
+    /// Processes of clients are killed, and nothing else.
+    DeadClients,
+    /// Nodes are killed and restarted at once, with all that they wrote.
+    Restarts,
     /// A node that forgot everything is told that the cluster is new. The harness must notice.
     Lie,
 }
@@ -55,9 +69,6 @@ struct Trial {
     returns: Vec<(Instant, Return)>,
     lines: Arc<Mutex<Vec<Line>>>,
     faults: usize,
-    /// Nodes that lost their directory. Once each: a node that forgot counts its starts on from the
-    /// minutes of the calendar, and twice within a minute it would count the same.
-    forgot: [bool; NODES],
 }
 
 struct Worker {
@@ -91,7 +102,7 @@ pub(crate) async fn run(plan: Plan) -> Result<String, String> {
     }
     let outcome = trial.finish().await;
     // What is left behind on failure is for whoever looks into it, unless it was meant to fail.
-    if outcome.is_ok() || plan.harm == Harm::Lie {
+    if outcome.is_ok() || plan.must_fail() {
         let _ = std::fs::remove_dir_all(&folder);
     }
     outcome.map_err(|why| format!("{why}\n(files are kept in {})", folder.display()))
@@ -132,43 +143,31 @@ impl Trial {
         let short = [1000, 1500, 2000].map(Duration::from_millis);
         let lease = match plan.harm {
             Harm::Everything => dice.pick(&short),
+            Harm::DeadClients => short[0],
             // Long enough for a machine that is busy with other things.
-            Harm::Cuts => Duration::from_secs(4),
-            Harm::Lie => Duration::from_secs(4),
+            Harm::Cuts | Harm::Restarts | Harm::Lie => Duration::from_secs(4),
         };
-        let units = dice.below(5) as u32 + 2;
         let pools = Pools {
             protocol: plan.protocol,
             names: vec!["alpha".into(), "beta".into()],
-            units,
-            node_units_max: units,
+            units: dice.below(5) as u32 + 2,
             lease,
             durable: plan.harm == Harm::Everything
                 && dice.one_in(2)
                 && plan.protocol.can_be_durable(),
             backfill: dice.below(4) as u32,
+            more: String::new(),
         };
-        let cluster = Cluster::start(folder, NODES, pools.clone()).await;
+        let cluster = Cluster::start(folder, NODES, pools.clone(), plan.bug).await;
         let mut proxies = Vec::new();
         for node in 0..NODES {
             proxies.push(Proxy::new(cluster.address(node)).await);
         }
         let (workers, returns, lines) = (Vec::new(), Vec::new(), Arc::default());
-        let (faults, forgot) = (0, [false; NODES]);
+        let faults = 0;
         let folder = folder.to_path_buf();
-        let mut trial = Trial {
-            plan,
-            folder,
-            dice,
-            pools,
-            cluster,
-            proxies,
-            workers,
-            returns,
-            lines,
-            faults,
-            forgot,
-        };
+        let mut trial =
+            Trial { plan, folder, dice, pools, cluster, proxies, workers, returns, lines, faults };
         for _ in 0..PROCESSES {
             let worker = trial.spawn_worker();
             trial.workers.push(worker);
@@ -224,9 +223,16 @@ impl Trial {
                 self.proxies[wire].cut();
                 self.faults += 1;
             }
-            Harm::Lie if self.dice.one_in(25) => {
+            Harm::DeadClients if self.dice.one_in(25) => {
+                let worker = self.dice.below(PROCESSES as u64) as usize;
+                self.replace_worker(worker);
+                self.faults += 1;
+            }
+            Harm::Restarts | Harm::Lie if self.dice.one_in(25) => {
+                let lied_to = self.plan.harm == Harm::Lie;
+                let memory = if lied_to { Memory::LostAndLiedTo } else { Memory::Kept };
                 let node = self.dice.below(NODES as u64) as usize;
-                self.cluster.restart(node, Memory::LostAndLiedTo);
+                self.cluster.restart(node, memory);
                 self.faults += 1;
             }
             _ => {}
@@ -240,25 +246,19 @@ impl Trial {
         let worker = self.dice.below(PROCESSES as u64) as usize;
         self.faults += 1;
         match self.dice.below(16) {
-            0 | 1 => {
+            0 | 1 if self.plan.protocol.takes_back() => {
                 // With its memory if the pools rely on it: a durable node that loses its disk has
                 // broken its promise already.
-                let forget = !self.pools.durable && !self.forgot[node] && self.dice.one_in(2);
-                self.forgot[node] |= forget;
+                let forget = !self.pools.durable && self.dice.one_in(2);
                 let memory = if forget { Memory::Lost } else { Memory::Kept };
                 self.cluster.kill(node);
                 self.returns.push((back, Return::Node(node, memory)));
             }
-            2 | 3 => {
+            0..=3 => {
                 self.cluster.pause(node);
                 self.returns.push((back, Return::ResumedNode(node)));
             }
-            4 => {
-                let fresh = self.spawn_worker();
-                self.workers.push(fresh);
-                let dead = self.workers.swap_remove(worker);
-                dead.end();
-            }
+            4 => self.replace_worker(worker),
             5 | 6 => {
                 self.workers[worker].process.signal(Signal::STOP);
                 self.returns.push((back, Return::Worker(worker)));
@@ -284,6 +284,14 @@ impl Trial {
         }
     }
 
+    /// kill -9 of a process of clients; another takes its place.
+    fn replace_worker(&mut self, worker: usize) {
+        let fresh = self.spawn_worker();
+        self.workers.push(fresh);
+        let dead = self.workers.swap_remove(worker);
+        dead.end();
+    }
+
     fn bring_back(&mut self, what: Return) {
         match what {
             Return::Node(node, _) if self.cluster.is_running(node) => {}
@@ -307,8 +315,8 @@ impl Trial {
             worker.process.signal(Signal::CONT);
             drop(worker.process.child().stdin.take());
         }
-        // Nobody can say how long a cluster that was lied to needs.
-        let heals = self.plan.harm != Harm::Lie;
+        // Nobody can say how long a cluster with something wrong needs.
+        let heals = !self.plan.must_fail() && self.plan.protocol.heals();
         let served = if heals { self.until_all_are_served().await } else { Ok(()) };
         let workers = std::mem::take(&mut self.workers);
         workers.into_iter().for_each(Worker::end);

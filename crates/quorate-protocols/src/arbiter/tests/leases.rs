@@ -122,6 +122,30 @@ fn a_grant_moves_to_other_arbiters_while_its_leases_run() {
     assert!(world.is_using(1) && !world.is_using(2));
 }
 
+/// The arbiter it asks has given its permission to a claim that waits, and is older.
+#[test]
+fn a_grant_that_moves_goes_before_all_who_wait() {
+    let mut world = Cluster::new(5, Pool::new(1, 3));
+    world.now = Moment(SECOND);
+    world.claim(4, 1, 1, 0);
+    world.settle();
+    world.claim(3, 2, 1, 2);
+    world.settle();
+    let before = world.using[&id(1)].1;
+    world.now = Moment(4 * SECOND);
+    world.step(NodeId(4), quorate_core::Event::Suspect(NodeId(0)));
+    world.wires.retain(|parcel| parcel.to != NodeId(0));
+    world.settle();
+    assert!(world.trace.contains("> n2 yield 1.2"), "{}", world.trace);
+    world.renew(4, 1);
+    world.settle();
+    world.must_be_lawful();
+    assert!(world.using[&id(1)].1 > before && !world.is_using(2), "{}", world.trace);
+    world.release(4, 1);
+    world.settle();
+    assert!(world.is_using(2), "{}", world.trace);
+}
+
 /// A grant moves to another arbiter, which does not hear of it, and its client dies. Long after the
 /// deadline somebody else asks. Says whether it is served.
 fn dead_while_it_moves(mutant: Option<Mutant>) -> bool {

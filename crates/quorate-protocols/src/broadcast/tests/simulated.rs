@@ -128,6 +128,7 @@ fn plan(seed: u64) -> Plan {
         duration: u64::MAX,
         steps_max: u64::MAX,
         grants_max: u64::MAX,
+        silence: 0,
     }
 }
 

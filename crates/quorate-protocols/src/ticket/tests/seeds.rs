@@ -16,6 +16,7 @@ fn play(seed: u64, profile: Profile, mutant: Option<Mutant>) -> Option<&'static 
         lease: Lease::new(lease, plan.pool.drift_ppm),
         retry: plan.pool.retry,
         patience: Some(2 + (seed % 2) as u32),
+        spares: (seed % 3) as u32,
         mutant,
         ..Pool::new(plan.pool.units, plan.nodes)
     };

@@ -56,7 +56,7 @@ impl Checked for Arbiter {
     const HAS_BOOKS: bool = true;
 
     fn pool(args: &Args) -> anyhow::Result<arbiter::Pool> {
-        let mut pool = args.chosen.options.quorums.arbiter(args.nodes as u32, args.units)?;
+        let (mut pool, _) = args.chosen.options.quorums.arbiter(args.nodes as u32, args.units)?;
         pool.durable = args.durable;
         // Nobody is suspected here, and time stands still: whoever does not answer would be asked
         // beside others in every state.
@@ -88,7 +88,7 @@ impl Checked for Ticket {
 
     fn pool(args: &Args) -> anyhow::Result<ticket::Pool> {
         ensure!(!args.durable, "ticket writes nothing down");
-        let mut pool = args.chosen.options.quorums.ticket(args.nodes as u32, args.units)?;
+        let (mut pool, _) = args.chosen.options.quorums.ticket(args.nodes as u32, args.units)?;
         pool.patience = None;
         if !args.leases {
             pool.lease = Lease::new(Duration::MAX, 0);

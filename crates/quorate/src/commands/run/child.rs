@@ -10,9 +10,10 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::ExitStatus;
 
 use anyhow::Context;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 
+use super::terminal::{self, Terminal};
 use crate::Outcome;
 
 /// Exit codes as shells have them.
@@ -23,6 +24,8 @@ const NOT_FOUND: u8 = 127;
 pub(super) struct Child {
     process: tokio::process::Child,
     group: Pid,
+    /// What it was handed, and we take back.
+    terminal: Option<Terminal>,
 }
 
 /// Whether it could be started.
@@ -35,10 +38,12 @@ pub(super) enum Started {
 pub(super) fn start(
     command: &[OsString],
     environment: &[(&str, String)],
+    terminal: Option<Terminal>,
 ) -> anyhow::Result<Started> {
     let ourselves = std::env::current_exe().context("cannot find the quorate program")?;
     let spawned = tokio::process::Command::new(ourselves)
         .arg("__exec")
+        .args(terminal.map(|_| "--terminal"))
         .arg(std::process::id().to_string())
         .arg("--")
         .args(command)
@@ -55,14 +60,32 @@ pub(super) fn start(
         .id()
         .and_then(|id| Pid::from_raw(id.cast_signed()))
         .context("the command has no process id")?;
-    Ok(Started::Running(Child { process, group }))
+    if let Some(terminal) = terminal {
+        terminal.hand_to(group);
+    }
+    Ok(Started::Running(Child { process, group, terminal }))
 }
 
 impl Child {
     /// Waits for it: its own exit code, or 128 + the signal that ended it.
     pub(super) async fn wait(&mut self) -> anyhow::Result<u8> {
         let status = self.process.wait().await.context("cannot wait for the command")?;
+        if let Some(terminal) = self.terminal.take() {
+            terminal.take_back();
+        }
         Ok(code(status))
+    }
+
+    /// Lets it go on if somebody suspended it at the terminal: we have that, and would leave nobody
+    /// to ask for it back.
+    pub(super) fn go_on(&self) {
+        let news = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
+        let Ok(Some(status)) = waitid(WaitId::Pid(self.group), news) else { return };
+        let suspended = status.stopping_signal() == Some(Signal::TSTP.as_raw());
+        if suspended && self.terminal.is_some() {
+            eprintln!("quorate: a command that holds units cannot be suspended; it goes on");
+            self.forward(Signal::CONT);
+        }
     }
 
     pub(super) fn forward(&self, signal: Signal) {
@@ -89,7 +112,7 @@ fn code(status: ExitStatus) -> u8 {
     }
 }
 
-/// The signals that are forwarded.
+/// The signals that are forwarded, and the one that says that something happened to the command.
 pub(super) struct Signals {
     streams: Vec<(Signal, Stream)>,
 }
@@ -104,6 +127,7 @@ impl Signals {
             (Signal::USR1, SignalKind::user_defined1()),
             (Signal::USR2, SignalKind::user_defined2()),
             (Signal::WINCH, SignalKind::window_change()),
+            (Signal::CHILD, SignalKind::child()),
         ];
         let stream = |(name, kind)| signal(kind).map(|stream| (name, stream));
         Ok(Signals { streams: kinds.into_iter().map(stream).collect::<io::Result<_>>()? })
@@ -126,7 +150,7 @@ impl Signals {
     pub(super) async fn ending(&mut self) -> u8 {
         loop {
             let signal = self.any().await;
-            if signal != Signal::WINCH {
+            if !matches!(signal, Signal::WINCH | Signal::CHILD) {
                 return signal.as_raw() as u8;
             }
         }
@@ -136,6 +160,9 @@ impl Signals {
 /// Become a command that dies with its wrapper. For `quorate run`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct ExecArgs {
+    /// Wait for the foreground of the terminal first.
+    #[arg(long)]
+    terminal: bool,
     /// The wrapper's process id.
     wrapper: i32,
     /// The command and its arguments.
@@ -151,7 +178,12 @@ pub(crate) fn exec(args: ExecArgs) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Code(super::FAILED)); // It died before we asked.
     }
     let (program, words) = args.command.split_first().context("no command")?;
-    let error = std::process::Command::new(program).args(words).exec();
+    if args.terminal {
+        terminal::wait_for_foreground();
+    }
+    let mut command = std::process::Command::new(program);
+    terminal::clean(&mut command);
+    let error = command.args(words).exec();
     eprintln!("quorate: cannot run {}: {error}", program.to_string_lossy());
     let found = error.kind() != io::ErrorKind::NotFound;
     Ok(Outcome::Code(if found { NOT_EXECUTABLE } else { NOT_FOUND }))

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use quorate_sim::{Histogram, Plan, Report, Verdict};
+use quorate_sim::{Histogram, Memory, Plan, Report, Verdict};
 use serde_json::{Value, json};
 
 /// A finished run and how it was run.
@@ -89,6 +89,16 @@ impl Shown<'_> {
         let overtakes = format!("{} by time of asking; {in_books}", measures.overtakes);
         rows.push(("overtakes", overtakes));
         rows.push(("fairness", format!("{:.4} (Jain, over clients)", measures.fairness())));
+        if let Some(memory) = &self.report.memory {
+            let Memory { most, around, .. } = memory;
+            let mean = memory.mean();
+            rows.push((
+                "memory",
+                format!(
+                    "{mean:.1} bytes per node, {most} at most; {around} of the simulator's besides"
+                ),
+            ));
+        }
         let speed = self.steps_per_second() / 1e6;
         rows.push(("steps", format!("{}, {speed:.2} M per second", self.report.steps)));
         rows.iter().map(|(name, value)| format!("{name:<12} {value}\n")).collect()
@@ -142,6 +152,12 @@ impl Shown<'_> {
             "overtakes": measures.overtakes,
             "overtakes_in_books": measures.overtakes_in_books,
             "jain_fairness": measures.fairness(),
+            "memory": self.report.memory.map(|memory| json!({
+                "bytes": memory.total,
+                "bytes_per_node": memory.mean(),
+                "bytes_at_most": memory.most,
+                "simulator_bytes_per_node": memory.around,
+            })),
             "steps": self.report.steps,
             "wall_seconds": self.wall.as_secs_f64(),
             "steps_per_second": self.steps_per_second(),

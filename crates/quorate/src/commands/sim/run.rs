@@ -5,10 +5,11 @@ use std::io::{BufWriter, Write as _};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
+use indicatif::{ProgressBar, ProgressStyle};
 use quorate_core::NODES_MAX;
 use quorate_sim::{
-    Arrivals, Delay, Measures, Plan, Profile, Rng, Scale, Span, Time, Verdict, Want, Watch,
+    Arrivals, Delay, Measures, Plan, Profile, Pulse, Rng, Scale, Span, Time, Verdict, Want, Watch,
     swarm_command,
 };
 
@@ -27,6 +28,7 @@ Examples:
   quorate sim run --nodes 100 --units 8 --want 1:80,4:20 --fairness backfill:3 --svg pool.svg
   quorate sim run --nodes 9 --delay clusters:1ms,40ms;40ms,1ms --faults crashes --durable
   quorate sim run --protocol broadcast --variant timer-free --crashes-max 2 --nodes 7 --units 3
+  quorate sim run --protocol ring --nodes 1000000
   quorate sim run --protocol arbiter --nodes 16 --units 2 --family hierarchy:4,4
   quorate sim run --swarm --seed 0x5eed --faults network --until 2s --trace
   quorate sim run --units 3 --want 1,2 --faults crashes --duration 500ms --html replay.html
@@ -85,7 +87,7 @@ struct Shape {
     /// Units of the pool [default: 2]
     #[arg(long)]
     units: Option<u32>,
-    /// Clients at each node [default: 1]
+    /// Clients at each node [default: 1; in a ring of many nodes they come one by one]
     #[arg(long, value_name = "C")]
     clients_per_node: Option<u32>,
     /// Claims per second in the whole pool, whether or not earlier ones were served
@@ -115,7 +117,7 @@ struct Shape {
     /// Links may change the order of messages
     #[arg(long)]
     reordering: bool,
-    /// How long new claims are made [default: 10s]
+    /// How long new claims are made [default: 10s, in a ring at least four traversals]
     #[arg(long, value_name = "TIME")]
     duration: Option<Time>,
     /// Stop making new claims after so many grants
@@ -174,12 +176,15 @@ impl Work for Run<'_> {
         if args.trace {
             writeln!(lines, "# {}", plan.to_string().replace('\n', "\n# "))?;
         }
+        let bar = progress(&plan)?;
+        let mut tell = |pulse| show(&bar, pulse);
         let mut film = args.html.is_some().then(|| film::new(&plan)).transpose()?;
         let watch = Watch {
             strict,
             until: args.until.map(|time| time.0),
             trace: args.trace.then_some(&mut lines as &mut dyn std::fmt::Write),
             film: film.as_mut(),
+            pulse: Some(&mut tell),
         };
         let started = Instant::now();
         let report = match args.corrupt {
@@ -188,6 +193,7 @@ impl Work for Run<'_> {
             false => quorate_sim::run::<P>(&plan, &pool, watch),
         };
         let wall = started.elapsed();
+        bar.finish_and_clear();
         let Lines { mut out, failed } = lines;
         if let Some(error) = failed {
             return Err(error.into());
@@ -228,6 +234,7 @@ impl Args {
             ensure!(!graph, "--swarm draws how many nodes there are: no --graph");
             let mut plan = Plan::swarm(self.seed, self.faults, P::NEEDS);
             P::fit(&mut plan, &self.chosen.options);
+            plan.silence = P::silence(&plan, self.corrupt);
             return Ok(plan);
         }
         let mut shape = self.shape.clone();
@@ -235,7 +242,7 @@ impl Args {
             ensure!(shape.nodes.is_none(), "--graph says how many nodes there are: no --nodes");
             shape.nodes = Some(graph.nodes());
         }
-        let mut plan = shape.plan(self.seed)?;
+        let mut plan = shape.plan::<P>(self.seed)?;
         ensure!(!P::NEEDS.order || plan.links.ordered, "{} needs ordered links", P::NAME);
         let lossless = plan.links.loss_ppm == 0 && plan.links.duplicate_ppm == 0;
         ensure!(!P::NEEDS.reliability || lossless, "{} needs reliable links", P::NAME);
@@ -244,6 +251,7 @@ impl Args {
             lease: plan.pool.lease.map_or(1_000_000_000, |lease| Time::from(lease).0),
         };
         plan.add_faults(&mut Rng::new(self.seed), self.faults, P::NEEDS, scale);
+        plan.silence = P::silence(&plan, self.corrupt);
         Ok(plan)
     }
 
@@ -285,11 +293,13 @@ impl Args {
 }
 
 impl Shape {
-    fn plan(&self, seed: u64) -> anyhow::Result<Plan> {
+    fn plan<P: Offered>(&self, seed: u64) -> anyhow::Result<Plan> {
         let nodes = self.nodes.unwrap_or(5);
         ensure!((1..=NODES_MAX).contains(&nodes), "--nodes {nodes}: choose 1 to {NODES_MAX}");
         let units = self.units.unwrap_or(2);
         let mut plan = Plan::quiet(seed, nodes, units);
+        plan.links.delay = self.delay.clone().unwrap_or(plan.links.delay);
+        P::suit(&mut plan);
         if let Some(want) = &self.want {
             plan.workload.want = want.clone();
         }
@@ -297,7 +307,6 @@ impl Shape {
         plan.workload.hold = self.hold.unwrap_or(plan.workload.hold);
         plan.workload.cancel_ppm = percent("--cancel", self.cancel)?;
         self.set_arrivals(&mut plan)?;
-        plan.links.delay = self.delay.clone().unwrap_or(plan.links.delay);
         plan.links.loss_ppm = percent("--loss", self.loss)?;
         plan.links.duplicate_ppm = percent("--duplicate", self.duplicate)?;
         plan.links.ordered = !self.reordering;
@@ -327,14 +336,30 @@ impl Shape {
             plan.workload.arrivals = Arrivals::Open { every, clients_max: u32::MAX };
             return Ok(());
         }
-        let Arrivals::Closed { clients_per_node, think } = &mut plan.workload.arrivals else {
-            bail!("a quiet plan is a closed loop");
-        };
-        *clients_per_node = self.clients_per_node.unwrap_or(1);
-        *think = self.think.unwrap_or(*think);
-        ensure!(*clients_per_node > 0, "--clients-per-node must be at least 1");
+        let closed = matches!(plan.workload.arrivals, Arrivals::Closed { .. });
+        if closed || self.clients_per_node.is_some() || self.think.is_some() {
+            let clients_per_node = self.clients_per_node.unwrap_or(1);
+            ensure!(clients_per_node > 0, "--clients-per-node must be at least 1");
+            let think = self.think.unwrap_or(Span::Exponential(20_000_000));
+            plan.workload.arrivals = Arrivals::Closed { clients_per_node, think };
+        }
         Ok(())
     }
+}
+
+/// A bar over the time in which new claims are made; nobody sees it unless a person waits.
+fn progress(plan: &Plan) -> anyhow::Result<ProgressBar> {
+    let bar = ProgressBar::new(plan.duration / 1_000_000);
+    let style = "{elapsed_precise} {bar:40} {msg}";
+    bar.set_style(ProgressStyle::with_template(style)?);
+    Ok(bar)
+}
+
+fn show(bar: &ProgressBar, Pulse { now, steps, grants, calm }: Pulse) {
+    bar.set_position(now / 1_000_000);
+    let at = now as f64 / 1e9;
+    let doing = if calm { "serving the rest" } else { "making claims" };
+    bar.set_message(format!("{doing}: {at:.1} s simulated, {steps} steps, {grants} grants"));
 }
 
 fn percent(name: &str, given: Option<f64>) -> anyhow::Result<u32> {

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 use quorate_laws::Breach;
 use quorate_sim::{Plan, Profile, Report, Verdict, Watch, swarm_command};
@@ -19,6 +19,7 @@ use crate::protocols::{Chosen, Offered, Work};
 Examples:
   quorate sim seeds --count 2000
   quorate sim seeds --count 500 --faults crashes --json
+  quorate sim seeds --protocol ring --corrupt --count 100
   quorate sim seeds --minutes 30
 
 Exit code 1 if a law was broken; the line that replays it is printed.")]
@@ -35,6 +36,9 @@ pub(crate) struct Args {
     /// A fault profile, or all of them
     #[arg(long, value_name = "PROFILE|all", default_value = "all", value_parser = parse_profiles)]
     faults: Profiles,
+    /// Begin in any state: arbitrary variables, garbage on the links (ring)
+    #[arg(long)]
+    corrupt: bool,
     /// The first seed; others follow [default: 1, or the time of day with --minutes]
     #[arg(long, value_parser = parse_seed)]
     first: Option<u64>,
@@ -123,6 +127,7 @@ struct Hunt<'a> {
     runs_max: u64,
     time_max: Option<Duration>,
     keep_going: bool,
+    corrupt: bool,
     next: AtomicU64,
     /// No run from this number on is started any more.
     stop: AtomicU64,
@@ -151,6 +156,7 @@ impl<'a> Hunt<'a> {
             runs_max,
             time_max: args.minutes.map(|minutes| Duration::from_secs_f64(minutes * 60.0)),
             keep_going: args.keep_going,
+            corrupt: args.corrupt,
             next: AtomicU64::new(0),
             stop: AtomicU64::new(u64::MAX),
             bar,
@@ -173,13 +179,22 @@ impl<'a> Hunt<'a> {
             let seed = self.first.wrapping_add(number / self.profiles.len() as u64);
             let mut plan = Plan::swarm(seed, profile, P::NEEDS);
             P::fit(&mut plan, &self.chosen.options);
+            plan.silence = P::silence(&plan, self.corrupt);
             let pool = P::pool(&plan, &self.chosen.options)?;
             let watch = Watch { strict: true, ..Watch::default() };
-            let report = quorate_sim::run::<P>(&plan, &pool, watch);
+            let report = match self.corrupt {
+                true => P::run_corrupted(&plan, &pool, watch).with_context(|| {
+                    format!("--corrupt: {} does not heal from any state", P::NAME)
+                })?,
+                false => quorate_sim::run::<P>(&plan, &pool, watch),
+            };
             self.count(position, &report);
             if let Verdict::Broken(breach) = &report.verdict {
-                let replay =
-                    report.replay_line(&swarm_command(&self.chosen.to_string(), seed, profile));
+                let mut command = swarm_command(&self.chosen.to_string(), seed, profile);
+                if self.corrupt {
+                    command.push_str(" --corrupt");
+                }
+                let replay = report.replay_line(&command);
                 self.bar.suspend(|| eprintln!("BROKEN {breach}\n  {replay}"));
                 let found = Found { number, breach: breach.clone(), replay };
                 self.found.lock().expect("no worker panics with it").push(found);
@@ -217,6 +232,7 @@ impl<'a> Hunt<'a> {
                 .collect();
             let report = json!({
                 "protocol": protocol,
+                "corrupt": self.corrupt,
                 "first_seed": format!("{:#x}", self.first),
                 "profiles": rows,
                 "breaches": breaches,
@@ -226,7 +242,8 @@ impl<'a> Hunt<'a> {
             });
             println!("{report:#}");
         } else {
-            println!("{protocol}, seeds from {:#x}, all laws after every step", self.first);
+            let from = if self.corrupt { ", each from any state" } else { "" };
+            println!("{protocol}, seeds from {:#x}{from}, all laws after every step", self.first);
             println!(
                 "{:<11}{:>8}{:>12}{:>11}{:>9}{:>9}{:>11}{:>8}",
                 "faults", "seeds", "steps", "grants", "crashes", "lost", "cut short", "broken"

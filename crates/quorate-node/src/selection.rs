@@ -1,0 +1,157 @@
+//! Which units will do for a claim: what it asks for, and what its client may use.
+//!
+//! Who a client is, is what it says of itself: without authentication a reservation keeps honest
+//! clients apart, and nobody else. Which member it asks at is known, and the protocol checks that
+//! again.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use quorate_api::{Line as ApiLine, Problem, ProblemKind};
+use quorate_core::{LINES_MAX, Line, NodeId, Unit, Units};
+use quorate_protocols::allocator::labels::{Labels, Selector, is_label};
+use quorate_protocols::allocator::{Allocator, Impossible, Policy, Want};
+
+use crate::config::PoolDef;
+use crate::ledger::Wish;
+
+/// Labels, and values of each, that an answer lists.
+const LISTED: usize = 8;
+/// Most labels in one line of a claim.
+const LABELS_MAX: usize = 16;
+
+/// The lines of a claim as protocols want them; `None` if any units will do.
+pub(crate) fn lines(
+    def: &PoolDef,
+    member: NodeId,
+    wish: &Wish,
+) -> Result<Option<Arc<[Line]>>, Problem> {
+    let allowed = def.allowed(member, &wish.client);
+    if wish.lines.is_empty() {
+        return any(def, wish, allowed);
+    }
+    let Some(labels) = def.labels() else {
+        let text = "units of this pool have no labels: ask for a number of them";
+        return Err(impossible(text));
+    };
+    if wish.lines.len() > LINES_MAX {
+        return Err(bad(format!("{} lines: at most {LINES_MAX} are possible", wish.lines.len())));
+    }
+    let sum: u64 = wish.lines.iter().map(|line| u64::from(line.units)).sum();
+    if sum != u64::from(wish.units) {
+        let text = format!("the lines ask for {sum} units, and the claim for {}", wish.units);
+        return Err(bad(text + ": leave units out where there are lines"));
+    }
+    let lines = wish
+        .lines
+        .iter()
+        .map(|line| chosen(def, labels, allowed.as_deref(), line))
+        .collect::<Result<Arc<[Line]>, Problem>>()?;
+    let wants: Vec<Want> = lines
+        .iter()
+        .map(|line| Want { among: Some(Arc::clone(&line.among)), units: line.units.get() })
+        .collect();
+    Allocator::new(def.units, Policy::STRICT).serves(&wants).map_err(|why| {
+        impossible(explain(&why, &wish.lines) + &there_are(labels, def.units, allowed.as_deref()))
+    })?;
+    Ok(Some(lines))
+}
+
+fn any(
+    def: &PoolDef,
+    wish: &Wish,
+    allowed: Option<Arc<[Unit]>>,
+) -> Result<Option<Arc<[Line]>>, Problem> {
+    let Some(among) = allowed else { return Ok(None) };
+    let units = count(def, wish.units)?;
+    if among.len() < wish.units as usize {
+        let text = format!(
+            "{} units asked, and this client may use {} of the pool's {} at this node",
+            wish.units,
+            among.len(),
+            def.units
+        );
+        return Err(impossible(text));
+    }
+    Ok(Some([Line { units, among }].into()))
+}
+
+fn chosen(
+    def: &PoolDef,
+    labels: &Labels,
+    allowed: Option<&[Unit]>,
+    line: &ApiLine,
+) -> Result<Line, Problem> {
+    if line.labels.len() > LABELS_MAX {
+        return Err(bad(format!("{} labels in a line: at most {LABELS_MAX}", line.labels.len())));
+    }
+    let words = line.labels.iter().flat_map(|(key, value)| [key, value]);
+    if let Some(wrong) = words.into_iter().find(|text| !is_label(text)) {
+        let wrong: String = wrong.chars().take(64).collect();
+        let text = format!("{wrong:?} is no label: use 1 to 64 letters, digits, '.', '_', '-'");
+        return Err(bad(text));
+    }
+    let mut among = labels.select(&Selector::from(line.labels.clone()));
+    if let Some(allowed) = allowed {
+        among.retain(|unit| allowed.binary_search(unit).is_ok());
+    }
+    Ok(Line { units: count(def, line.units)?, among: among.into() })
+}
+
+fn count(def: &PoolDef, units: u32) -> Result<Units, Problem> {
+    Units::new(units, def.units).map_err(|error| impossible(error.to_string()))
+}
+
+/// Which lines ask for too much.
+fn explain(why: &Impossible, lines: &[ApiLine]) -> String {
+    let guilty: Vec<String> =
+        why.lines.iter().filter_map(|line| lines.get(*line)).map(ToString::to_string).collect();
+    let (wanted, there_are) = (why.wanted, why.there_are);
+    match &guilty[..] {
+        [one] => format!("{one}: there are {there_are} such units"),
+        all => format!(
+            "{}: together these ask for {wanted} units, and there are {there_are} that will do",
+            all.join(", ")
+        ),
+    }
+}
+
+/// What a client can choose by: every label with its values and how many units have each.
+fn there_are(labels: &Labels, units: u32, allowed: Option<&[Unit]>) -> String {
+    let mut keys: BTreeMap<&str, BTreeMap<&str, u32>> = BTreeMap::new();
+    let usable = |unit: &Unit| allowed.is_none_or(|units| units.binary_search(unit).is_ok());
+    for (key, value) in (0..units).map(Unit).filter(usable).filter_map(|u| labels.of(u)).flatten() {
+        *keys.entry(key).or_default().entry(value).or_default() += 1;
+    }
+    let mut text = String::from(match allowed {
+        None => ". The pool has",
+        Some(_) => ". Of the pool's units this client may use, at this node,",
+    });
+    if keys.is_empty() {
+        text.push_str(" none with labels");
+    }
+    let more = |text: &mut String, count: usize| {
+        if count > LISTED {
+            // Writing to a string cannot fail.
+            let _ = write!(text, " and {} more", count - LISTED);
+        }
+    };
+    for (position, (key, values)) in keys.iter().take(LISTED).enumerate() {
+        let _ = write!(text, "{} {key}=", if position > 0 { ";" } else { "" });
+        let list: Vec<String> =
+            values.iter().take(LISTED).map(|(value, count)| format!("{value} ({count})")).collect();
+        text.push_str(&list.join(", "));
+        more(&mut text, values.len());
+    }
+    more(&mut text, keys.len());
+    text
+}
+
+fn impossible(text: impl Into<String>) -> Problem {
+    Problem::new(ProblemKind::Impossible, text)
+}
+
+fn bad(text: String) -> Problem {
+    Problem::new(ProblemKind::BadRequest, text)
+}

@@ -1,0 +1,188 @@
+//! Members that crash and forget while others hold: what they may take up again, and what not.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use quorate_core::{
+    Claim, ClaimId, Effect, Event, Moment, NodeId, Outbox, Protocol, Seat, Share, Shares, Start,
+    Unit, Units,
+};
+
+use crate::ticket::pool::Mutant;
+use crate::ticket::{Alarm, Bid, Pool, Ticket};
+
+/// Claim 1, made at n3; claim 2, made at n5.
+const HELD: ClaimId = ClaimId { origin: 1, serial: 1 };
+const NEXT: ClaimId = ClaimId { origin: 1, serial: 2 };
+
+/// One unit and majorities of nodes 0 to 2; messages arrive at once, unless their road is cut.
+struct World {
+    pool: Pool,
+    nodes: Vec<(Ticket, u32)>,
+    now: Moment,
+    cut: BTreeSet<(u32, u32)>,
+    /// Until when each claim may be used, as its client was told last.
+    told: BTreeMap<ClaimId, Moment>,
+    /// Whether somebody was let in while another one could use the unit.
+    broken: bool,
+}
+
+impl World {
+    fn new(spares: u32, mutant: Option<Mutant>) -> World {
+        let pool = Pool { mutant, spares, ..Pool::new(1, 3) };
+        let (told, cut) = Default::default();
+        let mut world = World { pool, nodes: Vec::new(), now: Moment(1), cut, told, broken: false };
+        for node in 0..6 {
+            let seat = Seat { me: NodeId(node), boot: 0, now: world.now, pool: &world.pool };
+            let booted = Ticket::boot(&seat, Start::First, &mut Outbox::new());
+            world.nodes.push((booted, 0));
+        }
+        world
+    }
+
+    fn at(&mut self, seconds: u64) {
+        self.now = Moment(1).after(Duration::from_secs(seconds));
+    }
+
+    /// Crashes, and is back at once with nothing.
+    fn forget(&mut self, node: usize) {
+        let boot = self.nodes[node].1 + 1;
+        let seat = Seat { me: NodeId::from(node), boot, now: self.now, pool: &self.pool };
+        self.nodes[node] = (Ticket::boot(&seat, Start::Amnesia, &mut Outbox::new()), boot);
+    }
+
+    /// Something happens to a node, and all that comes of it.
+    fn step(&mut self, node: u32, event: Event<Ticket>) {
+        let mut happens = vec![(NodeId(node), event)];
+        while !happens.is_empty() {
+            let (me, event) = happens.remove(0);
+            let mut out = Outbox::new();
+            let (ticket, boot) = &mut self.nodes[me.index()];
+            let seat = Seat { me, boot: *boot, now: self.now, pool: &self.pool };
+            ticket.step(&seat, event, &mut out);
+            ticket.audit(&seat);
+            for effect in out.drain() {
+                match effect {
+                    Effect::Tell { to, message } if !self.cut.contains(&(me.0, to.0)) => {
+                        happens.push((to, Event::<Ticket>::Hear { from: me, message }));
+                    }
+                    Effect::Grant { claim, until, .. } | Effect::Extend { claim, until } => {
+                        self.told.insert(claim, until);
+                        self.broken |= self.told.values().filter(|t| **t > self.now).count() > 1;
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn claim(&mut self, node: u32, id: ClaimId, draw: u64) {
+        self.step(node, Event::Claim(Claim { draw, ..Claim::any(id, Units::ONE) }));
+    }
+
+    /// The holder's client shows what it has at n3.
+    fn renew(&mut self) {
+        let fence = self.nodes[3].0.requester.claims.get(&HELD).map(|local| local.ticket);
+        let fence = fence.unwrap_or(self.nodes[1].0.member.as_ref().expect("a member").top);
+        let shares = Shares::new(&[Share { unit: Unit(0), fence }]);
+        self.step(3, Event::Renew { claim: HELD, shares });
+    }
+
+    /// The lease that a member gave the holder ends.
+    fn end_lease_at(&mut self, member: u32) {
+        let bid = Bid { claim: HELD, node: NodeId(3), boot: 0 };
+        self.step(member, Event::Ring(Alarm::LeaseEnd(bid)));
+    }
+}
+
+/// Claim 1 is held by the word of n0 and n1, and claim 2 has a view from n2. Then n2 forgets, and
+/// so does n3, which shows the grant to n1 and n2 and does not reach n0: n2 has never heard of it.
+fn shown_to_a_stranger(mutant: Option<Mutant>) -> bool {
+    let mut world = World::new(0, mutant);
+    world.claim(3, HELD, 0);
+    world.at(5);
+    world.claim(5, NEXT, 2);
+    assert!(world.told.contains_key(&HELD) && !world.told.contains_key(&NEXT));
+    world.forget(2);
+    world.forget(3);
+    world.cut.extend([(3, 0), (0, 3)]);
+    world.at(9);
+    world.renew();
+    world.at(10);
+    world.end_lease_at(0);
+    world.broken
+}
+
+#[test]
+fn who_forgot_takes_up_only_what_relied_on_it() {
+    assert!(!shown_to_a_stranger(None));
+    assert!(shown_to_a_stranger(Some(Mutant::AdoptShown)));
+}
+
+/// Claim 1 is held by the word of all three members. Its entry at n2 ends, which claim 2 sees
+/// there; then n2 forgets, and hears of the grant again, while n0 no longer does.
+fn back_to_a_member(mutant: Option<Mutant>) -> bool {
+    let mut world = World::new(1, mutant);
+    world.claim(3, HELD, 0);
+    world.at(5);
+    world.cut.extend([(3, 2), (2, 3)]);
+    world.renew();
+    world.at(6);
+    world.step(5, Event::Suspect(NodeId(1)));
+    world.claim(5, NEXT, 2);
+    world.at(11);
+    world.end_lease_at(2);
+    world.forget(2);
+    world.cut = [(3, 0), (0, 3)].into();
+    world.at(12);
+    world.renew();
+    world.at(15);
+    world.now = world.now.after(Duration::from_millis(500));
+    world.end_lease_at(0);
+    assert!(world.told.contains_key(&NEXT), "claim 2 is let in");
+    world.broken
+}
+
+#[test]
+fn a_holder_does_not_come_back_to_a_member_whose_entry_may_have_ended() {
+    assert!(!back_to_a_member(None));
+    assert!(back_to_a_member(Some(Mutant::ReviveMember)));
+}
+
+/// With a spare a grant outlives the crash of any one member, for as long as it likes; without, it
+/// ends when a member of its quorum does.
+#[test]
+fn a_spare_member_is_one_crash_survived() {
+    for (spares, member, kept) in [(1, 0, true), (1, 1, true), (1, 2, true), (0, 1, false)] {
+        let mut world = World::new(spares, None);
+        world.claim(3, HELD, 0);
+        world.cut.extend([(3, member), (member, 3)]);
+        for seconds in (3..40).step_by(3) {
+            world.at(seconds);
+            world.renew();
+        }
+        assert_eq!(world.told[&HELD] > world.now, kept, "{spares} {member}");
+    }
+}
+
+/// Who waits keeps its place when a spare goes, and starts again if the rest is no quorum.
+#[test]
+fn who_waits_goes_on_without_a_spare() {
+    for (spares, restarts) in [(1, 0), (0, 1)] {
+        let mut world = World::new(spares, None);
+        world.claim(3, HELD, 0);
+        world.claim(5, NEXT, 0);
+        world.step(5, Event::Suspect(NodeId(1)));
+        let mut seen = None;
+        let (node, boot) = &world.nodes[5];
+        let seat = Seat { me: NodeId(5), boot: *boot, now: world.now, pool: &world.pool };
+        node.facts(&seat, &mut |fact| {
+            if fact.name == "restarts" {
+                seen = Some(fact.value);
+            }
+        });
+        assert_eq!(seen, Some(restarts), "{spares}");
+        world.step(3, Event::Release(HELD));
+        assert!(world.told.contains_key(&NEXT), "{spares}");
+    }
+}

@@ -1,0 +1,27 @@
+//! A node that breaks a rule: this test program again, started as `real node BUG CONFIG`.
+
+use std::path::Path;
+
+use quorate_node::{Bug, Config, Node};
+
+/// The bugs by name.
+const BUGS: [(&str, Bug); 2] =
+    [("late-deadline", Bug::LateDeadline), ("nothing-before", Bug::NothingBefore)];
+
+pub(crate) fn name(bug: Bug) -> &'static str {
+    let found = BUGS.iter().find(|(_, known)| *known == bug);
+    found.expect("every bug has a name").0
+}
+
+/// The process: serves until it is killed.
+pub(crate) fn main(words: &[String]) {
+    let [bug, config] = words else { panic!("the harness names a bug and a file") };
+    let (_, bug) = BUGS.iter().find(|(name, _)| name == bug).expect("a bug we have");
+    let text = std::fs::read_to_string(Path::new(config)).expect("a file that was just written");
+    let config = Config::parse(&text).expect("a sensible file");
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let mut node = Node::start_with(config, *bug).await.expect("a node that starts");
+        panic!("{}", node.failed().await);
+    });
+}
