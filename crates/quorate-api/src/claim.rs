@@ -19,6 +19,10 @@ pub struct ClaimRequest {
     /// at all. None means any.
     #[serde(default)]
     pub lines: Vec<Line>,
+    /// Whether the client can be asked to go to another unit, so that somebody else can be served:
+    /// see `moves` of the answer. Only where the pool's units have labels.
+    #[serde(default)]
+    pub movable: bool,
     /// What for, in the client's words; shown to whoever waits behind it.
     #[serde(default)]
     pub reason: String,
@@ -93,6 +97,16 @@ pub struct UnitView {
     pub fence: u64,
 }
 
+/// A unit that a holder is asked to leave for another.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct MoveView {
+    /// The unit to leave...
+    pub from: UnitView,
+    /// ...and the one it has instead.
+    pub to: UnitView,
+}
+
 /// How a claim stands. The states below `granted` are final: nothing will change them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -153,6 +167,10 @@ pub struct ClaimStatus {
     /// What it was granted; empty unless `state` is `granted`.
     #[serde(default)]
     pub units: Vec<UnitView>,
+    /// If it is asked to move: which units to leave, and for which. It has both until it renews
+    /// without the one it left, and nobody else gets that before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moves: Vec<MoveView>,
     /// Whether the pool only counts units: the numbers and fences in `units` are then the grant's
     /// receipt, to be shown when it is renewed, and mean nothing to whatever the units protect.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -193,6 +211,9 @@ pub struct Why {
     pub free: u32,
     /// Units that are missing for this claim alone, were it next.
     pub missing: u32,
+    /// Where units differ: which of them are short, and how many compete for those.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shortage: Option<ShortageView>,
     /// If the pool's arbiter restarted and waits until old promises are over: for how long yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace_ms: Option<u64>,
@@ -209,6 +230,22 @@ pub struct Why {
     pub remedy: Option<Remedy>,
     /// Nodes that did not answer: what is said here may be incomplete.
     pub silent: Vec<String>,
+}
+
+/// Units that are full however holders are shifted, and who competes for them: the minimum cut.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ShortageView {
+    /// In one sentence.
+    pub summary: String,
+    /// The units: their names, or numbers where they have none.
+    pub units: Vec<String>,
+    /// How many of them are free: too few, or kept for older claims.
+    pub free: u32,
+    /// How many claims hold some of them...
+    pub holders: u32,
+    /// ...and how many wait for them.
+    pub waiting: u32,
 }
 
 /// When a claim may start: played many times with holds drawn from the past.

@@ -25,8 +25,8 @@ mod problem;
 mod span;
 
 pub use claim::{
-    ClaimRequest, ClaimState, ClaimStatus, Estimate, Line, Obstacle, Remedy, RenewRequest,
-    RevokeRequest, UnitView, Why,
+    ClaimRequest, ClaimState, ClaimStatus, Estimate, Line, MoveView, Obstacle, Remedy,
+    RenewRequest, RevokeRequest, ShortageView, UnitView, Why,
 };
 pub use claim_id::{ClaimId, ClaimIdError};
 pub use node::{Change, ChangeKind, Check, NodeView, PeerView};

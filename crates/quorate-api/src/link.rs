@@ -66,9 +66,12 @@ pub enum Ask {
         reason: String,
         /// Which, if not any.
         lines: Vec<Line>,
+        /// Whether it can be asked to go to another unit.
+        movable: bool,
     },
-    /// Keeps units. Answered by [`Reply::Granted`] once the lease is extended, or by
-    /// [`Reply::Over`]; not answered while no arbiter can be reached.
+    /// Keeps units, and leaves what it was asked to leave and no longer shows. Answered by
+    /// [`Reply::Granted`] once the lease is extended, or by [`Reply::Over`]; not answered while no
+    /// arbiter can be reached.
     Renew {
         /// The pool.
         pool: String,
@@ -114,6 +117,17 @@ pub struct About {
     pub labels: BTreeMap<String, String>,
 }
 
+/// A unit to leave, and another to have instead.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Move {
+    /// The unit to leave.
+    pub from: Share,
+    /// The unit to have.
+    pub to: Share,
+    /// What is known of that.
+    pub about: About,
+}
+
 /// What a node sends.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum FromNode {
@@ -132,6 +146,15 @@ pub enum FromNode {
     },
     /// The node is stopping: go elsewhere. Nothing has ended.
     Goodbye,
+    /// A claim that this connection made or renewed is asked to move.
+    Move {
+        /// The pool.
+        pool: String,
+        /// The claim.
+        id: ClaimId,
+        /// From where, and where to.
+        it: Move,
+    },
 }
 
 /// The one answer to a request.
@@ -170,6 +193,9 @@ pub enum Reply {
         /// In answer to a claim: what is known of the units, in their order. Empty if they have no
         /// names; and those that do not fit in a frame are left out at the end.
         about: Vec<About>,
+        /// What it is asked to do and has not done: it has both units of each until it renews
+        /// without the one to leave.
+        moves: Vec<Move>,
     },
     /// The claim is in the queue.
     Waiting,

@@ -90,6 +90,8 @@ pub enum ChangeKind {
     Granted,
     /// Its lease was extended.
     Renewed,
+    /// It was asked to go to another unit.
+    Moving,
     /// It is over.
     Ended,
     /// As the arbiter, this node took units back from a holder that did not renew.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ClaimId, Line, UnitView};
+use crate::{ClaimId, Line, ShortageView, UnitView};
 
 /// Answer to `GET /v1/pools`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -61,6 +61,12 @@ pub struct PoolView {
     /// Claims that wait, likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<u32>,
+    /// Units that an operator took out of service, by name or number. Holders keep theirs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drained: Vec<String>,
+    /// Where units differ and claims wait: what is short. Only the oldest claims are looked at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shortages: Vec<ShortageView>,
     /// If the pool's arbiter restarted and waits until old promises are over: for how long yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace_ms: Option<u64>,

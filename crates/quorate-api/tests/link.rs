@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use quorate_api::link::{
-    self, About, Answer, Ask, FrameError, FromClient, FromNode, Reply, Request, Share,
+    self, About, Answer, Ask, FrameError, FromClient, FromNode, Move, Reply, Request, Share,
 };
 use quorate_api::{ClaimId, ClaimState, Line, Problem, ProblemKind};
 
@@ -28,8 +28,9 @@ fn requests() -> Vec<(FromClient, &'static str)> {
                 units: 2,
                 reason: "x".into(),
                 lines: Vec::new(),
+                movable: false,
             }),
-            "0f000000010005010367707501ac0202017800",
+            "10000000010005010367707501ac020201780000",
         ),
         (
             request(Ask::Claim {
@@ -41,8 +42,9 @@ fn requests() -> Vec<(FromClient, &'static str)> {
                     Line { units: 2, labels: labels("gpu", "h") },
                     Line { units: 1, labels: BTreeMap::new() },
                 ],
+                movable: true,
             }),
-            "18000000010005010367707501ac020300020103677075016802 0001",
+            "19000000010005010367707501ac020300020103677075016802 0001 01",
         ),
         (
             request(Ask::Renew {
@@ -58,6 +60,11 @@ fn requests() -> Vec<(FromClient, &'static str)> {
     ]
 }
 
+fn a_move() -> Move {
+    let about = About { name: "g4".into(), labels: BTreeMap::new() };
+    Move { from: Share { unit: 3, fence: 9 }, to: Share { unit: 4, fence: 10 }, about }
+}
+
 fn answers() -> Vec<(FromNode, &'static str)> {
     let answer = |reply| FromNode::Answer(Answer { number: 5, reply });
     let problem = Problem::new(ProblemKind::Limit, "d");
@@ -69,13 +76,18 @@ fn answers() -> Vec<(FromNode, &'static str)> {
                 lease_micros: 2,
                 counted: false,
                 about: vec![About { name: "g3".into(), labels: labels("k", "v") }],
+                moves: vec![a_move()],
             }),
-            "1300000001000501010309010200 01 026733 01 016b 0176",
+            "1c00000001000501010309010200 01 026733 01 016b 0176 01 0309 040a 026734 00",
         ),
         (answer(Reply::Waiting), "0400000001000502"),
         (answer(Reply::Over { state: ClaimState::Lost, why: "x".into() }), "070000000100050304"),
         (answer(Reply::Problem(problem)), ""),
         (FromNode::Goodbye, "020000000102"),
+        (
+            FromNode::Move { pool: "p".into(), id: ClaimId::from_halves(1, 300), it: a_move() },
+            "0f0000000103 0170 01ac02 0309 040a 026734 00",
+        ),
     ]
 }
 

@@ -34,6 +34,11 @@ impl Atlas {
         self.parents.len()
     }
 
+    /// How many of them were left: where they lead is known.
+    pub(crate) fn left(&self) -> usize {
+        self.ends.len()
+    }
+
     /// The words of a world.
     pub(crate) fn world(&self, number: usize) -> &[u32] {
         world(&self.pieces, self.stride, number)

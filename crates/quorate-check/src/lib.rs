@@ -13,7 +13,8 @@
 //!   fails its own audit, meets an anomaly, or answers a claim that is not its own.
 //! * *In the end*: from every state in which a claim waits, some continuation without a further
 //!   fault grants it ("no deadlock"); a cancel is answered likewise; and once all clients are gone,
-//!   some continuation leaves every unit free ("no lost units").
+//!   some continuation leaves every unit free ("no lost units"). Where a scope says so, no state
+//!   comes back without a fault ("no livelock").
 //! * *Sometimes* ([`Sometimes`]): what must be reachable, so that no scope is clean only because
 //!   nothing happens in it.
 //!
@@ -45,6 +46,7 @@ mod atlas;
 mod canonical;
 mod client;
 mod court;
+mod cycle;
 mod dead_end;
 mod hash;
 mod model;

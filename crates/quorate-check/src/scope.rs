@@ -24,6 +24,9 @@ pub struct Scope<P: Protocol> {
     /// Most equal copies of a message on one link. One more is lost, so that a protocol that
     /// repeats itself on an alarm has finitely many states.
     pub copies_max: usize,
+    /// Whether every history without a fault must end: no state may come back. For protocols that
+    /// repeat nothing by themselves.
+    pub ends: bool,
     /// Whether clocks and fences are renamed to a canonical form. Only tests of the renaming itself
     /// and replays turn it off; most protocols then have infinitely many states.
     pub renaming: bool,
@@ -115,6 +118,7 @@ impl<P: Protocol> Scope<P> {
             restart: Restart::Durable,
             budget: Budget::default(),
             copies_max: 1,
+            ends: false,
             renaming: true,
         })
     }

@@ -79,6 +79,7 @@ impl<'a, P: Explorable> Search<'a, P> {
                 return Err(broken(breach, transcript));
             }
             if self.atlas.len() > limits.states_max {
+                self.must_end()?;
                 return Ok(Verdict::Incomplete);
             }
             number += 1;
@@ -87,9 +88,21 @@ impl<'a, P: Explorable> Search<'a, P> {
             let transcript = self.transcript(number, None, &breach);
             return Err(broken(breach, transcript));
         }
+        self.must_end()?;
         let mut missing = limits.required.clone();
         missing.retain(|sometimes| !self.model.sightings.contains(*sometimes));
         Ok(if missing.is_empty() { Verdict::Holds } else { Verdict::Vacuous(missing) })
+    }
+
+    /// Fails if a state comes back and the scope says that none may.
+    fn must_end(&mut self) -> Result<(), Box<Verdict>> {
+        if self.model.scope.ends
+            && let Some((number, breach)) = self.cycle()
+        {
+            let transcript = self.transcript(number, None, &breach);
+            return Err(Box::new(Verdict::Broken(Counterexample { breach, transcript })));
+        }
+        Ok(())
     }
 
     fn explore(&mut self, number: usize, room: &mut Room) -> Result<(), (Action, Breach)> {

@@ -265,6 +265,7 @@ fn deed<P: Explorable>(
         Effect::Lose { claim } => Deed::Lose { client: client_of(*claim)? },
         Effect::Reclaim { .. } => Deed::Reclaim,
         Effect::Extend { .. } => Deed::Extend,
+        Effect::Move { .. } => unreachable!("no claim of a checked world can be moved"),
         Effect::Anomaly { peer, what } => {
             let what = format!("{node} heard from {peer} what no correct peer could say: {what}");
             return Err(Breach { law: "no anomaly", what });

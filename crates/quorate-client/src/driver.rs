@@ -8,7 +8,7 @@ use std::io;
 use std::time::Instant;
 
 use quorate_api::ClaimId;
-use quorate_api::link::{self, FromClient, FromNode, PREFACE};
+use quorate_api::link::{self, FromClient, FromNode, PREFACE, Share};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -36,6 +36,11 @@ pub(crate) enum Command {
     /// Answer once every release so far is acknowledged or given up.
     Settle {
         answer: oneshot::Sender<()>,
+    },
+    /// It left a unit that it was asked to leave.
+    Left {
+        id: ClaimId,
+        unit: Share,
     },
     /// Stop looking after it, without releasing.
     Forget {
@@ -177,6 +182,7 @@ impl Driver {
                 self.ears.remove(&id);
                 self.session.forget(id);
             }
+            Command::Left { id, unit } => self.session.left(now, id, unit),
             Command::Settle { answer } => self.settlers.push(answer),
         }
     }
@@ -255,7 +261,8 @@ impl Driver {
                 Ear::Waiting { pool, answer },
             ) => {
                 let Some(commands) = self.handle.upgrade() else { return };
-                let (sender, life) = watch::channel(Life { deadline, lost: None });
+                let (sender, life) =
+                    watch::channel(Life { deadline, lost: None, moves: Vec::new() });
                 self.ears.insert(id, Ear::Holding { life: sender });
                 let grant = Grant {
                     id,
@@ -276,6 +283,10 @@ impl Driver {
             }
             (News::Extended { deadline }, Ear::Holding { life }) => {
                 life.send_modify(|life| life.deadline = deadline);
+                self.ears.insert(id, Ear::Holding { life });
+            }
+            (News::Move(it), Ear::Holding { life }) => {
+                life.send_modify(|life| life.moves.push(it));
                 self.ears.insert(id, Ear::Holding { life });
             }
             (News::Lost(lost), Ear::Holding { life }) => {

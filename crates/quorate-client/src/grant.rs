@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use quorate_api::ClaimId;
-use quorate_api::link::{About, Share};
+use quorate_api::link::{About, Move, Share};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::driver::Command;
@@ -15,6 +15,8 @@ use crate::error::{Lost, ReleaseError};
 pub(crate) struct Life {
     pub(crate) deadline: Instant,
     pub(crate) lost: Option<Lost>,
+    /// What it was asked to do since it was granted.
+    pub(crate) moves: Vec<Move>,
 }
 
 /// Units that may be used until they are released, lost, or the deadline passes.
@@ -146,7 +148,44 @@ impl Grant {
         }
     }
 
-    /// Waits until the deadline moves or the grant is lost.
+    /// What it is asked to do and has not done ([`Self::moved`]): units to leave, each with the one
+    /// to use instead, which is there already. Only a claim that said [`crate::Want::movable`] is
+    /// asked. Nobody else gets a unit before it was left.
+    pub fn moves(&self) -> Vec<Move> {
+        let life = self.life.borrow();
+        let due = |it: &&Move| self.shares.contains(&it.from);
+        life.moves.iter().filter(due).cloned().collect()
+    }
+
+    /// Waits until it is asked to move, which it need not ever be.
+    pub async fn asked_to_move(&self) -> Move {
+        let mut life = self.life.clone();
+        loop {
+            life.mark_unchanged();
+            if let Some(it) = self.moves().into_iter().next() {
+                return it;
+            }
+            if life.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Says that the unit to leave is no longer used, and the other one is: from now on
+    /// [`Self::units`] has that, and somebody else may have the first.
+    pub fn moved(&mut self, it: &Move) {
+        let Some(at) = self.shares.iter().position(|share| *share == it.from) else { return };
+        self.shares.remove(at);
+        let place = self.shares.partition_point(|share| *share < it.to);
+        self.shares.insert(place, it.to);
+        if at < self.about.len() {
+            self.about.remove(at);
+            self.about.insert(place.min(self.about.len()), it.about.clone());
+        }
+        let _ = self.commands.send(Command::Left { id: self.id, unit: it.from });
+    }
+
+    /// Waits until the deadline moves, the grant is lost, or it is asked to move.
     pub async fn changed(&mut self) {
         if self.life.changed().await.is_err() {
             std::future::pending::<()>().await;

@@ -199,6 +199,16 @@ impl Views {
         self.ask(Method::POST, &path, Some(&request)).await
     }
 
+    /// Takes a unit, by name or number, out of service, or brings it back.
+    ///
+    /// # Errors
+    /// See [`ViewError`].
+    pub async fn drain(&self, pool: &str, unit: &str, undo: bool) -> Result<PoolView, ViewError> {
+        let path = pool_path(pool, &format!("/units/{}/drain", escaped(unit)));
+        let method = if undo { Method::DELETE } else { Method::PUT };
+        self.ask(method, &path, None::<&()>).await
+    }
+
     /// Scrambles the state of a pool's seat at the node that answers, to see the pool heal. For
     /// tests: a pool must allow it, and may hand out too much until it has healed.
     ///

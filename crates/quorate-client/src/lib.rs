@@ -49,6 +49,6 @@ pub use grant::Grant;
 pub use http::{Screen, ViewError, Views};
 pub use pool::Pool;
 pub use quorate_api::ClaimId;
-pub use quorate_api::link::Share;
+pub use quorate_api::link::{About, Move, Share};
 pub use server::{DEFAULT_PORT, Server};
 pub use want::Want;

@@ -90,14 +90,14 @@ impl Pool {
     }
 
     async fn claim(&self, want: Want, give_up_at: Option<Instant>) -> Result<Grant, AcquireError> {
-        let Want { units, lines } = want;
+        let Want { units, lines, movable } = want;
         if units == 0 {
             return Err(AcquireError::None);
         }
         let id = self.id.unwrap_or_else(|| self.shared.next_id());
         let (answer, granted) = oneshot::channel();
         let (pool, reason) = (self.name.clone(), self.reason.clone());
-        let wish = Wish { id, pool, units, lines, reason, give_up_at };
+        let wish = Wish { id, pool, units, lines, movable, reason, give_up_at };
         let commands = &self.shared.commands;
         let claim = Command::Claim { wish, answer };
         commands.send(claim).map_err(|_| AcquireError::Closed)?;

@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use quorate_api::ClaimId;
-use quorate_api::link::{Ask, FromNode, Request};
+use quorate_api::link::{Ask, FromNode, Request, Share};
 
 use crate::chance::Chance;
 use crate::error::{AcquireError, Lost, ReleaseError};
@@ -121,10 +121,23 @@ impl Session {
     // What the client wants.
 
     pub(crate) fn claim(&mut self, now: Instant, wish: Wish) {
-        let Wish { id, pool, units, lines, reason, give_up_at } = wish;
+        let Wish { id, pool, units, lines, movable, reason, give_up_at } = wish;
         let state = State::Asking { sent: false, again_at: None };
-        let mut claim = Claim { pool, units, lines, reason, give_up_at, state };
+        let mut claim = Claim { pool, units, lines, movable, reason, give_up_at, state };
         self.ask_again(now, id, &mut claim);
+        self.put(id, claim);
+    }
+
+    /// The client has left a unit that it was asked to leave: said at once, since somebody waits.
+    pub(crate) fn left(&mut self, now: Instant, id: ClaimId, unit: Share) {
+        let Some(mut claim) = self.take(id) else { return };
+        if let State::Holding(holding) = &mut claim.state
+            && holding.moves.iter().any(|(from, _)| *from == unit)
+        {
+            holding.moves.retain(|(from, _)| *from != unit);
+            holding.shares.retain(|share| *share != unit);
+            self.ask_again(now, id, &mut claim);
+        }
         self.put(id, claim);
     }
 
@@ -172,6 +185,7 @@ impl Session {
         match message {
             FromNode::Goodbye => self.hang_up(now, "the node is stopping".into()),
             FromNode::Over { id, state, why, .. } => self.on_over(id, state, why),
+            FromNode::Move { id, it, .. } => self.on_moves(id, vec![it]),
             FromNode::Answer(answer) => {
                 // An answer to nothing we asked on this connection: it changes nothing.
                 let Some(asked) = self.asked.remove(&answer.number) else { return };
@@ -273,7 +287,8 @@ impl Session {
                 *sent |= up;
                 *again_at = None;
                 let (reason, lines) = (claim.reason.clone(), claim.lines.clone());
-                Ask::Claim { pool, id, units: claim.units, reason, lines }
+                let (units, movable) = (claim.units, claim.movable);
+                Ask::Claim { pool, id, units, reason, lines, movable }
             }
             State::Holding(holding) => {
                 holding.unanswered = up.then(|| holding.unanswered.unwrap_or(now));

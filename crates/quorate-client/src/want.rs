@@ -7,13 +7,15 @@ use quorate_api::Line;
 /// ```
 /// use quorate_client::Want;
 ///
-/// let two_gpus_and_a_nic = Want::with(2, [("gpu", "h100"), ("zone", "eu")]).and(1, [("kind", "nic")]);
-/// assert_eq!(two_gpus_and_a_nic.units(), 3);
+/// let gpus = Want::with(2, [("gpu", "h100"), ("zone", "eu")]);
+/// let gpus_and_a_nic = gpus.and(1, [("kind", "nic")]);
+/// assert_eq!(gpus_and_a_nic.units(), 3);
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Want {
     pub(crate) units: u32,
     pub(crate) lines: Vec<Line>,
+    pub(crate) movable: bool,
 }
 
 impl Want {
@@ -22,7 +24,7 @@ impl Want {
         units: u32,
         labels: impl IntoIterator<Item = (K, V)>,
     ) -> Want {
-        Want { units: 0, lines: Vec::new() }.and(units, labels)
+        Want { units: 0, lines: Vec::new(), movable: false }.and(units, labels)
     }
 
     /// And so many that have these, granted together with the others or not at all. After a plain
@@ -42,6 +44,13 @@ impl Want {
         self
     }
 
+    /// The same, and the holder can be asked to go to other units that will do, see
+    /// [`crate::Grant::asked_to_move`].
+    #[must_use]
+    pub fn movable(self) -> Want {
+        Want { movable: true, ..self }
+    }
+
     /// How many units in all.
     pub fn units(&self) -> u32 {
         self.units
@@ -50,6 +59,6 @@ impl Want {
 
 impl From<u32> for Want {
     fn from(units: u32) -> Want {
-        Want { units, lines: Vec::new() }
+        Want { units, lines: Vec::new(), movable: false }
     }
 }

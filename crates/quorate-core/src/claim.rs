@@ -126,12 +126,14 @@ pub struct Claim {
     /// Which units will do; `None` means any of the pool. At most [`crate::LINES_MAX`] lines, whose
     /// counts add up to `units`.
     pub lines: Option<Arc<[Line]>>,
+    /// Whether its client can be asked to go to another unit, see [`crate::Effect::Move`].
+    pub movable: bool,
 }
 
 impl Claim {
     /// A claim on any units of the pool.
     pub fn any(id: ClaimId, units: Units) -> Self {
-        Claim { id, units, draw: 0, lines: None }
+        Claim { id, units, draw: 0, lines: None, movable: false }
     }
 }
 

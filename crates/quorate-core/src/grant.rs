@@ -126,6 +126,24 @@ impl Shares {
         self.as_slice().iter()
     }
 
+    /// Whether this very share is among them.
+    pub fn contains(&self, share: Share) -> bool {
+        self.as_slice().binary_search(&share).is_ok()
+    }
+
+    /// These and one more.
+    pub fn with(&self, share: Share) -> Shares {
+        let mut more = self.as_slice().to_vec();
+        more.push(share);
+        Shares::new(&more)
+    }
+
+    /// These without one.
+    pub fn without(&self, share: Share) -> Shares {
+        let rest: Vec<Share> = self.iter().filter(|own| **own != share).copied().collect();
+        Shares::new(&rest)
+    }
+
     /// The same units with their fences changed.
     pub fn map_fences(&self, mut change: impl FnMut(Fence) -> Fence) -> Shares {
         let changed: Vec<Share> =

@@ -48,6 +48,7 @@
 //! | things to tell people that only one protocol knows | arbiter, broadcast, ring | [`Fact`]: shown by [`Protocol::facts`], read by nobody but people |
 //! | incarnations and restarts | all | [`Seat::boot`], [`Start`] |
 //! | units that differ, units by name, bundles | labels, arbiter (`named`) | [`Claim::lines`] |
+//! | holders that can be asked to move, units that are drained | central, labels | [`Effect::Move`], answered by [`Event::Renew`]; [`Protocol::obey`] |
 //! | leases whose arithmetic is only an order | all | [`Lease`], [`Explorable::lease_end`], [`Explorable::promise`] |
 //! | starts from arbitrary states | ring | participants are plain values; a generator of states is the protocol's own |
 //! | a million participants in one process | ring, simulator | configuration is borrowed ([`Seat::pool`]), never copied into a participant |
@@ -57,10 +58,12 @@ mod claim;
 mod corruptible;
 mod explorable;
 mod grant;
+mod holding;
 mod lease;
 mod node;
 mod node_set;
 mod protocol;
+mod shortage;
 mod stamp;
 
 pub use bound::{LINES_MAX, NODES_MAX, UNITS_MAX};
@@ -68,8 +71,10 @@ pub use claim::{Claim, ClaimId, Line, Refusal, Units, UnitsError};
 pub use corruptible::Corruptible;
 pub use explorable::{Explorable, LeaseEnd, Number};
 pub use grant::{Fence, Share, Shares, Unit};
+pub use holding::{Holding, Move};
 pub use lease::{Lease, Moment};
 pub use node::NodeId;
 pub use node_set::NodeSet;
 pub use protocol::{Effect, Entry, Event, Fact, Outbox, Protocol, Seat, Standing, Start};
+pub use shortage::{Order, Shortage};
 pub use stamp::{Clock, Stamp};

@@ -4,7 +4,10 @@ use std::fmt;
 use std::hash::Hash;
 use std::time::Duration;
 
-use crate::{Claim, ClaimId, Moment, NodeId, NodeSet, Refusal, Shares, Stamp, Units};
+use crate::{
+    Claim, ClaimId, Moment, NodeId, NodeSet, Order, Refusal, Share, Shares, Shortage, Stamp, Unit,
+    Units,
+};
 
 /// One participant: a plain value that changes only inside [`Protocol::step`].
 pub trait Protocol: Clone + Eq + Hash + fmt::Debug {
@@ -40,6 +43,20 @@ pub trait Protocol: Clone + Eq + Hash + fmt::Debug {
     /// draw these; no law and no protocol depends on them.
     fn facts(&self, _seat: &Seat<'_, Self>, _show: &mut dyn FnMut(Fact)) {}
 
+    /// Why a claim that this participant has queued waits, if it can tell which units are short.
+    fn explain(&self, _seat: &Seat<'_, Self>, _claim: ClaimId) -> Option<Shortage> {
+        None
+    }
+
+    /// Does what an operator orders, if this participant decides over that. Says whether it does;
+    /// if not, nothing happened.
+    fn obey(&mut self, _seat: &Seat<'_, Self>, _order: Order, _out: &mut Outbox<Self>) -> bool {
+        false
+    }
+
+    /// Shows the units that this participant, since an operator ordered it, grants no more.
+    fn drained(&self, _show: &mut dyn FnMut(Unit)) {}
+
     /// Bytes that this participant takes, with whatever it points to, if it counts them: for
     /// protocols that promise to stay small.
     fn footprint(&self) -> Option<usize> {
@@ -59,6 +76,13 @@ pub trait Protocol: Clone + Eq + Hash + fmt::Debug {
     /// numbers a grant's units from 0 and its fences mean nothing across grants: exclusivity and
     /// fence order are then nobody's promise, capacity still is.
     fn names_units(_pool: &Self::Pool) -> bool {
+        true
+    }
+
+    /// Whether others can rely on what this participant remembers. One that lost its records may
+    /// have to learn something from others before it can take part again; until then it is as good
+    /// as lost ([`Protocol::can_lose`]).
+    fn is_whole(&self) -> bool {
         true
     }
 
@@ -102,7 +126,8 @@ pub enum Event<P: Protocol> {
     Release(ClaimId),
     /// A local client no longer wants the claim, whatever became of it.
     Cancel(ClaimId),
-    /// A local client wants to keep what it has, and shows what that is.
+    /// A local client wants to keep what it has, and shows what that is. If it was asked to move,
+    /// what it no longer shows it has left.
     Renew {
         /// The claim that was granted.
         claim: ClaimId,
@@ -164,6 +189,19 @@ pub enum Effect<P: Protocol> {
         /// The new deadline. One that is not later than the old changes nothing: answers may
         /// overtake each other on their way.
         until: Moment,
+    },
+    /// A local client may use one more unit, until the same deadline, and is asked to stop using
+    /// another. It answers by [`Event::Renew`] without the one it left. Until then it has both, and
+    /// nobody else may be given either.
+    Move {
+        /// The client's claim.
+        claim: ClaimId,
+        /// What it has now, both units among it.
+        shares: Shares,
+        /// What it should leave...
+        from: Share,
+        /// ...for this.
+        to: Share,
     },
     /// A local client's claim is over without a grant.
     Refuse {
@@ -257,6 +295,11 @@ impl<P: Protocol> Outbox<P> {
     /// See [`Effect::Extend`].
     pub fn extend(&mut self, claim: ClaimId, until: Moment) {
         self.effects.push(Effect::Extend { claim, until });
+    }
+
+    /// See [`Effect::Move`].
+    pub fn ask_to_move(&mut self, claim: ClaimId, shares: Shares, from: Share, to: Share) {
+        self.effects.push(Effect::Move { claim, shares, from, to });
     }
 
     /// See [`Effect::Refuse`].
@@ -363,6 +406,9 @@ impl<P: Protocol> fmt::Display for Effect<P> {
             Effect::Disarm(alarm) => write!(f, "disarm {alarm}"),
             Effect::Grant { claim, shares, .. } => write!(f, "GRANT {claim} {shares}"),
             Effect::Extend { claim, .. } => write!(f, "extend {claim}"),
+            Effect::Move { claim, from, to, .. } => {
+                write!(f, "MOVE {claim} {} to {} {}", from.unit, to.unit, to.fence)
+            }
             Effect::Refuse { claim, why } => write!(f, "REFUSE {claim}: {why}"),
             Effect::Lose { claim } => write!(f, "LOSE {claim}"),
             Effect::Reclaim { claim, shares } => write!(f, "RECLAIM {claim} {shares}"),

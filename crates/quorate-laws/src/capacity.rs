@@ -30,7 +30,7 @@ impl Capacity {
     /// The breach, if this observation is one.
     pub fn see(&mut self, seen: Observation<'_>) -> Result<(), Breach> {
         match seen {
-            Observation::Granted { claim, shares } => {
+            Observation::Granted { claim, shares } | Observation::Added { claim, shares } => {
                 self.in_use += shares.len() as u64;
                 if self.in_use > self.units {
                     return Err(Breach {
@@ -42,7 +42,9 @@ impl Capacity {
                     });
                 }
             }
-            Observation::Ended { shares, .. } => self.in_use -= shares.len() as u64,
+            Observation::Ended { shares, .. } | Observation::Left { shares, .. } => {
+                self.in_use -= shares.len() as u64
+            }
             _ => {}
         }
         Ok(())

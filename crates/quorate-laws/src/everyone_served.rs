@@ -28,7 +28,7 @@ impl EveryoneServed {
             | Observation::Abandoned { claim } => {
                 self.waiting.remove(&claim);
             }
-            Observation::Ended { .. } => {}
+            Observation::Added { .. } | Observation::Left { .. } | Observation::Ended { .. } => {}
         }
     }
 

@@ -23,7 +23,7 @@ impl Exclusivity {
     /// The breach, if this observation is one.
     pub fn see(&mut self, seen: Observation<'_>) -> Result<(), Breach> {
         match seen {
-            Observation::Granted { claim, shares } => {
+            Observation::Granted { claim, shares } | Observation::Added { claim, shares } => {
                 for share in shares {
                     let breach = |what| Err(Breach { law: Self::LAW, what });
                     match self.users.get_mut(share.unit.index()) {
@@ -43,7 +43,7 @@ impl Exclusivity {
                     }
                 }
             }
-            Observation::Ended { shares, .. } => {
+            Observation::Ended { shares, .. } | Observation::Left { shares, .. } => {
                 for share in shares {
                     self.users[share.unit.index()] = None;
                 }

@@ -22,7 +22,10 @@ impl FenceOrder {
     /// # Errors
     /// The breach, if this observation is one.
     pub fn see(&mut self, seen: Observation<'_>) -> Result<(), Breach> {
-        let Observation::Granted { claim, shares } = seen else { return Ok(()) };
+        let (Observation::Granted { claim, shares } | Observation::Added { claim, shares }) = seen
+        else {
+            return Ok(());
+        };
         for share in shares {
             let Some(last) = self.last.get_mut(share.unit.index()) else { continue };
             if let Some(last) = *last

@@ -19,6 +19,20 @@ pub enum Observation<'a> {
         /// What it got.
         shares: &'a Shares,
     },
+    /// A client that uses units was given more, and was asked to leave others.
+    Added {
+        /// Its claim.
+        claim: ClaimId,
+        /// What it got.
+        shares: &'a Shares,
+    },
+    /// A client left some of its units, and goes on with the others.
+    Left {
+        /// Its claim.
+        claim: ClaimId,
+        /// What it left.
+        shares: &'a Shares,
+    },
     /// A client stopped using what it was granted.
     Ended {
         /// Its claim.

@@ -49,6 +49,12 @@ impl OneGrantPerClaim {
                     *status = Status::Using;
                 }
             },
+            Observation::Added { claim, shares } => {
+                if !matches!(self.live.get(&claim), Some((_, Status::Using))) {
+                    return breach(format!("{claim} was given {shares} and has no grant"));
+                }
+            }
+            Observation::Left { .. } => {}
             Observation::Ended { claim, .. }
             | Observation::Refused { claim, .. }
             | Observation::Abandoned { claim } => {

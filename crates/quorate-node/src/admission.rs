@@ -26,7 +26,7 @@ pub(crate) fn claim(
     text(&config.limits, "reason", &wish.reason)?;
     text(&config.limits, "client", &wish.client)?;
     let lines = selection::lines(def, config.me, wish)?;
-    Ok(Claim { id, units, draw, lines })
+    Ok(Claim { id, units, draw, lines, movable: wish.movable })
 }
 
 /// What a client may show as its grant: distinct units of this pool.

@@ -1,32 +1,20 @@
-//! All alarms of all seats in one heap: what a pool costs does not depend on how many there are.
+//! When which pool wants to be looked at, and what else is due, in one heap.
 //!
-//! Entries are never taken out early. Whoever is rung checks whether it still wants to be: a seat
-//! by its token, a grant by its deadline.
+//! Alarms themselves are kept where they can be disarmed, with their seats and claims; here is only
+//! the next moment of each pool. So the heap has about one entry for every pool in which something
+//! is going on, however many claims come and go, and what a pool costs does not depend on how many
+//! there are. An entry is not taken out early: whoever is rung looks whether it is still meant.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use quorate_core::{ClaimId, Moment};
-
-use crate::seat::Token;
+use quorate_core::Moment;
 
 /// What is due at some moment.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Due {
-    /// A seat's alarm.
-    Alarm {
-        /// Whose.
-        seat: usize,
-        /// Which.
-        token: Token,
-    },
-    /// The deadline of a grant that a client of ours has.
-    GrantEnd {
-        /// In which pool.
-        seat: usize,
-        /// Which.
-        claim: ClaimId,
-    },
+    /// An alarm of this pool's seat, or the deadline of a grant that a client of ours has.
+    Pool(usize),
     /// Nodes that have not answered this question by now are silent.
     Gathering(u64),
     /// Time to show the peers that we live.
@@ -50,11 +38,16 @@ impl Alarms {
         self.heap.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// Takes out one thing that is due.
-    pub(crate) fn take(&mut self, now: Moment) -> Option<Due> {
+    /// Takes out one thing that is due, and since when it is.
+    pub(crate) fn take(&mut self, now: Moment) -> Option<(Moment, Due)> {
         if self.next()? > now {
             return None;
         }
-        self.heap.pop().map(|Reverse((_, due))| due)
+        self.heap.pop().map(|Reverse(due)| due)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.heap.len()
     }
 }

@@ -1,8 +1,8 @@
 //! Between the words of the API and those of the protocols.
 
-use quorate_api::link::{About, FRAME_MAX, Reply, Share as LinkShare};
-use quorate_api::{ClaimState, ClaimStatus, UnitView};
-use quorate_core::{ClaimId, Fence, Share, Shares, Unit};
+use quorate_api::link::{About, FRAME_MAX, Move as LinkMove, Reply, Share as LinkShare};
+use quorate_api::{ClaimState, ClaimStatus, MoveView, UnitView};
+use quorate_core::{ClaimId, Fence, Move, Share, Shares, Unit};
 
 use crate::config::PoolDef;
 use crate::ledger::Snapshot;
@@ -28,13 +28,18 @@ pub(crate) fn shares(shown: impl Iterator<Item = (u32, u64)>) -> Option<Shares> 
 
 /// Units as people see them.
 pub(crate) fn unit_views(shares: impl Iterator<Item = (u32, u64)>, def: &PoolDef) -> Vec<UnitView> {
-    let view = |(unit, fence)| UnitView {
+    let share = |(unit, fence)| Share { unit: Unit(unit), fence: Fence(fence) };
+    shares.map(|one| unit_view(share(one), def)).collect()
+}
+
+fn unit_view(share: Share, def: &PoolDef) -> UnitView {
+    let (unit, labels) = (share.unit.0, def.labels().and_then(|all| all.of(share.unit)));
+    UnitView {
         unit,
-        name: def.unit_names.get(unit as usize).cloned(),
-        labels: def.labels().and_then(|all| all.of(Unit(unit))).cloned().unwrap_or_default(),
-        fence,
-    };
-    shares.map(view).collect()
+        name: def.unit_names.get(share.unit.index()).cloned(),
+        labels: labels.cloned().unwrap_or_default(),
+        fence: share.fence.0,
+    }
 }
 
 /// Bytes that may be spent on what is known of the units of a grant.
@@ -64,6 +69,11 @@ pub(crate) fn status(snapshot: Snapshot, pool: &str, node: &str, def: &PoolDef) 
         asked: snapshot.asked,
         lines: snapshot.lines,
         units: unit_views(shares, def),
+        moves: snapshot
+            .moves
+            .iter()
+            .map(|it| MoveView { from: unit_view(it.from, def), to: unit_view(it.to, def) })
+            .collect(),
         counted: snapshot.counted,
         expires_in_ms: (snapshot.state == ClaimState::Granted).then(|| millis(snapshot.valid_for)),
         waited_ms: millis(snapshot.waited),
@@ -75,16 +85,29 @@ pub(crate) fn status(snapshot: Snapshot, pool: &str, node: &str, def: &PoolDef) 
     }
 }
 
-/// How a claim stands, in the link's words; with what is known of its units, if that is wanted.
-pub(crate) fn reply(snapshot: Snapshot, def: Option<&PoolDef>) -> Reply {
+fn link_share(share: Share) -> LinkShare {
+    LinkShare { unit: share.unit.0, fence: share.fence.0 }
+}
+
+/// What a client is asked to do; with what is known of the unit, if that is wanted.
+pub(crate) fn link_move(it: Move, def: Option<&PoolDef>) -> LinkMove {
+    let known = def.map(|def| unit_view(it.to, def));
+    let about =
+        known.map(|unit| About { name: unit.name.unwrap_or_default(), labels: unit.labels });
+    LinkMove { from: link_share(it.from), to: link_share(it.to), about: about.unwrap_or_default() }
+}
+
+/// How a claim stands, in the link's words, and what is known of its units to whoever claims.
+pub(crate) fn reply(snapshot: Snapshot, def: Option<&PoolDef>, claims: bool) -> Reply {
     let micros = |span: std::time::Duration| u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
     match (snapshot.state, snapshot.shares) {
         (ClaimState::Granted, Some(shares)) => Reply::Granted {
-            units: shares.iter().map(|s| LinkShare { unit: s.unit.0, fence: s.fence.0 }).collect(),
+            units: shares.iter().map(|share| link_share(*share)).collect(),
             valid_for_micros: micros(snapshot.valid_for),
             lease_micros: micros(snapshot.lease),
             counted: snapshot.counted,
-            about: def.map(|def| about(&shares, def)).unwrap_or_default(),
+            about: def.filter(|_| claims).map(|def| about(&shares, def)).unwrap_or_default(),
+            moves: snapshot.moves.into_iter().map(|it| link_move(it, def)).collect(),
         },
         (ClaimState::Waiting | ClaimState::Granted, _) => Reply::Waiting,
         (state, _) => Reply::Over { state, why: snapshot.ended.unwrap_or_default() },

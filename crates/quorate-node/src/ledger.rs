@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use quorate_api::link::{Answer, FromNode, Reply};
 use quorate_api::{ClaimState, Line, Problem};
-use quorate_core::{ClaimId, Lease, Moment, Shares};
+use quorate_core::{ClaimId, Holding, Lease, Moment, Move, Shares};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::config::PoolDef;
@@ -31,8 +31,14 @@ pub(crate) struct Waiter {
 pub(crate) enum Recipient {
     /// To a handler of an HTTP request.
     Http(oneshot::Sender<Result<Snapshot, Problem>>),
-    /// To a client's connection, under a number; with what is known of the units, if that is here.
-    Link { answers: mpsc::UnboundedSender<FromNode>, number: u64, about: Option<Arc<PoolDef>> },
+    /// To a client's connection, under a number. What is known of units comes from here, if they
+    /// have names; said of all of them to whoever claims, and of new ones to whoever renews.
+    Link {
+        answers: mpsc::UnboundedSender<FromNode>,
+        number: u64,
+        about: Option<Arc<PoolDef>>,
+        claims: bool,
+    },
 }
 
 /// How a claim stands, at the moment of an answer.
@@ -43,6 +49,8 @@ pub(crate) struct Snapshot {
     pub(crate) asked: u32,
     pub(crate) lines: Vec<Line>,
     pub(crate) shares: Option<Shares>,
+    /// What the client is asked to do and has not done.
+    pub(crate) moves: Vec<Move>,
     pub(crate) counted: bool,
     /// How long the grant may be used, counted from the receipt of the request.
     pub(crate) valid_for: Duration,
@@ -59,6 +67,8 @@ pub(crate) struct Wish {
     pub(crate) units: u32,
     /// Which units, if not any.
     pub(crate) lines: Vec<Line>,
+    /// Whether the client can be asked to move.
+    pub(crate) movable: bool,
     pub(crate) client: String,
     pub(crate) reason: String,
 }
@@ -77,6 +87,8 @@ pub(crate) struct Claimed {
     pub(crate) assumed: bool,
     /// Whether the pool only counts units.
     pub(crate) counted: bool,
+    /// Moves that its client has not answered; both units of each are among what it has.
+    pub(crate) moves: Vec<Move>,
 }
 
 /// How a claim stands here.
@@ -84,8 +96,9 @@ pub(crate) struct Claimed {
 pub(crate) enum State {
     /// In the queue.
     Waiting,
-    /// The client says that it holds these, and the arbiter has been asked to renew them.
-    Shown { shares: Shares, since: Moment },
+    /// The client says that it holds these, and the arbiter has been asked to renew them; if it has
+    /// not by then, it never will.
+    Shown { shares: Shares, until: Moment },
     /// The client may use these.
     Granted { shares: Shares, until: Moment, since: Moment },
     /// It is over.
@@ -98,6 +111,8 @@ pub(crate) struct Ledger {
     claims: BTreeMap<ClaimId, Claimed>,
     /// Those that wait, the oldest first.
     waiting: BTreeSet<(Moment, ClaimId)>,
+    /// When those end that hold units, the first one first.
+    ends: BTreeSet<(Moment, ClaimId)>,
     active: usize,
 }
 
@@ -111,7 +126,20 @@ impl Claimed {
             session: None,
             assumed: false,
             counted: false,
+            moves: Vec::new(),
         }
+    }
+
+    /// Its client shows what it has: takes in what it left, and returns all that it may use. `None`
+    /// if it has something else.
+    pub(crate) fn shows(&mut self, shown: &Shares) -> Option<Shares> {
+        let (State::Granted { shares, .. } | State::Shown { shares, .. }) = &mut self.state else {
+            return None;
+        };
+        let mut held = Holding { shares: shares.clone(), moves: std::mem::take(&mut self.moves) };
+        let fits = held.shown(shown).is_some();
+        (*shares, self.moves) = (held.shares, held.moves);
+        fits.then(|| shares.clone())
     }
 
     /// How it stands, as an answer to a request received then.
@@ -128,6 +156,7 @@ impl Claimed {
             asked: self.wish.units,
             lines: self.wish.lines.clone(),
             shares: None,
+            moves: Vec::new(),
             counted: self.counted,
             valid_for: Duration::ZERO,
             lease: lease.length(),
@@ -141,6 +170,7 @@ impl Claimed {
             State::Granted { shares, until, since } => {
                 snapshot.state = ClaimState::Granted;
                 snapshot.shares = Some(shares.clone());
+                snapshot.moves = self.moves.clone();
                 snapshot.valid_for = shrink(lease, until.since(received));
                 snapshot.waited = since.since(self.made);
             }
@@ -167,12 +197,17 @@ pub(crate) fn shrink(lease: &Lease, span: Duration) -> Duration {
 struct Counts {
     waits: bool,
     active: bool,
+    end: Option<Moment>,
 }
 
 impl Counts {
     fn of(state: &State) -> Counts {
         let (waits, over) = (matches!(state, State::Waiting), matches!(state, State::Over { .. }));
-        Counts { waits, active: !over }
+        let end = match state {
+            State::Granted { until, .. } | State::Shown { until, .. } => Some(*until),
+            State::Waiting | State::Over { .. } => None,
+        };
+        Counts { waits, active: !over, end }
     }
 }
 
@@ -197,6 +232,16 @@ impl Ledger {
     /// Whether one that was made earlier than then waits.
     pub(crate) fn passes(&self, made: Moment) -> bool {
         self.waiting.first().is_some_and(|(oldest, _)| *oldest < made)
+    }
+
+    /// When the next grant ends, if it is not renewed.
+    pub(crate) fn next_end(&self) -> Option<Moment> {
+        self.ends.first().map(|(end, _)| *end)
+    }
+
+    /// A claim whose grant has ended by now.
+    pub(crate) fn ended(&self, now: Moment) -> Option<ClaimId> {
+        self.ends.first().filter(|(end, _)| *end <= now).map(|(_, id)| *id)
     }
 
     /// Claims that are not over.
@@ -234,6 +279,10 @@ impl Ledger {
         } else if is.waits && !was.waits {
             self.waiting.insert((made, id));
         }
+        if was.end != is.end {
+            was.end.map(|end| self.ends.remove(&(end, id)));
+            is.end.map(|end| self.ends.insert((end, id)));
+        }
         self.active = self.active + usize::from(is.active) - usize::from(was.active);
     }
 
@@ -263,10 +312,10 @@ impl Waiter {
             Recipient::Http(sender) => {
                 let _ = sender.send(result);
             }
-            Recipient::Link { answers, number, about } => {
+            Recipient::Link { answers, number, about, claims } => {
                 let reply = match result {
                     Err(problem) => Reply::Problem(problem),
-                    Ok(snapshot) => convert::reply(snapshot, about.as_deref()),
+                    Ok(snapshot) => convert::reply(snapshot, about.as_deref(), claims),
                 };
                 let _ = answers.send(FromNode::Answer(Answer { number, reply }));
             }

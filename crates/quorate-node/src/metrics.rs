@@ -135,6 +135,8 @@ pub(crate) struct Standing {
     pub(crate) known_free: Option<u64>,
     pub(crate) held: u64,
     pub(crate) quarantined: u64,
+    /// Units that an administrator took out of use.
+    pub(crate) draining: u64,
     pub(crate) waiters: u64,
     pub(crate) wait_units: u64,
     pub(crate) oldest_wait: Duration,
@@ -305,6 +307,7 @@ impl Metrics {
         };
         units("held", standing.held);
         units("quarantined", standing.quarantined);
+        units("draining", standing.draining);
         if let Some(free) = standing.known_free {
             units("free", free);
         }

@@ -8,7 +8,7 @@ use quorate_wire::frame;
 
 use crate::config::Config;
 use crate::protocols::take_seat;
-use crate::seat::{AnySeat, Deed, Happening, Origin, Place, SeatError, Token};
+use crate::seat::{AnySeat, Deed, Happening, Origin, Place, SeatError};
 
 const NODES: usize = 3;
 
@@ -30,7 +30,6 @@ struct World {
     seats: Vec<Box<dyn AnySeat>>,
     now: Moment,
     post: Vec<(NodeId, NodeId, Vec<u8>)>,
-    armed: Vec<(usize, Token)>,
     claims: u64,
     heard: u32,
 }
@@ -53,7 +52,6 @@ impl World {
             seats: Vec::new(),
             now: Moment(1),
             post: Vec::new(),
-            armed: Vec::new(),
             claims: 0,
             heard: 0,
         };
@@ -75,13 +73,9 @@ impl World {
 
     fn perform(&mut self, me: usize, deeds: Vec<Deed>) {
         for deed in deeds {
-            match deed {
-                Deed::Tell { to, packed, .. } => {
-                    let (_, message) = frame::unpack(&packed).unwrap();
-                    self.post.push((NodeId::from(me), to, message.to_vec()));
-                }
-                Deed::Arm { token, .. } => self.armed.push((me, token)),
-                _ => {}
+            if let Deed::Tell { to, packed, .. } = deed {
+                let (_, message) = frame::unpack(&packed).unwrap();
+                self.post.push((NodeId::from(me), to, message.to_vec()));
             }
         }
     }
@@ -113,10 +107,9 @@ impl World {
                 let serial = 1 + self.chance.below(self.claims as usize + 1) as u64;
                 self.step(me, Happening::Release(ClaimId { origin: 0, serial }));
             }
-            3 | 4 if !self.armed.is_empty() => {
-                let which = self.chance.below(self.armed.len());
-                let (me, token) = self.armed.swap_remove(which);
-                self.step(me, Happening::Ring(token));
+            3 | 4 => {
+                self.now = self.seats[me].due().map_or(self.now, |at| self.now.max(at));
+                self.step(me, Happening::Ring);
             }
             5 => self.step(me, Happening::Suspect(NodeId::from((me + 1) % NODES))),
             6 => self.step(me, Happening::Trust(NodeId::from((me + 1) % NODES))),

@@ -7,20 +7,17 @@
 //! A protocol that finds a contradiction in itself panics. The panic stops this seat for good: it
 //! promises nothing more, and its clients are told. Other pools go on.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::{
-    Claim, ClaimId, Effect, Entry, Event, Explorable, Fact, LeaseEnd, Moment, NodeId, Outbox,
-    Protocol, Refusal, Seat, Shares, Start,
+    Claim, ClaimId, Effect, Entry, Event, Explorable, Fact, LeaseEnd, Moment, Move, NodeId, Order,
+    Outbox, Protocol, Refusal, Seat, Shares, Shortage, Start, Unit,
 };
 use quorate_wire::{DecodeError, Delivery, Wire, frame};
-
-/// Which arming of which alarm; a number is used once.
-pub(crate) type Token = u64;
 
 /// Something that happened to a seat.
 #[derive(Debug)]
@@ -35,8 +32,8 @@ pub(crate) enum Happening<'a> {
     Renew { claim: ClaimId, shares: Shares },
     /// See [`Event::Hear`]; the message as bytes.
     Hear { from: NodeId, message: &'a [u8] },
-    /// See [`Event::Ring`].
-    Ring(Token),
+    /// See [`Event::Ring`]: of the alarms that are due, if any is, the first.
+    Ring,
     /// See [`Event::Suspect`].
     Suspect(NodeId),
     /// See [`Event::Trust`].
@@ -55,11 +52,6 @@ pub(crate) enum Deed {
         delivery: Delivery,
         packed: Box<[u8]>,
     },
-    /// An alarm.
-    Arm {
-        token: Token,
-        at: Moment,
-    },
     Grant {
         claim: ClaimId,
         shares: Shares,
@@ -68,6 +60,11 @@ pub(crate) enum Deed {
     Extend {
         claim: ClaimId,
         until: Moment,
+    },
+    Move {
+        claim: ClaimId,
+        shares: Shares,
+        it: Move,
     },
     Refuse {
         claim: ClaimId,
@@ -140,10 +137,19 @@ pub(crate) trait AnySeat: Send {
         draw: &mut dyn FnMut(u64) -> u64,
         deeds: &mut Vec<Deed>,
     ) -> Result<bool, SeatError>;
+    /// Does what an operator orders, as [`Protocol::obey`]. Says whether it did.
+    fn obey(&mut self, now: Moment, order: Order, deeds: &mut Vec<Deed>)
+    -> Result<bool, SeatError>;
     /// Shows the books, as [`Protocol::ledger`].
     fn ledger(&self, show: &mut dyn FnMut(Entry));
+    /// Why a claim waits, as [`Protocol::explain`].
+    fn explain(&self, now: Moment, claim: ClaimId) -> Option<Shortage>;
+    /// Shows what is drained, as [`Protocol::drained`].
+    fn drained(&self, show: &mut dyn FnMut(Unit));
     /// Shows what only the protocol knows, as [`Protocol::facts`].
     fn facts(&self, now: Moment, show: &mut dyn FnMut(Fact));
+    /// When the first alarm is due.
+    fn due(&self) -> Option<Moment>;
     /// When promises of an earlier life are over, if they may still be in force.
     fn grace_until(&self) -> Option<Moment>;
     /// The kinds of messages, for counting.
@@ -176,9 +182,11 @@ pub(crate) struct Driver<P: Runs> {
     /// Nothing once the seat has stopped.
     participant: Option<P>,
     outbox: Outbox<P>,
-    alarms: BTreeMap<P::Alarm, (Token, Moment)>,
-    tokens: BTreeMap<Token, P::Alarm>,
-    token_next: Token,
+    /// When each alarm that is armed is due...
+    alarms: BTreeMap<P::Alarm, Moment>,
+    /// ...and the same, the first one first. Nobody outside keeps an alarm that may be disarmed:
+    /// most are, long before they are due.
+    agenda: BTreeSet<(Moment, P::Alarm)>,
     trace: Trace,
 }
 
@@ -204,8 +212,7 @@ impl<P: Runs> Driver<P> {
             participant: None,
             outbox: Outbox::new(),
             alarms: BTreeMap::new(),
-            tokens: BTreeMap::new(),
-            token_next: 0,
+            agenda: BTreeSet::new(),
             trace: Trace::default(),
         };
         let Place { me, boot, since, .. } = driver.place;
@@ -242,13 +249,16 @@ impl<P: Runs> Driver<P> {
                     let earlier = P::lease_end(&alarm) == LeaseEnd::Earlier;
                     // Later than asked is always allowed; the configuration may want it so.
                     let after = if earlier { after.max(self.place.grace) } else { after };
-                    self.arm(alarm, now.after(after), deeds);
+                    self.arm(alarm, now.after(after));
                 }
                 Effect::Disarm(alarm) => self.disarm(alarm),
                 Effect::Grant { claim, shares, until } => {
                     deeds.push(Deed::Grant { claim, shares, until });
                 }
                 Effect::Extend { claim, until } => deeds.push(Deed::Extend { claim, until }),
+                Effect::Move { claim, shares, from, to } => {
+                    deeds.push(Deed::Move { claim, shares, it: Move { from, to } });
+                }
                 Effect::Refuse { claim, why } => deeds.push(Deed::Refuse { claim, why }),
                 Effect::Lose { claim } => deeds.push(Deed::Lose { claim }),
                 Effect::Reclaim { claim, shares } => deeds.push(Deed::Reclaim { claim, shares }),
@@ -258,24 +268,24 @@ impl<P: Runs> Driver<P> {
         self.outbox = outbox;
     }
 
-    fn arm(&mut self, alarm: P::Alarm, at: Moment, deeds: &mut Vec<Deed>) {
-        let token = self.token_next;
-        self.token_next += 1;
-        if let Some((old, _)) = self.alarms.insert(alarm, (token, at)) {
-            self.tokens.remove(&old);
-        }
-        self.tokens.insert(token, alarm);
-        deeds.push(Deed::Arm { token, at });
+    fn arm(&mut self, alarm: P::Alarm, at: Moment) {
+        self.disarm(alarm);
+        self.alarms.insert(alarm, at);
+        self.agenda.insert((at, alarm));
     }
 
     fn disarm(&mut self, alarm: P::Alarm) {
-        if let Some((token, _)) = self.alarms.remove(&alarm) {
-            self.tokens.remove(&token);
+        if let Some(at) = self.alarms.remove(&alarm) {
+            self.agenda.remove(&(at, alarm));
         }
     }
 
     /// What the protocol is to be told, if anything.
-    fn event(&mut self, happening: Happening<'_>) -> Result<Option<Event<P>>, SeatError> {
+    fn event(
+        &mut self,
+        now: Moment,
+        happening: Happening<'_>,
+    ) -> Result<Option<Event<P>>, SeatError> {
         Ok(Some(match happening {
             Happening::Claim(claim) => Event::Claim(claim),
             Happening::Release(claim) => Event::Release(claim),
@@ -284,10 +294,10 @@ impl<P: Runs> Driver<P> {
             Happening::Hear { from, message } => {
                 Event::Hear { from, message: P::decode_message(message)? }
             }
-            // An alarm that was disarmed or replaced never rings.
-            Happening::Ring(token) => {
-                let Some(alarm) = self.tokens.remove(&token) else { return Ok(None) };
-                self.alarms.remove(&alarm);
+            Happening::Ring => {
+                let first = self.agenda.first().filter(|(at, _)| *at <= now);
+                let Some((_, alarm)) = first.copied() else { return Ok(None) };
+                self.disarm(alarm);
                 Event::Ring(alarm)
             }
             Happening::Suspect(node) => Event::Suspect(node),
@@ -340,7 +350,7 @@ impl<P: Runs> AnySeat for Driver<P> {
         happening: Happening<'_>,
         deeds: &mut Vec<Deed>,
     ) -> Result<(), SeatError> {
-        let Some(event) = self.event(happening)? else { return Ok(()) };
+        let Some(event) = self.event(now, happening)? else { return Ok(()) };
         self.trace.note(&event);
         self.act(now, deeds, |participant, seat, outbox| participant.step(seat, event, outbox))
     }
@@ -356,6 +366,28 @@ impl<P: Runs> AnySeat for Driver<P> {
         Ok(true)
     }
 
+    fn obey(
+        &mut self,
+        now: Moment,
+        order: Order,
+        deeds: &mut Vec<Deed>,
+    ) -> Result<bool, SeatError> {
+        let mut obeyed = false;
+        self.act(now, deeds, |participant, seat, out| obeyed = participant.obey(seat, order, out))?;
+        Ok(obeyed)
+    }
+
+    fn explain(&self, now: Moment, claim: ClaimId) -> Option<Shortage> {
+        let seat = Seat { me: self.place.me, boot: self.place.boot, now, pool: &self.pool };
+        self.participant.as_ref()?.explain(&seat, claim)
+    }
+
+    fn drained(&self, show: &mut dyn FnMut(Unit)) {
+        if let Some(participant) = &self.participant {
+            participant.drained(show);
+        }
+    }
+
     fn ledger(&self, show: &mut dyn FnMut(Entry)) {
         if let Some(participant) = &self.participant {
             participant.ledger(show);
@@ -369,10 +401,14 @@ impl<P: Runs> AnySeat for Driver<P> {
         }
     }
 
+    fn due(&self) -> Option<Moment> {
+        self.agenda.first().map(|(at, _)| *at)
+    }
+
     fn grace_until(&self) -> Option<Moment> {
         let is_grace = |alarm: &P::Alarm| P::lease_end(alarm) == LeaseEnd::Earlier;
         let graces = self.alarms.iter().filter(|(alarm, _)| is_grace(alarm));
-        graces.map(|(_, (_, at))| *at).max()
+        graces.map(|(_, at)| *at).max()
     }
 
     fn kinds(&self) -> &'static [&'static str] {

@@ -146,25 +146,30 @@ fn effects_become_deeds_in_their_order() {
 #[test]
 fn an_alarm_that_was_disarmed_or_replaced_never_rings() {
     let (mut seat, _) = seat(Origin::First);
-    let mut arm = || match &step(&mut seat, Happening::Cancel(ClaimId::default())).unwrap()[..] {
-        [Deed::Arm { token, at }] => (*token, *at),
-        other => panic!("{other:?}"),
+    let at = |seconds: u32| Moment::ZERO.after(SECOND * seconds);
+    let mut step = |now: u32, happening: Happening<'_>| {
+        let mut deeds = Vec::new();
+        seat.step(at(now), happening, &mut deeds).unwrap();
+        (deeds.len(), seat.due())
     };
-    let ((first, at), (second, _), (third, _)) = (arm(), arm(), arm());
-    assert_eq!(at, Moment::ZERO.after(11 * SECOND));
-    assert!(step(&mut seat, Happening::Ring(first)).unwrap().is_empty());
-    assert!(step(&mut seat, Happening::Ring(second)).unwrap().is_empty());
-    assert_eq!(step(&mut seat, Happening::Ring(third)).unwrap().len(), 1);
-    assert!(step(&mut seat, Happening::Ring(third)).unwrap().is_empty(), "it rings once");
+    let (arm, disarm) =
+        (|| Happening::Cancel(ClaimId::default()), || Happening::Release(ClaimId::default()));
+    assert_eq!(step(10, arm()), (0, Some(at(11))));
+    assert_eq!(step(11, arm()), (0, Some(at(12))), "armed again");
+    assert_eq!(step(11, Happening::Ring), (0, Some(at(12))), "it is not due");
+    assert_eq!(step(12, Happening::Ring), (1, None));
+    assert_eq!(step(13, Happening::Ring), (0, None), "it rings once");
+    assert_eq!(step(13, arm()), (0, Some(at(14))));
+    assert_eq!(step(13, disarm()), (0, None));
+    assert_eq!(step(20, Happening::Ring), (0, None));
 }
 
 #[test]
 fn old_promises_are_respected_from_the_start_of_the_node_for_as_long_as_configured() {
-    let (mut seat, deeds) = seat(Origin::Amnesia);
+    let (mut seat, _) = seat(Origin::Amnesia);
     let over = Moment::ZERO.after(6 * SECOND);
-    assert!(matches!(deeds[..], [Deed::Arm { at, .. }] if at == over), "{deeds:?}");
-    assert_eq!(seat.grace_until(), Some(over));
-    step(&mut seat, Happening::Ring(0)).unwrap();
+    assert_eq!((seat.due(), seat.grace_until()), (Some(over), Some(over)));
+    step(&mut seat, Happening::Ring).unwrap();
     assert_eq!(seat.grace_until(), None);
 }
 

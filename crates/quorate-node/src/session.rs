@@ -152,7 +152,7 @@ impl Session {
         let (pool, id, ask) = match request.ask {
             LinkAsk::Ping => return self.answer(number, Reply::Pong),
             LinkAsk::Hello { client } => return self.on_hello(number, client),
-            LinkAsk::Claim { pool, id, units, reason, lines } => {
+            LinkAsk::Claim { pool, id, units, reason, lines, movable } => {
                 // Said with the number, so that programs need not read sentences.
                 if units > 1
                     && let Some(def) = self.app.config.pool(&pool)
@@ -160,7 +160,7 @@ impl Session {
                 {
                     return self.answer(number, Reply::TooLarge { units: def.units });
                 }
-                let wish = Wish { units, lines, client: self.client.clone(), reason };
+                let wish = Wish { units, lines, movable, client: self.client.clone(), reason };
                 (pool, id, Ask::Claim { wish, wait: true })
             }
             LinkAsk::Renew { pool, id, units } => {
@@ -188,12 +188,9 @@ impl Session {
     }
 
     async fn ask(&self, number: u64, pool: String, id: ClaimId, ask: Ask, received: Moment) {
-        let (answers, mut about) = (self.answers.clone(), None);
-        if matches!(ask, Ask::Claim { .. }) {
-            // Said once: a renewal is about units that the client knows.
-            about = self.app.config.pool(&pool).filter(|def| !def.unit_names.is_empty()).cloned();
-        }
-        let waiter = Waiter { received, to: Recipient::Link { answers, number, about } };
+        let (answers, claims) = (self.answers.clone(), matches!(ask, Ask::Claim { .. }));
+        let about = self.app.config.pool(&pool).filter(|def| !def.unit_names.is_empty()).cloned();
+        let waiter = Waiter { received, to: Recipient::Link { answers, number, about, claims } };
         let id = convert::claim_id(id);
         let command = Command::Client { pool, id, ask, waiter };
         if self.app.engine.send(command).await.is_err() {

@@ -3,16 +3,16 @@
 //! Arbiters know the order and the counts; the node of a claim's client knows who, why and for how
 //! long. Either may be silent, and what is told then says so.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use quorate_api::{
     ClaimState, ClaimStatus, FactView, HolderView, HoldersView, Line as ApiLine, Obstacle,
-    PoolView, QueueView, WaiterView, Why, format_span,
+    PoolView, QueueView, ShortageView, WaiterView, Why, format_span,
 };
-use quorate_core::{ClaimId, Stamp};
+use quorate_core::{ClaimId, Stamp, Unit};
 use quorate_wire::glance::What;
-use quorate_wire::survey::HomeClaim;
+use quorate_wire::survey::{HomeClaim, ShortLine};
 
 use crate::config::{Config, PoolDef};
 use crate::convert;
@@ -28,8 +28,42 @@ pub(crate) struct Picture {
     facts: Vec<FactView>,
     grace_ms: Option<u64>,
     silent: Vec<String>,
+    drained: BTreeSet<u32>,
+    shortages: Vec<ShortLine>,
+    /// Whether some node did what it was told.
+    obeyed: bool,
     /// How long units were held lately, if that was asked for.
     past_ms: Vec<u64>,
+}
+
+fn unit_name(unit: u32, def: &PoolDef) -> String {
+    let name = def.unit_names.get(unit as usize).cloned();
+    name.unwrap_or_else(|| unit.to_string())
+}
+
+/// What is short, in words: "12 claims want 8 units with gpu=h100".
+fn shortage(short: &ShortLine, def: &PoolDef) -> ShortageView {
+    let ShortLine { units, free, holders, waiting, .. } = short;
+    let all: Vec<Unit> = units.iter().map(|unit| Unit(*unit)).collect();
+    let which = def.labels().map(|labels| labels.describe(&all)).unwrap_or_default();
+    let claims = holders.saturating_add(*waiting);
+    let mut words = vec![
+        if claims == 1 { "1 claim wants".to_owned() } else { format!("{claims} claims want") },
+        if units.len() == 1 { "1 unit".to_owned() } else { format!("{} units", units.len()) },
+        which,
+    ];
+    words.retain(|word| !word.is_empty());
+    let mut summary = words.join(" ");
+    if *free > 0 {
+        summary.push_str(&format!("; {free} free, too few or kept for older claims"));
+    }
+    ShortageView {
+        summary,
+        units: units.iter().map(|unit| unit_name(*unit, def)).collect(),
+        free: *free,
+        holders: *holders,
+        waiting: *waiting,
+    }
 }
 
 /// What is known of one claim.
@@ -105,12 +139,18 @@ impl Picture {
             facts: Vec::new(),
             grace_ms: None,
             silent: gathered.silent.iter().map(|node| name(*node)).collect(),
+            drained: BTreeSet::new(),
+            shortages: Vec::new(),
+            obeyed: false,
             past_ms: Vec::new(),
         };
         for (node, survey) in gathered.surveys {
             let records = survey.glance.iter().flat_map(|glance| &glance.records);
             let released = records.filter(|record| record.what == What::Released);
             picture.past_ms.extend(released.map(|record| record.took_ms));
+            picture.drained.extend(survey.drained);
+            picture.shortages.extend(survey.shortages);
+            picture.obeyed |= survey.obeyed;
             picture.grace_ms = picture.grace_ms.max(survey.grace_micros.map(|m| m / 1000));
             for line in &survey.books {
                 let booked = &mut picture.line(line.claim(), decided).booked;
@@ -169,6 +209,8 @@ impl Picture {
             needs: needs.iter().map(|node| config.members[node.index()].name.clone()).collect(),
             held: Some(self.units_held()),
             waiting: Some(u32::try_from(self.queue().len()).unwrap_or(u32::MAX)),
+            drained: self.drained.iter().map(|unit| unit_name(*unit, def)).collect(),
+            shortages: self.shortages.iter().map(|short| shortage(short, def)).collect(),
             grace_ms: self.grace_ms,
             facts: self.facts.clone(),
             silent: self.silent.clone(),
@@ -226,8 +268,11 @@ impl Picture {
         let place = queue.iter().position(|(other, line)| *other == id && line.booked.is_some());
         let ahead: Vec<Obstacle> =
             queue.iter().take(place.unwrap_or(0)).map(|(id, line)| line.obstacle(*id)).collect();
-        let free = def.units.saturating_sub(self.units_held());
+        let drained = self.drained.len() as u32;
+        let free = def.units.saturating_sub(self.units_held()).saturating_sub(drained);
         let missing = asked.saturating_sub(free);
+        let short = self.shortages.iter().find(|s| s.claims.contains(&(id.origin, id.serial)));
+        let short = short.map(|short| shortage(short, def));
         let position = place.map(|place| u32::try_from(place + 1).unwrap_or(u32::MAX));
         let queued = books(def) != Books::None;
         let summary = match (self.grace_ms, position) {
@@ -248,6 +293,9 @@ impl Picture {
                 format!("no arbiter has it in its books; silent: {}", self.silent.join(", "))
             }
             (None, None) => "it is on its way to the arbiter".to_owned(),
+            (None, Some(_)) if short.is_some() => {
+                short.as_ref().map(|short| short.summary.clone()).unwrap_or_default()
+            }
             (None, Some(_)) if missing > 0 => format!(
                 "{missing} of {asked} units are missing: {} of {} are held, {} ahead in the queue",
                 def.units - free,
@@ -267,7 +315,8 @@ impl Picture {
             .collect();
         let before: Vec<u32> = ahead.iter().map(|claim| claim.units).collect();
         let sizes = |list: &[Obstacle]| list.iter().map(|o| (o.id, o.units)).collect::<Vec<_>>();
-        let counts = position.is_some() && self.grace_ms.is_none();
+        // Both count units, and say nothing where units differ.
+        let counts = position.is_some() && self.grace_ms.is_none() && def.labels().is_none();
         Why {
             estimate: counts
                 .then(|| forecast::estimate(def.units, &holds, &before, asked, &self.past_ms))
@@ -278,11 +327,27 @@ impl Picture {
             position,
             free,
             missing,
+            shortage: short,
             grace_ms: self.grace_ms,
             holders,
             ahead,
             silent: self.silent.clone(),
         }
+    }
+
+    /// Takes in what another picture says is short.
+    pub(crate) fn learn_shortages(&mut self, other: Picture) {
+        self.shortages.extend(other.shortages);
+    }
+
+    /// Whether some node did what it was told.
+    pub(crate) fn obeyed(&self) -> bool {
+        self.obeyed
+    }
+
+    /// Nodes that did not answer.
+    pub(crate) fn silent(&self) -> &[String] {
+        &self.silent
     }
 
     /// Whether some node answers for this claim.
@@ -310,6 +375,7 @@ impl Picture {
                 u64::try_from(shrink(&def.lease, left).as_millis()).unwrap_or(u64::MAX)
             }),
             units: convert::unit_views(shares.unwrap_or_default().into_iter(), def),
+            moves: Vec::new(),
             counted: !def.promises.names_units,
             waited_ms: line.since_ms().filter(|_| !line.granted()).unwrap_or(0),
             node: line.node(),

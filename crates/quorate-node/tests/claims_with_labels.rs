@@ -137,3 +137,93 @@ async fn reserved_units_are_for_those_they_are_reserved_for() {
     let (status, claim) = ask(&cluster, 0, 6, "{}").await;
     assert_eq!((status, &claim["state"]), (202, &"waiting".into()), "g1 is not for it: {claim}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn why_a_claim_waits_says_which_units_are_short_and_how_many_want_them() {
+    let cluster = Cluster::start(2, POOLS).await;
+    let a100 = r#"{"lines": [{"where": {"gpu": "a100"}}]}"#;
+    for id in 1..=2 {
+        assert_eq!(put(&cluster, 0, id, a100).await.0, 200);
+    }
+    ask(&cluster, 1, 3, a100).await;
+    ask(&cluster, 1, 4, a100).await;
+    let sentence = "4 claims want 2 units with gpu=a100";
+    common::until("both are in the books", || async {
+        let (_, why) = cluster.request(0, "GET /v1/pools/gpus/claims/4/why", "").await;
+        why["why"]["summary"] == sentence
+    })
+    .await;
+    let (status, claim) = cluster.request(1, "GET /v1/pools/gpus/claims/4/why", "").await;
+    let short = &claim["why"]["shortage"];
+    assert_eq!((status, &short["units"]), (202, &serde_json::json!(["g2", "g3"])), "{claim}");
+    assert_eq!((&short["holders"], &short["waiting"]), (&2.into(), &2.into()), "{claim}");
+    let (_, pool) = cluster.request(0, "GET /v1/pools/gpus", "").await;
+    assert_eq!(pool["shortages"][0]["summary"], sentence, "{pool}");
+    assert_eq!(pool["shortages"].as_array().map(Vec::len), Some(1), "{pool}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drained_unit_is_granted_no_more_until_it_is_back() {
+    let cluster = Cluster::start(2, POOLS).await;
+    let a100 =
+        |units: u32| format!(r#"{{"lines": [{{"where": {{"gpu": "a100"}}, "units": {units}}}]}}"#);
+    assert_eq!(put(&cluster, 1, 1, &a100(1)).await.0, 200);
+    ask(&cluster, 1, 2, &a100(2)).await;
+    let (status, pool) = cluster.request(1, "PUT /v1/pools/gpus/units/g3/drain", "").await;
+    assert_eq!((status, &pool["drained"]), (200, &serde_json::json!(["g3"])), "{pool}");
+    // Who waits for what can never be is told so, and whoever asks for it is refused.
+    let (status, over) = cluster.request(1, "GET /v1/pools/gpus/claims/2?wait=30s", "").await;
+    assert_eq!((status, &over["state"]), (200, &"refused".into()), "{over}");
+    let (status, problem) = put(&cluster, 1, 3, &a100(2)).await;
+    assert_eq!((status, &problem["type"]), (422, &"impossible".into()), "{problem}");
+    let (status, pool) = cluster.request(0, "DELETE /v1/pools/gpus/units/3/drain", "").await;
+    assert_eq!((status, &pool["drained"]), (200, &Value::Null), "{pool}");
+    assert_eq!(put(&cluster, 1, 4, &a100(1)).await.0, 200);
+    for (what, code) in [
+        ("PUT /v1/pools/gpus/units/g9/drain", 400),
+        ("PUT /v1/pools/gpus/units/99/drain", 400),
+        ("PUT /v1/pools/none/units/0/drain", 404),
+    ] {
+        assert_eq!(cluster.request(0, what, "").await.0, code, "{what}");
+    }
+}
+
+/// What a claim shows to keep its units.
+fn shown<'a>(units: impl IntoIterator<Item = &'a Value>) -> String {
+    let units: Vec<&Value> = units.into_iter().collect();
+    serde_json::json!({ "units": units }).to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_movable_claim_is_asked_to_move_and_its_unit_changes_hands_when_it_has() {
+    let cluster = Cluster::start(2, POOLS).await;
+    let eu = r#"{"movable": true, "lines": [{"where": {"zone": "eu"}}]}"#;
+    let (status, first) = put(&cluster, 1, 1, eu).await;
+    assert_eq!(status, 200, "{first}");
+    // Whichever it has, somebody needs exactly that.
+    let gpu = first["units"][0]["labels"]["gpu"].as_str().unwrap();
+    let needs = format!(r#"{{"lines": [{{"where": {{"zone": "eu", "gpu": "{gpu}"}}}}]}}"#);
+    let (status, second) = ask(&cluster, 0, 2, &needs).await;
+    assert_eq!((status, &second["state"]), (202, &"waiting".into()), "{second}");
+    let path = "GET /v1/pools/gpus/claims/1";
+    common::until("it is asked to move", || async {
+        cluster.request(1, path, "").await.1["moves"].is_array()
+    })
+    .await;
+    let (_, asked) = cluster.request(1, path, "").await;
+    assert_eq!(asked["units"].as_array().map(Vec::len), Some(2), "it has both: {asked}");
+    let it = &asked["moves"][0];
+    assert_eq!(it["from"]["unit"], first["units"][0]["unit"]);
+    // Renewing what it has, or had, is no answer.
+    let renew = "POST /v1/pools/gpus/claims/1/renew";
+    for units in [vec![&it["from"], &it["to"]], vec![&it["from"]]] {
+        let (status, still) = cluster.request(1, renew, &shown(units)).await;
+        assert_eq!((status, still["moves"].is_array()), (200, true), "{still}");
+    }
+    let (_, second) = cluster.request(0, "GET /v1/pools/gpus/claims/2", "").await;
+    assert_eq!(second["state"], "waiting", "{second}");
+    let (status, moved) = cluster.request(1, renew, &shown([&it["to"]])).await;
+    assert_eq!((status, moved["units"].as_array().map(Vec::len)), (200, Some(1)), "{moved}");
+    let (status, second) = cluster.request(0, "GET /v1/pools/gpus/claims/2?wait=30s", "").await;
+    assert_eq!((status, names(&second)), (200, names(&first)), "{second}");
+}

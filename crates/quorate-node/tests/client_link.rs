@@ -58,7 +58,7 @@ impl Client {
 
 fn claim(id: u128, units: u32) -> Ask {
     let (pool, reason) = ("p".into(), "r".into());
-    Ask::Claim { pool, id: ClaimId(id), units, reason, lines: Vec::new() }
+    Ask::Claim { pool, id: ClaimId(id), units, reason, lines: Vec::new(), movable: false }
 }
 
 fn release(id: u128) -> Ask {

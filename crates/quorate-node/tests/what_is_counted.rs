@@ -68,13 +68,26 @@ async fn everything_that_is_named_is_there_and_typed() {
     for name in NAMES {
         assert!(types.contains(*name), "{name} is missing");
     }
-    for state in ["free", "held", "quarantined"] {
+    for state in ["free", "held", "quarantined", "draining"] {
         assert!(text.contains(&format!("quorate_pool_units{{pool=\"p\",state=\"{state}\"}}")));
     }
     // A header more: the rest of the line of the request becomes a header that nobody knows.
     let asked = "GET /metrics HTTP/1.1\r\naccept: application/openmetrics-text\r\nx-rest:";
     let head = cluster.head(0, asked).await;
     assert!(head.contains("content-type: application/openmetrics-text"), "{head}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_unit_that_is_taken_out_of_use_is_draining() {
+    let cluster = Cluster::start(1, POOLS).await;
+    assert_eq!(cluster.request(0, &put(1), "").await.0, 200);
+    let (status, pool) = cluster.request(0, "PUT /v1/pools/p/units/1/drain", "").await;
+    assert_eq!(status, 200, "{pool}");
+    let (_, text) = cluster.text(0, "GET /metrics").await;
+    for (state, units) in [("free", 0), ("held", 1), ("draining", 1), ("quarantined", 0)] {
+        let line = format!("quorate_pool_units{{pool=\"p\",state=\"{state}\"}} {units}\n");
+        assert!(text.contains(&line), "{line}{text}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

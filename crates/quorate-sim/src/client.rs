@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use quorate_core::{ClaimId, Line, Moment, NodeId, Protocol, Shares, Units};
+use quorate_core::{ClaimId, Line, Moment, NodeId, Protocol, Share, Shares, Units};
 
 use crate::Arrivals;
 use crate::queue::Ticket;
@@ -24,6 +24,10 @@ pub(crate) struct Client {
     pub(crate) units: Units,
     /// Which units will do, if not any.
     pub(crate) lines: Option<Arc<[Line]>>,
+    /// Whether it can be asked to move.
+    pub(crate) movable: bool,
+    /// What it was asked to leave, and has not left yet.
+    pub(crate) leaving: Vec<Share>,
     pub(crate) draw: u64,
     /// When it claimed, and its place in the order of arrival.
     pub(crate) since: u64,

@@ -4,7 +4,9 @@
 //!
 //! A client has one wake-up in the queue at most, whichever thing it does next.
 
-use quorate_core::{Claim, ClaimId, Event, Moment, NodeId, Protocol, Refusal, Shares, Units};
+use quorate_core::{
+    Claim, ClaimId, Event, Moment, NodeId, Protocol, Refusal, Share, Shares, Units,
+};
 use quorate_laws::{Breach, End, Observation};
 
 use crate::Arrivals;
@@ -25,6 +27,8 @@ impl<P: Protocol> World<'_, P> {
             wake: None,
             units: Units::ONE,
             lines: None,
+            movable: false,
+            leaving: Vec::new(),
             draw: 0,
             since: 0,
             place: 0,
@@ -98,6 +102,7 @@ impl<P: Protocol> World<'_, P> {
         client.phase = Phase::Waiting;
         client.serial += 1;
         (client.units, client.lines) = (units, lines);
+        client.movable = self.plan.workload.want.draw_movable(&mut self.chance.clients);
         client.draw = self.chance.clients.draw();
         client.since = now;
         client.place = place;
@@ -116,8 +121,8 @@ impl<P: Protocol> World<'_, P> {
     /// Hands the claim to the home, for the first time or again.
     fn ask(&mut self, index: usize) -> Result<(), Stop> {
         let client = &self.clients[index];
-        let Client { units, draw, ref lines, .. } = *client;
-        let claim = Claim { id: client.claim(index), units, draw, lines: lines.clone() };
+        let Client { units, draw, ref lines, movable, .. } = *client;
+        let claim = Claim { id: client.claim(index), units, draw, lines: lines.clone(), movable };
         self.step(client.home, Event::Claim(claim))
     }
 
@@ -176,6 +181,7 @@ impl<P: Protocol> World<'_, P> {
         let client = &mut self.clients[index];
         client.phase = Phase::Using;
         client.shares = shares;
+        client.leaving.clear();
         client.until = until;
         client.fate = fate;
         client.done_at = now + hold;
@@ -206,10 +212,11 @@ impl<P: Protocol> World<'_, P> {
             return self.release(index);
         }
         if client.renew_at <= now && client.fate != Fate::Told {
-            let claim = client.claim(index);
-            let (home, shares) = (client.home, client.shares.clone());
+            let (claim, home) = (client.claim(index), client.home);
             self.clients[index].renew_at = renew_at(now, self.stop_at(index));
             if self.nodes[home.index()].is_running() {
+                self.leave_units(index)?;
+                let shares = self.clients[index].shares.clone();
                 self.step(home, Event::Renew { claim, shares })?;
             }
         }
@@ -245,6 +252,53 @@ impl<P: Protocol> World<'_, P> {
         let until = until.max(self.clients[index].until);
         self.clients[index].until = until;
         self.clients[index].renew_at = renew_at(self.now, self.stop_at(index));
+        Ok(())
+    }
+
+    /// A client is asked to move. It uses both units for a while, then leaves the old one, and says
+    /// so with a renewal.
+    pub(crate) fn ask_to_move(
+        &mut self,
+        claim: ClaimId,
+        shares: Shares,
+        (from, to): (Share, Share),
+    ) -> Result<(), Stop> {
+        let Some(index) = self.of_claim(claim) else { return Ok(()) };
+        let client = &self.clients[index];
+        if client.phase != Phase::Using || client.fate == Fate::Told {
+            return Ok(());
+        }
+        if client.shares.contains(to) {
+            return Ok(()); // It knows.
+        }
+        let leaving = client.leaving.iter().chain([&from]);
+        let moved = leaving.fold(shares.clone(), |shares, share| shares.without(*share));
+        let suits = client.lines.as_ref().is_none_or(|lines| suits(lines, &moved));
+        if !client.movable || !suits || client.shares.with(to) != shares {
+            let what = format!("{claim} has {}, and is asked to have {shares}", client.shares);
+            return Err(broken_contract(what));
+        }
+        self.laws.see(Observation::Added { claim, shares: &Shares::new(&[to]) })?;
+        self.measures.holds(self.now, 1);
+        let left = client.renew_at.saturating_sub(self.now);
+        let answers_at = self.now + self.chance.clients.below(left.saturating_add(1));
+        let client = &mut self.clients[index];
+        client.shares = shares;
+        client.leaving.push(from);
+        client.renew_at = answers_at;
+        self.wake_for_next(index);
+        Ok(())
+    }
+
+    /// A client stops using what it was asked to leave.
+    fn leave_units(&mut self, index: usize) -> Result<(), Stop> {
+        let claim = self.clients[index].claim(index);
+        for share in std::mem::take(&mut self.clients[index].leaving) {
+            let client = &mut self.clients[index];
+            client.shares = client.shares.without(share);
+            self.laws.see(Observation::Left { claim, shares: &Shares::new(&[share]) })?;
+            self.measures.holds(self.now, -1);
+        }
         Ok(())
     }
 

@@ -146,8 +146,8 @@ impl<P: Protocol> World<'_, P> {
         up.len() == self.nodes.len() && (corruption.is_legitimate)(self.pool, &up, &under_way)
     }
 
-    /// Whether a client was told to stop and may not have heard it: a fault may have given its units
-    /// to somebody else.
+    /// Whether a client was told to stop and may not have heard it: a fault may have given its
+    /// units to somebody else.
     fn somebody_must_stop(&self) -> bool {
         self.clients.iter().any(|client| client.phase == Phase::Using && client.fate == Fate::Told)
     }

@@ -165,6 +165,7 @@ impl<P: Protocol> World<'_, P> {
             Effect::Tell { to, message } => self.tell(me, to, message),
             Effect::Grant { claim, shares, until } => self.grant(me, claim, shares, until),
             Effect::Extend { claim, until } => self.extend(claim, until),
+            Effect::Move { claim, shares, from, to } => self.ask_to_move(claim, shares, (from, to)),
             Effect::Refuse { claim, why } => self.refuse(claim, why),
             Effect::Lose { claim } => {
                 self.lose(claim);

@@ -129,6 +129,11 @@ impl Measures {
         }
     }
 
+    /// Somebody who goes on uses so many units more or fewer.
+    pub(crate) fn holds(&mut self, now: u64, by: i64) {
+        self.in_use.add(now, by);
+    }
+
     /// Units are no longer used.
     pub(crate) fn ended(&mut self, now: u64, shares: &Shares, released: bool) {
         if released {

@@ -327,7 +327,7 @@ impl<P: Protocol> World<'_, P> {
         self.note(&"all", format_args!("faults are over"));
         self.network.calm();
         self.let_held_arrive()?;
-        let mut lost = NodeSet::new();
+        let mut down = NodeSet::new();
         for name in (0..self.nodes.len()).map(NodeId::from) {
             self.nodes[name.index()].crash_after = None;
             let boot = self.nodes[name.index()].boot;
@@ -335,21 +335,37 @@ impl<P: Protocol> World<'_, P> {
                 self.resume(name, boot)?;
                 continue;
             }
-            lost.insert(name);
+            down.insert(name);
             let spared = self.plan.pool.lease.is_some()
-                && P::can_lose(self.pool, &lost)
+                && P::can_lose(self.pool, &down)
                 && self.chance.faults.chance(500_000);
-            if spared {
-                self.nodes[name.index()].boot += 1;
-                self.note(&name, format_args!("stays down"));
-                self.clients_give_up(name)?;
-            } else {
-                lost.remove(name);
+            if !spared {
+                down.remove(name);
                 self.restart(name, boot)?;
             }
         }
+        // Whoever forgot is a loss too, until it has learnt again what it must know.
+        while !P::can_lose(self.pool, &down.union(&self.forgetful())) {
+            let Some(name) = down.iter().next() else { break };
+            down.remove(name);
+            self.restart(name, self.nodes[name.index()].boot)?;
+        }
+        for name in down.iter() {
+            self.nodes[name.index()].boot += 1;
+            self.note(&name, format_args!("stays down"));
+            self.clients_give_up(name)?;
+        }
         self.correct_opinions();
         Ok(())
+    }
+
+    /// Nodes that run, and do not know what they should.
+    fn forgetful(&self) -> NodeSet {
+        let forgot = |node: &NodeId| {
+            let seat = self.nodes[node.index()].seat.as_ref();
+            seat.is_some_and(|seat| !seat.is_whole())
+        };
+        (0..self.nodes.len()).map(NodeId::from).filter(forgot).collect()
     }
 
     fn correct_opinions(&mut self) {

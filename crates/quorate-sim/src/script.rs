@@ -16,6 +16,7 @@
 //! |---|---|
 //! | `nodes 3`, `pool key=value ...` | sets the stage; at the top |
 //! | `claim n1 c1 2`, `again n1 c1` | client 1 claims 2 units at node 1, or repeats its claim |
+//! | `claim n1 c1 2 0,1 3` | the same, one of units 0 and 1, and unit 3 |
 //! | `release c1`, `cancel c1`, `renew c1` | what clients do |
 //! | `renew n2 c1` | client 1 shows another node what it has |
 //! | `deliver n1 n0 [2] [copy]`, `deliver all` | the oldest (or 2nd) message of a link; a copy stays |
@@ -36,7 +37,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use quorate_core::{NodeId, Protocol};
+use quorate_core::{NodeId, Protocol, Unit};
 
 use crate::stage::Stage;
 
@@ -166,9 +167,11 @@ fn obey<P: Protocol>(stage: &mut Stage<P>, words: &[&str]) -> Result<(), String>
         number.ok_or_else(|| format!("'{word}' is no number"))
     };
     match *words {
-        ["claim", at, who, units] => {
+        ["claim", at, who, units, ref among @ ..] => {
             let units = number(units)? as u32;
-            stage.claim(node(stage, at)?, client(who)?, units)
+            let list = |word: &&str| word.split(',').map(|u| Ok(Unit(number(u)? as u32))).collect();
+            let among = among.iter().map(list).collect::<Result<Vec<Vec<Unit>>, String>>()?;
+            stage.claim(node(stage, at)?, client(who)?, units, &among)
         }
         ["again", at, who] => stage.claim_again(node(stage, at)?, client(who)?),
         ["release", who] => stage.release(client(who)?),

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::{
-    Claim, ClaimId, Effect, Event, Moment, NodeId, Outbox, Protocol, Seat, Shares, Start, Units,
+    Claim, ClaimId, Effect, Event, Line, Moment, NodeId, Outbox, Protocol, Seat, Shares, Start,
+    Unit, Units,
 };
 use quorate_laws::{Breach, End, Observation, StatuteBook};
 
@@ -41,6 +43,8 @@ struct Client {
     home: NodeId,
     serial: u64,
     units: Units,
+    /// Which units will do, if not any.
+    lines: Option<Arc<[Line]>>,
     shares: Option<(Shares, Moment)>,
 }
 
@@ -76,23 +80,36 @@ impl<P: Protocol> Stage<P> {
         node.index() < self.nodes.len()
     }
 
-    pub(crate) fn claim(&mut self, home: NodeId, client: u64, units: u32) -> Result<(), String> {
+    /// A client asks for units; if not any will do, for one of `among`, for each of its lists.
+    pub(crate) fn claim(
+        &mut self,
+        home: NodeId,
+        client: u64,
+        units: u32,
+        among: &[Vec<Unit>],
+    ) -> Result<(), String> {
         let units = Units::new(units, P::capacity(&self.pool)).map_err(|e| e.to_string())?;
+        let line = |units: &Vec<Unit>| Line { units: Units::ONE, among: units.as_slice().into() };
+        let lines = (!among.is_empty()).then(|| among.iter().map(line).collect());
         let serial = self.clients.get(&client).map_or(1, |before| before.serial + 1);
-        let new = Client { home, serial, units, shares: None };
+        let new = Client { home, serial, units, lines, shares: None };
         self.clients.insert(client, new);
         let claim = ClaimId { origin: client, serial };
         self.judge(|laws| laws.see(Observation::Claimed { claim, units }));
-        self.step(home, Event::Claim(Claim::any(claim, units)))
+        self.ask(client)
+    }
+
+    fn ask(&mut self, client: u64) -> Result<(), String> {
+        let Client { home, serial, units, ref lines, .. } = *self.client(client)?;
+        let id = ClaimId { origin: client, serial };
+        let claim = Claim { lines: lines.clone(), ..Claim::any(id, units) };
+        self.step(home, Event::Claim(claim))
     }
 
     /// A client says its last claim again, perhaps at another node.
     pub(crate) fn claim_again(&mut self, home: NodeId, client: u64) -> Result<(), String> {
-        let known = self.client(client)?;
-        known.home = home;
-        let claim = ClaimId { origin: client, serial: known.serial };
-        let units = known.units;
-        self.step(home, Event::Claim(Claim::any(claim, units)))
+        self.client(client)?.home = home;
+        self.ask(client)
     }
 
     pub(crate) fn release(&mut self, client: u64) -> Result<(), String> {
@@ -415,6 +432,13 @@ impl<P: Protocol> Stage<P> {
             Effect::Extend { claim, until } => {
                 if let Some((_, at)) = self.client_of(claim).and_then(|c| c.shares.as_mut()) {
                     *at = until.max(*at);
+                }
+            }
+            Effect::Move { claim, shares, to, .. } => {
+                let added = Shares::new(&[to]);
+                self.judge(|laws| laws.see(Observation::Added { claim, shares: &added }));
+                if let Some((held, _)) = self.client_of(claim).and_then(|c| c.shares.as_mut()) {
+                    *held = shares;
                 }
             }
             Effect::Refuse { claim, why } => {

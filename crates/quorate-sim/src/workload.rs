@@ -64,19 +64,21 @@ pub struct Want {
     weight: u64,
     /// Which units will do, choice by choice; nothing where any will.
     lines: Vec<Arc<[Line]>>,
+    /// How many in a million can be moved.
+    movable_ppm: u32,
 }
 
 impl Want {
     /// Always the same number.
     pub fn always(units: u32) -> Self {
-        Want { choices: vec![(units, 1)], weight: 1, lines: Vec::new() }
+        Want { choices: vec![(units, 1)], weight: 1, lines: Vec::new(), movable_ppm: 0 }
     }
 
     /// These numbers with these weights; `None` if there are none or a number or a weight is 0.
     pub fn weighted(choices: Vec<(u32, u32)>) -> Option<Self> {
         let weight = choices.iter().map(|&(_, weight)| u64::from(weight)).sum();
         let sound = !choices.is_empty() && choices.iter().all(|&(h, weight)| h > 0 && weight > 0);
-        sound.then_some(Want { choices, weight, lines: Vec::new() })
+        sound.then_some(Want { choices, weight, lines: Vec::new(), movable_ppm: 0 })
     }
 
     /// One of these bundles, equally often; `None` if there are none or one asks for nothing.
@@ -84,6 +86,17 @@ impl Want {
         let sum = |lines: &Arc<[Line]>| lines.iter().map(|line| line.units.get()).sum();
         let want = Want::weighted(bundles.iter().map(|lines| (sum(lines), 1)).collect())?;
         Some(Want { lines: bundles, ..want })
+    }
+
+    /// The same, and so many in a million of those who ask can be moved.
+    #[must_use]
+    pub fn movable(self, ppm: u32) -> Self {
+        Want { movable_ppm: ppm, ..self }
+    }
+
+    /// Draws whether somebody can be moved.
+    pub(crate) fn draw_movable(&self, rng: &mut Rng) -> bool {
+        self.movable_ppm > 0 && rng.chance(self.movable_ppm)
     }
 
     /// The largest number anybody asks for.

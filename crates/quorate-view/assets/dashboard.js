@@ -3,7 +3,7 @@
 // What is shown is written in the address after #, so that it can be linked and survives a reload.
 // The node sends all that is on the screen and nothing else, at most three times a second.
 
-import { askRevoke, showWhy } from "./dialogs.js";
+import { askDrain, askRevoke, showWhy } from "./dialogs.js";
 import { byId, say } from "./dom.js";
 import { drawKinds } from "./kinds.js";
 import { drawHolders, drawLog, drawMembers, drawPages, drawPool, drawQueue, drawRows, eventKey, sentence } from "./panels.js";
@@ -107,7 +107,7 @@ function draw(view) {
   drawPicture(view);
 }
 
-function drawPicture({ nodes, pool }) {
+function drawPicture({ nodes, pool, guarded }) {
   const place = new Map(nodes.map((node, index) => [node.name, index]));
   const facts = nodes.map(() => []);
   for (const { node, name, about, value, grows } of pool.view.facts ?? []) {
@@ -135,7 +135,7 @@ function drawPicture({ nodes, pool }) {
   };
   const shown = stage.show(pool.view.protocol, scene);
   say(byId("caption"), shown.caption ?? "");
-  drawKinds(pool, place);
+  drawKinds(pool, place, (unit, drained) => askDrain(pool.view.name, unit, drained, guarded));
   animate(pool.events, shown.deciders ?? (() => []), place);
 }
 

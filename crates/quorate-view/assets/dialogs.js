@@ -4,45 +4,63 @@ import { byId, h, plural, say, span } from "./dom.js";
 
 const path = (pool, id, rest) => `/v1/pools/${encodeURIComponent(pool)}/claims/${id}/${rest}`;
 
+const CUT_MAX = 48;
+
 // The administrator's token, as long as the page is open.
 let token = "";
 
-export function askRevoke(pool, claim, guarded) {
-  const dialog = byId("revoke");
-  const what = claim.count === 1 ? "1 unit" : `${claim.count} units`;
-  say(byId("revoke-what"), `${claim.client || "A client"} (${what}${claim.reason ? `, ${claim.reason}` : ""}), claim ${claim.id}`);
-  byId("revoke-reason").value = "";
-  byId("revoke-token").value = token;
-  byId("revoke-token-label").hidden = !guarded;
-  say(byId("revoke-problem"), "");
-  byId("revoke-no").onclick = () => dialog.close();
-  byId("revoke-yes").onclick = (event) => {
-    if (!byId("revoke-reason").reportValidity()) return;
+// Opens a question; `request` says what is sent once it was confirmed.
+function confirm(name, what, guarded, request) {
+  const dialog = byId(name);
+  const part = (rest) => byId(`${name}-${rest}`);
+  say(part("what"), what);
+  part("token").value = token;
+  part("token-label").hidden = !guarded;
+  say(part("problem"), "");
+  part("no").onclick = () => dialog.close();
+  part("yes").onclick = (event) => {
+    const reason = part("reason");
+    if (reason && !reason.reportValidity()) return;
     event.preventDefault();
-    send(dialog, pool, claim.id);
+    send(dialog, part, request(reason?.value));
   };
   dialog.showModal();
-  byId("revoke-reason").focus();
+  (part("reason") ?? part("no")).focus();
 }
 
-async function send(dialog, pool, id) {
-  const shown = byId("revoke-token").value.trim();
+async function send(dialog, part, { url, method, body }) {
+  const shown = part("token").value.trim();
   const headers = { "content-type": "application/json" };
   if (shown) headers.authorization = `Bearer ${shown}`;
-  const body = JSON.stringify({ reason: byId("revoke-reason").value });
-  byId("revoke-yes").disabled = true;
+  part("yes").disabled = true;
   try {
-    const response = await fetch(path(pool, id, "revoke"), { method: "POST", headers, body });
+    const response = await fetch(url, { method, headers, body });
     const answer = await response.json();
     if (response.ok) {
       token = shown;
       dialog.close();
-    } else say(byId("revoke-problem"), `${answer.title}: ${answer.detail}`);
+    } else say(part("problem"), `${answer.title}: ${answer.detail}`);
   } catch {
-    say(byId("revoke-problem"), "No answer: whether it was revoked is unknown. Repeating is harmless.");
+    say(part("problem"), "No answer: whether it was done is unknown. Repeating is harmless.");
   } finally {
-    byId("revoke-yes").disabled = false;
+    part("yes").disabled = false;
   }
+}
+
+export function askRevoke(pool, claim, guarded) {
+  const what = plural(claim.count, "unit");
+  const about = `${claim.client || "A client"} (${what}${claim.reason ? `, ${claim.reason}` : ""}), claim ${claim.id}`;
+  byId("revoke-reason").value = "";
+  const url = path(pool, claim.id, "revoke");
+  confirm("revoke", about, guarded, (reason) => ({ url, method: "POST", body: JSON.stringify({ reason }) }));
+}
+
+// Takes a unit out of service, or brings it back.
+export function askDrain(pool, unit, drained, guarded) {
+  say(byId("drain-title"), drained ? "Bring this unit back?" : "Take this unit out of service?");
+  say(byId("drain-yes"), drained ? "Bring back" : "Drain");
+  const url = `/v1/pools/${encodeURIComponent(pool)}/units/${encodeURIComponent(unit)}/drain`;
+  confirm("drain", `${unit} of ${pool}`, guarded, () => ({ url, method: drained ? "DELETE" : "PUT" }));
 }
 
 export async function showWhy(pool, claim) {
@@ -67,6 +85,7 @@ function explain(status) {
   const parts = [h("p", {}, `${title}: ${why.summary}.`)];
   const place = why.position ? `Place ${why.position} in the queue. ` : "";
   parts.push(h("p", {}, `${place}${plural(why.free, "unit")} free, ${why.missing} missing.`));
+  if (why.shortage) parts.push(h("p", {}, h("b", {}, why.shortage.summary)), units(why.shortage));
   if (why.estimate) {
     const { soon_ms, likely_ms, late_ms, holds } = why.estimate;
     parts.push(h("p", {}, `Starts in about `, h("b", {}, span(likely_ms)), `; ${span(soon_ms)} to ${span(late_ms)} in 8 of 10 cases, going by ${plural(holds, "past hold")}.`));
@@ -85,6 +104,14 @@ function explain(status) {
     parts.push(h("h3", {}, "It would start now if"), h("p", {}, `${both}.`));
   }
   return parts.filter(Boolean);
+}
+
+// The full cut, unit by unit.
+function units({ units, free }) {
+  const chips = units.slice(0, CUT_MAX).map((unit) => h("li", { class: "chip short" }, unit));
+  if (units.length > CUT_MAX) chips.push(h("li", { class: "dim" }, `and ${units.length - CUT_MAX} more`));
+  const label = `${plural(units.length, "unit")} that are short, ${free} free`;
+  return h("ul", { class: "chips", "aria-label": label }, ...chips);
 }
 
 function obstacle({ units, client, reason, since_ms, expires_in_ms }) {

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use std::sync::Arc;
+
 use quorate_core::{Fence, Moment, NodeId, UNITS_MAX, Unit};
 use quorate_protocols::arbiter::{
-    Arbiter, End, GrantNumber, Message, Pool, Record, RecordLine, RecordLines, Wish,
+    Arbiter, End, GrantNumber, Message, Pick, Pool, Record, RecordLine, RecordLines, Wish,
 };
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +18,7 @@ struct WireWish(u32, Option<Vec<u32>>);
 
 impl From<&Wish> for WireWish {
     fn from(wish: &Wish) -> Self {
-        let names = wish.names.as_ref().map(|names| names.iter().map(|unit| unit.0).collect());
+        let names = wish.names.as_deref().map(from_units);
         WireWish(wish.units.get(), names)
     }
 }
@@ -27,14 +29,43 @@ impl TryFrom<WireWish> for Wish {
     fn try_from(wish: WireWish) -> Result<Self, DecodeError> {
         let units = codec::units(wish.0)?;
         let names = wish.1.map(|names| {
-            let ascending = names.windows(2).all(|pair| pair[0] < pair[1]);
-            let inside = names.last().is_some_and(|unit| *unit < UNITS_MAX);
-            if !ascending || !inside || names.len() != wish.0 as usize {
+            if names.len() != wish.0 as usize {
                 return Err(DecodeError::Impossible("names that are not so many units".into()));
             }
-            Ok(names.into_iter().map(Unit).collect())
+            to_units(names)
         });
         Ok(Wish { units, names: names.transpose()? })
+    }
+}
+
+fn from_units(units: &[Unit]) -> Vec<u32> {
+    units.iter().map(|unit| unit.0).collect()
+}
+
+fn to_units(names: Vec<u32>) -> Result<Arc<[Unit]>, DecodeError> {
+    let ascending = names.windows(2).all(|pair| pair[0] < pair[1]);
+    let inside = names.last().is_none_or(|unit| *unit < UNITS_MAX);
+    if !ascending || !inside {
+        return Err(DecodeError::Impossible("names that are not units in order".into()));
+    }
+    Ok(names.into_iter().map(Unit).collect())
+}
+
+/// The round, and the units.
+#[derive(Serialize, Deserialize)]
+struct WirePick(u64, Vec<u32>);
+
+impl From<&Pick> for WirePick {
+    fn from(pick: &Pick) -> Self {
+        WirePick(pick.round, from_units(&pick.names))
+    }
+}
+
+impl TryFrom<WirePick> for Pick {
+    type Error = DecodeError;
+
+    fn try_from(pick: WirePick) -> Result<Self, DecodeError> {
+        Ok(Pick { round: codec::clock(pick.0)?, names: to_units(pick.1)? })
     }
 }
 
@@ -42,21 +73,29 @@ impl TryFrom<WireWish> for Wish {
 enum WireMessage {
     /// The last two: the fence, the requester's clock.
     Request(WireClaim, WireAttempt, WireStamp, WireWish, u64, u64),
-    /// Number, floor, echoed clock, wait in nanoseconds, logical clock.
-    Grant(WireClaim, WireAttempt, u64, u64, u64, u64, u64),
-    Queued(WireClaim, WireAttempt, u64),
+    /// Number, floor, echoed clock, wait in nanoseconds, units taken, logical clock.
+    Grant(WireClaim, WireAttempt, u64, u64, u64, u64, Vec<u32>, u64),
+    /// Units taken, logical clock.
+    Queued(WireClaim, WireAttempt, Vec<u32>, u64),
     Inquire(WireClaim, WireAttempt, u64, u64),
     Yield(WireClaim, WireAttempt, u64),
     /// The last: 0 unused, 1 used, 2 over.
     Release(WireClaim, WireAttempt, u8),
     Renew(WireClaim, WireAttempt, Option<u64>, WireStamp, WireWish, u64, u64),
-    /// Number, floor, echoed clock, logical clock.
-    Renewed(WireClaim, WireAttempt, u64, u64, u64, u64),
+    /// Number, floor, round, echoed clock, logical clock.
+    Renewed(WireClaim, WireAttempt, u64, u64, u64, u64, u64),
     Lost(WireClaim, WireAttempt, Option<u64>, u64),
     Retoken(WireClaim, WireAttempt, u64, u64),
     Retokened(WireClaim, WireAttempt, u64, u64, u64),
     Survey(u64),
     Report(u64, u32, bool, u64),
+    Name(WireClaim, WireAttempt, u64, WirePick, bool),
+    /// Number, round, floor, logical clock.
+    Named(WireClaim, WireAttempt, u64, u64, u64, u64),
+    /// Number, round, units taken, logical clock.
+    Taken(WireClaim, WireAttempt, u64, u64, Vec<u32>, u64),
+    Roll(u64),
+    Alive(WireAttempt, Vec<WireClaim>),
 }
 
 impl From<&Message> for WireMessage {
@@ -70,13 +109,14 @@ impl From<&Message> for WireMessage {
                 token.0,
                 sent.0,
             ),
-            Message::Grant { claim, attempt, grant, floor, sent, waited, clock } => {
-                let waited = codec::nanos(*waited);
+            Message::Grant { claim, attempt, grant, floor, sent, waited, taken, clock } => {
+                let (waited, taken) = (codec::nanos(*waited), from_units(taken));
                 let (claim, attempt) = ((*claim).into(), (*attempt).into());
-                WireMessage::Grant(claim, attempt, grant.0, floor.0, sent.0, waited, *clock)
+                WireMessage::Grant(claim, attempt, grant.0, floor.0, sent.0, waited, taken, *clock)
             }
-            Message::Queued { claim, attempt, clock } => {
-                WireMessage::Queued((*claim).into(), (*attempt).into(), *clock)
+            Message::Queued { claim, attempt, taken, clock } => {
+                let taken = from_units(taken);
+                WireMessage::Queued((*claim).into(), (*attempt).into(), taken, *clock)
             }
             Message::Inquire { claim, attempt, grant, clock } => {
                 WireMessage::Inquire((*claim).into(), (*attempt).into(), grant.0, *clock)
@@ -103,9 +143,9 @@ impl From<&Message> for WireMessage {
                     sent.0,
                 )
             }
-            Message::Renewed { claim, attempt, grant, floor, sent, clock } => {
+            Message::Renewed { claim, attempt, grant, floor, round, sent, clock } => {
                 let (claim, attempt) = ((*claim).into(), (*attempt).into());
-                WireMessage::Renewed(claim, attempt, grant.0, floor.0, sent.0, *clock)
+                WireMessage::Renewed(claim, attempt, grant.0, floor.0, *round, sent.0, *clock)
             }
             Message::Lost { claim, attempt, grant, clock } => {
                 let grant = grant.map(|grant| grant.0);
@@ -121,6 +161,24 @@ impl From<&Message> for WireMessage {
             Message::Survey { clock } => WireMessage::Survey(*clock),
             Message::Report { highest, boot, sure, clock } => {
                 WireMessage::Report(highest.0, *boot, *sure, *clock)
+            }
+            Message::Name { claim, attempt, grant, pick, used } => {
+                let (claim, attempt) = ((*claim).into(), (*attempt).into());
+                WireMessage::Name(claim, attempt, grant.0, pick.into(), *used)
+            }
+            Message::Named { claim, attempt, grant, round, floor, clock } => {
+                let (claim, attempt) = ((*claim).into(), (*attempt).into());
+                WireMessage::Named(claim, attempt, grant.0, *round, floor.0, *clock)
+            }
+            Message::Taken { claim, attempt, grant, round, taken, clock } => {
+                let (claim, attempt) = ((*claim).into(), (*attempt).into());
+                let taken = from_units(taken);
+                WireMessage::Taken(claim, attempt, grant.0, *round, taken, *clock)
+            }
+            Message::Roll { clock } => WireMessage::Roll(*clock),
+            Message::Alive { attempt, claims } => {
+                let claims = claims.iter().map(|&claim| claim.into()).collect();
+                WireMessage::Alive((*attempt).into(), claims)
             }
         }
     }
@@ -144,7 +202,7 @@ impl TryFrom<WireMessage> for Message {
                 token: codec::fence(token)?,
                 sent: Moment(sent),
             },
-            WireMessage::Grant(claim, attempt, grant, floor, sent, waited, clock) => {
+            WireMessage::Grant(claim, attempt, grant, floor, sent, waited, taken, clock) => {
                 Message::Grant {
                     claim: claim.into(),
                     attempt: attempt.try_into()?,
@@ -152,12 +210,14 @@ impl TryFrom<WireMessage> for Message {
                     floor: codec::fence(floor)?,
                     sent: Moment(sent),
                     waited: Duration::from_nanos(waited),
+                    taken: to_units(taken)?,
                     clock: codec::clock(clock)?,
                 }
             }
-            WireMessage::Queued(claim, attempt, clock) => Message::Queued {
+            WireMessage::Queued(claim, attempt, taken, clock) => Message::Queued {
                 claim: claim.into(),
                 attempt: attempt.try_into()?,
+                taken: to_units(taken)?,
                 clock: codec::clock(clock)?,
             },
             WireMessage::Inquire(claim, attempt, grant, clock) => Message::Inquire {
@@ -190,14 +250,17 @@ impl TryFrom<WireMessage> for Message {
                 token: codec::fence(token)?,
                 sent: Moment(sent),
             },
-            WireMessage::Renewed(claim, attempt, grant, floor, sent, clock) => Message::Renewed {
-                claim: claim.into(),
-                attempt: attempt.try_into()?,
-                grant: number(grant)?,
-                floor: codec::fence(floor)?,
-                sent: Moment(sent),
-                clock: codec::clock(clock)?,
-            },
+            WireMessage::Renewed(claim, attempt, grant, floor, round, sent, clock) => {
+                Message::Renewed {
+                    claim: claim.into(),
+                    attempt: attempt.try_into()?,
+                    grant: number(grant)?,
+                    floor: codec::fence(floor)?,
+                    round: codec::clock(round)?,
+                    sent: Moment(sent),
+                    clock: codec::clock(clock)?,
+                }
+            }
             WireMessage::Lost(claim, attempt, grant, clock) => Message::Lost {
                 claim: claim.into(),
                 attempt: attempt.try_into()?,
@@ -224,12 +287,40 @@ impl TryFrom<WireMessage> for Message {
                 sure,
                 clock: codec::clock(clock)?,
             },
+            WireMessage::Name(claim, attempt, grant, pick, used) => Message::Name {
+                claim: claim.into(),
+                attempt: attempt.try_into()?,
+                grant: number(grant)?,
+                pick: pick.try_into()?,
+                used,
+            },
+            WireMessage::Named(claim, attempt, grant, round, floor, clock) => Message::Named {
+                claim: claim.into(),
+                attempt: attempt.try_into()?,
+                grant: number(grant)?,
+                round: codec::clock(round)?,
+                floor: codec::fence(floor)?,
+                clock: codec::clock(clock)?,
+            },
+            WireMessage::Taken(claim, attempt, grant, round, taken, clock) => Message::Taken {
+                claim: claim.into(),
+                attempt: attempt.try_into()?,
+                grant: number(grant)?,
+                round: codec::clock(round)?,
+                taken: to_units(taken)?,
+                clock: codec::clock(clock)?,
+            },
+            WireMessage::Roll(clock) => Message::Roll { clock: codec::clock(clock)? },
+            WireMessage::Alive(attempt, claims) => Message::Alive {
+                attempt: attempt.try_into()?,
+                claims: claims.into_iter().map(Into::into).collect(),
+            },
         })
     }
 }
 
 /// Version of the record, its first byte.
-const RECORD_VERSION: u8 = 1;
+const RECORD_VERSION: u8 = 2;
 
 #[derive(Serialize, Deserialize)]
 struct WireRecord {
@@ -256,6 +347,7 @@ struct WireLine {
     waited: u64,
     /// Bit 0: adopted. Bit 1: shared.
     history: u8,
+    pick: Option<WirePick>,
 }
 
 impl From<RecordLine> for WireLine {
@@ -274,6 +366,7 @@ impl From<RecordLine> for WireLine {
             inquired: line.inquired,
             waited: codec::nanos(line.waited),
             history: u8::from(line.adopted) | u8::from(line.shared) << 1,
+            pick: line.pick.as_ref().map(Into::into),
         }
     }
 }
@@ -301,6 +394,7 @@ impl TryFrom<WireLine> for RecordLine {
             waited: Duration::from_nanos(line.waited),
             adopted: line.history & 1 != 0,
             shared: line.history & 2 != 0,
+            pick: line.pick.map(TryInto::try_into).transpose()?,
         })
     }
 }

@@ -1,8 +1,9 @@
 //! The messages and the record of `central`. The order of variants and fields is the format.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::{LINES_MAX, Line, Moment, NodeId};
+use quorate_core::{Fence, LINES_MAX, Line, Moment, Move, NodeId, Share, Unit, Units};
 use quorate_protocols::central::{Central, Message, Pool, Record, RecordLine};
 use serde::{Deserialize, Serialize};
 
@@ -21,19 +22,54 @@ enum WireMessage {
     Renewed(WireClaim, WireAttempt, u64),
     Lost(WireClaim, WireAttempt),
     /// A request for units that differ: how many of which, line by line.
-    Choose(WireClaim, WireAttempt, Vec<(u32, WireUnits)>, u64),
+    Choose(WireClaim, WireAttempt, WireLines, u64),
+    /// A request whose holder can be asked to move: so many of any, or line by line.
+    Movable(WireClaim, WireAttempt, u32, Option<WireLines>, u64),
+    /// The last two: the unit to leave and the one to have, each with its fence.
+    Move(WireClaim, WireAttempt, (u32, u64), (u32, u64)),
+    Refused(WireClaim, WireAttempt),
+}
+
+type WireLines = Vec<(u32, WireUnits)>;
+
+fn put_lines(lines: &[Line]) -> WireLines {
+    lines.iter().map(|line| (line.units.get(), (&*line.among).into())).collect()
+}
+
+/// The lines, and how many units they ask for together.
+fn take_lines(lines: WireLines) -> Result<(Arc<[Line]>, Units), DecodeError> {
+    if lines.len() > LINES_MAX {
+        return Err(DecodeError::Impossible(format!("{} lines in a claim", lines.len())));
+    }
+    let line = |(count, among): (u32, WireUnits)| {
+        Ok(Line { units: codec::units(count)?, among: among.try_into()? })
+    };
+    let lines: Vec<Line> = lines.into_iter().map(line).collect::<Result<_, DecodeError>>()?;
+    // Each is at most 2^20, and there are few.
+    let sum = lines.iter().map(|line| line.units.get()).sum();
+    Ok((lines.into(), codec::units(sum)?))
+}
+
+fn put_share(share: Share) -> (u32, u64) {
+    (share.unit.0, share.fence.0)
+}
+
+fn take_share((unit, fence): (u32, u64)) -> Share {
+    Share { unit: Unit(unit), fence: Fence(fence) }
 }
 
 impl From<&Message> for WireMessage {
     fn from(message: &Message) -> Self {
         match message {
-            Message::Request { claim, attempt, units, lines: None, sent } => {
-                WireMessage::Request((*claim).into(), (*attempt).into(), units.get(), sent.0)
-            }
-            Message::Request { claim, attempt, lines: Some(lines), sent, .. } => {
-                let lines = lines.iter().map(|line| (line.units.get(), (&*line.among).into()));
-                let lines = lines.collect();
-                WireMessage::Choose((*claim).into(), (*attempt).into(), lines, sent.0)
+            Message::Request { claim, attempt, units, lines, movable, sent } => {
+                let (claim, attempt) = ((*claim).into(), (*attempt).into());
+                match lines.as_deref().map(put_lines) {
+                    lines if *movable => {
+                        WireMessage::Movable(claim, attempt, units.get(), lines, sent.0)
+                    }
+                    None => WireMessage::Request(claim, attempt, units.get(), sent.0),
+                    Some(lines) => WireMessage::Choose(claim, attempt, lines, sent.0),
+                }
             }
             Message::Grant { claim, attempt, shares, sent, waited } => WireMessage::Grant(
                 (*claim).into(),
@@ -55,6 +91,13 @@ impl From<&Message> for WireMessage {
             Message::Lost { claim, attempt } => {
                 WireMessage::Lost((*claim).into(), (*attempt).into())
             }
+            Message::Move { claim, attempt, it } => {
+                let (from, to) = (put_share(it.from), put_share(it.to));
+                WireMessage::Move((*claim).into(), (*attempt).into(), from, to)
+            }
+            Message::Refused { claim, attempt } => {
+                WireMessage::Refused((*claim).into(), (*attempt).into())
+            }
         }
     }
 }
@@ -69,27 +112,38 @@ impl TryFrom<WireMessage> for Message {
                 attempt: attempt.try_into()?,
                 units: codec::units(units)?,
                 lines: None,
+                movable: false,
                 sent: Moment(sent),
             },
             WireMessage::Choose(claim, attempt, lines, sent) => {
-                if lines.len() > LINES_MAX {
-                    let text = format!("{} lines in a claim", lines.len());
-                    return Err(DecodeError::Impossible(text));
-                }
-                let line = |(count, among): (u32, WireUnits)| {
-                    Ok(Line { units: codec::units(count)?, among: among.try_into()? })
-                };
-                let lines: Vec<Line> =
-                    lines.into_iter().map(line).collect::<Result<_, DecodeError>>()?;
-                // Each is at most 2^20, and there are few.
-                let sum = lines.iter().map(|line| line.units.get()).sum();
+                let (lines, units) = take_lines(lines)?;
                 Message::Request {
                     claim: claim.into(),
                     attempt: attempt.try_into()?,
-                    units: codec::units(sum)?,
-                    lines: Some(lines.into()),
+                    units,
+                    lines: Some(lines),
+                    movable: false,
                     sent: Moment(sent),
                 }
+            }
+            WireMessage::Movable(claim, attempt, units, lines, sent) => {
+                let lines = lines.map(take_lines).transpose()?.map(|(lines, _)| lines);
+                Message::Request {
+                    claim: claim.into(),
+                    attempt: attempt.try_into()?,
+                    units: codec::units(units)?,
+                    lines,
+                    movable: true,
+                    sent: Moment(sent),
+                }
+            }
+            WireMessage::Move(claim, attempt, from, to) => Message::Move {
+                claim: claim.into(),
+                attempt: attempt.try_into()?,
+                it: Move { from: take_share(from), to: take_share(to) },
+            },
+            WireMessage::Refused(claim, attempt) => {
+                Message::Refused { claim: claim.into(), attempt: attempt.try_into()? }
             }
             WireMessage::Grant(claim, attempt, shares, sent, waited) => Message::Grant {
                 claim: claim.into(),
@@ -121,13 +175,14 @@ impl TryFrom<WireMessage> for Message {
 }
 
 /// Version of the record, its first byte.
-const RECORD_VERSION: u8 = 1;
+const RECORD_VERSION: u8 = 2;
 
 #[derive(Serialize, Deserialize)]
 struct WireRecord {
     version: u8,
     grace: bool,
     lines: Vec<WireLine>,
+    drained: WireUnits,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -141,6 +196,8 @@ struct WireLine {
     arrived: u64,
     waited: u64,
     adopted: bool,
+    /// Moves that are not answered: from which unit, to which.
+    moves: Vec<((u32, u64), (u32, u64))>,
 }
 
 impl From<RecordLine> for WireLine {
@@ -155,6 +212,7 @@ impl From<RecordLine> for WireLine {
             arrived: line.arrived.0,
             waited: codec::nanos(line.waited),
             adopted: line.adopted,
+            moves: line.moves.iter().map(|it| (put_share(it.from), put_share(it.to))).collect(),
         }
     }
 }
@@ -173,6 +231,11 @@ impl TryFrom<WireLine> for RecordLine {
             arrived: Moment(line.arrived),
             waited: Duration::from_nanos(line.waited),
             adopted: line.adopted,
+            moves: line
+                .moves
+                .into_iter()
+                .map(|(from, to)| Move { from: take_share(from), to: take_share(to) })
+                .collect(),
         })
     }
 }
@@ -188,7 +251,9 @@ impl Wire for Central {
 
     fn encode_record(record: &Record, out: &mut Vec<u8>) {
         let lines = record.lines().map(WireLine::from).collect();
-        codec::put(&WireRecord { version: RECORD_VERSION, grace: record.grace(), lines }, out);
+        let (version, grace) = (RECORD_VERSION, record.grace());
+        let drained = record.drained().into();
+        codec::put(&WireRecord { version, grace, lines, drained }, out);
     }
 
     fn decode_record(pool: &Pool, bytes: &[u8]) -> Result<Record, DecodeError> {
@@ -198,6 +263,8 @@ impl Wire for Central {
             return Err(DecodeError::Impossible(text));
         }
         let lines: Result<Vec<_>, _> = record.lines.into_iter().map(TryInto::try_into).collect();
-        Record::from_lines(pool, record.grace, lines?).map_err(DecodeError::Impossible)
+        let drained: Arc<[Unit]> = record.drained.try_into()?;
+        Record::from_lines(pool, record.grace, lines?, drained.to_vec())
+            .map_err(DecodeError::Impossible)
     }
 }

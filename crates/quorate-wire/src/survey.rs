@@ -40,6 +40,15 @@ pub enum Question {
     },
     /// What does an operator see who looks at you?
     Glance(Wanted),
+    /// An operator takes a unit out of service, or brings it back: do so, if you decide over it.
+    Drain {
+        /// The pool.
+        pool: String,
+        /// The unit.
+        unit: u32,
+        /// Whether it is brought back.
+        undo: bool,
+    },
 }
 
 /// What one node knows about a pool.
@@ -59,6 +68,27 @@ pub struct Survey {
     pub facts: Vec<FactLine>,
     /// More, if it was asked for.
     pub glance: Option<Box<Glance>>,
+    /// Units that it grants no more, since an operator said so.
+    pub drained: Vec<u32>,
+    /// What is short, where units differ.
+    pub shortages: Vec<ShortLine>,
+    /// Whether it did what it was told.
+    pub obeyed: bool,
+}
+
+/// Units that are short, and how many compete for them.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ShortLine {
+    /// Claims for which this was found, origin and serial.
+    pub claims: Vec<(u64, u64)>,
+    /// The units.
+    pub units: Vec<u32>,
+    /// How many of them are free.
+    pub free: u32,
+    /// Claims that hold some of them.
+    pub holders: u32,
+    /// Claims that wait for some of them.
+    pub waiting: u32,
 }
 
 /// What a seat tells about itself that only its protocol has a word for.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use quorate_core::{ClaimId, Fence, Line, Moment, NodeId, Share, Shares, Stamp, Unit, Units};
+use quorate_core::{ClaimId, Fence, Line, Moment, Move, NodeId, Share, Shares, Stamp, Unit, Units};
 use quorate_protocols::central::{Attempt, Central, Message, Pool, Record, RecordLine};
 use quorate_wire::frame::{self, Data, Frame, FrameError};
 use quorate_wire::glance::Wanted;
@@ -23,6 +23,11 @@ fn shares() -> Shares {
     Shares::new(&[share(0, 7), share(3, 9)])
 }
 
+fn a_move() -> Move {
+    let shares = shares();
+    Move { from: shares.as_slice()[0], to: shares.as_slice()[1] }
+}
+
 /// One of units 0 and 2, and unit 7.
 fn lines() -> Arc<[Line]> {
     let line = |among: &[u32]| Line {
@@ -39,7 +44,10 @@ fn messages() -> Vec<(Message, &'static str)> {
     let units = Units::new(2, 3).unwrap();
     let waited = Duration::from_nanos(6);
     vec![
-        (Message::Request { claim, attempt, units, lines: None, sent }, "0001ac02020502e807"),
+        (
+            Message::Request { claim, attempt, units, lines: None, movable: false, sent },
+            "0001ac02020502e807",
+        ),
         (
             Message::Grant { claim, attempt, shares: shares(), sent, waited },
             "0101ac0202050200070309e80706",
@@ -50,9 +58,19 @@ fn messages() -> Vec<(Message, &'static str)> {
         (Message::Renewed { claim, attempt, sent }, "0501ac020205e807"),
         (Message::Lost { claim, attempt }, "0601ac020205"),
         (
-            Message::Request { claim, attempt, units, lines: Some(lines()), sent },
+            Message::Request { claim, attempt, units, lines: Some(lines()), movable: false, sent },
             "0701ac0202050201010501018001e807",
         ),
+        (
+            Message::Request { claim, attempt, units, lines: Some(lines()), movable: true, sent },
+            "0801ac02020502010201010501018001e807",
+        ),
+        (
+            Message::Request { claim, attempt, units, lines: None, movable: true, sent },
+            "0801ac0202050200e807",
+        ),
+        (Message::Move { claim, attempt, it: a_move() }, "0901ac02020500070309"),
+        (Message::Refused { claim, attempt }, "0a01ac020205"),
     ]
 }
 
@@ -77,8 +95,9 @@ fn record(pool: &Pool) -> Record {
         arrived: Moment(2),
         waited: Duration::from_nanos(3),
         adopted: false,
+        moves: vec![a_move()],
     };
-    Record::from_lines(pool, true, vec![line]).unwrap()
+    Record::from_lines(pool, true, vec![line], vec![Unit(1)]).unwrap()
 }
 
 #[test]
@@ -86,11 +105,14 @@ fn the_record_of_central_is_pinned_and_must_fit_its_pool() {
     let pool = Pool::new(4);
     let mut bytes = Vec::new();
     Central::encode_record(&record(&pool), &mut bytes);
-    assert_eq!(hex(&bytes), "01010101ac020102050402020007030901020300");
+    assert_eq!(
+        hex(&bytes),
+        "02010101ac020102050402020007030901020300010007030901 02".replace(' ', "")
+    );
     assert_eq!(Central::decode_record(&pool, &bytes), Ok(record(&pool)));
     let smaller = Central::decode_record(&Pool::new(3), &bytes);
     assert_eq!(smaller, Err(DecodeError::Impossible("u3 in a pool of 3 units".into())));
-    bytes[0] = 2;
+    bytes[0] = 1;
     assert!(Central::decode_record(&pool, &bytes).is_err(), "another version");
 }
 
@@ -101,7 +123,8 @@ fn what_no_peer_could_have_sent_does_not_decode() {
         ("0401ac0202050203070009e807", "units out of order"),
         ("0401ac0202050203070309e807", "a unit twice"),
         ("0201ac0200", "something after the message"),
-        ("0801ac02", "no such message"),
+        ("0b01ac02", "no such message"),
+        ("0801ac0202050000e807", "movable, and for no units"),
         ("0701ac02020500e807", "a choice without lines"),
         ("0701ac02020501000105e807", "a line for no units"),
         ("0701ac0202050101020500e807", "a set of units with nothing at its end"),
@@ -148,7 +171,8 @@ fn frames() -> Vec<(Frame<'static>, &'static str)> {
         (Frame::Ask(1, Question::Pool { pool: "p".into() }), "517501050400000001000170"),
         (
             Frame::Tell(1, survey),
-            "517501061e0000000101010201026369 00 01 02 01 016b 0176 0101000701020000000103 00 00 00",
+            "51750106210000000101010201026369 00 01 02 01 016b 0176 0101000701020000000103 00 00 \
+             00 00 00 00",
         ),
         (Frame::Ping(300), "5175010702000000ac02"),
         (Frame::Pong(300), "5175010802000000ac02"),
@@ -204,7 +228,7 @@ proptest! {
 
     #[test]
     fn a_flipped_byte_gives_another_message_or_none(
-        which in 0usize..8, at in 0usize..32, flip in 1u8..
+        which in 0usize..12, at in 0usize..32, flip in 1u8..
     ) {
         let (message, _) = messages().swap_remove(which);
         let mut bytes = Vec::new();

@@ -46,6 +46,14 @@ fn wish() -> arbiter::Wish {
     arbiter::Wish { units: Units::new(2, 4).unwrap(), names }
 }
 
+fn taken() -> Arc<[Unit]> {
+    [Unit(1), Unit(3)].into()
+}
+
+fn pick() -> arbiter::Pick {
+    arbiter::Pick { round: 4, names: taken() }
+}
+
 fn arbiter_messages() -> Vec<(arbiter::Message, &'static str)> {
     use arbiter::Message::*;
     let (claim, attempt, stamp, sent) = (CLAIM, ATTEMPT, STAMP, Moment(1000));
@@ -61,8 +69,11 @@ fn arbiter_messages() -> Vec<(arbiter::Message, &'static str)> {
             Request { claim, attempt, stamp, wish: counted, token, sent },
             "0001ac0202050402010008e807",
         ),
-        (Grant { claim, attempt, grant, floor, sent, waited, clock }, "0101ac0202050607e8070309"),
-        (Queued { claim, attempt, clock }, "0201ac02020509"),
+        (
+            Grant { claim, attempt, grant, floor, sent, waited, taken: taken(), clock },
+            "0101ac0202050607e8070302010309",
+        ),
+        (Queued { claim, attempt, taken: taken(), clock }, "0201ac02020502010309"),
         (Inquire { claim, attempt, grant, clock }, "0301ac0202050609"),
         (Yield { claim, attempt, grant }, "0401ac02020506"),
         (Release { claim, attempt, end: End::Over }, "0501ac02020502"),
@@ -70,12 +81,23 @@ fn arbiter_messages() -> Vec<(arbiter::Message, &'static str)> {
             Renew { claim, attempt, grant: Some(grant), stamp, wish: wish(), token, sent },
             "0601ac02020501060402020102000308e807",
         ),
-        (Renewed { claim, attempt, grant, floor, sent, clock }, "0701ac0202050607e80709"),
+        (
+            Renewed { claim, attempt, grant, floor, round: 4, sent, clock },
+            "0701ac020205060704e80709",
+        ),
         (Lost { claim, attempt, grant: None, clock }, "0801ac0202050009"),
         (Retoken { claim, attempt, grant, token }, "0901ac0202050608"),
         (Retokened { claim, attempt, grant, token, clock }, "0a01ac020205060809"),
         (Survey { clock }, "0b09"),
         (Report { highest: floor, boot: 2, sure: true, clock }, "0c07020109"),
+        (Name { claim, attempt, grant, pick: pick(), used: true }, "0d01ac020205060402010301"),
+        (Named { claim, attempt, grant, round: 4, floor, clock }, "0e01ac02020506040709"),
+        (
+            Taken { claim, attempt, grant, round: 4, taken: taken(), clock },
+            "0f01ac020205060402010309",
+        ),
+        (Roll { clock }, "1009"),
+        (Alive { attempt, claims: [claim].into() }, "1102050101ac02"),
     ]
 }
 
@@ -190,6 +212,7 @@ fn record(pool: &arbiter::Pool) -> Record {
         waited: Duration::from_nanos(3),
         adopted: true,
         shared: true,
+        pick: None,
     };
     let (base, floors) = (Fence(5), Shares::new(&[share(1, 4)]));
     let lines = RecordLines { unsure: true, base, floors, lines: vec![line] };
@@ -201,12 +224,12 @@ fn the_record_of_arbiter_is_pinned_and_must_fit_its_pool() {
     let pool = arbiter::Pool::named(4, 3);
     let mut bytes = Vec::new();
     Arbiter::encode_record(&record(&pool), &mut bytes);
-    assert_eq!(hex(&bytes), "0101050101040101ac02010205040202010200030801010206000303");
+    assert_eq!(hex(&bytes), "0201050101040101ac0201020504020201020003080101020600030300");
     assert_eq!(Arbiter::decode_record(&pool, &bytes), Ok(record(&pool)));
     let smaller = Arbiter::decode_record(&arbiter::Pool::named(3, 3), &bytes);
     assert_eq!(smaller, Err(DecodeError::Impossible("u3 in a pool of 3 units".into())));
     assert!(Arbiter::decode_record(&arbiter::Pool::new(4, 3), &bytes).is_err(), "it only counts");
-    bytes[0] = 2;
+    bytes[0] = 1;
     assert!(Arbiter::decode_record(&pool, &bytes).is_err(), "another version");
 }
 

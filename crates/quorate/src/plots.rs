@@ -5,6 +5,8 @@ use quorate_sim::{Histogram, Measures, Series};
 
 const SIZE: (u32, u32) = (900, 960);
 const FONT: &str = "sans-serif";
+/// Of a figure with several lines, the part with their names.
+const NAMES_WIDTH: i32 = 180;
 /// Waiting times are shown in steps of 5 %.
 const STEP: f64 = 1.05;
 const MICROSECOND: u64 = 1_000;
@@ -70,7 +72,9 @@ pub(crate) fn lines(
     {
         let root = SVGBackend::with_string(&mut svg, (900, 520)).into_drawing_area();
         root.fill(&WHITE)?;
-        let mut chart = ChartBuilder::on(&root)
+        // Names stand beside the plot: wherever they were inside it, some line would be below them.
+        let (plot, names) = root.split_horizontally(900 - NAMES_WIDTH);
+        let mut chart = ChartBuilder::on(&plot)
             .caption(title, (FONT, 18))
             .margin(12)
             .x_label_area_size(38)
@@ -84,20 +88,14 @@ pub(crate) fn lines(
             .light_line_style(WHITE)
             .label_style((FONT, 13))
             .draw()?;
-        for (line, ink) in lines.iter().zip(INKS.into_iter().cycle()) {
-            chart
-                .draw_series(LineSeries::new(line.points.clone(), ink.stroke_width(2)))?
-                .label(line.name.clone())
-                .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], ink));
+        for (place, (line, ink)) in lines.iter().zip(INKS.into_iter().cycle()).enumerate() {
+            chart.draw_series(LineSeries::new(line.points.clone(), ink.stroke_width(2)))?;
             chart.draw_series(line.points.iter().map(|&at| Circle::new(at, 3, ink.filled())))?;
+            let y = 60 + 24 * place as i32;
+            names.draw(&PathElement::new([(4, y), (24, y)], ink.stroke_width(2)))?;
+            names.draw(&Circle::new((14, y), 3, ink.filled()))?;
+            names.draw(&Text::new(line.name.clone(), (32, y - 7), (FONT, 13)))?;
         }
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::MiddleRight)
-            .background_style(WHITE.mix(0.8))
-            .border_style(BLACK.mix(0.3))
-            .label_font((FONT, 13))
-            .draw()?;
         root.present()?;
     }
     Ok(svg)

@@ -152,6 +152,37 @@ fn units_are_chosen_by_their_labels_and_told_to_the_command() {
 }
 
 #[test]
+fn a_running_command_is_moved_by_its_hook_and_a_drained_unit_is_shown() {
+    let dev = Dev::with_pools("moves", GPUS);
+    let note = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("moved");
+    let _ = std::fs::remove_file(&note);
+    let hook = format!("echo $QUORATE_FROM $QUORATE_TO > {}", note.display());
+    // It gets one of the two h100s, and somebody else needs just that one.
+    let mut moved = dev.command("run gpus --where gpu=h100");
+    let mut moved = moved
+        .args(["--on-move", &hook, "--", "sleep", "600"])
+        .spawn()
+        .expect("the command was built");
+    let held = dev.until("holders gpus", |view| view["holders"][0]["id"].is_string());
+    let zone = held["holders"][0]["units"][0]["labels"]["zone"].as_str().expect("a zone");
+    let other = dev.json(&format!("acquire gpus --where gpu=h100,zone={zone}"));
+    assert_eq!(other["names"][0], held["holders"][0]["units"][0]["name"]);
+    let said = std::fs::read_to_string(&note).expect("the hook ran");
+    let (from, to) = if zone == "eu" { ("h0", "h1") } else { ("h1", "h0") };
+    assert_eq!(said, format!("{from} {to}\n"));
+
+    assert_eq!(dev.code("drain gpus a0"), 0);
+    let status = text(&dev.run("status gpus").stdout);
+    assert!(status.contains("drained: a0"), "{status}");
+    assert_eq!(dev.code("run gpus --where gpu=a100 -- true"), 125);
+    assert_eq!(dev.code("drain gpus a0 --undo"), 0);
+    assert_eq!(dev.code("run gpus --where gpu=a100 -- true"), 0);
+    assert_eq!(dev.code("drain gpus a9"), 2);
+    moved.kill().expect("it runs");
+    moved.wait().expect("it ends");
+}
+
+#[test]
 fn a_claim_waits_says_why_times_out_and_is_served() {
     let dev = Dev::start();
     let grant = dev.json("acquire demo -n 3 --reason first");

@@ -23,8 +23,8 @@ fn every_session_in_the_documentation_is_true() {
     for page in pages {
         let text = std::fs::read_to_string(&page).expect("a page that was just listed");
         let is_guide = page.components().any(|c| c.as_os_str() == "guides");
-        let mut cluster = is_guide.then(|| Cluster::start(&text));
         files(&text);
+        let mut cluster = is_guide.then(|| Cluster::start(&text));
         for (command, expected) in commands(&text) {
             sessions += 1;
             if let Some(command) = command.strip_suffix(" &") {

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use quorate_api::link::{About, Reply, Share};
+use quorate_api::link::{About, Move, Reply, Share};
 use quorate_api::{ClaimId, ClaimState, Problem, ProblemKind};
 
 use super::claim::{Claim, Holding, State};
-use super::{Asked, News, Session};
+use super::{Action, Asked, News, Session};
 use crate::error::{AcquireError, Lost};
 
 impl Session {
@@ -18,12 +18,18 @@ impl Session {
         match (reply, asked.claim) {
             (Reply::Welcome { cluster, node, .. }, _) => self.on_welcome(now, cluster, &node),
             (
-                Reply::Granted { units, valid_for_micros, lease_micros, counted, about },
+                Reply::Granted { units, valid_for_micros, lease_micros, counted, about, moves },
                 Some(id),
             ) => {
                 let deadline = asked.sent + Duration::from_micros(valid_for_micros);
                 let lease = Duration::from_micros(lease_micros);
+                // What came with moves that it has not heard of comes with those.
+                let new = |share: &Share| moves.iter().all(|it| it.to != *share);
+                let known = units.iter().zip(about).filter(|(share, _)| new(share));
+                let about = known.map(|(_, about)| about).collect();
+                let units = units.into_iter().filter(new).collect();
                 self.on_granted(now, id, (units, about, counted), deadline, lease);
+                self.on_moves(id, moves);
             }
             (Reply::Over { state, why }, Some(id)) => self.on_over(id, state, why),
             (Reply::TooLarge { units }, Some(id)) => self.on_too_large(id, units),
@@ -50,6 +56,7 @@ impl Session {
             State::Asking { .. } => {
                 let holding = Holding {
                     shares,
+                    moves: Vec::new(),
                     about,
                     counted,
                     deadline,
@@ -70,6 +77,24 @@ impl Session {
             State::Revoked { .. } | State::Leaving { .. } => return self.put(id, claim),
         }
         self.use_or_renew(now, id, &mut claim);
+        self.put(id, claim);
+    }
+
+    /// A holder is asked to move, perhaps not for the first time.
+    pub(super) fn on_moves(&mut self, id: ClaimId, moves: Vec<Move>) {
+        let Some(mut claim) = self.take(id) else { return };
+        if let State::Holding(holding) = &mut claim.state {
+            for it in moves {
+                let known = holding.shares.contains(&it.to) || !holding.shares.contains(&it.from);
+                if known || !holding.told {
+                    continue; // If it has not been told of its grant, the next renewal says it.
+                }
+                holding.shares.push(it.to);
+                holding.shares.sort_unstable();
+                holding.moves.push((it.from, it.to));
+                self.actions.push_back(Action::Tell { id, news: News::Move(it) });
+            }
+        }
         self.put(id, claim);
     }
 

@@ -11,6 +11,7 @@ pub(super) struct Claim {
     pub(super) pool: String,
     pub(super) units: u32,
     pub(super) lines: Vec<Line>,
+    pub(super) movable: bool,
     pub(super) reason: String,
     /// When the client stops waiting for a grant.
     pub(super) give_up_at: Option<Instant>,
@@ -47,6 +48,8 @@ pub(super) enum State {
 #[derive(Clone, Debug)]
 pub(super) struct Holding {
     pub(super) shares: Vec<Share>,
+    /// What it was asked to leave, with what it got for that.
+    pub(super) moves: Vec<(Share, Share)>,
     /// What is known of them, until the client knows it.
     pub(super) about: Vec<About>,
     /// Whether their numbers and fences mean nothing.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use quorate_api::link::{Answer, Ask, FromNode, Reply, Request, Share};
+use quorate_api::link::{About, Answer, Ask, FromNode, Move, Reply, Request, Share};
 use quorate_api::{ClaimId, ClaimState, Problem, ProblemKind};
 
 use super::{Action, News, Pace, Session, Wish};
@@ -49,8 +49,9 @@ impl Story {
     fn claim(&mut self, units: u32, within: Option<Duration>) {
         let give_up_at = within.map(|within| self.now + within);
         let (pool, reason) = ("p".into(), String::new());
-        let lines = Vec::new();
-        self.session.claim(self.now, Wish { id: ID, pool, units, lines, reason, give_up_at });
+        let (lines, movable) = (Vec::new(), false);
+        let wish = Wish { id: ID, pool, units, lines, movable, reason, give_up_at };
+        self.session.claim(self.now, wish);
         self.collect();
     }
 
@@ -116,6 +117,7 @@ fn granted(valid: Duration) -> Reply {
         lease_micros: LEASE.as_micros() as u64,
         counted: false,
         about: Vec::new(),
+        moves: Vec::new(),
     }
 }
 
@@ -362,4 +364,31 @@ fn a_silent_node_is_left_and_a_node_of_another_cluster_is_not_used() {
     let stranger = Reply::Welcome { node: "x".into(), cluster: "other".into(), boot: 1 };
     story.answer(hello, stranger);
     assert_eq!(story.sent.len(), before, "nothing is asked of it");
+}
+
+#[test]
+fn a_holder_that_is_asked_to_move_has_both_units_until_it_says_that_it_left_one() {
+    let mut story = Story::begin();
+    story.claim(1, None);
+    story.grant(story.last().number, LEASE);
+    let (from, to) = (Share { unit: 0, fence: 5 }, Share { unit: 3, fence: 6 });
+    let it = Move { from, to, about: About { name: "g3".into(), labels: Default::default() } };
+    let asked = FromNode::Move { pool: "p".into(), id: ID, it: it.clone() };
+    for _ in 0..2 {
+        story.session.heard(story.now, asked.clone());
+        story.collect();
+    }
+    let told = story.news.iter().filter(|news| matches!(news, News::Move(_))).count();
+    assert_eq!(told, 1, "what is known is not news");
+    story.pass(secs(3));
+    let Ask::Renew { units, .. } = &story.last().ask else { panic!("it renews") };
+    assert_eq!(units[..], [from, to]);
+    story.session.left(story.now, ID, from);
+    story.collect();
+    let Ask::Renew { units, .. } = &story.last().ask else { panic!("it says so at once") };
+    assert_eq!(units[..], [to]);
+    // The same again, late: it does not have what it should leave.
+    story.session.heard(story.now, asked);
+    story.collect();
+    assert!(!matches!(story.news.last(), Some(News::Move(_))), "{:?}", story.news.last());
 }

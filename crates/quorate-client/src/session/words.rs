@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use quorate_api::link::{About, Request, Share};
+use quorate_api::link::{About, Move, Request, Share};
 use quorate_api::{ClaimId, Line};
 
 use crate::error::{AcquireError, Lost, ReleaseError};
@@ -39,6 +39,8 @@ pub(crate) struct Wish {
     pub(crate) units: u32,
     /// Which, if not any.
     pub(crate) lines: Vec<Line>,
+    /// Whether it can be asked to move.
+    pub(crate) movable: bool,
     pub(crate) reason: String,
     pub(crate) give_up_at: Option<Instant>,
 }
@@ -73,6 +75,8 @@ pub(crate) enum News {
     },
     /// It may go on until a later deadline.
     Extended { deadline: Instant },
+    /// It has one unit more, and is asked to leave another.
+    Move(Move),
     /// It is over without a grant.
     Refused(AcquireError),
     /// Its grant is over, or will be at its deadline.

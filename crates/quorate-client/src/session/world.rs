@@ -160,6 +160,7 @@ impl World {
                     lease_micros: LEASE.as_micros() as u64,
                     counted: false,
                     about: Vec::new(),
+                    moves: Vec::new(),
                 },
                 None if self.arbiter.queue.contains(&id) => {
                     connection.pending.push((number, id, receipt));
@@ -212,8 +213,9 @@ impl World {
             let id = ClaimId::from_halves(who as u64, party.serial);
             let give_up_at = (dice == 0).then(|| now + patience);
             let (pool, reason) = ("p".into(), String::new());
-            let lines = Vec::new();
-            party.session.claim(now, Wish { id, pool, units, lines, reason, give_up_at });
+            let (lines, movable) = (Vec::new(), false);
+            let wish = Wish { id, pool, units, lines, movable, reason, give_up_at };
+            party.session.claim(now, wish);
         } else if dice < 8 {
             if let Some(id) = party.believes.keys().next().copied() {
                 party.believes.remove(&id);
@@ -282,6 +284,7 @@ impl Party {
             News::Lost(_) => {
                 self.believes.remove(&id);
             }
+            News::Move(_) => unreachable!("nobody here can be moved"),
             News::Refused(_) | News::Left(_) => assert!(!self.believes.contains_key(&id)),
         }
     }

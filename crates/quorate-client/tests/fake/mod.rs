@@ -194,6 +194,7 @@ fn answer_pending(
                 lease_micros: books.lease.as_micros() as u64,
                 counted: false,
                 about: Vec::new(),
+                moves: Vec::new(),
             };
             say(number, reply, outbox);
             return false;

@@ -11,7 +11,7 @@ use quorate_api::{
     ClaimRequest, ClaimState, ClaimStatus, Problem, ProblemKind, RenewRequest, RevokeRequest,
     parse_span,
 };
-use quorate_core::{ClaimId, Moment};
+use quorate_core::{ClaimId, Moment, Refusal};
 use quorate_wire::survey::Question;
 use serde::Deserialize;
 use tokio::time::timeout;
@@ -72,16 +72,16 @@ pub(crate) async fn put(
 ) -> Answered {
     let request: ClaimRequest = body(&bytes)?;
     let call = Call::new(&app, &pool, &id, params)?;
-    let ClaimRequest { units, lines, client, reason } = request;
+    let ClaimRequest { units, lines, movable, client, reason } = request;
     let sum = || lines.iter().map(|line| line.units).fold(0, u32::saturating_add);
     let units = units.unwrap_or_else(|| if lines.is_empty() { 1 } else { sum() });
-    let wish = Wish { units, lines, client, reason };
+    let wish = Wish { units, lines, movable, client, reason };
     let wait = call.wait.unwrap_or(WAIT_DEFAULT);
     let ask = Ask::Claim { wish, wait: !wait.is_zero() };
     let snapshot = call.ask_within(ask, wait).await?;
     match snapshot.state {
         ClaimState::Granted | ClaimState::Waiting => call.answer(snapshot).await,
-        ClaimState::Refused => Err(admission::different().into()),
+        ClaimState::Refused => Err(refused(&snapshot).into()),
         _ => Err(over(&snapshot).into()),
     }
 }
@@ -228,6 +228,15 @@ pub(crate) async fn revoke(
     Ok(ok(StatusCode::OK, &status))
 }
 
+/// A claim that the pool's protocol would not take.
+fn refused(snapshot: &Snapshot) -> Problem {
+    let never = [Refusal::NeverEnough, Refusal::TooManyForOneNode].map(|why| why.to_string());
+    match snapshot.ended.clone().filter(|why| never.contains(why)) {
+        Some(why) => Problem::new(ProblemKind::Impossible, why),
+        None => admission::different(),
+    }
+}
+
 /// What all requests about a claim have in common.
 struct Call<'a> {
     app: &'a App,
@@ -297,7 +306,13 @@ impl<'a> Call<'a> {
             return Ok(());
         }
         let gathered = look_with_past(self.app, self.pool).await?;
-        let picture = Picture::new(&self.app.config, self.def, gathered);
+        let mut picture = Picture::new(&self.app.config, self.def, gathered);
+        if self.def.labels().is_some() {
+            // Only of the oldest claims it is said unasked what they are short of.
+            let claim = (self.id.origin, self.id.serial);
+            let question = Question::Claim { pool: self.pool.to_owned(), claim };
+            picture.learn_shortages(self.gather(question).await?);
+        }
         status.why = Some(picture.why(self.id, status.asked, self.def));
         Ok(())
     }

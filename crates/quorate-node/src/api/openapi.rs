@@ -27,6 +27,8 @@ use super::{claims, health, overview, pools, watch};
         pools::holders,
         pools::queue,
         pools::corrupt,
+        pools::drain,
+        pools::restore,
         overview::history,
         overview::find,
         overview::overview,

@@ -3,10 +3,10 @@
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use quorate_api::{HoldersView, PoolView, PoolsView, Problem, QueueView};
+use quorate_api::{HoldersView, PoolView, PoolsView, Problem, ProblemKind, QueueView};
 use quorate_wire::survey::Question;
 
-use super::reply::{Failure, ok};
+use super::reply::{Failure, bad_request, ok};
 use super::rights;
 use crate::admission;
 use crate::app::App;
@@ -57,6 +57,74 @@ pub(crate) async fn holders(State(app): State<App>, Path(pool): Path<String>) ->
 pub(crate) async fn queue(State(app): State<App>, Path(pool): Path<String>) -> Answered {
     let (_, picture) = look(&app, &pool).await?;
     Ok(ok(StatusCode::OK, &picture.waiting()))
+}
+
+/// Takes a unit out of service: nobody is granted it any more, and whoever holds it keeps it until
+/// it is done. Claims that can never be granted without it are refused. It lasts until it is
+/// undone, or until the node that decides restarts, unless the pool is durable.
+#[utoipa::path(put, path = "/v1/pools/{pool}/units/{unit}/drain", tag = "pools",
+    params(("pool" = String, Path), ("unit" = String, Path, description = "its name or number")),
+    responses(
+        (status = 200, description = "done; the pool soon after", body = PoolView),
+        (status = 400, description = "no such unit, or the protocol cannot", body = Problem),
+        (status = 403, description = "the administrator's token is missing", body = Problem),
+        (status = 404, description = "there is no such pool", body = Problem),
+        (status = 504, description = "the node that decides did not answer", body = Problem),
+    ))]
+pub(crate) async fn drain(
+    app: State<App>,
+    path: Path<(String, String)>,
+    headers: HeaderMap,
+) -> Answered {
+    order(app, path, &headers, false).await
+}
+
+/// Brings a drained unit back.
+#[utoipa::path(delete, path = "/v1/pools/{pool}/units/{unit}/drain", tag = "pools",
+    params(("pool" = String, Path), ("unit" = String, Path, description = "its name or number")),
+    responses(
+        (status = 200, description = "done; the pool soon after", body = PoolView),
+        (status = 400, description = "no such unit, or the protocol cannot", body = Problem),
+        (status = 403, description = "the administrator's token is missing", body = Problem),
+        (status = 404, description = "there is no such pool", body = Problem),
+        (status = 504, description = "the node that decides did not answer", body = Problem),
+    ))]
+pub(crate) async fn restore(
+    app: State<App>,
+    path: Path<(String, String)>,
+    headers: HeaderMap,
+) -> Answered {
+    order(app, path, &headers, true).await
+}
+
+async fn order(
+    State(app): State<App>,
+    Path((pool, unit)): Path<(String, String)>,
+    headers: &HeaderMap,
+    undo: bool,
+) -> Answered {
+    rights::administrator(&app.config, headers)?;
+    let def = app.config.pool(&pool).ok_or_else(|| admission::unknown_pool(&pool))?;
+    let named = def.unit_names.iter().position(|name| *name == unit);
+    let numbered = || unit.parse().ok().filter(|unit| *unit < def.units as usize);
+    let Some(unit) = named.or_else(numbered).and_then(|unit| u32::try_from(unit).ok()) else {
+        return Err(bad_request("the pool has no such unit; nothing changed").into());
+    };
+    let question = Question::Drain { pool: pool.clone(), unit, undo };
+    let name = pool.clone();
+    let gathered = app.fetch(|reply| Command::Gather { pool: name, question, reply }).await??;
+    let picture = Picture::new(&app.config, def, gathered);
+    if picture.obeyed() {
+        return Ok(ok(StatusCode::OK, &picture.pool(&app.config, &pool, def)));
+    }
+    let problem = match picture.silent() {
+        [] => bad_request("this pool's protocol cannot drain units; nothing changed"),
+        silent => {
+            let text = format!("no answer from {}: ask again", silent.join(", "));
+            Problem::new(ProblemKind::Unknown, text)
+        }
+    };
+    Err(problem.into())
 }
 
 /// Scrambles the state of this node's seat, to see the pool heal. For tests: while it heals, more

@@ -43,10 +43,10 @@ pub struct PoolDef {
     pub protocol: ProtocolDef,
     /// What that means for people.
     pub promises: Promises,
-    /// Units that are not for everybody.
-    pub reserved: Vec<Reserved>,
     /// What its quorums are worth, if quorums decide.
     pub quorums: Option<Worth>,
+    /// Units that are not for everybody.
+    pub reserved: Vec<Reserved>,
     /// Whether an administrator may scramble a seat to see the pool heal. Each node decides.
     pub allow_corruption: bool,
 }
@@ -207,8 +207,8 @@ impl PoolDef {
             grace,
             protocol,
             promises,
-            reserved,
             quorums,
+            reserved,
             allow_corruption: allow_corruption.unwrap_or(false),
         })
     }

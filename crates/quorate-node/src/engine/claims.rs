@@ -14,7 +14,6 @@ use quorate_wire::glance::What;
 
 use super::{Ask, Engine, REMEMBER, stopping};
 use crate::admission;
-use crate::alarms::Due;
 use crate::clock;
 use crate::convert;
 use crate::ledger::{Claimed, State, Waiter, Wish};
@@ -107,17 +106,18 @@ impl Engine {
             Some(Ok(shares)) => Some(shares),
             None => None,
         };
-        let (state, session) = (pool.ledger.get(&id).map(|c| &c.state), waiter.session());
+        let session = waiter.session();
+        let state = pool.ledger.get(&id).map(|claimed| &claimed.state);
         let shares = match (state, shown) {
             (Some(State::Granted { shares, .. } | State::Shown { shares, .. }), None) => {
                 shares.clone()
             }
-            (Some(State::Granted { shares, .. } | State::Shown { shares, .. }), Some(shown)) => {
-                if *shares != shown {
+            (Some(State::Granted { .. } | State::Shown { .. }), Some(shown)) => {
+                let Some(shares) = pool.ledger.get_mut(&id).and_then(|c| c.shows(&shown)) else {
                     pool.meters.fence_rejections.inc();
                     return waiter.answer(Err(admission::different()));
-                }
-                shown
+                };
+                shares
             }
             // It waits here, and holds nothing that could be renewed; if it does elsewhere, the
             // grant is found as soon as the arbiter answers.
@@ -157,12 +157,11 @@ impl Engine {
         admission::room(limits, self.active, self.pools[seat].ledger.waiting())?;
         let units = u32::try_from(shown.len()).unwrap_or(u32::MAX);
         let wish = Wish { units, ..Wish::default() };
-        let shown = State::Shown { shares: shown.clone(), since: now };
+        let until = now.after(self.pools[seat].def.lease.length());
+        let shown = State::Shown { shares: shown.clone(), until };
         let mut claimed = Claimed::new(wish, now, shown);
         claimed.assumed = true;
         self.insert(seat, id, claimed);
-        let until = now.after(self.pools[seat].def.lease.length());
-        self.alarms.set(until, Due::GrantEnd { seat, claim: id });
         Ok(())
     }
 
@@ -252,21 +251,14 @@ impl Engine {
         }
     }
 
-    /// A grant's deadline may have come.
+    /// A grant's deadline has come.
     pub(super) fn on_grant_end(&mut self, seat: usize, claim: ClaimId, now: Moment) {
-        let pool = &self.pools[seat];
-        let Some(claimed) = pool.ledger.get(&claim) else { return };
-        let (until, why) = match &claimed.state {
-            State::Granted { until, .. } => (*until, "the lease ended without a renewal"),
-            State::Shown { since, .. } => {
-                (since.after(pool.def.lease.length()), "no arbiter confirmed the renewal")
-            }
-            State::Waiting | State::Over { .. } => return,
+        let shown = self.pools[seat].ledger.get(&claim);
+        let shown = shown.is_some_and(|claimed| matches!(claimed.state, State::Shown { .. }));
+        let why = match shown {
+            true => "no arbiter confirmed the renewal",
+            false => "the lease ended without a renewal",
         };
-        if until > now {
-            // It was extended meanwhile.
-            return self.alarms.set(until, Due::GrantEnd { seat, claim });
-        }
         self.over(seat, claim, ClaimState::Lost, why, now);
     }
 

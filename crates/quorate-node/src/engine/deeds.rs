@@ -2,13 +2,13 @@
 //! record is on disk. And a client that is told to stop may hear it late, or never: whatever its
 //! seat says because it has nothing any more is not heard before the client's own deadline.
 
+use quorate_api::link::FromNode;
 use quorate_api::{Change, ChangeKind, ClaimState};
-use quorate_core::{ClaimId, Moment, Refusal, Shares};
+use quorate_core::{ClaimId, Moment, Move, Refusal, Shares};
 use quorate_wire::glance::What;
 
 use super::Engine;
 use super::links::Letter;
-use crate::alarms::Due;
 use crate::clock;
 use crate::convert;
 use crate::journal::Written;
@@ -22,8 +22,6 @@ impl Engine {
                 let pool = &mut self.pools[seat];
                 pool.barrier = pool.barrier.max(self.journal.submit(&pool.name, record));
             }
-            // Nobody sees an alarm before it rings, and what it then does waits like the rest.
-            Deed::Arm { token, at } => self.alarms.set(at, Due::Alarm { seat, token }),
             deed => {
                 let pool = &mut self.pools[seat];
                 if pool.barrier <= self.durable && pool.held.is_empty() {
@@ -45,6 +43,7 @@ impl Engine {
                 let now = clock::now();
                 for seat in std::mem::take(&mut self.behind) {
                     self.catch_up(seat, now);
+                    self.schedule(seat);
                 }
             }
             Written::Failed(why) => {
@@ -82,6 +81,7 @@ impl Engine {
             }
             Deed::Grant { claim, shares, until } => self.grant(seat, claim, shares, until, now),
             Deed::Extend { claim, until } => self.extend(seat, claim, until, now),
+            Deed::Move { claim, shares, it } => self.ask_to_move(seat, claim, shares, it),
             Deed::Refuse { claim, why } => self.refuse(seat, claim, why, now),
             Deed::Lose { claim } => {
                 let active = self.pools[seat].ledger.get(&claim);
@@ -106,7 +106,7 @@ impl Engine {
                 self.metrics.anomalies.inc();
                 tracing::warn!(peer = self.name_of(peer), what, "no correct peer would say that");
             }
-            Deed::Persist(_) | Deed::Arm { .. } => unreachable!("performed at once"),
+            Deed::Persist(_) => unreachable!("performed at once"),
         }
     }
 
@@ -128,7 +128,6 @@ impl Engine {
         if pool.ledger.passes(made) {
             pool.meters.overtakes.inc();
         }
-        self.alarms.set(until, Due::GrantEnd { seat, claim });
         let lease = pool.def.lease;
         pool.ledger.wake(&claim, &lease, now);
         self.changed(seat, claim, ChangeKind::Granted);
@@ -142,7 +141,6 @@ impl Engine {
             Some(State::Granted { shares, until: before, since }) => {
                 State::Granted { shares: shares.clone(), until: until.max(*before), since: *since }
             }
-            // Its alarm is set, and will find the new deadline.
             Some(State::Shown { shares, .. }) => {
                 State::Granted { shares: shares.clone(), until, since: now }
             }
@@ -153,6 +151,28 @@ impl Engine {
         let lease = pool.def.lease;
         pool.ledger.wake(&claim, &lease, now);
         self.changed(seat, claim, ChangeKind::Renewed);
+    }
+
+    /// A client of ours may use one unit more, and is asked to leave another.
+    fn ask_to_move(&mut self, seat: usize, claim: ClaimId, shares: Shares, it: Move) {
+        let pool = &mut self.pools[seat];
+        let Some(claimed) = pool.ledger.get_mut(&claim) else { return };
+        let (State::Granted { shares: held, .. } | State::Shown { shares: held, .. }) =
+            &mut claimed.state
+        else {
+            return;
+        };
+        *held = shares;
+        if !claimed.moves.contains(&it) {
+            claimed.moves.push(it);
+        }
+        if let Some(session) = &claimed.session {
+            let (name, id) = (pool.name.to_string(), convert::api_id(claim));
+            let it = convert::link_move(it, Some(&pool.def));
+            // If the connection is gone, the client hears of it when it renews.
+            let _ = session.send(FromNode::Move { pool: name, id, it });
+        }
+        self.changed(seat, claim, ChangeKind::Moving);
     }
 
     fn refuse(&mut self, seat: usize, claim: ClaimId, why: Refusal, now: Moment) {

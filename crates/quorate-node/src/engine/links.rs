@@ -479,6 +479,10 @@ impl Engine {
                 survey.glance = Some(Box::new(self.glance(wanted)));
                 survey
             }
+            Question::Drain { pool, unit, undo } => {
+                let obeyed = self.drain(pool, *unit, *undo);
+                Survey { obeyed, ..self.survey(pool, None) }
+            }
             Question::Revoke { pool, claim, reason } => {
                 let survey = self.survey(pool, Some(id(claim)));
                 let fine = crate::admission::text(&self.config.limits, "reason", reason).is_ok();

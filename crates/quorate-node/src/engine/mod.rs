@@ -269,10 +269,13 @@ impl Engine {
     /// Rings whatever is due.
     fn ring(&mut self) {
         let now = clock::now();
-        while let Some(due) = self.alarms.take(now) {
+        while let Some((at, due)) = self.alarms.take(now) {
             match due {
-                Due::Alarm { seat, token } => self.step(seat, Happening::Ring(token)),
-                Due::GrantEnd { seat, claim } => self.on_grant_end(seat, claim, now),
+                // Else it was to be rung earlier meanwhile, and has been.
+                Due::Pool(seat) if self.pools[seat].rings_at == Some(at) => {
+                    self.ring_pool(seat, now);
+                }
+                Due::Pool(_) => {}
                 Due::Gathering(number) => self.finish_gathering(number),
                 Due::Heartbeat => {
                     self.peers.heartbeat(now);
@@ -281,6 +284,28 @@ impl Engine {
                     self.alarms.set(now.after(HEARTBEAT), Due::Heartbeat);
                 }
             }
+        }
+    }
+
+    /// Something of this pool is due.
+    fn ring_pool(&mut self, seat: usize, now: Moment) {
+        self.pools[seat].rings_at = None;
+        while self.pools[seat].seat.due().is_some_and(|at| at <= now) {
+            self.step(seat, Happening::Ring);
+        }
+        while let Some(claim) = self.pools[seat].ledger.ended(now) {
+            self.on_grant_end(seat, claim, now);
+        }
+        self.schedule(seat);
+    }
+
+    /// Sees to it that a pool is rung when something of it is due.
+    fn schedule(&mut self, seat: usize) {
+        let pool = &mut self.pools[seat];
+        let next = [pool.seat.due(), pool.ledger.next_end()].into_iter().flatten().min();
+        if let Some(at) = next.filter(|at| pool.rings_at.is_none_or(|set| *at < set)) {
+            pool.rings_at = Some(at);
+            self.alarms.set(at, Due::Pool(seat));
         }
     }
 
@@ -311,6 +336,7 @@ impl Engine {
         if let Err(SeatError::Stopped(why)) = &result {
             self.stop_seat(seat, why);
         }
+        self.schedule(seat);
         result
     }
 

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_api::{Check, Line, NodeView, PoolView, PoolsView, Problem, ProblemKind, QuorumsView};
-use quorate_core::{ClaimId, Moment, NodeId, Standing as BookStanding, Unit};
+use quorate_core::{ClaimId, Moment, NodeId, Order, Standing as BookStanding, Unit};
 use quorate_protocols::voting::Worth;
 use quorate_wire::glance::What;
-use quorate_wire::survey::{BookLine, FACTS_MAX, FactLine, HomeClaim, LINES_MAX, Survey};
+use quorate_wire::survey::{
+    BookLine, FACTS_MAX, FactLine, HomeClaim, LINES_MAX, ShortLine, Survey,
+};
 
 use super::{Engine, RecordError};
 use crate::admission;
@@ -26,6 +28,9 @@ const UNITS_SHOWN: usize = 100;
 const TEXT_SHOWN: usize = 256;
 /// Most bytes of labels that a claim asks for, likewise.
 const LABELS_SHOWN: usize = 512;
+/// Most units in one list, and most claims of which it is found out what they are short of.
+const UNITS_LISTED: usize = 1000;
+const EXPLAINED: usize = 32;
 /// Most pools in one list.
 const POOLS_LISTED: usize = 1000;
 
@@ -40,6 +45,8 @@ pub(super) struct Pool {
     pub(super) barrier: u64,
     /// ...in here.
     pub(super) held: VecDeque<(u64, Deed)>,
+    /// When it is rung next, as the heap of alarms knows it.
+    pub(super) rings_at: Option<Moment>,
     stopped: Option<String>,
 }
 
@@ -132,6 +139,7 @@ impl Engine {
             meters,
             barrier: 0,
             held: VecDeque::new(),
+            rings_at: None,
             stopped: None,
         });
         self.by_name.insert(Arc::clone(name), index);
@@ -140,6 +148,7 @@ impl Engine {
             self.perform(index, deed, self.since);
         }
         self.deeds = deeds;
+        self.schedule(index);
         self.tell_suspects(index);
         Ok(index)
     }
@@ -203,6 +212,7 @@ impl Engine {
                 books.push(BookLine::new(&entry));
             }
         });
+        let shortages = shortages(pool, &books, now);
         // Whoever is next matters most.
         books.sort_by_key(|line| (line.granted(), line.stamp(), line.claim()));
         claims.sort_by_key(|claim| (claim.shares.is_some(), std::cmp::Reverse(claim.since_micros)));
@@ -218,7 +228,24 @@ impl Engine {
             grace_micros: pool.seat.grace_until().map(|until| micros(until.since(now))),
             stopped: pool.stopped.is_some(),
             glance: None,
+            drained: drained(pool),
+            shortages,
+            obeyed: false,
         }
+    }
+
+    /// An operator takes a unit out of service, or brings it back. Says whether this node decides
+    /// over that.
+    pub(super) fn drain(&mut self, name: &str, unit: u32, undo: bool) -> bool {
+        let Ok(seat) = self.seat(name) else { return false };
+        let unit = Unit(unit);
+        let order = if undo { Order::Restore(unit) } else { Order::Drain(unit) };
+        let obeyed = self.act(seat, |seat, now, deeds| seat.obey(now, order, deeds));
+        let obeyed = obeyed.unwrap_or(false);
+        if obeyed {
+            tracing::info!(pool = name, %unit, undo, "an administrator drains a unit");
+        }
+        obeyed
     }
 
     pub(super) fn pools_view(&self) -> PoolsView {
@@ -344,7 +371,13 @@ fn add(standing: &mut Standing, pool: &Pool, me: NodeId, members: usize, now: Mo
         if by_the_books {
             let grace = pool.seat.grace_until().is_some();
             let free = units.saturating_sub(held.1);
+            // One that is still held is counted there, and may be counted here for a free one.
+            let mut draining = 0;
+            pool.seat.drained(&mut |_| draining += 1);
+            let draining = free.min(draining);
+            let free = free - draining;
             let (free, quarantined) = if grace { (0, free) } else { (free, 0) };
+            standing.draining += draining;
             standing.known_free = Some(standing.known_free.unwrap_or(0) + free);
             standing.quarantined += quarantined;
         }
@@ -386,6 +419,8 @@ pub(crate) fn pool_view(name: &str, def: &PoolDef) -> PoolView {
         durable: def.protocol.is_durable(),
         held: None,
         waiting: None,
+        drained: Vec::new(),
+        shortages: Vec::new(),
         grace_ms: None,
         facts: Vec::new(),
         silent: Vec::new(),
@@ -395,6 +430,38 @@ pub(crate) fn pool_view(name: &str, def: &PoolDef) -> PoolView {
 fn unit_labels(def: &PoolDef) -> Vec<BTreeMap<String, String>> {
     let Some(labels) = def.labels() else { return Vec::new() };
     (0..def.units).filter_map(|unit| labels.of(Unit(unit)).cloned()).collect()
+}
+
+fn drained(pool: &Pool) -> Vec<u32> {
+    let mut units = Vec::new();
+    pool.seat.drained(&mut |unit| {
+        if units.len() < UNITS_LISTED {
+            units.push(unit.0);
+        }
+    });
+    units
+}
+
+/// What the oldest claims that wait are short of, each kind of shortage once.
+fn shortages(pool: &Pool, books: &[BookLine], now: Moment) -> Vec<ShortLine> {
+    let mut lines: Vec<ShortLine> = Vec::new();
+    if pool.def.labels().is_none() {
+        return lines; // Where units are alike, the counts say it all.
+    }
+    let mut waiting: Vec<&BookLine> = books.iter().filter(|line| !line.granted()).collect();
+    waiting.sort_by_key(|line| line.stamp());
+    for id in waiting.into_iter().take(EXPLAINED).map(BookLine::claim) {
+        let Some(short) = pool.seat.explain(now, id) else { continue };
+        let claim = (id.origin, id.serial);
+        let units: Vec<u32> = short.units.iter().take(UNITS_LISTED).map(|unit| unit.0).collect();
+        let (holders, waiting) = (short.holders.len() as u32, short.waiting.len() as u32);
+        let line = ShortLine { claims: vec![claim], units, free: short.free, holders, waiting };
+        match lines.iter_mut().find(|known| known.units == line.units) {
+            Some(known) => known.claims.push(claim),
+            None => lines.push(line),
+        }
+    }
+    lines
 }
 
 fn facts(pool: &Pool, now: Moment) -> Vec<FactLine> {

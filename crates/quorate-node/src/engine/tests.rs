@@ -133,3 +133,16 @@ fn a_claim_that_is_ended_while_it_waits_answers_whoever_waits_for_it() {
     drop(ask(&mut engine, "p", 1, Ask::End));
     assert_eq!(state(claim(&mut engine, "p", 2, 1)), ClaimState::Cancelled, "for good");
 }
+
+#[test]
+fn what_came_and_went_leaves_no_alarms_behind() {
+    let pools = "[[pools]]\npattern = \"p-*\"\nunits = 1\nlease = \"1h\"\n";
+    let mut engine = engine(pools, Journal::nowhere());
+    for serial in 0..1000 {
+        let pool = format!("p-{}", serial % 3);
+        assert_eq!(state(claim(&mut engine, &pool, serial, 1)), ClaimState::Granted);
+        assert_eq!(state(ask(&mut engine, &pool, serial, Ask::End)), ClaimState::Released);
+    }
+    // One for each pool, and the heartbeat.
+    assert!(engine.alarms.len() <= 4, "{}", engine.alarms.len());
+}

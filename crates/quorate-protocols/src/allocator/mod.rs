@@ -332,6 +332,16 @@ impl Allocator {
         self.free.iter().map(FreeSet::count).sum()
     }
 
+    /// How many units are kept for claims that get the rest of theirs when holders have moved.
+    pub fn kept_count(&self) -> u32 {
+        self.plan.kept()
+    }
+
+    /// The units that are not to be granted, ascending.
+    pub fn drained(&self) -> impl Iterator<Item = Unit> + '_ {
+        self.drained.iter().copied()
+    }
+
     /// How many claims wait.
     pub fn waiting(&self) -> usize {
         self.queue.len() + self.plan.granted()
@@ -376,7 +386,7 @@ impl Allocator {
 
     /// A drained unit is back. `in_use` says whether its holder from before still has it.
     pub fn restore(&mut self, unit: Unit, in_use: bool) {
-        if self.drained.remove(&unit) && !in_use {
+        if self.drained.remove(&unit) && !in_use && !self.plan.keeps(unit) {
             self.put_back(unit);
         }
         self.recount();

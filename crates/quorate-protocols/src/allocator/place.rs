@@ -58,6 +58,12 @@ impl Plan {
         self.grants.len()
     }
 
+    /// Units that are kept for grants which are not complete yet.
+    pub(super) fn kept(&self) -> u32 {
+        let units = self.grants.iter().flat_map(|promise| &promise.units);
+        units.filter(|(_, got)| *got).count() as u32
+    }
+
     pub(super) fn is_granted(&self, ticket: Ticket) -> bool {
         self.grants.iter().any(|promise| promise.ticket == ticket)
     }
@@ -66,6 +72,11 @@ impl Plan {
     pub(super) fn awaits(&self, unit: Unit) -> bool {
         self.due.iter().any(|(_, _, add)| *add == unit)
             || self.grants.iter().any(|promise| promise.units.contains(&(unit, false)))
+    }
+
+    /// Whether a unit is kept for a grant which is not complete yet.
+    pub(super) fn keeps(&self, unit: Unit) -> bool {
+        self.grants.iter().any(|promise| promise.units.contains(&(unit, true)))
     }
 
     /// A claim that would be granted is over: what it asked for, and the units it has already.
@@ -221,6 +232,7 @@ impl Allocator {
                 moves[group][from * classes + to] += 1;
             }
         }
+        moves.iter_mut().for_each(|moves| join(moves, classes));
         cancel_exchanges(&mut moves, classes);
         for (group, moves) in moves.iter().enumerate() {
             for (pair, count) in moves.iter().enumerate().filter(|(_, count)| **count > 0) {
@@ -303,9 +315,9 @@ impl Allocator {
     }
 
     /// A holder has left a unit for the one it got instead. An answer to a move that is not under
-    /// way, since it crossed a release, is ignored. A pass should follow.
-    pub fn moved(&mut self, ticket: Ticket, drop: Unit) {
-        let Some(add) = self.plan.told.remove(&(ticket, drop)) else { return };
+    /// way, since it crossed a release, is ignored; says whether it was. A pass should follow.
+    pub fn moved(&mut self, ticket: Ticket, drop: Unit) -> bool {
+        let Some(add) = self.plan.told.remove(&(ticket, drop)) else { return false };
         let mover = self.movers.get_mut(&ticket).expect("a mover that is gone has no moves");
         let (group, _) = mover.units().find(|(_, unit)| *unit == drop).expect("it held it");
         let held = mover.held.iter_mut().find(|unit| **unit == drop).expect("it held it");
@@ -316,6 +328,7 @@ impl Allocator {
             self.put_back(drop);
         }
         self.settle();
+        true
     }
 
     /// Hands over what has become free to whom it was promised. A grant is told when it is
@@ -376,6 +389,25 @@ impl Allocator {
             self.leave_groups(&waiting.lines);
         }
         deeds.push(Deed::Grant { ticket, units });
+    }
+}
+
+/// A holder of a group that would go on from where another of the same group just came stays where
+/// it is, and the other goes all the way. Chains are found one by one, and a later one may begin
+/// with a move of an earlier one.
+fn join(moves: &mut [u32], classes: usize) {
+    let step = |from: usize, to: usize| from * classes + to;
+    for middle in 0..classes {
+        for from in 0..classes {
+            for to in 0..classes {
+                let count = moves[step(from, middle)].min(moves[step(middle, to)]);
+                moves[step(from, middle)] -= count;
+                moves[step(middle, to)] -= count;
+                if from != to {
+                    moves[step(from, to)] += count;
+                }
+            }
+        }
     }
 }
 

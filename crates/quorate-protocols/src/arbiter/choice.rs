@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use quorate_core::{Claim, Shares, Unit, Units};
+use quorate_core::{Claim, Line, Shares, Unit, Units};
 
 use super::message::Wish;
 use super::pool::{Mode, Pool};
@@ -13,12 +13,22 @@ use super::pool::{Mode, Pool};
 /// counts, or no choice of units satisfies all its lines.
 pub(super) fn choose(pool: &Pool, claim: &Claim, taken: &BTreeSet<Unit>) -> Option<Wish> {
     let units = claim.units;
-    if let Mode::Count { .. } = pool.mode {
-        return claim.lines.is_none().then_some(Wish { units, names: None });
+    match pool.mode {
+        Mode::Count { .. } => claim.lines.is_none().then_some(Wish { units, names: None }),
+        Mode::Named => choose_among(pool, units, claim.lines.as_deref(), claim.draw, taken),
     }
+}
+
+fn choose_among(
+    pool: &Pool,
+    units: Units,
+    lines: Option<&[Line]>,
+    draw: u64,
+    taken: &BTreeSet<Unit>,
+) -> Option<Wish> {
     let mut chosen: BTreeSet<Unit> = BTreeSet::new();
-    match &claim.lines {
-        None => pick(&all(pool), units, claim.draw, taken, &mut chosen)?,
+    match lines {
+        None => pick(&all(pool), units, draw, taken, &mut chosen)?,
         Some(lines) => {
             // Lines that leave no choice first, so that the others do not take their units.
             let mut lines: Vec<_> = lines.iter().collect();
@@ -26,7 +36,7 @@ pub(super) fn choose(pool: &Pool, claim: &Claim, taken: &BTreeSet<Unit>) -> Opti
             for line in lines {
                 let known = line.among.iter().all(|unit| unit.0 < pool.units);
                 known.then_some(())?;
-                pick(&line.among, line.units, claim.draw, taken, &mut chosen)?;
+                pick(&line.among, line.units, draw, taken, &mut chosen)?;
             }
         }
     }
@@ -34,10 +44,37 @@ pub(super) fn choose(pool: &Pool, claim: &Claim, taken: &BTreeSet<Unit>) -> Opti
     (names.len() == units.get() as usize).then_some(Wish { units, names: Some(names) })
 }
 
+/// The same choice, if none of the units is taken.
+pub(super) fn choose_free(
+    pool: &Pool,
+    units: Units,
+    lines: Option<&[Line]>,
+    draw: u64,
+    taken: &BTreeSet<Unit>,
+) -> Option<Wish> {
+    let wish = choose_among(pool, units, lines, draw, taken)?;
+    let names = wish.names.as_ref().expect("units have names here");
+    names.iter().all(|unit| !taken.contains(unit)).then_some(wish)
+}
+
+/// So many units of which none is taken, from where the draw points, those that are `mine` last.
+pub(super) fn free_units(
+    pool: &Pool,
+    units: Units,
+    draw: u64,
+    taken: &BTreeSet<Unit>,
+    mine: &BTreeSet<Unit>,
+) -> Option<BTreeSet<Unit>> {
+    let free: Vec<Unit> = all(pool).into_iter().filter(|unit| !taken.contains(unit)).collect();
+    let mut chosen = BTreeSet::new();
+    pick(&free, units, draw, mine, &mut chosen)?;
+    Some(chosen)
+}
+
 /// What a client that shows its shares must have asked for; `None` if no pool like this gave them.
 pub(super) fn wish_of(pool: &Pool, shares: &Shares) -> Option<Wish> {
     let units = Units::new(u32::try_from(shares.len()).ok()?, pool.units).ok()?;
-    if let Mode::Count { .. } = pool.mode {
+    if pool.mode != Mode::Named && !pool.picks_units() {
         return Some(Wish { units, names: None });
     }
     let distinct = shares.as_slice().windows(2).all(|pair| pair[0].unit < pair[1].unit);

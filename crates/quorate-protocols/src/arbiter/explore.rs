@@ -6,6 +6,7 @@ use super::floors::Floors;
 use super::grantor::{Booked, Grantor, State};
 use super::local::{Local, PermitState};
 use super::message::{GrantNumber, Message};
+use super::naming::Picked;
 use super::recovery::Record;
 use super::survey::Opening;
 use super::{Alarm, Arbiter};
@@ -44,8 +45,27 @@ impl Explorable for Arbiter {
                 see(Number::Clock(&mut stamp.clock));
                 see(Number::Fence(token));
             }
-            Message::Grant { attempt, grant, floor, clock, .. }
-            | Message::Renewed { attempt, grant, floor, clock, .. } => {
+            Message::Name { attempt, grant, pick, .. } => {
+                attempt_numbers(attempt, see);
+                grant_number(grant, see);
+                see(Number::Clock(&mut pick.round));
+            }
+            Message::Named { attempt, grant, round, floor, clock, .. }
+            | Message::Renewed { attempt, grant, round, floor, clock, .. } => {
+                attempt_numbers(attempt, see);
+                grant_number(grant, see);
+                see(Number::Clock(round));
+                see(Number::Fence(floor));
+                see(Number::Clock(clock));
+            }
+            Message::Taken { attempt, grant, round, clock, .. } => {
+                attempt_numbers(attempt, see);
+                grant_number(grant, see);
+                see(Number::Clock(round));
+                see(Number::Clock(clock));
+            }
+            Message::Alive { attempt, .. } => attempt_numbers(attempt, see),
+            Message::Grant { attempt, grant, floor, clock, .. } => {
                 attempt_numbers(attempt, see);
                 grant_number(grant, see);
                 see(Number::Fence(floor));
@@ -87,7 +107,7 @@ impl Explorable for Arbiter {
                 see(Number::Fence(token));
                 see(Number::Clock(clock));
             }
-            Message::Survey { clock } => see(Number::Clock(clock)),
+            Message::Survey { clock } | Message::Roll { clock } => see(Number::Clock(clock)),
             Message::Report { highest, clock, .. } => {
                 see(Number::Fence(highest));
                 see(Number::Clock(clock));
@@ -130,14 +150,19 @@ impl Explorable for Arbiter {
 fn local_numbers(local: &mut Local, see: &mut See<'_>) {
     see(Number::Clock(&mut local.stamp.clock));
     see(Number::Fence(&mut local.token));
+    if let Some(pick) = &mut local.pick {
+        see(Number::Clock(&mut pick.round));
+    }
     for permit in local.enlisted.values_mut() {
         attempt_numbers(&mut permit.attempt, see);
         see(Number::Fence(&mut permit.token));
         grant_number(&mut permit.yielded, see);
-        if let PermitState::Given { grant, floor, retold, .. } = &mut permit.state {
+        if let PermitState::Given { grant, floor, retold, told, named, .. } = &mut permit.state {
             grant_number(grant, see);
             see(Number::Fence(floor));
             see(Number::Fence(retold));
+            see(Number::Clock(told));
+            see(Number::Clock(named));
         }
     }
 }
@@ -146,6 +171,9 @@ fn booked_numbers(booked: &mut Booked, see: &mut See<'_>) {
     see(Number::Clock(&mut booked.stamp.clock));
     attempt_numbers(&mut booked.asker.attempt, see);
     see(Number::Fence(&mut booked.token));
+    if let Some(Picked { pick, .. }) = &mut booked.picked {
+        see(Number::Clock(&mut pick.round));
+    }
     if let State::Granted { grant, .. } = &mut booked.state {
         grant_number(grant, see);
     }

@@ -6,10 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use quorate_core::{Fence, Seat, Unit};
-
-use super::Arbiter;
-use super::message::Wish;
+use quorate_core::{Fence, Unit};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Floors {
@@ -19,28 +16,17 @@ pub(super) struct Floors {
 }
 
 impl Floors {
-    /// What a holder of these units must exceed.
-    pub(super) fn of(&self, seat: &Seat<'_, Arbiter>, wish: &Wish) -> Fence {
-        if !seat.pool.names_units() {
-            return Fence::default();
-        }
+    /// What a holder of these units must exceed; nothing, if units have no fences.
+    pub(super) fn of(&self, units: &[Unit]) -> Fence {
         let known = |unit: &Unit| self.units.get(unit).copied().unwrap_or_default();
-        let highest = match &wish.names {
-            Some(names) => names.iter().map(known).max().unwrap_or_default(),
-            None => known(&Unit(0)),
-        };
-        highest.max(self.base)
+        units.iter().map(known).max().map_or(Fence::default(), |floor| floor.max(self.base))
     }
 
     /// Somebody may have had these units with this fence.
-    pub(super) fn raise(&mut self, wish: &Wish, token: Fence) {
-        let mut raise = |unit: Unit| {
+    pub(super) fn raise(&mut self, units: &[Unit], token: Fence) {
+        for &unit in units {
             let floor = self.units.entry(unit).or_default();
             *floor = token.max(*floor);
-        };
-        match &wish.names {
-            Some(names) => names.iter().for_each(|&unit| raise(unit)),
-            None => raise(Unit(0)),
         }
     }
 }

@@ -5,16 +5,18 @@
 //! looks again.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::{
     ClaimId, Clock, Entry, Fact, Fence, Moment, NodeId, Outbox, Seat, Share, Shares, Stamp,
-    Standing, Unit,
+    Standing, Unit, Units,
 };
 
 use super::floors::Floors;
 use super::message::{End, GrantNumber, Message, Wish};
-use super::pool::{Mode, broken};
+use super::naming::{PickState, Picked};
+use super::pool::{Mode, Pool, broken};
 use super::survey::Opening;
 use super::{Alarm, Arbiter, Post};
 use crate::attempt::{Asker, Bid};
@@ -36,6 +38,8 @@ pub(super) struct Grantor {
     /// The last number given.
     pub(super) last: GrantNumber,
     pub(super) floors: Floors,
+    /// The last boot of every node that asked: what earlier ones queued is over (C10).
+    pub(super) boots: BTreeMap<NodeId, u32>,
     /// The largest fence of any permission given.
     pub(super) top: Fence,
     /// Fences up to this one are on disk, if only permissions are not.
@@ -61,6 +65,10 @@ pub(super) struct Booked {
     /// reading than the one echoed would promise too much (C1).
     pub(super) arrived: Moment,
     pub(super) state: State,
+    /// The units it picked, where permissions only count and grants name units.
+    pub(super) picked: Option<Picked>,
+    /// The units it was last told that others have or wait for, where units are locks.
+    pub(super) offered: Option<Arc<[Unit]>>,
     /// Another home was given it too, and may rely on it: nobody's word ends it, only its lease
     /// does ([`Grantor::hand_over`]).
     pub(super) shared: bool,
@@ -82,7 +90,20 @@ impl Booked {
         (sent, arrived): (Moment, Moment),
     ) -> Booked {
         let state = State::Waiting;
-        Booked { asker, stamp, wish, token, overtaken: 0, sent, arrived, state, shared: false }
+        let (overtaken, picked, offered, shared) = (0, None, None, false);
+        Booked {
+            asker,
+            stamp,
+            wish,
+            token,
+            overtaken,
+            sent,
+            arrived,
+            state,
+            picked,
+            offered,
+            shared,
+        }
     }
 
     pub(super) fn is_waiting(&self) -> bool {
@@ -93,17 +114,48 @@ impl Booked {
         self.wish.units.get()
     }
 
+    /// The number of its permission.
+    pub(super) fn number(&self) -> GrantNumber {
+        match self.state {
+            State::Granted { grant, .. } => grant,
+            State::Waiting => unreachable!("only permissions have numbers"),
+        }
+    }
+
+    /// The units that are locked for it here.
+    pub(super) fn locked(&self) -> &[Unit] {
+        match (&self.picked, &self.wish.names) {
+            _ if self.is_waiting() => &[],
+            (Some(picked), _) if picked.state == PickState::Locked => &picked.pick.names,
+            (None, Some(names)) => names,
+            _ => &[],
+        }
+    }
+
+    /// The units that its fence is about.
+    pub(super) fn fenced(&self, pool: &Pool) -> &[Unit] {
+        match &self.wish.names {
+            Some(names) => names,
+            None if pool.picks_units() => self.locked(),
+            None if pool.names_units() => &[Unit(0)],
+            None => &[],
+        }
+    }
+
     /// What its holder has, as far as the arbiter can say.
     fn shares(&self) -> Shares {
-        shares(&self.wish, self.token)
+        match self.locked() {
+            [] => shares(None, self.wish.units, self.token),
+            names => shares(Some(names), self.wish.units, self.token),
+        }
     }
 }
 
-/// The units of a wish, all with this fence; numbered from 0 where they have no names.
-pub(super) fn shares(wish: &Wish, fence: Fence) -> Shares {
-    let shares: Vec<Share> = match &wish.names {
+/// So many units, all with this fence; numbered from 0 where they have no names.
+pub(super) fn shares(names: Option<&[Unit]>, units: Units, fence: Fence) -> Shares {
+    let shares: Vec<Share> = match names {
         Some(names) => names.iter().map(|&unit| Share { unit, fence }).collect(),
-        None => (0..wish.units.get()).map(|unit| Share { unit: Unit(unit), fence }).collect(),
+        None => (0..units.get()).map(|unit| Share { unit: Unit(unit), fence }).collect(),
     };
     Shares::new(&shares)
 }
@@ -118,7 +170,7 @@ impl Grantor {
     ) {
         match message {
             Message::Request { claim, attempt, stamp, wish, token, sent } => {
-                if let Err(what) = is_sensible(seat, &wish) {
+                if let Err(what) = is_sensible(seat, &wish, false) {
                     return post.out.anomaly(from, what);
                 }
                 self.clock.hear(stamp.clock.max(attempt.clock));
@@ -129,6 +181,7 @@ impl Grantor {
                 };
                 let booked = Booked::new(asker, stamp, wish, token, (sent, seat.now));
                 self.on_request(seat, claim, booked, post);
+                self.hear_boot(seat, asker, post);
             }
             Message::Yield { claim, attempt, grant } => {
                 self.on_yield(seat, claim, Asker { node: from, attempt }, grant, post);
@@ -138,11 +191,12 @@ impl Grantor {
                 self.on_release(seat, claim, Asker { node: from, attempt }, end, post);
             }
             Message::Renew { claim, attempt, grant, stamp, wish, token, sent } => {
-                if let Err(what) = is_sensible(seat, &wish) {
+                if let Err(what) = is_sensible(seat, &wish, true) {
                     return post.out.anomaly(from, what);
                 }
                 self.clock.hear(stamp.clock.max(attempt.clock));
                 let asker = Asker { node: from, attempt };
+                self.hear_boot(seat, asker, post);
                 let shown = Booked::new(asker, stamp, wish, token, (sent, seat.now));
                 self.on_renew(seat, claim, grant, shown, post);
             }
@@ -158,12 +212,24 @@ impl Grantor {
                 self.clock.hear(clock);
                 self.on_report(seat, from, (highest, boot, sure), post);
             }
+            Message::Name { claim, attempt, grant, pick, used } => {
+                let asker = Asker { node: from, attempt };
+                self.clock.hear(pick.round);
+                self.on_name(seat, claim, (asker, grant), (pick, used), post);
+            }
+            Message::Alive { attempt, claims } => {
+                self.clock.hear(attempt.clock);
+                self.on_alive(seat, Asker { node: from, attempt }, &claims, post);
+            }
             Message::Grant { .. }
             | Message::Queued { .. }
             | Message::Inquire { .. }
             | Message::Renewed { .. }
             | Message::Lost { .. }
-            | Message::Retokened { .. } => {
+            | Message::Retokened { .. }
+            | Message::Named { .. }
+            | Message::Taken { .. }
+            | Message::Roll { .. } => {
                 unreachable!("messages for requesters go to the requester")
             }
         }
@@ -252,7 +318,9 @@ impl Grantor {
         match booked.state {
             State::Waiting => {
                 self.arm_lease(seat, bid, post.out);
-                post.send(node, Message::Queued { claim, attempt, clock: self.clock.0 });
+                let (taken, clock) = (self.taken_from(seat, bid), self.clock.0);
+                post.send(node, Message::Queued { claim, attempt, taken, clock });
+                self.call_roll(bid, post);
             }
             State::Granted { grant, inquired, .. } => {
                 self.tell_grant(seat, bid, post);
@@ -282,13 +350,13 @@ impl Grantor {
         }
         // It keeps its age. That it was asked back is forgotten with the permission.
         self.queue.insert((booked.stamp, bid));
-        self.entries.insert(bid, Booked { state: State::Waiting, ..booked });
+        self.entries.insert(bid, Booked { state: State::Waiting, picked: None, ..booked });
         self.arm_lease(seat, bid, post.out);
         self.schedule(seat, post, None);
     }
 
     /// Whether this try of this node has exactly this permission.
-    fn is_granted(
+    pub(super) fn is_granted(
         &self,
         seat: &Seat<'_, Arbiter>,
         bid: Bid,
@@ -373,7 +441,7 @@ impl Grantor {
     }
 
     /// The claim has nothing here any more, neither a permission nor a place in the queue.
-    fn end(
+    pub(super) fn end(
         &mut self,
         seat: &Seat<'_, Arbiter>,
         bid: Bid,
@@ -381,8 +449,8 @@ impl Grantor {
         out: &mut Outbox<Arbiter>,
     ) {
         let booked = self.remove(bid).expect("only what is in the books ends");
-        if maybe_held && seat.pool.names_units() {
-            self.floors.raise(&booked.wish, booked.token);
+        if maybe_held {
+            self.floors.raise(booked.fenced(seat.pool), booked.token);
         }
         if seat.pool.leases_end() {
             out.disarm(Alarm::LeaseEnd(bid));
@@ -401,10 +469,7 @@ impl Grantor {
                 let granted = self.granted.remove(&key);
                 assert!(granted, "whoever does not wait is granted");
                 self.used -= booked.units();
-                for unit in booked.wish.names.iter().flat_map(|names| names.iter()) {
-                    let owner = self.locks.remove(unit);
-                    assert_eq!(owner, Some(bid), "exclusivity: a unit comes back from its owner");
-                }
+                self.unlock(bid, booked.locked());
             }
         }
         Some(booked)
@@ -416,12 +481,25 @@ impl Grantor {
         let queued = self.queue.remove(&(booked.stamp, bid));
         assert!(queued, "only waiting claims are granted");
         booked.state = state;
+        booked.offered = None;
         self.granted.insert((booked.stamp, bid));
         self.used += booked.wish.units.get();
         self.top = self.top.max(booked.token);
-        for &unit in booked.wish.names.iter().flat_map(|names| names.iter()) {
+        let names: Vec<Unit> = booked.locked().to_vec();
+        self.lock(bid, &names);
+    }
+
+    pub(super) fn lock(&mut self, bid: Bid, names: &[Unit]) {
+        for &unit in names {
             let before = self.locks.insert(unit, bid);
             assert_eq!(before, None, "exclusivity: the caller has made sure of it");
+        }
+    }
+
+    pub(super) fn unlock(&mut self, bid: Bid, names: &[Unit]) {
+        for unit in names {
+            let owner = self.locks.remove(unit);
+            assert_eq!(owner, Some(bid), "exclusivity: a unit comes back from its owner");
         }
     }
 
@@ -430,10 +508,14 @@ impl Grantor {
         let State::Granted { grant, waited, .. } = booked.state else {
             unreachable!("only permissions are told");
         };
-        let floor = self.floors.of(seat, &booked.wish);
+        let floor = self.floors.of(booked.fenced(seat.pool));
         let Asker { node, attempt } = booked.asker;
         let (sent, clock) = (booked.sent, self.clock.0);
-        let told = Message::Grant { claim, attempt, grant, floor, sent, waited, clock };
+        let taken = match seat.pool.picks_units() {
+            true => self.locked_by_others(bid),
+            false => Default::default(),
+        };
+        let told = Message::Grant { claim, attempt, grant, floor, sent, waited, taken, clock };
         post.send(node, told);
     }
 
@@ -478,7 +560,7 @@ impl Grantor {
                 continue;
             }
             used += booked.units();
-            for unit in booked.wish.names.iter().flat_map(|names| names.iter()) {
+            for unit in booked.locked() {
                 assert_eq!(self.locks.get(unit), Some(&bid), "exclusivity at one arbiter");
                 locks += 1;
             }
@@ -497,19 +579,27 @@ impl Grantor {
 }
 
 /// Whether a correct peer could want this.
-fn is_sensible(seat: &Seat<'_, Arbiter>, wish: &Wish) -> Result<(), &'static str> {
+fn is_sensible(seat: &Seat<'_, Arbiter>, wish: &Wish, is_shown: bool) -> Result<(), &'static str> {
     if wish.units.get() > seat.pool.units {
         return Err("a request for more units than the pool has");
     }
     match (&wish.names, seat.pool.mode) {
         (None, Mode::Count { .. }) => Ok(()),
         (None, Mode::Named) => Err("a request without names where units have them"),
-        (Some(_), Mode::Count { .. }) => Err("a request for units by name in a pool that counts"),
-        (Some(names), Mode::Named) => {
-            let fits = names.len() == wish.units.get() as usize
-                && names.windows(2).all(|pair| pair[0] < pair[1])
-                && names.last().is_some_and(|last| last.0 < seat.pool.units);
-            if fits { Ok(()) } else { Err("a request for units that the pool does not have") }
+        // What a client shows that outlived its home has names.
+        (Some(_), Mode::Count { .. }) if !(is_shown && seat.pool.picks_units()) => {
+            Err("a request for units by name in a pool that counts")
         }
+        (Some(names), _) => match are_units(seat.pool, wish.units, names) {
+            true => Ok(()),
+            false => Err("a request for units that the pool does not have"),
+        },
     }
+}
+
+/// Whether these are so many units of the pool, ascending.
+pub(super) fn are_units(pool: &Pool, units: Units, names: &[Unit]) -> bool {
+    names.len() == units.get() as usize
+        && names.windows(2).all(|pair| pair[0] < pair[1])
+        && names.last().is_some_and(|last| last.0 < pool.units)
 }

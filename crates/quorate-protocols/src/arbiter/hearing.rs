@@ -14,10 +14,10 @@ use crate::attempt::Attempt;
 
 /// Which try of which claim a message is about, and who sent it.
 #[derive(Clone, Copy)]
-struct About {
-    from: NodeId,
-    claim: ClaimId,
-    attempt: Attempt,
+pub(super) struct About {
+    pub(super) from: NodeId,
+    pub(super) claim: ClaimId,
+    pub(super) attempt: Attempt,
 }
 
 /// A permission as an arbiter tells it.
@@ -26,6 +26,8 @@ struct Given {
     grant: GrantNumber,
     floor: Fence,
     until: Moment,
+    /// The pick that is locked with it.
+    named: u64,
 }
 
 impl Requester {
@@ -38,7 +40,7 @@ impl Requester {
     ) {
         let lease = &seat.pool.lease;
         match message {
-            Message::Grant { claim, attempt, grant, floor, sent, waited, clock } => {
+            Message::Grant { claim, attempt, grant, floor, sent, waited, taken, clock } => {
                 self.clock.hear(clock);
                 let mut until = lease.deadline(sent, waited);
                 if broken!(seat, L1CountFromReceipt) {
@@ -47,12 +49,18 @@ impl Requester {
                 if broken!(seat, L3IgnoreDrift) {
                     until = sent.after(waited.saturating_add(lease.length()));
                 }
-                let given = Given { grant, floor, until };
+                let given = Given { grant, floor, until, named: 0 };
+                if let Some(local) = self.claims.get_mut(&claim)
+                    && seat.pool.picks_units()
+                {
+                    local.taken.insert(from, taken);
+                }
                 self.on_grant(seat, About { from, claim, attempt }, given, post);
             }
-            Message::Queued { claim, attempt, clock } => {
+            Message::Queued { claim, attempt, taken, clock } => {
                 self.clock.hear(clock);
                 self.on_queued(About { from, claim, attempt });
+                self.move_on(seat, About { from, claim, attempt }, taken, post);
                 #[cfg(test)]
                 self.maekawa_failed(seat, claim, post);
             }
@@ -60,13 +68,13 @@ impl Requester {
                 self.clock.hear(clock);
                 self.on_inquire(seat, About { from, claim, attempt }, grant, post);
             }
-            Message::Renewed { claim, attempt, grant, floor, sent, clock } => {
+            Message::Renewed { claim, attempt, grant, floor, round, sent, clock } => {
                 self.clock.hear(clock);
                 let mut until = lease.deadline(sent, Duration::ZERO);
                 if broken!(seat, L3IgnoreDrift) {
                     until = sent.after(lease.length());
                 }
-                let given = Given { grant, floor, until };
+                let given = Given { grant, floor, until, named: round };
                 self.on_renewed(seat, About { from, claim, attempt }, given, post);
             }
             Message::Lost { claim, attempt, grant, clock } => {
@@ -77,13 +85,29 @@ impl Requester {
                 self.clock.hear(clock);
                 self.on_retokened(seat, About { from, claim, attempt }, grant, token, post);
             }
+            Message::Named { claim, attempt, grant, round, floor, clock } => {
+                self.clock.hear(clock);
+                let about = About { from, claim, attempt };
+                self.on_named(seat, about, (grant, round, floor), post);
+            }
+            Message::Taken { claim, attempt, grant, round, taken, clock } => {
+                self.clock.hear(clock);
+                let about = About { from, claim, attempt };
+                self.on_taken(seat, about, (grant, round), taken, post);
+            }
+            Message::Roll { clock } => {
+                self.clock.hear(clock);
+                self.on_roll(seat, from, post);
+            }
             Message::Request { .. }
             | Message::Yield { .. }
             | Message::Release { .. }
             | Message::Renew { .. }
             | Message::Retoken { .. }
             | Message::Survey { .. }
-            | Message::Report { .. } => unreachable!("messages for arbiters go to the arbiter"),
+            | Message::Report { .. }
+            | Message::Name { .. }
+            | Message::Alive { .. } => unreachable!("messages for arbiters go to the arbiter"),
         }
     }
 
@@ -211,6 +235,15 @@ impl Requester {
             return;
         }
         take(&mut permit.state, given);
+        if let PermitState::Given { grant, named, told, .. } = &mut permit.state
+            && *grant == given.grant
+        {
+            // An arbiter that forgot, or one that was never told, has other units locked or none.
+            if !broken!(seat, C7MoveWithoutNames) {
+                *named = given.named;
+            }
+            *told = if *told == *named { *told } else { 0 };
+        }
         self.go_on(seat, claim, post);
     }
 
@@ -264,7 +297,7 @@ impl Requester {
     }
 
     /// A permission came or was renewed: somebody waiting may enter, somebody inside go on longer.
-    fn go_on(&mut self, seat: &Seat<'_, Arbiter>, claim: ClaimId, post: &mut Post<'_>) {
+    pub(super) fn go_on(&mut self, seat: &Seat<'_, Arbiter>, claim: ClaimId, post: &mut Post<'_>) {
         let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
         let told = match local.phase {
             Phase::Waiting { .. } => return self.try_enter(seat, claim, false, post),
@@ -274,12 +307,13 @@ impl Requester {
         if told.is_some_and(|told| told <= seat.now) && !broken!(seat, L6ReviveDead) {
             return; // Dead is for good: its client has stopped (C1).
         }
-        let Some(until) = local.deadline(seat) else { return };
+        let until = local.deadline(seat).unwrap_or(Moment(0));
         if until > seat.now && told.is_none_or(|told| until > told) {
             local.phase = Phase::Held { told: Some(until) };
             post.out.extend(claim, until);
             self.leave_suspects(seat, claim, post);
         }
+        self.name_used(seat, claim, false, post);
     }
 
     /// Once enough others have given their permission, those believed dead are not needed (C5).
@@ -289,6 +323,7 @@ impl Requester {
         let lasting: NodeSet = local
             .enlisted
             .iter()
+            .filter(|(_, permit)| local.counts(permit))
             .filter(|(_, permit)| permit.until().is_some_and(|until| until >= told))
             .map(|(&node, _)| node)
             .filter(|&node| !self.suspects.contains(node))
@@ -327,6 +362,10 @@ impl Requester {
         let Some(quorum) = seat.pool.quorums.within(local.wish.units, &live, settled) else {
             return;
         };
+        if seat.pool.picks_units() && !self.settle_pick(seat, claim, &quorum, again, post) {
+            return;
+        }
+        let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
         let floor = |node: NodeId| match local.enlisted[&node].state {
             PermitState::Given { floor, .. } => floor,
             PermitState::Asked { .. } | PermitState::Shown => unreachable!("it is in force"),
@@ -383,7 +422,7 @@ impl Requester {
 
 /// Takes a permission. A repetition of an older answer never shortens it.
 fn take(state: &mut PermitState, new: Given) {
-    let Given { grant, floor, until } = new;
+    let Given { grant, floor, until, .. } = new;
     match state {
         PermitState::Given { grant: known, until: lasts, floor: known_floor, .. }
             if *known == grant =>
@@ -392,7 +431,10 @@ fn take(state: &mut PermitState, new: Given) {
             *known_floor = floor.max(*known_floor);
         }
         PermitState::Given { grant: known, .. } if *known > grant => {}
-        _ => *state = PermitState::Given { grant, floor, until, retold: Fence::default() },
+        _ => {
+            let (retold, told, named) = (Fence::default(), 0, 0);
+            *state = PermitState::Given { grant, floor, until, retold, told, named };
+        }
     }
 }
 

@@ -1,12 +1,13 @@
 //! One local client's claim: whom it asks, and what it was given so far.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use quorate_core::{ClaimId, Fence, Moment, NodeId, NodeSet, Seat, Shares, Stamp};
+use quorate_core::{ClaimId, Fence, Line, Moment, NodeId, NodeSet, Seat, Shares, Stamp, Unit};
 
 use super::Arbiter;
 use super::grantor::shares;
-use super::message::{GrantNumber, Message, Wish};
+use super::message::{GrantNumber, Message, Pick, Wish};
 use crate::attempt::Attempt;
 
 /// A local client's claim.
@@ -22,6 +23,14 @@ pub(super) struct Local {
     /// The arbiters that know of it. A set of permissions, by arbiter, and never a count (M7).
     pub(super) enlisted: BTreeMap<NodeId, Permit>,
     pub(super) phase: Phase,
+    /// What its client said about which units it can use, where units are locks...
+    pub(super) lines: Option<Arc<[Line]>>,
+    /// ...and how often others were chosen since.
+    pub(super) moves: u32,
+    /// The units it picked, where permissions only count and grants name units.
+    pub(super) pick: Option<Pick>,
+    /// Units that it cannot have, as arbiters said last.
+    pub(super) taken: BTreeMap<NodeId, Arc<[Unit]>>,
     /// An arbiter said that it will not be served now.
     #[cfg(test)]
     pub(super) failed: bool,
@@ -67,6 +76,9 @@ pub(super) enum PermitState {
         until: Moment,
         /// The fence it was last told, if that was not in the request.
         retold: Fence,
+        /// The pick it was last told, and the one that it has locked; 0 is none.
+        told: u64,
+        named: u64,
     },
     /// A client that outlived our last boot says it has its units; the arbiter was shown that.
     Shown,
@@ -85,7 +97,20 @@ impl Local {
 
     /// What the client has, or will have.
     pub(super) fn shares(&self) -> Shares {
-        shares(&self.wish, self.token)
+        let names = self.wish.names.as_ref().or(self.pick.as_ref().map(|pick| &pick.names));
+        shares(names.map(|names| &names[..]), self.wish.units, self.token)
+    }
+
+    /// Arbiters that gave their permission.
+    pub(super) fn given(&self) -> NodeSet {
+        let given = self.enlisted.iter().filter(|(_, permit)| permit.is_given());
+        given.map(|(&node, _)| node).collect()
+    }
+
+    /// Whether an arbiter's permission is one to go in with: it has locked the units too, where
+    /// claims pick them.
+    pub(super) fn counts(&self, permit: &Permit) -> bool {
+        permit.is_given() && self.pick.as_ref().is_none_or(|pick| permit.has_locked(pick))
     }
 
     /// Arbiters whose permission is in force now.
@@ -108,6 +133,7 @@ impl Local {
         let mut permits: Vec<(Moment, NodeId)> = self
             .enlisted
             .iter()
+            .filter(|(_, permit)| self.counts(permit))
             .filter_map(|(&node, permit)| Some((permit.until()?, node)))
             .collect();
         permits.sort_unstable_by(|a, b| b.cmp(a));
@@ -130,16 +156,20 @@ impl Local {
     }
 
     pub(super) fn renew(&self, claim: ClaimId, permit: &Permit, sent: Moment) -> Message {
+        let mut wish = self.wish.clone();
         let grant = match permit.state {
             PermitState::Given { grant, .. } => Some(grant),
             PermitState::Asked { .. } | PermitState::Shown => None,
         };
+        if let (None, Some(pick)) = (grant, &self.pick) {
+            wish.names = Some(Arc::clone(&pick.names));
+        }
         Message::Renew {
             claim,
             attempt: permit.attempt,
             grant,
             stamp: self.stamp,
-            wish: self.wish.clone(),
+            wish,
             token: permit.token,
             sent,
         }
@@ -169,5 +199,15 @@ impl Permit {
 
     pub(super) fn is_given(&self) -> bool {
         matches!(self.state, PermitState::Given { .. })
+    }
+
+    /// Whether the arbiter has locked these units for the claim.
+    pub(super) fn has_locked(&self, pick: &Pick) -> bool {
+        matches!(self.state, PermitState::Given { named, .. } if named == pick.round)
+    }
+
+    /// Whether the arbiter may have units locked for the claim.
+    pub(super) fn has_heard_a_pick(&self) -> bool {
+        matches!(self.state, PermitState::Given { told, .. } if told > 0)
     }
 }

@@ -20,12 +20,32 @@ pub struct Wish {
 impl fmt::Display for Wish {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(names) = &self.names else { return write!(f, "h{}", self.units) };
-        for (position, unit) in names.iter().enumerate() {
-            let comma = if position > 0 { "," } else { "" };
-            write!(f, "{comma}{unit}")?;
-        }
-        Ok(())
+        write_names(f, names)
     }
+}
+
+/// Units that a claim picks once it has permissions that only count (spec C7).
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Pick {
+    /// Its requester's logical clock: a later pick of the same claim has a larger one.
+    pub round: u64,
+    /// Which units, ascending; none while the claim finds too few that it could have.
+    pub names: Arc<[Unit]>,
+}
+
+impl fmt::Display for Pick {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "r{} ", self.round)?;
+        write_names(f, &self.names)
+    }
+}
+
+fn write_names(f: &mut fmt::Formatter<'_>, names: &[Unit]) -> fmt::Result {
+    for (position, unit) in names.iter().enumerate() {
+        let comma = if position > 0 { "," } else { "" };
+        write!(f, "{comma}{unit}")?;
+    }
+    Ok(())
 }
 
 /// One permission of one arbiter, unique among all that arbiter ever gives (spec 7.1, `g`): a
@@ -82,7 +102,8 @@ pub enum Message {
         sent: Moment,
     },
     /// `floor`: the largest fence of those units that the arbiter has seen end. `sent`: echo of the
-    /// request that put the claim in the queue. `waited`: for how long it has been there.
+    /// request that put the claim in the queue. `waited`: for how long it has been there. `taken`:
+    /// units that others have picked, where the claim has yet to pick its own.
     Grant {
         claim: ClaimId,
         attempt: Attempt,
@@ -90,11 +111,13 @@ pub enum Message {
         floor: Fence,
         sent: Moment,
         waited: Duration,
+        taken: Arc<[Unit]>,
         clock: u64,
     },
     /// The answer to a request that repeats itself, so that a queue is not mistaken for a dead
-    /// arbiter.
-    Queued { claim: ClaimId, attempt: Attempt, clock: u64 },
+    /// arbiter. `taken`: units that others have or wait for, where units are locks; a claim that
+    /// could have others instead is told at once.
+    Queued { claim: ClaimId, attempt: Attempt, taken: Arc<[Unit]>, clock: u64 },
     /// An older claim needs this permission.
     Inquire { claim: ClaimId, attempt: Attempt, grant: GrantNumber, clock: u64 },
     /// It may have it; the claim waits again, at its age.
@@ -112,12 +135,13 @@ pub enum Message {
         token: Fence,
         sent: Moment,
     },
-    /// `sent`: echo of the renewal.
+    /// `sent`: echo of the renewal. `round`: the pick that the arbiter has locked for it, or 0.
     Renewed {
         claim: ClaimId,
         attempt: Attempt,
         grant: GrantNumber,
         floor: Fence,
+        round: u64,
         sent: Moment,
         clock: u64,
     },
@@ -132,6 +156,30 @@ pub enum Message {
     /// `highest`: the largest fence the other one has known. `boot`: how often it was restarted.
     /// `sure`: it has forgotten none.
     Report { highest: Fence, boot: u32, sure: bool, clock: u64 },
+    /// The claim has a permission and picks its units. `used`: its client uses them already.
+    Name { claim: ClaimId, attempt: Attempt, grant: GrantNumber, pick: Pick, used: bool },
+    /// They are locked for it. `floor`: the largest fence of theirs that the arbiter has seen end.
+    Named {
+        claim: ClaimId,
+        attempt: Attempt,
+        grant: GrantNumber,
+        round: u64,
+        floor: Fence,
+        clock: u64,
+    },
+    /// Pick others, unless your client uses them. `taken`: those that it cannot have.
+    Taken {
+        claim: ClaimId,
+        attempt: Attempt,
+        grant: GrantNumber,
+        round: u64,
+        taken: Arc<[Unit]>,
+        clock: u64,
+    },
+    /// Somebody waits for what claims of yours have here: which of them are not over?
+    Roll { clock: u64 },
+    /// Of all tries up to this one, these.
+    Alive { attempt: Attempt, claims: Arc<[ClaimId]> },
 }
 
 impl Message {
@@ -149,6 +197,11 @@ impl Message {
         "retokened",
         "survey",
         "report",
+        "name",
+        "named",
+        "taken",
+        "roll",
+        "alive",
     ];
 
     pub(super) fn kind(&self) -> usize {
@@ -166,6 +219,11 @@ impl Message {
             Message::Retokened { .. } => 10,
             Message::Survey { .. } => 11,
             Message::Report { .. } => 12,
+            Message::Name { .. } => 13,
+            Message::Named { .. } => 14,
+            Message::Taken { .. } => 15,
+            Message::Roll { .. } => 16,
+            Message::Alive { .. } => 17,
         }
     }
 
@@ -177,13 +235,18 @@ impl Message {
             | Message::Renew { .. }
             | Message::Retoken { .. }
             | Message::Survey { .. }
-            | Message::Report { .. } => true,
+            | Message::Report { .. }
+            | Message::Name { .. }
+            | Message::Alive { .. } => true,
             Message::Grant { .. }
             | Message::Queued { .. }
             | Message::Inquire { .. }
             | Message::Renewed { .. }
             | Message::Lost { .. }
-            | Message::Retokened { .. } => false,
+            | Message::Retokened { .. }
+            | Message::Named { .. }
+            | Message::Taken { .. }
+            | Message::Roll { .. } => false,
         }
     }
 }
@@ -214,7 +277,21 @@ impl fmt::Display for Message {
             | Message::Retokened { claim, attempt, grant, token, .. } => {
                 write!(f, " {claim} {attempt} {grant} {token}")
             }
-            Message::Survey { .. } => Ok(()),
+            Message::Name { claim, attempt, grant, pick, used } => {
+                write!(f, " {claim} {attempt} {grant} {pick}{}", if *used { " used" } else { "" })
+            }
+            Message::Named { claim, attempt, grant, round, .. } => {
+                write!(f, " {claim} {attempt} {grant} r{round}")
+            }
+            Message::Taken { claim, attempt, grant, round, taken, .. } => {
+                write!(f, " {claim} {attempt} {grant} r{round} ")?;
+                write_names(f, taken)
+            }
+            Message::Alive { attempt, claims } => {
+                write!(f, " {attempt}")?;
+                claims.iter().try_for_each(|claim| write!(f, " {claim}"))
+            }
+            Message::Survey { .. } | Message::Roll { .. } => Ok(()),
             Message::Report { highest, sure, .. } => {
                 write!(f, " {highest}{}", if *sure { "" } else { " unsure" })
             }

@@ -23,6 +23,11 @@
 //! | `retokened` | arbiter to requester | I know |
 //! | `survey` | arbiter to arbiter | I forgot: what fences were there? |
 //! | `report` | arbiter to arbiter | none above this |
+//! | `name` | requester to arbiter | these units, now that I have a quorum's permissions |
+//! | `named` | arbiter to requester | they are yours |
+//! | `taken` | arbiter to requester | pick others, unless your client uses them |
+//! | `roll` | arbiter to requester | somebody waits: what do you still have here? |
+//! | `alive` | requester to arbiter | this, of all that I asked for |
 //!
 //! A quiet grant costs `request`, `grant`, `release` per arbiter: 3(|Q|-1) messages if the
 //! requester is one of its quorum. Nothing here needs ordered, lossless or duplicate-free links.
@@ -41,7 +46,9 @@
 //!   dead (C4), *migration* of what is held to other arbiters (C5), *fences* with floors (C6).
 //! * *Units.* In `Mode::Named` each unit is a lock (7.11), and a grant has exactly the units it
 //!   locked. In `Mode::Count` a pool of several units only counts: a grant's units are numbered
-//!   from 0 and its fences mean nothing ([`Protocol::names_units`]).
+//!   from 0 and its fences mean nothing ([`Protocol::names_units`]), unless [`Pool::naming`] adds
+//!   the round of messages in which holders agree who has which (C7).
+//! * *What nobody waits for* ends before its lease if somebody is in need (C10).
 
 mod choice;
 mod explore;
@@ -51,11 +58,15 @@ mod grantor;
 mod hearing;
 mod local;
 mod message;
+mod naming;
+mod offers;
+mod picking;
 mod pool;
 mod quorums;
 mod record;
 mod recovery;
 mod requester;
+mod roll;
 mod schedule;
 mod survey;
 #[cfg(test)]
@@ -69,7 +80,7 @@ use grantor::Grantor;
 use requester::Requester;
 
 pub use crate::attempt::{Attempt, Bid};
-pub use message::{End, GrantNumber, Message, Wish};
+pub use message::{End, GrantNumber, Message, Pick, Wish};
 pub use pool::{Mode, Pool};
 pub use quorums::{Nested, Quorums};
 pub use record::{RecordLine, RecordLines};
@@ -204,6 +215,12 @@ impl Protocol for Arbiter {
 
     fn names_units(pool: &Pool) -> bool {
         pool.names_units()
+    }
+
+    /// An arbiter that lost its disk does not know what fences there were. Nor does anybody else
+    /// know of those that it gave together with one that is dead: it counts like that one.
+    fn is_whole(&self) -> bool {
+        self.grantor.as_ref().is_none_or(|grantor| grantor.is_sure())
     }
 
     fn can_lose(pool: &Pool, dead: &NodeSet) -> bool {

@@ -16,6 +16,10 @@ pub struct Pool {
     pub quorums: Quorums,
     /// What conflicts with what.
     pub mode: Mode,
+    /// Where units are counted: whether grants name their units nevertheless, with a fence for
+    /// each, by one more round of messages (spec C7). [`Mode::Named`] needs no such round and no
+    /// k-arbiter.
+    pub naming: bool,
     /// How long a permission lasts without renewal. One of `Duration::MAX` never ends: then nothing
     /// a crash took with it ever comes back, as in the paper.
     pub lease: Lease,
@@ -61,6 +65,7 @@ impl Pool {
             units,
             quorums: Quorums::uniform(members, units),
             mode: Mode::Count { holders_max: units, backfill: 0 },
+            naming: false,
             lease: Lease::new(Duration::from_secs(10), 200),
             retry: Duration::from_secs(1),
             hedge: 0,
@@ -82,7 +87,13 @@ impl Pool {
 
     /// Whether a unit of a grant is that unit everywhere: it has a name, or it is the only one.
     pub(super) fn names_units(&self) -> bool {
-        self.mode == Mode::Named || self.units == 1
+        self.mode == Mode::Named || self.units == 1 || self.naming
+    }
+
+    /// Whether claims pick their units once they have a quorum's permissions (spec C7). The only
+    /// unit need not be picked.
+    pub(super) fn picks_units(&self) -> bool {
+        self.naming && self.units > 1 && self.mode != Mode::Named
     }
 
     /// Whether permissions end by themselves.
@@ -128,6 +139,18 @@ pub(crate) enum Mutant {
     F1FloorOnExpiryOnly,
     /// F-2: a requester raises its token without telling the arbiters.
     F2SecretToken,
+    /// N-1: units that somebody picked first are refused, whoever is older.
+    N1RefuseWithoutPriority,
+    /// C7: units that a younger claim picked go to an older one before the younger gave them up.
+    C7TakeUnasked,
+    /// C7: an arbiter in grace locks units for whoever picks them first.
+    C7PickInGrace,
+    /// C7: what moves to other arbiters takes its permission there, and not its units.
+    C7MoveWithoutNames,
+    /// C10: a restarted home's earlier permissions end with its earlier requests.
+    C10DropGranted,
+    /// C10: a claim that a home does not list is over, however new it is.
+    C10DropUnlisted,
     /// L-1: a holder counts its lease from when the grant arrived.
     L1CountFromReceipt,
     /// L-2: an arbiter that forgot everything grants at once.

@@ -8,8 +8,9 @@ use quorate_core::{ClaimId, Fence, Moment, NodeId, Share, Shares, Stamp};
 
 use super::Pool;
 use super::floors::Floors;
-use super::grantor::{Booked, State};
-use super::message::{GrantNumber, Wish};
+use super::grantor::{Booked, State, are_units};
+use super::message::{GrantNumber, Pick, Wish};
+use super::naming::{PickState, Picked};
 use super::pool::Mode;
 use super::recovery::Record;
 use crate::attempt::{Asker, Attempt, Bid};
@@ -58,6 +59,8 @@ pub struct RecordLine {
     pub adopted: bool,
     /// Whether two nodes may rely on it.
     pub shared: bool,
+    /// The units it picked, if units are counted and named.
+    pub pick: Option<Pick>,
 }
 
 impl Record {
@@ -84,6 +87,7 @@ impl Record {
                 waited,
                 adopted,
                 shared: booked.shared,
+                pick: booked.picked.as_ref().filter(|_| booked.round() > 0).map(|p| p.pick.clone()),
             }
         });
         RecordLines {
@@ -114,20 +118,24 @@ impl Record {
                 return Err(format!("claim {claim} is out of order"));
             }
             used = used.saturating_add(line.wish.units.get());
+            let fits = line.pick.as_ref().is_none_or(|pick| {
+                pool.picks_units() && are_units(pool, line.wish.units, &pick.names)
+            });
             match (&pool.mode, &line.wish.names) {
-                (Mode::Count { .. }, None) if used <= pool.units => {}
-                (Mode::Count { .. }, None) => return Err("more units than there are".into()),
-                (Mode::Named, Some(names)) => {
-                    for unit in names.iter() {
-                        if unit.0 >= pool.units {
-                            return Err(format!("{unit} in a pool of {} units", pool.units));
-                        }
-                        if !taken.insert(*unit) {
-                            return Err(format!("{unit} is granted twice"));
-                        }
-                    }
+                (Mode::Count { .. }, None) if used > pool.units => {
+                    return Err("more units than there are".into());
                 }
+                (Mode::Count { .. }, None) | (Mode::Named, Some(_)) if fits => {}
                 _ => return Err(format!("claim {claim} is of another kind of pool")),
+            }
+            let picked = line.pick.iter().map(|pick| &pick.names);
+            for unit in line.wish.names.iter().chain(picked).flat_map(|names| names.iter()) {
+                if unit.0 >= pool.units {
+                    return Err(format!("{unit} in a pool of {} units", pool.units));
+                }
+                if !taken.insert(*unit) {
+                    return Err(format!("{unit} is granted twice"));
+                }
             }
             let RecordLine { grant, inquired, waited, adopted, .. } = line;
             let booked = Booked {
@@ -140,6 +148,13 @@ impl Record {
                 arrived: line.arrived,
                 state: State::Granted { grant, inquired, waited, adopted },
                 shared: line.shared,
+                offered: None,
+                picked: line.pick.map(|pick| Picked {
+                    pick,
+                    state: PickState::Locked,
+                    used: false,
+                    asked: false,
+                }),
             };
             grants.push((claim, booked));
         }

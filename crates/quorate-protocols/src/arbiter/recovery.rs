@@ -14,6 +14,7 @@ use quorate_core::{ClaimId, Clock, Fence, Outbox, Seat, Start};
 use super::floors::Floors;
 use super::grantor::{Booked, Grantor, State};
 use super::message::{GrantNumber, Message};
+use super::naming::{PickState, Picked};
 use super::pool::{Mode, broken};
 use super::survey::Opening;
 use super::{Alarm, Arbiter, Post};
@@ -53,6 +54,7 @@ impl Grantor {
             locks: Default::default(),
             last: GrantNumber::floor(seat.boot),
             floors: Floors::default(),
+            boots: Default::default(),
             top: Fence::default(),
             ceiling: Fence::default(),
             opening: Opening::Open,
@@ -102,7 +104,11 @@ impl Grantor {
         self.queue.insert((booked.stamp, bid));
         // What it waited is counted from now: the reading of its arrival is another life's clock.
         let arrived = seat.now;
-        self.entries.insert(bid, Booked { state: State::Waiting, arrived, ..booked });
+        // Only what was locked counts, and whether it is used must be asked anew.
+        let locked = booked.picked.clone().filter(|picked| picked.state == PickState::Locked);
+        let picked = locked.map(|picked| Picked { used: false, asked: false, ..picked });
+        let state = State::Waiting;
+        self.entries.insert(bid, Booked { state, arrived, picked, ..booked });
         self.give(bid, State::Granted { grant, inquired, waited, adopted: true });
         // A fresh lease, whatever was left of the old one: our clock may have started anew.
         self.arm_lease(seat, bid, out);
@@ -114,7 +120,7 @@ impl Grantor {
         seat: &Seat<'_, Arbiter>,
         claim: ClaimId,
         wanted: Option<GrantNumber>,
-        shown: Booked,
+        mut shown: Booked,
         post: &mut Post<'_>,
     ) {
         let (Asker { node, attempt }, bid) = (shown.asker, shown.asker.bid(claim));
@@ -128,7 +134,7 @@ impl Grantor {
             return;
         }
         match known {
-            Some(known) if is_it(known, wanted, &shown) => {
+            Some(known) if is_it(seat, known, wanted, &shown) => {
                 let State::Granted { waited, .. } = &mut known.state else {
                     unreachable!("it is a permission");
                 };
@@ -147,6 +153,9 @@ impl Grantor {
                     let lost = Message::Lost { claim, attempt, grant: wanted, clock };
                     return post.send(node, lost);
                 }
+                if seat.pool.picks_units() {
+                    shown.wish.names = None;
+                }
                 self.adopt(bid, wanted.unwrap_or(self.last), shown);
                 self.write_down(seat, post.out);
             }
@@ -156,8 +165,9 @@ impl Grantor {
         let State::Granted { grant, inquired, .. } = booked.state else {
             unreachable!("only permissions are renewed");
         };
-        let (floor, clock) = (self.floors.of(seat, &booked.wish), self.clock.0);
-        post.send(node, Message::Renewed { claim, attempt, grant, floor, sent, clock });
+        let (floor, clock) = (self.floors.of(booked.fenced(seat.pool)), self.clock.0);
+        let round = booked.round();
+        post.send(node, Message::Renewed { claim, attempt, grant, floor, round, sent, clock });
         if inquired {
             self.tell_inquire(bid, grant, post); // The first one may have been lost.
         }
@@ -181,7 +191,7 @@ impl Grantor {
         if self.entries.contains_key(&to) {
             return false;
         }
-        let fits = |from: &Bid| is_it(&self.entries[from], wanted, shown);
+        let fits = |from: &Bid| is_it(seat, &self.entries[from], wanted, shown);
         let own = |from: &Bid| from.is_earlier_life_of(to) && fits(from);
         let from = self.bids(to.claim).find(own).or_else(|| self.bids(to.claim).find(fits));
         let Some(from) = from else { return false };
@@ -189,6 +199,10 @@ impl Grantor {
         let state = std::mem::replace(&mut booked.state, State::Waiting);
         booked.shared |= !from.is_earlier_life_of(to) && !broken!(seat, HandOverWhole);
         booked.asker = shown.asker;
+        if let Some(picked) = &mut booked.picked {
+            // The new home counts its rounds from here.
+            (picked.pick.round, picked.used) = (shown.asker.attempt.clock, true);
+        }
         self.queue.insert((booked.stamp, to));
         self.entries.insert(to, booked);
         self.give(to, state);
@@ -222,6 +236,8 @@ impl Grantor {
         matches!(self.opening, Opening::Grace { .. }) && fits && earlier
     }
 
+    /// The units that a claim picked are not taken up with its permission: its requester hears that
+    /// we do not know them, and tells us what it uses ([`super::naming`]).
     fn adopt(&mut self, bid: Bid, grant: GrantNumber, shown: Booked) {
         self.reclaims.add();
         self.remove(bid); // Its request may have come first, and waits.
@@ -244,11 +260,18 @@ impl Grantor {
 }
 
 /// Whether the books have the permission that is shown.
-fn is_it(known: &Booked, wanted: Option<GrantNumber>, shown: &Booked) -> bool {
-    match known.state {
-        State::Waiting => false,
-        State::Granted { grant, .. } => {
-            known.wish == shown.wish && wanted.is_none_or(|number| number == grant)
-        }
-    }
+fn is_it(
+    seat: &Seat<'_, Arbiter>,
+    known: &Booked,
+    wanted: Option<GrantNumber>,
+    shown: &Booked,
+) -> bool {
+    let State::Granted { grant, .. } = known.state else { return false };
+    let names_agree = match (wanted, seat.pool.picks_units()) {
+        (_, false) => known.wish == shown.wish,
+        // A number says it all; without one, the units that the client has must.
+        (Some(_), true) => known.wish.units == shown.wish.units,
+        (None, true) => shown.wish.names.as_deref() == Some(known.locked()),
+    };
+    names_agree && wanted.is_none_or(|number| number == grant)
 }

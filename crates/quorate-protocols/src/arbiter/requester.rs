@@ -10,7 +10,7 @@ use quorate_core::{
 
 use super::choice::{choose, wish_of};
 use super::local::{Local, Permit, PermitState, Phase};
-use super::message::{End, Message};
+use super::message::{End, Message, Pick};
 use super::pool::broken;
 use super::{Alarm, Arbiter, Post};
 use crate::attempt::Attempt;
@@ -62,6 +62,10 @@ impl Requester {
             token: self.next_token(seat),
             enlisted: BTreeMap::new(),
             phase: Phase::ASKED,
+            lines: claim.lines.clone(),
+            moves: 0,
+            pick: None,
+            taken: BTreeMap::new(),
             #[cfg(test)]
             failed: false,
         };
@@ -150,8 +154,12 @@ impl Requester {
 
     /// A client outlived our last boot: all arbiters are shown what it has, and some will know it.
     fn take_over(&mut self, seat: &Seat<'_, Arbiter>, claim: ClaimId, shares: &Shares) -> bool {
-        let Some(wish) = wish_of(seat.pool, shares) else { return false };
+        let Some(mut wish) = wish_of(seat.pool, shares) else { return false };
         let attempt = self.next_attempt(seat);
+        let pick = match seat.pool.picks_units() {
+            true => wish.names.take().map(|names| Pick { round: attempt.clock, names }),
+            false => None,
+        };
         let token = shares.iter().map(|share| share.fence).max().unwrap_or_default();
         self.fence = self.fence.max(token);
         let shown = Permit { state: PermitState::Shown, ..Permit::asked(attempt, token) };
@@ -162,6 +170,10 @@ impl Requester {
             token,
             enlisted: seat.pool.quorums.members().iter().map(|node| (node, shown)).collect(),
             phase: Phase::Held { told: None },
+            lines: None,
+            moves: 0,
+            pick,
+            taken: BTreeMap::new(),
             #[cfg(test)]
             failed: false,
         };
@@ -199,8 +211,10 @@ impl Requester {
         let mut again = false;
         for claim in claims {
             let local = self.claims.get_mut(&claim).expect("it was found here");
-            let asks =
-                local.enlisted.values().any(|p| matches!(p.state, PermitState::Asked { .. }));
+            let asks = local.enlisted.values().any(|permit| {
+                matches!(permit.state, PermitState::Asked { .. })
+                    || (permit.is_given() && local.is_held() && !local.counts(permit))
+            });
             match &mut local.phase {
                 Phase::Held { .. } if !asks => continue,
                 Phase::Ending { until } if *until <= seat.now => {
@@ -227,7 +241,10 @@ impl Requester {
                     if !quiet.is_empty() {
                         self.ask_others(seat, claim, &quiet, post);
                     }
-                    self.try_enter(seat, claim, true, post);
+                    match self.claims[&claim].is_held() {
+                        true => self.name_used(seat, claim, true, post),
+                        false => self.try_enter(seat, claim, true, post),
+                    }
                 }
             }
             again = true;

@@ -50,11 +50,15 @@ impl Grantor {
         post: &mut Post<'_>,
         arrived: Option<Bid>,
     ) {
+        self.settle_names(seat, post);
         if !self.is_open() {
             return;
         }
         match seat.pool.mode {
-            Mode::Named => self.schedule_named(seat, post),
+            Mode::Named => {
+                self.schedule_named(seat, post);
+                self.offer_free(seat, post);
+            }
             Mode::Count { holders_max, backfill } => {
                 let limit = Load { units: seat.pool.units, holders: holders_max };
                 self.grant_oldest(seat, limit, post);
@@ -113,7 +117,7 @@ impl Grantor {
             after = next;
             if self.load(seat).and(&self.entries[&next.1]).fits(limit) {
                 patience -= 1;
-                self.count_overtake(next);
+                self.count_overtake(seat, next);
                 self.grant(seat, next.1, post);
             } else {
                 patience = patience.min(self.patience(seat, next.1, bound));
@@ -130,7 +134,10 @@ impl Grantor {
     }
 
     /// Everybody older who waits has been passed once more.
-    fn count_overtake(&mut self, young: (Stamp, Bid)) {
+    fn count_overtake(&mut self, seat: &Seat<'_, Arbiter>, young: (Stamp, Bid)) {
+        if broken!(seat, M13BackfillWithoutBound) {
+            return; // Nobody counts what has no bound.
+        }
         for (_, older) in self.queue.range(..young) {
             let booked = self.entries.get_mut(older).expect("whoever is in the queue is booked");
             booked.overtaken = booked.overtaken.saturating_add(1);

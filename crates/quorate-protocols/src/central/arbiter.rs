@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use quorate_core::{
-    ClaimId, Clock, Entry, Fence, Moment, NodeId, Outbox, Seat, Shares, Stamp, Standing, Start,
-    Units,
+    ClaimId, Clock, Entry, Fence, Holding, Moment, NodeId, Outbox, Seat, Share, Shares, Shortage,
+    Stamp, Standing, Start, Unit, Units,
 };
 
 use super::message::Message;
 use super::pool::broken;
-use super::{Alarm, Central, Post};
+use super::{Alarm, Central, Post, drain};
 use crate::allocator::{Allocator, Ticket, Want};
 use crate::attempt::Asker;
 
@@ -48,7 +48,7 @@ pub(super) struct Booked {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum State {
     Waiting,
-    Granted { shares: Shares, waited: Duration, adopted: bool },
+    Granted { held: Holding, waited: Duration, adopted: bool },
 }
 
 impl Booked {
@@ -57,15 +57,30 @@ impl Booked {
         Ticket { age: self.stamp.clock, claim }
     }
 
-    /// A new promise, counted from here, if these are the units it has. Says whether they are.
-    fn renew(&mut self, asker: Asker, theirs: &Shares, sent: Moment, now: Moment) -> bool {
-        match &mut self.state {
-            State::Granted { shares, waited, .. } if shares == theirs => {
-                (self.asker, self.sent, self.arrived, *waited) = (asker, sent, now, Duration::ZERO);
-                true
+    /// A new promise, counted from here, if these are the units it has: returns what it left.
+    /// `None` if they are not.
+    fn renew(
+        &mut self,
+        asker: Asker,
+        theirs: &Shares,
+        sent: Moment,
+        now: Moment,
+    ) -> Option<Vec<Share>> {
+        let State::Granted { held, waited, adopted } = &mut self.state else { return None };
+        let left = match held.shown(theirs) {
+            Some(left) => left,
+            // It answers a move of which an earlier life asked it.
+            None if *adopted && theirs.iter().all(|share| held.shares.contains(*share)) => {
+                let left = held.shares.iter().filter(|share| !theirs.contains(**share));
+                let left = left.copied().collect();
+                self.units = Units::new(theirs.len() as u32, self.units.get()).ok()?;
+                held.shares = theirs.clone();
+                left
             }
-            _ => false,
-        }
+            None => return None,
+        };
+        (self.asker, self.sent, self.arrived, *waited) = (asker, sent, now, Duration::ZERO);
+        Some(left)
     }
 }
 
@@ -77,6 +92,8 @@ pub struct Record {
     pub(super) grants: Vec<(ClaimId, Booked)>,
     /// Whether promises older than this record may still be in force.
     pub(super) grace: bool,
+    /// The units that are not to be granted, ascending.
+    pub(super) drained: Vec<Unit>,
 }
 
 impl Arbiter {
@@ -92,6 +109,10 @@ impl Arbiter {
             fence: Fence::floor(seat.boot),
             grace: false,
         };
+        #[cfg(test)]
+        if broken!(seat, HandOverEarly) {
+            arbiter.allocator.mutant = Some(crate::allocator::Mutant::HandOverEarly);
+        }
         match start {
             Start::First => {}
             // A durable arbiter writes before it promises, so no record means no promise.
@@ -100,6 +121,9 @@ impl Arbiter {
                 arbiter.grace = record.grace;
                 for (claim, booked) in record.grants {
                     arbiter.recover(seat, claim, booked, out);
+                }
+                for unit in record.drained {
+                    arbiter.allocator.drain(unit);
                 }
             }
             Start::Recovered(_) | Start::Amnesia => {
@@ -120,10 +144,10 @@ impl Arbiter {
         mut booked: Booked,
         out: &mut Outbox<Central>,
     ) {
-        let State::Granted { shares, adopted, .. } = &mut booked.state else {
+        let State::Granted { held, adopted, .. } = &mut booked.state else {
             unreachable!("only grants are written down");
         };
-        self.allocator.take(shares.iter().map(|share| share.unit));
+        self.allocator.take(held.shares.iter().map(|share| share.unit));
         *adopted = true;
         self.clock.hear(booked.stamp.clock);
         self.entries.insert(claim, booked);
@@ -139,7 +163,7 @@ impl Arbiter {
         post: &mut Post<'_>,
     ) {
         match message {
-            Message::Request { claim, attempt, units, lines, sent } => {
+            Message::Request { claim, attempt, units, lines, movable, sent } => {
                 if units.get() > seat.pool.units {
                     return post.out.anomaly(from, "a request for more units than the pool has");
                 }
@@ -149,9 +173,18 @@ impl Arbiter {
                         .anomaly(from, "a request with lines that this pool cannot have");
                 }
                 let asker = Asker { node: from, attempt };
-                let lines = lines.as_deref().filter(|_| !broken!(seat, IgnoreLines));
-                let wants = seat.pool.wants(from, units, lines);
-                self.on_request(seat, asker, claim, (units, &wants), sent, post);
+                let movable = movable && seat.pool.labels.is_some();
+                match lines.as_deref().filter(|_| !broken!(seat, IgnoreLines)) {
+                    // The common case, without an allocation.
+                    None => {
+                        let any = [seat.pool.any(from, units)];
+                        self.on_request(seat, asker, claim, (units, &any, movable), sent, post);
+                    }
+                    Some(lines) => {
+                        let wants = seat.pool.wants(from, lines);
+                        self.on_request(seat, asker, claim, (units, &wants, movable), sent, post);
+                    }
+                }
             }
             Message::Release { claim } => self.end(seat, claim, post),
             Message::Decline { claim, attempt } => {
@@ -165,7 +198,11 @@ impl Arbiter {
                 let asker = Asker { node: from, attempt };
                 self.on_renew(seat, asker, claim, shares, sent, post);
             }
-            Message::Grant { .. } | Message::Renewed { .. } | Message::Lost { .. } => {
+            Message::Grant { .. }
+            | Message::Renewed { .. }
+            | Message::Lost { .. }
+            | Message::Move { .. }
+            | Message::Refused { .. } => {
                 unreachable!("messages for requesters go to the requester")
             }
         }
@@ -176,7 +213,7 @@ impl Arbiter {
         seat: &Seat<'_, Central>,
         asker: Asker,
         claim: ClaimId,
-        (units, wants): (Units, &[Want]),
+        (units, wants, movable): (Units, &[Want], bool),
         sent: Moment,
         post: &mut Post<'_>,
     ) {
@@ -184,9 +221,13 @@ impl Arbiter {
             let stamp = Stamp { clock: self.clock.tick(), node: asker.node };
             let (ticket, mut deeds) = (Ticket { age: stamp.clock, claim }, Vec::new());
             let entered = match self.grace {
-                true => self.allocator.enter(ticket, wants, false),
-                false => self.allocator.submit(ticket, wants, false, &mut deeds),
+                true => self.allocator.enter(ticket, wants, movable),
+                false => self.allocator.submit(ticket, wants, movable, &mut deeds),
             };
+            if entered.is_err() && self.allocator.drained().next().is_some() {
+                let attempt = asker.attempt;
+                return post.send(asker.node, Message::Refused { claim, attempt });
+            }
             if entered.is_err() {
                 let what = "a request for more units than its node may use";
                 return post.out.anomaly(asker.node, what);
@@ -214,6 +255,7 @@ impl Arbiter {
             post.out.arm(Alarm::LeaseEnd(claim), seat.pool.lease.length());
         }
         self.tell_grant(claim, post);
+        self.tell_moves(claim, post);
     }
 
     fn on_renew(
@@ -225,21 +267,31 @@ impl Arbiter {
         sent: Moment,
         post: &mut Post<'_>,
     ) {
-        let known_as = self.entries.get(&claim).map(|booked| booked.asker);
+        let known = self.entries.get(&claim).map(|booked| (booked.asker, booked.sent));
         let held = match self.entries.get_mut(&claim) {
             Some(booked) if asker.is_before(booked.asker) => return,
             Some(booked) => booked.renew(asker, &shares, sent, seat.now),
-            None => self.adopt(seat, asker, claim, &shares, sent, post.out),
+            None => self.adopt(seat, asker, claim, &shares, sent, post.out).then(Vec::new),
         };
         let attempt = asker.attempt;
-        if !held {
+        let Some(left) = held else {
+            // What a holder had before it moved, overtaken by what it said afterwards.
+            let differ = seat.pool.labels.is_some();
+            if differ && known.is_some_and(|(by, last)| by == asker && sent <= last) {
+                return;
+            }
             return post.send(asker.node, Message::Lost { claim, attempt });
-        }
-        if known_as != Some(asker) {
+        };
+        self.end_moves(claim, &left);
+        if known.map(|(by, _)| by) != Some(asker) || !left.is_empty() {
             self.write_down(seat, post.out);
         }
         post.out.arm(Alarm::LeaseEnd(claim), seat.pool.lease.length());
         post.send(asker.node, Message::Renewed { claim, attempt, sent });
+        self.tell_moves(claim, post);
+        if !left.is_empty() {
+            self.schedule(seat, post);
+        }
     }
 
     /// In grace, takes what a holder shows into the books, unless it cannot have come from us or is
@@ -261,10 +313,13 @@ impl Arbiter {
         if !sound || !self.evict_older_holders(shares, out) {
             return false;
         }
-        self.allocator.take(shares.iter().map(|share| share.unit));
+        // What was drained meanwhile is nobody's already.
+        let free = shares.iter().map(|share| share.unit).filter(|u| self.allocator.is_free(*u));
+        let free: Vec<Unit> = free.collect();
+        self.allocator.take(free);
         let stamp = Stamp { clock: self.clock.tick(), node: asker.node };
-        let state =
-            State::Granted { shares: shares.clone(), waited: Duration::ZERO, adopted: true };
+        let held = Holding::new(shares.clone());
+        let state = State::Granted { held, waited: Duration::ZERO, adopted: true };
         self.entries.insert(claim, Booked { asker, stamp, units, sent, arrived: seat.now, state });
         true
     }
@@ -274,7 +329,8 @@ impl Arbiter {
     fn evict_older_holders(&mut self, shares: &Shares, out: &mut Outbox<Central>) -> bool {
         let mut rivals = BTreeMap::new();
         for (&claim, booked) in &self.entries {
-            let State::Granted { shares: theirs, .. } = &booked.state else { continue };
+            let State::Granted { held, .. } = &booked.state else { continue };
+            let theirs = &held.shares;
             for (our, their) in shares.iter().flat_map(|o| theirs.iter().map(move |t| (o, t))) {
                 if our.unit == their.unit {
                     let older = rivals.entry(claim).or_insert(true);
@@ -302,11 +358,11 @@ impl Arbiter {
             return;
         }
         let booked = self.entries.get(&claim).expect("a lease is armed for entries only");
-        let State::Granted { shares, .. } = &booked.state else {
+        let State::Granted { held, .. } = &booked.state else {
             unreachable!("a lease is armed for grants only");
         };
         let Asker { node, attempt } = booked.asker;
-        post.out.reclaim(claim, shares.clone());
+        post.out.reclaim(claim, held.shares.clone());
         post.send(node, Message::Lost { claim, attempt });
         self.remove(claim);
         self.schedule(seat, post);
@@ -335,8 +391,8 @@ impl Arbiter {
                 let queued = self.allocator.cancel(booked.ticket(claim));
                 assert!(queued, "whoever waits is in the queue");
             }
-            State::Granted { shares, .. } => {
-                let units = shares.iter().map(|share| share.unit);
+            State::Granted { held, .. } => {
+                let units = held.shares.iter().map(|share| share.unit);
                 self.allocator.release(booked.ticket(claim), units);
             }
         }
@@ -345,10 +401,10 @@ impl Arbiter {
 
     pub(super) fn tell_grant(&self, claim: ClaimId, post: &mut Post<'_>) {
         let booked = &self.entries[&claim];
-        let State::Granted { shares, waited, .. } = &booked.state else {
+        let State::Granted { held, waited, .. } = &booked.state else {
             unreachable!("only grants are told");
         };
-        let (shares, waited, sent) = (shares.clone(), *waited, booked.sent);
+        let (shares, waited, sent) = (held.before_moves(), *waited, booked.sent);
         let Asker { node, attempt } = booked.asker;
         post.send(node, Message::Grant { claim, attempt, shares, sent, waited });
     }
@@ -364,7 +420,8 @@ impl Arbiter {
             .filter(|(_, booked)| matches!(booked.state, State::Granted { .. }))
             .map(|(&claim, booked)| (claim, booked.clone()))
             .collect();
-        out.persist(Record { grants, grace: self.grace });
+        let drained = self.allocator.drained().collect();
+        out.persist(Record { grants, grace: self.grace, drained });
     }
 
     pub(super) fn ledger(&self, show: &mut dyn FnMut(Entry)) {
@@ -378,8 +435,22 @@ impl Arbiter {
         }
     }
 
+    /// Why a claim waits: the allocator's cut, with names.
+    pub(super) fn explain(&self, claim: ClaimId) -> Option<Shortage> {
+        let cut = self.allocator.explain(self.entries.get(&claim)?.ticket(claim))?;
+        let inside = |booked: &Booked| cut.units.iter().any(|unit| drain::holds(booked, *unit));
+        let holders = self.entries.iter().filter(|(_, booked)| inside(booked));
+        Some(Shortage {
+            free: cut.free,
+            holders: holders.map(|(claim, _)| *claim).collect(),
+            waiting: cut.waiting.iter().map(|ticket| ticket.claim).collect(),
+            units: cut.units,
+        })
+    }
+
     pub(super) fn audit(&self, seat: &Seat<'_, Central>) {
-        if broken!(seat, GrantWithoutRoom) {
+        let broken = [broken!(seat, GrantWithoutRoom), broken!(seat, HandOverEarly)];
+        if broken.contains(&true) {
             return; // The laws are to find it, not we.
         }
         if self.entries.len() > AUDIT_ENTRIES_MAX {
@@ -392,9 +463,10 @@ impl Arbiter {
                     waiting += 1;
                     assert!(self.allocator.waits(booked.ticket(*claim)));
                 }
-                State::Granted { shares, .. } => {
-                    assert_eq!(shares.len(), booked.units.get() as usize);
-                    for share in shares {
+                State::Granted { held, .. } => {
+                    let extra = held.moves.len();
+                    assert_eq!(held.shares.len(), booked.units.get() as usize + extra);
+                    for share in &held.shares {
                         assert!(share.fence <= self.fence);
                         assert!(!self.allocator.is_free(share.unit), "what is held is not free");
                         assert!(taken.insert(share.unit), "a unit has one holder");
@@ -404,7 +476,9 @@ impl Arbiter {
         }
         self.allocator.audit();
         assert_eq!(waiting, self.allocator.waiting());
-        let free = seat.pool.units - taken.len() as u32;
+        let drained = self.allocator.drained().filter(|unit| !taken.contains(unit)).count();
+        let away = taken.len() as u32 + drained as u32 + self.allocator.kept_count();
+        let free = seat.pool.units - away;
         assert_eq!(free, self.allocator.free_count(), "what nobody holds is free");
     }
 }

@@ -1,6 +1,6 @@
 //! What a model checker must know about `central`.
 
-use quorate_core::{ClaimId, Explorable, LeaseEnd, Number, Shares};
+use quorate_core::{ClaimId, Explorable, Holding, LeaseEnd, Move, Number, Shares};
 
 use super::arbiter::{Booked, State};
 use super::message::Message;
@@ -12,6 +12,7 @@ impl Explorable for Central {
     /// Attempts are not among them: they are compared within one claim only, and there are as many
     /// as things that happen.
     fn numbers(&mut self, see: &mut See<'_>) {
+        self.requester.held_mut().for_each(|held| held_numbers(held, see));
         let Some(arbiter) = &mut self.arbiter else { return };
         see(Number::Clock(&mut arbiter.clock.0));
         see(Number::Fence(&mut arbiter.fence));
@@ -24,6 +25,9 @@ impl Explorable for Central {
     fn message_numbers(message: &mut Message, see: &mut See<'_>) {
         if let Message::Grant { shares, .. } | Message::Renew { shares, .. } = message {
             share_numbers(shares, see);
+        }
+        if let Message::Move { it, .. } = message {
+            move_numbers(it, see);
         }
     }
 
@@ -51,9 +55,19 @@ impl Explorable for Central {
 
 fn booked_numbers(booked: &mut Booked, see: &mut See<'_>) {
     see(Number::Clock(&mut booked.stamp.clock));
-    if let State::Granted { shares, .. } = &mut booked.state {
-        share_numbers(shares, see);
+    if let State::Granted { held, .. } = &mut booked.state {
+        held_numbers(held, see);
     }
+}
+
+fn held_numbers(held: &mut Holding, see: &mut See<'_>) {
+    share_numbers(&mut held.shares, see);
+    held.moves.iter_mut().for_each(|it| move_numbers(it, see));
+}
+
+fn move_numbers(it: &mut Move, see: &mut See<'_>) {
+    see(Number::Fence(&mut it.from.fence));
+    see(Number::Fence(&mut it.to.fence));
 }
 
 fn share_numbers(shares: &mut Shares, see: &mut See<'_>) {

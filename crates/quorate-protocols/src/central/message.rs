@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::{ClaimId, Line, Moment, Shares, Units};
+use quorate_core::{ClaimId, Line, Moment, Move, Shares, Units};
 
 use crate::attempt::Attempt;
 
@@ -12,12 +12,14 @@ use crate::attempt::Attempt;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[allow(missing_docs, reason = "the fields are described once, below")]
 pub enum Message {
-    /// `lines`: which units will do, if not any. `sent`: the requester's clock, to be echoed.
+    /// `lines`: which units will do, if not any. `movable`: whether the holder can be asked to
+    /// move. `sent`: the requester's clock, to be echoed.
     Request {
         claim: ClaimId,
         attempt: Attempt,
         units: Units,
         lines: Option<Arc<[Line]>>,
+        movable: bool,
         sent: Moment,
     },
     /// `sent`: echo of the request that put the claim in the queue. `waited`: for how long it has
@@ -33,11 +35,15 @@ pub enum Message {
     Renewed { claim: ClaimId, attempt: Attempt, sent: Moment },
     /// The claim has no units here.
     Lost { claim: ClaimId, attempt: Attempt },
+    /// The holder has a unit more, and is to leave another; it answers by a renewal without that.
+    Move { claim: ClaimId, attempt: Attempt, it: Move },
+    /// Since units were drained, nobody can ever be granted this.
+    Refused { claim: ClaimId, attempt: Attempt },
 }
 
 impl Message {
     pub(super) const KINDS: &'static [&'static str] =
-        &["request", "grant", "release", "decline", "renew", "renewed", "lost"];
+        &["request", "grant", "release", "decline", "renew", "renewed", "lost", "move", "refused"];
 
     pub(super) fn kind(&self) -> usize {
         match self {
@@ -48,6 +54,8 @@ impl Message {
             Message::Renew { .. } => 4,
             Message::Renewed { .. } => 5,
             Message::Lost { .. } => 6,
+            Message::Move { .. } => 7,
+            Message::Refused { .. } => 8,
         }
     }
 
@@ -57,7 +65,11 @@ impl Message {
             | Message::Release { .. }
             | Message::Decline { .. }
             | Message::Renew { .. } => true,
-            Message::Grant { .. } | Message::Renewed { .. } | Message::Lost { .. } => false,
+            Message::Grant { .. }
+            | Message::Renewed { .. }
+            | Message::Lost { .. }
+            | Message::Move { .. }
+            | Message::Refused { .. } => false,
         }
     }
 }
@@ -77,10 +89,14 @@ impl fmt::Display for Message {
             | Message::Renew { claim, attempt, shares, .. } => {
                 write!(f, " {claim} {shares} {attempt}")
             }
+            Message::Move { claim, attempt, it } => {
+                write!(f, " {claim} {} to {} {attempt}", it.from.unit, it.to.unit)
+            }
             Message::Release { claim } => write!(f, " {claim}"),
             Message::Decline { claim, attempt }
             | Message::Renewed { claim, attempt, .. }
-            | Message::Lost { claim, attempt } => write!(f, " {claim} {attempt}"),
+            | Message::Lost { claim, attempt }
+            | Message::Refused { claim, attempt } => write!(f, " {claim} {attempt}"),
         }
     }
 }

@@ -15,6 +15,8 @@
 //! | `renew` | requester to arbiter | I have these units; let the lease start again |
 //! | `renewed` | arbiter to requester | it did |
 //! | `lost` | arbiter to requester | the claim has no units here |
+//! | `move` | arbiter to requester | you have this unit too; leave that one, and renew without it |
+//! | `refused` | arbiter to requester | units were drained, and the claim can never be granted |
 //!
 //! A grant costs `request`, `grant`, `release`: three messages for a remote client, none for a
 //! local one. Nothing here needs ordered, lossless or duplicate-free links:
@@ -36,8 +38,10 @@
 //! soundly.
 
 mod arbiter;
+mod drain;
 mod explore;
 mod message;
+mod moves;
 mod pool;
 mod record;
 mod requester;
@@ -47,7 +51,10 @@ mod tests;
 
 use std::fmt;
 
-use quorate_core::{ClaimId, Entry, Event, Fact, NodeId, NodeSet, Outbox, Protocol, Seat, Start};
+use quorate_core::{
+    ClaimId, Entry, Event, Fact, NodeId, NodeSet, Order, Outbox, Protocol, Seat, Shortage, Start,
+    Unit,
+};
 
 use arbiter::Arbiter;
 use requester::Requester;
@@ -164,6 +171,26 @@ impl Protocol for Central {
             show(Fact::gauge("decides", true));
             show(Fact::gauge("in_grace", arbiter.grace));
         }
+    }
+
+    fn explain(&self, _seat: &Seat<'_, Self>, claim: ClaimId) -> Option<Shortage> {
+        self.arbiter.as_ref()?.explain(claim)
+    }
+
+    fn obey(&mut self, seat: &Seat<'_, Self>, order: Order, out: &mut Outbox<Self>) -> bool {
+        let Some(arbiter) = &mut self.arbiter else { return false };
+        let (Order::Drain(unit) | Order::Restore(unit)) = order;
+        if unit.0 >= seat.pool.units {
+            return false;
+        }
+        let post = &mut Post::new(seat.me, out);
+        arbiter.obey(seat, order, post);
+        self.deliver_own(seat, post);
+        true
+    }
+
+    fn drained(&self, show: &mut dyn FnMut(Unit)) {
+        self.arbiter.iter().flat_map(|arbiter| arbiter.allocator.drained()).for_each(show);
     }
 
     fn kind(message: &Message) -> usize {

@@ -73,12 +73,14 @@ impl Pool {
         Want { among, units: line.units.get() }
     }
 
+    /// What a claim of a node's client asks for that does not choose.
+    pub(super) fn any(&self, node: NodeId, units: Units) -> Want {
+        Want { among: self.eligible(node), units: units.get() }
+    }
+
     /// What a claim of a node's client asks for, line by line.
-    pub(super) fn wants(&self, node: NodeId, units: Units, lines: Option<&[Line]>) -> Vec<Want> {
-        match lines {
-            None => vec![Want { among: self.eligible(node), units: units.get() }],
-            Some(lines) => lines.iter().map(|line| self.want(node, line)).collect(),
-        }
+    pub(super) fn wants(&self, node: NodeId, lines: &[Line]) -> Vec<Want> {
+        lines.iter().map(|line| self.want(node, line)).collect()
     }
 
     /// Whether these can be the lines of a claim on so many units of this pool.
@@ -99,7 +101,7 @@ impl Pool {
     /// # Errors
     /// It could not; nothing was claimed.
     pub fn possible(&self, node: NodeId, lines: &[Line]) -> Result<(), Impossible> {
-        let wants: Vec<Want> = lines.iter().map(|line| self.want(node, line)).collect();
+        let wants = self.wants(node, lines);
         Allocator::new(self.units, Policy::STRICT).serves(&wants)
     }
 
@@ -190,6 +192,10 @@ pub(crate) enum Mutant {
     RenewLateGrant,
     /// Any units will do for any claim.
     IgnoreLines,
+    /// A unit changes hands before its user has left it.
+    HandOverEarly,
+    /// A renewal from before a move counts after it.
+    ExtendAfterMove,
     /// A durable arbiter does not write down that a grant was asked for in a new attempt. Likewise.
     ForgetNewAttempt,
 }

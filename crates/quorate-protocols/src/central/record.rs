@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use quorate_core::{ClaimId, Moment, NodeId, Shares, Stamp, Units};
+use quorate_core::{ClaimId, Holding, Moment, Move, NodeId, Shares, Stamp, Unit, Units};
 
 use super::Pool;
 use super::arbiter::{Booked, Record, State};
@@ -21,8 +21,10 @@ pub struct RecordLine {
     pub attempt: Attempt,
     /// How old the claim is.
     pub stamp: Stamp,
-    /// What it got.
+    /// What it has.
     pub shares: Shares,
+    /// The moves it has not answered.
+    pub moves: Vec<Move>,
     /// The asker's clock when it sent the request that counts.
     pub sent: Moment,
     /// The arbiter's when that request arrived.
@@ -39,10 +41,15 @@ impl Record {
         self.grace
     }
 
+    /// The units that are not to be granted, ascending.
+    pub fn drained(&self) -> &[Unit] {
+        &self.drained
+    }
+
     /// The grants, ascending by claim.
     pub fn lines(&self) -> impl Iterator<Item = RecordLine> + '_ {
         self.grants.iter().map(|(claim, booked)| {
-            let State::Granted { shares, waited, adopted } = &booked.state else {
+            let State::Granted { held, waited, adopted } = &booked.state else {
                 unreachable!("only grants are written down");
             };
             RecordLine {
@@ -50,7 +57,8 @@ impl Record {
                 node: booked.asker.node,
                 attempt: booked.asker.attempt,
                 stamp: booked.stamp,
-                shares: shares.clone(),
+                shares: held.shares.clone(),
+                moves: held.moves.clone(),
                 sent: booked.sent,
                 arrived: booked.arrived,
                 waited: *waited,
@@ -64,7 +72,12 @@ impl Record {
     /// # Errors
     /// No arbiter of this pool could have written it; the text says what is wrong. Nothing else
     /// happened.
-    pub fn from_lines(pool: &Pool, grace: bool, lines: Vec<RecordLine>) -> Result<Record, String> {
+    pub fn from_lines(
+        pool: &Pool,
+        grace: bool,
+        lines: Vec<RecordLine>,
+        drained: Vec<Unit>,
+    ) -> Result<Record, String> {
         let mut taken = BTreeSet::new();
         let mut grants = Vec::with_capacity(lines.len());
         for line in lines {
@@ -80,14 +93,25 @@ impl Record {
                     return Err(format!("{} is granted twice", share.unit));
                 }
             }
-            let h = u32::try_from(line.shares.len()).unwrap_or(u32::MAX);
+            for it in &line.moves {
+                if !line.shares.contains(it.from) || !line.shares.contains(it.to) {
+                    return Err(format!("claim {claim} moves to or from what it does not have"));
+                }
+            }
+            let h = line.shares.len().saturating_sub(line.moves.len());
+            let h = u32::try_from(h).unwrap_or(u32::MAX);
             let units = Units::new(h, pool.units).map_err(|error| error.to_string())?;
             let asker = Asker { node: line.node, attempt: line.attempt };
-            let (shares, waited, adopted) = (line.shares, line.waited, line.adopted);
-            let state = State::Granted { shares, waited, adopted };
+            let held = Holding { shares: line.shares, moves: line.moves };
+            let (waited, adopted) = (line.waited, line.adopted);
+            let state = State::Granted { held, waited, adopted };
             let (stamp, sent, arrived) = (line.stamp, line.sent, line.arrived);
             grants.push((claim, Booked { asker, stamp, units, sent, arrived, state }));
         }
-        Ok(Record { grants, grace })
+        let ascending = drained.windows(2).all(|pair| pair[0] < pair[1]);
+        if !ascending || drained.last().is_some_and(|unit| unit.0 >= pool.units) {
+            return Err("drained units that the pool cannot have".into());
+        }
+        Ok(Record { grants, grace, drained })
     }
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::{Claim, ClaimId, Clock, Line, Moment, Refusal, Seat, Shares, Units};
+use quorate_core::{
+    Claim, ClaimId, Clock, Holding, Line, Moment, Move, Refusal, Seat, Shares, Units,
+};
 
 use super::message::Message;
 use super::pool::broken;
@@ -27,11 +29,12 @@ pub(super) struct Requester {
 pub(super) struct Local {
     units: Units,
     lines: Option<Arc<[Line]>>,
+    movable: bool,
     attempt: Attempt,
     standing: Standing,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Standing {
     /// Asked since the retry alarm last rang.
     Fresh,
@@ -39,7 +42,22 @@ enum Standing {
     Due,
     /// The client was told of its grant, and that it lasts until then; or it told us, and did not
     /// say until when.
-    Held { until: Option<Moment> },
+    Held { until: Option<Moment>, moving: Option<Box<Moving>> },
+}
+
+/// What is known of a holder that may be asked to move: kept where units differ.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Moving {
+    held: Holding,
+    /// When it last got a unit more. What was renewed before that is not all it has.
+    since: Option<Moment>,
+}
+
+impl Moving {
+    fn new(seat: &Seat<'_, Central>, shares: &Shares) -> Option<Box<Moving>> {
+        let moving = || Box::new(Moving { held: Holding::new(shares.clone()), since: None });
+        seat.pool.labels.is_some().then(moving)
+    }
 }
 
 impl Requester {
@@ -66,8 +84,9 @@ impl Requester {
             return; // A client that repeats itself changes nothing.
         }
         let attempt = self.next_attempt(seat);
-        let (units, lines) = (claim.units, claim.lines.clone());
-        let local = Local { units, lines, attempt, standing: Standing::Fresh };
+        let Claim { units, ref lines, movable, .. } = *claim;
+        let lines = lines.clone();
+        let local = Local { units, lines, movable, attempt, standing: Standing::Fresh };
         post.send(seat.pool.arbiter, local.request(claim.id, seat.now));
         self.claims.insert(claim.id, local);
         self.arm_retry(seat, post);
@@ -103,11 +122,20 @@ impl Requester {
         &mut self,
         seat: &Seat<'_, Central>,
         claim: ClaimId,
-        shares: Shares,
+        mut shares: Shares,
         post: &mut Post<'_>,
     ) {
-        let attempt = match self.claims.get(&claim) {
-            Some(local) if local.is_held() => local.attempt,
+        let attempt = match self.claims.get_mut(&claim) {
+            Some(Local { attempt, standing: Standing::Held { moving, .. }, .. }) => {
+                if let Some(moving) = moving
+                    && moving.held.shown(&shares).is_some()
+                {
+                    // All that it may use, also what it has not heard of yet: an arbiter that
+                    // forgot must learn of that too.
+                    shares = moving.held.shares.clone();
+                }
+                *attempt
+            }
             Some(_) => return, // It waits here, so it holds nothing that we could renew.
             None => {
                 // The client outlived our last boot.
@@ -115,8 +143,8 @@ impl Requester {
                 let Ok(units) = Units::new(shares.len() as u32, seat.pool.units) else {
                     return post.out.lose(claim);
                 };
-                let standing = Standing::Held { until: None };
-                let local = Local { units, lines: None, attempt, standing };
+                let standing = Standing::Held { until: None, moving: Moving::new(seat, &shares) };
+                let local = Local { units, lines: None, movable: false, attempt, standing };
                 self.claims.insert(claim, local);
                 attempt
             }
@@ -156,10 +184,17 @@ impl Requester {
                 self.on_grant(seat, claim, attempt, shares, until, post);
             }
             Message::Renewed { claim, attempt, sent } => {
-                let until = seat.pool.lease.deadline(sent, Duration::ZERO);
-                self.on_renewed(seat, claim, attempt, until, post);
+                self.on_renewed(seat, claim, attempt, sent, post);
             }
             Message::Lost { claim, attempt } => self.on_lost(seat, claim, attempt, post),
+            Message::Move { claim, attempt, it } => self.on_move(seat, claim, attempt, it, post),
+            Message::Refused { claim, attempt } => {
+                let known = |l: &&Local| l.attempt == attempt && !l.is_held();
+                if self.claims.get(&claim).filter(known).is_some() {
+                    self.claims.remove(&claim);
+                    post.out.refuse(claim, Refusal::NeverEnough);
+                }
+            }
             Message::Request { .. }
             | Message::Release { .. }
             | Message::Decline { .. }
@@ -203,7 +238,8 @@ impl Requester {
                     }
                     return self.ask_anew(seat, claim, post);
                 }
-                local.standing = Standing::Held { until: Some(until) };
+                let moving = Moving::new(seat, &shares);
+                local.standing = Standing::Held { until: Some(until), moving };
                 post.out.grant(claim, shares, until);
             }
             // What an earlier boot of ours asked for may be in use by its client (spec C3).
@@ -217,13 +253,19 @@ impl Requester {
         seat: &Seat<'_, Central>,
         claim: ClaimId,
         attempt: Attempt,
-        until: Moment,
+        sent: Moment,
         post: &mut Post<'_>,
     ) {
         let local = self.claims.get_mut(&claim).filter(|l| l.attempt == attempt);
-        let Some(Local { standing: Standing::Held { until: so_far }, .. }) = local else {
+        let Some(Local { standing: Standing::Held { until: so_far, moving }, .. }) = local else {
             return; // Released meanwhile; the release is on its way.
         };
+        // The arbiter may be one that forgot the move, and took into its books what was shown.
+        let moved = moving.as_ref().and_then(|moving| moving.since);
+        if moved.is_some_and(|since| sent <= since) && !broken!(seat, ExtendAfterMove) {
+            return;
+        }
+        let until = seat.pool.lease.deadline(sent, Duration::ZERO);
         // An answer that comes after the deadline revives nothing (spec C1: dead is for good), and
         // one that was overtaken by a later answer takes nothing back.
         let alive = so_far.is_none_or(|so_far| seat.now < so_far && so_far < until);
@@ -247,6 +289,38 @@ impl Requester {
         }
         // Granted, and over before we heard of it: our client still wants its units.
         self.ask_anew(seat, claim, post);
+    }
+
+    /// A client of ours is to go to another unit.
+    fn on_move(
+        &mut self,
+        seat: &Seat<'_, Central>,
+        claim: ClaimId,
+        attempt: Attempt,
+        it: Move,
+        post: &mut Post<'_>,
+    ) {
+        let local = self.claims.get_mut(&claim).filter(|l| l.attempt == attempt);
+        let Some(Local { standing: Standing::Held { moving: Some(moving), .. }, .. }) = local
+        else {
+            return; // Its grant is on its way: the arbiter says this again when it is renewed.
+        };
+        if it.to.unit.0 >= seat.pool.units || it.to.unit == it.from.unit {
+            return post.out.anomaly(seat.pool.arbiter, "a move to where nobody can go");
+        }
+        let news = !moving.held.shares.contains(it.to);
+        if moving.held.begin(it) {
+            moving.since = if news { Some(seat.now) } else { moving.since };
+            post.out.ask_to_move(claim, moving.held.shares.clone(), it.from, it.to);
+        }
+    }
+
+    /// What clients have who may be asked to move.
+    pub(super) fn held_mut(&mut self) -> impl Iterator<Item = &mut Holding> {
+        self.claims.values_mut().filter_map(|local| match &mut local.standing {
+            Standing::Held { moving: Some(moving), .. } => Some(&mut moving.held),
+            _ => None,
+        })
     }
 
     /// The claim keeps its place, if it has one, and whatever answers older attempts is stale from
@@ -279,7 +353,7 @@ impl Local {
     }
 
     fn request(&self, claim: ClaimId, sent: Moment) -> Message {
-        let (units, attempt, lines) = (self.units, self.attempt, self.lines.clone());
-        Message::Request { claim, attempt, units, lines, sent }
+        let Local { units, attempt, movable, ref lines, .. } = *self;
+        Message::Request { claim, attempt, units, lines: lines.clone(), movable, sent }
     }
 }

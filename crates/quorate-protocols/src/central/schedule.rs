@@ -6,7 +6,7 @@
 //! younger claim passes blocked older ones only if it fits now, and the oldest of them, which was
 //! passed most often, has been passed fewer times than the pool allows.
 
-use quorate_core::{Fence, Seat, Share, Shares, Unit};
+use quorate_core::{Fence, Holding, Seat, Share, Shares, Unit};
 
 use super::arbiter::{Arbiter, State};
 use super::pool::broken;
@@ -39,7 +39,9 @@ impl Arbiter {
         for deed in deeds {
             match deed {
                 Deed::Grant { ticket, units } => self.grant(seat, ticket, &units, post),
-                Deed::Move { .. } => unreachable!("no holder of this pool can be moved"),
+                Deed::Move { ticket, add, drop } => {
+                    self.begin_move(seat, ticket, (add, drop), post);
+                }
             }
         }
     }
@@ -63,7 +65,7 @@ impl Arbiter {
         };
         let waited = seat.now.since(booked.arrived);
         assert_eq!(booked.state, State::Waiting, "only waiting claims are granted");
-        booked.state = State::Granted { shares, waited, adopted: false };
+        booked.state = State::Granted { held: Holding::new(shares), waited, adopted: false };
         if broken!(seat, TellBeforePersist) {
             self.tell_grant(claim, post);
         }

@@ -6,6 +6,7 @@ mod check;
 mod cluster;
 mod daemon;
 mod dev;
+mod drain;
 mod history;
 mod holders;
 mod pools;
@@ -43,6 +44,7 @@ pub(crate) enum Command {
     Why(why::Args),
     History(history::Args),
     Revoke(revoke::Args),
+    Drain(drain::Args),
     /// The laboratory: which sets of nodes may decide, and what that is worth.
     #[command(subcommand)]
     Quorum(quorum::Command),
@@ -76,6 +78,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Why(args) => why::run(args),
         Command::History(args) => history::run(args),
         Command::Revoke(args) => revoke::run(args),
+        Command::Drain(args) => drain::run(args),
         Command::Quorum(command) => quorum::run(command),
         Command::Ring(args) => ring::run(&args),
         Command::Sim(sim) => sim::run(sim),

@@ -5,6 +5,7 @@
 //! once the command runs.
 
 mod child;
+mod mover;
 mod terminal;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use quorate_client::{AcquireError, Client, Grant, Lost, ReleaseError};
 use rustix::process::Signal;
 
 use self::child::{Child, Started};
+use self::mover::Mover;
 use self::terminal::Terminal;
 use super::cluster::{self, Cluster};
 use super::wanted::Wanted;
@@ -41,6 +43,7 @@ Examples:
   quorate run gpus -n 2 --timeout 10m --reason 'nightly training' -- ./train.sh --epochs 3
   quorate run gpus -n 2 --where gpu=h100,zone=eu -- ./train.sh
   quorate run gpus -n 2 --where gpu=h100 --and 1:kind=nic --and 4:kind=cpu -- ./train.sh
+  quorate run gpus --where zone=eu --on-move './migrate.sh $QUORATE_FROM $QUORATE_TO' -- ./serve.sh
 
 Exit codes: the command's own, or 128 + the signal that ended it; 123 the grant was lost and the
 command was stopped; 124 not granted in time; 125 quorate could not do it; 126 the command cannot be
@@ -53,6 +56,12 @@ pub(crate) struct Args {
     /// How long to wait for them, such as 30s; forever, if left out.
     #[arg(long, value_name = "SPAN", value_parser = cluster::duration)]
     timeout: Option<Duration>,
+    /// Lets the claim be moved: when another claim needs one of its units and others will do, this
+    /// shell command is run, and the unit is given back once it has succeeded. It finds
+    /// QUORATE_FROM and QUORATE_TO, the units' names, QUORATE_TO_FENCE, QUORATE_TO_LABELS (JSON),
+    /// and QUORATE_PID, the process group of the running command. If it fails, nothing moves.
+    #[arg(long, value_name = "COMMAND")]
+    on_move: Option<OsString>,
     /// What for, in words that whoever waits will read; the command's name, if left out.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
@@ -109,16 +118,21 @@ async fn wrap(args: Args, terminal: Option<Terminal>) -> anyhow::Result<u8> {
             return Ok(code);
         }
     };
-    attend(child, grant, signals).await
+    let mover = Mover::new(args.on_move, &grant);
+    attend(child, grant, signals, mover).await
 }
 
 async fn claim(client: &Client, args: &Args) -> Result<Grant, AcquireError> {
     // Only the command's name: its arguments may be nobody else's business.
     let name = || args.command[0].to_string_lossy().into_owned();
     let pool = client.pool(&args.pool).reason(args.reason.clone().unwrap_or_else(name));
+    let mut want = args.wanted.want();
+    if args.on_move.is_some() {
+        want = want.movable();
+    }
     match args.timeout {
-        Some(within) => pool.acquire_timeout(args.wanted.want(), within).await,
-        None => pool.acquire_many(args.wanted.want()).await,
+        Some(within) => pool.acquire_timeout(want, within).await,
+        None => pool.acquire_many(want).await,
     }
 }
 
@@ -150,6 +164,7 @@ async fn attend(
     mut child: Child,
     mut grant: Grant,
     mut signals: child::Signals,
+    mut mover: Mover,
 ) -> anyhow::Result<u8> {
     let mut stopping = Stopping::No;
     let code = loop {
@@ -165,6 +180,9 @@ async fn attend(
             eprintln!("quorate: {}; asking the command to stop", describe(lost.as_ref()));
             child.terminate();
         }
+        if stopping == Stopping::No {
+            mover.look(&grant, &child);
+        }
         let next = match stopping {
             Stopping::No => Some(ask_at.min(kill_at)),
             Stopping::Asked => Some(kill_at),
@@ -178,6 +196,7 @@ async fn attend(
             },
             () = sleep_until(next) => {}
             () = grant.changed() => {}
+            it = mover.done() => if let Some(it) = it { grant.moved(&it) },
         }
     };
     if stopping > Stopping::No {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use quorate_api::{
     ClaimId, ClaimState, ClaimStatus, Estimate, FactView, Line, NodeView, Obstacle, PoolView,
-    QuorumsView, Remedy, Why,
+    QuorumsView, Remedy, UnitView, Why,
 };
 use quorate_protocols::arbiter::family::Summary;
 
@@ -68,6 +68,10 @@ pub(crate) fn one_line(status: &ClaimStatus) -> String {
         });
         let _ = write!(line, ": {}", shares.collect::<Vec<_>>().join(", "));
     }
+    for it in &status.moves {
+        let name = |u: &UnitView| u.name.clone().unwrap_or_else(|| u.unit.to_string());
+        let _ = write!(line, " (asked to leave {} for {})", name(&it.from), name(&it.to));
+    }
     if status.expires_in_ms.is_some() {
         let _ = write!(line, " for {}", span(status.expires_in_ms));
     }
@@ -127,6 +131,12 @@ pub(crate) fn pool_text(pool: &PoolView) -> String {
         let wait = span(pool.grace_ms);
         let _ = writeln!(text, "a node restarted and waits {wait} for old promises to end");
     }
+    if !pool.drained.is_empty() {
+        let _ = writeln!(text, "drained: {}", pool.drained.join(", "));
+    }
+    for short in &pool.shortages {
+        let _ = writeln!(text, "short: {}", short.summary);
+    }
     text.push_str(&facts(&pool.facts));
     silent(&mut text, &pool.silent);
     text
@@ -136,7 +146,8 @@ pub(crate) fn pool_text(pool: &PoolView) -> String {
 fn ring_text(pool: &PoolView, missing: &[&str]) -> String {
     if let [root, ..] = missing {
         return format!(
-            "root {root} is away: nothing is granted until it is back, and clients stop within a ttl\n"
+            "root {root} is away: nothing is granted until it is back, and clients stop within a \
+             ttl\n"
         );
     }
     let named = |name: &'static str| pool.facts.iter().filter(move |fact| fact.name == name);

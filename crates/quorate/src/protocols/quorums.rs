@@ -24,6 +24,9 @@ pub(crate) struct QuorumOptions {
     /// arbiter: most grants at once, whatever their size; then smaller quorums will do
     #[arg(long, value_name = "M")]
     max_holders: Option<u32>,
+    /// arbiter: grants name their units although units are counted, for one more round of messages
+    #[arg(long)]
+    naming: bool,
     /// arbiter, ticket: nodes that vote; the others only ask [default: all]
     #[arg(long, value_name = "N")]
     voters: Option<u32>,
@@ -63,6 +66,9 @@ impl QuorumOptions {
         say("voters", self.voters.map(|given| given.to_string()));
         say("hedge", self.hedge.map(|given| given.to_string()));
         say("survive", self.survive.map(|given| given.to_string()));
+        if self.naming {
+            words.push_str(" --naming");
+        }
         words
     }
 
@@ -85,6 +91,7 @@ impl QuorumOptions {
         match self.terms(false).settle(nodes, units)? {
             Settled { pool: voting::Pool::Arbiter(mut pool), worth } => {
                 pool.hedge = self.hedge.unwrap_or(0);
+                pool.naming = self.naming;
                 Ok((pool, worth))
             }
             Settled { .. } => unreachable!("only tickets make a pool of tickets"),
@@ -122,6 +129,7 @@ impl QuorumOptions {
         };
         pool.hedge = (plan.seed % 3) as u32;
         pool.patience = Some(2 + (plan.seed % 2) as u32);
+        pool.naming = mode == Mode::Count && plan.seed / KINDS.len() as u64 % 4 == 3;
         pool
     }
 
@@ -132,7 +140,7 @@ impl QuorumOptions {
         units: u32,
     ) -> anyhow::Result<(ticket::Pool, voting::Worth)> {
         let other = self.mode.is_some() || self.max_holders.is_some() || self.hedge.is_some();
-        ensure!(!other, "ticket has no --mode, --max-holders or --hedge");
+        ensure!(!other && !self.naming, "ticket has no --mode, --max-holders, --hedge or --naming");
         match self.terms(true).settle(nodes, units)? {
             Settled { pool: voting::Pool::Ticket(pool), worth } => Ok((pool, worth)),
             Settled { .. } => unreachable!("tickets make a pool of tickets"),

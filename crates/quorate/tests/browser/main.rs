@@ -194,7 +194,7 @@ fn quorums_permissions_and_tokens_are_drawn() {
     units = 2
     protocol = "arbiter"
     mode = "count"
-    allow_no_crash = true
+    survive = 0
     lease = "1m"
     [[pools]]
     name = "permissions"
@@ -266,7 +266,25 @@ fn units_that_differ_are_shown_by_their_labels() {
     browser.until(&format!("{QUEUE}.includes('1 with gpu=h100,zone=eu and 1 with zone=us')"));
     let full = "document.querySelector('#kinds [data-key=\"gpu=h100 zone=eu\"]').innerText";
     browser.until(&format!("{full}.includes('2 of 2 held, 1 claim could use them')"));
+    browser.until("document.querySelector('#shortages').innerText.includes('gpu=h100,zone=eu')");
+    browser.until("document.querySelectorAll('#kinds .chip.short').length === 2");
     browser.screenshot("labels");
+    browser.click("#queue button");
+    browser.until("document.querySelectorAll('#why-text .chip.short').length === 2");
+    browser.click("#why-close");
+    // A unit leaves service and comes back, each time after a question.
+    let chip = "document.querySelector('#kinds [data-key=\"2\"]')";
+    browser.click("#kinds [data-key='2'] button");
+    browser.click("#drain-no");
+    assert_eq!(browser.eval(&format!("return {chip}.className")), "chip");
+    browser.click("#kinds [data-key='2'] button");
+    browser.click("#drain-yes");
+    browser.until(&format!("{chip}.className === 'chip drained'"));
+    cluster.until(1, "/v1/pools/gpus", |pool| pool["drained"] == json!(["us-0"]));
+    browser.click("#kinds [data-key='2'] button");
+    browser.until("document.querySelector('#drain-title').innerText.includes('back')");
+    browser.click("#drain-yes");
+    browser.until(&format!("{chip}.className === 'chip'"));
     quiet(&browser);
 }
 

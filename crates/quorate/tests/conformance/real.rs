@@ -40,6 +40,7 @@ struct Arm {
 struct Client {
     home: usize,
     units: u32,
+    selectors: Vec<String>,
     /// The status of the last answer to a claim.
     status: u16,
     /// Whether it was told to stop when it renewed.
@@ -51,16 +52,16 @@ struct Client {
 impl Arm {
     async fn take(&mut self, step: &Step, wanted: Option<&str>) {
         match *step {
-            Step::Claim { client, node, units } => {
+            Step::Claim { client, node, units, ref selectors } => {
+                let (selectors, receipt) = (selectors.clone(), Value::Null);
                 let new =
-                    Client { home: node, units, status: 0, stopped: false, receipt: Value::Null };
+                    Client { home: node, units, selectors, status: 0, stopped: false, receipt };
                 self.clients.insert(client, new);
-                self.put(client, units).await;
+                self.put(client).await;
             }
             Step::Again { client, node } => {
                 self.client(client).home = node;
-                let units = self.client(client).units;
-                self.put(client, units).await;
+                self.put(client).await;
             }
             Step::Renew { client, node } => self.renew(client, node).await,
             Step::Release(client) | Step::Cancel(client) => {
@@ -90,9 +91,14 @@ impl Arm {
         }
     }
 
-    async fn put(&mut self, client: u32, units: u32) {
-        let home = self.client(client).home;
-        let body = format!("{{\"units\": {units}}}");
+    async fn put(&mut self, client: u32) {
+        let Client { home, units, ref selectors, .. } = *self.client(client);
+        let line = |selector: &String| {
+            let (key, value) = selector.split_once('=').expect("key=value");
+            serde_json::json!({ "where": { key: value } })
+        };
+        let lines: Vec<Value> = selectors.iter().map(line).collect();
+        let body = serde_json::json!({ "units": units, "lines": lines }).to_string();
         let what = format!("PUT {}?wait=0", path(client));
         let (status, _) = self.cluster.request(home, &what, &body).await;
         self.client(client).status = status;

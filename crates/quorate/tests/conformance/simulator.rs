@@ -6,9 +6,11 @@
 //! a lease that its client did not renew.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use quorate_core::{Protocol, Units};
 use quorate_node::{Config, ProtocolDef};
+use quorate_protocols::allocator::labels::Labels;
 use quorate_protocols::arbiter::Arbiter;
 use quorate_protocols::broadcast::Weighted;
 use quorate_protocols::central::Central;
@@ -29,18 +31,29 @@ pub(crate) fn run(scenario: &Scenario, config: &Config) -> (Vec<(String, String)
         ProtocolDef::Central { arbiter, pool } => {
             let arbiter = arbiter.node("p", crate::NODES);
             let pool = quorate_protocols::central::Pool { arbiter, ..pool.clone() };
-            Arm { remembers: pool.durable }.play::<Central>(scenario, &pool)
+            Arm { remembers: pool.durable, labels: pool.labels.clone() }
+                .play::<Central>(scenario, &pool)
         }
-        ProtocolDef::Arbiter(pool) => Arm { remembers: true }.play::<Arbiter>(scenario, pool),
-        ProtocolDef::Ticket(pool) => Arm { remembers: false }.play::<Ticket>(scenario, pool),
-        ProtocolDef::Broadcast(pool) => Arm { remembers: false }.play::<Weighted>(scenario, pool),
-        ProtocolDef::Ring(pool) => Arm { remembers: false }.play::<Ring>(scenario, pool),
+        ProtocolDef::Arbiter(pool) => {
+            Arm { remembers: true, labels: None }.play::<Arbiter>(scenario, pool)
+        }
+        ProtocolDef::Ticket(pool) => {
+            Arm { remembers: false, labels: None }.play::<Ticket>(scenario, pool)
+        }
+        ProtocolDef::Broadcast(pool) => {
+            Arm { remembers: false, labels: None }.play::<Weighted>(scenario, pool)
+        }
+        ProtocolDef::Ring(pool) => {
+            Arm { remembers: false, labels: None }.play::<Ring>(scenario, pool)
+        }
     }
 }
 
 struct Arm {
     /// Whether a seat whose node kept its directory begins with its record.
     remembers: bool,
+    /// What is known of the units, if they differ.
+    labels: Option<Arc<Labels>>,
 }
 
 impl Arm {
@@ -71,6 +84,15 @@ impl Arm {
         (observed, happened)
     }
 
+    /// The units that will do, as a script names them; none if there are none.
+    fn select(&self, selector: &str) -> String {
+        let selector = selector.parse().expect("a selector");
+        let labels = self.labels.as_ref().expect("only where units differ");
+        let units: Vec<String> =
+            labels.select(&selector).iter().map(|unit| unit.0.to_string()).collect();
+        units.join(",")
+    }
+
     fn command<P: Protocol>(
         &self,
         step: &Step,
@@ -84,8 +106,16 @@ impl Arm {
             Step::Claim { client, units, .. } if Units::new(units, P::capacity(pool)).is_err() => {
                 writeln!(line, "# REFUSED c{client}")
             }
-            Step::Claim { client, node, units } => {
-                writeln!(line, "claim n{node} c{client} {units}")
+            Step::Claim { client, node, units, ref selectors } => {
+                let _ = write!(line, "claim n{node} c{client} {units}");
+                let among: Vec<String> = selectors.iter().map(|text| self.select(text)).collect();
+                if among.iter().any(String::is_empty) {
+                    line.clear();
+                    writeln!(line, "# REFUSED c{client}")
+                } else {
+                    line.extend(among.iter().map(|units| format!(" {units}")));
+                    writeln!(line)
+                }
             }
             Step::Again { client, node } => writeln!(line, "again n{node} c{client}"),
             Step::Release(client) if standing(&settled(), client) == "lost" => Ok(()),
@@ -128,7 +158,10 @@ fn standing(happened: &str, client: u32) -> &'static str {
             home = at;
         }
         standing = match words[..] {
-            ["claim", _, name, _] if name == who => "waiting",
+            ["claim", _, name, ..] if name == who => "waiting",
+            ["REFUSE", name, ..] if name == format!("{claim}:") && line.ends_with("will do") => {
+                "refused"
+            }
             // What is over stays over, whatever the client says.
             ["release", name] if name == who && standing == "granted" => "released",
             ["cancel", name] if name == who && standing == "waiting" => "cancelled",

@@ -8,6 +8,7 @@ pub(crate) struct Scenario {
     pub(crate) name: String,
     pub(crate) lease: Option<String>,
     pub(crate) durable: bool,
+    pub(crate) labels: bool,
     /// Protocols that have no such option.
     pub(crate) cannot: Vec<String>,
     pub(crate) only_nodes: bool,
@@ -17,12 +18,21 @@ pub(crate) struct Scenario {
 /// How long leases last that do not end within a scenario.
 const LONG_LEASE: &str = "1h";
 
+/// Two units that differ.
+const LABELLED: &str = r#"[
+    { name = "left", labels = { kind = "a", place = "here" } },
+    { name = "right", labels = { kind = "b", place = "here" } },
+]"#;
+
 impl Scenario {
     /// The pool of this scenario, as a node's configuration has it.
     pub(crate) fn pool(&self, options: &str) -> String {
         let lease = self.lease.as_deref().unwrap_or(LONG_LEASE);
         let durable = if self.durable { "durable = true\n" } else { "" };
-        format!("[[pools]]\nname = \"p\"\nunits = 2\nlease = \"{lease}\"\n{durable}{options}\n")
+        let units = if self.labels { LABELLED } else { "2" };
+        format!(
+            "[[pools]]\nname = \"p\"\nunits = {units}\nlease = \"{lease}\"\n{durable}{options}\n"
+        )
     }
 
     /// What is expected of a protocol, in the order of the scenario.
@@ -47,18 +57,40 @@ impl Scenario {
 /// One line of a scenario.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
-    Claim { client: u32, node: usize, units: u32 },
-    Again { client: u32, node: usize },
-    Renew { client: u32, node: usize },
+    /// One unit for each selector, if there are any.
+    Claim {
+        client: u32,
+        node: usize,
+        units: u32,
+        selectors: Vec<String>,
+    },
+    Again {
+        client: u32,
+        node: usize,
+    },
+    Renew {
+        client: u32,
+        node: usize,
+    },
     Release(u32),
     Cancel(u32),
-    Differ { client: u32, units: u32 },
+    Differ {
+        client: u32,
+        units: u32,
+    },
     Cut,
     Heal,
     Crash(usize),
-    Restart { node: usize, forgot: bool },
+    Restart {
+        node: usize,
+        forgot: bool,
+    },
     Pass,
-    Expect { client: u32, state: String, others: Vec<(Vec<String>, String)> },
+    Expect {
+        client: u32,
+        state: String,
+        others: Vec<(Vec<String>, String)>,
+    },
 }
 
 impl fmt::Display for Scenario {
@@ -98,6 +130,7 @@ fn read(scenario: &mut Scenario, line: &str) -> Option<()> {
     match words[..] {
         ["with", "lease", lease] => scenario.lease = Some(lease.into()),
         ["with", "durable"] => scenario.durable = true,
+        ["with", "labels"] => scenario.labels = true,
         ["cannot", ref who @ ..] => scenario.cannot = names(who),
         ["only", "nodes:", ..] => scenario.only_nodes = true,
         _ => scenario.steps.push(step(&words, line)?),
@@ -107,9 +140,12 @@ fn read(scenario: &mut Scenario, line: &str) -> Option<()> {
 
 fn step(words: &[&str], line: &str) -> Option<Step> {
     Some(match *words {
-        ["claim", who, at, units] => {
-            Step::Claim { client: client(who)?, node: node(at)?, units: units.parse().ok()? }
-        }
+        ["claim", who, at, units, ref selectors @ ..] => Step::Claim {
+            client: client(who)?,
+            node: node(at)?,
+            units: units.parse().ok()?,
+            selectors: selectors.iter().map(|word| (*word).to_owned()).collect(),
+        },
         ["again", who, at] => Step::Again { client: client(who)?, node: node(at)? },
         ["renew", who, at] => Step::Renew { client: client(who)?, node: node(at)? },
         ["release", who] => Step::Release(client(who)?),

@@ -58,6 +58,11 @@ impl Protocol {
         matches!(self, Protocol::Central | Protocol::Named | Protocol::Ring)
     }
 
+    /// Whether quorums decide, so that what is held can outlive a node that is suspected.
+    pub(crate) fn votes(self) -> bool {
+        matches!(self, Protocol::Named | Protocol::Count | Protocol::Ticket)
+    }
+
     /// Whether it can write down what it promised.
     pub(crate) fn can_be_durable(self) -> bool {
         matches!(self, Protocol::Central | Protocol::Named | Protocol::Count)

@@ -20,7 +20,7 @@ use crate::ring::{client, until};
 /// lease, and what the dead promised must last until others have promised the same.
 const LEASE: Duration = Duration::from_secs(8);
 /// Every pool but the first is held by one client, as a whole.
-const POOLS: usize = 12;
+const POOLS: usize = 24;
 const UNITS: u32 = 2;
 
 /// All clusters at once: most of the time is waiting. `turn` says which minorities are killed.

@@ -1,5 +1,5 @@
-//! A ring of processes, scrambled while clients go on; then one of them is killed: another node, and
-//! then the root.
+//! A ring of processes, scrambled while clients go on; then one of them is killed: another node,
+//! and then the root.
 //!
 //! No times are compared, only orders: whoever gets the killed node's unit must not have got it
 //! before its holder had to stop.
@@ -81,16 +81,21 @@ fn metrics(cluster: &Cluster, node: usize) -> String {
     text
 }
 
-/// Two units go on; the third is made anew when whoever had it has stopped.
+/// The others go on; what it had is made anew when whoever had it has stopped.
 async fn without_a_node(cluster: &mut Cluster) {
     let there = client(cluster, 2).await;
     let held = there.pool("p").acquire().await.expect("a unit at n2");
     cluster.kill(2);
-    let fewer = "fewer units than configured: n0 counted 2 of 3 without n2; \
-                 the rest is made anew once whoever had them must have stopped";
-    until("status says what is missing", || status(cluster, 1).contains(fewer)).await;
+    // One, or more if the train was on its way to n2.
+    let fewer = "fewer units than configured: n0 counted ";
+    let why = " of 3 without n2; the rest is made anew once whoever had them must have stopped";
+    until("status says what is missing", || {
+        let text = status(cluster, 1);
+        text.contains(fewer) && text.contains(why)
+    })
+    .await;
     let here = client(cluster, 1).await;
-    let two = here.pool("p").acquire_many(2).await.expect("two are left");
+    let two = here.pool("p").acquire_many(2).await.expect("two, left or made anew");
     let third = here.pool("p").acquire().await.expect("the third is made anew");
     assert!(held.is_lost().is_some(), "a unit was made while its holder could use it");
     let text = status(cluster, 1);

@@ -140,7 +140,9 @@ fn folder(plan: Plan) -> PathBuf {
 impl Trial {
     async fn start(plan: Plan, folder: &std::path::Path) -> Trial {
         let mut dice = Dice::new(plan.seed);
-        let short = [1000, 1500, 2000].map(Duration::from_millis);
+        // Nothing is held for long enough to move to other arbiters if leases are short.
+        let long = if plan.protocol.votes() { 5000 } else { 2000 };
+        let short = [1000, 1500, long].map(Duration::from_millis);
         let lease = match plan.harm {
             Harm::Everything => dice.pick(&short),
             Harm::DeadClients => short[0],
@@ -156,7 +158,11 @@ impl Trial {
                 && dice.one_in(2)
                 && plan.protocol.can_be_durable(),
             backfill: dice.below(4) as u32,
-            more: String::new(),
+            // Then counting survives a crash, too.
+            more: match plan.protocol == Protocol::Count && dice.one_in(2) {
+                true => "max_holders = 1\n".to_owned(),
+                false => String::new(),
+            },
         };
         let cluster = Cluster::start(folder, NODES, pools.clone(), plan.bug).await;
         let mut proxies = Vec::new();

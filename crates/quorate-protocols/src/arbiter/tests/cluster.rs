@@ -144,7 +144,7 @@ impl Cluster {
                     self.waiting.remove(&claim);
                     self.see(Observation::Refused { claim, why });
                 }
-                Effect::Reclaim { .. } => {}
+                Effect::Reclaim { .. } | Effect::Move { .. } => {}
                 Effect::Anomaly { peer, what } => {
                     let what = format!("{node} from {peer}: {what}");
                     self.judge(Err(Breach { law: "no anomaly", what }));

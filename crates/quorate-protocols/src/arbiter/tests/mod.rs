@@ -5,6 +5,7 @@ mod checks;
 mod cluster;
 mod leases;
 mod moved;
+mod names;
 mod scenarios;
 mod seeds;
 mod walk;

@@ -12,7 +12,7 @@ use crate::central::pool::Mutant;
 use crate::central::{Alarm, Attempt, Central, Message, Pool};
 
 /// Every third unit is an h100, the others are a100s; even ones are in the eu, odd ones in the us.
-fn labels(units: u32) -> Arc<Labels> {
+pub(super) fn labels(units: u32) -> Arc<Labels> {
     let unit = |unit: u32| {
         let gpu = if unit.is_multiple_of(3) { "h100" } else { "a100" };
         let zone = if unit.is_multiple_of(2) { "eu" } else { "us" };
@@ -22,12 +22,12 @@ fn labels(units: u32) -> Arc<Labels> {
     Arc::new(Labels::new((0..units).map(unit).collect()))
 }
 
-fn pool(units: u32) -> Pool {
+pub(super) fn pool(units: u32) -> Pool {
     Pool { labels: Some(labels(units)), ..Pool::new(units) }
 }
 
 /// So many of each of these, at once.
-fn bundle(pool: &Pool, lines: &[(u32, &str)]) -> Arc<[Line]> {
+pub(super) fn bundle(pool: &Pool, lines: &[(u32, &str)]) -> Arc<[Line]> {
     let labels = pool.labels.as_ref().unwrap();
     let line = |(count, selector): &(u32, &str)| Line {
         units: Units::new(*count, pool.units).unwrap(),
@@ -113,7 +113,8 @@ fn lines_that_no_peer_may_send_change_nothing() {
         vec![line(1, &[0]), line(1, &[3])],
     ] {
         let (units, lines) = (Units::ONE, Some(lines.into()));
-        let message = Message::Request { claim, attempt, units, lines, sent };
+        let movable = false;
+        let message = Message::Request { claim, attempt, units, lines, movable, sent };
         table.step(0, Event::Hear { from: NodeId(1), message });
         let wanted = table.wanted();
         assert!(matches!(&wanted[..], [one] if one.contains("cannot have")), "{wanted:?}");
@@ -152,7 +153,13 @@ fn an_arbiter_that_forgot_takes_bundles_back_and_serves_the_rest_after_its_grace
     assert!(matches!(&wanted[..], [one] if again(one)), "{wanted:?}");
 }
 
-fn play(seed: u64, profile: Profile, mutant: Option<Mutant>) -> Verdict {
+/// A run with labels, bundles, and so many in a million claims that can be moved.
+pub(super) fn play(
+    seed: u64,
+    profile: Profile,
+    movable_ppm: u32,
+    mutant: Option<Mutant>,
+) -> (Verdict, u64) {
     let mut plan = Plan::swarm(seed, profile, Needs::default());
     plan.pool.units = plan.pool.units.max(6);
     let base = super::seeds::pool(&plan, mutant);
@@ -166,15 +173,21 @@ fn play(seed: u64, profile: Profile, mutant: Option<Mutant>) -> Verdict {
         &[(1, "gpu=h100"), (2, "zone=eu"), (1, "gpu=a100")],
     ];
     let menu = menu.iter().map(|lines| bundle(&pool, lines)).collect();
-    plan.workload.want = Want::one_of(menu).unwrap();
-    run::<Central>(&plan, &pool, Watch { strict: true, ..Watch::default() }).verdict
+    plan.workload.want = Want::one_of(menu).unwrap().movable(movable_ppm);
+    let report = run::<Central>(&plan, &pool, Watch { strict: true, ..Watch::default() });
+    let moves = Message::KINDS.iter().position(|kind| *kind == "move").unwrap();
+    (report.verdict, report.measures.messages[moves])
 }
 
 #[test]
 fn every_fault_profile_is_survived_by_claims_that_choose() {
     for profile in Profile::ALL {
         for seed in 0..12 {
-            assert_eq!(play(seed, profile, None), Verdict::Clean, "seed {seed} of {profile:?}");
+            assert_eq!(
+                play(seed, profile, 0, None).0,
+                Verdict::Clean,
+                "seed {seed} of {profile:?}"
+            );
         }
     }
 }
@@ -182,8 +195,8 @@ fn every_fault_profile_is_survived_by_claims_that_choose() {
 #[test]
 fn an_arbiter_that_ignores_what_claims_choose_is_caught() {
     let law =
-        (0..100).find_map(|seed| match play(seed, Profile::ALL[0], Some(Mutant::IgnoreLines)) {
-            Verdict::Broken(breach) => Some(breach.law),
+        (0..100).find_map(|seed| match play(seed, Profile::ALL[0], 0, Some(Mutant::IgnoreLines)) {
+            (Verdict::Broken(breach), _) => Some(breach.law),
             _ => None,
         });
     assert_eq!(law, Some("one grant per claim"));

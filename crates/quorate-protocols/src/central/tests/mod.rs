@@ -3,6 +3,7 @@
 mod eligible;
 mod exhaustive;
 mod labelled;
+mod moving;
 mod seeds;
 mod steps;
 mod transcripts;
@@ -22,6 +23,8 @@ struct Table {
     boots: Vec<u32>,
     now: Moment,
     wire: VecDeque<(NodeId, NodeId, Message)>,
+    /// What the arbiter wrote down last.
+    record: Option<super::Record>,
     /// Everything else the seats wanted, as traces show it.
     wanted: Vec<String>,
     messages: usize,
@@ -35,6 +38,7 @@ impl Table {
             boots: vec![0; nodes],
             now: Moment(1_000),
             wire: VecDeque::new(),
+            record: None,
             wanted: Vec::new(),
             messages: 0,
         };
@@ -77,6 +81,9 @@ impl Table {
                 self.messages += 1;
                 self.wire.push_back((node.into(), to, message));
             } else {
+                if let Effect::Persist(record) = &effect {
+                    self.record = Some(record.clone());
+                }
                 self.wanted.push(format!("n{node} {effect}"));
             }
         }

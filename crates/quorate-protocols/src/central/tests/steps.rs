@@ -183,8 +183,14 @@ fn a_restarted_requester_leaves_alone_what_its_clients_may_still_use() {
     table.deliver_all();
     // A repeated request of the old boot is still on its way, and is answered to the new one.
     let attempt = Attempt { boot: 0, clock: 1 };
-    let poll =
-        Message::Request { claim: id(1), attempt, units: Units::ONE, lines: None, sent: table.now };
+    let poll = Message::Request {
+        claim: id(1),
+        attempt,
+        units: Units::ONE,
+        lines: None,
+        movable: false,
+        sent: table.now,
+    };
     table.restart(1, Start::Amnesia);
     table.wanted();
     table.wire.push_back((NodeId(1), NodeId(0), poll));
@@ -223,7 +229,8 @@ fn messages_that_no_correct_peer_sends_are_anomalies_and_change_nothing() {
     let attempt = Attempt { boot: 0, clock: 1 };
     let units = Units::new(2, 2).unwrap();
     let sent = table.now;
-    let greedy = Message::Request { claim: id(1), attempt, units, lines: None, sent };
+    let (lines, movable) = (None, false);
+    let greedy = Message::Request { claim: id(1), attempt, units, lines, movable, sent };
     table.step(0, Event::Hear { from: NodeId(1), message: greedy });
     table.step(1, Event::Hear { from: NodeId(0), message: Message::Release { claim: id(1) } });
     let lost = Message::Lost { claim: id(1), attempt };

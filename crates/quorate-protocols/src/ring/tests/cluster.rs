@@ -108,6 +108,7 @@ impl Cluster {
                     self.see(Observation::Refused { claim, why });
                 }
                 Effect::Reclaim { .. } => self.reclaims += 1,
+                Effect::Move { .. } => unreachable!("tokens do not ask holders to move"),
                 Effect::Lose { claim } => {
                     if self.using.contains_key(&claim) {
                         self.end(claim, End::Deadline);

@@ -1,9 +1,10 @@
 //! The instances of spec 5.2, every interleaving of each: from the legitimate start with
 //! withdrawals, and from corrupted starts.
 //!
-//! The specification gives the number of instances, their bounds and the sum of their states, not
-//! the instances: these are nineteen within the same bounds. Our sums are smaller or larger as our
-//! instances are, and are compared in docs/protocols/ring.md.
+//! The specification gives the number of instances, their bounds (1 to 4 stations and 6 of which
+//! three ask, l up to 5, K up to 3, fifteen with one need for each station and four with any) and
+//! the sum of their states, 8.41 M and 4.18 M. It does not list them: these are nineteen within the
+//! bounds, with 3.04 M and 1.61 M states.
 
 use super::every::{Atlas, from_anywhere, tiny};
 use super::*;
@@ -60,21 +61,21 @@ const INSTANCES: [(&str, [usize; 2]); 19] = [
     ("2/2,2", [4_708, 616]),
     ("2/12,12", [13_776, 19_932]),
     ("3/2,3", [11_300, 4_676]),
-    ("3/3,3", [12_268, 616]),
     ("4/3,2", [25_144, 6_732]),
     ("5/3,3", [47_000, 2_858]),
     ("3/123,123", [78_396, 72_556]),
     ("1/1,1,1", [1_112, 3_560]),
     ("2/1,2,1", [39_592, 40_076]),
     ("2/2,2,2", [55_024, 3_560]),
-    ("2/12,12,0", [53_816, 52_214]),
-    ("2/0,2,1,2", [145_528, 53_284]),
-    ("3/2,3,1", [0, 0]),
+    ("3/2,3,1", [168_660, 86_072]),
+    ("2/12,12,12", [292_032, 437_772]),
+    ("5/3,2,3", [1_168_508, 160_584]),
+    ("2/2,1,2,1", [537_800, 568_476]),
     ("2/0,2,0,1,0,2", [591_852, 202_452]),
 ];
 
-/// Those after this one take longer than seconds together: CI leaves them to whoever asks.
-const QUICK: usize = 17;
+/// CI takes as many, which are seconds; each of the others is up to fifteen more.
+const QUICK: usize = 15;
 
 #[test]
 fn small_rings_are_always_right_from_their_start() {

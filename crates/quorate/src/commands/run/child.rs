@@ -76,6 +76,11 @@ impl Child {
         Ok(code(status))
     }
 
+    /// Its process group, as a number.
+    pub(super) fn group(&self) -> i32 {
+        self.group.as_raw_nonzero().get()
+    }
+
     /// Lets it go on if somebody suspended it at the terminal: we have that, and would leave nobody
     /// to ask for it back.
     pub(super) fn go_on(&self) {

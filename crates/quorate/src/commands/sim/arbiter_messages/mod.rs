@@ -80,7 +80,7 @@ struct Point {
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     ensure!(args.grants > 0, "--grants must be at least 1");
     let rows = rows(args)?;
-    let worst: Vec<worst::Worst> = [(2, 1), (2, 2), (2, 3), (3, 2), (4, 4)]
+    let worst: Vec<worst::Worst> = [(1, 1), (2, 1), (2, 2), (2, 3), (3, 2), (4, 4)]
         .into_iter()
         .map(|(units, whole)| worst::play(units, whole))
         .collect();
@@ -177,11 +177,16 @@ fn table(rows: &[Row], worst: &[worst::Worst]) -> anyhow::Result<String> {
     writeln!(text, "3|Q| counts a node's messages to itself (5|Q| for tickets); the runs do not.")?;
     writeln!(text)?;
     writeln!(text, "the worst for one arbiter: k claims for one unit, b older ones for all k")?;
-    writeln!(text, "{:>3}{:>4}{:>16}{:>10}", "k", "b", "3(k+b)+3kb", "played")?;
+    writeln!(text, "{:>3}{:>4}{:>14}{:>10}{:>10}", "k", "b", "3(k+b)+3kb", "fences", "played")?;
     for worst in worst {
-        let (k, b) = (worst.units, worst.whole);
-        writeln!(text, "{k:>3}{b:>4}{:>16}{:>10}", worst.bound(), worst.messages)?;
+        let (k, b, fences) = (worst.units, worst.whole, worst.fences());
+        let bound = worst.bound() - fences;
+        writeln!(text, "{k:>3}{b:>4}{bound:>14}{fences:>10}{:>10}", worst.messages)?;
     }
+    writeln!(
+        text,
+        "A single unit has a fence, which everybody but the first must raise: 2b more."
+    )?;
     Ok(text)
 }
 
@@ -201,6 +206,7 @@ fn json(rows: &[Row], worst: &[worst::Worst]) -> serde_json::Value {
             "units": worst.units,
             "whole_pool_claims": worst.whole,
             "bound": worst.bound(),
+            "of_which_fences": worst.fences(),
             "messages": worst.messages,
         })
     };

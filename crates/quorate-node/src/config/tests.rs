@@ -1,0 +1,288 @@
+//! What is read, what it means, and what is refused.
+
+use super::*;
+
+const GOOD: &str = r#"
+    cluster = "demo"
+    epoch = 1
+    node = "b"
+    data_dir = "data"
+    listen = { clients = "127.0.0.1:7420", peers = "127.0.0.1:7520" }
+    members = [
+        { name = "a", peers = "127.0.0.1:7521" },
+        { name = "b", peers = "127.0.0.1:7520" },
+    ]
+    [[pools]]
+    name = "gpu"
+    unit_names = ["left", "right"]
+    arbiter = "a"
+    [[pools]]
+    pattern = "ci-*"
+    units = 8
+    lease = "30s"
+    fairness = "backfill:4"
+    durable = true
+"#;
+
+#[test]
+fn a_file_is_read_and_understood() {
+    let config = Config::parse(GOOD).unwrap();
+    assert_eq!((config.name(), config.me), ("b", NodeId(1)));
+    assert_eq!(config.pool("gpu").unwrap().units, 2);
+    let ci = config.pool("ci-build").unwrap();
+    assert_eq!(
+        (ci.label().as_str(), ci.units, ci.claim_max, ci.protocol.is_durable()),
+        ("ci-*", 8, 8, true)
+    );
+    assert_eq!(ci.promises.overtakes_max, Some(4));
+    assert!(config.pool("ci").is_none());
+    assert!(config.pool("ci-é").is_none());
+    assert_eq!(config.lease_max().as_secs(), 30);
+}
+
+#[test]
+fn contradictions_are_refused_with_a_clear_message() {
+    for (from, to, says) in [
+        ("epoch = 1", "epoch = 1\nepok = 2", "unknown field `epok`"),
+        ("epoch = 1", "", "missing field `epoch`"),
+        ("node = \"b\"", "node = \"c\"", "is not among the members"),
+        ("name = \"a\", peers", "name = \"b\", peers", "two members are named \"b\""),
+        ("127.0.0.1:7521", "127.0.0.1:7520", "\"a\" and \"b\" have the same address for peers"),
+        ("127.0.0.1:7420", "0.0.0.0:7420", "bind to loopback only"),
+        ("units = 8", "units = 0", "choose 1 to"),
+        ("units = 8", "units = 8\nclaim_min = 9", "claim_min <= claim_max <= 8"),
+        ("units = 8", "units = 8\ngrace = \"1s\"", "grace is shorter than the lease"),
+        ("\"left\", \"right\"", "\"left\", \"left\"", "two units are named"),
+        ("arbiter = \"a\"", "arbiter = \"z\"", "is not a member"),
+        ("lease = \"30s\"", "lease = \"30\"", "is not a span of time"),
+        ("backfill:4", "backfill", "choose \"fifo\" or \"backfill:N\""),
+        ("pattern = \"ci-*\"", "pattern = \"ci\"", "is no name"),
+        ("data_dir = \"data\"", "", "data_dir is missing"),
+        ("epoch = 1", "epoch = 2\nbootstrap = true", "a new cluster has epoch 1"),
+        ("pattern = \"ci-*\"", "name = \"gpu\"", "two pools are named \"gpu\""),
+        ("durable = true", "protocol = \"ring\"", "fairness is an option of arbiter, central"),
+        ("durable = true", "hedge = 1", "this pool's protocol is central"),
+        ("durable = true", "colour = \"red\"", "unknown field `colour`"),
+        ("epoch = 1", "epoch = 1\nsuspect_after = \"1s\"", "choose 2s or more"),
+        ("durable = true", "protocol = \"raft\"", "choose \"central\", \"arbiter\""),
+    ] {
+        assert!(GOOD.contains(from), "{from}");
+        let error = Config::parse(&GOOD.replacen(from, to, 1)).unwrap_err().to_string();
+        assert!(error.contains(says), "{from} -> {to}: {error}");
+    }
+}
+
+/// The second pool with another protocol and these options.
+fn with(options: &str) -> Result<Config, String> {
+    let text = GOOD.replace("fairness = \"backfill:4\"\n    durable = true", options);
+    assert!(text.contains(options));
+    Config::parse(&text).map_err(|error| error.to_string())
+}
+
+#[test]
+fn every_protocol_has_options_of_its_own() {
+    for (options, survives, names_units, claim_max) in [
+        ("protocol = \"central\"\ndurable = true", 0, true, 8),
+        ("protocol = \"arbiter\"\nhedge = 1\ndurable = true", 0, true, 8),
+        ("protocol = \"ring\"\ntimeout = \"2s\"\ngrants_max = 3", 0, true, 8),
+        ("protocol = \"broadcast\"\nreclaim = \"lease\"\nprobe = \"1s\"", 0, false, 8),
+    ] {
+        // Two members: nobody has a majority without the other.
+        let options = options.replace("hedge", "survive = 0\nhedge");
+        let config = with(&options).unwrap();
+        let pool = config.pool("ci-x").unwrap();
+        let promises = pool.promises;
+        assert_eq!(promises.survives, survives, "{options}");
+        assert_eq!((promises.names_units, pool.claim_max), (names_units, claim_max));
+    }
+    for (options, says) in [
+        ("protocol = \"arbiter\"", "survives 0 crashes and 1 are wanted"),
+        ("protocol = \"arbiter\"\nmode = \"arbiter\"", "survive 0 accepts what survives no"),
+        ("protocol = \"arbiter\"\nmode = \"auto\"", "survives 0 crashes and 1 are wanted"),
+        ("protocol = \"arbiter\"\nmode = \"many\"", "\"named\", \"arbiter\", \"ticket\" or"),
+        ("protocol = \"arbiter\"\nfairness = \"fifo\"\nsurvive = 0", "beside"),
+        ("protocol = \"arbiter\"\nmode = \"ticket\"\ndurable = true\nsurvive = 0", "beside"),
+        ("protocol = \"arbiter\"\nmode = \"ticket\"\nhedge = 1\nsurvive = 0", "beside"),
+        ("protocol = \"arbiter\"\nspares = 1\nsurvive = 0", "beside"),
+        ("protocol = \"arbiter\"\nmax_holders = 1", "only where arbiters count"),
+        ("protocol = \"arbiter\"\nvoters = 3", "choose 1 to 2"),
+        ("protocol = \"arbiter\"\nfamily = \"grit\"", "family grit: "),
+        ("protocol = \"arbiter\"\nfamily = \"expr:any(0, 1)\"", "no node is in all of"),
+        ("protocol = \"broadcast\"\ncrashes_max = 1", "choose 0 to 0"),
+        ("protocol = \"broadcast\"\nreclaim = \"trust-rp\"", "for simulations"),
+        ("protocol = \"broadcast\"\nprobe = \"29s\"", "half the lease"),
+        ("protocol = \"broadcast\"\ndurable = true", "durable is an option of arbiter, central"),
+        ("protocol = \"broadcast\"\nnode_units_max = 2\nclaim_max = 3", "<= 2 must hold"),
+        ("protocol = \"ring\"\ntimeout = 5", "timeout: invalid type"),
+    ] {
+        let error = with(options).unwrap_err();
+        assert!(error.contains(says), "{options}: {error}");
+    }
+    let names = "protocol = \"broadcast\"\narbiter = \"a\"";
+    let error = Config::parse(&GOOD.replacen("arbiter = \"a\"", names, 1)).unwrap_err();
+    assert!(error.to_string().contains("arbiter is an option of central"), "{error}");
+    let names = "protocol = \"broadcast\"";
+    let error = Config::parse(&GOOD.replacen("arbiter = \"a\"", names, 1)).unwrap_err();
+    assert!(error.to_string().contains("give units, not unit_names"), "{error}");
+}
+
+/// Five members, any of whose names the pool may use.
+fn of_five(pool: &str) -> Result<Config, String> {
+    let members = (0..5).map(|n| format!("{{ name = \"m{n}\", peers = \"127.0.0.1:{n}\" }}"));
+    let members = members.collect::<Vec<_>>().join(", ");
+    let text = format!(
+        "cluster = \"c\"\nepoch = 1\nnode = \"m0\"\ndata_dir = \"d\"\nmembers = [{members}]\n\
+         listen = {{ clients = \"127.0.0.1:9\", peers = \"127.0.0.1:8\" }}\n\
+         [[pools]]\nname = \"p\"\nprotocol = \"arbiter\"\n{pool}"
+    );
+    Config::parse(&text).map_err(|error| error.to_string())
+}
+
+#[test]
+fn quorums_are_chosen_by_mode_family_and_what_must_be_survived() {
+    for (pool, protocol, says) in [
+        ("units = 9", "arbiter", "named, majority: quorums of 3 of 5, 2 crashes survived"),
+        ("units = 9\nvoters = 3", "arbiter", "named, majority: quorums of 2 of 3, 1 crash"),
+        ("units = 4\nfamily = \"auto\"", "arbiter", "named, uniform: quorums of 3 of 5, 2"),
+        ("units = 4\nfamily = \"wall\"\nsurvive = 0", "arbiter", "named, wall"),
+        (
+            "units = 2\nfamily = \"expr:choose(3, 0, 1, 2, 3, 4)\"",
+            "arbiter",
+            "quorums of 3 of 5, 2 crashes survived",
+        ),
+        (
+            "units = 4\nmode = \"arbiter\"\nsurvive = 0",
+            "arbiter",
+            "arbiter, uniform: quorums of 5 of 5, 0 crashes survived",
+        ),
+        (
+            "units = 4\nmode = \"arbiter\"\nmax_holders = 1",
+            "arbiter",
+            "arbiter, uniform: quorums of 3 of 5, 2 crashes survived",
+        ),
+        (
+            "units = 3\nmode = \"arbiter\"\nfamily = \"threshold\"",
+            "arbiter",
+            "arbiter, threshold: quorums of 3 to 4 of 5, 1 crash survived",
+        ),
+        ("units = 8\nmode = \"ticket\"", "ticket", "ticket, majority: quorums of 3 of 5, 2"),
+        ("units = 8\nmode = \"ticket\"", "ticket", "load 1.000, 25.0 messages per quiet grant"),
+        (
+            "units = 8\nmode = \"ticket\"\nspares = 0",
+            "ticket",
+            "load 0.600, 15.0 messages per quiet grant",
+        ),
+        ("units = 2\nmode = \"auto\"", "arbiter", "arbiter, uniform: quorums of 3 of 4, 1"),
+        ("units = 2\nmode = \"auto\"\nsurvive = 2", "ticket", "quorums of 3 of 5, 2 crashes"),
+    ] {
+        let config = of_five(pool).unwrap();
+        let pool = &config.pools[0];
+        let worth = pool.quorums.as_ref().unwrap();
+        assert!(worth.to_string().contains(says), "{worth}");
+        assert_eq!(pool.protocol.name(), protocol, "{worth}");
+        assert_eq!(pool.promises.survives as usize, worth.summary.survives);
+    }
+    let error = of_five("units = 4\nmode = \"arbiter\"").unwrap_err();
+    assert!(error.contains("any family for this needs 6 nodes"), "{error}");
+}
+
+#[test]
+fn members_that_disagree_about_a_protocol_have_different_digests() {
+    let all = [
+        "protocol = \"central\"",
+        "protocol = \"ring\"",
+        "protocol = \"broadcast\"",
+        "protocol = \"broadcast\"\nreclaim = \"lease\"",
+        "protocol = \"broadcast\"\nnode_units_max = 3",
+        "protocol = \"arbiter\"\nsurvive = 0",
+        "protocol = \"arbiter\"\nsurvive = 0\nmode = \"arbiter\"",
+        "protocol = \"arbiter\"\nsurvive = 0\nmode = \"arbiter\"\nmax_holders = 2",
+        "protocol = \"arbiter\"\nsurvive = 0\nmode = \"arbiter\"\nfamily = \"threshold\"",
+        "protocol = \"arbiter\"\nsurvive = 0\nmode = \"ticket\"",
+        "protocol = \"arbiter\"\nsurvive = 0\nmode = \"ticket\"\nvoters = 1",
+        "protocol = \"arbiter\"\nsurvive = 0\nfamily = \"expr:all(0, any(0, 1))\"",
+    ];
+    let digests: std::collections::BTreeSet<u64> =
+        all.iter().map(|options| with(options).unwrap().digest).collect();
+    assert_eq!(digests.len(), all.len());
+}
+
+const KINDS: &str = "units = [{ name = \"g0\", labels = { gpu = \"h100\", zone = \"eu\" } }, \
+                     { name = \"g1\", labels = { gpu = \"a100\" } }, { name = \"g2\" }]";
+
+#[test]
+fn units_have_names_and_labels() {
+    let kinds = |from: &str, to: &str| {
+        let units = KINDS.replacen(from, to, 1);
+        Config::parse(&GOOD.replace("unit_names = [\"left\", \"right\"]", &units))
+    };
+    let config = kinds("", "").unwrap();
+    let def = config.pool("gpu").unwrap();
+    assert_eq!((def.units, def.unit_names.join(" ")), (3, "g0 g1 g2".to_owned()));
+    let h100 = def.labels().unwrap().select(&"gpu=h100".parse().unwrap());
+    assert_eq!(h100, [quorate_core::Unit(0)]);
+    assert_eq!(config.pool("ci-1").unwrap().labels(), None);
+    for (from, to) in [("h100", "b200"), ("zone", "site"), (", zone = \"eu\"", "")] {
+        assert_ne!(config.digest, kinds(from, to).unwrap().digest, "{from}");
+    }
+    for (from, to, says) in [
+        ("h100", "h 100", "unit \"g0\": \"h 100\" is no label"),
+        ("h100", "", "unit \"g0\": \"\" is no label"),
+        ("g1", "g0", "two units are named \"g0\""),
+        ("labels", "label", "write units = 4 or units = [{ name"),
+        ("]", "]\nprotocol = \"ring\"", "ring cannot choose among units that differ"),
+        ("]", "]\nunit_names = [\"a\"]", "give either units or unit_names"),
+    ] {
+        let error = kinds(from, to).unwrap_err().to_string();
+        assert!(error.contains(says), "{says}: {error}");
+    }
+}
+
+#[test]
+fn reserved_units_are_known_by_labels_or_names() {
+    let with = |rules: &str| {
+        let units = format!("{KINDS}\nreserved = [{rules}]");
+        Config::parse(&GOOD.replace("unit_names = [\"left\", \"right\"]", &units))
+    };
+    let config = with(
+        "{ where = { gpu = \"h100\" }, clients = [\"train-*\"] }, \
+         { units = [\"g2\"], members = [\"a\"] }, \
+         { units = [\"g2\"], members = [\"b\"], clients = [\"x\"] }",
+    )
+    .unwrap();
+    let def = config.pool("gpu").unwrap();
+    let allowed = |node, client| {
+        let all = (0..3).map(quorate_core::Unit).collect();
+        let units = def.allowed(NodeId(node), client).unwrap_or(all);
+        units.iter().map(|unit| unit.0).collect::<Vec<_>>()
+    };
+    assert_eq!(allowed(0, "train-1"), [0, 1, 2]);
+    assert_eq!(allowed(0, "x"), [1, 2]);
+    assert_eq!(allowed(1, "x"), [1, 2]);
+    assert_eq!(allowed(1, "train-1"), [0, 1]);
+    assert_eq!(allowed(1, "train"), [1]);
+    assert_ne!(config.digest, with("").unwrap().digest);
+    for (rule, says) in [
+        ("{ clients = [\"x\"] }", "say which units"),
+        ("{ units = [\"g0\"] }", "say for whom"),
+        ("{ units = [\"g9\"], clients = [\"x\"] }", "no unit is named \"g9\""),
+        ("{ units = [\"g0\"], members = [\"z\"] }", "\"z\" is not a member"),
+        ("{ where = { gpu = \"b200\" }, members = [\"a\"] }", "no unit has these labels"),
+    ] {
+        let error = with(rule).unwrap_err().to_string();
+        assert!(error.contains(says), "{rule}: {error}");
+    }
+    let plain = GOOD.replace("units = 8", "units = 8\nreserved = [{ members = [\"a\"] }]");
+    let error = Config::parse(&plain).unwrap_err().to_string();
+    assert!(error.contains("only units with names and labels"), "{error}");
+}
+
+#[test]
+fn members_that_disagree_about_a_pool_have_different_digests() {
+    let digest = |text: &str| Config::parse(text).unwrap().digest;
+    assert_eq!(digest(GOOD), digest(&GOOD.replace("node = \"b\"", "node = \"a\"")));
+    assert_eq!(digest(GOOD), digest(&GOOD.replace("7420", "7400")));
+    for (from, to) in [("units = 8", "units = 9"), ("30s", "31s"), ("true", "false")] {
+        assert_ne!(digest(GOOD), digest(&GOOD.replace(from, to)), "{from}");
+    }
+}
