@@ -1,4 +1,5 @@
-//! Sets of nodes: a bit per node, growing with the largest member, so that there is no ceiling.
+//! Sets of nodes: a bit per node, growing with the largest member, so that there is no ceiling. A
+//! pool has rarely more than a hundred nodes: the first bits are in the set itself.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -6,69 +7,90 @@ use std::fmt;
 use crate::NodeId;
 
 const WORD: usize = u64::BITS as usize;
+const LOW: usize = 2;
 
 /// A set of nodes. Two sets with the same members are equal, hash alike and print alike.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct NodeSet {
+    low: [u64; LOW],
     /// Invariant: the last word is not zero, so that equal sets have equal words.
-    words: Vec<u64>,
+    high: Vec<u64>,
 }
 
 impl NodeSet {
     /// The empty set.
     pub const fn new() -> Self {
-        NodeSet { words: Vec::new() }
+        NodeSet { low: [0; LOW], high: Vec::new() }
     }
 
     /// The nodes 0..n.
     pub fn first(n: usize) -> Self {
-        let mut words = vec![u64::MAX; n / WORD];
-        if !n.is_multiple_of(WORD) {
-            words.push((1 << (n % WORD)) - 1);
+        let word = |index: usize| match n.saturating_sub(index * WORD) {
+            bits if bits >= WORD => u64::MAX,
+            bits => (1 << bits) - 1,
+        };
+        NodeSet {
+            low: std::array::from_fn(word),
+            high: (LOW..n.div_ceil(WORD)).map(word).collect(),
         }
-        NodeSet { words }
     }
 
     /// Number of members.
     pub fn len(&self) -> usize {
-        self.words.iter().map(|word| word.count_ones() as usize).sum()
+        self.words().map(|word| word.count_ones() as usize).sum()
     }
 
     /// Whether it has no member.
     pub fn is_empty(&self) -> bool {
-        self.words.is_empty()
+        self.low == [0; LOW] && self.high.is_empty()
     }
 
     /// Whether `node` is a member.
     pub fn contains(&self, node: NodeId) -> bool {
         let (word, bit) = place(node);
-        self.words.get(word).is_some_and(|w| w & bit != 0)
+        let word = match word.checked_sub(LOW) {
+            None => Some(&self.low[word]),
+            Some(word) => self.high.get(word),
+        };
+        word.is_some_and(|word| word & bit != 0)
     }
 
     /// Adds `node`; says whether it was new.
     pub fn insert(&mut self, node: NodeId) -> bool {
         let (word, bit) = place(node);
-        if self.words.len() <= word {
-            self.words.resize(word + 1, 0);
-        }
-        let new = self.words[word] & bit == 0;
-        self.words[word] |= bit;
+        let word = match word.checked_sub(LOW) {
+            None => &mut self.low[word],
+            Some(word) => {
+                if self.high.len() <= word {
+                    self.high.resize(word + 1, 0);
+                }
+                &mut self.high[word]
+            }
+        };
+        let new = *word & bit == 0;
+        *word |= bit;
         new
     }
 
     /// Takes `node` out; says whether it was a member.
     pub fn remove(&mut self, node: NodeId) -> bool {
         let (word, bit) = place(node);
-        let Some(w) = self.words.get_mut(word) else { return false };
-        let was = *w & bit != 0;
-        *w &= !bit;
+        let word = match word.checked_sub(LOW) {
+            None => &mut self.low[word],
+            Some(word) => match self.high.get_mut(word) {
+                Some(word) => word,
+                None => return false,
+            },
+        };
+        let was = *word & bit != 0;
+        *word &= !bit;
         self.trim();
         was
     }
 
     /// Members in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = NodeId> + '_ {
-        self.words.iter().enumerate().flat_map(|(index, &word)| {
+        self.words().enumerate().flat_map(|(index, word)| {
             let mut left = word;
             std::iter::from_fn(move || {
                 (left != 0).then(|| {
@@ -87,49 +109,61 @@ impl NodeSet {
 
     /// Whether every member is in `other`.
     pub fn is_subset(&self, other: &NodeSet) -> bool {
-        self.words.len() <= other.words.len()
-            && self.words.iter().zip(&other.words).all(|(a, b)| a & !b == 0)
+        self.high.len() <= other.high.len() && self.pairs(other).all(|(a, b)| a & !b == 0)
     }
 
     /// Whether no node is in both.
     pub fn is_disjoint(&self, other: &NodeSet) -> bool {
-        self.words.iter().zip(&other.words).all(|(a, b)| a & b == 0)
+        self.pairs(other).all(|(a, b)| a & b == 0)
     }
 
     /// Nodes in both.
     pub fn intersection(&self, other: &NodeSet) -> NodeSet {
-        NodeSet::trimmed(self.words.iter().zip(&other.words).map(|(a, b)| a & b).collect())
+        let low = std::array::from_fn(|word| self.low[word] & other.low[word]);
+        let high = self.high.iter().zip(&other.high).map(|(a, b)| a & b).collect();
+        NodeSet { low, high }.trimmed()
     }
 
     /// Nodes in either.
     pub fn union(&self, other: &NodeSet) -> NodeSet {
         let (long, short) =
-            if self.words.len() >= other.words.len() { (self, other) } else { (other, self) };
-        let mut words = long.words.clone();
-        for (word, more) in words.iter_mut().zip(&short.words) {
+            if self.high.len() >= other.high.len() { (self, other) } else { (other, self) };
+        let mut both = long.clone();
+        for (word, more) in both.words_mut().zip(short.words()) {
             *word |= more;
         }
-        NodeSet { words }
+        both
     }
 
     /// Nodes in this set and not in `other`.
     pub fn difference(&self, other: &NodeSet) -> NodeSet {
-        let mut words = self.words.clone();
-        for (word, less) in words.iter_mut().zip(&other.words) {
+        let mut left = self.clone();
+        for (word, less) in left.words_mut().zip(other.words()) {
             *word &= !less;
         }
-        NodeSet::trimmed(words)
+        left.trimmed()
     }
 
-    fn trimmed(words: Vec<u64>) -> NodeSet {
-        let mut set = NodeSet { words };
-        set.trim();
-        set
+    fn words(&self) -> impl Iterator<Item = u64> + '_ {
+        self.low.iter().chain(&self.high).copied()
+    }
+
+    fn words_mut(&mut self) -> impl Iterator<Item = &mut u64> {
+        self.low.iter_mut().chain(&mut self.high)
+    }
+
+    fn pairs<'a>(&'a self, other: &'a NodeSet) -> impl Iterator<Item = (u64, u64)> + 'a {
+        self.words().zip(other.words())
+    }
+
+    fn trimmed(mut self) -> NodeSet {
+        self.trim();
+        self
     }
 
     fn trim(&mut self) {
-        while self.words.last() == Some(&0) {
-            self.words.pop();
+        while self.high.last() == Some(&0) {
+            self.high.pop();
         }
     }
 }

@@ -115,8 +115,10 @@ pub enum Start<D> {
     Amnesia,
 }
 
-/// Something that happened to a participant.
+/// Something that happened to a participant. The tag is a word: a narrower one makes compilers copy
+/// what follows it at odd addresses, which takes a simulator longer than most steps do.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[repr(u64)]
 pub enum Event<P: Protocol> {
     /// A local client wants units. Repeating a claim under its name asks how it stands.
     Claim(Claim),
@@ -147,8 +149,10 @@ pub enum Event<P: Protocol> {
     Trust(NodeId),
 }
 
-/// Something a participant wants from the world. The order of effects is their meaning.
+/// Something a participant wants from the world. The order of effects is their meaning. The tag is
+/// a word, as that of [`Event`].
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[repr(u64)]
 pub enum Effect<P: Protocol> {
     /// A barrier: what follows waits until this is on disk, replacing the record before it.
     Persist(P::Durable),

@@ -10,7 +10,6 @@
 //! | `admission` | a claim, or a problem that says why not |
 //! | `ledger` | the claims of this node's clients, and who waits to hear of them |
 //! | `seat` | one protocol value: event in, deeds out |
-//! | `keeper` | leases of clients, where the protocol knows only nodes |
 //! | `alarms` | when which pool wants to be looked at, in one heap |
 //! | `journal` | what must be on disk before anything else is seen |
 //! | `peers` | connections to the other members; what they mean is the engine's matter |
@@ -31,7 +30,6 @@ mod engine;
 mod forecast;
 mod history;
 mod journal;
-mod keeper;
 mod ledger;
 mod metrics;
 mod node;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use quorate_core::{Claim, ClaimId, Lease, Moment, NodeId, Units};
+use quorate_core::{Claim, ClaimId, Moment, NodeId, Units};
 use quorate_wire::frame;
 
 use crate::config::Config;
@@ -62,7 +62,6 @@ impl World {
                 boot: 2,
                 since: world.now,
                 grace: Duration::from_secs(10),
-                lease: Lease::new(Duration::from_secs(10), 200),
             };
             let mut deeds = Vec::new();
             let seat = take_seat(place, def, NODES, origin.clone(), &mut deeds).unwrap();

@@ -9,7 +9,7 @@ use quorate_protocols::ring::Ring;
 use quorate_protocols::ticket::Ticket;
 
 use crate::config::{PoolDef, ProtocolDef};
-use crate::seat::{AnySeat, ClientLease, Corrupt, Deed, Driver, Origin, Place, Runs, SeatError};
+use crate::seat::{AnySeat, Corrupt, Deed, Driver, Origin, Place, Runs, SeatError};
 
 /// What a pool's protocol means for people.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,23 +35,21 @@ impl Runs for Ring {
 /// Something to be done for whatever protocol a pool has.
 trait Task {
     type Done;
-    fn run<P: Runs>(self, pool: P::Pool, client_lease: ClientLease) -> Self::Done;
+    fn run<P: Runs>(self, pool: P::Pool) -> Self::Done;
 }
 
 /// Does it for the protocol of a pool of this name, among so many members.
 fn with<T: Task>(protocol: &ProtocolDef, name: &str, members: usize, task: T) -> T::Done {
-    use ClientLease::{ByNode, ByProtocol};
     match protocol {
         ProtocolDef::Central { arbiter, pool } => {
             let mut pool = pool.clone();
             pool.arbiter = arbiter.node(name, members);
-            task.run::<Central>(pool, ByProtocol)
+            task.run::<Central>(pool)
         }
-        ProtocolDef::Arbiter(pool) => task.run::<Arbiter>(pool.clone(), ByProtocol),
-        ProtocolDef::Ticket(pool) => task.run::<Ticket>(pool.clone(), ByProtocol),
-        // Its leases are between nodes; clients are the node's own matter.
-        ProtocolDef::Broadcast(pool) => task.run::<Weighted>(pool.clone(), ByNode),
-        ProtocolDef::Ring(pool) => task.run::<Ring>(pool.clone(), ByProtocol),
+        ProtocolDef::Arbiter(pool) => task.run::<Arbiter>(pool.clone()),
+        ProtocolDef::Ticket(pool) => task.run::<Ticket>(pool.clone()),
+        ProtocolDef::Broadcast(pool) => task.run::<Weighted>(pool.clone()),
+        ProtocolDef::Ring(pool) => task.run::<Ring>(pool.clone()),
     }
 }
 
@@ -66,9 +64,9 @@ pub(crate) fn take_seat(
     struct Take<'a>(Place, Origin, &'a mut Vec<Deed>);
     impl Task for Take<'_> {
         type Done = Result<Box<dyn AnySeat>, SeatError>;
-        fn run<P: Runs>(self, pool: P::Pool, client_lease: ClientLease) -> Self::Done {
+        fn run<P: Runs>(self, pool: P::Pool) -> Self::Done {
             let Take(place, origin, deeds) = self;
-            Ok(Box::new(Driver::<P>::boot(place, pool, client_lease, origin, deeds)?))
+            Ok(Box::new(Driver::<P>::boot(place, pool, origin, deeds)?))
         }
     }
     let name = place.name.clone();
@@ -80,7 +78,7 @@ pub(crate) fn promises(protocol: &ProtocolDef, members: usize) -> Promises {
     struct Ask(u32);
     impl Task for Ask {
         type Done = Promises;
-        fn run<P: Runs>(self, pool: P::Pool, _: ClientLease) -> Promises {
+        fn run<P: Runs>(self, pool: P::Pool) -> Promises {
             Promises {
                 names_units: P::names_units(&pool),
                 overtakes_max: P::overtakes_max(&pool),
@@ -97,7 +95,7 @@ pub(crate) fn needs(protocol: &ProtocolDef, name: &str, members: usize) -> NodeS
     struct Ask(usize);
     impl Task for Ask {
         type Done = NodeSet;
-        fn run<P: Runs>(self, pool: P::Pool, _: ClientLease) -> NodeSet {
+        fn run<P: Runs>(self, pool: P::Pool) -> NodeSet {
             let alone = |node: &NodeId| P::can_lose(&pool, &std::iter::once(*node).collect());
             (0..self.0).map(NodeId::from).filter(|node| !alone(node)).collect()
         }

@@ -14,12 +14,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::{
-    Claim, ClaimId, Effect, Entry, Event, Explorable, Fact, Lease, LeaseEnd, Moment, Move, NodeId,
-    Order, Outbox, Protocol, Refusal, Seat, Shares, Shortage, Start, Unit,
+    Claim, ClaimId, Effect, Entry, Event, Explorable, Fact, LeaseEnd, Moment, Move, NodeId, Order,
+    Outbox, Protocol, Refusal, Seat, Shares, Shortage, Start, Unit,
 };
 use quorate_wire::{DecodeError, Delivery, Wire, frame};
-
-use crate::keeper::Keeper;
 
 /// Something that happened to a seat.
 #[derive(Debug)]
@@ -109,17 +107,6 @@ pub(crate) struct Place {
     pub(crate) since: Moment,
     /// Least time for which promises of an earlier life are respected.
     pub(crate) grace: Duration,
-    /// How long a grant lasts without renewal.
-    pub(crate) lease: Lease,
-}
-
-/// Who sees to it that a client which went away loses its units.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum ClientLease {
-    /// The protocol itself.
-    ByProtocol,
-    /// The node, for a protocol that knows only nodes.
-    ByNode,
 }
 
 /// How a seat comes to life, with the record still in bytes.
@@ -195,23 +182,12 @@ pub(crate) struct Driver<P: Runs> {
     /// Nothing once the seat has stopped.
     participant: Option<P>,
     outbox: Outbox<P>,
-    /// Nothing if the protocol sees to its clients itself.
-    keeper: Option<Keeper>,
     /// When each alarm that is armed is due...
-    alarms: BTreeMap<Wake<P::Alarm>, Moment>,
+    alarms: BTreeMap<P::Alarm, Moment>,
     /// ...and the same, the first one first. Nobody outside keeps an alarm that may be disarmed:
     /// most are, long before they are due.
-    agenda: BTreeSet<(Moment, Wake<P::Alarm>)>,
+    agenda: BTreeSet<(Moment, P::Alarm)>,
     trace: Trace,
-}
-
-/// What an alarm of a seat is for.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Wake<A> {
-    /// The protocol wants it.
-    Protocol(A),
-    /// The lease of a client that the node keeps may have ended.
-    Client(ClaimId),
 }
 
 impl<P: Runs> Driver<P> {
@@ -219,7 +195,6 @@ impl<P: Runs> Driver<P> {
     pub(crate) fn boot(
         place: Place,
         pool: P::Pool,
-        client_lease: ClientLease,
         origin: Origin,
         deeds: &mut Vec<Deed>,
     ) -> Result<Self, SeatError> {
@@ -231,13 +206,11 @@ impl<P: Runs> Driver<P> {
                 Start::Recovered(Some(P::decode_record(&pool, &bytes)?))
             }
         };
-        let keeper = (client_lease == ClientLease::ByNode).then(|| Keeper::new(place.lease));
         let mut driver = Driver {
             place,
             pool,
             participant: None,
             outbox: Outbox::new(),
-            keeper,
             alarms: BTreeMap::new(),
             agenda: BTreeSet::new(),
             trace: Trace::default(),
@@ -276,30 +249,18 @@ impl<P: Runs> Driver<P> {
                     let earlier = P::lease_end(&alarm) == LeaseEnd::Earlier;
                     // Later than asked is always allowed; the configuration may want it so.
                     let after = if earlier { after.max(self.place.grace) } else { after };
-                    self.arm(Wake::Protocol(alarm), now.after(after));
+                    self.arm(alarm, now.after(after));
                 }
-                Effect::Disarm(alarm) => self.disarm(Wake::Protocol(alarm)),
-                Effect::Grant { claim, shares, mut until } => {
-                    if let Some(keeper) = &mut self.keeper {
-                        until = keeper.grant(claim, &shares, until, now);
-                        let end = now.after(keeper.length());
-                        self.arm(Wake::Client(claim), end);
-                    }
+                Effect::Disarm(alarm) => self.disarm(alarm),
+                Effect::Grant { claim, shares, until } => {
                     deeds.push(Deed::Grant { claim, shares, until });
                 }
-                Effect::Extend { claim, until } => {
-                    let keeper = self.keeper.as_mut();
-                    let until = keeper.map_or(Some(until), |keeper| keeper.allow(claim, until));
-                    deeds.extend(until.map(|until| Deed::Extend { claim, until }));
-                }
+                Effect::Extend { claim, until } => deeds.push(Deed::Extend { claim, until }),
                 Effect::Move { claim, shares, from, to } => {
                     deeds.push(Deed::Move { claim, shares, it: Move { from, to } });
                 }
                 Effect::Refuse { claim, why } => deeds.push(Deed::Refuse { claim, why }),
-                Effect::Lose { claim } => {
-                    self.keep_no_more(claim);
-                    deeds.push(Deed::Lose { claim });
-                }
+                Effect::Lose { claim } => deeds.push(Deed::Lose { claim }),
                 Effect::Reclaim { claim, shares } => deeds.push(Deed::Reclaim { claim, shares }),
                 Effect::Anomaly { peer, what } => deeds.push(Deed::Anomaly { peer, what }),
             }
@@ -307,71 +268,37 @@ impl<P: Runs> Driver<P> {
         self.outbox = outbox;
     }
 
-    fn arm(&mut self, wake: Wake<P::Alarm>, at: Moment) {
-        self.disarm(wake);
-        self.alarms.insert(wake, at);
-        self.agenda.insert((at, wake));
+    fn arm(&mut self, alarm: P::Alarm, at: Moment) {
+        self.disarm(alarm);
+        self.alarms.insert(alarm, at);
+        self.agenda.insert((at, alarm));
     }
 
-    fn disarm(&mut self, wake: Wake<P::Alarm>) {
-        if let Some(at) = self.alarms.remove(&wake) {
-            self.agenda.remove(&(at, wake));
+    fn disarm(&mut self, alarm: P::Alarm) {
+        if let Some(at) = self.alarms.remove(&alarm) {
+            self.agenda.remove(&(at, alarm));
         }
     }
 
-    /// The node keeps no lease for this claim any more; says what it had.
-    fn keep_no_more(&mut self, claim: ClaimId) -> Option<Shares> {
-        let shares = self.keeper.as_mut()?.end(claim)?;
-        self.disarm(Wake::Client(claim));
-        Some(shares)
-    }
-
-    /// What the protocol is to be told, if anything; some things are between node and client.
+    /// What the protocol is to be told, if anything.
     fn event(
         &mut self,
         now: Moment,
         happening: Happening<'_>,
-        deeds: &mut Vec<Deed>,
     ) -> Result<Option<Event<P>>, SeatError> {
         Ok(Some(match happening {
             Happening::Claim(claim) => Event::Claim(claim),
-            Happening::Release(claim) => {
-                self.keep_no_more(claim);
-                Event::Release(claim)
-            }
-            Happening::Cancel(claim) => {
-                self.keep_no_more(claim);
-                Event::Cancel(claim)
-            }
-            Happening::Renew { claim, shares } => {
-                let kept = self
-                    .keeper
-                    .as_mut()
-                    .and_then(|k| Some((k.renew(claim, &shares, now)?, k.length())));
-                if let Some((until, length)) = kept {
-                    self.arm(Wake::Client(claim), now.after(length));
-                    deeds.push(Deed::Extend { claim, until });
-                    return Ok(None);
-                }
-                Event::Renew { claim, shares }
-            }
+            Happening::Release(claim) => Event::Release(claim),
+            Happening::Cancel(claim) => Event::Cancel(claim),
+            Happening::Renew { claim, shares } => Event::Renew { claim, shares },
             Happening::Hear { from, message } => {
                 Event::Hear { from, message: P::decode_message(message)? }
             }
             Happening::Ring => {
                 let first = self.agenda.first().filter(|(at, _)| *at <= now);
-                let Some((_, wake)) = first.copied() else { return Ok(None) };
-                self.disarm(wake);
-                match wake {
-                    Wake::Protocol(alarm) => Event::Ring(alarm),
-                    Wake::Client(claim) => {
-                        // Its own deadline has passed, and so it has stopped.
-                        let Some(shares) = self.keep_no_more(claim) else { return Ok(None) };
-                        deeds.push(Deed::Reclaim { claim, shares });
-                        deeds.push(Deed::Lose { claim });
-                        Event::Release(claim)
-                    }
-                }
+                let Some((_, alarm)) = first.copied() else { return Ok(None) };
+                self.disarm(alarm);
+                Event::Ring(alarm)
             }
             Happening::Suspect(node) => Event::Suspect(node),
             Happening::Trust(node) => Event::Trust(node),
@@ -423,7 +350,7 @@ impl<P: Runs> AnySeat for Driver<P> {
         happening: Happening<'_>,
         deeds: &mut Vec<Deed>,
     ) -> Result<(), SeatError> {
-        let Some(event) = self.event(now, happening, deeds)? else { return Ok(()) };
+        let Some(event) = self.event(now, happening)? else { return Ok(()) };
         self.trace.note(&event);
         self.act(now, deeds, |participant, seat, outbox| participant.step(seat, event, outbox))
     }
@@ -479,10 +406,8 @@ impl<P: Runs> AnySeat for Driver<P> {
     }
 
     fn grace_until(&self) -> Option<Moment> {
-        let graces = self.alarms.iter().filter(|(wake, _)| match wake {
-            Wake::Protocol(alarm) => P::lease_end(alarm) == LeaseEnd::Earlier,
-            Wake::Client(_) => false,
-        });
+        let is_grace = |alarm: &P::Alarm| P::lease_end(alarm) == LeaseEnd::Earlier;
+        let graces = self.alarms.iter().filter(|(alarm, _)| is_grace(alarm));
         graces.map(|(_, at)| *at).max()
     }
 

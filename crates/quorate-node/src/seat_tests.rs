@@ -4,12 +4,12 @@ use std::fmt;
 use std::time::Duration;
 
 use quorate_core::{
-    Claim, ClaimId, Entry, Event, Explorable, Fence, Lease, LeaseEnd, Moment, NodeId, NodeSet,
-    Number, Outbox, Protocol, Seat, Share, Shares, Start, Unit, Units,
+    Claim, ClaimId, Entry, Event, Explorable, Fence, LeaseEnd, Moment, NodeId, NodeSet, Number,
+    Outbox, Protocol, Seat, Share, Shares, Start, Unit, Units,
 };
 use quorate_wire::{DecodeError, Wire};
 
-use crate::seat::{AnySeat, ClientLease, Deed, Driver, Happening, Origin, Place, Runs, SeatError};
+use crate::seat::{AnySeat, Deed, Driver, Happening, Origin, Place, Runs, SeatError};
 
 /// Grants at once, except that a claim for 3 finds it contradicting itself.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -109,21 +109,10 @@ impl Explorable for Toy {
 }
 
 fn seat(origin: Origin) -> (Driver<Toy>, Vec<Deed>) {
-    seat_with(ClientLease::ByProtocol, origin)
-}
-
-fn seat_with(client_lease: ClientLease, origin: Origin) -> (Driver<Toy>, Vec<Deed>) {
     let since = Moment::ZERO.after(SECOND);
-    let place = Place {
-        name: "pool".into(),
-        me: NodeId(0),
-        boot: 1,
-        since,
-        grace: 5 * SECOND,
-        lease: Lease::new(4 * SECOND, 0),
-    };
+    let place = Place { name: "pool".into(), me: NodeId(0), boot: 1, since, grace: 5 * SECOND };
     let mut deeds = Vec::new();
-    let driver = Driver::boot(place, (), client_lease, origin, &mut deeds).unwrap();
+    let driver = Driver::boot(place, (), origin, &mut deeds).unwrap();
     (driver, deeds)
 }
 
@@ -192,33 +181,4 @@ fn a_contradiction_stops_the_seat_for_good_and_tells_what_went_before() {
     assert!(why.contains("three is one too many"), "{why}");
     assert!(why.contains("claim 0.0 h1 | claim 0.0 h3"), "{why}");
     assert!(matches!(step(&mut seat, claim(1)), Err(SeatError::Stopped(_))));
-}
-
-#[test]
-fn a_client_whose_lease_the_node_keeps_stops_before_its_units_are_taken_back() {
-    let (mut seat, _) = seat_with(ClientLease::ByNode, Origin::First);
-    let at = |seconds: u32| Moment::ZERO.after(SECOND * seconds);
-    let id = ClaimId::default();
-    let mut deeds = Vec::new();
-    let mut step = |now: u32, happening: Happening<'_>| {
-        deeds.clear();
-        seat.step(at(now), happening, &mut deeds).unwrap();
-        format!("{deeds:?}")
-    };
-    // The toy grants for one second, whatever the lease of four.
-    let granted = step(10, claim(1));
-    assert!(granted.contains("until: 11.0"), "{granted}");
-    let share = Share { unit: Unit(0), fence: Fence(1) };
-    let renew = |fence| {
-        let shares = Shares::new(&[Share { fence: Fence(fence), ..share }]);
-        Happening::Renew { claim: id, shares }
-    };
-    assert_eq!(step(10, renew(2)), "[]", "not what it was granted: the protocol's to judge");
-    let renewed = step(10, renew(1));
-    assert!(renewed.contains("Extend") && renewed.contains("until: 11.0"), "{renewed}");
-    assert_eq!(step(13, Happening::Ring), "[]", "by its lease it may go on");
-    assert_eq!(step(13, renew(1)), "[]", "what is over stays over");
-    let ended = step(14, Happening::Ring);
-    assert!(ended.starts_with("[Reclaim") && ended.contains("Lose"), "{ended}");
-    assert_eq!(step(15, Happening::Ring), "[]");
 }

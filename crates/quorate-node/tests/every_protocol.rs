@@ -221,6 +221,33 @@ async fn broadcast_takes_a_lost_node_for_a_holder_and_goes_on() {
     cluster.request(0, &format!("DELETE {}", claim(1)), "").await;
     let (status, second) = cluster.request(1, &put(2), ONE).await;
     assert_eq!(status, 200, "{second}");
+    // What detection rests on, and what the crash costs: n2 alone may still hear itself.
+    for line in [
+        "quorate_protocol_heard_by{pool=\"p\",peer=\"n2\"} 1",
+        "quorate_protocol_heard_by{pool=\"p\",peer=\"n1\"} 3",
+        "quorate_protocol_crashed{pool=\"p\",peer=\"n2\"} 1",
+        "quorate_protocol_units_lost{pool=\"p\"} 1",
+    ] {
+        until(line, || async {
+            let (_, metrics) = cluster.text(0, "GET /metrics").await;
+            metrics.lines().any(|said| said == line)
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restarted_broadcast_node_is_counted_and_served_again() {
+    for (test, protocol) in [("never_restart", BROADCAST), ("leased_restart", LEASED)] {
+        let cluster = restarted(test, protocol, "1s").await;
+        // With both units at one node nobody can do without any other.
+        for node in 0..3 {
+            let id = 10 + node as u32;
+            let (status, granted) = cluster.request(node, &put(id), BOTH).await;
+            assert_eq!(status, 200, "{protocol}: n{node}: {granted}");
+            cluster.request(node, &format!("DELETE {}", claim(id)), "").await;
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -14,7 +14,7 @@ use crate::client::{Client, Fate, Phase, renew_at};
 use crate::driver::broken_contract;
 use crate::film::Change;
 use crate::workload::suits;
-use crate::world::{Happening, World};
+use crate::world::{Happening, Stop, World};
 
 impl<P: Protocol> World<'_, P> {
     /// A new client, which claims at a true time.
@@ -45,7 +45,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// An arrival of an open loop.
-    pub(crate) fn arrive(&mut self) -> Result<(), Breach> {
+    pub(crate) fn arrive(&mut self) -> Result<(), Stop> {
         let Arrivals::Open { every, clients_max } = self.plan.workload.arrivals else {
             return Ok(());
         };
@@ -65,7 +65,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// A client's wake-up comes.
-    pub(crate) fn wake(&mut self, client: usize) -> Result<(), Breach> {
+    pub(crate) fn wake(&mut self, client: usize) -> Result<(), Stop> {
         self.clients[client].wake = None;
         match self.clients[client].phase {
             Phase::Thinking => self.begin(client),
@@ -88,7 +88,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// A client claims, if its home is there to hear it.
-    fn begin(&mut self, index: usize) -> Result<(), Breach> {
+    fn begin(&mut self, index: usize) -> Result<(), Stop> {
         let home = self.clients[index].home;
         if !self.nodes[home.index()].is_running() {
             self.clients[index].phase = Phase::Due;
@@ -119,7 +119,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// Hands the claim to the home, for the first time or again.
-    fn ask(&mut self, index: usize) -> Result<(), Breach> {
+    fn ask(&mut self, index: usize) -> Result<(), Stop> {
         let client = &self.clients[index];
         let Client { units, draw, ref lines, movable, .. } = *client;
         let claim = Claim { id: client.claim(index), units, draw, lines: lines.clone(), movable };
@@ -133,7 +133,7 @@ impl<P: Protocol> World<'_, P> {
         claim: ClaimId,
         shares: Shares,
         until: Moment,
-    ) -> Result<(), Breach> {
+    ) -> Result<(), Stop> {
         self.progress_at = self.now;
         // Whoever asked is gone, and nobody sees this.
         if self.abandoned.remove(&claim) {
@@ -162,7 +162,7 @@ impl<P: Protocol> World<'_, P> {
         let suits = client.lines.as_ref().is_none_or(|lines| suits(lines, &shares));
         if !answers || !suits || shares.len() != client.units.get() as usize {
             let what = format!("{claim} was granted {shares}, which it does not wait for");
-            return Err(Breach { law: "one grant per claim", what });
+            return Err(Breach { law: "one grant per claim", what }.into());
         }
         if let Some(film) = self.trace.film() {
             film.granted(claim, &shares);
@@ -190,7 +190,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// A client that uses units does what is due: stop, die, release, or renew.
-    fn look_at_the_clock(&mut self, index: usize) -> Result<(), Breach> {
+    fn look_at_the_clock(&mut self, index: usize) -> Result<(), Stop> {
         let now = self.now;
         let client = &self.clients[index];
         if self.stop_at(index) <= now {
@@ -228,7 +228,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// Tells the home that units are free, or remembers to.
-    fn release(&mut self, index: usize) -> Result<(), Breach> {
+    fn release(&mut self, index: usize) -> Result<(), Stop> {
         let client = &mut self.clients[index];
         let (home, claim) = (client.home, client.claim(index));
         if self.nodes[home.index()].is_running() {
@@ -242,7 +242,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// A client gets more time.
-    pub(crate) fn extend(&mut self, claim: ClaimId, until: Moment) -> Result<(), Breach> {
+    pub(crate) fn extend(&mut self, claim: ClaimId, until: Moment) -> Result<(), Stop> {
         let Some(index) = self.of_claim(claim) else { return Ok(()) };
         let client = &self.clients[index];
         if client.phase != Phase::Using || client.fate == Fate::Told {
@@ -262,7 +262,7 @@ impl<P: Protocol> World<'_, P> {
         claim: ClaimId,
         shares: Shares,
         (from, to): (Share, Share),
-    ) -> Result<(), Breach> {
+    ) -> Result<(), Stop> {
         let Some(index) = self.of_claim(claim) else { return Ok(()) };
         let client = &self.clients[index];
         if client.phase != Phase::Using || client.fate == Fate::Told {
@@ -291,7 +291,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// A client stops using what it was asked to leave.
-    fn leave_units(&mut self, index: usize) -> Result<(), Breach> {
+    fn leave_units(&mut self, index: usize) -> Result<(), Stop> {
         let claim = self.clients[index].claim(index);
         for share in std::mem::take(&mut self.clients[index].leaving) {
             let client = &mut self.clients[index];
@@ -303,7 +303,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// A client hears that its claim is over.
-    pub(crate) fn refuse(&mut self, claim: ClaimId, why: Refusal) -> Result<(), Breach> {
+    pub(crate) fn refuse(&mut self, claim: ClaimId, why: Refusal) -> Result<(), Stop> {
         let Some(index) = self.of_claim(claim) else { return Ok(()) };
         if !matches!(self.clients[index].phase, Phase::Waiting | Phase::Cancelling) {
             return Ok(());
@@ -334,7 +334,7 @@ impl<P: Protocol> World<'_, P> {
         self.wake_for_next(index);
     }
 
-    fn cancel(&mut self, index: usize) -> Result<(), Breach> {
+    fn cancel(&mut self, index: usize) -> Result<(), Stop> {
         let client = &mut self.clients[index];
         client.phase = Phase::Cancelling;
         let (home, claim) = (client.home, client.claim(index));
@@ -345,7 +345,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// A client process dies. Its home may notice.
-    fn die(&mut self, index: usize) -> Result<(), Breach> {
+    fn die(&mut self, index: usize) -> Result<(), Stop> {
         let claim = self.clients[index].claim(index);
         match self.clients[index].phase {
             Phase::Using => self.end(index, End::Died)?,
@@ -365,7 +365,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// A home notices that a client is gone.
-    pub(crate) fn notice(&mut self, node: NodeId, boot: u32, claim: ClaimId) -> Result<(), Breach> {
+    pub(crate) fn notice(&mut self, node: NodeId, boot: u32, claim: ClaimId) -> Result<(), Stop> {
         if self.nodes[node.index()].boot != boot || !self.nodes[node.index()].is_running() {
             return Ok(());
         }
@@ -373,7 +373,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// A claim whose answer nobody will see.
-    pub(crate) fn abandon(&mut self, index: usize) -> Result<(), Breach> {
+    pub(crate) fn abandon(&mut self, index: usize) -> Result<(), Stop> {
         let claim = self.clients[index].claim(index);
         self.abandoned.insert(claim);
         self.measures.abandoned += 1;
@@ -381,11 +381,11 @@ impl<P: Protocol> World<'_, P> {
         if let Some(film) = self.trace.film() {
             film.soon(Change::Gone { claim });
         }
-        self.laws.see(Observation::Abandoned { claim })
+        Ok(self.laws.see(Observation::Abandoned { claim })?)
     }
 
     /// A grant arrived after its own deadline. The client gives it back and starts over.
-    fn give_up_late(&mut self, index: usize) -> Result<(), Breach> {
+    fn give_up_late(&mut self, index: usize) -> Result<(), Stop> {
         self.abandon(index)?;
         self.abandoned.remove(&self.clients[index].claim(index));
         let node = self.clients[index].home;
@@ -399,7 +399,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// A client stops using its units.
-    fn end(&mut self, index: usize, how: End) -> Result<(), Breach> {
+    fn end(&mut self, index: usize, how: End) -> Result<(), Stop> {
         let client = &self.clients[index];
         let claim = client.claim(index);
         self.measures.ended(self.now, &client.shares, how == End::Released);
@@ -430,11 +430,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// A node runs again: its clients say again what it may have missed.
-    pub(crate) fn clients_call_again(
-        &mut self,
-        node: NodeId,
-        restarted: bool,
-    ) -> Result<(), Breach> {
+    pub(crate) fn clients_call_again(&mut self, node: NodeId, restarted: bool) -> Result<(), Stop> {
         for index in 0..self.clients.len() {
             if self.clients[index].home != node || !self.nodes[node.index()].is_running() {
                 continue;
@@ -451,7 +447,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// The node will not come back: whoever waits there waits for nothing.
-    pub(crate) fn clients_give_up(&mut self, node: NodeId) -> Result<(), Breach> {
+    pub(crate) fn clients_give_up(&mut self, node: NodeId) -> Result<(), Stop> {
         for index in 0..self.clients.len() {
             if self.clients[index].home != node {
                 continue;
@@ -471,7 +467,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// Everybody at a node dies, and nobody takes their place.
-    pub(crate) fn clients_die(&mut self, node: NodeId) -> Result<(), Breach> {
+    pub(crate) fn clients_die(&mut self, node: NodeId) -> Result<(), Stop> {
         for index in 0..self.clients.len() {
             if self.clients[index].home != node {
                 continue;

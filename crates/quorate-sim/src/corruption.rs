@@ -11,7 +11,7 @@ use quorate_laws::{Breach, Observation};
 use crate::Rng;
 use crate::client::{Fate, Phase};
 use crate::judge::Judge;
-use crate::world::{Happening, World};
+use crate::world::{Happening, Stop, World};
 
 type Draw<'a> = dyn FnMut(u64) -> u64 + 'a;
 type Show<'a, P> = dyn FnMut(NodeId, NodeId, <P as Protocol>::Message) + 'a;
@@ -62,7 +62,7 @@ impl<P: Protocol> fmt::Debug for Corruption<P> {
 impl<P: Protocol> World<'_, P> {
     /// Everything becomes anything, by chance of its own, so that the rest of the run is as it
     /// would be without.
-    pub(crate) fn corrupt(&mut self, corruption: Corruption<P>) -> Result<(), Breach> {
+    pub(crate) fn corrupt(&mut self, corruption: Corruption<P>) -> Result<(), Stop> {
         self.laws = Judge::Nobody;
         let mut chance = Rng::new(!self.plan.seed);
         let mut draw = |bound: u64| chance.below(bound);
@@ -107,14 +107,14 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// Something happened: the pool has become right, has to be right still, or is not yet.
-    pub(crate) fn look_whether_it_is_right(&mut self) -> Result<(), Breach> {
+    pub(crate) fn look_whether_it_is_right(&mut self) -> Result<(), Stop> {
         let Some(corruption) = &self.corruption else { return Ok(()) };
         let (stage, strict) = (corruption.stage, corruption.strict);
         match (stage, self.is_legitimate(corruption)) {
             (Stage::Wrong, true) if !self.somebody_must_stop() => self.begin_to_judge(strict)?,
             (Stage::Right, false) => {
                 let what = "the pool was legitimate and is not any more".into();
-                return Err(Breach { law: "closure", what });
+                return Err(Breach { law: "closure", what }.into());
             }
             (Stage::Disturbed, true) => self.note(&"all", format_args!("legitimate again")),
             _ => return Ok(()),
@@ -153,7 +153,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// The pool is legitimate: it is judged, with whatever clients wait for and use now.
-    fn begin_to_judge(&mut self, strict: bool) -> Result<(), Breach> {
+    fn begin_to_judge(&mut self, strict: bool) -> Result<(), Stop> {
         self.laws = Judge::new::<P>(self.pool, strict);
         self.measures.legitimate_at = Some(self.now);
         self.note(&"all", format_args!("legitimate"));

@@ -2,12 +2,11 @@
 //! change their rate, and the failure detector's opinions.
 
 use quorate_core::{Event, NodeId, NodeSet, Protocol, Start};
-use quorate_laws::Breach;
 
 use crate::disk::Disk;
 use crate::faults::Recurring;
 use crate::network::Cut;
-use crate::world::{Happening, World};
+use crate::world::{Happening, Stop, World};
 
 /// A node that cannot be lost is hit as often as all others together, as long as looking for such
 /// nodes is cheap.
@@ -64,7 +63,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// Something goes wrong or is made good again.
-    pub(crate) fn trouble(&mut self, trouble: Trouble) -> Result<(), Breach> {
+    pub(crate) fn trouble(&mut self, trouble: Trouble) -> Result<(), Stop> {
         match trouble {
             Trouble::Restart { node, boot } => return self.restart(node, boot),
             Trouble::Resume { node, boot } => return self.resume(node, boot),
@@ -163,7 +162,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// A node comes back, unless that already happened.
-    pub(crate) fn restart(&mut self, name: NodeId, boot: u32) -> Result<(), Breach> {
+    pub(crate) fn restart(&mut self, name: NodeId, boot: u32) -> Result<(), Stop> {
         let node = &mut self.nodes[name.index()];
         if node.seat.is_some() || node.boot != boot {
             return Ok(());
@@ -213,7 +212,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// A paused node goes on: first what happened meanwhile, in order.
-    pub(crate) fn resume(&mut self, name: NodeId, boot: u32) -> Result<(), Breach> {
+    pub(crate) fn resume(&mut self, name: NodeId, boot: u32) -> Result<(), Stop> {
         let node = &mut self.nodes[name.index()];
         if !node.paused || node.boot != boot {
             return Ok(());
@@ -241,7 +240,7 @@ impl<P: Protocol> World<'_, P> {
         self.queue.push(self.now + lasts, Happening::Trouble(Trouble::Heal { name }));
     }
 
-    fn heal(&mut self, name: u32) -> Result<(), Breach> {
+    fn heal(&mut self, name: u32) -> Result<(), Stop> {
         if self.network.heal(name) {
             self.note(&"net", format_args!("healed"));
             self.let_held_arrive()?;
@@ -250,7 +249,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// What cut links held back arrives at once and in order, unless another cut holds it.
-    fn let_held_arrive(&mut self) -> Result<(), Breach> {
+    fn let_held_arrive(&mut self) -> Result<(), Stop> {
         for (ticket, happening) in std::mem::take(&mut self.held) {
             self.let_happen(ticket, happening)?;
         }
@@ -306,7 +305,7 @@ impl<P: Protocol> World<'_, P> {
         about: NodeId,
         suspect: bool,
         slander: bool,
-    ) -> Result<(), Breach> {
+    ) -> Result<(), Stop> {
         if self.nodes[observer.index()].seat.is_none() {
             return Ok(());
         }
@@ -323,7 +322,7 @@ impl<P: Protocol> World<'_, P> {
 
     /// Faults are over: links are whole, nobody is paused, and every node runs that the pool cannot
     /// do without. Clients claim once more at most.
-    pub(crate) fn calm_down(&mut self) -> Result<(), Breach> {
+    pub(crate) fn calm_down(&mut self) -> Result<(), Stop> {
         self.calm = true;
         self.note(&"all", format_args!("faults are over"));
         self.network.calm();

@@ -75,6 +75,7 @@ impl Clusters {
 
 impl Delay {
     /// Draws one.
+    #[inline]
     pub fn draw(&self, rng: &mut Rng, from: NodeId, to: NodeId) -> u64 {
         match self {
             Delay::Everywhere(span) => span.draw(rng),
@@ -82,7 +83,7 @@ impl Delay {
                 let mean = clusters.mean(from, to);
                 rng.between(mean - mean / 10, mean + mean / 10)
             }
-            Delay::Sites { count, inside, .. } if from.0 % count == to.0 % count => {
+            Delay::Sites { count, inside, .. } if from.0.abs_diff(to.0).is_multiple_of(*count) => {
                 inside.draw(rng)
             }
             Delay::Sites { between, .. } => between.draw(rng),
@@ -212,6 +213,7 @@ impl Network {
     }
 
     /// A message leaves.
+    #[inline]
     pub(crate) fn send(&mut self, now: u64, from: NodeId, to: NodeId) -> Fate {
         if !self.links.cuts_hold && self.is_cut(from, to) || self.rng.chance(self.links.loss_ppm) {
             return Fate::Lost;
@@ -224,6 +226,7 @@ impl Network {
     }
 
     /// When a message that leaves now arrives, if nothing stops it.
+    #[inline]
     pub(crate) fn arrival(&mut self, now: u64, from: NodeId, to: NodeId) -> u64 {
         let mut delay = self.links.delay.draw(&mut self.rng, from, to);
         if let Some((nodes, factor)) = &self.slow
@@ -244,6 +247,7 @@ impl Network {
         *last
     }
 
+    #[inline]
     pub(crate) fn is_cut(&self, from: NodeId, to: NodeId) -> bool {
         !self.cuts.is_empty() && self.cuts.iter().any(|(_, cut)| cut.stops(from, to))
     }

@@ -1,13 +1,15 @@
 //! What will happen, in order of time; at equal times in the order in which it was planned.
 //!
-//! A radix heap (Ahuja, Mehlhorn, Orlin and Tarjan 1990): time never goes back, so an entry lies in
-//! the bucket of the highest bit in which its time differs from a recent one, and moves down only
-//! when that bucket's turn comes. Most alarms are disarmed long before they would ring, and those
-//! are never touched again. A bucket with few entries is not divided any further but sorted: it is
-//! the near future, from which happenings are popped.
+//! A radix heap (Ahuja, Mehlhorn, Orlin and Tarjan 1990) whose digits have six bits: time never
+//! goes back, so an entry lies in the bucket of the highest digit in which its time differs from a
+//! recent one, and moves down only when that bucket's turn comes, which most entries do once or
+//! twice. Most alarms are disarmed long before they would ring, and those are never touched again.
+//! A bucket with few entries is not divided any further but sorted: it is the near future, from
+//! which happenings are popped.
 //!
 //! Buckets hold small entries; the happenings themselves stay where they are in a slab, whose
-//! places are used again, so that a long run allocates nothing.
+//! places are used again, so that a long run allocates nothing, and are moved once, when they are
+//! taken.
 
 use std::cmp::Reverse;
 
@@ -19,11 +21,12 @@ pub(crate) struct Queue<T> {
     /// All entries up to `near_end`, latest first.
     near: Vec<Place>,
     near_end: u64,
-    /// All later ones: bucket 0 has those at `last`, bucket b those that differ from it first in
-    /// bit b - 1.
-    buckets: [Vec<Place>; BUCKETS],
-    /// A bit for each bucket that is not empty.
-    filled: u128,
+    /// All later ones: 64 buckets for each digit, by its value where it is the highest one that
+    /// differs from `last`.
+    buckets: Vec<Vec<Place>>,
+    /// A bit for each bucket of a digit that is not empty, and for each digit that has such.
+    filled: [u64; DIGITS],
+    digits: u32,
     slab: Vec<Option<T>>,
     /// The sequence number of what is in each place of the slab, 0 if nothing is. Kept apart, so
     /// that looking whether an entry is void does not touch the happening.
@@ -36,12 +39,20 @@ pub(crate) struct Queue<T> {
 const SORTED_MAX: usize = 48;
 /// A near future with more entries than this is given back in part.
 const NEAR_MAX: usize = 4 * SORTED_MAX;
-const BUCKETS: usize = u64::BITS as usize + 1;
+const DIGIT: u32 = 6;
+const DIGITS: usize = u64::BITS.div_ceil(DIGIT) as usize;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Place {
     at: u64,
     ticket: Ticket,
+}
+
+impl Place {
+    /// By time, and at equal times by when it was planned: in one number, which sorts faster.
+    fn order(&self) -> u128 {
+        u128::from(self.at) << u64::BITS | u128::from(self.ticket.sequence)
+    }
 }
 
 /// The name of one planned happening.
@@ -57,8 +68,9 @@ impl<T> Default for Queue<T> {
             last: 0,
             near: Vec::new(),
             near_end: 0,
-            buckets: [const { Vec::new() }; BUCKETS],
-            filled: 0,
+            buckets: (0..DIGITS << DIGIT).map(|_| Vec::new()).collect(),
+            filled: [0; DIGITS],
+            digits: 0,
             slab: Vec::new(),
             occupants: Vec::new(),
             free: Vec::new(),
@@ -75,7 +87,9 @@ impl<T> Queue<T> {
         let sequence = self.sequence;
         let index = match self.free.pop() {
             Some(index) => {
-                self.slab[index as usize] = Some(happening);
+                let place = &mut self.slab[index as usize];
+                assert!(place.is_none(), "a free place is empty");
+                *place = Some(happening);
                 self.occupants[index as usize] = sequence;
                 index
             }
@@ -105,16 +119,17 @@ impl<T> Queue<T> {
         self.take(ticket);
     }
 
-    /// The next happening, unless it is later than `end`.
-    pub(crate) fn pop(&mut self, end: u64) -> Option<(u64, Ticket, T)> {
+    /// When the next happening is and its ticket, unless it is later than `end`: to be taken.
+    #[inline]
+    pub(crate) fn pop(&mut self, end: u64) -> Option<(u64, Ticket)> {
         loop {
             while let Some(&Place { at, ticket }) = self.near.last() {
                 if at > end {
                     return None;
                 }
                 self.near.pop();
-                if let Some(happening) = self.take(ticket) {
-                    return Some((at, ticket, happening));
+                if self.is_planned(ticket) {
+                    return Some((at, ticket));
                 }
             }
             if !self.refill(end) {
@@ -123,11 +138,22 @@ impl<T> Queue<T> {
         }
     }
 
+    /// Takes a happening out, if it is still planned.
+    #[inline]
+    pub(crate) fn take(&mut self, ticket: Ticket) -> Option<T> {
+        if !self.is_planned(ticket) {
+            return None;
+        }
+        self.occupants[ticket.index as usize] = 0;
+        self.free.push(ticket.index);
+        self.slab[ticket.index as usize].take()
+    }
+
     /// Everything planned, in order.
     pub(crate) fn planned(&self) -> impl Iterator<Item = &T> {
         let places = self.near.iter().chain(self.buckets.iter().flatten());
         let mut places: Vec<&Place> = places.filter(|p| self.is_planned(p.ticket)).collect();
-        places.sort_unstable_by_key(|place| (place.at, place.ticket.sequence));
+        places.sort_unstable_by_key(|place| place.order());
         places.into_iter().filter_map(|place| self.slab[place.ticket.index as usize].as_ref())
     }
 
@@ -139,10 +165,12 @@ impl<T> Queue<T> {
     /// Divides the lowest bucket or makes it the near future, unless all of it is later than `end`;
     /// says whether there may be more to pop.
     fn refill(&mut self, end: u64) -> bool {
-        if self.filled == 0 {
+        if self.digits == 0 {
             return false;
         }
-        let lowest = self.filled.trailing_zeros() as usize;
+        let digit = self.digits.trailing_zeros() as usize;
+        let value = self.filled[digit].trailing_zeros() as usize;
+        let lowest = digit << DIGIT | value;
         let mut bucket = std::mem::take(&mut self.buckets[lowest]);
         bucket.retain(|place| self.is_planned(place.ticket));
         let earliest = bucket.iter().map(|place| place.at).min();
@@ -150,13 +178,19 @@ impl<T> Queue<T> {
             self.buckets[lowest] = bucket;
             return false;
         }
-        self.filled &= !(1 << lowest);
+        self.filled[digit] &= !(1 << value);
+        if self.filled[digit] == 0 {
+            self.digits &= !(1 << digit);
+        }
         // Those of one time cannot be divided.
-        if lowest == 0 || bucket.len() <= SORTED_MAX {
-            bucket.sort_unstable_by_key(|place| Reverse((place.at, place.ticket.sequence)));
+        if digit == 0 || bucket.len() <= SORTED_MAX {
+            bucket.sort_unstable_by_key(|place| Reverse(place.order()));
             self.near.append(&mut bucket);
-            // Lower buckets are empty: whatever shares the higher bits with this one is in it.
-            self.near_end = self.last | ((1u128 << lowest) - 1) as u64;
+            // Earlier buckets are empty: whatever shares the higher digits with this one is in it.
+            let shift = DIGIT * digit as u32;
+            let above = self.last.checked_shr(shift + DIGIT).unwrap_or(0);
+            let first = above.checked_shl(shift + DIGIT).unwrap_or(0) | (value as u64) << shift;
+            self.near_end = first | ((1 << shift) - 1);
         } else {
             self.last = earliest.expect("a bucket that is not empty");
             for place in bucket.drain(..) {
@@ -185,24 +219,19 @@ impl<T> Queue<T> {
         self.near = near;
     }
 
+    #[inline]
     fn put(&mut self, place: Place) {
         assert!(place.at >= self.last, "nothing is planned for the past");
-        let bucket = (u64::BITS - (place.at ^ self.last).leading_zeros()) as usize;
-        self.buckets[bucket].push(place);
-        self.filled |= 1 << bucket;
+        let digit = (place.at ^ self.last | 1).ilog2() / DIGIT;
+        let value = place.at >> (DIGIT * digit) & ((1 << DIGIT) - 1);
+        self.buckets[(digit << DIGIT) as usize | value as usize].push(place);
+        self.filled[digit as usize] |= 1 << value;
+        self.digits |= 1 << digit;
     }
 
+    #[inline]
     fn is_planned(&self, ticket: Ticket) -> bool {
         self.occupants[ticket.index as usize] == ticket.sequence
-    }
-
-    fn take(&mut self, ticket: Ticket) -> Option<T> {
-        if !self.is_planned(ticket) {
-            return None;
-        }
-        self.occupants[ticket.index as usize] = 0;
-        self.free.push(ticket.index);
-        self.slab[ticket.index as usize].take()
     }
 }
 
@@ -211,6 +240,11 @@ mod tests {
     use super::*;
     use crate::Rng;
 
+    fn popped<T>(queue: &mut Queue<T>, end: u64) -> Option<(u64, T)> {
+        let (at, ticket) = queue.pop(end)?;
+        Some((at, queue.take(ticket).expect("what is popped is planned")))
+    }
+
     #[test]
     fn earliest_first_and_in_the_order_planned_at_equal_times() {
         let mut queue = Queue::default();
@@ -218,13 +252,13 @@ mod tests {
             queue.push(at, name);
         }
         let order: String =
-            std::iter::from_fn(|| queue.pop(u64::MAX).map(|(_, _, name)| name)).collect();
+            std::iter::from_fn(|| popped(&mut queue, u64::MAX).map(|(_, name)| name)).collect();
         assert_eq!(order, "abcd");
         assert!(queue.is_empty());
         queue.push(9, 'e');
         assert_eq!(queue.slab.len(), 4, "places are used again");
         assert_eq!(queue.pop(8), None);
-        assert_eq!(queue.pop(9).map(|(_, _, name)| name), Some('e'));
+        assert_eq!(popped(&mut queue, 9), Some((9, 'e')));
     }
 
     #[test]
@@ -233,10 +267,10 @@ mod tests {
         for number in 0..5 * NEAR_MAX {
             queue.push(1_000 + (number % 2) as u64, number);
         }
-        let popped = std::iter::from_fn(|| queue.pop(u64::MAX).map(|(_, _, number)| number));
+        let numbers = std::iter::from_fn(|| popped(&mut queue, u64::MAX).map(|(_, number)| number));
         let evens = (0..5 * NEAR_MAX).step_by(2);
         let odds = (1..5 * NEAR_MAX).step_by(2);
-        assert!(popped.eq(evens.chain(odds)));
+        assert!(numbers.eq(evens.chain(odds)));
     }
 
     /// Entries given back at two different times lie in buckets relative to one and the same time,
@@ -246,19 +280,19 @@ mod tests {
         let mut queue = Queue::default();
         let (start, middle, crowd) = (1 << 20, 3 << 19, NEAR_MAX as u64);
         queue.push(start, 0);
-        queue.pop(start).expect("one is planned");
+        popped(&mut queue, start).expect("one is planned");
         queue.push(middle - 10, 0);
         for number in 0..crowd {
             queue.push(middle + 1_000 + 10 * number, 0);
         }
-        queue.pop(middle).expect("one is planned before the middle");
+        popped(&mut queue, middle).expect("one is planned before the middle");
         for number in 0..crowd {
             queue.push(middle + 100 + number, 0);
         }
         assert!(queue.near_end < middle + 1_000, "given back twice");
         queue.push(middle + 5_000, 0);
         let times: Vec<u64> =
-            std::iter::from_fn(|| queue.pop(u64::MAX).map(|(at, ..)| at)).collect();
+            std::iter::from_fn(|| popped(&mut queue, u64::MAX).map(|(at, _)| at)).collect();
         assert_eq!(times.len(), 2 * NEAR_MAX + 1);
         assert!(times.is_sorted());
     }
@@ -291,7 +325,7 @@ mod tests {
                     let end = now + rng.below(range);
                     list.sort_unstable();
                     let wanted = list.first().copied().filter(|(at, _)| *at <= end);
-                    let found = queue.pop(end).map(|(at, _, number)| (at, number));
+                    let found = popped(&mut queue, end);
                     assert_eq!(found, wanted);
                     match found {
                         Some((at, _)) => {

@@ -23,6 +23,7 @@ impl Rng {
     }
 
     /// The next 64 bits.
+    #[inline]
     pub fn draw(&mut self) -> u64 {
         let [a, b, c, d] = &mut self.state;
         let result = a.wrapping_add(*d).rotate_left(23).wrapping_add(*a);
@@ -37,6 +38,7 @@ impl Rng {
     }
 
     /// A number in `0..n`; 0 if there is none.
+    #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         // The high half of a product: its bias, at most n / 2^64, is far below what anyone can
         // measure.
@@ -44,12 +46,14 @@ impl Rng {
     }
 
     /// A number in `low..=high`.
+    #[inline]
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         debug_assert!(low <= high, "{low}..={high}");
         low + self.below((high - low).saturating_add(1))
     }
 
     /// True in so many of a million cases.
+    #[inline]
     pub fn chance(&mut self, ppm: u32) -> bool {
         ppm > 0 && self.below(1_000_000) < u64::from(ppm)
     }

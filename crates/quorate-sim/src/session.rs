@@ -30,7 +30,8 @@ impl<'a, P: Protocol> Session<'a, P> {
     /// A law was broken before anything happened.
     pub fn new(plan: &'a Plan, pool: &'a P::Pool, watch: Watch<'a>) -> Result<Self, Breach> {
         let strict = watch.strict;
-        Ok(Session { world: World::new(plan, pool, strict, Trace::new(watch))? })
+        let world = World::new(plan, pool, strict, Trace::new(watch)).map_err(|stop| *stop)?;
+        Ok(Session { world })
     }
 
     /// Spreads the first claims of a closed loop over the first time that each client thinks, so
@@ -44,7 +45,7 @@ impl<'a, P: Protocol> Session<'a, P> {
     /// # Errors
     /// The law that was broken.
     pub fn advance(&mut self, to: u64) -> Result<(), Breach> {
-        self.world.run_until(to)
+        self.world.run_until(to).map_err(|stop| *stop)
     }
 
     /// True time, in nanoseconds.
@@ -69,7 +70,7 @@ impl<'a, P: Protocol> Session<'a, P> {
     /// # Errors
     /// The law that was broken.
     pub fn kill(&mut self, node: NodeId) -> Result<(), Breach> {
-        self.world.clients_die(node)?;
+        self.world.clients_die(node).map_err(|stop| *stop)?;
         self.world.crash(node);
         Ok(())
     }

@@ -34,6 +34,7 @@ impl Span {
     pub const ZERO: Span = Span::Constant(0);
 
     /// Draws one.
+    #[inline]
     pub fn draw(&self, rng: &mut Rng) -> u64 {
         match *self {
             Span::Constant(span) => span,

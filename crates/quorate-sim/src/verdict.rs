@@ -15,7 +15,7 @@ use crate::film::Film;
 use crate::measure::Measures;
 use crate::plan::Plan;
 use crate::trace::Trace;
-use crate::world::World;
+use crate::world::{Stop, World};
 use crate::{Profile, Time};
 
 /// How closely a run is watched.
@@ -168,8 +168,9 @@ fn run_from<'a, P: Protocol>(
 }
 
 /// A participant that contradicts itself panics, which is a breach like any other.
-fn catch<T>(work: impl FnOnce() -> Result<T, Breach>) -> Result<T, Breach> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+fn catch<T>(work: impl FnOnce() -> Result<T, Stop>) -> Result<T, Breach> {
+    let done = catch_unwind(AssertUnwindSafe(work)).map(|done| done.map_err(|stop| *stop));
+    done.unwrap_or_else(|panic| {
         let what = panic
             .downcast_ref::<String>()
             .map(String::as_str)
@@ -183,7 +184,7 @@ fn play<P: Protocol>(
     world: &mut World<'_, P>,
     until: u64,
     measures: &mut Option<Measures>,
-) -> Result<Verdict, Breach> {
+) -> Result<Verdict, Stop> {
     world.run_until(world.plan.duration.min(until))?;
     if world.now >= until {
         return Ok(Verdict::Stopped);
@@ -207,7 +208,7 @@ fn play<P: Protocol>(
     world.laws.at_rest(books.iter().map(|(node, entries)| (*node, &entries[..])))?;
     if !world.everybody_is_done() {
         let what = "long after faults stopped, a client still waits".into();
-        return Err(Breach { law: "everyone served", what });
+        return Err(Breach { law: "everyone served", what }.into());
     }
     Ok(Verdict::Clean)
 }

@@ -30,6 +30,9 @@ use crate::{Arrivals, Rng};
 /// After so many happenings whoever waits is told how far the run is.
 const PULSE: u64 = 1 << 16;
 
+/// Why a run stops: the law that was broken. Boxed, because every step says that there is none.
+pub(crate) type Stop = Box<Breach>;
+
 /// One pool and everything around it.
 #[derive(Debug)]
 pub(crate) struct World<'a, P: Protocol> {
@@ -116,8 +119,9 @@ pub(crate) struct Armed {
     pub(crate) ticket: Ticket,
 }
 
-/// Something that will happen.
+/// Something that will happen. As with [`quorate_core::Effect`] the tag is a word.
 #[derive(Debug)]
+#[repr(u64)]
 pub(crate) enum Happening<P: Protocol> {
     Hear {
         from: NodeId,
@@ -174,7 +178,7 @@ impl<'a, P: Protocol> World<'a, P> {
         pool: &'a P::Pool,
         strict: bool,
         trace: Trace<'a>,
-    ) -> Result<Self, Breach> {
+    ) -> Result<Self, Stop> {
         let mut seed = Rng::new(plan.seed);
         let chance = Chance { clients: seed.fork(), faults: seed.fork(), disk: seed.fork() };
         let mut clocks = seed.fork();
@@ -222,15 +226,16 @@ impl<'a, P: Protocol> World<'a, P> {
     }
 
     /// Lets things happen up to a true time, or until enough was done.
-    pub(crate) fn run_until(&mut self, end: u64) -> Result<(), Breach> {
+    pub(crate) fn run_until(&mut self, end: u64) -> Result<(), Stop> {
         while !self.has_done_enough() {
-            let Some((at, ticket, happening)) = self.queue.pop(end) else { break };
+            let Some((at, ticket)) = self.queue.pop(end) else { break };
             assert!(at >= self.now, "time does not go back");
             self.now = at;
             self.measures.happenings += 1;
             if self.measures.happenings.is_multiple_of(PULSE) {
                 self.beat();
             }
+            let happening = self.queue.take(ticket).expect("what is popped is planned");
             self.let_happen(ticket, happening)?;
             if self.corruption.is_some() {
                 self.look_whether_it_is_right()?;
@@ -273,7 +278,7 @@ impl<'a, P: Protocol> World<'a, P> {
         &mut self,
         ticket: Ticket,
         happening: Happening<P>,
-    ) -> Result<(), Breach> {
+    ) -> Result<(), Stop> {
         if let Some(node) = happening.happens_to()
             && self.nodes[node.index()].paused
         {
@@ -281,7 +286,9 @@ impl<'a, P: Protocol> World<'a, P> {
             return Ok(());
         }
         let happened = match happening {
-            Happening::Hear { .. } => self.hear(ticket, happening),
+            Happening::Hear { from, from_boot, to, to_boot, message } => {
+                self.hear(ticket, (from, from_boot), (to, to_boot), message)
+            }
             Happening::Ring { node, boot, alarm } => self.ring(ticket, node, boot, alarm),
             Happening::Synced { node, boot } => self.synced(node, boot),
             Happening::Wake { client } => self.wake(client as usize),

@@ -1,35 +1,33 @@
 //! The messages of `broadcast` (the weighted variant, which is what nodes run). The order of
 //! variants and fields is the format. It keeps no record.
 
-use std::sync::Arc;
-
 use quorate_core::NodeId;
-use quorate_protocols::broadcast::{Known, Message, Pool, Weighted};
+use quorate_protocols::broadcast::{Knowledge, Known, Message, Pool, Weighted};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, DecodeError, Wire, WireNodes};
 
-/// Unheard, and who crashed in which life, in the order of nodes.
+/// The sender's life, unheard, and who crashed in which life, in the order of nodes.
 #[derive(Serialize, Deserialize)]
-struct WireKnown(WireNodes, Vec<(u32, u64)>);
+struct WireKnown(u64, WireNodes, Vec<(u32, u64)>);
 
-impl From<&Arc<Known>> for WireKnown {
-    fn from(known: &Arc<Known>) -> Self {
+impl From<&Knowledge> for WireKnown {
+    fn from(known: &Knowledge) -> Self {
         let crashed = known.crashed.iter().map(|(node, &life)| (node.0, life)).collect();
-        WireKnown((&known.unheard).into(), crashed)
+        WireKnown(known.life, (&known.unheard).into(), crashed)
     }
 }
 
-impl TryFrom<WireKnown> for Arc<Known> {
+impl TryFrom<WireKnown> for Knowledge {
     type Error = DecodeError;
 
     fn try_from(known: WireKnown) -> Result<Self, DecodeError> {
-        let WireKnown(unheard, crashed) = known;
+        let WireKnown(life, unheard, crashed) = known;
         if !crashed.is_sorted_by(|(a, _), (b, _)| a < b) {
             return Err(DecodeError::Impossible("crashed nodes out of order".into()));
         }
         let crashed = crashed.into_iter().map(|(node, life)| (NodeId(node), life)).collect();
-        Ok(Arc::new(Known { unheard: unheard.try_into()?, crashed }))
+        Ok(Known { life, unheard: unheard.try_into()?, crashed }.into())
     }
 }
 

@@ -2,7 +2,6 @@
 //! changed line is a changed format: raise the version.
 
 use std::fmt::Debug;
-use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -105,21 +104,22 @@ fn arbiter_messages() -> Vec<(arbiter::Message, &'static str)> {
 fn broadcast_messages() -> Vec<(broadcast::Message, &'static str)> {
     use broadcast::Message::*;
     let unheard: NodeSet = [1, 70].into_iter().collect();
-    let known = Arc::new(Known { unheard, crashed: [(NodeId(0), 3)].into_iter().collect() });
-    let nobody = Arc::new(Known::default());
+    let crashed = [(NodeId(0), 3)].into_iter().collect();
+    let known = broadcast::Knowledge::from(Known { life: 4, unheard, crashed });
+    let nobody = broadcast::Knowledge::default();
     vec![
         (
-            Request { clock: 300, oldest: 5, query: Some(6), known: Arc::clone(&known) },
-            "00ac02050106020240010003",
+            Request { clock: 300, oldest: 5, query: Some(6), known: known.clone() },
+            "00ac0205010604020240010003",
         ),
         (
-            Reply { request: Some(7), used: 2, query: None, known: Arc::clone(&known) },
-            "0101070200020240010003",
+            Reply { request: Some(7), used: 2, query: None, known: known.clone() },
+            "010107020004020240010003",
         ),
-        (Query { query: 8, known: nobody }, "02080000"),
-        (Notice { known: Arc::clone(&known) }, "03020240010003"),
+        (Query { query: 8, known: nobody }, "0208000000"),
+        (Notice { known: known.clone() }, "0304020240010003"),
         (Join { life: 300 }, "04ac02"),
-        (Joined { life: 300, clock: 5, known }, "05ac0205020240010003"),
+        (Joined { life: 300, clock: 5, known }, "05ac020504020240010003"),
         (Expelled { life: 2 }, "0602"),
     ]
 }

@@ -279,6 +279,7 @@ fn broadcast(basis: &Basis<'_>, options: &mut Options) -> Result<broadcast::Pool
     let share = (units / (crashes_max + 1)).max(1);
     let node_units_max = options.number("node_units_max", (1, units))?.unwrap_or(share);
     let mut pool = broadcast::Pool::weighted(nodes, units, node_units_max, crashes_max);
+    pool.lease = Some(basis.lease);
     pool.retry = options.span("retry")?.or(pool.retry);
     // A lease is renewed by probes, several of which must fit into it.
     let length = basis.lease.length();

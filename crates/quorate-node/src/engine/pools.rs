@@ -110,7 +110,6 @@ impl Engine {
             boot: self.boot,
             since: self.since,
             grace: def.grace.max(self.lease_before),
-            lease: def.lease,
         };
         let origin = match self.past {
             Past::Nothing => Origin::First,

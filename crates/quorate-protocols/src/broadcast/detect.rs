@@ -12,20 +12,20 @@
 //! travels on every message, not on requests only.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use quorate_core::{Moment, NodeId, NodeSet};
 
-use super::message::{Known, Life};
+use super::message::{Knowledge, Known, Life};
 
 /// One node's queries and what they taught it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Detector {
     /// What this node lets others know.
-    pub(super) known: Arc<Known>,
+    pub(super) known: Knowledge,
     /// The life of each node as far as it joined here.
     lives: Vec<Life>,
-    /// Whose life of those is believed to be over.
+    /// Whose life of those is believed to be over; under leases also who has not begun to take
+    /// part.
     crashed: NodeSet,
     /// The latest query; `None` before the first.
     pub(super) query: Option<u64>,
@@ -37,7 +37,7 @@ pub(super) struct Detector {
     /// purpose (E14), so that nobody is accused who missed only one query.
     before: NodeSet,
     /// What each node said in its last answer to this query.
-    answers: Vec<Option<Arc<Known>>>,
+    answers: Vec<Option<Knowledge>>,
     done: bool,
     /// All nodes of the pool, to recognise strangers.
     everybody: NodeSet,
@@ -46,7 +46,7 @@ pub(super) struct Detector {
 impl Detector {
     pub(super) fn new(nodes: u32) -> Self {
         Detector {
-            known: Arc::default(),
+            known: Knowledge::default(),
             lives: vec![0; nodes as usize],
             crashed: NodeSet::new(),
             query: None,
@@ -112,14 +112,14 @@ impl Detector {
     }
 
     /// Takes an answer to the latest query and says who is found to have crashed.
-    pub(super) fn on_answer(&mut self, from: NodeId, said: Arc<Known>, late_max: u32) -> NodeSet {
+    pub(super) fn on_answer(&mut self, from: NodeId, said: Knowledge, late_max: u32) -> NodeSet {
         let is_first = self.missing.remove(from);
         self.answers[from.index()] = Some(said);
         if !self.done && self.missing.len() > late_max as usize {
             return NodeSet::new();
         }
-        if is_first || !self.done {
-            Arc::make_mut(&mut self.known).unheard.clone_from(&self.missing);
+        if (is_first || !self.done) && self.known.unheard != self.missing {
+            self.known.change(|known| known.unheard.clone_from(&self.missing));
         }
         self.done = true;
         let unheard_by_all =
@@ -132,7 +132,7 @@ impl Detector {
         let mut news = false;
         for (&node, &life) in crashed {
             if self.last_death(node).is_none_or(|known| known < life) {
-                Arc::make_mut(&mut self.known).crashed.insert(node, life);
+                self.known.change(|known| _ = known.crashed.insert(node, life));
                 news |= life >= self.life(node) && self.crashed.insert(node);
             }
         }
@@ -143,21 +143,44 @@ impl Detector {
     pub(super) fn begin(&mut self, me: NodeId, life: Life) {
         self.lives[me.index()] = life;
         self.crashed.remove(me);
+        self.known.change(|known| known.life = life);
+        // What is still answered was asked in another life.
+        (self.query, self.done) = (None, true);
+        self.missing = NodeSet::new();
+        self.answers.fill(None);
+    }
+
+    /// Whether the life of a node, as it joined here, is believed to be over.
+    pub(super) fn is_dead(&self, node: NodeId) -> bool {
+        self.is_named(node, &self.known)
     }
 
     /// A node is there in a new life. It has answered nobody's query yet, and cannot be blamed for
-    /// those of the time when it was away.
-    pub(super) fn welcome(&mut self, node: NodeId, life: Life, late_max: u32) {
+    /// those of the time when it was away. `is_relied_on`: from now on, and not only when it takes
+    /// part.
+    pub(super) fn welcome(&mut self, node: NodeId, life: Life, late_max: u32, is_relied_on: bool) {
         self.lives[node.index()] = life;
-        self.crashed.remove(node);
+        self.answers[node.index()] = None;
+        if is_relied_on && !self.is_dead(node) {
+            self.crashed.remove(node);
+        } else {
+            self.crashed.insert(node);
+        }
         self.before.remove(node);
         self.missing.remove(node);
         if self.known.unheard.contains(node) {
-            Arc::make_mut(&mut self.known).unheard.remove(node);
+            self.known.change(|known| _ = known.unheard.remove(node));
         }
         if !self.done && self.missing.len() <= late_max as usize {
             self.done = true;
-            Arc::make_mut(&mut self.known).unheard.clone_from(&self.missing);
+            self.known.change(|known| known.unheard.clone_from(&self.missing));
+        }
+    }
+
+    /// A node that was welcomed takes part.
+    pub(super) fn rely_on(&mut self, node: NodeId) {
+        if !self.is_dead(node) {
+            self.crashed.remove(node);
         }
     }
 

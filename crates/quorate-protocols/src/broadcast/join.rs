@@ -9,10 +9,18 @@
 //! answered with its clock, and puts its own behind all of them.
 //!
 //! Differences from the specification: nodes that are joining answer each other, so that a whole
-//! pool may restart at once. And nobody joins where suspects are counted out: a node that restarts
-//! has forgotten who else came back since, takes an old belief for a new one, and counts a live
-//! node out (found by simulation). Everybody therefore means everybody: a node that stays down
-//! keeps others from coming back.
+//! pool may restart at once. And everybody means everybody, suspects and those counted out
+//! included: a node that stays down keeps others from coming back.
+//!
+//! **Under leases** more can be forgotten: that somebody is suspected,
+//! and that somebody else came back since. A draft handed out six units of three: a restarted node
+//! took an old belief about an earlier life for one about the present, and did not count a live
+//! node. Hence every message tells its sender's life, and three rules. What an earlier life said is
+//! void. What a life says that has not joined renews no lease. And who joins is counted at once,
+//! but its answers are waited for only when it takes part, that is, when it knows from everybody
+//! who is suspected. Why that is enough: let m count x out, after all whom m does not suspect named
+//! x. If x has a lease later on, one of those, j, has answered without naming it, and so restarted
+//! since; but then m told j of x before j took part.
 
 use quorate_core::{NodeId, NodeSet, Outbox, Seat};
 
@@ -27,6 +35,8 @@ pub(super) enum Membership {
     Member,
     /// Clients of an earlier life may still use units.
     Grace,
+    /// It was expelled, and its clients may not have heard of it.
+    LettingGo,
     /// It uses nothing and lets everybody pass; these have not answered yet.
     Joining(NodeSet),
     /// It stays out: nothing is leased, so that nobody knows when an earlier life is over, or
@@ -54,10 +64,45 @@ impl Weighted {
     pub(super) fn join(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
         self.membership = Membership::Joining(seat.pool.peers(seat.me).collect());
         self.announce(seat, out);
-        if let Some(pace) = seat.pool.probe {
-            out.arm(Alarm::Probe, pace);
-        }
         self.finish_join(seat, out);
+    }
+
+    /// The same for a node that was expelled, when its clients have let go.
+    pub(super) fn join_if_idle(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
+        if self.membership == Membership::LettingGo && self.asked.is_empty() {
+            self.join(seat, out);
+        }
+    }
+
+    /// Whether a message is to be heeded. Not what an earlier life of its sender said; and under
+    /// leases, where an answer lets its receiver go on, not what a life says that has not joined.
+    /// Who has not joined itself takes everybody's life as it finds it.
+    pub(super) fn is_timely(
+        &mut self,
+        seat: &Seat<'_, Self>,
+        from: NodeId,
+        message: &Message,
+        out: &mut Outbox<Self>,
+    ) -> bool {
+        let Some(known) = message.known() else { return true };
+        let here = self.detector.life(from);
+        if broken!(seat, AnyLife) {
+            return true;
+        }
+        if known.life < here {
+            return false;
+        }
+        if known.life > here {
+            if self.is_member() && !matches!(message, Message::Joined { .. }) {
+                return !seat.pool.is_leased();
+            }
+            self.welcome(seat, from, known.life, out);
+        }
+        // Only who takes part asks.
+        if matches!(message, Message::Request { .. } | Message::Query { .. }) {
+            self.detector.rely_on(from);
+        }
+        true
     }
 
     /// Says it to those who have not answered, again and again where messages may be lost.
@@ -90,7 +135,8 @@ impl Weighted {
     /// not live to answer, is asked again: that it joins is no permission. It may have joined long
     /// ago, and only we have forgotten it.
     fn welcome(&mut self, seat: &Seat<'_, Self>, node: NodeId, life: Life, out: &mut Outbox<Self>) {
-        self.detector.welcome(node, life, seat.pool.crashes_max);
+        let is_relied_on = !seat.pool.is_leased();
+        self.detector.welcome(node, life, seat.pool.crashes_max, is_relied_on);
         self.deferred.retain(|deferred| deferred.node != node);
         if self.counting.readmit(node) {
             out.disarm(Alarm::LeaseEnd(node));
@@ -119,9 +165,12 @@ impl Weighted {
     /// Takes part if everybody has answered who may have been let pass.
     pub(super) fn finish_join(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
         if let Membership::Joining(waiting) = &self.membership
-            && (waiting.is_subset(self.counting.out()) || broken!(seat, JoinAlone))
+            && (waiting.is_empty() || broken!(seat, JoinAlone))
         {
             self.membership = Membership::Member;
+            if let Some(pace) = seat.pool.probe {
+                out.arm(Alarm::Probe, pace);
+            }
             self.ask(seat, out);
         }
     }
@@ -136,8 +185,19 @@ impl Weighted {
     ) {
         if life == self.life && seat.pool.reclaim != Reclaim::Never {
             self.expulsions = self.expulsions.saturating_add(1);
-            self.expelled = true;
             self.step_down(seat, out);
+            if !seat.pool.can_rejoin() {
+                self.expelled = true;
+                return;
+            }
+            self.life += 1;
+            self.detector.begin(seat.me, self.life);
+            self.counting.give_up();
+            // Who restarted waits for clients that it has forgotten as well.
+            if self.membership != Membership::Grace {
+                self.membership = Membership::LettingGo;
+                self.join_if_idle(seat, out);
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use quorate_core::{NodeId, NodeSet};
@@ -13,6 +14,8 @@ pub(super) const CLOCK_MAX: u64 = 1 << 62;
 /// What a node knows about crashes and lets others know.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Known {
+    /// The life of the node that says it.
+    pub life: Life,
     /// Who had not answered when enough had: the paper's not_rec_from. Not an accusation.
     pub unheard: NodeSet,
     /// Who is believed to have crashed, and in which life: a later one of the same node is not
@@ -20,30 +23,78 @@ pub struct Known {
     pub crashed: BTreeMap<NodeId, Life>,
 }
 
-/// Which life of a node: its boot number.
+/// [`Known`], shared by everybody who was told. Mostly there is nothing to tell, and then nothing is
+/// shared: counting who shares it would take longer than anything else about a message.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Knowledge {
+    /// Invariant: `None` if nothing is known, so that equal knowledge is equal.
+    shared: Option<Arc<Known>>,
+}
+
+impl Knowledge {
+    /// Changes what this node knows; others keep what they were told.
+    pub(super) fn change(&mut self, change: impl FnOnce(&mut Known)) {
+        change(Arc::make_mut(self.shared.get_or_insert_default()));
+        self.shared.take_if(|known| **known == NOTHING);
+    }
+}
+
+static NOTHING: Known = Known { life: 0, unheard: NodeSet::new(), crashed: BTreeMap::new() };
+
+impl Deref for Knowledge {
+    type Target = Known;
+
+    fn deref(&self) -> &Known {
+        self.shared.as_deref().unwrap_or(&NOTHING)
+    }
+}
+
+impl From<Known> for Knowledge {
+    fn from(known: Known) -> Self {
+        Knowledge { shared: (known != NOTHING).then(|| Arc::new(known)) }
+    }
+}
+
+impl fmt::Debug for Knowledge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
+/// Which life of a node: its boot number, shifted, plus how often it was expelled since. The larger
+/// the later.
 pub type Life = u64;
 
+const EXPULSIONS_BITS: u32 = 32;
+
+/// The life that begins with a boot.
+pub(super) fn first_life(boot: u32) -> Life {
+    Life::from(boot) << EXPULSIONS_BITS
+}
+
 /// A message of the timer-free and the weighted protocol. Answers say how things stand, not what
-/// changed, so that repeating and reordering them is harmless.
+/// changed, so that repeating and reordering them is harmless. The tag is a word, as that of
+/// [`quorate_core::Event`].
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u64)]
 #[allow(missing_docs, reason = "the fields are described once, below")]
 pub enum Message {
     /// `clock`: the request's timestamp. `oldest`: that of the sender's oldest request that still
     /// waits; answers to older ones are no longer wanted. `query`: the query that the answer is an
     /// answer to as well.
-    Request { clock: u64, oldest: u64, query: Option<u64>, known: Arc<Known> },
+    Request { clock: u64, oldest: u64, query: Option<u64>, known: Knowledge },
     /// `request`: the request that is answered, and `used`: the units that the sender may use ahead
     /// of it. `query`: the query that is answered.
-    Reply { request: Option<u64>, used: u32, query: Option<u64>, known: Arc<Known> },
+    Reply { request: Option<u64>, used: u32, query: Option<u64>, known: Knowledge },
     /// A query that asks for no units.
-    Query { query: u64, known: Arc<Known> },
+    Query { query: u64, known: Knowledge },
     /// Somebody was found to have crashed.
-    Notice { known: Arc<Known> },
+    Notice { known: Knowledge },
     /// The sender is back in this life: no earlier one of it uses anything or asks for anything.
     Join { life: Life },
     /// The answer to it. `clock`: no request of this sender that the joining node let pass in an
     /// earlier life is younger.
-    Joined { life: Life, clock: u64, known: Arc<Known> },
+    Joined { life: Life, clock: u64, known: Knowledge },
     /// The receiver's life is believed to be over, and it is no longer counted: it must let
     /// go.
     Expelled { life: Life },
@@ -119,12 +170,17 @@ fn shown_query(f: &mut fmt::Formatter<'_>, query: Option<u64>) -> fmt::Result {
 }
 
 fn shown_life(f: &mut fmt::Formatter<'_>, life: Life) -> fmt::Result {
-    write!(f, " life {life}")
+    write!(f, " life {}", life >> EXPULSIONS_BITS)?;
+    match life & ((1 << EXPULSIONS_BITS) - 1) {
+        0 => Ok(()),
+        expulsions => write!(f, ".{expulsions}"),
+    }
 }
 
 /// A message of Raymond's and Raynal's protocols, whose answers are differences: each must arrive
 /// exactly once.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u64)]
 #[allow(missing_docs, reason = "the fields are described once, below")]
 pub enum Difference {
     /// Raymond: `amount` requests of yours are answered (REPLY(count)). Raynal: `amount` of the

@@ -16,8 +16,9 @@
 //! counterexamples (D1 to D8, P1 to P4) are on `docs/protocols/broadcast.md`.
 //!
 //! What nobody here promises: unit names (grants are numbered from 0). A node that restarts comes
-//! back under weighted with [`Reclaim::Never`] and a [`Pool::lease`] (`join.rs`); elsewhere it
-//! stays out, because it may have forgotten whom it let pass, and is to the others a crashed one.
+//! back under weighted where something is leased, with [`Reclaim::Never`] or [`Reclaim::Lease`]
+//! (`join.rs`); elsewhere it stays out, because it may have forgotten whom it let pass, and is to
+//! the others a crashed one.
 
 mod counted;
 mod desk;
@@ -48,7 +49,7 @@ use reclaim::Counting;
 use weighted::{Asked, Deferred, Standing};
 
 pub use counted::{Counted, Raymond, RaymondRule, Raynal, RaynalRule, Rule};
-pub use message::{Difference, Known, Life, Message};
+pub use message::{Difference, Knowledge, Known, Life, Message};
 pub use pool::{Pool, Reclaim};
 
 /// One node's seat under the timer-free or the weighted protocol. Tolerates links that repeat and
@@ -150,6 +151,9 @@ impl Weighted {
         if self.membership == Membership::Out {
             return;
         }
+        if !self.is_timely(seat, from, &message, out) {
+            return;
+        }
         if let Some(known) = message.known() {
             self.learn(seat, &known.crashed, out);
         }
@@ -243,20 +247,21 @@ impl Protocol for Weighted {
 
     fn boot(seat: &Seat<'_, Self>, start: Start<()>, out: &mut Outbox<Self>) -> Self {
         seat.pool.assert_sound();
-        let membership = match (start, seat.pool.lease) {
+        // Whoever was there when the pool began is known without joining: its life is the first.
+        let life = if start == Start::First { 0 } else { message::first_life(seat.boot) };
+        let membership = match (start, seat.pool.hold_max()) {
             (Start::First, _) => {
                 if let Some(pace) = seat.pool.probe {
                     out.arm(Alarm::Probe, pace);
                 }
                 Membership::Member
             }
-            (_, Some(lease)) if seat.pool.reclaim == Reclaim::Never => {
-                out.arm(Alarm::Grace, lease.length());
+            (_, Some(grace)) if seat.pool.can_rejoin() => {
+                out.arm(Alarm::Grace, grace);
                 Membership::Grace
             }
             _ => Membership::Out,
         };
-        let life = Life::from(seat.boot);
         let mut node = Weighted::new(seat.pool.nodes, life, membership);
         node.detector.begin(seat.me, life);
         if node.membership == Membership::Grace && pool::broken!(seat, NoGrace) {
@@ -294,7 +299,6 @@ impl Protocol for Weighted {
             Event::Ring(Alarm::Grace) => self.on_ring_grace(seat, out),
             Event::Suspect(node) => {
                 self.on_fenced(seat, node);
-                self.finish_join(seat, out);
                 self.check(seat, out);
             }
             Event::Trust(_) => {}
@@ -313,7 +317,8 @@ impl Protocol for Weighted {
         assert!(self.asked.is_sorted_by_key(|asked| asked.clock));
         assert!(self.deferred.is_sorted_by_key(|deferred| (deferred.node, deferred.clock)));
         assert!(!self.asked.is_empty() || self.deferred.is_empty(), "only who uses units defers");
-        assert!(self.is_member() || self.asked.is_empty());
+        let is_lost = |asked: &Asked| asked.standing == Standing::Lost;
+        assert!(self.is_member() || self.asked.iter().all(is_lost));
         self.audit_counting(seat);
     }
 

@@ -115,6 +115,16 @@ impl Pool {
         self.lease.map(|lease| lease.length()).max(of_node)
     }
 
+    /// Whether nodes have leases from each other.
+    pub(super) fn is_leased(&self) -> bool {
+        matches!(self.reclaim, Reclaim::Lease(_))
+    }
+
+    /// Whether a node that restarted or was expelled takes part again.
+    pub(super) fn can_rejoin(&self) -> bool {
+        matches!(self.reclaim, Reclaim::Never | Reclaim::Lease(_))
+    }
+
     /// Panics if the numbers contradict each other.
     pub(super) fn assert_sound(&self) {
         assert!(self.nodes >= 1, "a pool has at least one node");
@@ -155,6 +165,8 @@ pub(crate) enum Mutant {
     JoinWithoutClock,
     /// What a client is told to let go is given to others before it can have heard of it.
     LoseAtOnce,
+    /// What earlier lives of a node said, or lives that did not join, is heeded.
+    AnyLife,
     /// Raymond: an answer to several requests counts for one.
     LoseCount,
     /// Raynal: a new request overwrites what older ones are still owed.

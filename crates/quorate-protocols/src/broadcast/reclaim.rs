@@ -17,7 +17,7 @@ use std::time::Duration;
 use quorate_core::{ClaimId, Moment, NodeId, NodeSet, Outbox, Seat};
 
 use super::desk::shares;
-use super::message::{Life, Message};
+use super::message::{Knowledge, Life, Message};
 use super::pool::{Reclaim, broken};
 use super::weighted::Standing;
 use super::{Alarm, Weighted};
@@ -50,6 +50,11 @@ impl Counting {
         self.out.contains(node)
     }
 
+    /// This node has no lease any more.
+    pub(super) fn give_up(&mut self) {
+        self.until = Moment::ZERO;
+    }
+
     /// When this node itself has to stop, whatever its clients do.
     pub(super) fn deadline(&self, seat: &Seat<'_, Weighted>) -> Moment {
         match seat.pool.reclaim {
@@ -79,7 +84,6 @@ impl Weighted {
         if self.detector.crashed().contains(seat.me) {
             self.on_expelled(seat, self.life, out);
         }
-        self.finish_join(seat, out);
     }
 
     /// The driver says that a node can no longer reach the protected thing.
@@ -136,7 +140,7 @@ impl Weighted {
     /// everybody has answered, or no lease would ever be renewed under load.
     pub(super) fn may_query(&self, seat: &Seat<'_, Self>) -> bool {
         let is_whole = || self.detector.missing().is_subset(self.detector.crashed());
-        self.detector.is_done() && (!matches!(seat.pool.reclaim, Reclaim::Lease(_)) || is_whole())
+        self.detector.is_done() && (!seat.pool.is_leased() || is_whole())
     }
 
     /// Starts a query: numbered `clock`, and told to others by the caller.
@@ -155,7 +159,7 @@ impl Weighted {
     /// Nothing was asked for a while: a query of its own, or the last one again to whoever has not
     /// answered it.
     pub(super) fn on_ring_probe(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
-        let Some(pace) = seat.pool.probe else { return };
+        let Some(pace) = seat.pool.probe.filter(|_| self.is_member()) else { return };
         if self.detector.is_done() {
             let clock = self.next_clock(seat);
             self.start_query(seat, clock, out);
@@ -166,6 +170,7 @@ impl Weighted {
         for peer in self.detector.missing().iter().filter(|&peer| !self.counting.is_out(peer)) {
             out.tell(peer, Message::Query { query, known: self.detector.known.clone() });
         }
+        self.renew_lease(seat, out); // Who is alone has everybody's answer.
         self.check(seat, out);
     }
 
@@ -174,11 +179,11 @@ impl Weighted {
         &mut self,
         seat: &Seat<'_, Self>,
         from: NodeId,
-        said: std::sync::Arc<super::Known>,
+        said: Knowledge,
         out: &mut Outbox<Self>,
     ) {
         let found = self.detector.on_answer(from, said, seat.pool.crashes_max);
-        if !found.is_subset(self.detector.crashed()) && !broken!(seat, NoDetection) {
+        if found.iter().any(|node| !self.detector.is_dead(node)) && !broken!(seat, NoDetection) {
             let found = found.iter().map(|node| (node, self.detector.life(node))).collect();
             self.learn(seat, &found, out);
             if seat.pool.notices {
@@ -187,18 +192,18 @@ impl Weighted {
                 }
             }
         }
-        if let Reclaim::Lease(_) = seat.pool.reclaim {
-            self.renew_lease(seat, out);
-        }
+        self.renew_lease(seat, out);
     }
 
     /// Where leases are used: what follows if everybody not suspected has answered the query.
-    fn renew_lease(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
+    pub(super) fn renew_lease(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
         let Reclaim::Lease(lease) = seat.pool.reclaim else { return };
         let crashed = self.detector.crashed().clone();
         // More suspects than can have crashed: the network is at fault, and nobody is counted out.
         let is_sound = crashed.len() <= seat.pool.crashes_max as usize;
-        if !is_sound || !self.detector.missing().is_subset(&crashed) || crashed.contains(seat.me) {
+        let answered = |peer| crashed.contains(peer) || self.detector.answer(peer).is_some();
+        let is_whole = seat.pool.peers(seat.me).all(answered);
+        if !is_sound || !is_whole || crashed.contains(seat.me) || !self.is_member() {
             return;
         }
         for suspect in crashed.difference(&self.counting.leaving).iter() {
@@ -269,6 +274,7 @@ impl Weighted {
             && self.asked[place].standing.is_in_use()
         {
             out.reclaim(claim, shares(self.asked[place].units));
+            out.lose(claim);
             self.end(seat, claim, out);
         }
     }
@@ -282,7 +288,6 @@ impl Weighted {
     ) {
         if self.detector.crashed().len() <= seat.pool.crashes_max as usize {
             self.counting.out.insert(node);
-            self.finish_join(seat, out);
             self.check(seat, out);
         }
     }

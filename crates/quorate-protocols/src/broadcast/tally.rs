@@ -37,6 +37,9 @@ impl Tally {
 
     /// The sum without some nodes.
     pub(super) fn total_without(&self, out: &NodeSet) -> u64 {
+        if out.is_empty() {
+            return self.total;
+        }
         self.total - out.iter().map(|node| u64::from(self.used(node))).sum::<u64>()
     }
 

@@ -138,6 +138,9 @@ impl Weighted {
         for peer in pool.peers(seat.me).filter(|&peer| !self.counting.is_out(peer)) {
             out.tell(peer, message.clone());
         }
+        if query.is_some() {
+            self.renew_lease(seat, out); // Who is alone has everybody's answer.
+        }
         if let (Some(retry), false) = (pool.retry, self.retrying) {
             self.retrying = true;
             out.arm(Alarm::Retry, retry);
@@ -287,6 +290,7 @@ impl Weighted {
             self.deferred.clear();
         }
         self.answer_deferred(seat, out);
+        self.join_if_idle(seat, out);
         self.ask(seat, out);
     }
 

@@ -114,9 +114,13 @@ impl Offered for Weighted {
         if paper {
             plan.workload.want = Want::always(1);
         }
-        let reclaim = options.crashes.reclaim;
-        if reclaim.is_some_and(|how| how != ReclaimKind::Never) || paper && reclaim.is_none() {
-            // Who restarts where suspects are counted out stays out, and its clients wait.
+        let stays_out = match options.crashes.reclaim {
+            Some(ReclaimKind::Fenced | ReclaimKind::TrustRp) => true,
+            Some(ReclaimKind::Never | ReclaimKind::Lease) => false,
+            None => paper,
+        };
+        if stays_out {
+            // The clients of who restarts would wait for ever.
             plan.faults.crashes = None;
         }
     }

@@ -31,19 +31,20 @@ pub(crate) fn run(scenario: &Scenario, config: &Config) -> (Vec<(String, String)
         ProtocolDef::Central { arbiter, pool } => {
             let arbiter = arbiter.node("p", crate::NODES);
             let pool = quorate_protocols::central::Pool { arbiter, ..pool.clone() };
-            Arm { remembers: pool.durable, keeps_clients: true, labels: pool.labels.clone() }
+            Arm { remembers: pool.durable, labels: pool.labels.clone() }
                 .play::<Central>(scenario, &pool)
         }
-        ProtocolDef::Arbiter(pool) => Arm { remembers: true, keeps_clients: true, labels: None }
-            .play::<Arbiter>(scenario, pool),
-        ProtocolDef::Ticket(pool) => Arm { remembers: false, keeps_clients: true, labels: None }
-            .play::<Ticket>(scenario, pool),
+        ProtocolDef::Arbiter(pool) => {
+            Arm { remembers: true, labels: None }.play::<Arbiter>(scenario, pool)
+        }
+        ProtocolDef::Ticket(pool) => {
+            Arm { remembers: false, labels: None }.play::<Ticket>(scenario, pool)
+        }
         ProtocolDef::Broadcast(pool) => {
-            Arm { remembers: false, keeps_clients: false, labels: None }
-                .play::<Weighted>(scenario, pool)
+            Arm { remembers: false, labels: None }.play::<Weighted>(scenario, pool)
         }
         ProtocolDef::Ring(pool) => {
-            Arm { remembers: false, keeps_clients: true, labels: None }.play::<Ring>(scenario, pool)
+            Arm { remembers: false, labels: None }.play::<Ring>(scenario, pool)
         }
     }
 }
@@ -51,8 +52,6 @@ pub(crate) fn run(scenario: &Scenario, config: &Config) -> (Vec<(String, String)
 struct Arm {
     /// Whether a seat whose node kept its directory begins with its record.
     remembers: bool,
-    /// Whether leases of clients are the protocol's matter; else they are the node's.
-    keeps_clients: bool,
     /// What is known of the units, if they differ.
     labels: Option<Arc<Labels>>,
 }
@@ -119,12 +118,6 @@ impl Arm {
                 }
             }
             Step::Again { client, node } => writeln!(line, "again n{node} c{client}"),
-            // Where the node keeps its clients' leases, a protocol is not told of renewals, and
-            // another node knows nothing of the grant.
-            Step::Renew { client, node } if !self.keeps_clients => {
-                let known = settled().contains(&format!("claim n{node} c{client} "));
-                if known { Ok(()) } else { writeln!(line, "# LOST c{client}") }
-            }
             Step::Release(client) if standing(&settled(), client) == "lost" => Ok(()),
             Step::Renew { client, node } => writeln!(line, "renew n{node} c{client}"),
             Step::Release(client) => writeln!(line, "release c{client}"),
@@ -140,13 +133,6 @@ impl Arm {
                 let trust = |other| format!("trust n{other} n{node}\n");
                 let trust: String = others(node).map(trust).collect();
                 write!(line, "restart n{node} {how}\n{trust}")
-            }
-            Step::Pass if !self.keeps_clients => {
-                let settled = settled();
-                let holds = |client: &u32| standing(&settled, *client) == "granted";
-                let ended = |client| format!("# LOST c{client}\nrelease c{client}\n");
-                let ended: String = (1..=9).filter(holds).map(ended).collect();
-                write!(line, "{SETTLE}{ended}{PASS}")
             }
             Step::Pass => writeln!(line, "{PASS}"),
             Step::Differ { .. } | Step::Expect { .. } => unreachable!("done elsewhere"),

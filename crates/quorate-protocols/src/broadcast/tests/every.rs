@@ -9,13 +9,13 @@
 //! cycles and "nobody waits in a state without successors" is liveness.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::hash::{Hash, Hasher};
 
 use quorate_core::{
     Claim, ClaimId, Effect, Event, NodeId, NodeSet, Outbox, Protocol, Start, Units,
 };
 
 use super::script::seat;
+use super::seen::{Seen, Shelf, hash};
 use crate::broadcast::Pool;
 
 /// What the explorer must see of a participant.
@@ -54,8 +54,10 @@ pub(super) struct Scope {
     /// Units of each request.
     pub(super) weights: Vec<u32>,
     pub(super) ordered: bool,
-    /// Crashes at any point.
+    /// Crashes at any point...
     pub(super) crashes: u8,
+    /// ...of this process only; `None` for any.
+    pub(super) crashing: Option<NodeId>,
     /// For each process, who always hears it in time; empty imposes nothing.
     pub(super) heard_by: Vec<NodeSet>,
     /// Whether the way to a violation is to be told.
@@ -71,114 +73,6 @@ pub(super) struct Found {
     pub(super) reclaimed: u64,
     pub(super) false_suspicions: u64,
     pub(super) violation: Option<(String, Vec<String>)>,
-}
-
-/// Things by number, each once.
-struct Shelf<T> {
-    things: Vec<T>,
-    numbers: BTreeMap<u64, Vec<u32>>,
-}
-
-impl<T: Eq + Hash> Shelf<T> {
-    fn new() -> Self {
-        Shelf { things: Vec::new(), numbers: BTreeMap::new() }
-    }
-
-    fn put(&mut self, thing: T) -> u32 {
-        let numbers = self.numbers.entry(hash(&thing)).or_default();
-        if let Some(&number) = numbers.iter().find(|&&number| self.things[number as usize] == thing)
-        {
-            return number;
-        }
-        let number = u32::try_from(self.things.len()).unwrap();
-        self.things.push(thing);
-        numbers.push(number);
-        number
-    }
-
-    fn get(&self, number: u32) -> &T {
-        &self.things[number as usize]
-    }
-}
-
-/// A quick hash of 64 bits. At 10^7 states two of them collide with a chance of about 10^-5.
-struct Mixer(u64);
-
-impl Hasher for Mixer {
-    fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.write_u64(u64::from_le_bytes(word));
-        }
-    }
-
-    fn write_u8(&mut self, word: u8) {
-        self.write_u64(word.into());
-    }
-
-    fn write_u32(&mut self, word: u32) {
-        self.write_u64(word.into());
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        let mixed = u128::from(self.0.rotate_left(23) ^ word) * 0x9e37_79b9_7f4a_7c15;
-        self.0 = ((mixed >> 64) as u64 ^ mixed as u64).wrapping_add(0x1234_5678_9abc_def1);
-    }
-
-    fn write_usize(&mut self, word: usize) {
-        self.write_u64(word as u64);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
-fn hash(thing: &impl Hash) -> u64 {
-    let mut mixer = Mixer(0x5eed);
-    thing.hash(&mut mixer);
-    mixer.write_u64(0x5eed);
-    mixer.finish()
-}
-
-/// Hashes that were seen: open addressing, since millions of them are kept.
-struct Seen {
-    slots: Vec<u64>,
-    count: usize,
-}
-
-impl Seen {
-    fn new() -> Self {
-        Seen { slots: vec![0; 1 << 12], count: 0 }
-    }
-
-    /// Whether it is new.
-    fn insert(&mut self, hash: u64) -> bool {
-        let hash = hash.max(1);
-        if 2 * self.count >= self.slots.len() {
-            let bigger = vec![0; 2 * self.slots.len()];
-            let old = std::mem::replace(&mut self.slots, bigger);
-            for hash in old.into_iter().filter(|&hash| hash != 0) {
-                let slot = self.slot(hash);
-                self.slots[slot] = hash;
-            }
-        }
-        let slot = self.slot(hash);
-        let new = self.slots[slot] == 0;
-        self.slots[slot] = hash;
-        self.count += usize::from(new);
-        new
-    }
-
-    fn slot(&self, hash: u64) -> usize {
-        let mask = self.slots.len() - 1;
-        let mut slot = hash as usize & mask;
-        while self.slots[slot] != 0 && self.slots[slot] != hash {
-            slot = (slot + 1) & mask;
-        }
-        slot
-    }
 }
 
 /// One state: for each node the number of its participant, or `DEAD`, and its requests left; the
@@ -299,7 +193,7 @@ impl<P: Explored> Explorer<'_, P> {
             } else if !participant.waits() && state.nodes[node.index()].1 > 0 {
                 all.push(Happening::Request(node));
             }
-            if state.crashes > 0 {
+            if state.crashes > 0 && self.scope.crashing.is_none_or(|only| only == node) {
                 all.push(Happening::Crash(node));
             }
             for from in (0..self.nodes).map(NodeId::from) {

@@ -85,6 +85,7 @@ fn timer_free(requests: &[Option<u8>]) -> Scope {
         weights: vec![1; n as usize],
         ordered: true,
         crashes: 1,
+        crashing: None,
         heard_by: ring(n, 1),
         trail: false,
     }
@@ -157,7 +158,8 @@ fn the_order_of_messages_does_not_matter_to_five_requests() {
     assert_eq!((found.states, found.reclaimed), (2_490_969, 29_817));
 }
 
-/// Nobody asks often enough that a crash becomes known here: this is about permissions.
+/// Nobody asks often enough that a crash becomes known here: this is about permissions. That units
+/// come back among four is explored by `the_units_of_the_dead_come_back`.
 #[test]
 fn four_processes_survive_a_crash_at_any_point() {
     let found = holds::<Weighted>(&timer_free(&[Some(2), Some(1), Some(0), Some(0)]));

@@ -3,6 +3,8 @@
 mod checked;
 mod every;
 mod exhaustive;
+mod leased;
 mod scenarios;
 mod script;
+mod seen;
 mod simulated;

@@ -1,7 +1,6 @@
 //! D1 to D8 and P1 to P4 of the specification (5.1): the corrected protocols behave as it says, and
 //! each printed error, put back, shows.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::{Event, Lease, NodeId, NodeSet};
@@ -10,7 +9,8 @@ use serde_json::Value;
 use super::script::{Scripted, World, seat};
 use crate::broadcast::pool::Mutant;
 use crate::broadcast::{
-    Alarm, Counted, Difference, Known, Message, Pool, Raymond, Raynal, Reclaim, Rule, Weighted,
+    Alarm, Counted, Difference, Knowledge, Known, Message, Pool, Raymond, Raynal, Reclaim, Rule,
+    Weighted,
 };
 
 const SCENARIOS: &str = include_str!("../../../testdata/broadcast-scenarios.json");
@@ -258,7 +258,8 @@ fn nothing_a_peer_sends_can_stop_a_node() {
         for &number in &numbers {
             for &other in &numbers {
                 for unheard in &sets {
-                    let known = Arc::new(Known {
+                    let known = Knowledge::from(Known {
+                        life: other,
                         unheard: unheard.clone(),
                         crashed: sets[round % 2].iter().map(|node| (node, other)).collect(),
                     });
