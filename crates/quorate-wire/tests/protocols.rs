@@ -2,6 +2,7 @@
 //! changed line is a changed format: raise the version.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;

@@ -23,8 +23,8 @@ pub struct Known {
     pub crashed: BTreeMap<NodeId, Life>,
 }
 
-/// [`Known`], shared by everybody who was told. Mostly there is nothing to tell, and then nothing is
-/// shared: counting who shares it would take longer than anything else about a message.
+/// [`Known`], shared by everybody who was told. Mostly there is nothing to tell, and then nothing
+/// is shared: counting who shares it would take longer than anything else about a message.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Knowledge {
     /// Invariant: `None` if nothing is known, so that equal knowledge is equal.

@@ -1,7 +1,9 @@
 //! Every interleaving and every choice of quorums of small systems (labels spec, section 7,
 //! `p_model`), with the numbers found there.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+#[allow(clippy::disallowed_types, reason = "looked up, never iterated")]
+use std::collections::HashSet;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use quorate_check::{Limits, Scope, check};
@@ -124,6 +126,7 @@ impl Model<'_> {
         (moves, claims)
     }
 
+    #[allow(clippy::disallowed_types, reason = "looked up, never iterated")]
     fn explore(&self) -> Found {
         let first = self.first();
         let mut seen = HashSet::from([first.clone()]);

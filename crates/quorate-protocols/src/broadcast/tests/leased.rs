@@ -407,6 +407,7 @@ impl Explorer<'_> {
                 // Who is told to stop may hear it late: it goes on until it releases or must stop.
                 Effect::Lose { .. } | Effect::Reclaim { .. } | Effect::Refuse { .. } => {}
                 Effect::Persist(()) => unreachable!("nothing is written"),
+                Effect::Move { .. } => unreachable!("nobody is asked to move"),
             }
         }
         for to in all() {
