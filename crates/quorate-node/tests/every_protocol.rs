@@ -221,19 +221,6 @@ async fn broadcast_takes_a_lost_node_for_a_holder_and_goes_on() {
     cluster.request(0, &format!("DELETE {}", claim(1)), "").await;
     let (status, second) = cluster.request(1, &put(2), ONE).await;
     assert_eq!(status, 200, "{second}");
-    // What detection rests on, and what the crash costs: n2 alone may still hear itself.
-    for line in [
-        "quorate_protocol_heard_by{pool=\"p\",peer=\"n2\"} 1",
-        "quorate_protocol_heard_by{pool=\"p\",peer=\"n1\"} 3",
-        "quorate_protocol_crashed{pool=\"p\",peer=\"n2\"} 1",
-        "quorate_protocol_units_lost{pool=\"p\"} 1",
-    ] {
-        until(line, || async {
-            let (_, metrics) = cluster.text(0, "GET /metrics").await;
-            metrics.lines().any(|said| said == line)
-        })
-        .await;
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
