@@ -184,10 +184,10 @@ impl Sheet {
         let version = self.version;
         let row = self.rows.get_mut(&claim);
         match (errand, row, wish) {
-            (Errand::End(only), Some(row), _) => {
-                if only.is_none_or(|only| (row.node, row.attempt) == (seat.me, only)) {
-                    self.rows.remove(&claim);
-                }
+            (Errand::End(only), Some(row), _)
+                if only.is_none_or(|only| (row.node, row.attempt) == (seat.me, only)) =>
+            {
+                self.rows.remove(&claim);
             }
             (Errand::Ask, Some(row), Some(wish)) => {
                 if row.units != wish.units || row.lines != wish.lines {
