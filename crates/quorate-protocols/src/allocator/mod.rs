@@ -337,6 +337,11 @@ impl Allocator {
         self.plan.kept()
     }
 
+    /// Whether a unit is among those.
+    pub fn keeps(&self, unit: Unit) -> bool {
+        self.plan.keeps(unit)
+    }
+
     /// The units that are not to be granted, ascending.
     pub fn drained(&self) -> impl Iterator<Item = Unit> + '_ {
         self.drained.iter().copied()

@@ -476,7 +476,8 @@ impl Arbiter {
         }
         self.allocator.audit();
         assert_eq!(waiting, self.allocator.waiting());
-        let drained = self.allocator.drained().filter(|unit| !taken.contains(unit)).count();
+        let nobodys = |unit: &Unit| !taken.contains(unit) && !self.allocator.keeps(*unit);
+        let drained = self.allocator.drained().filter(nobodys).count();
         let away = taken.len() as u32 + drained as u32 + self.allocator.kept_count();
         let free = seat.pool.units - away;
         assert_eq!(free, self.allocator.free_count(), "what nobody holds is free");

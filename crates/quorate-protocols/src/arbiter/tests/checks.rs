@@ -204,7 +204,7 @@ fn the_algorithms_as_published_deadlock() {
     for mutant in [Mutant::M1NoInquire, Mutant::MaekawaFailed] {
         let quorums = Quorums::Threshold { members: 2, size: 2 };
         let pool = Pool { mutant: Some(mutant), quorums, ..once(Pool::new(1, 2)) };
-        let report = explore(&scope(5, pool, &[(2, 1), (3, 1), (4, 1)]), 1_000_000);
+        let report = explore(&scope(5, pool, &[(2, 1), (3, 1), (4, 1)]), 4_000_000);
         println!("{mutant:?}: {report}");
         assert_eq!(report.broken_law(), Some("no deadlock"), "{report}");
     }
