@@ -1,7 +1,7 @@
 //! Bugs on purpose, to see whether the trial of real processes finds them.
 //!
 //! They exist only under the feature `planted-bugs`, which nothing but the tests of the command ask
-//! for, and even then only in a node that was started with one ([`crate::Node::start_with`]): no
+//! for, and even then only in a node that was started with one (`Node::start_with`): no
 //! command, file or variable can turn one on.
 
 use std::time::Duration;
