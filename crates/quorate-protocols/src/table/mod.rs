@@ -48,7 +48,7 @@
 //! stored it measures that by its own clock, and says in `locked` which grants are overdue; any one
 //! of them is enough, if the newest table still has the same lease. A home counts from before its
 //! section stored anything. For a claim that waited, the table carries how long, member by member.
-//! A member that forgot gives no lock for one lease ([`opening`]); a durable one writes the table
+//! A member that forgot gives no lock for one lease (`opening`); a durable one writes the table
 //! down.
 
 mod explore;
