@@ -5,8 +5,6 @@ use quorate_sim::{Histogram, Measures, Series};
 
 const SIZE: (u32, u32) = (900, 960);
 const FONT: &str = "sans-serif";
-/// Of a figure with several lines, the part with their names.
-const NAMES_WIDTH: i32 = 180;
 /// Waiting times are shown in steps of 5 %.
 const STEP: f64 = 1.05;
 const MICROSECOND: u64 = 1_000;
@@ -60,20 +58,23 @@ pub(crate) fn lines(
     ];
     // 1, 2, 5, 10, 20, ...: more numbers than that get into each other's way.
     let sparse = |x: &f64| {
-        let lead = x / 10f64.powf(x.log10().floor());
-        if [1.0, 2.0, 5.0].contains(&lead.round()) { format!("{x:.0}") } else { String::new() }
+        let lead = x / 10f64.powf((x.log10() + 1e-9).floor());
+        let is_round = [1.0, 2.0, 5.0].iter().any(|round| (lead - round).abs() < 1e-3);
+        if is_round { format!("{x:.0}") } else { String::new() }
     };
     let points = || lines.iter().flat_map(|line| &line.points);
     let left = points().map(|point| point.0).fold(f64::INFINITY, f64::min).max(1e-3);
-    // A little beyond the last point: a label at the very end would be printed twice.
+    // A little beyond the last point, so that it is seen whole.
     let right = points().map(|point| point.0).fold(left, f64::max) * 1.05;
     let top = points().map(|point| point.1).fold(1.0, f64::max) * 1.1;
+    let longest = lines.iter().map(|line| line.name.len() as i32).max().unwrap_or(0);
+    let names_width = 44 + 7 * longest;
     let mut svg = String::new();
     {
         let root = SVGBackend::with_string(&mut svg, (900, 520)).into_drawing_area();
         root.fill(&WHITE)?;
         // Names stand beside the plot: wherever they were inside it, some line would be below them.
-        let (plot, names) = root.split_horizontally(900 - NAMES_WIDTH);
+        let (plot, names) = root.split_horizontally(900 - names_width);
         let mut chart = ChartBuilder::on(&plot)
             .caption(title, (FONT, 18))
             .margin(12)
