@@ -11,7 +11,7 @@
 //! Both arms get their protocol value from the same configuration. A breach of a law in the
 //! simulator's transcript fails a scenario too; real nodes are judged in `tests/real`.
 
-#[path = "../../../quorate-node/tests/common/mod.rs"]
+#[path = "../../../quorate-node/tests/node/common/mod.rs"]
 mod common;
 mod real;
 mod simulator;

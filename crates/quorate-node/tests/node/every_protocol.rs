@@ -1,9 +1,7 @@
 //! What clients may expect of a pool whatever its protocol, and what a restart of a node means in
 //! each of them.
 
-mod common;
-
-use common::{Cluster, until};
+use crate::common::{Cluster, until};
 use serde_json::Value;
 
 /// A pool of two units, with leases that end or do not end within a test.
@@ -41,7 +39,7 @@ const ONE: &str = r#"{"units": 1}"#;
 /// A claim in a task of its own: it waits.
 fn waiting(cluster: &Cluster, place: usize, id: u32) -> tokio::task::JoinHandle<(u16, Value)> {
     let address = cluster.address(place);
-    tokio::spawn(async move { common::request(address, &put(id), BOTH).await })
+    tokio::spawn(async move { crate::common::request(address, &put(id), BOTH).await })
 }
 
 async fn counts(cluster: &Cluster, held: u32, waiting: u32) {
