@@ -166,7 +166,8 @@ impl ProtocolDef {
             ProtocolDef::Arbiter(pool) => {
                 let mode = match pool.mode {
                     Mode::Count { holders_max, backfill } => {
-                        format!("count holders {holders_max} passes {backfill}")
+                        let naming = if pool.naming { " naming" } else { "" };
+                        format!("count holders {holders_max} passes {backfill}{naming}")
                     }
                     Mode::Named => "named".to_owned(),
                 };
@@ -239,6 +240,7 @@ fn voting(basis: &Basis<'_>, options: &mut Options) -> Result<(ProtocolDef, Wort
         max_holders: options.number("max_holders", (1, units))?,
         voters: options.number("voters", (1, nodes))?,
         survive: options.number("survive", (0, nodes))?,
+        naming: options.take("naming")?.unwrap_or(false),
     };
     let mut settled = terms.settle(nodes, units).map_err(|error| error.to_string())?;
     if let voting::Pool::Ticket(_) = settled.pool {

@@ -79,8 +79,14 @@ impl QuorumOptions {
             (false, Some(Mode::Named)) => voting::Mode::Named,
             (false, _) => voting::Mode::Arbiter,
         };
-        let (family, max_holders) = (self.family.clone(), self.max_holders);
-        voting::Terms { mode, family, max_holders, voters: self.voters, survive: self.survive }
+        voting::Terms {
+            mode,
+            family: self.family.clone(),
+            max_holders: self.max_holders,
+            voters: self.voters,
+            survive: self.survive,
+            naming: self.naming,
+        }
     }
 
     /// A pool of permissions, as far as these options make it, and what its quorums are worth.
@@ -92,7 +98,6 @@ impl QuorumOptions {
         match self.terms(false).settle(nodes, units)? {
             Settled { pool: voting::Pool::Arbiter(mut pool), worth } => {
                 pool.hedge = self.hedge.unwrap_or(0);
-                pool.naming = self.naming;
                 Ok((pool, worth))
             }
             Settled { .. } => unreachable!("only tickets make a pool of tickets"),

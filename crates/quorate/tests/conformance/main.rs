@@ -24,10 +24,14 @@ use table::Scenario;
 const NODES: usize = 3;
 
 /// The options of a pool, by the name that the table uses.
-const PROTOCOLS: [(&str, &str); 7] = [
+const PROTOCOLS: [(&str, &str); 8] = [
     ("central", "protocol = \"central\"\narbiter = \"n0\"\nretry = \"100ms\""),
     ("named", "protocol = \"arbiter\"\nretry = \"100ms\""),
     ("count", "protocol = \"arbiter\"\nmode = \"arbiter\"\nsurvive = 0\nretry = \"100ms\""),
+    (
+        "naming",
+        "protocol = \"arbiter\"\nmode = \"arbiter\"\nnaming = true\nsurvive = 0\nretry = \"100ms\"",
+    ),
     ("ticket", "protocol = \"arbiter\"\nmode = \"ticket\"\nretry = \"100ms\""),
     ("broadcast", "protocol = \"broadcast\"\nnode_units_max = 2\nretry = \"100ms\""),
     (
@@ -117,6 +121,11 @@ fn arbiter_with_names() {
 #[test]
 fn arbiter_that_counts() {
     check("count");
+}
+
+#[test]
+fn arbiter_that_counts_and_names() {
+    check("naming");
 }
 
 #[test]

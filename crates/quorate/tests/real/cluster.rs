@@ -20,6 +20,8 @@ pub(crate) enum Protocol {
     Named,
     /// `arbiter` that counts.
     Count,
+    /// `arbiter` that counts and then names units.
+    Naming,
     /// `arbiter` that gives tickets.
     Ticket,
     /// `broadcast` that never takes anything back from a node.
@@ -30,10 +32,11 @@ pub(crate) enum Protocol {
 }
 
 impl Protocol {
-    pub(crate) const ALL: [Protocol; 7] = [
+    pub(crate) const ALL: [Protocol; 8] = [
         Protocol::Central,
         Protocol::Named,
         Protocol::Count,
+        Protocol::Naming,
         Protocol::Ticket,
         Protocol::Broadcast,
         Protocol::Leased,
@@ -46,6 +49,7 @@ impl Protocol {
             Protocol::Central => "central",
             Protocol::Named => "named",
             Protocol::Count => "count",
+            Protocol::Naming => "naming",
             Protocol::Ticket => "ticket",
             Protocol::Broadcast => "broadcast",
             Protocol::Leased => "leased",
@@ -55,17 +59,17 @@ impl Protocol {
 
     /// Whether a grant's units are the pool's own, so that laws about units are judged.
     pub(crate) fn names_units(self) -> bool {
-        matches!(self, Protocol::Central | Protocol::Named | Protocol::Ring)
+        matches!(self, Protocol::Central | Protocol::Named | Protocol::Naming | Protocol::Ring)
     }
 
     /// Whether quorums decide, so that what is held can outlive a node that is suspected.
     pub(crate) fn votes(self) -> bool {
-        matches!(self, Protocol::Named | Protocol::Count | Protocol::Ticket)
+        matches!(self, Protocol::Named | Protocol::Count | Protocol::Naming | Protocol::Ticket)
     }
 
     /// Whether it can write down what it promised.
     pub(crate) fn can_be_durable(self) -> bool {
-        matches!(self, Protocol::Central | Protocol::Named | Protocol::Count)
+        matches!(self, Protocol::Central | Protocol::Named | Protocol::Count | Protocol::Naming)
     }
 
     /// Whether a node that was killed takes part again. In `broadcast` it stays out.
@@ -84,15 +88,16 @@ impl Protocol {
         let broadcast =
             format!("protocol = \"broadcast\"\nnode_units_max = {units}\nretry = \"200ms\"\n");
         let voting = format!("protocol = \"arbiter\"\nretry = \"200ms\"\ndurable = {durable}\n");
+        let count = format!(
+            "{voting}mode = \"arbiter\"\nsurvive = 0\nfairness = \"backfill:{backfill}\"\n"
+        );
         match self {
             Protocol::Central => format!(
                 "retry = \"200ms\"\nfairness = \"backfill:{backfill}\"\ndurable = {durable}\n"
             ),
             Protocol::Named => voting,
-            Protocol::Count => format!(
-                "{voting}mode = \"arbiter\"\nsurvive = 0\n\
-                 fairness = \"backfill:{backfill}\"\n"
-            ),
+            Protocol::Count => count,
+            Protocol::Naming => format!("{count}naming = true\n"),
             Protocol::Ticket => {
                 "protocol = \"arbiter\"\nmode = \"ticket\"\nretry = \"200ms\"\n".to_owned()
             }

@@ -27,11 +27,10 @@ const UNITS: u32 = 2;
 pub(crate) async fn killed(name: &str, turn: usize) {
     let began = Instant::now();
     let mut all = Vec::new();
-    for (place, protocol) in [Protocol::Count, Protocol::Named, Protocol::Ticket].iter().enumerate()
-    {
-        for nodes in [3, 5] {
-            all.push(tokio::spawn(one(*protocol, nodes, turn + place)));
-        }
+    let three = [Protocol::Count, Protocol::Named, Protocol::Ticket].map(|protocol| (protocol, 3));
+    let five = [Protocol::Naming, Protocol::Named, Protocol::Ticket].map(|protocol| (protocol, 5));
+    for (place, (protocol, nodes)) in three.into_iter().chain(five).enumerate() {
+        all.push(tokio::spawn(one(protocol, nodes, turn + place % 3)));
     }
     for cluster in all {
         let report = cluster.await.expect("it says above what is wrong");
@@ -63,7 +62,10 @@ async fn one(protocol: Protocol, nodes: usize, turn: usize) -> String {
         durable: false,
         backfill: 0,
         // Then majorities will do for counting, too.
-        more: if protocol == Protocol::Count { "max_holders = 1\n" } else { "" }.to_owned(),
+        more: match protocol {
+            Protocol::Count | Protocol::Naming => "max_holders = 1\n".to_owned(),
+            _ => String::new(),
+        },
     };
     let mut cluster = Cluster::start(&folder, nodes, pools, None).await;
     let mut round = Round::begin(&cluster, &label, killed).await;
