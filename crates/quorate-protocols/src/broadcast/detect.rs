@@ -61,7 +61,8 @@ impl Detector {
 
     /// Whether a belief is about nodes of this pool only.
     pub(super) fn is_sound(&self, known: &Known) -> bool {
-        known.crashed.keys().all(|node| node.index() < self.lives.len())
+        let largest = known.crashed.last_key_value();
+        largest.is_none_or(|(node, _)| node.index() < self.lives.len())
             && known.unheard.is_subset(&self.everybody)
     }
 
@@ -122,6 +123,9 @@ impl Detector {
             self.known.change(|known| known.unheard.clone_from(&self.missing));
         }
         self.done = true;
+        if self.before.is_empty() {
+            return NodeSet::new();
+        }
         let unheard_by_all =
             |&node: &NodeId| self.answers.iter().flatten().all(|said| said.unheard.contains(node));
         self.before.iter().filter(unheard_by_all).collect()
