@@ -60,11 +60,23 @@ struct Place<T> {
     happening: Option<T>,
 }
 
-/// The name of one planned happening: its place in the slab, and how often that was left before.
+/// The name of one planned happening: its place in the slab, and how often that was left before. In
+/// one number, so that an entry is two.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Ticket {
-    index: u32,
-    left: u32,
+pub(crate) struct Ticket(u64);
+
+impl Ticket {
+    fn new(index: u32, left: u32) -> Self {
+        Ticket(u64::from(left) << u32::BITS | u64::from(index))
+    }
+
+    fn index(self) -> u32 {
+        self.0 as u32
+    }
+
+    fn left(self) -> u32 {
+        (self.0 >> u32::BITS) as u32
+    }
 }
 
 impl<T> Default for Queue<T> {
@@ -93,15 +105,14 @@ impl<T> Queue<T> {
     #[inline(always)]
     pub(crate) fn push_here(&mut self, at: u64, happening: T) -> Ticket {
         let index = self.free;
-        let ticket = match self.slab.get_mut(index as usize) {
-            Some(place) => {
-                assert!(place.happening.is_none(), "a free place is empty");
-                place.happening = Some(happening);
-                self.free = place.next_free;
-                Ticket { index, left: place.left }
-            }
-            None => self.push_new(happening),
-        };
+        if index as usize == self.slab.len() {
+            self.add_place();
+        }
+        let place = &mut self.slab[index as usize];
+        assert!(place.happening.is_none(), "a free place is empty");
+        place.happening = Some(happening);
+        self.free = place.next_free;
+        let ticket = Ticket::new(index, place.left);
         let entry = Entry { at, ticket };
         if at > self.near_end {
             self.put(entry);
@@ -112,11 +123,9 @@ impl<T> Queue<T> {
     }
 
     #[cold]
-    fn push_new(&mut self, happening: T) -> Ticket {
-        let index = self.free;
-        self.slab.push(Place { left: 0, next_free: 0, happening: Some(happening) });
-        self.free = u32::try_from(self.slab.len()).expect("fewer than 2^32 happenings at once");
-        Ticket { index, left: 0 }
+    fn add_place(&mut self) {
+        let next_free = u32::try_from(self.slab.len() + 1).expect("fewer than 2^32 happenings");
+        self.slab.push(Place { left: 0, next_free, happening: None });
     }
 
     fn push_near(&mut self, entry: Entry) {
@@ -135,17 +144,17 @@ impl<T> Queue<T> {
         }
     }
 
-    /// The next happening, its ticket and when it is, unless that is later than `end`.
+    /// When the next happening is and its ticket, unless it is later than `end`: to be taken.
     #[inline(always)]
-    pub(crate) fn pop(&mut self, end: u64) -> Option<(u64, Ticket, T)> {
+    pub(crate) fn next(&mut self, end: u64) -> Option<(u64, Ticket)> {
         loop {
             while let Some(&Entry { at, ticket }) = self.near.last() {
                 if at > end {
                     return None;
                 }
                 self.near.pop();
-                if let Some(happening) = self.take(ticket) {
-                    return Some((at, ticket, happening));
+                if self.is_planned(ticket) {
+                    return Some((at, ticket));
                 }
                 self.void -= 1;
             }
@@ -155,17 +164,25 @@ impl<T> Queue<T> {
         }
     }
 
+    /// What a ticket stands for, if it is still planned.
     #[inline(always)]
-    fn take(&mut self, ticket: Ticket) -> Option<T> {
-        let place = &mut self.slab[ticket.index as usize];
-        if place.left != ticket.left {
+    pub(crate) fn planned_as(&self, ticket: Ticket) -> Option<&T> {
+        let place = &self.slab[ticket.index() as usize];
+        place.happening.as_ref().filter(|_| place.left == ticket.left())
+    }
+
+    /// Takes a happening out, if it is still planned.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, ticket: Ticket) -> Option<T> {
+        let place = &mut self.slab[ticket.index() as usize];
+        if place.left != ticket.left() {
             return None;
         }
         place.left += 1;
         // A place that was left too often to be counted is not used again.
         if place.left < u32::MAX {
             place.next_free = self.free;
-            self.free = ticket.index;
+            self.free = ticket.index();
         }
         place.happening.take()
     }
@@ -175,7 +192,7 @@ impl<T> Queue<T> {
         let entries = self.near.iter().rev().chain(self.buckets.iter().flatten());
         let mut entries: Vec<&Entry> = entries.filter(|e| self.is_planned(e.ticket)).collect();
         entries.sort_by_key(|entry| entry.at);
-        let happening = |entry: &Entry| self.slab[entry.ticket.index as usize].happening.as_ref();
+        let happening = |entry: &Entry| self.slab[entry.ticket.index() as usize].happening.as_ref();
         entries.into_iter().filter_map(happening)
     }
 
@@ -272,7 +289,7 @@ impl<T> Queue<T> {
 
     #[inline]
     fn is_planned(&self, ticket: Ticket) -> bool {
-        self.slab[ticket.index as usize].left == ticket.left
+        self.slab[ticket.index() as usize].left == ticket.left()
     }
 }
 
@@ -282,7 +299,8 @@ mod tests {
     use crate::Rng;
 
     fn popped<T>(queue: &mut Queue<T>, end: u64) -> Option<(u64, T)> {
-        queue.pop(end).map(|(at, _, happening)| (at, happening))
+        let (at, ticket) = queue.next(end)?;
+        Some((at, queue.take(ticket).expect("what is next is planned")))
     }
 
     #[test]
@@ -297,7 +315,7 @@ mod tests {
         assert!(queue.is_empty());
         queue.push(9, 'e');
         assert_eq!(queue.slab.len(), 4, "places are used again");
-        assert_eq!(queue.pop(8), None);
+        assert_eq!(queue.next(8), None);
         assert_eq!(popped(&mut queue, 9), Some((9, 'e')));
     }
 

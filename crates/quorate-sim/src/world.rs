@@ -121,16 +121,18 @@ pub(crate) struct Armed {
     pub(crate) ticket: Ticket,
 }
 
-/// Something that will happen. As with [`quorate_core::Effect`] the tag is a word.
+/// Something that will happen. As with [`quorate_core::Effect`] the tag is a word, and a message
+/// lies where it lies there and in [`quorate_core::Event`]: it is copied from one to the other in
+/// pieces, and a processor waits long for a piece that was written as parts of two.
 #[derive(Debug)]
 #[repr(u64)]
 pub(crate) enum Happening<P: Protocol> {
     Hear {
         from: NodeId,
-        from_boot: u32,
         to: NodeId,
-        to_boot: u32,
         message: P::Message,
+        from_boot: u32,
+        to_boot: u32,
     },
     Ring {
         node: NodeId,
@@ -231,13 +233,18 @@ impl<'a, P: Protocol> World<'a, P> {
     /// Lets things happen up to a true time, or until enough was done.
     pub(crate) fn run_until(&mut self, end: u64) -> Result<(), Stop> {
         while !self.has_done_enough() {
-            let Some((at, ticket, happening)) = self.queue.pop(end) else { break };
+            let Some((at, ticket)) = self.queue.next(end) else { break };
             assert!(at >= self.now, "time does not go back");
             self.now = at;
             self.measures.happenings += 1;
             if self.measures.happenings.is_multiple_of(PULSE) {
                 self.beat();
             }
+            if self.hears_at_once(ticket) {
+                self.hear_at_once(ticket)?;
+                continue;
+            }
+            let happening = self.queue.take(ticket).expect("what is next is planned");
             self.let_happen(ticket, happening)?;
             if self.corruption.is_some() {
                 self.look_whether_it_is_right()?;
@@ -280,7 +287,6 @@ impl<'a, P: Protocol> World<'a, P> {
     }
 
     /// Lets one thing happen.
-    #[inline(always)]
     fn let_happen(&mut self, ticket: Ticket, happening: Happening<P>) -> Result<(), Stop> {
         if let Some(node) = happening.happens_to()
             && self.nodes[node.index()].paused
