@@ -15,13 +15,14 @@ const CENTRAL: &str = "protocol = \"central\"\narbiter = \"n0\"\nretry = \"100ms
 const NAMED: &str = "protocol = \"arbiter\"\nretry = \"100ms\"";
 const COUNT: &str = "protocol = \"arbiter\"\nmode = \"arbiter\"\nsurvive = 0\nretry = \"100ms\"";
 const TICKET: &str = "protocol = \"arbiter\"\nmode = \"ticket\"\nretry = \"100ms\"";
+const TABLE: &str = "protocol = \"table\"\nretry = \"100ms\"";
 /// One node may have both units, so that a claim can ask for both; then no crash is survived.
 const BROADCAST: &str = "protocol = \"broadcast\"\nnode_units_max = 2\nretry = \"100ms\"";
 const LEASED: &str =
     "protocol = \"broadcast\"\nnode_units_max = 2\nretry = \"100ms\"\nreclaim = \"lease\"";
 const RING: &str = "protocol = \"ring\"\ntimeout = \"200ms\"\nidle = \"50ms\"";
 
-const EVERY: [&str; 7] = [CENTRAL, NAMED, COUNT, TICKET, BROADCAST, LEASED, RING];
+const EVERY: [&str; 8] = [CENTRAL, NAMED, COUNT, TICKET, TABLE, BROADCAST, LEASED, RING];
 
 fn put(id: u32) -> String {
     format!("PUT /v1/pools/p/claims/{id}?wait=1m")
@@ -162,7 +163,9 @@ async fn keeps(protocol: &'static str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn holders_are_shown_with_their_units_only_where_units_have_names() {
-    for (protocol, named) in [(NAMED, true), (RING, true), (COUNT, false), (BROADCAST, false)] {
+    for (protocol, named) in
+        [(NAMED, true), (TABLE, true), (RING, true), (COUNT, false), (BROADCAST, false)]
+    {
         let cluster = Cluster::start(3, &pool(protocol, "1h")).await;
         let (_, granted) = cluster.request(1, &put(1), ONE).await;
         assert_eq!(granted["counted"] == true, !named, "{protocol}: {granted}");

@@ -90,6 +90,7 @@ impl PoolDef {
     pub fn labels(&self) -> Option<&Labels> {
         match &self.protocol {
             ProtocolDef::Central { pool, .. } => pool.labels.as_deref(),
+            ProtocolDef::Table(pool) => pool.goods.labels.as_deref(),
             _ => None,
         }
     }

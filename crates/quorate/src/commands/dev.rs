@@ -42,6 +42,8 @@ enum Protocol {
     Central,
     /// Quorums decide; units have names.
     Arbiter,
+    /// Quorums keep one table of all claims.
+    Table,
     /// Everybody is asked; units are only counted.
     Broadcast,
     /// Tokens go round.
@@ -57,6 +59,7 @@ impl Protocol {
             }
             // Two nodes survive no crash by voting; whoever asks for so few knows.
             Protocol::Arbiter => ("protocol = \"arbiter\"\nsurvive = 0", ""),
+            Protocol::Table => ("protocol = \"table\"\nsurvive = 0", "fairness = \"backfill:8\""),
             Protocol::Broadcast => ("protocol = \"broadcast\"\nreclaim = \"lease\"", ""),
             Protocol::Ring => ("protocol = \"ring\"", ""),
         }

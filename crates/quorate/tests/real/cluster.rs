@@ -22,6 +22,7 @@ pub(crate) enum Protocol {
     Count,
     /// `arbiter` that gives tickets.
     Ticket,
+    Table,
     /// `broadcast` that never takes anything back from a node.
     Broadcast,
     /// `broadcast` that counts nodes out which seem to have crashed.
@@ -30,11 +31,12 @@ pub(crate) enum Protocol {
 }
 
 impl Protocol {
-    pub(crate) const ALL: [Protocol; 7] = [
+    pub(crate) const ALL: [Protocol; 8] = [
         Protocol::Central,
         Protocol::Named,
         Protocol::Count,
         Protocol::Ticket,
+        Protocol::Table,
         Protocol::Broadcast,
         Protocol::Leased,
         Protocol::Ring,
@@ -47,6 +49,7 @@ impl Protocol {
             Protocol::Named => "named",
             Protocol::Count => "count",
             Protocol::Ticket => "ticket",
+            Protocol::Table => "table",
             Protocol::Broadcast => "broadcast",
             Protocol::Leased => "leased",
             Protocol::Ring => "ring",
@@ -55,17 +58,17 @@ impl Protocol {
 
     /// Whether a grant's units are the pool's own, so that laws about units are judged.
     pub(crate) fn names_units(self) -> bool {
-        matches!(self, Protocol::Central | Protocol::Named | Protocol::Ring)
+        matches!(self, Protocol::Central | Protocol::Named | Protocol::Table | Protocol::Ring)
     }
 
     /// Whether quorums decide, so that what is held can outlive a node that is suspected.
     pub(crate) fn votes(self) -> bool {
-        matches!(self, Protocol::Named | Protocol::Count | Protocol::Ticket)
+        matches!(self, Protocol::Named | Protocol::Count | Protocol::Ticket | Protocol::Table)
     }
 
     /// Whether it can write down what it promised.
     pub(crate) fn can_be_durable(self) -> bool {
-        matches!(self, Protocol::Central | Protocol::Named | Protocol::Count)
+        matches!(self, Protocol::Central | Protocol::Named | Protocol::Count | Protocol::Table)
     }
 
     /// Whether a node that was killed takes part again. In `broadcast` it stays out.
@@ -84,10 +87,11 @@ impl Protocol {
         let broadcast =
             format!("protocol = \"broadcast\"\nnode_units_max = {units}\nretry = \"200ms\"\n");
         let voting = format!("protocol = \"arbiter\"\nretry = \"200ms\"\ndurable = {durable}\n");
+        let decided =
+            format!("retry = \"200ms\"\nfairness = \"backfill:{backfill}\"\ndurable = {durable}\n");
         match self {
-            Protocol::Central => format!(
-                "retry = \"200ms\"\nfairness = \"backfill:{backfill}\"\ndurable = {durable}\n"
-            ),
+            Protocol::Central => decided,
+            Protocol::Table => format!("protocol = \"table\"\n{decided}"),
             Protocol::Named => voting,
             Protocol::Count => format!(
                 "{voting}mode = \"arbiter\"\nsurvive = 0\n\
