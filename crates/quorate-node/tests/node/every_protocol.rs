@@ -15,13 +15,14 @@ const COUNT: &str = "protocol = \"arbiter\"\nmode = \"arbiter\"\nsurvive = 0\nre
 const NAMING: &str =
     "protocol = \"arbiter\"\nmode = \"arbiter\"\nnaming = true\nsurvive = 0\nretry = \"100ms\"";
 const TICKET: &str = "protocol = \"arbiter\"\nmode = \"ticket\"\nretry = \"100ms\"";
+const TABLE: &str = "protocol = \"table\"\nretry = \"100ms\"";
 /// One node may have both units, so that a claim can ask for both; then no crash is survived.
 const BROADCAST: &str = "protocol = \"broadcast\"\nnode_units_max = 2\nretry = \"100ms\"";
 const LEASED: &str =
     "protocol = \"broadcast\"\nnode_units_max = 2\nretry = \"100ms\"\nreclaim = \"lease\"";
 const RING: &str = "protocol = \"ring\"\ntimeout = \"200ms\"\nidle = \"50ms\"";
 
-const EVERY: [&str; 8] = [CENTRAL, NAMED, COUNT, NAMING, TICKET, BROADCAST, LEASED, RING];
+const EVERY: [&str; 9] = [CENTRAL, NAMED, COUNT, NAMING, TICKET, TABLE, BROADCAST, LEASED, RING];
 
 fn put(id: u32) -> String {
     format!("PUT /v1/pools/p/claims/{id}?wait=1m")
@@ -162,7 +163,7 @@ async fn keeps(protocol: &'static str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn holders_are_shown_with_their_units_only_where_units_have_names() {
-    let named = [NAMED, NAMING, RING].map(|protocol| (protocol, true));
+    let named = [NAMED, NAMING, TABLE, RING].map(|protocol| (protocol, true));
     let counted = [COUNT, TICKET, BROADCAST].map(|protocol| (protocol, false));
     for (protocol, named) in named.into_iter().chain(counted) {
         let cluster = Cluster::start(3, &pool(protocol, "1h")).await;
