@@ -167,7 +167,8 @@ impl fmt::Display for TermsError {
                  holders",
             ),
             TermsError::NamedAlready => f.write_str(
-                "naming is for mode arbiter: units have names in mode named, and tickets only count",
+                "naming is for mode arbiter: units have names in mode named, and tickets only \
+                 count",
             ),
             TermsError::ChosenTwice => {
                 f.write_str("mode auto chooses the family: give a mode or leave the family out")

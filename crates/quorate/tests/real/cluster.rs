@@ -33,7 +33,7 @@ pub(crate) enum Protocol {
 }
 
 impl Protocol {
-    pub(crate) const ALL: [Protocol; 8] = [
+    pub(crate) const ALL: [Protocol; 9] = [
         Protocol::Central,
         Protocol::Named,
         Protocol::Count,
