@@ -90,6 +90,7 @@ impl PoolDef {
     pub fn labels(&self) -> Option<&Labels> {
         match &self.protocol {
             ProtocolDef::Central { pool, .. } => pool.labels.as_deref(),
+            ProtocolDef::Table(pool) => pool.goods.labels.as_deref(),
             _ => None,
         }
     }
@@ -98,6 +99,20 @@ impl PoolDef {
     /// `None` if that is all.
     pub(crate) fn allowed(&self, member: NodeId, client: &str) -> Option<Arc<[Unit]>> {
         reserved::allowed(&self.reserved, self.units, member, Some(client))
+    }
+
+    /// Whether what is held must move to other members in time when one crashes. Nothing helps
+    /// where no crash is survived, and tickets that enough members know of need not move.
+    pub(super) fn moves_grants(&self) -> bool {
+        let survives = self.promises.survives;
+        match &self.protocol {
+            ProtocolDef::Arbiter(_) => survives > 0,
+            ProtocolDef::Ticket(pool) => pool.spares < survives,
+            ProtocolDef::Central { .. }
+            | ProtocolDef::Table(_)
+            | ProtocolDef::Broadcast(_)
+            | ProtocolDef::Ring(_) => false,
+        }
     }
 
     /// What every member must agree on, in one line.

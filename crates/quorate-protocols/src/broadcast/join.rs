@@ -74,9 +74,9 @@ impl Weighted {
         }
     }
 
-    /// Whether a message that tells its sender's life is to be heeded. Not what an earlier life of its sender said; and under
-    /// leases, where an answer lets its receiver go on, not what a life says that has not joined.
-    /// Who has not joined itself takes everybody's life as it finds it.
+    /// Whether a message that tells its sender's life is to be heeded. Not what an earlier life of
+    /// its sender said; and under leases, where an answer lets its receiver go on, not what a life
+    /// says that has not joined. Who has not joined itself takes everybody's life as it finds it.
     pub(super) fn is_timely(
         &mut self,
         seat: &Seat<'_, Self>,

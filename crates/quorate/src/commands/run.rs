@@ -43,7 +43,7 @@ Examples:
   quorate run gpus -n 2 --timeout 10m --reason 'nightly training' -- ./train.sh --epochs 3
   quorate run gpus -n 2 --where gpu=h100,zone=eu -- ./train.sh
   quorate run gpus -n 2 --where gpu=h100 --and 1:kind=nic --and 4:kind=cpu -- ./train.sh
-  quorate run gpus --where zone=eu --on-move './migrate.sh $QUORATE_FROM $QUORATE_TO' -- ./serve.sh
+  quorate run gpus --where zone=eu --on-move ./migrate.sh -- ./serve.sh
 
 Exit codes: the command's own, or 128 + the signal that ended it; 123 the grant was lost and the
 command was stopped; 124 not granted in time; 125 quorate could not do it; 126 the command cannot be
@@ -57,10 +57,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SPAN", value_parser = cluster::duration)]
     timeout: Option<Duration>,
     /// Lets the claim be moved: when another claim needs one of its units and others will do, this
-    /// shell command is run, and the unit is given back once it has succeeded. It finds
-    /// QUORATE_FROM and QUORATE_TO, the units' names, QUORATE_TO_FENCE, QUORATE_TO_LABELS (JSON),
-    /// and QUORATE_PID, the process group of the running command. If it fails, nothing moves.
-    #[arg(long, value_name = "COMMAND")]
+    /// program is run, without a shell, and the unit is given back once it has succeeded. Its
+    /// arguments are the names of the unit to leave and of the other one; it finds the same in
+    /// QUORATE_FROM and QUORATE_TO, and QUORATE_TO_FENCE, QUORATE_TO_LABELS (JSON) and QUORATE_PID,
+    /// the process group of the running command. If it fails, nothing moves.
+    #[arg(long, value_name = "PROGRAM")]
     on_move: Option<OsString>,
     /// What for, in words that whoever waits will read; the command's name, if left out.
     #[arg(long, value_name = "TEXT")]

@@ -186,9 +186,7 @@ pub(crate) fn exec(args: ExecArgs) -> anyhow::Result<Outcome> {
     if args.terminal {
         terminal::wait_for_foreground();
     }
-    let mut command = std::process::Command::new(program);
-    terminal::clean(&mut command);
-    let error = command.args(words).exec();
+    let error = std::process::Command::new(program).args(words).exec();
     eprintln!("quorate: cannot run {}: {error}", program.to_string_lossy());
     let found = error.kind() != io::ErrorKind::NotFound;
     Ok(Outcome::Code(if found { NOT_EXECUTABLE } else { NOT_FOUND }))

@@ -1,4 +1,4 @@
-//! `--on-move`: a shell command that makes the running one leave a unit for another.
+//! `--on-move`: a program that makes the running one leave a unit for another.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -36,11 +36,11 @@ impl Mover {
             false => it.about.name.clone(),
         };
         let labels = serde_json::to_string(&it.about.labels).expect("texts are always JSON");
-        let spawned = Command::new("sh")
-            .arg("-c")
-            .arg(hook)
+        let from = name(it.from.unit);
+        let spawned = Command::new(hook)
+            .args([&from, &to])
             .stdin(Stdio::null())
-            .env("QUORATE_FROM", name(it.from.unit))
+            .env("QUORATE_FROM", &from)
             .env("QUORATE_TO", &to)
             .env("QUORATE_TO_FENCE", it.to.fence.to_string())
             .env("QUORATE_TO_LABELS", labels)
@@ -53,7 +53,7 @@ impl Mover {
                 self.running = Some((it, process));
             }
             Err(error) => {
-                eprintln!("quorate: cannot run the command of --on-move: {error}");
+                eprintln!("quorate: cannot run the program of --on-move: {error}");
                 self.failed.push(it);
             }
         }

@@ -1,22 +1,13 @@
 //! The terminal: whoever is in its foreground may read from it. The command runs in a process group
 //! of its own, so `quorate run` hands the foreground over to it, and takes it back at the end.
-//!
-//! Taking it back is done from the background, where the system stops whoever tries and does not
-//! ignore SIGTTOU. Only a program that starts another can have a signal ignored without unsafe
-//! code, so on a terminal `quorate run` starts itself once more by way of the system's shell, which
-//! does nothing else and leaves nothing behind.
 
-use std::ffi::OsString;
 use std::io;
-use std::os::unix::process::CommandExt;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use rustix::process::{Pid, getpgrp};
 use rustix::termios::{tcgetpgrp, tcsetpgrp};
 
-/// Set for ourselves once SIGTTOU is ignored.
-const PREPARED: &str = "QUORATE_RUN_ON_TERMINAL";
 /// How long the command waits for the foreground before it starts without.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -27,17 +18,9 @@ pub(super) struct Terminal {
 }
 
 impl Terminal {
-    /// The terminal, if standard input is one and we are in its foreground. May start this program
-    /// once more, in its place.
+    /// The terminal, if standard input is one and we are in its foreground.
     pub(super) fn find() -> Option<Terminal> {
-        if !is_foreground() {
-            return None;
-        }
-        if std::env::var_os(PREPARED).is_none() {
-            prepare(); // Returns only if there is no shell; then the command cannot read from it.
-            return None;
-        }
-        Some(Terminal { ours: getpgrp() })
+        is_foreground().then(|| Terminal { ours: getpgrp() })
     }
 
     /// Another process group comes to the foreground.
@@ -46,24 +29,17 @@ impl Terminal {
         let _ = tcsetpgrp(io::stdin(), group);
     }
 
+    /// Done from the background, where the system stops whoever tries and has not blocked SIGTTOU.
     pub(super) fn take_back(self) {
+        let blocked = SigSet::from(Signal::SIGTTOU).thread_swap_mask(SigmaskHow::SIG_BLOCK);
+        let Ok(before) = blocked else { return };
         let _ = tcsetpgrp(io::stdin(), self.ours);
+        let _ = before.thread_set_mask();
     }
 }
 
 fn is_foreground() -> bool {
     tcgetpgrp(io::stdin()).is_ok_and(|group| group == getpgrp())
-}
-
-fn prepare() {
-    let Ok(ourselves) = std::env::current_exe() else { return };
-    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
-    let _ = Command::new("/bin/sh")
-        .args(["-c", "trap '' TTOU; exec \"$0\" \"$@\""])
-        .arg(ourselves)
-        .args(words)
-        .env(PREPARED, "1")
-        .exec();
 }
 
 /// Called in the command's place: waits until it is in the foreground.
@@ -72,9 +48,4 @@ pub(super) fn wait_for_foreground() {
     while !is_foreground() && Instant::now() < give_up {
         std::thread::sleep(Duration::from_millis(1));
     }
-}
-
-/// What the command need not know.
-pub(super) fn clean(command: &mut Command) {
-    command.env_remove(PREPARED);
 }
