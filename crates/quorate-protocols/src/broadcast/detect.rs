@@ -120,7 +120,8 @@ impl Detector {
         self.said.binary_search_by_key(&node, |(other, _)| *other)
     }
 
-    fn set_answer(&mut self, node: NodeId, said: Knowledge) {
+    /// Keeps what a node said, in answer to a query or to a JOIN.
+    pub(super) fn set_answer(&mut self, node: NodeId, said: Knowledge) {
         self.answered.insert(node);
         match self.place_of(node) {
             Ok(place) if said.is_nothing() => _ = self.said.remove(place),
@@ -130,6 +131,11 @@ impl Detector {
         }
     }
 
+    pub(super) fn forget_answers(&mut self) {
+        self.answered = NodeSet::new();
+        self.said.clear();
+    }
+
     fn forget_answer(&mut self, node: NodeId) {
         self.answered.remove(node);
         self.said.retain(|(other, _)| *other != node);
@@ -137,14 +143,12 @@ impl Detector {
 
     /// Starts a query, which `late_max` nodes need not answer.
     pub(super) fn start(&mut self, query: u64, sent: Moment, me: NodeId, late_max: u32) {
-        assert!(self.done, "a query starts when the one before it has ended (E5)");
         self.query = Some(query);
         self.sent = sent;
         self.missing.clone_from(&self.everybody);
         self.missing.remove(me);
         self.before.clone_from(&self.known.unheard);
-        self.answered = NodeSet::new();
-        self.said.clear();
+        self.forget_answers();
         self.done = self.missing.len() <= late_max as usize;
     }
 
@@ -193,8 +197,7 @@ impl Detector {
         // What is still answered was asked in another life.
         (self.query, self.done) = (None, true);
         self.missing = NodeSet::new();
-        self.answered = NodeSet::new();
-        self.said.clear();
+        self.forget_answers();
     }
 
     /// Whether the life of a node, as it joined here, is believed to be over.

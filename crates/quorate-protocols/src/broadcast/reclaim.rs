@@ -86,11 +86,22 @@ impl Weighted {
         }
     }
 
-    /// The driver says that a node can no longer reach the protected thing.
-    pub(super) fn on_fenced(&mut self, seat: &Seat<'_, Self>, node: NodeId) {
-        if seat.pool.reclaim == Reclaim::Fenced && node.0 < seat.pool.nodes && node != seat.me {
+    /// The driver says that a node can no longer reach the protected thing. That is said of the
+    /// life that is believed to be over: who is not suspected is not counted out for it later. Who
+    /// has not joined may take an earlier life of a node for its present one, and believes nobody.
+    pub(super) fn on_fenced(
+        &mut self,
+        seat: &Seat<'_, Self>,
+        node: NodeId,
+        out: &mut Outbox<Self>,
+    ) {
+        let is_suspect = node != seat.me && self.detector.crashed().contains(node);
+        let is_member = self.is_member() || broken!(seat, FenceBeforeJoining);
+        if seat.pool.reclaim == Reclaim::Fenced && is_suspect && is_member {
             self.counting.fenced.insert(node);
             self.count_out(seat);
+            self.finish_join(seat, out);
+            self.check(seat, out);
         }
     }
 
@@ -150,6 +161,10 @@ impl Weighted {
         clock: u64,
         out: &mut Outbox<Self>,
     ) {
+        assert!(
+            self.detector.is_done() || broken!(seat, AbandonQueries),
+            "a query starts when the one before it has ended (E5)"
+        );
         self.detector.start(clock, seat.now, seat.me, seat.pool.crashes_max);
         if let Some(pace) = seat.pool.probe {
             out.arm(Alarm::Probe, pace);
@@ -201,13 +216,27 @@ impl Weighted {
     /// Where leases are used: what follows if everybody not suspected has answered the query.
     pub(super) fn renew_lease(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
         let Reclaim::Lease(lease) = seat.pool.reclaim else { return };
+        if !self.is_member() || !self.judge_suspects(seat, out) {
+            return;
+        }
+        let until = lease.deadline(self.detector.sent, Duration::ZERO);
+        if until > self.counting.until {
+            self.counting.until = until;
+            self.extend_held(seat, out);
+        }
+    }
+
+    /// Where leases are used: if everybody not suspected has answered a query, or a JOIN, waits for
+    /// the end of the lease of every suspect that all of them named. Says whether they have.
+    pub(super) fn judge_suspects(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) -> bool {
+        let Reclaim::Lease(lease) = seat.pool.reclaim else { return false };
         let crashed = self.detector.crashed().clone();
         // More suspects than can have crashed: the network is at fault, and nobody is counted out.
         let is_sound = crashed.len() <= seat.pool.crashes_max as usize;
         let answered = |peer| crashed.contains(peer) || self.detector.answer(peer).is_some();
         let is_whole = seat.pool.peers(seat.me).all(answered);
-        if !is_sound || !is_whole || crashed.contains(seat.me) || !self.is_member() {
-            return;
+        if !is_sound || !is_whole || crashed.contains(seat.me) {
+            return false;
         }
         for suspect in crashed.difference(&self.counting.leaving).iter() {
             let mut judges = seat.pool.peers(seat.me).filter(|&peer| !crashed.contains(peer));
@@ -219,11 +248,7 @@ impl Weighted {
                 out.arm(Alarm::LeaseEnd(suspect), lease.length());
             }
         }
-        let until = lease.deadline(self.detector.sent, Duration::ZERO);
-        if until > self.counting.until {
-            self.counting.until = until;
-            self.extend_held(seat, out);
-        }
+        true
     }
 
     /// Holders may go on; those who stopped meanwhile have nothing any more.
@@ -282,7 +307,9 @@ impl Weighted {
         }
     }
 
-    /// A suspect's lease has ended: whatever it held, its clients have stopped.
+    /// A suspect's lease has ended: whatever it held, its clients have stopped. While there are
+    /// more suspects than can have crashed nobody is counted out, and its lease is waited for again
+    /// when there are fewer.
     pub(super) fn on_ring_lease_end(
         &mut self,
         seat: &Seat<'_, Self>,
@@ -291,7 +318,10 @@ impl Weighted {
     ) {
         if self.detector.crashed().len() <= seat.pool.crashes_max as usize {
             self.counting.out.insert(node);
+            self.finish_join(seat, out);
             self.check(seat, out);
+        } else {
+            self.counting.leaving.remove(node);
         }
     }
 
