@@ -1,9 +1,11 @@
 //! The messages and the record of `central`. The order of variants and fields is the format.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::{Fence, LINES_MAX, Line, Moment, Move, NodeId, Share, Unit, Units};
+use quorate_protocols::allocator::labels::is_label;
 use quorate_protocols::central::{Central, Message, Pool, Record, RecordLine};
 use serde::{Deserialize, Serialize};
 
@@ -30,10 +32,32 @@ enum WireMessage {
     Refused(WireClaim, WireAttempt),
 }
 
-type WireLines = Vec<(u32, WireUnits)>;
+/// How many, of which, and with which labels, if it matters.
+type WireLines = Vec<(u32, WireUnits, Option<WireLabels>)>;
+type WireLabels = Vec<(String, String)>;
+
+/// Most labels in a line or of a unit.
+const LABELS_MAX: usize = 16;
+
+fn put_labels(labels: &BTreeMap<String, String>) -> WireLabels {
+    labels.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+fn take_labels(labels: WireLabels) -> Result<BTreeMap<String, String>, DecodeError> {
+    let sound = labels.iter().all(|(key, value)| is_label(key) && is_label(value))
+        && labels.windows(2).all(|pair| pair[0].0 < pair[1].0);
+    if labels.len() > LABELS_MAX || !sound {
+        return Err(DecodeError::Impossible("labels that cannot be".into()));
+    }
+    Ok(labels.into_iter().collect())
+}
 
 fn put_lines(lines: &[Line]) -> WireLines {
-    lines.iter().map(|line| (line.units.get(), (&*line.among).into())).collect()
+    let line = |line: &Line| {
+        let labels = line.labels.as_deref().map(put_labels);
+        (line.units.get(), (&*line.among).into(), labels)
+    };
+    lines.iter().map(line).collect()
 }
 
 /// The lines, and how many units they ask for together.
@@ -41,8 +65,9 @@ fn take_lines(lines: WireLines) -> Result<(Arc<[Line]>, Units), DecodeError> {
     if lines.len() > LINES_MAX {
         return Err(DecodeError::Impossible(format!("{} lines in a claim", lines.len())));
     }
-    let line = |(count, among): (u32, WireUnits)| {
-        Ok(Line { units: codec::units(count)?, among: among.try_into()? })
+    let line = |(count, among, labels): (u32, WireUnits, Option<WireLabels>)| {
+        let labels = labels.map(take_labels).transpose()?.map(Arc::new);
+        Ok(Line { labels, ..Line::of(codec::units(count)?, among.try_into()?) })
     };
     let lines: Vec<Line> = lines.into_iter().map(line).collect::<Result<_, DecodeError>>()?;
     // Each is at most 2^20, and there are few.
@@ -175,7 +200,7 @@ impl TryFrom<WireMessage> for Message {
 }
 
 /// Version of the record, its first byte.
-const RECORD_VERSION: u8 = 2;
+const RECORD_VERSION: u8 = 3;
 
 #[derive(Serialize, Deserialize)]
 struct WireRecord {
@@ -183,6 +208,7 @@ struct WireRecord {
     grace: bool,
     lines: Vec<WireLine>,
     drained: WireUnits,
+    relabelled: Vec<(u32, WireLabels)>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -253,7 +279,9 @@ impl Wire for Central {
         let lines = record.lines().map(WireLine::from).collect();
         let (version, grace) = (RECORD_VERSION, record.grace());
         let drained = record.drained().into();
-        codec::put(&WireRecord { version, grace, lines, drained }, out);
+        let labels = record.relabelled().iter();
+        let relabelled = labels.map(|(unit, labels)| (unit.0, put_labels(labels))).collect();
+        codec::put(&WireRecord { version, grace, lines, drained, relabelled }, out);
     }
 
     fn decode_record(pool: &Pool, bytes: &[u8]) -> Result<Record, DecodeError> {
@@ -264,7 +292,10 @@ impl Wire for Central {
         }
         let lines: Result<Vec<_>, _> = record.lines.into_iter().map(TryInto::try_into).collect();
         let drained: Arc<[Unit]> = record.drained.try_into()?;
-        Record::from_lines(pool, record.grace, lines?, drained.to_vec())
+        let labels = |(unit, labels)| Ok((Unit(unit), take_labels(labels)?));
+        let relabelled: Result<_, DecodeError> =
+            record.relabelled.into_iter().map(labels).collect();
+        Record::from_lines(pool, record.grace, lines?, drained.to_vec(), relabelled?)
             .map_err(DecodeError::Impossible)
     }
 }

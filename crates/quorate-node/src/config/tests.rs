@@ -220,7 +220,7 @@ fn units_have_names_and_labels() {
     let def = config.pool("gpu").unwrap();
     assert_eq!((def.units, def.unit_names.join(" ")), (3, "g0 g1 g2".to_owned()));
     let h100 = def.labels().unwrap().select(&"gpu=h100".parse().unwrap());
-    assert_eq!(h100, [quorate_core::Unit(0)]);
+    assert_eq!(*h100, [quorate_core::Unit(0)]);
     assert_eq!(config.pool("ci-1").unwrap().labels(), None);
     for (from, to) in [("h100", "b200"), ("zone", "site"), (", zone = \"eu\"", "")] {
         assert_ne!(config.digest, kinds(from, to).unwrap().digest, "{from}");

@@ -2,8 +2,10 @@
 
 mod eligible;
 mod exhaustive;
+mod exhaustive_moves;
 mod labelled;
 mod moving;
+mod relabelled;
 mod seeds;
 mod steps;
 mod transcripts;
