@@ -200,7 +200,7 @@ fn sheet() -> Arc<Sheet> {
         passed: 1,
         state,
     };
-    let line = |unit| Line { units: Units::ONE, among: [Unit(unit), Unit(3)].into() };
+    let line = |unit| Line::of(Units::ONE, [Unit(unit), Unit(3)].into());
     let waits = State::Waiting { sent: Moment(1000), waited: Duration::from_nanos(3) };
     let has = State::Granted { shares: Shares::new(&[share(1, 7)]), since: version(2, 8) };
     let lines: Arc<[Line]> = [line(0), line(2)].into();
