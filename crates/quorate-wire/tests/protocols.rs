@@ -220,13 +220,13 @@ fn table_messages() -> Vec<(table::Message, &'static str)> {
         (
             Locked { section, sheet: sheet(), known_for: waited, overdue, floor: Fence(6) },
             "0202050209070201ac020202050501000101010107020802\
-             040202050602010201010901010c0100e80703030101ac02020806",
+             04020205060201020101090001010c000100e80703030101ac02020806",
         ),
         (Refused { section, round }, "03020503"),
         (
             Store { section, sheet: sheet() },
             "0402050209070201ac020202050501000101010107020802\
-             040202050602010201010901010c0100e80703",
+             04020205060201020101090001010c000100e80703",
         ),
         (Stored { section }, "050205"),
         (Unlock { section, clean: true }, "06020501"),
@@ -314,7 +314,7 @@ fn the_record_of_table_is_pinned_and_must_fit_its_pool() {
     assert_eq!(
         hex(&bytes),
         "0103ac0201010209070201ac020202050501000101010107020802\
-             040202050602010201010901010c0100e80703"
+             04020205060201020101090001010c000100e80703"
     );
     assert_eq!(Table::decode_record(&pool(4), &bytes), Ok(record));
     let smaller = Table::decode_record(&pool(3), &bytes);
