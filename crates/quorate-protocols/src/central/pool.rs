@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::{LINES_MAX, Lease, Line, NodeId, Shares, Unit, Units};
+use quorate_core::{Claim, LINES_MAX, Lease, Line, NodeId, Refusal, Shares, Unit, Units};
 
 use crate::allocator::labels::Labels;
 use crate::allocator::{Allocator, Among, Impossible, Policy, Want};
@@ -96,6 +96,21 @@ impl Pool {
             && lines.iter().all(named)
     }
 
+    /// Why a claim of a node's client can never be granted, if it cannot.
+    pub(crate) fn refusal(&self, node: NodeId, claim: &Claim) -> Option<Refusal> {
+        assert!(claim.units.get() <= self.units, "h <= k was settled at the door");
+        if let Some(lines) = &claim.lines {
+            if self.labels.is_none() {
+                return Some(Refusal::NotByName);
+            }
+            assert!(self.has_lines(claim.units, lines), "lines were settled at the door");
+            if self.possible(node, lines).is_err() {
+                return Some(Refusal::NeverEnough);
+            }
+        }
+        (claim.units.get() > self.units_for(node)).then_some(Refusal::TooManyForOneNode)
+    }
+
     /// Whether a claim of a node's client with these lines could ever be granted.
     ///
     /// # Errors
@@ -105,8 +120,14 @@ impl Pool {
         Allocator::new(self.units, Policy::STRICT).serves(&wants)
     }
 
-    /// Whether these units are what the lines ask for.
-    pub(crate) fn suits(&self, lines: &[Line], shares: &Shares) -> bool {
+    /// Whether these units are what a claim asks for.
+    pub(crate) fn serves(&self, units: Units, lines: Option<&[Line]>, shares: &Shares) -> bool {
+        shares.len() == units.get() as usize
+            && shares.iter().all(|share| share.unit.0 < self.units)
+            && lines.is_none_or(|lines| self.suits(lines, shares))
+    }
+
+    fn suits(&self, lines: &[Line], shares: &Shares) -> bool {
         let granted = |line: &Line| Want {
             among: Some(
                 shares
@@ -122,7 +143,7 @@ impl Pool {
     }
 
     /// How many units one claim of a node can have at most.
-    pub(crate) fn units_for(&self, node: NodeId) -> u32 {
+    fn units_for(&self, node: NodeId) -> u32 {
         self.eligible(node).map_or(self.units, |units| units.len() as u32)
     }
 
