@@ -36,26 +36,28 @@ impl NodeSet {
     }
 
     /// Number of members.
+    #[inline]
     pub fn len(&self) -> usize {
-        self.words().map(|word| word.count_ones() as usize).sum()
+        let count =
+            |words: &[u64]| words.iter().map(|word| word.count_ones() as usize).sum::<usize>();
+        count(&self.low) + count(&self.high)
     }
 
     /// Whether it has no member.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.low == [0; LOW] && self.high.is_empty()
     }
 
     /// Whether `node` is a member.
+    #[inline]
     pub fn contains(&self, node: NodeId) -> bool {
         let (word, bit) = place(node);
-        let word = match word.checked_sub(LOW) {
-            None => Some(&self.low[word]),
-            Some(word) => self.high.get(word),
-        };
-        word.is_some_and(|word| word & bit != 0)
+        self.word(word).is_some_and(|word| word & bit != 0)
     }
 
     /// Adds `node`; says whether it was new.
+    #[inline]
     pub fn insert(&mut self, node: NodeId) -> bool {
         let (word, bit) = place(node);
         let word = match word.checked_sub(LOW) {
@@ -73,6 +75,7 @@ impl NodeSet {
     }
 
     /// Takes `node` out; says whether it was a member.
+    #[inline]
     pub fn remove(&mut self, node: NodeId) -> bool {
         let (word, bit) = place(node);
         let word = match word.checked_sub(LOW) {
@@ -90,15 +93,15 @@ impl NodeSet {
 
     /// Members in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = NodeId> + '_ {
-        self.words().enumerate().flat_map(|(index, word)| {
-            let mut left = word;
-            std::iter::from_fn(move || {
-                (left != 0).then(|| {
-                    let bit = left.trailing_zeros();
-                    left &= left - 1;
-                    NodeId(index as u32 * u64::BITS + bit)
-                })
-            })
+        let (mut index, mut left) = (0, self.low[0]);
+        std::iter::from_fn(move || {
+            while left == 0 {
+                index += 1;
+                left = self.word(index)?;
+            }
+            let bit = left.trailing_zeros();
+            left &= left - 1;
+            Some(NodeId(index as u32 * u64::BITS + bit))
         })
     }
 
@@ -108,13 +111,17 @@ impl NodeSet {
     }
 
     /// Whether every member is in `other`.
+    #[inline]
     pub fn is_subset(&self, other: &NodeSet) -> bool {
-        self.high.len() <= other.high.len() && self.pairs(other).all(|(a, b)| a & !b == 0)
+        let is_subset = |(a, b): (&u64, &u64)| a & !b == 0;
+        self.low.iter().zip(&other.low).all(is_subset)
+            && self.high.len() <= other.high.len()
+            && self.high.iter().zip(&other.high).all(is_subset)
     }
 
     /// Whether no node is in both.
     pub fn is_disjoint(&self, other: &NodeSet) -> bool {
-        self.pairs(other).all(|(a, b)| a & b == 0)
+        self.words().zip(other.words()).all(|(a, b)| a & b == 0)
     }
 
     /// Nodes in both.
@@ -144,6 +151,14 @@ impl NodeSet {
         left.trimmed()
     }
 
+    #[inline]
+    fn word(&self, index: usize) -> Option<u64> {
+        match index.checked_sub(LOW) {
+            None => Some(self.low[index]),
+            Some(index) => self.high.get(index).copied(),
+        }
+    }
+
     fn words(&self) -> impl Iterator<Item = u64> + '_ {
         self.low.iter().chain(&self.high).copied()
     }
@@ -152,15 +167,12 @@ impl NodeSet {
         self.low.iter_mut().chain(&mut self.high)
     }
 
-    fn pairs<'a>(&'a self, other: &'a NodeSet) -> impl Iterator<Item = (u64, u64)> + 'a {
-        self.words().zip(other.words())
-    }
-
     fn trimmed(mut self) -> NodeSet {
         self.trim();
         self
     }
 
+    #[inline]
     fn trim(&mut self) {
         while self.high.last() == Some(&0) {
             self.high.pop();
@@ -168,6 +180,7 @@ impl NodeSet {
     }
 }
 
+#[inline]
 fn place(node: NodeId) -> (usize, u64) {
     (node.index() / WORD, 1 << (node.index() % WORD))
 }

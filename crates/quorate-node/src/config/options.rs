@@ -22,6 +22,7 @@ const OPTIONS: &[(&str, &[&str])] = &[
     ("idle", &["ring"]),
     ("max_holders", &["arbiter"]),
     ("mode", &["arbiter"]),
+    ("naming", &["arbiter"]),
     ("node_units_max", &["broadcast"]),
     ("patience", &["arbiter", "table"]),
     ("probe", &["broadcast"]),

@@ -101,6 +101,20 @@ impl PoolDef {
         reserved::allowed(&self.reserved, self.units, member, Some(client))
     }
 
+    /// Whether what is held must move to other members in time when one crashes. Nothing helps
+    /// where no crash is survived, and tickets that enough members know of need not move.
+    pub(super) fn moves_grants(&self) -> bool {
+        let survives = self.promises.survives;
+        match &self.protocol {
+            ProtocolDef::Arbiter(_) => survives > 0,
+            ProtocolDef::Ticket(pool) => pool.spares < survives,
+            ProtocolDef::Central { .. }
+            | ProtocolDef::Table(_)
+            | ProtocolDef::Broadcast(_)
+            | ProtocolDef::Ring(_) => false,
+        }
+    }
+
     /// What every member must agree on, in one line.
     pub(super) fn canonical(&self) -> String {
         let PoolDef { units, unit_names, claim_min, claim_max, .. } = self;

@@ -167,7 +167,8 @@ impl ProtocolDef {
             ProtocolDef::Arbiter(pool) => {
                 let mode = match pool.mode {
                     Mode::Count { holders_max, backfill } => {
-                        format!("count holders {holders_max} passes {backfill}")
+                        let naming = if pool.naming { " naming" } else { "" };
+                        format!("count holders {holders_max} passes {backfill}{naming}")
                     }
                     Mode::Named => "named".to_owned(),
                 };
@@ -264,6 +265,7 @@ fn voting(
         },
         voters: options.number("voters", (1, nodes))?,
         survive: options.number("survive", (0, nodes))?,
+        naming: options.take("naming")?.unwrap_or(false),
     };
     let mut settled = terms.settle(nodes, units).map_err(|error| error.to_string())?;
     if let voting::Pool::Ticket(_) = settled.pool {

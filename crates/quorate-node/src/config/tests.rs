@@ -175,6 +175,11 @@ fn quorums_are_chosen_by_mode_family_and_what_must_be_survived() {
             "arbiter",
             "arbiter, threshold: quorums of 3 to 4 of 5, 1 crash survived",
         ),
+        (
+            "unit_names = [\"a\", \"b\"]\nmode = \"arbiter\"\nnaming = true",
+            "arbiter",
+            "arbiter with naming, uniform: quorums of 4 of 5, 1 crash survived",
+        ),
         ("units = 8\nmode = \"ticket\"", "ticket", "ticket, majority: quorums of 3 of 5, 2"),
         ("units = 8\nmode = \"ticket\"", "ticket", "load 1.000, 25.0 messages per quiet grant"),
         (
@@ -196,6 +201,27 @@ fn quorums_are_chosen_by_mode_family_and_what_must_be_survived() {
     }
     let error = of_five("arbiter", "units = 4\nmode = \"arbiter\"").unwrap_err();
     assert!(error.contains("any family for this needs 6 nodes"), "{error}");
+    for mode in ["named", "ticket", "auto"] {
+        let pool = format!("units = 2\nmode = \"{mode}\"\nnaming = true");
+        let error = of_five("arbiter", &pool).unwrap_err();
+        assert!(error.contains("naming is for mode arbiter"), "{error}");
+    }
+}
+
+#[test]
+fn leases_too_short_for_grants_to_move_in_time_are_warned_of() {
+    for (pool, warned) in [
+        ("units = 2", false),
+        ("units = 2\nlease = \"9s\"", false),
+        ("units = 2\nlease = \"8s\"", true),
+        ("units = 2\nlease = \"8s\"\nvoters = 1\nsurvive = 0", false),
+        ("units = 2\nlease = \"8s\"\nmode = \"ticket\"", false),
+        ("units = 2\nlease = \"8s\"\nmode = \"ticket\"\nspares = 1", true),
+    ] {
+        let warnings = of_five("arbiter", pool).unwrap().warnings();
+        assert_eq!(warnings.len(), usize::from(warned), "{pool}: {warnings:?}");
+        assert!(warnings.iter().all(|text| text.contains("pool p: a lease of 8s is shorter")));
+    }
 }
 
 #[test]
@@ -209,6 +235,7 @@ fn members_that_disagree_about_a_protocol_have_different_digests() {
         "protocol = \"arbiter\"\nsurvive = 0",
         "protocol = \"arbiter\"\nsurvive = 0\nmode = \"arbiter\"",
         "protocol = \"arbiter\"\nsurvive = 0\nmode = \"arbiter\"\nmax_holders = 2",
+        "protocol = \"arbiter\"\nsurvive = 0\nmode = \"arbiter\"\nnaming = true",
         "protocol = \"arbiter\"\nsurvive = 0\nmode = \"arbiter\"\nfamily = \"threshold\"",
         "protocol = \"arbiter\"\nsurvive = 0\nmode = \"ticket\"",
         "protocol = \"arbiter\"\nsurvive = 0\nmode = \"ticket\"\nvoters = 1",

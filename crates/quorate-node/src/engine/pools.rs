@@ -386,11 +386,12 @@ fn add(standing: &mut Standing, pool: &Pool, me: NodeId, members: usize, now: Mo
 }
 
 fn quorums_view(worth: &Worth) -> QuorumsView {
-    let Worth { mode, family, summary } = worth;
+    let Worth { mode, family, naming, summary } = worth;
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     QuorumsView {
         mode: (*mode).to_owned(),
         family: family.clone(),
+        naming: *naming,
         voters: count(summary.voters),
         smallest: count(summary.quorum.0),
         largest: count(summary.quorum.1),

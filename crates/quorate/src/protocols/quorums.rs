@@ -74,8 +74,14 @@ impl QuorumOptions {
     }
 
     pub(super) fn terms(&self, mode: voting::Mode) -> voting::Terms {
-        let (family, max_holders) = (self.family.clone(), self.max_holders);
-        voting::Terms { mode, family, max_holders, voters: self.voters, survive: self.survive }
+        voting::Terms {
+            mode,
+            family: self.family.clone(),
+            max_holders: self.max_holders,
+            voters: self.voters,
+            survive: self.survive,
+            naming: self.naming,
+        }
     }
 
     /// A pool of permissions, as far as these options make it, and what its quorums are worth.
@@ -91,7 +97,6 @@ impl QuorumOptions {
         match self.terms(mode).settle(nodes, units)? {
             Settled { pool: voting::Pool::Arbiter(mut pool), worth } => {
                 pool.hedge = self.hedge.unwrap_or(0);
-                pool.naming = self.naming;
                 Ok((pool, worth))
             }
             Settled { .. } => unreachable!("permissions make a pool of permissions"),
