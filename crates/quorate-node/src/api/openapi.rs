@@ -30,6 +30,8 @@ use super::{claims, health, overview, pools, watch};
         pools::fence,
         pools::drain,
         pools::restore,
+        pools::relabel,
+        pools::unlabel,
         overview::history,
         overview::find,
         overview::overview,

@@ -120,8 +120,7 @@ impl Detector {
         self.said.binary_search_by_key(&node, |(other, _)| *other)
     }
 
-    /// Keeps what a node said, in answer to a query or to a JOIN.
-    pub(super) fn set_answer(&mut self, node: NodeId, said: Knowledge) {
+    fn set_answer(&mut self, node: NodeId, said: Knowledge) {
         self.answered.insert(node);
         match self.place_of(node) {
             Ok(place) if said.is_nothing() => _ = self.said.remove(place),
@@ -131,7 +130,7 @@ impl Detector {
         }
     }
 
-    pub(super) fn forget_answers(&mut self) {
+    fn forget_answers(&mut self) {
         self.answered = NodeSet::new();
         self.said.clear();
     }

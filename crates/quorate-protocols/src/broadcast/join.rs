@@ -9,11 +9,11 @@
 //! answered with its clock, and puts its own behind all of them.
 //!
 //! Differences from the specification: nodes that are joining answer each other, so that a whole
-//! pool may restart at once. And who seems to have crashed is waited for as everybody else, unless
-//! it was counted out by the node that joins: an opinion is not enough. Where nobody is counted out
-//! ([`Reclaim::Never`]) a node that stays down therefore keeps others from coming back. The
-//! specification exempts suspects; with that rule one that was merely slow enters on what an
-//! earlier life let pass, while the newcomer enters before it (found by `tests/leased.rs`).
+//! pool may restart at once. And everybody means everybody, suspects and those counted out
+//! included: a node that stays down keeps others from coming back. The specification exempts
+//! suspects; with that rule one that was merely slow enters on what an earlier life let pass, while
+//! the newcomer enters before it (`tests/leased.rs`). Nor is it enough that others count a suspect
+//! out: who has forgotten that it came back takes its earlier life for the present one.
 //!
 //! **Under leases** more can be forgotten: that somebody is suspected,
 //! and that somebody else came back since. A draft handed out six units of three: a restarted node
@@ -27,7 +27,7 @@
 
 use quorate_core::{NodeId, NodeSet, Outbox, Seat};
 
-use super::message::{Knowledge, Life, Message};
+use super::message::{Life, Message};
 use super::pool::{Reclaim, broken};
 use super::{Alarm, Weighted};
 
@@ -108,21 +108,11 @@ impl Weighted {
         true
     }
 
-    /// Says it to those who have not answered, again and again where messages may be lost; and to
-    /// those who have not named one that seems to have crashed, since they may have to.
+    /// Says it to those who have not answered, again and again where messages may be lost.
     pub(super) fn announce(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
         let Membership::Joining(waiting) = &self.membership else { return };
-        let suspects: NodeSet =
-            waiting.iter().filter(|&node| self.detector.is_dead(node)).collect();
-        let has_named = |peer| {
-            let said = self.detector.answer(peer);
-            said.is_some_and(|said| suspects.iter().all(|node| self.detector.is_named(node, said)))
-        };
-        let may_have_to = |peer| seat.pool.is_leased() && !has_named(peer);
-        for peer in seat.pool.peers(seat.me) {
-            if waiting.contains(peer) || may_have_to(peer) {
-                out.tell(peer, Message::Join { life: self.life });
-            }
+        for peer in waiting.iter() {
+            out.tell(peer, Message::Join { life: self.life });
         }
         if let Some(retry) = seat.pool.retry {
             self.retrying = true;
@@ -161,7 +151,7 @@ impl Weighted {
         &mut self,
         seat: &Seat<'_, Self>,
         from: NodeId,
-        (life, clock, known): (Life, u64, Knowledge),
+        (life, clock): (Life, u64),
         out: &mut Outbox<Self>,
     ) {
         if let Membership::Joining(waiting) = &mut self.membership
@@ -171,20 +161,17 @@ impl Weighted {
                 self.clock.hear(clock);
             }
             waiting.remove(from);
-            self.detector.set_answer(from, known);
-            self.judge_suspects(seat, out);
             self.finish_join(seat, out);
         }
     }
 
-    /// Takes part if everybody has answered who may have been let pass and can still enter.
+    /// Takes part if everybody has answered who may have been let pass.
     pub(super) fn finish_join(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
         let Membership::Joining(waiting) = &self.membership else { return };
         let trusts = broken!(seat, JoinWithoutSuspects);
-        let exempt = if trusts { self.detector.crashed() } else { self.counting.out() };
-        if waiting.is_subset(exempt) || broken!(seat, JoinAlone) {
+        let is_whole = waiting.is_empty() || trusts && waiting.is_subset(self.detector.crashed());
+        if is_whole || broken!(seat, JoinAlone) {
             self.membership = Membership::Member;
-            self.detector.forget_answers();
             if let Some(pace) = seat.pool.probe {
                 out.arm(Alarm::Probe, pace);
             }

@@ -184,9 +184,7 @@ impl Weighted {
             Message::Query { query, .. } => self.answer_query(from, query, out),
             Message::Notice { .. } => {}
             Message::Join { life } => self.on_join(seat, from, life, out),
-            Message::Joined { life, clock, known } => {
-                self.on_joined(seat, from, (life, clock, known), out);
-            }
+            Message::Joined { life, clock, .. } => self.on_joined(seat, from, (life, clock), out),
             Message::Expelled { life } => self.on_expelled(seat, life, out),
         }
         self.check(seat, out); // E4b: whatever was heard may have made room.

@@ -167,8 +167,6 @@ pub(crate) enum Mutant {
     JoinWithoutSuspects,
     /// A node that comes back does not put its clock behind those of the others.
     JoinWithoutClock,
-    /// A node that comes back counts out whoever is cut off, whichever life is meant.
-    FenceBeforeJoining,
     /// What a client is told to let go is given to others before it can have heard of it.
     LoseAtOnce,
     /// What earlier lives of a node said, or lives that did not join, is heeded.

@@ -96,11 +96,9 @@ impl Weighted {
         out: &mut Outbox<Self>,
     ) {
         let is_suspect = node != seat.me && self.detector.crashed().contains(node);
-        let is_member = self.is_member() || broken!(seat, FenceBeforeJoining);
-        if seat.pool.reclaim == Reclaim::Fenced && is_suspect && is_member {
+        if seat.pool.reclaim == Reclaim::Fenced && is_suspect && self.is_member() {
             self.counting.fenced.insert(node);
             self.count_out(seat);
-            self.finish_join(seat, out);
             self.check(seat, out);
         }
     }
@@ -216,27 +214,13 @@ impl Weighted {
     /// Where leases are used: what follows if everybody not suspected has answered the query.
     pub(super) fn renew_lease(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
         let Reclaim::Lease(lease) = seat.pool.reclaim else { return };
-        if !self.is_member() || !self.judge_suspects(seat, out) {
-            return;
-        }
-        let until = lease.deadline(self.detector.sent, Duration::ZERO);
-        if until > self.counting.until {
-            self.counting.until = until;
-            self.extend_held(seat, out);
-        }
-    }
-
-    /// Where leases are used: if everybody not suspected has answered a query, or a JOIN, waits for
-    /// the end of the lease of every suspect that all of them named. Says whether they have.
-    pub(super) fn judge_suspects(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) -> bool {
-        let Reclaim::Lease(lease) = seat.pool.reclaim else { return false };
         let crashed = self.detector.crashed().clone();
         // More suspects than can have crashed: the network is at fault, and nobody is counted out.
         let is_sound = crashed.len() <= seat.pool.crashes_max as usize;
         let answered = |peer| crashed.contains(peer) || self.detector.answer(peer).is_some();
         let is_whole = seat.pool.peers(seat.me).all(answered);
-        if !is_sound || !is_whole || crashed.contains(seat.me) {
-            return false;
+        if !is_sound || !is_whole || crashed.contains(seat.me) || !self.is_member() {
+            return;
         }
         for suspect in crashed.difference(&self.counting.leaving).iter() {
             let mut judges = seat.pool.peers(seat.me).filter(|&peer| !crashed.contains(peer));
@@ -248,7 +232,11 @@ impl Weighted {
                 out.arm(Alarm::LeaseEnd(suspect), lease.length());
             }
         }
-        true
+        let until = lease.deadline(self.detector.sent, Duration::ZERO);
+        if until > self.counting.until {
+            self.counting.until = until;
+            self.extend_held(seat, out);
+        }
     }
 
     /// Holders may go on; those who stopped meanwhile have nothing any more.
@@ -318,7 +306,6 @@ impl Weighted {
     ) {
         if self.detector.crashed().len() <= seat.pool.crashes_max as usize {
             self.counting.out.insert(node);
-            self.finish_join(seat, out);
             self.check(seat, out);
         } else {
             self.counting.leaving.remove(node);

@@ -13,6 +13,7 @@ mod holders;
 mod pools;
 mod queue;
 pub(crate) mod quorum;
+mod relabel;
 mod release;
 mod renew;
 mod revoke;
@@ -47,6 +48,7 @@ pub(crate) enum Command {
     Revoke(revoke::Args),
     Drain(drain::Args),
     Fence(fence::Args),
+    Relabel(relabel::Args),
     /// The laboratory: which sets of nodes may decide, and what that is worth.
     #[command(subcommand)]
     Quorum(quorum::Command),
@@ -82,6 +84,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Revoke(args) => revoke::run(args),
         Command::Drain(args) => drain::run(args),
         Command::Fence(args) => fence::run(args),
+        Command::Relabel(args) => relabel::run(args),
         Command::Quorum(command) => quorum::run(command),
         Command::Ring(args) => ring::run(&args),
         Command::Sim(sim) => sim::run(sim),

@@ -51,8 +51,6 @@ pub(super) struct Found {
     pub(super) reclaimed: u64,
     /// Steps with which somebody took part again.
     pub(super) joined: u64,
-    /// Of these, those while somebody was counted out, who need not have answered.
-    pub(super) exempted: u64,
     pub(super) violation: Option<Vec<String>>,
 }
 
@@ -348,10 +346,7 @@ impl Explorer<'_> {
         act(&mut participant, &seat, &mut out);
         participant.audit(&seat);
         self.found.reclaimed += u64::from(participant.reclaimed() > before.reclaimed());
-        if participant.is_member() && !before.is_member() {
-            self.found.joined += 1;
-            self.found.exempted += u64::from(!participant.counted_out().is_empty());
-        }
+        self.found.joined += u64::from(participant.is_member() && !before.is_member());
         let asked_anew = participant.detector.query != before.detector.query;
         let anomaly = self.perform(state, id, participant, out);
         // No two queries are sent at the same moment.
