@@ -12,7 +12,7 @@ use quorate_api::{
 };
 use quorate_core::{ClaimId, Stamp, Unit};
 use quorate_wire::glance::What;
-use quorate_wire::survey::{HomeClaim, ShortLine};
+use quorate_wire::survey::{HomeClaim, ShortLine, Survey};
 
 use crate::config::{Config, PoolDef};
 use crate::convert;
@@ -144,15 +144,18 @@ impl Picture {
             obeyed: false,
             past_ms: Vec::new(),
         };
+        let edition = |(_, survey): &(_, Survey)| protocols::edition(&survey.facts);
+        let newest = gathered.surveys.iter().max_by_key(|known| edition(known)).map(|(n, _)| *n);
         for (node, survey) in gathered.surveys {
+            let counts = books(def) != Books::Copy || newest == Some(node);
             let records = survey.glance.iter().flat_map(|glance| &glance.records);
             let released = records.filter(|record| record.what == What::Released);
             picture.past_ms.extend(released.map(|record| record.took_ms));
             picture.drained.extend(survey.drained);
-            picture.shortages.extend(survey.shortages);
+            picture.shortages.extend(survey.shortages.into_iter().filter(|_| counts));
             picture.obeyed |= survey.obeyed;
             picture.grace_ms = picture.grace_ms.max(survey.grace_micros.map(|m| m / 1000));
-            for line in &survey.books {
+            for line in survey.books.iter().filter(|_| counts) {
                 let booked = &mut picture.line(line.claim(), decided).booked;
                 let granted = line.granted() || booked.is_some_and(|(_, _, granted)| granted);
                 *booked = Some((line.stamp(), line.units(), granted));
@@ -275,7 +278,9 @@ impl Picture {
         let short = short.map(|short| shortage(short, def));
         let position = place.map(|place| u32::try_from(place + 1).unwrap_or(u32::MAX));
         let queued = books(def) != Books::None;
-        let summary = match (self.grace_ms, position) {
+        // Who has a copy can do without those that are in grace.
+        let grace_ms = self.grace_ms.filter(|_| books(def) != Books::Copy || position.is_none());
+        let summary = match (grace_ms, position) {
             (Some(left), _) => format!(
                 "{} restarted and waits {} until old promises are over",
                 if queued { "the arbiter" } else { "a node" },
@@ -316,7 +321,7 @@ impl Picture {
         let before: Vec<u32> = ahead.iter().map(|claim| claim.units).collect();
         let sizes = |list: &[Obstacle]| list.iter().map(|o| (o.id, o.units)).collect::<Vec<_>>();
         // Both count units, and say nothing where units differ.
-        let counts = position.is_some() && self.grace_ms.is_none() && def.labels().is_none();
+        let counts = position.is_some() && grace_ms.is_none() && def.labels().is_none();
         Why {
             estimate: counts
                 .then(|| forecast::estimate(def.units, &holds, &before, asked, &self.past_ms))
@@ -328,7 +333,7 @@ impl Picture {
             free,
             missing,
             shortage: short,
-            grace_ms: self.grace_ms,
+            grace_ms,
             holders,
             ahead,
             silent: self.silent.clone(),

@@ -7,6 +7,7 @@
 mod attempt;
 mod count;
 mod home;
+mod opening;
 mod post;
 
 pub mod allocator;

@@ -5,12 +5,17 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::arbiter::family::{self, Chosen, FamilyError, Need, Summary, Way};
-use crate::{arbiter, ticket};
+use crate::{arbiter, table, ticket};
 
 /// Messages per member that is asked for a ticket, if nobody else wants one.
 const TICKET_ROUNDS: usize = 5;
 /// Messages per arbiter where a claim picks its units once it has permissions.
 const NAMING_ROUNDS: usize = 5;
+/// Messages per member that keeps a table, for one use of units: two sections.
+const TABLE_ROUNDS: usize = 8;
+/// Most nodes that keep a table unless it is said: every section visits a quorum of them, one after
+/// the other, and all sections of a pool take turns.
+const TABLE_MEMBERS: u32 = 5;
 
 /// What is said of a pool. Nothing said means what most people want.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -22,7 +27,7 @@ pub struct Terms {
     pub family: Option<String>,
     /// Most grants at once, whatever their size; then an M-arbiter will do.
     pub max_holders: Option<u32>,
-    /// How many nodes vote; the others only ask. All, if not said.
+    /// How many nodes vote; the others only ask. If not said all, or five for a table.
     pub voters: Option<u32>,
     /// Crashes that must be survived. Nobody gets 0 without asking for it, except a node alone.
     pub survive: Option<u32>,
@@ -40,6 +45,8 @@ pub enum Mode {
     Named,
     /// Tickets, in two round trips: any two quorums meet, units are counted.
     Ticket,
+    /// A table of all claims that quorums keep: any two meet, units have names and may differ.
+    Table,
     /// Permissions if a family of them survives what it must, else tickets.
     Auto,
 }
@@ -91,12 +98,14 @@ pub enum Pool {
     Arbiter(arbiter::Pool),
     /// Tickets.
     Ticket(ticket::Pool),
+    /// A table.
+    Table(table::Pool),
 }
 
 /// What the quorums of a pool are, and what they are worth.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Worth {
-    /// What they do: `arbiter`, `named` or `ticket`.
+    /// What they do: `arbiter`, `named`, `ticket` or `table`.
     pub mode: &'static str,
     /// The family, as the laboratory names it, or `threshold`.
     pub family: String,
@@ -158,7 +167,8 @@ impl fmt::Display for TermsError {
                  holders",
             ),
             TermsError::NamedAlready => f.write_str(
-                "naming is for mode arbiter: units have names in mode named, and tickets only count",
+                "naming is for mode arbiter: units have names in mode named, and tickets only \
+                 count",
             ),
             TermsError::ChosenTwice => {
                 f.write_str("mode auto chooses the family: give a mode or leave the family out")
@@ -183,7 +193,8 @@ impl Terms {
     /// # Errors
     /// The terms contradict each other, or no family satisfies them.
     pub fn settle(&self, nodes: u32, units: u32) -> Result<Settled, TermsError> {
-        let voters = self.voters.unwrap_or(nodes);
+        let usual = if self.mode == Mode::Table { nodes.min(TABLE_MEMBERS) } else { nodes };
+        let voters = self.voters.unwrap_or(usual);
         if !(1..=nodes).contains(&voters) {
             return Err(TermsError::Voters { voters, nodes });
         }
@@ -225,6 +236,11 @@ impl Terms {
                 units,
                 self.chosen(Need { rounds: TICKET_ROUNDS, ..pairs }, "majority")?,
             ),
+            Mode::Table => tables(
+                nodes,
+                units,
+                self.chosen(Need { rounds: TABLE_ROUNDS, ..pairs }, "majority")?,
+            ),
             Mode::Auto if self.family.as_deref().is_some_and(|family| family != "auto") => {
                 return Err(TermsError::ChosenTwice);
             }
@@ -260,6 +276,15 @@ fn tickets(nodes: u32, units: u32, chosen: Chosen) -> Settled {
     let pool = ticket::Pool { quorums, ..ticket::Pool::new(units, nodes) };
     let worth = Worth { mode: "ticket", family, naming: false, summary };
     Settled { pool: Pool::Ticket(pool), worth }
+}
+
+fn tables(nodes: u32, units: u32, chosen: Chosen) -> Settled {
+    let Chosen { name: family, quorums, summary } = chosen;
+    let pool = table::Pool { quorums, ..table::Pool::new(units, nodes) };
+    Settled {
+        pool: Pool::Table(pool),
+        worth: Worth { mode: "table", family, naming: false, summary },
+    }
 }
 
 #[cfg(test)]
@@ -298,6 +323,11 @@ mod tests {
             (Named, "", (3, 9), holders.clone(), "only where arbiters count"),
             (Ticket, "", (5, 8), none(), "ticket, majority: quorums of 3 of 5, 2 crashes"),
             (Ticket, "threshold", (5, 8), none(), "count units"),
+            (Table, "", (3, 2), none(), "table, majority: quorums of 2 of 3, 1 crash survived"),
+            (Table, "", (9, 2), none(), "table, majority: quorums of 3 of 5, 2 crashes"),
+            (Table, "grid", (4, 2), any.clone(), "table, grid"),
+            (Table, "", (3, 9), holders.clone(), "only where arbiters count"),
+            (Table, "threshold", (5, 2), none(), "count units"),
             (Auto, "", (7, 2), two.clone(), "arbiter, uniform: quorums of 5 of 7, 2 crashes"),
             (Auto, "", (5, 2), two.clone(), "ticket, uniform: quorums of 3 of 5, 2 crashes"),
             (Auto, "", (3, 2), two, "family auto: it survives 1 crashes and 2 are wanted"),

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::{Fence, LINES_MAX, Line, Moment, Move, NodeId, Share, Unit, Units};
+use quorate_core::{Fence, Moment, Move, NodeId, Share, Unit};
 use quorate_protocols::central::{Central, Message, Pool, Record, RecordLine};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{
-    self, DecodeError, Wire, WireAttempt, WireClaim, WireShares, WireStamp, WireUnits,
+    self, DecodeError, Wire, WireAttempt, WireClaim, WireLines, WireShares, WireStamp, WireUnits,
+    put_lines, take_lines,
 };
 
 #[derive(Serialize, Deserialize)]
@@ -28,26 +29,6 @@ enum WireMessage {
     /// The last two: the unit to leave and the one to have, each with its fence.
     Move(WireClaim, WireAttempt, (u32, u64), (u32, u64)),
     Refused(WireClaim, WireAttempt),
-}
-
-type WireLines = Vec<(u32, WireUnits)>;
-
-fn put_lines(lines: &[Line]) -> WireLines {
-    lines.iter().map(|line| (line.units.get(), (&*line.among).into())).collect()
-}
-
-/// The lines, and how many units they ask for together.
-fn take_lines(lines: WireLines) -> Result<(Arc<[Line]>, Units), DecodeError> {
-    if lines.len() > LINES_MAX {
-        return Err(DecodeError::Impossible(format!("{} lines in a claim", lines.len())));
-    }
-    let line = |(count, among): (u32, WireUnits)| {
-        Ok(Line { units: codec::units(count)?, among: among.try_into()? })
-    };
-    let lines: Vec<Line> = lines.into_iter().map(line).collect::<Result<_, DecodeError>>()?;
-    // Each is at most 2^20, and there are few.
-    let sum = lines.iter().map(|line| line.units.get()).sum();
-    Ok((lines.into(), codec::units(sum)?))
 }
 
 fn put_share(share: Share) -> (u32, u64) {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::{
-    ClaimId, Fence, NODES_MAX, NodeId, NodeSet, Protocol, Share, Shares, Stamp, UNITS_MAX, Unit,
-    Units,
+    ClaimId, Fence, LINES_MAX, Line, NODES_MAX, NodeId, NodeSet, Protocol, Share, Shares, Stamp,
+    UNITS_MAX, Unit, Units,
 };
 use quorate_protocols::Attempt;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -179,6 +179,27 @@ impl TryFrom<WireUnits> for Arc<[Unit]> {
         let all = units.0.into_iter().enumerate().flat_map(bits);
         Ok(all.map(|unit| Unit(unit as u32)).collect())
     }
+}
+
+/// How many of which units, line by line.
+pub(crate) type WireLines = Vec<(u32, WireUnits)>;
+
+pub(crate) fn put_lines(lines: &[Line]) -> WireLines {
+    lines.iter().map(|line| (line.units.get(), (&*line.among).into())).collect()
+}
+
+/// The lines, and how many units they ask for together.
+pub(crate) fn take_lines(lines: WireLines) -> Result<(Arc<[Line]>, Units), DecodeError> {
+    if lines.len() > LINES_MAX {
+        return Err(DecodeError::Impossible(format!("{} lines in a claim", lines.len())));
+    }
+    let line = |(count, among): (u32, WireUnits)| {
+        Ok(Line { units: units(count)?, among: among.try_into()? })
+    };
+    let lines: Vec<Line> = lines.into_iter().map(line).collect::<Result<_, DecodeError>>()?;
+    // Each is at most 2^20, and there are few.
+    let sum = lines.iter().map(|line| line.units.get()).sum();
+    Ok((lines.into(), units(sum)?))
 }
 
 /// Units with their fences, ascending by unit.

@@ -90,6 +90,7 @@ impl PoolDef {
     pub fn labels(&self) -> Option<&Labels> {
         match &self.protocol {
             ProtocolDef::Central { pool, .. } => pool.labels.as_deref(),
+            ProtocolDef::Table(pool) => pool.goods.labels.as_deref(),
             _ => None,
         }
     }
@@ -107,7 +108,10 @@ impl PoolDef {
         match &self.protocol {
             ProtocolDef::Arbiter(_) => survives > 0,
             ProtocolDef::Ticket(pool) => pool.spares < survives,
-            ProtocolDef::Central { .. } | ProtocolDef::Broadcast(_) | ProtocolDef::Ring(_) => false,
+            ProtocolDef::Central { .. }
+            | ProtocolDef::Table(_)
+            | ProtocolDef::Broadcast(_)
+            | ProtocolDef::Ring(_) => false,
         }
     }
 

@@ -47,7 +47,7 @@ mod record;
 mod requester;
 mod schedule;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::fmt;
 

@@ -106,7 +106,7 @@ impl Pool {
     }
 
     /// Whether these units are what the lines ask for.
-    pub(super) fn suits(&self, lines: &[Line], shares: &Shares) -> bool {
+    pub(crate) fn suits(&self, lines: &[Line], shares: &Shares) -> bool {
         let granted = |line: &Line| Want {
             among: Some(
                 shares

@@ -54,6 +54,8 @@ enum Protocol {
     Naming,
     /// Quorums decide; units are only counted, by tickets.
     Ticket,
+    /// Quorums keep one table of all claims.
+    Table,
     /// Everybody is asked; units are only counted.
     Broadcast,
     /// Tokens go round.
@@ -76,6 +78,7 @@ impl Protocol {
                 (every, "")
             }
             Protocol::Ticket => ("protocol = \"arbiter\"\nmode = \"ticket\"\nsurvive = 0", ""),
+            Protocol::Table => ("protocol = \"table\"\nsurvive = 0", "fairness = \"backfill:8\""),
             Protocol::Broadcast => ("protocol = \"broadcast\"\nreclaim = \"lease\"", ""),
             Protocol::Ring => ("protocol = \"ring\"", ""),
         }

@@ -24,6 +24,7 @@ pub(crate) enum Protocol {
     Naming,
     /// `arbiter` that gives tickets.
     Ticket,
+    Table,
     /// `broadcast` that never takes anything back from a node.
     Broadcast,
     /// `broadcast` that counts nodes out which seem to have crashed.
@@ -32,12 +33,13 @@ pub(crate) enum Protocol {
 }
 
 impl Protocol {
-    pub(crate) const ALL: [Protocol; 8] = [
+    pub(crate) const ALL: [Protocol; 9] = [
         Protocol::Central,
         Protocol::Named,
         Protocol::Count,
         Protocol::Naming,
         Protocol::Ticket,
+        Protocol::Table,
         Protocol::Broadcast,
         Protocol::Leased,
         Protocol::Ring,
@@ -51,6 +53,7 @@ impl Protocol {
             Protocol::Count => "count",
             Protocol::Naming => "naming",
             Protocol::Ticket => "ticket",
+            Protocol::Table => "table",
             Protocol::Broadcast => "broadcast",
             Protocol::Leased => "leased",
             Protocol::Ring => "ring",
@@ -59,17 +62,19 @@ impl Protocol {
 
     /// Whether a grant's units are the pool's own, so that laws about units are judged.
     pub(crate) fn names_units(self) -> bool {
-        matches!(self, Protocol::Central | Protocol::Named | Protocol::Naming | Protocol::Ring)
+        !matches!(self, Protocol::Count | Protocol::Ticket | Protocol::Broadcast | Protocol::Leased)
     }
 
     /// Whether quorums decide, so that what is held can outlive a node that is suspected.
     pub(crate) fn votes(self) -> bool {
-        matches!(self, Protocol::Named | Protocol::Count | Protocol::Naming | Protocol::Ticket)
+        use Protocol::{Count, Named, Naming, Table, Ticket};
+        matches!(self, Named | Count | Naming | Ticket | Table)
     }
 
     /// Whether it can write down what it promised.
     pub(crate) fn can_be_durable(self) -> bool {
-        matches!(self, Protocol::Central | Protocol::Named | Protocol::Count | Protocol::Naming)
+        use Protocol::{Central, Count, Named, Naming, Table};
+        matches!(self, Central | Named | Count | Naming | Table)
     }
 
     /// Whether a node that was killed takes part again. In `broadcast` it stays out.
@@ -91,10 +96,11 @@ impl Protocol {
         let count = format!(
             "{voting}mode = \"arbiter\"\nsurvive = 0\nfairness = \"backfill:{backfill}\"\n"
         );
+        let decided =
+            format!("retry = \"200ms\"\nfairness = \"backfill:{backfill}\"\ndurable = {durable}\n");
         match self {
-            Protocol::Central => format!(
-                "retry = \"200ms\"\nfairness = \"backfill:{backfill}\"\ndurable = {durable}\n"
-            ),
+            Protocol::Central => decided,
+            Protocol::Table => format!("protocol = \"table\"\n{decided}"),
             Protocol::Named => voting,
             Protocol::Count => count,
             Protocol::Naming => format!("{count}naming = true\n"),

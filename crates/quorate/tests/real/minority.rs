@@ -28,7 +28,7 @@ pub(crate) async fn killed(name: &str, turn: usize) {
     let began = Instant::now();
     let mut all = Vec::new();
     let three = [Protocol::Count, Protocol::Named, Protocol::Ticket].map(|protocol| (protocol, 3));
-    let five = [Protocol::Naming, Protocol::Named, Protocol::Ticket].map(|protocol| (protocol, 5));
+    let five = [Protocol::Naming, Protocol::Table, Protocol::Ticket].map(|protocol| (protocol, 5));
     for (place, (protocol, nodes)) in three.into_iter().chain(five).enumerate() {
         all.push(tokio::spawn(one(protocol, nodes, turn + place % 3)));
     }
@@ -78,7 +78,9 @@ async fn one(protocol: Protocol, nodes: usize, turn: usize) -> String {
     round.grants_go_on(&cluster).await;
     round.holders_keep_theirs(kill + 2 * LEASE).await;
     let migrations = round.migrations(&cluster).await;
-    assert!(migrations > 0, "{label}: what the dead knew of moves to others");
+    // Whoever renews with any quorum has no need to.
+    let moves = protocol != Protocol::Table;
+    assert_eq!(migrations > 0, moves, "{label}: {migrations} migrations");
     round.is_shown(&cluster);
     for node in killed {
         cluster.restart(*node, Memory::Kept);

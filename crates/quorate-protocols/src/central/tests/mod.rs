@@ -1,10 +1,10 @@
 //! What `central` promises, step by step: one event in, exactly these effects out.
 
-mod eligible;
+pub(crate) mod eligible;
 mod exhaustive;
-mod labelled;
+pub(crate) mod labelled;
 mod moving;
-mod seeds;
+pub(crate) mod seeds;
 mod steps;
 mod transcripts;
 

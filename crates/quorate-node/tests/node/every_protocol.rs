@@ -1,9 +1,7 @@
 //! What clients may expect of a pool whatever its protocol, and what a restart of a node means in
 //! each of them.
 
-mod common;
-
-use common::{Cluster, until};
+use crate::common::{Cluster, until};
 use serde_json::Value;
 
 /// A pool of two units, with leases that end or do not end within a test.
@@ -17,13 +15,14 @@ const COUNT: &str = "protocol = \"arbiter\"\nmode = \"arbiter\"\nsurvive = 0\nre
 const NAMING: &str =
     "protocol = \"arbiter\"\nmode = \"arbiter\"\nnaming = true\nsurvive = 0\nretry = \"100ms\"";
 const TICKET: &str = "protocol = \"arbiter\"\nmode = \"ticket\"\nretry = \"100ms\"";
+const TABLE: &str = "protocol = \"table\"\nretry = \"100ms\"";
 /// One node may have both units, so that a claim can ask for both; then no crash is survived.
 const BROADCAST: &str = "protocol = \"broadcast\"\nnode_units_max = 2\nretry = \"100ms\"";
 const LEASED: &str =
     "protocol = \"broadcast\"\nnode_units_max = 2\nretry = \"100ms\"\nreclaim = \"lease\"";
 const RING: &str = "protocol = \"ring\"\ntimeout = \"200ms\"\nidle = \"50ms\"";
 
-const EVERY: [&str; 8] = [CENTRAL, NAMED, COUNT, NAMING, TICKET, BROADCAST, LEASED, RING];
+const EVERY: [&str; 9] = [CENTRAL, NAMED, COUNT, NAMING, TICKET, TABLE, BROADCAST, LEASED, RING];
 
 fn put(id: u32) -> String {
     format!("PUT /v1/pools/p/claims/{id}?wait=1m")
@@ -43,7 +42,7 @@ const ONE: &str = r#"{"units": 1}"#;
 /// A claim in a task of its own: it waits.
 fn waiting(cluster: &Cluster, place: usize, id: u32) -> tokio::task::JoinHandle<(u16, Value)> {
     let address = cluster.address(place);
-    tokio::spawn(async move { common::request(address, &put(id), BOTH).await })
+    tokio::spawn(async move { crate::common::request(address, &put(id), BOTH).await })
 }
 
 async fn counts(cluster: &Cluster, held: u32, waiting: u32) {
@@ -164,7 +163,7 @@ async fn keeps(protocol: &'static str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn holders_are_shown_with_their_units_only_where_units_have_names() {
-    let named = [NAMED, NAMING, RING].map(|protocol| (protocol, true));
+    let named = [NAMED, NAMING, TABLE, RING].map(|protocol| (protocol, true));
     let counted = [COUNT, TICKET, BROADCAST].map(|protocol| (protocol, false));
     for (protocol, named) in named.into_iter().chain(counted) {
         let cluster = Cluster::start(3, &pool(protocol, "1h")).await;
