@@ -1,4 +1,4 @@
-//! What lies between clients and a node: a wire that can be cut, slowed down and made to repeat
+//! What lies between clients, or other nodes, and a node: a wire that can be cut, slowed down and made to repeat
 //! itself.
 
 use std::net::SocketAddr;
