@@ -1,5 +1,6 @@
 //! The contract between a protocol and its drivers: one event in, a list of effects out.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::Hash;
 use std::time::Duration;
@@ -57,6 +58,12 @@ pub trait Protocol: Clone + Eq + Hash + fmt::Debug {
     /// Shows the units that this participant, since an operator ordered it, grants no more.
     fn drained(&self, _show: &mut dyn FnMut(Unit)) {}
 
+    /// If this participant decides by labels: which units have others than the pool began with,
+    /// since an operator ordered it, ascending.
+    fn relabelled(&self) -> Option<Relabelled<'_>> {
+        None
+    }
+
     /// Bytes that this participant takes, with whatever it points to, if it counts them: for
     /// protocols that promise to stay small.
     fn footprint(&self) -> Option<usize> {
@@ -89,6 +96,9 @@ pub trait Protocol: Clone + Eq + Hash + fmt::Debug {
     /// Whether the others must still grant everything if these nodes never come back.
     fn can_lose(pool: &Self::Pool, dead: &NodeSet) -> bool;
 }
+
+/// Units whose labels an operator changed, see [`Protocol::relabelled`].
+pub type Relabelled<'a> = &'a BTreeMap<Unit, BTreeMap<String, String>>;
 
 /// A node's place in one pool, at the moment of one step.
 pub struct Seat<'a, P: Protocol> {

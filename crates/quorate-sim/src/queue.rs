@@ -280,9 +280,9 @@ impl<T> Queue<T> {
     }
 }
 
-/// Sorts few entries of a short time, the latest first and of one time the last to be planned first,
-/// by counting how many come before each: no branch depends on the times, which by chance are in
-/// no order that a processor could foresee.
+/// Sorts few entries of a short time, the latest first and of one time the last to be planned
+/// first, by counting how many come before each: no branch depends on the times, which by chance
+/// are in no order that a processor could foresee.
 fn rank(entries: &[Entry], first: u64, sorted: &mut Vec<Entry>) {
     // Time since the first and position in one number; what is not there comes before nothing.
     let mut keys = [-1; SORTED_MAX];

@@ -95,7 +95,7 @@ async fn a_bundle_is_granted_together_and_delays_nobody_who_wants_other_units() 
 async fn what_no_unit_can_satisfy_is_refused_at_once_and_says_which_selector() {
     for pools in both() {
         let cluster = Cluster::start(2, &pools).await;
-        for (body, says) in [
+        for (id, (body, says)) in (1..).zip([
             (
                 r#"{"lines": [{"where": {"gpu": "b200"}}]}"#,
                 "1 with gpu=b200: there are 0 such units. Of the pool's units this client may use, \
@@ -104,15 +104,15 @@ async fn what_no_unit_can_satisfy_is_refused_at_once_and_says_which_selector() {
             (
                 r#"{"lines": [{"where": {"zone": "us"}}, {"where": {"gpu": "h100"}},
                               {"where": {"gpu": "h100", "zone": "eu"}}]}"#,
-                "1 with gpu=h100, 1 with gpu=h100,zone=eu: together these ask for 2 units, and there \
-                 are 1 that will do",
+                "1 with gpu=h100, 1 with gpu=h100,zone=eu: together these ask for 2 units, and \
+                 there are 1 that will do",
             ),
             (
                 r#"{"units": 5}"#,
                 "5 units asked, and this client may use 4 of the pool's 5 at this node",
             ),
-        ] {
-            let (status, problem) = put(&cluster, 1, 1, body).await;
+        ]) {
+            let (status, problem) = put(&cluster, 1, id, body).await;
             assert_eq!((status, &problem["type"]), (422, &"impossible".into()), "{problem}");
             assert!(problem["detail"].as_str().unwrap().contains(says), "{problem}");
         }
@@ -121,7 +121,7 @@ async fn what_no_unit_can_satisfy_is_refused_at_once_and_says_which_selector() {
             r#"{"lines": [{"where": {"zone": ""}}]}"#,
             r#"{"lines": [{"were": {"zone": "us"}}]}"#,
         ] {
-            let (status, problem) = put(&cluster, 1, 1, body).await;
+            let (status, problem) = put(&cluster, 1, 9, body).await;
             assert_eq!((status, &problem["type"]), (400, &"bad-request".into()), "{problem}");
         }
         let what = "PUT /v1/pools/plain/claims/1";
@@ -209,6 +209,65 @@ async fn a_drained_unit_is_granted_no_more_until_it_is_back() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_unit_gets_other_labels_while_the_pool_runs() {
+    let cluster = Cluster::start(2, POOLS).await;
+    let a100 =
+        |units: u32| format!(r#"{{"lines": [{{"where": {{"gpu": "a100"}}, "units": {units}}}]}}"#);
+    let (_, first) = put(&cluster, 1, 1, &a100(2)).await;
+    assert_eq!(names(&first), ["g2", "g3"]);
+    ask(&cluster, 1, 2, &a100(2)).await;
+    ask(&cluster, 1, 3, r#"{"lines": [{"where": {"gpu": "b200"}}]}"#).await;
+    let (_, third) = cluster.request(1, "GET /v1/pools/gpus/claims/3?wait=30s", "").await;
+    assert_eq!(third["state"], "refused", "{third}");
+    crate::common::until("2 is in the books", || async {
+        let (_, queue) = cluster.request(0, "GET /v1/pools/gpus/queue", "").await;
+        queue["waiting"][0]["position"] == 1
+    })
+    .await;
+    // Through the node that does not decide: who holds the unit keeps it, who can never have two
+    // a100s any more is refused, and says so.
+    let path = "/v1/pools/gpus/units/g3/labels";
+    let b200 = r#"{"labels": {"gpu": "b200", "zone": "us"}}"#;
+    let (status, pool) = cluster.request(1, &format!("PUT {path}"), b200).await;
+    assert_eq!((status, &pool["relabelled"]), (200, &serde_json::json!(["g3"])), "{pool}");
+    let refused = pool["outcome"]["refused"][0].as_str().unwrap();
+    assert!(refused.ends_with('2'), "{pool}");
+    assert_eq!(pool["unit_labels"][3]["gpu"], "b200", "{pool}");
+    let (_, second) = cluster.request(1, "GET /v1/pools/gpus/claims/2?wait=30s", "").await;
+    let says = "2 with gpu=a100: there are 1 such units";
+    assert_eq!(second["state"], "refused", "{second}");
+    assert!(second["ended"].as_str().unwrap().starts_with(says), "{second}");
+    let (_, still) = cluster.request(1, "GET /v1/pools/gpus/claims/1", "").await;
+    assert_eq!((names(&still), &still["state"]), (vec!["g2", "g3"], &"granted".into()), "{still}");
+    // Whoever waits for it now gets it, with its new labels, at either node.
+    ask(&cluster, 1, 4, r#"{"lines": [{"where": {"gpu": "b200"}}]}"#).await;
+    cluster.request(1, "DELETE /v1/pools/gpus/claims/1", "").await;
+    let (_, fourth) = cluster.request(1, "GET /v1/pools/gpus/claims/4?wait=30s", "").await;
+    assert_eq!(
+        (names(&fourth), &fourth["units"][0]["labels"]["gpu"]),
+        (vec!["g3"], &"b200".into())
+    );
+    let (_, elsewhere) = cluster.request(0, "GET /v1/pools/gpus/claims/4", "").await;
+    assert_eq!(elsewhere["units"], fourth["units"], "{elsewhere}");
+    // And back to what the configuration says: a claim that waits is granted by that.
+    let (status, waits) = ask(&cluster, 0, 5, &a100(2)).await;
+    assert_eq!((status, &waits["type"]), (422, &"impossible".into()), "{waits}");
+    cluster.request(1, "DELETE /v1/pools/gpus/claims/4", "").await;
+    let (status, pool) = cluster.request(0, &format!("DELETE {path}"), "").await;
+    assert_eq!((status, &pool["relabelled"]), (200, &Value::Null), "{pool}");
+    assert_eq!(put(&cluster, 1, 6, &a100(2)).await.0, 200);
+    for (what, body, code) in [
+        ("PUT /v1/pools/gpus/units/g9/labels", b200, 400),
+        ("PUT /v1/pools/gpus/units/g0/labels", r#"{"labels": {"gpu": ""}}"#, 400),
+        ("PUT /v1/pools/gpus/units/g0/labels", r#"{"label": {}}"#, 400),
+        ("PUT /v1/pools/plain/units/0/labels", b200, 400),
+        ("PUT /v1/pools/none/units/0/labels", b200, 404),
+    ] {
+        assert_eq!(cluster.request(0, what, body).await.0, code, "{what} {body}");
+    }
+}
+
 /// What a claim shows to keep its units.
 fn shown<'a>(units: impl IntoIterator<Item = &'a Value>) -> String {
     let units: Vec<&Value> = units.into_iter().collect();
@@ -233,6 +292,8 @@ async fn a_movable_claim_is_asked_to_move_and_its_unit_changes_hands_when_it_has
     .await;
     let (_, asked) = cluster.request(1, path, "").await;
     assert_eq!(asked["units"].as_array().map(Vec::len), Some(2), "it has both: {asked}");
+    let (_, elsewhere) = cluster.request(0, path, "").await;
+    assert_eq!(elsewhere["moves"], asked["moves"], "any node says so: {elsewhere}");
     let it = &asked["moves"][0];
     assert_eq!(it["from"]["unit"], first["units"][0]["unit"]);
     // Renewing what it has, or had, is no answer.

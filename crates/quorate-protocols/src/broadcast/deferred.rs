@@ -61,8 +61,8 @@ impl Deferrals {
         }
     }
 
-    /// Forgets requests of a node that are older than its oldest that waits: they are over, and need
-    /// no answer.
+    /// Forgets requests of a node that are older than its oldest that waits: they are over, and
+    /// need no answer.
     pub(super) fn forget_before(&mut self, node: NodeId, oldest: u64) {
         if self.nodes.contains(node) {
             self.requests.retain(|it| it.node != node || it.clock >= oldest);

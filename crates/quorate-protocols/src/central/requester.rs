@@ -67,7 +67,8 @@ impl Requester {
         claim: &Claim,
         post: &mut Post<'_>,
     ) {
-        if let Some(why) = seat.pool.refusal(seat.me, claim) {
+        // Labels are the arbiter's to know.
+        if let Some(why) = seat.pool.refusal(seat.me, claim, None) {
             return post.out.refuse(claim.id, why);
         }
         if self.claims.contains_key(&claim.id) {

@@ -62,7 +62,8 @@ impl Local {
 
 impl Requester {
     pub(super) fn on_claim(&mut self, seat: &Seat<'_, Table>, claim: &Claim, post: &mut Post<'_>) {
-        if let Some(why) = seat.pool.goods.refusal(seat.me, claim) {
+        let goods = &seat.pool.goods;
+        if let Some(why) = goods.refusal(seat.me, claim, goods.labels.as_deref()) {
             return post.out.refuse(claim.id, why);
         }
         if self.claims.contains_key(&claim.id) {

@@ -320,8 +320,8 @@ const AUDIT_ROWS_MAX: usize = 16;
 const AUDIT_UNITS_MAX: u32 = 64;
 
 impl Sheet {
-    /// Panics if a section left somebody waiting for units that are free: laws **M** and **W** of the
-    /// allocator (labels spec, 6.2), looked at from scratch.
+    /// Panics if a section left somebody waiting for units that are free: laws **M** and **W** of
+    /// the allocator (labels spec, 6.2), looked at from scratch.
     pub(super) fn audit(&self, seat: &Seat<'_, Table>) {
         if self.rows.len() > AUDIT_ROWS_MAX || seat.pool.goods.units > AUDIT_UNITS_MAX {
             return; // Every step would cost as much as the table is long.

@@ -138,9 +138,9 @@ fn labels(units: u32) -> Arc<Labels> {
 fn bundles_of_labelled_units_are_granted_at_once_by_name() {
     let mut pool = Pool::new(6, 3);
     pool.goods.labels = Some(labels(6));
-    let line = |pool: &Pool, count, selector: &str| Line {
-        units: Units::new(count, 6).unwrap(),
-        among: pool.goods.labels.as_ref().unwrap().select(&selector.parse().unwrap()).into(),
+    let line = |pool: &Pool, count, selector: &str| {
+        let among = pool.goods.labels.as_ref().unwrap().select(&selector.parse().unwrap());
+        Line::of(Units::new(count, 6).unwrap(), among)
     };
     let both: Arc<[Line]> = [line(&pool, 2, "gpu=h100"), line(&pool, 1, "gpu=a100")].into();
     let too_many: Arc<[Line]> = [line(&pool, 3, "gpu=h100")].into();
