@@ -35,7 +35,8 @@ pub use overview::{
     PoolDetail, PoolRow, ShareView, SightView,
 };
 pub use pool::{
-    FactView, HolderView, HoldersView, PoolView, PoolsView, QueueView, QuorumsView, WaiterView,
+    FactView, HolderView, HoldersView, OrderOutcome, PoolView, PoolsView, QueueView, QuorumsView,
+    RelabelRequest, WaiterView,
 };
 pub use problem::{Problem, ProblemKind};
 pub use span::{SpanError, format_span, parse_span};

@@ -64,6 +64,12 @@ pub struct PoolView {
     /// Units that an operator took out of service, by name or number. Holders keep theirs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drained: Vec<String>,
+    /// Units to which an operator gave other labels than the configuration does, likewise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub relabelled: Vec<String>,
+    /// What came of the order that this answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<OrderOutcome>,
     /// Where units differ and claims wait: what is short. Only the oldest claims are looked at.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shortages: Vec<ShortageView>,
@@ -76,6 +82,27 @@ pub struct PoolView {
     /// Nodes that did not answer: what is said here may be incomplete.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub silent: Vec<String>,
+}
+
+/// Request to `PUT /v1/pools/{pool}/units/{unit}/labels`.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct RelabelRequest {
+    /// All labels of the unit from now on.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// What came of an operator's order, for claims that waited. Holders keep what they have.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct OrderOutcome {
+    /// Claims that were granted by it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub granted: Vec<ClaimId>,
+    /// Claims that can never be granted now, and were refused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<ClaimId>,
 }
 
 /// The quorums of a pool, and what they are worth.

@@ -36,6 +36,11 @@ pub(crate) enum Happening {
     Renew {
         client: usize,
     },
+    /// A client does one of the moves that it is asked for.
+    Answer {
+        client: usize,
+        place: usize,
+    },
     /// A client that uses units dies or stops at its deadline, silently.
     Stop {
         client: usize,
@@ -137,9 +142,9 @@ impl<P: Explorable> Model<'_, P> {
         let left = |misfortune| world.left(misfortune) > 0;
         for (client, &number) in world.clients().iter().enumerate() {
             let home_is_up = world.participant(self.scope.clients[client].home).is_some();
-            match *self.parts.clients.get(number) {
+            match self.parts.clients.get(number) {
                 Client::NotYet if home_is_up => into.push(Happening::Claim { client }),
-                Client::Waiting { unheard, cancelling } => {
+                &Client::Waiting { unheard, cancelling } => {
                     if home_is_up && unheard {
                         into.push(Happening::AskAgain { client });
                     }
@@ -150,9 +155,11 @@ impl<P: Explorable> Model<'_, P> {
                         into.push(Happening::Abandon { client });
                     }
                 }
-                Client::Using { .. } => {
+                Client::Using { held } => {
                     if home_is_up {
                         into.push(Happening::Release { client });
+                        let places = 0..held.moves.len();
+                        into.extend(places.map(|place| Happening::Answer { client, place }));
                     }
                     if home_is_up && left(Misfortune::Cancel) {
                         into.push(Happening::Cancel { client });

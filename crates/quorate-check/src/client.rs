@@ -1,11 +1,12 @@
-//! The clients of a small world: each makes one claim, uses what it gets, and releases it.
+//! The clients of a small world: each makes one claim, uses what it gets, and releases it. One that
+//! is asked to move does so in its own time, and says so.
 //!
 //! A client hears of a grant in the instant of the effect, so a second grant for it is never the
 //! repetition of an answer that got lost, and always a breach.
 
 use std::fmt;
 
-use quorate_core::Shares;
+use quorate_core::{Holding, Share, Shares};
 
 /// Where a client is in its short life.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -21,8 +22,8 @@ pub(crate) enum Client {
     },
     /// It uses its units.
     Using {
-        /// Which.
-        shares: Shares,
+        /// Which, and where it is asked to go.
+        held: Holding,
     },
     /// It stopped, by itself or because it was told to, and would notice being granted anything
     /// more.
@@ -37,6 +38,16 @@ impl Client {
     /// A client that just asked.
     pub(crate) const ASKED: Client = Client::Waiting { unheard: false, cancelling: false };
 
+    /// A client that uses these.
+    pub(crate) fn using(shares: Shares) -> Client {
+        Client::Using { held: Holding::new(shares) }
+    }
+
+    /// A client that uses just this.
+    pub(crate) fn using_one(share: Share) -> Client {
+        Client::using(Shares::new(&[share]))
+    }
+
     /// Whether it may still do something.
     pub(crate) fn is_live(&self) -> bool {
         matches!(self, Client::NotYet | Client::Waiting { .. } | Client::Using { .. })
@@ -49,7 +60,7 @@ impl fmt::Display for Client {
             Client::NotYet => f.write_str("-"),
             Client::Waiting { cancelling: true, .. } => f.write_str("cancelling"),
             Client::Waiting { .. } => f.write_str("waiting"),
-            Client::Using { shares } => write!(f, "using {shares}"),
+            Client::Using { held } => write!(f, "using {}", held.shares),
             Client::Done => f.write_str("done"),
             Client::Refused => f.write_str("refused"),
             Client::Gone => f.write_str("gone"),

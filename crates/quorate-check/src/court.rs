@@ -18,6 +18,16 @@ pub(crate) enum Seen {
         client: usize,
         using: u32,
     },
+    /// Of `using` only what is new.
+    Added {
+        client: usize,
+        using: u32,
+    },
+    /// Of `using` only what was left.
+    Left {
+        client: usize,
+        using: u32,
+    },
     Ended {
         client: usize,
         using: u32,
@@ -96,7 +106,7 @@ fn show<P: Explorable>(
 ) -> Result<(), Breach> {
     let claim = |client: usize| &scope.clients[client].claim;
     let shares = |using: u32| match parts.clients.get(using) {
-        Client::Using { shares } => shares,
+        Client::Using { held } => &held.shares,
         other => unreachable!("{other} has no shares"),
     };
     match seen {
@@ -106,6 +116,12 @@ fn show<P: Explorable>(
         }
         Seen::Granted { client, using } => {
             book.see(Observation::Granted { claim: claim(client).id, shares: shares(using) })
+        }
+        Seen::Added { client, using } => {
+            book.see(Observation::Added { claim: claim(client).id, shares: shares(using) })
+        }
+        Seen::Left { client, using } => {
+            book.see(Observation::Left { claim: claim(client).id, shares: shares(using) })
         }
         Seen::Ended { client, using, how } => {
             book.see(Observation::Ended { claim: claim(client).id, shares: shares(using), how })

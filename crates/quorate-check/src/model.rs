@@ -1,6 +1,6 @@
 //! How a world changes when something happens in it.
 
-use quorate_core::{Explorable, NodeId, Protocol};
+use quorate_core::{Explorable, Move, NodeId, Protocol};
 use quorate_laws::{Breach, End, StatuteBook};
 
 use crate::action::{Action, Happening};
@@ -151,6 +151,11 @@ impl<'a, P: Explorable> Model<'a, P> {
                 let using = world.client(client);
                 Some((self.home(client), Stimulus::Renew { client, using }))
             }
+            Happening::Answer { client, place } => {
+                self.leave(world, client, place)?;
+                let using = world.client(client);
+                Some((self.home(client), Stimulus::Renew { client, using }))
+            }
             Happening::Stop { client } => {
                 world.spend(Misfortune::Death);
                 self.end_use(world, client, End::Deadline, Client::Gone)?;
@@ -246,6 +251,7 @@ impl<'a, P: Explorable> Model<'a, P> {
                 world.set_alarms(node, alarms);
             }
             Deed::Grant { client, using } => self.grant(world, client, using)?,
+            Deed::Move { client, using, it } => self.ask_to_move(world, client, using, it)?,
             Deed::Refuse { client, why } => match self.parts.clients.get(world.client(client)) {
                 Client::Waiting { .. } | Client::Done => {
                     self.judge(world, Seen::Refused { client, why })?;
@@ -317,6 +323,43 @@ impl<'a, P: Explorable> Model<'a, P> {
         if crashed {
             self.sightings.insert(Sometimes::CrashSurvived);
         }
+        Ok(())
+    }
+
+    /// A client that uses units has one more from now on, unless it has heard of that before.
+    fn ask_to_move(
+        &mut self,
+        world: &mut World,
+        client: usize,
+        using: u32,
+        it: Move,
+    ) -> Result<(), Breach> {
+        let Client::Using { held } = self.parts.clients.get(world.client(client)) else {
+            return Ok(()); // It has stopped.
+        };
+        let mut held = held.clone();
+        let news = !held.shares.contains(it.to);
+        if held.begin(it) {
+            if news {
+                self.judge(world, Seen::Added { client, using })?;
+            }
+            self.set_client(world, client, Client::Using { held });
+        }
+        Ok(())
+    }
+
+    /// A client does what it is asked to: it leaves a unit.
+    fn leave(&mut self, world: &mut World, client: usize, place: usize) -> Result<(), Breach> {
+        let Client::Using { held } = self.parts.clients.get(world.client(client)) else {
+            unreachable!("only a client that uses units answers");
+        };
+        let mut held = held.clone();
+        let left = held.moves.remove(place).from;
+        held.shares = held.shares.without(left);
+        let using = self.parts.put_client(Client::using_one(left));
+        self.judge(world, Seen::Left { client, using })?;
+        self.set_client(world, client, Client::Using { held });
+        self.sightings.insert(Sometimes::Move);
         Ok(())
     }
 

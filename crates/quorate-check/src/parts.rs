@@ -151,9 +151,10 @@ impl<P: Explorable> Parts<P> {
             return known;
         }
         let mut numbers = NumberSet::default();
-        if let Client::Using { shares } = &client {
+        if let Client::Using { held } = &client {
+            // Both units of a move that is not answered are among the shares.
             numbers = NumberSet::collect(|see| {
-                for share in shares {
+                for share in &held.shares {
                     see(Number::Fence(&mut Fence(share.fence.0)));
                 }
             });
@@ -279,12 +280,17 @@ impl<P: Explorable> Parts<P> {
                 self.put_queue(queue)
             }
             Kind::Client => match self.clients.get(number) {
-                Client::Using { shares } => {
-                    let shares = shares.map_fences(|mut fence| {
+                Client::Using { held } => {
+                    let mut held = held.clone();
+                    held.shares = held.shares.map_fences(|mut fence| {
                         rename(Number::Fence(&mut fence));
                         fence
                     });
-                    self.put_client(Client::Using { shares })
+                    for it in &mut held.moves {
+                        rename(Number::Fence(&mut it.from.fence));
+                        rename(Number::Fence(&mut it.to.fence));
+                    }
+                    self.put_client(Client::Using { held })
                 }
                 _ => number,
             },

@@ -17,17 +17,20 @@ pub enum Sometimes {
     CrashSurvived,
     /// An arbiter takes units back from a holder that did not renew.
     Reclaim,
+    /// A holder leaves a unit for another.
+    Move,
 }
 
 impl Sometimes {
     /// All of them.
-    pub const ALL: [Sometimes; 6] = [
+    pub const ALL: [Sometimes; 7] = [
         Sometimes::Enter,
         Sometimes::Full,
         Sometimes::Overtake,
         Sometimes::CancelCrossesGrant,
         Sometimes::CrashSurvived,
         Sometimes::Reclaim,
+        Sometimes::Move,
     ];
 }
 
@@ -40,6 +43,7 @@ impl fmt::Display for Sometimes {
             Sometimes::CancelCrossesGrant => "a cancel crosses a grant",
             Sometimes::CrashSurvived => "a crash is survived",
             Sometimes::Reclaim => "a unit is reclaimed",
+            Sometimes::Move => "a holder moves",
         })
     }
 }

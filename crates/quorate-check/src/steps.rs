@@ -7,7 +7,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use quorate_core::{
-    ClaimId, Effect, Event, Explorable, Moment, NodeId, Outbox, Refusal, Seat, Start,
+    ClaimId, Effect, Event, Explorable, Moment, Move, NodeId, Outbox, Refusal, Seat, Start,
 };
 use quorate_laws::Breach;
 
@@ -59,6 +59,12 @@ pub(crate) enum Deed {
     Grant {
         client: usize,
         using: u32,
+    },
+    /// Of `using` only what is new.
+    Move {
+        client: usize,
+        using: u32,
+        it: Move,
     },
     Refuse {
         client: usize,
@@ -197,10 +203,10 @@ fn to_do<P: Explorable>(parts: &Parts<P>, scope: &Scope<P>, stimulus: Stimulus) 
         Stimulus::Release { client } => Event::Release(id(client)),
         Stimulus::Cancel { client } => Event::Cancel(id(client)),
         Stimulus::Renew { client, using } => {
-            let Client::Using { shares } = parts.clients.get(using) else {
+            let Client::Using { held } = parts.clients.get(using) else {
                 unreachable!("only a client that uses units renews");
             };
-            Event::Renew { claim: id(client), shares: shares.clone() }
+            Event::Renew { claim: id(client), shares: held.shares.clone() }
         }
         Stimulus::Hear { from, message, .. } => {
             Event::Hear { from, message: parts.messages.get(message).clone() }
@@ -267,14 +273,20 @@ fn deed<P: Explorable>(
         Effect::Arm { alarm, .. } => Deed::Arm { alarm: parts.put_alarm(*alarm, scope) },
         Effect::Disarm(alarm) => Deed::Disarm { alarm: parts.put_alarm(*alarm, scope) },
         Effect::Grant { claim, shares, .. } => {
-            let using = Client::Using { shares: shares.clone() };
-            Deed::Grant { client: client_of(*claim)?, using: parts.put_client(using) }
+            let using = parts.put_client(Client::using(shares.clone()));
+            Deed::Grant { client: client_of(*claim)?, using }
         }
         Effect::Refuse { claim, why } => Deed::Refuse { client: client_of(*claim)?, why: *why },
         Effect::Lose { claim } => Deed::Lose { client: client_of(*claim)? },
         Effect::Reclaim { .. } => Deed::Reclaim,
         Effect::Extend { .. } => Deed::Extend,
-        Effect::Move { .. } => unreachable!("no claim of a checked world can be moved"),
+        Effect::Move { claim, it, .. } => {
+            let (client, it) = (client_of(*claim)?, **it);
+            if !scope.clients[client].claim.movable {
+                return Err(contract(format!("{node} moves {claim}, which cannot be moved")));
+            }
+            Deed::Move { client, using: parts.put_client(Client::using_one(it.to)), it }
+        }
         Effect::Anomaly { peer, what } => {
             let what = format!("{node} heard from {peer} what no correct peer could say: {what}");
             return Err(Breach { law: "no anomaly", what });

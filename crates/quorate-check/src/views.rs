@@ -53,8 +53,8 @@ pub fn client_views<P: Explorable>(
 fn view<P: Explorable>(search: &Search<'_, P>, world: &World) -> String {
     let clients =
         world.clients().iter().map(|&number| match search.model.parts.clients.get(number) {
-            Client::Using { shares } => {
-                shares.iter().map(|share| share.unit.to_string()).collect::<Vec<_>>().join(",")
+            Client::Using { held } => {
+                held.shares.iter().map(|share| share.unit.to_string()).collect::<Vec<_>>().join(",")
             }
             other => other.to_string(),
         });

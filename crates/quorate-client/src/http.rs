@@ -1,5 +1,6 @@
 //! Looking at pools, and what operators do: one HTTP request at a time, for tools in no hurry.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full, Limited};
@@ -8,7 +9,7 @@ use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use quorate_api::{
     ClaimId, ClaimStatus, FoundView, HistoryView, HoldersView, NodeView, Overview, PoolView,
-    PoolsView, Problem, QueueView, RenewRequest, RevokeRequest,
+    PoolsView, Problem, QueueView, RelabelRequest, RenewRequest, RevokeRequest,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -207,6 +208,23 @@ impl Views {
         let path = pool_path(pool, &format!("/units/{}/drain", escaped(unit)));
         let method = if undo { Method::DELETE } else { Method::PUT };
         self.ask(method, &path, None::<&()>).await
+    }
+
+    /// Gives a unit, by name or number, exactly these labels, or those of the configuration again.
+    ///
+    /// # Errors
+    /// See [`ViewError`].
+    pub async fn relabel(
+        &self,
+        pool: &str,
+        unit: &str,
+        labels: Option<BTreeMap<String, String>>,
+    ) -> Result<PoolView, ViewError> {
+        let path = pool_path(pool, &format!("/units/{}/labels", escaped(unit)));
+        match labels {
+            Some(labels) => self.ask(Method::PUT, &path, Some(&RelabelRequest { labels })).await,
+            None => self.ask(Method::DELETE, &path, None::<&()>).await,
+        }
     }
 
     /// Scrambles the state of a pool's seat at the node that answers, to see the pool heal. For

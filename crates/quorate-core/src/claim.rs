@@ -1,5 +1,6 @@
 //! What a client asks for, and why it may be told no.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -111,6 +112,16 @@ pub struct Line {
     pub units: Units,
     /// The units that will do, ascending. As many as `units` names each of them.
     pub among: Arc<[Unit]>,
+    /// And of those only such as have all these labels, as whoever decides knows them when it does:
+    /// labels may change while a claim waits. Only for pools whose protocol knows labels.
+    pub labels: Option<Arc<BTreeMap<String, String>>>,
+}
+
+impl Line {
+    /// So many of these, whatever their labels.
+    pub fn of(units: Units, among: Arc<[Unit]>) -> Self {
+        Line { units, among, labels: None }
+    }
 }
 
 /// A request for units, all at once.

@@ -48,7 +48,7 @@
 //! | things to tell people that only one protocol knows | arbiter, broadcast, ring | [`Fact`]: shown by [`Protocol::facts`], read by nobody but people |
 //! | incarnations and restarts | all | [`Seat::boot`], [`Start`] |
 //! | units that differ, units by name, bundles | labels, arbiter (`named`) | [`Claim::lines`] |
-//! | holders that can be asked to move, units that are drained | central, labels | [`Effect::Move`], answered by [`Event::Renew`]; [`Protocol::obey`] |
+//! | holders that can be asked to move, units that are drained or get other labels | central, labels | [`Effect::Move`], answered by [`Event::Renew`]; [`Protocol::obey`] |
 //! | leases whose arithmetic is only an order | all | [`Lease`], [`Explorable::lease_end`], [`Explorable::promise`] |
 //! | starts from arbitrary states | ring | participants are plain values; a generator of states is the protocol's own |
 //! | a million participants in one process | ring, simulator | configuration is borrowed ([`Seat::pool`]), never copied into a participant |
@@ -75,6 +75,8 @@ pub use holding::{Holding, Move};
 pub use lease::{Lease, Moment};
 pub use node::NodeId;
 pub use node_set::NodeSet;
-pub use protocol::{Effect, Entry, Event, Fact, Outbox, Protocol, Seat, Standing, Start};
+pub use protocol::{
+    Effect, Entry, Event, Fact, Outbox, Protocol, Relabelled, Seat, Standing, Start,
+};
 pub use shortage::{Order, Shortage};
 pub use stamp::{Clock, Stamp};

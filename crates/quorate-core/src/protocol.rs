@@ -1,12 +1,13 @@
 //! The contract between a protocol and its drivers: one event in, a list of effects out.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::Hash;
 use std::time::Duration;
 
 use crate::{
-    Claim, ClaimId, Moment, NodeId, NodeSet, Order, Refusal, Share, Shares, Shortage, Stamp, Unit,
-    Units,
+    Claim, ClaimId, Moment, Move, NodeId, NodeSet, Order, Refusal, Share, Shares, Shortage, Stamp,
+    Unit, Units,
 };
 
 /// One participant: a plain value that changes only inside [`Protocol::step`].
@@ -57,6 +58,12 @@ pub trait Protocol: Clone + Eq + Hash + fmt::Debug {
     /// Shows the units that this participant, since an operator ordered it, grants no more.
     fn drained(&self, _show: &mut dyn FnMut(Unit)) {}
 
+    /// If this participant decides by labels: which units have others than the pool began with,
+    /// since an operator ordered it, ascending.
+    fn relabelled(&self) -> Option<Relabelled<'_>> {
+        None
+    }
+
     /// Bytes that this participant takes, with whatever it points to, if it counts them: for
     /// protocols that promise to stay small.
     fn footprint(&self) -> Option<usize> {
@@ -89,6 +96,9 @@ pub trait Protocol: Clone + Eq + Hash + fmt::Debug {
     /// Whether the others must still grant everything if these nodes never come back.
     fn can_lose(pool: &Self::Pool, dead: &NodeSet) -> bool;
 }
+
+/// Units whose labels an operator changed, see [`Protocol::relabelled`].
+pub type Relabelled<'a> = &'a BTreeMap<Unit, BTreeMap<String, String>>;
 
 /// A node's place in one pool, at the moment of one step.
 pub struct Seat<'a, P: Protocol> {
@@ -198,10 +208,9 @@ pub enum Effect<P: Protocol> {
         claim: ClaimId,
         /// What it has now, both units among it.
         shares: Shares,
-        /// What it should leave...
-        from: Share,
-        /// ...for this.
-        to: Share,
+        /// What it should leave, and for what. In a box: it is rare, and every effect takes as much
+        /// room as the largest.
+        it: Box<Move>,
     },
     /// A local client's claim is over without a grant.
     Refuse {
@@ -299,7 +308,7 @@ impl<P: Protocol> Outbox<P> {
 
     /// See [`Effect::Move`].
     pub fn ask_to_move(&mut self, claim: ClaimId, shares: Shares, from: Share, to: Share) {
-        self.effects.push(Effect::Move { claim, shares, from, to });
+        self.effects.push(Effect::Move { claim, shares, it: Box::new(Move { from, to }) });
     }
 
     /// See [`Effect::Refuse`].
@@ -406,8 +415,8 @@ impl<P: Protocol> fmt::Display for Effect<P> {
             Effect::Disarm(alarm) => write!(f, "disarm {alarm}"),
             Effect::Grant { claim, shares, .. } => write!(f, "GRANT {claim} {shares}"),
             Effect::Extend { claim, .. } => write!(f, "extend {claim}"),
-            Effect::Move { claim, from, to, .. } => {
-                write!(f, "MOVE {claim} {} to {} {}", from.unit, to.unit, to.fence)
+            Effect::Move { claim, it, .. } => {
+                write!(f, "MOVE {claim} {} to {} {}", it.from.unit, it.to.unit, it.to.fence)
             }
             Effect::Refuse { claim, why } => write!(f, "REFUSE {claim}: {why}"),
             Effect::Lose { claim } => write!(f, "LOSE {claim}"),

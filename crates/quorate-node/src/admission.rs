@@ -6,11 +6,12 @@ use quorate_core::{Claim, ClaimId, Shares, Units};
 
 use crate::config::{Config, Limits, PoolDef};
 use crate::ledger::Wish;
-use crate::selection;
+use crate::selection::{self, Known};
 
 /// A claim that this pool could grant to a client of this node.
 pub(crate) fn claim(
     def: &PoolDef,
+    known: &Known<'_>,
     config: &Config,
     id: ClaimId,
     wish: &Wish,
@@ -25,7 +26,7 @@ pub(crate) fn claim(
     }
     text(&config.limits, "reason", &wish.reason)?;
     text(&config.limits, "client", &wish.client)?;
-    let lines = selection::lines(def, config.me, wish)?;
+    let lines = selection::lines(def, known, config.me, wish)?;
     Ok(Claim { id, units, draw, lines, movable: wish.movable })
 }
 

@@ -1,9 +1,11 @@
 //! Between the words of the API and those of the protocols.
 
 use quorate_api::link::{About, FRAME_MAX, Move as LinkMove, Reply, Share as LinkShare};
-use quorate_api::{ClaimState, ClaimStatus, MoveView, UnitView};
-use quorate_core::{ClaimId, Fence, Move, Share, Shares, Unit};
+use quorate_api::{ClaimState, ClaimStatus, MoveView, Problem, ProblemKind, UnitView};
+use quorate_core::{ClaimId, Fence, Move, Refusal, Share, Shares, Unit};
+use quorate_protocols::allocator::labels::Labels;
 
+use crate::admission;
 use crate::config::PoolDef;
 use crate::ledger::Snapshot;
 
@@ -27,13 +29,17 @@ pub(crate) fn shares(shown: impl Iterator<Item = (u32, u64)>) -> Option<Shares> 
 }
 
 /// Units as people see them.
-pub(crate) fn unit_views(shares: impl Iterator<Item = (u32, u64)>, def: &PoolDef) -> Vec<UnitView> {
+pub(crate) fn unit_views(
+    shares: impl Iterator<Item = (u32, u64)>,
+    def: &PoolDef,
+    labels: Option<&Labels>,
+) -> Vec<UnitView> {
     let share = |(unit, fence)| Share { unit: Unit(unit), fence: Fence(fence) };
-    shares.map(|one| unit_view(share(one), def)).collect()
+    shares.map(|one| unit_view(share(one), def, labels)).collect()
 }
 
-fn unit_view(share: Share, def: &PoolDef) -> UnitView {
-    let (unit, labels) = (share.unit.0, def.labels().and_then(|all| all.of(share.unit)));
+fn unit_view(share: Share, def: &PoolDef, labels: Option<&Labels>) -> UnitView {
+    let (unit, labels) = (share.unit.0, labels.and_then(|all| all.of(share.unit)));
     UnitView {
         unit,
         name: def.unit_names.get(share.unit.index()).cloned(),
@@ -46,11 +52,11 @@ fn unit_view(share: Share, def: &PoolDef) -> UnitView {
 const ABOUT_MAX: usize = FRAME_MAX / 4;
 
 /// What is known of units, as far as it fits.
-fn about(shares: &Shares, def: &PoolDef) -> Vec<About> {
+fn about(shares: &Shares, def: &PoolDef, labels: Option<&Labels>) -> Vec<About> {
     let mut room = ABOUT_MAX;
     let known = shares.iter().map_while(|share| {
         let name = def.unit_names.get(share.unit.index())?.clone();
-        let labels = def.labels().and_then(|all| all.of(share.unit)).cloned().unwrap_or_default();
+        let labels = labels.and_then(|all| all.of(share.unit)).cloned().unwrap_or_default();
         let words = labels.iter().map(|(key, value)| key.len() + value.len() + 2);
         room = room.checked_sub(name.len() + 4 + words.sum::<usize>())?;
         Some(About { name, labels })
@@ -62,18 +68,15 @@ fn about(shares: &Shares, def: &PoolDef) -> Vec<About> {
 pub(crate) fn status(snapshot: Snapshot, pool: &str, node: &str, def: &PoolDef) -> ClaimStatus {
     let millis = |span: std::time::Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
     let shares = snapshot.shares.iter().flatten().map(|s| (s.unit.0, s.fence.0));
+    let labels = snapshot.labels.as_deref();
     ClaimStatus {
         id: api_id(snapshot.id),
         pool: pool.to_owned(),
         state: snapshot.state,
         asked: snapshot.asked,
         lines: snapshot.lines,
-        units: unit_views(shares, def),
-        moves: snapshot
-            .moves
-            .iter()
-            .map(|it| MoveView { from: unit_view(it.from, def), to: unit_view(it.to, def) })
-            .collect(),
+        units: unit_views(shares, def, labels),
+        moves: move_views(snapshot.moves.iter().copied(), def, labels),
         counted: snapshot.counted,
         expires_in_ms: (snapshot.state == ClaimState::Granted).then(|| millis(snapshot.valid_for)),
         waited_ms: millis(snapshot.waited),
@@ -85,13 +88,33 @@ pub(crate) fn status(snapshot: Snapshot, pool: &str, node: &str, def: &PoolDef) 
     }
 }
 
+/// Moves as people see them.
+pub(crate) fn move_views(
+    moves: impl Iterator<Item = Move>,
+    def: &PoolDef,
+    labels: Option<&Labels>,
+) -> Vec<MoveView> {
+    let view = |share| unit_view(share, def, labels);
+    moves.map(|it| MoveView { from: view(it.from), to: view(it.to) }).collect()
+}
+
+/// A claim that the pool's protocol would not take.
+pub(crate) fn refused(why: Option<&str>) -> Problem {
+    match why {
+        Some(why) if why != Refusal::NameTaken.to_string() => {
+            Problem::new(ProblemKind::Impossible, why)
+        }
+        _ => admission::different(),
+    }
+}
+
 fn link_share(share: Share) -> LinkShare {
     LinkShare { unit: share.unit.0, fence: share.fence.0 }
 }
 
 /// What a client is asked to do; with what is known of the unit, if that is wanted.
-pub(crate) fn link_move(it: Move, def: Option<&PoolDef>) -> LinkMove {
-    let known = def.map(|def| unit_view(it.to, def));
+pub(crate) fn link_move(it: Move, def: Option<&PoolDef>, labels: Option<&Labels>) -> LinkMove {
+    let known = def.map(|def| unit_view(it.to, def, labels));
     let about =
         known.map(|unit| About { name: unit.name.unwrap_or_default(), labels: unit.labels });
     LinkMove { from: link_share(it.from), to: link_share(it.to), about: about.unwrap_or_default() }
@@ -100,16 +123,21 @@ pub(crate) fn link_move(it: Move, def: Option<&PoolDef>) -> LinkMove {
 /// How a claim stands, in the link's words, and what is known of its units to whoever claims.
 pub(crate) fn reply(snapshot: Snapshot, def: Option<&PoolDef>, claims: bool) -> Reply {
     let micros = |span: std::time::Duration| u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
+    let labels = snapshot.labels.as_deref();
     match (snapshot.state, snapshot.shares) {
         (ClaimState::Granted, Some(shares)) => Reply::Granted {
             units: shares.iter().map(|share| link_share(*share)).collect(),
             valid_for_micros: micros(snapshot.valid_for),
             lease_micros: micros(snapshot.lease),
             counted: snapshot.counted,
-            about: def.filter(|_| claims).map(|def| about(&shares, def)).unwrap_or_default(),
-            moves: snapshot.moves.into_iter().map(|it| link_move(it, def)).collect(),
+            about: def
+                .filter(|_| claims)
+                .map(|def| about(&shares, def, labels))
+                .unwrap_or_default(),
+            moves: snapshot.moves.into_iter().map(|it| link_move(it, def, labels)).collect(),
         },
         (ClaimState::Waiting | ClaimState::Granted, _) => Reply::Waiting,
+        (ClaimState::Refused, _) => Reply::Problem(refused(snapshot.ended.as_deref())),
         (state, _) => Reply::Over { state, why: snapshot.ended.unwrap_or_default() },
     }
 }

@@ -12,6 +12,7 @@ use std::time::Duration;
 use quorate_api::link::{Answer, FromNode, Reply};
 use quorate_api::{ClaimState, Line, Problem};
 use quorate_core::{ClaimId, Holding, Lease, Moment, Move, Shares};
+use quorate_protocols::allocator::labels::Labels;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::config::PoolDef;
@@ -41,6 +42,14 @@ pub(crate) enum Recipient {
     },
 }
 
+/// What holds for all claims of a pool.
+#[derive(Clone, Debug)]
+pub(crate) struct Terms {
+    pub(crate) lease: Lease,
+    /// What is known of its units now, if they differ.
+    pub(crate) labels: Option<Arc<Labels>>,
+}
+
 /// How a claim stands, at the moment of an answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Snapshot {
@@ -49,6 +58,8 @@ pub(crate) struct Snapshot {
     pub(crate) asked: u32,
     pub(crate) lines: Vec<Line>,
     pub(crate) shares: Option<Shares>,
+    /// What is known of the pool's units, if they differ.
+    pub(crate) labels: Option<Arc<Labels>>,
     /// What the client is asked to do and has not done.
     pub(crate) moves: Vec<Move>,
     pub(crate) counted: bool,
@@ -146,7 +157,7 @@ impl Claimed {
     pub(crate) fn snapshot(
         &self,
         id: ClaimId,
-        lease: &Lease,
+        terms: &Terms,
         received: Moment,
         now: Moment,
     ) -> Snapshot {
@@ -156,10 +167,11 @@ impl Claimed {
             asked: self.wish.units,
             lines: self.wish.lines.clone(),
             shares: None,
+            labels: terms.labels.clone(),
             moves: Vec::new(),
             counted: self.counted,
             valid_for: Duration::ZERO,
-            lease: lease.length(),
+            lease: terms.lease.length(),
             waited: now.since(self.made),
             client: self.wish.client.clone(),
             reason: self.wish.reason.clone(),
@@ -171,7 +183,7 @@ impl Claimed {
                 snapshot.state = ClaimState::Granted;
                 snapshot.shares = Some(shares.clone());
                 snapshot.moves = self.moves.clone();
-                snapshot.valid_for = shrink(lease, until.since(received));
+                snapshot.valid_for = shrink(&terms.lease, until.since(received));
                 snapshot.waited = since.since(self.made);
             }
             State::Over { state, why, waited, .. } => {
@@ -287,10 +299,10 @@ impl Ledger {
     }
 
     /// Answers everybody who waits for this claim.
-    pub(crate) fn wake(&mut self, id: &ClaimId, lease: &Lease, now: Moment) {
+    pub(crate) fn wake(&mut self, id: &ClaimId, terms: &Terms, now: Moment) {
         let Some(claimed) = self.claims.get_mut(id) else { return };
         for waiter in std::mem::take(&mut claimed.waiters) {
-            let snapshot = claimed.snapshot(*id, lease, waiter.received, now);
+            let snapshot = claimed.snapshot(*id, terms, waiter.received, now);
             waiter.answer(Ok(snapshot));
         }
     }
@@ -346,6 +358,7 @@ mod tests {
     #[test]
     fn an_answer_counts_from_the_receipt_of_its_own_request() {
         let lease = Lease::new(Duration::from_secs(10), 100_000);
+        let terms = Terms { lease, labels: None };
         let wish = Wish { units: 1, ..Wish::default() };
         let second = |s: u64| Moment(s * 1_000_000_000);
         let granted =
@@ -353,12 +366,12 @@ mod tests {
         let claimed = Claimed::new(wish, second(5), granted);
         let id = ClaimId::default();
         // Asked at 8, granted at 20, until 30: 22 seconds from the receipt, less the drift.
-        let early = claimed.snapshot(id, &lease, second(8), second(20));
+        let early = claimed.snapshot(id, &terms, second(8), second(20));
         assert_eq!(early.valid_for, Duration::from_secs(18));
         assert_eq!(early.waited, Duration::from_secs(15));
         // Asked again later: less is left of the same promise.
-        let late = claimed.snapshot(id, &lease, second(29), second(29));
+        let late = claimed.snapshot(id, &terms, second(29), second(29));
         assert!(late.valid_for < Duration::from_secs(1));
-        assert_eq!(claimed.snapshot(id, &lease, second(31), second(31)).valid_for, Duration::ZERO);
+        assert_eq!(claimed.snapshot(id, &terms, second(31), second(31)).valid_for, Duration::ZERO);
     }
 }

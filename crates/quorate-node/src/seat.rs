@@ -17,6 +17,7 @@ use quorate_core::{
     Claim, ClaimId, Effect, Entry, Event, Explorable, Fact, LeaseEnd, Moment, Move, NodeId, Order,
     Outbox, Protocol, Refusal, Seat, Shares, Shortage, Start, Unit,
 };
+use quorate_wire::survey::Labelled;
 use quorate_wire::{DecodeError, Delivery, Wire, frame};
 
 /// Something that happened to a seat.
@@ -146,6 +147,8 @@ pub(crate) trait AnySeat: Send {
     fn explain(&self, now: Moment, claim: ClaimId) -> Option<Shortage>;
     /// Shows what is drained, as [`Protocol::drained`].
     fn drained(&self, show: &mut dyn FnMut(Unit));
+    /// Which units have other labels, as [`Protocol::relabelled`].
+    fn relabelled(&self) -> Option<Labelled>;
     /// Shows what only the protocol knows, as [`Protocol::facts`].
     fn facts(&self, now: Moment, show: &mut dyn FnMut(Fact));
     /// When the first alarm is due.
@@ -256,8 +259,8 @@ impl<P: Runs> Driver<P> {
                     deeds.push(Deed::Grant { claim, shares, until });
                 }
                 Effect::Extend { claim, until } => deeds.push(Deed::Extend { claim, until }),
-                Effect::Move { claim, shares, from, to } => {
-                    deeds.push(Deed::Move { claim, shares, it: Move { from, to } });
+                Effect::Move { claim, shares, it } => {
+                    deeds.push(Deed::Move { claim, shares, it: *it });
                 }
                 Effect::Refuse { claim, why } => deeds.push(Deed::Refuse { claim, why }),
                 Effect::Lose { claim } => deeds.push(Deed::Lose { claim }),
@@ -386,6 +389,11 @@ impl<P: Runs> AnySeat for Driver<P> {
         if let Some(participant) = &self.participant {
             participant.drained(show);
         }
+    }
+
+    fn relabelled(&self) -> Option<Labelled> {
+        let changed = self.participant.as_ref()?.relabelled()?;
+        Some(changed.iter().map(|(unit, labels)| (unit.0, labels.clone())).collect())
     }
 
     fn ledger(&self, show: &mut dyn FnMut(Entry)) {

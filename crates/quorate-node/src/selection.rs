@@ -10,20 +10,31 @@ use std::sync::Arc;
 
 use quorate_api::{Line as ApiLine, Problem, ProblemKind};
 use quorate_core::{LINES_MAX, Line, NodeId, Unit, Units};
-use quorate_protocols::allocator::labels::{Labels, Selector, is_label};
+use quorate_protocols::allocator::labels::Labels;
 use quorate_protocols::allocator::{Allocator, Impossible, Policy, Want};
 
 use crate::config::PoolDef;
+use crate::engine::check_labels;
 use crate::ledger::Wish;
 
 /// Labels, and values of each, that an answer lists.
 const LISTED: usize = 8;
-/// Most labels in one line of a claim.
-const LABELS_MAX: usize = 16;
+/// Most labels in one line of a claim, and of a unit that gets others.
+pub(crate) const LABELS_MAX: usize = 16;
+
+/// What a node knows of the units of a pool.
+pub(crate) struct Known<'a> {
+    /// Their labels, if they differ.
+    pub(crate) labels: Option<&'a Arc<Labels>>,
+    /// Whether this node decides over them. Another may not have heard of the last change, and so
+    /// refuses nothing by labels: whoever decides does.
+    pub(crate) decides: bool,
+}
 
 /// The lines of a claim as protocols want them; `None` if any units will do.
 pub(crate) fn lines(
     def: &PoolDef,
+    known: &Known<'_>,
     member: NodeId,
     wish: &Wish,
 ) -> Result<Option<Arc<[Line]>>, Problem> {
@@ -31,7 +42,7 @@ pub(crate) fn lines(
     if wish.lines.is_empty() {
         return any(def, wish, allowed);
     }
-    let Some(labels) = def.labels() else {
+    let Some(labels) = known.labels else {
         let text = "units of this pool have no labels: ask for a number of them";
         return Err(impossible(text));
     };
@@ -43,19 +54,41 @@ pub(crate) fn lines(
         let text = format!("the lines ask for {sum} units, and the claim for {}", wish.units);
         return Err(bad(text + ": leave units out where there are lines"));
     }
-    let lines = wish
-        .lines
-        .iter()
-        .map(|line| chosen(def, labels, allowed.as_deref(), line))
-        .collect::<Result<Arc<[Line]>, Problem>>()?;
-    let wants: Vec<Want> = lines
-        .iter()
-        .map(|line| Want { among: Some(Arc::clone(&line.among)), units: line.units.get() })
-        .collect();
-    Allocator::new(def.units, Policy::STRICT).serves(&wants).map_err(|why| {
-        impossible(explain(&why, &wish.lines) + &there_are(labels, def.units, allowed.as_deref()))
-    })?;
-    Ok(Some(lines))
+    for line in &wish.lines {
+        check_labels(&line.labels).map_err(bad)?;
+    }
+    if known.decides
+        && let Some(why) = why_never(def, Some(labels), member, wish)
+    {
+        return Err(impossible(why));
+    }
+    let among = allowed.unwrap_or_else(|| Arc::clone(labels.all()));
+    let line = |line: &ApiLine| {
+        let labels = (!line.labels.is_empty()).then(|| Arc::new(line.labels.clone()));
+        Ok(Line { labels, ..Line::of(count(def, line.units)?, Arc::clone(&among)) })
+    };
+    wish.lines.iter().map(line).collect::<Result<_, Problem>>().map(Some)
+}
+
+/// Why a claim could never be granted, if labels are to blame: which of its lines ask for too much,
+/// and what there is.
+pub(crate) fn why_never(
+    def: &PoolDef,
+    labels: Option<&Labels>,
+    member: NodeId,
+    wish: &Wish,
+) -> Option<String> {
+    let labels = labels?;
+    let allowed = def.allowed(member, &wish.client);
+    let usable =
+        |unit: &Unit| allowed.as_ref().is_none_or(|units| units.binary_search(unit).is_ok());
+    let want = |line: &ApiLine| {
+        let units = labels.having(&line.labels).iter().copied().filter(usable).collect();
+        Want { among: Some(units), units: line.units }
+    };
+    let wants: Vec<Want> = wish.lines.iter().map(want).collect();
+    let why = Allocator::new(def.units, Policy::STRICT).serves(&wants).err()?;
+    Some(explain(&why, &wish.lines) + &there_are(labels, def.units, allowed.as_deref()))
 }
 
 fn any(
@@ -74,29 +107,7 @@ fn any(
         );
         return Err(impossible(text));
     }
-    Ok(Some([Line { units, among }].into()))
-}
-
-fn chosen(
-    def: &PoolDef,
-    labels: &Labels,
-    allowed: Option<&[Unit]>,
-    line: &ApiLine,
-) -> Result<Line, Problem> {
-    if line.labels.len() > LABELS_MAX {
-        return Err(bad(format!("{} labels in a line: at most {LABELS_MAX}", line.labels.len())));
-    }
-    let words = line.labels.iter().flat_map(|(key, value)| [key, value]);
-    if let Some(wrong) = words.into_iter().find(|text| !is_label(text)) {
-        let wrong: String = wrong.chars().take(64).collect();
-        let text = format!("{wrong:?} is no label: use 1 to 64 letters, digits, '.', '_', '-'");
-        return Err(bad(text));
-    }
-    let mut among = labels.select(&Selector::from(line.labels.clone()));
-    if let Some(allowed) = allowed {
-        among.retain(|unit| allowed.binary_search(unit).is_ok());
-    }
-    Ok(Line { units: count(def, line.units)?, among: among.into() })
+    Ok(Some([Line::of(units, among)].into()))
 }
 
 fn count(def: &PoolDef, units: u32) -> Result<Units, Problem> {

@@ -4,19 +4,21 @@
 //! long. Either may be silent, and what is told then says so.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_api::{
     ClaimState, ClaimStatus, FactView, HolderView, HoldersView, Line as ApiLine, Obstacle,
-    PoolView, QueueView, ShortageView, WaiterView, Why, format_span,
+    OrderOutcome, PoolView, QueueView, ShortageView, WaiterView, Why, format_span,
 };
-use quorate_core::{ClaimId, Stamp, Unit};
+use quorate_core::{ClaimId, Fence, Move, Share, Stamp, Unit};
+use quorate_protocols::allocator::labels::Labels;
 use quorate_wire::glance::What;
-use quorate_wire::survey::{HomeClaim, ShortLine, Survey};
+use quorate_wire::survey::{HomeClaim, Labelled, Outcome, ShortLine, Survey};
 
 use crate::config::{Config, PoolDef};
 use crate::convert;
-use crate::engine::{Gathered, pool_view};
+use crate::engine::{Gathered, current_labels, pool_view};
 use crate::forecast::{self, Hold};
 use crate::ledger::shrink;
 use crate::protocols::{self, Books, books};
@@ -29,11 +31,22 @@ pub(crate) struct Picture {
     grace_ms: Option<u64>,
     silent: Vec<String>,
     drained: BTreeSet<u32>,
+    /// Units that have other labels than the configuration says...
+    relabelled: Labelled,
+    /// ...and all labels with that.
+    labels: Option<Arc<Labels>>,
     shortages: Vec<ShortLine>,
-    /// Whether some node did what it was told.
-    obeyed: bool,
+    /// What came of an order, if some node obeyed it...
+    obeyed: Option<Outcome>,
+    /// ...and why one did not.
+    objection: Option<String>,
     /// How long units were held lately, if that was asked for.
     past_ms: Vec<u64>,
+}
+
+fn ids(claims: &[(u64, u64)]) -> Vec<quorate_api::ClaimId> {
+    let id = |(origin, serial): &(u64, u64)| ClaimId { origin: *origin, serial: *serial };
+    claims.iter().map(|claim| convert::api_id(id(claim))).collect()
 }
 
 fn unit_name(unit: u32, def: &PoolDef) -> String {
@@ -42,10 +55,10 @@ fn unit_name(unit: u32, def: &PoolDef) -> String {
 }
 
 /// What is short, in words: "12 claims want 8 units with gpu=h100".
-fn shortage(short: &ShortLine, def: &PoolDef) -> ShortageView {
+fn shortage(short: &ShortLine, def: &PoolDef, labels: Option<&Labels>) -> ShortageView {
     let ShortLine { units, free, holders, waiting, .. } = short;
     let all: Vec<Unit> = units.iter().map(|unit| Unit(*unit)).collect();
-    let which = def.labels().map(|labels| labels.describe(&all)).unwrap_or_default();
+    let which = labels.map(|labels| labels.describe(&all)).unwrap_or_default();
     let claims = holders.saturating_add(*waiting);
     let mut words = vec![
         if claims == 1 { "1 claim wants".to_owned() } else { format!("{claims} claims want") },
@@ -140,20 +153,30 @@ impl Picture {
             grace_ms: None,
             silent: gathered.silent.iter().map(|node| name(*node)).collect(),
             drained: BTreeSet::new(),
+            relabelled: Vec::new(),
+            labels: None,
             shortages: Vec::new(),
-            obeyed: false,
+            obeyed: None,
+            objection: None,
             past_ms: Vec::new(),
         };
         let edition = |(_, survey): &(_, Survey)| protocols::edition(&survey.facts);
         let newest = gathered.surveys.iter().max_by_key(|known| edition(known)).map(|(n, _)| *n);
+        let mut known = false;
         for (node, survey) in gathered.surveys {
             let counts = books(def) != Books::Copy || newest == Some(node);
+            // Our own word comes first, and that of whoever decides counts.
+            if survey.labels_known || (node == config.me && !known) {
+                picture.relabelled = survey.relabelled;
+                known |= survey.labels_known;
+            }
             let records = survey.glance.iter().flat_map(|glance| &glance.records);
             let released = records.filter(|record| record.what == What::Released);
             picture.past_ms.extend(released.map(|record| record.took_ms));
             picture.drained.extend(survey.drained);
             picture.shortages.extend(survey.shortages.into_iter().filter(|_| counts));
-            picture.obeyed |= survey.obeyed;
+            picture.obeyed = picture.obeyed.or(survey.obeyed);
+            picture.objection = picture.objection.or(survey.objection);
             picture.grace_ms = picture.grace_ms.max(survey.grace_micros.map(|m| m / 1000));
             for line in survey.books.iter().filter(|_| counts) {
                 let booked = &mut picture.line(line.claim(), decided).booked;
@@ -180,6 +203,7 @@ impl Picture {
                 }
             }
         }
+        picture.labels = current_labels(def, &picture.relabelled);
         picture
     }
 
@@ -213,11 +237,20 @@ impl Picture {
             held: Some(self.units_held()),
             waiting: Some(u32::try_from(self.queue().len()).unwrap_or(u32::MAX)),
             drained: self.drained.iter().map(|unit| unit_name(*unit, def)).collect(),
-            shortages: self.shortages.iter().map(|short| shortage(short, def)).collect(),
+            relabelled: self.relabelled.iter().map(|(unit, _)| unit_name(*unit, def)).collect(),
+            outcome: self.obeyed.as_ref().map(|outcome| OrderOutcome {
+                granted: ids(&outcome.granted),
+                refused: ids(&outcome.refused),
+            }),
+            shortages: self
+                .shortages
+                .iter()
+                .map(|short| shortage(short, def, self.labels.as_deref()))
+                .collect(),
             grace_ms: self.grace_ms,
             facts: self.facts.clone(),
             silent: self.silent.clone(),
-            ..pool_view(name, def)
+            ..pool_view(name, def, self.labels.as_deref())
         }
     }
 
@@ -232,7 +265,7 @@ impl Picture {
                 HolderView {
                     id: convert::api_id(*id),
                     count: line.units(),
-                    units: convert::unit_views(shares.into_iter(), def),
+                    units: convert::unit_views(shares.into_iter(), def, self.labels.as_deref()),
                     node: line.node(),
                     client: line.text(|home| &home.client),
                     reason: line.text(|home| &home.reason),
@@ -275,7 +308,7 @@ impl Picture {
         let free = def.units.saturating_sub(self.units_held()).saturating_sub(drained);
         let missing = asked.saturating_sub(free);
         let short = self.shortages.iter().find(|s| s.claims.contains(&(id.origin, id.serial)));
-        let short = short.map(|short| shortage(short, def));
+        let short = short.map(|short| shortage(short, def, self.labels.as_deref()));
         let position = place.map(|place| u32::try_from(place + 1).unwrap_or(u32::MAX));
         let queued = books(def) != Books::None;
         // Who has a copy can do without those that are in grace.
@@ -347,7 +380,12 @@ impl Picture {
 
     /// Whether some node did what it was told.
     pub(crate) fn obeyed(&self) -> bool {
-        self.obeyed
+        self.obeyed.is_some()
+    }
+
+    /// Why whoever could have obeyed did not.
+    pub(crate) fn objection(&self) -> Option<&str> {
+        self.objection.as_deref()
     }
 
     /// Nodes that did not answer.
@@ -365,6 +403,11 @@ impl Picture {
         let line = self.lines.get(&id)?;
         let home = line.home.as_ref().map(|(_, home)| home);
         let shares = home.and_then(|home| home.shares.clone());
+        let share = |(unit, fence): (u32, u64)| Share { unit: Unit(unit), fence: Fence(fence) };
+        let moves = home.map(|home| {
+            home.moves.iter().map(move |(from, to)| Move { from: share(*from), to: share(*to) })
+        });
+        let labels = self.labels.as_deref();
         // Without its home nobody can say what the client knows.
         let state = if line.granted() { ClaimState::Granted } else { ClaimState::Waiting };
         Some(ClaimStatus {
@@ -379,8 +422,8 @@ impl Picture {
                 let left = Duration::from_micros(home.left_micros);
                 u64::try_from(shrink(&def.lease, left).as_millis()).unwrap_or(u64::MAX)
             }),
-            units: convert::unit_views(shares.unwrap_or_default().into_iter(), def),
-            moves: Vec::new(),
+            units: convert::unit_views(shares.unwrap_or_default().into_iter(), def, labels),
+            moves: convert::move_views(moves.into_iter().flatten(), def, labels),
             counted: !def.promises.names_units,
             waited_ms: line.since_ms().filter(|_| !line.granted()).unwrap_or(0),
             node: line.node(),

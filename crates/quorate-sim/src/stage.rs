@@ -89,7 +89,7 @@ impl<P: Protocol> Stage<P> {
         among: &[Vec<Unit>],
     ) -> Result<(), String> {
         let units = Units::new(units, P::capacity(&self.pool)).map_err(|e| e.to_string())?;
-        let line = |units: &Vec<Unit>| Line { units: Units::ONE, among: units.as_slice().into() };
+        let line = |units: &Vec<Unit>| Line::of(Units::ONE, units.as_slice().into());
         let lines = (!among.is_empty()).then(|| among.iter().map(line).collect());
         let serial = self.clients.get(&client).map_or(1, |before| before.serial + 1);
         let new = Client { home, serial, units, lines, shares: None };
@@ -434,8 +434,8 @@ impl<P: Protocol> Stage<P> {
                     *at = until.max(*at);
                 }
             }
-            Effect::Move { claim, shares, to, .. } => {
-                let added = Shares::new(&[to]);
+            Effect::Move { claim, shares, it } => {
+                let added = Shares::new(&[it.to]);
                 self.judge(|laws| laws.see(Observation::Added { claim, shares: &added }));
                 if let Some((held, _)) = self.client_of(claim).and_then(|c| c.shares.as_mut()) {
                     *held = shares;

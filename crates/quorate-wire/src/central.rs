@@ -8,8 +8,8 @@ use quorate_protocols::central::{Central, Message, Pool, Record, RecordLine};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{
-    self, DecodeError, Wire, WireAttempt, WireClaim, WireLines, WireShares, WireStamp, WireUnits,
-    put_lines, take_lines,
+    self, DecodeError, Wire, WireAttempt, WireClaim, WireLabels, WireLines, WireShares, WireStamp,
+    WireUnits, put_labels, put_lines, take_labels, take_lines,
 };
 
 #[derive(Serialize, Deserialize)]
@@ -156,7 +156,7 @@ impl TryFrom<WireMessage> for Message {
 }
 
 /// Version of the record, its first byte.
-const RECORD_VERSION: u8 = 2;
+const RECORD_VERSION: u8 = 3;
 
 #[derive(Serialize, Deserialize)]
 struct WireRecord {
@@ -164,6 +164,7 @@ struct WireRecord {
     grace: bool,
     lines: Vec<WireLine>,
     drained: WireUnits,
+    relabelled: Vec<(u32, WireLabels)>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -234,7 +235,9 @@ impl Wire for Central {
         let lines = record.lines().map(WireLine::from).collect();
         let (version, grace) = (RECORD_VERSION, record.grace());
         let drained = record.drained().into();
-        codec::put(&WireRecord { version, grace, lines, drained }, out);
+        let labels = record.relabelled().iter();
+        let relabelled = labels.map(|(unit, labels)| (unit.0, put_labels(labels))).collect();
+        codec::put(&WireRecord { version, grace, lines, drained, relabelled }, out);
     }
 
     fn decode_record(pool: &Pool, bytes: &[u8]) -> Result<Record, DecodeError> {
@@ -245,7 +248,10 @@ impl Wire for Central {
         }
         let lines: Result<Vec<_>, _> = record.lines.into_iter().map(TryInto::try_into).collect();
         let drained: Arc<[Unit]> = record.drained.try_into()?;
-        Record::from_lines(pool, record.grace, lines?, drained.to_vec())
+        let labels = |(unit, labels)| Ok((Unit(unit), take_labels(labels)?));
+        let relabelled: Result<_, DecodeError> =
+            record.relabelled.into_iter().map(labels).collect();
+        Record::from_lines(pool, record.grace, lines?, drained.to_vec(), relabelled?)
             .map_err(DecodeError::Impossible)
     }
 }

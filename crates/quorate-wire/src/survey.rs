@@ -49,7 +49,27 @@ pub enum Question {
         /// Whether it is brought back.
         undo: bool,
     },
+    /// An operator gives a unit other labels: do so, if you decide over it.
+    Relabel {
+        /// The pool.
+        pool: String,
+        /// The unit.
+        unit: u32,
+        /// All its labels; nothing for those of the configuration.
+        labels: Option<BTreeMap<String, String>>,
+    },
+    /// The one who decides tells which units have other labels than the configuration says. The
+    /// answer is not read.
+    Labels {
+        /// The pool.
+        pool: String,
+        /// The units.
+        relabelled: Labelled,
+    },
 }
+
+/// Units, each with all its labels.
+pub type Labelled = Vec<(u32, BTreeMap<String, String>)>;
 
 /// What one node knows about a pool.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -70,10 +90,25 @@ pub struct Survey {
     pub glance: Option<Box<Glance>>,
     /// Units that it grants no more, since an operator said so.
     pub drained: Vec<u32>,
+    /// Units that have other labels than the configuration says, as far as it knows...
+    pub relabelled: Labelled,
+    /// ...and whether it decides over them, and so knows.
+    pub labels_known: bool,
     /// What is short, where units differ.
     pub shortages: Vec<ShortLine>,
-    /// Whether it did what it was told.
-    pub obeyed: bool,
+    /// What came of an order, if it obeyed one.
+    pub obeyed: Option<Outcome>,
+    /// Why it did not obey, if it could have.
+    pub objection: Option<String>,
+}
+
+/// What came of an operator's order, for claims that waited.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Claims that were granted: origin and serial.
+    pub granted: Vec<(u64, u64)>,
+    /// Claims that can never be granted now, and were refused.
+    pub refused: Vec<(u64, u64)>,
 }
 
 /// Units that are short, and how many compete for them.
@@ -127,6 +162,8 @@ pub struct HomeClaim {
     pub lines: Vec<(u32, BTreeMap<String, String>)>,
     /// What it has, if it is granted: unit and fence.
     pub shares: Option<Vec<(u32, u64)>>,
+    /// Where its client is asked to go, and has not gone: from unit and fence, to unit and fence.
+    pub moves: Vec<((u32, u64), (u32, u64))>,
     /// How long it has waited or held.
     pub since_micros: u64,
     /// If granted: how long until its lease ends.

@@ -1,10 +1,12 @@
 //! The bytes between nodes: pinned, and unharmed by nonsense.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
 use quorate_core::{ClaimId, Fence, Line, Moment, Move, NodeId, Share, Shares, Stamp, Unit, Units};
+use quorate_protocols::allocator::labels::Labels;
 use quorate_protocols::central::{Attempt, Central, Message, Pool, Record, RecordLine};
 use quorate_wire::frame::{self, Data, Frame, FrameError};
 use quorate_wire::glance::Wanted;
@@ -28,13 +30,11 @@ fn a_move() -> Move {
     Move { from: shares.as_slice()[0], to: shares.as_slice()[1] }
 }
 
-/// One of units 0 and 2, and unit 7.
+/// One of units 0 and 2, and unit 7 if it is an h100.
 fn lines() -> Arc<[Line]> {
-    let line = |among: &[u32]| Line {
-        units: Units::ONE,
-        among: among.iter().map(|unit| Unit(*unit)).collect(),
-    };
-    Arc::new([line(&[0, 2]), line(&[7])])
+    let line = |among: &[u32]| Line::of(Units::ONE, among.iter().map(|unit| Unit(*unit)).collect());
+    let labels = BTreeMap::from([("gpu".to_owned(), "h100".to_owned())]);
+    Arc::new([line(&[0, 2]), Line { labels: Some(Arc::new(labels)), ..line(&[7]) }])
 }
 
 /// Every message of `central` with its bytes. A changed line is a changed format: raise the
@@ -59,11 +59,11 @@ fn messages() -> Vec<(Message, &'static str)> {
         (Message::Lost { claim, attempt }, "0601ac020205"),
         (
             Message::Request { claim, attempt, units, lines: Some(lines()), movable: false, sent },
-            "0701ac0202050201010501018001e807",
+            "0701ac0202050201010500010180010101036770750468313030e807",
         ),
         (
             Message::Request { claim, attempt, units, lines: Some(lines()), movable: true, sent },
-            "0801ac02020502010201010501018001e807",
+            "0801ac02020502010201010500010180010101036770750468313030e807",
         ),
         (
             Message::Request { claim, attempt, units, lines: None, movable: true, sent },
@@ -97,21 +97,28 @@ fn record(pool: &Pool) -> Record {
         adopted: false,
         moves: vec![a_move()],
     };
-    Record::from_lines(pool, true, vec![line], vec![Unit(1)]).unwrap()
+    let labels = BTreeMap::from([("gpu".to_owned(), "h100".to_owned())]);
+    let relabelled = BTreeMap::from([(Unit(2), labels)]);
+    Record::from_lines(pool, true, vec![line], vec![Unit(1)], relabelled).unwrap()
 }
 
 #[test]
 fn the_record_of_central_is_pinned_and_must_fit_its_pool() {
-    let pool = Pool::new(4);
+    let labels = Some(Arc::new(Labels::new(vec![Default::default(); 4])));
+    let pool = Pool { labels, ..Pool::new(4) };
     let mut bytes = Vec::new();
     Central::encode_record(&record(&pool), &mut bytes);
     assert_eq!(
         hex(&bytes),
-        "02010101ac020102050402020007030901020300010007030901 02".replace(' ', "")
+        "03010101ac020102050402020007030901020300010007030901 02 01 02 01 03677075 0468313030"
+            .replace(' ', "")
     );
     assert_eq!(Central::decode_record(&pool, &bytes), Ok(record(&pool)));
     let smaller = Central::decode_record(&Pool::new(3), &bytes);
     assert_eq!(smaller, Err(DecodeError::Impossible("u3 in a pool of 3 units".into())));
+    let alike = Central::decode_record(&Pool::new(4), &bytes);
+    let why = "labels of units that the pool cannot have";
+    assert_eq!(alike, Err(DecodeError::Impossible(why.into())));
     bytes[0] = 1;
     assert!(Central::decode_record(&pool, &bytes).is_err(), "another version");
 }
@@ -126,8 +133,10 @@ fn what_no_peer_could_have_sent_does_not_decode() {
         ("0b01ac02", "no such message"),
         ("0801ac0202050000e807", "movable, and for no units"),
         ("0701ac02020500e807", "a choice without lines"),
-        ("0701ac02020501000105e807", "a line for no units"),
-        ("0701ac0202050101020500e807", "a set of units with nothing at its end"),
+        ("0701ac0202050100010500e807", "a line for no units"),
+        ("0701ac020205010102050000e807", "a set of units with nothing at its end"),
+        ("0701ac0202050101010501020167016801670169e807", "a label twice"),
+        ("0701ac02020501010105010101670120e807", "a label that cannot be"),
         ("02", "too short"),
         ("", "empty"),
     ] {
@@ -158,6 +167,7 @@ fn frames() -> Vec<(Frame<'static>, &'static str)> {
         reason: String::new(),
         lines: vec![(2, [("k".to_owned(), "v".to_owned())].into())],
         shares: Some(vec![(0, 7)]),
+        moves: vec![((0, 7), (1, 8))],
         since_micros: 1,
         left_micros: 2,
         revoked: None,
@@ -171,8 +181,8 @@ fn frames() -> Vec<(Frame<'static>, &'static str)> {
         (Frame::Ask(1, Question::Pool { pool: "p".into() }), "517501050400000001000170"),
         (
             Frame::Tell(1, survey),
-            "51750106210000000101010201026369 00 01 02 01 016b 0176 0101000701020000000103 00 00 \
-             00 00 00 00",
+            "51750106290000000101010201026369 00 01 02 01 016b 0176 01010007 01 0007 0108 \
+             01020000000103 00 00 00 00 00 00 00 00 00",
         ),
         (Frame::Ping(300), "5175010702000000ac02"),
         (Frame::Pong(300), "5175010802000000ac02"),

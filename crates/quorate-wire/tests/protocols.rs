@@ -200,7 +200,7 @@ fn sheet() -> Arc<Sheet> {
         passed: 1,
         state,
     };
-    let line = |unit| Line { units: Units::ONE, among: [Unit(unit), Unit(3)].into() };
+    let line = |unit| Line::of(Units::ONE, [Unit(unit), Unit(3)].into());
     let waits = State::Waiting { sent: Moment(1000), waited: Duration::from_nanos(3) };
     let has = State::Granted { shares: Shares::new(&[share(1, 7)]), since: version(2, 8) };
     let lines: Arc<[Line]> = [line(0), line(2)].into();
@@ -220,13 +220,13 @@ fn table_messages() -> Vec<(table::Message, &'static str)> {
         (
             Locked { section, sheet: sheet(), known_for: waited, overdue, floor: Fence(6) },
             "0202050209070201ac020202050501000101010107020802\
-             040202050602010201010901010c0100e80703030101ac02020806",
+             04020205060201020101090001010c000100e80703030101ac02020806",
         ),
-        (Refused { section, round }, "03020503"),
+        (Refused { section, round, closed: true }, "0302050301"),
         (
             Store { section, sheet: sheet() },
             "0402050209070201ac020202050501000101010107020802\
-             040202050602010201010901010c0100e80703",
+             04020205060201020101090001010c000100e80703",
         ),
         (Stored { section }, "050205"),
         (Unlock { section, clean: true }, "06020501"),
@@ -314,7 +314,7 @@ fn the_record_of_table_is_pinned_and_must_fit_its_pool() {
     assert_eq!(
         hex(&bytes),
         "0103ac0201010209070201ac020202050501000101010107020802\
-             040202050602010201010901010c0100e80703"
+             04020205060201020101090001010c000100e80703"
     );
     assert_eq!(Table::decode_record(&pool(4), &bytes), Ok(record));
     let smaller = Table::decode_record(&pool(3), &bytes);

@@ -11,7 +11,7 @@ use quorate_api::{
     ClaimRequest, ClaimState, ClaimStatus, Problem, ProblemKind, RenewRequest, RevokeRequest,
     parse_span,
 };
-use quorate_core::{ClaimId, Moment, Refusal};
+use quorate_core::{ClaimId, Moment};
 use quorate_wire::survey::Question;
 use serde::Deserialize;
 use tokio::time::timeout;
@@ -81,7 +81,7 @@ pub(crate) async fn put(
     let snapshot = call.ask_within(ask, wait).await?;
     match snapshot.state {
         ClaimState::Granted | ClaimState::Waiting => call.answer(snapshot).await,
-        ClaimState::Refused => Err(refused(&snapshot).into()),
+        ClaimState::Refused => Err(convert::refused(snapshot.ended.as_deref()).into()),
         _ => Err(over(&snapshot).into()),
     }
 }
@@ -226,15 +226,6 @@ pub(crate) async fn revoke(
     status.state = ClaimState::Revoked;
     status.ended = Some(request.reason);
     Ok(ok(StatusCode::OK, &status))
-}
-
-/// A claim that the pool's protocol would not take.
-fn refused(snapshot: &Snapshot) -> Problem {
-    let never = [Refusal::NeverEnough, Refusal::TooManyForOneNode].map(|why| why.to_string());
-    match snapshot.ended.clone().filter(|why| never.contains(why)) {
-        Some(why) => Problem::new(ProblemKind::Impossible, why),
-        None => admission::different(),
-    }
 }
 
 /// What all requests about a claim have in common.

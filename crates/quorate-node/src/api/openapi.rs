@@ -29,6 +29,8 @@ use super::{claims, health, overview, pools, watch};
         pools::corrupt,
         pools::drain,
         pools::restore,
+        pools::relabel,
+        pools::unlabel,
         overview::history,
         overview::find,
         overview::overview,

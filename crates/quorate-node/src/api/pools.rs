@@ -1,17 +1,20 @@
 //! Pools, who holds their units and who waits.
 
+use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use quorate_api::{HoldersView, PoolView, PoolsView, Problem, ProblemKind, QueueView};
+use quorate_api::{
+    HoldersView, PoolView, PoolsView, Problem, ProblemKind, QueueView, RelabelRequest,
+};
 use quorate_wire::survey::Question;
 
-use super::reply::{Failure, bad_request, ok};
+use super::reply::{Failure, bad_request, body, ok};
 use super::rights;
 use crate::admission;
 use crate::app::App;
 use crate::config::PoolDef;
-use crate::engine::Command;
+use crate::engine::{Command, check_labels};
 use crate::views::Picture;
 
 type Answered = Result<Response, Failure>;
@@ -76,7 +79,8 @@ pub(crate) async fn drain(
     path: Path<(String, String)>,
     headers: HeaderMap,
 ) -> Answered {
-    order(app, path, &headers, false).await
+    let what = |pool, unit| Question::Drain { pool, unit, undo: false };
+    order(app, path, &headers, "drain units", what).await
 }
 
 /// Brings a drained unit back.
@@ -94,14 +98,61 @@ pub(crate) async fn restore(
     path: Path<(String, String)>,
     headers: HeaderMap,
 ) -> Answered {
-    order(app, path, &headers, true).await
+    let what = |pool, unit| Question::Drain { pool, unit, undo: true };
+    order(app, path, &headers, "drain units", what).await
+}
+
+/// Gives a unit other labels. Whoever holds it keeps it. Claims that wait are looked at again: they
+/// keep their place, and those that can never be granted now are refused. It lasts until it is
+/// changed again, or until the node that decides restarts, unless the pool is durable: then the
+/// labels of the configuration are back.
+#[utoipa::path(put, path = "/v1/pools/{pool}/units/{unit}/labels", tag = "pools",
+    params(("pool" = String, Path), ("unit" = String, Path, description = "its name or number")),
+    request_body = RelabelRequest,
+    responses(
+        (status = 200, description = "done; the pool soon after", body = PoolView),
+        (status = 400, description = "no such unit, or no labels there", body = Problem),
+        (status = 403, description = "the administrator's token is missing", body = Problem),
+        (status = 404, description = "there is no such pool", body = Problem),
+        (status = 504, description = "the node that decides did not answer", body = Problem),
+    ))]
+pub(crate) async fn relabel(
+    app: State<App>,
+    path: Path<(String, String)>,
+    headers: HeaderMap,
+    bytes: Bytes,
+) -> Answered {
+    let RelabelRequest { labels } = body(&bytes)?;
+    check_labels(&labels).map_err(|text| bad_request(text + "; nothing changed"))?;
+    let what = |pool, unit| Question::Relabel { pool, unit, labels: Some(labels) };
+    order(app, path, &headers, "give units other labels", what).await
+}
+
+/// Gives a unit the labels of the configuration again.
+#[utoipa::path(delete, path = "/v1/pools/{pool}/units/{unit}/labels", tag = "pools",
+    params(("pool" = String, Path), ("unit" = String, Path, description = "its name or number")),
+    responses(
+        (status = 200, description = "done; the pool soon after", body = PoolView),
+        (status = 400, description = "no such unit, or the pool has no labels", body = Problem),
+        (status = 403, description = "the administrator's token is missing", body = Problem),
+        (status = 404, description = "there is no such pool", body = Problem),
+        (status = 504, description = "the node that decides did not answer", body = Problem),
+    ))]
+pub(crate) async fn unlabel(
+    app: State<App>,
+    path: Path<(String, String)>,
+    headers: HeaderMap,
+) -> Answered {
+    let what = |pool, unit| Question::Relabel { pool, unit, labels: None };
+    order(app, path, &headers, "give units other labels", what).await
 }
 
 async fn order(
     State(app): State<App>,
     Path((pool, unit)): Path<(String, String)>,
     headers: &HeaderMap,
-    undo: bool,
+    deed: &str,
+    what: impl FnOnce(String, u32) -> Question,
 ) -> Answered {
     rights::administrator(&app.config, headers)?;
     let def = app.config.pool(&pool).ok_or_else(|| admission::unknown_pool(&pool))?;
@@ -110,16 +161,17 @@ async fn order(
     let Some(unit) = named.or_else(numbered).and_then(|unit| u32::try_from(unit).ok()) else {
         return Err(bad_request("the pool has no such unit; nothing changed").into());
     };
-    let question = Question::Drain { pool: pool.clone(), unit, undo };
+    let question = what(pool.clone(), unit);
     let name = pool.clone();
     let gathered = app.fetch(|reply| Command::Gather { pool: name, question, reply }).await??;
     let picture = Picture::new(&app.config, def, gathered);
     if picture.obeyed() {
         return Ok(ok(StatusCode::OK, &picture.pool(&app.config, &pool, def)));
     }
-    let problem = match picture.silent() {
-        [] => bad_request("this pool's protocol cannot drain units; nothing changed"),
-        silent => {
+    let problem = match (picture.objection(), picture.silent()) {
+        (Some(objection), _) => bad_request(format!("{objection}; nothing changed")),
+        (None, []) => bad_request(format!("this pool cannot {deed}; nothing changed")),
+        (None, silent) => {
             let text = format!("no answer from {}: ask again", silent.join(", "));
             Problem::new(ProblemKind::Unknown, text)
         }

@@ -86,11 +86,11 @@ impl PoolDef {
         }
     }
 
-    /// What is known of its units, if they differ.
-    pub fn labels(&self) -> Option<&Labels> {
+    /// What is known of its units at first, if they differ.
+    pub fn labels(&self) -> Option<&Arc<Labels>> {
         match &self.protocol {
-            ProtocolDef::Central { pool, .. } => pool.labels.as_deref(),
-            ProtocolDef::Table(pool) => pool.goods.labels.as_deref(),
+            ProtocolDef::Central { pool, .. } => pool.labels.as_ref(),
+            ProtocolDef::Table(pool) => pool.goods.labels.as_ref(),
             _ => None,
         }
     }

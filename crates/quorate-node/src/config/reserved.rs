@@ -7,7 +7,8 @@ use quorate_protocols::allocator::labels::{Labels, Selector};
 
 use super::low;
 
-/// Units that only some may use. A unit of which several of these speak is for whoever any of them
+/// Units that only some may use, chosen by the labels of the configuration: who may use a unit does
+/// not change when its labels do. A unit of which several of these speak is for whoever any of them
 /// lets in; one of which none speaks is for everybody.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reserved {
@@ -50,7 +51,7 @@ impl Reserved {
             return Err("reserved: say for whom, by members or clients or both".into());
         }
         let units = match names.is_empty() {
-            true => labels.select(&Selector::from(wanted)),
+            true => labels.select(&Selector::from(wanted)).to_vec(),
             false => {
                 let unit = |name: &String| {
                     let all = 0..labels.len() as u32;

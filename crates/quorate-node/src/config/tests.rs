@@ -263,14 +263,14 @@ fn units_have_names_and_labels() {
     let def = config.pool("gpu").unwrap();
     assert_eq!((def.units, def.unit_names.join(" ")), (3, "g0 g1 g2".to_owned()));
     let h100 = def.labels().unwrap().select(&"gpu=h100".parse().unwrap());
-    assert_eq!(h100, [quorate_core::Unit(0)]);
+    assert_eq!(*h100, [quorate_core::Unit(0)]);
     assert_eq!(config.pool("ci-1").unwrap().labels(), None);
     let of_a_table = format!("{KINDS}\nreserved = [{{ units = [\"g2\"], members = [\"a\"] }}]");
     let text = GOOD.replace("unit_names = [\"left\", \"right\"]", &of_a_table);
     let text = text.replacen("arbiter = \"a\"", "protocol = \"table\"\nsurvive = 0", 1);
     let tabled = Config::parse(&text).unwrap();
     let ProtocolDef::Table(pool) = &tabled.pool("gpu").unwrap().protocol else { panic!("{text}") };
-    assert_eq!(pool.goods.labels.as_deref(), def.labels());
+    assert_eq!(pool.goods.labels.as_ref(), def.labels());
     let eligible = pool.goods.eligible.as_ref().unwrap();
     assert_eq!(eligible.iter().map(|units| units.len()).collect::<Vec<_>>(), [3, 2]);
     for (from, to) in [("h100", "b200"), ("zone", "site"), (", zone = \"eu\"", "")] {

@@ -74,7 +74,9 @@ impl Engine {
         let draw = self.draw();
         let pool = &mut self.pools[seat];
         let admitted = admission::room(&self.config.limits, self.active, pool.ledger.waiting())
-            .and_then(|()| admission::claim(&pool.def, &self.config, id, &wish, draw));
+            .and_then(|()| {
+                admission::claim(&pool.def, &pool.known(), &self.config, id, &wish, draw)
+            });
         let claim = match admitted {
             Ok(claim) => claim,
             Err(problem) => {
@@ -239,14 +241,13 @@ impl Engine {
         now: Moment,
     ) {
         let pool = &mut self.pools[seat];
-        let lease = pool.def.lease;
         let Some(claimed) = pool.ledger.get_mut(&id) else {
             return waiter.answer(Err(admission::unknown_claim()));
         };
         if wait && matches!(claimed.state, State::Waiting | State::Shown { .. }) {
             push_waiter(&mut claimed.waiters, waiter);
         } else {
-            let snapshot = claimed.snapshot(id, &lease, waiter.received, now);
+            let snapshot = claimed.snapshot(id, &pool.terms, waiter.received, now);
             waiter.answer(Ok(snapshot));
         }
     }
@@ -319,8 +320,7 @@ impl Engine {
         let before = pool.ledger.active();
         pool.ledger.change(&id, State::Over { state, why: why.to_owned(), since: now, waited });
         self.active = self.active + pool.ledger.active() - before;
-        let lease = pool.def.lease;
-        pool.ledger.wake(&id, &lease, now);
+        pool.ledger.wake(&id, &pool.terms, now);
         self.changed(seat, id, ChangeKind::Ended);
         self.over.push_back((now, seat, id));
         if self.over.len() > self.config.limits.remembered {

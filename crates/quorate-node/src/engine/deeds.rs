@@ -14,6 +14,7 @@ use crate::convert;
 use crate::journal::Written;
 use crate::ledger::State;
 use crate::seat::Deed;
+use crate::selection;
 
 impl Engine {
     pub(super) fn perform(&mut self, seat: usize, deed: Deed, now: Moment) {
@@ -128,8 +129,7 @@ impl Engine {
         if pool.ledger.passes(made) {
             pool.meters.overtakes.inc();
         }
-        let lease = pool.def.lease;
-        pool.ledger.wake(&claim, &lease, now);
+        pool.ledger.wake(&claim, &pool.terms, now);
         self.changed(seat, claim, ChangeKind::Granted);
         self.note(seat, claim, What::Granted, waited);
     }
@@ -148,8 +148,7 @@ impl Engine {
         };
         pool.meters.renewed.inc();
         pool.ledger.change(&claim, new);
-        let lease = pool.def.lease;
-        pool.ledger.wake(&claim, &lease, now);
+        pool.ledger.wake(&claim, &pool.terms, now);
         self.changed(seat, claim, ChangeKind::Renewed);
     }
 
@@ -168,7 +167,7 @@ impl Engine {
         }
         if let Some(session) = &claimed.session {
             let (name, id) = (pool.name.to_string(), convert::api_id(claim));
-            let it = convert::link_move(it, Some(&pool.def));
+            let it = convert::link_move(it, Some(&pool.def), pool.terms.labels.as_deref());
             // If the connection is gone, the client hears of it when it renews.
             let _ = session.send(FromNode::Move { pool: name, id, it });
         }
@@ -187,7 +186,12 @@ impl Engine {
             | Refusal::TooManyForOneNode
             | Refusal::NeverEnough => ClaimState::Refused,
         };
-        self.over(seat, claim, state, &why.to_string(), now);
+        let pool = &self.pools[seat];
+        let wish = pool.ledger.get(&claim).map(|claimed| &claimed.wish);
+        let short = wish.filter(|_| why == Refusal::NeverEnough).and_then(|wish| {
+            selection::why_never(&pool.def, pool.terms.labels.as_deref(), self.config.me, wish)
+        });
+        self.over(seat, claim, state, &short.unwrap_or_else(|| why.to_string()), now);
     }
 
     /// Tells whoever watches how a claim of ours stands now.

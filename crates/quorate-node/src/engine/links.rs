@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use quorate_api::{PeerView, Problem};
-use quorate_core::{ClaimId, Moment, NodeId};
+use quorate_core::{ClaimId, Moment, NodeId, Order, Unit};
 use quorate_wire::frame::{self, Data, Frame};
 use quorate_wire::glance::{Sight, Wanted, What};
 use quorate_wire::link::{Bound, Cargo, Link, LinkError, Meeting, SendError};
@@ -151,6 +151,11 @@ impl Peers {
         self.slots.iter().enumerate().map(sight).collect()
     }
 
+    /// Bytes for a peer, if there is a connection.
+    pub(super) fn write(&mut self, peer: NodeId, bytes: Vec<u8>) {
+        self.slots[peer.index()].write(bytes);
+    }
+
     pub(super) fn connected(&self) -> usize {
         self.slots.iter().filter(|slot| slot.connection.is_some()).count()
     }
@@ -275,6 +280,7 @@ impl Engine {
             frame::encode(&Frame::Hello(hello(&self.config, peer, ours)), &mut bytes);
             self.peers.slots[peer.index()].write(bytes);
         }
+        self.tell_labels(peer, None);
         self.metrics.mesh(&self.config, self.peers.connected());
         self.heard_of(peer, clock::now());
         Ok(())
@@ -336,7 +342,7 @@ impl Engine {
             }
             Frame::Ack(ack) => link.acknowledge(ack).map_err(|error| error.to_string())?,
             Frame::Ask(number, question) => {
-                let survey = self.on_question(&question);
+                let survey = self.on_question(peer, &question);
                 let mut bytes = Vec::new();
                 frame::encode(&Frame::Tell(number, survey), &mut bytes);
                 self.peers.slots[peer.index()].write(bytes);
@@ -438,7 +444,7 @@ impl Engine {
     ) {
         let number = self.question_next;
         self.question_next += 1;
-        let own = self.on_question(&question);
+        let own = self.on_question(self.config.me, &question);
         let mut bytes = Vec::new();
         frame::encode(&Frame::Ask(number, question), &mut bytes);
         let (mut missing, mut absent) = (BTreeSet::new(), Vec::new());
@@ -466,7 +472,7 @@ impl Engine {
         }
     }
 
-    fn on_question(&mut self, question: &Question) -> Survey {
+    fn on_question(&mut self, asker: NodeId, question: &Question) -> Survey {
         let id = |claim: &(u64, u64)| ClaimId { origin: claim.0, serial: claim.1 };
         match question {
             Question::Pool { pool } => self.survey(pool, None),
@@ -480,8 +486,15 @@ impl Engine {
                 survey
             }
             Question::Drain { pool, unit, undo } => {
-                let obeyed = self.drain(pool, *unit, *undo);
-                Survey { obeyed, ..self.survey(pool, None) }
+                let unit = Unit(*unit);
+                self.order(pool, if *undo { Order::Restore(unit) } else { Order::Drain(unit) })
+            }
+            Question::Relabel { pool, unit, labels } => {
+                self.order(pool, Order::Relabel { unit: Unit(*unit), labels: labels.clone() })
+            }
+            Question::Labels { pool, relabelled } => {
+                self.on_labels(asker, pool, relabelled);
+                Survey::default()
             }
             Question::Revoke { pool, claim, reason } => {
                 let survey = self.survey(pool, Some(id(claim)));

@@ -17,6 +17,7 @@ mod claims;
 mod deeds;
 mod glance;
 mod links;
+mod orders;
 mod pools;
 mod suspicion;
 #[cfg(test)]
@@ -45,6 +46,7 @@ use crate::seat::{AnySeat, Deed, Happening, SeatError};
 
 pub(crate) use links::{Gathered, PeerEvent, hello};
 use links::{Gathering, Peers};
+pub(crate) use orders::{check_labels, current as current_labels};
 pub(crate) use pools::pool_view;
 use pools::{Pool, PoolMeterCache};
 use suspicion::Watch;

@@ -5,22 +5,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_api::{Check, Line, NodeView, PoolView, PoolsView, Problem, ProblemKind, QuorumsView};
-use quorate_core::{ClaimId, Moment, NodeId, Order, Standing as BookStanding, Unit};
+use quorate_core::{ClaimId, Moment, NodeId, Share, Standing as BookStanding, Unit};
+use quorate_protocols::allocator::labels::Labels;
 use quorate_protocols::voting::Worth;
 use quorate_wire::glance::What;
 use quorate_wire::survey::{
-    BookLine, FACTS_MAX, FactLine, HomeClaim, LINES_MAX, ShortLine, Survey,
+    BookLine, FACTS_MAX, FactLine, HomeClaim, LINES_MAX, Labelled, ShortLine, Survey,
 };
 
+use super::orders::own_labels;
 use super::{Engine, RecordError};
 use crate::admission;
 use crate::boot::Past;
 use crate::clock;
 use crate::config::{Names, PoolDef};
-use crate::ledger::{Claimed, Ledger, State};
+use crate::ledger::{Claimed, Ledger, State, Terms};
 use crate::metrics::{PoolMeters, Standing};
 use crate::protocols::{self, Books};
 use crate::seat::{AnySeat, Deed, Origin, Place, SeatError};
+use crate::selection::Known;
 
 /// Most units of one claim, and most characters of a text, that other nodes are told for people to
 /// see. A survey must fit in one frame.
@@ -40,6 +43,9 @@ pub(super) struct Pool {
     pub(super) def: Arc<PoolDef>,
     pub(super) seat: Box<dyn AnySeat>,
     pub(super) ledger: Ledger,
+    pub(super) terms: Terms,
+    /// Units that have other labels than the configuration says, as far as this node knows.
+    pub(super) relabelled: Labelled,
     pub(super) meters: Arc<PoolMeters>,
     /// The last record submitted: what follows waits until it is on disk...
     pub(super) barrier: u64,
@@ -54,6 +60,11 @@ pub(super) struct Pool {
 pub(super) type PoolMeterCache = BTreeMap<String, Arc<PoolMeters>>;
 
 impl Pool {
+    /// What this node knows of its units.
+    pub(super) fn known(&self) -> Known<'_> {
+        Known { labels: self.terms.labels.as_ref(), decides: own_labels(self).is_some() }
+    }
+
     /// Why nothing can be asked of this pool, if its seat has stopped.
     pub(super) fn stopped(&self) -> Option<Problem> {
         self.stopped.as_ref().map(|why| {
@@ -136,6 +147,8 @@ impl Engine {
             def: Arc::clone(def),
             seat,
             ledger: Ledger::default(),
+            terms: Terms { lease: def.lease, labels: def.labels().cloned() },
+            relabelled: Vec::new(),
             meters,
             barrier: 0,
             held: VecDeque::new(),
@@ -143,6 +156,7 @@ impl Engine {
             stopped: None,
         });
         self.by_name.insert(Arc::clone(name), index);
+        self.learn_own_labels(index);
         self.metrics.seats.inc();
         for deed in deeds.drain(..) {
             self.perform(index, deed, self.since);
@@ -229,23 +243,12 @@ impl Engine {
             stopped: pool.stopped.is_some(),
             glance: None,
             drained: drained(pool),
+            relabelled: pool.relabelled.clone(),
+            labels_known: own_labels(pool).is_some(),
             shortages,
-            obeyed: false,
+            obeyed: None,
+            objection: None,
         }
-    }
-
-    /// An operator takes a unit out of service, or brings it back. Says whether this node decides
-    /// over that.
-    pub(super) fn drain(&mut self, name: &str, unit: u32, undo: bool) -> bool {
-        let Ok(seat) = self.seat(name) else { return false };
-        let unit = Unit(unit);
-        let order = if undo { Order::Restore(unit) } else { Order::Drain(unit) };
-        let obeyed = self.act(seat, |seat, now, deeds| seat.obey(now, order, deeds));
-        let obeyed = obeyed.unwrap_or(false);
-        if obeyed {
-            tracing::info!(pool = name, %unit, undo, "an administrator drains a unit");
-        }
-        obeyed
     }
 
     pub(super) fn pools_view(&self) -> PoolsView {
@@ -257,7 +260,7 @@ impl Engine {
             pools: names
                 .into_iter()
                 .take(POOLS_LISTED)
-                .map(|pool| pool_view(&pool.name, &pool.def))
+                .map(|pool| pool_view(&pool.name, &pool.def, pool.terms.labels.as_deref()))
                 .collect(),
             patterns: patterns
                 .filter(|def| matches!(def.names, Names::Like { .. }))
@@ -402,13 +405,13 @@ fn quorums_view(worth: &Worth) -> QuorumsView {
     }
 }
 
-/// A pool as the configuration describes it.
-pub(crate) fn pool_view(name: &str, def: &PoolDef) -> PoolView {
+/// A pool as the configuration describes it, with the labels that its units have now.
+pub(crate) fn pool_view(name: &str, def: &PoolDef, labels: Option<&Labels>) -> PoolView {
     PoolView {
         name: name.to_owned(),
         units: def.units,
         unit_names: def.unit_names.clone(),
-        unit_labels: unit_labels(def),
+        unit_labels: unit_labels(def, labels),
         protocol: def.protocol.name().to_owned(),
         lease_ms: u64::try_from(def.lease.length().as_millis()).unwrap_or(u64::MAX),
         drift_ppm: def.lease.drift_ppm(),
@@ -421,6 +424,8 @@ pub(crate) fn pool_view(name: &str, def: &PoolDef) -> PoolView {
         held: None,
         waiting: None,
         drained: Vec::new(),
+        relabelled: Vec::new(),
+        outcome: None,
         shortages: Vec::new(),
         grace_ms: None,
         facts: Vec::new(),
@@ -428,8 +433,8 @@ pub(crate) fn pool_view(name: &str, def: &PoolDef) -> PoolView {
     }
 }
 
-fn unit_labels(def: &PoolDef) -> Vec<BTreeMap<String, String>> {
-    let Some(labels) = def.labels() else { return Vec::new() };
+fn unit_labels(def: &PoolDef, labels: Option<&Labels>) -> Vec<BTreeMap<String, String>> {
+    let Some(labels) = labels else { return Vec::new() };
     (0..def.units).filter_map(|unit| labels.of(Unit(unit)).cloned()).collect()
 }
 
@@ -485,6 +490,7 @@ fn home_claim(id: ClaimId, claimed: &Claimed, now: Moment) -> Option<HomeClaim> 
         reason: claimed.wish.reason.chars().take(TEXT_SHOWN).collect(),
         lines: shown_lines(&claimed.wish.lines),
         shares: None,
+        moves: Vec::new(),
         since_micros: micros(now.since(claimed.made)),
         left_micros: 0,
         revoked: None,
@@ -497,6 +503,9 @@ fn home_claim(id: ClaimId, claimed: &Claimed, now: Moment) -> Option<HomeClaim> 
             home.shares = Some(shown.map(|s| (s.unit.0, s.fence.0)).collect());
             home.since_micros = micros(now.since(*since));
             home.left_micros = micros(until.since(now));
+            let share = |share: Share| (share.unit.0, share.fence.0);
+            let moves = claimed.moves.iter().take(UNITS_SHOWN);
+            home.moves = moves.map(|it| (share(it.from), share(it.to))).collect();
         }
         State::Over { .. } => return None,
     }

@@ -27,6 +27,12 @@ const POOLS: &str = r#"
     units = 2
 "#;
 
+/// The same pool, decided by one node and by quorums that keep a table.
+fn both() -> [String; 2] {
+    let table = POOLS.replace("arbiter = \"n0\"", "protocol = \"table\"\nsurvive = 0");
+    [POOLS.to_owned(), table]
+}
+
 async fn put(cluster: &Cluster, node: usize, id: u32, body: &str) -> (u16, Value) {
     cluster.request(node, &format!("PUT /v1/pools/gpus/claims/{id}?wait=30s&why=true"), body).await
 }
@@ -43,121 +49,138 @@ fn names(claim: &Value) -> Vec<&str> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claim_gets_units_with_the_labels_it_asks_for() {
-    let cluster = Cluster::start(2, POOLS).await;
-    let body = r#"{"lines": [{"where": {"gpu": "a100"}, "units": 2}]}"#;
-    let (status, claim) = put(&cluster, 1, 1, body).await;
-    assert_eq!((status, names(&claim)), (200, vec!["g2", "g3"]), "{claim}");
-    assert_eq!(claim["units"][1]["labels"]["zone"], "us");
-    assert_eq!((&claim["asked"], &claim["lines"][0]["units"]), (&2.into(), &2.into()));
-    // Repeating is harmless, and another selector is another claim.
-    let (status, again) = put(&cluster, 1, 1, body).await;
-    assert_eq!((status, &again["units"]), (200, &claim["units"]));
-    let other = r#"{"lines": [{"where": {"zone": "eu"}, "units": 2}]}"#;
-    let (status, problem) = put(&cluster, 1, 1, other).await;
-    assert_eq!((status, &problem["type"]), (409, &"different-claim".into()));
-    let (_, holders) = cluster.request(0, "GET /v1/pools/gpus/holders", "").await;
-    assert_eq!(names(&holders["holders"][0]), ["g2", "g3"]);
-    let (_, pool) = cluster.request(0, "GET /v1/pools/gpus", "").await;
-    assert_eq!(pool["unit_labels"][0]["gpu"], "h100");
+    for pools in both() {
+        let cluster = Cluster::start(2, &pools).await;
+        let body = r#"{"lines": [{"where": {"gpu": "a100"}, "units": 2}]}"#;
+        let (status, claim) = put(&cluster, 1, 1, body).await;
+        assert_eq!((status, names(&claim)), (200, vec!["g2", "g3"]), "{claim}");
+        assert_eq!(claim["units"][1]["labels"]["zone"], "us");
+        assert_eq!((&claim["asked"], &claim["lines"][0]["units"]), (&2.into(), &2.into()));
+        // Repeating is harmless, and another selector is another claim.
+        let (status, again) = put(&cluster, 1, 1, body).await;
+        assert_eq!((status, &again["units"]), (200, &claim["units"]));
+        let other = r#"{"lines": [{"where": {"zone": "eu"}, "units": 2}]}"#;
+        let (status, problem) = put(&cluster, 1, 1, other).await;
+        assert_eq!((status, &problem["type"]), (409, &"different-claim".into()));
+        let (_, holders) = cluster.request(0, "GET /v1/pools/gpus/holders", "").await;
+        assert_eq!(names(&holders["holders"][0]), ["g2", "g3"]);
+        let (_, pool) = cluster.request(0, "GET /v1/pools/gpus", "").await;
+        assert_eq!(pool["unit_labels"][0]["gpu"], "h100");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bundle_is_granted_together_and_delays_nobody_who_wants_other_units() {
-    let cluster = Cluster::start(2, POOLS).await;
-    let (status, first) = put(&cluster, 0, 1, r#"{"lines": [{"where": {"gpu": "h100"}}]}"#).await;
-    assert_eq!((status, names(&first)), (200, vec!["g0"]));
-    let bundle = r#"{"lines": [{"where": {"gpu": "h100"}}, {"where": {"kind": "nic"}}]}"#;
-    let (status, bundle) = ask(&cluster, 1, 2, bundle).await;
-    assert_eq!((status, &bundle["state"]), (202, &"waiting".into()), "{bundle}");
-    let (status, third) = put(&cluster, 1, 3, r#"{"lines": [{"where": {"gpu": "a100"}}]}"#).await;
-    assert_eq!((status, &third["units"][0]["labels"]["gpu"]), (200, &"a100".into()), "{third}");
-    let (_, queue) = cluster.request(0, "GET /v1/pools/gpus/queue", "").await;
-    assert_eq!(queue["waiting"][0]["lines"][1]["where"]["kind"], "nic", "{queue}");
-    cluster.request(1, "DELETE /v1/pools/gpus/claims/1", "").await;
-    let (status, granted) = cluster.request(1, "GET /v1/pools/gpus/claims/2?wait=30s", "").await;
-    assert_eq!((status, names(&granted)), (200, vec!["g0", "nic"]), "{granted}");
+    for pools in both() {
+        let cluster = Cluster::start(2, &pools).await;
+        let (status, first) =
+            put(&cluster, 0, 1, r#"{"lines": [{"where": {"gpu": "h100"}}]}"#).await;
+        assert_eq!((status, names(&first)), (200, vec!["g0"]));
+        let bundle = r#"{"lines": [{"where": {"gpu": "h100"}}, {"where": {"kind": "nic"}}]}"#;
+        let (status, bundle) = ask(&cluster, 1, 2, bundle).await;
+        assert_eq!((status, &bundle["state"]), (202, &"waiting".into()), "{bundle}");
+        let (status, third) =
+            put(&cluster, 1, 3, r#"{"lines": [{"where": {"gpu": "a100"}}]}"#).await;
+        assert_eq!((status, &third["units"][0]["labels"]["gpu"]), (200, &"a100".into()), "{third}");
+        let (_, queue) = cluster.request(0, "GET /v1/pools/gpus/queue", "").await;
+        assert_eq!(queue["waiting"][0]["lines"][1]["where"]["kind"], "nic", "{queue}");
+        cluster.request(1, "DELETE /v1/pools/gpus/claims/1", "").await;
+        let (status, granted) =
+            cluster.request(1, "GET /v1/pools/gpus/claims/2?wait=30s", "").await;
+        assert_eq!((status, names(&granted)), (200, vec!["g0", "nic"]), "{granted}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_no_unit_can_satisfy_is_refused_at_once_and_says_which_selector() {
-    let cluster = Cluster::start(2, POOLS).await;
-    for (body, says) in [
-        (
-            r#"{"lines": [{"where": {"gpu": "b200"}}]}"#,
-            "1 with gpu=b200: there are 0 such units. Of the pool's units this client may use, \
-             at this node, gpu=a100 (2), h100 (1); kind=nic (1); zone=eu (2), us (1)",
-        ),
-        (
-            r#"{"lines": [{"where": {"zone": "us"}}, {"where": {"gpu": "h100"}},
-                          {"where": {"gpu": "h100", "zone": "eu"}}]}"#,
-            "1 with gpu=h100, 1 with gpu=h100,zone=eu: together these ask for 2 units, and there \
-             are 1 that will do",
-        ),
-        (
-            r#"{"units": 5}"#,
-            "5 units asked, and this client may use 4 of the pool's 5 at this node",
-        ),
-    ] {
-        let (status, problem) = put(&cluster, 1, 1, body).await;
-        assert_eq!((status, &problem["type"]), (422, &"impossible".into()), "{problem}");
-        assert!(problem["detail"].as_str().unwrap().contains(says), "{problem}");
+    for pools in both() {
+        let cluster = Cluster::start(2, &pools).await;
+        for (id, (body, says)) in (1..).zip([
+            (
+                r#"{"lines": [{"where": {"gpu": "b200"}}]}"#,
+                "1 with gpu=b200: there are 0 such units. Of the pool's units this client may use, \
+                 at this node, gpu=a100 (2), h100 (1); kind=nic (1); zone=eu (2), us (1)",
+            ),
+            (
+                r#"{"lines": [{"where": {"zone": "us"}}, {"where": {"gpu": "h100"}},
+                              {"where": {"gpu": "h100", "zone": "eu"}}]}"#,
+                "1 with gpu=h100, 1 with gpu=h100,zone=eu: together these ask for 2 units, and \
+                 there are 1 that will do",
+            ),
+            (
+                r#"{"units": 5}"#,
+                "5 units asked, and this client may use 4 of the pool's 5 at this node",
+            ),
+        ]) {
+            let (status, problem) = put(&cluster, 1, id, body).await;
+            assert_eq!((status, &problem["type"]), (422, &"impossible".into()), "{problem}");
+            assert!(problem["detail"].as_str().unwrap().contains(says), "{problem}");
+        }
+        for body in [
+            r#"{"units": 1, "lines": [{"where": {"zone": "us"}, "units": 2}]}"#,
+            r#"{"lines": [{"where": {"zone": ""}}]}"#,
+            r#"{"lines": [{"were": {"zone": "us"}}]}"#,
+        ] {
+            let (status, problem) = put(&cluster, 1, 9, body).await;
+            assert_eq!((status, &problem["type"]), (400, &"bad-request".into()), "{problem}");
+        }
+        let what = "PUT /v1/pools/plain/claims/1";
+        let (status, problem) =
+            cluster.request(0, what, r#"{"lines": [{"where": {"zone": "us"}}]}"#).await;
+        assert_eq!(status, 422, "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains("have no labels"), "{problem}");
     }
-    for body in [
-        r#"{"units": 1, "lines": [{"where": {"zone": "us"}, "units": 2}]}"#,
-        r#"{"lines": [{"where": {"zone": ""}}]}"#,
-        r#"{"lines": [{"were": {"zone": "us"}}]}"#,
-    ] {
-        let (status, problem) = put(&cluster, 1, 1, body).await;
-        assert_eq!((status, &problem["type"]), (400, &"bad-request".into()), "{problem}");
-    }
-    let what = "PUT /v1/pools/plain/claims/1";
-    let (status, problem) =
-        cluster.request(0, what, r#"{"lines": [{"where": {"zone": "us"}}]}"#).await;
-    assert_eq!(status, 422, "{problem}");
-    assert!(problem["detail"].as_str().unwrap().contains("have no labels"), "{problem}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reserved_units_are_for_those_they_are_reserved_for() {
-    let cluster = Cluster::start(2, POOLS).await;
-    let nic = r#"{"lines": [{"where": {"kind": "nic"}}]}"#;
-    assert_eq!(put(&cluster, 0, 1, nic).await.0, 422, "not at this member");
-    assert_eq!(put(&cluster, 1, 2, nic).await.0, 200);
-    let trainer = r#"{"client": "train-7", "lines": [{"where": {"gpu": "h100"}, "units": 2}]}"#;
-    let (status, claim) = put(&cluster, 0, 3, trainer).await;
-    assert_eq!((status, names(&claim)), (200, vec!["g0", "g1"]), "{claim}");
-    // Nobody else waits for what is not for him.
-    let (status, claim) = put(&cluster, 0, 4, r#"{"units": 2}"#).await;
-    assert_eq!((status, names(&claim)), (200, vec!["g2", "g3"]), "{claim}");
-    cluster.request(0, "DELETE /v1/pools/gpus/claims/3", "").await;
-    let (status, claim) = put(&cluster, 0, 5, "{}").await;
-    assert_eq!((status, names(&claim)), (200, vec!["g0"]), "{claim}");
-    let (status, claim) = ask(&cluster, 0, 6, "{}").await;
-    assert_eq!((status, &claim["state"]), (202, &"waiting".into()), "g1 is not for it: {claim}");
+    for pools in both() {
+        let cluster = Cluster::start(2, &pools).await;
+        let nic = r#"{"lines": [{"where": {"kind": "nic"}}]}"#;
+        assert_eq!(put(&cluster, 0, 1, nic).await.0, 422, "not at this member");
+        assert_eq!(put(&cluster, 1, 2, nic).await.0, 200);
+        let trainer = r#"{"client": "train-7", "lines": [{"where": {"gpu": "h100"}, "units": 2}]}"#;
+        let (status, claim) = put(&cluster, 0, 3, trainer).await;
+        assert_eq!((status, names(&claim)), (200, vec!["g0", "g1"]), "{claim}");
+        // Nobody else waits for what is not for him.
+        let (status, claim) = put(&cluster, 0, 4, r#"{"units": 2}"#).await;
+        assert_eq!((status, names(&claim)), (200, vec!["g2", "g3"]), "{claim}");
+        cluster.request(0, "DELETE /v1/pools/gpus/claims/3", "").await;
+        let (status, claim) = put(&cluster, 0, 5, "{}").await;
+        assert_eq!((status, names(&claim)), (200, vec!["g0"]), "{claim}");
+        let (status, claim) = ask(&cluster, 0, 6, "{}").await;
+        assert_eq!(
+            (status, &claim["state"]),
+            (202, &"waiting".into()),
+            "g1 is not for it: {claim}"
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn why_a_claim_waits_says_which_units_are_short_and_how_many_want_them() {
-    let cluster = Cluster::start(2, POOLS).await;
-    let a100 = r#"{"lines": [{"where": {"gpu": "a100"}}]}"#;
-    for id in 1..=2 {
-        assert_eq!(put(&cluster, 0, id, a100).await.0, 200);
+    for pools in both() {
+        let cluster = Cluster::start(2, &pools).await;
+        let a100 = r#"{"lines": [{"where": {"gpu": "a100"}}]}"#;
+        for id in 1..=2 {
+            assert_eq!(put(&cluster, 0, id, a100).await.0, 200);
+        }
+        ask(&cluster, 1, 3, a100).await;
+        ask(&cluster, 1, 4, a100).await;
+        let sentence = "4 claims want 2 units with gpu=a100";
+        crate::common::until("both are in the books", || async {
+            let (_, why) = cluster.request(0, "GET /v1/pools/gpus/claims/4/why", "").await;
+            why["why"]["summary"] == sentence
+        })
+        .await;
+        let (status, claim) = cluster.request(1, "GET /v1/pools/gpus/claims/4/why", "").await;
+        let short = &claim["why"]["shortage"];
+        assert_eq!((status, &short["units"]), (202, &serde_json::json!(["g2", "g3"])), "{claim}");
+        assert_eq!((&short["holders"], &short["waiting"]), (&2.into(), &2.into()), "{claim}");
+        let (_, pool) = cluster.request(0, "GET /v1/pools/gpus", "").await;
+        assert_eq!(pool["shortages"][0]["summary"], sentence, "{pool}");
+        assert_eq!(pool["shortages"].as_array().map(Vec::len), Some(1), "{pool}");
     }
-    ask(&cluster, 1, 3, a100).await;
-    ask(&cluster, 1, 4, a100).await;
-    let sentence = "4 claims want 2 units with gpu=a100";
-    crate::common::until("both are in the books", || async {
-        let (_, why) = cluster.request(0, "GET /v1/pools/gpus/claims/4/why", "").await;
-        why["why"]["summary"] == sentence
-    })
-    .await;
-    let (status, claim) = cluster.request(1, "GET /v1/pools/gpus/claims/4/why", "").await;
-    let short = &claim["why"]["shortage"];
-    assert_eq!((status, &short["units"]), (202, &serde_json::json!(["g2", "g3"])), "{claim}");
-    assert_eq!((&short["holders"], &short["waiting"]), (&2.into(), &2.into()), "{claim}");
-    let (_, pool) = cluster.request(0, "GET /v1/pools/gpus", "").await;
-    assert_eq!(pool["shortages"][0]["summary"], sentence, "{pool}");
-    assert_eq!(pool["shortages"].as_array().map(Vec::len), Some(1), "{pool}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -186,6 +209,65 @@ async fn a_drained_unit_is_granted_no_more_until_it_is_back() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_unit_gets_other_labels_while_the_pool_runs() {
+    let cluster = Cluster::start(2, POOLS).await;
+    let a100 =
+        |units: u32| format!(r#"{{"lines": [{{"where": {{"gpu": "a100"}}, "units": {units}}}]}}"#);
+    let (_, first) = put(&cluster, 1, 1, &a100(2)).await;
+    assert_eq!(names(&first), ["g2", "g3"]);
+    ask(&cluster, 1, 2, &a100(2)).await;
+    ask(&cluster, 1, 3, r#"{"lines": [{"where": {"gpu": "b200"}}]}"#).await;
+    let (_, third) = cluster.request(1, "GET /v1/pools/gpus/claims/3?wait=30s", "").await;
+    assert_eq!(third["state"], "refused", "{third}");
+    crate::common::until("2 is in the books", || async {
+        let (_, queue) = cluster.request(0, "GET /v1/pools/gpus/queue", "").await;
+        queue["waiting"][0]["position"] == 1
+    })
+    .await;
+    // Through the node that does not decide: who holds the unit keeps it, who can never have two
+    // a100s any more is refused, and says so.
+    let path = "/v1/pools/gpus/units/g3/labels";
+    let b200 = r#"{"labels": {"gpu": "b200", "zone": "us"}}"#;
+    let (status, pool) = cluster.request(1, &format!("PUT {path}"), b200).await;
+    assert_eq!((status, &pool["relabelled"]), (200, &serde_json::json!(["g3"])), "{pool}");
+    let refused = pool["outcome"]["refused"][0].as_str().unwrap();
+    assert!(refused.ends_with('2'), "{pool}");
+    assert_eq!(pool["unit_labels"][3]["gpu"], "b200", "{pool}");
+    let (_, second) = cluster.request(1, "GET /v1/pools/gpus/claims/2?wait=30s", "").await;
+    let says = "2 with gpu=a100: there are 1 such units";
+    assert_eq!(second["state"], "refused", "{second}");
+    assert!(second["ended"].as_str().unwrap().starts_with(says), "{second}");
+    let (_, still) = cluster.request(1, "GET /v1/pools/gpus/claims/1", "").await;
+    assert_eq!((names(&still), &still["state"]), (vec!["g2", "g3"], &"granted".into()), "{still}");
+    // Whoever waits for it now gets it, with its new labels, at either node.
+    ask(&cluster, 1, 4, r#"{"lines": [{"where": {"gpu": "b200"}}]}"#).await;
+    cluster.request(1, "DELETE /v1/pools/gpus/claims/1", "").await;
+    let (_, fourth) = cluster.request(1, "GET /v1/pools/gpus/claims/4?wait=30s", "").await;
+    assert_eq!(
+        (names(&fourth), &fourth["units"][0]["labels"]["gpu"]),
+        (vec!["g3"], &"b200".into())
+    );
+    let (_, elsewhere) = cluster.request(0, "GET /v1/pools/gpus/claims/4", "").await;
+    assert_eq!(elsewhere["units"], fourth["units"], "{elsewhere}");
+    // And back to what the configuration says: a claim that waits is granted by that.
+    let (status, waits) = ask(&cluster, 0, 5, &a100(2)).await;
+    assert_eq!((status, &waits["type"]), (422, &"impossible".into()), "{waits}");
+    cluster.request(1, "DELETE /v1/pools/gpus/claims/4", "").await;
+    let (status, pool) = cluster.request(0, &format!("DELETE {path}"), "").await;
+    assert_eq!((status, &pool["relabelled"]), (200, &Value::Null), "{pool}");
+    assert_eq!(put(&cluster, 1, 6, &a100(2)).await.0, 200);
+    for (what, body, code) in [
+        ("PUT /v1/pools/gpus/units/g9/labels", b200, 400),
+        ("PUT /v1/pools/gpus/units/g0/labels", r#"{"labels": {"gpu": ""}}"#, 400),
+        ("PUT /v1/pools/gpus/units/g0/labels", r#"{"label": {}}"#, 400),
+        ("PUT /v1/pools/plain/units/0/labels", b200, 400),
+        ("PUT /v1/pools/none/units/0/labels", b200, 404),
+    ] {
+        assert_eq!(cluster.request(0, what, body).await.0, code, "{what} {body}");
+    }
+}
+
 /// What a claim shows to keep its units.
 fn shown<'a>(units: impl IntoIterator<Item = &'a Value>) -> String {
     let units: Vec<&Value> = units.into_iter().collect();
@@ -210,6 +292,8 @@ async fn a_movable_claim_is_asked_to_move_and_its_unit_changes_hands_when_it_has
     .await;
     let (_, asked) = cluster.request(1, path, "").await;
     assert_eq!(asked["units"].as_array().map(Vec::len), Some(2), "it has both: {asked}");
+    let (_, elsewhere) = cluster.request(0, path, "").await;
+    assert_eq!(elsewhere["moves"], asked["moves"], "any node says so: {elsewhere}");
     let it = &asked["moves"][0];
     assert_eq!(it["from"]["unit"], first["units"][0]["unit"]);
     // Renewing what it has, or had, is no answer.

@@ -73,10 +73,14 @@ impl Allocator {
     /// The lines of a claim by group, if an empty pool could serve them.
     pub(super) fn lines(&mut self, wants: &[Want]) -> Result<Arc<Lines>, Impossible> {
         self.forget_groups();
-        let lines: Arc<Lines> =
-            wants.iter().map(|want| (self.group_of(&want.among), want.units)).collect();
+        let lines = self.grouped(wants);
         self.possible(&lines)?;
         Ok(lines)
+    }
+
+    /// The lines of a claim by group, whether or not anybody could serve them.
+    pub(super) fn grouped(&mut self, wants: &[Want]) -> Arc<Lines> {
+        wants.iter().map(|want| (self.group_of(&want.among), want.units)).collect()
     }
 
     /// Whether the pool could serve such a claim if nobody else were there.

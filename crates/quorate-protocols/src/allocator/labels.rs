@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use quorate_core::Unit;
 
@@ -10,6 +11,10 @@ use quorate_core::Unit;
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Labels {
     units: Vec<(String, BTreeMap<String, String>)>,
+    /// All units...
+    all: Arc<[Unit]>,
+    /// ...and those that have a label, by key and value.
+    having: BTreeMap<(String, String), Arc<[Unit]>>,
 }
 
 /// Which labels a unit must have: all of these. None means any unit.
@@ -19,7 +24,21 @@ pub struct Selector(BTreeMap<String, String>);
 impl Labels {
     /// Units in order, each with its name and labels.
     pub fn new(units: Vec<(String, BTreeMap<String, String>)>) -> Self {
-        Labels { units }
+        let mut labels = Labels { units, ..Labels::default() };
+        labels.index();
+        labels
+    }
+
+    fn index(&mut self) {
+        self.all = (0..self.units.len() as u32).map(Unit).collect();
+        let mut having: BTreeMap<(String, String), Vec<Unit>> = BTreeMap::new();
+        for (unit, (_, labels)) in self.units.iter().enumerate() {
+            for (key, value) in labels {
+                let units = having.entry((key.clone(), value.clone())).or_default();
+                units.push(Unit(unit as u32));
+            }
+        }
+        self.having = having.into_iter().map(|(label, units)| (label, units.into())).collect();
     }
 
     /// How many units there are.
@@ -42,19 +61,44 @@ impl Labels {
         self.units.get(unit.index()).map(|(_, labels)| labels)
     }
 
-    /// Gives a unit other labels. Claims that choose by them must be chosen for again.
-    pub fn relabel(&mut self, unit: Unit, labels: BTreeMap<String, String>) {
-        if let Some((_, known)) = self.units.get_mut(unit.index()) {
-            *known = labels;
+    /// The same with other labels for some units. Claims that choose by them must be chosen for
+    /// again.
+    pub fn with(mut self, other: &BTreeMap<Unit, BTreeMap<String, String>>) -> Self {
+        for (unit, labels) in other {
+            if let Some((_, known)) = self.units.get_mut(unit.index()) {
+                known.clone_from(labels);
+            }
         }
+        self.index();
+        self
+    }
+
+    /// All units, ascending.
+    pub fn all(&self) -> &Arc<[Unit]> {
+        &self.all
     }
 
     /// The units that will do, ascending.
-    pub fn select(&self, selector: &Selector) -> Vec<Unit> {
-        let all = self.units.iter().enumerate();
-        all.filter(|(_, (_, labels))| selector.matches(labels))
-            .map(|(unit, _)| Unit(unit as u32))
-            .collect()
+    pub fn select(&self, selector: &Selector) -> Arc<[Unit]> {
+        self.having(&selector.0)
+    }
+
+    /// The units that have all these labels, ascending.
+    pub fn having(&self, wanted: &BTreeMap<String, String>) -> Arc<[Unit]> {
+        let having = |(key, value): (&String, &String)| {
+            self.having.get(&(key.clone(), value.clone())).cloned().unwrap_or_default()
+        };
+        let Some(fewest) = wanted.iter().map(having).min_by_key(|units| units.len()) else {
+            return Arc::clone(&self.all);
+        };
+        if wanted.len() == 1 {
+            return fewest;
+        }
+        let has_all = |unit: &Unit| {
+            let labels = &self.units[unit.index()].1;
+            wanted.iter().all(|(key, value)| labels.get(key) == Some(value))
+        };
+        fewest.iter().copied().filter(has_all).collect()
     }
 
     /// The shortest description of exactly these units: labels they have in common and no other
@@ -68,12 +112,12 @@ impl Labels {
             a
         });
         let mut selector = Selector(common.unwrap_or_default());
-        if self.select(&selector) == units {
+        if *self.select(&selector) == *units {
             let keys: Vec<String> = selector.0.keys().cloned().collect();
             for key in keys {
                 let mut fewer = selector.clone();
                 fewer.0.remove(&key);
-                if self.select(&fewer) == units {
+                if *self.select(&fewer) == *units {
                     selector = fewer;
                 }
             }
@@ -101,13 +145,6 @@ const NAMES_MAX: usize = 8;
 impl From<BTreeMap<String, String>> for Selector {
     fn from(labels: BTreeMap<String, String>) -> Self {
         Selector(labels)
-    }
-}
-
-impl Selector {
-    /// Whether a unit with these labels will do.
-    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
-        self.0.iter().all(|(key, value)| labels.get(key) == Some(value))
     }
 }
 

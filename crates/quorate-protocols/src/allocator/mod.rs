@@ -39,6 +39,7 @@ pub(crate) mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
 use quorate_core::{ClaimId, Unit};
 
@@ -409,26 +410,44 @@ impl Allocator {
         self.unsettle();
     }
 
-    /// Other units will do for a claim than before, since labels changed. One that waits keeps its
-    /// age; one that holds units it may no longer use keeps them, and is not moved from them.
+    /// Labels change: what was decided and nobody was told is decided anew. Holders that were told
+    /// to move may go on.
+    pub fn call_off(&mut self) {
+        for (ticket, waiting, units) in self.plan.call_off() {
+            self.queue.insert(ticket, waiting.lines, waiting.movable);
+            units.into_iter().for_each(|unit| self.put_back(unit));
+        }
+        self.unsettle();
+    }
+
+    /// Other units will do for a claim than before, since labels changed and everything was
+    /// [called off](Allocator::call_off). One that waits keeps its age; one that holds units it may
+    /// no longer use keeps them, and is not moved from them.
     ///
     /// # Errors
-    /// Nobody could ever be granted this. Nothing changed: cancel it, if it waits.
+    /// It waits, and can never be granted this. Nothing changed: cancel it.
     pub fn reselect(&mut self, ticket: Ticket, wants: &[Want]) -> Result<(), Impossible> {
-        let lines = self.lines(wants)?;
-        self.join_groups(&lines);
-        if let Some(waiting) = self.queue.remove(ticket) {
-            self.leave_groups(&waiting.lines);
-            self.queue.insert(ticket, lines, waiting.movable);
-        } else if let Some(mover) = self.movers.get_mut(&ticket) {
-            let before = std::mem::replace(&mut mover.lines, lines);
-            self.leave_groups(&before);
+        self.forget_groups();
+        let lines = self.grouped(wants);
+        let before = if self.queue.get(ticket).is_some() {
+            self.possible(&lines)?;
+            self.queue.replace(ticket, Arc::clone(&lines))
         } else {
-            self.leave_groups(&lines);
+            let mover = self.movers.get_mut(&ticket);
+            mover.map(|mover| std::mem::replace(&mut mover.lines, Arc::clone(&lines)))
+        };
+        if let Some(before) = before {
+            self.join_groups(&lines);
+            self.leave_groups(&before);
         }
         self.recount();
         self.unsettle();
         Ok(())
+    }
+
+    /// Whether a holder can be asked to move.
+    pub fn is_movable(&self, ticket: Ticket) -> bool {
+        self.movers.contains_key(&ticket)
     }
 
     /// Forgets who holds what.

@@ -87,6 +87,17 @@ impl Plan {
         Some((promise.waiting, units.collect()))
     }
 
+    /// Nothing is decided any more but the moves that holders were told of: who waits again, with
+    /// the units it had already.
+    pub(super) fn call_off(&mut self) -> Vec<(Ticket, Waiting, Vec<Unit>)> {
+        self.due.clear();
+        let back = std::mem::take(&mut self.grants).into_iter().map(|promise| {
+            let units = promise.units.into_iter().filter(|(_, got)| *got).map(|(unit, _)| unit);
+            (promise.ticket, promise.waiting, units.collect())
+        });
+        back.collect()
+    }
+
     /// A holder is gone: the units it got by moves that it had not answered.
     pub(super) fn forget(&mut self, ticket: Ticket) -> Vec<Unit> {
         self.due.retain(|(mover, ..)| *mover != ticket);

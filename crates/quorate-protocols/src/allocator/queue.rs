@@ -96,6 +96,26 @@ impl Queue {
         assert!(before.is_none(), "a ticket is used once");
     }
 
+    /// A claim that waits asks for something else from now on: what it asked for before.
+    pub(super) fn replace(&mut self, ticket: Ticket, lines: Arc<Lines>) -> Option<Arc<Lines>> {
+        let waiting = self.claims.get_mut(&ticket)?;
+        let before = std::mem::replace(&mut waiting.lines, Arc::clone(&lines));
+        self.leave_shape(ticket, &before);
+        if let Some(shapes) = &mut self.shapes {
+            shapes.entry(lines).or_default().insert(ticket);
+        }
+        Some(before)
+    }
+
+    fn leave_shape(&mut self, ticket: Ticket, lines: &Lines) {
+        let Some(shapes) = &mut self.shapes else { return };
+        let tickets = shapes.get_mut(lines).expect("whoever waits has a shape");
+        tickets.remove(&ticket);
+        if tickets.is_empty() {
+            shapes.remove(lines);
+        }
+    }
+
     pub(super) fn remove(&mut self, ticket: Ticket) -> Option<Waiting> {
         let gone = self.claims.remove(&ticket)?;
         // Those who passed it passed all older ones as well.
@@ -103,13 +123,7 @@ impl Queue {
             Some((_, older)) => older.passed = older.passed.saturating_add(gone.passed),
             None => self.passed -= gone.passed,
         }
-        if let Some(shapes) = &mut self.shapes {
-            let tickets = shapes.get_mut(&gone.lines).expect("whoever waits has a shape");
-            tickets.remove(&ticket);
-            if tickets.is_empty() {
-                shapes.remove(&gone.lines);
-            }
-        }
+        self.leave_shape(ticket, &gone.lines);
         Some(gone)
     }
 

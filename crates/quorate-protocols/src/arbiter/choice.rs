@@ -116,7 +116,7 @@ mod tests {
     }
 
     fn line(h: u32, among: &[u32]) -> Line {
-        Line { units: Units::new(h, 9).unwrap(), among: units(among) }
+        Line::of(Units::new(h, 9).unwrap(), units(among))
     }
 
     fn claim(h: u32, draw: u64, lines: &[Line]) -> Claim {

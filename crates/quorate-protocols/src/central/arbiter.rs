@@ -1,17 +1,19 @@
 //! The arbiter's half: who gets which units, and until when.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::{
-    ClaimId, Clock, Entry, Fence, Holding, Moment, NodeId, Outbox, Seat, Share, Shares, Shortage,
-    Stamp, Standing, Start, Unit, Units,
+    ClaimId, Clock, Entry, Fence, Holding, Line, Moment, NodeId, Outbox, Seat, Share, Shares,
+    Shortage, Stamp, Standing, Start, Unit, Units,
 };
 
 use super::message::Message;
+use super::orders::Tags;
 use super::pool::broken;
 use super::{Alarm, Central, Post};
-use crate::allocator::{Allocator, Ticket, Want};
+use crate::allocator::{Allocator, Ticket};
 use crate::attempt::Asker;
 
 /// Longer books are not audited after every step.
@@ -25,6 +27,8 @@ pub(super) struct Arbiter {
     pub(super) entries: BTreeMap<ClaimId, Booked>,
     /// Who waits, oldest first, and what is free.
     pub(super) allocator: Allocator,
+    /// The labels of units, by which claims choose.
+    pub(super) tags: Tags,
     /// The last fence given.
     pub(super) fence: Fence,
     /// Whether promises of an earlier life may still be in force.
@@ -42,7 +46,16 @@ pub(super) struct Booked {
     /// ...and ours when that request arrived. The two belong together: adding a wait to a newer
     /// reading than the one echoed would promise too much (spec C1).
     pub(super) arrived: Moment,
+    /// What it chooses by labels, while it waits or can be moved: these may change.
+    pub(super) lines: Option<Arc<[Line]>>,
     pub(super) state: State,
+}
+
+/// What a request asks for.
+pub(super) struct Asked {
+    units: Units,
+    lines: Option<Arc<[Line]>>,
+    movable: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -94,6 +107,8 @@ pub struct Record {
     pub(super) grace: bool,
     /// The units that are not to be granted, ascending.
     pub(super) drained: Vec<Unit>,
+    /// Units that have other labels than the pool began with.
+    pub(super) relabelled: BTreeMap<Unit, BTreeMap<String, String>>,
 }
 
 impl Arbiter {
@@ -106,6 +121,7 @@ impl Arbiter {
             clock: Clock::default(),
             entries: BTreeMap::new(),
             allocator: Allocator::new(seat.pool.units, seat.pool.policy()),
+            tags: Tags::default(),
             fence: Fence::floor(seat.boot),
             grace: false,
         };
@@ -125,6 +141,7 @@ impl Arbiter {
                 for unit in record.drained {
                     arbiter.allocator.drain(unit);
                 }
+                arbiter.tags = Tags::new(seat, record.relabelled);
             }
             Start::Recovered(_) | Start::Amnesia => {
                 arbiter.grace = !broken!(seat, NoGrace);
@@ -174,17 +191,8 @@ impl Arbiter {
                 }
                 let asker = Asker { node: from, attempt };
                 let movable = movable && seat.pool.labels.is_some();
-                match lines.as_deref().filter(|_| !broken!(seat, IgnoreLines)) {
-                    // The common case, without an allocation.
-                    None => {
-                        let any = [seat.pool.any(from, units)];
-                        self.on_request(seat, asker, claim, (units, &any, movable), sent, post);
-                    }
-                    Some(lines) => {
-                        let wants = seat.pool.wants(from, lines);
-                        self.on_request(seat, asker, claim, (units, &wants, movable), sent, post);
-                    }
-                }
+                let lines = lines.filter(|_| !broken!(seat, IgnoreLines));
+                self.on_request(seat, asker, claim, Asked { units, lines, movable }, sent, post);
             }
             Message::Release { claim } => self.end(seat, claim, post),
             Message::Decline { claim, attempt } => {
@@ -213,18 +221,33 @@ impl Arbiter {
         seat: &Seat<'_, Central>,
         asker: Asker,
         claim: ClaimId,
-        (units, wants, movable): (Units, &[Want], bool),
+        asked: Asked,
         sent: Moment,
         post: &mut Post<'_>,
     ) {
         let Some(booked) = self.entries.get_mut(&claim) else {
             let stamp = Stamp { clock: self.clock.tick(), node: asker.node };
             let (ticket, mut deeds) = (Ticket { age: stamp.clock, claim }, Vec::new());
+            let Asked { units, lines, movable } = asked;
+            let (any, chosen);
+            let wants = match &lines {
+                // The common case, without an allocation.
+                None => {
+                    any = [seat.pool.any(asker.node, units)];
+                    &any[..]
+                }
+                Some(lines) => {
+                    chosen = seat.pool.wants_by(self.tags.labels(seat), asker.node, lines);
+                    &chosen[..]
+                }
+            };
             let entered = match self.grace {
                 true => self.allocator.enter(ticket, wants, movable),
                 false => self.allocator.submit(ticket, wants, movable, &mut deeds),
             };
-            if entered.is_err() && self.allocator.drained().next().is_some() {
+            let by_label = |lines: &Arc<[Line]>| lines.iter().any(|line| line.labels.is_some());
+            let lines = lines.filter(by_label);
+            if entered.is_err() && (lines.is_some() || self.allocator.drained().next().is_some()) {
                 let attempt = asker.attempt;
                 return post.send(asker.node, Message::Refused { claim, attempt });
             }
@@ -233,7 +256,7 @@ impl Arbiter {
                 return post.out.anomaly(asker.node, what);
             }
             let state = State::Waiting;
-            let booked = Booked { asker, stamp, units, sent, arrived: seat.now, state };
+            let booked = Booked { asker, stamp, units, sent, arrived: seat.now, lines, state };
             self.entries.insert(claim, booked);
             return self.carry_out(seat, deeds, post);
         };
@@ -320,7 +343,8 @@ impl Arbiter {
         let stamp = Stamp { clock: self.clock.tick(), node: asker.node };
         let held = Holding::new(shares.clone());
         let state = State::Granted { held, waited: Duration::ZERO, adopted: true };
-        self.entries.insert(claim, Booked { asker, stamp, units, sent, arrived: seat.now, state });
+        let (arrived, lines) = (seat.now, None);
+        self.entries.insert(claim, Booked { asker, stamp, units, sent, arrived, lines, state });
         true
     }
 
@@ -418,10 +442,11 @@ impl Arbiter {
             .entries
             .iter()
             .filter(|(_, booked)| matches!(booked.state, State::Granted { .. }))
-            .map(|(&claim, booked)| (claim, booked.clone()))
+            .map(|(&claim, booked)| (claim, Booked { lines: None, ..booked.clone() }))
             .collect();
         let drained = self.allocator.drained().collect();
-        out.persist(Record { grants, grace: self.grace, drained });
+        let relabelled = self.tags.changed().clone();
+        out.persist(Record { grants, grace: self.grace, drained, relabelled });
     }
 
     pub(super) fn ledger(&self, show: &mut dyn FnMut(Entry)) {

@@ -37,7 +37,7 @@ pub enum Message {
     Lost { claim: ClaimId, attempt: Attempt },
     /// The holder has a unit more, and is to leave another; it answers by a renewal without that.
     Move { claim: ClaimId, attempt: Attempt, it: Move },
-    /// Since units were drained, nobody can ever be granted this.
+    /// As units are drained and labelled now, nobody can ever be granted this.
     Refused { claim: ClaimId, attempt: Attempt },
 }
 

@@ -16,7 +16,7 @@
 //! | `renewed` | arbiter to requester | it did |
 //! | `lost` | arbiter to requester | the claim has no units here |
 //! | `move` | arbiter to requester | you have this unit too; leave that one, and renew without it |
-//! | `refused` | arbiter to requester | units were drained, and the claim can never be granted |
+//! | `refused` | arbiter to requester | as units are now, the claim can never be granted |
 //!
 //! A grant costs `request`, `grant`, `release`: three messages for a remote client, none for a
 //! local one. Nothing here needs ordered, lossless or duplicate-free links:
@@ -38,10 +38,10 @@
 //! soundly.
 
 mod arbiter;
-mod drain;
 mod explore;
 mod message;
 mod moves;
+mod orders;
 mod pool;
 mod record;
 mod requester;
@@ -52,8 +52,8 @@ pub(crate) mod tests;
 use std::fmt;
 
 use quorate_core::{
-    ClaimId, Entry, Event, Fact, NodeId, NodeSet, Order, Outbox, Protocol, Seat, Shortage, Start,
-    Unit,
+    ClaimId, Entry, Event, Fact, NodeId, NodeSet, Order, Outbox, Protocol, Relabelled, Seat,
+    Shortage, Start, Unit,
 };
 
 use arbiter::Arbiter;
@@ -179,8 +179,8 @@ impl Protocol for Central {
 
     fn obey(&mut self, seat: &Seat<'_, Self>, order: Order, out: &mut Outbox<Self>) -> bool {
         let Some(arbiter) = &mut self.arbiter else { return false };
-        let (Order::Drain(unit) | Order::Restore(unit)) = order;
-        if unit.0 >= seat.pool.units {
+        let relabels = matches!(order, Order::Relabel { .. });
+        if order.unit().0 >= seat.pool.units || (relabels && seat.pool.labels.is_none()) {
             return false;
         }
         let post = &mut Post::new(seat.me, out);
@@ -191,6 +191,10 @@ impl Protocol for Central {
 
     fn drained(&self, show: &mut dyn FnMut(Unit)) {
         self.arbiter.iter().flat_map(|arbiter| arbiter.allocator.drained()).for_each(show);
+    }
+
+    fn relabelled(&self) -> Option<Relabelled<'_>> {
+        self.arbiter.as_ref().map(|arbiter| arbiter.tags.changed())
     }
 
     fn kind(message: &Message) -> usize {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::{LINES_MAX, Lease, Line, NodeId, Shares, Unit, Units};
+use quorate_core::{Claim, LINES_MAX, Lease, Line, NodeId, Refusal, Shares, Unit, Units};
 
 use crate::allocator::labels::Labels;
 use crate::allocator::{Allocator, Among, Impossible, Policy, Want};
@@ -28,8 +28,8 @@ pub struct Pool {
     /// Which units the clients of each node may use, ascending, node by node: the paper's alpha. A
     /// node beyond the list may use none. `None`: everybody may use any.
     pub eligible: Option<Arc<[Arc<[Unit]>]>>,
-    /// What is known of each unit, so that claims can choose. `None`: units are alike, and claims
-    /// with lines are refused.
+    /// What is known of each unit at first, so that claims can choose. `None`: units are alike, and
+    /// claims with lines are refused.
     pub labels: Option<Arc<Labels>>,
     /// The rule that is broken, for tests that the harness finds it.
     #[cfg(test)]
@@ -60,16 +60,21 @@ impl Pool {
         Some(nodes.get(node.index()).cloned().unwrap_or_default())
     }
 
-    /// One line of a claim, as the allocator wants it: what will do and may be used.
-    fn want(&self, node: NodeId, line: &Line) -> Want {
-        let among = match self.eligible(node) {
-            Some(own) => {
-                let both = line.among.iter().filter(|unit| own.binary_search(unit).is_ok());
-                Some(both.copied().collect())
-            }
-            None if line.among.len() as u32 == self.units => None,
-            None => Some(Arc::clone(&line.among)),
+    /// One line of a claim, as the allocator wants it: what will do, by these labels, and may be
+    /// used. Without labels, what could do if they were others.
+    fn want(&self, labels: Option<&Labels>, node: NodeId, line: &Line) -> Want {
+        let all = line.among.len() as u32 == self.units;
+        let chosen = line.labels.as_ref().zip(labels).map(|(wanted, all)| all.having(wanted));
+        let mut among = match (chosen, all) {
+            (None, true) => None,
+            (None, false) => Some(Arc::clone(&line.among)),
+            (Some(chosen), true) => Some(chosen),
+            (Some(chosen), false) => Some(common(&chosen, &line.among)),
         };
+        if let Some(own) = self.eligible(node) {
+            among = Some(among.map_or_else(|| Arc::clone(&own), |among| common(&among, &own)));
+        }
+        let among = among.filter(|units| (units.len() as u32) < self.units);
         Want { among, units: line.units.get() }
     }
 
@@ -78,9 +83,19 @@ impl Pool {
         Want { among: self.eligible(node), units: units.get() }
     }
 
-    /// What a claim of a node's client asks for, line by line.
+    /// What a claim of a node's client asks for, line by line, by the labels the pool began with.
     pub(crate) fn wants(&self, node: NodeId, lines: &[Line]) -> Vec<Want> {
-        lines.iter().map(|line| self.want(node, line)).collect()
+        self.wants_by(self.labels.as_deref(), node, lines)
+    }
+
+    /// The same by other labels; without any, what could do if labels changed.
+    pub(crate) fn wants_by(
+        &self,
+        labels: Option<&Labels>,
+        node: NodeId,
+        lines: &[Line],
+    ) -> Vec<Want> {
+        lines.iter().map(|line| self.want(labels, node, line)).collect()
     }
 
     /// Whether these can be the lines of a claim on so many units of this pool.
@@ -96,17 +111,48 @@ impl Pool {
             && lines.iter().all(named)
     }
 
-    /// Whether a claim of a node's client with these lines could ever be granted.
+    /// Why a claim of a node's client can never be granted, if it cannot, by these labels; without
+    /// any, whatever labels there will be.
+    pub(crate) fn refusal(
+        &self,
+        node: NodeId,
+        claim: &Claim,
+        labels: Option<&Labels>,
+    ) -> Option<Refusal> {
+        assert!(claim.units.get() <= self.units, "h <= k was settled at the door");
+        if let Some(lines) = &claim.lines {
+            if self.labels.is_none() {
+                return Some(Refusal::NotByName);
+            }
+            assert!(self.has_lines(claim.units, lines), "lines were settled at the door");
+            if self.serve(&self.wants_by(labels, node, lines)).is_err() {
+                return Some(Refusal::NeverEnough);
+            }
+        }
+        (claim.units.get() > self.units_for(node)).then_some(Refusal::TooManyForOneNode)
+    }
+
+    /// Whether a claim of a node's client with these lines could ever be granted, by the labels the
+    /// pool began with.
     ///
     /// # Errors
     /// It could not; nothing was claimed.
     pub fn possible(&self, node: NodeId, lines: &[Line]) -> Result<(), Impossible> {
-        let wants = self.wants(node, lines);
-        Allocator::new(self.units, Policy::STRICT).serves(&wants)
+        self.serve(&self.wants(node, lines))
     }
 
-    /// Whether these units are what the lines ask for.
-    pub(crate) fn suits(&self, lines: &[Line], shares: &Shares) -> bool {
+    fn serve(&self, wants: &[Want]) -> Result<(), Impossible> {
+        Allocator::new(self.units, Policy::STRICT).serves(wants)
+    }
+
+    /// Whether these units are what a claim asks for, whatever their labels.
+    pub(crate) fn serves(&self, units: Units, lines: Option<&[Line]>, shares: &Shares) -> bool {
+        shares.len() == units.get() as usize
+            && shares.iter().all(|share| share.unit.0 < self.units)
+            && lines.is_none_or(|lines| self.suits(lines, shares))
+    }
+
+    fn suits(&self, lines: &[Line], shares: &Shares) -> bool {
         let granted = |line: &Line| Want {
             among: Some(
                 shares
@@ -118,11 +164,11 @@ impl Pool {
             units: line.units.get(),
         };
         let wants: Vec<Want> = lines.iter().map(granted).collect();
-        Allocator::new(self.units, Policy::STRICT).serves(&wants).is_ok()
+        self.serve(&wants).is_ok()
     }
 
     /// How many units one claim of a node can have at most.
-    pub(crate) fn units_for(&self, node: NodeId) -> u32 {
+    fn units_for(&self, node: NodeId) -> u32 {
         self.eligible(node).map_or(self.units, |units| units.len() as u32)
     }
 
@@ -137,6 +183,11 @@ impl Pool {
             Fairness::Backfill(patience) => Policy { protect: 1, patience },
         }
     }
+}
+
+/// The units in both lists.
+fn common(some: &[Unit], others: &[Unit]) -> Arc<[Unit]> {
+    some.iter().filter(|unit| others.binary_search(unit).is_ok()).copied().collect()
 }
 
 /// Who may pass whom while a claim waits.

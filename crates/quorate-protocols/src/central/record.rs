@@ -1,10 +1,12 @@
 //! A record as plain data, for drivers that put it on a disk. What is written down, and when, is
 //! the arbiter's matter.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use quorate_core::{ClaimId, Holding, Moment, Move, NodeId, Shares, Stamp, Unit, Units};
+use quorate_core::{
+    ClaimId, Holding, Moment, Move, NodeId, Relabelled, Shares, Stamp, Unit, Units,
+};
 
 use super::Pool;
 use super::arbiter::{Booked, Record, State};
@@ -46,6 +48,11 @@ impl Record {
         &self.drained
     }
 
+    /// Units that have other labels than the pool began with, since an operator said so.
+    pub fn relabelled(&self) -> Relabelled<'_> {
+        &self.relabelled
+    }
+
     /// The grants, ascending by claim.
     pub fn lines(&self) -> impl Iterator<Item = RecordLine> + '_ {
         self.grants.iter().map(|(claim, booked)| {
@@ -77,6 +84,7 @@ impl Record {
         grace: bool,
         lines: Vec<RecordLine>,
         drained: Vec<Unit>,
+        relabelled: BTreeMap<Unit, BTreeMap<String, String>>,
     ) -> Result<Record, String> {
         let mut taken = BTreeSet::new();
         let mut grants = Vec::with_capacity(lines.len());
@@ -106,12 +114,17 @@ impl Record {
             let (waited, adopted) = (line.waited, line.adopted);
             let state = State::Granted { held, waited, adopted };
             let (stamp, sent, arrived) = (line.stamp, line.sent, line.arrived);
-            grants.push((claim, Booked { asker, stamp, units, sent, arrived, state }));
+            let booked = Booked { asker, stamp, units, sent, arrived, lines: None, state };
+            grants.push((claim, booked));
         }
         let ascending = drained.windows(2).all(|pair| pair[0] < pair[1]);
         if !ascending || drained.last().is_some_and(|unit| unit.0 >= pool.units) {
             return Err("drained units that the pool cannot have".into());
         }
-        Ok(Record { grants, grace, drained })
+        let last = relabelled.last_key_value();
+        if last.is_some_and(|(unit, _)| unit.0 >= pool.units || pool.labels.is_none()) {
+            return Err("labels of units that the pool cannot have".into());
+        }
+        Ok(Record { grants, grace, drained, relabelled })
     }
 }

@@ -54,6 +54,7 @@ impl Arbiter {
         post: &mut Post<'_>,
     ) {
         let claim = ticket.claim;
+        let movable = self.allocator.is_movable(ticket);
         let booked = self.entries.get_mut(&claim).expect("only booked claims are granted");
         if !broken!(seat, ReuseFence) || self.fence == Fence::floor(seat.boot) {
             self.fence = self.fence.next();
@@ -66,6 +67,7 @@ impl Arbiter {
         let waited = seat.now.since(booked.arrived);
         assert_eq!(booked.state, State::Waiting, "only waiting claims are granted");
         booked.state = State::Granted { held: Holding::new(shares), waited, adopted: false };
+        booked.lines = booked.lines.take().filter(|_| movable);
         if broken!(seat, TellBeforePersist) {
             self.tell_grant(claim, post);
         }

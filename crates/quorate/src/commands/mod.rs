@@ -12,6 +12,7 @@ mod holders;
 mod pools;
 mod queue;
 pub(crate) mod quorum;
+mod relabel;
 mod release;
 mod renew;
 mod revoke;
@@ -45,6 +46,7 @@ pub(crate) enum Command {
     History(history::Args),
     Revoke(revoke::Args),
     Drain(drain::Args),
+    Relabel(relabel::Args),
     /// The laboratory: which sets of nodes may decide, and what that is worth.
     #[command(subcommand)]
     Quorum(quorum::Command),
@@ -79,6 +81,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::History(args) => history::run(args),
         Command::Revoke(args) => revoke::run(args),
         Command::Drain(args) => drain::run(args),
+        Command::Relabel(args) => relabel::run(args),
         Command::Quorum(command) => quorum::run(command),
         Command::Ring(args) => ring::run(&args),
         Command::Sim(sim) => sim::run(sim),

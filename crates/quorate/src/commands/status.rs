@@ -136,6 +136,20 @@ pub(crate) fn pool_text(pool: &PoolView) -> String {
     if !pool.drained.is_empty() {
         let _ = writeln!(text, "drained: {}", pool.drained.join(", "));
     }
+    if !pool.relabelled.is_empty() {
+        let names = pool.relabelled.join(", ");
+        let _ = writeln!(text, "labels not as configured: {names}");
+    }
+    if let Some(outcome) = &pool.outcome {
+        let mut tell = |what: &str, claims: &[ClaimId]| {
+            if !claims.is_empty() {
+                let ids: Vec<String> = claims.iter().map(ToString::to_string).collect();
+                let _ = writeln!(text, "{what}: {}", ids.join(", "));
+            }
+        };
+        tell("granted by this", &outcome.granted);
+        tell("refused, since they can never be granted now", &outcome.refused);
+    }
     for short in &pool.shortages {
         let _ = writeln!(text, "short: {}", short.summary);
     }

@@ -21,7 +21,7 @@ fn labels() -> Labels {
 
 fn wanted(labels: &Labels, units: u32, selector: &str) -> Want {
     let selector: Selector = selector.parse().expect("a selector");
-    Want { among: Some(labels.select(&selector).into()), units }
+    Want { among: Some(labels.select(&selector)), units }
 }
 
 #[test]
@@ -88,5 +88,5 @@ fn selectors_are_parsed_and_say_what_is_wrong() {
     }
     let labels = labels();
     assert_eq!(labels.describe(&[Unit(0), Unit(9)]), "(gpu0, gpu9)");
-    assert_eq!(labels.select(&"gpu=a100,zone=us".parse().expect("one")), [Unit(9), Unit(11)]);
+    assert_eq!(*labels.select(&"gpu=a100,zone=us".parse().expect("one")), [Unit(9), Unit(11)]);
 }

@@ -8,7 +8,7 @@ use crate::central::pool::Mutant;
 use crate::central::{Central, Fairness, Pool};
 
 /// Nothing goes wrong, and alarms ring when they like.
-const QUIET: Budget = Budget {
+pub(super) const QUIET: Budget = Budget {
     crashes: 0,
     cancels: 0,
     renewals: 0,
@@ -33,19 +33,19 @@ fn scope(wants: &[(NodeId, u32)], budget: Budget) -> Scope<Central> {
     scope
 }
 
-fn durable(mut scope: Scope<Central>) -> Scope<Central> {
+pub(super) fn durable(mut scope: Scope<Central>) -> Scope<Central> {
     scope.pool.durable = true;
     scope.restart = Restart::Durable;
     scope
 }
 
-fn reordering(mut scope: Scope<Central>) -> Scope<Central> {
+pub(super) fn reordering(mut scope: Scope<Central>) -> Scope<Central> {
     scope.network = Network::Reordering;
     scope
 }
 
 /// Requesters crash, too.
-fn anybody(mut scope: Scope<Central>) -> Scope<Central> {
+pub(super) fn anybody(mut scope: Scope<Central>) -> Scope<Central> {
     scope.crashing = NodeSet::first(3);
     scope
 }
@@ -55,7 +55,7 @@ fn backfill(bound: u32, mut scope: Scope<Central>) -> Scope<Central> {
     scope
 }
 
-fn explore(scope: &Scope<Central>, required: &[Sometimes]) -> Report {
+pub(super) fn explore(scope: &Scope<Central>, required: &[Sometimes]) -> Report {
     let limits = Limits { states_max: 3_000_000, required: required.to_vec() };
     check(scope, &limits, &mut |_| {})
 }

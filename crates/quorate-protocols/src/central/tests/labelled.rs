@@ -29,9 +29,9 @@ pub(super) fn pool(units: u32) -> Pool {
 /// So many of each of these, at once.
 pub(crate) fn bundle(pool: &Pool, lines: &[(u32, &str)]) -> Arc<[Line]> {
     let labels = pool.labels.as_ref().unwrap();
-    let line = |(count, selector): &(u32, &str)| Line {
-        units: Units::new(*count, pool.units).unwrap(),
-        among: labels.select(&selector.parse().unwrap()).into(),
+    let line = |(count, selector): &(u32, &str)| {
+        let units = Units::new(*count, pool.units).unwrap();
+        Line::of(units, labels.select(&selector.parse().unwrap()))
     };
     lines.iter().map(line).collect()
 }
@@ -100,9 +100,9 @@ fn a_pool_whose_units_are_alike_refuses_claims_that_choose() {
 #[test]
 fn lines_that_no_peer_may_send_change_nothing() {
     let mut table = Table::new(2, pool(6));
-    let line = |units, among: &[u32]| Line {
-        units: Units::new(units, 9).unwrap(),
-        among: among.iter().map(|unit| Unit(*unit)).collect(),
+    let line = |units, among: &[u32]| {
+        let among = among.iter().map(|unit| Unit(*unit)).collect();
+        Line::of(Units::new(units, 9).unwrap(), among)
     };
     let (claim, attempt, sent) = (id(1), Attempt { boot: 0, clock: 1 }, table.now);
     for lines in [

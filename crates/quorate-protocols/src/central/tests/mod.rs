@@ -2,8 +2,10 @@
 
 pub(crate) mod eligible;
 mod exhaustive;
+mod exhaustive_moves;
 pub(crate) mod labelled;
 mod moving;
+mod relabelled;
 pub(crate) mod seeds;
 mod steps;
 mod transcripts;

@@ -21,7 +21,7 @@ fn claim(table: &mut Table, node: usize, serial: u64, lines: &[(u32, &str)], mov
     table.deliver_all();
 }
 
-fn shares(all: &[(u32, u64)]) -> Shares {
+pub(super) fn shares(all: &[(u32, u64)]) -> Shares {
     let share = |(unit, fence): &(u32, u64)| Share { unit: Unit(*unit), fence: Fence(*fence) };
     Shares::new(&all.iter().map(share).collect::<Vec<_>>())
 }
@@ -35,7 +35,7 @@ fn renew(table: &mut Table, node: usize, serial: u64, has: &[(u32, u64)]) -> Vec
     wanted
 }
 
-fn obey(table: &mut Table, node: usize, order: Order) -> bool {
+pub(super) fn obey(table: &mut Table, node: usize, order: Order) -> bool {
     let mut out = Outbox::new();
     let boot = table.boots[node];
     let seat = Seat { me: node.into(), boot, now: table.now, pool: &table.pool };

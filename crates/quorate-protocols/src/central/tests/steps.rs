@@ -244,7 +244,7 @@ fn messages_that_no_correct_peer_sends_are_anomalies_and_change_nothing() {
 #[test]
 fn a_claim_for_particular_units_is_refused_by_a_pool_that_counts() {
     let mut table = Table::new(1, Pool::new(2));
-    let line = Line { units: Units::ONE, among: Arc::from([Unit(1)]) };
+    let line = Line::of(Units::ONE, Arc::from([Unit(1)]));
     let claim = Claim { lines: Some(Arc::from([line])), ..Claim::any(id(1), Units::ONE) };
     table.step(0, Event::Claim(claim));
     assert!(table.wanted()[0].starts_with("n0 REFUSE 7.1"));

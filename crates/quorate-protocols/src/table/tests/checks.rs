@@ -95,7 +95,7 @@ fn small_worlds_are_exhausted_in_as_many_states_as_ever() {
             "amnesia",
             crashing(scope(3, robust(1, 3), &TWO), &[1], Amnesia),
             &[CrashSurvived],
-            267_820,
+            571_660,
         ),
         (
             "impatient",
@@ -142,7 +142,7 @@ fn system(kinds: [u32; 4]) -> Scope<Table> {
     let mut scope = scope(3, pool, &wants);
     for (plan, (h, units)) in scope.clients.iter_mut().zip(chosen) {
         let among = units.iter().map(|unit| Unit(*unit)).collect();
-        plan.claim.lines = Some([Line { units: Units::new(h, 2).unwrap(), among }].into());
+        plan.claim.lines = Some([Line::of(Units::new(h, 2).unwrap(), among)].into());
     }
     scope
 }

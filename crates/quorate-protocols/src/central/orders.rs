@@ -1,0 +1,112 @@
+//! What operators order: units taken out of service and brought back, and units that get other
+//! labels.
+//!
+//! The labels of the pool are those it began with; an arbiter keeps what was changed since. Claims
+//! come with the labels they ask for, not with a list of units, so that whoever decides can look
+//! again: those that wait keep their age, those that can never be granted now are refused, and
+//! holders keep what they have.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use quorate_core::{Line, NodeId, Order, Relabelled, Seat, Unit};
+
+use super::arbiter::{Arbiter, Booked, State};
+use super::message::Message;
+use super::{Central, Post};
+use crate::allocator::Ticket;
+use crate::allocator::labels::Labels;
+
+/// The labels of units as they are now.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Tags {
+    changed: BTreeMap<Unit, BTreeMap<String, String>>,
+    /// The pool's with those changed; none if nothing is.
+    now: Option<Arc<Labels>>,
+}
+
+impl Tags {
+    /// The pool's labels with these changed.
+    pub(super) fn new(
+        seat: &Seat<'_, Central>,
+        changed: BTreeMap<Unit, BTreeMap<String, String>>,
+    ) -> Self {
+        let begun = seat.pool.labels.as_deref().filter(|_| !changed.is_empty());
+        let now = begun.map(|begun| Arc::new(begun.clone().with(&changed)));
+        Tags { changed, now }
+    }
+
+    pub(super) fn changed(&self) -> Relabelled<'_> {
+        &self.changed
+    }
+
+    /// What is known of the units, if they differ.
+    pub(super) fn labels<'a>(&'a self, seat: &Seat<'a, Central>) -> Option<&'a Labels> {
+        self.now.as_deref().or(seat.pool.labels.as_deref())
+    }
+}
+
+impl Arbiter {
+    /// Does what an operator orders; the unit is one of the pool's.
+    pub(super) fn obey(&mut self, seat: &Seat<'_, Central>, order: Order, post: &mut Post<'_>) {
+        match order {
+            Order::Drain(unit) => {
+                let over = self.allocator.drain(unit);
+                self.refuse(over, post);
+            }
+            Order::Restore(unit) => {
+                let in_use = self.entries.values().any(|booked| holds(booked, unit));
+                self.allocator.restore(unit, in_use);
+            }
+            Order::Relabel { unit, labels } => {
+                let mut changed = std::mem::take(&mut self.tags).changed;
+                let begun = seat.pool.labels.as_ref().and_then(|begun| begun.of(unit));
+                match labels.filter(|labels| Some(labels) != begun) {
+                    Some(labels) => changed.insert(unit, labels),
+                    None => changed.remove(&unit),
+                };
+                self.tags = Tags::new(seat, changed);
+                self.choose_again(seat, post);
+            }
+        }
+        self.write_down(seat, post.out);
+        self.schedule(seat, post);
+    }
+
+    /// Looks again at what will do for every claim that chooses by labels.
+    fn choose_again(&mut self, seat: &Seat<'_, Central>, post: &mut Post<'_>) {
+        self.allocator.call_off();
+        let chosen = |(claim, booked): (&_, &Booked)| {
+            let lines = booked.lines.clone()?;
+            Some((booked.ticket(*claim), booked.asker.node, lines))
+        };
+        let choosy: Vec<(Ticket, NodeId, Arc<[Line]>)> =
+            self.entries.iter().filter_map(chosen).collect();
+        let mut over = Vec::new();
+        for (ticket, node, lines) in choosy {
+            let wants = seat.pool.wants_by(self.tags.labels(seat), node, &lines);
+            if self.allocator.reselect(ticket, &wants).is_err() {
+                self.allocator.cancel(ticket);
+                over.push(ticket);
+            }
+        }
+        self.refuse(over, post);
+    }
+
+    /// Claims that are in the queue no more, since nobody could ever grant them: they would block
+    /// others for ever (labels spec, trap 7 of 6.6).
+    fn refuse(&mut self, over: Vec<Ticket>, post: &mut Post<'_>) {
+        for ticket in over {
+            let gone = self.entries.remove(&ticket.claim).expect("whoever waits is booked");
+            let (claim, attempt) = (ticket.claim, gone.asker.attempt);
+            post.send(gone.asker.node, Message::Refused { claim, attempt });
+        }
+    }
+}
+
+pub(super) fn holds(booked: &Booked, unit: Unit) -> bool {
+    match &booked.state {
+        State::Granted { held, .. } => held.shares.iter().any(|share| share.unit == unit),
+        State::Waiting => false,
+    }
+}
