@@ -212,8 +212,8 @@ fn broadcast_text(pool: &PoolView) -> String {
         let until = if named("counted_out").next().is_some() { "counted out" } else { "back" };
         let _ = writeln!(
             text,
-            "fewer units than configured: {} {seem} to have crashed and {are} taken to use {} of \
-             {} until {they_are} {until}",
+            "fewer units than configured: {} {seem} to have crashed and {are} taken to use {} \
+             of {} until {they_are} {until}",
             dead.join(", "),
             lost.value,
             pool.units
