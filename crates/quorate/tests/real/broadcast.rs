@@ -199,8 +199,9 @@ async fn frozen(protocol: Protocol) {
     cluster.pause(4);
     let two = [unit(&cluster, 0).await, unit(&cluster, 1).await];
     if protocol == Protocol::Broadcast {
-        // However long the node stands still, nobody gets what its client may have.
+        // However long the node stands still, nobody gets what its client may have had.
         until("n0 takes n4 for dead", || status(&cluster, 0).contains("crashed(n4) 1")).await;
+        held.lost().await;
         assert!(is_refused(&cluster, 2).await);
         held.lost().await;
         assert!(is_refused(&cluster, 2).await);
