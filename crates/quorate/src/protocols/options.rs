@@ -13,7 +13,7 @@ use super::sharing::SharingOptions;
 /// Options of protocols, as chosen on the command line.
 #[derive(clap::Args, Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Options {
-    /// broadcast, ring: which variant [default: weighted, train]
+    /// broadcast, ring: which variant [default: weighted, train]; central: labels, or none
     #[arg(long, value_enum)]
     pub(crate) variant: Option<Variant>,
     #[command(flatten)]
@@ -38,6 +38,9 @@ pub(crate) enum Variant {
     Raymond,
     /// broadcast: Raynal 1991
     Raynal,
+    /// central, drawn plans only: units differ, claims choose by label and in bundles, holders move,
+    /// an operator drains and relabels units, and the allocator's theorems are judged at every step
+    Labels,
     /// ring: all messages in one frame: what the daemon runs
     Train,
     /// ring: the paper's messages
@@ -51,6 +54,7 @@ impl Variant {
             Variant::TimerFree => "timer-free",
             Variant::Raymond => "raymond",
             Variant::Raynal => "raynal",
+            Variant::Labels => "labels",
             Variant::Train => "train",
             Variant::Core => "core",
         }
@@ -61,6 +65,7 @@ impl Variant {
             Variant::Weighted | Variant::TimerFree | Variant::Raymond | Variant::Raynal => {
                 Name::Broadcast
             }
+            Variant::Labels => Name::Central,
             Variant::Train | Variant::Core => Name::Ring,
         }
     }

@@ -3,6 +3,7 @@
 mod eligible;
 mod exhaustive;
 mod exhaustive_moves;
+mod judged;
 mod labelled;
 mod moving;
 mod relabelled;
