@@ -115,6 +115,9 @@ pub struct QuorumsView {
     /// The family, as `quorate quorum report --family` takes it, or `threshold`: one for each size
     /// of claim.
     pub family: String,
+    /// Whether grants name their units although permissions only count.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub naming: bool,
     /// How many nodes vote.
     pub voters: u32,
     /// Members of the smallest quorum...

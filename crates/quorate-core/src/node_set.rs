@@ -37,7 +37,9 @@ impl NodeSet {
 
     /// Number of members.
     pub fn len(&self) -> usize {
-        self.words().map(|word| word.count_ones() as usize).sum()
+        let count =
+            |words: &[u64]| words.iter().map(|word| word.count_ones() as usize).sum::<usize>();
+        count(&self.low) + count(&self.high)
     }
 
     /// Whether it has no member.
@@ -48,11 +50,7 @@ impl NodeSet {
     /// Whether `node` is a member.
     pub fn contains(&self, node: NodeId) -> bool {
         let (word, bit) = place(node);
-        let word = match word.checked_sub(LOW) {
-            None => Some(&self.low[word]),
-            Some(word) => self.high.get(word),
-        };
-        word.is_some_and(|word| word & bit != 0)
+        self.word(word).is_some_and(|word| word & bit != 0)
     }
 
     /// Adds `node`; says whether it was new.
@@ -90,15 +88,15 @@ impl NodeSet {
 
     /// Members in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = NodeId> + '_ {
-        self.words().enumerate().flat_map(|(index, word)| {
-            let mut left = word;
-            std::iter::from_fn(move || {
-                (left != 0).then(|| {
-                    let bit = left.trailing_zeros();
-                    left &= left - 1;
-                    NodeId(index as u32 * u64::BITS + bit)
-                })
-            })
+        let (mut index, mut left) = (0, self.low[0]);
+        std::iter::from_fn(move || {
+            while left == 0 {
+                index += 1;
+                left = self.word(index)?;
+            }
+            let bit = left.trailing_zeros();
+            left &= left - 1;
+            Some(NodeId(index as u32 * u64::BITS + bit))
         })
     }
 
@@ -109,12 +107,15 @@ impl NodeSet {
 
     /// Whether every member is in `other`.
     pub fn is_subset(&self, other: &NodeSet) -> bool {
-        self.high.len() <= other.high.len() && self.pairs(other).all(|(a, b)| a & !b == 0)
+        let is_subset = |(a, b): (&u64, &u64)| a & !b == 0;
+        self.low.iter().zip(&other.low).all(is_subset)
+            && self.high.len() <= other.high.len()
+            && self.high.iter().zip(&other.high).all(is_subset)
     }
 
     /// Whether no node is in both.
     pub fn is_disjoint(&self, other: &NodeSet) -> bool {
-        self.pairs(other).all(|(a, b)| a & b == 0)
+        self.words().zip(other.words()).all(|(a, b)| a & b == 0)
     }
 
     /// Nodes in both.
@@ -144,16 +145,19 @@ impl NodeSet {
         left.trimmed()
     }
 
+    fn word(&self, index: usize) -> Option<u64> {
+        match index.checked_sub(LOW) {
+            None => Some(self.low[index]),
+            Some(index) => self.high.get(index).copied(),
+        }
+    }
+
     fn words(&self) -> impl Iterator<Item = u64> + '_ {
         self.low.iter().chain(&self.high).copied()
     }
 
     fn words_mut(&mut self) -> impl Iterator<Item = &mut u64> {
         self.low.iter_mut().chain(&mut self.high)
-    }
-
-    fn pairs<'a>(&'a self, other: &'a NodeSet) -> impl Iterator<Item = (u64, u64)> + 'a {
-        self.words().zip(other.words())
     }
 
     fn trimmed(mut self) -> NodeSet {

@@ -149,6 +149,7 @@ fn nothing_that_a_peer_sends_can_stop_a_seat() {
         "protocol = \"arbiter\"",
         "protocol = \"arbiter\"\nmode = \"arbiter\"\nfamily = \"threshold\"\nsurvive = 0",
         "protocol = \"arbiter\"\nmode = \"ticket\"",
+        "protocol = \"table\"",
         "protocol = \"broadcast\"",
         "protocol = \"broadcast\"\nreclaim = \"lease\"",
         "protocol = \"ring\"",

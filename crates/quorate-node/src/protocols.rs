@@ -6,7 +6,9 @@ use quorate_protocols::arbiter::Arbiter;
 use quorate_protocols::broadcast::Weighted;
 use quorate_protocols::central::Central;
 use quorate_protocols::ring::Ring;
+use quorate_protocols::table::{self, Table};
 use quorate_protocols::ticket::Ticket;
+use quorate_wire::survey::FactLine;
 
 use crate::config::{PoolDef, ProtocolDef};
 use crate::seat::{AnySeat, Corrupt, Deed, Driver, Origin, Place, Runs, SeatError};
@@ -25,6 +27,7 @@ pub struct Promises {
 
 impl Runs for Arbiter {}
 impl Runs for Central {}
+impl Runs for Table {}
 impl Runs for Ticket {}
 impl Runs for Weighted {}
 
@@ -48,6 +51,7 @@ fn with<T: Task>(protocol: &ProtocolDef, name: &str, members: usize, task: T) ->
         }
         ProtocolDef::Arbiter(pool) => task.run::<Arbiter>(pool.clone()),
         ProtocolDef::Ticket(pool) => task.run::<Ticket>(pool.clone()),
+        ProtocolDef::Table(pool) => task.run::<Table>(pool.clone()),
         ProtocolDef::Broadcast(pool) => task.run::<Weighted>(pool.clone()),
         ProtocolDef::Ring(pool) => task.run::<Ring>(pool.clone()),
     }
@@ -121,6 +125,7 @@ pub(crate) fn answers_for(def: &PoolDef, pool: &str, me: NodeId, members: usize)
         ProtocolDef::Central { arbiter, .. } => arbiter.node(pool, members) == me,
         ProtocolDef::Arbiter(_)
         | ProtocolDef::Ticket(_)
+        | ProtocolDef::Table(_)
         | ProtocolDef::Broadcast(_)
         | ProtocolDef::Ring(_) => me == NodeId(0),
     }
@@ -134,6 +139,8 @@ pub(crate) enum Books {
     /// How it stands with that node, which is one of several that have to agree. Whether they did
     /// is known to the node of the claim's client.
     Advise,
+    /// How it stood when that node got its copy of what all keep: the newest copy counts.
+    Copy,
     /// Nothing: there are none.
     None,
 }
@@ -143,6 +150,13 @@ pub(crate) fn books(def: &PoolDef) -> Books {
     match def.protocol {
         ProtocolDef::Central { .. } => Books::Decide,
         ProtocolDef::Arbiter(_) => Books::Advise,
+        ProtocolDef::Table(_) => Books::Copy,
         ProtocolDef::Ticket(_) | ProtocolDef::Broadcast(_) | ProtocolDef::Ring(_) => Books::None,
     }
+}
+
+/// How new a node's copy of the books is, by what it tells of itself ([`Books::Copy`]).
+pub(crate) fn edition(facts: &[FactLine]) -> (u64, u64) {
+    let fact = |name| facts.iter().find(|fact| fact.name == name).map_or(0, |fact| fact.value);
+    (fact(table::ROUND), fact(table::VERSION))
 }

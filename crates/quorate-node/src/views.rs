@@ -14,7 +14,7 @@ use quorate_api::{
 use quorate_core::{ClaimId, Fence, Move, Share, Stamp, Unit};
 use quorate_protocols::allocator::labels::Labels;
 use quorate_wire::glance::What;
-use quorate_wire::survey::{HomeClaim, Labelled, Outcome, ShortLine};
+use quorate_wire::survey::{HomeClaim, Labelled, Outcome, ShortLine, Survey};
 
 use crate::config::{Config, PoolDef};
 use crate::convert;
@@ -160,8 +160,11 @@ impl Picture {
             objection: None,
             past_ms: Vec::new(),
         };
+        let edition = |(_, survey): &(_, Survey)| protocols::edition(&survey.facts);
+        let newest = gathered.surveys.iter().max_by_key(|known| edition(known)).map(|(n, _)| *n);
         let mut known = false;
         for (node, survey) in gathered.surveys {
+            let counts = books(def) != Books::Copy || newest == Some(node);
             // Our own word comes first, and that of whoever decides counts.
             if survey.labels_known || (node == config.me && !known) {
                 picture.relabelled = survey.relabelled;
@@ -171,11 +174,11 @@ impl Picture {
             let released = records.filter(|record| record.what == What::Released);
             picture.past_ms.extend(released.map(|record| record.took_ms));
             picture.drained.extend(survey.drained);
-            picture.shortages.extend(survey.shortages);
+            picture.shortages.extend(survey.shortages.into_iter().filter(|_| counts));
             picture.obeyed = picture.obeyed.or(survey.obeyed);
             picture.objection = picture.objection.or(survey.objection);
             picture.grace_ms = picture.grace_ms.max(survey.grace_micros.map(|m| m / 1000));
-            for line in &survey.books {
+            for line in survey.books.iter().filter(|_| counts) {
                 let booked = &mut picture.line(line.claim(), decided).booked;
                 let granted = line.granted() || booked.is_some_and(|(_, _, granted)| granted);
                 *booked = Some((line.stamp(), line.units(), granted));
@@ -308,7 +311,9 @@ impl Picture {
         let short = cut.map(|short| shortage(short, def, self.labels.as_deref()));
         let position = place.map(|place| u32::try_from(place + 1).unwrap_or(u32::MAX));
         let queued = books(def) != Books::None;
-        let summary = match (self.grace_ms, position) {
+        // Who has a copy can do without those that are in grace.
+        let grace_ms = self.grace_ms.filter(|_| books(def) != Books::Copy || position.is_none());
+        let summary = match (grace_ms, position) {
             (Some(left), _) => format!(
                 "{} restarted and waits {} until old promises are over",
                 if queued { "the arbiter" } else { "a node" },
@@ -353,7 +358,7 @@ impl Picture {
         };
         // Where units differ, only a shortage says who is in the way.
         let known = cut.is_some() || def.labels().is_none();
-        let known = known && position.is_some() && self.grace_ms.is_none();
+        let known = known && position.is_some() && grace_ms.is_none();
         Why {
             estimate: known.then(|| contest.estimate(&self.past_ms)).flatten(),
             remedy: known.then(|| contest.remedy()),
@@ -362,7 +367,7 @@ impl Picture {
             free,
             missing,
             shortage: short,
-            grace_ms: self.grace_ms,
+            grace_ms,
             holders,
             ahead,
             silent: self.silent.clone(),

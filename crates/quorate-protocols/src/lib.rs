@@ -6,6 +6,7 @@
 
 mod attempt;
 mod count;
+mod opening;
 mod post;
 
 pub mod allocator;

@@ -5,10 +5,17 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::arbiter::family::{self, Chosen, FamilyError, Need, Summary, Way};
-use crate::{arbiter, ticket};
+use crate::{arbiter, table, ticket};
 
 /// Messages per member that is asked for a ticket, if nobody else wants one.
 const TICKET_ROUNDS: usize = 5;
+/// Messages per arbiter where a claim picks its units once it has permissions.
+const NAMING_ROUNDS: usize = 5;
+/// Messages per member that keeps a table, for one use of units: two sections.
+const TABLE_ROUNDS: usize = 8;
+/// Most nodes that keep a table unless it is said: every section visits a quorum of them, one after
+/// the other, and all sections of a pool take turns.
+const TABLE_MEMBERS: u32 = 5;
 
 /// What is said of a pool. Nothing said means what most people want.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -20,10 +27,12 @@ pub struct Terms {
     pub family: Option<String>,
     /// Most grants at once, whatever their size; then an M-arbiter will do.
     pub max_holders: Option<u32>,
-    /// How many nodes vote; the others only ask. All, if not said.
+    /// How many nodes vote; the others only ask. If not said all, or five for a table.
     pub voters: Option<u32>,
     /// Crashes that must be survived. Nobody gets 0 without asking for it, except a node alone.
     pub survive: Option<u32>,
+    /// Whether grants name their units although permissions only count, in one more round.
+    pub naming: bool,
 }
 
 /// What quorums do.
@@ -36,6 +45,8 @@ pub enum Mode {
     Named,
     /// Tickets, in two round trips: any two quorums meet, units are counted.
     Ticket,
+    /// A table of all claims that quorums keep: any two meet, units have names and may differ.
+    Table,
     /// Permissions if a family of them survives what it must, else tickets.
     Auto,
 }
@@ -87,23 +98,28 @@ pub enum Pool {
     Arbiter(arbiter::Pool),
     /// Tickets.
     Ticket(ticket::Pool),
+    /// A table.
+    Table(table::Pool),
 }
 
 /// What the quorums of a pool are, and what they are worth.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Worth {
-    /// What they do: `arbiter`, `named` or `ticket`.
+    /// What they do: `arbiter`, `named`, `ticket` or `table`.
     pub mode: &'static str,
     /// The family, as the laboratory names it, or `threshold`.
     pub family: String,
+    /// Whether grants name their units although quorums only count.
+    pub naming: bool,
     /// The numbers.
     pub summary: Summary,
 }
 
 impl fmt::Display for Worth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Worth { mode, family, summary } = self;
-        write!(f, "{mode}, {family}: {summary}")
+        let Worth { mode, family, naming, summary } = self;
+        let naming = if *naming { " with naming" } else { "" };
+        write!(f, "{mode}{naming}, {family}: {summary}")
     }
 }
 
@@ -123,6 +139,8 @@ pub enum TermsError {
     HoldersUncounted,
     /// Quorums by size of claim, where that would be wrong or pointless.
     SizesUncounted,
+    /// A round to name units, where they have names anyway or nobody could.
+    NamedAlready,
     /// A family, where the mode chooses one itself.
     ChosenTwice,
     /// The family will not do.
@@ -148,6 +166,10 @@ impl fmt::Display for TermsError {
                 "quorums by size of claim count units: for neither names, tickets nor a limit on \
                  holders",
             ),
+            TermsError::NamedAlready => f.write_str(
+                "naming is for mode arbiter: units have names in mode named, and tickets only \
+                 count",
+            ),
             TermsError::ChosenTwice => {
                 f.write_str("mode auto chooses the family: give a mode or leave the family out")
             }
@@ -171,7 +193,8 @@ impl Terms {
     /// # Errors
     /// The terms contradict each other, or no family satisfies them.
     pub fn settle(&self, nodes: u32, units: u32) -> Result<Settled, TermsError> {
-        let voters = self.voters.unwrap_or(nodes);
+        let usual = if self.mode == Mode::Table { nodes.min(TABLE_MEMBERS) } else { nodes };
+        let voters = self.voters.unwrap_or(usual);
         if !(1..=nodes).contains(&voters) {
             return Err(TermsError::Voters { voters, nodes });
         }
@@ -187,6 +210,9 @@ impl Terms {
         if by_size && (self.mode != Mode::Arbiter || self.max_holders.is_some()) {
             return Err(TermsError::SizesUncounted);
         }
+        if self.naming && self.mode != Mode::Arbiter {
+            return Err(TermsError::NamedAlready);
+        }
         // A single node survives nothing, and nobody expects it to.
         let survive = self.survive.unwrap_or(u32::from(nodes > 1)) as usize;
         let (n, k) = (voters as usize, units as usize);
@@ -194,22 +220,32 @@ impl Terms {
         let count = arbiter::Mode::Count { holders_max, backfill: 0 };
         Ok(match self.mode {
             Mode::Arbiter => {
-                let need = Need { survive, ..Need::counting(n, k, holders_max as usize) };
-                permissions(nodes, units, count, self.chosen(need, "uniform")?)
+                let mut need = Need { survive, ..Need::counting(n, k, holders_max as usize) };
+                // The only unit need not be picked.
+                if self.naming && units > 1 {
+                    need.rounds = NAMING_ROUNDS;
+                }
+                permissions(nodes, units, (count, self.naming), self.chosen(need, "uniform")?)
             }
             Mode::Named => {
-                permissions(nodes, units, arbiter::Mode::Named, self.chosen(pairs, "majority")?)
+                let locks = (arbiter::Mode::Named, false);
+                permissions(nodes, units, locks, self.chosen(pairs, "majority")?)
             }
             Mode::Ticket => tickets(
                 nodes,
                 units,
                 self.chosen(Need { rounds: TICKET_ROUNDS, ..pairs }, "majority")?,
             ),
+            Mode::Table => tables(
+                nodes,
+                units,
+                self.chosen(Need { rounds: TABLE_ROUNDS, ..pairs }, "majority")?,
+            ),
             Mode::Auto if self.family.as_deref().is_some_and(|family| family != "auto") => {
                 return Err(TermsError::ChosenTwice);
             }
             Mode::Auto => match family::auto(n, k, holders_max as usize, survive) {
-                Ok(Way::Arbiter(chosen)) => permissions(nodes, units, count, chosen),
+                Ok(Way::Arbiter(chosen)) => permissions(nodes, units, (count, false), chosen),
                 Ok(Way::Ticket(chosen)) => tickets(nodes, units, chosen),
                 Err(error) => return Err(TermsError::Family { family: "auto".into(), error }),
             },
@@ -223,17 +259,32 @@ impl Terms {
     }
 }
 
-fn permissions(nodes: u32, units: u32, mode: arbiter::Mode, chosen: Chosen) -> Settled {
+fn permissions(
+    nodes: u32,
+    units: u32,
+    (mode, naming): (arbiter::Mode, bool),
+    chosen: Chosen,
+) -> Settled {
     let Chosen { name: family, quorums, summary } = chosen;
     let word = if mode == arbiter::Mode::Named { "named" } else { "arbiter" };
-    let pool = arbiter::Pool { quorums, mode, ..arbiter::Pool::new(units, nodes) };
-    Settled { pool: Pool::Arbiter(pool), worth: Worth { mode: word, family, summary } }
+    let pool = arbiter::Pool { quorums, mode, naming, ..arbiter::Pool::new(units, nodes) };
+    Settled { pool: Pool::Arbiter(pool), worth: Worth { mode: word, family, naming, summary } }
 }
 
 fn tickets(nodes: u32, units: u32, chosen: Chosen) -> Settled {
     let Chosen { name: family, quorums, summary } = chosen;
     let pool = ticket::Pool { quorums, ..ticket::Pool::new(units, nodes) };
-    Settled { pool: Pool::Ticket(pool), worth: Worth { mode: "ticket", family, summary } }
+    let worth = Worth { mode: "ticket", family, naming: false, summary };
+    Settled { pool: Pool::Ticket(pool), worth }
+}
+
+fn tables(nodes: u32, units: u32, chosen: Chosen) -> Settled {
+    let Chosen { name: family, quorums, summary } = chosen;
+    let pool = table::Pool { quorums, ..table::Pool::new(units, nodes) };
+    Settled {
+        pool: Pool::Table(pool),
+        worth: Worth { mode: "table", family, naming: false, summary },
+    }
 }
 
 #[cfg(test)]
@@ -272,6 +323,11 @@ mod tests {
             (Named, "", (3, 9), holders.clone(), "only where arbiters count"),
             (Ticket, "", (5, 8), none(), "ticket, majority: quorums of 3 of 5, 2 crashes"),
             (Ticket, "threshold", (5, 8), none(), "count units"),
+            (Table, "", (3, 2), none(), "table, majority: quorums of 2 of 3, 1 crash survived"),
+            (Table, "", (9, 2), none(), "table, majority: quorums of 3 of 5, 2 crashes"),
+            (Table, "grid", (4, 2), any.clone(), "table, grid"),
+            (Table, "", (3, 9), holders.clone(), "only where arbiters count"),
+            (Table, "threshold", (5, 2), none(), "count units"),
             (Auto, "", (7, 2), two.clone(), "arbiter, uniform: quorums of 5 of 7, 2 crashes"),
             (Auto, "", (5, 2), two.clone(), "ticket, uniform: quorums of 3 of 5, 2 crashes"),
             (Auto, "", (3, 2), two, "family auto: it survives 1 crashes and 2 are wanted"),
@@ -285,6 +341,13 @@ mod tests {
         assert!(said(Named, "", (5, 2), voters(3)).contains("quorums of 2 of 3"));
         assert_eq!(said(Named, "", (5, 2), voters(6)), "6 voters: there are 5 nodes");
         assert_eq!(said(Named, "", (5, 2), voters(0)), "0 voters: there are 5 nodes");
+        let naming = || Terms { naming: true, ..none() };
+        assert!(said(Arbiter, "", (7, 2), naming()).contains("arbiter with naming, uniform: "));
+        assert!(said(Arbiter, "", (7, 2), naming()).contains("25.0 messages per quiet grant"));
+        assert!(said(Arbiter, "", (7, 1), naming()).contains("12.0 messages per quiet grant"));
+        for mode in [Named, Ticket, Auto] {
+            assert!(said(mode, "", (7, 2), naming()).contains("naming is for mode arbiter"));
+        }
         let settled = Terms { mode: Ticket, ..none() }.settle(5, 8).unwrap();
         let spared = settled.clone().with_spares(1).worth.summary;
         assert_eq!((settled.worth.summary.messages, spared.messages), (15.0, 20.0));

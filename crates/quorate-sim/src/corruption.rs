@@ -64,6 +64,7 @@ impl<P: Protocol> World<'_, P> {
     /// would be without.
     pub(crate) fn corrupt(&mut self, corruption: Corruption<P>) -> Result<(), Stop> {
         self.laws = Judge::Nobody;
+        self.is_watched = true;
         let mut chance = Rng::new(!self.plan.seed);
         let mut draw = |bound: u64| chance.below(bound);
         for index in 0..self.nodes.len() {

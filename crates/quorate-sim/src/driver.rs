@@ -45,23 +45,38 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// Something happens to a participant that is running.
-    #[inline]
     pub(crate) fn step(&mut self, me: NodeId, event: Event<P>) -> Result<(), Stop> {
-        let text = self.trace.is_on().then(|| event.to_string());
+        if self.is_watched {
+            return self.step_watched(me, event);
+        }
+        self.take_step(me, event);
+        self.perform_all(me)
+    }
+
+    #[inline(always)]
+    fn take_step(&mut self, me: NodeId, event: Event<P>) {
         self.measures.steps += 1;
-        let node = &self.nodes[me.index()];
+        let node = &mut self.nodes[me.index()];
         let now = node.clock.read(self.now);
         let seat = Seat { me, boot: node.boot, now, pool: self.pool };
-        if self.corruption.is_some() {
-            self.look_at_event(&seat, &event);
-        }
-        let node = &mut self.nodes[me.index()];
         let participant = node.seat.as_mut().expect("only running nodes take steps");
         participant.step(&seat, event, &mut self.outbox);
+    }
+
+    /// A step that somebody looks at: apart, so that others are fast.
+    #[cold]
+    fn step_watched(&mut self, me: NodeId, event: Event<P>) -> Result<(), Stop> {
+        let text = self.trace.is_on().then(|| event.to_string());
+        if self.corruption.is_some() {
+            let node = &self.nodes[me.index()];
+            let now = node.clock.read(self.now);
+            let seat = Seat { me, boot: node.boot, now, pool: self.pool };
+            self.look_at_event(&seat, &event);
+        }
+        self.take_step(me, event);
         self.after_step(me, text)
     }
 
-    #[inline]
     pub(crate) fn after_step(&mut self, me: NodeId, event: Option<String>) -> Result<(), Stop> {
         if let Some(event) = event {
             self.trace_step(me, &event);
@@ -69,27 +84,43 @@ impl<P: Protocol> World<'_, P> {
         if self.laws.is_strict() {
             self.inspect(me)?;
         }
+        self.perform_all(me)
+    }
+
+    /// Empties the outbox.
+    #[inline(always)]
+    fn perform_all(&mut self, me: NodeId) -> Result<(), Stop> {
         if self.outbox.is_empty() {
             return Ok(());
         }
-        let crash_after = self.nodes[me.index()].crash_after.take();
+        let node = &mut self.nodes[me.index()];
+        if let Some(limit) = node.crash_after.take() {
+            return self.perform_until_crash(me, limit as usize);
+        }
+        let mut has_disk = node.disk.is_some();
         let mut outbox = std::mem::take(&mut self.outbox);
-        for (done, effect) in outbox.drain().enumerate() {
-            if crash_after.is_some_and(|limit| done >= limit as usize) {
-                break;
-            }
+        for effect in outbox.drain() {
             match effect {
                 // By far the most frequent, and mostly there is no disk to wait for.
-                Effect::Tell { to, message } if self.nodes[me.index()].disk.is_none() => {
-                    self.tell(me, to, message)?;
+                Effect::Tell { to, message } if !has_disk => self.tell(me, to, message)?,
+                effect => {
+                    self.perform(me, effect)?;
+                    has_disk = self.nodes[me.index()].disk.is_some();
                 }
-                effect => self.perform(me, effect)?,
             }
         }
         self.outbox = outbox;
-        if crash_after.is_some() {
-            self.crash(me);
+        Ok(())
+    }
+
+    #[cold]
+    fn perform_until_crash(&mut self, me: NodeId, limit: usize) -> Result<(), Stop> {
+        let mut outbox = std::mem::take(&mut self.outbox);
+        for effect in outbox.drain().take(limit) {
+            self.perform(me, effect)?;
         }
+        self.outbox = outbox;
+        self.crash(me);
         Ok(())
     }
 
@@ -217,7 +248,7 @@ impl<P: Protocol> World<'_, P> {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn tell(&mut self, me: NodeId, to: NodeId, message: P::Message) -> Result<(), Stop> {
         if to == me || to.index() >= self.nodes.len() {
             return Err(broken_contract(format!("{me} tells {to}: {message}")));
@@ -248,7 +279,7 @@ impl<P: Protocol> World<'_, P> {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn fly(
         &mut self,
         from: NodeId,
@@ -260,7 +291,7 @@ impl<P: Protocol> World<'_, P> {
     ) {
         let shown = self.trace.film().is_some().then(|| m.clone());
         let hear = Happening::Hear { from, from_boot, to, to_boot, message: m };
-        let ticket = self.queue.push(at, hear);
+        let ticket = self.queue.push_here(at, hear);
         if let Some(message) = shown {
             self.shoot(from, to, &message, at, Some(ticket));
         }
@@ -282,8 +313,40 @@ impl<P: Protocol> World<'_, P> {
         }
     }
 
+    /// Whether what is next is a message that nothing stands in the way of, as nearly everything
+    /// is: its link is not cut, its receiver runs, and nobody has restarted or looks at it.
+    #[inline(always)]
+    pub(crate) fn hears_at_once(&self, ticket: Ticket) -> bool {
+        match self.queue.planned_as(ticket) {
+            Some(&Happening::Hear { from, to, from_boot: 0, to_boot, .. }) => {
+                let receiver = &self.nodes[to.index()];
+                receiver.boot == to_boot
+                    && receiver.is_running()
+                    && self.newest.is_empty()
+                    && !self.is_watched
+                    && !self.network.is_cut(from, to)
+            }
+            _ => false,
+        }
+    }
+
+    /// Takes such a message straight from the queue to its receiver: the simulator's inner loop,
+    /// in which a message is not copied more often than it must be.
+    #[inline(always)]
+    pub(crate) fn hear_at_once(&mut self, ticket: Ticket) -> Result<(), Stop> {
+        let Some(Happening::Hear { from, to, message, .. }) = self.queue.take(ticket) else {
+            unreachable!("a message is next");
+        };
+        self.measures.steps += 1;
+        let node = &mut self.nodes[to.index()];
+        let now = node.clock.read(self.now);
+        let seat = Seat { me: to, boot: node.boot, now, pool: self.pool };
+        let participant = node.seat.as_mut().expect("only running nodes take steps");
+        participant.step(&seat, Event::Hear { from, message }, &mut self.outbox);
+        self.perform_all(to)
+    }
+
     /// A message arrives, unless its link is cut or its sender or receiver is of an earlier life.
-    #[inline]
     pub(crate) fn hear(
         &mut self,
         ticket: Ticket,

@@ -220,9 +220,7 @@ impl<P: Protocol> World<'_, P> {
         node.paused = false;
         self.note(&name, format_args!("resume"));
         let inbox = std::mem::take(&mut self.aside(name).inbox);
-        for (ticket, happening) in inbox {
-            self.let_happen(ticket, happening)?;
-        }
+        self.let_all_happen(inbox)?;
         self.clients_call_again(name, false)
     }
 
@@ -250,10 +248,8 @@ impl<P: Protocol> World<'_, P> {
 
     /// What cut links held back arrives at once and in order, unless another cut holds it.
     fn let_held_arrive(&mut self) -> Result<(), Stop> {
-        for (ticket, happening) in std::mem::take(&mut self.held) {
-            self.let_happen(ticket, happening)?;
-        }
-        Ok(())
+        let held = std::mem::take(&mut self.held);
+        self.let_all_happen(held)
     }
 
     fn slow_down(&mut self, lasts: u64) {

@@ -205,16 +205,40 @@ pub(crate) struct Network {
     cuts: Vec<(u32, Cut)>,
     /// Nodes whose links are slow now, and how many times slower.
     slow: Option<(NodeSet, u32)>,
+    /// Whether each message only takes its time: nothing is lost, repeated, cut, slow or kept in
+    /// order.
+    is_plain: bool,
 }
 
 impl Network {
     pub(crate) fn new(links: Links, rng: Rng) -> Self {
-        Network { links, rng, last: Table::default(), cuts: Vec::new(), slow: None }
+        let (last, cuts) = (Table::default(), Vec::new());
+        let mut network = Network { links, rng, last, cuts, slow: None, is_plain: false };
+        network.look();
+        network
+    }
+
+    /// Looks whether links are plain now.
+    fn look(&mut self) {
+        let Links { ordered, loss_ppm, duplicate_ppm, .. } = self.links;
+        self.is_plain = !ordered
+            && loss_ppm == 0
+            && duplicate_ppm == 0
+            && self.cuts.is_empty()
+            && self.slow.is_none();
     }
 
     /// A message leaves.
     #[inline]
     pub(crate) fn send(&mut self, now: u64, from: NodeId, to: NodeId) -> Fate {
+        if self.is_plain {
+            let delay = self.links.delay.draw(&mut self.rng, from, to);
+            return Fate::Once(now.saturating_add(delay));
+        }
+        self.send_through_trouble(now, from, to)
+    }
+
+    fn send_through_trouble(&mut self, now: u64, from: NodeId, to: NodeId) -> Fate {
         if !self.links.cuts_hold && self.is_cut(from, to) || self.rng.chance(self.links.loss_ppm) {
             return Fate::Lost;
         }
@@ -226,8 +250,7 @@ impl Network {
     }
 
     /// When a message that leaves now arrives, if nothing stops it.
-    #[inline]
-    pub(crate) fn arrival(&mut self, now: u64, from: NodeId, to: NodeId) -> u64 {
+    fn arrival(&mut self, now: u64, from: NodeId, to: NodeId) -> u64 {
         let mut delay = self.links.delay.draw(&mut self.rng, from, to);
         if let Some((nodes, factor)) = &self.slow
             && (nodes.contains(from) || nodes.contains(to))
@@ -258,6 +281,7 @@ impl Network {
 
     pub(crate) fn cut(&mut self, name: u32, cut: Cut) {
         self.cuts.push((name, cut));
+        self.look();
     }
 
     /// The names of all cuts there are.
@@ -269,11 +293,13 @@ impl Network {
     pub(crate) fn heal(&mut self, name: u32) -> bool {
         let before = self.cuts.len();
         self.cuts.retain(|(other, _)| *other != name);
+        self.look();
         self.cuts.len() < before
     }
 
     pub(crate) fn slow_down(&mut self, slow: Option<(NodeSet, u32)>) {
         self.slow = slow;
+        self.look();
     }
 
     /// No more loss, repetition, cuts or slow links.
@@ -282,6 +308,7 @@ impl Network {
         self.links.duplicate_ppm = 0;
         self.cuts.clear();
         self.slow = None;
+        self.look();
     }
 }
 

@@ -1,15 +1,16 @@
 //! What will happen, in order of time; at equal times in the order in which it was planned.
 //!
-//! A radix heap (Ahuja, Mehlhorn, Orlin and Tarjan 1990) whose digits have six bits: time never
+//! A radix heap (Ahuja, Mehlhorn, Orlin and Tarjan 1990) whose digits have eight bits: time never
 //! goes back, so an entry lies in the bucket of the highest digit in which its time differs from a
-//! recent one, and moves down only when that bucket's turn comes, which most entries do once or
-//! twice. Most alarms are disarmed long before they would ring, and those are never touched again.
-//! A bucket with few entries is not divided any further but sorted: it is the near future, from
-//! which happenings are popped.
+//! recent one, and moves down only when that bucket's turn comes, which most entries do once at
+//! most. Most alarms are disarmed long before they would ring, and those are never touched again. A
+//! bucket with few entries is not divided any further but sorted: it is the near future, from which
+//! happenings are popped.
 //!
 //! Buckets hold small entries; the happenings themselves stay where they are in a slab, whose
 //! places are used again, so that a long run allocates nothing, and are moved once, when they are
-//! taken.
+//! popped. Entries of one time are always in one bucket, in the order in which they were planned,
+//! so that sorting need only be stable.
 
 use std::cmp::Reverse;
 
@@ -19,47 +20,63 @@ pub(crate) struct Queue<T> {
     /// No entry is earlier than this.
     last: u64,
     /// All entries up to `near_end`, latest first.
-    near: Vec<Place>,
+    near: Vec<Entry>,
     near_end: u64,
-    /// All later ones: 64 buckets for each digit, by its value where it is the highest one that
+    /// All later ones: 256 buckets for each digit, by its value where it is the highest one that
     /// differs from `last`.
-    buckets: Vec<Vec<Place>>,
+    buckets: Box<[Vec<Entry>; DIGITS * VALUES]>,
     /// A bit for each bucket of a digit that is not empty, and for each digit that has such.
-    filled: [u64; DIGITS],
+    filled: [[u64; VALUES / WORD]; DIGITS],
     digits: u32,
-    slab: Vec<Option<T>>,
-    /// The sequence number of what is in each place of the slab, 0 if nothing is. Kept apart, so
-    /// that looking whether an entry is void does not touch the happening.
-    occupants: Vec<u64>,
-    free: Vec<u32>,
-    sequence: u64,
+    /// How many entries are of happenings that were taken back.
+    void: usize,
+    slab: Vec<Place<T>>,
+    /// The first free place of the slab; its end if there is none.
+    free: u32,
 }
 
 /// A bucket with no more entries than this is sorted instead of divided.
 const SORTED_MAX: usize = 48;
 /// A near future with more entries than this is given back in part.
 const NEAR_MAX: usize = 4 * SORTED_MAX;
-const DIGIT: u32 = 6;
-const DIGITS: usize = u64::BITS.div_ceil(DIGIT) as usize;
+const DIGIT: u32 = u8::BITS;
+const DIGITS: usize = (u64::BITS / DIGIT) as usize;
+const VALUES: usize = 1 << DIGIT;
+const WORD: usize = u64::BITS as usize;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Place {
+struct Entry {
     at: u64,
     ticket: Ticket,
 }
 
-impl Place {
-    /// By time, and at equal times by when it was planned: in one number, which sorts faster.
-    fn order(&self) -> u128 {
-        u128::from(self.at) << u64::BITS | u128::from(self.ticket.sequence)
-    }
+/// A place for a happening.
+#[derive(Debug)]
+struct Place<T> {
+    /// How often it was left.
+    left: u32,
+    /// The next free place, if this is one.
+    next_free: u32,
+    happening: Option<T>,
 }
 
-/// The name of one planned happening.
+/// The name of one planned happening: its place in the slab, and how often that was left before. In
+/// one number, so that an entry is two.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Ticket {
-    sequence: u64,
-    index: u32,
+pub(crate) struct Ticket(u64);
+
+impl Ticket {
+    fn new(index: u32, left: u32) -> Self {
+        Ticket(u64::from(left) << u32::BITS | u64::from(index))
+    }
+
+    fn index(self) -> u32 {
+        self.0 as u32
+    }
+
+    fn left(self) -> u32 {
+        (self.0 >> u32::BITS) as u32
+    }
 }
 
 impl<T> Default for Queue<T> {
@@ -68,62 +85,70 @@ impl<T> Default for Queue<T> {
             last: 0,
             near: Vec::new(),
             near_end: 0,
-            buckets: (0..DIGITS << DIGIT).map(|_| Vec::new()).collect(),
-            filled: [0; DIGITS],
+            buckets: Box::new([const { Vec::new() }; DIGITS * VALUES]),
+            filled: [[0; VALUES / WORD]; DIGITS],
             digits: 0,
+            void: 0,
             slab: Vec::new(),
-            occupants: Vec::new(),
-            free: Vec::new(),
-            sequence: 0,
+            free: 0,
         }
     }
 }
 
 impl<T> Queue<T> {
     /// Plans a happening.
-    #[inline]
     pub(crate) fn push(&mut self, at: u64, happening: T) -> Ticket {
-        self.sequence += 1;
-        let sequence = self.sequence;
-        let index = match self.free.pop() {
-            Some(index) => {
-                let place = &mut self.slab[index as usize];
-                assert!(place.is_none(), "a free place is empty");
-                *place = Some(happening);
-                self.occupants[index as usize] = sequence;
-                index
-            }
-            None => {
-                self.slab.push(Some(happening));
-                self.occupants.push(sequence);
-                u32::try_from(self.slab.len() - 1).expect("fewer than 2^32 happenings at once")
-            }
-        };
-        let ticket = Ticket { sequence, index };
-        let place = Place { at, ticket };
-        if at <= self.near_end {
-            // The newest of its time is the last of its time.
-            let position = self.near.partition_point(|other| other.at > at);
-            self.near.insert(position, place);
-            if self.near.len() > NEAR_MAX {
-                self.give_back();
-            }
+        self.push_here(at, happening)
+    }
+
+    /// The same, compiled into its caller.
+    #[inline(always)]
+    pub(crate) fn push_here(&mut self, at: u64, happening: T) -> Ticket {
+        let index = self.free;
+        if index as usize == self.slab.len() {
+            self.add_place();
+        }
+        let place = &mut self.slab[index as usize];
+        assert!(place.happening.is_none(), "a free place is empty");
+        place.happening = Some(happening);
+        self.free = place.next_free;
+        let ticket = Ticket::new(index, place.left);
+        let entry = Entry { at, ticket };
+        if at > self.near_end {
+            self.put(entry);
         } else {
-            self.put(place);
+            self.push_near(entry);
         }
         ticket
     }
 
+    #[cold]
+    fn add_place(&mut self) {
+        let next_free = u32::try_from(self.slab.len() + 1).expect("fewer than 2^32 happenings");
+        self.slab.push(Place { left: 0, next_free, happening: None });
+    }
+
+    fn push_near(&mut self, entry: Entry) {
+        // The newest of its time is the last of its time.
+        let position = self.near.partition_point(|other| other.at > entry.at);
+        self.near.insert(position, entry);
+        if self.near.len() > NEAR_MAX {
+            self.give_back();
+        }
+    }
+
     /// Takes a happening back, if it has not happened.
     pub(crate) fn cancel(&mut self, ticket: Ticket) {
-        self.take(ticket);
+        if self.take(ticket).is_some() {
+            self.void += 1;
+        }
     }
 
     /// When the next happening is and its ticket, unless it is later than `end`: to be taken.
-    #[inline]
-    pub(crate) fn pop(&mut self, end: u64) -> Option<(u64, Ticket)> {
+    #[inline(always)]
+    pub(crate) fn next(&mut self, end: u64) -> Option<(u64, Ticket)> {
         loop {
-            while let Some(&Place { at, ticket }) = self.near.last() {
+            while let Some(&Entry { at, ticket }) = self.near.last() {
                 if at > end {
                     return None;
                 }
@@ -131,6 +156,7 @@ impl<T> Queue<T> {
                 if self.is_planned(ticket) {
                     return Some((at, ticket));
                 }
+                self.void -= 1;
             }
             if !self.refill(end) {
                 return None;
@@ -138,28 +164,41 @@ impl<T> Queue<T> {
         }
     }
 
+    /// What a ticket stands for, if it is still planned.
+    #[inline(always)]
+    pub(crate) fn planned_as(&self, ticket: Ticket) -> Option<&T> {
+        let place = &self.slab[ticket.index() as usize];
+        place.happening.as_ref().filter(|_| place.left == ticket.left())
+    }
+
     /// Takes a happening out, if it is still planned.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take(&mut self, ticket: Ticket) -> Option<T> {
-        if !self.is_planned(ticket) {
+        let place = &mut self.slab[ticket.index() as usize];
+        if place.left != ticket.left() {
             return None;
         }
-        self.occupants[ticket.index as usize] = 0;
-        self.free.push(ticket.index);
-        self.slab[ticket.index as usize].take()
+        place.left += 1;
+        // A place that was left too often to be counted is not used again.
+        if place.left < u32::MAX {
+            place.next_free = self.free;
+            self.free = ticket.index();
+        }
+        place.happening.take()
     }
 
     /// Everything planned, in order.
     pub(crate) fn planned(&self) -> impl Iterator<Item = &T> {
-        let places = self.near.iter().chain(self.buckets.iter().flatten());
-        let mut places: Vec<&Place> = places.filter(|p| self.is_planned(p.ticket)).collect();
-        places.sort_unstable_by_key(|place| place.order());
-        places.into_iter().filter_map(|place| self.slab[place.ticket.index as usize].as_ref())
+        let entries = self.near.iter().rev().chain(self.buckets.iter().flatten());
+        let mut entries: Vec<&Entry> = entries.filter(|e| self.is_planned(e.ticket)).collect();
+        entries.sort_by_key(|entry| entry.at);
+        let happening = |entry: &Entry| self.slab[entry.ticket.index() as usize].happening.as_ref();
+        entries.into_iter().filter_map(happening)
     }
 
     /// Whether nothing is planned any more.
     pub(crate) fn is_empty(&self) -> bool {
-        self.free.len() == self.slab.len()
+        self.slab.iter().all(|place| place.happening.is_none())
     }
 
     /// Divides the lowest bucket or makes it the near future, unless all of it is later than `end`;
@@ -169,23 +208,31 @@ impl<T> Queue<T> {
             return false;
         }
         let digit = self.digits.trailing_zeros() as usize;
-        let value = self.filled[digit].trailing_zeros() as usize;
-        let lowest = digit << DIGIT | value;
-        let mut bucket = std::mem::take(&mut self.buckets[lowest]);
-        bucket.retain(|place| self.is_planned(place.ticket));
-        let earliest = bucket.iter().map(|place| place.at).min();
+        let words = &mut self.filled[digit];
+        let word = words.iter().position(|word| *word != 0).expect("a digit with a bucket");
+        let value = word * WORD + words[word].trailing_zeros() as usize;
+        let lowest = digit * VALUES + value;
+        if self.void > 0 {
+            self.clean(lowest);
+        }
+        let bucket = &mut self.buckets[lowest];
+        // Those of one time cannot be divided.
+        let is_near = digit == 0 || bucket.len() <= SORTED_MAX;
+        let earliest = bucket.iter().map(|entry| entry.at).min();
         if earliest.is_some_and(|at| at > end) {
-            self.buckets[lowest] = bucket;
             return false;
         }
-        self.filled[digit] &= !(1 << value);
-        if self.filled[digit] == 0 {
+        let words = &mut self.filled[digit];
+        words[word] &= words[word] - 1;
+        if *words == [0; VALUES / WORD] {
             self.digits &= !(1 << digit);
         }
-        // Those of one time cannot be divided.
-        if digit == 0 || bucket.len() <= SORTED_MAX {
-            bucket.sort_unstable_by_key(|place| Reverse(place.order()));
-            self.near.append(&mut bucket);
+        if is_near {
+            // Backwards, and then stably: of one time the first to be planned is the last.
+            bucket.reverse();
+            bucket.sort_by_key(|entry| Reverse(entry.at));
+            assert!(self.near.is_empty(), "the near future is over");
+            std::mem::swap(&mut self.near, bucket);
             // Earlier buckets are empty: whatever shares the higher digits with this one is in it.
             let shift = DIGIT * digit as u32;
             let above = self.last.checked_shr(shift + DIGIT).unwrap_or(0);
@@ -193,13 +240,23 @@ impl<T> Queue<T> {
             self.near_end = first | ((1 << shift) - 1);
         } else {
             self.last = earliest.expect("a bucket that is not empty");
-            for place in bucket.drain(..) {
-                self.put(place);
+            let mut bucket = std::mem::take(bucket);
+            for entry in bucket.drain(..) {
+                self.put(entry);
             }
+            // Its room is used again.
+            self.buckets[lowest] = bucket;
         }
-        // Its room is used again.
-        self.buckets[lowest] = bucket;
         true
+    }
+
+    /// Takes void entries out of a bucket.
+    fn clean(&mut self, bucket: usize) {
+        let mut entries = std::mem::take(&mut self.buckets[bucket]);
+        let before = entries.len();
+        entries.retain(|entry| self.is_planned(entry.ticket));
+        self.void -= before - entries.len();
+        self.buckets[bucket] = entries;
     }
 
     /// Puts the later half of a crowded near future back into buckets.
@@ -208,30 +265,31 @@ impl<T> Queue<T> {
         if split == first {
             return; // Many at one time: nothing to gain.
         }
-        let kept = self.near.partition_point(|place| place.at >= split);
+        let kept = self.near.partition_point(|entry| entry.at >= split);
         // `last` stays: what is in buckets already was put there relative to it.
         self.near_end = split - 1;
         let mut near = std::mem::take(&mut self.near);
         // In the order in which they were planned, those of one time stay in order.
-        for place in near.drain(..kept).rev() {
-            self.put(place);
+        for entry in near.drain(..kept).rev() {
+            self.put(entry);
         }
         self.near = near;
     }
 
     #[inline]
-    fn put(&mut self, place: Place) {
-        assert!(place.at >= self.last, "nothing is planned for the past");
-        let digit = (place.at ^ self.last | 1).ilog2() / DIGIT;
-        let value = place.at >> (DIGIT * digit) & ((1 << DIGIT) - 1);
-        self.buckets[(digit << DIGIT) as usize | value as usize].push(place);
-        self.filled[digit as usize] |= 1 << value;
+    fn put(&mut self, entry: Entry) {
+        assert!(entry.at >= self.last, "nothing is planned for the past");
+        let digit = (entry.at ^ self.last | 1).ilog2() / DIGIT;
+        let value = entry.at >> (DIGIT * digit) & (VALUES as u64 - 1);
+        let (digit, value) = (digit as usize, value as usize);
+        self.buckets[digit * VALUES + value].push(entry);
+        self.filled[digit][value / WORD] |= 1 << (value % WORD);
         self.digits |= 1 << digit;
     }
 
     #[inline]
     fn is_planned(&self, ticket: Ticket) -> bool {
-        self.occupants[ticket.index as usize] == ticket.sequence
+        self.slab[ticket.index() as usize].left == ticket.left()
     }
 }
 
@@ -241,8 +299,8 @@ mod tests {
     use crate::Rng;
 
     fn popped<T>(queue: &mut Queue<T>, end: u64) -> Option<(u64, T)> {
-        let (at, ticket) = queue.pop(end)?;
-        Some((at, queue.take(ticket).expect("what is popped is planned")))
+        let (at, ticket) = queue.next(end)?;
+        Some((at, queue.take(ticket).expect("what is next is planned")))
     }
 
     #[test]
@@ -257,7 +315,7 @@ mod tests {
         assert!(queue.is_empty());
         queue.push(9, 'e');
         assert_eq!(queue.slab.len(), 4, "places are used again");
-        assert_eq!(queue.pop(8), None);
+        assert_eq!(queue.next(8), None);
         assert_eq!(popped(&mut queue, 9), Some((9, 'e')));
     }
 

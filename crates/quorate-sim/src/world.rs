@@ -53,6 +53,8 @@ pub(crate) struct World<'a, P: Protocol> {
     pub(crate) newest: Table<(NodeId, NodeId), u32>,
     pub(crate) alarms: Table<(NodeId, u32, P::Alarm), Armed>,
     pub(crate) outbox: Outbox<P>,
+    /// Whether anybody looks at each step: a trace, all laws, or what becomes of a corrupted pool.
+    pub(crate) is_watched: bool,
     pub(crate) laws: Judge,
     /// Until the pool is right, if it began in any state.
     pub(crate) corruption: Option<Corruption<P>>,
@@ -119,16 +121,18 @@ pub(crate) struct Armed {
     pub(crate) ticket: Ticket,
 }
 
-/// Something that will happen. As with [`quorate_core::Effect`] the tag is a word.
+/// Something that will happen. As with [`quorate_core::Effect`] the tag is a word, and a message
+/// lies where it lies there and in [`quorate_core::Event`]: it is copied from one to the other in
+/// pieces, and a processor waits long for a piece that was written as parts of two.
 #[derive(Debug)]
 #[repr(u64)]
 pub(crate) enum Happening<P: Protocol> {
     Hear {
         from: NodeId,
-        from_boot: u32,
         to: NodeId,
-        to_boot: u32,
         message: P::Message,
+        from_boot: u32,
+        to_boot: u32,
     },
     Ring {
         node: NodeId,
@@ -208,6 +212,7 @@ impl<'a, P: Protocol> World<'a, P> {
             newest: Table::default(),
             alarms: Table::default(),
             outbox: Outbox::new(),
+            is_watched: strict || trace.is_on(),
             laws: Judge::new::<P>(pool, strict),
             corruption: None,
             books: Vec::new(),
@@ -228,14 +233,18 @@ impl<'a, P: Protocol> World<'a, P> {
     /// Lets things happen up to a true time, or until enough was done.
     pub(crate) fn run_until(&mut self, end: u64) -> Result<(), Stop> {
         while !self.has_done_enough() {
-            let Some((at, ticket)) = self.queue.pop(end) else { break };
+            let Some((at, ticket)) = self.queue.next(end) else { break };
             assert!(at >= self.now, "time does not go back");
             self.now = at;
             self.measures.happenings += 1;
             if self.measures.happenings.is_multiple_of(PULSE) {
                 self.beat();
             }
-            let happening = self.queue.take(ticket).expect("what is popped is planned");
+            if self.hears_at_once(ticket) {
+                self.hear_at_once(ticket)?;
+                continue;
+            }
+            let happening = self.queue.take(ticket).expect("what is next is planned");
             self.let_happen(ticket, happening)?;
             if self.corruption.is_some() {
                 self.look_whether_it_is_right()?;
@@ -272,13 +281,13 @@ impl<'a, P: Protocol> World<'a, P> {
                 || self.measures.grants >= self.plan.grants_max)
     }
 
+    /// Lets things happen that were kept back.
+    pub(crate) fn let_all_happen(&mut self, kept: Vec<(Ticket, Happening<P>)>) -> Result<(), Stop> {
+        kept.into_iter().try_for_each(|(ticket, happening)| self.let_happen(ticket, happening))
+    }
+
     /// Lets one thing happen.
-    #[inline]
-    pub(crate) fn let_happen(
-        &mut self,
-        ticket: Ticket,
-        happening: Happening<P>,
-    ) -> Result<(), Stop> {
+    fn let_happen(&mut self, ticket: Ticket, happening: Happening<P>) -> Result<(), Stop> {
         if let Some(node) = happening.happens_to()
             && self.nodes[node.index()].paused
         {
@@ -299,7 +308,9 @@ impl<'a, P: Protocol> World<'a, P> {
             }
             Happening::Trouble(trouble) => self.trouble(trouble),
         };
-        self.look();
+        if self.is_watched {
+            self.look();
+        }
         happened
     }
 

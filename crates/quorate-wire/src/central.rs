@@ -1,16 +1,15 @@
 //! The messages and the record of `central`. The order of variants and fields is the format.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::{Fence, LINES_MAX, Line, Moment, Move, NodeId, Share, Unit, Units};
-use quorate_protocols::allocator::labels::is_label;
+use quorate_core::{Fence, Moment, Move, NodeId, Share, Unit};
 use quorate_protocols::central::{Central, Message, Pool, Record, RecordLine};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{
-    self, DecodeError, Wire, WireAttempt, WireClaim, WireShares, WireStamp, WireUnits,
+    self, DecodeError, Wire, WireAttempt, WireClaim, WireLabels, WireLines, WireShares, WireStamp,
+    WireUnits, put_labels, put_lines, take_labels, take_lines,
 };
 
 #[derive(Serialize, Deserialize)]
@@ -30,49 +29,6 @@ enum WireMessage {
     /// The last two: the unit to leave and the one to have, each with its fence.
     Move(WireClaim, WireAttempt, (u32, u64), (u32, u64)),
     Refused(WireClaim, WireAttempt),
-}
-
-/// How many, of which, and with which labels, if it matters.
-type WireLines = Vec<(u32, WireUnits, Option<WireLabels>)>;
-type WireLabels = Vec<(String, String)>;
-
-/// Most labels in a line or of a unit.
-const LABELS_MAX: usize = 16;
-
-fn put_labels(labels: &BTreeMap<String, String>) -> WireLabels {
-    labels.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
-}
-
-fn take_labels(labels: WireLabels) -> Result<BTreeMap<String, String>, DecodeError> {
-    let sound = labels.iter().all(|(key, value)| is_label(key) && is_label(value))
-        && labels.windows(2).all(|pair| pair[0].0 < pair[1].0);
-    if labels.len() > LABELS_MAX || !sound {
-        return Err(DecodeError::Impossible("labels that cannot be".into()));
-    }
-    Ok(labels.into_iter().collect())
-}
-
-fn put_lines(lines: &[Line]) -> WireLines {
-    let line = |line: &Line| {
-        let labels = line.labels.as_deref().map(put_labels);
-        (line.units.get(), (&*line.among).into(), labels)
-    };
-    lines.iter().map(line).collect()
-}
-
-/// The lines, and how many units they ask for together.
-fn take_lines(lines: WireLines) -> Result<(Arc<[Line]>, Units), DecodeError> {
-    if lines.len() > LINES_MAX {
-        return Err(DecodeError::Impossible(format!("{} lines in a claim", lines.len())));
-    }
-    let line = |(count, among, labels): (u32, WireUnits, Option<WireLabels>)| {
-        let labels = labels.map(take_labels).transpose()?.map(Arc::new);
-        Ok(Line { labels, ..Line::of(codec::units(count)?, among.try_into()?) })
-    };
-    let lines: Vec<Line> = lines.into_iter().map(line).collect::<Result<_, DecodeError>>()?;
-    // Each is at most 2^20, and there are few.
-    let sum = lines.iter().map(|line| line.units.get()).sum();
-    Ok((lines.into(), codec::units(sum)?))
 }
 
 fn put_share(share: Share) -> (u32, u64) {

@@ -1,13 +1,15 @@
 //! From protocol values to bytes and back.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::{
-    ClaimId, Fence, NODES_MAX, NodeId, NodeSet, Protocol, Share, Shares, Stamp, UNITS_MAX, Unit,
-    Units,
+    ClaimId, Fence, LINES_MAX, Line, NODES_MAX, NodeId, NodeSet, Protocol, Share, Shares, Stamp,
+    UNITS_MAX, Unit, Units,
 };
 use quorate_protocols::Attempt;
+use quorate_protocols::allocator::labels::is_label;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 /// A protocol whose messages and records have bytes.
@@ -179,6 +181,49 @@ impl TryFrom<WireUnits> for Arc<[Unit]> {
         let all = units.0.into_iter().enumerate().flat_map(bits);
         Ok(all.map(|unit| Unit(unit as u32)).collect())
     }
+}
+
+/// How many, of which, and with which labels, if it matters, line by line.
+pub(crate) type WireLines = Vec<(u32, WireUnits, Option<WireLabels>)>;
+pub(crate) type WireLabels = Vec<(String, String)>;
+
+/// Most labels in a line or of a unit.
+const LABELS_MAX: usize = 16;
+
+pub(crate) fn put_labels(labels: &BTreeMap<String, String>) -> WireLabels {
+    labels.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+pub(crate) fn take_labels(labels: WireLabels) -> Result<BTreeMap<String, String>, DecodeError> {
+    let sound = labels.iter().all(|(key, value)| is_label(key) && is_label(value))
+        && labels.windows(2).all(|pair| pair[0].0 < pair[1].0);
+    if labels.len() > LABELS_MAX || !sound {
+        return Err(DecodeError::Impossible("labels that cannot be".into()));
+    }
+    Ok(labels.into_iter().collect())
+}
+
+pub(crate) fn put_lines(lines: &[Line]) -> WireLines {
+    let line = |line: &Line| {
+        let labels = line.labels.as_deref().map(put_labels);
+        (line.units.get(), (&*line.among).into(), labels)
+    };
+    lines.iter().map(line).collect()
+}
+
+/// The lines, and how many units they ask for together.
+pub(crate) fn take_lines(lines: WireLines) -> Result<(Arc<[Line]>, Units), DecodeError> {
+    if lines.len() > LINES_MAX {
+        return Err(DecodeError::Impossible(format!("{} lines in a claim", lines.len())));
+    }
+    let line = |(count, among, labels): (u32, WireUnits, Option<WireLabels>)| {
+        let labels = labels.map(take_labels).transpose()?.map(Arc::new);
+        Ok(Line { labels, ..Line::of(units(count)?, among.try_into()?) })
+    };
+    let lines: Vec<Line> = lines.into_iter().map(line).collect::<Result<_, DecodeError>>()?;
+    // Each is at most 2^20, and there are few.
+    let sum = lines.iter().map(|line| line.units.get()).sum();
+    Ok((lines.into(), units(sum)?))
 }
 
 /// Units with their fences, ascending by unit.

@@ -21,7 +21,7 @@ pub struct Hello {
 }
 
 /// An incarnation of a node.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Life {
     /// How often the node has been started; no two lives should have the same number...
     pub boot: u32,
@@ -30,7 +30,7 @@ pub struct Life {
 }
 
 /// Where a conversation stands, as one side knows it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Resume {
     /// This side's incarnation.
     pub life: Life,

@@ -22,6 +22,7 @@ mod hello;
 pub mod link;
 mod ring;
 pub mod survey;
+mod table;
 mod ticket;
 
 pub use codec::{DecodeError, Delivery, Wire};

@@ -27,7 +27,7 @@ use std::collections::VecDeque;
 use crate::hello::{Life, Resume};
 
 /// How much a link keeps for a peer that does not acknowledge.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Bound {
     /// Messages.
     pub messages: usize,
@@ -46,7 +46,7 @@ pub trait Cargo {
 }
 
 /// One side of a lasting link.
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Link<M> {
     life: Life,
     bound: Bound,
@@ -54,7 +54,7 @@ pub struct Link<M> {
 }
 
 /// What is known of the peer's incarnation that was last heard of.
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Peer<M> {
     life: Life,
     /// The last number that arrived from it.

@@ -4,10 +4,10 @@
 //! What is fleeting may be lost, and arrives over the connection it was sent on or never. A buffer
 //! that runs full gives up what is outstanding, and nothing that is sent later.
 //!
-//! The world is this file's own and not `quorate-sim`: there, links are what this machine makes out
-//! of connections, and a protocol has no event for a connection that is made or broken. Here
-//! connections are all there is. As there, a seed draws everything (what is sent, delivered, cut,
-//! made and restarted, in which order), and the same seed gives the same run.
+//! The world is this file's own: connections are all there is, and all that can happen to them
+//! does. `link_under_the_simulator` runs a whole protocol over links. A seed draws everything (what
+//! is sent, delivered, cut, made and restarted, in which order), and the same seed gives the same
+//! run.
 
 use std::collections::{BTreeMap, VecDeque};
 

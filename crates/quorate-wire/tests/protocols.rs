@@ -1,18 +1,22 @@
-//! The bytes of `arbiter`, `broadcast`, `ring` and `ticket`: pinned, and unharmed by nonsense. A
-//! changed line is a changed format: raise the version.
+//! The bytes of `arbiter`, `broadcast`, `ring`, `table` and `ticket`: pinned, and unharmed by
+//! nonsense. A changed line is a changed format: raise the version.
 
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use quorate_core::{ClaimId, Fence, Moment, NodeId, NodeSet, Share, Shares, Stamp, Unit, Units};
+use quorate_core::{
+    ClaimId, Fence, Line, Moment, NodeId, NodeSet, Share, Shares, Stamp, Unit, Units,
+};
 use quorate_protocols::Attempt;
+use quorate_protocols::allocator::labels::Labels;
 use quorate_protocols::arbiter::{
     self, Arbiter, End, GrantNumber, Record, RecordLine, RecordLines,
 };
 use quorate_protocols::broadcast::{self, Known, Weighted};
 use quorate_protocols::ring::{self, Census, Named, Ring};
+use quorate_protocols::table::{self, Row, Sheet, State, Table, Version};
 use quorate_protocols::ticket::{self, Bid, Rival, Standing, Ticket};
 use quorate_wire::{DecodeError, Delivery, Wire};
 
@@ -181,11 +185,71 @@ fn ticket_messages() -> Vec<(ticket::Message, &'static str)> {
     ]
 }
 
+fn version(round: u64, count: u64) -> Version {
+    Version { round: Fence(round), count: Fence(count) }
+}
+
+/// One claim holds a unit, and one waits for two that differ.
+fn sheet() -> Arc<Sheet> {
+    let row = |age, units, lines, state| Row {
+        node: NodeId(2),
+        attempt: ATTEMPT,
+        age,
+        units: Units::new(units, 4).unwrap(),
+        lines,
+        passed: 1,
+        state,
+    };
+    let line = |unit| Line::of(Units::ONE, [Unit(unit), Unit(3)].into());
+    let waits = State::Waiting { sent: Moment(1000), waited: Duration::from_nanos(3) };
+    let has = State::Granted { shares: Shares::new(&[share(1, 7)]), since: version(2, 8) };
+    let lines: Arc<[Line]> = [line(0), line(2)].into();
+    let other = ClaimId { origin: 2, serial: 4 };
+    let rows = [(CLAIM, row(5, 1, None, has)), (other, row(6, 2, Some(lines), waits))];
+    Arc::new(Sheet { version: version(2, 9), fence: Fence(7), rows: rows.into() })
+}
+
+fn table_messages() -> Vec<(table::Message, &'static str)> {
+    use table::Message::*;
+    let (claim, attempt, section, round) = (CLAIM, ATTEMPT, ATTEMPT, Fence(3));
+    let (sent, waited) = (Moment(1000), Duration::from_nanos(3));
+    let overdue: Arc<[(ClaimId, Version)]> = [(claim, version(2, 8))].into();
+    vec![
+        (Lock { section, round }, "00020503"),
+        (Queued { section }, "010205"),
+        (
+            Locked { section, sheet: sheet(), known_for: waited, overdue, floor: Fence(6) },
+            "0202050209070201ac020202050501000101010107020802\
+             04020205060201020101090001010c000100e80703030101ac02020806",
+        ),
+        (Refused { section, round }, "03020503"),
+        (
+            Store { section, sheet: sheet() },
+            "0402050209070201ac020202050501000101010107020802\
+             04020205060201020101090001010c000100e80703",
+        ),
+        (Stored { section }, "050205"),
+        (Unlock { section, clean: true }, "06020501"),
+        (Probe { section }, "070205"),
+        (Busy { section }, "080205"),
+        (
+            Notify { claim, attempt, shares: Shares::new(&[share(1, 7)]), sent, waited },
+            "0901ac020205010107e80703",
+        ),
+        (Lost { claim, attempt }, "0a01ac020205"),
+        (Ask { claim, attempt }, "0b01ac020205"),
+        (Told { claim, attempt, waits: true }, "0c01ac02020501"),
+        (Survey, "0d"),
+        (Report { round, fence: Fence(7), boot: 2, sure: true }, "0e03070201"),
+    ]
+}
+
 #[test]
 fn messages_are_pinned() {
     pinned::<Arbiter>(arbiter_messages());
     pinned::<Weighted>(broadcast_messages());
     pinned::<Ring>(ring_messages());
+    pinned::<Table>(table_messages());
     pinned::<Ticket>(ticket_messages());
 }
 
@@ -193,6 +257,7 @@ fn messages_are_pinned() {
 fn only_what_carries_tokens_is_fleeting() {
     assert_eq!(Arbiter::DELIVERY, Delivery::Resumed);
     assert_eq!(Weighted::DELIVERY, Delivery::Resumed);
+    assert_eq!(Table::DELIVERY, Delivery::Resumed);
     assert_eq!(Ticket::DELIVERY, Delivery::Resumed);
     assert_eq!(Ring::DELIVERY, Delivery::Fleeting);
 }
@@ -232,6 +297,31 @@ fn the_record_of_arbiter_is_pinned_and_must_fit_its_pool() {
     assert!(Arbiter::decode_record(&arbiter::Pool::new(4, 3), &bytes).is_err(), "it only counts");
     bytes[0] = 1;
     assert!(Arbiter::decode_record(&pool, &bytes).is_err(), "another version");
+}
+
+#[test]
+fn the_record_of_table_is_pinned_and_must_fit_its_pool() {
+    let names = |units| (0..units).map(|unit| (format!("u{unit}"), Default::default())).collect();
+    let pool = |units: u32| {
+        let mut pool = table::Pool::new(units, 3);
+        pool.goods.labels = Some(Arc::new(Labels::new(names(units))));
+        pool
+    };
+    let sheet = Some(Sheet::clone(&sheet()));
+    let record = table::Record { round: Fence(3), fence: Fence(300), unsure: true, sheet };
+    let mut bytes = Vec::new();
+    Table::encode_record(&record, &mut bytes);
+    assert_eq!(
+        hex(&bytes),
+        "0103ac0201010209070201ac020202050501000101010107020802\
+             04020205060201020101090001010c000100e80703"
+    );
+    assert_eq!(Table::decode_record(&pool(4), &bytes), Ok(record));
+    let smaller = Table::decode_record(&pool(3), &bytes);
+    assert!(smaller.is_err(), "a pool of three units has no u3: {smaller:?}");
+    assert!(Table::decode_record(&table::Pool::new(4, 3), &bytes).is_err(), "units are alike");
+    bytes[0] = 2;
+    assert!(Table::decode_record(&pool(4), &bytes).is_err(), "another version");
 }
 
 #[test]
@@ -287,6 +377,13 @@ fn what_no_peer_could_have_sent_does_not_decode() {
         ("0201ac020205020703e807", "neither in use nor not"),
         ("08", "no such message"),
     ]);
+    refused::<Table>(&[
+        ("000205ffffffffffffffffff01", "a round near its end"),
+        ("0002ffffffffffffffffff0103", "a clock near its end"),
+        ("040205020907ffffffff0f", "more rows than bytes"),
+        ("040205020907020204020205050100010000000104020205050100010000", "one claim twice"),
+        ("0f", "no such message"),
+    ]);
 }
 
 proptest! {
@@ -296,6 +393,8 @@ proptest! {
         let _ = Weighted::decode_message(&bytes);
         let _ = Ring::decode_message(&bytes);
         let _ = Ticket::decode_message(&bytes);
+        let _ = Table::decode_message(&bytes);
+        let _ = Table::decode_record(&table::Pool::new(4, 3), &bytes);
         let _ = Arbiter::decode_record(&arbiter::Pool::named(4, 3), &bytes);
         let _ = Arbiter::decode_record(&arbiter::Pool::new(4, 3), &bytes);
     }
@@ -307,6 +406,7 @@ proptest! {
         flipped::<Arbiter>(arbiter_messages(), which, at, flip)?;
         flipped::<Weighted>(broadcast_messages(), which, at, flip)?;
         flipped::<Ring>(ring_messages(), which, at, flip)?;
+        flipped::<Table>(table_messages(), which, at, flip)?;
         flipped::<Ticket>(ticket_messages(), which, at, flip)?;
     }
 }

@@ -323,6 +323,24 @@ impl Config {
         })
     }
 
+    /// What is allowed, and probably not meant.
+    pub fn warnings(&self) -> Vec<String> {
+        let suspect_after = self.suspect_after;
+        let short = |pool: &&Arc<PoolDef>| {
+            pool.moves_grants() && pool.lease.length() < suspect_after.saturating_mul(3)
+        };
+        let warning = |pool: &Arc<PoolDef>| {
+            format!(
+                "pool {}: a lease of {:?} is shorter than three times suspect_after \
+                 ({suspect_after:?}): when a member crashes, those who hold units by its permission may lose them \
+                 before others have given theirs",
+                pool.label(),
+                pool.lease.length(),
+            )
+        };
+        self.pools.iter().filter(short).map(warning).collect()
+    }
+
     /// The longest time for which anything promised under this configuration may be in use.
     pub fn lease_max(&self) -> Duration {
         self.pools.iter().map(|pool| pool.lease.length()).max().unwrap_or_default()

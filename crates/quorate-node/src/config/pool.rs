@@ -90,14 +90,34 @@ impl PoolDef {
     pub fn labels(&self) -> Option<&Arc<Labels>> {
         match &self.protocol {
             ProtocolDef::Central { pool, .. } => pool.labels.as_ref(),
+            ProtocolDef::Table(pool) => pool.goods.labels.as_ref(),
             _ => None,
         }
+    }
+
+    /// Whether labels can change while the pool runs.
+    pub fn relabels(&self) -> bool {
+        matches!(self.protocol, ProtocolDef::Central { .. })
     }
 
     /// The units that a client may use who asks at a member and calls itself this, ascending;
     /// `None` if that is all.
     pub(crate) fn allowed(&self, member: NodeId, client: &str) -> Option<Arc<[Unit]>> {
         reserved::allowed(&self.reserved, self.units, member, Some(client))
+    }
+
+    /// Whether what is held must move to other members in time when one crashes. Nothing helps
+    /// where no crash is survived, and tickets that enough members know of need not move.
+    pub(super) fn moves_grants(&self) -> bool {
+        let survives = self.promises.survives;
+        match &self.protocol {
+            ProtocolDef::Arbiter(_) => survives > 0,
+            ProtocolDef::Ticket(pool) => pool.spares < survives,
+            ProtocolDef::Central { .. }
+            | ProtocolDef::Table(_)
+            | ProtocolDef::Broadcast(_)
+            | ProtocolDef::Ring(_) => false,
+        }
     }
 
     /// What every member must agree on, in one line.

@@ -9,6 +9,7 @@ use quorate_protocols::arbiter::{self, Arbiter, Mode, Quorums};
 use quorate_protocols::broadcast::{self, Reclaim, Weighted};
 use quorate_protocols::central::{self, Central};
 use quorate_protocols::ring::{self, Ring};
+use quorate_protocols::table::{self, Table};
 use quorate_protocols::ticket::{self, Ticket};
 use quorate_protocols::voting::{self, Settled, Terms, Worth};
 
@@ -29,6 +30,8 @@ pub enum ProtocolDef {
     Arbiter(arbiter::Pool),
     /// Quorums give tickets.
     Ticket(ticket::Pool),
+    /// Quorums keep a table of all claims.
+    Table(table::Pool),
     /// Everybody is asked.
     Broadcast(broadcast::Pool),
     /// Tokens go round.
@@ -83,24 +86,24 @@ impl ProtocolDef {
         basis: &Basis<'_>,
         options: &mut Options,
     ) -> Result<(ProtocolDef, Option<Worth>), String> {
-        if basis.labels.is_some() && name != Central::NAME {
+        if basis.labels.is_some() && ![Central::NAME, Table::NAME].contains(&name) {
             return Err(format!(
-                "{name} cannot choose among units that differ: only protocol = \"central\" has \
+                "{name} cannot choose among units that differ: only \"central\" and \"table\" have \
                  units with labels"
             ));
         }
         let protocol = match name {
             Central::NAME => central(basis, options)?,
-            Arbiter::NAME => {
-                let (protocol, worth) = voting(basis, options)?;
+            Arbiter::NAME | Table::NAME => {
+                let (protocol, worth) = voting(name, basis, options)?;
                 return Ok((protocol, Some(worth)));
             }
             Weighted::NAME => ProtocolDef::Broadcast(broadcast(basis, options)?),
             Ring::NAME => ProtocolDef::Ring(ring(basis, options)?),
             other => {
                 return Err(format!(
-                    "protocol {other:?}: choose \"central\", \"arbiter\", \"broadcast\" or \
-                     \"ring\""
+                    "protocol {other:?}: choose \"central\", \"arbiter\", \"table\", \
+                     \"broadcast\" or \"ring\""
                 ));
             }
         };
@@ -113,6 +116,7 @@ impl ProtocolDef {
             ProtocolDef::Central { .. } => Central::NAME,
             ProtocolDef::Arbiter(_) => Arbiter::NAME,
             ProtocolDef::Ticket(_) => Ticket::NAME,
+            ProtocolDef::Table(_) => Table::NAME,
             ProtocolDef::Broadcast(_) => Weighted::NAME,
             ProtocolDef::Ring(_) => Ring::NAME,
         }
@@ -123,6 +127,7 @@ impl ProtocolDef {
         match self {
             ProtocolDef::Central { pool, .. } => pool.durable,
             ProtocolDef::Arbiter(pool) => pool.durable,
+            ProtocolDef::Table(pool) => pool.goods.durable,
             ProtocolDef::Ticket(_) | ProtocolDef::Broadcast(_) | ProtocolDef::Ring(_) => false,
         }
     }
@@ -131,8 +136,8 @@ impl ProtocolDef {
     pub(crate) fn reads_records(&self) -> bool {
         match self {
             ProtocolDef::Central { pool, .. } => pool.durable,
-            // It writes fences down even where it forgets permissions, and says what it lacks.
-            ProtocolDef::Arbiter(_) => true,
+            // They write fences down even where they forget the rest, and say what they lack.
+            ProtocolDef::Arbiter(_) | ProtocolDef::Table(_) => true,
             ProtocolDef::Ticket(_) | ProtocolDef::Broadcast(_) | ProtocolDef::Ring(_) => false,
         }
     }
@@ -144,6 +149,7 @@ impl ProtocolDef {
             ProtocolDef::Central { .. }
             | ProtocolDef::Arbiter(_)
             | ProtocolDef::Ticket(_)
+            | ProtocolDef::Table(_)
             | ProtocolDef::Ring(_) => units,
         }
     }
@@ -156,17 +162,13 @@ impl ProtocolDef {
                     Chosen::ByName => "spread".to_owned(),
                     Chosen::Node(node) => node.to_string(),
                 };
-                let passes = pool.fairness.overtakes_max();
-                let labels = match &pool.labels {
-                    None => String::new(),
-                    Some(labels) => format!(" {labels:?}"),
-                };
-                format!("central {who} passes {passes} durable {}{labels}", pool.durable)
+                format!("central {who} {}", shared(pool))
             }
             ProtocolDef::Arbiter(pool) => {
                 let mode = match pool.mode {
                     Mode::Count { holders_max, backfill } => {
-                        format!("count holders {holders_max} passes {backfill}")
+                        let naming = if pool.naming { " naming" } else { "" };
+                        format!("count holders {holders_max} passes {backfill}{naming}")
                     }
                     Mode::Named => "named".to_owned(),
                 };
@@ -175,6 +177,9 @@ impl ProtocolDef {
             }
             // How many spares a node asks is its own matter.
             ProtocolDef::Ticket(pool) => format!("ticket quorums {}", agreed(&pool.quorums)),
+            ProtocolDef::Table(pool) => {
+                format!("table quorums {} {}", agreed(&pool.quorums), shared(&pool.goods))
+            }
             ProtocolDef::Broadcast(pool) => {
                 let reclaim = if pool.reclaim == Reclaim::Never { "never" } else { "lease" };
                 let (crashes, node_units) = (pool.crashes_max, pool.node_units_max);
@@ -183,6 +188,13 @@ impl ProtocolDef {
             ProtocolDef::Ring(pool) => format!("ring train ttl {}", pool.ttl.length().as_nanos()),
         }
     }
+}
+
+/// What decides over units that may differ, as every member must know it.
+fn shared(pool: &central::Pool) -> String {
+    let passes = pool.fairness.overtakes_max();
+    let labels = pool.labels.as_ref().map(|labels| format!(" {labels:?}")).unwrap_or_default();
+    format!("passes {passes} durable {}{labels}", pool.durable)
 }
 
 /// Quorums as every member must know them.
@@ -195,16 +207,20 @@ fn agreed(quorums: &Quorums) -> String {
     }
 }
 
-fn central(basis: &Basis<'_>, options: &mut Options) -> Result<ProtocolDef, String> {
+/// What there is, for whom, and who may pass whom.
+fn goods(basis: &Basis<'_>, options: &mut Options) -> Result<central::Pool, String> {
     let mut pool = central::Pool::new(basis.units);
     pool.lease = basis.lease;
     pool.labels = basis.labels.clone();
     pool.eligible = eligible(basis);
     pool.fairness = options.fairness()?;
     pool.durable = options.take("durable")?.unwrap_or(false);
-    if let Some(retry) = options.span("retry")? {
-        pool.retry = retry;
-    }
+    pool.retry = options.span("retry")?.unwrap_or(pool.retry);
+    Ok(pool)
+}
+
+fn central(basis: &Basis<'_>, options: &mut Options) -> Result<ProtocolDef, String> {
+    let pool = goods(basis, options)?;
     let text: String = options.take("arbiter")?.unwrap_or_else(|| "spread".into());
     let place = basis.members.iter().position(|name| *name == text);
     let arbiter = match place {
@@ -229,16 +245,27 @@ fn eligible(basis: &Basis<'_>) -> Option<Arc<[Arc<[Unit]>]>> {
     differ.then(|| each.into_iter().map(|units| units.unwrap_or_else(all)).collect())
 }
 
-/// What quorums decide, by permissions or tickets, and what the quorums are worth.
-fn voting(basis: &Basis<'_>, options: &mut Options) -> Result<(ProtocolDef, Worth), String> {
+/// What quorums decide, by permissions, tickets or a table, and what the quorums are worth.
+fn voting(
+    name: &str,
+    basis: &Basis<'_>,
+    options: &mut Options,
+) -> Result<(ProtocolDef, Worth), String> {
     let (units, nodes) = (basis.units, basis.nodes());
-    let mode: String = options.take("mode")?.unwrap_or_else(|| "named".into());
+    let mode = match name {
+        Table::NAME => voting::Mode::Table,
+        _ => options.take("mode")?.unwrap_or_else(|| "named".to_owned()).parse()?,
+    };
     let terms = Terms {
-        mode: mode.parse()?,
+        mode,
         family: options.take("family")?,
-        max_holders: options.number("max_holders", (1, units))?,
+        max_holders: match mode {
+            voting::Mode::Table => None,
+            _ => options.number("max_holders", (1, units))?,
+        },
         voters: options.number("voters", (1, nodes))?,
         survive: options.number("survive", (0, nodes))?,
+        naming: options.take("naming")?.unwrap_or(false),
     };
     let mut settled = terms.settle(nodes, units).map_err(|error| error.to_string())?;
     if let voting::Pool::Ticket(_) = settled.pool {
@@ -247,11 +274,11 @@ fn voting(basis: &Basis<'_>, options: &mut Options) -> Result<(ProtocolDef, Wort
         settled = settled.with_spares(spares.unwrap_or(nodes));
     }
     let Settled { pool, worth } = settled;
-    let (retry, patience) = (options.span("retry")?, options.number("patience", (1, 1000))?);
+    let patience = options.number("patience", (1, 1000))?;
     let protocol = match pool {
         voting::Pool::Arbiter(mut pool) => {
             pool.lease = basis.lease;
-            pool.retry = retry.unwrap_or(pool.retry);
+            pool.retry = options.span("retry")?.unwrap_or(pool.retry);
             pool.patience = patience.or(pool.patience);
             pool.durable = options.take("durable")?.unwrap_or(false);
             pool.hedge = options.number("hedge", (0, nodes))?.unwrap_or(0);
@@ -262,9 +289,14 @@ fn voting(basis: &Basis<'_>, options: &mut Options) -> Result<(ProtocolDef, Wort
         }
         voting::Pool::Ticket(mut pool) => {
             pool.lease = basis.lease;
-            pool.retry = retry.unwrap_or(pool.retry);
+            pool.retry = options.span("retry")?.unwrap_or(pool.retry);
             pool.patience = patience.or(pool.patience);
             ProtocolDef::Ticket(pool)
+        }
+        voting::Pool::Table(mut pool) => {
+            pool.goods = goods(basis, options)?;
+            pool.patience = patience.or(pool.patience);
+            ProtocolDef::Table(pool)
         }
     };
     Ok((protocol, worth))

@@ -84,6 +84,12 @@ fn every_protocol_has_options_of_its_own() {
     for (options, survives, names_units, claim_max) in [
         ("protocol = \"central\"\ndurable = true", 0, true, 8),
         ("protocol = \"arbiter\"\nhedge = 1\ndurable = true", 0, true, 8),
+        (
+            "protocol = \"table\"\nsurvive = 0\nfairness = \"backfill:2\"\ndurable = true",
+            0,
+            true,
+            8,
+        ),
         ("protocol = \"ring\"\ntimeout = \"2s\"\ngrants_max = 3", 0, true, 8),
         ("protocol = \"broadcast\"\nreclaim = \"lease\"\nprobe = \"1s\"", 0, false, 8),
     ] {
@@ -107,6 +113,10 @@ fn every_protocol_has_options_of_its_own() {
         ("protocol = \"arbiter\"\nmax_holders = 1", "only where arbiters count"),
         ("protocol = \"arbiter\"\nvoters = 3", "choose 1 to 2"),
         ("protocol = \"arbiter\"\nfamily = \"grit\"", "family grit: "),
+        ("protocol = \"table\"", "survives 0 crashes and 1 are wanted"),
+        ("protocol = \"table\"\nfamily = \"expr:any(0, 1)\"", "family expr:any(0, 1): "),
+        ("protocol = \"table\"\nsurvive = 0\nmode = \"named\"", "mode is an option of arbiter"),
+        ("protocol = \"table\"\nsurvive = 0\nmax_holders = 1", "max_holders is an option of"),
         ("protocol = \"arbiter\"\nfamily = \"expr:any(0, 1)\"", "no node is in all of"),
         ("protocol = \"broadcast\"\ncrashes_max = 1", "choose 0 to 0"),
         ("protocol = \"broadcast\"\nreclaim = \"trust-rp\"", "for simulations"),
@@ -127,13 +137,13 @@ fn every_protocol_has_options_of_its_own() {
 }
 
 /// Five members, any of whose names the pool may use.
-fn of_five(pool: &str) -> Result<Config, String> {
+fn of_five(protocol: &str, pool: &str) -> Result<Config, String> {
     let members = (0..5).map(|n| format!("{{ name = \"m{n}\", peers = \"127.0.0.1:{n}\" }}"));
     let members = members.collect::<Vec<_>>().join(", ");
     let text = format!(
         "cluster = \"c\"\nepoch = 1\nnode = \"m0\"\ndata_dir = \"d\"\nmembers = [{members}]\n\
          listen = {{ clients = \"127.0.0.1:9\", peers = \"127.0.0.1:8\" }}\n\
-         [[pools]]\nname = \"p\"\nprotocol = \"arbiter\"\n{pool}"
+         [[pools]]\nname = \"p\"\nprotocol = \"{protocol}\"\n{pool}"
     );
     Config::parse(&text).map_err(|error| error.to_string())
 }
@@ -165,6 +175,11 @@ fn quorums_are_chosen_by_mode_family_and_what_must_be_survived() {
             "arbiter",
             "arbiter, threshold: quorums of 3 to 4 of 5, 1 crash survived",
         ),
+        (
+            "unit_names = [\"a\", \"b\"]\nmode = \"arbiter\"\nnaming = true",
+            "arbiter",
+            "arbiter with naming, uniform: quorums of 4 of 5, 1 crash survived",
+        ),
         ("units = 8\nmode = \"ticket\"", "ticket", "ticket, majority: quorums of 3 of 5, 2"),
         ("units = 8\nmode = \"ticket\"", "ticket", "load 1.000, 25.0 messages per quiet grant"),
         (
@@ -174,16 +189,39 @@ fn quorums_are_chosen_by_mode_family_and_what_must_be_survived() {
         ),
         ("units = 2\nmode = \"auto\"", "arbiter", "arbiter, uniform: quorums of 3 of 4, 1"),
         ("units = 2\nmode = \"auto\"\nsurvive = 2", "ticket", "quorums of 3 of 5, 2 crashes"),
+        ("units = 8", "table", "table, majority: quorums of 3 of 5, 2 crashes survived"),
+        ("units = 8\nfamily = \"wall\"\nsurvive = 0\nvoters = 4", "table", "table, wall"),
     ] {
-        let config = of_five(pool).unwrap();
+        let config = of_five(if protocol == "table" { protocol } else { "arbiter" }, pool).unwrap();
         let pool = &config.pools[0];
         let worth = pool.quorums.as_ref().unwrap();
         assert!(worth.to_string().contains(says), "{worth}");
         assert_eq!(pool.protocol.name(), protocol, "{worth}");
         assert_eq!(pool.promises.survives as usize, worth.summary.survives);
     }
-    let error = of_five("units = 4\nmode = \"arbiter\"").unwrap_err();
+    let error = of_five("arbiter", "units = 4\nmode = \"arbiter\"").unwrap_err();
     assert!(error.contains("any family for this needs 6 nodes"), "{error}");
+    for mode in ["named", "ticket", "auto"] {
+        let pool = format!("units = 2\nmode = \"{mode}\"\nnaming = true");
+        let error = of_five("arbiter", &pool).unwrap_err();
+        assert!(error.contains("naming is for mode arbiter"), "{error}");
+    }
+}
+
+#[test]
+fn leases_too_short_for_grants_to_move_in_time_are_warned_of() {
+    for (pool, warned) in [
+        ("units = 2", false),
+        ("units = 2\nlease = \"9s\"", false),
+        ("units = 2\nlease = \"8s\"", true),
+        ("units = 2\nlease = \"8s\"\nvoters = 1\nsurvive = 0", false),
+        ("units = 2\nlease = \"8s\"\nmode = \"ticket\"", false),
+        ("units = 2\nlease = \"8s\"\nmode = \"ticket\"\nspares = 1", true),
+    ] {
+        let warnings = of_five("arbiter", pool).unwrap().warnings();
+        assert_eq!(warnings.len(), usize::from(warned), "{pool}: {warnings:?}");
+        assert!(warnings.iter().all(|text| text.contains("pool p: a lease of 8s is shorter")));
+    }
 }
 
 #[test]
@@ -197,10 +235,15 @@ fn members_that_disagree_about_a_protocol_have_different_digests() {
         "protocol = \"arbiter\"\nsurvive = 0",
         "protocol = \"arbiter\"\nsurvive = 0\nmode = \"arbiter\"",
         "protocol = \"arbiter\"\nsurvive = 0\nmode = \"arbiter\"\nmax_holders = 2",
+        "protocol = \"arbiter\"\nsurvive = 0\nmode = \"arbiter\"\nnaming = true",
         "protocol = \"arbiter\"\nsurvive = 0\nmode = \"arbiter\"\nfamily = \"threshold\"",
         "protocol = \"arbiter\"\nsurvive = 0\nmode = \"ticket\"",
         "protocol = \"arbiter\"\nsurvive = 0\nmode = \"ticket\"\nvoters = 1",
         "protocol = \"arbiter\"\nsurvive = 0\nfamily = \"expr:all(0, any(0, 1))\"",
+        "protocol = \"table\"\nsurvive = 0",
+        "protocol = \"table\"\nsurvive = 0\nvoters = 1",
+        "protocol = \"table\"\nsurvive = 0\nfairness = \"backfill:2\"",
+        "protocol = \"table\"\nsurvive = 0\ndurable = true",
     ];
     let digests: std::collections::BTreeSet<u64> =
         all.iter().map(|options| with(options).unwrap().digest).collect();
@@ -222,6 +265,14 @@ fn units_have_names_and_labels() {
     let h100 = def.labels().unwrap().select(&"gpu=h100".parse().unwrap());
     assert_eq!(*h100, [quorate_core::Unit(0)]);
     assert_eq!(config.pool("ci-1").unwrap().labels(), None);
+    let of_a_table = format!("{KINDS}\nreserved = [{{ units = [\"g2\"], members = [\"a\"] }}]");
+    let text = GOOD.replace("unit_names = [\"left\", \"right\"]", &of_a_table);
+    let text = text.replacen("arbiter = \"a\"", "protocol = \"table\"\nsurvive = 0", 1);
+    let tabled = Config::parse(&text).unwrap();
+    let ProtocolDef::Table(pool) = &tabled.pool("gpu").unwrap().protocol else { panic!("{text}") };
+    assert_eq!(pool.goods.labels.as_ref(), def.labels());
+    let eligible = pool.goods.eligible.as_ref().unwrap();
+    assert_eq!(eligible.iter().map(|units| units.len()).collect::<Vec<_>>(), [3, 2]);
     for (from, to) in [("h100", "b200"), ("zone", "site"), (", zone = \"eu\"", "")] {
         assert_ne!(config.digest, kinds(from, to).unwrap().digest, "{from}");
     }

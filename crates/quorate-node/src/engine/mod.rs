@@ -199,6 +199,9 @@ impl Engine {
             let quorums = def.quorums.as_ref().map(ToString::to_string);
             tracing::info!(pool, protocol, units = def.units, survives, quorums, "a pool");
         }
+        for warning in engine.config.warnings() {
+            tracing::warn!("{warning}");
+        }
         engine.first_seats()?;
         engine.alarms.set(since.after(HEARTBEAT), Due::Heartbeat);
         engine.metrics.mesh(&engine.config, 0);

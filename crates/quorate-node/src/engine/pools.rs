@@ -64,7 +64,8 @@ pub(super) type PoolMeterCache = BTreeMap<String, Arc<PoolMeters>>;
 impl Pool {
     /// What this node knows of its units.
     pub(super) fn known(&self) -> Known<'_> {
-        Known { labels: self.terms.labels.as_ref(), decides: own_labels(self).is_some() }
+        let decides = !self.def.relabels() || own_labels(self).is_some();
+        Known { labels: self.terms.labels.as_ref(), decides }
     }
 
     /// Why nothing can be asked of this pool, if its seat has stopped.
@@ -390,11 +391,12 @@ fn add(standing: &mut Standing, pool: &Pool, me: NodeId, members: usize, now: Mo
 }
 
 fn quorums_view(worth: &Worth) -> QuorumsView {
-    let Worth { mode, family, summary } = worth;
+    let Worth { mode, family, naming, summary } = worth;
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     QuorumsView {
         mode: (*mode).to_owned(),
         family: family.clone(),
+        naming: *naming,
         voters: count(summary.voters),
         smallest: count(summary.quorum.0),
         largest: count(summary.quorum.1),

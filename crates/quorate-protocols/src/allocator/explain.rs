@@ -1,6 +1,6 @@
 //! Why a claim waits: the minimum cut.
 
-use quorate_core::Unit;
+use quorate_core::{ClaimId, Shares, Shortage, Unit};
 
 use super::labels::Labels;
 use super::{Allocator, Ticket};
@@ -65,6 +65,23 @@ impl Allocator {
 }
 
 impl Cut {
+    /// With the names of those who hold some of the units, out of all who hold any.
+    pub(crate) fn shortage<'a>(
+        self,
+        holders: impl Iterator<Item = (ClaimId, &'a Shares)>,
+    ) -> Shortage {
+        let inside = |shares: &Shares| {
+            shares.iter().any(|share| self.units.binary_search(&share.unit).is_ok())
+        };
+        let holders = holders.filter(|(_, shares)| inside(shares));
+        Shortage {
+            free: self.free,
+            holders: holders.map(|(claim, _)| claim).collect(),
+            waiting: self.waiting.iter().map(|ticket| ticket.claim).collect(),
+            units: self.units,
+        }
+    }
+
     /// In words; `holders` is how many claims hold some of the units.
     pub fn sentence(&self, holders: usize, labels: &Labels) -> String {
         let claims = self.waiting.len() + holders;

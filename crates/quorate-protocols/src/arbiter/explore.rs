@@ -9,9 +9,9 @@ use super::local::{Local, PermitState};
 use super::message::{GrantNumber, Message};
 use super::naming::Picked;
 use super::recovery::Record;
-use super::survey::Opening;
 use super::{Alarm, Arbiter};
 use crate::attempt::Attempt;
+use crate::opening::Opening;
 
 type See<'a> = dyn FnMut(Number<'_>) + 'a;
 
@@ -30,7 +30,7 @@ impl Explorable for Arbiter {
         see(Number::Fence(&mut grantor.ceiling));
         if let Opening::Survey { reports } = &mut grantor.opening {
             for report in reports.values_mut() {
-                see(Number::Fence(&mut report.highest));
+                see(Number::Fence(&mut report.fence));
             }
         }
         for booked in grantor.entries.values_mut() {

@@ -14,10 +14,10 @@ use super::booked::{Booked, State, is_sensible};
 use super::floors::Floors;
 use super::message::{End, GrantNumber, Message};
 use super::pool::{Mode, broken};
-use super::survey::Opening;
 use super::{Alarm, Arbiter, Post};
 use crate::attempt::{Asker, Bid};
 use crate::count::Count;
+use crate::opening::Opening;
 
 /// The books of one arbiter.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

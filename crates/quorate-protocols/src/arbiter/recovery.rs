@@ -17,9 +17,9 @@ use super::grantor::Grantor;
 use super::message::{GrantNumber, Message};
 use super::naming::{PickState, Picked};
 use super::pool::{Mode, broken};
-use super::survey::Opening;
 use super::{Alarm, Arbiter, Post};
 use crate::attempt::{Asker, Bid};
+use crate::opening::Opening;
 
 /// What a durable arbiter writes down: every permission in force and the floors of fences. The
 /// queue is not in it, since requesters ask again; nor is a release, which costs at most one lease

@@ -15,15 +15,15 @@ use std::collections::BTreeMap;
 
 use quorate_core::{Moment, NodeId, NodeSet};
 
-use super::message::{Knowledge, Known, Life};
+use super::message::{Knowledge, Known, Life, NOTHING};
 
 /// One node's queries and what they taught it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Detector {
     /// What this node lets others know.
     pub(super) known: Knowledge,
-    /// The life of each node as far as it joined here.
-    lives: Vec<Life>,
+    /// The life of each node as far as it joined here, if that is not its first.
+    lives: BTreeMap<NodeId, Life>,
     /// Whose life of those is believed to be over; under leases also who has not begun to take
     /// part.
     crashed: NodeSet,
@@ -36,8 +36,10 @@ pub(super) struct Detector {
     /// What this node's unheard were before it: the paper's own tuple, the *previous* set on
     /// purpose (E14), so that nobody is accused who missed only one query.
     before: NodeSet,
-    /// What each node said in its last answer to this query.
-    answers: Vec<Option<Knowledge>>,
+    /// Who has answered it and was not welcomed in a new life since.
+    answered: NodeSet,
+    /// What those of them who knew anything said in their last answer, ascending.
+    said: Vec<(NodeId, Knowledge)>,
     done: bool,
     /// All nodes of the pool, to recognise strangers.
     everybody: NodeSet,
@@ -47,13 +49,14 @@ impl Detector {
     pub(super) fn new(nodes: u32) -> Self {
         Detector {
             known: Knowledge::default(),
-            lives: vec![0; nodes as usize],
+            lives: BTreeMap::new(),
             crashed: NodeSet::new(),
             query: None,
             sent: Moment::ZERO,
             missing: NodeSet::new(),
             before: NodeSet::new(),
-            answers: vec![None; nodes as usize],
+            answered: NodeSet::new(),
+            said: Vec::new(),
             done: true,
             everybody: NodeSet::first(nodes as usize),
         }
@@ -61,7 +64,8 @@ impl Detector {
 
     /// Whether a belief is about nodes of this pool only.
     pub(super) fn is_sound(&self, known: &Known) -> bool {
-        known.crashed.keys().all(|node| node.index() < self.lives.len())
+        let largest = known.crashed.last_key_value();
+        largest.is_none_or(|(node, _)| self.everybody.contains(*node))
             && known.unheard.is_subset(&self.everybody)
     }
 
@@ -75,7 +79,15 @@ impl Detector {
     }
 
     pub(super) fn life(&self, node: NodeId) -> Life {
-        self.lives[node.index()]
+        self.lives.get(&node).copied().unwrap_or(0)
+    }
+
+    fn set_life(&mut self, node: NodeId, life: Life) {
+        if life == 0 {
+            self.lives.remove(&node);
+        } else {
+            self.lives.insert(node, life);
+        }
     }
 
     /// Whether somebody who said this believes that the life of a node, as it joined here, is over.
@@ -95,26 +107,48 @@ impl Detector {
 
     /// What a node said in its last answer to the latest query.
     pub(super) fn answer(&self, node: NodeId) -> Option<&Known> {
-        self.answers[node.index()].as_deref()
+        self.answered.contains(node).then(|| {
+            let said = self.place_of(node).ok().map(|place| &*self.said[place].1);
+            said.unwrap_or(&NOTHING)
+        })
     }
 
-    /// Starts a query among `nodes` nodes, `late_max` of whom need not answer.
+    fn place_of(&self, node: NodeId) -> Result<usize, usize> {
+        self.said.binary_search_by_key(&node, |(other, _)| *other)
+    }
+
+    fn set_answer(&mut self, node: NodeId, said: Knowledge) {
+        self.answered.insert(node);
+        match self.place_of(node) {
+            Ok(place) if said.is_nothing() => _ = self.said.remove(place),
+            Ok(place) => self.said[place].1 = said,
+            Err(_) if said.is_nothing() => {}
+            Err(place) => self.said.insert(place, (node, said)),
+        }
+    }
+
+    fn forget_answer(&mut self, node: NodeId) {
+        self.answered.remove(node);
+        self.said.retain(|(other, _)| *other != node);
+    }
+
+    /// Starts a query, which `late_max` nodes need not answer.
     pub(super) fn start(&mut self, query: u64, sent: Moment, me: NodeId, late_max: u32) {
         assert!(self.done, "a query starts when the one before it has ended (E5)");
-        let nodes = self.answers.len();
         self.query = Some(query);
         self.sent = sent;
-        self.missing = NodeSet::first(nodes);
+        self.missing.clone_from(&self.everybody);
         self.missing.remove(me);
         self.before.clone_from(&self.known.unheard);
-        self.answers.fill(None);
-        self.done = nodes - 1 <= late_max as usize;
+        self.answered = NodeSet::new();
+        self.said.clear();
+        self.done = self.missing.len() <= late_max as usize;
     }
 
     /// Takes an answer to the latest query and says who is found to have crashed.
     pub(super) fn on_answer(&mut self, from: NodeId, said: Knowledge, late_max: u32) -> NodeSet {
         let is_first = self.missing.remove(from);
-        self.answers[from.index()] = Some(said);
+        self.set_answer(from, said);
         if !self.done && self.missing.len() > late_max as usize {
             return NodeSet::new();
         }
@@ -122,8 +156,11 @@ impl Detector {
             self.known.change(|known| known.unheard.clone_from(&self.missing));
         }
         self.done = true;
+        if self.before.is_empty() || self.said.len() < self.answered.len() {
+            return NodeSet::new(); // Nobody is unheard by who knows of nothing.
+        }
         let unheard_by_all =
-            |&node: &NodeId| self.answers.iter().flatten().all(|said| said.unheard.contains(node));
+            |&node: &NodeId| self.said.iter().all(|(_, said)| said.unheard.contains(node));
         self.before.iter().filter(unheard_by_all).collect()
     }
 
@@ -141,13 +178,14 @@ impl Detector {
 
     /// This node begins a life.
     pub(super) fn begin(&mut self, me: NodeId, life: Life) {
-        self.lives[me.index()] = life;
+        self.set_life(me, life);
         self.crashed.remove(me);
         self.known.change(|known| known.life = life);
         // What is still answered was asked in another life.
         (self.query, self.done) = (None, true);
         self.missing = NodeSet::new();
-        self.answers.fill(None);
+        self.answered = NodeSet::new();
+        self.said.clear();
     }
 
     /// Whether the life of a node, as it joined here, is believed to be over.
@@ -159,8 +197,8 @@ impl Detector {
     /// those of the time when it was away. `is_relied_on`: from now on, and not only when it takes
     /// part.
     pub(super) fn welcome(&mut self, node: NodeId, life: Life, late_max: u32, is_relied_on: bool) {
-        self.lives[node.index()] = life;
-        self.answers[node.index()] = None;
+        self.set_life(node, life);
+        self.forget_answer(node);
         if is_relied_on && !self.is_dead(node) {
             self.crashed.remove(node);
         } else {

@@ -74,29 +74,29 @@ impl Weighted {
         }
     }
 
-    /// Whether a message is to be heeded. Not what an earlier life of its sender said; and under
-    /// leases, where an answer lets its receiver go on, not what a life says that has not joined.
-    /// Who has not joined itself takes everybody's life as it finds it.
+    /// Whether a message that tells its sender's life is to be heeded. Not what an earlier life of
+    /// its sender said; and under leases, where an answer lets its receiver go on, not what a life
+    /// says that has not joined. Who has not joined itself takes everybody's life as it finds it.
     pub(super) fn is_timely(
         &mut self,
         seat: &Seat<'_, Self>,
         from: NodeId,
         message: &Message,
+        life: Life,
         out: &mut Outbox<Self>,
     ) -> bool {
-        let Some(known) = message.known() else { return true };
         let here = self.detector.life(from);
         if broken!(seat, AnyLife) {
             return true;
         }
-        if known.life < here {
+        if life < here {
             return false;
         }
-        if known.life > here {
+        if life > here {
             if self.is_member() && !matches!(message, Message::Joined { .. }) {
                 return !seat.pool.is_leased();
             }
-            self.welcome(seat, from, known.life, out);
+            self.welcome(seat, from, life, out);
         }
         // Only who takes part asks.
         if matches!(message, Message::Request { .. } | Message::Query { .. }) {

@@ -32,6 +32,11 @@ pub struct Knowledge {
 }
 
 impl Knowledge {
+    /// Whether nothing is known.
+    pub(super) fn is_nothing(&self) -> bool {
+        self.shared.is_none()
+    }
+
     /// Changes what this node knows; others keep what they were told.
     pub(super) fn change(&mut self, change: impl FnOnce(&mut Known)) {
         change(Arc::make_mut(self.shared.get_or_insert_default()));
@@ -39,7 +44,8 @@ impl Knowledge {
     }
 }
 
-static NOTHING: Known = Known { life: 0, unheard: NodeSet::new(), crashed: BTreeMap::new() };
+pub(super) static NOTHING: Known =
+    Known { life: 0, unheard: NodeSet::new(), crashed: BTreeMap::new() };
 
 impl Deref for Knowledge {
     type Target = Known;

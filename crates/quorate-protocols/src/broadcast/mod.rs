@@ -145,16 +145,17 @@ impl Weighted {
         message: Message,
         out: &mut Outbox<Self>,
     ) {
-        if let Some(what) = self.objection(seat, from, &message) {
+        let said = message.known();
+        if let Some(what) = self.objection(seat, from, &message, said) {
             return out.anomaly(from, what);
         }
         if self.membership == Membership::Out {
             return;
         }
-        if !self.is_timely(seat, from, &message, out) {
-            return;
-        }
-        if let Some(known) = message.known() {
+        if let Some(known) = said {
+            if !self.is_timely(seat, from, &message, known.life, out) {
+                return;
+            }
             self.learn(seat, &known.crashed, out);
         }
         if self.counting.is_out(from) {
@@ -201,12 +202,13 @@ impl Weighted {
         seat: &Seat<'_, Self>,
         from: NodeId,
         message: &Message,
+        said: Option<&Known>,
     ) -> Option<&'static str> {
         const CLOCK_MAX: Option<u64> = Some(message::CLOCK_MAX);
         if from.0 >= seat.pool.nodes || from == seat.me {
             return Some("a message from a node that is not of this pool");
         }
-        if message.known().is_some_and(|known| !self.detector.is_sound(known)) {
+        if said.is_some_and(|known| !self.detector.is_sound(known)) {
             return Some("a belief about a node that is not of this pool");
         }
         match *message {

@@ -10,7 +10,7 @@ use quorate_core::{
 };
 
 use super::message::Message;
-use super::orders::{self, Tags};
+use super::orders::Tags;
 use super::pool::broken;
 use super::{Alarm, Central, Post};
 use crate::allocator::{Allocator, Ticket};
@@ -471,14 +471,11 @@ impl Arbiter {
     /// Why a claim waits: the allocator's cut, with names.
     pub(super) fn explain(&self, claim: ClaimId) -> Option<Shortage> {
         let cut = self.allocator.explain(self.entries.get(&claim)?.ticket(claim))?;
-        let inside = |booked: &Booked| cut.units.iter().any(|unit| orders::holds(booked, *unit));
-        let holders = self.entries.iter().filter(|(_, booked)| inside(booked));
-        Some(Shortage {
-            free: cut.free,
-            holders: holders.map(|(claim, _)| *claim).collect(),
-            waiting: cut.waiting.iter().map(|ticket| ticket.claim).collect(),
-            units: cut.units,
-        })
+        let held = self.entries.iter().filter_map(|(claim, booked)| match &booked.state {
+            State::Granted { held, .. } => Some((*claim, &held.shares)),
+            State::Waiting => None,
+        });
+        Some(cut.shortage(held))
     }
 
     pub(super) fn audit(&self, seat: &Seat<'_, Central>) {

@@ -48,7 +48,7 @@ mod record;
 mod requester;
 mod schedule;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod theorems;
 
 use std::fmt;

@@ -128,7 +128,7 @@ impl Pool {
     }
 
     /// Whether these units are what the lines ask for, whatever their labels.
-    pub(super) fn suits(&self, lines: &[Line], shares: &Shares) -> bool {
+    pub(crate) fn suits(&self, lines: &[Line], shares: &Shares) -> bool {
         let granted = |line: &Line| Want {
             among: Some(
                 shares

@@ -9,6 +9,7 @@ use super::section::Phase;
 use super::sheet::{Errand, Sheet, State, Version};
 use super::{Alarm, Record, Table};
 use crate::attempt::Attempt;
+use crate::opening::Opening;
 
 type See<'a> = dyn FnMut(Number<'_>) + 'a;
 
@@ -53,7 +54,7 @@ impl Explorable for Table {
             attempt_numbers(&mut lock.section, see);
             see(Number::Fence(&mut lock.round));
         }
-        if let super::opening::Opening::Survey { reports } = &mut member.opening {
+        if let Opening::Survey { reports } = &mut member.opening {
             for report in reports.values_mut() {
                 see(Number::Fence(&mut report.round));
                 see(Number::Fence(&mut report.fence));

@@ -8,12 +8,12 @@ use quorate_core::{
 };
 
 use super::message::Message;
-use super::opening::Opening;
 use super::pool::broken;
-use super::sheet::Sheet;
-use super::{Alarm, Post, Table};
+use super::sheet::{NUMBER_MAX, Sheet};
+use super::{Alarm, Pool, Post, ROUND, Table, VERSION};
 use crate::attempt::Attempt;
 use crate::count::Count;
+use crate::opening::{BLOCK, Opening, Report};
 
 /// One copy of the table, and who may change it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -62,8 +62,18 @@ pub struct Record {
     pub sheet: Option<Sheet>,
 }
 
-/// How many fences one record covers.
-const BLOCK: u64 = 1 << 20;
+impl Record {
+    /// Whether a member of this pool can have written it.
+    pub fn is_sound(&self, pool: &Pool) -> bool {
+        let small = self.round.0 < NUMBER_MAX && self.fence.0 < NUMBER_MAX;
+        let sheet = self.sheet.as_ref();
+        small
+            && sheet.is_none_or(|sheet| {
+                let known = sheet.version.round <= self.round && sheet.fence <= self.fence;
+                known && sheet.is_sound(&pool.goods)
+            })
+    }
+}
 
 impl Member {
     pub(super) fn boot(
@@ -147,7 +157,7 @@ impl Member {
             }
             Message::Survey => self.on_survey(seat, from, post),
             Message::Report { round, fence, boot, sure } => {
-                self.on_report(seat, from, (round, fence, boot, sure), post);
+                self.on_report(seat, from, Report { round, fence, boot, sure }, post);
             }
             _ => unreachable!("messages for requesters go to the requester"),
         }
@@ -340,7 +350,7 @@ impl Member {
         self.written = Some((round, fence));
         let keeps = seat.pool.goods.durable && self.is_open();
         let sheet = keeps.then(|| Sheet::clone(&self.sheet));
-        out.persist(Record { round, fence, unsure: !self.is_sure(), sheet });
+        out.persist(Record { round, fence, unsure: !self.opening.is_sure(), sheet });
     }
 
     pub(super) fn ledger(&self, show: &mut dyn FnMut(Entry)) {
@@ -356,6 +366,8 @@ impl Member {
 
     pub(super) fn facts(&self, show: &mut dyn FnMut(Fact)) {
         show(Fact::gauge("in_grace", !self.is_open()));
+        show(Fact::gauge(ROUND, self.sheet.version.round.0));
+        show(Fact::gauge(VERSION, self.sheet.version.count.0));
         show(Fact::gauge("rows", self.sheet.rows.len() as u64));
         show(Fact::gauge("locked", self.lock.is_some()));
         show(Fact::counter("locks_taken_away", self.breaks.get()));
@@ -364,12 +376,6 @@ impl Member {
     pub(super) fn audit(&self, seat: &Seat<'_, Table>) {
         assert!(self.lock.is_some() || self.queue.is_empty(), "a lock that is wanted is given");
         assert!(self.promised >= self.sheet.version.round || broken!(seat, SameRound));
-        let mut taken = BTreeSet::new();
-        for row in self.sheet.rows.values() {
-            for share in row.granted().into_iter().flat_map(|(shares, _)| shares) {
-                assert!(taken.insert(share.unit), "a unit has one holder");
-                assert!(share.fence <= self.sheet.fence);
-            }
-        }
+        self.sheet.audit(seat);
     }
 }

@@ -65,16 +65,23 @@ mod tests;
 use std::fmt;
 
 use quorate_core::{ClaimId, Entry, Event, Fact, NodeId, NodeSet, Outbox, Protocol};
-use quorate_core::{Seat, Start, Units};
+use quorate_core::{Seat, Shortage, Start, Units};
 
 use member::Member;
 use requester::Requester;
+
+use crate::central;
 
 pub use crate::attempt::Attempt;
 pub use member::Record;
 pub use message::Message;
 pub use pool::Pool;
 pub use sheet::{Row, Sheet, State, Version};
+
+/// The fact that tells the round of a member's copy of the table...
+pub const ROUND: &str = "round";
+/// ...and which of that round it is: copies with larger ones are newer.
+pub const VERSION: &str = "version";
 
 type Post<'a> = crate::post::Post<'a, Table>;
 
@@ -201,11 +208,16 @@ impl Protocol for Table {
         }
     }
 
-    fn facts(&self, _seat: &Seat<'_, Self>, show: &mut dyn FnMut(Fact)) {
-        self.requester.facts(show);
+    fn facts(&self, seat: &Seat<'_, Self>, show: &mut dyn FnMut(Fact)) {
+        self.requester.facts(seat, show);
         if let Some(member) = &self.member {
             member.facts(show);
         }
+    }
+
+    /// By this member's copy of the table, if it is one.
+    fn explain(&self, seat: &Seat<'_, Self>, claim: ClaimId) -> Option<Shortage> {
+        self.member.as_ref()?.sheet.explain(seat, claim)
     }
 
     fn kind(message: &Message) -> usize {
@@ -216,10 +228,8 @@ impl Protocol for Table {
         pool.goods.units
     }
 
-    /// No bound is promised: a simulated claim was passed more often than the allocator lets it be
-    /// (docs/protocols/table.md).
-    fn overtakes_max(_pool: &Pool) -> Option<u32> {
-        None
+    fn overtakes_max(pool: &Pool) -> Option<u32> {
+        central::Central::overtakes_max(&pool.goods)
     }
 
     fn can_lose(pool: &Pool, dead: &NodeSet) -> bool {

@@ -5,6 +5,9 @@ use std::time::Duration;
 use crate::arbiter::Quorums;
 use crate::central;
 
+/// With the units of the largest pool, what fits in one frame between nodes.
+const ROOM: usize = 2 << 20;
+
 /// A pool whose table is kept by quorums.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Pool {
@@ -19,6 +22,9 @@ pub struct Pool {
     /// How often a node asks one that does not answer before it goes on without it; `None` leaves
     /// that to the failure detector.
     pub patience: Option<u32>,
+    /// How much of a message claims may take. A message carries the whole table: where it is full,
+    /// further claims wait at their homes.
+    pub room: usize,
     /// The rule that is broken, for tests that the harness finds it.
     #[cfg(test)]
     pub(crate) mutant: Option<Mutant>,
@@ -32,6 +38,7 @@ impl Pool {
             quorums: Quorums::majority(members),
             confirm: true,
             patience: Some(3),
+            room: ROOM,
             #[cfg(test)]
             mutant: None,
         }
@@ -67,6 +74,10 @@ pub(crate) enum Mutant {
     NeverReclaim,
     /// Nobody repeats anything.
     NeverRetry,
+    /// A claim that is over takes along how often older ones were passed with it. Our first draft.
+    ForgetPassed,
+    /// Any units will do for any claim.
+    IgnoreLines,
 }
 
 /// Whether a rule is broken: never, outside this crate's tests.

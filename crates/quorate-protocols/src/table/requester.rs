@@ -45,7 +45,7 @@ pub(super) struct Local {
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Standing {
-    /// On its way into the table.
+    /// On its way into the table, or back from one that was full.
     Asking,
     /// In it. `unsure`: those that keep it and have not said lately that it still waits.
     Waiting { keepers: NodeSet, unsure: NodeSet, asked: bool },
@@ -268,9 +268,13 @@ impl Requester {
         }
         self.repeat_section(seat, post);
         let mut anew = Vec::new();
+        let idle = self.section.is_none();
         for (&claim, local) in &mut self.claims {
             let attempt = local.wish.attempt;
             let Standing::Waiting { keepers, unsure, asked } = &mut local.standing else {
+                if idle && local.standing == Standing::Asking {
+                    anew.push(claim); // There was no room for it.
+                }
                 continue;
             };
             // Younger than one retry, it is left alone. Later its keepers are asked, of whom every
@@ -306,7 +310,12 @@ impl Requester {
         seat.pool.goods.lease.deadline(sent, Duration::ZERO)
     }
 
-    pub(super) fn facts(&self, show: &mut dyn FnMut(Fact)) {
+    pub(super) fn facts(&self, seat: &Seat<'_, Table>, show: &mut dyn FnMut(Fact)) {
+        // Whom the next section would ask.
+        let quorum = seat.pool.quorums.draw(Units::ONE, seat.me, self.draw, &self.suspects);
+        for node in quorum.iter().flat_map(NodeSet::iter) {
+            show(Fact::gauge("quorum_member", true).about(node));
+        }
         for node in self.suspects.iter() {
             show(Fact::gauge("suspected", true).about(node));
         }

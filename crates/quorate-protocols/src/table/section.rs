@@ -245,7 +245,7 @@ impl Requester {
             known.iter().flat_map(|known| known.overdue.iter().copied()).collect();
         let floor = known.iter().map(|known| known.floor).max().unwrap_or_default();
         let mut upshot = Upshot::default();
-        sheet.expire(&overdue, &mut upshot);
+        sheet.expire(seat, &overdue, &mut upshot);
         let errands = std::mem::take(&mut self.errands);
         self.tidy = false;
         for (&claim, errand) in &errands {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::{ClaimId, Fence, Line, Moment, NodeId, Seat, Share, Shares, Units};
+use quorate_core::{ClaimId, Fence, Line, Moment, NodeId, Seat, Share, Shares, Shortage, Units};
 
 use super::Table;
 use super::pool::broken;
@@ -56,7 +56,8 @@ pub struct Row {
     pub units: Units,
     /// ...and which will do, if not any.
     pub lines: Option<Arc<[Line]>>,
-    /// How often a younger claim passed it, as the allocator counts.
+    /// Claims granted while this was the youngest of those older than them that wait: how often it
+    /// was passed is the sum over it and all younger ones, as the allocator counts.
     pub passed: u32,
     /// How it stands.
     pub state: State,
@@ -88,6 +89,15 @@ impl Row {
             State::Granted { shares, since } => Some((shares, *since)),
             State::Waiting { .. } => None,
         }
+    }
+
+    /// The most that it adds to a message, units that it may be granted apart: those are the
+    /// pool's, however many claims there are.
+    pub fn weight(&self) -> usize {
+        let lines = self.lines.iter().flat_map(|lines| lines.iter());
+        let among =
+            |line: &Line| 10 + line.among.last().map_or(0, |unit| unit.index() / 64 * 10 + 10);
+        90 + lines.map(among).sum::<usize>()
     }
 
     fn ticket(&self, claim: ClaimId) -> Ticket {
@@ -159,14 +169,32 @@ impl Sheet {
         }
     }
 
+    /// A claim is over. Whoever passed it passed all older ones as well, and that is counted with
+    /// the youngest of these ([`Row::passed`]).
+    fn remove(&mut self, seat: &Seat<'_, Table>, claim: ClaimId) -> Option<Row> {
+        let gone = self.rows.remove(&claim)?;
+        let older = |row: &&mut Row| row.granted().is_none() && row.age < gone.age;
+        if let Some(older) = self.rows.values_mut().filter(older).max_by_key(|row| row.age)
+            && !broken!(seat, ForgetPassed)
+        {
+            older.passed = older.passed.saturating_add(gone.passed);
+        }
+        Some(gone)
+    }
+
     /// Ends the leases that are over: in this very version of each.
-    pub(super) fn expire(&mut self, overdue: &BTreeSet<(ClaimId, Version)>, upshot: &mut Upshot) {
+    pub(super) fn expire(
+        &mut self,
+        seat: &Seat<'_, Table>,
+        overdue: &BTreeSet<(ClaimId, Version)>,
+        upshot: &mut Upshot,
+    ) {
         for &(claim, version) in overdue {
             let since = self.rows.get(&claim).and_then(|row| Some(row.granted()?.1));
             if since != Some(version) {
                 continue; // Renewed, or over already.
             }
-            let row = self.rows.remove(&claim).expect("just found");
+            let row = self.remove(seat, claim).expect("just found");
             let State::Granted { shares, .. } = row.state else { unreachable!("just found") };
             upshot.ended.push((claim, row.node, row.attempt, shares));
         }
@@ -187,7 +215,7 @@ impl Sheet {
             (Errand::End(only), Some(row), _)
                 if only.is_none_or(|only| (row.node, row.attempt) == (seat.me, only)) =>
             {
-                self.rows.remove(&claim);
+                self.remove(seat, claim);
             }
             (Errand::Ask, Some(row), Some(wish)) => {
                 if row.units != wish.units || row.lines != wish.lines {
@@ -207,7 +235,11 @@ impl Sheet {
                 let Wish { units, lines, attempt } = wish.clone();
                 let state = State::Waiting { sent: seat.now, waited: Duration::ZERO };
                 let node = seat.me;
-                self.rows.insert(claim, Row { node, attempt, age, units, lines, passed: 0, state });
+                let row = Row { node, attempt, age, units, lines, passed: 0, state };
+                let weight: usize = self.rows.values().map(Row::weight).sum();
+                if weight + row.weight() <= seat.pool.room {
+                    self.rows.insert(claim, row);
+                }
             }
             (Errand::Renew(theirs), Some(row), Some(wish)) => {
                 if let State::Granted { shares, since } = &mut row.state
@@ -220,30 +252,42 @@ impl Sheet {
         }
     }
 
-    /// Grants whatever may be granted: the allocator decides, as it does for one node alone.
-    pub(super) fn pass(&mut self, seat: &Seat<'_, Table>, floor: Fence, upshot: &mut Upshot) {
+    /// The allocator's books, and who waits in them.
+    fn books(&self, seat: &Seat<'_, Table>) -> (Allocator, Vec<Ticket>) {
         let goods = &seat.pool.goods;
         let mut allocator = Allocator::new(goods.units, goods.policy());
-        for row in self.rows.values() {
-            if let Some((shares, _)) = row.granted() {
-                allocator.take(shares.iter().map(|share| share.unit));
-            }
+        for (shares, _) in self.rows.values().filter_map(Row::granted) {
+            allocator.take(shares.iter().map(|share| share.unit));
         }
-        let mut waiting: Vec<(u64, ClaimId)> = Vec::new();
+        let mut waiting = Vec::new();
         for (&claim, row) in self.rows.iter().filter(|(_, row)| row.granted().is_none()) {
             let wants = match &row.lines {
-                None => vec![goods.any(row.node, row.units)],
-                Some(lines) => goods.wants(row.node, lines),
+                Some(lines) if !broken!(seat, IgnoreLines) => goods.wants(row.node, lines),
+                _ => vec![goods.any(row.node, row.units)],
             };
             // What can never be granted was refused at the door. Should its node be allowed less
             // than it was then, it waits.
             if allocator.enter(row.ticket(claim), &wants, false).is_ok() {
-                waiting.push((row.age, claim));
+                waiting.push(row.ticket(claim));
             }
         }
-        for &(age, claim) in &waiting {
-            allocator.recall(Ticket { age, claim }, self.rows[&claim].passed);
+        for ticket in &waiting {
+            allocator.recall(*ticket, self.rows[&ticket.claim].passed);
         }
+        (allocator, waiting)
+    }
+
+    /// Why a claim waits.
+    pub(super) fn explain(&self, seat: &Seat<'_, Table>, claim: ClaimId) -> Option<Shortage> {
+        let ticket = self.rows.get(&claim)?.ticket(claim);
+        let cut = self.books(seat).0.explain(ticket)?;
+        let held = self.rows.iter().filter_map(|(claim, row)| Some((*claim, row.granted()?.0)));
+        Some(cut.shortage(held))
+    }
+
+    /// Grants whatever may be granted: the allocator decides, as it does for one node alone.
+    pub(super) fn pass(&mut self, seat: &Seat<'_, Table>, floor: Fence, upshot: &mut Upshot) {
+        let (mut allocator, waiting) = self.books(seat);
         let mut deeds = Vec::new();
         allocator.pass(&mut deeds);
         if !deeds.is_empty() && !broken!(seat, ReuseFence) {
@@ -260,10 +304,40 @@ impl Sheet {
             row.state = State::Granted { shares: Shares::new(&shares), since: self.version };
             upshot.granted.push((ticket.claim, sent, waited));
         }
-        for (age, claim) in waiting {
-            let row = self.rows.get_mut(&claim).expect("it was there before");
-            row.passed = allocator.passed(Ticket { age, claim });
+        for ticket in waiting {
+            let row = self.rows.get_mut(&ticket.claim).expect("it was there before");
+            row.passed = allocator.passed(ticket);
         }
+    }
+}
+
+/// Tables with more claims...
+const AUDIT_ROWS_MAX: usize = 16;
+/// ...or more units are not gone through again.
+const AUDIT_UNITS_MAX: u32 = 64;
+
+impl Sheet {
+    /// Panics if the table contradicts itself or the laws of the allocator (labels spec, 6.2):
+    /// **S**, units have one holder, for whom they will do; **M** and **W**, another pass finds
+    /// nobody who waits for units that are free.
+    pub(super) fn audit(&self, seat: &Seat<'_, Table>) {
+        let mut taken = BTreeSet::new();
+        for row in self.rows.values() {
+            let Some((shares, _)) = row.granted() else { continue };
+            for share in shares {
+                assert!(taken.insert(share.unit), "a unit has one holder");
+                assert!(share.fence <= self.fence);
+            }
+            let suit = |lines: &Arc<[Line]>| seat.pool.goods.suits(lines, shares);
+            assert!(broken!(seat, IgnoreLines) || row.lines.as_ref().is_none_or(suit), "law S");
+        }
+        if self.rows.len() > AUDIT_ROWS_MAX || seat.pool.goods.units > AUDIT_UNITS_MAX {
+            return; // Every step would cost as much as the table is long.
+        }
+        let (mut allocator, mut missed) = (self.books(seat).0, Vec::new());
+        allocator.pass(&mut missed);
+        assert!(missed.is_empty(), "laws M and W: {missed:?} wait for units that are free");
+        allocator.audit();
     }
 }
 

@@ -19,6 +19,11 @@ use crate::Outcome;
 /// units, and every name that begins with `try-` is a pool of two. Nothing is written to disk:
 /// claims and fences begin anew with every start. Stop it with Ctrl-C.
 #[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quorate dev
+  quorate dev --nodes 5 --protocol ticket
+  quorate dev --pools pools.toml --port 0")]
 pub(crate) struct Args {
     /// How many nodes.
     #[arg(long, value_name = "N", default_value_t = 3)]
@@ -40,8 +45,17 @@ pub(crate) struct Args {
 enum Protocol {
     /// One node decides.
     Central,
-    /// Quorums decide; units have names.
+    /// Quorums decide; each unit is a lock (also: named).
+    #[value(alias = "named")]
     Arbiter,
+    /// Quorums decide; units are only counted, by permissions.
+    Count,
+    /// Quorums decide; units are counted, and then named in one more round.
+    Naming,
+    /// Quorums decide; units are only counted, by tickets.
+    Ticket,
+    /// Quorums keep one table of all claims.
+    Table,
     /// Everybody is asked; units are only counted.
     Broadcast,
     /// Tokens go round.
@@ -57,6 +71,14 @@ impl Protocol {
             }
             // Two nodes survive no crash by voting; whoever asks for so few knows.
             Protocol::Arbiter => ("protocol = \"arbiter\"\nsurvive = 0", ""),
+            Protocol::Count => ("protocol = \"arbiter\"\nmode = \"arbiter\"\nsurvive = 0", ""),
+            Protocol::Naming => {
+                let every =
+                    "protocol = \"arbiter\"\nmode = \"arbiter\"\nnaming = true\nsurvive = 0";
+                (every, "")
+            }
+            Protocol::Ticket => ("protocol = \"arbiter\"\nmode = \"ticket\"\nsurvive = 0", ""),
+            Protocol::Table => ("protocol = \"table\"\nsurvive = 0", "fairness = \"backfill:8\""),
             Protocol::Broadcast => ("protocol = \"broadcast\"\nreclaim = \"lease\"", ""),
             Protocol::Ring => ("protocol = \"ring\"", ""),
         }

@@ -38,6 +38,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             config.digest
         );
         config.pools.iter().for_each(|pool| println!("{}", worth(pool)));
+        config.warnings().iter().for_each(|warning| println!("warning: {warning}"));
         return Ok(Outcome::Good);
     }
     daemon::log_to_stderr("info");

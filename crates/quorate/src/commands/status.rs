@@ -110,7 +110,9 @@ pub(crate) fn pool_text(pool: &PoolView) -> String {
         let _ = writeln!(text, "units are only counted: a grant has no unit names and no fences");
     }
     if let Some(quorums) = &pool.quorums {
-        let _ = writeln!(text, "{}, {}: {}", quorums.mode, quorums.family, summary(quorums));
+        let naming = if quorums.naming { " with naming" } else { "" };
+        let (mode, family) = (&quorums.mode, &quorums.family);
+        let _ = writeln!(text, "{mode}{naming}, {family}: {}", summary(quorums));
     }
     let missing: Vec<&str> =
         pool.needs.iter().filter(|node| pool.silent.contains(node)).map(String::as_str).collect();

@@ -73,14 +73,15 @@ impl QuorumOptions {
         words
     }
 
-    fn terms(&self, tickets: bool) -> voting::Terms {
-        let mode = match (tickets, self.mode) {
-            (true, _) => voting::Mode::Ticket,
-            (false, Some(Mode::Named)) => voting::Mode::Named,
-            (false, _) => voting::Mode::Arbiter,
-        };
-        let (family, max_holders) = (self.family.clone(), self.max_holders);
-        voting::Terms { mode, family, max_holders, voters: self.voters, survive: self.survive }
+    pub(super) fn terms(&self, mode: voting::Mode) -> voting::Terms {
+        voting::Terms {
+            mode,
+            family: self.family.clone(),
+            max_holders: self.max_holders,
+            voters: self.voters,
+            survive: self.survive,
+            naming: self.naming,
+        }
     }
 
     /// A pool of permissions, as far as these options make it, and what its quorums are worth.
@@ -89,13 +90,16 @@ impl QuorumOptions {
         nodes: u32,
         units: u32,
     ) -> anyhow::Result<(arbiter::Pool, voting::Worth)> {
-        match self.terms(false).settle(nodes, units)? {
+        let mode = match self.mode {
+            Some(Mode::Named) => voting::Mode::Named,
+            _ => voting::Mode::Arbiter,
+        };
+        match self.terms(mode).settle(nodes, units)? {
             Settled { pool: voting::Pool::Arbiter(mut pool), worth } => {
                 pool.hedge = self.hedge.unwrap_or(0);
-                pool.naming = self.naming;
                 Ok((pool, worth))
             }
-            Settled { .. } => unreachable!("only tickets make a pool of tickets"),
+            Settled { .. } => unreachable!("permissions make a pool of permissions"),
         }
     }
 
@@ -142,7 +146,7 @@ impl QuorumOptions {
     ) -> anyhow::Result<(ticket::Pool, voting::Worth)> {
         let other = self.mode.is_some() || self.max_holders.is_some() || self.hedge.is_some();
         ensure!(!other && !self.naming, "ticket has no --mode, --max-holders, --hedge or --naming");
-        match self.terms(true).settle(nodes, units)? {
+        match self.terms(voting::Mode::Ticket).settle(nodes, units)? {
             Settled { pool: voting::Pool::Ticket(pool), worth } => Ok((pool, worth)),
             Settled { .. } => unreachable!("tickets make a pool of tickets"),
         }

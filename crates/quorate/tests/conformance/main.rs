@@ -11,7 +11,7 @@
 //! Both arms get their protocol value from the same configuration. A breach of a law in the
 //! simulator's transcript fails a scenario too; real nodes are judged in `tests/real`.
 
-#[path = "../../../quorate-node/tests/common/mod.rs"]
+#[path = "../../../quorate-node/tests/node/common/mod.rs"]
 mod common;
 mod real;
 mod simulator;
@@ -24,11 +24,16 @@ use table::Scenario;
 const NODES: usize = 3;
 
 /// The options of a pool, by the name that the table uses.
-const PROTOCOLS: [(&str, &str); 7] = [
+const PROTOCOLS: [(&str, &str); 9] = [
     ("central", "protocol = \"central\"\narbiter = \"n0\"\nretry = \"100ms\""),
     ("named", "protocol = \"arbiter\"\nretry = \"100ms\""),
     ("count", "protocol = \"arbiter\"\nmode = \"arbiter\"\nsurvive = 0\nretry = \"100ms\""),
+    (
+        "naming",
+        "protocol = \"arbiter\"\nmode = \"arbiter\"\nnaming = true\nsurvive = 0\nretry = \"100ms\"",
+    ),
     ("ticket", "protocol = \"arbiter\"\nmode = \"ticket\"\nretry = \"100ms\""),
+    ("table", "protocol = \"table\"\nretry = \"100ms\""),
     ("broadcast", "protocol = \"broadcast\"\nnode_units_max = 2\nretry = \"100ms\""),
     (
         "leased",
@@ -120,8 +125,18 @@ fn arbiter_that_counts() {
 }
 
 #[test]
+fn arbiter_that_counts_and_names() {
+    check("naming");
+}
+
+#[test]
 fn ticket() {
     check("ticket");
+}
+
+#[test]
+fn table() {
+    check("table");
 }
 
 #[test]

@@ -15,6 +15,7 @@ use quorate_protocols::arbiter::Arbiter;
 use quorate_protocols::broadcast::Weighted;
 use quorate_protocols::central::Central;
 use quorate_protocols::ring::Ring;
+use quorate_protocols::table::Table;
 use quorate_protocols::ticket::Ticket;
 use quorate_sim::replay;
 
@@ -39,6 +40,9 @@ pub(crate) fn run(scenario: &Scenario, config: &Config) -> (Vec<(String, String)
         }
         ProtocolDef::Ticket(pool) => {
             Arm { remembers: false, labels: None }.play::<Ticket>(scenario, pool)
+        }
+        ProtocolDef::Table(pool) => {
+            Arm { remembers: true, labels: pool.goods.labels.clone() }.play::<Table>(scenario, pool)
         }
         ProtocolDef::Broadcast(pool) => {
             Arm { remembers: false, labels: None }.play::<Weighted>(scenario, pool)

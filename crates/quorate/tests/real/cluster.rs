@@ -20,8 +20,11 @@ pub(crate) enum Protocol {
     Named,
     /// `arbiter` that counts.
     Count,
+    /// `arbiter` that counts and then names units.
+    Naming,
     /// `arbiter` that gives tickets.
     Ticket,
+    Table,
     /// `broadcast` that never takes anything back from a node.
     Broadcast,
     /// `broadcast` that counts nodes out which seem to have crashed.
@@ -30,11 +33,13 @@ pub(crate) enum Protocol {
 }
 
 impl Protocol {
-    pub(crate) const ALL: [Protocol; 7] = [
+    pub(crate) const ALL: [Protocol; 9] = [
         Protocol::Central,
         Protocol::Named,
         Protocol::Count,
+        Protocol::Naming,
         Protocol::Ticket,
+        Protocol::Table,
         Protocol::Broadcast,
         Protocol::Leased,
         Protocol::Ring,
@@ -46,7 +51,9 @@ impl Protocol {
             Protocol::Central => "central",
             Protocol::Named => "named",
             Protocol::Count => "count",
+            Protocol::Naming => "naming",
             Protocol::Ticket => "ticket",
+            Protocol::Table => "table",
             Protocol::Broadcast => "broadcast",
             Protocol::Leased => "leased",
             Protocol::Ring => "ring",
@@ -55,17 +62,19 @@ impl Protocol {
 
     /// Whether a grant's units are the pool's own, so that laws about units are judged.
     pub(crate) fn names_units(self) -> bool {
-        matches!(self, Protocol::Central | Protocol::Named | Protocol::Ring)
+        !matches!(self, Protocol::Count | Protocol::Ticket | Protocol::Broadcast | Protocol::Leased)
     }
 
     /// Whether quorums decide, so that what is held can outlive a node that is suspected.
     pub(crate) fn votes(self) -> bool {
-        matches!(self, Protocol::Named | Protocol::Count | Protocol::Ticket)
+        use Protocol::{Count, Named, Naming, Table, Ticket};
+        matches!(self, Named | Count | Naming | Ticket | Table)
     }
 
     /// Whether it can write down what it promised.
     pub(crate) fn can_be_durable(self) -> bool {
-        matches!(self, Protocol::Central | Protocol::Named | Protocol::Count)
+        use Protocol::{Central, Count, Named, Naming, Table};
+        matches!(self, Central | Named | Count | Naming | Table)
     }
 
     /// Whether a node that was killed takes part again. In `broadcast` it stays out.
@@ -84,15 +93,17 @@ impl Protocol {
         let broadcast =
             format!("protocol = \"broadcast\"\nnode_units_max = {units}\nretry = \"200ms\"\n");
         let voting = format!("protocol = \"arbiter\"\nretry = \"200ms\"\ndurable = {durable}\n");
+        let count = format!(
+            "{voting}mode = \"arbiter\"\nsurvive = 0\nfairness = \"backfill:{backfill}\"\n"
+        );
+        let decided =
+            format!("retry = \"200ms\"\nfairness = \"backfill:{backfill}\"\ndurable = {durable}\n");
         match self {
-            Protocol::Central => format!(
-                "retry = \"200ms\"\nfairness = \"backfill:{backfill}\"\ndurable = {durable}\n"
-            ),
+            Protocol::Central => decided,
+            Protocol::Table => format!("protocol = \"table\"\n{decided}"),
             Protocol::Named => voting,
-            Protocol::Count => format!(
-                "{voting}mode = \"arbiter\"\nsurvive = 0\n\
-                 fairness = \"backfill:{backfill}\"\n"
-            ),
+            Protocol::Count => count,
+            Protocol::Naming => format!("{count}naming = true\n"),
             Protocol::Ticket => {
                 "protocol = \"arbiter\"\nmode = \"ticket\"\nretry = \"200ms\"\n".to_owned()
             }

@@ -45,8 +45,8 @@ const HELP: &str = "\
 cargo test -p quorate --test real -- [NAME] [OPTIONS]
 
   --seed N       this seed instead of a few fixed ones, or other minorities
-  --protocol P   central, named, count or ticket (arbiter), broadcast, leased (broadcast that
-                 counts nodes out) or ring, instead of each in turn
+  --protocol P   central, named, count, naming or ticket (arbiter), table, broadcast, leased
+                 (broadcast that counts nodes out) or ring, instead of each in turn
   --seconds N    how long faults happen in each trial
   --minutes N    fresh seeds for so long";
 

@@ -42,6 +42,17 @@ fn a_claim_for_more_units_than_its_node_may_use_is_refused_at_once() {
     assert_eq!(table.messages, 0);
 }
 
+/// Clients of every node may use two thirds of the units, not the same everywhere.
+pub(crate) fn drawn(plan: &Plan, base: Pool) -> Pool {
+    let own = |node: u64| {
+        let draw = |unit: &u32| !(plan.seed + node * 7 + u64::from(*unit)).is_multiple_of(3);
+        let chosen: Vec<Unit> = (0..base.units).filter(draw).map(Unit).collect();
+        if chosen.is_empty() { Arc::from([Unit(0)]) } else { Arc::from(chosen) }
+    };
+    let eligible = Some((0..u64::from(plan.nodes)).map(own).collect());
+    Pool { eligible, ..base }
+}
+
 /// The paper's two-process example with a third: every history of it.
 #[test]
 fn small_worlds_with_units_that_differ_are_exhausted() {
@@ -59,14 +70,7 @@ fn every_fault_profile_is_survived_by_a_pool_whose_units_differ() {
     for profile in Profile::ALL {
         for seed in 0..12 {
             let plan = Plan::swarm(seed, profile, Needs::default());
-            let base = super::seeds::pool(&plan, None);
-            let own = |node: u64| {
-                let draw = |unit: &u32| !(seed + node * 7 + u64::from(*unit)).is_multiple_of(3);
-                let chosen: Vec<Unit> = (0..base.units).filter(draw).map(Unit).collect();
-                if chosen.is_empty() { Arc::from([Unit(0)]) } else { Arc::from(chosen) }
-            };
-            let eligible = Some((0..u64::from(plan.nodes)).map(own).collect());
-            let pool = Pool { eligible, ..base };
+            let pool = drawn(&plan, super::seeds::pool(&plan, None));
             let watch = Watch { strict: true, ..Watch::default() };
             let report = run::<Central>(&plan, &pool, watch);
             assert_eq!(report.verdict, Verdict::Clean, "seed {seed} of {profile:?}");

@@ -11,7 +11,7 @@ use crate::central::pool::Mutant;
 use crate::central::{Alarm, Attempt, Central, Message, Operator, Pool};
 
 /// Every third unit is an h100, the others are a100s; even ones are in the eu, odd ones in the us.
-pub(super) fn labels(units: u32) -> Arc<Labels> {
+pub(crate) fn labels(units: u32) -> Arc<Labels> {
     Arc::new(Operator::labels(units))
 }
 
@@ -20,7 +20,7 @@ pub(super) fn pool(units: u32) -> Pool {
 }
 
 /// So many of each of these, at once.
-pub(super) fn bundle(pool: &Pool, lines: &[(u32, &str)]) -> Arc<[Line]> {
+pub(crate) fn bundle(pool: &Pool, lines: &[(u32, &str)]) -> Arc<[Line]> {
     let labels = pool.labels.as_ref().unwrap();
     let line = |(count, selector): &(u32, &str)| {
         let units = Units::new(*count, pool.units).unwrap();
@@ -146,6 +146,19 @@ fn an_arbiter_that_forgot_takes_bundles_back_and_serves_the_rest_after_its_grace
     assert!(matches!(&wanted[..], [one] if again(one)), "{wanted:?}");
 }
 
+/// What simulated clients ask for.
+pub(crate) fn menu(pool: &Pool) -> Vec<Arc<[Line]>> {
+    let menu: [&[(u32, &str)]; 6] = [
+        &[(1, "")],
+        &[(1, "gpu=h100")],
+        &[(2, "gpu=h100")],
+        &[(2, "gpu=a100")],
+        &[(1, "zone=us"), (1, "gpu=h100,zone=eu")],
+        &[(1, "gpu=h100"), (2, "zone=eu"), (1, "gpu=a100")],
+    ];
+    menu.iter().map(|lines| bundle(pool, lines)).collect()
+}
+
 /// A run with labels, bundles, and so many in a million claims that can be moved.
 pub(super) fn play(
     seed: u64,
@@ -157,16 +170,7 @@ pub(super) fn play(
     plan.pool.units = plan.pool.units.max(6);
     let base = super::seeds::pool(&plan, mutant);
     let pool = Pool { labels: Some(labels(base.units)), ..base };
-    let menu: [&[(u32, &str)]; 6] = [
-        &[(1, "")],
-        &[(1, "gpu=h100")],
-        &[(2, "gpu=h100")],
-        &[(2, "gpu=a100")],
-        &[(1, "zone=us"), (1, "gpu=h100,zone=eu")],
-        &[(1, "gpu=h100"), (2, "zone=eu"), (1, "gpu=a100")],
-    ];
-    let menu = menu.iter().map(|lines| bundle(&pool, lines)).collect();
-    plan.workload.want = Want::one_of(menu).unwrap().movable(movable_ppm);
+    plan.workload.want = Want::one_of(menu(&pool)).unwrap().movable(movable_ppm);
     let report = run::<Central>(&plan, &pool, Watch { strict: true, ..Watch::default() });
     let moves = Message::KINDS.iter().position(|kind| *kind == "move").unwrap();
     (report.verdict, report.measures.messages[moves])

@@ -1,13 +1,13 @@
 //! What `central` promises, step by step: one event in, exactly these effects out.
 
-mod eligible;
+pub(crate) mod eligible;
 mod exhaustive;
 mod exhaustive_moves;
 mod judged;
-mod labelled;
+pub(crate) mod labelled;
 mod moving;
 mod relabelled;
-mod seeds;
+pub(crate) mod seeds;
 mod steps;
 mod transcripts;
 

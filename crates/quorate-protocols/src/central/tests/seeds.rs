@@ -6,7 +6,7 @@ use quorate_sim::{Needs, Plan, Profile, Verdict, Watch, run, swarm_command};
 use crate::central::pool::Mutant;
 use crate::central::{Central, Fairness, Pool};
 
-pub(super) fn pool(plan: &Plan, mutant: Option<Mutant>) -> Pool {
+pub(crate) fn pool(plan: &Plan, mutant: Option<Mutant>) -> Pool {
     let lease = plan.pool.lease.expect("central has leases");
     Pool {
         units: plan.pool.units,

@@ -1,5 +1,6 @@
 //! Tests of the quorum table.
 
 mod checks;
+mod labelled;
 mod seeds;
 mod steps;

@@ -10,6 +10,7 @@ use quorate_core::{
 
 use crate::allocator::labels::Labels;
 use crate::arbiter::Quorums;
+use crate::central::Fairness;
 use crate::table::{Alarm, Message, Pool, Sheet, Table};
 
 /// Seats in one process, and a wire that delivers in order.
@@ -161,6 +162,32 @@ fn bundles_of_labelled_units_are_granted_at_once_by_name() {
     assert_eq!(cluster.wanted(), ["n1 GRANT 7.2 u0,u1,u3 f2"]);
 }
 
+/// The specification's protection of the oldest, across sections: how often claims were passed is
+/// in the table, and stays there when one of them is cancelled.
+#[test]
+fn whoever_is_cancelled_was_passed_along_with_all_older_claims() {
+    let mut pool = Pool::new(2, 3);
+    pool.goods.fairness = Fairness::Backfill(1);
+    let mut cluster = Cluster::new(3, pool);
+    cluster.claim(0, 1, 1);
+    cluster.claim(1, 2, 2);
+    cluster.claim(2, 3, 2);
+    cluster.claim(0, 4, 1);
+    assert_eq!(
+        cluster.wanted(),
+        ["n0 GRANT 7.1 u0 f1", "n0 GRANT 7.4 u1 f2"],
+        "2 and 3 are passed"
+    );
+    cluster.step(2, Event::Cancel(id(3)));
+    cluster.deliver_all();
+    cluster.release(0, 4);
+    cluster.wanted();
+    cluster.claim(0, 5, 1);
+    assert_eq!(cluster.wanted(), [""; 0], "2 was passed once already");
+    cluster.release(0, 1);
+    assert_eq!(cluster.wanted(), ["n1 GRANT 7.2 u0,u1 f3"]);
+}
+
 #[test]
 fn units_of_a_holder_that_did_not_renew_come_back_with_a_larger_fence() {
     let mut cluster = Cluster::new(3, Pool::new(1, 3));
@@ -171,6 +198,25 @@ fn units_of_a_holder_that_did_not_renew_come_back_with_a_larger_fence() {
     cluster.deliver_all();
     let wanted = cluster.wanted();
     assert_eq!(wanted, ["n1 RECLAIM 7.1 u0 f1", "n0 LOSE 7.1", "n2 GRANT 7.2 u0 f2"]);
+}
+
+#[test]
+fn claims_beyond_what_a_message_can_carry_wait_at_their_homes() {
+    let mut cluster = Cluster::new(3, Pool { room: 200, ..Pool::new(1, 3) });
+    for serial in 1..=4 {
+        cluster.claim(serial as usize % 3, serial, 1);
+    }
+    let rows = |cluster: &Cluster| cluster.seats[0].member.as_ref().unwrap().sheet.rows.len();
+    assert_eq!((cluster.wanted(), rows(&cluster)), (vec!["n1 GRANT 7.1 u0 f1".into()], 2));
+    for (holder, serial) in [(1, 1), (2, 2), (0, 3)] {
+        cluster.release(holder, serial);
+        for node in [0, 1] {
+            cluster.step(node, Event::Ring(Alarm::Retry));
+            cluster.deliver_all();
+        }
+    }
+    let granted = ["n2 GRANT 7.2 u0 f2", "n0 GRANT 7.3 u0 f3", "n1 GRANT 7.4 u0 f4"];
+    assert_eq!(cluster.wanted(), granted);
 }
 
 /// A lock that is taken away, and a section that stores too late: it begins again, and nothing it

@@ -111,7 +111,7 @@ impl Checked for Table {
     const HAS_BOOKS: bool = true;
 
     fn pool(args: &Args) -> anyhow::Result<table::Pool> {
-        let mut pool = args.chosen.options.quorums.table(args.nodes as u32, args.units)?;
+        let (mut pool, _) = args.chosen.options.quorums.table(args.nodes as u32, args.units)?;
         pool.goods.durable = args.durable;
         pool.goods.fairness = args.fairness;
         pool.patience = None;

@@ -1,8 +1,6 @@
 //! What HTTP clients may rely on, at a cluster of three.
 
-mod common;
-
-use common::Cluster;
+use crate::common::Cluster;
 use serde_json::Value;
 
 const POOLS: &str = r#"
@@ -78,7 +76,7 @@ async fn a_waiting_claim_is_told_why_and_served_when_it_can_be() {
     let put = format!("PUT {}?wait=0&why=true", claim(2));
     let (status, waits) = cluster.request(2, &put, r#"{"units": 3}"#).await;
     assert_eq!((status, &waits["state"]), (202, &"waiting".into()), "{waits}");
-    common::until("the arbiter has booked it", || async {
+    crate::common::until("the arbiter has booked it", || async {
         let (_, waits) = cluster.request(2, &format!("GET {}?why=true", claim(2)), "").await;
         waits["why"]["position"] == 1
     })
@@ -93,7 +91,7 @@ async fn a_waiting_claim_is_told_why_and_served_when_it_can_be() {
 
     let address = cluster.address(2);
     let path = format!("GET {}?wait=1m", claim(2));
-    let waiting = tokio::spawn(async move { common::request(address, &path, "").await });
+    let waiting = tokio::spawn(async move { crate::common::request(address, &path, "").await });
     let (status, released) = cluster.request(1, &format!("DELETE {}", claim(1)), "").await;
     assert_eq!((status, &released["state"]), (200, &"released".into()));
     let (status, granted) = waiting.await.unwrap();
@@ -120,7 +118,7 @@ async fn a_cancelled_claim_is_never_granted_later() {
         let (status, problem) = cluster.request(node, &format!("PUT {}", claim(id)), "").await;
         assert_eq!((status, &problem["type"]), (410, &"claim-over".into()), "{problem}");
     }
-    common::until("everything is free", || async {
+    crate::common::until("everything is free", || async {
         let (_, pool) = cluster.request(0, "GET /v1/pools/gpu", "").await;
         pool["held"] == 0 && pool["waiting"] == 0
     })

@@ -1,11 +1,9 @@
 //! `/metrics`: the set that conventions name, in both formats, and counts that only some events
 //! change.
 
-mod common;
-
 use std::collections::BTreeSet;
 
-use common::{Cluster, until};
+use crate::common::{Cluster, until};
 
 const POOLS: &str = r#"
     [[pools]]

@@ -1,8 +1,6 @@
 //! What a watcher sees, as it happens.
 
-mod common;
-
-use common::{Cluster, PATIENCE};
+use crate::common::{Cluster, PATIENCE};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 

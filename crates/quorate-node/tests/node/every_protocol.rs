@@ -1,9 +1,7 @@
 //! What clients may expect of a pool whatever its protocol, and what a restart of a node means in
 //! each of them.
 
-mod common;
-
-use common::{Cluster, until};
+use crate::common::{Cluster, until};
 use serde_json::Value;
 
 /// A pool of two units, with leases that end or do not end within a test.
@@ -14,14 +12,17 @@ fn pool(protocol: &str, lease: &str) -> String {
 const CENTRAL: &str = "protocol = \"central\"\narbiter = \"n0\"\nretry = \"100ms\"";
 const NAMED: &str = "protocol = \"arbiter\"\nretry = \"100ms\"";
 const COUNT: &str = "protocol = \"arbiter\"\nmode = \"arbiter\"\nsurvive = 0\nretry = \"100ms\"";
+const NAMING: &str =
+    "protocol = \"arbiter\"\nmode = \"arbiter\"\nnaming = true\nsurvive = 0\nretry = \"100ms\"";
 const TICKET: &str = "protocol = \"arbiter\"\nmode = \"ticket\"\nretry = \"100ms\"";
+const TABLE: &str = "protocol = \"table\"\nretry = \"100ms\"";
 /// One node may have both units, so that a claim can ask for both; then no crash is survived.
 const BROADCAST: &str = "protocol = \"broadcast\"\nnode_units_max = 2\nretry = \"100ms\"";
 const LEASED: &str =
     "protocol = \"broadcast\"\nnode_units_max = 2\nretry = \"100ms\"\nreclaim = \"lease\"";
 const RING: &str = "protocol = \"ring\"\ntimeout = \"200ms\"\nidle = \"50ms\"";
 
-const EVERY: [&str; 7] = [CENTRAL, NAMED, COUNT, TICKET, BROADCAST, LEASED, RING];
+const EVERY: [&str; 9] = [CENTRAL, NAMED, COUNT, NAMING, TICKET, TABLE, BROADCAST, LEASED, RING];
 
 fn put(id: u32) -> String {
     format!("PUT /v1/pools/p/claims/{id}?wait=1m")
@@ -41,7 +42,7 @@ const ONE: &str = r#"{"units": 1}"#;
 /// A claim in a task of its own: it waits.
 fn waiting(cluster: &Cluster, place: usize, id: u32) -> tokio::task::JoinHandle<(u16, Value)> {
     let address = cluster.address(place);
-    tokio::spawn(async move { common::request(address, &put(id), BOTH).await })
+    tokio::spawn(async move { crate::common::request(address, &put(id), BOTH).await })
 }
 
 async fn counts(cluster: &Cluster, held: u32, waiting: u32) {
@@ -162,7 +163,9 @@ async fn keeps(protocol: &'static str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn holders_are_shown_with_their_units_only_where_units_have_names() {
-    for (protocol, named) in [(NAMED, true), (RING, true), (COUNT, false), (BROADCAST, false)] {
+    let named = [NAMED, NAMING, TABLE, RING].map(|protocol| (protocol, true));
+    let counted = [COUNT, TICKET, BROADCAST].map(|protocol| (protocol, false));
+    for (protocol, named) in named.into_iter().chain(counted) {
         let cluster = Cluster::start(3, &pool(protocol, "1h")).await;
         let (_, granted) = cluster.request(1, &put(1), ONE).await;
         assert_eq!(granted["counted"] == true, !named, "{protocol}: {granted}");
@@ -171,6 +174,37 @@ async fn holders_are_shown_with_their_units_only_where_units_have_names() {
         assert_eq!((&holder["count"], &holder["node"]), (&1.into(), &"n1".into()), "{holders}");
         assert_eq!(holder["units"].as_array().unwrap().len(), usize::from(named), "{holders}");
     }
+}
+
+/// Permissions are counted, and grants have units of their own with fences that only grow.
+#[tokio::test(flavor = "multi_thread")]
+async fn counted_units_are_named_with_fences_if_the_pool_says_so() {
+    let unit_names = "unit_names = [\"left\", \"right\"]";
+    let text = pool(NAMING, "1h").replace("units = 2", unit_names);
+    let cluster = Cluster::start(3, &text).await;
+    let unit = |status: &Value| {
+        let [unit] = &status["units"].as_array().unwrap()[..] else { panic!("{status}") };
+        (unit["name"].as_str().unwrap().to_owned(), unit["fence"].as_u64().unwrap())
+    };
+    let mut last: std::collections::BTreeMap<String, u64> = Default::default();
+    for round in 0..4 {
+        let (first, second) = (2 * round, 2 * round + 1);
+        let (_, one) = cluster.request(round as usize % 3, &put(first), ONE).await;
+        let (_, other) = cluster.request((round as usize + 1) % 3, &put(second), ONE).await;
+        assert_ne!(unit(&one).0, unit(&other).0, "{one} {other}");
+        for (name, fence) in [unit(&one), unit(&other)] {
+            let before = last.insert(name.clone(), fence);
+            assert!(before.is_none_or(|before| before < fence), "{name}: {before:?} {fence}");
+        }
+        let (_, shown) = cluster.request(2, "GET /v1/pools/p", "").await;
+        assert_eq!(
+            (&shown["names_units"], &shown["quorums"]["naming"]),
+            (&true.into(), &true.into())
+        );
+        cluster.request(round as usize % 3, &format!("DELETE {}", claim(first)), "").await;
+        cluster.request((round as usize + 1) % 3, &format!("DELETE {}", claim(second)), "").await;
+    }
+    assert_eq!(last.len(), 2);
 }
 
 /// Restarts one of three nodes while another holds everything, which it then gives back.

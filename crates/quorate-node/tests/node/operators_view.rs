@@ -1,8 +1,6 @@
 //! What an operator sees: everything on one screen, why a claim waits, and what happened.
 
-mod common;
-
-use common::{Cluster, until};
+use crate::common::{Cluster, until};
 use serde_json::{Value, json};
 
 const POOLS: &str = r#"

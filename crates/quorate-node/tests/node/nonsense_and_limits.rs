@@ -1,9 +1,7 @@
 //! What strangers, broken peers and greedy clients get: a clear error, a count, and the end of the
 //! connection. The node goes on.
 
-mod common;
-
-use common::{Cluster, PATIENCE, until};
+use crate::common::{Cluster, PATIENCE, until};
 use quorate_api::link::{self, Answer, Ask, FromClient, FromNode, PREFACE, Reply, Request};
 use quorate_api::{ClaimId, Problem, ProblemKind};
 use quorate_wire::frame::{self, Data, Frame};

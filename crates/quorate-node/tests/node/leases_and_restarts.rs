@@ -1,8 +1,6 @@
 //! Leases, restarts and moves between nodes, as clients see them.
 
-mod common;
-
-use common::{Cluster, until};
+use crate::common::{Cluster, until};
 use serde_json::Value;
 
 const SHORT: &str = r#"
@@ -174,7 +172,7 @@ async fn a_node_that_stops_sends_waiting_clients_elsewhere() {
     let mut cluster = Cluster::start(2, LONG).await;
     cluster.request(0, &put(1), ALL).await;
     let address = cluster.address(1);
-    let waiting = tokio::spawn(async move { common::request(address, &put(2), ALL).await });
+    let waiting = tokio::spawn(async move { crate::common::request(address, &put(2), ALL).await });
     until("it waits", || async {
         let (_, pool) = cluster.request(0, "GET /v1/pools/p", "").await;
         pool["waiting"] == 1

@@ -1,8 +1,6 @@
 //! Nodes that run `ring`: scrambled on purpose, left out, and without their root.
 
-mod common;
-
-use common::{Cluster, until};
+use crate::common::{Cluster, until};
 use serde_json::Value;
 
 /// Three units; a node that is gone is left out soon, and its units made anew one second later.

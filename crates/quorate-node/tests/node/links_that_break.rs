@@ -1,9 +1,7 @@
 //! Links between nodes that break and mend. Nodes here never ask twice (`retry` is an hour), so
 //! whatever arrives does so because links resume.
 
-mod common;
-
-use common::{Cluster, until};
+use crate::common::{Cluster, until};
 use serde_json::Value;
 
 const POOLS: &str = r#"
@@ -36,7 +34,7 @@ async fn what_was_said_while_the_link_was_broken_arrives_when_it_is_mended() {
     assert_eq!(first["state"], "granted");
     let address = cluster.address(1);
     let put = path("PUT", 2, "?wait=1m");
-    let waiting = tokio::spawn(async move { common::request(address, &put, "").await });
+    let waiting = tokio::spawn(async move { crate::common::request(address, &put, "").await });
     until("it waits", || async {
         let (_, pool) = cluster.request(0, "GET /v1/pools/p", "").await;
         pool["waiting"] == 1
@@ -59,7 +57,7 @@ async fn claims_go_on_through_many_cuts() {
     for round in 1..=12 {
         let address = cluster.address(1);
         let put = path("PUT", round, "?wait=1m");
-        let granted = tokio::spawn(async move { common::request(address, &put, "").await });
+        let granted = tokio::spawn(async move { crate::common::request(address, &put, "").await });
         if round % 3 == 0 {
             bridge.cut();
             bridge.mend();

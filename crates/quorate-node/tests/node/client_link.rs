@@ -1,8 +1,6 @@
 //! The client link on a real socket: answers, pushes, and what nonsense does.
 
-mod common;
-
-use common::{Cluster, PATIENCE, until};
+use crate::common::{Cluster, PATIENCE, until};
 use quorate_api::link::{self, Answer, Ask, FromClient, FromNode, PREFACE, Reply, Request, Share};
 use quorate_api::{ClaimId, ClaimState, ProblemKind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -1,8 +1,6 @@
 //! Pools whose units differ: claims that choose, bundles, reservations, and why they wait.
 
-mod common;
-
-use common::Cluster;
+use crate::common::Cluster;
 use serde_json::Value;
 
 /// Two kinds of GPU in two zones, and a network card; the h100 in the us is for the trainers.
@@ -148,7 +146,7 @@ async fn why_a_claim_waits_says_which_units_are_short_and_how_many_want_them() {
     ask(&cluster, 1, 3, a100).await;
     ask(&cluster, 1, 4, a100).await;
     let sentence = "4 claims want 2 units with gpu=a100";
-    common::until("both are in the books", || async {
+    crate::common::until("both are in the books", || async {
         let (_, why) = cluster.request(0, "GET /v1/pools/gpus/claims/4/why", "").await;
         why["why"]["summary"] == sentence
     })
@@ -199,7 +197,7 @@ async fn a_unit_gets_other_labels_while_the_pool_runs() {
     ask(&cluster, 1, 3, r#"{"lines": [{"where": {"gpu": "b200"}}]}"#).await;
     let (_, third) = cluster.request(1, "GET /v1/pools/gpus/claims/3?wait=30s", "").await;
     assert_eq!(third["state"], "refused", "{third}");
-    common::until("2 is in the books", || async {
+    crate::common::until("2 is in the books", || async {
         let (_, queue) = cluster.request(0, "GET /v1/pools/gpus/queue", "").await;
         queue["waiting"][0]["position"] == 1
     })
@@ -265,7 +263,7 @@ async fn a_movable_claim_is_asked_to_move_and_its_unit_changes_hands_when_it_has
     let (status, second) = ask(&cluster, 0, 2, &needs).await;
     assert_eq!((status, &second["state"]), (202, &"waiting".into()), "{second}");
     let path = "GET /v1/pools/gpus/claims/1";
-    common::until("it is asked to move", || async {
+    crate::common::until("it is asked to move", || async {
         cluster.request(1, path, "").await.1["moves"].is_array()
     })
     .await;

@@ -1,0 +1,15 @@
+//! Whole clusters in one process, on loopback sockets. One test program: each would be linked with
+//! all that a node is made of.
+
+mod claims_over_http;
+mod claims_with_labels;
+mod client_link;
+mod common;
+mod every_protocol;
+mod leases_and_restarts;
+mod links_that_break;
+mod nonsense_and_limits;
+mod operators_view;
+mod ring_heals;
+mod watching;
+mod what_is_counted;

@@ -1,0 +1,104 @@
+//! How a member of quorums that forgot becomes one again (arbiter spec, C2 and C6).
+//!
+//! *Grace*: for one lease it promises nothing. Whatever it promised before is then over, or was
+//! renewed with a quorum that does not need it. *Survey*: what follows must have larger fences than
+//! anything it ever knew, and it may be the only one that two quorums have in common. So it asks
+//! the others, *after* grace: until then somebody could still rely on its earlier life. It is
+//! enough to hear from members of which every quorum has one. If too many forgot at once, it waits
+//! for all, and starts above everything they could have known.
+//!
+//! To make this rare, members write down in large blocks how far fences have come: one record in a
+//! million grants, which is no cost, and which is why a restart with its disk needs no survey.
+
+use std::collections::BTreeMap;
+
+use quorate_core::{Fence, NodeId, NodeSet, Units};
+
+use crate::arbiter::Quorums;
+
+/// How many fences one record covers.
+pub(crate) const BLOCK: u64 = 1 << 20;
+
+/// How far a member is on its way to promising something.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Opening {
+    /// Promises of an earlier life may still be in force. `sure`: it knows all fences.
+    Grace { sure: bool },
+    /// It asks the others.
+    Survey { reports: BTreeMap<NodeId, Report> },
+    /// It promises.
+    Open,
+}
+
+/// What another member knows.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Report {
+    /// Its rounds, where there are any, are not above this...
+    pub(crate) round: Fence,
+    /// ...and its fences not above this.
+    pub(crate) fence: Fence,
+    /// How often it was restarted.
+    pub(crate) boot: u32,
+    /// Whether it has forgotten nothing.
+    pub(crate) sure: bool,
+}
+
+impl Opening {
+    pub(crate) fn is_open(&self) -> bool {
+        *self == Opening::Open
+    }
+
+    /// Whether it knows all fences.
+    pub(crate) fn is_sure(&self) -> bool {
+        matches!(self, Opening::Open | Opening::Grace { sure: true })
+    }
+
+    /// Grace is over. Says whether that is all; else a survey begins.
+    pub(crate) fn end_grace(&mut self) -> bool {
+        let Opening::Grace { sure } = *self else { unreachable!("grace ends once") };
+        if !sure {
+            *self = Opening::Survey { reports: BTreeMap::new() };
+        }
+        sure
+    }
+
+    /// Who is still to be asked, if this is a survey.
+    pub(crate) fn unheard(&self, quorums: &Quorums, me: NodeId) -> Option<NodeSet> {
+        let Opening::Survey { reports } = self else { return None };
+        Some(others(quorums, me).filter(|node| !reports.contains_key(node)).collect())
+    }
+
+    pub(crate) fn hear(&mut self, from: NodeId, report: Report) {
+        if let Opening::Survey { reports } = self {
+            reports.insert(from, report);
+        }
+    }
+
+    /// The largest round and fence there can have been, once enough has been heard. `units`: what
+    /// the smallest quorums are for.
+    pub(crate) fn learned(
+        &self,
+        quorums: &Quorums,
+        units: Units,
+        (me, boot): (NodeId, u32),
+    ) -> Option<(Fence, Fence)> {
+        let Opening::Survey { reports } = self else { return None };
+        let sure: NodeSet = reports.iter().filter(|(_, r)| r.sure).map(|(&node, _)| node).collect();
+        let fence = reports.values().map(|report| report.fence).max().unwrap_or_default();
+        let round = reports.values().map(|report| report.round).max().unwrap_or_default();
+        let everybody = others(quorums, me).all(|node| reports.contains_key(&node));
+        let boots = reports.values().fold(boot, |sum, report| sum.saturating_add(report.boot));
+        let rest = quorums.members().difference(&sure);
+        let enough = !quorums.contains_quorum(units, &rest);
+        match (enough, everybody) {
+            (true, _) => Some((round, fence)),
+            (false, true) => Some((round, fence.max(Fence::floor(boots)))),
+            (false, false) => None,
+        }
+    }
+}
+
+fn others(quorums: &Quorums, me: NodeId) -> impl Iterator<Item = NodeId> {
+    let others: Vec<NodeId> = quorums.members().iter().filter(|&node| node != me).collect();
+    others.into_iter()
+}

@@ -1,0 +1,45 @@
+//! Simulated claims that choose among units by their labels, in bundles, and members that may not
+//! use all of them. Every table is audited after every step: the laws of the allocator hold in it.
+
+use quorate_sim::{Needs, Plan, Profile, Verdict, Want, Watch, run};
+
+use super::seeds::drawn;
+use crate::central;
+use crate::central::tests::{eligible, labelled, seeds};
+use crate::table::pool::Mutant;
+use crate::table::{Pool, Table};
+
+/// A run with labels and bundles; `reserved`: and clients that may not use all units.
+fn play(seed: u64, profile: Profile, reserved: bool, mutant: Option<Mutant>) -> Verdict {
+    let mut plan = Plan::swarm(seed, profile, Needs::default());
+    plan.pool.units = plan.pool.units.max(6);
+    let base = seeds::pool(&plan, None);
+    let mut goods = central::Pool { labels: Some(labelled::labels(base.units)), ..base };
+    plan.workload.want = Want::one_of(labelled::menu(&goods)).unwrap();
+    if reserved {
+        goods = eligible::drawn(&plan, goods);
+    }
+    let pool = Pool { mutant, ..drawn(&plan, goods) };
+    run::<Table>(&plan, &pool, Watch { strict: true, ..Watch::default() }).verdict
+}
+
+#[test]
+fn every_fault_profile_is_survived_by_claims_that_choose() {
+    for profile in Profile::ALL {
+        for seed in 0..10 {
+            let verdict = play(seed, profile, seed % 2 == 1, None);
+            assert_eq!(verdict, Verdict::Clean, "seed {seed} of {profile:?}");
+        }
+    }
+}
+
+#[test]
+fn a_table_that_ignores_what_claims_choose_is_caught() {
+    let law = (0..100).find_map(|seed| {
+        match play(seed, Profile::None, false, Some(Mutant::IgnoreLines)) {
+            Verdict::Broken(breach) => Some(breach.law),
+            _ => None,
+        }
+    });
+    assert_eq!(law, Some("one grant per claim"));
+}
