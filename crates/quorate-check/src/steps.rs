@@ -271,12 +271,12 @@ fn deed<P: Explorable>(
         Effect::Lose { claim } => Deed::Lose { client: client_of(*claim)? },
         Effect::Reclaim { .. } => Deed::Reclaim,
         Effect::Extend { .. } => Deed::Extend,
-        Effect::Move { claim, from, to, .. } => {
-            let (client, it) = (client_of(*claim)?, Move { from: *from, to: *to });
+        Effect::Move { claim, it, .. } => {
+            let (client, it) = (client_of(*claim)?, **it);
             if !scope.clients[client].claim.movable {
                 return Err(contract(format!("{node} moves {claim}, which cannot be moved")));
             }
-            Deed::Move { client, using: parts.put_client(Client::using_one(*to)), it }
+            Deed::Move { client, using: parts.put_client(Client::using_one(it.to)), it }
         }
         Effect::Anomaly { peer, what } => {
             let what = format!("{node} heard from {peer} what no correct peer could say: {what}");

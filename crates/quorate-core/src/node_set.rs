@@ -36,6 +36,7 @@ impl NodeSet {
     }
 
     /// Number of members.
+    #[inline]
     pub fn len(&self) -> usize {
         let count =
             |words: &[u64]| words.iter().map(|word| word.count_ones() as usize).sum::<usize>();
@@ -43,17 +44,20 @@ impl NodeSet {
     }
 
     /// Whether it has no member.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.low == [0; LOW] && self.high.is_empty()
     }
 
     /// Whether `node` is a member.
+    #[inline]
     pub fn contains(&self, node: NodeId) -> bool {
         let (word, bit) = place(node);
         self.word(word).is_some_and(|word| word & bit != 0)
     }
 
     /// Adds `node`; says whether it was new.
+    #[inline]
     pub fn insert(&mut self, node: NodeId) -> bool {
         let (word, bit) = place(node);
         let word = match word.checked_sub(LOW) {
@@ -71,6 +75,7 @@ impl NodeSet {
     }
 
     /// Takes `node` out; says whether it was a member.
+    #[inline]
     pub fn remove(&mut self, node: NodeId) -> bool {
         let (word, bit) = place(node);
         let word = match word.checked_sub(LOW) {
@@ -106,6 +111,7 @@ impl NodeSet {
     }
 
     /// Whether every member is in `other`.
+    #[inline]
     pub fn is_subset(&self, other: &NodeSet) -> bool {
         let is_subset = |(a, b): (&u64, &u64)| a & !b == 0;
         self.low.iter().zip(&other.low).all(is_subset)
@@ -145,6 +151,7 @@ impl NodeSet {
         left.trimmed()
     }
 
+    #[inline]
     fn word(&self, index: usize) -> Option<u64> {
         match index.checked_sub(LOW) {
             None => Some(self.low[index]),
@@ -165,6 +172,7 @@ impl NodeSet {
         self
     }
 
+    #[inline]
     fn trim(&mut self) {
         while self.high.last() == Some(&0) {
             self.high.pop();
@@ -172,6 +180,7 @@ impl NodeSet {
     }
 }
 
+#[inline]
 fn place(node: NodeId) -> (usize, u64) {
     (node.index() / WORD, 1 << (node.index() % WORD))
 }

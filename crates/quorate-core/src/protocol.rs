@@ -6,8 +6,8 @@ use std::hash::Hash;
 use std::time::Duration;
 
 use crate::{
-    Claim, ClaimId, Moment, NodeId, NodeSet, Order, Refusal, Share, Shares, Shortage, Stamp, Unit,
-    Units,
+    Claim, ClaimId, Moment, Move, NodeId, NodeSet, Order, Refusal, Share, Shares, Shortage, Stamp,
+    Unit, Units,
 };
 
 /// One participant: a plain value that changes only inside [`Protocol::step`].
@@ -209,10 +209,9 @@ pub enum Effect<P: Protocol> {
         claim: ClaimId,
         /// What it has now, both units among it.
         shares: Shares,
-        /// What it should leave...
-        from: Share,
-        /// ...for this.
-        to: Share,
+        /// What it should leave, and for what. In a box: it is rare, and every effect takes as much
+        /// room as the largest.
+        it: Box<Move>,
     },
     /// A local client's claim is over without a grant.
     Refuse {
@@ -310,7 +309,7 @@ impl<P: Protocol> Outbox<P> {
 
     /// See [`Effect::Move`].
     pub fn ask_to_move(&mut self, claim: ClaimId, shares: Shares, from: Share, to: Share) {
-        self.effects.push(Effect::Move { claim, shares, from, to });
+        self.effects.push(Effect::Move { claim, shares, it: Box::new(Move { from, to }) });
     }
 
     /// See [`Effect::Refuse`].
@@ -417,8 +416,8 @@ impl<P: Protocol> fmt::Display for Effect<P> {
             Effect::Disarm(alarm) => write!(f, "disarm {alarm}"),
             Effect::Grant { claim, shares, .. } => write!(f, "GRANT {claim} {shares}"),
             Effect::Extend { claim, .. } => write!(f, "extend {claim}"),
-            Effect::Move { claim, from, to, .. } => {
-                write!(f, "MOVE {claim} {} to {} {}", from.unit, to.unit, to.fence)
+            Effect::Move { claim, it, .. } => {
+                write!(f, "MOVE {claim} {} to {} {}", it.from.unit, it.to.unit, it.to.fence)
             }
             Effect::Refuse { claim, why } => write!(f, "REFUSE {claim}: {why}"),
             Effect::Lose { claim } => write!(f, "LOSE {claim}"),

@@ -259,8 +259,8 @@ impl<P: Runs> Driver<P> {
                     deeds.push(Deed::Grant { claim, shares, until });
                 }
                 Effect::Extend { claim, until } => deeds.push(Deed::Extend { claim, until }),
-                Effect::Move { claim, shares, from, to } => {
-                    deeds.push(Deed::Move { claim, shares, it: Move { from, to } });
+                Effect::Move { claim, shares, it } => {
+                    deeds.push(Deed::Move { claim, shares, it: *it });
                 }
                 Effect::Refuse { claim, why } => deeds.push(Deed::Refuse { claim, why }),
                 Effect::Lose { claim } => deeds.push(Deed::Lose { claim }),

@@ -6,6 +6,7 @@
 
 mod attempt;
 mod count;
+mod home;
 mod opening;
 mod post;
 

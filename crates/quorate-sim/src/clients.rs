@@ -4,9 +4,7 @@
 //!
 //! A client has one wake-up in the queue at most, whichever thing it does next.
 
-use quorate_core::{
-    Claim, ClaimId, Event, Moment, NodeId, Protocol, Refusal, Share, Shares, Units,
-};
+use quorate_core::{Claim, ClaimId, Event, Moment, Move, NodeId, Protocol, Refusal, Shares, Units};
 use quorate_laws::{Breach, End, Observation};
 
 use crate::Arrivals;
@@ -261,7 +259,7 @@ impl<P: Protocol> World<'_, P> {
         &mut self,
         claim: ClaimId,
         shares: Shares,
-        (from, to): (Share, Share),
+        Move { from, to }: Move,
     ) -> Result<(), Stop> {
         let Some(index) = self.of_claim(claim) else { return Ok(()) };
         let client = &self.clients[index];

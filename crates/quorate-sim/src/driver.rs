@@ -100,14 +100,14 @@ impl<P: Protocol> World<'_, P> {
         let mut has_disk = node.disk.is_some();
         let mut outbox = std::mem::take(&mut self.outbox);
         for effect in outbox.drain() {
-            match effect {
-                // By far the most frequent, and mostly there is no disk to wait for.
-                Effect::Tell { to, message } if !has_disk => self.tell(me, to, message)?,
-                effect => {
-                    self.perform(me, effect)?;
-                    has_disk = self.nodes[me.index()].disk.is_some();
-                }
+            if has_disk || !matches!(effect, Effect::Tell { .. }) {
+                self.perform(me, effect)?;
+                has_disk = self.nodes[me.index()].disk.is_some();
+                continue;
             }
+            // By far the most frequent, and mostly there is no disk to wait for.
+            let Effect::Tell { to, message } = effect else { unreachable!("looked at above") };
+            self.tell(me, to, message)?;
         }
         self.outbox = outbox;
         Ok(())
@@ -196,7 +196,7 @@ impl<P: Protocol> World<'_, P> {
             Effect::Tell { to, message } => self.tell(me, to, message),
             Effect::Grant { claim, shares, until } => self.grant(me, claim, shares, until),
             Effect::Extend { claim, until } => self.extend(claim, until),
-            Effect::Move { claim, shares, from, to } => self.ask_to_move(claim, shares, (from, to)),
+            Effect::Move { claim, shares, it } => self.ask_to_move(claim, shares, *it),
             Effect::Refuse { claim, why } => self.refuse(claim, why),
             Effect::Lose { claim } => {
                 self.lose(claim);
@@ -262,38 +262,49 @@ impl<P: Protocol> World<'_, P> {
             Some(_) => self.network.send(self.now, me, to),
             None => Fate::Lost,
         };
-        match fate {
-            Fate::Lost => {
-                self.disturb();
-                self.measures.messages_lost += 1;
-                // A little of its way is drawn.
-                let ends = self.now + self.plan.links.delay.mean() / 2;
-                self.shoot(me, to, &message, ends, None);
-            }
-            Fate::Once(at) => self.fly(me, from_boot, to, to_boot, message, at),
-            Fate::Twice(first, second) => {
-                self.fly(me, from_boot, to, to_boot, message.clone(), first);
-                self.fly(me, from_boot, to, to_boot, message, second);
-            }
+        let Fate::Once(at) = fate else {
+            self.tell_oddly(fate, (me, from_boot), (to, to_boot), &message);
+            return Ok(());
+        };
+        let (ticket, place) = self.queue.plan(at);
+        *place = Some(Happening::Hear { from: me, to, message, from_boot, to_boot });
+        if self.is_watched {
+            self.shoot_planned(at, ticket);
         }
         Ok(())
     }
 
-    #[inline(always)]
-    fn fly(
+    /// A message is lost, or arrives twice.
+    #[cold]
+    fn tell_oddly(
         &mut self,
-        from: NodeId,
-        from_boot: u32,
-        to: NodeId,
-        to_boot: u32,
-        m: P::Message,
-        at: u64,
+        fate: Fate,
+        (from, from_boot): (NodeId, u32),
+        (to, to_boot): (NodeId, u32),
+        message: &P::Message,
     ) {
-        let shown = self.trace.film().is_some().then(|| m.clone());
-        let hear = Happening::Hear { from, from_boot, to, to_boot, message: m };
-        let ticket = self.queue.push_here(at, hear);
-        if let Some(message) = shown {
-            self.shoot(from, to, &message, at, Some(ticket));
+        let Fate::Twice(first, second) = fate else {
+            self.disturb();
+            self.measures.messages_lost += 1;
+            // A little of its way is drawn.
+            let ends = self.now + self.plan.links.delay.mean() / 2;
+            return self.shoot(from, to, message, ends, None);
+        };
+        for at in [first, second] {
+            let message = message.clone();
+            let hear = Happening::Hear { from, to, message, from_boot, to_boot };
+            let ticket = self.queue.push(at, hear);
+            self.shoot_planned(at, ticket);
+        }
+    }
+
+    /// Puts a message on film that is on its way.
+    fn shoot_planned(&mut self, ends: u64, ticket: Ticket) {
+        if self.trace.film().is_some()
+            && let Some(Happening::Hear { from, to, message, .. }) = self.queue.planned_as(ticket)
+        {
+            let (from, to, message) = (*from, *to, message.clone());
+            self.shoot(from, to, &message, ends, Some(ticket));
         }
     }
 

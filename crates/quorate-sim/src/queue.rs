@@ -28,17 +28,17 @@ pub(crate) struct Queue<T> {
     /// A bit for each bucket of a digit that is not empty, and for each digit that has such.
     filled: [[u64; VALUES / WORD]; DIGITS],
     digits: u32,
-    /// How many entries are of happenings that were taken back.
-    void: usize,
     slab: Vec<Place<T>>,
-    /// The first free place of the slab; its end if there is none.
-    free: u32,
+    /// Places of the slab that are free.
+    free: Vec<u32>,
 }
 
 /// A bucket with no more entries than this is sorted instead of divided.
 const SORTED_MAX: usize = 48;
 /// A near future with more entries than this is given back in part.
 const NEAR_MAX: usize = 4 * SORTED_MAX;
+/// Buckets of lower digits than this are short enough in time to be sorted by [`rank`].
+const RANKED_DIGITS: usize = 4;
 const DIGIT: u32 = u8::BITS;
 const DIGITS: usize = (u64::BITS / DIGIT) as usize;
 const VALUES: usize = 1 << DIGIT;
@@ -50,13 +50,13 @@ struct Entry {
     ticket: Ticket,
 }
 
-/// A place for a happening.
+/// A place for a happening. How often it was left stands first, so that looking whether an entry is
+/// void brings along the beginning of the happening, which is needed soon.
 #[derive(Debug)]
+#[repr(C)]
 struct Place<T> {
     /// How often it was left.
     left: u32,
-    /// The next free place, if this is one.
-    next_free: u32,
     happening: Option<T>,
 }
 
@@ -88,9 +88,8 @@ impl<T> Default for Queue<T> {
             buckets: Box::new([const { Vec::new() }; DIGITS * VALUES]),
             filled: [[0; VALUES / WORD]; DIGITS],
             digits: 0,
-            void: 0,
             slab: Vec::new(),
-            free: 0,
+            free: Vec::new(),
         }
     }
 }
@@ -98,34 +97,32 @@ impl<T> Default for Queue<T> {
 impl<T> Queue<T> {
     /// Plans a happening.
     pub(crate) fn push(&mut self, at: u64, happening: T) -> Ticket {
-        self.push_here(at, happening)
+        let (ticket, place) = self.plan(at);
+        *place = Some(happening);
+        ticket
     }
 
-    /// The same, compiled into its caller.
+    /// Plans a happening that the caller puts into its place: an empty one.
     #[inline(always)]
-    pub(crate) fn push_here(&mut self, at: u64, happening: T) -> Ticket {
-        let index = self.free;
-        if index as usize == self.slab.len() {
-            self.add_place();
-        }
-        let place = &mut self.slab[index as usize];
-        assert!(place.happening.is_none(), "a free place is empty");
-        place.happening = Some(happening);
-        self.free = place.next_free;
-        let ticket = Ticket::new(index, place.left);
+    pub(crate) fn plan(&mut self, at: u64) -> (Ticket, &mut Option<T>) {
+        let index = self.free.pop().unwrap_or_else(|| self.add_place());
+        let ticket = Ticket::new(index, self.slab[index as usize].left);
         let entry = Entry { at, ticket };
         if at > self.near_end {
             self.put(entry);
         } else {
             self.push_near(entry);
         }
-        ticket
+        let place = &mut self.slab[index as usize].happening;
+        assert!(place.is_none(), "a free place is empty");
+        (ticket, place)
     }
 
     #[cold]
-    fn add_place(&mut self) {
-        let next_free = u32::try_from(self.slab.len() + 1).expect("fewer than 2^32 happenings");
-        self.slab.push(Place { left: 0, next_free, happening: None });
+    fn add_place(&mut self) -> u32 {
+        let index = u32::try_from(self.slab.len()).expect("fewer than 2^32 happenings at once");
+        self.slab.push(Place { left: 0, happening: None });
+        index
     }
 
     fn push_near(&mut self, entry: Entry) {
@@ -139,9 +136,7 @@ impl<T> Queue<T> {
 
     /// Takes a happening back, if it has not happened.
     pub(crate) fn cancel(&mut self, ticket: Ticket) {
-        if self.take(ticket).is_some() {
-            self.void += 1;
-        }
+        self.take(ticket);
     }
 
     /// When the next happening is and its ticket, unless it is later than `end`: to be taken.
@@ -156,7 +151,6 @@ impl<T> Queue<T> {
                 if self.is_planned(ticket) {
                     return Some((at, ticket));
                 }
-                self.void -= 1;
             }
             if !self.refill(end) {
                 return None;
@@ -181,8 +175,7 @@ impl<T> Queue<T> {
         place.left += 1;
         // A place that was left too often to be counted is not used again.
         if place.left < u32::MAX {
-            place.next_free = self.free;
-            self.free = ticket.index();
+            self.free.push(ticket.index());
         }
         place.happening.take()
     }
@@ -201,8 +194,8 @@ impl<T> Queue<T> {
         self.slab.iter().all(|place| place.happening.is_none())
     }
 
-    /// Divides the lowest bucket or makes it the near future, unless all of it is later than `end`;
-    /// says whether there may be more to pop.
+    /// Divides the lowest bucket, unless all of it is later than `end`, or makes it the near
+    /// future; says whether there may be more to come.
     fn refill(&mut self, end: u64) -> bool {
         if self.digits == 0 {
             return false;
@@ -212,14 +205,13 @@ impl<T> Queue<T> {
         let word = words.iter().position(|word| *word != 0).expect("a digit with a bucket");
         let value = word * WORD + words[word].trailing_zeros() as usize;
         let lowest = digit * VALUES + value;
-        if self.void > 0 {
-            self.clean(lowest);
-        }
-        let bucket = &mut self.buckets[lowest];
+        let mut bucket = std::mem::take(&mut self.buckets[lowest]);
+        bucket.retain(|entry| self.is_planned(entry.ticket));
         // Those of one time cannot be divided.
         let is_near = digit == 0 || bucket.len() <= SORTED_MAX;
-        let earliest = bucket.iter().map(|entry| entry.at).min();
-        if earliest.is_some_and(|at| at > end) {
+        let earliest = if is_near { 0 } else { earliest(&bucket) };
+        if earliest > end {
+            self.buckets[lowest] = bucket;
             return false;
         }
         let words = &mut self.filled[digit];
@@ -228,35 +220,30 @@ impl<T> Queue<T> {
             self.digits &= !(1 << digit);
         }
         if is_near {
-            // Backwards, and then stably: of one time the first to be planned is the last.
-            bucket.reverse();
-            bucket.sort_by_key(|entry| Reverse(entry.at));
-            assert!(self.near.is_empty(), "the near future is over");
-            std::mem::swap(&mut self.near, bucket);
             // Earlier buckets are empty: whatever shares the higher digits with this one is in it.
             let shift = DIGIT * digit as u32;
             let above = self.last.checked_shr(shift + DIGIT).unwrap_or(0);
             let first = above.checked_shl(shift + DIGIT).unwrap_or(0) | (value as u64) << shift;
             self.near_end = first | ((1 << shift) - 1);
+            assert!(self.near.is_empty(), "the near future is over");
+            if digit < RANKED_DIGITS && bucket.len() <= SORTED_MAX {
+                rank(&bucket, first, &mut self.near);
+                bucket.clear();
+            } else {
+                // Backwards, and then stably: of one time the first to be planned is the last.
+                bucket.reverse();
+                bucket.sort_by_key(|entry| Reverse(entry.at));
+                std::mem::swap(&mut self.near, &mut bucket);
+            }
         } else {
-            self.last = earliest.expect("a bucket that is not empty");
-            let mut bucket = std::mem::take(bucket);
+            self.last = earliest;
             for entry in bucket.drain(..) {
                 self.put(entry);
             }
-            // Its room is used again.
-            self.buckets[lowest] = bucket;
         }
+        // Its room is used again.
+        self.buckets[lowest] = bucket;
         true
-    }
-
-    /// Takes void entries out of a bucket.
-    fn clean(&mut self, bucket: usize) {
-        let mut entries = std::mem::take(&mut self.buckets[bucket]);
-        let before = entries.len();
-        entries.retain(|entry| self.is_planned(entry.ticket));
-        self.void -= before - entries.len();
-        self.buckets[bucket] = entries;
     }
 
     /// Puts the later half of a crowded near future back into buckets.
@@ -291,6 +278,34 @@ impl<T> Queue<T> {
     fn is_planned(&self, ticket: Ticket) -> bool {
         self.slab[ticket.index() as usize].left == ticket.left()
     }
+}
+
+/// Sorts few entries of a short time, the latest first and of one time the last to be planned
+/// first, by counting how many come before each: no branch depends on the times, which by chance
+/// are in no order that a processor could foresee.
+fn rank(entries: &[Entry], first: u64, sorted: &mut Vec<Entry>) {
+    // Time since the first and position in one number; what is not there comes before nothing.
+    let mut keys = [-1; SORTED_MAX];
+    for (position, (key, entry)) in keys.iter_mut().zip(entries).enumerate() {
+        *key = ((entry.at - first) as i32) << POSITION_BITS | position as i32;
+    }
+    let keys = &keys[..entries.len().next_multiple_of(KEYS_AT_ONCE)];
+    sorted.extend_from_slice(entries);
+    for (entry, key) in entries.iter().zip(keys) {
+        let before =
+            keys.iter().fold(0, |before: i32, other| before.wrapping_add((other > key).into()));
+        sorted[before as usize] = *entry;
+    }
+}
+
+/// How much of a key is for the position, and how many keys are compared at once.
+const POSITION_BITS: u32 = 6;
+const KEYS_AT_ONCE: usize = 8;
+const _: () = assert!(SORTED_MAX <= 1 << POSITION_BITS && SORTED_MAX.is_multiple_of(KEYS_AT_ONCE));
+const _: () = assert!(DIGIT * (RANKED_DIGITS as u32 - 1) + POSITION_BITS < i32::BITS);
+
+fn earliest(entries: &[Entry]) -> u64 {
+    entries.iter().map(|entry| entry.at).min().expect("a bucket that is not empty")
 }
 
 #[cfg(test)]

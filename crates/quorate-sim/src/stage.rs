@@ -434,8 +434,8 @@ impl<P: Protocol> Stage<P> {
                     *at = until.max(*at);
                 }
             }
-            Effect::Move { claim, shares, to, .. } => {
-                let added = Shares::new(&[to]);
+            Effect::Move { claim, shares, it } => {
+                let added = Shares::new(&[it.to]);
                 self.judge(|laws| laws.see(Observation::Added { claim, shares: &added }));
                 if let Some((held, _)) = self.client_of(claim).and_then(|c| c.shares.as_mut()) {
                     *held = shares;

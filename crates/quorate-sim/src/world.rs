@@ -242,7 +242,7 @@ impl<'a, P: Protocol> World<'a, P> {
             }
             if self.hears_at_once(ticket) {
                 self.hear_at_once(ticket)?;
-                continue;
+                continue; // Nobody looks at it: a corrupted pool would be watched.
             }
             let happening = self.queue.take(ticket).expect("what is next is planned");
             self.let_happen(ticket, happening)?;

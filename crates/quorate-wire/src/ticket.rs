@@ -31,11 +31,13 @@ enum WireMessage {
     /// Units, what the ticket must exceed, the requester's clock.
     Register(WireClaim, WireAttempt, u32, u64, u64),
     Propose(WireClaim, WireAttempt, u64),
-    /// Units, ticket, 0 waiting or 1 shown or 2 held, the requester's clock.
-    Settle(WireClaim, WireAttempt, u32, u64, u8, u64),
-    /// The last: echoed clock.
-    View(WireClaim, WireAttempt, Vec<WireRival>, u64),
-    Queued(WireClaim, WireAttempt),
+    /// Units, ticket, 0 waiting or 1 shown or 2 held or 3 joins, the mark that was seen, the
+    /// requester's clock.
+    Settle(WireClaim, WireAttempt, u32, u64, u8, u64, u64),
+    /// The last: mark, echoed clock.
+    View(WireClaim, WireAttempt, Vec<WireRival>, u64, u64),
+    /// Mark.
+    Queued(WireClaim, WireAttempt, u64),
     /// Echoed clock.
     Renewed(WireClaim, WireAttempt, u64),
     Lost(WireClaim, WireAttempt),
@@ -53,21 +55,23 @@ impl From<&Message> for WireMessage {
             Message::Propose { claim, attempt, ticket } => {
                 WireMessage::Propose((*claim).into(), (*attempt).into(), ticket.0)
             }
-            Message::Settle { claim, attempt, units, ticket, standing, sent } => {
+            Message::Settle { claim, attempt, units, ticket, standing, seen, sent } => {
                 let (claim, attempt) = ((*claim).into(), (*attempt).into());
                 let standing = match standing {
                     Standing::Waiting => 0,
                     Standing::Shown => 1,
                     Standing::Held => 2,
+                    Standing::Joins => 3,
                 };
-                WireMessage::Settle(claim, attempt, units.get(), ticket.0, standing, sent.0)
+                let units = units.get();
+                WireMessage::Settle(claim, attempt, units, ticket.0, standing, seen.0, sent.0)
             }
-            Message::View { claim, attempt, rivals, sent } => {
+            Message::View { claim, attempt, rivals, mark, sent } => {
                 let rivals = rivals.iter().map(WireRival::from).collect();
-                WireMessage::View((*claim).into(), (*attempt).into(), rivals, sent.0)
+                WireMessage::View((*claim).into(), (*attempt).into(), rivals, mark.0, sent.0)
             }
-            Message::Queued { claim, attempt } => {
-                WireMessage::Queued((*claim).into(), (*attempt).into())
+            Message::Queued { claim, attempt, mark } => {
+                WireMessage::Queued((*claim).into(), (*attempt).into(), mark.0)
             }
             Message::Renewed { claim, attempt, sent } => {
                 WireMessage::Renewed((*claim).into(), (*attempt).into(), sent.0)
@@ -99,35 +103,42 @@ impl TryFrom<WireMessage> for Message {
                 attempt: attempt.try_into()?,
                 ticket: codec::fence(ticket)?,
             },
-            WireMessage::Settle(claim, attempt, units, ticket, standing, sent) => Message::Settle {
-                claim: claim.into(),
-                attempt: attempt.try_into()?,
-                units: codec::units(units)?,
-                ticket: codec::fence(ticket)?,
-                standing: match standing {
-                    0 => Standing::Waiting,
-                    1 => Standing::Shown,
-                    2 => Standing::Held,
-                    _ => {
-                        let text = format!("a claim that stands like {standing}");
-                        return Err(DecodeError::Impossible(text));
-                    }
-                },
-                sent: Moment(sent),
-            },
-            WireMessage::View(claim, attempt, rivals, sent) => {
+            WireMessage::Settle(claim, attempt, units, ticket, standing, seen, sent) => {
+                Message::Settle {
+                    claim: claim.into(),
+                    attempt: attempt.try_into()?,
+                    units: codec::units(units)?,
+                    ticket: codec::fence(ticket)?,
+                    standing: match standing {
+                        0 => Standing::Waiting,
+                        1 => Standing::Shown,
+                        2 => Standing::Held,
+                        3 => Standing::Joins,
+                        _ => {
+                            let text = format!("a claim that stands like {standing}");
+                            return Err(DecodeError::Impossible(text));
+                        }
+                    },
+                    seen: codec::fence(seen)?,
+                    sent: Moment(sent),
+                }
+            }
+            WireMessage::View(claim, attempt, rivals, mark, sent) => {
                 let rivals: Result<Vec<Rival>, _> =
                     rivals.into_iter().map(TryInto::try_into).collect();
                 Message::View {
                     claim: claim.into(),
                     attempt: attempt.try_into()?,
                     rivals: rivals?.into(),
+                    mark: codec::fence(mark)?,
                     sent: Moment(sent),
                 }
             }
-            WireMessage::Queued(claim, attempt) => {
-                Message::Queued { claim: claim.into(), attempt: attempt.try_into()? }
-            }
+            WireMessage::Queued(claim, attempt, mark) => Message::Queued {
+                claim: claim.into(),
+                attempt: attempt.try_into()?,
+                mark: codec::fence(mark)?,
+            },
             WireMessage::Renewed(claim, attempt, sent) => Message::Renewed {
                 claim: claim.into(),
                 attempt: attempt.try_into()?,

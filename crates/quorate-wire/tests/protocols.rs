@@ -163,7 +163,7 @@ fn ring_messages() -> Vec<(ring::Parcel, &'static str)> {
 fn ticket_messages() -> Vec<(ticket::Message, &'static str)> {
     use ticket::Message::*;
     let (claim, attempt, units, sent) = (CLAIM, ATTEMPT, Units::new(2, 4).unwrap(), Moment(1000));
-    let ticket = Fence(7);
+    let (ticket, mark, seen) = (Fence(7), Fence(9), Fence(9));
     let rival = |serial, node| {
         let claim = ClaimId { origin: 1, serial };
         Rival { bid: Bid { claim, node: NodeId(node), boot: 3 }, units: Units::ONE }
@@ -173,12 +173,12 @@ fn ticket_messages() -> Vec<(ticket::Message, &'static str)> {
         (Register { claim, attempt, units, above: Fence(6), sent }, "0001ac0202050206e807"),
         (Propose { claim, attempt, ticket }, "0101ac02020507"),
         (
-            Settle { claim, attempt, units, ticket, standing: Standing::Held, sent },
-            "0201ac020205020702e807",
+            Settle { claim, attempt, units, ticket, standing: Standing::Held, seen, sent },
+            "0201ac02020502070209e807",
         ),
-        (View { claim, attempt, rivals, sent }, "0301ac02020502010400030101ac02020301e807"),
-        (View { claim, attempt, rivals: Arc::new([]), sent }, "0301ac02020500e807"),
-        (Queued { claim, attempt }, "0401ac020205"),
+        (View { claim, attempt, rivals, mark, sent }, "0301ac02020502010400030101ac0202030109e807"),
+        (View { claim, attempt, rivals: Arc::new([]), mark, sent }, "0301ac0202050009e807"),
+        (Queued { claim, attempt, mark }, "0401ac02020509"),
         (Renewed { claim, attempt, sent }, "0501ac020205e807"),
         (Lost { claim, attempt }, "0601ac020205"),
         (Release { claim, attempt, whole: true }, "0701ac02020501"),

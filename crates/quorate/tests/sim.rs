@@ -168,3 +168,36 @@ fn help_has_examples() {
         assert!(stdout(line).contains("Examples:"), "{line}");
     }
 }
+
+/// What a grant costs where quorums decide: three messages per arbiter but oneself in a quiet pool,
+/// three per arbiter at most in a saturated one, and the worst case of one arbiter to the message.
+#[test]
+fn arbiter_messages_are_what_theory_says() {
+    let file = std::env::temp_dir().join(format!("quorate-messages-{}.svg", std::process::id()));
+    let line = format!("sim arbiter-messages --grants 300 --json --svg {}", file.display());
+    let json: serde_json::Value = serde_json::from_str(&stdout(&line)).expect("json");
+    let rows = json["rows"].as_array().unwrap();
+    let svg = std::fs::read_to_string(&file).expect("a picture");
+    std::fs::remove_file(&file).expect("it was there");
+    for row in rows {
+        let name = row["name"].as_str().unwrap();
+        assert!(svg.contains(name), "{name}");
+        let points = row["points"].as_array().unwrap();
+        let cost = |place: usize| points[place]["messages_per_grant"].as_f64().unwrap();
+        let last = points.len() - 1;
+        if let (Some(quorum), Some(bound)) = (row["quorum"].as_f64(), row["quiet_bound"].as_f64()) {
+            let per_member = bound / quorum;
+            // The last grants are not given back when the run ends.
+            let quiet = 0.99 * per_member * (quorum - 1.0)..=bound;
+            assert!(quiet.contains(&cost(0)), "{name}, quiet: {}", cost(0));
+            let permissions = per_member == 3.0;
+            assert!(!permissions || cost(last) <= bound, "{name}, saturated: {}", cost(last));
+        }
+    }
+    let names: Vec<&str> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
+    let all = ["uniform", "hierarchical", "plane", "cube", "by size", "central", "broadcast"];
+    assert!(all.iter().all(|name| names.iter().any(|row| row.starts_with(name))), "{names:?}");
+    for worst in json["worst"].as_array().unwrap() {
+        assert_eq!(worst["messages"], worst["bound"], "{worst}");
+    }
+}

@@ -111,7 +111,7 @@ pub(crate) async fn restore(
     request_body = RelabelRequest,
     responses(
         (status = 200, description = "done; the pool soon after", body = PoolView),
-        (status = 400, description = "no such unit, no labels, or the pool has none", body = Problem),
+        (status = 400, description = "no such unit, or no labels there", body = Problem),
         (status = 403, description = "the administrator's token is missing", body = Problem),
         (status = 404, description = "there is no such pool", body = Problem),
         (status = 504, description = "the node that decides did not answer", body = Problem),

@@ -332,8 +332,8 @@ impl Config {
         let warning = |pool: &Arc<PoolDef>| {
             format!(
                 "pool {}: a lease of {:?} is shorter than three times suspect_after \
-                 ({suspect_after:?}): when a member crashes, those who hold units by its permission may lose them \
-                 before others have given theirs",
+                 ({suspect_after:?}): when a member crashes, those who hold units by its \
+                 permission may lose them before others have given theirs",
                 pool.label(),
                 pool.lease.length(),
             )

@@ -10,15 +10,7 @@ use super::message::{End, GrantNumber, Message};
 use super::pool::broken;
 use super::requester::{Requester, enlist};
 use super::{Arbiter, Post};
-use crate::attempt::Attempt;
-
-/// Which try of which claim a message is about, and who sent it.
-#[derive(Clone, Copy)]
-pub(super) struct About {
-    pub(super) from: NodeId,
-    pub(super) claim: ClaimId,
-    pub(super) attempt: Attempt,
-}
+use crate::home::{About, lasting_quorum};
 
 /// A permission as an arbiter tells it.
 #[derive(Clone, Copy)]
@@ -41,7 +33,7 @@ impl Requester {
         let lease = &seat.pool.lease;
         match message {
             Message::Grant { claim, attempt, grant, floor, sent, waited, taken, clock } => {
-                self.clock.hear(clock);
+                self.outlook.clock.hear(clock);
                 let mut until = lease.deadline(sent, waited);
                 if broken!(seat, L1CountFromReceipt) {
                     until = seat.now.after(lease.length());
@@ -58,18 +50,18 @@ impl Requester {
                 self.on_grant(seat, About { from, claim, attempt }, given, post);
             }
             Message::Queued { claim, attempt, taken, clock } => {
-                self.clock.hear(clock);
+                self.outlook.clock.hear(clock);
                 self.on_queued(About { from, claim, attempt });
                 self.move_on(seat, About { from, claim, attempt }, taken, post);
                 #[cfg(test)]
                 self.maekawa_failed(seat, claim, post);
             }
             Message::Inquire { claim, attempt, grant, clock } => {
-                self.clock.hear(clock);
+                self.outlook.clock.hear(clock);
                 self.on_inquire(seat, About { from, claim, attempt }, grant, post);
             }
             Message::Renewed { claim, attempt, grant, floor, round, sent, clock } => {
-                self.clock.hear(clock);
+                self.outlook.clock.hear(clock);
                 let mut until = lease.deadline(sent, Duration::ZERO);
                 if broken!(seat, L3IgnoreDrift) {
                     until = sent.after(lease.length());
@@ -78,25 +70,25 @@ impl Requester {
                 self.on_renewed(seat, About { from, claim, attempt }, given, post);
             }
             Message::Lost { claim, attempt, grant, clock } => {
-                self.clock.hear(clock);
+                self.outlook.clock.hear(clock);
                 self.on_lost(seat, About { from, claim, attempt }, grant, post);
             }
             Message::Retokened { claim, attempt, grant, token, clock } => {
-                self.clock.hear(clock);
+                self.outlook.clock.hear(clock);
                 self.on_retokened(seat, About { from, claim, attempt }, grant, token, post);
             }
             Message::Named { claim, attempt, grant, round, floor, clock } => {
-                self.clock.hear(clock);
+                self.outlook.clock.hear(clock);
                 let about = About { from, claim, attempt };
                 self.on_named(seat, about, (grant, round, floor), post);
             }
             Message::Taken { claim, attempt, grant, round, taken, clock } => {
-                self.clock.hear(clock);
+                self.outlook.clock.hear(clock);
                 let about = About { from, claim, attempt };
                 self.on_taken(seat, about, (grant, round), taken, post);
             }
             Message::Roll { clock } => {
-                self.clock.hear(clock);
+                self.outlook.clock.hear(clock);
                 self.on_roll(seat, from, post);
             }
             Message::Request { .. }
@@ -268,7 +260,7 @@ impl Requester {
         }
         if !local.is_held() {
             // The client still wants its units, and keeps its age.
-            let attempt = Attempt { boot: seat.boot, clock: self.clock.tick() };
+            let attempt = self.outlook.next_attempt(seat.boot);
             enlist(local, seat, claim, from, attempt, post);
             return self.arm_retry(seat, post);
         }
@@ -300,11 +292,11 @@ impl Requester {
     pub(super) fn go_on(&mut self, seat: &Seat<'_, Arbiter>, claim: ClaimId, post: &mut Post<'_>) {
         let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
         let told = match local.phase {
-            Phase::Waiting { .. } => return self.try_enter(seat, claim, false, post),
+            Phase::Waiting(_) => return self.try_enter(seat, claim, false, post),
             Phase::Ending { .. } => return,
             Phase::Held { told } => told,
         };
-        if told.is_some_and(|told| told <= seat.now) && !broken!(seat, L6ReviveDead) {
+        if local.phase.has_stopped(seat.now) && !broken!(seat, L6ReviveDead) {
             return; // Dead is for good: its client has stopped (C1).
         }
         let until = local.deadline(seat).unwrap_or(Moment(0));
@@ -320,17 +312,9 @@ impl Requester {
     fn leave_suspects(&mut self, seat: &Seat<'_, Arbiter>, claim: ClaimId, post: &mut Post<'_>) {
         let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
         let Phase::Held { told: Some(told) } = local.phase else { return };
-        let lasting: NodeSet = local
-            .enlisted
-            .iter()
-            .filter(|(_, permit)| local.counts(permit))
-            .filter(|(_, permit)| permit.until().is_some_and(|until| until >= told))
-            .map(|(&node, _)| node)
-            .filter(|&node| !self.suspects.contains(node))
-            .collect();
-        let Some(quorum) = seat.pool.quorums.within(local.wish.units, &lasting, |_| true) else {
-            return;
-        };
+        let (quorums, how_long) = (&seat.pool.quorums, (told, &self.outlook.suspects));
+        let found = lasting_quorum(quorums, local.wish.units, how_long, local.relied());
+        let Some(quorum) = found else { return };
         if local.enlisted.len() > quorum.len() {
             self.migrations.add();
         }

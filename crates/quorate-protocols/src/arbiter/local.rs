@@ -9,6 +9,7 @@ use super::Arbiter;
 use super::booked::shares;
 use super::message::{GrantNumber, Message, Pick, Wish};
 use crate::attempt::Attempt;
+use crate::home;
 
 /// A local client's claim.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -36,17 +37,14 @@ pub(super) struct Local {
     pub(super) failed: bool,
 }
 
+pub(super) type Phase = home::Phase<Polls>;
+
+/// When a claim that waits is asked for again: when the retry alarm has rung `rest` times more, and
+/// the next time after `gap` times.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Phase {
-    /// Asked for. It will be asked for again when the retry alarm has rung `rest` times more, and
-    /// the next time after `gap` times.
-    Waiting { rest: u32, gap: u32 },
-    /// The client was told of its grant, to last until then; `None` if that was in an earlier life
-    /// of ours. It never yields what it uses, and what is over stays over (C1).
-    Held { told: Option<Moment> },
-    /// The client was told that it has nothing any more, and may not hear it before then. Until it
-    /// gives its units back, or that moment passes, they stay taken.
-    Ending { until: Moment },
+pub(super) struct Polls {
+    pub(super) rest: u32,
+    pub(super) gap: u32,
 }
 
 /// How one arbiter stands to a claim.
@@ -84,15 +82,15 @@ pub(super) enum PermitState {
     Shown,
 }
 
-impl Phase {
-    /// A claim that was just asked for.
-    pub(super) const ASKED: Phase = Phase::Waiting { rest: 1, gap: 1 };
+impl Polls {
+    /// Of a claim that was just asked for.
+    pub(super) const FIRST: Polls = Polls { rest: 1, gap: 1 };
 }
 
 impl Local {
     /// Whether its client may be using units.
     pub(super) fn is_held(&self) -> bool {
-        !matches!(self.phase, Phase::Waiting { .. })
+        self.phase.is_held()
     }
 
     /// What the client has, or will have.
@@ -127,21 +125,15 @@ impl Local {
         self.enlisted.keys().copied().collect()
     }
 
-    /// Until when some quorum's permissions last: the longest over all quorums of the shortest in
-    /// each (C1).
+    /// Permissions to go in with, and until when they last.
+    pub(super) fn relied(&self) -> impl Iterator<Item = (Moment, NodeId)> + '_ {
+        let counts = self.enlisted.iter().filter(|(_, permit)| self.counts(permit));
+        counts.filter_map(|(&node, permit)| Some((permit.until()?, node)))
+    }
+
+    /// Until when some quorum's permissions last.
     pub(super) fn deadline(&self, seat: &Seat<'_, Arbiter>) -> Option<Moment> {
-        let mut permits: Vec<(Moment, NodeId)> = self
-            .enlisted
-            .iter()
-            .filter(|(_, permit)| self.counts(permit))
-            .filter_map(|(&node, permit)| Some((permit.until()?, node)))
-            .collect();
-        permits.sort_unstable_by(|a, b| b.cmp(a));
-        let mut longest = NodeSet::new();
-        permits.into_iter().find_map(|(until, node)| {
-            longest.insert(node);
-            seat.pool.quorums.contains_quorum(self.wish.units, &longest).then_some(until)
-        })
+        home::lasts_until(&seat.pool.quorums, self.wish.units, self.relied())
     }
 
     pub(super) fn request(&self, claim: ClaimId, permit: &Permit, sent: Moment) -> Message {

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use quorate_core::{ClaimId, Fence, NodeId, NodeSet, Seat, Unit};
 
 use super::choice::{choose_free, free_units};
-use super::hearing::About;
 use super::local::{Local, Permit, PermitState, Phase};
 use super::message::{GrantNumber, Message, Pick};
 use super::pool::{Mode, broken};
 use super::requester::{Requester, enlist};
 use super::{Arbiter, Post};
+use crate::home::About;
 
 impl Requester {
     /// Picks units if there are enough, and names them to whoever of the quorum has not heard.
@@ -64,7 +64,7 @@ impl Requester {
             return;
         }
         let names: Arc<[Unit]> = free.unwrap_or_default().into_iter().collect();
-        local.pick = Some(Pick { round: self.clock.tick(), names });
+        local.pick = Some(Pick { round: self.outlook.clock.tick(), names });
     }
 
     pub(super) fn on_named(
@@ -139,7 +139,7 @@ impl Requester {
     ) {
         let Some(local) = self.claims.get_mut(&claim) else { return };
         let is_meant = local.enlisted.get(&from).is_some_and(|permit| permit.attempt == attempt);
-        let waits = matches!(local.phase, Phase::Waiting { .. });
+        let waits = matches!(local.phase, Phase::Waiting(_));
         if seat.pool.mode != Mode::Named || !is_meant || !waits {
             return;
         }
@@ -158,7 +158,7 @@ impl Requester {
         let Some(wish) = choose_free(seat.pool, local.wish.units, lines, local.draw, &avoid) else {
             return;
         };
-        let attempt = self.next_attempt(seat);
+        let attempt = self.outlook.next_attempt(seat.boot);
         let local = self.claims.get_mut(&claim).expect("it was found here");
         local.wish = wish;
         local.moves += 1;
@@ -192,7 +192,7 @@ impl Requester {
 
     /// Lists what an arbiter that asks may not think over.
     pub(super) fn on_roll(&self, seat: &Seat<'_, Arbiter>, from: NodeId, post: &mut Post<'_>) {
-        let attempt = crate::attempt::Attempt { boot: seat.boot, clock: self.clock.0 };
+        let attempt = crate::attempt::Attempt { boot: seat.boot, clock: self.outlook.clock.0 };
         let lists = |(_, local): &(&ClaimId, &Local)| local.enlisted.contains_key(&from);
         let claims = self.claims.iter().filter(lists).map(|(&claim, _)| claim).collect();
         post.send(from, Message::Alive { attempt, claims });

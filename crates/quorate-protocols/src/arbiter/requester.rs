@@ -4,31 +4,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use quorate_core::{
-    Claim, ClaimId, Clock, Fact, Fence, NodeId, NodeSet, Refusal, Seat, Shares, Stamp, Units,
-};
+use quorate_core::{Claim, ClaimId, Fact, Fence, NodeId, NodeSet, Refusal, Seat, Shares, Stamp};
 
 use super::choice::{choose, wish_of};
-use super::local::{Local, Permit, PermitState, Phase};
+use super::local::{Local, Permit, PermitState, Phase, Polls};
 use super::message::{End, Message, Pick};
 use super::pool::broken;
 use super::{Alarm, Arbiter, Post};
 use crate::attempt::Attempt;
 use crate::count::Count;
+use crate::home::{Outlook, Renewal, replacement};
 
 /// The claims of a node's own clients. Nothing here need survive a crash: clients ask again.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Requester {
-    pub(super) clock: Clock,
+    pub(super) outlook: Outlook,
     /// The largest fence this node has heard of. Counted up for each claim, it is a logical clock
     /// for fences: mostly no arbiter objects to what it says.
     pub(super) fence: Fence,
     pub(super) claims: BTreeMap<ClaimId, Local>,
-    /// Nodes that the failure detector believes dead. Only progress depends on it.
-    pub(super) suspects: NodeSet,
-    /// Whether the retry alarm is armed. It is left to ring rather than disarmed, so that claims
-    /// that are served quickly do not touch it at all.
-    retrying: bool,
     /// How often what is held moved to other arbiters.
     pub(super) migrations: Count,
     /// How often the retry alarm made a claim ask again.
@@ -54,14 +48,14 @@ impl Requester {
         let Some(wish) = choose(seat.pool, claim, &taken) else {
             return post.out.refuse(claim.id, Refusal::NotByName);
         };
-        let attempt = self.next_attempt(seat);
+        let attempt = self.outlook.next_attempt(seat.boot);
         let mut local = Local {
             wish,
             stamp: Stamp { clock: attempt.clock, node: seat.me },
             draw: claim.draw,
             token: self.next_token(seat),
             enlisted: BTreeMap::new(),
-            phase: Phase::ASKED,
+            phase: Phase::Waiting(Polls::FIRST),
             lines: claim.lines.clone(),
             moves: 0,
             pick: None,
@@ -69,29 +63,13 @@ impl Requester {
             #[cfg(test)]
             failed: false,
         };
-        for node in self.first_choice(seat, claim.units, claim.draw).iter() {
+        let (quorums, hedge) = (&seat.pool.quorums, seat.pool.hedge);
+        let first = self.outlook.first_choice(quorums, claim.units, (seat.me, claim.draw), hedge);
+        for node in first.iter() {
             enlist(&mut local, seat, claim.id, node, attempt, post);
         }
         self.claims.insert(claim.id, local);
         self.arm_retry(seat, post);
-    }
-
-    /// A quorum around the suspected nodes if there is one, and the pool's hedge more.
-    fn first_choice(&self, seat: &Seat<'_, Arbiter>, units: Units, draw: u64) -> NodeSet {
-        let quorums = &seat.pool.quorums;
-        let mut chosen = quorums
-            .draw(units, seat.me, draw, &self.suspects)
-            .or_else(|| quorums.draw(units, seat.me, draw, &NodeSet::new()))
-            .expect("a family has a quorum");
-        if seat.pool.hedge > 0 {
-            let rest = quorums.members().difference(&chosen).difference(&self.suspects);
-            let start = (draw % rest.len().max(1) as u64) as usize;
-            let around = rest.iter().skip(start).chain(rest.iter().take(start));
-            around.take(seat.pool.hedge as usize).for_each(|node| {
-                chosen.insert(node);
-            });
-        }
-        chosen
     }
 
     pub(super) fn on_release(
@@ -104,7 +82,7 @@ impl Requester {
             Some(local) => release_all(&local, claim, post),
             None => {
                 // Its client may have outlived our last boot, and we do not know whom it asked.
-                let attempt = self.next_attempt(seat);
+                let attempt = self.outlook.next_attempt(seat.boot);
                 for node in seat.pool.quorums.members().iter() {
                     post.send(node, Message::Release { claim, attempt, end: End::Over });
                 }
@@ -135,15 +113,11 @@ impl Requester {
             return post.out.lose(claim);
         }
         let local = &self.claims[&claim];
-        let told = match local.phase {
-            // It waits here, so it holds nothing that we could renew.
-            Phase::Waiting { .. } => return,
-            Phase::Ending { .. } => return post.out.lose(claim),
-            Phase::Held { told } => told,
-        };
-        let over = told.is_some_and(|told| told <= seat.now);
-        if over && !broken!(seat, L6ReviveDead) {
-            return self.lose(seat, claim, post);
+        match local.phase.renewal(seat.now) {
+            Renewal::Waits => return,
+            Renewal::Lost => return post.out.lose(claim),
+            Renewal::Over if !broken!(seat, L6ReviveDead) => return self.lose(seat, claim, post),
+            Renewal::Over | Renewal::Asks => {}
         }
         for (&node, permit) in &local.enlisted {
             if permit.is_given() || permit.state == PermitState::Shown {
@@ -155,7 +129,7 @@ impl Requester {
     /// A client outlived our last boot: all arbiters are shown what it has, and some will know it.
     fn take_over(&mut self, seat: &Seat<'_, Arbiter>, claim: ClaimId, shares: &Shares) -> bool {
         let Some(mut wish) = wish_of(seat.pool, shares) else { return false };
-        let attempt = self.next_attempt(seat);
+        let attempt = self.outlook.next_attempt(seat.boot);
         let pick = match seat.pool.picks_units() {
             true => wish.names.take().map(|names| Pick { round: attempt.clock, names }),
             false => None,
@@ -185,12 +159,7 @@ impl Requester {
     /// had is given back when its deadline has passed and not before ([`quorate_core::Effect`]).
     pub(super) fn lose(&mut self, seat: &Seat<'_, Arbiter>, claim: ClaimId, post: &mut Post<'_>) {
         let local = self.claims.get_mut(&claim).expect("only a known claim is lost");
-        let until = match local.phase {
-            Phase::Waiting { .. } => unreachable!("only what a client has is lost"),
-            Phase::Ending { .. } => return,
-            // Another life told it, at most one lease ago.
-            Phase::Held { told } => told.unwrap_or(seat.now.after(seat.pool.lease.length())),
-        };
+        let Some(until) = local.phase.unheard_until(seat.now, &seat.pool.lease) else { return };
         post.out.lose(claim);
         if until <= seat.now || broken!(seat, GiveBackWhatIsLost) {
             let local = self.claims.remove(&claim).expect("it was found here");
@@ -202,7 +171,7 @@ impl Requester {
 
     /// Asks again for what waits, and keeps what was given meanwhile (C2).
     pub(super) fn on_ring_retry(&mut self, seat: &Seat<'_, Arbiter>, post: &mut Post<'_>) {
-        self.retrying = false;
+        self.outlook.retrying = false;
         #[cfg(test)]
         if seat.pool.once {
             return;
@@ -215,27 +184,21 @@ impl Requester {
                 matches!(permit.state, PermitState::Asked { .. })
                     || (permit.is_given() && local.is_held() && !local.counts(permit))
             });
+            // Its client has stopped, and perhaps is dead: nobody else would end this.
+            let stopped = local.phase.has_stopped(seat.now) && !broken!(seat, RenewForTheDead);
+            if local.phase.is_over(seat.now) || (stopped && asks) {
+                let local = self.claims.remove(&claim).expect("it was found here");
+                release_all(&local, claim, post);
+                continue;
+            }
             match &mut local.phase {
                 Phase::Held { .. } if !asks => continue,
-                Phase::Ending { until } if *until <= seat.now => {
-                    let local = self.claims.remove(&claim).expect("it was found here");
-                    release_all(&local, claim, post);
-                    continue;
-                }
                 Phase::Ending { .. } => {}
-                // Its client has stopped, and perhaps is dead: nobody else would end this.
-                Phase::Held { told: Some(told) }
-                    if *told <= seat.now && !broken!(seat, RenewForTheDead) =>
-                {
-                    let local = self.claims.remove(&claim).expect("it was found here");
-                    release_all(&local, claim, post);
-                    continue;
-                }
-                Phase::Waiting { rest, .. } if *rest > 0 => *rest -= 1,
+                Phase::Waiting(Polls { rest, .. }) if *rest > 0 => *rest -= 1,
                 _ => {
                     self.polls.add();
                     let quiet = ask_again(local, seat, claim, post);
-                    if let Phase::Waiting { rest, gap } = &mut local.phase {
+                    if let Phase::Waiting(Polls { rest, gap }) = &mut local.phase {
                         *rest = *gap - 1;
                     }
                     if !quiet.is_empty() {
@@ -263,10 +226,10 @@ impl Requester {
         quiet: &NodeSet,
         post: &mut Post<'_>,
     ) {
-        let avoid = self.suspects.union(quiet);
+        let avoid = self.outlook.suspects.union(quiet);
         let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
-        let Some(instead) = replacement(local, seat, &avoid) else { return };
-        let attempt = Attempt { boot: seat.boot, clock: self.clock.tick() };
+        let Some(instead) = instead_of(&avoid, local, seat) else { return };
+        let attempt = self.outlook.next_attempt(seat.boot);
         for node in instead.difference(&local.enlisted()).iter() {
             enlist(local, seat, claim, node, attempt, post);
         }
@@ -280,7 +243,7 @@ impl Requester {
         node: NodeId,
         post: &mut Post<'_>,
     ) {
-        self.suspects.insert(node);
+        self.outlook.suspects.insert(node);
         let touched: Vec<ClaimId> = self
             .claims
             .iter()
@@ -290,8 +253,9 @@ impl Requester {
             .collect();
         for claim in touched {
             let local = self.claims.get_mut(&claim).expect("it was found here");
-            let Some(instead) = replacement(local, seat, &self.suspects) else { continue };
-            let attempt = reselection_attempt(&mut self.clock, seat, local);
+            let outlook = &mut self.outlook;
+            let Some(instead) = instead_of(&outlook.suspects, local, seat) else { continue };
+            let attempt = reselection_attempt(outlook, seat, local);
             if local.is_held() {
                 // Older than all who wait: they can give back what they were given. Whoever else
                 // uses units leaves room for it.
@@ -312,11 +276,7 @@ impl Requester {
     }
 
     pub(super) fn on_trust(&mut self, node: NodeId) {
-        self.suspects.remove(node);
-    }
-
-    pub(super) fn next_attempt(&mut self, seat: &Seat<'_, Arbiter>) -> Attempt {
-        Attempt { boot: seat.boot, clock: self.clock.tick() }
+        self.outlook.suspects.remove(node);
     }
 
     fn next_token(&mut self, seat: &Seat<'_, Arbiter>) -> Fence {
@@ -328,21 +288,15 @@ impl Requester {
     }
 
     pub(super) fn arm_retry(&mut self, seat: &Seat<'_, Arbiter>, post: &mut Post<'_>) {
-        if !self.retrying && !self.claims.is_empty() {
-            self.retrying = true;
+        if !self.outlook.retrying && !self.claims.is_empty() {
+            self.outlook.retrying = true;
             post.out.arm(Alarm::Retry, seat.pool.retry);
         }
     }
 
     pub(super) fn facts(&self, show: &mut dyn FnMut(Fact)) {
-        for node in self.suspects.iter() {
-            show(Fact::gauge("suspected", true).about(node));
-        }
-        let in_use: BTreeSet<NodeId> =
-            self.claims.values().flat_map(|local| local.enlisted.keys().copied()).collect();
-        for node in in_use {
-            show(Fact::gauge("quorum_member", true).about(node));
-        }
+        let asked = self.claims.values().flat_map(|local| local.enlisted.keys().copied());
+        self.outlook.facts(asked, show);
         show(Fact::counter("migrations", self.migrations.get()));
         show(Fact::counter("polls", self.polls.get()));
     }
@@ -380,19 +334,17 @@ pub(super) fn enlist(
 }
 
 /// One try for all arbiters enlisted in one go; a new one each time, even on ordered links (M14).
-fn reselection_attempt(clock: &mut Clock, seat: &Seat<'_, Arbiter>, local: &Local) -> Attempt {
-    let clock = match broken!(seat, M14NoAttempts) {
-        true => local.stamp.clock,
-        false => clock.tick(),
-    };
-    Attempt { boot: seat.boot, clock }
+fn reselection_attempt(outlook: &mut Outlook, seat: &Seat<'_, Arbiter>, local: &Local) -> Attempt {
+    match broken!(seat, M14NoAttempts) {
+        true => Attempt { boot: seat.boot, clock: local.stamp.clock },
+        false => outlook.next_attempt(seat.boot),
+    }
 }
 
-/// A quorum without any of `avoid`, with as many as possible of those that are enlisted.
-fn replacement(local: &Local, seat: &Seat<'_, Arbiter>, avoid: &NodeSet) -> Option<NodeSet> {
-    let usable = seat.pool.quorums.members().difference(avoid);
+/// A quorum without any of these, with as many as possible of those that are enlisted.
+fn instead_of(avoid: &NodeSet, local: &Local, seat: &Seat<'_, Arbiter>) -> Option<NodeSet> {
     let enlisted = |node: NodeId| local.enlisted.contains_key(&node);
-    seat.pool.quorums.within(local.wish.units, &usable, enlisted)
+    replacement(&seat.pool.quorums, local.wish.units, avoid, enlisted)
 }
 
 fn release_all(local: &Local, claim: ClaimId, post: &mut Post<'_>) {
@@ -441,7 +393,7 @@ fn ask_again(
     }
     let answers = |permit: &Permit| !matches!(permit.state, PermitState::Asked { rings: 1.. });
     let answered = local.enlisted.values().all(answers);
-    if let Phase::Waiting { gap, .. } = &mut local.phase {
+    if let Phase::Waiting(Polls { gap, .. }) = &mut local.phase {
         *gap = if answered { gap.saturating_mul(2).min(longest_gap(seat)) } else { 1 };
     }
     let Some(patience) = seat.pool.patience else { return quiet };

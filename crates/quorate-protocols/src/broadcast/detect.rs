@@ -63,7 +63,10 @@ impl Detector {
     }
 
     /// Whether a belief is about nodes of this pool only.
-    pub(super) fn is_sound(&self, known: &Known) -> bool {
+    pub(super) fn is_sound(&self, known: &Knowledge) -> bool {
+        if known.is_nothing() {
+            return true;
+        }
         let largest = known.crashed.last_key_value();
         largest.is_none_or(|(node, _)| self.everybody.contains(*node))
             && known.unheard.is_subset(&self.everybody)
@@ -145,23 +148,29 @@ impl Detector {
         self.done = self.missing.len() <= late_max as usize;
     }
 
-    /// Takes an answer to the latest query and says who is found to have crashed.
-    pub(super) fn on_answer(&mut self, from: NodeId, said: Knowledge, late_max: u32) -> NodeSet {
+    /// Takes an answer to the latest query and says who is found to have crashed, if anybody can
+    /// be.
+    pub(super) fn on_answer(
+        &mut self,
+        from: NodeId,
+        said: Knowledge,
+        late_max: u32,
+    ) -> Option<NodeSet> {
         let is_first = self.missing.remove(from);
         self.set_answer(from, said);
         if !self.done && self.missing.len() > late_max as usize {
-            return NodeSet::new();
+            return None;
         }
         if (is_first || !self.done) && self.known.unheard != self.missing {
             self.known.change(|known| known.unheard.clone_from(&self.missing));
         }
         self.done = true;
         if self.before.is_empty() || self.said.len() < self.answered.len() {
-            return NodeSet::new(); // Nobody is unheard by who knows of nothing.
+            return None; // Nobody is unheard by who knows of nothing.
         }
         let unheard_by_all =
             |&node: &NodeId| self.said.iter().all(|(_, said)| said.unheard.contains(node));
-        self.before.iter().filter(unheard_by_all).collect()
+        Some(self.before.iter().filter(unheard_by_all).collect())
     }
 
     /// Takes over what somebody knows; says whether it was news about a life that counts here.

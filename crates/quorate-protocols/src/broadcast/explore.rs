@@ -39,13 +39,7 @@ impl Explorable for Weighted {
         for asked in &mut self.asked {
             see(Number::Clock(&mut asked.clock));
         }
-        for deferred in &mut self.deferred {
-            see(Number::Clock(&mut deferred.clock));
-            see(Number::Clock(&mut deferred.oldest));
-            if let Some(query) = &mut deferred.query {
-                see(Number::Clock(query));
-            }
-        }
+        self.deferred.clocks(&mut |clock| see(Number::Clock(clock)));
         self.detector.clocks(&mut |clock| see(Number::Clock(clock)));
     }
 

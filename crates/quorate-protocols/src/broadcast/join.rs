@@ -137,7 +137,7 @@ impl Weighted {
     fn welcome(&mut self, seat: &Seat<'_, Self>, node: NodeId, life: Life, out: &mut Outbox<Self>) {
         let is_relied_on = !seat.pool.is_leased();
         self.detector.welcome(node, life, seat.pool.crashes_max, is_relied_on);
-        self.deferred.retain(|deferred| deferred.node != node);
+        self.deferred.forget(node);
         if self.counting.readmit(node) {
             out.disarm(Alarm::LeaseEnd(node));
         }

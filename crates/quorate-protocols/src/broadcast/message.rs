@@ -124,7 +124,7 @@ impl Message {
         }
     }
 
-    pub(super) fn known(&self) -> Option<&Known> {
+    pub(super) fn known(&self) -> Option<&Knowledge> {
         match self {
             Message::Request { known, .. }
             | Message::Reply { known, .. }

@@ -21,6 +21,7 @@
 //! the others a crashed one.
 
 mod counted;
+mod deferred;
 mod desk;
 mod detect;
 mod explore;
@@ -42,11 +43,12 @@ use quorate_core::{
     Start,
 };
 
+use deferred::Deferrals;
 use desk::Desk;
 use detect::Detector;
 use join::Membership;
 use reclaim::Counting;
-use weighted::{Asked, Deferred, Standing};
+use weighted::{Asked, Standing};
 
 pub use counted::{Counted, Raymond, RaymondRule, Raynal, RaynalRule, Rule};
 pub use message::{Difference, Knowledge, Known, Life, Message};
@@ -60,8 +62,7 @@ pub struct Weighted {
     desk: Desk,
     /// What this node's clients wait for or hold, oldest request first.
     asked: Vec<Asked>,
-    /// Requests of others that something of ours is ahead of, by node and timestamp.
-    deferred: Vec<Deferred>,
+    deferred: Deferrals,
     detector: Detector,
     counting: Counting,
     /// Whether the retry alarm is armed. It is left to ring rather than disarmed.
@@ -202,7 +203,7 @@ impl Weighted {
         seat: &Seat<'_, Self>,
         from: NodeId,
         message: &Message,
-        said: Option<&Known>,
+        said: Option<&Knowledge>,
     ) -> Option<&'static str> {
         const CLOCK_MAX: Option<u64> = Some(message::CLOCK_MAX);
         if from.0 >= seat.pool.nodes || from == seat.me {
@@ -317,7 +318,7 @@ impl Protocol for Weighted {
             }
         }
         assert!(self.asked.is_sorted_by_key(|asked| asked.clock));
-        assert!(self.deferred.is_sorted_by_key(|deferred| (deferred.node, deferred.clock)));
+        self.deferred.audit();
         assert!(!self.asked.is_empty() || self.deferred.is_empty(), "only who uses units defers");
         let is_lost = |asked: &Asked| asked.standing == Standing::Lost;
         assert!(self.is_member() || self.asked.iter().all(is_lost));

@@ -183,7 +183,10 @@ impl Weighted {
         out: &mut Outbox<Self>,
     ) {
         let found = self.detector.on_answer(from, said, seat.pool.crashes_max);
-        if found.iter().any(|node| !self.detector.is_dead(node)) && !broken!(seat, NoDetection) {
+        if let Some(found) = found
+            && found.iter().any(|node| !self.detector.is_dead(node))
+            && !broken!(seat, NoDetection)
+        {
             let found = found.iter().map(|node| (node, self.detector.life(node))).collect();
             self.learn(seat, &found, out);
             if seat.pool.notices {

@@ -14,6 +14,7 @@
 
 use quorate_core::{ClaimId, Clock, Moment, NodeId, Outbox, Seat, Stamp, Units};
 
+use super::deferred::{Deferrals, Deferred};
 use super::desk::{Desk, shares};
 use super::detect::Detector;
 use super::join::Membership;
@@ -59,31 +60,13 @@ impl Standing {
     }
 }
 
-/// A peer's request that something of ours is ahead of.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Deferred {
-    pub(super) node: NodeId,
-    pub(super) clock: u64,
-    pub(super) query: Option<u64>,
-    /// The peer's oldest waiting request when it sent this one.
-    pub(super) oldest: u64,
-    /// What it was last told.
-    told: u32,
-}
-
-impl Deferred {
-    pub(super) fn stamp(&self) -> Stamp {
-        Stamp { clock: self.clock, node: self.node }
-    }
-}
-
 impl Weighted {
     pub(super) fn new(nodes: u32, life: Life, membership: Membership) -> Self {
         Weighted {
             clock: Clock::default(),
             desk: Desk::default(),
             asked: Vec::new(),
-            deferred: Vec::new(),
+            deferred: Deferrals::default(),
             detector: Detector::new(nodes),
             counting: Counting::default(),
             retrying: false,
@@ -216,36 +199,12 @@ impl Weighted {
         self.clock.hear(query.map_or(theirs.clock, |query| query.max(theirs.clock)));
         self.clock.tick();
         let used = self.used_ahead_of(seat, theirs);
-        if used > 0 || !self.deferred.is_empty() {
-            let place = self.forget_deferred(theirs, oldest);
-            if used > 0
-                && let Some(place) = place
-            {
-                let Stamp { clock, node } = theirs;
-                let deferred = Deferred { node, clock, query, oldest, told: used };
-                match self.deferred.get_mut(place) {
-                    Some(again) if again.stamp() == theirs => *again = deferred,
-                    _ => self.deferred.insert(place, deferred),
-                }
-            }
+        let Stamp { clock, node } = theirs;
+        self.deferred.forget_before(node, oldest);
+        if used > 0 {
+            self.deferred.insert(Deferred { node, clock, query, oldest, told: used });
         }
         self.reply(theirs, used, query, out);
-    }
-
-    /// Forgets requests of a node that are older than its oldest that waits: they are over, and
-    /// need no answer. Gives the place of this one, unless a younger request of the same node,
-    /// heard earlier, said that it is over itself (E3b).
-    fn forget_deferred(&mut self, theirs: Stamp, oldest: u64) -> Option<usize> {
-        let first = self.deferred.partition_point(|deferred| deferred.node < theirs.node);
-        let its = |deferred: &&Deferred| deferred.node == theirs.node;
-        let count = self.deferred[first..].iter().take_while(its).count();
-        let is_over = |deferred: &&Deferred| deferred.clock < oldest;
-        let over = self.deferred[first..first + count].iter().take_while(is_over).count();
-        self.deferred.drain(first..first + over);
-        let left = &self.deferred[first..first + count - over];
-        let place = left.partition_point(|deferred| deferred.clock < theirs.clock);
-        let is_overtaken = left[place..].iter().any(|younger| younger.oldest > theirs.clock);
-        (!is_overtaken).then_some(first + place)
     }
 
     fn reply(&self, theirs: Stamp, used: u32, query: Option<u64>, out: &mut Outbox<Self>) {
@@ -271,9 +230,10 @@ impl Weighted {
         self.desk.remove(claim);
         let Some(place) = self.place_of(claim) else { return };
         if broken!(seat, ReleaseInTwoSteps) {
-            for deferred in std::mem::take(&mut self.deferred) {
+            std::mem::take(&mut self.deferred).retain(|deferred| {
                 self.reply(deferred.stamp(), 0, deferred.query, out);
-            }
+                false
+            });
             return; // The state changes later, in `end_second_step`.
         }
         // E6: the state changes first, so that whoever asks from now on is answered as it is.
@@ -311,7 +271,7 @@ impl Weighted {
     /// Tells everybody who waits for less of ours than it was told so.
     pub(super) fn answer_deferred(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
         let mut all = std::mem::take(&mut self.deferred);
-        all.retain_mut(|deferred| {
+        all.retain(|deferred| {
             let theirs = deferred.stamp();
             let used = self.used_ahead_of(seat, theirs);
             if used < deferred.told && !self.counting.is_out(theirs.node) {

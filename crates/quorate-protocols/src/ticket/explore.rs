@@ -11,19 +11,23 @@ type See<'a> = dyn FnMut(Number<'_>) + 'a;
 /// Tickets count like fences: proposals go up from the largest known, and a holder's fence is one.
 impl Explorable for Ticket {
     fn numbers(&mut self, see: &mut See<'_>) {
-        see(Number::Clock(&mut self.requester.clock.0));
+        see(Number::Clock(&mut self.requester.outlook.clock.0));
         for local in self.requester.claims.values_mut() {
             attempt_numbers(&mut local.attempt, see);
             see(Number::Fence(&mut local.ticket));
-            for proposed in local.quorum.values_mut().filter_map(|said| said.proposed.as_mut()) {
-                see(Number::Fence(proposed));
+            for said in local.quorum.values_mut() {
+                see(Number::Fence(&mut said.mark));
+                said.proposed.as_mut().into_iter().for_each(|known| see(Number::Fence(known)));
             }
         }
         let Some(member) = &mut self.member else { return };
         see(Number::Fence(&mut member.top));
+        see(Number::Fence(&mut member.mark));
         for entry in member.entries.values_mut() {
             attempt_numbers(&mut entry.asker.attempt, see);
             see(Number::Fence(&mut entry.ticket));
+            see(Number::Fence(&mut entry.seen));
+            see(Number::Fence(&mut entry.joined));
         }
         member.order = member.entries.iter().map(|(&id, entry)| (entry.ticket, id)).collect();
     }
@@ -32,13 +36,17 @@ impl Explorable for Ticket {
         match message {
             Message::Register { attempt, above: ticket, .. }
             | Message::Propose { attempt, ticket, .. }
-            | Message::Settle { attempt, ticket, .. } => {
+            | Message::View { attempt, mark: ticket, .. }
+            | Message::Queued { attempt, mark: ticket, .. } => {
                 attempt_numbers(attempt, see);
                 see(Number::Fence(ticket));
             }
-            Message::View { attempt, .. }
-            | Message::Queued { attempt, .. }
-            | Message::Renewed { attempt, .. }
+            Message::Settle { attempt, ticket, seen, .. } => {
+                attempt_numbers(attempt, see);
+                see(Number::Fence(ticket));
+                see(Number::Fence(seen));
+            }
+            Message::Renewed { attempt, .. }
             | Message::Lost { attempt, .. }
             | Message::Release { attempt, .. } => attempt_numbers(attempt, see),
         }

@@ -21,6 +21,10 @@ pub(super) struct Member {
     pub(super) entries: BTreeMap<Bid, Entry>,
     /// All entries, by ticket or proposal.
     pub(super) order: BTreeSet<(Fence, Bid)>,
+    /// Raised whenever a holder joins: views from before are void.
+    pub(super) mark: Fence,
+    /// Holders that were not told yet that this member knows of them.
+    joining: BTreeSet<Bid>,
     /// Whether something told in an earlier life may still be relied on.
     grace: bool,
     /// How many entries were taken up in grace.
@@ -40,6 +44,12 @@ pub(super) struct Entry {
     sent: Moment,
     /// How many rivals the last view had. They only get fewer, so the number says which.
     told: Option<u32>,
+    /// Whether it was ever told any.
+    viewed: bool,
+    /// The largest mark that its home has heard: it has no view from before that.
+    pub(super) seen: Fence,
+    /// The mark at which it joined; views from before do not have it.
+    pub(super) joined: Fence,
     /// Another home was let in with it too, and may rely on it: nobody's word ends it, only its
     /// lease does.
     shared: bool,
@@ -57,8 +67,9 @@ impl Member {
         if grace && seat.pool.leases_end() {
             out.arm(Alarm::Grace, seat.pool.lease.length());
         }
-        let (entries, order) = Default::default();
-        Member { top: Fence::floor(seat.boot), entries, order, grace, reclaims: Count::default() }
+        let (entries, order, joining, reclaims) = Default::default();
+        let (top, mark) = (Fence::floor(seat.boot), Fence::floor(seat.boot));
+        Member { top, entries, order, mark, joining, grace, reclaims }
     }
 
     pub(super) fn hear(
@@ -76,16 +87,14 @@ impl Member {
                 let asker = Asker { node: from, attempt };
                 self.on_register(seat, claim, asker, units, (above, sent), post);
             }
-            Message::Settle { claim, attempt, units, ticket, standing, sent } => {
+            Message::Settle { claim, attempt, units, ticket, standing, seen, sent } => {
                 if units.get() > seat.pool.units {
                     return post.out.anomaly(from, "a claim for more units than the pool has");
                 }
                 let asker = Asker { node: from, attempt };
                 let (settled, held) = (true, standing != Standing::Waiting);
-                let (told, shared) = (None, false);
-                let shown = Entry { asker, units, ticket, settled, held, sent, told, shared };
-                let relied = standing == Standing::Held || broken!(seat, AdoptShown);
-                self.on_settle(seat, claim, shown, relied, post);
+                let shown = Entry { settled, held, seen, ..Entry::new(asker, units, ticket, sent) };
+                self.on_settle(seat, claim, shown, standing, post);
             }
             Message::Release { claim, attempt, whole } => {
                 let bid = Asker { node: from, attempt }.bid(claim);
@@ -144,9 +153,8 @@ impl Member {
                     self.end(seat, bid, post.out);
                 }
                 self.top = self.top.max(above).next();
-                let settled = broken!(seat, T1OneRound);
-                let (ticket, held, told, shared) = (self.top, false, None, false);
-                let new = Entry { asker, units, ticket, settled, held, sent, told, shared };
+                let (settled, seen) = (broken!(seat, T1OneRound), self.mark);
+                let new = Entry { settled, seen, ..Entry::new(asker, units, self.top, sent) };
                 self.insert(bid, new);
             }
         }
@@ -161,7 +169,7 @@ impl Member {
         seat: &Seat<'_, Ticket>,
         claim: ClaimId,
         mut shown: Entry,
-        relied: bool,
+        standing: Standing,
         post: &mut Post<'_>,
     ) {
         let (Asker { node, attempt }, bid) = (shown.asker, shown.asker.bid(claim));
@@ -170,6 +178,8 @@ impl Member {
             return;
         }
         self.hand_over(seat, bid, &shown, post.out);
+        let relied = standing == Standing::Held || broken!(seat, AdoptShown);
+        let joins = standing == Standing::Joins;
         match self.entries.get(&bid) {
             Some(known) if shown.asker.is_before(known.asker) => return,
             Some(known) if known.asker == shown.asker || known.is_taken_over_by(&shown) => {
@@ -178,8 +188,18 @@ impl Member {
                     // registration made another.
                     return post.send(node, Message::Lost { claim, attempt });
                 }
-                shown.shared = known.shared;
+                (shown.shared, shown.joined) = (known.shared, known.joined);
+                shown.viewed = known.viewed;
+                shown.seen = shown.seen.max(known.seen);
                 self.remove(bid);
+            }
+            // It does not know who has views from before. The holder will ask again.
+            _ if joins && self.grace => return,
+            known if joins && known.is_none_or(|known| !known.shared) => {
+                if known.is_some() {
+                    self.end(seat, bid, post.out);
+                }
+                shown.joined = self.let_join(seat, bid, shown.ticket, post);
             }
             // Only what is in use and relied on us all the time: anything else may have ended here
             // before the crash, or never have been here, and others may enter without having seen
@@ -192,12 +212,60 @@ impl Member {
         }
         self.insert(bid, shown);
         self.arm(seat, bid, post.out);
-        if held {
+        if held && !self.joining.contains(&bid) {
             post.send(node, Message::Renewed { claim, attempt, sent });
         }
         self.refresh(seat, post);
         if !held && self.entries[&bid].told.is_none() {
-            post.send(node, Message::Queued { claim, attempt });
+            post.send(node, Message::Queued { claim, attempt, mark: self.mark });
+        }
+    }
+
+    /// A holder is to be known here from now on: recalls all views that do not have it. Says the
+    /// mark of those that have.
+    fn let_join(
+        &mut self,
+        seat: &Seat<'_, Ticket>,
+        bid: Bid,
+        ticket: Fence,
+        post: &mut Post<'_>,
+    ) -> Fence {
+        self.top = self.top.max(ticket).next();
+        self.mark = self.top;
+        if !broken!(seat, JoinAtOnce) {
+            self.joining.insert(bid);
+        }
+        for &(_, younger) in self.order.range((ticket, bid)..) {
+            let entry = self.entries.get_mut(&younger).expect("it is in the order");
+            entry.told = None;
+            if !entry.viewed {
+                entry.seen = self.mark; // It has none.
+            } else if !entry.held {
+                let (Asker { node, attempt }, claim) = (entry.asker, younger.claim);
+                post.send(node, Message::Queued { claim, attempt, mark: self.mark });
+            }
+        }
+        self.mark
+    }
+
+    /// Tells holders that joined that they are known, if nobody has a view without them.
+    fn confirm(&mut self, post: &mut Post<'_>) {
+        let joining: Vec<Bid> = self.joining.iter().copied().collect();
+        for bid in joining {
+            let Some(Entry { asker, ticket, joined, sent, .. }) = self.entries.get(&bid) else {
+                self.joining.remove(&bid);
+                continue;
+            };
+            let relies = |younger: &Bid| {
+                let entry = &self.entries[younger];
+                entry.viewed && !entry.held && entry.seen < *joined
+            };
+            let mut younger = self.order.range((*ticket, bid)..).map(|(_, younger)| younger);
+            if !younger.any(relies) {
+                let (Asker { node, attempt }, sent) = (*asker, *sent);
+                self.joining.remove(&bid);
+                post.send(node, Message::Renewed { claim: bid.claim, attempt, sent });
+            }
         }
     }
 
@@ -206,6 +274,9 @@ impl Member {
     fn refresh(&mut self, seat: &Seat<'_, Ticket>, post: &mut Post<'_>) {
         if self.grace {
             return;
+        }
+        if !self.joining.is_empty() {
+            self.confirm(post);
         }
         let mut older: Vec<Rival> = Vec::new();
         let mut taken = 0;
@@ -219,11 +290,11 @@ impl Member {
             let rivals = older.len() as u32;
             if entry.settled && !entry.held && fits && entry.told.is_none_or(|told| told != rivals)
             {
-                entry.told = Some(rivals);
+                (entry.told, entry.viewed) = (Some(rivals), true);
                 let Asker { node, attempt } = entry.asker;
                 let (rivals, sent): (Arc<[Rival]>, _) = (older.as_slice().into(), entry.sent);
-                let claim = bid.claim;
-                post.send(node, Message::View { claim, attempt, rivals, sent });
+                let (claim, mark) = (bid.claim, self.mark);
+                post.send(node, Message::View { claim, attempt, rivals, mark, sent });
             }
             if entry.settled || !broken!(seat, T3IgnoreUnsettled) {
                 older.push(Rival { bid, units });
@@ -286,6 +357,9 @@ impl Member {
         entry.shared |= !from.is_earlier_life_of(to) && !broken!(seat, HandOverWhole);
         entry.asker = shown.asker;
         self.insert(to, entry);
+        if self.joining.remove(&from) {
+            self.joining.insert(to);
+        }
         if seat.pool.leases_end() {
             out.disarm(Alarm::LeaseEnd(from));
         }
@@ -332,6 +406,13 @@ impl Member {
 }
 
 impl Entry {
+    /// One that waits for its ticket, or for a place in the order of tickets.
+    fn new(asker: Asker, units: Units, ticket: Fence, sent: Moment) -> Entry {
+        let (settled, held, told, viewed) = (false, false, None, false);
+        let (seen, joined, shared) = (Fence::default(), Fence::default(), false);
+        Entry { asker, units, ticket, settled, held, sent, told, viewed, seen, joined, shared }
+    }
+
     /// Whether this is what a client shows that outlived its node.
     fn is_taken_over_by(&self, shown: &Entry) -> bool {
         let same = (self.settled, self.ticket, self.units) == (true, shown.ticket, shown.units);

@@ -26,12 +26,14 @@ pub enum Standing {
     Shown,
     /// It uses its units, and this member was relied on for that from the beginning.
     Held,
+    /// It uses its units by the word of others, and this member is to know of it from now on.
+    Joins,
 }
 
 /// See the table in [the module's documentation](super).
 ///
 /// `attempt` is the requester's try, the same at all members of its quorum; `sent` its clock, to be
-/// echoed.
+/// echoed; `mark` the member's, above that of whatever it said before somebody joined.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[allow(missing_docs, reason = "the fields are described once, here and below")]
 pub enum Message {
@@ -39,18 +41,21 @@ pub enum Message {
     Register { claim: ClaimId, attempt: Attempt, units: Units, above: Fence, sent: Moment },
     /// `ticket`: the claim's ticket will not be smaller.
     Propose { claim: ClaimId, attempt: Attempt, ticket: Fence },
+    /// `seen`: the largest mark that was heard from this member; nothing older is relied on.
     Settle {
         claim: ClaimId,
         attempt: Attempt,
         units: Units,
         ticket: Fence,
         standing: Standing,
+        seen: Fence,
         sent: Moment,
     },
     /// `rivals`: all that are or may be older, in the order of their tickets.
-    View { claim: ClaimId, attempt: Attempt, rivals: Arc<[Rival]>, sent: Moment },
-    /// The answer to a poll while too many are older.
-    Queued { claim: ClaimId, attempt: Attempt },
+    View { claim: ClaimId, attempt: Attempt, rivals: Arc<[Rival]>, mark: Fence, sent: Moment },
+    /// The answer to a poll while too many are older, and what whoever has a view is told when a
+    /// holder joins that it does not have: views with a smaller mark are void.
+    Queued { claim: ClaimId, attempt: Attempt, mark: Fence },
     /// The answer to a holder.
     Renewed { claim: ClaimId, attempt: Attempt, sent: Moment },
     /// The member has no such entry, or no longer.
@@ -96,13 +101,14 @@ impl fmt::Display for Message {
                     Standing::Waiting => "",
                     Standing::Shown => " shown",
                     Standing::Held => " held",
+                    Standing::Joins => " joins",
                 })
             }
             Message::View { claim, attempt, rivals, .. } => {
                 write!(f, " {claim} {attempt} after")?;
                 rivals.iter().try_for_each(|rival| write!(f, " {}", rival.bid.claim))
             }
-            Message::Queued { claim, attempt }
+            Message::Queued { claim, attempt, .. }
             | Message::Renewed { claim, attempt, .. }
             | Message::Lost { claim, attempt }
             | Message::Release { claim, attempt, .. } => write!(f, " {claim} {attempt}"),

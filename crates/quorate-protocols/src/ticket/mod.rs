@@ -33,10 +33,18 @@
 //! up what is in use and relied on them. Who waits goes on without a member that is silent or has
 //! lost its entry if the others contain a quorum; else it starts again, with a larger ticket. Who
 //! uses units goes on as long as some quorum of those it asked can be relied on: `spares` asks more
-//! than a quorum from the start. It cannot move to members that it never asked, or come back to one
-//! whose entry may have ended: a view that no longer has it may arrive before one that has.
+//! than a quorum from the start.
+//!
+//! *Migration.* A holder joins members that it never asked, or whose entry may have ended, while
+//! others still know of it (arbiter spec C5). Whoever is younger and waits may have a view from
+//! such a member without the holder, and one from where the holder was after it left: so the member
+//! first recalls those views, and says that it knows of the holder when each of them was answered
+//! or its entry is over. At every moment all of some quorum have the holder in whatever younger
+//! claims can use, and that is what the proof above needs.
 
 mod explore;
+mod hearing;
+mod local;
 mod member;
 mod message;
 mod pool;

@@ -76,6 +76,10 @@ pub(crate) enum Mutant {
     AdoptShown,
     /// A holder relies again on a member after its entry there may have ended.
     ReviveMember,
+    /// A member that a holder joins says so while others rely on views without that holder.
+    JoinAtOnce,
+    /// Who hears that its view is void keeps it.
+    KeepVoidViews,
 }
 
 /// Whether a rule is broken: never, outside this crate's tests.

@@ -224,8 +224,8 @@ impl<P: Protocol> Linked<P> {
                 Effect::Disarm(alarm) => out.disarm(Alarm::Inner(alarm)),
                 Effect::Grant { claim, shares, until } => out.grant(claim, shares, until),
                 Effect::Extend { claim, until } => out.extend(claim, until),
-                Effect::Move { claim, shares, from, to } => {
-                    out.ask_to_move(claim, shares, from, to)
+                Effect::Move { claim, shares, it } => {
+                    out.ask_to_move(claim, shares, it.from, it.to);
                 }
                 Effect::Refuse { claim, why } => out.refuse(claim, why),
                 Effect::Lose { claim } => out.lose(claim),

@@ -119,6 +119,36 @@ fn one_of_two_arbiters_with_leases_crashes() {
     assert_eq!(states(&crashing(both, Restart::Amnesia, &[(0, 1)])), 2_608);
 }
 
+/// Alarms that ring at any moment, as often as they like, and the same crash.
+fn hasty(pool: Pool, restart: Restart, wants: &[(u32, u32)]) -> Scope<Arbiter> {
+    let mut scope = crashing(pool, restart, wants);
+    scope.budget.early_rings = None;
+    scope
+}
+
+#[test]
+fn alarms_ring_at_any_moment_and_an_arbiter_crashes() {
+    let both = Pool { quorums: Quorums::Threshold { members: 2, size: 2 }, ..Pool::new(1, 2) };
+    assert_eq!(states(&hasty(both, Restart::Durable, &[(0, 1)])), 246_247);
+    assert_eq!(states(&hasty(only(), Restart::Durable, &[(1, 1)])), 768);
+    assert_eq!(states(&hasty(only(), Restart::Amnesia, &[(1, 1)])), 5_454);
+}
+
+/// Two clients of the arbiter, and one alarm that is too early.
+#[test]
+fn an_alarm_rings_early_and_an_arbiter_with_two_clients_crashes() {
+    for (wants, restart, count) in [
+        (TWO, Restart::Durable, 58_649),
+        (TWO, Restart::Amnesia, 46_455),
+        (ELSEWHERE, Restart::Durable, 292_346),
+        (ELSEWHERE, Restart::Amnesia, 523_350),
+    ] {
+        let mut scope = crashing(only(), restart, &wants);
+        scope.budget.early_rings = Some(1);
+        assert_eq!(states(&scope), count, "{wants:?} {restart:?}");
+    }
+}
+
 /// The same crash, without grace.
 #[test]
 fn l_2_an_arbiter_that_forgot_and_grants_at_once_is_found() {

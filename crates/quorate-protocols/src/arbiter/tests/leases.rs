@@ -7,6 +7,7 @@ use quorate_core::{Lease, Moment, NodeId};
 use quorate_laws::End;
 
 use super::cluster::{Cluster, id};
+use super::walk::{Weather, walk};
 use crate::arbiter::pool::Mutant;
 use crate::arbiter::{Alarm, Pool, Quorums};
 
@@ -95,6 +96,21 @@ fn late_answer(mutant: Option<Mutant>) -> Cluster {
 fn l_6_what_is_over_stays_over() {
     late_answer(None).must_be_lawful();
     late_answer(Some(Mutant::L6ReviveDead)).must_break("dead is for good");
+}
+
+/// The same in random histories. Seeds and the checker cannot see this mistake: their clients stop
+/// at their deadlines whatever they hear later, as the contract asks ([`quorate_core::Effect`]), so
+/// that breaking the rule on one side does no harm there.
+#[test]
+fn l_6_going_on_after_the_deadline_is_found_in_random_histories() {
+    let breach = |seed, mutant| {
+        let pool = Pool { mutant, patience: None, ..Pool::new(1, 3) };
+        let time = Weather { time: true, ..Weather::default() };
+        walk(seed, 4, pool, 8, time).breach.map(|breach| breach.law)
+    };
+    assert!((0..150).all(|seed| breach(seed, None).is_none()));
+    let found = (0..150).find_map(|seed| breach(seed, Some(Mutant::L6ReviveDead)));
+    assert_eq!(found, Some("dead is for good"));
 }
 
 /// A holder's arbiter is believed dead: it asks another, and is independent before the lease ends.

@@ -2,7 +2,8 @@
 
 use quorate_core::Lease;
 use quorate_sim::{
-    Delay, Needs, Plan, Profile, Recurring, Span, Verdict, Watch, run, swarm_command,
+    Arrivals, Delay, Needs, Plan, Profile, Recurring, Span, Verdict, Want, Watch, run,
+    swarm_command,
 };
 
 use crate::arbiter::pool::Mutant;
@@ -16,9 +17,14 @@ enum Kind {
     FewHolders,
     Named,
     Naming,
+    /// The same by the word of one arbiter: whatever it forgets, nobody else knows.
+    NamingAlone,
+    /// The same by majorities, which is safe as long as there are no more clients than units.
+    NamingPairs,
 }
 
-const KINDS: [Kind; 5] = [Kind::Uniform, Kind::BySize, Kind::FewHolders, Kind::Named, Kind::Naming];
+const KINDS: [Kind; 6] =
+    [Kind::Uniform, Kind::BySize, Kind::FewHolders, Kind::Named, Kind::Naming, Kind::NamingAlone];
 
 fn pool(plan: &Plan, kind: Kind, mutant: Option<Mutant>) -> Pool {
     let (units, members) = (plan.pool.units, plan.nodes);
@@ -30,13 +36,14 @@ fn pool(plan: &Plan, kind: Kind, mutant: Option<Mutant>) -> Pool {
             Kind::Uniform | Kind::Naming => Quorums::uniform(members, units),
             Kind::BySize => Quorums::by_size(members, units),
             Kind::FewHolders => Quorums::uniform(members, holders_max),
-            Kind::Named => Quorums::majority(members),
+            Kind::Named | Kind::NamingPairs => Quorums::majority(members),
+            Kind::NamingAlone => Quorums::Threshold { members: 1, size: 1 },
         },
         mode: match kind {
             Kind::Named => Mode::Named,
             _ => Mode::Count { holders_max, backfill: plan.pool.backfill },
         },
-        naming: kind == Kind::Naming,
+        naming: matches!(kind, Kind::Naming | Kind::NamingAlone | Kind::NamingPairs),
         lease: Lease::new(lease, plan.pool.drift_ppm),
         retry: plan.pool.retry,
         hedge: (plan.seed % 3) as u32,
@@ -151,10 +158,15 @@ fn late(plan: &mut Plan) {
 }
 
 /// The law that some seed of a plan made worse finds broken; without the mistake none does.
-fn caught_harder(profile: Profile, mutant: Mutant, harder: fn(&mut Plan)) -> &'static str {
+fn caught_harder(
+    profile: Profile,
+    kind: Kind,
+    mutant: Mutant,
+    harder: fn(&mut Plan),
+) -> &'static str {
     let caught = (0..60).find_map(|seed| {
-        let law = play_harder(seed, profile, Kind::Uniform, Some(mutant), harder)?;
-        assert_eq!(play_harder(seed, profile, Kind::Uniform, None, harder), None);
+        let law = play_harder(seed, profile, kind, Some(mutant), harder)?;
+        assert_eq!(play_harder(seed, profile, kind, None, harder), None);
         Some(law)
     });
     caught.unwrap_or_else(|| panic!("nobody noticed {mutant:?}"))
@@ -162,15 +174,88 @@ fn caught_harder(profile: Profile, mutant: Mutant, harder: fn(&mut Plan)) -> &'s
 
 #[test]
 fn l_3_a_holder_that_ignores_drift_is_caught() {
-    assert!(is_unsafe(caught_harder(Profile::Clocks, Mutant::L3IgnoreDrift, drifty)));
+    assert!(is_unsafe(caught_harder(
+        Profile::Clocks,
+        Kind::Uniform,
+        Mutant::L3IgnoreDrift,
+        drifty
+    )));
 }
 
 #[test]
 fn m14_l_5_tries_that_are_not_told_apart_are_caught() {
-    assert!(is_unsafe(caught_harder(Profile::Network, Mutant::M14NoAttempts, late)));
+    assert!(is_unsafe(caught_harder(Profile::Network, Kind::Uniform, Mutant::M14NoAttempts, late)));
 }
 
 #[test]
 fn c10_ending_what_a_restarted_home_was_given_is_caught() {
     assert!(is_unsafe(caught(Profile::Crashes, Kind::Uniform, Mutant::C10DropGranted)));
+}
+
+/// Arbiters are suspected and trusted again all the time, and units are used for several leases:
+/// who holds some moves from arbiter to arbiter.
+fn restless(plan: &mut Plan) {
+    let lease = plan.pool.lease.expect("the swarm has leases").as_nanos() as u64;
+    plan.links.delay = Delay::Everywhere(Span::Exponential(lease / 100));
+    plan.links.loss_ppm = 0;
+    plan.pool.retry = std::time::Duration::from_nanos(lease / 10);
+    plan.faults.slander = Some(Recurring { every: lease / 4, lasts: Span::Exponential(lease / 2) });
+    plan.workload.hold = Span::Exponential(2 * lease);
+    plan.duration = 60 * lease;
+    plan.steps_max = 8_000;
+}
+
+/// The same for two clients at most, each of one unit, who need majorities of three arbiters only:
+/// two of their quorums may share one arbiter, which a grant may have moved to.
+fn two_restless(plan: &mut Plan) {
+    restless(plan);
+    (plan.nodes, plan.pool.units) = (3, 2);
+    let every = plan.workload.hold.mean() / 8;
+    plan.workload.arrivals = Arrivals::Open { every, clients_max: 2 };
+    plan.workload.want = Want::always(1);
+}
+
+#[test]
+fn c7_locking_units_in_grace_is_caught() {
+    assert!(is_unsafe(caught(Profile::Amnesia, Kind::NamingAlone, Mutant::C7PickInGrace)));
+}
+
+#[test]
+fn c7_moving_without_units_is_caught() {
+    let (kind, mutant) = (Kind::NamingPairs, Mutant::C7MoveWithoutNames);
+    assert!(is_unsafe(caught_harder(Profile::None, kind, mutant, two_restless)));
+}
+
+#[test]
+fn c10_ending_what_an_old_list_does_not_have_is_caught() {
+    let (kind, mutant) = (Kind::NamingAlone, Mutant::C10DropUnlisted);
+    assert!(is_unsafe(caught_harder(Profile::Network, kind, mutant, late)));
+}
+
+#[test]
+fn f_2_a_fence_that_arbiters_do_not_know_is_caught() {
+    assert_eq!(caught(Profile::None, Kind::Named, Mutant::F2SecretToken), "fence order");
+}
+
+/// Five units of seven nodes, claims for two and three: with the obvious sizes of quorums three of
+/// them need not meet.
+#[test]
+fn h_1_quorums_by_size_that_are_too_small_are_caught() {
+    let verdict = |seed, sizes: &[u32]| {
+        let mut plan = Plan::quiet(seed, 7, 5);
+        plan.workload.want = Want::weighted(vec![(2, 2), (3, 1)]).expect("sound");
+        plan.workload.hold = Span::Exponential(50_000_000);
+        plan.grants_max = 500;
+        let quorums = Quorums::BySize { members: 7, sizes: sizes.into() };
+        let pool = Pool { quorums, ..Pool::new(5, 7) };
+        run::<Arbiter>(&plan, &pool, Watch { strict: true, ..Watch::default() }).verdict
+    };
+    let Quorums::BySize { sizes: right, .. } = Quorums::by_size(7, 5) else { unreachable!() };
+    assert!((0..20).all(|seed| verdict(seed, &right) == Verdict::Clean));
+    let naive: Vec<u32> = (1..=5).map(|h| 7 - 6 / (5 / h + 1)).collect();
+    let found = (0..20).find_map(|seed| match verdict(seed, &naive) {
+        Verdict::Broken(breach) => Some(breach.law),
+        _ => None,
+    });
+    assert_eq!(found, Some("capacity"));
 }

@@ -32,6 +32,8 @@ pub(super) struct Weather {
     pub(super) losses: bool,
     /// Claims are repeated at other nodes, waiting or held.
     pub(super) repeats: bool,
+    /// Time passes; clients notice their deadlines late, arbiters the ends of leases later still.
+    pub(super) time: bool,
 }
 
 pub(super) fn forever(pool: Pool) -> Pool {
@@ -85,6 +87,9 @@ pub(super) fn walk(seed: u64, nodes: usize, pool: Pool, claims: u64, weather: We
                     new.insert(node.0);
                     world.claim(node.0, serial, wants[serial as usize - 1], dice.roll());
                 }
+            }
+            6 if weather.time && dice.below(3) == 0 => {
+                world.now = world.now.after(Duration::from_secs(1 + dice.below(4) as u64));
             }
             _ if !world.wires.is_empty() => {
                 let place = dice.below(world.wires.len());

@@ -186,3 +186,50 @@ fn who_waits_goes_on_without_a_spare() {
         assert!(world.told.contains_key(&NEXT), "{spares}");
     }
 }
+
+/// Claim 1 is held by the word of n0 and n1. n1 is suspected, and dead; n2 is asked instead.
+#[test]
+fn what_is_held_moves_to_a_member_that_was_never_asked() {
+    let mut world = World::new(0, None);
+    world.claim(3, HELD, 0);
+    world.claim(5, NEXT, 2);
+    world.cut.extend([(3, 1), (1, 3)]);
+    world.at(3);
+    world.step(3, Event::Suspect(NodeId(1)));
+    for seconds in (4..60).step_by(3) {
+        world.at(seconds);
+        world.renew();
+        if seconds == 10 {
+            world.end_lease_at(1);
+        }
+    }
+    assert!(world.told[&HELD] > world.now && !world.told.contains_key(&NEXT));
+    assert!(!world.broken);
+    world.step(3, Event::Release(HELD));
+    assert!(world.told.contains_key(&NEXT));
+}
+
+/// Claim 1 is held by the word of n0 and n1, and claim 2 has a view from n2 and waits for one from
+/// n0. Then claim 1 moves from n0 to n2, and n2's word does not reach who waits.
+fn joins_unseen(mutant: Option<Mutant>) -> bool {
+    let mut world = World::new(0, mutant);
+    world.claim(3, HELD, 0);
+    world.at(5);
+    world.step(5, Event::Suspect(NodeId(1)));
+    world.claim(5, NEXT, 0);
+    world.cut.extend([(2, 5), (3, 0), (0, 3)]);
+    world.at(6);
+    world.step(3, Event::Suspect(NodeId(0)));
+    world.at(9);
+    world.renew();
+    world.at(11);
+    world.end_lease_at(0);
+    assert!(world.told.contains_key(&NEXT), "claim 2 is let in");
+    world.broken
+}
+
+#[test]
+fn a_member_that_a_holder_joins_recalls_what_it_said_before() {
+    assert!(!joins_unseen(None));
+    assert!(joins_unseen(Some(Mutant::JoinAtOnce)));
+}

@@ -1,0 +1,255 @@
+//! The requester's half, as members see it: tickets are proposed, views come, and once all of a
+//! quorum leave room the client may go.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_core::{ClaimId, Fence, Moment, NodeId, Seat};
+
+use super::local::{Phase, Round, Said};
+use super::member::shares;
+use super::message::{Message, Rival};
+use super::pool::broken;
+use super::requester::Requester;
+use super::{Post, Ticket};
+use crate::home::{About, lasting_quorum};
+
+impl Requester {
+    pub(super) fn hear(
+        &mut self,
+        seat: &Seat<'_, Ticket>,
+        from: NodeId,
+        message: Message,
+        post: &mut Post<'_>,
+    ) {
+        match message {
+            Message::Propose { claim, attempt, ticket } => {
+                self.on_propose(seat, About { from, claim, attempt }, ticket, post);
+            }
+            Message::View { claim, attempt, rivals, mark, sent } => {
+                self.on_view(seat, About { from, claim, attempt }, (rivals, mark, sent), post);
+            }
+            Message::Queued { claim, attempt, mark } => {
+                let about = About { from, claim, attempt };
+                if let Some((said, _)) = self.said(about) {
+                    said.rings = 0; // It lives, and knows us.
+                    self.heed(seat, about, mark, post);
+                }
+            }
+            Message::Renewed { claim, attempt, sent } => {
+                self.on_renewed(seat, About { from, claim, attempt }, sent, post);
+            }
+            Message::Lost { claim, attempt } => {
+                self.on_lost(seat, About { from, claim, attempt }, post);
+            }
+            Message::Register { .. } | Message::Settle { .. } | Message::Release { .. } => {
+                unreachable!("messages for members go to the member")
+            }
+        }
+    }
+
+    fn said(&mut self, about: About) -> Option<(&mut Said, Phase)> {
+        let local = self.claims.get_mut(&about.claim)?;
+        let phase = local.phase;
+        let said = local.quorum.get_mut(&about.from).filter(|_| local.attempt == about.attempt)?;
+        Some((said, phase))
+    }
+
+    /// Nobody waits for it here. But what an earlier boot of ours asked for may be in use, and this
+    /// be an old copy.
+    fn decline(&self, seat: &Seat<'_, Ticket>, about: About, post: &mut Post<'_>) {
+        let About { from, claim, attempt } = about;
+        if attempt.boot == seat.boot && !broken!(seat, NoHeal) {
+            post.send(from, Message::Release { claim, attempt, whole: false });
+        }
+    }
+
+    fn on_propose(
+        &mut self,
+        seat: &Seat<'_, Ticket>,
+        about: About,
+        ticket: Fence,
+        post: &mut Post<'_>,
+    ) {
+        let Some((said, phase)) = self.said(about) else { return self.decline(seat, about, post) };
+        said.rings = 0;
+        if phase != Phase::Waiting(Round::Asking) || broken!(seat, T1OneRound) {
+            return;
+        }
+        said.proposed = Some(ticket);
+        self.settle(seat, about.claim, post);
+    }
+
+    /// Takes a ticket if all that were asked have proposed one.
+    pub(super) fn settle(&mut self, seat: &Seat<'_, Ticket>, claim: ClaimId, post: &mut Post<'_>) {
+        let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
+        if local.phase != Phase::Waiting(Round::Asking) || broken!(seat, T1OneRound) {
+            return;
+        }
+        let proposed: Option<Vec<Fence>> =
+            local.quorum.values().map(|said| said.proposed).collect();
+        let Some(proposed) = proposed else { return };
+        local.ticket = proposed.into_iter().max().expect("quorums are not empty");
+        local.phase = Phase::Waiting(Round::Settled);
+        local.tell_all(seat, claim, post);
+    }
+
+    /// Forgets what a member said before this mark, and says so at once: somebody waits for it.
+    fn heed(&mut self, seat: &Seat<'_, Ticket>, about: About, mark: Fence, post: &mut Post<'_>) {
+        let About { from, claim, .. } = about;
+        let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
+        let said = local.quorum.get_mut(&from).expect("the caller has looked it up");
+        if mark > said.mark {
+            said.mark = mark;
+            if !broken!(seat, KeepVoidViews) {
+                said.rivals = None;
+            }
+            if !local.is_held() {
+                local.tell(seat, claim, from, post);
+            }
+        }
+    }
+
+    fn on_view(
+        &mut self,
+        seat: &Seat<'_, Ticket>,
+        about: About,
+        (rivals, mark, sent): (Arc<[Rival]>, Fence, Moment),
+        post: &mut Post<'_>,
+    ) {
+        let About { from, claim, .. } = about;
+        let Some((said, _)) = self.said(about) else { return self.decline(seat, about, post) };
+        said.rings = 0;
+        if mark < said.mark {
+            return; // Void by now.
+        }
+        self.heed(seat, about, mark, post);
+        let (said, phase) = self.said(about).expect("it was found here");
+        let until = seat.pool.lease.deadline(sent, Duration::ZERO);
+        if until <= seat.now {
+            // Too late to rely on: the entry may have ended since, and others not have seen it.
+            return self.claims[&claim].tell(seat, claim, from, post);
+        }
+        // During one lease rivals only get fewer: the shorter of two views is the newer one.
+        let relied_on = said.is_relied_on(seat.now);
+        match &said.rivals {
+            Some(known) if relied_on && known.len() < rivals.len() => {}
+            _ => said.rivals = Some(rivals),
+        }
+        if said.joins.is_none() {
+            said.until = said.until.max(Some(until));
+        }
+        if matches!(phase, Phase::Held { .. }) {
+            return self.go_on(seat, claim, post);
+        }
+        self.try_enter(seat, claim, post);
+    }
+
+    /// Lets the client in if all of its quorum have been heard and leave room for it.
+    pub(super) fn try_enter(
+        &mut self,
+        seat: &Seat<'_, Ticket>,
+        claim: ClaimId,
+        post: &mut Post<'_>,
+    ) {
+        let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
+        match local.phase {
+            Phase::Waiting(Round::Settled) => {}
+            Phase::Waiting(Round::Asking) if broken!(seat, T1OneRound) => {}
+            // An old view does not bring back what is over.
+            Phase::Waiting(_) | Phase::Held { .. } | Phase::Ending { .. } => return,
+        }
+        let mut older: BTreeSet<Rival> = BTreeSet::new();
+        for said in local.quorum.values() {
+            let Some(rivals) = &said.rivals else { return };
+            if !said.is_relied_on(seat.now) {
+                return;
+            }
+            older.extend(rivals.iter());
+        }
+        let taken: u64 = older.iter().map(|rival| u64::from(rival.units.get())).sum();
+        if taken + u64::from(local.units.get()) > u64::from(seat.pool.units) {
+            return;
+        }
+        let until = local.deadline(seat).expect("all of its quorum can be relied on");
+        local.phase = Phase::Held { told: Some(until) };
+        post.out.grant(claim, shares(local.units, local.ticket), until);
+    }
+
+    fn on_renewed(
+        &mut self,
+        seat: &Seat<'_, Ticket>,
+        about: About,
+        sent: Moment,
+        post: &mut Post<'_>,
+    ) {
+        let Some((said, _)) = self.said(about) else { return self.decline(seat, about, post) };
+        let counts = match said.joins {
+            Some(since) => sent >= since,
+            // Its entry may have ended since, and others not have seen it.
+            None => said.until.is_none_or(|until| until > seat.now) || broken!(seat, ReviveMember),
+        };
+        if counts {
+            said.joins = None;
+            said.until = said.until.max(Some(seat.pool.lease.deadline(sent, Duration::ZERO)));
+            self.go_on(seat, about.claim, post);
+        }
+    }
+
+    /// A member can be relied on for longer.
+    fn go_on(&mut self, seat: &Seat<'_, Ticket>, claim: ClaimId, post: &mut Post<'_>) {
+        let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
+        let Phase::Held { told } = local.phase else { return };
+        if local.phase.has_stopped(seat.now) && !broken!(seat, ReviveDead) {
+            return; // Dead is for good: its client has stopped.
+        }
+        let Some(until) = local.deadline(seat) else { return };
+        if until > seat.now && told.is_none_or(|told| until > told) {
+            local.phase = Phase::Held { told: Some(until) };
+            post.out.extend(claim, until);
+            self.leave_suspects(seat, claim, post);
+        }
+    }
+
+    /// Once enough others know of what is held, those believed dead are not needed (arbiter spec
+    /// C5).
+    fn leave_suspects(&mut self, seat: &Seat<'_, Ticket>, claim: ClaimId, post: &mut Post<'_>) {
+        let suspects = &self.outlook.suspects;
+        let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
+        let Phase::Held { told: Some(told) } = local.phase else { return };
+        let gone = local.members().intersection(suspects);
+        let (quorums, how_long) = (&seat.pool.quorums, (told, suspects));
+        let enough = lasting_quorum(quorums, local.units, how_long, local.relied()).is_some();
+        if gone.is_empty() || !enough {
+            return;
+        }
+        self.migrations.add();
+        for node in gone.iter() {
+            local.quorum.remove(&node);
+            local.release(claim, node, post);
+        }
+    }
+
+    fn on_lost(&mut self, seat: &Seat<'_, Ticket>, about: About, post: &mut Post<'_>) {
+        let Some((said, phase)) = self.said(about) else { return };
+        let proposed = said.proposed.is_some();
+        let local = self.claims.get_mut(&about.claim).expect("it was found here");
+        if matches!(phase, Phase::Waiting(_)) {
+            let gone = std::iter::once(about.from).collect();
+            let rest = local.members().difference(&gone);
+            let enough = seat.pool.quorums.contains_quorum(local.units, &rest);
+            match (enough, proposed) {
+                (true, _) => self.go_without(seat, about.claim, &gone, post),
+                (false, true) => self.restart(seat, about.claim, post),
+                // It is in grace, and will be asked again.
+                (false, false) => {}
+            }
+            return;
+        }
+        local.quorum.remove(&about.from);
+        if !seat.pool.quorums.contains_quorum(local.units, &local.members()) {
+            self.lose(seat, about.claim, post);
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! One local client's claim: whom it asks, and what they said so far.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use quorate_core::{ClaimId, Fence, Moment, NodeId, NodeSet, Seat, Units};
+
+use super::message::{Message, Rival, Standing};
+use super::pool::broken;
+use super::{Post, Ticket};
+use crate::attempt::Attempt;
+use crate::home;
+
+/// A local client's claim.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Local {
+    pub(super) units: Units,
+    pub(super) draw: u64,
+    pub(super) attempt: Attempt,
+    /// Its ticket, once all of its quorum have proposed one; until then what it must exceed.
+    pub(super) ticket: Fence,
+    pub(super) phase: Phase,
+    /// Its quorum, and what each member said.
+    pub(super) quorum: BTreeMap<NodeId, Said>,
+}
+
+pub(super) type Phase = home::Phase<Round>;
+
+/// What a claim that waits waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Round {
+    /// Members are asked to propose a ticket.
+    Asking,
+    /// It has one, and waits for older claims.
+    Settled,
+}
+
+/// What a member said about a claim.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Said {
+    pub(super) proposed: Option<Fence>,
+    /// Whom it last knew to be older, perhaps.
+    pub(super) rivals: Option<Arc<[Rival]>>,
+    /// What it said before this mark is void.
+    pub(super) mark: Fence,
+    /// Our deadline for relying on it, before its own.
+    pub(super) until: Option<Moment>,
+    /// Since when it is asked to know of what is held. Nothing it said to anything earlier counts:
+    /// it did not know of it then, or not any more.
+    pub(super) joins: Option<Moment>,
+    /// How often the retry alarm rang without any answer.
+    pub(super) rings: u32,
+}
+
+impl Said {
+    /// Whether it can be relied on now.
+    pub(super) fn is_relied_on(&self, now: Moment) -> bool {
+        self.until.is_some_and(|until| until > now)
+    }
+}
+
+impl Local {
+    /// Whether its client may be using units.
+    pub(super) fn is_held(&self) -> bool {
+        self.phase.is_held()
+    }
+
+    /// Whether members are asked to know of what is held.
+    pub(super) fn joins(&self) -> bool {
+        self.quorum.values().any(|said| said.joins.is_some())
+    }
+
+    pub(super) fn members(&self) -> NodeSet {
+        self.quorum.keys().copied().collect()
+    }
+
+    /// What a member is told, who said this so far.
+    pub(super) fn message(&self, seat: &Seat<'_, Ticket>, claim: ClaimId, said: &Said) -> Message {
+        let Local { units, attempt, ticket, .. } = *self;
+        let (sent, seen) = (seat.now, said.mark);
+        let standing = match self.phase {
+            Phase::Waiting(Round::Asking) => {
+                return Message::Register { claim, attempt, units, above: ticket, sent };
+            }
+            Phase::Waiting(Round::Settled) => Standing::Waiting,
+            Phase::Held { .. } | Phase::Ending { .. } => match said.until {
+                Some(until) if until > sent || broken!(seat, ReviveMember) => Standing::Held,
+                _ if said.joins.is_some() => Standing::Joins,
+                _ => Standing::Shown,
+            },
+        };
+        Message::Settle { claim, attempt, units, ticket, standing, seen, sent }
+    }
+
+    pub(super) fn tell(
+        &self,
+        seat: &Seat<'_, Ticket>,
+        claim: ClaimId,
+        node: NodeId,
+        post: &mut Post<'_>,
+    ) {
+        post.send(node, self.message(seat, claim, &self.quorum[&node]));
+    }
+
+    pub(super) fn tell_all(&self, seat: &Seat<'_, Ticket>, claim: ClaimId, post: &mut Post<'_>) {
+        for &node in self.quorum.keys() {
+            self.tell(seat, claim, node, post);
+        }
+    }
+
+    /// Those that answered, and until when they can be relied on.
+    pub(super) fn relied(&self) -> impl Iterator<Item = (Moment, NodeId)> + '_ {
+        self.quorum.iter().filter_map(|(&node, said)| Some((said.until?, node)))
+    }
+
+    /// Until when some quorum of those that answered can be relied on.
+    pub(super) fn deadline(&self, seat: &Seat<'_, Ticket>) -> Option<Moment> {
+        home::lasts_until(&seat.pool.quorums, self.units, self.relied())
+    }
+
+    pub(super) fn relies_on(&self, node: NodeId) -> bool {
+        !self.is_held() && self.quorum.get(&node).is_some_and(|said| said.until.is_some())
+    }
+
+    pub(super) fn release_all(&self, claim: ClaimId, post: &mut Post<'_>) {
+        for &node in self.quorum.keys() {
+            self.release(claim, node, post);
+        }
+    }
+
+    pub(super) fn release(&self, claim: ClaimId, node: NodeId, post: &mut Post<'_>) {
+        post.send(node, Message::Release { claim, attempt: self.attempt, whole: false });
+    }
+}
