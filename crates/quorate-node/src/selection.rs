@@ -127,6 +127,7 @@ fn explain(why: &Impossible, lines: &[ApiLine]) -> String {
         why.lines.iter().filter_map(|line| lines.get(*line)).map(ToString::to_string).collect();
     let (wanted, there_are) = (why.wanted, why.there_are);
     match &guilty[..] {
+        [one] if there_are == 1 => format!("{one}: there is 1 such unit"),
         [one] => format!("{one}: there are {there_are} such units"),
         all => format!(
             "{}: together these ask for {wanted} units, and there are {there_are} that will do",

@@ -183,7 +183,7 @@ fn pass_on(effects: &mut Outbox<Central>, out: &mut Outbox<Judged>) {
             Effect::Disarm(alarm) => out.disarm(alarm),
             Effect::Grant { claim, shares, until } => out.grant(claim, shares, until),
             Effect::Extend { claim, until } => out.extend(claim, until),
-            Effect::Move { claim, shares, from, to } => out.ask_to_move(claim, shares, from, to),
+            Effect::Move { claim, shares, it } => out.ask_to_move(claim, shares, it.from, it.to),
             Effect::Refuse { claim, why } => out.refuse(claim, why),
             Effect::Lose { claim } => out.lose(claim),
             Effect::Reclaim { claim, shares } => out.reclaim(claim, shares),
