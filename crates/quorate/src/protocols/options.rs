@@ -13,7 +13,7 @@ use super::sharing::SharingOptions;
 /// Options of protocols, as chosen on the command line.
 #[derive(clap::Args, Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Options {
-    /// broadcast, ring: which variant [default: weighted, train]; central: labels, or none
+    /// broadcast, ring: which variant [default: weighted, train]; central: labels or none
     #[arg(long, value_enum)]
     pub(crate) variant: Option<Variant>,
     #[command(flatten)]
@@ -38,8 +38,7 @@ pub(crate) enum Variant {
     Raymond,
     /// broadcast: Raynal 1991
     Raynal,
-    /// central, drawn plans only: units differ, claims choose by label and in bundles, holders move,
-    /// an operator drains and relabels units, and the allocator's theorems are judged at every step
+    /// central, drawn plans: labels, moves, an operator; every theorem is judged
     Labels,
     /// ring: all messages in one frame: what the daemon runs
     Train,
