@@ -128,8 +128,8 @@ enum WireMessage {
     Queued(WireAttempt),
     /// The table, for how long it is known in nanoseconds, what is overdue, floor of fences.
     Locked(WireAttempt, WireSheet, u64, Vec<(WireClaim, WireVersion)>, u64),
-    /// Round.
-    Refused(WireAttempt, u64),
+    /// Round, whether it gives its lock to nobody.
+    Refused(WireAttempt, u64, bool),
     Store(WireAttempt, WireSheet),
     Stored(WireAttempt),
     /// Whether it stored nothing.
@@ -159,7 +159,9 @@ impl From<&Message> for WireMessage {
                 let sheet = (&**sheet).into();
                 WireMessage::Locked((*section).into(), sheet, known_for, overdue, floor.0)
             }
-            Message::Refused { section, round } => WireMessage::Refused((*section).into(), round.0),
+            Message::Refused { section, round, closed } => {
+                WireMessage::Refused((*section).into(), round.0, *closed)
+            }
             Message::Store { section, sheet } => {
                 WireMessage::Store((*section).into(), (&**sheet).into())
             }
@@ -209,9 +211,11 @@ impl TryFrom<WireMessage> for Message {
                     .into(),
                 floor: codec::fence(floor)?,
             },
-            WireMessage::Refused(section, round) => {
-                Message::Refused { section: section.try_into()?, round: codec::fence(round)? }
-            }
+            WireMessage::Refused(section, round, closed) => Message::Refused {
+                section: section.try_into()?,
+                round: codec::fence(round)?,
+                closed,
+            },
             WireMessage::Store(section, sheet) => {
                 Message::Store { section: section.try_into()?, sheet: Arc::new(sheet.try_into()?) }
             }

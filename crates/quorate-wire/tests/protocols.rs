@@ -222,7 +222,7 @@ fn table_messages() -> Vec<(table::Message, &'static str)> {
             "0202050209070201ac020202050501000101010107020802\
              04020205060201020101090001010c000100e80703030101ac02020806",
         ),
-        (Refused { section, round }, "03020503"),
+        (Refused { section, round, closed: true }, "0302050301"),
         (
             Store { section, sheet: sheet() },
             "0402050209070201ac020202050501000101010107020802\

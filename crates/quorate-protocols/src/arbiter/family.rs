@@ -171,6 +171,12 @@ impl Need {
         self.safe(&Answers::new(&family), &mut Effort::new(EFFORT))
     }
 
+    /// Quorums any two of which meet, of a family drawn by lot if it fits, else majorities.
+    pub fn drawn(&self, draw: u64) -> Quorums {
+        let spec = ["majority", "grid", "hierarchy", "wall"][(draw % 4) as usize];
+        self.quorums(spec).unwrap_or_else(|_| Quorums::majority(self.nodes as u32))
+    }
+
     fn built(&self, spec: &str) -> Result<Family, FamilyError> {
         build(spec, Some(self.nodes), self.meet)
             .or_else(|error| build(spec, None, self.meet).map_err(|_| error))

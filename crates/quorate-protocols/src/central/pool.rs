@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::{LINES_MAX, Lease, Line, NodeId, Shares, Unit, Units};
+use quorate_core::{Claim, LINES_MAX, Lease, Line, NodeId, Refusal, Shares, Unit, Units};
 
 use crate::allocator::labels::Labels;
 use crate::allocator::{Allocator, Among, Impossible, Policy, Want};
@@ -111,24 +111,48 @@ impl Pool {
             && lines.iter().all(named)
     }
 
+    /// Why a claim of a node's client can never be granted, if it cannot, by these labels; without
+    /// any, whatever labels there will be.
+    pub(crate) fn refusal(
+        &self,
+        node: NodeId,
+        claim: &Claim,
+        labels: Option<&Labels>,
+    ) -> Option<Refusal> {
+        assert!(claim.units.get() <= self.units, "h <= k was settled at the door");
+        if let Some(lines) = &claim.lines {
+            if self.labels.is_none() {
+                return Some(Refusal::NotByName);
+            }
+            assert!(self.has_lines(claim.units, lines), "lines were settled at the door");
+            if self.serve(&self.wants_by(labels, node, lines)).is_err() {
+                return Some(Refusal::NeverEnough);
+            }
+        }
+        (claim.units.get() > self.units_for(node)).then_some(Refusal::TooManyForOneNode)
+    }
+
     /// Whether a claim of a node's client with these lines could ever be granted, by the labels the
     /// pool began with.
     ///
     /// # Errors
     /// It could not; nothing was claimed.
     pub fn possible(&self, node: NodeId, lines: &[Line]) -> Result<(), Impossible> {
-        let wants = self.wants(node, lines);
-        Allocator::new(self.units, Policy::STRICT).serves(&wants)
+        self.serve(&self.wants(node, lines))
     }
 
-    /// Whether a claim with these lines could be granted if units had other labels.
-    pub(super) fn conceivable(&self, node: NodeId, lines: &[Line]) -> bool {
-        let wants = self.wants_by(None, node, lines);
-        Allocator::new(self.units, Policy::STRICT).serves(&wants).is_ok()
+    fn serve(&self, wants: &[Want]) -> Result<(), Impossible> {
+        Allocator::new(self.units, Policy::STRICT).serves(wants)
     }
 
-    /// Whether these units are what the lines ask for, whatever their labels.
-    pub(crate) fn suits(&self, lines: &[Line], shares: &Shares) -> bool {
+    /// Whether these units are what a claim asks for, whatever their labels.
+    pub(crate) fn serves(&self, units: Units, lines: Option<&[Line]>, shares: &Shares) -> bool {
+        shares.len() == units.get() as usize
+            && shares.iter().all(|share| share.unit.0 < self.units)
+            && lines.is_none_or(|lines| self.suits(lines, shares))
+    }
+
+    fn suits(&self, lines: &[Line], shares: &Shares) -> bool {
         let granted = |line: &Line| Want {
             among: Some(
                 shares
@@ -140,11 +164,11 @@ impl Pool {
             units: line.units.get(),
         };
         let wants: Vec<Want> = lines.iter().map(granted).collect();
-        Allocator::new(self.units, Policy::STRICT).serves(&wants).is_ok()
+        self.serve(&wants).is_ok()
     }
 
     /// How many units one claim of a node can have at most.
-    pub(crate) fn units_for(&self, node: NodeId) -> u32 {
+    fn units_for(&self, node: NodeId) -> u32 {
         self.eligible(node).map_or(self.units, |units| units.len() as u32)
     }
 

@@ -67,19 +67,9 @@ impl Requester {
         claim: &Claim,
         post: &mut Post<'_>,
     ) {
-        assert!(claim.units.get() <= seat.pool.units, "h <= k was settled at the door");
-        if let Some(lines) = &claim.lines {
-            if seat.pool.labels.is_none() {
-                return post.out.refuse(claim.id, Refusal::NotByName);
-            }
-            assert!(seat.pool.has_lines(claim.units, lines), "lines were settled at the door");
-            // Labels are the arbiter's to know.
-            if !seat.pool.conceivable(seat.me, lines) {
-                return post.out.refuse(claim.id, Refusal::NeverEnough);
-            }
-        }
-        if claim.units.get() > seat.pool.units_for(seat.me) {
-            return post.out.refuse(claim.id, Refusal::TooManyForOneNode);
+        // Labels are the arbiter's to know.
+        if let Some(why) = seat.pool.refusal(seat.me, claim, None) {
+            return post.out.refuse(claim.id, why);
         }
         if self.claims.contains_key(&claim.id) {
             return; // A client that repeats itself changes nothing.
@@ -219,12 +209,8 @@ impl Requester {
                 if local.is_held() {
                     return; // The same answer again.
                 }
-                let suits = |lines: &Arc<[Line]>| {
-                    broken!(seat, IgnoreLines) || seat.pool.suits(lines, &shares)
-                };
-                if shares.len() != local.units.get() as usize
-                    || !local.lines.as_ref().is_none_or(suits)
-                {
+                let served = seat.pool.serves(local.units, local.lines.as_deref(), &shares);
+                if !served && !broken!(seat, IgnoreLines) {
                     // Somebody else's claim has this name, and may be using these units.
                     self.claims.remove(&claim);
                     return post.out.refuse(claim, Refusal::NameTaken);

@@ -68,7 +68,7 @@ impl Explorable for Table {
 
     fn message_numbers(message: &mut Message, see: &mut See<'_>) {
         match message {
-            Message::Lock { section, round } | Message::Refused { section, round } => {
+            Message::Lock { section, round } | Message::Refused { section, round, .. } => {
                 attempt_numbers(section, see);
                 see(Number::Fence(round));
             }

@@ -176,7 +176,7 @@ impl Member {
         post: &mut Post<'_>,
     ) {
         if !self.is_open() {
-            return; // It may have forgotten what it promised. Patience finds other members.
+            return self.refuse(node, section, post); // It may have forgotten what it promised.
         }
         if self.has_lock(node, section) {
             return self.tell_locked(seat, post);
@@ -200,6 +200,11 @@ impl Member {
         }
     }
 
+    fn refuse(&self, node: NodeId, section: Attempt, post: &mut Post<'_>) {
+        let (round, closed) = (self.promised, !self.is_open());
+        post.send(node, Message::Refused { section, round, closed });
+    }
+
     /// Gives the lock to whoever has waited longest.
     pub(super) fn advance(&mut self, seat: &Seat<'_, Table>, post: &mut Post<'_>) {
         if self.lock.is_some() {
@@ -208,7 +213,7 @@ impl Member {
         while let Some(next) = self.queue.pop_front() {
             let Lock { node, section, round, .. } = next;
             if round < self.promised {
-                post.send(node, Message::Refused { section, round: self.promised });
+                self.refuse(node, section, post);
                 continue;
             }
             self.promised = round;
@@ -257,7 +262,7 @@ impl Member {
                 self.take_lock_away(seat); // A late copy of its request got it once more.
             }
             if !known {
-                post.send(from, Message::Refused { section, round: self.promised });
+                self.refuse(from, section, post);
                 return self.advance(seat, post);
             }
         }
@@ -376,6 +381,12 @@ impl Member {
     pub(super) fn audit(&self, seat: &Seat<'_, Table>) {
         assert!(self.lock.is_some() || self.queue.is_empty(), "a lock that is wanted is given");
         assert!(self.promised >= self.sheet.version.round || broken!(seat, SameRound));
-        self.sheet.audit(seat);
+        let mut taken = BTreeSet::new();
+        for row in self.sheet.rows.values() {
+            for share in row.granted().into_iter().flat_map(|(shares, _)| shares) {
+                assert!(taken.insert(share.unit), "a unit has one holder");
+                assert!(share.fence <= self.sheet.fence);
+            }
+        }
     }
 }

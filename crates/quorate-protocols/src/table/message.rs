@@ -30,8 +30,8 @@ pub enum Message {
         floor: Fence,
     },
     /// The section does not have, or no longer has, the member's lock. `round`: the least that it
-    /// would give it to.
-    Refused { section: Attempt, round: Fence },
+    /// would give it to. `closed`: it gives it to nobody yet, since it forgot.
+    Refused { section: Attempt, round: Fence, closed: bool },
     /// The new table; the section needs the lock no more.
     Store { section: Attempt, sheet: Arc<Sheet> },
     /// The member has it.

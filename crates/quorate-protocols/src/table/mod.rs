@@ -199,7 +199,7 @@ impl Protocol for Table {
         if let Some(member) = &self.member {
             member.audit(seat);
         }
-        self.requester.audit();
+        self.requester.audit(seat);
     }
 
     fn ledger(&self, show: &mut dyn FnMut(Entry)) {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::arbiter::Quorums;
+use crate::arbiter::family::Need;
 use crate::central;
 
 /// With the units of the largest pool, what fits in one frame between nodes.
@@ -42,6 +43,14 @@ impl Pool {
             #[cfg(test)]
             mutant: None,
         }
+    }
+
+    /// What the swarm plays on so many nodes: quorums and patience by lot.
+    pub fn drawn(goods: central::Pool, nodes: u32, draw: u64) -> Self {
+        let members = nodes.min(5);
+        let need = Need::coterie(members as usize, goods.units as usize);
+        let pool = Pool::new(goods.units, members);
+        Pool { goods, quorums: need.drawn(draw), patience: Some(2 + (draw % 2) as u32), ..pool }
     }
 
     /// Whether grants end by themselves.

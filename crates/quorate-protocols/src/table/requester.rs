@@ -9,7 +9,7 @@ use quorate_core::{
 
 use super::message::Message;
 use super::pool::broken;
-use super::section::Section;
+use super::section::{Phase, Section};
 use super::sheet::{Errand, Wish};
 use super::{Alarm, Post, Table};
 use crate::attempt::Attempt;
@@ -63,18 +63,8 @@ impl Local {
 impl Requester {
     pub(super) fn on_claim(&mut self, seat: &Seat<'_, Table>, claim: &Claim, post: &mut Post<'_>) {
         let goods = &seat.pool.goods;
-        assert!(claim.units.get() <= goods.units, "h <= k was settled at the door");
-        if let Some(lines) = &claim.lines {
-            if goods.labels.is_none() {
-                return post.out.refuse(claim.id, Refusal::NotByName);
-            }
-            assert!(goods.has_lines(claim.units, lines), "lines were settled at the door");
-            if goods.possible(seat.me, lines).is_err() {
-                return post.out.refuse(claim.id, Refusal::NeverEnough);
-            }
-        }
-        if claim.units.get() > goods.units_for(seat.me) {
-            return post.out.refuse(claim.id, Refusal::TooManyForOneNode);
+        if let Some(why) = goods.refusal(seat.me, claim, goods.labels.as_deref()) {
+            return post.out.refuse(claim.id, why);
         }
         if self.claims.contains_key(&claim.id) {
             return; // A client that repeats itself changes nothing.
@@ -173,6 +163,13 @@ impl Requester {
     ) {
         match message {
             Message::Notify { claim, attempt, shares, sent, waited } => {
+                let wish = self.claims.get(&claim).map(|local| &local.wish);
+                let serves = wish.filter(|wish| wish.attempt == attempt).is_none_or(|wish| {
+                    seat.pool.goods.serves(wish.units, wish.lines.as_deref(), &shares)
+                });
+                if !serves && !broken!(seat, IgnoreLines) {
+                    return post.out.anomaly(from, "units that will not do for the claim");
+                }
                 let until = seat.pool.goods.lease.deadline(sent, waited);
                 self.on_grant(seat, claim, attempt, shares, until, post);
             }
@@ -312,7 +309,7 @@ impl Requester {
 
     pub(super) fn facts(&self, seat: &Seat<'_, Table>, show: &mut dyn FnMut(Fact)) {
         // Whom the next section would ask.
-        let quorum = seat.pool.quorums.draw(Units::ONE, seat.me, self.draw, &self.suspects);
+        let quorum = self.elsewhere(seat, &self.suspects);
         for node in quorum.iter().flat_map(NodeSet::iter) {
             show(Fact::gauge("quorum_member", true).about(node));
         }
@@ -323,7 +320,10 @@ impl Requester {
         show(Fact::counter("restarts", self.restarts.get()));
     }
 
-    pub(super) fn audit(&self) {
+    pub(super) fn audit(&self, seat: &Seat<'_, Table>) {
+        if let Some(Phase::Storing { sheet, .. }) = self.section.as_ref().map(|s| &s.phase) {
+            sheet.audit(seat);
+        }
         assert!(
             self.section.is_some() || (self.errands.is_empty() && !self.tidy),
             "whatever is wanted has a section"

@@ -28,6 +28,8 @@ pub(super) struct Section {
     pub(super) phase: Phase,
     /// How often the retry alarm rang without any answer.
     rings: u32,
+    /// Who did not answer in earlier tries at the same, or gives its lock to nobody yet.
+    quiet: NodeSet,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -89,33 +91,29 @@ impl Requester {
     /// Begins a section, if there is something to do and none is under way.
     pub(super) fn open_section(&mut self, seat: &Seat<'_, Table>, post: &mut Post<'_>) {
         if self.section.is_none() && (!self.errands.is_empty() || self.tidy) {
-            self.begin(seat, &NodeSet::new(), post);
+            self.begin(seat, NodeSet::new(), post);
         }
         self.arm_retry(seat, post);
     }
 
-    fn begin(&mut self, seat: &Seat<'_, Table>, quiet: &NodeSet, post: &mut Post<'_>) {
-        let (quorums, draw) = (&seat.pool.quorums, self.draw);
-        let avoid = self.suspects.union(quiet);
-        let chosen = quorums
-            .draw(Units::ONE, seat.me, draw, &avoid)
-            .or_else(|| quorums.draw(Units::ONE, seat.me, draw, &NodeSet::new()))
-            .expect("a family has a quorum");
+    fn begin(&mut self, seat: &Seat<'_, Table>, quiet: NodeSet, post: &mut Post<'_>) {
+        let avoid = [self.suspects.union(&quiet), self.suspects.clone(), NodeSet::new()];
+        let chosen = avoid.iter().find_map(|avoid| self.elsewhere(seat, avoid));
+        let chosen = chosen.expect("a family has a quorum");
         let mut quorum: Vec<NodeId> = chosen.iter().collect();
         if broken!(seat, Unordered) && seat.me.0 % 2 == 1 {
             quorum.reverse();
         }
         let (id, round) = (self.next_attempt(seat), self.round);
         let phase = Phase::Locking { known: Vec::new() };
-        let section = Section { id, round, quorum, phase, rings: 0 };
+        let section = Section { id, round, quorum, phase, rings: 0, quiet };
         section.repeat(post);
         self.section = Some(section);
         self.sections.add();
     }
 
-    /// The section comes to nothing here and now. Another begins, without those that seem to be
-    /// dead.
-    fn restart(&mut self, seat: &Seat<'_, Table>, quiet: &NodeSet, post: &mut Post<'_>) {
+    /// The section comes to nothing here and now. Another begins, without those that are quiet.
+    fn restart(&mut self, seat: &Seat<'_, Table>, quiet: NodeSet, post: &mut Post<'_>) {
         let Some(section) = self.section.take() else { return };
         self.restarts.add();
         match section.phase {
@@ -141,26 +139,39 @@ impl Requester {
         self.begin(seat, quiet, post);
     }
 
+    /// A quorum without these.
+    pub(super) fn elsewhere(&self, seat: &Seat<'_, Table>, avoid: &NodeSet) -> Option<NodeSet> {
+        seat.pool.quorums.draw(Units::ONE, seat.me, self.draw, avoid)
+    }
+
+    fn can_avoid(&self, seat: &Seat<'_, Table>, quiet: &NodeSet) -> bool {
+        self.elsewhere(seat, &self.suspects.union(quiet)).is_some()
+    }
+
     pub(super) fn repeat_section(&mut self, seat: &Seat<'_, Table>, post: &mut Post<'_>) {
         let Some(section) = &mut self.section else { return };
         if let Some(patience) = seat.pool.patience {
             section.rings = section.rings.saturating_add(1);
-            let quiet = section.awaited();
-            let avoid = self.suspects.union(&quiet);
-            let elsewhere = || seat.pool.quorums.draw(Units::ONE, seat.me, self.draw, &avoid);
-            if section.rings > patience && elsewhere().is_some() {
-                return self.restart(seat, &quiet, post);
+            if section.rings > patience {
+                let awaited = section.awaited();
+                // If all that is left are such as were quiet before, they get another chance.
+                for quiet in [section.quiet.union(&awaited), awaited] {
+                    if self.can_avoid(seat, &quiet) {
+                        return self.restart(seat, quiet, post);
+                    }
+                }
             }
         }
+        let Some(section) = &self.section else { return };
         section.repeat(post);
     }
 
     pub(super) fn on_suspect(&mut self, seat: &Seat<'_, Table>, node: NodeId, post: &mut Post<'_>) {
         self.suspects.insert(node);
-        let waits = self.section.as_ref().is_some_and(|section| section.awaited().contains(node));
-        let draw = seat.pool.quorums.draw(Units::ONE, seat.me, self.draw, &self.suspects);
-        if waits && draw.is_some() {
-            self.restart(seat, &NodeSet::new(), post);
+        let Some(section) = &self.section else { return };
+        let (waits, quiet) = (section.awaited().contains(node), section.quiet.clone());
+        if waits && self.can_avoid(seat, &NodeSet::new()) {
+            self.restart(seat, quiet, post);
         }
     }
 
@@ -206,9 +217,16 @@ impl Requester {
                 self.change(seat, post);
             }
             (Message::Queued { .. }, _) => section.rings = 0,
-            (Message::Refused { round, .. }, _) => {
+            (Message::Refused { round, closed, .. }, _) => {
                 self.round = self.round.max(round);
-                self.restart(seat, &NodeSet::new(), post);
+                let mut quiet = section.quiet.clone();
+                if closed {
+                    quiet.insert(from);
+                    if !self.can_avoid(seat, &quiet) {
+                        return; // It will be asked again.
+                    }
+                }
+                self.restart(seat, quiet, post);
             }
             (Message::Probe { .. }, Phase::Locking { .. }) => {
                 post.send(from, Message::Busy { section: id });

@@ -165,8 +165,7 @@ impl Offered for Ticket {
             true => {
                 let mut pool = ticket::Pool::new(plan.pool.units, plan.nodes);
                 let need = Need::coterie(plan.nodes as usize, plan.pool.units as usize);
-                let spec = ["majority", "grid", "hierarchy", "wall"][(plan.seed % 4) as usize];
-                pool.quorums = need.quorums(spec).unwrap_or(pool.quorums);
+                pool.quorums = need.drawn(plan.seed);
                 pool.spares = (plan.seed / 4 % 3) as u32;
                 pool.patience = Some(2 + (plan.seed % 2) as u32);
                 pool

@@ -1,9 +1,7 @@
 //! `table` on the command line.
 
-use anyhow::{bail, ensure};
-use quorate_core::Lease;
-use quorate_protocols::arbiter::family::Need;
-use quorate_protocols::central::Fairness;
+use anyhow::ensure;
+use quorate_protocols::central::Central;
 use quorate_protocols::table::{Pool, Table};
 use quorate_protocols::voting::{self, Settled};
 use quorate_sim::{Needs, Plan};
@@ -27,30 +25,14 @@ impl Offered for Table {
     const NEEDS: Needs = Needs { order: false, reliability: false, permanence: false };
 
     fn pool(plan: &Plan, options: &Options) -> anyhow::Result<Pool> {
-        let Some(length) = plan.pool.lease else {
-            bail!("table lives by leases: give --lease a duration");
-        };
-        let (nodes, units) = (plan.nodes, plan.pool.units);
-        let mut pool = match is_drawn(plan, &options.quorums) {
-            true => {
-                let members = nodes.min(5);
-                let mut pool = Pool::new(units, members);
-                let need = Need::coterie(members as usize, units as usize);
-                let spec = ["majority", "grid", "hierarchy", "wall"][(plan.seed % 4) as usize];
-                pool.quorums = need.quorums(spec).unwrap_or(pool.quorums);
-                pool.patience = Some(2 + (plan.seed % 2) as u32);
-                pool
-            }
-            false => options.quorums.table(nodes, units)?.0,
-        };
-        pool.goods.lease = Lease::new(length, plan.pool.drift_ppm);
-        pool.goods.retry = plan.pool.retry;
-        pool.goods.durable = plan.pool.durable;
-        pool.goods.fairness = match plan.pool.backfill {
-            0 => Fairness::Fifo,
-            bound => Fairness::Backfill(bound),
-        };
-        Ok(pool)
+        let lease = plan.pool.lease;
+        ensure!(lease.is_some(), "table lives by leases: give --lease a duration");
+        let goods = Central::pool(plan, options)?;
+        if is_drawn(plan, &options.quorums) {
+            return Ok(Pool::drawn(goods, plan.nodes, plan.seed));
+        }
+        let (pool, _) = options.quorums.table(plan.nodes, plan.pool.units)?;
+        Ok(Pool { goods, ..pool })
     }
 
     fn about(plan: &Plan, options: &Options) -> anyhow::Result<Option<String>> {

@@ -95,7 +95,7 @@ fn small_worlds_are_exhausted_in_as_many_states_as_ever() {
             "amnesia",
             crashing(scope(3, robust(1, 3), &TWO), &[1], Amnesia),
             &[CrashSurvived],
-            267_820,
+            571_660,
         ),
         (
             "impatient",

@@ -3,7 +3,6 @@
 
 use quorate_sim::{Needs, Plan, Profile, Verdict, Want, Watch, run};
 
-use super::seeds::drawn;
 use crate::central;
 use crate::central::tests::{eligible, labelled, seeds};
 use crate::table::pool::Mutant;
@@ -19,7 +18,7 @@ fn play(seed: u64, profile: Profile, reserved: bool, mutant: Option<Mutant>) -> 
     if reserved {
         goods = eligible::drawn(&plan, goods);
     }
-    let pool = Pool { mutant, ..drawn(&plan, goods) };
+    let pool = Pool { mutant, ..Pool::drawn(goods, plan.nodes, seed) };
     run::<Table>(&plan, &pool, Watch { strict: true, ..Watch::default() }).verdict
 }
 

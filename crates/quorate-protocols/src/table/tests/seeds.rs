@@ -2,26 +2,14 @@
 
 use quorate_sim::{Needs, Plan, Profile, Verdict, Watch, run, swarm_command};
 
-use crate::arbiter::family::Need;
 use crate::central;
 use crate::table::pool::Mutant;
 use crate::table::{Pool, Table};
 
-/// The pool that `quorate sim` draws for a plan, with these units.
-pub(super) fn drawn(plan: &Plan, goods: central::Pool) -> Pool {
-    let members = plan.nodes.min(5);
-    let spec = ["majority", "grid", "hierarchy", "wall"][(plan.seed % 4) as usize];
-    let need = Need::coterie(members as usize, goods.units as usize);
-    let mut pool = Pool::new(goods.units, members);
-    pool.quorums = need.quorums(spec).unwrap_or(pool.quorums);
-    pool.patience = Some(2 + (plan.seed % 2) as u32);
-    Pool { goods, ..pool }
-}
-
 fn play(seed: u64, profile: Profile, mutant: Option<Mutant>) -> Option<&'static str> {
     let plan = Plan::swarm(seed, profile, Needs::default());
     let goods = central::tests::seeds::pool(&plan, None);
-    let pool = Pool { mutant, ..drawn(&plan, goods) };
+    let pool = Pool { mutant, ..Pool::drawn(goods, plan.nodes, seed) };
     let report = run::<Table>(&plan, &pool, Watch { strict: true, ..Watch::default() });
     match report.verdict {
         Verdict::Clean | Verdict::Stopped => None,

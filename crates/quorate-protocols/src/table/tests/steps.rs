@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use quorate_core::{
-    Claim, ClaimId, Effect, Event, Fence, Line, Moment, NodeId, Outbox, Protocol, Seat, Start,
-    Units,
+    Claim, ClaimId, Effect, Event, Fence, Line, Moment, NodeId, Outbox, Protocol, Seat, Share,
+    Shares, Start, Unit, Units,
 };
 
 use crate::allocator::labels::Labels;
@@ -238,6 +239,25 @@ fn a_section_that_lost_a_lock_begins_again() {
     assert_eq!(cluster.wanted(), ["n4 GRANT 7.2 u0 f2"]);
 }
 
+/// Nodes killed two members of five and started them again: whoever renewed asked them in turn, and
+/// lost what it had before their grace was over.
+#[test]
+fn members_that_forgot_say_so_and_others_are_asked_at_once() {
+    let mut cluster = Cluster::new(6, Pool::new(1, 5));
+    for node in [0, 2] {
+        let seat = Seat { me: node.into(), boot: 1, now: Moment::ZERO, pool: &cluster.pool };
+        cluster.seats[node] = Table::boot(&seat, Start::Amnesia, &mut Outbox::new());
+    }
+    for (serial, draw) in (1..).zip(0..5) {
+        let claim = Claim { draw, ..Claim::any(id(serial), Units::ONE) };
+        cluster.step(5, Event::Claim(claim));
+        cluster.deliver_all();
+        let granted = format!("n5 GRANT 7.{serial} u0 f{serial}");
+        assert_eq!(cluster.wanted(), [granted], "no alarm has rung");
+        cluster.release(5, serial);
+    }
+}
+
 #[test]
 fn messages_that_no_correct_peer_sends_are_anomalies_and_change_nothing() {
     let mut cluster = Cluster::new(4, Pool::new(1, 3));
@@ -253,4 +273,15 @@ fn messages_that_no_correct_peer_sends_are_anomalies_and_change_nothing() {
     assert_eq!(wanted.len(), 4);
     assert!(wanted.iter().all(|line| line.contains("ANOMALY")), "{wanted:?}");
     assert_eq!(cluster.seats, before);
+    // Nor does it use what it did not ask for.
+    cluster.claim(1, 1, 1);
+    cluster.claim(0, 2, 1);
+    cluster.wanted();
+    let attempt = cluster.seats[0].requester.claims[&id(2)].wish.attempt;
+    let shares = Shares::new(&[Share { unit: Unit(1), fence: Fence(2) }]);
+    let (sent, waited) = (Moment::ZERO, Duration::ZERO);
+    let message = Message::Notify { claim: id(2), attempt, shares, sent, waited };
+    cluster.step(0, Event::Hear { from: NodeId(1), message });
+    let wanted = cluster.wanted();
+    assert!(matches!(&wanted[..], [one] if one.contains("will not do")), "{wanted:?}");
 }
