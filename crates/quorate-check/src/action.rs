@@ -66,6 +66,11 @@ pub(crate) enum Happening {
         place: usize,
         early: bool,
     },
+    /// A node takes another one for dead for a moment.
+    Suspect {
+        node: NodeId,
+        about: NodeId,
+    },
     Crash {
         node: NodeId,
     },
@@ -88,6 +93,7 @@ impl Action {
                     | Happening::Deliver { keep: true, .. }
                     | Happening::Vanish { .. }
                     | Happening::Crash { .. }
+                    | Happening::Suspect { .. }
                     | Happening::Ring { early: true, .. }
             )
     }
@@ -116,6 +122,11 @@ impl<P: Explorable> Model<'_, P> {
                         into.push(Happening::Ring { node, place, early });
                     }
                 }
+            }
+            let has_clients = || self.scope.clients.iter().any(|plan| plan.home == node);
+            if world.left(Misfortune::Suspicion) > 0 && has_clients() {
+                let others = world.nodes().filter(|&about| about != node);
+                into.extend(others.map(|about| Happening::Suspect { node, about }));
             }
             if self.may_crash(world, node) {
                 into.push(Happening::Crash { node });

@@ -2,10 +2,10 @@
 //!
 //! A [`Scope`] says how small: so many nodes, these clients with one claim each, and how much may
 //! go wrong. [`check`] visits every state that any interleaving can reach: claims, releases,
-//! cancels, deaths of clients, deliveries (in order, or in any order, perhaps twice or never),
-//! alarms at any moment, and crashes and restarts of nodes, where a crash may come **between any
-//! two effects of a step**. It knows no protocol by name: anything [`quorate_core::Explorable`] can
-//! be checked.
+//! cancels, deaths of clients, suspicions, deliveries (in order, or in any order, perhaps twice or
+//! never), alarms at any moment, and crashes and restarts of nodes, where a crash may come
+//! **between any two effects of a step**. It knows no protocol by name: anything
+//! [`quorate_core::Explorable`] can be checked.
 //!
 //! # What is checked
 //!

@@ -98,8 +98,11 @@ impl<'a, P: Explorable> Model<'a, P> {
         into.clear();
         let Some(outcome) = step.outcome else { return };
         let deeds = &self.steps.outcome(outcome).deeds;
-        // A message or an alarm is lost in any crash; of everything else a trace remains.
-        let trace = !matches!(happening, Happening::Deliver { .. } | Happening::Ring { .. });
+        // A message, an alarm or an opinion is lost in any crash; of all else a trace remains.
+        let trace = !matches!(
+            happening,
+            Happening::Deliver { .. } | Happening::Ring { .. } | Happening::Suspect { .. }
+        );
         if trace && !deeds.is_empty() {
             into.push(0);
         }
@@ -184,6 +187,10 @@ impl<'a, P: Explorable> Model<'a, P> {
                     world.spend(Misfortune::EarlyRing);
                 }
                 Some((node, Stimulus::Ring { alarm: self.ring(world, node, place) }))
+            }
+            Happening::Suspect { node, about } => {
+                world.spend(Misfortune::Suspicion);
+                Some((node, Stimulus::Suspect { about }))
             }
             Happening::Crash { node } => {
                 self.crash(world, node)?;

@@ -81,6 +81,9 @@ pub struct Budget {
     /// limit says that messages are mostly faster than alarms, and makes larger worlds finite in
     /// practice.
     pub early_rings: Option<u8>,
+    /// A node with clients takes another one for dead, and trusts it again at once: whoever goes
+    /// round it does so, and may come back.
+    pub suspicions: u8,
 }
 
 /// Most nodes and most clients of a scope: far beyond what can be exhausted.

@@ -28,6 +28,7 @@ pub(crate) enum Stimulus {
     Renew { client: usize, using: u32 },
     Hear { from: NodeId, message: u32, expired: bool },
     Ring { alarm: u32 },
+    Suspect { about: NodeId },
 }
 
 /// Who steps.
@@ -157,7 +158,14 @@ fn run<P: Explorable>(
             ToDo::Step(event) => {
                 let number = stepper.participant.expect("only a running participant steps");
                 let mut participant = parts.participants.get(number).clone();
+                let trusts = match event {
+                    Event::Suspect(about) => Some(Event::Trust(about)),
+                    _ => None,
+                };
                 participant.step(&seat, event, &mut out);
+                if let Some(again) = trusts {
+                    participant.step(&seat, again, &mut out);
+                }
                 participant
             }
         };
@@ -204,6 +212,7 @@ fn to_do<P: Explorable>(parts: &Parts<P>, scope: &Scope<P>, stimulus: Stimulus) 
             Event::Hear { from, message: parts.messages.get(message).clone() }
         }
         Stimulus::Ring { alarm } => Event::Ring(*parts.alarms.get(alarm)),
+        Stimulus::Suspect { about } => Event::Suspect(about),
     })
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct Layout {
 impl Layout {
     const LAWS: usize = 0;
     const BUDGET: usize = 1;
-    const NODES: usize = 3;
+    const NODES: usize = 4;
     /// Words per node: participant, boot number, disk, alarms.
     const PER_NODE: usize = 4;
 
@@ -51,17 +51,19 @@ pub(crate) enum Misfortune {
     Duplicate,
     Loss,
     EarlyRing,
+    Suspicion,
 }
 
 impl World {
     /// Everybody down, nothing on its way, nothing wanted.
     pub(crate) fn new(layout: Layout, budget: &Budget, laws: u32) -> Self {
         let mut world = World { layout, words: vec![0; layout.words()] };
-        let Budget { crashes, cancels, renewals, deaths, lapses, duplicates, losses, early_rings } =
-            *budget;
+        let Budget { crashes, cancels, renewals, deaths, lapses, duplicates, losses, .. } = *budget;
+        let early_rings = budget.early_rings.unwrap_or(0);
         world.words[Layout::BUDGET] = u32::from_le_bytes([crashes, cancels, renewals, deaths]);
         world.words[Layout::BUDGET + 1] =
-            u32::from_le_bytes([lapses, duplicates, losses, early_rings.unwrap_or(0)]);
+            u32::from_le_bytes([lapses, duplicates, losses, early_rings]);
+        world.words[Layout::BUDGET + 2] = u32::from(budget.suspicions);
         world.set_laws(laws);
         world
     }

@@ -20,6 +20,7 @@ const QUIET: Budget = Budget {
     duplicates: 0,
     losses: 0,
     early_rings: None,
+    suspicions: 0,
 };
 const ROUGH: Budget = Budget { crashes: 1, cancels: 1, deaths: 1, lapses: 1, ..QUIET };
 

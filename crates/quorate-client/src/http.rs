@@ -237,6 +237,17 @@ impl Views {
         self.ask(Method::POST, &path, None::<&()>).await
     }
 
+    /// Says that a node which seems to have crashed is cut off from what a pool's units protect, to
+    /// the node that answers.
+    ///
+    /// # Errors
+    /// See [`ViewError`].
+    pub async fn fence(&self, pool: &str, node: &str) -> Result<PoolView, ViewError> {
+        let path = pool_path(pool, &format!("/nodes/{}/fence", escaped(node)));
+        let path = format!("/v1/admin{}", path.trim_start_matches("/v1"));
+        self.ask(Method::POST, &path, None::<&()>).await
+    }
+
     /// Asks one server after the other until one answers. All requests of this API may be repeated.
     async fn ask<T: DeserializeOwned>(
         &self,

@@ -201,3 +201,23 @@ fn arbiter_messages_are_what_theory_says() {
         assert_eq!(worst["messages"], worst["bound"], "{worst}");
     }
 }
+
+/// Two sweeps on one page: every protocol under load, and after crashes.
+#[test]
+fn protocols_are_compared_on_one_page() {
+    let folder = std::env::temp_dir().join(format!("quorate-compare-{}", std::process::id()));
+    let table = stdout(&format!("sim figures compare --quick --out {}", folder.display()));
+    let rows = |name: &str| table.lines().filter(|line| line.starts_with(name)).count();
+    for name in ["central ", "arbiter-uniform ", "arbiter-cube ", "ring ", "raymond ", "weighted "]
+    {
+        assert_eq!(rows(name), 4, "twice under load and twice after crashes: {table}");
+    }
+    let page = std::fs::read_to_string(folder.join("index.html")).expect("a page");
+    let parts = ["Under load", "After crashes", "seconds from free to next user", "<svg", "<table"];
+    assert!(parts.iter().all(|part| page.contains(part)));
+    assert!(!page.contains("src=") && !page.contains("<link"), "it needs nothing else");
+    for name in ["load-synchronization_delay.svg", "load-results.csv", "crashes-results.json"] {
+        assert!(folder.join(name).exists(), "{name}");
+    }
+    std::fs::remove_dir_all(&folder).expect("it is ours");
+}

@@ -73,6 +73,7 @@ pub(crate) fn router(app: App) -> Router {
         .route("/v1/overview/watch", get(overview::watch))
         .route("/v1/claims/{id}", get(overview::find))
         .route("/v1/admin/pools/{pool}/corrupt", post(pools::corrupt))
+        .route("/v1/admin/pools/{pool}/nodes/{node}/fence", post(pools::fence))
         .route("/v1/pools", get(pools::list))
         .route("/v1/pools/{pool}", get(pools::one))
         .route("/v1/pools/{pool}/holders", get(pools::holders))

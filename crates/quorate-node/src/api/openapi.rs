@@ -27,6 +27,7 @@ use super::{claims, health, overview, pools, watch};
         pools::holders,
         pools::queue,
         pools::corrupt,
+        pools::fence,
         pools::drain,
         pools::restore,
         pools::relabel,

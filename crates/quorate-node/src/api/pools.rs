@@ -200,6 +200,29 @@ pub(crate) async fn corrupt(
     one(State(app), Path(pool)).await
 }
 
+/// Says that a node which seems to have crashed is cut off from what the pool's units protect, so
+/// that this node need not count it any more. Say it to every node, and only when it is true: the
+/// units are given to others at once.
+#[utoipa::path(post, path = "/v1/admin/pools/{pool}/nodes/{node}/fence", tag = "pools",
+    params(("pool" = String, Path), ("node" = String, Path)),
+    responses(
+        (status = 200, description = "done; the pool soon after", body = PoolView),
+        (status = 400, description = "no such node, not suspected, or the pool does not wait for \
+            this", body = Problem),
+        (status = 403, description = "not allowed to you", body = Problem),
+        (status = 404, description = "there is no such pool", body = Problem),
+    ))]
+pub(crate) async fn fence(
+    State(app): State<App>,
+    Path((pool, node)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Answered {
+    rights::administrator(&app.config, &headers)?;
+    let name = pool.clone();
+    app.fetch(|reply| Command::Fence { pool: name, node, reply }).await??;
+    one(State(app), Path(pool)).await
+}
+
 /// Asks every node what it knows of a pool.
 pub(super) async fn look<'a>(app: &'a App, pool: &str) -> Result<(&'a PoolDef, Picture), Problem> {
     let def = app.config.pool(pool).ok_or_else(|| admission::unknown_pool(pool))?;

@@ -142,6 +142,12 @@ impl ProtocolDef {
         }
     }
 
+    /// Whether to be told that a node is suspected means to the protocol that somebody made sure:
+    /// then a failure detector's opinion will not do.
+    pub(crate) fn needs_proof(&self) -> bool {
+        matches!(self, ProtocolDef::Broadcast(pool) if pool.reclaim == Reclaim::Fenced)
+    }
+
     /// Most units that one claim can have.
     pub(super) fn claim_max(&self, units: u32) -> u32 {
         match self {
@@ -181,7 +187,12 @@ impl ProtocolDef {
                 format!("table quorums {} {}", agreed(&pool.quorums), shared(&pool.goods))
             }
             ProtocolDef::Broadcast(pool) => {
-                let reclaim = if pool.reclaim == Reclaim::Never { "never" } else { "lease" };
+                let reclaim = match pool.reclaim {
+                    Reclaim::Never => "never",
+                    Reclaim::Lease(_) => "lease",
+                    Reclaim::Fenced => "fenced",
+                    Reclaim::TrustRp => "trust-rp",
+                };
                 let (crashes, node_units) = (pool.crashes_max, pool.node_units_max);
                 format!("broadcast crashes {crashes} node_units {node_units} reclaim {reclaim}")
             }
@@ -324,21 +335,18 @@ fn broadcast(basis: &Basis<'_>, options: &mut Options) -> Result<broadcast::Pool
     pool.reclaim = match reclaim.as_str() {
         "never" => Reclaim::Never,
         "lease" => Reclaim::Lease(basis.lease),
-        "fenced" => {
-            return Err(
-                "reclaim = \"fenced\": nobody can tell a node yet that another one is cut \
-                        off from what the units protect; choose \"never\" or \"lease\""
-                    .into(),
-            );
-        }
+        "fenced" => Reclaim::Fenced,
         "trust-rp" => {
             return Err(
                 "reclaim = \"trust-rp\" is for simulations: one slow node would be enough \
-                        to hand out more units than there are; choose \"never\" or \"lease\""
+                        to hand out more units than there are; choose \"never\", \"lease\" or \
+                        \"fenced\""
                     .into(),
             );
         }
-        other => return Err(format!("reclaim {other:?}: choose \"never\" or \"lease\"")),
+        other => {
+            return Err(format!("reclaim {other:?}: choose \"never\", \"lease\" or \"fenced\""));
+        }
     };
     Ok(pool)
 }

@@ -73,6 +73,8 @@ pub(crate) enum Command {
     Node(oneshot::Sender<NodeView>),
     /// An administrator wants to see a pool heal.
     Corrupt { pool: String, reply: oneshot::Sender<Result<(), Problem>> },
+    /// An administrator has cut a node off from what the units of a pool protect.
+    Fence { pool: String, node: String, reply: oneshot::Sender<Result<(), Problem>> },
     /// The gauges are about to be read.
     Measure(oneshot::Sender<()>),
     /// A connection to a peer.
@@ -259,6 +261,7 @@ impl Engine {
             Command::Pools(reply) => drop(reply.send(self.pools_view())),
             Command::Node(reply) => drop(reply.send(self.node_view())),
             Command::Corrupt { pool, reply } => drop(reply.send(self.corrupt(&pool))),
+            Command::Fence { pool, node, reply } => drop(reply.send(self.fence(&pool, &node))),
             Command::Measure(reply) => {
                 self.measure();
                 let _ = reply.send(());

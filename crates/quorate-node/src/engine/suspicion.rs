@@ -3,8 +3,10 @@
 //! Every node shows its peers once a heartbeat that it lives. One that has not been heard for
 //! `suspect_after` is suspected, and trusted again as soon as it is heard. Seats are told both: to
 //! them it is an opinion, which may be wrong, and on which nothing rests but how soon they ask
-//! somebody else.
+//! somebody else. Seats to which it would be more than that are told by an administrator only, who
+//! has cut the node off from what the units protect.
 
+use quorate_api::{Problem, ProblemKind};
 use quorate_core::{Moment, NodeId};
 use quorate_wire::glance::What;
 
@@ -79,8 +81,44 @@ impl Engine {
         }
     }
 
+    /// An administrator says that a node is cut off from what the units of a pool protect.
+    pub(super) fn fence(&mut self, pool: &str, node: &str) -> Result<(), Problem> {
+        let wrong = |text: String| Err(Problem::new(ProblemKind::BadRequest, text));
+        let seat = self.seat(pool)?;
+        if let Some(problem) = self.pools[seat].stopped() {
+            return Err(problem);
+        }
+        if !self.pools[seat].def.protocol.needs_proof() {
+            let text = "only a pool of protocol broadcast with reclaim = \"fenced\" waits for \
+                        this; nothing changed";
+            return wrong(text.to_owned());
+        }
+        let place = self.config.members.iter().position(|member| member.name == node);
+        let Some(peer) = place.map(NodeId::from) else {
+            return wrong(format!("no node is called {node:?}; nothing changed"));
+        };
+        self.step(seat, Happening::Suspect(peer));
+        let mut is_out = false;
+        self.pools[seat].seat.facts(crate::clock::now(), &mut |fact| {
+            is_out |= (fact.name, fact.about) == ("counted_out", Some(peer)) && fact.value > 0;
+        });
+        if !is_out {
+            let me = self.name_of(self.watch.me);
+            return wrong(format!(
+                "{me} does not believe that {node} has crashed, or is joining itself; nothing \
+                 changed. Repeat it when status says so"
+            ));
+        }
+        tracing::warn!(pool, peer = node, "an administrator says that it is cut off");
+        self.history.note_node(What::Suspected, node, "an administrator says that it is cut off");
+        Ok(())
+    }
+
     /// A seat that was just taken learns whom the node suspects.
     pub(super) fn tell_suspects(&mut self, seat: usize) {
+        if self.pools[seat].def.protocol.needs_proof() {
+            return;
+        }
         let suspects: Vec<NodeId> = self.watch.suspects().collect();
         for node in suspects {
             self.step(seat, Happening::Suspect(node));
@@ -89,6 +127,9 @@ impl Engine {
 
     fn tell_all_seats(&mut self, what: impl Fn() -> Happening<'static>) {
         for seat in 0..self.pools.len() {
+            if self.pools[seat].def.protocol.needs_proof() {
+                continue;
+            }
             self.step(seat, what());
         }
     }

@@ -130,6 +130,11 @@ impl Detector {
         }
     }
 
+    fn forget_answers(&mut self) {
+        self.answered = NodeSet::new();
+        self.said.clear();
+    }
+
     fn forget_answer(&mut self, node: NodeId) {
         self.answered.remove(node);
         self.said.retain(|(other, _)| *other != node);
@@ -137,14 +142,12 @@ impl Detector {
 
     /// Starts a query, which `late_max` nodes need not answer.
     pub(super) fn start(&mut self, query: u64, sent: Moment, me: NodeId, late_max: u32) {
-        assert!(self.done, "a query starts when the one before it has ended (E5)");
         self.query = Some(query);
         self.sent = sent;
         self.missing.clone_from(&self.everybody);
         self.missing.remove(me);
         self.before.clone_from(&self.known.unheard);
-        self.answered = NodeSet::new();
-        self.said.clear();
+        self.forget_answers();
         self.done = self.missing.len() <= late_max as usize;
     }
 
@@ -193,8 +196,7 @@ impl Detector {
         // What is still answered was asked in another life.
         (self.query, self.done) = (None, true);
         self.missing = NodeSet::new();
-        self.answered = NodeSet::new();
-        self.said.clear();
+        self.forget_answers();
     }
 
     /// Whether the life of a node, as it joined here, is believed to be over.

@@ -8,10 +8,11 @@ use super::weighted::Standing;
 use super::{Warnings, Weighted};
 
 impl Weighted {
-    /// How many units of the pool nobody can use, because nodes that are believed to have crashed
-    /// are still counted as using them.
+    /// How many units of the pool nobody can use, because nodes that are believed to have crashed,
+    /// and do not answer, are still counted as using them.
     pub fn units_lost(&self, seat: &Seat<'_, Self>) -> u32 {
-        let counted = self.crashed().difference(self.counted_out());
+        let silent = self.crashed().intersection(self.detector.missing());
+        let counted = silent.difference(self.counted_out());
         let lost = counted.len() as u64 * u64::from(seat.pool.node_units_max);
         u32::try_from(lost).unwrap_or(u32::MAX).min(seat.pool.units)
     }

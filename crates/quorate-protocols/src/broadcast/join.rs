@@ -10,7 +10,10 @@
 //!
 //! Differences from the specification: nodes that are joining answer each other, so that a whole
 //! pool may restart at once. And everybody means everybody, suspects and those counted out
-//! included: a node that stays down keeps others from coming back.
+//! included: a node that stays down keeps others from coming back. The specification exempts
+//! suspects; with that rule one that was merely slow enters on what an earlier life let pass, while
+//! the newcomer enters before it (`tests/leased.rs`). Nor is it enough that others count a suspect
+//! out: who has forgotten that it came back takes its earlier life for the present one.
 //!
 //! **Under leases** more can be forgotten: that somebody is suspected,
 //! and that somebody else came back since. A draft handed out six units of three: a restarted node
@@ -164,9 +167,10 @@ impl Weighted {
 
     /// Takes part if everybody has answered who may have been let pass.
     pub(super) fn finish_join(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
-        if let Membership::Joining(waiting) = &self.membership
-            && (waiting.is_empty() || broken!(seat, JoinAlone))
-        {
+        let Membership::Joining(waiting) = &self.membership else { return };
+        let trusts = broken!(seat, JoinWithoutSuspects);
+        let is_whole = waiting.is_empty() || trusts && waiting.is_subset(self.detector.crashed());
+        if is_whole || broken!(seat, JoinAlone) {
             self.membership = Membership::Member;
             if let Some(pace) = seat.pool.probe {
                 out.arm(Alarm::Probe, pace);

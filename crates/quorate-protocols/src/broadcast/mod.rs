@@ -16,9 +16,9 @@
 //! counterexamples (D1 to D8, P1 to P4) are on `docs/protocols/broadcast.md`.
 //!
 //! What nobody here promises: unit names (grants are numbered from 0). A node that restarts comes
-//! back under weighted where something is leased, with [`Reclaim::Never`] or [`Reclaim::Lease`]
-//! (`join.rs`); elsewhere it stays out, because it may have forgotten whom it let pass, and is to
-//! the others a crashed one.
+//! back under weighted where something is leased, except with [`Reclaim::TrustRp`] (`join.rs`);
+//! elsewhere it stays out, because it may have forgotten whom it let pass, and is to the others a
+//! crashed one.
 
 mod counted;
 mod deferred;
@@ -300,10 +300,7 @@ impl Protocol for Weighted {
             Event::Ring(Alarm::LeaseEnd(node)) => self.on_ring_lease_end(seat, node, out),
             Event::Ring(Alarm::HoldEnd(claim)) => self.on_ring_hold_end(seat, claim, out),
             Event::Ring(Alarm::Grace) => self.on_ring_grace(seat, out),
-            Event::Suspect(node) => {
-                self.on_fenced(seat, node);
-                self.check(seat, out);
-            }
+            Event::Suspect(node) => self.on_fenced(seat, node, out),
             Event::Trust(_) => {}
         }
     }

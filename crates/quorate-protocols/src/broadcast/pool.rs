@@ -47,8 +47,8 @@ pub enum Reclaim {
     /// Never: always safe. Each crash costs what one node may use until it comes back.
     Never,
     /// When the driver confirms with [`quorate_core::Event::Suspect`] that the node can no longer
-    /// reach the protected thing (its credentials are revoked, its power is off). Safe as far as
-    /// the driver tells the truth.
+    /// reach the protected thing (its credentials are revoked, its power is off), and will not
+    /// before it joins again. Safe as far as the driver tells the truth.
     Fenced,
     /// When its lease has ended: a holder stops by itself unless everybody goes on answering it.
     Lease(Lease),
@@ -122,7 +122,7 @@ impl Pool {
 
     /// Whether a node that restarted or was expelled takes part again.
     pub(super) fn can_rejoin(&self) -> bool {
-        matches!(self.reclaim, Reclaim::Never | Reclaim::Lease(_))
+        self.reclaim != Reclaim::TrustRp
     }
 
     /// Panics if the numbers contradict each other.
@@ -151,6 +151,8 @@ pub(crate) enum Mutant {
     UnmatchedReplies,
     /// A crashed node's permission counts beside the lowered threshold (E4).
     KeepPermissionsOfTheDead,
+    /// A request abandons the query before it (E5).
+    AbandonQueries,
     /// Deferred answers are sent first and the state changes in a second step (E6).
     ReleaseInTwoSteps,
     /// Who leaves does not answer those it made wait.
@@ -161,6 +163,8 @@ pub(crate) enum Mutant {
     NoGrace,
     /// A node that comes back asks for units without waiting for anybody.
     JoinAlone,
+    /// A node that comes back waits for nobody who seems to have crashed (spec 7.3 as it is).
+    JoinWithoutSuspects,
     /// A node that comes back does not put its clock behind those of the others.
     JoinWithoutClock,
     /// What a client is told to let go is given to others before it can have heard of it.

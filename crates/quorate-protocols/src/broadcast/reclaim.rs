@@ -86,11 +86,20 @@ impl Weighted {
         }
     }
 
-    /// The driver says that a node can no longer reach the protected thing.
-    pub(super) fn on_fenced(&mut self, seat: &Seat<'_, Self>, node: NodeId) {
-        if seat.pool.reclaim == Reclaim::Fenced && node.0 < seat.pool.nodes && node != seat.me {
+    /// The driver says that a node can no longer reach the protected thing. That is said of the
+    /// life that is believed to be over: who is not suspected is not counted out for it later. Who
+    /// has not joined may take an earlier life of a node for its present one, and believes nobody.
+    pub(super) fn on_fenced(
+        &mut self,
+        seat: &Seat<'_, Self>,
+        node: NodeId,
+        out: &mut Outbox<Self>,
+    ) {
+        let is_suspect = node != seat.me && self.detector.crashed().contains(node);
+        if seat.pool.reclaim == Reclaim::Fenced && is_suspect && self.is_member() {
             self.counting.fenced.insert(node);
             self.count_out(seat);
+            self.check(seat, out);
         }
     }
 
@@ -150,6 +159,10 @@ impl Weighted {
         clock: u64,
         out: &mut Outbox<Self>,
     ) {
+        assert!(
+            self.detector.is_done() || broken!(seat, AbandonQueries),
+            "a query starts when the one before it has ended (E5)"
+        );
         self.detector.start(clock, seat.now, seat.me, seat.pool.crashes_max);
         if let Some(pace) = seat.pool.probe {
             out.arm(Alarm::Probe, pace);
@@ -282,7 +295,9 @@ impl Weighted {
         }
     }
 
-    /// A suspect's lease has ended: whatever it held, its clients have stopped.
+    /// A suspect's lease has ended: whatever it held, its clients have stopped. While there are
+    /// more suspects than can have crashed nobody is counted out, and its lease is waited for again
+    /// when there are fewer.
     pub(super) fn on_ring_lease_end(
         &mut self,
         seat: &Seat<'_, Self>,
@@ -292,6 +307,8 @@ impl Weighted {
         if self.detector.crashed().len() <= seat.pool.crashes_max as usize {
             self.counting.out.insert(node);
             self.check(seat, out);
+        } else {
+            self.counting.leaving.remove(node);
         }
     }
 

@@ -112,7 +112,7 @@ impl Weighted {
         assert!(is_younger || broken!(seat, ClockNotAdvanced), "no two requests are alike");
         self.asked.push(Asked { clock, claim, units, standing });
         // E5: a query that has not ended goes on, and the request travels without one.
-        let query = self.may_query(seat).then_some(clock);
+        let query = (self.may_query(seat) || broken!(seat, AbandonQueries)).then_some(clock);
         if query.is_some() {
             self.start_query(seat, clock, out);
         }

@@ -56,6 +56,11 @@ impl Cluster {
         let token = std::env::var(TOKEN).ok().filter(|token| !token.is_empty());
         Ok(Views::new(self.servers())?.with_token(token))
     }
+
+    /// The views of one of the servers.
+    pub(crate) fn views_of(&self, server: &str) -> anyhow::Result<Views> {
+        Cluster { server: vec![server.to_owned()] }.views()
+    }
 }
 
 /// Runs a command's future to its end, on this thread: a child process that asks to die with us

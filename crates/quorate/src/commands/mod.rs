@@ -7,6 +7,7 @@ mod cluster;
 mod daemon;
 mod dev;
 mod drain;
+mod fence;
 mod history;
 mod holders;
 mod pools;
@@ -46,6 +47,7 @@ pub(crate) enum Command {
     History(history::Args),
     Revoke(revoke::Args),
     Drain(drain::Args),
+    Fence(fence::Args),
     Relabel(relabel::Args),
     /// The laboratory: which sets of nodes may decide, and what that is worth.
     #[command(subcommand)]
@@ -81,6 +83,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::History(args) => history::run(args),
         Command::Revoke(args) => revoke::run(args),
         Command::Drain(args) => drain::run(args),
+        Command::Fence(args) => fence::run(args),
         Command::Relabel(args) => relabel::run(args),
         Command::Quorum(command) => quorum::run(command),
         Command::Ring(args) => ring::run(&args),

@@ -129,6 +129,9 @@ pub(crate) fn pool_text(pool: &PoolView) -> String {
     if pool.protocol == "ring" {
         text.push_str(&ring_text(pool, &missing));
     }
+    if pool.protocol == "broadcast" {
+        text.push_str(&broadcast_text(pool));
+    }
     if pool.grace_ms.is_some() {
         let wait = span(pool.grace_ms);
         let _ = writeln!(text, "a node restarted and waits {wait} for old promises to end");
@@ -185,6 +188,49 @@ fn ring_text(pool: &PoolView, missing: &[&str]) -> String {
         "fewer units than configured: {root} counted {counted} of {units}{without}; \
          the rest is made anew {later}\n"
     )
+}
+
+/// What crashes cost a pool that broadcasts, and what its operator must know.
+fn broadcast_text(pool: &PoolView) -> String {
+    let named = |name: &'static str| pool.facts.iter().filter(move |fact| fact.name == name);
+    let mut text = String::new();
+    let lost = named("units_lost").filter(|fact| fact.value > 0).max_by_key(|fact| fact.value);
+    if let Some(lost) = lost {
+        let says = |name, peer: &str| {
+            let about = |fact: &&FactView| fact.about.as_deref() == Some(peer);
+            named(name).filter(about).any(|fact| fact.node == lost.node && fact.value > 0)
+        };
+        let peers = named("crashed").filter(|fact| fact.node == lost.node);
+        let is_missing = |peer: &&str| {
+            says("crashed", peer) && !says("answered", peer) && !says("counted_out", peer)
+        };
+        let dead: Vec<&str> =
+            peers.filter_map(|fact| fact.about.as_deref()).filter(is_missing).collect();
+        let (one, many) = (["seems", "is", "it is"], ["seem", "are", "they are"]);
+        let [seem, are, they_are] = if dead.len() == 1 { one } else { many };
+        // Where nobody is ever counted out nothing is told about it.
+        let until = if named("counted_out").next().is_some() { "counted out" } else { "back" };
+        let _ = writeln!(
+            text,
+            "fewer units than configured: {} {seem} to have crashed and {are} taken to use {} \
+             of {} until {they_are} {until}",
+            dead.join(", "),
+            lost.value,
+            pool.units
+        );
+    }
+    for fact in named("too_many_crashed").filter(|fact| fact.value > 0) {
+        let _ = writeln!(
+            text,
+            "ALARM: {} takes more nodes for crashed than crashes_max allows for: nobody is \
+             counted out",
+            fact.node
+        );
+    }
+    for fact in named("falsely_suspected").filter(|fact| fact.value > 0) {
+        let _ = writeln!(text, "ALARM: {} was taken for crashed while it ran", fact.node);
+    }
+    text
 }
 
 fn summary(quorums: &QuorumsView) -> Summary {

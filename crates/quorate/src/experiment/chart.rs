@@ -5,7 +5,7 @@ use plotters::prelude::*;
 
 const SIZE: (u32, u32) = (820, 460);
 const FONT: &str = "sans-serif";
-const INKS: [RGBColor; 8] = [
+const INKS: [RGBColor; 10] = [
     RGBColor(31, 97, 163),
     RGBColor(200, 90, 20),
     RGBColor(40, 130, 80),
@@ -14,6 +14,8 @@ const INKS: [RGBColor; 8] = [
     RGBColor(90, 90, 90),
     RGBColor(20, 150, 170),
     RGBColor(200, 50, 90),
+    RGBColor(150, 190, 40),
+    RGBColor(20, 30, 60),
 ];
 
 /// Several curves over one axis.

@@ -9,6 +9,7 @@ use quorate_protocols::broadcast::{self, Raymond, Raynal, Reclaim, Weighted};
 use quorate_protocols::central::{self, Central};
 use quorate_protocols::ring::{self, Ring};
 use quorate_protocols::table::{self, Table};
+use quorate_protocols::ticket::{self, Ticket};
 use serde::{Deserialize, Serialize};
 
 use super::sweep::Setting;
@@ -23,6 +24,8 @@ pub(crate) enum Contender {
     ArbiterUniform,
     /// Quorums that decide: k+1 hyperplanes of a cube.
     ArbiterCube,
+    /// Majorities give tickets.
+    Ticket,
     /// Majorities of five keep one table.
     Table,
     /// Tokens go round.
@@ -56,6 +59,7 @@ pub(crate) trait Watched: Protocol {
 
 impl Watched for Central {}
 impl Watched for Arbiter {}
+impl Watched for Ticket {}
 impl Watched for Table {}
 impl Watched for Ring {}
 impl Watched for Raymond {}
@@ -73,6 +77,7 @@ impl Contender {
             Contender::Central => "central",
             Contender::ArbiterUniform => "arbiter-uniform",
             Contender::ArbiterCube => "arbiter-cube",
+            Contender::Ticket => "ticket",
             Contender::Table => "table",
             Contender::Ring => "ring",
             Contender::Raymond => "raymond",
@@ -125,6 +130,11 @@ impl Contender {
                 }
                 (pool.lease, pool.retry) = (some_lease, retry);
                 work.with::<Arbiter>(&pool)
+            }
+            Contender::Ticket => {
+                let mut pool = ticket::Pool::new(units, nodes);
+                (pool.lease, pool.retry) = (some_lease, retry);
+                work.with::<Ticket>(&pool)
             }
             Contender::Table => {
                 let mut pool = table::Pool::new(units, nodes.min(5));

@@ -7,6 +7,7 @@
 
 mod chart;
 mod claims;
+mod compare;
 mod contender;
 mod crew;
 mod output;
@@ -16,6 +17,7 @@ mod stats;
 mod sweep;
 mod timer_free;
 
+pub(crate) use compare::compare;
 pub(crate) use output::write_all;
 pub(crate) use sweep::Sweep;
 pub(crate) use timer_free::{Effort, figures};

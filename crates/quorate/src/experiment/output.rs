@@ -21,21 +21,58 @@ pub(crate) fn write(folder: &Path, name: &str, text: &str) -> anyhow::Result<()>
 
 /// Everything about a sweep that is no preset: a table, results, a figure for each metric, a page.
 pub(crate) fn write_all(sweep: &Sweep, cells: &[Cell], folder: &Path) -> anyhow::Result<()> {
-    write(folder, "results.csv", &csv(sweep, cells, &Metric::ALL))?;
-    let results = json!({ "sweep": sweep, "cells": cells_json(cells) });
-    write(folder, "results.json", &format!("{results:#}\n"))?;
     let mut page = Page::new(&sweep.title);
-    for metric in Metric::ALL {
+    describe(sweep, cells, folder, "", &mut page)?;
+    write(folder, "index.html", &page.finish())
+}
+
+/// The same as a part of a page; names of files begin with `prefix`.
+pub(crate) fn describe(
+    sweep: &Sweep,
+    cells: &[Cell],
+    folder: &Path,
+    prefix: &str,
+    page: &mut Page,
+) -> anyhow::Result<()> {
+    write(folder, &format!("{prefix}results.csv"), &csv(sweep, cells, &Metric::ALL))?;
+    let results = json!({ "sweep": sweep, "cells": cells_json(cells) });
+    write(folder, &format!("{prefix}results.json"), &format!("{results:#}\n"))?;
+    let measured = |metric: &Metric| cells.iter().any(|cell| cell.summary(*metric).is_some());
+    let metrics: Vec<Metric> = Metric::ALL.into_iter().filter(measured).collect();
+    page.text(&format!(
+        "{} repetitions of {} settings; means, and half the width of the 95 % confidence interval.",
+        sweep.repetitions,
+        cells.len()
+    ));
+    let head: Vec<&str> = ["", sweep.x.name()]
+        .into_iter()
+        .chain(metrics.iter().map(|metric| metric.label()))
+        .collect();
+    page.table(&head, &rows(sweep, cells, &metrics));
+    for metric in metrics {
         let chart = chart(sweep, cells, metric, &sweep.title);
-        if chart.curves.is_empty() {
+        // A single place on the horizontal axis is a column of the table, not a figure.
+        if chart.curves.iter().all(|curve| curve.points.len() < 2) {
             continue;
         }
         let svg = chart.svg()?;
-        write(folder, &format!("{}.svg", metric.name()), &svg)?;
+        write(folder, &format!("{prefix}{}.svg", metric.name()), &svg)?;
         page.figure(&svg, metric.label());
     }
-    page.text(&format!("{} repetitions of {} settings.", sweep.repetitions, cells.len()));
-    write(folder, "index.html", &page.finish())
+    Ok(())
+}
+
+/// A row for each setting, for people.
+pub(crate) fn rows(sweep: &Sweep, cells: &[Cell], metrics: &[Metric]) -> Vec<Vec<String>> {
+    let shown = |cell: &Cell, metric| match cell.summary(metric) {
+        Some(Summary { mean, ci95, .. }) => format!("{mean:.3}\u{a0}±\u{a0}{ci95:.3}"),
+        None => "–".into(),
+    };
+    let row = |cell: &Cell| {
+        let first = [sweep.label(&cell.setting), cell.setting.on(sweep.x).to_string()];
+        first.into_iter().chain(metrics.iter().map(|&metric| shown(cell, metric))).collect()
+    };
+    cells.iter().map(row).collect()
 }
 
 /// A metric over the horizontal axis, one curve for each thing else that is varied.
@@ -117,7 +154,8 @@ mod tests {
         assert!(results["cells"][0]["obtaining_time"]["ci95"].is_f64());
         assert!(read("obtaining_time.svg").starts_with("<svg"));
         assert!(!folder.join("detection_time.svg").exists(), "nobody crashed");
-        assert!(read("index.html").contains("<svg"));
+        let page = read("index.html");
+        assert!(page.contains("<svg") && page.contains("<td>central</td><td>5</td>"), "{page}");
         fs::remove_dir_all(&folder).unwrap();
     }
 }

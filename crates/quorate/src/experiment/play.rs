@@ -19,6 +19,8 @@ pub(crate) struct Sample {
     cs_per_second: f64,
     units_in_use: f64,
     messages_per_cs: f64,
+    /// How long a unit lies idle between two users, where there was always somebody to use it.
+    synchronization_delay: Option<f64>,
     /// For each crash, how long until every live node knew; only of those that became known.
     pub(crate) detection: Vec<f64>,
     /// Crashes that did not become known to all before the run ended.
@@ -31,12 +33,17 @@ pub(crate) struct Sample {
 
 impl Sample {
     pub(crate) fn of(&self, metric: Metric) -> Option<f64> {
+        let is_per_grant = matches!(metric, Metric::ObtainingTime | Metric::MessagesPerCs);
+        if is_per_grant && self.cs_per_second == 0.0 {
+            return None;
+        }
         Some(match metric {
             Metric::ObtainingTime => self.obtaining_time,
             Metric::Waiting => self.waiting,
             Metric::CsPerSecond => self.cs_per_second,
             Metric::UnitsInUse => self.units_in_use,
             Metric::MessagesPerCs => self.messages_per_cs,
+            Metric::SynchronizationDelay => return self.synchronization_delay,
             Metric::DetectionTime => {
                 let sum: f64 = self.detection.iter().sum();
                 return (!self.detection.is_empty()).then(|| sum / self.detection.len() as f64);
@@ -103,6 +110,13 @@ impl Work for Run<'_> {
         }
         let before = before.unwrap_or_else(|| session.measures().clone());
         let mut sample = between(&before, session.measures());
+        // More wait than there are units: then none is idle because nobody wants it. Units that
+        // crashes cost are not waiting for anybody.
+        let units = f64::from(setting.units);
+        if setting.crashes == 0 && sample.waiting > units && sample.cs_per_second > 0.0 {
+            let idle = (units - sample.units_in_use) / sample.cs_per_second;
+            sample.synchronization_delay = Some(idle);
+        }
         (sample.detection, sample.unknown) = casualties.report();
         sample.series = series;
         Ok(sample)

@@ -174,16 +174,19 @@ pub(crate) enum Metric {
     CsPerSecond,
     UnitsInUse,
     MessagesPerCs,
+    /// Only where somebody always waits.
+    SynchronizationDelay,
     DetectionTime,
 }
 
 impl Metric {
-    pub(crate) const ALL: [Metric; 6] = [
+    pub(crate) const ALL: [Metric; 7] = [
         Metric::ObtainingTime,
         Metric::Waiting,
         Metric::CsPerSecond,
         Metric::UnitsInUse,
         Metric::MessagesPerCs,
+        Metric::SynchronizationDelay,
         Metric::DetectionTime,
     ];
 
@@ -195,6 +198,7 @@ impl Metric {
             Metric::CsPerSecond => "cs_per_second",
             Metric::UnitsInUse => "units_in_use",
             Metric::MessagesPerCs => "messages_per_cs",
+            Metric::SynchronizationDelay => "synchronization_delay",
             Metric::DetectionTime => "detection_time",
         }
     }
@@ -207,6 +211,7 @@ impl Metric {
             Metric::CsPerSecond => "grants per second",
             Metric::UnitsInUse => "units in use",
             Metric::MessagesPerCs => "messages per grant",
+            Metric::SynchronizationDelay => "seconds from free to next user",
             Metric::DetectionTime => "seconds until every live node knows",
         }
     }
@@ -322,9 +327,10 @@ impl Sweep {
         note(varied(self.crashes.values().len()), Some(Axis::Crashes), text);
         let together = if crash_every > 0.0 { "one by one" } else { "at once" };
         note(varied(self.crash_every.values().len()), None, format!(", {together}"));
-        let told = if setting.notices { ", notices" } else { "" };
-        note(setting.notices, None, told.into());
-        note(setting.probe > 0.0, None, format!(", probe {} s", setting.probe));
+        let has_notices = setting.notices && varied(self.notices.values().len());
+        note(has_notices, None, ", notices".into());
+        let has_probe = setting.probe > 0.0 && varied(self.probe.values().len());
+        note(has_probe, None, format!(", probe {} s", setting.probe));
         label
     }
 }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use quorate_client::Views;
@@ -11,6 +12,7 @@ use quorate_node::Bug;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::planted;
+use crate::proxy::Proxy;
 
 /// Who decides over the pools of a trial.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,21 +79,17 @@ impl Protocol {
         matches!(self, Central | Named | Count | Naming | Table)
     }
 
-    /// Whether a node that was killed takes part again. In `broadcast` it stays out.
-    pub(crate) fn takes_back(self) -> bool {
-        !matches!(self, Protocol::Broadcast | Protocol::Leased)
-    }
-
-    /// Whether everybody is served again once faults stop. A node that `broadcast` counted out
-    /// serves nobody until all are restarted.
-    pub(crate) fn heals(self) -> bool {
-        self != Protocol::Leased
-    }
-
     fn options(self, pools: &Pools) -> String {
-        let Pools { units, durable, backfill, .. } = pools;
-        let broadcast =
-            format!("protocol = \"broadcast\"\nnode_units_max = {units}\nretry = \"200ms\"\n");
+        let Pools { units, durable, backfill, more, .. } = pools;
+        let mut broadcast = "protocol = \"broadcast\"\n".to_owned();
+        // Any claim may be made anywhere, unless a test wants it otherwise.
+        for (option, value) in
+            [("node_units_max", units.to_string()), ("retry", "\"200ms\"".into())]
+        {
+            if !more.contains(option) {
+                let _ = writeln!(broadcast, "{option} = {value}");
+            }
+        }
         let voting = format!("protocol = \"arbiter\"\nretry = \"200ms\"\ndurable = {durable}\n");
         let count = format!(
             "{voting}mode = \"arbiter\"\nsurvive = 0\nfairness = \"backfill:{backfill}\"\n"
@@ -141,6 +139,8 @@ pub(crate) struct Cluster {
 struct Node {
     clients: SocketAddr,
     peers: SocketAddr,
+    /// Where other nodes find it.
+    door: SocketAddr,
     process: Option<Process>,
 }
 
@@ -169,6 +169,19 @@ impl Drop for Process {
     }
 }
 
+/// An address that nobody listens at, and that no connection gets by chance meanwhile: those are
+/// given ports from 32768 on.
+fn free_address() -> SocketAddr {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed) + std::process::id() * 61;
+        let address = SocketAddr::from(([127, 0, 0, 1], 10_000 + (number % 20_000) as u16));
+        if TcpListener::bind(address).is_ok() {
+            return address;
+        }
+    }
+}
+
 /// What a restarted node finds of its past.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Memory {
@@ -189,30 +202,45 @@ impl Cluster {
         pools: Pools,
         bug: Option<Bug>,
     ) -> Cluster {
-        let free = || {
-            let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-            (listener.local_addr().expect("an address"), listener)
-        };
-        // All listeners are held until every address is chosen, so that no two are the same.
-        let chosen: Vec<_> = (0..nodes).map(|_| (free(), free())).collect();
-        let nodes = chosen
-            .iter()
-            .map(|((clients, _), (peers, _))| Node {
-                clients: *clients,
-                peers: *peers,
-                process: None,
-            })
-            .collect();
-        drop(chosen);
-        let mut cluster = Cluster { folder: folder.to_path_buf(), pools, nodes, bug };
-        for node in 0..cluster.nodes.len() {
-            cluster.write_config(node, true);
-            cluster.spawn(node);
-        }
-        for node in 0..cluster.nodes.len() {
-            cluster.until_it_answers(node).await;
-        }
+        let mut cluster = Cluster::new(folder, nodes, pools, bug);
+        cluster.start_all().await;
         cluster
+    }
+
+    /// The same with wires between the nodes, which can be cut: one to each.
+    pub(crate) async fn start_wired(
+        folder: &Path,
+        nodes: usize,
+        pools: Pools,
+    ) -> (Cluster, Vec<Proxy>) {
+        let mut cluster = Cluster::new(folder, nodes, pools, None);
+        let mut wires = Vec::new();
+        for node in &mut cluster.nodes {
+            let wire = Proxy::new(node.peers).await;
+            node.door = wire.address;
+            wires.push(wire);
+        }
+        cluster.start_all().await;
+        (cluster, wires)
+    }
+
+    fn new(folder: &Path, nodes: usize, pools: Pools, bug: Option<Bug>) -> Cluster {
+        let node = |_| {
+            let peers = free_address();
+            Node { clients: free_address(), peers, door: peers, process: None }
+        };
+        let nodes = (0..nodes).map(node).collect();
+        Cluster { folder: folder.to_path_buf(), pools, nodes, bug }
+    }
+
+    async fn start_all(&mut self) {
+        for node in 0..self.nodes.len() {
+            self.write_config(node, true);
+            self.spawn(node);
+        }
+        for node in 0..self.nodes.len() {
+            self.until_it_answers(node).await;
+        }
     }
 
     /// Where clients find a node.
@@ -371,7 +399,7 @@ impl Cluster {
             self.data(node)
         );
         for (number, member) in self.nodes.iter().enumerate() {
-            let _ = writeln!(text, "  {{ name = \"n{number}\", peers = \"{}\" }},", member.peers);
+            let _ = writeln!(text, "  {{ name = \"n{number}\", peers = \"{}\" }},", member.door);
         }
         text.push_str("]\n");
         let Pools { names, units, lease, protocol, .. } = &self.pools;

@@ -10,6 +10,7 @@
 //! | `client.rs` | a process of clients (this program again) |
 //! | `planted.rs` | a node that breaks a rule (this program again) |
 //! | `proxy.rs` | the wire between them |
+//! | `broadcast.rs` | nodes that broadcast are killed, stand still and lose their connections |
 //! | `minority.rs` | as many nodes as quorums can do without are killed |
 //! | `ring.rs` | a node and then the root of a ring are killed |
 //! | `trial.rs` | one seeded trial: faults, healing, judgement |
@@ -23,6 +24,7 @@
 //! A seed decides which faults happen in which order, not how the machine schedules processes: it
 //! may take a few runs to see a failure again.
 
+mod broadcast;
 mod client;
 mod clock;
 mod cluster;
@@ -60,7 +62,7 @@ struct Wish {
     protocol: Option<Protocol>,
 }
 
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 10] = [
     "planted_bugs_in_histories_are_found",
     "a_node_that_is_lied_to_about_its_past_is_found",
     "broken_connections_alone_cost_nobody_a_grant",
@@ -70,6 +72,7 @@ const NAMES: [&str; 9] = [
     "whoever_stands_still_longer_than_the_lease_has_lost_its_grant",
     "a_node_whose_disk_fails_stops_and_says_why",
     "quorums_go_on_without_a_minority_and_holders_keep_theirs",
+    "broadcast_goes_on_without_nodes_and_hands_out_no_unit_too_many",
 ];
 
 fn main() {
@@ -128,6 +131,9 @@ fn main() {
     if wanted(NAMES[8]) && wish.minutes.is_none() {
         runtime.block_on(minority::killed(NAMES[8], wish.seed.unwrap_or(0) as usize));
     }
+    if wanted(NAMES[9]) && wish.minutes.is_none() {
+        runtime.block_on(broadcast::hardships(NAMES[9]));
+    }
     if wanted(NAMES[3]) {
         let name = NAMES[3];
         let everything = |protocol, seed, chaos| {
@@ -146,12 +152,26 @@ fn main() {
                 }
             }
             (None, Some(seed)) => each().for_each(|p| everything(p, seed, seconds(7))),
-            (None, None) => each().for_each(|p| everything(p, 11, seconds(4))),
+            (None, None) => {
+                // Most of a trial is waiting.
+                let trials: Vec<_> = each().map(|protocol| (protocol, seconds(4))).collect();
+                for few in trials.chunks(3) {
+                    let start = |&(protocol, chaos): &(Protocol, Duration)| {
+                        let harm = Harm::Everything;
+                        let plan = Plan { seed: 11, protocol, chaos, harm, bug: None };
+                        runtime.spawn(must_hold(name, plan))
+                    };
+                    let started: Vec<_> = few.iter().map(start).collect();
+                    for trial in started {
+                        runtime.block_on(trial).expect("it says above what is wrong");
+                    }
+                }
+            }
         }
     }
 }
 
-async fn must_hold(name: &str, plan: Plan) {
+async fn must_hold(name: &'static str, plan: Plan) {
     let began = Instant::now();
     match trial::run(plan).await {
         Ok(report) => {

@@ -1,5 +1,5 @@
-//! What lies between clients and a node: a wire that can be cut, slowed down and made to repeat
-//! itself.
+//! What lies between clients, or other nodes, and a node: a wire that can be cut, slowed down and
+//! made to repeat itself.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};

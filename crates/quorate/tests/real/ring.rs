@@ -15,7 +15,7 @@ use quorate_client::{Client, Grant, ReleaseError, Views};
 use crate::cluster::{Cluster, Memory, Pools, Protocol};
 
 /// Longer than anything takes that is going to happen at all.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) async fn killed_nodes(name: &str) {
     let began = Instant::now();
@@ -72,7 +72,7 @@ fn count(metrics: &str, name: &str) -> u64 {
     lines.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
 }
 
-fn metrics(cluster: &Cluster, node: usize) -> String {
+pub(crate) fn metrics(cluster: &Cluster, node: usize) -> String {
     let mut stream = TcpStream::connect(cluster.address(node)).expect("the node answers");
     let request = "GET /metrics HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n";
     stream.write_all(request.as_bytes()).expect("it listens");
@@ -132,7 +132,7 @@ async fn without_the_root(cluster: &mut Cluster) {
 
 /// A node that no frame reached for a ttl, as while the ring learns that another is gone, has told
 /// its clients to stop: then there is nothing to give back.
-async fn give_back(grant: Grant) {
+pub(crate) async fn give_back(grant: Grant) {
     if let Err(error) = grant.release().await {
         assert!(matches!(error, ReleaseError::Lost(_)), "{error}");
     }
@@ -146,11 +146,11 @@ pub(crate) async fn client(cluster: &Cluster, node: usize) -> Client {
 }
 
 /// What `quorate status` says of the pool.
-fn status(cluster: &Cluster, node: usize) -> String {
+pub(crate) fn status(cluster: &Cluster, node: usize) -> String {
     command(cluster, node, &["status", "p"])
 }
 
-fn command(cluster: &Cluster, node: usize, words: &[&str]) -> String {
+pub(crate) fn command(cluster: &Cluster, node: usize, words: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_quorate"))
         .args(words)
         .args(["--server", &cluster.address(node).to_string()])

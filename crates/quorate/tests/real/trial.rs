@@ -248,7 +248,7 @@ impl Trial {
         let worker = self.dice.below(PROCESSES as u64) as usize;
         self.faults += 1;
         match self.dice.below(16) {
-            0 | 1 if self.plan.protocol.takes_back() => {
+            0 | 1 => {
                 // With its memory if the pools rely on it: a durable node that loses its disk has
                 // broken its promise already.
                 let forget = !self.pools.durable && self.dice.one_in(2);
@@ -256,7 +256,7 @@ impl Trial {
                 self.cluster.kill(node);
                 self.returns.push((back, Return::Node(node, memory)));
             }
-            0..=3 => {
+            2 | 3 => {
                 self.cluster.pause(node);
                 self.returns.push((back, Return::ResumedNode(node)));
             }
@@ -318,7 +318,7 @@ impl Trial {
             drop(worker.process.child().stdin.take());
         }
         // Nobody can say how long a cluster with something wrong needs.
-        let heals = !self.plan.must_fail() && self.plan.protocol.heals();
+        let heals = !self.plan.must_fail();
         let served = if heals { self.until_all_are_served().await } else { Ok(()) };
         let workers = std::mem::take(&mut self.workers);
         workers.into_iter().for_each(Worker::end);

@@ -79,6 +79,38 @@ fn units_by_name() {
     assert_eq!(states(&scope), 15_671);
 }
 
+/// Re-selection, there and back: a home takes arbiters for dead for a moment, and asks others.
+#[test]
+fn claims_go_round_arbiters_that_are_suspected_and_come_back() {
+    for (suspicions, count) in [(1, 15_038), (2, 204_715)] {
+        let mut scope = scope(3, once(Pool::new(1, 3)), &TWO);
+        scope.budget.suspicions = suspicions;
+        assert_eq!(states(&scope), count, "{suspicions}");
+    }
+}
+
+#[cfg(feature = "long-checks")]
+#[test]
+fn three_claims_go_round_an_arbiter_that_is_suspected() {
+    let mut scope = scope(3, once(Pool::new(1, 3)), &THREE);
+    scope.budget.suspicions = 1;
+    let report = explore(&scope, 3_000_000);
+    assert!(report.holds(), "{report}");
+    assert_eq!(report.states, 1_103_608);
+}
+
+/// One home asks {0,1}, {1,2} and {0,1} again, the other {0,2}: an answer to the first try is not
+/// one to the second, although links keep their order.
+#[test]
+fn m14_tries_that_are_not_told_apart_are_found() {
+    let pair = |a: u32, b: u32| [a, b].into_iter().collect::<NodeSet>();
+    let quorums = Quorums::Explicit([pair(0, 1), pair(0, 2), pair(1, 2)].into());
+    let mutant = Some(Mutant::M14NoAttempts);
+    let mut scope = scope(5, Pool { mutant, quorums, ..once(Pool::new(1, 3)) }, &[(3, 1), (4, 1)]);
+    scope.budget.suspicions = 2;
+    assert_eq!(explore(&scope, 1_000_000).broken_law(), Some("capacity"));
+}
+
 /// Leases that end, and node 0, an arbiter, that crashes once between any two effects of any step.
 /// Alarms ring when nothing is on its way: leases are long for messages.
 fn crashing(pool: Pool, restart: Restart, wants: &[(u32, u32)]) -> Scope<Arbiter> {

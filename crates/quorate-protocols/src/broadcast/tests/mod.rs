@@ -4,6 +4,7 @@ mod checked;
 mod every;
 mod exhaustive;
 mod leased;
+mod lives;
 mod scenarios;
 mod script;
 mod seen;

@@ -169,6 +169,30 @@ fn a_frozen_node_costs_no_unit_too_many_except_where_suspicion_is_trusted() {
     assert!((0..8).any(|seed| overcommits_when_frozen(Reclaim::TrustRp, seed)), "a known limit");
 }
 
+/// E5: who asks again before the slow answers are in never finds out who died, if that abandons its
+/// query.
+#[test]
+fn a_query_that_every_request_abandons_finds_nobody() {
+    let mut plan = plan(1);
+    (plan.nodes, plan.pool.units) = (12, 7);
+    // Five answers from the same site are enough to enter, and ten end a query.
+    let near = Span::Uniform { low: SECOND / 1000, high: SECOND / 500 };
+    let between = Span::Uniform { low: SECOND, high: 2 * SECOND };
+    plan.links.delay = Delay::Sites { count: 2, inside: near, between };
+    plan.workload.arrivals =
+        Arrivals::Closed { clients_per_node: 1, think: Span::Constant(SECOND / 20) };
+    plan.workload.hold = Span::Constant(SECOND / 20);
+    for (mutant, is_known) in [(None, true), (Some(Mutant::AbandonQueries), false)] {
+        let pool = Pool { mutant, ..Pool::timer_free(12, 7, 1) };
+        let mut session = Session::<Weighted>::new(&plan, &pool, Watch::default()).unwrap();
+        session.advance(5 * SECOND).unwrap();
+        session.kill(NodeId(11)).unwrap();
+        session.advance(120 * SECOND).unwrap();
+        let known = session.participant(NodeId(0)).unwrap().crashed().contains(NodeId(11));
+        assert_eq!(known, is_known, "{mutant:?}");
+    }
+}
+
 /// Units in use on average, long after two nodes died.
 fn in_use_after_two_deaths(reclaim: Reclaim) -> f64 {
     let (mut plan, pool) = (plan(1), pool(reclaim));

@@ -17,6 +17,7 @@ pub(super) const QUIET: Budget = Budget {
     duplicates: 0,
     losses: 0,
     early_rings: None,
+    suspicions: 0,
 };
 
 /// Node 0 decides; one client is its own, the others are remote.

@@ -109,6 +109,9 @@ pub(crate) struct Args {
     /// likes, or never for a ring.
     #[arg(long)]
     early_rings: Option<u8>,
+    /// How often a node may take another one for dead, for a moment.
+    #[arg(long, default_value_t = 0)]
+    suspicions: u8,
     /// Give up on a world with more states than this.
     #[arg(long, default_value_t = 50_000_000)]
     max_states: usize,
@@ -251,6 +254,7 @@ fn scope<P: Checked>(args: &Args, crashing: NodeSet, wants: &[Want]) -> anyhow::
         duplicates: args.duplicates,
         losses: args.losses,
         early_rings: args.early_rings.or(P::early_rings()),
+        suspicions: args.suspicions,
     };
     Ok(scope)
 }

@@ -1,15 +1,37 @@
-//! `quorate sim figures`: the evaluation of a paper, run again.
+//! `quorate sim figures`: the evaluation of a paper, run again, and protocols compared.
 
 use std::path::PathBuf;
 
+use super::super::cluster::table;
 use super::sweep::{advance, progress_bar};
 use crate::Outcome;
-use crate::experiment::{Effort, figures};
+use crate::experiment::{Effort, compare, figures};
 
-/// Which paper.
+/// Which figures.
 #[derive(clap::Subcommand, Debug)]
 pub(crate) enum Figures {
     TimerFree(Args),
+    Compare(CompareArgs),
+}
+
+/// Every protocol on the same workload: messages, waiting, synchronization delay, after crashes
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quorate sim figures compare --out compare
+  quorate sim figures compare --quick
+
+20 nodes share 4 units: central, arbiter with two families of quorums, table, ring, and the variants
+of broadcast; under load, and after up to three nodes died. The same as two sweeps:
+docs/experiments/compare.toml and compare-crashes.toml. The folder gets a table and a figure for
+each number, as CSV, JSON and SVG, and index.html, which needs nothing else.")]
+pub(crate) struct CompareArgs {
+    /// The folder for the results
+    #[arg(long, value_name = "DIR", default_value = "compare")]
+    out: PathBuf,
+    /// A few settings and repetitions only, to see that it works
+    #[arg(long)]
+    quick: bool,
 }
 
 /// Bouillaguet, Arantes, Sens 2009: a timer-free fault tolerant k-mutual exclusion algorithm
@@ -41,8 +63,14 @@ fn parse_latency(text: &str) -> Result<f64, String> {
     latency.ok_or_else(|| format!("'{text}' is no latency: write 1.0 or 0.1"))
 }
 
-pub(crate) fn run(figures_of: &Figures) -> anyhow::Result<Outcome> {
-    let Figures::TimerFree(args) = figures_of;
+pub(crate) fn run(figures: &Figures) -> anyhow::Result<Outcome> {
+    match figures {
+        Figures::TimerFree(args) => timer_free(args),
+        Figures::Compare(args) => run_compare(args),
+    }
+}
+
+fn timer_free(args: &Args) -> anyhow::Result<Outcome> {
     let bar = progress_bar();
     let effort = Effort { latency: args.latency, quick: args.quick };
     let outcome = figures(effort, &args.out, &|done, all| advance(&bar, done, all))?;
@@ -52,4 +80,16 @@ pub(crate) fn run(figures_of: &Figures) -> anyhow::Result<Outcome> {
     }
     println!("{}", args.out.join("index.html").display());
     Ok(if outcome.all_as_expected { Outcome::Good } else { Outcome::Broken })
+}
+
+fn run_compare(args: &CompareArgs) -> anyhow::Result<Outcome> {
+    let bar = progress_bar();
+    let tables = compare(args.quick, &args.out, &|done, all| advance(&bar, done, all))?;
+    bar.finish_and_clear();
+    for (header, rows) in &tables {
+        let header: Vec<&str> = header.iter().map(String::as_str).collect();
+        println!("{}", table(&header, rows));
+    }
+    println!("{}", args.out.join("index.html").display());
+    Ok(Outcome::Good)
 }

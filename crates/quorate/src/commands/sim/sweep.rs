@@ -24,8 +24,9 @@ A file may say, for example:
   latency = [0.05, 0.2]
   repetitions = 5
 
-Every combination is run. Protocols: central, raymond, raynal, timer-free, weighted. The folder gets
-results.csv, results.json, a figure for each metric, and index.html, which needs nothing else.")]
+Every combination is run. Protocols: central, arbiter-uniform, arbiter-cube, ticket, table, ring,
+raymond, raynal, timer-free, weighted. The folder gets results.csv, results.json, a figure for each
+metric, and index.html, which needs nothing else.")]
 pub(crate) struct Args {
     /// The experiment
     file: PathBuf,
