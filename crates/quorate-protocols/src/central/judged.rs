@@ -1,6 +1,6 @@
-//! `central` under the eyes of its theorems, and with an operator who drains units, brings them back
-//! and gives them other labels: for simulated runs. A broken theorem is a panic, which a driver
-//! takes for a broken law.
+//! `central` under the eyes of its theorems, and with an operator who drains units, brings them
+//! back and gives them other labels: for simulated runs. A broken theorem is a panic, which a
+//! driver takes for a broken law.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -6,8 +6,8 @@
 //! * **W**: if all ask for one unit, nobody waits who could be served beside the holders.
 //! * *decision*: nobody waits whom the pass, as the specification prints it, grants.
 //! * **A**: what the oldest lacks does not grow, once it is protected.
-//! * **B**: it is granted at the latest when all have released who held units when it came to be the
-//!   oldest and protected.
+//! * **B**: it is granted at the latest when all have released who held units when it came to be
+//!   the oldest and protected.
 //!
 //! L follows from B, and that everybody is served at the end is a law of every simulated run. M, W,
 //! A, B and the decision are about pools at rest: nobody was told to move and has not answered, and

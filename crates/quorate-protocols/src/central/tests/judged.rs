@@ -1,6 +1,6 @@
-//! The allocator's theorems, judged after every step of simulated runs with labels, bundles, holders
-//! that move, and an operator who drains and relabels units: kept under every fault, and each broken
-//! variant of the specification caught.
+//! The allocator's theorems, judged after every step of simulated runs with labels, bundles,
+//! holders that move, and an operator who drains and relabels units: kept under every fault, and
+//! each broken variant of the specification caught.
 
 use quorate_sim::{Needs, Plan, Profile, Verdict, Want, Watch, run};
 
