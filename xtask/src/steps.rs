@@ -53,6 +53,7 @@ pub(crate) fn test(root: &Path, tier: Tier) -> bool {
             built("model checks", MODEL_CHECK),
             built("model checks, with a record on disk", MODEL_CHECK_DURABLE),
             built("simulated seeds", SEEDS),
+            built("simulated seeds of units that differ", LABELS_SEEDS),
             built("simulated seeds of arbiter", ARBITER_SEEDS),
             built("simulated seeds of ticket", TICKET_SEEDS),
             built("simulated seeds of table", TABLE_SEEDS),
@@ -94,6 +95,7 @@ const BROWSER: &str = "test --workspace --locked --test browser -- --test-thread
 /// The whole workspace is named so that what was built for the other tests serves these too.
 const BROWSER_CLIPPY: &str = "clippy --workspace --locked --test browser -- -D warnings";
 const SEEDS: &str = "sim seeds --protocol central --faults all --count 200";
+const LABELS_SEEDS: &str = "sim seeds --protocol central --variant labels --count 20";
 const ARBITER_SEEDS: &str = "sim seeds --protocol arbiter --faults all --count 40";
 const TICKET_SEEDS: &str = "sim seeds --protocol ticket --faults all --count 40";
 const TABLE_SEEDS: &str = "sim seeds --protocol table --faults all --count 40";

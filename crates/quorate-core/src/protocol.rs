@@ -55,8 +55,9 @@ pub trait Protocol: Clone + Eq + Hash + fmt::Debug {
         false
     }
 
-    /// Shows the units that this participant, since an operator ordered it, grants no more.
-    fn drained(&self, _show: &mut dyn FnMut(Unit)) {}
+    /// Shows the units that this participant, since an operator ordered it, grants no more, and of
+    /// each whether somebody still has it.
+    fn drained(&self, _show: &mut dyn FnMut(Unit, bool)) {}
 
     /// If this participant decides by labels: which units have others than the pool began with,
     /// since an operator ordered it, ascending.

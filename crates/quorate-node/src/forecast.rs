@@ -12,13 +12,45 @@ const PLAYS: usize = 200;
 
 /// Somebody in the way: how many units, and for how long it has held them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Hold {
-    pub(crate) units: u32,
-    pub(crate) held_ms: u64,
+struct Hold {
+    units: u32,
+    held_ms: u64,
+}
+
+/// A claim, and who is in its way.
+#[derive(Clone, Debug)]
+pub(crate) struct Contest {
+    /// Units that count.
+    pub(crate) capacity: u32,
+    /// Who has how many of them, and for how long, if that is known.
+    pub(crate) holders: Vec<(quorate_api::ClaimId, u32, Option<u64>)>,
+    /// Who wants how many before it.
+    pub(crate) ahead: Vec<(quorate_api::ClaimId, u32)>,
+    /// How many it wants.
+    pub(crate) asked: u32,
+}
+
+impl Contest {
+    /// When it may start, by how long units were held lately.
+    pub(crate) fn estimate(&self, past_ms: &[u64]) -> Option<Estimate> {
+        let holds: Vec<Hold> = self
+            .holders
+            .iter()
+            .map(|(_, units, held)| Hold { units: *units, held_ms: held.unwrap_or(0) })
+            .collect();
+        let ahead: Vec<u32> = self.ahead.iter().map(|(_, units)| *units).collect();
+        estimate(self.capacity, &holds, &ahead, self.asked, past_ms)
+    }
+
+    /// What would let it start now.
+    pub(crate) fn remedy(&self) -> Remedy {
+        let holders: Vec<_> = self.holders.iter().map(|(id, units, _)| (*id, *units)).collect();
+        remedy(self.capacity, &holders, &self.ahead, self.asked)
+    }
 }
 
 /// When a claim for `asked` units starts, behind claims for `ahead` units each.
-pub(crate) fn estimate(
+fn estimate(
     capacity: u32,
     holders: &[Hold],
     ahead: &[u32],
@@ -96,7 +128,7 @@ fn next(chance: &mut u64) -> u64 {
 
 /// Which grants would have to be released, and which claims ahead cancelled, for a claim to start
 /// at once: as few as a greedy choice finds, the largest first.
-pub(crate) fn remedy(
+fn remedy(
     capacity: u32,
     holders: &[(quorate_api::ClaimId, u32)],
     ahead: &[(quorate_api::ClaimId, u32)],

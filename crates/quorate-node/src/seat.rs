@@ -146,7 +146,7 @@ pub(crate) trait AnySeat: Send {
     /// Why a claim waits, as [`Protocol::explain`].
     fn explain(&self, now: Moment, claim: ClaimId) -> Option<Shortage>;
     /// Shows what is drained, as [`Protocol::drained`].
-    fn drained(&self, show: &mut dyn FnMut(Unit));
+    fn drained(&self, show: &mut dyn FnMut(Unit, bool));
     /// Which units have other labels, as [`Protocol::relabelled`].
     fn relabelled(&self) -> Option<Labelled>;
     /// Shows what only the protocol knows, as [`Protocol::facts`].
@@ -385,7 +385,7 @@ impl<P: Runs> AnySeat for Driver<P> {
         self.participant.as_ref()?.explain(&seat, claim)
     }
 
-    fn drained(&self, show: &mut dyn FnMut(Unit)) {
+    fn drained(&self, show: &mut dyn FnMut(Unit, bool)) {
         if let Some(participant) = &self.participant {
             participant.drained(show);
         }

@@ -26,8 +26,8 @@ pub(crate) const LABELS_MAX: usize = 16;
 pub(crate) struct Known<'a> {
     /// Their labels, if they differ.
     pub(crate) labels: Option<&'a Arc<Labels>>,
-    /// Whether this node decides over them. Another may not have heard of the last change, and so
-    /// refuses nothing by labels: whoever decides does.
+    /// Whether this node decides over them, or they never change. Another may not have heard of the
+    /// last change, and so refuses nothing by labels: whoever decides does.
     pub(crate) decides: bool,
 }
 
@@ -64,8 +64,15 @@ pub(crate) fn lines(
     }
     let among = allowed.unwrap_or_else(|| Arc::clone(labels.all()));
     let line = |line: &ApiLine| {
+        let units = count(def, line.units)?;
+        if !def.relabels() {
+            // Chosen once and for all.
+            let chosen = labels.having(&line.labels);
+            let both = chosen.iter().filter(|unit| among.binary_search(unit).is_ok());
+            return Ok(Line::of(units, both.copied().collect()));
+        }
         let labels = (!line.labels.is_empty()).then(|| Arc::new(line.labels.clone()));
-        Ok(Line { labels, ..Line::of(count(def, line.units)?, Arc::clone(&among)) })
+        Ok(Line { labels, ..Line::of(units, Arc::clone(&among)) })
     };
     wish.lines.iter().map(line).collect::<Result<_, Problem>>().map(Some)
 }
@@ -120,6 +127,7 @@ fn explain(why: &Impossible, lines: &[ApiLine]) -> String {
         why.lines.iter().filter_map(|line| lines.get(*line)).map(ToString::to_string).collect();
     let (wanted, there_are) = (why.wanted, why.there_are);
     match &guilty[..] {
+        [one] if there_are == 1 => format!("{one}: there is 1 such unit"),
         [one] => format!("{one}: there are {there_are} such units"),
         all => format!(
             "{}: together these ask for {wanted} units, and there are {there_are} that will do",

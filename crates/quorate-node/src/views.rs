@@ -19,7 +19,7 @@ use quorate_wire::survey::{HomeClaim, Labelled, Outcome, ShortLine, Survey};
 use crate::config::{Config, PoolDef};
 use crate::convert;
 use crate::engine::{Gathered, current_labels, pool_view};
-use crate::forecast::{self, Hold};
+use crate::forecast::Contest;
 use crate::ledger::shrink;
 use crate::protocols::{self, Books, books};
 
@@ -304,11 +304,11 @@ impl Picture {
         let place = queue.iter().position(|(other, line)| *other == id && line.booked.is_some());
         let ahead: Vec<Obstacle> =
             queue.iter().take(place.unwrap_or(0)).map(|(id, line)| line.obstacle(*id)).collect();
-        let drained = self.drained.len() as u32;
+        let drained = self.drained.iter().filter(|unit| !self.is_held(**unit)).count() as u32;
         let free = def.units.saturating_sub(self.units_held()).saturating_sub(drained);
         let missing = asked.saturating_sub(free);
-        let short = self.shortages.iter().find(|s| s.claims.contains(&(id.origin, id.serial)));
-        let short = short.map(|short| shortage(short, def, self.labels.as_deref()));
+        let cut = self.shortages.iter().find(|s| s.claims.contains(&(id.origin, id.serial)));
+        let short = cut.map(|short| shortage(short, def, self.labels.as_deref()));
         let position = place.map(|place| u32::try_from(place + 1).unwrap_or(u32::MAX));
         let queued = books(def) != Books::None;
         // Who has a copy can do without those that are in grace.
@@ -347,20 +347,21 @@ impl Picture {
         };
         let mut holders: Vec<Obstacle> = self.held().map(|(id, line)| line.obstacle(*id)).collect();
         holders.sort_by_key(|holder| (std::cmp::Reverse(holder.since_ms), holder.id));
-        let holds: Vec<Hold> = holders
-            .iter()
-            .map(|h| Hold { units: h.units, held_ms: h.since_ms.unwrap_or(0) })
-            .collect();
-        let before: Vec<u32> = ahead.iter().map(|claim| claim.units).collect();
-        let sizes = |list: &[Obstacle]| list.iter().map(|o| (o.id, o.units)).collect::<Vec<_>>();
-        // Both count units, and say nothing where units differ.
-        let counts = position.is_some() && grace_ms.is_none() && def.labels().is_none();
+        let contest = match cut {
+            Some(cut) => self.contest_for(cut, id),
+            None => Contest {
+                capacity: def.units,
+                holders: holders.iter().map(|h| (h.id, h.units, h.since_ms)).collect(),
+                ahead: ahead.iter().map(|claim| (claim.id, claim.units)).collect(),
+                asked,
+            },
+        };
+        // Where units differ, only a shortage says who is in the way.
+        let known = cut.is_some() || def.labels().is_none();
+        let known = known && position.is_some() && grace_ms.is_none();
         Why {
-            estimate: counts
-                .then(|| forecast::estimate(def.units, &holds, &before, asked, &self.past_ms))
-                .flatten(),
-            remedy: counts
-                .then(|| forecast::remedy(def.units, &sizes(&holders), &sizes(&ahead), asked)),
+            estimate: known.then(|| contest.estimate(&self.past_ms)).flatten(),
+            remedy: known.then(|| contest.remedy()),
             summary,
             position,
             free,
@@ -370,6 +371,54 @@ impl Picture {
             holders,
             ahead,
             silent: self.silent.clone(),
+        }
+    }
+
+    /// Whether some holder is known to have a unit.
+    fn is_held(&self, unit: u32) -> bool {
+        let shares = self.held().filter_map(|(_, line)| line.home.as_ref()?.1.shares.as_ref());
+        shares.flatten().any(|(own, _)| *own == unit)
+    }
+
+    /// Who is in the way of a claim where units differ: those who have, or want before it, some of
+    /// the units that are short. What else they have does not matter.
+    fn contest_for(&self, cut: &ShortLine, id: ClaimId) -> Contest {
+        let inside = |unit: &u32| cut.units.contains(unit);
+        let has = |line: &Line| {
+            let shares = line.home.as_ref().and_then(|(_, home)| home.shares.as_ref());
+            let own = shares.into_iter().flatten().filter(|(unit, _)| inside(unit)).count();
+            u32::try_from(own).unwrap_or(u32::MAX)
+        };
+        // Lines that can be served by nothing else.
+        let wants = |line: &Line| {
+            let only = |one: &ApiLine| {
+                let units = self.labels.as_ref().map(|labels| labels.having(&one.labels));
+                units.is_none_or(|units| units.iter().all(|unit| inside(&unit.0)))
+            };
+            let lines = line.lines();
+            let some = lines.iter().filter(|one| only(one)).map(|one| one.units);
+            match some.fold(0, u32::saturating_add) {
+                0 => line.units().min(cut.units.len() as u32),
+                units => units,
+            }
+        };
+        let api = |id: &ClaimId| convert::api_id(*id);
+        let rivals = cut.rivals.iter().map(|(origin, serial)| {
+            let (origin, serial) = (*origin, *serial);
+            ClaimId { origin, serial }
+        });
+        let ahead = rivals.take_while(|rival| *rival != id);
+        Contest {
+            capacity: cut.units.len() as u32,
+            holders: self
+                .held()
+                .map(|(id, line)| (api(id), has(line), line.since_ms()))
+                .filter(|(_, units, _)| *units > 0)
+                .collect(),
+            ahead: ahead
+                .filter_map(|rival| Some((api(&rival), wants(self.lines.get(&rival)?))))
+                .collect(),
+            asked: self.lines.get(&id).map_or(1, wants),
         }
     }
 

@@ -183,7 +183,7 @@ impl TryFrom<WireUnits> for Arc<[Unit]> {
     }
 }
 
-/// How many, of which, and with which labels, if it matters.
+/// How many, of which, and with which labels, if it matters, line by line.
 pub(crate) type WireLines = Vec<(u32, WireUnits, Option<WireLabels>)>;
 pub(crate) type WireLabels = Vec<(String, String)>;
 

@@ -124,6 +124,8 @@ pub struct ShortLine {
     pub holders: u32,
     /// Claims that wait for some of them.
     pub waiting: u32,
+    /// Those by name, oldest first, as far as there is room: origin and serial.
+    pub rivals: Vec<(u64, u64)>,
 }
 
 /// What a seat tells about itself that only its protocol has a word for.

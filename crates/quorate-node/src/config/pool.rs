@@ -95,6 +95,11 @@ impl PoolDef {
         }
     }
 
+    /// Whether labels can change while the pool runs.
+    pub fn relabels(&self) -> bool {
+        matches!(self.protocol, ProtocolDef::Central { .. })
+    }
+
     /// The units that a client may use who asks at a member and calls itself this, ascending;
     /// `None` if that is all.
     pub(crate) fn allowed(&self, member: NodeId, client: &str) -> Option<Arc<[Unit]>> {

@@ -186,6 +186,8 @@ impl Engine {
             | Refusal::TooManyForOneNode
             | Refusal::NeverEnough => ClaimState::Refused,
         };
+        // By the labels of now, if this node has just changed them.
+        self.learn_own_labels(seat);
         let pool = &self.pools[seat];
         let wish = pool.ledger.get(&claim).map(|claimed| &claimed.wish);
         let short = wish.filter(|_| why == Refusal::NeverEnough).and_then(|wish| {

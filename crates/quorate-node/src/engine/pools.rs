@@ -34,6 +34,8 @@ const LABELS_SHOWN: usize = 512;
 /// Most units in one list, and most claims of which it is found out what they are short of.
 const UNITS_LISTED: usize = 1000;
 const EXPLAINED: usize = 32;
+/// Most claims that compete for the same units, by name.
+const RIVALS_SHOWN: usize = 100;
 /// Most pools in one list.
 const POOLS_LISTED: usize = 1000;
 
@@ -62,7 +64,8 @@ pub(super) type PoolMeterCache = BTreeMap<String, Arc<PoolMeters>>;
 impl Pool {
     /// What this node knows of its units.
     pub(super) fn known(&self) -> Known<'_> {
-        Known { labels: self.terms.labels.as_ref(), decides: own_labels(self).is_some() }
+        let decides = !self.def.relabels() || own_labels(self).is_some();
+        Known { labels: self.terms.labels.as_ref(), decides }
     }
 
     /// Why nothing can be asked of this pool, if its seat has stopped.
@@ -374,11 +377,10 @@ fn add(standing: &mut Standing, pool: &Pool, me: NodeId, members: usize, now: Mo
         if by_the_books {
             let grace = pool.seat.grace_until().is_some();
             let free = units.saturating_sub(held.1);
-            // One that is still held is counted there, and may be counted here for a free one.
+            // One that is still held is counted there.
             let mut draining = 0;
-            pool.seat.drained(&mut |_| draining += 1);
-            let draining = free.min(draining);
-            let free = free - draining;
+            pool.seat.drained(&mut |_, held| draining += u64::from(!held));
+            let free = free.saturating_sub(draining);
             let (free, quarantined) = if grace { (0, free) } else { (free, 0) };
             standing.draining += draining;
             standing.known_free = Some(standing.known_free.unwrap_or(0) + free);
@@ -440,7 +442,7 @@ fn unit_labels(def: &PoolDef, labels: Option<&Labels>) -> Vec<BTreeMap<String, S
 
 fn drained(pool: &Pool) -> Vec<u32> {
     let mut units = Vec::new();
-    pool.seat.drained(&mut |unit| {
+    pool.seat.drained(&mut |unit, _| {
         if units.len() < UNITS_LISTED {
             units.push(unit.0);
         }
@@ -461,7 +463,9 @@ fn shortages(pool: &Pool, books: &[BookLine], now: Moment) -> Vec<ShortLine> {
         let claim = (id.origin, id.serial);
         let units: Vec<u32> = short.units.iter().take(UNITS_LISTED).map(|unit| unit.0).collect();
         let (holders, waiting) = (short.holders.len() as u32, short.waiting.len() as u32);
-        let line = ShortLine { claims: vec![claim], units, free: short.free, holders, waiting };
+        let rivals = short.waiting.iter().take(RIVALS_SHOWN).map(|id| (id.origin, id.serial));
+        let (claims, rivals) = (vec![claim], rivals.collect());
+        let line = ShortLine { claims, units, free: short.free, holders, waiting, rivals };
         match lines.iter_mut().find(|known| known.units == line.units) {
             Some(known) => known.claims.push(claim),
             None => lines.push(line),

@@ -165,6 +165,8 @@ async fn why_a_claim_waits_says_which_units_are_short_and_how_many_want_them() {
         for id in 1..=2 {
             assert_eq!(put(&cluster, 0, id, a100).await.0, 200);
         }
+        let h100 = r#"{"lines": [{"where": {"gpu": "h100"}}]}"#;
+        assert_eq!(put(&cluster, 0, 9, h100).await.0, 200);
         ask(&cluster, 1, 3, a100).await;
         ask(&cluster, 1, 4, a100).await;
         let sentence = "4 claims want 2 units with gpu=a100";
@@ -177,6 +179,11 @@ async fn why_a_claim_waits_says_which_units_are_short_and_how_many_want_them() {
         let short = &claim["why"]["shortage"];
         assert_eq!((status, &short["units"]), (202, &serde_json::json!(["g2", "g3"])), "{claim}");
         assert_eq!((&short["holders"], &short["waiting"]), (&2.into(), &2.into()), "{claim}");
+        // What would help: both holders of such units, and not whoever holds others.
+        let release = claim["why"]["remedy"]["release"].as_array().unwrap();
+        let ends: Vec<&str> = release.iter().map(|id| &id.as_str().unwrap()[31..]).collect();
+        assert_eq!(ends, ["1", "2"], "{claim}");
+        assert_eq!(claim["why"]["remedy"]["cancel"], serde_json::json!([]), "{claim}");
         let (_, pool) = cluster.request(0, "GET /v1/pools/gpus", "").await;
         assert_eq!(pool["shortages"][0]["summary"], sentence, "{pool}");
         assert_eq!(pool["shortages"].as_array().map(Vec::len), Some(1), "{pool}");
@@ -235,7 +242,7 @@ async fn a_unit_gets_other_labels_while_the_pool_runs() {
     assert!(refused.ends_with('2'), "{pool}");
     assert_eq!(pool["unit_labels"][3]["gpu"], "b200", "{pool}");
     let (_, second) = cluster.request(1, "GET /v1/pools/gpus/claims/2?wait=30s", "").await;
-    let says = "2 with gpu=a100: there are 1 such units";
+    let says = "2 with gpu=a100: there is 1 such unit.";
     assert_eq!(second["state"], "refused", "{second}");
     assert!(second["ended"].as_str().unwrap().starts_with(says), "{second}");
     let (_, still) = cluster.request(1, "GET /v1/pools/gpus/claims/1", "").await;

@@ -81,11 +81,19 @@ async fn a_unit_that_is_taken_out_of_use_is_draining() {
     assert_eq!(cluster.request(0, &put(1), "").await.0, 200);
     let (status, pool) = cluster.request(0, "PUT /v1/pools/p/units/1/drain", "").await;
     assert_eq!(status, 200, "{pool}");
-    let (_, text) = cluster.text(0, "GET /metrics").await;
-    for (state, units) in [("free", 0), ("held", 1), ("draining", 1), ("quarantined", 0)] {
-        let line = format!("quorate_pool_units{{pool=\"p\",state=\"{state}\"}} {units}\n");
-        assert!(text.contains(&line), "{line}{text}");
-    }
+    let counts = async |free: u32, held: u32, draining: u32| {
+        let (_, text) = cluster.text(0, "GET /metrics").await;
+        let states = [("free", free), ("held", held), ("draining", draining), ("quarantined", 0)];
+        for (state, units) in states {
+            let line = format!("quorate_pool_units{{pool=\"p\",state=\"{state}\"}} {units}\n");
+            assert!(text.contains(&line), "{line}{text}");
+        }
+    };
+    counts(0, 1, 1).await;
+    // One that is still held is held, and takes no free one away.
+    cluster.request(0, "DELETE /v1/pools/p/units/1/drain", "").await;
+    cluster.request(0, "PUT /v1/pools/p/units/0/drain", "").await;
+    counts(1, 1, 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -31,6 +31,7 @@ mod free_set;
 mod groups;
 pub mod labels;
 mod layout;
+pub(crate) mod oracle;
 mod pass;
 mod place;
 mod queue;
@@ -443,6 +444,18 @@ impl Allocator {
         self.recount();
         self.unsettle();
         Ok(())
+    }
+
+    /// How often the oldest claim was passed.
+    pub(crate) fn oldest_passed(&self) -> u32 {
+        self.queue.oldest_passed()
+    }
+
+    /// Units whose holders can be asked to leave them, each with the units that would do instead.
+    pub(crate) fn seats(&self) -> impl Iterator<Item = (Unit, &Among)> {
+        let seats = self.movers.values().flat_map(Mover::units);
+        let seats = seats.filter(|(group, unit)| self.is_seat(*group, *unit));
+        seats.map(|(group, unit)| (unit, &self.groups[group].among))
     }
 
     /// Whether a holder can be asked to move.

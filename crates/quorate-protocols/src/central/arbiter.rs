@@ -126,8 +126,16 @@ impl Arbiter {
             grace: false,
         };
         #[cfg(test)]
-        if broken!(seat, HandOverEarly) {
-            arbiter.allocator.mutant = Some(crate::allocator::Mutant::HandOverEarly);
+        {
+            use crate::allocator::Mutant as Broken;
+            use crate::central::pool::Mutant;
+            arbiter.allocator.mutant = match seat.pool.mutant {
+                Some(Mutant::HandOverEarly) => Some(Broken::HandOverEarly),
+                Some(Mutant::StrictFifo) => Some(Broken::StrictFifo),
+                Some(Mutant::BindEarly) => Some(Broken::BindEarly),
+                Some(Mutant::CountOnly) => Some(Broken::CountOnly),
+                _ => None,
+            };
         }
         match start {
             Start::First => {}
@@ -471,7 +479,13 @@ impl Arbiter {
     }
 
     pub(super) fn audit(&self, seat: &Seat<'_, Central>) {
-        let broken = [broken!(seat, GrantWithoutRoom), broken!(seat, HandOverEarly)];
+        let broken = [
+            broken!(seat, GrantWithoutRoom),
+            broken!(seat, HandOverEarly),
+            broken!(seat, StrictFifo),
+            broken!(seat, BindEarly),
+            broken!(seat, CountOnly),
+        ];
         if broken.contains(&true) {
             return; // The laws are to find it, not we.
         }

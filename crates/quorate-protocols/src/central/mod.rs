@@ -39,6 +39,7 @@
 
 mod arbiter;
 mod explore;
+mod judged;
 mod message;
 mod moves;
 mod orders;
@@ -48,6 +49,7 @@ mod requester;
 mod schedule;
 #[cfg(test)]
 pub(crate) mod tests;
+mod theorems;
 
 use std::fmt;
 
@@ -61,6 +63,7 @@ use requester::Requester;
 
 pub use crate::attempt::Attempt;
 pub use arbiter::Record;
+pub use judged::{Judged, Operator};
 pub use message::Message;
 pub use pool::{Fairness, Pool};
 pub use record::RecordLine;
@@ -189,8 +192,11 @@ impl Protocol for Central {
         true
     }
 
-    fn drained(&self, show: &mut dyn FnMut(Unit)) {
-        self.arbiter.iter().flat_map(|arbiter| arbiter.allocator.drained()).for_each(show);
+    fn drained(&self, show: &mut dyn FnMut(Unit, bool)) {
+        let Some(arbiter) = &self.arbiter else { return };
+        for unit in arbiter.allocator.drained() {
+            show(unit, arbiter.entries.values().any(|booked| orders::holds(booked, unit)));
+        }
     }
 
     fn relabelled(&self) -> Option<Relabelled<'_>> {

@@ -178,10 +178,11 @@ impl Pool {
         if self.mutant == Some(Mutant::OvertakeWithoutBound) {
             return Policy { protect: 1, patience: u32::MAX };
         }
-        match self.fairness {
-            Fairness::Fifo => Policy::STRICT,
-            Fairness::Backfill(patience) => Policy { protect: 1, patience },
+        #[cfg(test)]
+        if self.mutant == Some(Mutant::Greedy) {
+            return Policy { protect: 0, patience: 0 };
         }
+        self.fairness.policy()
     }
 }
 
@@ -201,6 +202,14 @@ pub enum Fairness {
 }
 
 impl Fairness {
+    /// The same in the allocator's words.
+    pub(crate) fn policy(self) -> Policy {
+        match self {
+            Fairness::Fifo => Policy::STRICT,
+            Fairness::Backfill(patience) => Policy { protect: 1, patience },
+        }
+    }
+
     /// Most times a waiting claim may be passed.
     pub fn overtakes_max(self) -> u32 {
         match self {
@@ -245,6 +254,14 @@ pub(crate) enum Mutant {
     IgnoreLines,
     /// A unit changes hands before its user has left it.
     HandOverEarly,
+    /// Nobody who is blocked keeps what it found: the specification's P = 0.
+    Greedy,
+    /// Nobody passes a blocked claim, whatever it asks for.
+    StrictFifo,
+    /// Units are named as soon as a claim is granted.
+    BindEarly,
+    /// Holders are counted as if they could move, and are not moved.
+    CountOnly,
     /// A renewal from before a move counts after it.
     ExtendAfterMove,
     /// A durable arbiter does not write down that a grant was asked for in a new attempt. Likewise.

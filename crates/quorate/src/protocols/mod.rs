@@ -13,7 +13,7 @@ use std::fmt;
 use quorate_core::Protocol;
 use quorate_protocols::arbiter::Arbiter;
 use quorate_protocols::broadcast::{Raymond, Raynal, Weighted};
-use quorate_protocols::central::Central;
+use quorate_protocols::central::{Central, Judged};
 use quorate_protocols::ring::Ring;
 use quorate_protocols::sharing::Sharing;
 use quorate_protocols::table::Table;
@@ -74,6 +74,7 @@ impl Chosen {
     pub(crate) fn visit<T, W: Work<Outcome = anyhow::Result<T>>>(&self, work: W) -> W::Outcome {
         self.options.fit(self.protocol)?;
         match (self.protocol, self.options.variant) {
+            (Name::Central, Some(Variant::Labels)) => work.with::<Judged>(),
             (Name::Central, _) => work.with::<Central>(),
             (Name::Ring, _) => work.with::<Ring>(),
             (Name::Arbiter, _) => work.with::<Arbiter>(),

@@ -13,7 +13,7 @@ use super::sharing::SharingOptions;
 /// Options of protocols, as chosen on the command line.
 #[derive(clap::Args, Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Options {
-    /// broadcast, ring: which variant [default: weighted, train]
+    /// broadcast, ring: which variant [default: weighted, train]; central: labels or none
     #[arg(long, value_enum)]
     pub(crate) variant: Option<Variant>,
     #[command(flatten)]
@@ -38,6 +38,8 @@ pub(crate) enum Variant {
     Raymond,
     /// broadcast: Raynal 1991
     Raynal,
+    /// central, drawn plans: labels, moves, an operator; every theorem is judged
+    Labels,
     /// ring: all messages in one frame: what the daemon runs
     Train,
     /// ring: the paper's messages
@@ -51,6 +53,7 @@ impl Variant {
             Variant::TimerFree => "timer-free",
             Variant::Raymond => "raymond",
             Variant::Raynal => "raynal",
+            Variant::Labels => "labels",
             Variant::Train => "train",
             Variant::Core => "core",
         }
@@ -61,6 +64,7 @@ impl Variant {
             Variant::Weighted | Variant::TimerFree | Variant::Raymond | Variant::Raynal => {
                 Name::Broadcast
             }
+            Variant::Labels => Name::Central,
             Variant::Train | Variant::Core => Name::Ring,
         }
     }

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_core::{ClaimId, Unit};
 
+use super::super::oracle::{self, Demand};
 use super::super::{Allocator, Deed, Mutant, Policy, Ticket, Want};
 use super::Dice;
-use super::oracle::{self, Demand};
 
 /// What a client asks for, again and again.
 #[derive(Clone, Debug)]

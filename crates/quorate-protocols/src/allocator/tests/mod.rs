@@ -2,12 +2,11 @@
 
 mod explained;
 mod laws;
-mod oracle;
 mod stories;
 
 use super::Mutant;
+use super::oracle::{self, Demand};
 use laws::{Client, Watch};
-use oracle::Demand;
 
 use super::Policy;
 

@@ -1,6 +1,5 @@
 //! Claims that choose among units by their labels.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use quorate_core::{Claim, Event, Fence, Line, NodeId, Share, Shares, Start, Unit, Units};
@@ -9,17 +8,11 @@ use quorate_sim::{Needs, Plan, Profile, Verdict, Want, Watch, run};
 use super::{Table, id};
 use crate::allocator::labels::Labels;
 use crate::central::pool::Mutant;
-use crate::central::{Alarm, Attempt, Central, Message, Pool};
+use crate::central::{Alarm, Attempt, Central, Message, Operator, Pool};
 
 /// Every third unit is an h100, the others are a100s; even ones are in the eu, odd ones in the us.
 pub(crate) fn labels(units: u32) -> Arc<Labels> {
-    let unit = |unit: u32| {
-        let gpu = if unit.is_multiple_of(3) { "h100" } else { "a100" };
-        let zone = if unit.is_multiple_of(2) { "eu" } else { "us" };
-        let labels = [("gpu", gpu), ("zone", zone)].map(|(k, v)| (k.to_owned(), v.to_owned()));
-        (format!("gpu{unit}"), BTreeMap::from(labels))
-    };
-    Arc::new(Labels::new((0..units).map(unit).collect()))
+    Arc::new(Operator::labels(units))
 }
 
 pub(super) fn pool(units: u32) -> Pool {

@@ -3,6 +3,7 @@
 pub(crate) mod eligible;
 mod exhaustive;
 mod exhaustive_moves;
+mod judged;
 pub(crate) mod labelled;
 mod moving;
 mod relabelled;

@@ -159,6 +159,8 @@ fn fairness(text: &str) -> Result<Fairness, String> {
 /// Does it.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     args.chosen.options.fit(args.chosen.protocol)?;
+    let labels = args.chosen.options.variant == Some(Variant::Labels);
+    ensure!(!labels, "--variant labels is for simulated runs");
     match (args.chosen.protocol, args.chosen.options.variant) {
         (Name::Central, _) => run_with::<Central>(args),
         (Name::Ring, _) => run_with::<Ring>(args),

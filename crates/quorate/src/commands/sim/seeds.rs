@@ -20,6 +20,7 @@ Examples:
   quorate sim seeds --count 2000
   quorate sim seeds --count 500 --faults crashes --json
   quorate sim seeds --protocol ring --corrupt --count 100
+  quorate sim seeds --variant labels --count 100
   quorate sim seeds --minutes 30
 
 Exit code 1 if a law was broken; the line that replays it is printed.")]

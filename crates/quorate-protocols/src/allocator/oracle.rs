@@ -1,4 +1,8 @@
-//! The slow, obvious way: flows unit by unit, and the pass as the specification prints it.
+//! The slow, obvious way: flows unit by unit, and the pass as the specification prints it. Laws are
+//! judged by it, and it shares no line with what it judges.
+
+/// Most units that it can think of.
+pub(crate) const UNITS_MAX: u32 = 32;
 
 /// So many units of a set, a bit each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,0 +1,237 @@
+//! `central` under the eyes of its theorems, and with an operator who drains units, brings them
+//! back and gives them other labels: for simulated runs. A broken theorem is a panic, which a
+//! driver takes for a broken law.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use quorate_core::{
+    ClaimId, Effect, Entry, Event, Fact, Line, NodeSet, Order, Outbox, Protocol, Relabelled, Seat,
+    Shortage, Start, Unit, Units,
+};
+
+use super::theorems::Theorems;
+use super::{Alarm, Central, Message, Pool, Record};
+use crate::allocator::labels::Labels;
+
+/// A seat of `central` that is judged after every step.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Judged {
+    central: Central,
+    theorems: Theorems,
+    /// Steps so far, by which the operator acts.
+    steps: u64,
+}
+
+/// Somebody who gives orders now and then, at the arbiter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Operator {
+    /// After so many steps of the arbiter.
+    pub every: u64,
+    /// From which the orders follow.
+    pub seed: u64,
+}
+
+impl Operator {
+    /// The order after so many steps. No more than half of the units are ever drained.
+    fn order(self, steps: u64, pool: &Pool, drained: &[Unit]) -> Option<Order> {
+        if self.every == 0 || !steps.is_multiple_of(self.every) {
+            return None;
+        }
+        // SplitMix64: one draw for each choice.
+        let mut state = self.seed ^ steps.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut draw = |below: u64| {
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+            (mixed ^ mixed >> 31) % below
+        };
+        let unit = Unit(draw(u64::from(pool.units)) as u32);
+        Some(match draw(4) {
+            0 if drained.len() < pool.units as usize / 2 => Order::Drain(unit),
+            0 | 1 => Order::Restore(drained.first().copied().unwrap_or(unit)),
+            2 => Order::Relabel { unit, labels: None },
+            // What another unit began with.
+            _ => {
+                let like = Unit(draw(u64::from(pool.units)) as u32);
+                let labels = pool.labels.as_ref().and_then(|labels| labels.of(like)).cloned();
+                Order::Relabel { unit, labels }
+            }
+        })
+    }
+}
+
+fn inner<'a>(seat: &Seat<'a, Judged>) -> Seat<'a, Central> {
+    Seat { me: seat.me, boot: seat.boot, now: seat.now, pool: &seat.pool.0 }
+}
+
+impl Judged {
+    fn judge(&mut self, seat: &Seat<'_, Central>) {
+        if let Some(arbiter) = &self.central.arbiter
+            && let Err(broken) = self.theorems.judge(seat, arbiter)
+        {
+            panic!("{broken}");
+        }
+    }
+
+    /// What the arbiter is about to be asked.
+    fn overhear(&mut self, seat: &Seat<'_, Central>, event: &Event<Central>) {
+        if self.central.arbiter.is_none() {
+            return;
+        }
+        let (claim, asked) = match event {
+            Event::Claim(claim) => (claim.id, (seat.me, claim.units, claim.lines.clone())),
+            Event::Hear { from, message: Message::Request { claim, units, lines, .. } } => {
+                (*claim, (*from, *units, lines.clone()))
+            }
+            _ => return,
+        };
+        self.theorems.asks(claim, asked);
+    }
+}
+
+impl Protocol for Judged {
+    type Pool = (Pool, Operator);
+    type Message = Message;
+    type Alarm = Alarm;
+    type Durable = Record;
+
+    const NAME: &'static str = Central::NAME;
+    const KINDS: &'static [&'static str] = Central::KINDS;
+
+    fn boot(seat: &Seat<'_, Self>, start: Start<Record>, out: &mut Outbox<Self>) -> Self {
+        let mut effects = Outbox::new();
+        let central = Central::boot(&inner(seat), start, &mut effects);
+        pass_on(&mut effects, out);
+        Judged { central, theorems: Theorems::default(), steps: 0 }
+    }
+
+    fn step(&mut self, seat: &Seat<'_, Self>, event: Event<Self>, out: &mut Outbox<Self>) {
+        let (operator, seat, mut effects) = (seat.pool.1, inner(seat), Outbox::new());
+        let event = match event {
+            Event::Claim(claim) => Event::Claim(claim),
+            Event::Release(claim) => Event::Release(claim),
+            Event::Cancel(claim) => Event::Cancel(claim),
+            Event::Renew { claim, shares } => Event::Renew { claim, shares },
+            Event::Hear { from, message } => Event::Hear { from, message },
+            Event::Ring(alarm) => Event::Ring(alarm),
+            Event::Suspect(node) => Event::Suspect(node),
+            Event::Trust(node) => Event::Trust(node),
+        };
+        self.overhear(&seat, &event);
+        self.central.step(&seat, event, &mut effects);
+        self.judge(&seat);
+        self.steps += 1;
+        let mut drained = Vec::new();
+        self.central.drained(&mut |unit, _| drained.push(unit));
+        if let Some(order) = operator.order(self.steps, seat.pool, &drained)
+            && self.central.obey(&seat, order, &mut effects)
+        {
+            self.judge(&seat);
+        }
+        pass_on(&mut effects, out);
+    }
+
+    fn audit(&self, seat: &Seat<'_, Self>) {
+        self.central.audit(&inner(seat));
+    }
+
+    fn ledger(&self, show: &mut dyn FnMut(Entry)) {
+        self.central.ledger(show);
+    }
+
+    fn facts(&self, seat: &Seat<'_, Self>, show: &mut dyn FnMut(Fact)) {
+        self.central.facts(&inner(seat), show);
+    }
+
+    fn explain(&self, seat: &Seat<'_, Self>, claim: ClaimId) -> Option<Shortage> {
+        self.central.explain(&inner(seat), claim)
+    }
+
+    fn drained(&self, show: &mut dyn FnMut(Unit, bool)) {
+        self.central.drained(show);
+    }
+
+    fn relabelled(&self) -> Option<Relabelled<'_>> {
+        self.central.relabelled()
+    }
+
+    fn kind(message: &Message) -> usize {
+        Central::kind(message)
+    }
+
+    fn capacity(pool: &Self::Pool) -> u32 {
+        Central::capacity(&pool.0)
+    }
+
+    fn overtakes_max(pool: &Self::Pool) -> Option<u32> {
+        Central::overtakes_max(&pool.0)
+    }
+
+    fn can_lose(pool: &Self::Pool, dead: &NodeSet) -> bool {
+        Central::can_lose(&pool.0, dead)
+    }
+}
+
+/// The same effects, of another protocol.
+fn pass_on(effects: &mut Outbox<Central>, out: &mut Outbox<Judged>) {
+    for effect in effects.drain() {
+        match effect {
+            Effect::Persist(record) => out.persist(record),
+            Effect::Tell { to, message } => out.tell(to, message),
+            Effect::Arm { alarm, after } => out.arm(alarm, after),
+            Effect::Disarm(alarm) => out.disarm(alarm),
+            Effect::Grant { claim, shares, until } => out.grant(claim, shares, until),
+            Effect::Extend { claim, until } => out.extend(claim, until),
+            Effect::Move { claim, shares, it } => out.ask_to_move(claim, shares, it.from, it.to),
+            Effect::Refuse { claim, why } => out.refuse(claim, why),
+            Effect::Lose { claim } => out.lose(claim),
+            Effect::Reclaim { claim, shares } => out.reclaim(claim, shares),
+            Effect::Anomaly { peer, what } => out.anomaly(peer, what),
+        }
+    }
+}
+
+impl Operator {
+    /// Units of four kinds: every third is an `h100` and the others are `a100`s, even ones are in
+    /// the `eu` and odd ones in the `us`.
+    pub fn labels(units: u32) -> Labels {
+        let unit = |unit: u32| {
+            let gpu = if unit.is_multiple_of(3) { "h100" } else { "a100" };
+            let zone = if unit.is_multiple_of(2) { "eu" } else { "us" };
+            let labels = [("gpu", gpu), ("zone", zone)].map(|(k, v)| (k.to_owned(), v.to_owned()));
+            (format!("gpu{unit}"), BTreeMap::from(labels))
+        };
+        Labels::new((0..units).map(unit).collect())
+    }
+
+    /// What clients of such a pool ask for, by labels: bundles too, or one unit each. There are at
+    /// least six units.
+    pub fn choices(units: u32, bundles: bool) -> Vec<Arc<[Line]>> {
+        const SINGLES: &[&[(u32, &str)]] =
+            &[&[(1, "")], &[(1, "gpu=h100")], &[(1, "zone=us")], &[(1, "gpu=h100,zone=eu")]];
+        const BUNDLES: &[&[(u32, &str)]] = &[
+            &[(1, "")],
+            &[(1, "gpu=h100")],
+            &[(2, "gpu=h100")],
+            &[(2, "gpu=a100")],
+            &[(1, "zone=us"), (1, "gpu=h100,zone=eu")],
+            &[(1, "gpu=h100"), (2, "zone=eu"), (1, "gpu=a100")],
+        ];
+        let labels = Operator::labels(units);
+        let line = |(count, selector): &(u32, &str)| {
+            let wanted = labels_of(selector);
+            let labels_wanted = (!wanted.is_empty()).then(|| Arc::new(wanted));
+            let units = Units::new(*count, units).expect("there are six units at least");
+            Line { labels: labels_wanted, ..Line::of(units, Arc::clone(labels.all())) }
+        };
+        let menu = if bundles { BUNDLES } else { SINGLES };
+        menu.iter().map(|lines| lines.iter().map(line).collect()).collect()
+    }
+}
+
+/// `gpu=h100,zone=eu` as labels.
+fn labels_of(text: &str) -> BTreeMap<String, String> {
+    let pair = |pair: &str| pair.split_once('=').map(|(key, value)| (key.into(), value.into()));
+    text.split(',').filter_map(pair).collect()
+}

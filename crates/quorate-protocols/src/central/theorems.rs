@@ -1,0 +1,225 @@
+//! What the allocator promises (labels spec, 6.2), judged from outside after every step of an
+//! arbiter: by what claims asked for, by the labels of now, and by a slow second implementation.
+//!
+//! * **S**: units of holders are disjoint; what is granted is what was asked for.
+//! * **M**: if holders and all who wait can be served together, nobody waits.
+//! * **W**: if all ask for one unit, nobody waits who could be served beside the holders.
+//! * *decision*: nobody waits whom the pass, as the specification prints it, grants.
+//! * **A**: what the oldest lacks does not grow, once it is protected.
+//! * **B**: it is granted at the latest when all have released who held units when it came to be
+//!   the oldest and protected.
+//!
+//! L follows from B, and that everybody is served at the end is a law of every simulated run. M, W,
+//! A, B and the decision are about pools at rest: nobody was told to move and has not answered, and
+//! no promise of an earlier life may be in force. When units are drained or get other labels, A and
+//! B begin anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use quorate_core::{ClaimId, Line, NodeId, Relabelled, Seat, Unit, Units};
+
+use super::Central;
+use super::arbiter::{Arbiter, State};
+use crate::allocator::oracle::{self, Demand};
+use crate::allocator::{Among, Want};
+
+/// What the laws remember of one life of an arbiter.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Theorems {
+    /// What claims asked for, and at which node.
+    asked: BTreeMap<ClaimId, Asked>,
+    /// Who held units after the last step.
+    held: BTreeSet<ClaimId>,
+    /// The oldest who waits, if it is protected.
+    oldest: Option<Oldest>,
+    /// Units that are drained, and labels that differ, at that time.
+    drained: Vec<Unit>,
+    relabelled: BTreeMap<Unit, BTreeMap<String, String>>,
+}
+
+type Asked = (NodeId, Units, Option<Arc<[Line]>>);
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Oldest {
+    claim: ClaimId,
+    /// Who held units when it came to be that, and still does.
+    before: BTreeSet<ClaimId>,
+    lacks: u32,
+}
+
+impl Theorems {
+    /// A request is about to arrive.
+    pub(super) fn asks(&mut self, claim: ClaimId, asked: Asked) {
+        self.asked.entry(claim).or_insert(asked);
+    }
+
+    /// The arbiter has taken a step.
+    ///
+    /// # Errors
+    /// The law that is broken, and how.
+    pub(super) fn judge(
+        &mut self,
+        seat: &Seat<'_, Central>,
+        arbiter: &Arbiter,
+    ) -> Result<(), String> {
+        if seat.pool.units > oracle::UNITS_MAX {
+            return Ok(());
+        }
+        self.asked.retain(|claim, _| arbiter.entries.contains_key(claim));
+        self.law_s(seat, arbiter)?;
+        self.held = holders(arbiter).map(|(claim, _)| claim).collect();
+        if arbiter.grace || arbiter.allocator.is_moving() {
+            return Ok(());
+        }
+        let changed = self.units_changed(arbiter.tags.changed(), arbiter);
+        let case = self.case(seat, arbiter);
+        case.law_m()?;
+        case.law_w()?;
+        let policy = seat.pool.fairness.policy();
+        let waiting: Vec<Vec<Demand>> = case.waiting.iter().map(|(_, want)| want.clone()).collect();
+        if let Some(first) = oracle::decide(&case.movers, &waiting, policy.protect).0.first() {
+            let claim = case.waiting[*first].0;
+            return Err(format!("decision: {claim} waits, and everybody older leaves it room"));
+        }
+        let protected = arbiter.allocator.oldest_passed() >= policy.patience;
+        self.laws_a_and_b(&case, protected, changed)
+    }
+
+    fn law_s(&self, seat: &Seat<'_, Central>, arbiter: &Arbiter) -> Result<(), String> {
+        let mut users: BTreeMap<Unit, ClaimId> = BTreeMap::new();
+        for (claim, units) in holders(arbiter) {
+            for unit in &units {
+                if let Some(other) = users.insert(*unit, claim) {
+                    return Err(format!("law S: {claim} and {other} both have {unit}"));
+                }
+            }
+            let news = !self.held.contains(&claim);
+            if let Some(asked) = self.asked.get(&claim).filter(|_| news) {
+                let got = units.iter().fold(0, |got, unit| got | 1 << unit.0);
+                let mut wants = self.wants(seat, arbiter, asked);
+                wants.iter_mut().for_each(|want| want.alpha &= got);
+                let h: u32 = wants.iter().map(|want| want.units).sum();
+                if units.len() as u32 != h || oracle::rho(&wants) != h {
+                    return Err(format!("law S: {claim} has {units:?}, which will not do"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What a claim asks for by the labels of now.
+    fn wants(&self, seat: &Seat<'_, Central>, arbiter: &Arbiter, asked: &Asked) -> Vec<Demand> {
+        let (node, units, lines) = asked;
+        let wants = match lines {
+            None => vec![seat.pool.any(*node, *units)],
+            Some(lines) => seat.pool.wants_by(arbiter.tags.labels(seat), *node, lines),
+        };
+        let demand = |want: &Want| Demand { alpha: mask(&want.among), units: want.units };
+        wants.iter().map(demand).collect()
+    }
+
+    fn case(&self, seat: &Seat<'_, Central>, arbiter: &Arbiter) -> Case {
+        let allocator = &arbiter.allocator;
+        let seats: Vec<(Unit, u32)> =
+            allocator.seats().map(|(unit, among)| (unit, mask(among))).collect();
+        let free = (0..seat.pool.units).filter(|unit| allocator.is_free(Unit(*unit)));
+        let free = free.fold(0, |free, unit| free | 1 << unit);
+        let there = seats.iter().fold(free, |there, (unit, _)| there | 1 << unit.0);
+        let movers = seats.iter().map(|(_, alpha)| Demand { alpha: alpha & there, units: 1 });
+        let booked = arbiter.entries.iter();
+        let mut waiting: Vec<_> =
+            booked.filter(|(_, booked)| booked.state == State::Waiting).collect();
+        waiting.sort_by_key(|(claim, booked)| booked.ticket(**claim));
+        let wants = |claim: &ClaimId| {
+            let mut wants = self.wants(seat, arbiter, self.asked.get(claim)?);
+            wants.iter_mut().for_each(|want| want.alpha &= there);
+            Some((*claim, wants))
+        };
+        Case {
+            movers: movers.collect(),
+            waiting: waiting.into_iter().filter_map(|(claim, _)| wants(claim)).collect(),
+            holders: self.held.clone(),
+            single: arbiter.entries.values().all(|booked| booked.units == Units::ONE),
+        }
+    }
+
+    fn units_changed(&mut self, relabelled: Relabelled<'_>, arbiter: &Arbiter) -> bool {
+        let drained: Vec<Unit> = arbiter.allocator.drained().collect();
+        let changed = self.drained != drained || self.relabelled != *relabelled;
+        if changed {
+            (self.drained, self.relabelled) = (drained, relabelled.clone());
+        }
+        changed
+    }
+
+    fn laws_a_and_b(&mut self, case: &Case, protected: bool, changed: bool) -> Result<(), String> {
+        let known = self.oldest.take().filter(|_| !changed);
+        let Some((claim, wants)) = case.waiting.first().filter(|_| protected) else {
+            return Ok(());
+        };
+        let lacks = oracle::lack(&case.movers, wants);
+        let mut before = case.holders.clone();
+        if let Some(known) = known.filter(|known| known.claim == *claim) {
+            if lacks > known.lacks {
+                let was = known.lacks;
+                return Err(format!("law A: {claim}, the oldest, lacked {was}, and now {lacks}"));
+            }
+            before = known.before;
+            before.retain(|holder| case.holders.contains(holder));
+            if before.is_empty() {
+                return Err(format!("law B: {claim} waits although all before it released"));
+            }
+        }
+        self.oldest = Some(Oldest { claim: *claim, before, lacks });
+        Ok(())
+    }
+}
+
+/// Holders, as sets of units that can be had instead, and those who wait, oldest first.
+struct Case {
+    movers: Vec<Demand>,
+    waiting: Vec<(ClaimId, Vec<Demand>)>,
+    holders: BTreeSet<ClaimId>,
+    /// Whether everybody asks for one unit.
+    single: bool,
+}
+
+impl Case {
+    fn law_m(&self) -> Result<(), String> {
+        let waiting = self.waiting.iter().flat_map(|(_, wants)| wants);
+        let all: Vec<Demand> = self.movers.iter().chain(waiting).copied().collect();
+        let asked: u32 = all.iter().map(|demand| demand.units).sum();
+        match self.waiting.first() {
+            Some((claim, _)) if oracle::rho(&all) == asked => {
+                Err(format!("law M: {claim} waits, and all can be served together"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn law_w(&self) -> Result<(), String> {
+        let mut waiting = self.waiting.iter().filter(|_| self.single);
+        match waiting.find(|(_, wants)| oracle::lack(&self.movers, wants) == 0) {
+            Some((claim, _)) => Err(format!("law W: {claim} waits for a unit that is free")),
+            None => Ok(()),
+        }
+    }
+}
+
+fn holders(arbiter: &Arbiter) -> impl Iterator<Item = (ClaimId, Vec<Unit>)> + '_ {
+    arbiter.entries.iter().filter_map(|(claim, booked)| match &booked.state {
+        State::Granted { held, .. } => {
+            Some((*claim, held.shares.iter().map(|share| share.unit).collect()))
+        }
+        State::Waiting => None,
+    })
+}
+
+/// A set of units, a bit each.
+fn mask(among: &Among) -> u32 {
+    match among {
+        None => u32::MAX,
+        Some(units) => units.iter().fold(0, |mask, unit| mask | 1 << unit.0),
+    }
+}
