@@ -45,7 +45,7 @@ pub(crate) fn test(root: &Path, tier: Tier) -> bool {
         step("formatting", "fmt --all --check"),
         step("clippy", "clippy --workspace --all-targets --locked -- -D warnings"),
         step("clippy of the tests in a browser", BROWSER_CLIPPY),
-        step("tests", "test --workspace --locked"),
+        step("tests", "test --workspace --locked --no-fail-fast"),
         step("documentation", "doc --workspace --no-deps --document-private-items --locked"),
     ];
     if tier == Tier::Default {

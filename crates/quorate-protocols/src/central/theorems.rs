@@ -96,6 +96,8 @@ impl Theorems {
             }
             let news = !self.held.contains(&claim);
             if let Some(asked) = self.asked.get(&claim).filter(|_| news) {
+                // It may have been asked to move in the step that granted it.
+                let units = granted(arbiter, claim);
                 let got = units.iter().fold(0, |got, unit| got | 1 << unit.0);
                 let mut wants = self.wants(seat, arbiter, asked);
                 wants.iter_mut().for_each(|want| want.alpha &= got);
@@ -214,6 +216,14 @@ fn holders(arbiter: &Arbiter) -> impl Iterator<Item = (ClaimId, Vec<Unit>)> + '_
         }
         State::Waiting => None,
     })
+}
+
+/// What a holder was granted, without what it is to move to.
+fn granted(arbiter: &Arbiter, claim: ClaimId) -> Vec<Unit> {
+    match &arbiter.entries[&claim].state {
+        State::Granted { held, .. } => held.before_moves().iter().map(|share| share.unit).collect(),
+        State::Waiting => Vec::new(),
+    }
 }
 
 /// A set of units, a bit each.

@@ -21,7 +21,7 @@ const NODES: usize = 5;
 const SHORT: Duration = Duration::from_millis(300);
 
 /// Two clusters at a time: most of a trial is waiting, but no client may be kept from renewing.
-pub(crate) async fn hardships(name: &str) {
+pub(crate) async fn hardships(name: &'static str) {
     let began = Instant::now();
     let pairs: [[Pin<Box<dyn Future<Output = ()> + Send>>; 2]; 3] = [
         [Box::pin(killed_and_never_counted_out()), Box::pin(killed_and_counted_out())],
@@ -232,6 +232,9 @@ async fn reconnected() {
         ..pools(Protocol::Broadcast)
     };
     let (mut cluster, wires) = Cluster::start_wired(&folder("reconnected"), 3, one).await;
+    // What is said to a peer before the first connection is made is lost, and repeated by `retry`.
+    let met = |node| metrics(&cluster, node).contains("quorate_members{state=\"connected\"} 3");
+    until("everybody is connected", || (0..3).all(met)).await;
     let held = unit(&cluster, 0).await;
     wires.iter().for_each(|wire| wire.block());
     let next = claimed(&cluster, 1);

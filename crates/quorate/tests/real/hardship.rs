@@ -18,7 +18,7 @@ use crate::cluster::{Cluster, Memory, Pools, Process, Protocol};
 /// Longer than anything takes that is going to happen at all.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-pub(crate) async fn standing_still(name: &str) {
+pub(crate) async fn standing_still(name: &'static str) {
     let began = Instant::now();
     let mut cluster = start("standing-still", false, Duration::from_secs(2)).await;
     home_stands_still(&mut cluster).await;
@@ -105,7 +105,7 @@ async fn client_stands_still(cluster: &mut Cluster) {
 }
 
 /// A node that cannot remember must not promise: it stops, and says why.
-pub(crate) async fn failing_disk(name: &str) {
+pub(crate) async fn failing_disk(name: &'static str) {
     let began = Instant::now();
     let mut cluster = start("failing-disk", true, Duration::from_secs(3600)).await;
     let mut errors = cluster.restart_with_a_weak_disk(0);

@@ -37,6 +37,7 @@ mod proxy;
 mod ring;
 mod trial;
 
+use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use cluster::Protocol;
@@ -75,6 +76,8 @@ const NAMES: [&str; 10] = [
     "broadcast_goes_on_without_nodes_and_hands_out_no_unit_too_many",
 ];
 
+type Trial = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     if words.first().is_some_and(|word| word == "client") {
@@ -95,44 +98,46 @@ fn main() {
         println!("{}: ok", NAMES[0]);
     }
     let seconds = |default: u64| Duration::from_secs(wish.seconds.unwrap_or(default));
-    if wanted(NAMES[1]) && wish.minutes.is_none() {
-        let (seed, chaos) = (wish.seed.unwrap_or(1), seconds(6));
-        let protocol = Protocol::Central;
-        let plan = Plan { seed, protocol, chaos, harm: Harm::Lie, bug: None };
-        runtime.block_on(must_be_found(NAMES[1], plan));
-    }
-    if wanted(NAMES[2]) && wish.minutes.is_none() {
-        let seed = wish.seed.unwrap_or(2);
-        let (chaos, harm) = (seconds(4), Harm::Cuts);
-        let protocol = wish.protocol.unwrap_or(Protocol::Central);
-        let plan = Plan { seed, protocol, chaos, harm, bug: None };
-        runtime.block_on(must_hold(NAMES[2], plan));
-    }
-    if wanted(NAMES[4]) && wish.minutes.is_none() {
-        runtime.block_on(ring::killed_nodes(NAMES[4]));
-    }
-    if wanted(NAMES[5]) && wish.minutes.is_none() {
-        let bugs = [(Bug::LateDeadline, Harm::DeadClients), (Bug::NothingBefore, Harm::Restarts)];
-        for (bug, harm) in bugs {
-            let (seed, chaos) = (wish.seed.unwrap_or(3), seconds(5));
-            let protocol = Protocol::Central;
-            let plan = Plan { seed, protocol, chaos, harm, bug: Some(bug) };
-            runtime.block_on(must_be_found(NAMES[5], plan));
-            // The same faults, and no bug.
-            runtime.block_on(must_hold(NAMES[5], Plan { bug: None, ..plan }));
+    let mut lanes: [Vec<Trial>; 2] = [Vec::new(), Vec::new()];
+    let mut add = |lane: usize, name: &str, trial: Trial| {
+        if wanted(name) && wish.minutes.is_none() {
+            lanes[lane].push(trial);
         }
+    };
+    let plan = |seed, chaos, harm| {
+        let (seed, protocol) = (wish.seed.unwrap_or(seed), Protocol::Central);
+        Plan { seed, protocol, chaos: seconds(chaos), harm, bug: None }
+    };
+    add(0, NAMES[1], Box::pin(must_be_found(NAMES[1], plan(1, 6, Harm::Lie))));
+    let cuts =
+        Plan { protocol: wish.protocol.unwrap_or(Protocol::Central), ..plan(2, 4, Harm::Cuts) };
+    add(0, NAMES[2], Box::pin(must_hold(NAMES[2], cuts)));
+    for (bug, harm) in
+        [(Bug::LateDeadline, Harm::DeadClients), (Bug::NothingBefore, Harm::Restarts)]
+    {
+        let plan = plan(3, 5, harm);
+        add(0, NAMES[5], Box::pin(must_be_found(NAMES[5], Plan { bug: Some(bug), ..plan })));
+        // The same faults, and no bug.
+        add(0, NAMES[5], Box::pin(must_hold(NAMES[5], plan)));
     }
+    add(1, NAMES[4], Box::pin(ring::killed_nodes(NAMES[4])));
+    add(1, NAMES[7], Box::pin(hardship::failing_disk(NAMES[7])));
+    let turn = wish.seed.unwrap_or(0) as usize;
+    add(1, NAMES[8], Box::pin(minority::killed(NAMES[8], turn)));
+    add(1, NAMES[9], Box::pin(broadcast::hardships(NAMES[9])));
+    // Most of a trial is waiting, so two go on at a time.
+    let started = lanes.map(|lane| {
+        runtime.spawn(async {
+            for trial in lane {
+                trial.await;
+            }
+        })
+    });
     if wanted(NAMES[6]) && wish.minutes.is_none() {
         runtime.block_on(hardship::standing_still(NAMES[6]));
     }
-    if wanted(NAMES[7]) && wish.minutes.is_none() {
-        runtime.block_on(hardship::failing_disk(NAMES[7]));
-    }
-    if wanted(NAMES[8]) && wish.minutes.is_none() {
-        runtime.block_on(minority::killed(NAMES[8], wish.seed.unwrap_or(0) as usize));
-    }
-    if wanted(NAMES[9]) && wish.minutes.is_none() {
-        runtime.block_on(broadcast::hardships(NAMES[9]));
+    for lane in started {
+        runtime.block_on(lane).expect("it says above what is wrong");
     }
     if wanted(NAMES[3]) {
         let name = NAMES[3];
@@ -185,7 +190,7 @@ async fn must_hold(name: &'static str, plan: Plan) {
 /// What is wrong can only be noticed if somebody holds units when it matters, as while a liar
 /// restarts; in a few seconds with sixteen clients somebody does.
 /// Processes are not scheduled by the seed, so a few seeds get a chance.
-async fn must_be_found(name: &str, plan: Plan) {
+async fn must_be_found(name: &'static str, plan: Plan) {
     let mut missed = Vec::new();
     for seed in plan.seed..plan.seed + 6 {
         let plan = Plan { seed, ..plan };

@@ -24,7 +24,7 @@ const POOLS: usize = 24;
 const UNITS: u32 = 2;
 
 /// All clusters at once: most of the time is waiting. `turn` says which minorities are killed.
-pub(crate) async fn killed(name: &str, turn: usize) {
+pub(crate) async fn killed(name: &'static str, turn: usize) {
     let began = Instant::now();
     let mut all = Vec::new();
     let three = [Protocol::Count, Protocol::Named, Protocol::Ticket].map(|protocol| (protocol, 3));

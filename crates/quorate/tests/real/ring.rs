@@ -17,7 +17,7 @@ use crate::cluster::{Cluster, Memory, Pools, Protocol};
 /// Longer than anything takes that is going to happen at all.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-pub(crate) async fn killed_nodes(name: &str) {
+pub(crate) async fn killed_nodes(name: &'static str) {
     let began = Instant::now();
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("real-ring");
     let _ = std::fs::remove_dir_all(&folder);
