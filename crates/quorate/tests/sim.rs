@@ -216,7 +216,7 @@ fn protocols_are_compared_on_one_page() {
     let parts = ["Under load", "After crashes", "seconds from free to next user", "<svg", "<table"];
     assert!(parts.iter().all(|part| page.contains(part)));
     assert!(!page.contains("src=") && !page.contains("<link"), "it needs nothing else");
-    for name in ["load-synchronization_delay.svg", "load-results.csv", "crashes-results.json"] {
+    for name in ["load-waiting.svg", "load-results.csv", "crashes-results.json"] {
         assert!(folder.join(name).exists(), "{name}");
     }
     std::fs::remove_dir_all(&folder).expect("it is ours");
