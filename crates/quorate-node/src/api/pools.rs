@@ -104,8 +104,8 @@ pub(crate) async fn restore(
 
 /// Gives a unit other labels. Whoever holds it keeps it. Claims that wait are looked at again: they
 /// keep their place, and those that can never be granted now are refused. It lasts until it is
-/// changed again, or until the node that decides restarts, unless the pool is durable: then the
-/// labels of the configuration are back.
+/// changed again; in a pool that is not durable, a restart of the node that decides brings back the
+/// labels of the configuration.
 #[utoipa::path(put, path = "/v1/pools/{pool}/units/{unit}/labels", tag = "pools",
     params(("pool" = String, Path), ("unit" = String, Path, description = "its name or number")),
     request_body = RelabelRequest,
