@@ -1,5 +1,5 @@
-//! What the allocator promises (labels spec, 6.2), judged of every table that a section makes of the
-//! one it found: from what claims ask for, and by a slow second implementation.
+//! What the allocator promises (labels spec, 6.2), judged of every table that a section makes of
+//! the one it found: from what claims ask for, and by a slow second implementation.
 //!
 //! * **A**: what the oldest lacks does not grow, once it is protected.
 //! * **B**: it does not wait when all who held units in the table that was found have released.
@@ -83,8 +83,8 @@ fn is_holder(row: &Row) -> bool {
     row.granted().is_some()
 }
 
-/// A table in which only these claims have what they hold. Nobody is moved here: a holder could have
-/// what it has.
+/// A table in which only these claims have what they hold. Nobody is moved here: a holder could
+/// have what it has.
 fn case(seat: &Seat<'_, Table>, sheet: &Sheet, holds: impl Fn(&ClaimId) -> bool) -> Case {
     let goods = &seat.pool.goods;
     let wants = |row: &Row| -> Vec<Demand> {

@@ -8,8 +8,8 @@ use super::super::{Mutant, Policy};
 use super::laws::{Client, Happening, Watch};
 use super::{Kind, POLICIES};
 
-/// Every set of so many clients, each of which asks for some units of a set. Of those that differ by
-/// names of units only, one.
+/// Every set of so many clients, each of which asks for some units of a set. Of those that differ
+/// by names of units only, one.
 fn systems(units: u32, clients: usize) -> Vec<Vec<Demand>> {
     let kinds: Vec<(u32, u32)> = (1..1u32 << units)
         .flat_map(|alpha| (1..=alpha.count_ones()).map(move |h| (alpha, h)))

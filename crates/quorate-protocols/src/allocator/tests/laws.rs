@@ -115,8 +115,8 @@ impl Watch {
         !self.allocator.is_moving()
     }
 
-    /// All that matters of a pool at rest, without names that only grow: client by client whether it
-    /// waits, at which place, or holds which units, and since before the oldest was that.
+    /// All that matters of a pool at rest, without names that only grow: client by client whether
+    /// it waits, at which place, or holds which units, and since before the oldest was that.
     pub(crate) fn standing(&self) -> Vec<Vec<u32>> {
         let mut clients = vec![Vec::new(); self.clients.len()];
         for (place, client) in (0..).zip(self.waiting.values()) {

@@ -203,8 +203,8 @@ fn run_with<P: Checked>(args: &Args) -> anyhow::Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-/// One world for each size and placement of the claims, and for each choice of quorums where that is
-/// looked at.
+/// One world for each size and placement of the claims, and for each choice of quorums where that
+/// is looked at.
 fn scopes<P: Checked>(args: &Args) -> anyhow::Result<Vec<Scope<P>>> {
     let claims = args.claims.unwrap_or(if args.want.is_empty() { 2 } else { args.want.len() });
     ensure!((1..=8).contains(&claims), "{claims} claims: choose 1 to 8");
