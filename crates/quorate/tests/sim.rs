@@ -123,6 +123,15 @@ fn seeds_that_begin_in_any_state_are_the_runs_that_they_say() {
     assert_eq!(run["steps"], seeds["steps"], "{run} {seeds}");
 }
 
+/// Seed 37 draws two nodes, which survive no crash by voting.
+#[test]
+fn seeds_with_a_chosen_mode_play_pools_of_any_size() {
+    for chosen in ["arbiter --mode named", "ticket --voters 2", "table --voters 2"] {
+        let seeds = format!("sim seeds --protocol {chosen} --first 37 --count 1 --faults crashes");
+        stdout(&seeds);
+    }
+}
+
 /// Nothing but the number of nodes is said: the rest must suit it.
 #[test]
 fn a_large_ring_is_served_and_costs_the_same_for_each_node() {

@@ -170,7 +170,7 @@ impl Offered for Ticket {
                 pool.patience = Some(2 + (plan.seed % 2) as u32);
                 pool
             }
-            false => options.ticket(plan.nodes, plan.pool.units)?.0,
+            false => as_planned(plan, options).ticket(plan.nodes, plan.pool.units)?.0,
         };
         pool.lease = Lease::new(length, plan.pool.drift_ppm);
         pool.retry = plan.pool.retry;
@@ -182,14 +182,26 @@ impl Offered for Ticket {
         if is_drawn(plan, options) {
             return Ok(None);
         }
-        let (_, worth) = options.ticket(plan.nodes, plan.pool.units)?;
+        let (_, worth) = as_planned(plan, options).ticket(plan.nodes, plan.pool.units)?;
         Ok(Some(format!("{}: {}", worth.family, worth.summary)))
     }
 }
 
+/// Whether the swarm drew the plan.
+fn is_swarm(plan: &Plan) -> bool {
+    plan.steps_max < u64::MAX
+}
+
 /// Whether the swarm chooses: a plan that it drew, and nothing said about quorums.
 pub(super) fn is_drawn(plan: &Plan, options: &QuorumOptions) -> bool {
-    plan.steps_max < u64::MAX && *options == QuorumOptions::default()
+    is_swarm(plan) && *options == QuorumOptions::default()
+}
+
+/// Options as a plan has them: the swarm also plays pools of so few nodes that they survive no
+/// crash, unless somebody says otherwise.
+pub(super) fn as_planned(plan: &Plan, options: &QuorumOptions) -> QuorumOptions {
+    let survive = options.survive.or_else(|| is_swarm(plan).then_some(0));
+    QuorumOptions { survive, ..options.clone() }
 }
 
 impl Offered for Arbiter {
@@ -202,7 +214,7 @@ impl Offered for Arbiter {
         };
         let mut pool = match is_drawn(plan, options) {
             true => QuorumOptions::drawn(plan),
-            false => options.arbiter(plan.nodes, plan.pool.units)?.0,
+            false => as_planned(plan, options).arbiter(plan.nodes, plan.pool.units)?.0,
         };
         pool.lease = Lease::new(length, plan.pool.drift_ppm);
         pool.retry = plan.pool.retry;
@@ -218,7 +230,8 @@ impl Offered for Arbiter {
             let quorums = Self::pool(plan, options)?.quorums;
             return Ok(Some(format!("drawn: {} voters", quorums.members().len())));
         }
-        let (_, worth) = options.quorums.arbiter(plan.nodes, plan.pool.units)?;
+        let options = as_planned(plan, &options.quorums);
+        let (_, worth) = options.arbiter(plan.nodes, plan.pool.units)?;
         Ok(Some(format!("{}: {}", worth.family, worth.summary)))
     }
 }

@@ -6,7 +6,7 @@ use quorate_protocols::table::{Pool, Table};
 use quorate_protocols::voting::{self, Settled};
 use quorate_sim::{Needs, Plan};
 
-use super::quorums::{QuorumOptions, is_drawn};
+use super::quorums::{QuorumOptions, as_planned, is_drawn};
 use super::{Offered, Options};
 
 impl QuorumOptions {
@@ -31,7 +31,7 @@ impl Offered for Table {
         if is_drawn(plan, &options.quorums) {
             return Ok(Pool::drawn(goods, plan.nodes, plan.seed));
         }
-        let (pool, _) = options.quorums.table(plan.nodes, plan.pool.units)?;
+        let (pool, _) = as_planned(plan, &options.quorums).table(plan.nodes, plan.pool.units)?;
         Ok(Pool { goods, ..pool })
     }
 
@@ -39,7 +39,7 @@ impl Offered for Table {
         if is_drawn(plan, &options.quorums) {
             return Ok(None);
         }
-        let (_, worth) = options.quorums.table(plan.nodes, plan.pool.units)?;
+        let (_, worth) = as_planned(plan, &options.quorums).table(plan.nodes, plan.pool.units)?;
         Ok(Some(format!("{}: {}", worth.family, worth.summary)))
     }
 }
