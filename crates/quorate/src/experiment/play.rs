@@ -145,7 +145,7 @@ fn between(before: &Measures, after: &Measures) -> Sample {
         obtaining_time: ratio(total(after) - total(before), grants) / 1e9,
         waiting: ratio(waited / 1e9, seconds),
         cs_per_second: ratio(grants, seconds),
-        units_in_use: ratio(used / 1e9, seconds),
+        units_in_use: ratio(used / 1e9, seconds).max(0.0),
         messages_per_cs: ratio((after.messages_sent() - before.messages_sent()) as f64, grants),
         steps: after.steps,
         ..Sample::default()
