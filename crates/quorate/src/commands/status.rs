@@ -259,7 +259,11 @@ fn why_text(why: &Why) -> String {
     if let Some(position) = why.position {
         let _ = writeln!(text, "place in the queue: {position}");
     }
-    let _ = writeln!(text, "free: {}, missing: {}", why.free, why.missing);
+    let _ = match &why.shortage {
+        // Where units differ, those that will do are what counts.
+        Some(short) => writeln!(text, "free: {}, {} of those it needs", why.free, short.free),
+        None => writeln!(text, "free: {}, missing: {}", why.free, why.missing),
+    };
     if why.grace_ms.is_some() {
         let wait = span(why.grace_ms);
         let _ = writeln!(text, "the arbiter restarted and waits {wait} for old promises to end");
