@@ -238,7 +238,7 @@ pub struct Why {
 pub struct ShortageView {
     /// In one sentence.
     pub summary: String,
-    /// The units: their names, or numbers where they have none.
+    /// The units, the first thousand: their names, or numbers where they have none.
     pub units: Vec<String>,
     /// How many of them are free: too few, or kept for older claims.
     pub free: u32,

@@ -54,6 +54,9 @@ fn unit_name(unit: u32, def: &PoolDef) -> String {
     name.unwrap_or_else(|| unit.to_string())
 }
 
+/// Most units that are short, by name; the sentence says how many there are.
+const NAMED_MAX: usize = 1000;
+
 /// What is short, in words: "12 claims want 8 units with gpu=h100".
 fn shortage(short: &ShortLine, def: &PoolDef, labels: Option<&Labels>) -> ShortageView {
     let ShortLine { units, free, holders, waiting, .. } = short;
@@ -72,7 +75,7 @@ fn shortage(short: &ShortLine, def: &PoolDef, labels: Option<&Labels>) -> Shorta
     }
     ShortageView {
         summary,
-        units: units.iter().map(|unit| unit_name(*unit, def)).collect(),
+        units: units.iter().take(NAMED_MAX).map(|unit| unit_name(*unit, def)).collect(),
         free: *free,
         holders: *holders,
         waiting: *waiting,
@@ -383,7 +386,7 @@ impl Picture {
     /// Who is in the way of a claim where units differ: those who have, or want before it, some of
     /// the units that are short. What else they have does not matter.
     fn contest_for(&self, cut: &ShortLine, id: ClaimId) -> Contest {
-        let inside = |unit: &u32| cut.units.contains(unit);
+        let inside = |unit: &u32| cut.units.binary_search(unit).is_ok();
         let has = |line: &Line| {
             let shares = line.home.as_ref().and_then(|(_, home)| home.shares.as_ref());
             let own = shares.into_iter().flatten().filter(|(unit, _)| inside(unit)).count();

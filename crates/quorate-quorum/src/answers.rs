@@ -10,8 +10,8 @@ use crate::rule::Rule;
 use crate::sampling::{self, Estimate, Plan};
 use crate::set::SMALL;
 use crate::{
-    Domination, Effort, Explicit, Natural, Ratio, Reach, Symmetric, Table, TooLarge, domination,
-    fewest_apart, frontier, hitting_bounds, largest_k, load, load_with_capacities,
+    Chances, Domination, Effort, Explicit, Natural, Ratio, Reach, Symmetric, Table, TooLarge,
+    domination, fewest_apart, frontier, hitting_bounds, largest_k, load, load_with_capacities,
     smallest_hitting,
 };
 
@@ -37,13 +37,16 @@ pub struct Availability {
     pub value: f64,
     /// Upper bound.
     pub high: f64,
+    /// One minus the best estimate, with as many digits.
+    pub missing: f64,
     /// How it was found.
     pub method: Method,
 }
 
 impl Availability {
-    fn exact(value: f64, method: Method) -> Self {
-        Availability { low: value, value, high: value, method }
+    fn exact(chances: Chances, method: Method) -> Self {
+        let Chances { alive, dead } = chances.clamped();
+        Availability { low: alive, value: alive, high: alive, missing: dead, method }
     }
 }
 
@@ -220,24 +223,24 @@ impl<'a> Answers<'a> {
 
     /// The probability that a quorum is alive, node i being alive with `up[i]`.
     pub fn availability(&self, up: &[f64], effort: &mut Effort<'_>) -> Availability {
-        if let Some(value) = self.rule.availability(up) {
-            return Availability::exact(value.clamp(0.0, 1.0), Method::ClosedForm);
+        if let Some(chances) = self.rule.chances(up) {
+            return Availability::exact(chances, Method::ClosedForm);
         }
         let even = up.windows(2).all(|pair| pair[0] == pair[1]);
         if let Some(minimal) = self.minimal() {
             if even && minimal.nodes() <= Table::NODES_MAX {
-                let value = from_survivors(&Table::new(minimal).survivors(), up[0]);
-                return Availability::exact(value, Method::Table);
+                let chances = from_survivors(&Table::new(minimal).survivors(), up[0]);
+                return Availability::exact(chances, Method::Table);
             }
             effort.renew();
             let fits = minimal.quorums().len() <= 1_000;
-            if let Some(Ok(value)) = fits.then(|| frontier::availability(minimal, up, effort)) {
-                return Availability::exact(value.min(1.0), Method::Diagram);
+            if let Some(Ok(chances)) = fits.then(|| frontier::chances(minimal, up, effort)) {
+                return Availability::exact(chances, Method::Diagram);
             }
         }
         let estimate = self.sampled(up, even, effort);
         let Estimate { low, value, high, .. } = estimate;
-        Availability { low, value, high, method: Method::Sampling }
+        Availability { low, value, high, missing: 1.0 - value, method: Method::Sampling }
     }
 
     /// The availability for each of these probabilities, all nodes alike: a curve to draw. Sampled
@@ -252,7 +255,7 @@ impl<'a> Answers<'a> {
         let minimal = self.minimal();
         if let Some(minimal) = minimal.filter(|minimal| minimal.nodes() <= Table::NODES_MAX) {
             let survivors = Table::new(minimal).survivors();
-            return ups.iter().map(|up| from_survivors(&survivors, *up)).collect();
+            return ups.iter().map(|up| from_survivors(&survivors, *up).clamped().alive).collect();
         }
         effort.renew();
         let shares = match minimal.filter(|minimal| minimal.nodes() <= 120) {
@@ -324,11 +327,15 @@ impl<'a> Answers<'a> {
 }
 
 /// Availability from the number of surviving sets of each size.
-pub fn from_survivors(survivors: &[u64], up: f64) -> f64 {
+pub fn from_survivors(survivors: &[u64], up: f64) -> Chances {
     let nodes = survivors.len() - 1;
     let weights = sampling::binomial_weights(nodes, up);
-    let share = |(size, count): (usize, &u64)| {
-        weights[size] * (*count as f64 / Natural::binomial(nodes, size).to_f64())
-    };
-    survivors.iter().enumerate().map(share).sum::<f64>().min(1.0)
+    let mut chances = Chances { alive: 0.0, dead: 0.0 };
+    for (size, &count) in survivors.iter().enumerate() {
+        let all = Natural::binomial(nodes, size);
+        let others = all.minus(&Natural::from(u128::from(count))).expect("no more sets than all");
+        chances.alive += weights[size] * (count as f64 / all.to_f64());
+        chances.dead += weights[size] * (others.to_f64() / all.to_f64());
+    }
+    chances
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use quorate_core::{NodeId, NodeSet};
 
 use crate::expr::Expr;
-use crate::rule::{Rule, pick_by_dropping, shuffle};
+use crate::rule::{Chances, Rule, pick_by_dropping, shuffle};
 use crate::sampling::Draws;
 use crate::shape::Shape;
 use crate::{Domination, Natural, Ratio, Reach, Symmetric};
@@ -115,10 +115,10 @@ impl Rule for Formula {
         Some(witness.map_or(Domination::Nondominated, Domination::Dominated))
     }
 
-    fn availability(&self, up: &[f64]) -> Option<f64> {
+    fn chances(&self, up: &[f64]) -> Option<Chances> {
         let mut named = self.expr.named();
         named.sort();
-        named.windows(2).all(|pair| pair[0] != pair[1]).then(|| availability(&self.expr, up))
+        named.windows(2).all(|pair| pair[0] != pair[1]).then(|| chances(&self.expr, up))
     }
 }
 
@@ -241,49 +241,62 @@ fn smallest_quorum(expr: &Expr) -> Vec<NodeId> {
     }
 }
 
-fn availability(expr: &Expr, up: &[f64]) -> f64 {
+/// Both are sums of positive terms: nothing cancels.
+fn chances(expr: &Expr, up: &[f64]) -> Chances {
     match expr {
-        Expr::Node(node) => up[node.index()],
+        Expr::Node(node) => Chances { alive: up[node.index()], dead: 1.0 - up[node.index()] },
         Expr::Choose { need, of } => {
-            let spared = of.len() - need;
-            // chance[d]: exactly d parts so far are down. All terms are positive: nothing cancels.
-            // Only the likely numbers, `low` to `high`, are carried along.
-            let mut chance = vec![0.0; spared + 1];
-            chance[0] = 1.0;
-            let (mut low, mut high) = (0, 0);
-            for (index, part) in of.iter().enumerate() {
-                let good = availability(part, up);
-                high = (high + 1).min(spared);
-                for down in (low..=high).rev() {
-                    let before = if down > low { chance[down - 1] * (1.0 - good) } else { 0.0 };
-                    chance[down] = chance[down] * good + before;
-                }
-                if index % 64 == 63 {
-                    let most = chance[low..=high].iter().copied().fold(0.0, f64::max);
-                    let tiny = most * 1e-40;
-                    while low < high && chance[low] < tiny {
-                        low += 1;
-                    }
-                    while high > low && chance[high] < tiny {
-                        chance[high] = 0.0;
-                        high -= 1;
-                    }
-                }
+            let parts: Vec<Chances> = of.iter().map(|part| chances(part, up)).collect();
+            let (alive, dead) = (|part: &Chances| part.alive, |part: &Chances| part.dead);
+            Chances {
+                alive: at_most(of.len() - need, &parts, dead, alive),
+                dead: need.checked_sub(1).map_or(0.0, |most| at_most(most, &parts, alive, dead)),
             }
-            chance[low..=high].iter().sum()
         }
         Expr::Weighted { need, of } => {
             let mut chance: BTreeMap<u64, f64> = BTreeMap::from([(0, 1.0)]);
             for (weight, part) in of {
-                let good = availability(part, up);
+                let Chances { alive, dead } = chances(part, up);
                 let mut next = BTreeMap::new();
                 for (total, p) in chance {
-                    *next.entry(total).or_insert(0.0) += p * (1.0 - good);
-                    *next.entry((total + weight).min(*need)).or_insert(0.0) += p * good;
+                    *next.entry(total).or_insert(0.0) += p * dead;
+                    *next.entry((total + weight).min(*need)).or_insert(0.0) += p * alive;
                 }
                 chance = next;
             }
-            chance.get(need).copied().unwrap_or(0.0)
+            let alive = chance.remove(need).unwrap_or(0.0);
+            Chances { alive, dead: chance.into_values().sum() }
         }
     }
+}
+
+/// The probability that of these parts at most `most` are so, each with probability `is` and not
+/// with `is_not`. Only numbers that can be told from never are carried along.
+fn at_most(
+    most: usize,
+    parts: &[Chances],
+    is: impl Fn(&Chances) -> f64,
+    is_not: impl Fn(&Chances) -> f64,
+) -> f64 {
+    // chance[c]: exactly c so far are.
+    let mut chance = vec![0.0; most + 1];
+    chance[0] = 1.0;
+    let (mut low, mut high) = (0, 0);
+    for (index, part) in parts.iter().enumerate() {
+        high = (high + 1).min(most);
+        for count in (low..=high).rev() {
+            let before = if count > low { chance[count - 1] * is(part) } else { 0.0 };
+            chance[count] = chance[count] * is_not(part) + before;
+        }
+        if index % 64 == 63 {
+            while low < high && chance[low] < f64::MIN_POSITIVE {
+                low += 1;
+            }
+            while high > low && chance[high] < f64::MIN_POSITIVE {
+                chance[high] = 0.0;
+                high -= 1;
+            }
+        }
+    }
+    chance[low..=high].iter().sum()
 }

@@ -10,7 +10,7 @@
 use quorate_core::{NodeId, NodeSet};
 
 use crate::explicit::minimal;
-use crate::{Effort, Explicit, TooLarge};
+use crate::{Chances, Effort, Explicit, TooLarge};
 
 /// A set of quorum indices, in as few words as the family needs.
 type Remainder<const W: usize> = [u64; W];
@@ -34,22 +34,25 @@ impl Weight for Vec<u128> {
     }
 }
 
-/// The probability that some quorum is entirely alive, node i being alive with `up[i]`.
-pub fn availability(
+/// How likely some quorum is entirely alive, node i being alive with `up[i]`.
+pub fn chances(
     family: &Explicit,
     up: &[f64],
     effort: &mut Effort<'_>,
-) -> Result<f64, TooLarge> {
+) -> Result<Chances, TooLarge> {
     assert_eq!(up.len(), family.nodes(), "one probability per node");
-    let mut alive = 0.0;
+    let mut chances = Chances { alive: 0.0, dead: 0.0 };
     run(
         family,
         1.0,
         |weight, node, lives| weight * if lives { up[node] } else { 1.0 - up[node] },
-        |weight, _| alive += weight,
+        |weight, left| match left {
+            Some(_) => chances.alive += weight,
+            None => chances.dead += weight,
+        },
         effort,
     )?;
-    Ok(alive)
+    Ok(chances)
 }
 
 /// How many sets of each size contain a quorum. For at most 127 nodes, so that counts fit.
@@ -69,7 +72,8 @@ pub fn survivors(family: &Explicit, effort: &mut Effort<'_>) -> Result<Vec<u128>
             }
             weight
         },
-        |weight, undecided| {
+        |weight, left| {
+            let Some(undecided) = left else { return };
             // The undecided nodes are free: any of them may be alive or dead.
             for (size, count) in weight.iter().enumerate().filter(|(_, count)| **count > 0) {
                 let mut ways = 1u128;
@@ -87,19 +91,21 @@ pub fn survivors(family: &Explicit, effort: &mut Effort<'_>) -> Result<Vec<u128>
 /// Most words in one layer of merged histories; beyond it the diagram is too wide to be worth it.
 const WORDS_MAX: usize = 1 << 22;
 
+/// `end` is told the weight of every history that is decided and, if it leaves a quorum alive, how
+/// many nodes it does not ask about.
 fn run<V: Weight>(
     family: &Explicit,
     start: V,
     step: impl Fn(&V, usize, bool) -> V,
-    mut alive: impl FnMut(&V, usize),
+    mut end: impl FnMut(&V, Option<usize>),
     effort: &mut Effort<'_>,
 ) -> Result<(), TooLarge> {
     let quorums = minimal(family.sets::<NodeSet>());
     match quorums.len() {
-        _ if quorums[0].is_empty() => alive(&start, family.nodes()),
-        0..=64 => layers::<V, 1>(family.nodes(), &quorums, start, step, alive, effort)?,
-        65..=256 => layers::<V, 4>(family.nodes(), &quorums, start, step, alive, effort)?,
-        257..=2048 => layers::<V, 32>(family.nodes(), &quorums, start, step, alive, effort)?,
+        _ if quorums[0].is_empty() => end(&start, Some(family.nodes())),
+        0..=64 => layers::<V, 1>(family.nodes(), &quorums, start, step, end, effort)?,
+        65..=256 => layers::<V, 4>(family.nodes(), &quorums, start, step, end, effort)?,
+        257..=2048 => layers::<V, 32>(family.nodes(), &quorums, start, step, end, effort)?,
         _ => return Err(TooLarge { limit: 2048 }),
     }
     Ok(())
@@ -110,7 +116,7 @@ fn layers<V: Weight, const W: usize>(
     quorums: &[NodeSet],
     start: V,
     step: impl Fn(&V, usize, bool) -> V,
-    mut alive: impl FnMut(&V, usize),
+    mut end: impl FnMut(&V, Option<usize>),
     effort: &mut Effort<'_>,
 ) -> Result<(), TooLarge> {
     let order = order(nodes, quorums);
@@ -135,10 +141,12 @@ fn layers<V: Weight, const W: usize>(
                     clear(&mut rest, &level.with_node);
                 }
                 if meets(&rest, &level.finished) {
-                    alive(&weight, nodes - decided - 1);
+                    end(&weight, Some(nodes - decided - 1));
                 } else if rest.iter().any(|word| *word != 0) {
                     level.reduce(&mut rest);
                     next.push((rest, weight));
+                } else {
+                    end(&weight, None);
                 }
             }
         }

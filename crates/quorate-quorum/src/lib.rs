@@ -84,5 +84,5 @@ pub use load::{Load, load, load_with_capacities};
 pub use natural::Natural;
 pub use parse::ParseError;
 pub use ratio::Ratio;
-pub use rule::Rule;
+pub use rule::{Chances, Rule};
 pub use table::Table;

@@ -7,7 +7,9 @@
 //! k-arbiter, whatever the family.
 
 use crate::requests;
-use crate::{Answers, Domination, Effort, Family, Findings, Formula, Rule, bounds, build, latency};
+use crate::{
+    Answers, Domination, Effort, Family, Findings, Formula, Method, Rule, bounds, build, latency,
+};
 
 /// What is wanted.
 #[derive(Clone, Debug)]
@@ -41,6 +43,8 @@ pub struct Candidate {
     pub survives: usize,
     /// The probability that a quorum is alive, on average over claims.
     pub availability: f64,
+    /// The probability that none is, with digits that one minus the other has not.
+    pub missing: f64,
     /// The load of the busiest node.
     pub load: f64,
     /// Mean wait for the nearest quorum.
@@ -152,7 +156,11 @@ fn weigh(
         size,
         messages: bounds::messages(1) as f64 * size,
         survives: found.survives.low,
-        availability: found.availability.low.max(found.availability.value.min(1.0 - 1e-300)),
+        availability: found.availability.low,
+        missing: match found.availability.method {
+            Method::Sampling => 1.0 - found.availability.low,
+            _ => found.availability.missing,
+        },
         load: found.load.high,
         latency: mean_wait(rule.as_ref(), wish),
         dominated,
@@ -180,6 +188,7 @@ fn by_claim(wish: &Wish) -> Option<Candidate> {
         messages: 0.0,
         survives: wish.nodes,
         availability: 0.0,
+        missing: 0.0,
         load: 0.0,
         latency: wish.delays.as_ref().map(|_| 0.0),
         dominated: None,
@@ -193,7 +202,9 @@ fn by_claim(wish: &Wish) -> Option<Candidate> {
         candidate.size += share * size as f64;
         candidate.messages += share * bounds::messages(size) as f64;
         candidate.survives = candidate.survives.min(wish.nodes - size);
-        candidate.availability += share * rule.availability(&wish.up)?;
+        let chances = rule.chances(&wish.up)?;
+        candidate.availability += share * chances.alive;
+        candidate.missing += share * chances.dead;
         candidate.load += share * size as f64 / wish.nodes as f64;
         if let Some(latency) = &mut candidate.latency {
             *latency += share * mean_wait(&rule, wish)?;
@@ -207,10 +218,15 @@ fn rank(wish: &Wish, plan: &mut Plan, mut candidates: Vec<Candidate>) {
     // must be asked for.
     let survive = wish.survive.unwrap_or(plan.survives_max.min(1));
     let strong = |c: &Candidate| c.survives >= survive;
-    let best = candidates.iter().filter(|c| strong(c)).map(|c| 1.0 - c.availability);
-    let allowed = (best.fold(f64::INFINITY, f64::min) * NEARLY).max(PLENTY);
+    let best = |pick: fn(&Candidate) -> f64, of: fn(f64, f64) -> f64, none| {
+        candidates.iter().filter(|c| strong(c)).map(pick).fold(none, of)
+    };
+    // Near one what is missing counts, and near zero what there is.
+    let missing_max = (best(|c| c.missing, f64::min, f64::INFINITY) * NEARLY).max(PLENTY);
+    let available_min = best(|c| c.availability, f64::max, 0.0) / NEARLY;
+    let nearly = |c: &Candidate| c.missing <= missing_max && c.availability >= available_min;
     let cost = |c: &Candidate| (c.latency.unwrap_or(0.0), c.messages, c.load, c.voters);
-    let class = |c: &Candidate| match (strong(c), 1.0 - c.availability <= allowed) {
+    let class = |c: &Candidate| match (strong(c), nearly(c)) {
         (true, true) => 0,
         (true, false) => 1,
         (false, _) => 2,
@@ -220,9 +236,14 @@ fn rank(wish: &Wish, plan: &mut Plan, mut candidates: Vec<Candidate>) {
     });
     plan.good = candidates.iter().filter(|c| class(c) == 0).count();
     let by = if wish.delays.is_some() { "the shortest wait" } else { "the fewest messages" };
+    let price = |c: &Candidate| c.latency.unwrap_or(c.messages);
+    let lowest = candidates.first().map_or(0.0, price);
     for (position, candidate) in candidates.iter_mut().enumerate() {
         candidate.reason = match (class(candidate), position) {
             (0, 0) => format!("{by} among families nearly as available as the best"),
+            (0, _) if price(candidate) <= lowest * (1.0 + 1e-9) => {
+                "as cheap, and in nothing better".to_owned()
+            }
             (0, _) => format!("as safe and nearly as available, but not {by}"),
             (1, _) => "clearly less available than the best".to_owned(),
             _ => format!("survives {} of the {survive} crashes wanted", candidate.survives),
@@ -294,12 +315,10 @@ fn changes(wish: &Wish, plan: &Plan) -> Vec<String> {
             best.name, best.messages, first.messages
         ));
     }
-    if let Some(best) = better(&|c| 1.0 - c.availability) {
+    if let Some(best) = better(&|c| c.missing) {
         advice.push(format!(
             "if availability is everything: {} ({:.2e} unavailable instead of {:.2e})",
-            best.name,
-            1.0 - best.availability,
-            1.0 - first.availability
+            best.name, best.missing, first.missing
         ));
     }
     if let Some(best) =
@@ -310,7 +329,9 @@ fn changes(wish: &Wish, plan: &Plan) -> Vec<String> {
             best.name, best.survives, first.survives
         ));
     }
-    let next = bounds::nodes_for(first.survives + 1, plan.effective_units);
-    advice.push(format!("from {next} nodes on, {} crashes can be survived", first.survives + 1));
+    let more = plan.survives_max + 1;
+    let next = bounds::nodes_for(more, plan.effective_units);
+    let crashes = if more == 1 { "crash" } else { "crashes" };
+    advice.push(format!("from {next} nodes on, {more} {crashes} can be survived"));
     advice
 }

@@ -73,9 +73,31 @@ pub trait Rule: fmt::Debug {
         None
     }
 
-    /// The probability that a quorum is alive, node i being alive with `up[i]`.
-    fn availability(&self, _up: &[f64]) -> Option<f64> {
+    /// How likely a quorum is alive, node i being alive with `up[i]`.
+    fn chances(&self, _up: &[f64]) -> Option<Chances> {
         None
+    }
+
+    /// The probability that a quorum is alive, node i being alive with `up[i]`.
+    fn availability(&self, up: &[f64]) -> Option<f64> {
+        self.chances(up).map(|chances| chances.alive)
+    }
+}
+
+/// How likely a quorum is alive. The two add up to one, but the smaller has digits that one minus
+/// the larger has not.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Chances {
+    /// That one is.
+    pub alive: f64,
+    /// That none is.
+    pub dead: f64,
+}
+
+impl Chances {
+    /// The same within bounds, which sums of rounded numbers may leave by a little.
+    pub(crate) fn clamped(self) -> Self {
+        Chances { alive: self.alive.clamp(0.0, 1.0), dead: self.dead.clamp(0.0, 1.0) }
     }
 }
 

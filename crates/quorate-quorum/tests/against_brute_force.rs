@@ -135,7 +135,7 @@ proptest! {
     fn availability(family in families(), up in probabilities()) {
         let ours = explicit(NODES, &family);
         let expected = slow::availability(&family, &up);
-        let diagram = frontier::availability(&ours, &up, &mut Effort::default()).expect("small");
+        let diagram = frontier::chances(&ours, &up, &mut Effort::default()).expect("small").alive;
         prop_assert!((diagram - expected).abs() < 1e-12);
         let survivors = frontier::survivors(&ours, &mut Effort::default()).expect("small");
         let table = Table::new(&ours).survivors();

@@ -128,6 +128,23 @@ fn reach_crashes_and_domination() {
     });
 }
 
+/// One minus the availability would be rounding noise here.
+#[test]
+fn a_small_unavailability_has_all_its_digits() {
+    // Σ over fewer than a quorum alive, by exact arithmetic.
+    for (spec, nodes, units, missing) in [
+        ("uniform", 101, 1, 1.220_68e-73),
+        ("uniform", 25, 1, 4.649_67e-20),
+        ("hierarchy:9,109", 981, 3, 4.338_94e-90),
+        ("hierarchy:5,197", 985, 3, 2.005_46e-106),
+    ] {
+        let family = build(spec, Some(nodes), units).expect("it fits");
+        let up = vec![0.99; nodes];
+        let found = Answers::of(family.rule.as_ref()).availability(&up, &mut Effort::default());
+        assert!((found.missing / missing - 1.0).abs() < 1e-5, "{spec}: {:e}", found.missing);
+    }
+}
+
 #[test]
 fn availability_and_load() {
     each(|name, rule, list, _| {
@@ -135,10 +152,11 @@ fn availability_and_load() {
         let nodes = list.nodes();
         let uneven: Vec<f64> = (0..nodes).map(|i| 0.6 + 0.3 * (i % 5) as f64 / 5.0).collect();
         for up in [vec![0.9; nodes], vec![0.5; nodes], vec![1.0; nodes], vec![0.0; nodes], uneven] {
-            let Some(known) = rule.availability(&up) else { continue };
-            let diagram =
-                quorate_quorum::frontier::availability(&minimal, &up, &mut Effort::default());
-            assert!((known - diagram.expect("small")).abs() < 1e-12, "{name}");
+            let Some(known) = rule.chances(&up) else { continue };
+            let diagram = quorate_quorum::frontier::chances(&minimal, &up, &mut Effort::default());
+            let diagram = diagram.expect("small");
+            assert!((known.alive - diagram.alive).abs() < 1e-12, "{name}");
+            assert!((known.dead - diagram.dead).abs() <= 1e-9 * diagram.dead, "{name}");
         }
         if let Some(known) = rule.load(&vec![1.0; nodes]) {
             let program = load(&minimal).expect("small");

@@ -75,6 +75,14 @@ impl<'a, P: Protocol> Session<'a, P> {
         Ok(())
     }
 
+    /// The clients of a node go away for good; it goes on without any.
+    ///
+    /// # Errors
+    /// The law that was broken.
+    pub fn dismiss(&mut self, node: NodeId) -> Result<(), Breach> {
+        self.world.clients_die(node).map_err(|stop| *stop)
+    }
+
     /// A node stands still for so many nanoseconds.
     pub fn freeze(&mut self, node: NodeId, lasts: u64) {
         self.world.freeze(node, lasts);

@@ -116,7 +116,8 @@ pub struct Outcome {
 pub struct ShortLine {
     /// Claims for which this was found, origin and serial.
     pub claims: Vec<(u64, u64)>,
-    /// The units.
+    /// The units, all of them.
+    #[serde(with = "bitmap")]
     pub units: Vec<u32>,
     /// How many of them are free.
     pub free: u32,
@@ -126,6 +127,28 @@ pub struct ShortLine {
     pub waiting: u32,
     /// Those by name, oldest first, as far as there is room: origin and serial.
     pub rivals: Vec<(u64, u64)>,
+}
+
+/// Units as a bitmap, so that those of the largest pool fit in a survey.
+mod bitmap {
+    use std::sync::Arc;
+
+    use quorate_core::Unit;
+    use serde::de::Error as _;
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+
+    use crate::codec::WireUnits;
+
+    pub(super) fn serialize<S: Serializer>(units: &[u32], out: S) -> Result<S::Ok, S::Error> {
+        let units: Vec<Unit> = units.iter().map(|unit| Unit(*unit)).collect();
+        WireUnits::from(&*units).serialize(out)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u32>, D::Error> {
+        let units: Arc<[Unit]> =
+            WireUnits::deserialize(from)?.try_into().map_err(D::Error::custom)?;
+        Ok(units.iter().map(|unit| unit.0).collect())
+    }
 }
 
 /// What a seat tells about itself that only its protocol has a word for.

@@ -103,6 +103,17 @@ fn bad_input_gets_one_clear_line_and_exit_code_2() {
         ("--nodes 0", "quorate: 0 nodes: choose 1 to 64\n"),
         ("--crashing 5", "quorate: n5 cannot crash: there are 3 nodes\n"),
         ("--home any --units 100000", "quorate: too many worlds: give --want or --home\n"),
+        (
+            "--want 1 --among 0+1,0",
+            "quorate: --among is for 2 claims: say the size of each with --want\n",
+        ),
+        ("--want 2,1 --among 0,1", "quorate: claim 1 asks for 2 units among 1\n"),
+        ("--want 1,1 --among 0+7,0", "quorate: --among: there is no u7: units count from 0 to 1\n"),
+        ("--want 1,1 --among 0,1 --movable 3", "quorate: --movable 3: claims count from 1 to 2\n"),
+        (
+            "--want 1,1 --among 0,1 --movable 1 --protocol table",
+            "quorate: --movable is for central: nobody is moved here\n",
+        ),
     ] {
         let output = check(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments}");

@@ -320,3 +320,40 @@ fn too_large_is_said_with_a_bound_instead_of_hanging() {
     let bounds = &found["bounds"]["availability"];
     assert!(bounds["low"].as_f64() <= bounds["high"].as_f64());
 }
+
+/// Files of reference values that are not ours: of any size, with sections and fields left out, and
+/// with values that are wrong.
+#[test]
+fn reference_values_are_ok_or_differ_and_say_where() {
+    let chain = r#"{"id": "chain", "units": ["a", "b"], "alpha": {"u": ["a"], "v": ["a", "b"]},
+        "constructions": {"paper_product": {"arbiters": ARBITERS, "C_plus": null}}}"#;
+    // A star of twelve groups: its product has more quorums than 64 bits count.
+    let units: Vec<String> = (0..13).map(|unit| format!("\"r{unit}\"")).collect();
+    let alpha = (1..13).map(|unit| format!("\"u{unit}\": [\"r0\", \"r{unit}\"]"));
+    let alpha: Vec<String> = alpha.collect();
+    let star = format!(
+        r#"{{"id": "star", "units": [{}], "alpha": {{{}}}, "cmax": 4, "constructions":
+        {{"paper_product": {{"quorum_count": {{"G1": 1{}}}}}}}}}"#,
+        units.join(","),
+        alpha.join(","),
+        "0".repeat(400)
+    );
+    let file = |arbiters: &str| {
+        let chain = chain.replace("ARBITERS", arbiters);
+        File::new(&format!("values-{arbiters}"), &format!(r#"{{"structures": [{chain}, {star}]}}"#))
+    };
+    let good = file("5");
+    let (code, out, _) = words(&["quorum", "sharing", "--vectors", good.path()]);
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!((code, lines[0]), (Some(1), "ok structures/chain"), "{out}");
+    let number = "DIFFERENT structures/star: constructions.paper_product.quorum_count.G1: ";
+    assert!(lines[1].starts_with(number), "{out}");
+    let bad = file("6");
+    let (code, out, _) = words(&["quorum", "sharing", "--vectors", bad.path()]);
+    let arbiters =
+        "DIFFERENT structures/chain: constructions.paper_product.arbiters: 5 instead of 6";
+    assert_eq!((code, out.lines().next()), (Some(1), Some(arbiters)));
+    let (code, out, err) = words(&["sim", "labels", "--vectors", good.path()]);
+    assert_eq!((code, &*out), (Some(2), ""), "{err}");
+    assert_eq!(err, "quorate: the file holds no reference values of this kind\n");
+}

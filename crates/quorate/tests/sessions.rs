@@ -7,7 +7,8 @@
 //! the page shows. There, a command that ends with `&` goes on while the others run, and what
 //! follows is asked again until it has come into effect.
 //!
-//! A `toml` block whose first line is a comment with a file's name is that file.
+//! A `toml` block whose first line is a comment with a file's name is that file, and so is a `json`
+//! block with a file's name beside it.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -86,6 +87,11 @@ fn files(text: &str) {
         if let Some(name) = name.filter(|name| name.ends_with(".toml")) {
             std::fs::write(Path::new(FOLDER).join(name), block).expect("a folder of our own");
         }
+    }
+    for block in text.split("```json ").skip(1) {
+        let block = block.split("```").next().unwrap_or_default();
+        let (name, file) = block.split_once('\n').expect("a name, and a file");
+        std::fs::write(Path::new(FOLDER).join(name), file).expect("a folder of our own");
     }
 }
 

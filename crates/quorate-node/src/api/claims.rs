@@ -50,7 +50,8 @@ type Answered = Result<Response, Failure>;
 #[utoipa::path(put, path = "/v1/pools/{pool}/claims/{id}", tag = "claims",
     params(
         ("pool" = String, Path), ("id" = String, Path, description = "128 random bits, in hex"),
-        ("wait" = Option<String>, Query, description = "how long to wait for the grant: `10s`"),
+        ("wait" = Option<String>, Query, description = "how long to wait for the grant: `10s`. \
+            With `0s` what another node decides, a refusal too, is in the next answer"),
         ("why" = Option<bool>, Query, description = "if it waits, say why"),
     ),
     request_body = ClaimRequest,

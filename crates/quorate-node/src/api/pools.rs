@@ -159,7 +159,15 @@ async fn order(
     let named = def.unit_names.iter().position(|name| *name == unit);
     let numbered = || unit.parse().ok().filter(|unit| *unit < def.units as usize);
     let Some(unit) = named.or_else(numbered).and_then(|unit| u32::try_from(unit).ok()) else {
-        return Err(bad_request("the pool has no such unit; nothing changed").into());
+        let mut there: Vec<String> = def.unit_names.iter().take(8).cloned().collect();
+        if there.is_empty() {
+            there.push(format!("0 to {}", def.units - 1));
+        } else if def.unit_names.len() > there.len() {
+            there.push("...".into());
+        }
+        let there = there.join(", ");
+        let text = format!("the pool has no unit {unit:?}, but {there}; nothing changed");
+        return Err(bad_request(text).into());
     };
     let question = what(pool.clone(), unit);
     let name = pool.clone();

@@ -33,8 +33,8 @@ const UNITS_SHOWN: usize = 100;
 const TEXT_SHOWN: usize = 256;
 /// Most bytes of labels that a claim asks for, likewise.
 const LABELS_SHOWN: usize = 512;
-/// Most units in one list, and most claims of which it is found out what they are short of.
-const UNITS_LISTED: usize = 1000;
+/// Most drained units in one list, and most claims of which it is found out what they are short of.
+const DRAINED_LISTED: usize = 1000;
 const EXPLAINED: usize = 32;
 /// Most claims that compete for the same units, by name.
 const RIVALS_SHOWN: usize = 100;
@@ -445,7 +445,7 @@ fn unit_labels(def: &PoolDef, labels: Option<&Labels>) -> Vec<BTreeMap<String, S
 fn drained(pool: &Pool) -> Vec<u32> {
     let mut units = Vec::new();
     pool.seat.drained(&mut |unit, _| {
-        if units.len() < UNITS_LISTED {
+        if units.len() < DRAINED_LISTED {
             units.push(unit.0);
         }
     });
@@ -463,7 +463,7 @@ fn shortages(pool: &Pool, books: &[BookLine], now: Moment) -> Vec<ShortLine> {
     for id in waiting.into_iter().take(EXPLAINED).map(BookLine::claim) {
         let Some(short) = pool.seat.explain(now, id) else { continue };
         let claim = (id.origin, id.serial);
-        let units: Vec<u32> = short.units.iter().take(UNITS_LISTED).map(|unit| unit.0).collect();
+        let units: Vec<u32> = short.units.iter().map(|unit| unit.0).collect();
         let (holders, waiting) = (short.holders.len() as u32, short.waiting.len() as u32);
         let rivals = short.waiting.iter().take(RIVALS_SHOWN).map(|id| (id.origin, id.serial));
         let (claims, rivals) = (vec![claim], rivals.collect());

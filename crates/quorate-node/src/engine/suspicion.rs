@@ -97,15 +97,19 @@ impl Engine {
         let Some(peer) = place.map(NodeId::from) else {
             return wrong(format!("no node is called {node:?}; nothing changed"));
         };
+        let is = |engine: &Engine, name: &str| {
+            let mut is = false;
+            engine.pools[seat].seat.facts(crate::clock::now(), &mut |fact| {
+                is |= (fact.name, fact.about) == (name, Some(peer)) && fact.value > 0;
+            });
+            is
+        };
+        let was_awaited = is(self, "awaited");
         self.step(seat, Happening::Suspect(peer));
-        let mut is_out = false;
-        self.pools[seat].seat.facts(crate::clock::now(), &mut |fact| {
-            is_out |= (fact.name, fact.about) == ("counted_out", Some(peer)) && fact.value > 0;
-        });
-        if !is_out {
+        if !was_awaited && !is(self, "counted_out") {
             let me = self.name_of(self.watch.me);
             return wrong(format!(
-                "{me} does not believe that {node} has crashed, or is joining itself; nothing \
+                "{me} neither believes that {node} has crashed nor waits for it to join; nothing \
                  changed. Repeat it when status says so"
             ));
         }

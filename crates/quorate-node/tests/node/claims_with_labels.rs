@@ -157,6 +157,61 @@ async fn reserved_units_are_for_those_they_are_reserved_for() {
     }
 }
 
+/// A rule that names members and clients lets in who is both, and two rules about a unit let in
+/// whom either does.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rule_that_names_members_and_clients_asks_for_both() {
+    let both_named =
+        "[[pools.reserved]]\nunits = [\"g2\"]\nmembers = [\"n1\"]\nclients = [\"train-*\"]";
+    let either =
+        "[[pools.reserved]]\nunits = [\"g2\"]\nclients = [\"root\"]\n[[pools]]\nname = \"plain\"";
+    for pools in both() {
+        let pools =
+            pools.replace("[[pools]]\n    name = \"plain\"", &format!("{both_named}\n{either}"));
+        let cluster = Cluster::start(2, &pools).await;
+        let ask = |client: &str| {
+            let lines = r#"[{"where": {"gpu": "a100", "zone": "eu"}}]"#;
+            format!(r#"{{"client": "{client}", "lines": {lines}}}"#)
+        };
+        let mut id = 0;
+        for (node, client, status) in [
+            (0, "train-7", 422),
+            (1, "eval-7", 422),
+            (0, "eval-7", 422),
+            (1, "train-7", 200),
+            (0, "root", 200),
+        ] {
+            id += 1;
+            let (got, claim) = put(&cluster, node, id, &ask(client)).await;
+            assert_eq!(got, status, "{client} at n{node}: {claim}");
+            cluster.request(node, &format!("DELETE /v1/pools/gpus/claims/{id}"), "").await;
+        }
+    }
+}
+
+/// More units than a list in an answer has room for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shortage_of_thousands_of_units_is_described_as_it_is() {
+    let unit = |at: usize| {
+        let gpu = if at < 2500 { "h100" } else { "a100" };
+        format!("{{ name = \"g{at}\", labels = {{ gpu = \"{gpu}\" }} }}")
+    };
+    let units: Vec<String> = (0..2600).map(unit).collect();
+    let pools =
+        format!("[[pools]]\nname = \"gpus\"\narbiter = \"n0\"\nunits = [{}]", units.join(", "));
+    let cluster = Cluster::start(2, &pools).await;
+    let all = r#"{"lines": [{"where": {"gpu": "h100"}, "units": 2500}]}"#;
+    assert_eq!(put(&cluster, 0, 1, all).await.0, 200);
+    let one = r#"{"lines": [{"where": {"gpu": "h100"}}]}"#;
+    assert_eq!(ask(&cluster, 0, 2, one).await.0, 202);
+    // Node n1 is told by n0, which decides.
+    for node in 0..2 {
+        let (_, why) = cluster.request(node, "GET /v1/pools/gpus/claims/2/why", "").await;
+        assert_eq!(why["why"]["summary"], "2 claims want 2500 units with gpu=h100");
+        assert_eq!(why["why"]["shortage"]["units"].as_array().map(Vec::len), Some(1000));
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn why_a_claim_waits_says_which_units_are_short_and_how_many_want_them() {
     for pools in both() {

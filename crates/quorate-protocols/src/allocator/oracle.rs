@@ -1,6 +1,10 @@
 //! The slow, obvious way: flows unit by unit, and the pass as the specification prints it. Laws are
 //! judged by it, and it shares no line with what it judges.
 
+use quorate_core::ClaimId;
+
+use super::{Among, Want};
+
 /// Most units that it can think of.
 pub(crate) const UNITS_MAX: u32 = 32;
 
@@ -9,6 +13,20 @@ pub(crate) const UNITS_MAX: u32 = 32;
 pub(crate) struct Demand {
     pub(crate) alpha: u32,
     pub(crate) units: u32,
+}
+
+impl From<&Want> for Demand {
+    fn from(want: &Want) -> Self {
+        Demand { alpha: mask(&want.among), units: want.units }
+    }
+}
+
+/// A set of units, a bit each.
+pub(crate) fn mask(among: &Among) -> u32 {
+    match among {
+        None => u32::MAX,
+        Some(units) => units.iter().fold(0, |mask, unit| mask | 1 << unit.0),
+    }
 }
 
 /// The maximum flow of these demands (the specification's rho).
@@ -75,4 +93,54 @@ pub(crate) fn decide(
 /// What a claim lacks beside the holders (the specification's delta).
 pub(crate) fn lack(holders: &[Demand], claim: &[Demand]) -> u32 {
     units(holders) + units(claim) - rho(&[holders, claim].concat())
+}
+
+/// A pool at rest: who has units, and who waits.
+pub(crate) struct Case {
+    /// What holders have, or could have instead.
+    pub(crate) holders: Vec<Demand>,
+    /// Those who wait, oldest first.
+    pub(crate) waiting: Vec<(ClaimId, Vec<Demand>)>,
+    /// Whether everybody asks for one unit.
+    pub(crate) single: bool,
+}
+
+impl Case {
+    /// Judges the laws that are about a single moment; so many who are blocked may be protected.
+    ///
+    /// # Errors
+    /// The law that is broken, and how.
+    pub(crate) fn judge(&self, protect: u32) -> Result<(), String> {
+        self.law_m()?;
+        self.law_w()?;
+        let waiting: Vec<Vec<Demand>> = self.waiting.iter().map(|(_, want)| want.clone()).collect();
+        match decide(&self.holders, &waiting, protect).0.first() {
+            Some(first) => {
+                let claim = self.waiting[*first].0;
+                Err(format!("decision: {claim} waits, and everybody older leaves it room"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// M: not everybody can be served together.
+    pub(crate) fn law_m(&self) -> Result<(), String> {
+        let waiting = self.waiting.iter().flat_map(|(_, wants)| wants);
+        let all: Vec<Demand> = self.holders.iter().chain(waiting).copied().collect();
+        match self.waiting.first() {
+            Some((claim, _)) if rho(&all) == units(&all) => {
+                Err(format!("law M: {claim} waits, and all can be served together"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// W: if all ask for one unit, nobody waits who could be served beside the holders.
+    pub(crate) fn law_w(&self) -> Result<(), String> {
+        let mut waiting = self.waiting.iter().filter(|_| self.single);
+        match waiting.find(|(_, wants)| lack(&self.holders, wants) == 0) {
+            Some((claim, _)) => Err(format!("law W: {claim} waits for a unit that is free")),
+            None => Ok(()),
+        }
+    }
 }

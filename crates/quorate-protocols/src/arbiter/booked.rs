@@ -29,7 +29,8 @@ pub(super) struct Booked {
     pub(super) state: State,
     /// The units it picked, where permissions only count and grants name units.
     pub(super) picked: Option<Picked>,
-    /// The units it was last told that others have or wait for, where units are locks.
+    /// The units it was last told that others have or wait for, where units are locks, if it is to
+    /// hear when one of them is free.
     pub(super) offered: Option<Arc<[Unit]>>,
     /// Another home was given it too, and may rely on it: nobody's word ends it, only its lease
     /// does (`Grantor::hand_over`).

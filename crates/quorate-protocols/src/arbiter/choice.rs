@@ -57,6 +57,14 @@ pub(super) fn choose_free(
     names.iter().all(|unit| !taken.contains(unit)).then_some(wish)
 }
 
+/// Whether a claim could have other units than those chosen for it.
+pub(super) fn has_choice(pool: &Pool, units: Units, lines: Option<&[Line]>) -> bool {
+    match lines {
+        None => units.get() < pool.units,
+        Some(lines) => lines.iter().any(|line| line.among.len() > line.units.get() as usize),
+    }
+}
+
 /// So many units of which none is taken, from where the draw points, those that are `mine` last.
 pub(super) fn free_units(
     pool: &Pool,

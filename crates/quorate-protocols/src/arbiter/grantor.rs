@@ -5,6 +5,7 @@
 //! looks again.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use quorate_core::{
     ClaimId, Clock, Entry, Fact, Fence, NodeId, Outbox, Seat, Stamp, Standing, Unit,
@@ -209,7 +210,10 @@ impl Grantor {
                 self.call_roll(bid, post);
             }
             State::Granted { grant, inquired, .. } => {
-                self.tell_grant(seat, bid, post);
+                match seat.pool.mode {
+                    Mode::Named => self.tell_others(seat, bid, true, post),
+                    Mode::Count { .. } => self.tell_grant(seat, bid, post),
+                }
                 if inquired {
                     self.tell_inquire(bid, grant, post);
                 }
@@ -236,7 +240,8 @@ impl Grantor {
         }
         // It keeps its age. That it was asked back is forgotten with the permission.
         self.queue.insert((booked.stamp, bid));
-        self.entries.insert(bid, Booked { state: State::Waiting, picked: None, ..booked });
+        let (state, picked, offered) = (State::Waiting, None, None);
+        self.entries.insert(bid, Booked { state, picked, offered, ..booked });
         self.arm_lease(seat, bid, post.out);
         self.schedule(seat, post, None);
     }
@@ -390,6 +395,20 @@ impl Grantor {
     }
 
     pub(super) fn tell_grant(&self, seat: &Seat<'_, Arbiter>, bid: Bid, post: &mut Post<'_>) {
+        let taken = match seat.pool.picks_units() {
+            true => self.locked_by_others(bid),
+            false => Default::default(),
+        };
+        self.send_grant(seat, bid, taken, post);
+    }
+
+    pub(super) fn send_grant(
+        &self,
+        seat: &Seat<'_, Arbiter>,
+        bid: Bid,
+        taken: Arc<[Unit]>,
+        post: &mut Post<'_>,
+    ) {
         let (booked, claim) = (&self.entries[&bid], bid.claim);
         let State::Granted { grant, waited, .. } = booked.state else {
             unreachable!("only permissions are told");
@@ -397,10 +416,6 @@ impl Grantor {
         let floor = self.floors.of(booked.fenced(seat.pool));
         let Asker { node, attempt } = booked.asker;
         let (sent, clock) = (booked.sent, self.clock.0);
-        let taken = match seat.pool.picks_units() {
-            true => self.locked_by_others(bid),
-            false => Default::default(),
-        };
         let told = Message::Grant { claim, attempt, grant, floor, sent, waited, taken, clock };
         post.send(node, told);
     }

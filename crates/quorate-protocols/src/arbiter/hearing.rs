@@ -1,6 +1,7 @@
 //! The requester's half, as arbiters see it: permissions come, are asked back, renewed and lost,
 //! and once a quorum of them is in force the client may go (spec 7.4, C1, C6).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::{ClaimId, Fence, Moment, NodeId, NodeSet, Seat};
@@ -42,17 +43,19 @@ impl Requester {
                     until = sent.after(waited.saturating_add(lease.length()));
                 }
                 let given = Given { grant, floor, until, named: 0 };
+                let about = About { from, claim, attempt };
                 if let Some(local) = self.claims.get_mut(&claim)
                     && seat.pool.picks_units()
                 {
-                    local.taken.insert(from, taken);
+                    local.taken.insert(from, Arc::clone(&taken));
                 }
-                self.on_grant(seat, About { from, claim, attempt }, given, post);
+                self.on_grant(seat, about, given, post);
+                self.look_around(seat, about, taken, post);
             }
             Message::Queued { claim, attempt, taken, clock } => {
                 self.outlook.clock.hear(clock);
                 self.on_queued(About { from, claim, attempt });
-                self.move_on(seat, About { from, claim, attempt }, taken, post);
+                self.look_around(seat, About { from, claim, attempt }, taken, post);
                 #[cfg(test)]
                 self.maekawa_failed(seat, claim, post);
             }
@@ -416,8 +419,8 @@ fn take(state: &mut PermitState, new: Given) {
         }
         PermitState::Given { grant: known, .. } if *known > grant => {}
         _ => {
-            let (retold, told, named) = (Fence::default(), 0, 0);
-            *state = PermitState::Given { grant, floor, until, retold, told, named };
+            let (retold, told, named, watched) = (Fence::default(), 0, 0, false);
+            *state = PermitState::Given { grant, floor, until, retold, told, named, watched };
         }
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct Local {
     pub(super) phase: Phase,
     /// What its client said about which units it can use, where units are locks...
     pub(super) lines: Option<Arc<[Line]>>,
-    /// ...and how often others were chosen since.
+    /// ...and how often others were chosen since it was last asked for again.
     pub(super) moves: u32,
     /// The units it picked, where permissions only count and grants name units.
     pub(super) pick: Option<Pick>,
@@ -77,6 +77,8 @@ pub(super) enum PermitState {
         /// The pick it was last told, and the one that it has locked; 0 is none.
         told: u64,
         named: u64,
+        /// It was asked to say when a unit becomes free that others have.
+        watched: bool,
     },
     /// A client that outlived our last boot says it has its units; the arbiter was shown that.
     Shown,
@@ -118,6 +120,23 @@ impl Local {
             .filter(|(_, permit)| permit.until().is_some_and(|until| until > seat.now))
             .map(|(&node, _)| node)
             .collect()
+    }
+
+    /// Whether an arbiter has not given its permission and says that others have a unit of these.
+    pub(super) fn is_blocked(&self, names: &[Unit]) -> bool {
+        let waits = self.enlisted.iter().filter(|(_, permit)| !permit.is_given());
+        let mut taken = waits.filter_map(|(node, _)| self.taken.get(node));
+        taken.any(|taken| names.iter().any(|unit| taken.contains(unit)))
+    }
+
+    /// It was asked for again: answers are new, so it may move again and be told again.
+    pub(super) fn look_again(&mut self) {
+        self.moves = 0;
+        for permit in self.enlisted.values_mut() {
+            if let PermitState::Given { watched, .. } = &mut permit.state {
+                *watched = false;
+            }
+        }
     }
 
     /// Arbiters that know of the claim.

@@ -103,7 +103,8 @@ pub enum Message {
     },
     /// `floor`: the largest fence of those units that the arbiter has seen end. `sent`: echo of the
     /// request that put the claim in the queue. `waited`: for how long it has been there. `taken`:
-    /// units that others have picked, where the claim has yet to pick its own.
+    /// units that others have picked, where the claim has yet to pick its own; where units are
+    /// locks and the claim asks again, those that others have or wait for: it may wait elsewhere.
     Grant {
         claim: ClaimId,
         attempt: Attempt,

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use quorate_core::{ClaimId, Fence, NodeId, NodeSet, Seat, Unit};
 
-use super::choice::{choose_free, free_units};
-use super::local::{Local, Permit, PermitState, Phase};
-use super::message::{GrantNumber, Message, Pick};
+use super::choice::{choose_free, free_units, has_choice};
+use super::local::{Local, Permit, PermitState, Phase, Polls};
+use super::message::{GrantNumber, Message, Pick, Wish};
 use super::pool::{Mode, broken};
 use super::requester::{Requester, enlist};
 use super::{Arbiter, Post};
@@ -127,10 +127,11 @@ impl Requester {
         (is_it && permit.attempt == about.attempt).then_some(permit)
     }
 
-    /// An arbiter says what others have or wait for. A claim that can have units that no arbiter
-    /// says are taken asks for those instead, at its age. It does so at most once for each unit of
-    /// the pool, so that nobody is led around for ever.
-    pub(super) fn move_on(
+    /// An arbiter says what others have or wait for, where units are locks. A claim that waits for
+    /// one of those while others are free asks for these instead. If none is, it asks arbiters that
+    /// gave their permission to say when one is: they know of other holders than those at which it
+    /// waits.
+    pub(super) fn look_around(
         &mut self,
         seat: &Seat<'_, Arbiter>,
         About { from, claim, attempt }: About,
@@ -138,33 +139,85 @@ impl Requester {
         post: &mut Post<'_>,
     ) {
         let Some(local) = self.claims.get_mut(&claim) else { return };
-        let is_meant = local.enlisted.get(&from).is_some_and(|permit| permit.attempt == attempt);
-        let waits = matches!(local.phase, Phase::Waiting(_));
-        if seat.pool.mode != Mode::Named || !is_meant || !waits {
+        let Some(permit) = local.enlisted.get_mut(&from) else { return };
+        let waits = matches!(local.phase, Phase::Waiting(_)) && permit.attempt == attempt;
+        if seat.pool.mode != Mode::Named || !waits {
             return;
         }
-        let names = local.wish.names.clone().expect("units have names here");
-        let blocked = names.iter().any(|unit| taken.contains(unit));
-        local.taken.insert(from, taken);
-        if !blocked || local.moves >= seat.pool.units {
+        match &mut permit.state {
+            PermitState::Given { watched: false, .. } => {} // It was not asked who has what.
+            PermitState::Given { watched, .. } => {
+                let before = local.taken.insert(from, Arc::clone(&taken)).unwrap_or_default();
+                // What has become free is told once.
+                *watched = before.iter().all(|unit| taken.contains(unit));
+            }
+            _ => _ = local.taken.insert(from, taken),
+        }
+        let names = local.wish.names.as_deref().expect("units have names here");
+        let can_move = has_choice(seat.pool, local.wish.units, local.lines.as_deref());
+        if !can_move || !local.is_blocked(names) {
             return;
         }
+        match self.free_instead(seat, claim) {
+            Some(wish) => self.move_on(seat, claim, wish, post),
+            None if !broken!(seat, MoveInTheDark) => self.watch(seat, claim, post),
+            None => {}
+        }
+    }
+
+    /// Units that a claim could have as far as its arbiters have said, and that no other claim of
+    /// this node has or waits for.
+    fn free_instead(&self, seat: &Seat<'_, Arbiter>, claim: ClaimId) -> Option<Wish> {
         let others = self.claims.iter().filter(|(other, _)| **other != claim);
         let mine = others.flat_map(|(_, local)| local.wish.names.iter().flat_map(|n| n.iter()));
-        let heard = self.claims[&claim].taken.values().flat_map(|taken| taken.iter());
-        let avoid: BTreeSet<Unit> = mine.chain(heard).copied().collect();
         let local = &self.claims[&claim];
-        let lines = local.lines.as_deref();
-        let Some(wish) = choose_free(seat.pool, local.wish.units, lines, local.draw, &avoid) else {
+        let heard = local.taken.iter().filter(|(node, _)| local.enlisted.contains_key(node));
+        let heard = heard.flat_map(|(_, taken)| taken.iter());
+        let avoid: BTreeSet<Unit> = mine.chain(heard).copied().collect();
+        choose_free(seat.pool, local.wish.units, local.lines.as_deref(), local.draw, &avoid)
+    }
+
+    /// Asks for other units, at its age. At most once for each unit of the pool until it asks again
+    /// anyway, so that claims that go out of each other's way do not do so for ever; then soon.
+    fn move_on(
+        &mut self,
+        seat: &Seat<'_, Arbiter>,
+        claim: ClaimId,
+        wish: Wish,
+        post: &mut Post<'_>,
+    ) {
+        let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
+        if local.moves >= seat.pool.units {
+            if let Phase::Waiting(polls) = &mut local.phase {
+                *polls = Polls { rest: polls.rest.min(Polls::FIRST.rest), ..Polls::FIRST };
+            }
             return;
-        };
+        }
         let attempt = self.outlook.next_attempt(seat.boot);
-        let local = self.claims.get_mut(&claim).expect("it was found here");
         local.wish = wish;
         local.moves += 1;
-        local.taken.clear();
+        if broken!(seat, MoveInTheDark) {
+            local.taken.clear();
+        }
         for node in local.enlisted().iter() {
             enlist(local, seat, claim, node, attempt, post);
+        }
+    }
+
+    /// Repeats the request to arbiters that gave their permission: they answer with what others
+    /// have, and tell when that changes.
+    fn watch(&mut self, seat: &Seat<'_, Arbiter>, claim: ClaimId, post: &mut Post<'_>) {
+        let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
+        let mut asked = Vec::new();
+        for (&node, permit) in &mut local.enlisted {
+            if let PermitState::Given { watched, .. } = &mut permit.state
+                && !std::mem::replace(watched, true)
+            {
+                asked.push(node);
+            }
+        }
+        for node in asked {
+            post.send(node, local.request(claim, &local.enlisted[&node], seat.now));
         }
     }
 

@@ -147,6 +147,9 @@ pub(crate) enum Mutant {
     C7PickInGrace,
     /// C7: what moves to other arbiters takes its permission there, and not its units.
     C7MoveWithoutNames,
+    /// 7.11: a claim that asks for other units forgets what it was told of the first, does so once
+    /// for each unit in all, and hears of free ones only from arbiters at which it waits.
+    MoveInTheDark,
     /// C10: a restarted home's earlier permissions end with its earlier requests.
     C10DropGranted,
     /// C10: a claim that a home does not list is over, however new it is.

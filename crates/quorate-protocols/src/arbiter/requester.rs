@@ -197,6 +197,9 @@ impl Requester {
                 Phase::Waiting(Polls { rest, .. }) if *rest > 0 => *rest -= 1,
                 _ => {
                     self.polls.add();
+                    if !broken!(seat, MoveInTheDark) {
+                        local.look_again();
+                    }
                     let quiet = ask_again(local, seat, claim, post);
                     if let Phase::Waiting(Polls { rest, gap }) = &mut local.phase {
                         *rest = *gap - 1;

@@ -336,6 +336,11 @@ impl<R: Rule> Counted<R> {
         self.asked.as_ref().filter(|asked| asked.held).map_or(0, |asked| asked.units.get())
     }
 
+    /// Forgets what a node that is gone was made to wait for.
+    pub(super) fn forget_deferred(&mut self, node: NodeId) {
+        self.deferred[node.index()] = 0;
+    }
+
     /// Whether nothing is owed and nobody is made to wait, as it must be when all is quiet.
     pub(super) fn is_settled(&self) -> bool {
         self.owed.iter().all(|&owed| owed == 0) && self.deferred.iter().all(|&waits| waits == 0)

@@ -240,3 +240,32 @@ impl Detector {
         }
     }
 }
+
+#[cfg(test)]
+impl Detector {
+    /// Forgets what no later step reads, for an explorer. `silent`: who will never answer.
+    pub(super) fn forget_unread(&mut self, silent: &NodeSet) {
+        // Who is known to have crashed is not found again; who found nobody to accuse in its query
+        // before reads of no answer more than that it came.
+        self.before = self.before.difference(&self.crashed);
+        if self.before.is_empty() {
+            self.forget_answers();
+        }
+        for (_, said) in &mut self.said {
+            let unheard = said.unheard.intersection(&self.before);
+            *said = Knowledge::from(Known { unheard, ..Known::default() });
+        }
+        self.said.retain(|(_, said)| !said.is_nothing());
+        if self.done && self.missing.is_subset(silent) {
+            self.missing = NodeSet::new();
+            self.query.take_if(|_| self.before.is_empty());
+        }
+    }
+
+    /// Whether an answer of a node to the latest query is read, and what of those whom it did not
+    /// hear.
+    pub(super) fn reads(&self, from: NodeId, unheard: &NodeSet) -> (bool, NodeSet) {
+        let is_read = self.missing.contains(from) || !self.before.is_empty();
+        (is_read, unheard.intersection(&self.before))
+    }
+}

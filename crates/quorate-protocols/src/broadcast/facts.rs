@@ -3,6 +3,7 @@
 
 use quorate_core::{Fact, NodeId, Seat};
 
+use super::join::Membership;
 use super::pool::Reclaim;
 use super::weighted::Standing;
 use super::{Warnings, Weighted};
@@ -42,6 +43,9 @@ impl Weighted {
             Standing::Held { .. } | Standing::Lost => None,
         });
         for peer in seat.pool.peers(seat.me) {
+            if let Membership::Joining(awaited) = &self.membership {
+                show(Fact::gauge("awaited", awaited.contains(peer)).about(peer));
+            }
             show(Fact::gauge("crashed", self.crashed().contains(peer)).about(peer));
             if seat.pool.reclaim != Reclaim::Never {
                 show(Fact::gauge("counted_out", self.counting.is_out(peer)).about(peer));

@@ -13,7 +13,9 @@
 //! included: a node that stays down keeps others from coming back. The specification exempts
 //! suspects; with that rule one that was merely slow enters on what an earlier life let pass, while
 //! the newcomer enters before it (`tests/leased.rs`). Nor is it enough that others count a suspect
-//! out: who has forgotten that it came back takes its earlier life for the present one.
+//! out: who has forgotten that it came back takes its earlier life for the present one. Exempt is
+//! only who is cut off now, in whatever life, as an operator says it to the newcomer
+//! ([`Reclaim::Fenced`]): it uses nothing until it joins again, and then it asks the newcomer.
 //!
 //! **Under leases** more can be forgotten: that somebody is suspected,
 //! and that somebody else came back since. A draft handed out six units of three: a restarted node

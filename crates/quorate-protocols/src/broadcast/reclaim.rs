@@ -17,6 +17,7 @@ use std::time::Duration;
 use quorate_core::{ClaimId, Moment, NodeId, NodeSet, Outbox, Seat};
 
 use super::desk::shares;
+use super::join::Membership;
 use super::message::{Knowledge, Life, Message};
 use super::pool::{Reclaim, broken};
 use super::weighted::Standing;
@@ -86,17 +87,24 @@ impl Weighted {
         }
     }
 
-    /// The driver says that a node can no longer reach the protected thing. That is said of the
-    /// life that is believed to be over: who is not suspected is not counted out for it later. Who
-    /// has not joined may take an earlier life of a node for its present one, and believes nobody.
+    /// The driver says that a node can no longer reach the protected thing until it joins again. For
+    /// a member that is said of the life that it believes to be over: who is not suspected is not
+    /// counted out for it later. Who is joining may take an earlier life of a node for its present
+    /// one, and counts nobody out; but whatever it let that node do, in any life, does no harm any
+    /// more, and it need not wait for it.
     pub(super) fn on_fenced(
         &mut self,
         seat: &Seat<'_, Self>,
         node: NodeId,
         out: &mut Outbox<Self>,
     ) {
-        let is_suspect = node != seat.me && self.detector.crashed().contains(node);
-        if seat.pool.reclaim == Reclaim::Fenced && is_suspect && self.is_member() {
+        if seat.pool.reclaim != Reclaim::Fenced || node == seat.me {
+            return;
+        }
+        if let Membership::Joining(waiting) = &mut self.membership {
+            waiting.remove(node);
+            self.finish_join(seat, out);
+        } else if self.is_member() && self.detector.crashed().contains(node) {
             self.counting.fenced.insert(node);
             self.count_out(seat);
             self.check(seat, out);

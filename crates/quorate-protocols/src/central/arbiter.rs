@@ -120,23 +120,11 @@ impl Arbiter {
         let mut arbiter = Arbiter {
             clock: Clock::default(),
             entries: BTreeMap::new(),
-            allocator: Allocator::new(seat.pool.units, seat.pool.policy()),
+            allocator: seat.pool.allocator(),
             tags: Tags::default(),
             fence: Fence::floor(seat.boot),
             grace: false,
         };
-        #[cfg(test)]
-        {
-            use crate::allocator::Mutant as Broken;
-            use crate::central::pool::Mutant;
-            arbiter.allocator.mutant = match seat.pool.mutant {
-                Some(Mutant::HandOverEarly) => Some(Broken::HandOverEarly),
-                Some(Mutant::StrictFifo) => Some(Broken::StrictFifo),
-                Some(Mutant::BindEarly) => Some(Broken::BindEarly),
-                Some(Mutant::CountOnly) => Some(Broken::CountOnly),
-                _ => None,
-            };
-        }
         match start {
             Start::First => {}
             // A durable arbiter writes before it promises, so no record means no promise.

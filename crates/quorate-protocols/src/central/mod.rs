@@ -65,6 +65,8 @@ pub use crate::attempt::Attempt;
 pub use arbiter::Record;
 pub use judged::{Judged, Operator};
 pub use message::Message;
+#[cfg(test)]
+pub(crate) use pool::Mutant;
 pub use pool::{Fairness, Pool};
 pub use record::RecordLine;
 

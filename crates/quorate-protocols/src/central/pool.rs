@@ -184,6 +184,24 @@ impl Pool {
         }
         self.fairness.policy()
     }
+
+    /// Who decides who gets which units: all of them free.
+    pub(crate) fn allocator(&self) -> Allocator {
+        #[allow(unused_mut, reason = "a mutant changes it")]
+        let mut allocator = Allocator::new(self.units, self.policy());
+        #[cfg(test)]
+        {
+            use crate::allocator::Mutant as Broken;
+            allocator.mutant = match self.mutant {
+                Some(Mutant::HandOverEarly) => Some(Broken::HandOverEarly),
+                Some(Mutant::StrictFifo) => Some(Broken::StrictFifo),
+                Some(Mutant::BindEarly) => Some(Broken::BindEarly),
+                Some(Mutant::CountOnly) => Some(Broken::CountOnly),
+                _ => None,
+            };
+        }
+        allocator
+    }
 }
 
 /// The units in both lists.

@@ -21,8 +21,7 @@ use quorate_core::{ClaimId, Line, NodeId, Relabelled, Seat, Unit, Units};
 
 use super::Central;
 use super::arbiter::{Arbiter, State};
-use crate::allocator::oracle::{self, Demand};
-use crate::allocator::{Among, Want};
+use crate::allocator::oracle::{self, Case, Demand, mask};
 
 /// What the laws remember of one life of an arbiter.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -74,14 +73,8 @@ impl Theorems {
         }
         let changed = self.units_changed(arbiter.tags.changed(), arbiter);
         let case = self.case(seat, arbiter);
-        case.law_m()?;
-        case.law_w()?;
         let policy = seat.pool.fairness.policy();
-        let waiting: Vec<Vec<Demand>> = case.waiting.iter().map(|(_, want)| want.clone()).collect();
-        if let Some(first) = oracle::decide(&case.movers, &waiting, policy.protect).0.first() {
-            let claim = case.waiting[*first].0;
-            return Err(format!("decision: {claim} waits, and everybody older leaves it room"));
-        }
+        case.judge(policy.protect)?;
         let protected = arbiter.allocator.oldest_passed() >= policy.patience;
         self.laws_a_and_b(&case, protected, changed)
     }
@@ -117,8 +110,7 @@ impl Theorems {
             None => vec![seat.pool.any(*node, *units)],
             Some(lines) => seat.pool.wants_by(arbiter.tags.labels(seat), *node, lines),
         };
-        let demand = |want: &Want| Demand { alpha: mask(&want.among), units: want.units };
-        wants.iter().map(demand).collect()
+        wants.iter().map(Demand::from).collect()
     }
 
     fn case(&self, seat: &Seat<'_, Central>, arbiter: &Arbiter) -> Case {
@@ -139,9 +131,8 @@ impl Theorems {
             Some((*claim, wants))
         };
         Case {
-            movers: movers.collect(),
+            holders: movers.collect(),
             waiting: waiting.into_iter().filter_map(|(claim, _)| wants(claim)).collect(),
-            holders: self.held.clone(),
             single: arbiter.entries.values().all(|booked| booked.units == Units::ONE),
         }
     }
@@ -160,52 +151,21 @@ impl Theorems {
         let Some((claim, wants)) = case.waiting.first().filter(|_| protected) else {
             return Ok(());
         };
-        let lacks = oracle::lack(&case.movers, wants);
-        let mut before = case.holders.clone();
+        let lacks = oracle::lack(&case.holders, wants);
+        let mut before = self.held.clone();
         if let Some(known) = known.filter(|known| known.claim == *claim) {
             if lacks > known.lacks {
                 let was = known.lacks;
                 return Err(format!("law A: {claim}, the oldest, lacked {was}, and now {lacks}"));
             }
             before = known.before;
-            before.retain(|holder| case.holders.contains(holder));
+            before.retain(|holder| self.held.contains(holder));
             if before.is_empty() {
                 return Err(format!("law B: {claim} waits although all before it released"));
             }
         }
         self.oldest = Some(Oldest { claim: *claim, before, lacks });
         Ok(())
-    }
-}
-
-/// Holders, as sets of units that can be had instead, and those who wait, oldest first.
-struct Case {
-    movers: Vec<Demand>,
-    waiting: Vec<(ClaimId, Vec<Demand>)>,
-    holders: BTreeSet<ClaimId>,
-    /// Whether everybody asks for one unit.
-    single: bool,
-}
-
-impl Case {
-    fn law_m(&self) -> Result<(), String> {
-        let waiting = self.waiting.iter().flat_map(|(_, wants)| wants);
-        let all: Vec<Demand> = self.movers.iter().chain(waiting).copied().collect();
-        let asked: u32 = all.iter().map(|demand| demand.units).sum();
-        match self.waiting.first() {
-            Some((claim, _)) if oracle::rho(&all) == asked => {
-                Err(format!("law M: {claim} waits, and all can be served together"))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn law_w(&self) -> Result<(), String> {
-        let mut waiting = self.waiting.iter().filter(|_| self.single);
-        match waiting.find(|(_, wants)| oracle::lack(&self.movers, wants) == 0) {
-            Some((claim, _)) => Err(format!("law W: {claim} waits for a unit that is free")),
-            None => Ok(()),
-        }
     }
 }
 
@@ -223,13 +183,5 @@ fn granted(arbiter: &Arbiter, claim: ClaimId) -> Vec<Unit> {
     match &arbiter.entries[&claim].state {
         State::Granted { held, .. } => held.before_moves().iter().map(|share| share.unit).collect(),
         State::Waiting => Vec::new(),
-    }
-}
-
-/// A set of units, a bit each.
-fn mask(among: &Among) -> u32 {
-    match among {
-        None => u32::MAX,
-        Some(units) => units.iter().fold(0, |mask, unit| mask | 1 << unit.0),
     }
 }

@@ -246,7 +246,7 @@ impl<T: Tokens> Core<T> {
         }
         self.station.collect(&mut tokens, terms);
         match &mut self.root {
-            Some(root) => root.collected.put(tokens),
+            Some(root) => out.destroyed += keep(&mut root.collected, tokens, terms),
             None => out.send(Message::Collect(tokens)),
         }
     }
@@ -258,9 +258,17 @@ impl<T: Tokens> Core<T> {
         }
         self.station.allocate(&mut tokens, order, self.side(), terms);
         match &mut self.root {
-            Some(root) => root.left_over.put(tokens),
+            Some(root) => out.destroyed += keep(&mut root.left_over, tokens, terms),
             None if tokens.is_empty() => {}
             None => out.send(Message::Allocate { tokens, order }),
         }
     }
+}
+
+/// Keeps what came back to the root, as many as the pool has: more can only be a fault's (spec 3.2,
+/// the domain of MyT_c and MyT_a). Says how many are gone.
+fn keep<T: Tokens>(kept: &mut T, more: T, terms: &Terms) -> u32 {
+    kept.put(more);
+    let surplus = kept.len().saturating_sub(terms.units);
+    kept.take(surplus).len()
 }

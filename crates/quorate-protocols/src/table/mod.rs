@@ -52,6 +52,7 @@
 //! down.
 
 mod explore;
+mod laws;
 mod member;
 mod message;
 mod opening;
@@ -199,7 +200,7 @@ impl Protocol for Table {
         if let Some(member) = &self.member {
             member.audit(seat);
         }
-        self.requester.audit(seat);
+        self.requester.audit();
     }
 
     fn ledger(&self, show: &mut dyn FnMut(Entry)) {

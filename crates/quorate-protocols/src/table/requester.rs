@@ -9,7 +9,7 @@ use quorate_core::{
 
 use super::message::Message;
 use super::pool::broken;
-use super::section::{Phase, Section};
+use super::section::Section;
 use super::sheet::{Errand, Wish};
 use super::{Alarm, Post, Table};
 use crate::attempt::Attempt;
@@ -320,10 +320,7 @@ impl Requester {
         show(Fact::counter("restarts", self.restarts.get()));
     }
 
-    pub(super) fn audit(&self, seat: &Seat<'_, Table>) {
-        if let Some(Phase::Storing { sheet, .. }) = self.section.as_ref().map(|s| &s.phase) {
-            sheet.audit(seat);
-        }
+    pub(super) fn audit(&self) {
         assert!(
             self.section.is_some() || (self.errands.is_empty() && !self.tidy),
             "whatever is wanted has a section"

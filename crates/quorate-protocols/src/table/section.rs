@@ -15,7 +15,7 @@ use super::message::Message;
 use super::pool::broken;
 use super::requester::{Requester, Standing};
 use super::sheet::{Errand, Sheet, Upshot, Version};
-use super::{Post, Table};
+use super::{Post, Table, laws};
 use crate::attempt::Attempt;
 
 /// A section under way.
@@ -256,7 +256,8 @@ impl Requester {
         };
         let newest = newest.expect("quorums are not empty");
         let of_newest = || known.iter().filter(|known| known.sheet.version == newest);
-        let mut sheet = Sheet::clone(&of_newest().next().expect("it is one of them").sheet);
+        let found = Arc::clone(&of_newest().next().expect("it is one of them").sheet);
+        let mut sheet = Sheet::clone(&found);
         sheet.wait(of_newest().map(|known| known.known_for).max().unwrap_or_default());
         sheet.version = newest.after(section.round);
         let overdue: BTreeSet<(ClaimId, Version)> =
@@ -271,6 +272,9 @@ impl Requester {
             sheet.run(seat, claim, errand, wish, &mut upshot);
         }
         sheet.pass(seat, floor, &mut upshot);
+        if let Err(broken) = laws::judge(seat, &found, &sheet) {
+            panic!("{broken}");
+        }
         let section = self.section.as_mut().expect("the caller has looked it up");
         let left: NodeSet = section.quorum.iter().copied().collect();
         let (sheet, sent) = (Arc::new(sheet), seat.now);

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use quorate_core::{NodeId, NodeSet};
 
 use super::universe;
-use crate::rule::Rule;
+use crate::rule::{Chances, Rule};
 use crate::sampling::Draws;
 use crate::{Domination, Natural, Ratio, Reach, Symmetric};
 
@@ -152,7 +152,7 @@ impl Rule for Brick {
     /// Inclusion and exclusion over the hyperplanes that are alive, j_d of them in direction d: Σ Π
     /// (−1)^(j_d+1) C(a_d, j_d) · p^(N − Π(a_d − j_d)). The terms are as large as 2^Σa_d and
     /// cancel, so the sum is formed in fixed point with that many bits to spare.
-    fn availability(&self, up: &[f64]) -> Option<f64> {
+    fn chances(&self, up: &[f64]) -> Option<Chances> {
         const TERMS_MAX: usize = 300_000;
         const BITS_SHOWN: usize = 128;
         let even = up.windows(2).all(|pair| pair[0] == pair[1]);
@@ -177,7 +177,10 @@ impl Rule for Brick {
             *sum = sum.plus(&value);
         }
         let one = Natural::one().shifted_left(bits);
-        Some(plus.minus(&minus).map_or(0.0, |value| Ratio::new(value, one).to_f64().min(1.0)))
+        let alive = plus.minus(&minus).unwrap_or_else(Natural::zero);
+        let dead = one.minus(&alive).unwrap_or_else(Natural::zero);
+        let share = |value: Natural| Ratio::new(value, one.clone()).to_f64();
+        Some(Chances { alive: share(alive), dead: share(dead) }.clamped())
     }
 }
 

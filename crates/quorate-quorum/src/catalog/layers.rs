@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use quorate_core::{NodeId, NodeSet};
 
-use crate::rule::{Rule, shuffle};
+use crate::rule::{Chances, Rule, shuffle};
 use crate::sampling::{Draws, binomial_weights};
 use crate::solver;
 use crate::{Natural, Ratio, Reach, Symmetric};
@@ -237,14 +237,16 @@ impl Rule for Layers {
 
     /// From the bottom up: a row with its primary alive ends the matter, one with less than its
     /// support does too.
-    fn availability(&self, up: &[f64]) -> Option<f64> {
-        let (mut available, mut undecided) = (0.0, 1.0);
+    fn chances(&self, up: &[f64]) -> Option<Chances> {
+        let (mut alive, mut dead, mut undecided) = (0.0, 0.0, 1.0);
         for row in self.rows.iter().rev() {
             let living = living(row, up);
-            available += undecided * living[row.primary..].iter().sum::<f64>();
-            undecided *= living[row.support.min(row.primary)..row.primary].iter().sum::<f64>();
+            let support = row.support.min(row.primary);
+            alive += undecided * living[row.primary..].iter().sum::<f64>();
+            dead += undecided * living[..support].iter().sum::<f64>();
+            undecided *= living[support..row.primary].iter().sum::<f64>();
         }
-        Some(available)
+        Some(Chances { alive, dead: dead + undecided })
     }
 }
 

@@ -75,7 +75,7 @@ pub enum FamilyError {
         problem: String,
     },
     /// The parameters cannot be read.
-    #[error("'{0}' is not a list of numbers separated by commas")]
+    #[error("'{0}' is not a list of numbers from 1 to {NODES_MAX} separated by commas")]
     Parameters(String),
     /// The expression cannot be read.
     #[error(transparent)]

@@ -7,8 +7,9 @@ use crate::Outcome;
 ///
 /// For pools of protocol broadcast with `reclaim = "fenced"`: what the node had is given to others
 /// at once. So cut it off first (power, credentials, a firewall), and keep it so until it was
-/// restarted. Every server that is named is told; name all nodes that run. If the cluster asks for
-/// the administrator's token, give it in $QUORATE_TOKEN.
+/// restarted. Every server that is named is told; name all nodes that run. A server that is joining
+/// itself then joins without the node, and must be told again when it takes part. If the cluster
+/// asks for the administrator's token, give it in $QUORATE_TOKEN.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Example:
@@ -30,7 +31,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
         let mut outcome = Outcome::Good;
         for server in args.cluster.servers() {
             match args.cluster.views_of(&server)?.fence(&args.pool, &args.node).await {
-                Ok(_) => println!("{server}: counts {} out", args.node),
+                Ok(_) => println!("{server}: goes on without {}", args.node),
                 Err(error) => {
                     eprintln!("{server}: {error}");
                     outcome = Outcome::Broken;

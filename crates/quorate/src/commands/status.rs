@@ -222,8 +222,8 @@ fn broadcast_text(pool: &PoolView) -> String {
     for fact in named("too_many_crashed").filter(|fact| fact.value > 0) {
         let _ = writeln!(
             text,
-            "ALARM: {} takes more nodes for crashed than crashes_max allows for: nobody is \
-             counted out",
+            "ALARM: {} takes more nodes for crashed than crashes_max allows for: the network may \
+             be split",
             fact.node
         );
     }
@@ -259,7 +259,11 @@ fn why_text(why: &Why) -> String {
     if let Some(position) = why.position {
         let _ = writeln!(text, "place in the queue: {position}");
     }
-    let _ = writeln!(text, "free: {}, missing: {}", why.free, why.missing);
+    let _ = match &why.shortage {
+        // Where units differ, those that will do are what counts.
+        Some(short) => writeln!(text, "free: {}, {} of those it needs", why.free, short.free),
+        None => writeln!(text, "free: {}, missing: {}", why.free, why.missing),
+    };
     if why.grace_ms.is_some() {
         let wait = span(why.grace_ms);
         let _ = writeln!(text, "the arbiter restarted and waits {wait} for old promises to end");
@@ -343,4 +347,25 @@ fn node_text(node: &NodeView) -> String {
         let _ = writeln!(text, "peer {}: {state}", peer.name);
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alarms_of_a_broadcasting_pool_are_said_in_words() {
+        let fact = |node: &str, name: &str, value: u64| serde_json::json!({ "node": node, "name": name, "value": value, "grows": false });
+        let pool = serde_json::json!({
+            "name": "gpu", "units": 3, "protocol": "broadcast", "lease_ms": 10_000,
+            "drift_ppm": 200, "names_units": false, "survives": 1, "durable": false,
+            "facts": [fact("n0", "too_many_crashed", 1), fact("n1", "too_many_crashed", 0)],
+        });
+        let pool: PoolView = serde_json::from_value(pool).unwrap();
+        let alarms: Vec<String> =
+            pool_text(&pool).lines().filter(|l| l.starts_with("ALARM")).map(Into::into).collect();
+        let expected = "ALARM: n0 takes more nodes for crashed than crashes_max allows for: \
+                        the network may be split";
+        assert_eq!(alarms, [expected]);
+    }
 }

@@ -88,8 +88,17 @@ pub(crate) fn chart(sweep: &Sweep, cells: &[Cell], metric: Metric, title: &str) 
             None => curves.push(Curve { label, points: vec![point] }),
         }
     }
-    let ends = |curve: &Curve| Some((curve.points.first()?.y, curve.points.last()?.y));
-    let names_left = curves.iter().filter_map(ends).any(|(first, last)| last > 1.2 * first);
+    // Names go where curves leave room: to the side on which the tallest is lower.
+    let points = || curves.iter().flat_map(|curve| &curve.points);
+    let (first, last) = points()
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(first, last), point| {
+            (first.min(point.x), last.max(point.x))
+        });
+    let third = (last - first) / 3.0;
+    let tallest = |is: &dyn Fn(f64) -> bool| {
+        points().filter(|point| is(point.x)).fold(0.0, |most: f64, point| most.max(point.high))
+    };
+    let names_left = tallest(&|x| x <= first + third) < tallest(&|x| x >= last - third);
     Chart {
         title: title.into(),
         x_label: sweep.x.name().into(),

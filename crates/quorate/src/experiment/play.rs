@@ -25,6 +25,10 @@ pub(crate) struct Sample {
     pub(crate) detection: Vec<f64>,
     /// Crashes that did not become known to all before the run ended.
     pub(crate) unknown: u32,
+    /// The share of crashes that did.
+    crashes_known: Option<f64>,
+    /// Whether a live node was taken for dead, where one stood still.
+    falsely_suspected: Option<bool>,
     /// Units in use over each stretch of time.
     pub(crate) series: Vec<f64>,
     /// Steps of all participants.
@@ -48,6 +52,10 @@ impl Sample {
                 let sum: f64 = self.detection.iter().sum();
                 return (!self.detection.is_empty()).then(|| sum / self.detection.len() as f64);
             }
+            Metric::CrashesKnown => return self.crashes_known,
+            Metric::FalselySuspected => {
+                return self.falsely_suspected.map(|is| f64::from(u8::from(is)));
+            }
         })
     }
 }
@@ -58,7 +66,7 @@ const LOOK_EVERY: f64 = 0.25;
 /// Runs one setting once.
 ///
 /// # Errors
-/// A law was broken, or a live node was taken for dead.
+/// A law was broken, or a live node was taken for dead that did not stand still.
 pub(crate) fn play(sweep: &Sweep, setting: &Setting, seed: u64) -> anyhow::Result<Sample> {
     let plan = plan(sweep, setting, seed)?;
     let of = |what: anyhow::Error| what.context(format!("{} seed {seed}", sweep.label(setting)));
@@ -80,6 +88,7 @@ impl Work for Run<'_> {
         let mut session = Session::<P>::new(plan, pool, Watch::default()).map_err(broken)?;
         session.stagger();
         let mut casualties = Casualties::new(sweep, setting, plan.seed);
+        casualties.dismiss_clients(&mut session).map_err(broken)?;
         let end = sweep.warm_up + sweep.measured;
         let mut before = None;
         let mut series = Vec::new();
@@ -117,7 +126,7 @@ impl Work for Run<'_> {
             let idle = (units - sample.units_in_use) / sample.cs_per_second;
             sample.synchronization_delay = Some(idle);
         }
-        (sample.detection, sample.unknown) = casualties.report();
+        casualties.report(&mut sample);
         sample.series = series;
         Ok(sample)
     }
@@ -136,7 +145,7 @@ fn between(before: &Measures, after: &Measures) -> Sample {
         obtaining_time: ratio(total(after) - total(before), grants) / 1e9,
         waiting: ratio(waited / 1e9, seconds),
         cs_per_second: ratio(grants, seconds),
-        units_in_use: ratio(used / 1e9, seconds),
+        units_in_use: ratio(used / 1e9, seconds).max(0.0),
         messages_per_cs: ratio((after.messages_sent() - before.messages_sent()) as f64, grants),
         steps: after.steps,
         ..Sample::default()
@@ -149,17 +158,45 @@ struct Casualties {
     victims: Vec<(NodeId, f64, Option<f64>)>,
     struck: usize,
     nodes: u32,
+    idle: Vec<NodeId>,
+    /// Who stands still, from when, and for how long; `None` if nobody does.
+    still: Option<(NodeId, f64, f64)>,
+    is_still_ahead: bool,
+    /// Whether anybody has an opinion at all.
+    is_watched: bool,
+    falsely_suspected: bool,
 }
 
 impl Casualties {
     fn new(sweep: &Sweep, setting: &Setting, seed: u64) -> Self {
         let mut rng = Rng::new(seed ^ 0xdead);
         let mut nodes: Vec<u32> = (0..setting.nodes).collect();
+        let mut pick = || nodes.swap_remove(rng.below(nodes.len() as u64) as usize);
         let victims = (0..setting.crashes).map(|number| {
-            let victim = nodes.swap_remove(rng.below(nodes.len() as u64) as usize);
-            (NodeId(victim), sweep.crash_at + f64::from(number) * setting.crash_every, None)
+            let at = sweep.crash_at + f64::from(number) * setting.crash_every;
+            (NodeId(pick()), at, None)
         });
-        Casualties { victims: victims.collect(), struck: 0, nodes: setting.nodes }
+        let victims = victims.collect();
+        let idle = (0..setting.idle).map(|_| NodeId(pick())).collect();
+        let lasts = setting.freeze;
+        let still = (lasts > 0.0).then(|| (NodeId(pick()), sweep.crash_at, lasts));
+        Casualties {
+            victims,
+            struck: 0,
+            nodes: setting.nodes,
+            idle,
+            still,
+            is_still_ahead: still.is_some(),
+            is_watched: true,
+            falsely_suspected: false,
+        }
+    }
+
+    fn dismiss_clients<P: Watched>(
+        &self,
+        session: &mut Session<'_, P>,
+    ) -> Result<(), quorate_laws::Breach> {
+        self.idle.iter().try_for_each(|&node| session.dismiss(node))
     }
 
     fn all_known(&self) -> bool {
@@ -169,7 +206,12 @@ impl Casualties {
     /// When something is due.
     fn next_look(&self, now: f64) -> f64 {
         let next = self.victims.get(self.struck).map_or(f64::INFINITY, |victim| victim.1);
-        let waiting = self.victims[..self.struck].iter().any(|victim| victim.2.is_none());
+        let next = match self.still {
+            Some((_, at, _)) if self.is_still_ahead => next.min(at),
+            _ => next,
+        };
+        let unknown = self.victims[..self.struck].iter().any(|victim| victim.2.is_none());
+        let waiting = unknown || self.still.is_some() && !self.is_still_ahead;
         if waiting { next.min(now + LOOK_EVERY) } else { next }
     }
 
@@ -184,18 +226,31 @@ impl Casualties {
             session.kill(victim)?;
             self.struck += 1;
         }
+        if let Some((node, at, lasts)) = self.still
+            && self.is_still_ahead
+            && at <= session.now() as f64 / 1e9
+        {
+            session.freeze(node, (lasts * 1e9) as u64);
+            self.is_still_ahead = false;
+        }
         Ok(())
     }
 
     /// Notes which crashes everybody knows of by now, and makes sure that nobody alive is taken for
-    /// dead.
+    /// dead unless it stood still.
     fn look<P: Watched>(&mut self, session: &Session<'_, P>) -> anyhow::Result<()> {
         let dead: NodeSet = self.victims[..self.struck].iter().map(|victim| victim.0).collect();
         let mut known = dead.clone();
         for node in (0..self.nodes).map(NodeId) {
             let Some(participant) = session.participant(node) else { continue };
-            let Some(crashed) = participant.crashed() else { return Ok(()) };
-            ensure!(crashed.is_subset(&dead), "{node} takes a live node for dead: {crashed}");
+            let Some(crashed) = participant.crashed() else {
+                self.is_watched = false;
+                return Ok(());
+            };
+            let is_right = crashed.is_subset(&dead);
+            self.falsely_suspected |= !is_right;
+            let is_excused = self.still.is_some();
+            ensure!(is_right || is_excused, "{node} takes a live node for dead: {crashed}");
             known = known.intersection(crashed);
         }
         let now = session.now() as f64 / 1e9;
@@ -207,10 +262,15 @@ impl Casualties {
         Ok(())
     }
 
-    fn report(&self) -> (Vec<f64>, u32) {
+    fn report(&self, sample: &mut Sample) {
         let known = self.victims.iter().filter_map(|&(_, at, known)| Some(known? - at));
-        let unknown = self.victims.iter().filter(|victim| victim.2.is_none()).count();
-        (known.collect(), unknown as u32)
+        sample.detection = known.collect();
+        let (all, known) = (self.victims.len(), sample.detection.len());
+        sample.unknown = (all - known) as u32;
+        if self.is_watched {
+            sample.crashes_known = (all > 0).then(|| known as f64 / all as f64);
+            sample.falsely_suspected = self.still.map(|_| self.falsely_suspected);
+        }
     }
 }
 

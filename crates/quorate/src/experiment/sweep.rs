@@ -40,6 +40,10 @@ pub(crate) struct Sweep {
     pub(crate) crashes: Many<u32>,
     pub(crate) crash_at: f64,
     pub(crate) crash_every: Many<f64>,
+    /// So many nodes have no clients: they only answer.
+    pub(crate) idle: Many<u32>,
+    /// One node stands still for so long from `crash_at` on; 0 for not at all.
+    pub(crate) freeze: Many<f64>,
     /// Whether who finds a crash first-hand tells everybody.
     pub(crate) notices: Many<bool>,
     /// After how long without a query a node makes one; 0 for never.
@@ -82,6 +86,8 @@ impl Default for Sweep {
             crashes: Many::One(0),
             crash_at: 0.0,
             crash_every: Many::One(0.0),
+            idle: Many::One(0),
+            freeze: Many::One(0.0),
             notices: Many::One(false),
             probe: Many::One(0.0),
             lease: 0.0,
@@ -118,6 +124,8 @@ impl<T: Copy> Many<T> {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Axis {
     Crashes,
+    Freeze,
+    Idle,
     Latency,
     Nodes,
     Rho,
@@ -128,6 +136,8 @@ impl Axis {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Axis::Crashes => "crashes",
+            Axis::Freeze => "freeze",
+            Axis::Idle => "idle",
             Axis::Latency => "latency",
             Axis::Nodes => "nodes",
             Axis::Rho => "rho",
@@ -149,6 +159,8 @@ pub(crate) struct Setting {
     pub(crate) latency: f64,
     pub(crate) crashes: u32,
     pub(crate) crash_every: f64,
+    pub(crate) idle: u32,
+    pub(crate) freeze: f64,
     pub(crate) notices: bool,
     pub(crate) probe: f64,
     pub(crate) lease: f64,
@@ -158,6 +170,8 @@ impl Setting {
     pub(crate) fn on(&self, axis: Axis) -> f64 {
         match axis {
             Axis::Crashes => f64::from(self.crashes),
+            Axis::Freeze => self.freeze,
+            Axis::Idle => f64::from(self.idle),
             Axis::Latency => self.latency,
             Axis::Nodes => f64::from(self.nodes),
             Axis::Rho => self.rho,
@@ -177,10 +191,14 @@ pub(crate) enum Metric {
     /// Only where somebody always waits.
     SynchronizationDelay,
     DetectionTime,
+    /// Only where somebody crashed and crashes are found at all.
+    CrashesKnown,
+    /// Only where somebody stands still, and crashes are found at all.
+    FalselySuspected,
 }
 
 impl Metric {
-    pub(crate) const ALL: [Metric; 7] = [
+    pub(crate) const ALL: [Metric; 9] = [
         Metric::ObtainingTime,
         Metric::Waiting,
         Metric::CsPerSecond,
@@ -188,6 +206,8 @@ impl Metric {
         Metric::MessagesPerCs,
         Metric::SynchronizationDelay,
         Metric::DetectionTime,
+        Metric::CrashesKnown,
+        Metric::FalselySuspected,
     ];
 
     /// Its name in files.
@@ -200,6 +220,8 @@ impl Metric {
             Metric::MessagesPerCs => "messages_per_cs",
             Metric::SynchronizationDelay => "synchronization_delay",
             Metric::DetectionTime => "detection_time",
+            Metric::CrashesKnown => "crashes_known",
+            Metric::FalselySuspected => "falsely_suspected",
         }
     }
 
@@ -213,6 +235,8 @@ impl Metric {
             Metric::MessagesPerCs => "messages per grant",
             Metric::SynchronizationDelay => "seconds from free to next user",
             Metric::DetectionTime => "seconds until every live node knows",
+            Metric::CrashesKnown => "share of crashes that every live node knows of in the end",
+            Metric::FalselySuspected => "share of runs in which a live node was suspected",
         }
     }
 }
@@ -244,10 +268,12 @@ impl Sweep {
         ensure!(sweep.sites > 0, "nodes lie at one site at least");
         let want: Want = sweep.want.parse()?;
         for setting in sweep.settings() {
-            let Setting { nodes, units, crashes_max, crashes, .. } = setting;
+            let Setting { nodes, units, crashes_max, crashes, idle, .. } = setting;
             ensure!(nodes > 0 && units > 0, "a pool has nodes and units");
             ensure!(want.most() <= units, "a claim asks for at most the {units} units there are");
             ensure!(crashes < nodes, "of {nodes} nodes at most {} can crash", nodes - 1);
+            let most = nodes - 1 - crashes;
+            ensure!(idle <= most, "somebody must have clients: at most {most} nodes can be idle");
             ensure!(crashes_max <= (nodes - 1) / 2, "crashes_max is at most (nodes - 1) / 2");
         }
         Ok(sweep)
@@ -268,6 +294,8 @@ impl Sweep {
                 latency: 0.0,
                 crashes: 0,
                 crash_every: 0.0,
+                idle: 0,
+                freeze: 0.0,
                 notices: false,
                 probe: 0.0,
                 lease: self.lease,
@@ -282,6 +310,8 @@ impl Sweep {
         spread(&mut all, &self.notices, |setting, value| setting.notices = value);
         spread(&mut all, &self.probe, |setting, value| setting.probe = value);
         spread(&mut all, &self.crash_every, |setting, value| setting.crash_every = value);
+        spread(&mut all, &self.idle, |setting, value| setting.idle = value);
+        spread(&mut all, &self.freeze, |setting, value| setting.freeze = value);
         spread(&mut all, &self.rho, |setting, value| setting.rho = value);
         spread(&mut all, &self.crashes, |setting, value| setting.crashes = value);
         all
@@ -317,7 +347,8 @@ impl Sweep {
             }
         };
         let varied = |count: usize| count > 1;
-        let Setting { nodes, units, rho, latency, crashes, crash_every, .. } = *setting;
+        let Setting { nodes, units, rho, latency, crashes, crash_every, idle, freeze, .. } =
+            *setting;
         note(varied(self.nodes.values().len()), Some(Axis::Nodes), format!(", {nodes} nodes"));
         note(varied(self.units.values().len()), Some(Axis::Units), format!(", {units} units"));
         note(varied(self.rho.values().len()), Some(Axis::Rho), format!(", rho {rho}"));
@@ -325,6 +356,9 @@ impl Sweep {
         note(varied(self.latency.values().len()), Some(Axis::Latency), text);
         let text = format!(", {crashes} crashes");
         note(varied(self.crashes.values().len()), Some(Axis::Crashes), text);
+        note(varied(self.idle.values().len()), Some(Axis::Idle), format!(", {idle} idle"));
+        let text = format!(", still for {freeze} s");
+        note(varied(self.freeze.values().len()), Some(Axis::Freeze), text);
         let together = if crash_every > 0.0 { "one by one" } else { "at once" };
         note(varied(self.crash_every.values().len()), None, format!(", {together}"));
         let has_notices = setting.notices && varied(self.notices.values().len());
@@ -391,6 +425,16 @@ mod tests {
     }
 
     #[test]
+    fn the_experiments_of_the_documentation_are_experiments() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/experiments");
+        let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+        for file in files.filter(|file| file.extension().is_some_and(|end| end == "toml")) {
+            let text = std::fs::read_to_string(&file).unwrap();
+            Sweep::parse(&text).unwrap_or_else(|error| panic!("{}: {error:#}", file.display()));
+        }
+    }
+
+    #[test]
     fn the_same_file_gives_the_same_numbers() {
         let sweep = Sweep { rho: Many::One(3.0), ..Sweep::parse(FILE).unwrap() };
         let runs = [sweep.run(&|_, _| {}).unwrap(), sweep.run(&|_, _| {}).unwrap()];
@@ -407,10 +451,50 @@ mod tests {
             ("units = 2\nwant = \"3\"", "at most the 2 units"),
             ("crashes_max = 9", "at most (nodes - 1) / 2"),
             ("crashes = 10", "at most 9 can crash"),
+            ("crashes = 4\nidle = 6", "at most 5 nodes can be idle"),
             ("want = \"many\"", "no numbers of units"),
         ] {
             let error = Sweep::parse(line).unwrap_err();
             assert!(format!("{error:#}").contains(what), "{line}: {error:#}");
         }
+    }
+
+    /// Spec 6.2, "also": who never asks makes no queries, and nobody whose query ended long ago can
+    /// tell whom it does not hear. A node that only stands still is found out like a dead one.
+    #[test]
+    fn idle_nodes_hide_a_crash_and_a_still_one_looks_like_one() {
+        let file = r#"
+            protocols = ["weighted"]
+            nodes = 10
+            units = 3
+            crashes_max = 2
+            rho = 2
+            crashes = 1
+            crash_at = 50
+            idle = [0, 3]
+            probe = [0, 20]
+            warm_up = 10
+            measured = 300
+            repetitions = 2
+        "#;
+        let of = |cell: &Cell, metric| cell.summary(metric).map(|summary| summary.mean);
+        let cells = Sweep::parse(file).unwrap().run(&|_, _| {}).unwrap();
+        for cell in &cells {
+            let hidden = cell.setting.idle > 0 && cell.setting.probe == 0.0;
+            let known = if hidden { 0.0 } else { 1.0 };
+            assert_eq!(of(cell, Metric::CrashesKnown), Some(known), "{:?}", cell.setting);
+            assert_eq!(of(cell, Metric::FalselySuspected), None);
+        }
+        let still = Sweep {
+            crashes: Many::One(0),
+            idle: Many::One(0),
+            probe: Many::One(20.0),
+            freeze: Many::List(vec![0.1, 100.0]),
+            ..Sweep::parse(file).unwrap()
+        };
+        let cells = still.run(&|_, _| {}).unwrap();
+        let suspected: Vec<_> =
+            cells.iter().map(|cell| of(cell, Metric::FalselySuspected)).collect();
+        assert_eq!(suspected, [Some(0.0), Some(1.0)]);
     }
 }

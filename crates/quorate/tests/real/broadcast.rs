@@ -179,12 +179,26 @@ async fn killed_and_fenced() {
     assert!(is_refused(&cluster, 2).await, "nobody made sure that n4 is cut off");
     for node in 0..4 {
         let said = fence(&cluster, node);
-        assert!(said.ends_with("counts n4 out\n"), "{said}");
+        assert!(said.ends_with("goes on without n4\n"), "{said}");
     }
     let third = unit(&cluster, 2).await;
     for grant in two.into_iter().chain([third]) {
         give_back(grant).await;
     }
+    // Who restarts has forgotten what it let n4 do, and waits for it until it is told as well.
+    cluster.kill(3);
+    cluster.restart(3, Memory::Kept);
+    cluster.until_it_answers(3).await;
+    let awaited = || {
+        let text = status(&cluster, 3);
+        text.lines().any(|line| line.starts_with("n3: ") && line.contains("awaited(n4) 1"))
+            && !text.contains("awaited(n0) 1")
+    };
+    until("n3 waits for n4 only", awaited).await;
+    assert!(is_refused(&cluster, 3).await, "n3 does not take part");
+    let said = fence(&cluster, 3);
+    assert!(said.ends_with("goes on without n4\n"), "{said}");
+    give_back(unit(&cluster, 3).await).await;
     cluster.restart(4, Memory::Kept);
     cluster.until_it_answers(4).await;
     units_at(&cluster, [0, 1, 4]).await;

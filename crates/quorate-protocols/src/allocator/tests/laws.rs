@@ -25,7 +25,18 @@ impl Client {
     }
 }
 
+/// Something that a client does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Happening {
+    Request(usize),
+    Cancel(Ticket),
+    Release(Ticket),
+    /// It has left the unit of this move.
+    Answer(usize),
+}
+
 /// The allocator, and what its clients see of it.
+#[derive(Clone)]
 pub(crate) struct Watch {
     allocator: Allocator,
     clients: Vec<Client>,
@@ -75,6 +86,50 @@ impl Watch {
         self.settle()
     }
 
+    /// All that clients can do now.
+    pub(crate) fn possible(&self) -> Vec<Happening> {
+        let idle = |client: &usize| {
+            let holds = self.holding.values().any(|(who, _)| who == client);
+            !holds && !self.waiting.values().any(|who| who == client)
+        };
+        let answers = (0..self.asked.len()).map(Happening::Answer);
+        let requests = (0..self.clients.len()).filter(idle).map(Happening::Request);
+        let cancels = self.waiting.keys().copied().map(Happening::Cancel);
+        let releases = self.holding.keys().copied().map(Happening::Release);
+        answers.chain(requests).chain(cancels).chain(releases).collect()
+    }
+
+    /// One of them does so, and the allocator decides.
+    pub(crate) fn play(&mut self, happening: Happening) -> Result<(), String> {
+        match happening {
+            Happening::Request(client) => self.request(client),
+            Happening::Cancel(ticket) => self.cancel(ticket),
+            Happening::Release(ticket) => self.release(ticket),
+            Happening::Answer(at) => self.answer(at),
+        }
+        self.settle()
+    }
+
+    /// Whether nobody is asked to move.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        !self.allocator.is_moving()
+    }
+
+    /// All that matters of a pool at rest, without names that only grow: client by client whether
+    /// it waits, at which place, or holds which units, and since before the oldest was that.
+    pub(crate) fn standing(&self) -> Vec<Vec<u32>> {
+        let mut clients = vec![Vec::new(); self.clients.len()];
+        for (place, client) in (0..).zip(self.waiting.values()) {
+            clients[*client] = vec![place];
+        }
+        for (ticket, (client, units)) in &self.holding {
+            let before = self.oldest.as_ref().is_some_and(|(_, before)| before.contains(ticket));
+            let units = units.iter().map(|unit| unit.0);
+            clients[*client] = [100 + u32::from(before)].into_iter().chain(units).collect();
+        }
+        clients
+    }
+
     fn happen(&mut self, dice: &mut Dice) {
         if !self.asked.is_empty() && dice.below(2) == 0 {
             let at = dice.below(self.asked.len() as u64) as usize;
@@ -86,8 +141,7 @@ impl Watch {
         match (waits, holds) {
             (Some(ticket), _) => {
                 if dice.below(8) == 0 {
-                    assert!(self.allocator.cancel(ticket));
-                    self.waiting.remove(&ticket);
+                    self.cancel(ticket);
                 }
             }
             (None, Some(ticket)) => self.release(ticket),
@@ -103,6 +157,11 @@ impl Watch {
         let lines = self.clients[client].lines();
         self.allocator.enter(ticket, &lines, movable).expect("it can be served alone");
         self.waiting.insert(ticket, client);
+    }
+
+    fn cancel(&mut self, ticket: Ticket) {
+        assert!(self.allocator.cancel(ticket));
+        self.waiting.remove(&ticket);
     }
 
     fn release(&mut self, ticket: Ticket) {

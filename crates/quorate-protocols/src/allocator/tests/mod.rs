@@ -1,5 +1,6 @@
 //! The theorems of the labels specification as laws, and what breaks them.
 
+mod exhaustive;
 mod explained;
 mod laws;
 mod stories;

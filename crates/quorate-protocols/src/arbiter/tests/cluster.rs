@@ -179,6 +179,10 @@ impl Cluster {
         if at_home { claim } else { ClaimId { origin: 2 + u64::from(node.0), ..claim } }
     }
 
+    pub(super) fn home_of(&self, claim: ClaimId) -> u32 {
+        self.homes[&claim].0
+    }
+
     pub(super) fn release(&mut self, node: u32, serial: u64) {
         self.end(self.alias(NodeId(node), id(serial)), End::Released);
         self.step(NodeId(node), Event::Release(id(serial)));

@@ -4,8 +4,11 @@
 mod checks;
 mod cluster;
 mod leases;
+#[cfg(feature = "long-checks")]
+mod long;
 mod moved;
 mod names;
+mod offers;
 mod scenarios;
 mod seeds;
 mod walk;

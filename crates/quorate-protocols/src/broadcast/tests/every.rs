@@ -8,15 +8,19 @@
 //! states known by a 64-bit hash. Each process has finitely many requests, so that there are no
 //! cycles and "nobody waits in a state without successors" is liveness.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
+use std::rc::Rc;
 
 use quorate_core::{
     Claim, ClaimId, Effect, Event, NodeId, NodeSet, Outbox, Protocol, Start, Units,
 };
 
+use super::reduced::Remembered;
 use super::script::seat;
-use super::seen::{Seen, Shelf, hash};
+use super::seen::{Lookup, Seen, Shelf, hash};
 use crate::broadcast::Pool;
+
+pub(super) use super::reduced::Around;
 
 /// What the explorer must see of a participant.
 pub(super) trait Explored: Protocol<Pool = Pool> {
@@ -24,10 +28,6 @@ pub(super) trait Explored: Protocol<Pool = Pool> {
     fn held(&self) -> u32;
     /// Whether a claim waits.
     fn waits(&self) -> bool;
-    /// Whether a message changes nothing, now or ever.
-    fn is_dead_letter(&self, _: &Pool, _: &Self::Message) -> bool {
-        false
-    }
     /// If hearing this ends a query: who has not answered it then.
     fn ends_query(&self, _: &Pool, _: NodeId, _: &Self::Message) -> Option<NodeSet> {
         None
@@ -44,9 +44,35 @@ pub(super) trait Explored: Protocol<Pool = Pool> {
     fn is_quiet(&self) -> bool {
         true
     }
+    /// The alarm that makes it ask whom it hears.
+    fn probe() -> Option<Self::Alarm> {
+        None
+    }
+
+    // What `reduced.rs` asks.
+
+    /// The same participant without what no later step reads.
+    fn cleared(&self, around: &Around) -> Self;
+    /// What of a message is read, now or later; `None` if nothing. `is_spent`: its sender is.
+    fn wanted(
+        &self,
+        around: &Around,
+        from: NodeId,
+        is_spent: bool,
+        message: &Self::Message,
+    ) -> Option<Self::Message>;
+    /// Whether it has nothing, wants nothing and defers nobody.
+    fn is_idle(&self) -> bool;
+    /// Whether a message leaves one that is idle as it is, but for the answer.
+    fn is_mere_question(&self, message: &Self::Message) -> bool;
+    /// What an answer would say if it were given now.
+    fn retold(&self, message: &Self::Message) -> Self::Message {
+        message.clone()
+    }
 }
 
 /// A world to exhaust.
+#[derive(Clone)]
 pub(super) struct Scope {
     pub(super) pool: Pool,
     /// Requests of each process; a process with `None` is dead from the start.
@@ -58,10 +84,16 @@ pub(super) struct Scope {
     pub(super) crashes: u8,
     /// ...of this process only; `None` for any.
     pub(super) crashing: Option<NodeId>,
+    /// How often everybody makes a query of its own when somebody waits and nothing else happens.
+    pub(super) probes: u8,
     /// For each process, who always hears it in time; empty imposes nothing.
     pub(super) heard_by: Vec<NodeSet>,
+    /// Whether states are told apart only by what is still read (`reduced.rs`).
+    pub(super) reduced: bool,
     /// Whether the way to a violation is to be told.
     pub(super) trail: bool,
+    /// Whether everything that could be seen is to be told.
+    pub(super) views: bool,
 }
 
 /// What was found.
@@ -73,19 +105,26 @@ pub(super) struct Found {
     pub(super) reclaimed: u64,
     pub(super) false_suspicions: u64,
     pub(super) violation: Option<(String, Vec<String>)>,
+    /// If asked for: all that one saw who does not look inside.
+    pub(super) views: BTreeSet<Vec<View>>,
 }
 
-/// One state: for each node the number of its participant, or `DEAD`, and its requests left; the
-/// number of what is on its way on each link; crashes left.
+/// What can be seen of a process that lives: its requests to come, units held, whether it waits,
+/// and whom it suspects.
+type View = Option<(u8, u32, bool, Vec<NodeId>)>;
+
+/// One state: for each node the number of its participant and its requests left, or `DEAD` and
+/// whether it was spent; the number of what is on its way on each link; crashes and probes left.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct State {
-    nodes: [(u32, u8); NODES_MAX],
-    links: [u32; NODES_MAX * NODES_MAX],
-    crashes: u8,
+pub(super) struct State {
+    pub(super) nodes: [(u32, u8); NODES_MAX],
+    pub(super) links: [u32; NODES_MAX * NODES_MAX],
+    pub(super) crashes: u8,
+    pub(super) probes: u8,
 }
 
-const NODES_MAX: usize = 4;
-const DEAD: u32 = u32::MAX;
+pub(super) const NODES_MAX: usize = 4;
+pub(super) const DEAD: u32 = u32::MAX;
 
 /// One thing that happens.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -93,38 +132,67 @@ enum Happening {
     Request(NodeId),
     Release(NodeId),
     Crash(NodeId),
-    Deliver { from: NodeId, to: NodeId, place: usize },
+    /// `retold`: with what its sender knows by now.
+    Deliver {
+        from: NodeId,
+        to: NodeId,
+        place: usize,
+        retold: bool,
+    },
+    /// Everybody makes a query of its own.
+    Probe,
+    /// The sender crashed before it answered.
+    Lose {
+        from: NodeId,
+        to: NodeId,
+        place: usize,
+    },
 }
 
 /// What a participant does when something happens to it.
 #[derive(Clone)]
 struct Outcome {
     after: u32,
-    sent: Vec<(NodeId, u32)>,
+    sent: Rc<[(NodeId, u32)]>,
+    is_reclaimed: bool,
 }
 
-/// A step as it is remembered: who (with its state), and what happened to it.
-type Cue = (NodeId, u32, Option<(NodeId, u32)>);
+/// What happens to a participant.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Cue {
+    /// Its client's next move.
+    Client,
+    Hear(NodeId, u32),
+    Probe,
+}
 
-struct Explorer<'a, P: Explored> {
-    scope: &'a Scope,
-    nodes: usize,
-    participants: Shelf<P>,
-    messages: Shelf<P::Message>,
-    queues: Shelf<Vec<u32>>,
-    steps: BTreeMap<Cue, Outcome>,
+pub(super) struct Explorer<'a, P: Explored> {
+    pub(super) scope: &'a Scope,
+    pub(super) nodes: usize,
+    pub(super) participants: Shelf<P>,
+    pub(super) messages: Shelf<P::Message>,
+    pub(super) queues: Shelf<Vec<u32>>,
+    /// The number of an empty queue.
+    pub(super) nothing: u32,
+    /// By who, in which state, and what happened to it.
+    steps: Lookup<(NodeId, u32, Cue), Outcome>,
+    pub(super) remembered: Remembered,
     found: Found,
 }
 
 /// Explores everything.
 pub(super) fn every_history<P: Explored>(scope: &Scope) -> Found {
+    let mut queues = Shelf::new();
+    let nothing = queues.put(Vec::new());
     let mut explorer = Explorer::<P> {
         scope,
         nodes: scope.requests.len(),
         participants: Shelf::new(),
         messages: Shelf::new(),
-        queues: Shelf::new(),
-        steps: BTreeMap::new(),
+        queues,
+        nothing,
+        steps: Lookup::default(),
+        remembered: Remembered::default(),
         found: Found::default(),
     };
     explorer.run();
@@ -166,20 +234,24 @@ impl<P: Explored> Explorer<'_, P> {
     }
 
     fn first(&mut self) -> State {
-        let nothing = self.queues.put(Vec::new());
         let mut nodes = [(DEAD, 0); NODES_MAX];
         for (node, requests) in self.scope.requests.iter().enumerate() {
             let mut out = Outbox::new();
             let boot = P::boot(&seat(&self.scope.pool, node.into()), Start::First, &mut out);
-            assert!(out.effects().is_empty(), "no alarms are explored");
+            let is_alarm = |effect: &Effect<P>| matches!(effect, Effect::Arm { .. });
+            assert!(out.effects().iter().all(is_alarm), "nothing is said at first");
             if let Some(requests) = *requests {
                 nodes[node] = (self.participants.put(boot), requests);
             }
         }
-        State { nodes, links: [nothing; NODES_MAX * NODES_MAX], crashes: self.scope.crashes }
+        let links = [self.nothing; NODES_MAX * NODES_MAX];
+        let Scope { crashes, probes, .. } = *self.scope;
+        let mut first = State { nodes, links, crashes, probes };
+        self.settle(&mut first);
+        first
     }
 
-    fn at<'s>(&'s self, state: &State, node: NodeId) -> Option<&'s P> {
+    pub(super) fn at<'s>(&'s self, state: &State, node: NodeId) -> Option<&'s P> {
         let number = state.nodes[node.index()].0;
         (number != DEAD).then(|| self.participants.get(number))
     }
@@ -201,16 +273,32 @@ impl<P: Explored> Explorer<'_, P> {
                 let reach = if self.scope.ordered { queue.len().min(1) } else { queue.len() };
                 for place in 0..reach {
                     let repeated = place > 0 && queue[place] == queue[place - 1];
-                    if !repeated && self.may_arrive(state, from, node, queue[place]) {
-                        all.push(Happening::Deliver { from, to: node, place });
+                    if repeated {
+                        continue;
+                    }
+                    if self.may_arrive(state, from, node, queue[place]) {
+                        all.push(Happening::Deliver { from, to: node, place, retold: false });
+                        if self.may_be_retold(state, from, node, queue[place]) {
+                            all.push(Happening::Deliver { from, to: node, place, retold: true });
+                        }
                     }
                 }
+                if state.nodes[from.index()] == (DEAD, 1) {
+                    // The youngest that are on their way were perhaps never sent.
+                    let places = if self.scope.ordered { queue.len().max(1) - 1 } else { 0 };
+                    let lose = |place| Happening::Lose { from, to: node, place };
+                    all.extend((places..queue.len()).map(lose));
+                }
             }
+        }
+        let waits = |node: NodeId| self.at(state, node).is_some_and(P::waits);
+        if all.is_empty() && state.probes > 0 && (0..self.nodes).map(NodeId::from).any(waits) {
+            all.push(Happening::Probe);
         }
         all
     }
 
-    fn link(from: NodeId, to: NodeId) -> usize {
+    pub(super) fn link(from: NodeId, to: NodeId) -> usize {
         from.index() * NODES_MAX + to.index()
     }
 
@@ -236,42 +324,67 @@ impl<P: Explored> Explorer<'_, P> {
         match happening {
             Happening::Crash(node) => {
                 next.crashes -= 1;
-                next.nodes[node.index()] = (DEAD, 0);
-                let nothing = self.queues.put(Vec::new());
+                next.nodes[node.index()] = (DEAD, u8::from(self.is_spent(state, node)));
                 for from in (0..self.nodes).map(NodeId::from) {
-                    next.links[Self::link(from, node)] = nothing;
+                    next.links[Self::link(from, node)] = self.nothing;
                 }
             }
             Happening::Request(node) => {
-                self.step(&mut next, node, None);
+                self.step(&mut next, node, Cue::Client);
                 next.nodes[node.index()].1 -= 1;
             }
-            Happening::Release(node) => self.step(&mut next, node, None),
-            Happening::Deliver { from, to, place } => {
-                let link = Self::link(from, to);
-                let mut queue = self.queues.get(next.links[link]).clone();
-                let message = queue.remove(place);
-                next.links[link] = self.queues.put(queue);
-                self.step(&mut next, to, Some((from, message)));
+            Happening::Release(node) => self.step(&mut next, node, Cue::Client),
+            Happening::Deliver { from, to, place, retold } => {
+                let mut message = self.take_off(&mut next, from, to, place);
+                if retold {
+                    let sender = self.at(state, from).expect("only the living learn");
+                    message = self.messages.put(sender.retold(self.messages.get(message)));
+                }
+                self.step(&mut next, to, Cue::Hear(from, message));
             }
+            Happening::Probe => {
+                next.probes -= 1;
+                for node in (0..self.nodes).map(NodeId::from) {
+                    if self.at(&next, node).is_some() {
+                        self.step(&mut next, node, Cue::Probe);
+                    }
+                }
+            }
+            Happening::Lose { from, to, place } => _ = self.take_off(&mut next, from, to, place),
         }
+        self.settle(&mut next);
         next
     }
 
-    /// Something happens to a participant; without a message, its client's next move.
-    fn step(&mut self, state: &mut State, node: NodeId, heard: Option<(NodeId, u32)>) {
+    /// Takes a message off its link.
+    pub(super) fn take_off(
+        &mut self,
+        state: &mut State,
+        from: NodeId,
+        to: NodeId,
+        place: usize,
+    ) -> u32 {
+        let link = &mut state.links[Self::link(from, to)];
+        let mut queue = self.queues.get(*link).clone();
+        let message = queue.remove(place);
+        *link = self.queues.put(queue);
+        message
+    }
+
+    /// Something happens to a participant.
+    pub(super) fn step(&mut self, state: &mut State, node: NodeId, cue: Cue) {
         let before = state.nodes[node.index()].0;
-        let cue = (node, before, heard);
-        let outcome = match self.steps.get(&cue) {
+        let outcome = match self.steps.get(&(node, before, cue)) {
             Some(outcome) => outcome.clone(),
             None => {
-                let outcome = self.take(node, before, heard);
-                self.steps.insert(cue, outcome.clone());
+                let outcome = self.take(node, before, cue);
+                self.steps.insert((node, before, cue), outcome.clone());
                 outcome
             }
         };
         state.nodes[node.index()].0 = outcome.after;
-        for (to, message) in outcome.sent {
+        self.found.reclaimed += u64::from(outcome.is_reclaimed);
+        for &(to, message) in &*outcome.sent {
             if state.nodes[to.index()].0 != DEAD {
                 let link = Self::link(node, to);
                 let mut queue = self.queues.get(state.links[link]).clone();
@@ -282,24 +395,22 @@ impl<P: Explored> Explorer<'_, P> {
                 state.links[link] = self.queues.put(queue);
             }
         }
-        self.drop_dead_letters(state, node);
-        let (was, is) = (self.participants.get(before), self.participants.get(outcome.after));
-        self.found.reclaimed += u64::from(is.reclaimed() > was.reclaimed());
     }
 
-    fn take(&mut self, node: NodeId, before: u32, heard: Option<(NodeId, u32)>) -> Outcome {
+    fn take(&mut self, node: NodeId, before: u32, cue: Cue) -> Outcome {
         let mut participant = self.participants.get(before).clone();
         // One name for all claims of a process: it has forgotten the last when it makes the next.
         let id = ClaimId { origin: node.0.into(), serial: 0 };
-        let event = match heard {
-            Some((from, message)) => {
+        let event = match cue {
+            Cue::Hear(from, message) => {
                 Event::Hear { from, message: self.messages.get(message).clone() }
             }
-            None if participant.held() > 0 => Event::Release(id),
-            None => {
+            Cue::Client if participant.held() > 0 => Event::Release(id),
+            Cue::Client => {
                 let units = Units::new(self.scope.weights[node.index()], self.scope.pool.units);
                 Event::Claim(Claim::any(id, units.unwrap()))
             }
+            Cue::Probe => Event::Ring(P::probe().expect("probes are of this protocol")),
         };
         let mut out = Outbox::new();
         participant.step(&seat(&self.scope.pool, node), event, &mut out);
@@ -312,25 +423,8 @@ impl<P: Explored> Explorer<'_, P> {
                 _ => {}
             }
         }
-        Outcome { after: self.participants.put(participant), sent }
-    }
-
-    /// What will never change anything need not be delivered in every possible order.
-    fn drop_dead_letters(&mut self, state: &mut State, touched: NodeId) {
-        for other in (0..self.nodes).map(NodeId::from) {
-            for (from, to) in [(other, touched), (touched, other)] {
-                let link = Self::link(from, to);
-                let Some(receiver) = self.at(state, to) else { continue };
-                let queue = self.queues.get(state.links[link]);
-                let pool = &self.scope.pool;
-                let is_dead =
-                    |&message: &u32| receiver.is_dead_letter(pool, self.messages.get(message));
-                if queue.iter().any(is_dead) {
-                    let kept = queue.iter().copied().filter(|message| !is_dead(message)).collect();
-                    state.links[link] = self.queues.put(kept);
-                }
-            }
-        }
+        let is_reclaimed = participant.reclaimed() > self.participants.get(before).reclaimed();
+        Outcome { after: self.participants.put(participant), sent: sent.into(), is_reclaimed }
     }
 
     /// Laws about one state.
@@ -348,6 +442,15 @@ impl<P: Explored> Explorer<'_, P> {
                 return Some("a live process is suspected".into());
             }
             self.found.false_suspicions += 1;
+        }
+        if self.scope.views {
+            let view = |node: NodeId| {
+                let participant = self.at(state, node)?;
+                let suspects = participant.suspects().iter().collect();
+                let left = state.nodes[node.index()].1;
+                Some((left, participant.held(), participant.waits(), suspects))
+            };
+            self.found.views.insert(all().map(view).collect());
         }
         None
     }
@@ -403,9 +506,11 @@ impl<P: Explored> Explorer<'_, P> {
             Happening::Request(node) => format!("{node} requests"),
             Happening::Release(node) => format!("{node} releases"),
             Happening::Crash(node) => format!("{node} crashes"),
-            Happening::Deliver { from, to, place } => {
+            Happening::Probe => "everybody queries".into(),
+            Happening::Deliver { from, to, place, .. } | Happening::Lose { from, to, place } => {
                 let queue = self.queues.get(state.links[Self::link(from, to)]);
-                format!("{to} < {from} {}", self.messages.get(queue[place]))
+                let verb = if matches!(happening, Happening::Lose { .. }) { "loses" } else { "<" };
+                format!("{to} {verb} {from} {}", self.messages.get(queue[place]))
             }
         }
     }

@@ -16,10 +16,12 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use quorate_core::{
-    Claim, ClaimId, Effect, Event, Moment, NodeId, Outbox, Protocol, Seat, Start, Units,
+    Claim, ClaimId, Effect, Event, Moment, NodeId, NodeSet, Outbox, Protocol, Seat, Start, Units,
 };
 
 use super::seen::{Seen, Shelf, hash};
+use crate::broadcast::join::Membership;
+use crate::broadcast::message::first_life;
 use crate::broadcast::{Alarm, Message, Pool, Reclaim, Weighted};
 
 pub(super) const NODES: usize = 3;
@@ -37,6 +39,8 @@ pub(super) struct Scope {
     /// How often a member suspects a node, and who may suspect whom: `None` for anybody.
     pub(super) suspicions: u8,
     pub(super) suspicion: Option<(NodeId, NodeId)>,
+    /// How often who is joining is told that a node is cut off.
+    pub(super) cuts: u8,
     /// How often a node crashes, and which may: `None` for any.
     pub(super) crashes: u8,
     pub(super) crashing: Option<NodeId>,
@@ -60,6 +64,7 @@ struct State {
     /// What is on its way, by number, from each node to each.
     links: [[Vec<u32>; NODES]; NODES],
     suspicions: u8,
+    cuts: u8,
     crashes: u8,
 }
 
@@ -170,6 +175,7 @@ impl Explorer<'_> {
             nodes: [0, 1, 2].map(|place| node(NodeId(place))),
             links: Default::default(),
             suspicions: self.scope.suspicions,
+            cuts: self.scope.cuts,
             crashes: self.scope.crashes,
         };
         for node in all() {
@@ -204,7 +210,11 @@ impl Explorer<'_> {
                 }
             }
             if self.scope.pool.reclaim == Reclaim::Fenced {
-                let news = participant.crashed().difference(participant.counted_out());
+                let news = match &participant.membership {
+                    Membership::Joining(_) if state.cuts == 0 => NodeSet::new(),
+                    Membership::Joining(awaited) => awaited.clone(),
+                    _ => participant.crashed().difference(participant.counted_out()),
+                };
                 let fence = |suspect| Happening::Fence { node: id, suspect };
                 into.extend(news.iter().filter(|&x| x != id).map(fence));
             }
@@ -280,9 +290,15 @@ impl Explorer<'_> {
             }
             Happening::Fence { node, suspect } => {
                 // What is said of a life that is believed to be over is true of it, and of its
-                // clients, and of no later one.
+                // clients, and of no later one. To who is joining it is said of the present one.
                 let number = state.nodes[node.index()].participant.expect("only who runs acts");
-                let life = self.participants.get(number).detector.life(suspect);
+                let told = self.participants.get(number);
+                state.cuts -= u8::from(!told.is_member());
+                let life = match state.nodes[suspect.index()].participant {
+                    _ if told.is_member() => told.detector.life(suspect),
+                    Some(number) => self.participants.get(number).life,
+                    None => first_life(state.nodes[suspect.index()].boot + 1) - 1,
+                };
                 let cut = &mut state.nodes[suspect.index()];
                 cut.using.retain(|_, (_, granted)| *granted > life);
                 cut.cut = cut.cut.max(Some(life));

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use quorate_core::{Event, Lease, NodeId, NodeSet};
+use quorate_core::{Event, Fact, Lease, NodeId, NodeSet, Protocol};
 use serde_json::Value;
 
 use super::script::{Scripted, World, seat};
@@ -218,6 +218,58 @@ fn a_false_suspicion_costs_a_unit_only_where_it_is_trusted() {
     // With leases p0 does not even get in the first time: p1 has not answered its query.
     let leased = play_d4(Reclaim::Lease(Lease::new(Duration::from_secs(10), 200)));
     assert_eq!(leased.in_use_max, 0);
+}
+
+/// Who restarts waits for a node that stays down, until an operator says that it is cut off.
+#[test]
+fn a_node_joins_without_one_that_is_cut_off() {
+    let lease = Some(Lease::new(Duration::from_secs(10), 200));
+    for (reclaim, joins) in [(Reclaim::Fenced, true), (Reclaim::Never, false)] {
+        let base = Pool::weighted(3, 2, 1, 1);
+        let pool = Pool { reclaim, lease, probe: None, retry: None, ..base };
+        let mut world = World::<Weighted>::new(pool);
+        world.crash(NodeId(1));
+        world.restart(NodeId(0), 1);
+        world.step(NodeId(0), Event::Ring(Alarm::Grace));
+        world.deliver_all();
+        world.request(NodeId(0), 1);
+        assert_eq!(world.waiting(), [NodeId(0)], "{reclaim:?}: n1 has not answered");
+        world.step(NodeId(0), Event::Suspect(NodeId(1)));
+        world.deliver_all();
+        assert_eq!(world.holders() == [NodeId(0)], joins, "{reclaim:?}");
+    }
+}
+
+/// E9b: more suspects than can have crashed are an alarm, and while there are so many nobody's lease
+/// is waited out in vain: who would be counted out stays.
+#[test]
+fn too_many_suspects_raise_an_alarm_and_count_nobody_out() {
+    let lease = Lease::new(Duration::from_secs(10), 200);
+    let reclaim = Reclaim::Lease(lease);
+    let mut world = World::<Weighted>::new(Pool { reclaim, ..Pool::weighted(5, 5, 1, 1) });
+    let me = NodeId(0);
+    let hear = |world: &mut World<Weighted>, from, suspect| {
+        let crashed = [(NodeId(suspect), 0)].into();
+        let known = Knowledge::from(Known { crashed, ..Known::default() });
+        world.step(me, Event::Hear { from, message: Message::Notice { known } });
+        let seat = seat(&world.pool, me);
+        let node = world.nodes[me.index()].as_ref().unwrap();
+        let mut told = None;
+        let mut see = |fact: Fact| {
+            if fact.name == "too_many_crashed" {
+                told = Some(fact.value > 0);
+            }
+        };
+        node.facts(&seat, &mut see);
+        let warns = node.warnings(&seat).too_many_crashed;
+        assert_eq!(told, Some(warns), "what an operator sees");
+        warns
+    };
+    assert!(!hear(&mut world, NodeId(1), 3), "one of five may crash");
+    assert!(hear(&mut world, NodeId(2), 4), "two may not");
+    world.step(me, Event::Ring(Alarm::LeaseEnd(NodeId(3))));
+    let node = world.nodes[me.index()].as_ref().unwrap();
+    assert!(node.counted_out().is_empty() && node.crashed().len() == 2);
 }
 
 fn play_d4(reclaim: Reclaim) -> World<Weighted> {

@@ -75,6 +75,14 @@ impl<P: Scripted> World<P> {
         world
     }
 
+    /// A node comes back in a new boot and has forgotten everything.
+    pub(super) fn restart(&mut self, node: NodeId, boot: u32) {
+        self.crash(node);
+        let pool = self.pool.clone();
+        let seat = Seat { boot, ..seat(&pool, node) };
+        self.nodes[node.index()] = Some(P::boot(&seat, Start::Amnesia, &mut Outbox::new()));
+    }
+
     pub(super) fn step(&mut self, node: NodeId, event: Event<P>) {
         let Some(participant) = &mut self.nodes[node.index()] else { return };
         let mut out = Outbox::new();

@@ -1,17 +1,22 @@
 //! What explorers remember: things by number, and which states they have seen.
 
-use std::collections::BTreeMap;
-use std::hash::{Hash, Hasher};
+#[allow(clippy::disallowed_types, reason = "looked up only, never iterated over")]
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+
+/// What was worked out before, to be looked up.
+#[allow(clippy::disallowed_types, reason = "looked up only, never iterated over")]
+pub(super) type Lookup<K, V> = HashMap<K, V, BuildHasherDefault<Mixer>>;
 
 /// Things by number, each once.
 pub(super) struct Shelf<T> {
     things: Vec<T>,
-    numbers: BTreeMap<u64, Vec<u32>>,
+    numbers: Lookup<u64, Vec<u32>>,
 }
 
 impl<T: Eq + Hash> Shelf<T> {
     pub(super) fn new() -> Self {
-        Shelf { things: Vec::new(), numbers: BTreeMap::new() }
+        Shelf { things: Vec::new(), numbers: Lookup::default() }
     }
 
     pub(super) fn put(&mut self, thing: T) -> u32 {
@@ -32,7 +37,13 @@ impl<T: Eq + Hash> Shelf<T> {
 }
 
 /// A quick hash of 64 bits. At 10^7 states two of them collide with a chance of about 10^-5.
-struct Mixer(u64);
+pub(super) struct Mixer(u64);
+
+impl Default for Mixer {
+    fn default() -> Self {
+        Mixer(0x5eed)
+    }
+}
 
 impl Hasher for Mixer {
     fn write(&mut self, bytes: &[u8]) {
@@ -66,7 +77,7 @@ impl Hasher for Mixer {
 }
 
 pub(super) fn hash(thing: &impl Hash) -> u64 {
-    let mut mixer = Mixer(0x5eed);
+    let mut mixer = Mixer::default();
     thing.hash(&mut mixer);
     mixer.write_u64(0x5eed);
     mixer.finish()

@@ -42,3 +42,34 @@ fn a_table_that_ignores_what_claims_choose_is_caught() {
     });
     assert_eq!(law, Some("one grant per claim"));
 }
+
+/// Whether some seed of a pool with a broken allocator breaks this theorem.
+fn breaks(rule: central::Mutant, single: bool, theorem: &str) -> bool {
+    (0..300).any(|seed| {
+        let mut plan = Plan::swarm(seed, Profile::None, Needs::default());
+        plan.pool.units = plan.pool.units.max(6);
+        let base = seeds::pool(&plan, Some(rule));
+        let goods = central::Pool { labels: Some(labelled::labels(base.units)), ..base };
+        let choices = central::Operator::choices(goods.units, !single);
+        plan.workload.want = Want::one_of(choices).unwrap();
+        let pool = Pool::drawn(goods, plan.nodes, seed);
+        let watch = Watch { strict: true, ..Watch::default() };
+        match run::<Table>(&plan, &pool, watch).verdict {
+            Verdict::Broken(breach) => breach.what.starts_with(theorem),
+            _ => false,
+        }
+    })
+}
+
+#[test]
+fn each_broken_rule_of_the_allocator_breaks_its_theorem_in_a_table_too() {
+    use central::Mutant::{BindEarly, Greedy, StrictFifo};
+    for (rule, single, theorem) in [
+        (Greedy, false, "law A"),
+        (BindEarly, true, "law M"),
+        (StrictFifo, true, "law W"),
+        (StrictFifo, false, "decision"),
+    ] {
+        assert!(breaks(rule, single, theorem), "{rule:?} and {theorem}");
+    }
+}

@@ -63,6 +63,28 @@ fn links_that_reorder_and_repeat_and_clients_that_cancel() {
     assert_eq!(states(&scope), 20_325);
 }
 
+#[cfg(feature = "long-checks")]
+#[test]
+fn three_clients_that_may_all_cancel() {
+    let mut scope = scope(3, once(2, 3), &THREE);
+    scope.budget = Budget { cancels: 3, ..Budget::default() };
+    assert_eq!(explore_all(&scope), 894_251);
+}
+
+#[cfg(feature = "long-checks")]
+#[test]
+fn four_clients_of_majorities_of_three() {
+    let wants = [(0, 1), (1, 1), (2, 1), (0, 1)];
+    assert_eq!(explore_all(&scope(3, once(2, 3), &wants)), 1_340_975);
+}
+
+#[cfg(feature = "long-checks")]
+fn explore_all(scope: &Scope<Ticket>) -> usize {
+    let report = explore(scope, 60_000_000);
+    assert!(report.holds(), "{report}");
+    report.states
+}
+
 /// The law that is found broken when this rule is: three clients outside three members.
 fn broken(mutant: Mutant) -> Option<&'static str> {
     let pool = Pool { mutant: Some(mutant), ..once(2, 3) };

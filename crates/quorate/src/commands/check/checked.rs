@@ -19,6 +19,10 @@ use crate::protocols::{Variant, broadcast_pool};
 pub(super) trait Checked: Explorable<Pool: Sync> {
     /// Whether an arbiter of its sets units aside for others before they hear of it.
     const HAS_BOOKS: bool;
+    /// Whether claims can choose among units...
+    const CHOOSES: bool = false;
+    /// ...and holders be asked to move.
+    const MOVES: bool = false;
 
     /// The pool, as asked for.
     fn pool(args: &Args) -> anyhow::Result<Self::Pool>;
@@ -29,6 +33,11 @@ pub(super) trait Checked: Explorable<Pool: Sync> {
     /// How often alarms may ring early, unless it was said.
     fn early_rings() -> Option<u8>;
 
+    /// How many quorums a client of this node chooses among, if every choice is to be looked at.
+    fn choices(_pool: &Self::Pool, _home: NodeId) -> Option<u64> {
+        None
+    }
+
     /// Most equal copies of a message on one link.
     fn copies_max(_args: &Args) -> usize {
         1
@@ -37,11 +46,14 @@ pub(super) trait Checked: Explorable<Pool: Sync> {
 
 impl Checked for Central {
     const HAS_BOOKS: bool = true;
+    const CHOOSES: bool = true;
+    const MOVES: bool = true;
 
     fn pool(args: &Args) -> anyhow::Result<central::Pool> {
         let mut pool = central::Pool::new(args.units);
         pool.fairness = args.fairness;
         pool.durable = args.durable;
+        pool.labels = args.choosy.labels(args.units);
         Ok(pool)
     }
 
@@ -109,11 +121,13 @@ impl Checked for Ticket {
 
 impl Checked for Table {
     const HAS_BOOKS: bool = true;
+    const CHOOSES: bool = true;
 
     fn pool(args: &Args) -> anyhow::Result<table::Pool> {
         let (mut pool, _) = args.chosen.options.quorums.table(args.nodes as u32, args.units)?;
         pool.goods.durable = args.durable;
         pool.goods.fairness = args.fairness;
+        pool.goods.labels = args.choosy.labels(args.units);
         pool.patience = None;
         if !args.leases {
             pool.goods.lease = Lease::new(Duration::MAX, 0);
@@ -149,6 +163,11 @@ impl Checked for Sharing {
         let units = pool.units;
         ensure!(units == args.units, "the structure has {units} units that somebody may use");
         Ok(pool)
+    }
+
+    /// P commits to one quorum blindly: theorem 2 must hold for each.
+    fn choices(pool: &sharing::Pool, home: NodeId) -> Option<u64> {
+        pool.quorums.get(home.index()).map(|quorums| quorums.len() as u64)
     }
 
     fn special(args: &Args) -> Vec<NodeId> {

@@ -59,6 +59,29 @@ pub(super) fn family(choice: &Choice<'_>) -> anyhow::Result<Vec<Vec<Want>>> {
     Ok(worlds)
 }
 
+/// What clients draw. Those that have so many choices take each of them, in a world of its own;
+/// without that they draw different numbers, so that they ask different quorums.
+///
+/// # Errors
+/// There are too many.
+pub(super) fn draws(choices: &[Option<u64>]) -> anyhow::Result<Vec<Vec<u64>>> {
+    let mut all: Vec<Vec<u64>> = vec![Vec::new()];
+    for (client, choices) in choices.iter().enumerate() {
+        let own = match choices {
+            Some(choices) => 0..*choices,
+            None => client as u64..client as u64 + 1,
+        };
+        let count = (own.end - own.start).saturating_mul(all.len() as u64);
+        ensure!(count <= WORLDS_MAX as u64, "too many choices of quorums: have fewer claims");
+        let longer = |draws: &Vec<u64>| {
+            let draws = draws.clone();
+            own.clone().map(move |draw| draws.iter().copied().chain([draw]).collect())
+        };
+        all = all.iter().flat_map(longer).collect();
+    }
+    Ok(all)
+}
+
 /// The smallest world that is the same up to names: claims sorted, nodes that are alike numbered by
 /// what is claimed at them.
 fn canonical(choice: &Choice<'_>, world: &[Want]) -> Vec<Vec<u32>> {
@@ -100,5 +123,15 @@ mod tests {
         assert_eq!(count(3, 1, 2, &[]), 4);
         assert_eq!(count(3, 2, 2, &[1, 1]), 4);
         assert_eq!(count(2, 1, 2, &[]), 3);
+    }
+
+    #[test]
+    fn every_choice_is_taken_where_choices_are_looked_at() {
+        assert_eq!(draws(&[None, None]).unwrap(), [[0, 1]]);
+        assert_eq!(
+            draws(&[Some(2), None, Some(2)]).unwrap(),
+            [[0, 1, 0], [0, 1, 1], [1, 1, 0], [1, 1, 1]]
+        );
+        assert!(draws(&[Some(1 << 40), Some(1 << 40)]).is_err());
     }
 }

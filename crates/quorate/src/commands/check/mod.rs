@@ -1,6 +1,7 @@
 //! `quorate check`: exhausts every history of small worlds.
 
 mod checked;
+mod choosy;
 mod family;
 mod output;
 
@@ -24,6 +25,7 @@ use quorate_protocols::ticket::Ticket;
 use crate::Outcome;
 use crate::protocols::{Chosen, Name, Variant};
 use checked::Checked;
+use choosy::Choosy;
 use family::{Want, family};
 use output::Output;
 
@@ -36,6 +38,8 @@ Examples:
   quorate check --nodes 3 --units 2 --want 1,2,1 --home 0,1,2 --crashes 1 --durable
       one world: h is 1, 2 and 1, the claims are made at n0, n1 and n2; the arbiter keeps a record
   quorate check --nodes 2 --units 2 --claims 2 --network reordering --duplicates 1 --json
+  quorate check --nodes 3 --units 2 --want 1,1 --home 1,2 --among 0+1,0 --movable 1
+      the second claim needs unit 0, and the first can be asked to leave it for unit 1
   quorate check --protocol broadcast --variant raynal --nodes 2 --units 3 --want 2,1,3 --cancels 1
   quorate check --protocol arbiter --nodes 3 --units 1 --claims 3
   quorate check --protocol arbiter --mode named --nodes 3 --units 2 --want 1,2,1
@@ -67,6 +71,8 @@ pub(crate) struct Args {
     /// The size h of each claim, such as 1,2,1.
     #[arg(long, value_delimiter = ',')]
     want: Vec<u32>,
+    #[command(flatten)]
+    choosy: Choosy,
     /// Where claims are made: spread (one node after the other), any (every placement), or the node
     /// of each claim, such as 0,1,1.
     #[arg(long, default_value = "spread", value_parser = home)]
@@ -197,7 +203,8 @@ fn run_with<P: Checked>(args: &Args) -> anyhow::Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-/// One world for each size and placement of the claims.
+/// One world for each size and placement of the claims, and for each choice of quorums where that
+/// is looked at.
 fn scopes<P: Checked>(args: &Args) -> anyhow::Result<Vec<Scope<P>>> {
     let claims = args.claims.unwrap_or(if args.want.is_empty() { 2 } else { args.want.len() });
     ensure!((1..=8).contains(&claims), "{claims} claims: choose 1 to 8");
@@ -210,6 +217,12 @@ fn scopes<P: Checked>(args: &Args) -> anyhow::Result<Vec<Scope<P>>> {
     for (flag, given) in [("--want", args.want.len()), ("--home", home.len())] {
         ensure!(given == 0 || given == claims, "{flag} lists {given} values for {claims} claims");
     }
+    args.choosy.fit(args)?;
+    ensure!(
+        P::CHOOSES || !args.choosy.any(),
+        "--among is for central and table: units are alike here"
+    );
+    ensure!(P::MOVES || !args.choosy.moves(), "--movable is for central: nobody is moved here");
     let mut crashing = NodeSet::new();
     for &node in &args.crashing {
         ensure!(
@@ -228,16 +241,25 @@ fn scopes<P: Checked>(args: &Args) -> anyhow::Result<Vec<Scope<P>>> {
         home: &home,
         special: &special,
     };
-    let worlds = family(&choice)?;
-    worlds.iter().map(|wants| scope(args, crashing.clone(), wants)).collect()
+    let mut scopes = Vec::new();
+    for wants in &family(&choice)? {
+        let scope = scope::<P>(args, crashing.clone(), wants)?;
+        let choices = scope.clients.iter().map(|plan| P::choices(&scope.pool, plan.home));
+        for draws in family::draws(&choices.collect::<Vec<_>>())? {
+            let mut drawn = scope.clone();
+            for (plan, draw) in drawn.clients.iter_mut().zip(draws) {
+                plan.claim.draw = draw;
+            }
+            scopes.push(drawn);
+        }
+    }
+    Ok(scopes)
 }
 
 fn scope<P: Checked>(args: &Args, crashing: NodeSet, wants: &[Want]) -> anyhow::Result<Scope<P>> {
     let pool = P::pool(args)?;
     let mut scope = Scope::new(args.nodes, pool, wants)?;
-    for (draw, plan) in scope.clients.iter_mut().enumerate() {
-        plan.claim.draw = draw as u64; // Clients of quorum protocols ask different quorums.
-    }
+    args.choosy.tell(&mut scope.clients)?;
     scope.crashing = crashing;
     scope.copies_max = P::copies_max(args);
     scope.restart = if args.durable { Restart::Durable } else { Restart::Amnesia };

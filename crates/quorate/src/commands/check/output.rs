@@ -3,14 +3,14 @@
 use std::io::Write;
 use std::time::Duration;
 
-use quorate_check::{Report, Scope, Sightings, Sometimes, Verdict};
+use quorate_check::{Plan, Report, Scope, Sightings, Sometimes, Verdict};
 use quorate_core::NodeId;
 use quorate_protocols::central::Fairness;
 use serde_json::json;
 
-use super::Args;
 use super::checked::Checked;
 use super::family::Want;
+use super::{Args, choosy};
 
 /// Worlds and what became of them. The worlds behind the first broken one were not explored.
 pub(super) struct Output<'a, P: Checked> {
@@ -63,8 +63,9 @@ impl<P: Checked> Output<'_, P> {
         let backfills = !matches!(args.fairness, Fairness::Fifo | Fairness::Backfill(0));
         let conditions = [
             (Sometimes::Enter, true),
-            (Sometimes::Full, any(can_fill)),
-            (Sometimes::Overtake, backfills && any(can_overtake)),
+            (Sometimes::Full, !args.choosy.any() && any(can_fill)),
+            (Sometimes::Overtake, backfills && !args.choosy.any() && any(can_overtake)),
+            (Sometimes::Move, args.choosy.moves()),
             (
                 Sometimes::CancelCrossesGrant,
                 P::HAS_BOOKS
@@ -118,7 +119,16 @@ impl<P: Checked> Output<'_, P> {
                 let claims: Vec<_> = scope
                     .clients
                     .iter()
-                    .map(|c| json!({"home": c.home.0, "units": c.claim.units.get()}))
+                    .map(|c| {
+                        let lines = c.claim.lines.iter().flat_map(|lines| lines.iter());
+                        let among = lines.flat_map(|line| line.among.iter().map(|unit| unit.0));
+                        json!({
+                            "home": c.home.0,
+                            "units": c.claim.units.get(),
+                            "among": c.claim.lines.as_ref().map(|_| among.collect::<Vec<_>>()),
+                            "movable": c.claim.movable,
+                        })
+                    })
                     .collect();
                 let (verdict, breach) = match &report.verdict {
                     Verdict::Holds => ("holds", None),
@@ -160,8 +170,8 @@ impl<P: Checked> Output<'_, P> {
 
 /// The claims of a world: `n0 claims 1, n2 claims 2`.
 fn describe<P: Checked>(scope: &Scope<P>) -> String {
-    let claims: Vec<String> =
-        scope.clients.iter().map(|c| format!("{} claims {}", c.home, c.claim.units)).collect();
+    let claim = |plan: &Plan| format!("{} claims {}", plan.home, choosy::describe(plan));
+    let claims: Vec<String> = scope.clients.iter().map(claim).collect();
     claims.join(", ")
 }
 

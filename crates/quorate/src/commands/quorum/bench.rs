@@ -139,7 +139,7 @@ fn questions() -> anyhow::Result<Vec<Timed>> {
         } else {
             String::new()
         };
-        let answer = format!("survives {survives}, unavailable {:.3e}{spread}", 1.0 - known.value);
+        let answer = format!("survives {survives}, unavailable {:.3e}{spread}", known.missing);
         let question = format!("full report, {spec} n={nodes} k={units}");
         rows.push(Timed { question, answer, time });
         Ok(())

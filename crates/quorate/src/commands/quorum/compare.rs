@@ -159,7 +159,7 @@ fn table(compared: &[Compared], units: usize, up: &str) -> String {
             None => "?",
         };
         let count = found.quorums.as_ref().map_or("?".to_owned(), short);
-        let available = probability(found.availability.value);
+        let available = probability(found.availability.value, found.availability.missing);
         text.push_str(&format!("{name:<wide$}{count:>12}{sizes:>10}{load:>10}{survives:>10}"));
         text.push_str(&format!("{dominated:>9}{available:>16}  {arbiter}\n"));
     }

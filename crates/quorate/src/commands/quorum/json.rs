@@ -26,8 +26,11 @@ pub(super) struct Report {
     resiliency: Option<String>,
     survives: Option<usize>,
     availability: f64,
+    unavailability: f64,
     load: Option<f64>,
     bounds: Value,
+    /// What a careful colleague would add; empty where several families are compared.
+    pub(super) notes: Vec<String>,
 }
 
 impl Report {
@@ -56,8 +59,10 @@ impl Report {
             resiliency: found.resiliency.as_ref().map(ToString::to_string),
             survives: found.survives.known(),
             availability: found.availability.value,
+            unavailability: found.availability.missing,
             load: found.exact_load(),
             bounds: bounds_of(found),
+            notes: Vec::new(),
         }
     }
 

@@ -92,7 +92,10 @@ fn in_words(wish: &Wish, plan: &Plan) -> String {
     );
     if let Some(best) = plan.candidates.first() {
         let voters = if best.voters < wish.nodes {
-            format!(", letting nodes 0 to {} vote", best.voters - 1)
+            match best.voters {
+                1 => ", letting node 0 alone vote".to_owned(),
+                voters => format!(", letting nodes 0 to {} vote", voters - 1),
+            }
         } else {
             String::new()
         };
@@ -121,7 +124,7 @@ fn table(candidates: &[Candidate]) -> String {
             c.messages,
             c.survives,
             c.load,
-            probability(c.availability),
+            probability(c.availability, c.missing),
             c.reason
         ));
     }
@@ -132,7 +135,8 @@ fn to_json(wish: &Wish, plan: &Plan) -> Value {
     let candidate = |c: &Candidate| {
         json!({
             "family": c.name, "voters": c.voters, "size": c.size, "messages": c.messages,
-            "survives": c.survives, "availability": c.availability, "load": c.load,
+            "survives": c.survives, "availability": c.availability,
+            "unavailability": c.missing, "load": c.load,
             "latency": c.latency, "dominated": c.dominated, "reason": c.reason,
         })
     };

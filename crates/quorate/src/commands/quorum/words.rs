@@ -112,15 +112,15 @@ fn availability(found: &Findings, up: &str) -> String {
     let known = &found.availability;
     let method = json::method(known.method);
     if known.method == Method::Sampling {
-        let range = format!("{} to {}", probability(known.low), probability(known.high));
+        let at = |value: f64| probability(value, 1.0 - value);
+        let range = format!("{} to {}", at(known.low), at(known.high));
         return format!("{range} with {up} ({method}, 99 % confidence)");
     }
-    format!("{} with {up} ({method})", probability(known.value))
+    format!("{} with {up} ({method})", probability(known.value, known.missing))
 }
 
-/// A probability with enough digits to see how far it is from one.
-pub(super) fn probability(value: f64) -> String {
-    let missing = 1.0 - value;
+/// A probability with enough digits to see how far it is from one, and how far that is.
+pub(super) fn probability(value: f64, missing: f64) -> String {
     if value == 0.0 || missing == 0.0 {
         format!("{value}")
     } else if missing > 0.0 && missing < 1e-4 {

@@ -74,6 +74,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             let text = fs::read_to_string(file)
                 .with_context(|| format!("cannot read {}", file.display()))?;
             let vectors = vector::parse(&text).with_context(|| file.display().to_string())?;
+            ensure!(!vectors.is_empty(), "{}: no recorded run in it", file.display());
             replay_all(&vectors, *json)
         }
     }
@@ -141,6 +142,17 @@ mod tests {
     fn recorded() -> String {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../quorate-protocols/testdata/ring.jsonl");
         fs::read_to_string(path).expect("the vectors are part of the repository")
+    }
+
+    /// Recorded by an implementation of the specification that shares nothing with this one.
+    #[test]
+    fn runs_from_any_state_replay_exactly() {
+        let text = include_str!("../../../../quorate-protocols/testdata/ring-any-start.jsonl");
+        let vectors = vector::parse(text).expect("the vectors can be read");
+        assert_eq!(vectors.len(), 16);
+        for vector in &vectors {
+            assert_eq!(vector.replay(), Ok(()), "{}", vector.name());
+        }
     }
 
     #[test]

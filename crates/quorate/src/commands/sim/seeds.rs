@@ -67,6 +67,7 @@ fn parse_profiles(text: &str) -> Result<Profiles, String> {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     ensure!(args.minutes.is_none_or(|m| m > 0.0 && m < 1e6), "--minutes must be above 0");
+    ensure!(args.count != Some(0), "--count must be at least 1");
     ensure!(args.threads != Some(0), "--threads must be at least 1");
     args.chosen.visit(Seeds { args })
 }

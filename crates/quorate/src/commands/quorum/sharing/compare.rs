@@ -30,18 +30,17 @@ pub(super) fn same(path: &str, theirs: &Value, ours: &Value) -> Result<(), Strin
                 }
             })
         }
-        _ if theirs == ours || equal_numbers(theirs, ours) => Ok(()),
-        _ => Err(format!("{path}: {ours} instead of {theirs}")),
+        _ if theirs == ours => Ok(()),
+        _ => Err(format!("{path}: {} instead of {}", short(ours), short(theirs))),
     }
 }
 
-/// A count beyond 64 bits: theirs was read as a float, ours is written as digits.
-fn equal_numbers(theirs: &Value, ours: &Value) -> bool {
-    match (theirs.as_f64(), ours) {
-        (Some(theirs), Value::String(digits)) => {
-            digits.parse::<f64>().is_ok_and(|ours| (ours - theirs).abs() <= theirs * 1e-12)
-        }
-        _ => false,
+/// As much of a value as fits in a line.
+fn short(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(100) {
+        Some((end, _)) => format!("{}... ({} characters)", &text[..end], text.chars().count()),
+        None => text,
     }
 }
 
@@ -63,5 +62,59 @@ fn canonical(value: &Value) -> Value {
             Value::Object(map.iter().map(|(key, value)| (key.clone(), canonical(value))).collect())
         }
         other => other.clone(),
+    }
+}
+
+/// The text of a file with whole numbers beyond 64 bits as strings of digits, which is how we write
+/// them ourselves: JSON sets no bound to numbers, and every reader does.
+pub(super) fn with_large_numbers_quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let length = match first {
+            '"' => string_length(rest),
+            '-' | '0'..='9' => {
+                let part = |c: char| !(c.is_ascii_digit() || "+-.eE".contains(c));
+                rest.find(part).unwrap_or(rest.len())
+            }
+            other => other.len_utf8(),
+        };
+        let (token, after) = rest.split_at(length);
+        let is_large = token.bytes().all(|c| c.is_ascii_digit()) && token.parse::<u64>().is_err();
+        quoted += &if is_large { format!("\"{token}\"") } else { token.to_owned() };
+        rest = after;
+    }
+    quoted
+}
+
+/// How long the string is with which this begins, quotes included.
+fn string_length(text: &str) -> usize {
+    let mut escaped = false;
+    for (at, c) in text.char_indices().skip(1) {
+        match c {
+            '"' if !escaped => return at + 1,
+            '\\' => escaped = !escaped,
+            _ => escaped = false,
+        }
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_large_numbers_quoted;
+
+    #[test]
+    fn numbers_of_any_size_are_read_and_nothing_else_is_touched() {
+        for (text, read) in [
+            (
+                "[18446744073709551615, 18446744073709551616]",
+                "[18446744073709551615, \"18446744073709551616\"]",
+            ),
+            (r#"{"é\"99999999999999999999": 1.5e300}"#, r#"{"é\"99999999999999999999": 1.5e300}"#),
+            (r#""99999999999999999999"#, r#""99999999999999999999"#),
+        ] {
+            assert_eq!(with_large_numbers_quoted(text), read);
+        }
     }
 }

@@ -87,7 +87,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         .collect::<anyhow::Result<Vec<usize>>>()?;
     let effort = &mut Effort::new(args.effort);
     let construction = args.construction.map(Construction::from);
-    let found = report::Found::new(&structure, construction, among, effort)?;
+    let found = report::Found::new(&structure, construction, among, effort)
+        .context("its circuits are too many to list; --effort allows more steps")?;
     let mut out = std::io::stdout().lock();
     if args.json {
         writeln!(out, "{:#}", found.json())?;

@@ -6,11 +6,11 @@ use quorate_quorum::sharing::{
     Circuit, Construction, Examined, Plan, Structure, circuits, common_quorums_suffice,
     group_names, most_holders, never_moving_suffices, plan,
 };
-use quorate_quorum::{Effort, TooLarge};
+use quorate_quorum::{Effort, Natural, TooLarge};
 use serde_json::{Map, Value, json};
 
 use super::super::json::{count_of, members};
-use super::super::words::short;
+use super::super::words::{many, short};
 
 /// Groups with more quorums than this are not searched.
 const QUORUMS_MAX: u64 = 4000;
@@ -62,6 +62,7 @@ impl<'a> Found<'a> {
                 shown["searched"] = json!(searched.is_some());
                 if self.chosen.is_some() {
                     shown["quorums"] = json!(self.quorums(plan));
+                    shown["counterexamples"] = json!(searched.as_ref().map(counterexamples));
                 }
                 (name(plan.construction).to_owned(), shown)
             })
@@ -105,10 +106,10 @@ impl<'a> Found<'a> {
     fn heading(&self) -> String {
         let structure = self.structure;
         format!(
-            "{} units, {} processes, {} groups\n",
-            structure.units().len(),
-            structure.processes().len(),
-            structure.groups().len()
+            "{}, {}, {}\n",
+            many(structure.units().len(), "unit", "units"),
+            many(structure.processes().len(), "process", "processes"),
+            many(structure.groups().len(), "group", "groups"),
         )
     }
 
@@ -164,37 +165,48 @@ impl<'a> Found<'a> {
     }
 
     fn comparison(&self, text: &mut String) {
-        let _ = writeln!(
-            text,
-            "{:<16}{:>8}{:>10}{:>8}{:>22}  {:<4}{:<4}{:<4}",
-            "construction", "blocks", "arbiters", "quorum", "quorums of a group", "C", "C-", "C+"
-        );
+        let head = [
+            "construction",
+            "blocks",
+            "arbiters",
+            "quorum",
+            "quorums of a group",
+            "C",
+            "C-",
+            "C+",
+            "",
+        ];
+        let mut rows: Vec<[String; 9]> = vec![head.map(str::to_owned)];
         for (plan, searched) in &self.plans {
-            let range = |low: String, high: String| {
-                if low == high { low } else { format!("{low} to {high}") }
-            };
             let sizes = &plan.quorum_size;
-            let (low, high) = (sizes.iter().min(), sizes.iter().max());
-            let size = range(number(low), number(high));
-            let counts: Vec<_> =
-                plan.quorum_count.iter().map(|count| (count.to_f64(), short(count))).collect();
-            let low = counts.iter().min_by(|a, b| a.0.total_cmp(&b.0));
-            let high = counts.iter().max_by(|a, b| a.0.total_cmp(&b.0));
-            let text_of =
-                |entry: Option<&(f64, String)>| entry.map_or(String::new(), |e| e.1.clone());
-            let count = range(text_of(low), text_of(high));
-            let verdicts = plan.verdicts;
-            let _ = writeln!(
-                text,
-                "{:<16}{:>8}{:>10}{size:>8}{count:>22}  {:<4}{:<4}{:<4}{}",
-                name(plan.construction),
-                plan.block_count(),
-                plan.arbiters,
-                yes(verdicts.c),
-                yes(verdicts.c_minus),
-                yes(verdicts.c_plus),
-                if searched.is_some() { "searched" } else { "by theorem" },
-            );
+            let (least, most) = (number(sizes.iter().min()), number(sizes.iter().max()));
+            let mut counts: Vec<_> = plan.quorum_count.iter().collect();
+            counts.sort_unstable();
+            let shown =
+                |count: Option<&&Natural>| count.map_or(String::new(), |count| short(count));
+            rows.push([
+                name(plan.construction).to_owned(),
+                plan.block_count().to_string(),
+                plan.arbiters.to_string(),
+                range(least, most),
+                range(shown(counts.first()), shown(counts.last())),
+                yes(plan.verdicts.c).to_owned(),
+                yes(plan.verdicts.c_minus).to_owned(),
+                yes(plan.verdicts.c_plus).to_owned(),
+                if searched.is_some() { "searched" } else { "by theorem" }.to_owned(),
+            ]);
+        }
+        for row in &rows {
+            let mut line = String::new();
+            for (column, cell) in row.iter().enumerate() {
+                let width = rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+                // Numbers are on the right of their columns, words on the left.
+                let _ = match column {
+                    1..5 => write!(line, "{cell:>width$}  "),
+                    _ => write!(line, "{cell:<width$}  "),
+                };
+            }
+            let _ = writeln!(text, "{}", line.trim_end());
         }
     }
 
@@ -210,7 +222,12 @@ impl<'a> Found<'a> {
             let blocks = plan.blocks.iter().flat_map(|b| b.family.iter().zip(&b.sizes));
             let blocks: Vec<_> = blocks.collect();
             for (set, size) in blocks.iter().take(LINES_MAX) {
-                let _ = writeln!(text, "  block {}: {size} arbiters", set_name(**set));
+                let _ = writeln!(
+                    text,
+                    "  block {}: {}",
+                    set_name(**set),
+                    many(**size as usize, "arbiter", "arbiters")
+                );
             }
             cut(text, blocks.len(), "blocks");
             for (index, (size, count)) in
@@ -230,14 +247,16 @@ impl<'a> Found<'a> {
                 yes(verdicts.c_minus),
                 yes(verdicts.c_plus)
             );
-            if let Some(found) = searched {
-                counterexamples(text, found);
+            for line in searched.iter().flat_map(counterexamples) {
+                let _ = writeln!(text, "  {line}");
             }
         }
     }
 }
 
-fn counterexamples(text: &mut String, found: &Examined) {
+/// For each condition that fails why it does.
+fn counterexamples(found: &Examined) -> Vec<String> {
+    let mut lines = Vec::new();
     for failing in found.failing.iter().take(1) {
         let set = set_name(failing.groups);
         let why = match (&failing.inclusion, &failing.stuck, &failing.too_many) {
@@ -246,19 +265,18 @@ fn counterexamples(text: &mut String, found: &Examined) {
             (None, None, Some(many)) => format!("{many:?} are too many disjoint quorums"),
             (None, None, None) => "a quorum is empty".into(),
         };
-        let _ = writeln!(text, "  not C: {set}: {why}");
+        lines.push(format!("not C: {set}: {why}"));
     }
     if let Some(locked) = &found.unsafe_locks {
-        let _ = writeln!(text, "  not C+: {} are locked, too many", locks(locked));
+        lines.push(format!("not C+: {} are locked, too many", locks(locked)));
     }
     if let Some(stuck) = &found.stuck {
-        let group = stuck.group + 1;
-        let _ = writeln!(
-            text,
-            "  not C+: G{group} finds no quorum free beside {}, though the counts allow it",
-            locks(&stuck.locked)
-        );
+        let (group, locked) = (stuck.group + 1, locks(&stuck.locked));
+        lines.push(format!(
+            "not C+: G{group} finds no quorum free beside {locked}, though the counts allow it"
+        ));
     }
+    lines
 }
 
 fn locks(locked: &[(usize, quorate_core::NodeSet)]) -> String {
@@ -396,6 +414,10 @@ fn cut(text: &mut String, all: usize, what: &str) {
 
 fn number(value: Option<&u32>) -> String {
     value.map_or(String::new(), ToString::to_string)
+}
+
+fn range(least: String, most: String) -> String {
+    if least == most { least } else { format!("{least} to {most}") }
 }
 
 fn yes(holds: bool) -> &'static str {
