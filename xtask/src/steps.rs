@@ -113,9 +113,9 @@ pub(crate) fn fix(root: &Path) -> bool {
     run(root, &step("clippy", clippy)) && run(root, &step("formatting", "fmt --all"))
 }
 
-/// What `quorate sim seeds` plays, as its options: all that nodes run, and the ring of the paper.
-/// What is there for reference is left out: it needs a file, or assumes what faults take away.
-const SWARMS: [&str; 12] = [
+/// What `quorate sim seeds` plays, as its options: all that nodes run. What is there for reference
+/// is left out: it needs a file, or assumes what faults take away.
+const SWARMS: [&str; 11] = [
     "--protocol central",
     "--protocol central --variant labels",
     "--protocol arbiter",
@@ -127,7 +127,6 @@ const SWARMS: [&str; 12] = [
     "--protocol broadcast --reclaim lease",
     "--protocol ring",
     "--protocol ring --corrupt",
-    "--protocol ring --variant core",
 ];
 
 /// The long run: every protocol in turn, with an equal share of the time, until a law is broken;
