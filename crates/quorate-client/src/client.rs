@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use quorate_api::ClaimId;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::chance::entropy;
+use crate::clock::Instant;
 use crate::driver::{Command, Driver, Reach};
 use crate::error::ConnectError;
 use crate::pool::Pool;

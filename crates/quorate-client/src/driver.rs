@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::time::Instant;
 
 use quorate_api::ClaimId;
 use quorate_api::link::{self, FromClient, FromNode, PREFACE, Share};
@@ -13,6 +12,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::clock::{self, Instant};
 use crate::error::{AcquireError, ReleaseError};
 use crate::grant::{Grant, Life};
 use crate::server::Server;
@@ -148,9 +148,9 @@ impl Driver {
 
     async fn wait(&mut self, batch: &mut Vec<Command>, handles_gone: bool) -> Event {
         let due = self.session.due();
-        let clock = async move {
+        let ring = async move {
             match due {
-                Some(due) => tokio::time::sleep_until(due.into()).await,
+                Some(due) => clock::sleep_until(due).await,
                 None => std::future::pending().await,
             }
         };
@@ -160,7 +160,7 @@ impl Driver {
                 _ => Event::Commands,
             },
             event = self.wire.next() => event,
-            () = clock => Event::Clock,
+            () = ring => Event::Clock,
         }
     }
 

@@ -1,12 +1,13 @@
 //! The guard of a grant: units, fences, and the truth about how long they last.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use quorate_api::ClaimId;
 use quorate_api::link::{About, Move, Share};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::clock::{self, Instant};
 use crate::driver::Command;
 use crate::error::{Lost, ReleaseError};
 
@@ -138,10 +139,10 @@ impl Grant {
                 return Lost::Deadline;
             }
             tokio::select! {
-                () = tokio::time::sleep_until(deadline.into()) => {}
+                () = clock::sleep_until(deadline) => {}
                 changed = life.changed() => if changed.is_err() {
                     // The task that renews is gone; the deadline stands.
-                    tokio::time::sleep_until(deadline.into()).await;
+                    clock::sleep_until(deadline).await;
                     return Lost::Deadline;
                 },
             }

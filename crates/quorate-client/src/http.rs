@@ -280,13 +280,15 @@ async fn exchange(
     token: Option<&str>,
 ) -> Result<(StatusCode, Bytes), Failure> {
     let stream = TcpStream::connect(server.address()).await?;
+    // Nodes know no names: one of somebody else's could lead a browser to them.
+    let host = stream.peer_addr()?.to_string();
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     let running = tokio::spawn(connection);
     let mut request = Request::builder()
         .method(method)
         .uri(path)
-        .header("host", server.address())
+        .header("host", host)
         .header("content-type", "application/json");
     if let Some(token) = token {
         request = request.header("authorization", format!("Bearer {token}"));

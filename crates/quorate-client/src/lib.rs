@@ -28,12 +28,13 @@
 //! connection ends nothing. What cannot be known is reported as *unknown*, with the claim's id to
 //! ask again.
 //!
-//! The clock is the one that [`std::time::Instant`] reads. On Linux it stands still while the whole
-//! machine sleeps: a laptop that is suspended past a deadline learns of it late, and only fences
-//! protect against what it does until then.
+//! The clock ([`Instant`]) goes on while the machine sleeps: a laptop that was suspended past a
+//! deadline finds at its first look that the grant is lost. What it does before it looks, only
+//! fences protect against.
 
 mod chance;
 mod client;
+mod clock;
 mod driver;
 mod error;
 mod grant;
@@ -44,6 +45,7 @@ mod session;
 mod want;
 
 pub use client::{Client, Options};
+pub use clock::{Instant, sleep_until};
 pub use error::{AcquireError, ConnectError, Lost, ReleaseError, TryAcquireError};
 pub use grant::Grant;
 pub use http::{Screen, ViewError, Views};

@@ -1,12 +1,13 @@
 //! Acquiring units of one pool, with tokio's names.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use quorate_api::ClaimId;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::client::Shared;
+use crate::clock::Instant;
 use crate::driver::Command;
 use crate::error::{AcquireError, TryAcquireError};
 use crate::grant::Grant;

@@ -23,12 +23,13 @@ mod words;
 mod world;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use quorate_api::ClaimId;
 use quorate_api::link::{Ask, FromNode, Request, Share};
 
 use crate::chance::Chance;
+use crate::clock::Instant;
 use crate::error::{AcquireError, Lost, ReleaseError};
 use claim::{Claim, Holding, Leave, State, reached};
 use link::{Link, Next};

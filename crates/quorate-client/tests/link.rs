@@ -2,10 +2,12 @@
 
 mod fake;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fake::Cluster;
-use quorate_client::{AcquireError, Client, ConnectError, Lost, ReleaseError, TryAcquireError};
+use quorate_client::{
+    AcquireError, Client, ConnectError, Instant, Lost, ReleaseError, TryAcquireError,
+};
 
 const LONG: Duration = Duration::from_secs(30);
 const SHORT: Duration = Duration::from_millis(900);

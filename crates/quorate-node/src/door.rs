@@ -22,7 +22,7 @@ const FIRST_WORDS: Duration = Duration::from_secs(10);
 /// ...and how long if it is only to be told that there is no place for it.
 const FEW_WORDS: Duration = Duration::from_secs(1);
 /// Connections that are being told so; others are closed without a word.
-const TURNED_AWAY_MAX: usize = 64;
+pub(crate) const TURNED_AWAY_MAX: usize = 64;
 /// How long to wait for the rest of a preface that has begun.
 const MOMENT: Duration = Duration::from_millis(2);
 /// How long the last answers may take when the node stops.

@@ -84,6 +84,15 @@ pub(crate) struct Wish {
     pub(crate) reason: String,
 }
 
+impl Wish {
+    /// Whether it asks for the same. Who asks and what for are words for people: whoever knows a
+    /// claim's id may repeat it, also as another process.
+    pub(crate) fn asks_as(&self, other: &Wish) -> bool {
+        let asked = |wish: &Wish| (wish.units, wish.movable);
+        asked(self) == asked(other) && self.lines == other.lines
+    }
+}
+
 /// A claim of one of our clients.
 #[derive(Debug)]
 pub(crate) struct Claimed {
@@ -98,6 +107,9 @@ pub(crate) struct Claimed {
     pub(crate) assumed: bool,
     /// Whether the pool only counts units.
     pub(crate) counted: bool,
+    /// What it had when it was revoked, and until when its client may use that: none once it has
+    /// said that it stopped.
+    pub(crate) left: Option<(Shares, Moment)>,
     /// Moves that its client has not answered; both units of each are among what it has.
     pub(crate) moves: Vec<Move>,
 }
@@ -136,6 +148,7 @@ impl Claimed {
             waiters: Vec::new(),
             session: None,
             assumed: false,
+            left: None,
             counted: false,
             moves: Vec::new(),
         }

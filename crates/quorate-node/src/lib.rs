@@ -25,6 +25,7 @@ mod boot;
 mod clock;
 mod config;
 mod convert;
+mod descriptors;
 mod door;
 mod engine;
 mod forecast;

@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use crate::app::App;
 use crate::boot::{self, Past};
 use crate::config::{Config, Data};
+use crate::descriptors;
 use crate::door;
 use crate::engine::{Command, Engine};
 use crate::journal::{Journal, Records, Written};
@@ -88,11 +89,12 @@ impl Node {
     }
 
     async fn launch(
-        config: Config,
+        mut config: Config,
         clients: TcpListener,
         peers: TcpListener,
         planted: Planted,
     ) -> Result<Node, StartError> {
+        config.limits.clients = descriptors::clients(&config);
         let config = Arc::new(config);
         let boot = boot::count(&config).await.map_err(StartError::new)?;
         let metrics = Arc::new(Metrics::new());
@@ -170,27 +172,34 @@ impl Node {
 
     /// Stops: tells waiting clients to ask elsewhere, hands nothing back, and returns when
     /// everything that was promised is on disk.
-    pub async fn stop(self) {
+    pub async fn stop(mut self) {
         // Connections first: they say goodbye and read no more.
         let _ = self.stop.send(true);
         let _ = timeout(FAREWELL, self.app.fetch(Command::Stop)).await;
         let App { engine, .. } = self.app;
         drop(engine);
-        let _ = timeout(FAREWELL, self.door).await;
-        let abort = self.mesh.abort_handle();
-        if timeout(FAREWELL, self.mesh).await.is_err() {
-            abort.abort();
+        let _ = timeout(FAREWELL, ended(&mut self.door)).await;
+        if timeout(FAREWELL, ended(&mut self.mesh)).await.is_err() {
+            self.mesh.abort();
         }
         // It has nothing more to do, and gives the data directory back as it ends.
-        let _ = timeout(FAREWELL, self.engine).await;
+        let _ = timeout(FAREWELL, ended(&mut self.engine)).await;
     }
 
     /// Ends the node as a crash would: nobody is told, and what is not on disk is gone. For tests.
     pub async fn crash(self) {
-        for task in [self.engine, self.mesh, self.door] {
+        for mut task in [self.engine, self.mesh, self.door] {
             task.abort();
-            let _ = task.await;
+            ended(&mut task).await;
         }
+    }
+}
+
+/// Waits for the end of a task, unless it is over: [`Node::failed`] may have waited for it already,
+/// and a task can be waited for only once.
+async fn ended(task: &mut JoinHandle<()>) {
+    if !task.is_finished() {
+        let _ = task.await;
     }
 }
 
@@ -215,4 +224,16 @@ fn open_journal(
     // If the engine is gone, nobody waits for the disk any more.
     let report = move |written| drop(report.send(written));
     Journal::open(&path, matches!(past, Past::Same { .. }), report).map_err(StartError::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_task_that_was_waited_for_is_not_waited_for_again() {
+        let mut task = tokio::spawn(async {});
+        (&mut task).await.unwrap();
+        ended(&mut task).await;
+    }
 }

@@ -445,9 +445,10 @@ impl Picture {
         &self.silent
     }
 
-    /// Whether some node answers for this claim.
+    /// Whether some node answers for this claim, and did not take it back.
     pub(crate) fn has_home(&self, id: ClaimId) -> bool {
-        self.lines.get(&id).is_some_and(|line| line.home.is_some())
+        let home = self.lines.get(&id).and_then(|line| line.home.as_ref());
+        home.is_some_and(|(_, home)| home.revoked.is_none())
     }
 
     /// How a claim stands that another node answers for, or only an arbiter knows.
@@ -460,8 +461,13 @@ impl Picture {
             home.moves.iter().map(move |(from, to)| Move { from: share(*from), to: share(*to) })
         });
         let labels = self.labels.as_deref();
+        let revoked = home.and_then(|home| home.revoked.clone());
         // Without its home nobody can say what the client knows.
-        let state = if line.granted() { ClaimState::Granted } else { ClaimState::Waiting };
+        let state = match (&revoked, line.granted()) {
+            (Some(_), _) => ClaimState::Revoked,
+            (None, true) => ClaimState::Granted,
+            (None, false) => ClaimState::Waiting,
+        };
         Some(ClaimStatus {
             id: convert::api_id(id),
             pool: pool.to_owned(),
@@ -481,7 +487,7 @@ impl Picture {
             node: line.node(),
             client: line.text(|home| &home.client),
             reason: line.text(|home| &home.reason),
-            ended: None,
+            ended: revoked,
             why: None,
         })
     }

@@ -226,6 +226,40 @@ fn a_revoked_command_is_stopped() {
     dev.until("pools demo", |pool| pool["held"] == 0);
 }
 
+#[test]
+fn signals_that_were_ignored_before_reach_nobody() {
+    let dev = Dev::start();
+    // Ignored at the start, as `nohup` and the background of a shell do. The last signal proves
+    // that the ones before it were heard by nobody.
+    let script = "trap '' HUP INT; \"$Q\" run demo -- sh -c 'echo ready; exec sleep 1000' & \
+                  echo $!; wait $!";
+    let mut shell = Command::new("sh")
+        .args(["-c", script])
+        .env("Q", env!("CARGO_BIN_EXE_quorate"))
+        .env("QUORATE_SERVER", &dev.server)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("there is a shell");
+    let mut lines = BufReader::new(shell.stdout.take().expect("piped")).lines();
+    let mut line = || lines.next().expect("it says something").expect("text");
+    let wrapper = line();
+    assert_eq!(line(), "ready");
+    for signal in ["-HUP", "-INT", "-TERM"] {
+        let kill = Command::new("kill").args([signal, &wrapper]).status();
+        assert!(kill.expect("it was sent").success(), "{signal}");
+    }
+    assert_eq!(shell.wait().expect("it ends").code(), Some(128 + 15));
+}
+
+#[test]
+fn a_claim_that_is_repeated_under_its_id_gets_what_it_got() {
+    let dev = Dev::start();
+    let first = dev.json("acquire demo -n 2 --id 99");
+    let again = dev.json("acquire demo -n 2 --id 99");
+    assert_eq!((&first["units"], &first["fences"]), (&again["units"], &again["fences"]));
+    assert_eq!(dev.code("acquire demo -n 1 --id 99"), 2, "another claim");
+}
+
 /// What a terminal shows when commands of a shell run on it, and something is typed whenever it
 /// shows something.
 fn on_a_terminal(dev: &Dev, commands: &str, typed: &[(&str, &str)]) -> String {

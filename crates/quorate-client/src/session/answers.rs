@@ -1,12 +1,13 @@
 //! What a session makes of what a node says.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use quorate_api::link::{About, Move, Reply, Share};
 use quorate_api::{ClaimId, ClaimState, Problem, ProblemKind};
 
 use super::claim::{Claim, Holding, State};
 use super::{Action, Asked, News, Session};
+use crate::clock::Instant;
 use crate::error::{AcquireError, Lost};
 
 impl Session {

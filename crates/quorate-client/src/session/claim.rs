@@ -1,9 +1,11 @@
 //! One claim as its client sees it, and when it next wants attention.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use quorate_api::Line;
 use quorate_api::link::{About, Share};
+
+use crate::clock::Instant;
 
 /// What a client asked for, and how that stands.
 #[derive(Clone, Debug)]

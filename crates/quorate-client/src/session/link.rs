@@ -1,6 +1,6 @@
 //! The connection as the session sees it: to which node, how lively, and when to give it up.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use quorate_api::ClaimId;
 use quorate_api::link::Ask;
@@ -8,6 +8,7 @@ use quorate_api::link::Ask;
 use super::claim::{State, reached};
 use super::{Action, Session};
 use crate::chance::Chance;
+use crate::clock::Instant;
 
 /// The one connection of a session.
 #[derive(Clone, Debug)]

@@ -1,11 +1,12 @@
 //! Short stories about one client and the nodes it talks to.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use quorate_api::link::{About, Answer, Ask, FromNode, Move, Reply, Request, Share};
 use quorate_api::{ClaimId, ClaimState, Problem, ProblemKind};
 
 use super::{Action, News, Pace, Session, Wish};
+use crate::clock::Instant;
 use crate::error::{AcquireError, Lost, ReleaseError};
 
 const ID: ClaimId = ClaimId(7);
@@ -62,7 +63,7 @@ impl Story {
     }
 
     fn pass(&mut self, span: Duration) {
-        self.now += span;
+        self.now = self.now + span;
         self.wake();
     }
 
@@ -95,7 +96,7 @@ impl Story {
     }
 
     fn since_start(&self, at: Instant) -> Duration {
-        at - self.start
+        at.saturating_duration_since(self.start)
     }
 
     fn deadlines(&self) -> Vec<Duration> {
@@ -167,7 +168,7 @@ fn a_deadline_that_passed_is_final() {
     story.grant(story.last().number, LEASE);
     story.pass(secs(3));
     let renewal = story.last().number;
-    story.now += secs(10); // The machine slept; nobody called.
+    story.now = story.now + secs(10); // The machine slept; nobody called.
     story.grant(renewal, secs(60));
     assert_eq!(story.news.last(), Some(&News::Lost(Lost::Deadline)));
     assert_eq!(story.deadlines().len(), 1);
@@ -348,7 +349,7 @@ fn a_silent_node_is_left_and_a_node_of_another_cluster_is_not_used() {
     story.claim(1, None);
     // A ping goes out and is not answered.
     for _ in 0..4 {
-        story.now += secs(1);
+        story.now = story.now + secs(1);
         story.session.wake(story.now);
         while let Some(action) = story.session.next_action() {
             if let Action::Dial { server } = action {

@@ -1,10 +1,11 @@
 //! What goes into the session and what comes out.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use quorate_api::link::{About, Move, Request, Share};
 use quorate_api::{ClaimId, Line};
 
+use crate::clock::Instant;
 use crate::error::{AcquireError, Lost, ReleaseError};
 
 /// How long the session is prepared to wait for what.

@@ -3,13 +3,14 @@
 //! lease after it gave them. What clients believe to hold must never exceed what there is.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use quorate_api::link::{Answer, Ask, FromNode, Reply, Request, Share};
 use quorate_api::{ClaimId, ClaimState};
 
 use super::{Action, News, Pace, Session, Wish};
 use crate::chance::Chance;
+use crate::clock::Instant;
 
 const UNITS: u32 = 3;
 const CLIENTS: usize = 4;
@@ -156,7 +157,7 @@ impl World {
             let reply = match self.arbiter.holds.get(&id) {
                 Some((shares, end)) => Reply::Granted {
                     units: shares.clone(),
-                    valid_for_micros: (*end - receipt).as_micros() as u64,
+                    valid_for_micros: end.saturating_duration_since(receipt).as_micros() as u64,
                     lease_micros: LEASE.as_micros() as u64,
                     counted: false,
                     about: Vec::new(),
@@ -294,7 +295,7 @@ fn run(seed: u64) -> (usize, u32) {
     let mut world = World::new(seed);
     let mut most = 0;
     for step in 0..STEPS {
-        world.now += STEP;
+        world.now = world.now + STEP;
         for who in 0..CLIENTS {
             world.step(who, step < STEPS / 2);
             let used = world.in_use();

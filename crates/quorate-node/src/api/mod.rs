@@ -31,6 +31,9 @@ const HEAD_MAX: usize = 32 << 10;
 /// and those who say nothing must not keep others out.
 const HEAD_WITHIN: Duration = Duration::from_secs(30);
 
+/// How long it may take from there to the end of the body.
+const BODY_WITHIN: Duration = Duration::from_secs(30);
+
 /// Speaks HTTP with one client until it hangs up, talks nonsense, or the node stops.
 pub(crate) async fn serve(stream: TcpStream, mut app: App, router: Router) {
     // Without it answers would wait for nothing; with an error there, nothing is lost.
@@ -87,6 +90,7 @@ pub(crate) fn router(app: App) -> Router {
         .route("/v1/pools/{pool}/claims/{id}/renew", post(claims::renew))
         .route("/v1/pools/{pool}/claims/{id}/revoke", post(claims::revoke))
         .fallback(reply::no_such_page)
+        .layer(axum::middleware::from_fn(reply::hear_out))
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .layer(axum::middleware::from_fn(reply::refuse_other_sites))
         .layer(axum::middleware::from_fn_with_state(app.clone(), reply::count_refusals))

@@ -1,14 +1,25 @@
 //! Answers: JSON, and problems as JSON.
 
-use axum::extract::{Request, State};
+use std::net::{IpAddr, Ipv6Addr};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{FromRequest, Request, State};
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use quorate_api::{Problem, ProblemKind};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::time::timeout;
 
 use crate::app::App;
+
+/// How problems are marked.
+const PROBLEM: &str = "application/problem+json";
+/// Longest text of a refusal that is put into our words.
+const REFUSAL_MAX: usize = 4096;
 
 /// A problem, as an answer.
 #[derive(Debug)]
@@ -24,7 +35,7 @@ impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let status =
             StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        json(status, "application/problem+json", &self.0)
+        json(status, PROBLEM, &self.0)
     }
 }
 
@@ -42,6 +53,10 @@ fn json<T: Serialize>(status: StatusCode, kind: &'static str, value: &T) -> Resp
 /// The body of a request; an empty one means an empty object.
 pub(crate) fn body<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let bytes = if bytes.is_empty() { b"{}" } else { bytes };
+    // A list would be read as well, as the values of an object without their names.
+    if bytes.trim_ascii_start().first() == Some(&b'[') {
+        return Err(bad_request("the body: a list instead of an object; nothing changed"));
+    }
     serde_json::from_slice(bytes)
         .map_err(|error| bad_request(format!("the body: {error}; nothing changed")))
 }
@@ -70,15 +85,21 @@ pub(crate) async fn count_refusals(
         return response;
     }
     app.metrics.refuse_request(status.as_u16());
+    if response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == PROBLEM) {
+        return response;
+    }
+    let (mut head, theirs) = response.into_parts();
     let text = match status {
         StatusCode::METHOD_NOT_ALLOWED => format!("{path} takes no {method}; nothing changed"),
         StatusCode::PAYLOAD_TOO_LARGE => {
             let max = super::BODY_MAX;
             format!("a body of more than {max} bytes; nothing changed")
         }
-        _ => return response,
+        _ => {
+            let theirs = to_bytes(theirs, REFUSAL_MAX).await.unwrap_or_default();
+            format!("{}; nothing changed", String::from_utf8_lossy(&theirs))
+        }
     };
-    let (mut head, _) = response.into_parts();
     let ours = Failure(Problem { status: status.as_u16(), ..bad_request(text) }).into_response();
     let (new, body) = ours.into_parts();
     head.headers.remove(header::CONTENT_LENGTH);
@@ -86,14 +107,57 @@ pub(crate) async fn count_refusals(
     Response::from_parts(head, body)
 }
 
-/// A page of another site that is open in a browser on this machine must not speak for its user:
-/// without authentication, the site a request comes from is all there is to go by.
-pub(crate) async fn refuse_other_sites(request: Request, next: Next) -> Response {
-    if speaks_for_itself(request.headers()) {
-        return next.run(request).await;
+/// Hears a request out before anything is done about it: connections are counted, and those who
+/// begin to say something and never end must not keep others out.
+pub(crate) async fn hear_out(request: Request, next: Next) -> Response {
+    match whole(request, super::BODY_WITHIN).await {
+        Ok(request) => next.run(request).await,
+        Err(refused) => refused,
     }
-    let text = "the request comes from a page of another site; nothing changed";
+}
+
+async fn whole(request: Request, within: Duration) -> Result<Request, Response> {
+    let (head, body) = request.into_parts();
+    let body = Bytes::from_request(Request::from_parts(head.clone(), body), &());
+    match timeout(within, body).await {
+        Ok(Ok(bytes)) => Ok(Request::from_parts(head, Body::from(bytes))),
+        Ok(Err(refused)) => Err(refused.into_response()),
+        Err(_) => {
+            let text = format!("the body did not come in {within:?}; nothing changed");
+            let refused = Failure(Problem { status: 408, ..bad_request(text) }).into_response();
+            Err(([(header::CONNECTION, "close")], refused).into_response())
+        }
+    }
+}
+
+/// A page of another site that is open in a browser on this machine must not speak for its user:
+/// without authentication, the site a request comes from is all there is to go by. Nor may it read:
+/// a name that its owner lets point to this machine would make it one of our own pages, so nodes,
+/// which listen on loopback addresses only, have no names but `localhost`.
+pub(crate) async fn refuse_other_sites(request: Request, next: Next) -> Response {
+    let text = if !is_for_us(request.headers()) {
+        "the request is for a host of another name: say localhost, or the address itself; \
+         nothing changed"
+    } else if !speaks_for_itself(request.headers()) {
+        "the request comes from a page of another site; nothing changed"
+    } else {
+        return next.run(request).await;
+    };
     Failure(Problem { status: 403, ..bad_request(text) }).into_response()
+}
+
+/// Browsers always say whom they ask; whoever does not is none.
+fn is_for_us(headers: &HeaderMap) -> bool {
+    headers.get_all(header::HOST).iter().all(|host| {
+        let authority = host.to_str().ok().and_then(|host| host.parse::<Authority>().ok());
+        authority.is_some_and(|authority| {
+            let host = authority.host();
+            let inside = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+            host.eq_ignore_ascii_case("localhost")
+                || host.parse::<IpAddr>().is_ok()
+                || inside.is_some_and(|host| host.parse::<Ipv6Addr>().is_ok())
+        })
+    })
 }
 
 fn speaks_for_itself(headers: &HeaderMap) -> bool {
@@ -105,6 +169,9 @@ fn speaks_for_itself(headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
     use super::*;
 
     #[test]
@@ -121,5 +188,42 @@ mod tests {
         assert!(speaks_for_itself(&headers("http://127.0.0.1:7420")));
         assert!(!speaks_for_itself(&headers("http://evil.example")));
         assert!(!speaks_for_itself(&headers("null")));
+    }
+
+    #[test]
+    fn only_names_that_nobody_else_can_point_at_us_are_ours() {
+        let for_us = |host: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, host.parse().unwrap());
+            is_for_us(&headers)
+        };
+        for ours in ["127.0.0.1:7420", "localhost:7420", "LocalHost", "[::1]:7420", "[::1]"] {
+            assert!(for_us(ours), "{ours}");
+        }
+        for other in ["evil.example:7420", "localhost.evil.example", "127.0.0.1.evil.example", ""] {
+            assert!(!for_us(other), "{other}");
+        }
+        assert!(is_for_us(&HeaderMap::new()));
+    }
+
+    /// A body that has begun and does not go on.
+    struct Stuck;
+
+    impl futures_core::Stream for Stuck {
+        type Item = Result<Bytes, std::convert::Infallible>;
+
+        fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+            Poll::Pending
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_that_never_ends_is_given_up() {
+        let request = Request::new(Body::from_stream(Stuck));
+        let refused = whole(request, Duration::from_millis(1)).await.unwrap_err();
+        assert_eq!(refused.status(), StatusCode::REQUEST_TIMEOUT);
+        let request = Request::new(Body::from("all of it"));
+        let heard = whole(request, Duration::from_secs(600)).await.unwrap();
+        assert_eq!(to_bytes(heard.into_body(), 99).await.unwrap(), "all of it");
     }
 }

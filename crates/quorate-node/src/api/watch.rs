@@ -59,6 +59,8 @@ fn events(mut app: App, only: Option<String>) -> impl IntoResponse {
                     }
                     Err(RecvError::Closed) => return,
                 },
+                // Noticed here too, since a pool where nothing happens sends it nothing.
+                () = sender.closed() => return,
                 () = app.stopped() => return,
             };
             if sender.send(event).await.is_err() {
@@ -77,5 +79,40 @@ impl Stream for Events {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.0.poll_recv(cx).map(|event| event.map(Ok))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio::sync::{broadcast, watch};
+
+    use super::*;
+    use crate::config::Config;
+    use crate::metrics::Metrics;
+
+    #[tokio::test]
+    async fn whoever_leaves_a_quiet_pool_leaves_nothing_behind() {
+        let text = "cluster = \"c\"\nepoch = 1\nnode = \"a\"\n\
+                    listen = { clients = \"127.0.0.1:1\", peers = \"127.0.0.1:2\" }\n\
+                    members = [{ name = \"a\", peers = \"127.0.0.1:2\" }]";
+        let (engine, _inbox) = mpsc::channel(1);
+        let (changes, _) = broadcast::channel(1);
+        let (_stop, stopping) = watch::channel(false);
+        let app = App {
+            config: Arc::new(Config::parse_in_memory(text).unwrap()),
+            boot: 1,
+            engine,
+            metrics: Arc::new(Metrics::new()),
+            changes: changes.clone(),
+            stopping,
+        };
+        let watched = events(app, Some("quiet".into()));
+        assert_eq!(changes.receiver_count(), 1);
+        drop(watched);
+        while changes.receiver_count() > 0 {
+            tokio::task::yield_now().await;
+        }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Everything is read and checked before anything is bound or written.
 
+mod limits;
 mod low;
 mod options;
 mod pool;
@@ -17,8 +18,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::NodeId;
-use serde::Deserialize;
 
+pub use limits::Limits;
 pub use pool::{Names, POOL_NAME_MAX, POOL_UNITS_MAX, PoolDef, is_pool_name};
 pub use protocol::{Chosen, ProtocolDef};
 pub use reserved::{Pattern, Reserved};
@@ -99,43 +100,6 @@ pub enum Data {
     Directory(PathBuf),
 }
 
-/// How much of what a node takes on. Who meets a limit is told its name, and nothing changes.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Limits {
-    /// Connections of clients at once.
-    pub clients: usize,
-    /// Claims at once that wait or hold.
-    pub claims: usize,
-    /// Claims of this node's clients that wait in one pool.
-    pub queue: usize,
-    /// Pools in use.
-    pub pools: usize,
-    /// Claims that are over and still remembered, so that repeating them is harmless.
-    pub remembered: usize,
-    /// Bytes of a reason or of a client's name.
-    pub text: usize,
-    /// Messages kept for a peer that does not acknowledge them.
-    pub peer_messages: usize,
-    /// Bytes of such messages.
-    pub peer_bytes: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Limits {
-            clients: 4096,
-            claims: 100_000,
-            queue: 10_000,
-            pools: 1_000_000,
-            remembered: 200_000,
-            text: 256,
-            peer_messages: 200_000,
-            peer_bytes: 64 << 20,
-        }
-    }
-}
-
 /// What is wrong with a configuration. Nothing was bound or written.
 #[derive(PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -194,6 +158,18 @@ pub enum ConfigError {
         "suspect_after = {0:?}: choose 2s or more, since nodes show once a second that they live"
     )]
     SuspectAfter(String),
+    /// A limit that would let nothing through, or that is none.
+    #[error("limits.{name} = {value}: choose {least} to {most}")]
+    Limit {
+        /// Which.
+        name: &'static str,
+        /// What was written.
+        value: usize,
+        /// The smallest that makes sense.
+        least: usize,
+        /// The largest.
+        most: usize,
+    },
     /// Anybody could claim, release and revoke.
     #[error(
         "listen.{which} = {address} is not a loopback address: until nodes can authenticate \
@@ -284,6 +260,7 @@ impl Config {
         if suspect_after < SUSPECT_AFTER_MIN {
             return Err(ConfigError::SuspectAfter(file.suspect_after));
         }
+        file.limits.check()?;
         let mut agreed = format!("cluster {:?} epoch {} {names:?}\n", file.cluster, file.epoch);
         pools.iter().for_each(|pool| agreed.push_str(&pool.canonical()));
         Ok(Config {

@@ -161,6 +161,12 @@ impl PoolDef {
         if units == 0 || units > POOL_UNITS_MAX {
             return Err(wrong(format!("{units} units: choose 1 to {POOL_UNITS_MAX}")));
         }
+        if let Some(name) = unit_names.iter().find(|name| !is_unit_name(name)) {
+            return Err(wrong(format!(
+                "{name:?} is no name of a unit: 1 to {POOL_NAME_MAX} bytes, no comma and no control \
+                 characters, since commands are told names with commas between them"
+            )));
+        }
         let mut sorted = unit_names.clone();
         sorted.sort();
         if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -246,6 +252,11 @@ fn read_labels(units: &[low::Unit]) -> Result<Arc<Labels>, String> {
     }
     let known = units.iter().map(|unit| (unit.name.clone(), unit.labels.clone()));
     Ok(Arc::new(Labels::new(known.collect())))
+}
+
+fn is_unit_name(name: &str) -> bool {
+    (1..=POOL_NAME_MAX).contains(&name.len())
+        && !name.contains(|c: char| c == ',' || c.is_control())
 }
 
 fn names(name: Option<String>, pattern: Option<String>) -> Result<Names, ConfigError> {

@@ -64,6 +64,18 @@ fn contradictions_are_refused_with_a_clear_message() {
         ("durable = true", "hedge = 1", "this pool's protocol is central"),
         ("durable = true", "colour = \"red\"", "unknown field `colour`"),
         ("epoch = 1", "epoch = 1\nsuspect_after = \"1s\"", "choose 2s or more"),
+        (
+            "epoch = 1",
+            "epoch = 1\nlimits = { queue = 0 }",
+            "limits.queue = 0: choose 1 to 100000000",
+        ),
+        (
+            "epoch = 1",
+            "epoch = 1\nlimits = { clients = 9223372036854775807 }",
+            "limits.clients = 9223372036854775807: choose 1 to 1000000",
+        ),
+        ("\"left\", \"right\"", "\"left\", \"\"", "\"\" is no name of a unit"),
+        ("\"left\", \"right\"", "\"left,right\"", "\"left,right\" is no name of a unit"),
         ("durable = true", "protocol = \"raft\"", "choose \"central\", \"arbiter\""),
     ] {
         assert!(GOOD.contains(from), "{from}");

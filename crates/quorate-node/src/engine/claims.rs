@@ -67,8 +67,14 @@ impl Engine {
         if let Some(claimed) = pool.ledger.get_mut(&id) {
             if !matches!(claimed.state, State::Over { .. }) {
                 let same_units = claimed.wish.units == wish.units;
-                if claimed.wish != wish && !(claimed.assumed && same_units) {
+                if !claimed.wish.asks_as(&wish) && !(claimed.assumed && same_units) {
                     return waiter.answer(Err(admission::different()));
+                }
+                let limits = &self.config.limits;
+                let texts = admission::text(limits, "reason", &wish.reason)
+                    .and_then(|()| admission::text(limits, "client", &wish.client));
+                if let Err(problem) = texts {
+                    return waiter.answer(Err(problem));
                 }
                 claimed.wish = wish;
                 claimed.assumed = false;
@@ -203,6 +209,9 @@ impl Engine {
             // The client may hold it through another node; its word counts. A client whose claim
             // was revoked says that it has stopped.
             Some(State::Over { state: ClaimState::Lost | ClaimState::Revoked, .. }) => {
+                if let Some(claimed) = pool.ledger.get_mut(&id) {
+                    claimed.left = None;
+                }
                 self.step(seat, Happening::Release(id));
             }
             Some(State::Over { .. }) => {}
@@ -290,7 +299,10 @@ impl Engine {
         let pool = &mut self.pools[seat];
         let Some(claimed) = pool.ledger.get_mut(&id) else { return };
         let waited = match &claimed.state {
-            State::Granted { since, .. } => {
+            State::Granted { since, shares, until } => {
+                if state == ClaimState::Revoked {
+                    claimed.left = Some((shares.clone(), *until));
+                }
                 pool.meters.held_for.observe(now.since(*since).as_secs_f64());
                 match state {
                     ClaimState::Released => pool.meters.released.inc(),
@@ -299,6 +311,8 @@ impl Engine {
                 };
                 since.since(claimed.made)
             }
+            // Nobody claimed it here.
+            State::Waiting if claimed.assumed => Duration::ZERO,
             State::Waiting => {
                 let waited = now.since(claimed.made);
                 pool.meters.cancelled.inc();

@@ -10,13 +10,14 @@ use quorate_wire::glance::{Sight, Wanted, What};
 use quorate_wire::link::{Bound, Cargo, Link, LinkError, Meeting, SendError};
 use quorate_wire::survey::{Question, Survey};
 use quorate_wire::{Delivery, Hello, Life, Resume};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use super::suspicion::Watch;
 use super::{Engine, stopping};
 use crate::alarms::Due;
 use crate::clock;
 use crate::config::Config;
+use crate::peers::Outgoing;
 use crate::seat::{Happening, SeatError};
 
 /// How long other nodes have to answer a question.
@@ -37,7 +38,7 @@ pub(crate) enum PeerEvent {
         theirs: Resume,
         greet: bool,
         connection: u64,
-        outgoing: mpsc::UnboundedSender<Vec<u8>>,
+        outgoing: Outgoing,
         reply: oneshot::Sender<Result<(), LinkError>>,
     },
     /// Whole frames arrived.
@@ -76,7 +77,7 @@ impl Cargo for Letter {
 
 struct Slot {
     link: Link<Letter>,
-    connection: Option<(u64, mpsc::UnboundedSender<Vec<u8>>)>,
+    connection: Option<(u64, Outgoing)>,
     /// Whether there is something to transmit.
     dirty: bool,
     problem: Option<String>,
@@ -192,8 +193,16 @@ impl Slot {
     /// If the connection is gone, its end is on its way to us.
     fn write(&mut self, bytes: Vec<u8>) {
         if let Some((_, outgoing)) = &self.connection {
-            let _ = outgoing.send(bytes);
+            outgoing.send(bytes);
         }
+    }
+
+    /// An answer to what the peer asks; an error if it asks and does not listen.
+    fn answer(&mut self, frame: &Frame<'_>) -> Result<(), String> {
+        let Some((_, outgoing)) = &self.connection else { return Ok(()) };
+        let mut bytes = Vec::new();
+        frame::encode(frame, &mut bytes);
+        outgoing.answer(bytes)
     }
 
     fn is(&self, connection: u64) -> bool {
@@ -248,7 +257,7 @@ impl Engine {
         theirs: Resume,
         greet: bool,
         connection: u64,
-        outgoing: mpsc::UnboundedSender<Vec<u8>>,
+        outgoing: Outgoing,
     ) -> Result<(), LinkError> {
         let slot = &mut self.peers.slots[peer.index()];
         slot.link.disconnect();
@@ -345,9 +354,7 @@ impl Engine {
             Frame::Ack(ack) => link.acknowledge(ack).map_err(|error| error.to_string())?,
             Frame::Ask(number, question) => {
                 let survey = self.on_question(peer, &question);
-                let mut bytes = Vec::new();
-                frame::encode(&Frame::Tell(number, survey), &mut bytes);
-                self.peers.slots[peer.index()].write(bytes);
+                self.peers.slots[peer.index()].answer(&Frame::Tell(number, survey))?;
             }
             Frame::Tell(number, survey) => {
                 let Some(gathering) = self.gatherings.get_mut(&number) else { return Ok(()) };
@@ -359,9 +366,7 @@ impl Engine {
                 }
             }
             Frame::Ping(reading) => {
-                let mut bytes = Vec::new();
-                frame::encode(&Frame::Pong(reading), &mut bytes);
-                self.peers.slots[peer.index()].write(bytes);
+                self.peers.slots[peer.index()].answer(&Frame::Pong(reading))?;
             }
             Frame::Pong(reading) => self.peers.slots[peer.index()].pong(reading),
             Frame::Refused(why) => return Err(format!("the peer refused us: {why}")),

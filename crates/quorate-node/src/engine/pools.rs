@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_api::{Check, Line, NodeView, PoolView, PoolsView, Problem, ProblemKind, QuorumsView};
+use quorate_api::{
+    Check, ClaimState, Line, NodeView, PoolView, PoolsView, Problem, ProblemKind, QuorumsView,
+};
 use quorate_core::{ClaimId, Moment, NodeId, Share, Standing as BookStanding, Unit};
 use quorate_protocols::allocator::labels::Labels;
 use quorate_protocols::voting::Worth;
@@ -521,6 +523,14 @@ fn home_claim(id: ClaimId, claimed: &Claimed, now: Moment) -> Option<HomeClaim> 
             let share = |share: Share| (share.unit.0, share.fence.0);
             let moves = claimed.moves.iter().take(UNITS_SHOWN);
             home.moves = moves.map(|it| (share(it.from), share(it.to))).collect();
+        }
+        State::Over { state: ClaimState::Revoked, why, waited, .. } => {
+            let (shares, until) = claimed.left.as_ref().filter(|(_, until)| *until > now)?;
+            let shown = shares.iter().take(UNITS_SHOWN);
+            home.shares = Some(shown.map(|s| (s.unit.0, s.fence.0)).collect());
+            home.since_micros = micros(now.since(claimed.made).saturating_sub(*waited));
+            home.left_micros = micros(until.since(now));
+            home.revoked = Some(why.chars().take(TEXT_SHOWN).collect());
         }
         State::Over { .. } => return None,
     }

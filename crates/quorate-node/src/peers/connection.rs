@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::greeting::Greeted;
+use super::outgoing::Queue;
 use crate::engine::{Command, HEARTBEAT, PeerEvent};
 
 /// A peer that says nothing for so long is taken to be gone: it should have shown several times
@@ -25,7 +26,7 @@ pub(super) struct Connection {
     pub(super) number: u64,
     pub(super) stream: Greeted,
     /// What the engine wants written; closed when it wants the connection closed.
-    pub(super) queue: mpsc::UnboundedReceiver<Vec<u8>>,
+    pub(super) queue: Queue,
 }
 
 impl Connection {
@@ -79,11 +80,8 @@ async fn read(
     }
 }
 
-async fn write(mut writer: OwnedWriteHalf, mut queue: mpsc::UnboundedReceiver<Vec<u8>>) -> String {
-    while let Some(mut bytes) = queue.recv().await {
-        while let Ok(more) = queue.try_recv() {
-            bytes.extend_from_slice(&more);
-        }
+async fn write(mut writer: OwnedWriteHalf, mut queue: Queue) -> String {
+    while let Some(bytes) = queue.next().await {
         if let Err(error) = writer.write_all(&bytes).await {
             return error.to_string();
         }

@@ -3,6 +3,7 @@
 
 mod connection;
 mod greeting;
+mod outgoing;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,13 +20,15 @@ use crate::engine::{Command, PeerEvent};
 use crate::metrics::Metrics;
 
 use connection::Connection;
+pub(crate) use outgoing::Outgoing;
+use outgoing::Queue;
 
 /// How long making a connection and greeting may take.
 const GREETING: Duration = Duration::from_secs(3);
 /// Shortest and longest wait before calling again.
 const RECALL: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 /// Connections that may be greeting at once: strangers cannot take up more than that.
-const GREETINGS_MAX: usize = 256;
+pub(crate) const GREETINGS_MAX: usize = 256;
 
 /// What every connection needs to know.
 #[derive(Clone)]
@@ -141,9 +144,9 @@ impl Mesh {
         peer: NodeId,
         theirs: quorate_wire::Resume,
         greet: bool,
-    ) -> Result<(u64, mpsc::UnboundedReceiver<Vec<u8>>), greeting::GreetingError> {
+    ) -> Result<(u64, Queue), greeting::GreetingError> {
         let number = self.connections.fetch_add(1, Ordering::Relaxed);
-        let (outgoing, queue) = mpsc::unbounded_channel();
+        let (outgoing, queue) = outgoing::queue();
         let (reply, met) = oneshot::channel();
         let event = PeerEvent::Met { peer, theirs, greet, connection: number, outgoing, reply };
         self.tell(event).await?;

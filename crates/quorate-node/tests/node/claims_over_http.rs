@@ -28,6 +28,13 @@ async fn repeating_a_claim_changes_nothing_and_another_body_is_refused() {
     assert!(first["expires_in_ms"].as_u64().unwrap() <= 60_000);
     let (status, again) = cluster.request(1, &put, r#"{"units": 2, "reason": "x"}"#).await;
     assert_eq!((status, &again["units"]), (200, &first["units"]));
+    // A process that took over where another crashed asks for the same.
+    let other = r#"{"units": 2, "reason": "y", "client": "another process"}"#;
+    let (status, resumed) = cluster.request(1, &put, other).await;
+    assert_eq!((status, &resumed["units"]), (200, &first["units"]), "{resumed}");
+    assert_eq!(resumed["client"], "another process");
+    let long = format!(r#"{{"units": 2, "reason": "{}"}}"#, "x".repeat(300));
+    assert_eq!(cluster.request(1, &put, &long).await.0, 400);
     // Through another node it is the same claim.
     let (status, there) = cluster.request(2, &put, r#"{"units": 2, "reason": "x"}"#).await;
     assert_eq!((status, &there["units"]), (200, &first["units"]), "{there}");
@@ -52,6 +59,9 @@ async fn what_can_never_be_granted_is_refused_at_the_door() {
         ("PUT /v1/pools/gpu/claims/1?wait=soon", "", 400, "bad-request"),
         ("PUT /v1/pools/gpu/claims/1", r#"{"unit": 1}"#, 400, "bad-request"),
         ("PUT /v1/pools/gpu/claims/1", "[", 400, "bad-request"),
+        ("PUT /v1/pools/gpu/claims/1", " []", 400, "bad-request"),
+        ("PUT /v1/pools/gpu/claims/1", "[1]", 400, "bad-request"),
+        ("PUT /v1/pools/%ff/claims/1", "", 400, "bad-request"),
         ("GET /v1/pools/gpu/claims/77", "", 404, "unknown-claim"),
         ("POST /v1/pools/gpu/claims/77/renew", "", 404, "unknown-claim"),
         ("POST /v1/pools/gpu/claims/77/renew", UNIT_9, 400, "bad-request"),
@@ -148,6 +158,18 @@ async fn a_revoked_claim_ends_when_its_client_says_so() {
     }
     let (_, pool) = cluster.request(0, "GET /v1/pools/gpu", "").await;
     assert_eq!(pool["held"], 3, "its client may still be using the units");
+    for node in 0..3 {
+        let (_, view) = cluster.request(node, "GET /v1/pools/gpu/holders", "").await;
+        let holder = &view["holders"][0];
+        assert_eq!((&holder["client"], &holder["node"]), (&"bob".into(), &"n1".into()), "{view}");
+        assert_eq!(holder["units"][2]["name"], "middle", "{view}");
+        let (_, metrics) = cluster.text(node, "GET /metrics").await;
+        let cancelled = r#"quorate_acquires_total{pool="gpu",outcome="cancelled"} "#;
+        let count = metrics.lines().find_map(|line| line.strip_prefix(cancelled));
+        assert_eq!(count.unwrap_or("0"), "0", "node {node}: nobody cancelled anything");
+    }
+    let (_, told) = cluster.request(1, &format!("GET {}", claim(1)), "").await;
+    assert_eq!(told["state"], "revoked", "{told}");
     cluster.request(1, &format!("DELETE {}", claim(1)), "").await;
     let (status, _) = cluster.request(0, &format!("PUT {}?wait=30s", claim(2)), body).await;
     assert_eq!(status, 200, "the client has stopped, and the units are free");

@@ -18,7 +18,7 @@ const POOLS: &str = r#"
 async fn a_watcher_sees_what_becomes_of_a_claim() {
     let cluster = Cluster::start(1, POOLS).await;
     let mut stream = TcpStream::connect(cluster.address(0)).await.unwrap();
-    stream.write_all(b"GET /v1/pools/p/watch HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    stream.write_all(b"GET /v1/pools/p/watch HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
     let mut lines = BufReader::new(stream).lines();
     let head = lines.next_line().await.unwrap().unwrap();
     assert_eq!(head, "HTTP/1.1 200 OK");

@@ -10,9 +10,9 @@ mod terminal;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use quorate_client::{AcquireError, Client, Grant, Lost, ReleaseError};
+use quorate_client::{AcquireError, Client, Grant, Instant, Lost, ReleaseError};
 use rustix::process::Signal;
 
 use self::child::{Child, Started};
@@ -234,7 +234,7 @@ fn describe(lost: Option<&Lost>) -> String {
 
 async fn sleep_until(at: Option<Instant>) {
     match at {
-        Some(at) => tokio::time::sleep_until(at.into()).await,
+        Some(at) => quorate_client::sleep_until(at).await,
         None => std::future::pending().await,
     }
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use quorate_client::{AcquireError, ClaimId, Client, Grant, Lost, Options, Pool};
 use tokio::io::AsyncReadExt;
 
-use crate::clock::{self, Scale};
+use crate::clock;
 use crate::dice::Dice;
 use crate::history::{Line, What};
 
@@ -81,7 +81,6 @@ pub(crate) fn main(words: &[String]) {
 
 /// One client and its claims.
 struct Diary {
-    scale: Scale,
     origin: u64,
     serial: u64,
 }
@@ -105,7 +104,7 @@ impl Diary {
 
 async fn live(orders: Arc<Orders>, number: u64, enough: Arc<AtomicBool>) {
     let mut dice = Dice::new(orders.seed ^ number.wrapping_mul(0xd134_2543_de82_ef95));
-    let mut diary = Diary { scale: Scale::new(), origin: dice.draw(), serial: 0 };
+    let mut diary = Diary { origin: dice.draw(), serial: 0 };
     let client = loop {
         let options = Options { name: format!("client {number}"), ..Options::default() };
         match Client::connect_with(&orders.servers, options).await {
@@ -184,7 +183,7 @@ impl Diary {
 
 fn note_grant(diary: &Diary, pool: &str, grant: &Grant) {
     // The deadline is read first: a later one would be believed too early.
-    let deadline = diary.scale.reading(grant.deadline());
+    let deadline = clock::reading(grant.deadline());
     // Where units have no names they are numbered, so that the history has as many.
     let shares = match grant.shares() {
         [] => (0..grant.count() as u32).map(|unit| (unit, 0)).collect(),
@@ -218,7 +217,7 @@ async fn hold(diary: &Diary, pool: &str, mut grant: Grant, span: Duration, drop_
                     diary.write(pool, grant.id(), What::Stopped { told });
                     return;
                 }
-                let deadline = diary.scale.reading(grant.deadline());
+                let deadline = clock::reading(grant.deadline());
                 diary.write(pool, grant.id(), What::Extended { deadline });
             }
         }

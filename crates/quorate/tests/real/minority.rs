@@ -74,7 +74,7 @@ async fn one(protocol: Protocol, nodes: usize, turn: usize) -> String {
     for node in killed {
         cluster.kill(*node);
     }
-    let kill = Instant::now();
+    let kill = quorate_client::Instant::now();
     round.grants_go_on(&cluster).await;
     round.holders_keep_theirs(kill + 2 * LEASE).await;
     let migrations = round.migrations(&cluster).await;
@@ -142,7 +142,7 @@ impl Round {
     }
 
     /// Until the lives of the dead cannot matter any more.
-    async fn holders_keep_theirs(&mut self, until: Instant) {
+    async fn holders_keep_theirs(&mut self, until: quorate_client::Instant) {
         for (held, _) in &mut self.holders {
             while held.deadline() <= until {
                 assert_eq!(held.is_lost(), None, "{}: a grant of {}", self.label, held.pool());
@@ -223,7 +223,7 @@ const METRIC: &str = "quorate_protocol_migrations_total{";
 /// What a node tells Prometheus.
 async fn metrics(cluster: &Cluster, node: usize) -> String {
     let mut stream = TcpStream::connect(cluster.address(node)).await.expect("it lives");
-    let request = "GET /metrics HTTP/1.1\r\nHost: node\r\nConnection: close\r\n\r\n";
+    let request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     stream.write_all(request.as_bytes()).await.expect("it listens");
     let mut text = String::new();
     stream.read_to_string(&mut text).await.expect("it answers");

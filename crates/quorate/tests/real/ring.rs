@@ -74,7 +74,7 @@ fn count(metrics: &str, name: &str) -> u64 {
 
 pub(crate) fn metrics(cluster: &Cluster, node: usize) -> String {
     let mut stream = TcpStream::connect(cluster.address(node)).expect("the node answers");
-    let request = "GET /metrics HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n";
+    let request = "GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     stream.write_all(request.as_bytes()).expect("it listens");
     let mut text = String::new();
     stream.read_to_string(&mut text).expect("it answers");

@@ -118,6 +118,8 @@ fn code(status: ExitStatus) -> u8 {
 }
 
 /// The signals that are forwarded, and the one that says that something happened to the command.
+/// Those that were ignored when we were started stay so, for us and for the command: that is how
+/// `nohup` and the background of a shell protect what they start.
 pub(super) struct Signals {
     streams: Vec<(Signal, Stream)>,
 }
@@ -134,8 +136,13 @@ impl Signals {
             (Signal::WINCH, SignalKind::window_change()),
             (Signal::CHILD, SignalKind::child()),
         ];
+        let ignored = ignored();
+        let heard = |(name, _): &(Signal, SignalKind)| {
+            *name == Signal::CHILD || ignored & (1 << (name.as_raw() - 1)) == 0
+        };
         let stream = |(name, kind)| signal(kind).map(|stream| (name, stream));
-        Ok(Signals { streams: kinds.into_iter().map(stream).collect::<io::Result<_>>()? })
+        let streams = kinds.into_iter().filter(heard).map(stream);
+        Ok(Signals { streams: streams.collect::<io::Result<_>>()? })
     }
 
     /// The next of them.
@@ -160,6 +167,13 @@ impl Signals {
             }
         }
     }
+}
+
+/// The signals that this process ignores, one bit each. Where the system does not tell, none.
+fn ignored() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
 /// Become a command that dies with its wrapper. For `quorate run`.

@@ -1,0 +1,67 @@
+//! How much of what a node takes on.
+
+use serde::Deserialize;
+
+use super::ConfigError;
+
+/// How much of what a node takes on. Who meets a limit is told its name, and nothing changes.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Connections of clients at once.
+    pub clients: usize,
+    /// Claims at once that wait or hold.
+    pub claims: usize,
+    /// Claims of this node's clients that wait in one pool.
+    pub queue: usize,
+    /// Pools in use.
+    pub pools: usize,
+    /// Claims that are over and still remembered, so that repeating them is harmless.
+    pub remembered: usize,
+    /// Bytes of a reason or of a client's name.
+    pub text: usize,
+    /// Messages kept for a peer that does not acknowledge them.
+    pub peer_messages: usize,
+    /// Bytes of such messages.
+    pub peer_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            clients: 4096,
+            claims: 100_000,
+            queue: 10_000,
+            pools: 1_000_000,
+            remembered: 200_000,
+            text: 256,
+            peer_messages: 200_000,
+            peer_bytes: 64 << 20,
+        }
+    }
+}
+
+impl Limits {
+    /// Whether a node could work with them. The largest values are far beyond what one machine can
+    /// do, and far from where counting goes wrong.
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        let Limits { clients, claims, queue, pools, remembered, text, peer_messages, peer_bytes } =
+            *self;
+        for (name, value, least, most) in [
+            ("clients", clients, 1, 1_000_000),
+            ("claims", claims, 1, 100_000_000),
+            ("queue", queue, 1, 100_000_000),
+            ("pools", pools, 1, 100_000_000),
+            ("remembered", remembered, 1, 100_000_000),
+            // Longer ones would not fit with others into the frames of the link.
+            ("text", text, 1, 64 << 10),
+            ("peer_messages", peer_messages, 1, 100_000_000),
+            ("peer_bytes", peer_bytes, 1, 1 << 40),
+        ] {
+            if !(least..=most).contains(&value) {
+                return Err(ConfigError::Limit { name, value, least, most });
+            }
+        }
+        Ok(())
+    }
+}
