@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use quorate_core::Fence;
 use quorate_wire::Life;
 
 use crate::config::{Config, Data};
 
-/// Boot numbers stay below this, so that fences made of them fit in 64 bits.
-const BOOT_MAX: u32 = 1 << 24;
+/// Boot numbers stay below this, so that fences can be made of them.
+const BOOT_MAX: u32 = Fence::BOOTS;
 /// 1 January 2026, in seconds of the Unix clock.
 const YEAR_2026: u64 = 1_767_225_600;
 /// How often to look whether a minute has begun.
@@ -45,6 +46,22 @@ impl Boot {
         Boot { number, past, lease_before, mark, _lock: lock }
     }
 
+    /// Whether the journal tells all that there was, once this start has taken it up.
+    fn is_complete(&self) -> bool {
+        match self.past {
+            Past::Nothing => true,
+            Past::Same { complete } => complete,
+            Past::Unknown => false,
+        }
+    }
+
+    /// The journal holds nothing but records of this configuration: the next start may read it.
+    pub(crate) fn take_up(&self, config: &Config) -> Result<(), BootError> {
+        let lease = config.lease_max().max(self.lease_before);
+        let digest = Some(config.digest);
+        write(config, &Kept { number: self.number, digest, lease, complete: self.is_complete() })
+    }
+
     /// As other nodes know it.
     pub(crate) fn life(&self) -> Life {
         Life { boot: self.number, mark: self.mark }
@@ -56,8 +73,12 @@ impl Boot {
 pub(crate) enum Past {
     /// Nothing: the cluster is new, and we were told so.
     Nothing,
-    /// Starts under the same configuration: what the journal lacks was never promised.
-    Same,
+    /// Starts under the same configuration.
+    Same {
+        /// Whether what the journal lacks was never promised. It may have been if the first of
+        /// those starts knew too little.
+        complete: bool,
+    },
     /// Something we know too little about: another configuration, or an empty directory in a
     /// cluster that is not new. Anything may have been promised.
     Unknown,
@@ -115,8 +136,9 @@ async fn count_by(config: &Config, minutes: impl FnMut() -> u32) -> Result<Boot,
         Err(error) => return Err(BootError::Io { path, error }),
     };
     let (number, past, lease_before) = match before {
-        Some((number, digest, lease)) => {
-            let past = if digest == config.digest { Past::Same } else { Past::Unknown };
+        Some(Kept { number, digest, lease, complete }) => {
+            let same = digest == Some(config.digest);
+            let past = if same { Past::Same { complete } } else { Past::Unknown };
             (number.saturating_add(1), past, lease)
         }
         None if config.bootstrap => (1, Past::Nothing, Duration::ZERO),
@@ -125,10 +147,13 @@ async fn count_by(config: &Config, minutes: impl FnMut() -> u32) -> Result<Boot,
     if number >= BOOT_MAX {
         return Err(BootError::TooOften(number));
     }
-    // An older promise may be in force until its lease has passed once more.
+    let boot = Boot::new(number, past, lease_before, Some(lock));
+    // An older promise may be in force until its lease has passed once more. And the journal may
+    // hold records of another configuration until it is cleared.
     let lease = config.lease_max().max(lease_before);
-    write(config, directory, number, lease).map_err(at(&path))?;
-    Ok(Boot::new(number, past, lease_before, Some(lock)))
+    let digest = matches!(past, Past::Same { .. }).then_some(config.digest);
+    write(config, &Kept { number, digest, lease, complete: boot.is_complete() })?;
+    Ok(boot)
 }
 
 /// The count is lost with the directory: minutes since 2026 are more than any count. The present
@@ -147,19 +172,47 @@ async fn fresh_number(mut minutes: impl FnMut() -> u32) -> u32 {
     }
 }
 
-/// Forgets an older, longer lease once it has passed: whatever was promised under it is over.
-pub(crate) async fn settle_later(config: Arc<Config>, number: u32, lease_before: Duration) {
-    tokio::time::sleep(lease_before).await;
-    let Data::Directory(directory) = &config.data else { return };
-    if let Err(error) = write(&config, directory, number, config.lease_max()) {
-        tracing::warn!(%error, "the next start will wait longer than it need");
+/// Forgets what earlier starts may have promised once it is over, so that later starts need not
+/// wait for it: an older, longer lease, and what the journal lacks. Fences are never over: where
+/// only records tell how far they came, the journal stays incomplete.
+pub(crate) fn settle_later(
+    config: Arc<Config>,
+    boot: &Boot,
+) -> Option<impl Future<Output = ()> + use<>> {
+    let (lease, number) = (config.lease_max(), boot.number);
+    let fences = config.pools.iter().any(|pool| pool.protocol.forgets_fences());
+    let complete = boot.is_complete() || !fences;
+    if boot.lease_before <= lease && complete == boot.is_complete() {
+        return None;
     }
+    let grace = config.pools.iter().map(|pool| pool.grace).max().unwrap_or_default();
+    let over = grace.max(boot.lease_before);
+    Some(async move {
+        tokio::time::sleep(over).await;
+        let digest = Some(config.digest);
+        if let Err(error) = write(&config, &Kept { number, digest, lease, complete }) {
+            tracing::warn!(%error, "the next start will wait longer than it need");
+        }
+    })
 }
 
-fn write(config: &Config, directory: &Path, number: u32, lease: Duration) -> io::Result<()> {
-    let (digest, lease) = (config.digest, lease.as_millis());
-    let text = format!("boot {number}\ndigest {digest:016x}\nlease_ms {lease}\n");
-    replace(directory, &directory.join("boot"), &text)
+/// What is in the file.
+struct Kept {
+    number: u32,
+    /// The configuration whose records the journal holds, if it is known.
+    digest: Option<u64>,
+    lease: Duration,
+    complete: bool,
+}
+
+fn write(config: &Config, kept: &Kept) -> Result<(), BootError> {
+    let Data::Directory(directory) = &config.data else { return Ok(()) };
+    let Kept { number, digest, lease, complete } = kept;
+    let digest = digest.map_or("none".to_owned(), |digest| format!("{digest:016x}"));
+    let lease = lease.as_millis();
+    let text = format!("boot {number}\ndigest {digest}\nlease_ms {lease}\ncomplete {complete}\n");
+    let path = directory.join("boot");
+    replace(directory, &path, &text).map_err(|error| BootError::Io { path, error })
 }
 
 /// Writes beside the file and renames, so that a crash leaves the old or the new one.
@@ -172,13 +225,19 @@ fn replace(directory: &Path, path: &Path, text: &str) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
-fn parse(text: &str) -> Option<(u32, u64, Duration)> {
+fn parse(text: &str) -> Option<Kept> {
     let field =
         |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    let number = field("boot")?.parse().ok()?;
-    let digest = u64::from_str_radix(field("digest")?, 16).ok()?;
-    let lease = Duration::from_millis(field("lease_ms")?.parse().ok()?);
-    Some((number, digest, lease))
+    let digest = match field("digest")? {
+        "none" => None,
+        digest => Some(u64::from_str_radix(digest, 16).ok()?),
+    };
+    Some(Kept {
+        number: field("boot")?.parse().ok()?,
+        digest,
+        lease: Duration::from_millis(field("lease_ms")?.parse().ok()?),
+        complete: field("complete") == Some("true"),
+    })
 }
 
 fn minutes_since_2026() -> u32 {
@@ -216,11 +275,42 @@ mod tests {
             let boot = count_by(&config, &mut minutes).await.unwrap();
             assert!(boot.number > last, "{} after {last}", boot.number);
             assert_eq!(boot.past == Past::Unknown, wiped);
+            boot.take_up(&config).unwrap();
             last = boot.number;
             marks.push(boot.life().mark);
         }
         marks.dedup();
         assert_eq!(marks.len(), 6, "lives are told apart");
+        fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_start_that_fails_before_its_journal_is_cleared_leaves_the_past_unknown() {
+        let directory = std::env::temp_dir().join(format!("quorate-past-{}", std::process::id()));
+        let text = format!(
+            "cluster = \"c\"\nepoch = 1\nnode = \"a\"\ndata_dir = {directory:?}\nbootstrap = true\n\
+             listen = {{ clients = \"127.0.0.1:1\", peers = \"127.0.0.1:2\" }}\n\
+             members = [{{ name = \"a\", peers = \"127.0.0.1:2\" }}]\n"
+        );
+        let old = Config::parse(&text).unwrap();
+        let text = text.replace("epoch = 1", "epoch = 2").replace("bootstrap = true", "");
+        let new = Config::parse(&text).unwrap();
+        let (complete, partly) = (Past::Same { complete: true }, Past::Same { complete: false });
+        for (config, past, fails) in [
+            (&old, Past::Nothing, false),
+            (&old, complete, false),
+            (&new, Past::Unknown, true),
+            (&new, Past::Unknown, false),
+            (&new, partly, true),
+            (&new, partly, false),
+            (&old, Past::Unknown, false),
+        ] {
+            let boot = count(config).await.unwrap();
+            assert_eq!(boot.past, past);
+            if !fails {
+                boot.take_up(config).unwrap();
+            }
+        }
         fs::remove_dir_all(&directory).unwrap();
     }
 }

@@ -102,6 +102,7 @@ impl Node {
         let (changes, _) = broadcast::channel(CHANGES);
         let (report, written) = mpsc::unbounded_channel();
         let journal = open_journal(&config, boot.past, report)?;
+        boot.take_up(&config).map_err(StartError::new)?;
         let (fatal, fatal_receiver) = mpsc::unbounded_channel();
         let engine = Engine::new(
             Arc::clone(&config),
@@ -128,8 +129,8 @@ impl Node {
             "started"
         );
         let mut settling = JoinSet::new();
-        if boot.lease_before > config.lease_max() {
-            settling.spawn(boot::settle_later(Arc::clone(&config), boot.number, boot.lease_before));
+        if let Some(later) = boot::settle_later(Arc::clone(&config), &boot) {
+            settling.spawn(later);
         }
         let mesh = Mesh::new(Arc::clone(&config), commands, metrics);
         Ok(Node {
@@ -222,7 +223,7 @@ fn open_journal(
     let path: PathBuf = directory.join("journal.redb");
     // If the engine is gone, nobody waits for the disk any more.
     let report = move |written| drop(report.send(written));
-    Journal::open(&path, past == Past::Same, report).map_err(StartError::new)
+    Journal::open(&path, matches!(past, Past::Same { .. }), report).map_err(StartError::new)
 }
 
 #[cfg(test)]

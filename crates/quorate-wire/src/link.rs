@@ -117,8 +117,9 @@ pub enum LinkError {
     },
     /// Two incarnations have one number.
     #[error(
-        "boot number {0} belongs to another start of that node: its data directory was lost and \
-         its clock set back; start it once more"
+        "boot number {0} belongs to another start of that node: its data directory was lost, and \
+         either it was started with bootstrap (empty the directory again and start without), or \
+         its clock was set back (start it once more)"
     )]
     Twins(u32),
     /// The peer acknowledges what was not sent, or asks for what it acknowledged.

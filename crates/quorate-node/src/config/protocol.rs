@@ -142,6 +142,12 @@ impl ProtocolDef {
         }
     }
 
+    /// Whether only its records tell how far fences came, so that losing them matters even when
+    /// every promise of that time is over.
+    pub(crate) fn forgets_fences(&self) -> bool {
+        matches!(self, ProtocolDef::Arbiter(_) | ProtocolDef::Table(_))
+    }
+
     /// Whether to be told that a node is suspected means to the protocol that somebody made sure:
     /// then a failure detector's opinion will not do.
     pub(crate) fn needs_proof(&self) -> bool {

@@ -129,10 +129,13 @@ impl Engine {
         };
         let origin = match self.past {
             Past::Nothing => Origin::First,
-            Past::Same if def.protocol.reads_records() => {
-                Origin::Recovered(self.records.remove(name))
+            Past::Same { complete } if def.protocol.reads_records() => {
+                match self.records.remove(name) {
+                    None if !complete => Origin::Amnesia,
+                    record => Origin::Recovered(record),
+                }
             }
-            Past::Same | Past::Unknown => Origin::Amnesia,
+            Past::Same { .. } | Past::Unknown => Origin::Amnesia,
         };
         let mut deeds = std::mem::take(&mut self.deeds);
         let members = self.config.members.len();
@@ -317,7 +320,15 @@ impl Engine {
     pub(super) fn grace_left(&self) -> Duration {
         let forgot = |def: &&Arc<PoolDef>| match self.past {
             Past::Nothing => false,
-            Past::Same => !def.protocol.is_durable(),
+            Past::Same { .. } if !def.protocol.is_durable() => true,
+            Past::Same { complete } => match &def.names {
+                // Its record may say that the last start was in grace.
+                Names::One(name) => {
+                    let seat = self.by_name.get(name.as_str()).map(|seat| &self.pools[*seat].seat);
+                    seat.is_some_and(|seat| seat.grace_until().is_some())
+                }
+                Names::Like { .. } => !complete,
+            },
             Past::Unknown => true,
         };
         let longest = self.config.pools.iter().filter(forgot).map(|def| def.grace).max();

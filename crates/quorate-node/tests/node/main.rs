@@ -12,5 +12,6 @@ mod made_up_fences;
 mod nonsense_and_limits;
 mod operators_view;
 mod ring_heals;
+mod second_starts;
 mod watching;
 mod what_is_counted;

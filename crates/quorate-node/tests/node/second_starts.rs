@@ -1,0 +1,73 @@
+//! What a start may not assume, the next one may not assume either, however soon it comes.
+
+use crate::common::{Cluster, until};
+use quorate_node::Node;
+
+fn pools(lines: &str) -> String {
+    format!("[[pools]]\nunits = 1\narbiter = \"n0\"\n{lines}\n")
+}
+
+fn boot_file(test: &str) -> std::path::PathBuf {
+    std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test).join("n0/boot")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_soon_after_a_changed_configuration_waits_too() {
+    let before = pools("pattern = \"job-*\"\ndurable = true\nlease = \"1h\"");
+    let after = before.replace("1h", "61m");
+    let mut cluster = Cluster::on_disk("changed_twice", 1, &before).await;
+    let (status, granted) = cluster.request(0, "PUT /v1/pools/job-1/claims/1?wait=1m", "").await;
+    assert_eq!(status, 200, "{granted}");
+    for _ in 0..3 {
+        cluster.stop(0).await;
+        cluster.restart(0, Some(&after)).await;
+        let (status, text) = cluster.text(0, "GET /readyz?verbose").await;
+        assert!(status == 503 && text.contains("[-]grace failed"), "{text}");
+    }
+    let (status, waits) = cluster.request(0, "PUT /v1/pools/job-1/claims/2?wait=0", "").await;
+    assert_eq!(status, 202, "claim 1 may be in use: {waits}");
+    // Of what it has written down itself, a start knows all.
+    cluster.stop(0).await;
+    cluster.restart(0, Some(&after)).await;
+    let (status, waits) = cluster.request(0, "PUT /v1/pools/job-1/claims/3?wait=0", "").await;
+    assert_eq!(status, 202, "it was in grace: {waits}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_after_that_wait_does_not_wait_again() {
+    let before = pools("pattern = \"job-*\"\ndurable = true\nlease = \"1s\"");
+    let after = before.replace("1s", "1100ms");
+    let mut cluster = Cluster::on_disk("waited_once", 1, &before).await;
+    cluster.stop(0).await;
+    cluster.restart(0, Some(&after)).await;
+    until("grace is over for good", || async {
+        std::fs::read_to_string(boot_file("waited_once")).unwrap().contains("complete true")
+    })
+    .await;
+    cluster.stop(0).await;
+    cluster.restart(0, Some(&after)).await;
+    let (status, text) = cluster.text(0, "GET /readyz?verbose").await;
+    assert_eq!(status, 200, "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_after_one_that_failed_knows_no_more_than_that() {
+    let before = pools("name = \"p\"\nlease = \"1h\"");
+    let after = format!("{before}durable = true\n");
+    let mut cluster = Cluster::on_disk("failed_start", 1, &before).await;
+    let (status, granted) = cluster.request(0, "PUT /v1/pools/p/claims/1?wait=1m", "").await;
+    assert_eq!(status, 200, "{granted}");
+    cluster.stop(0).await;
+    // No journal can be made here.
+    let obstacle = boot_file("failed_start").with_file_name("journal.redb");
+    std::fs::create_dir(&obstacle).unwrap();
+    until("it fails at its journal", || async {
+        let error = Node::start(cluster.config(0, &after)).await.expect_err("it cannot start");
+        error.to_string().contains("the journal")
+    })
+    .await;
+    std::fs::remove_dir(&obstacle).unwrap();
+    cluster.restart(0, Some(&after)).await;
+    let (status, waits) = cluster.request(0, "PUT /v1/pools/p/claims/2?wait=0", "").await;
+    assert_eq!(status, 202, "claim 1 may be in use: {waits}");
+}
