@@ -16,9 +16,10 @@ cargo xtask COMMAND
   test [--quick]        everything CI checks; --quick leaves out model checks and seeds
   fix                   format, and apply what clippy can repair by itself
   tidy                  only the rules of the house: who may know whom, file sizes, forbidden words
-  seeds --minutes N     simulate fresh seeds of every protocol and fault profile for N minutes
+  seeds --minutes N     simulate fresh seeds of every protocol and fault profile, N minutes in all
   seeds --real --minutes N
                         the same with processes that are killed, paused and cut off
+  checks [NAME]         explore the larger worlds that CI leaves out; NAME chooses among the tests
 
 Exit code 0 if all is well, 1 if a check failed, 2 if the command was not understood.";
 
@@ -29,6 +30,8 @@ fn main() -> ExitCode {
     let good = match words[..] {
         ["test"] => steps::test(&root, steps::Tier::Default),
         ["test", "--quick"] => steps::test(&root, steps::Tier::Quick),
+        ["checks"] => steps::checks(&root, None),
+        ["checks", name] if !name.starts_with('-') => steps::checks(&root, Some(name)),
         ["fix"] => steps::fix(&root),
         ["tidy"] => steps::report("tidy", &tidy::check(&root)),
         ["seeds", ref kind @ .., "--minutes", minutes] if matches!(kind, [] | ["--real"]) => {

@@ -34,11 +34,19 @@ pub struct Fence(pub u64);
 impl Fence {
     /// Bits that count grants within one boot of whoever gives them: 10^12 grants.
     const COUNT_BITS: u32 = 40;
+    /// Boot numbers stay below this. As minutes since 2026, they do until 2041.
+    pub const BOOTS: u32 = 1 << 23;
+    /// Fences that are given stay below this. Whoever shows a greater one has made it up.
+    pub const END: Fence = Fence::floor(Fence::BOOTS);
+    /// The greatest that a message or a record may have. A client that makes up a fence below
+    /// [`Fence::END`] can make others count on from there, but never up to here; and from here
+    /// nobody can count as far as an overflow.
+    pub const MAX: Fence = Fence(3 << 62);
 
     /// A fence below all that boot number `boot` will give, and above all that earlier boots gave:
     /// fences grow even where an arbiter forgot everything but how often it has been started.
-    pub fn floor(boot: u32) -> Fence {
-        Fence(u64::from(boot) << Self::COUNT_BITS)
+    pub const fn floor(boot: u32) -> Fence {
+        Fence((boot as u64) << Self::COUNT_BITS)
     }
 
     /// The next one.

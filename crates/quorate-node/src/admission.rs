@@ -2,7 +2,7 @@
 //! nothing needs validating.
 
 use quorate_api::{Problem, ProblemKind};
-use quorate_core::{Claim, ClaimId, Shares, Units};
+use quorate_core::{Claim, ClaimId, Fence, Shares, Units};
 
 use crate::config::{Config, Limits, PoolDef};
 use crate::ledger::Wish;
@@ -30,18 +30,24 @@ pub(crate) fn claim(
     Ok(Claim { id, units, draw, lines, movable: wish.movable })
 }
 
-/// What a client may show as its grant: distinct units of this pool.
+/// What a client may show as its grant: distinct units of this pool, with fences that somebody can
+/// have given. No other ones reach a protocol, which may take up what it is shown.
 pub(crate) fn shown(def: &PoolDef, shares: Option<Shares>) -> Result<Shares, Problem> {
     let inside =
         |shares: &Shares| !shares.is_empty() && shares.iter().all(|share| share.unit.0 < def.units);
-    shares.filter(inside).ok_or_else(|| {
+    let shares = shares.filter(inside).ok_or_else(|| {
         let text = format!(
             "to renew a claim, show its units as they were granted: \
              each once, numbered below {}",
             def.units
         );
         Problem::new(ProblemKind::BadRequest, text)
-    })
+    })?;
+    if shares.iter().any(|share| share.fence >= Fence::END) {
+        let text = format!("no unit was ever granted with a fence of {} or more", Fence::END.0);
+        return Err(Problem::new(ProblemKind::BadRequest, text));
+    }
+    Ok(shares)
 }
 
 /// A text of a client, short enough to be kept and shown.

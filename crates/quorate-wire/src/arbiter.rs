@@ -283,7 +283,7 @@ impl TryFrom<WireMessage> for Message {
             WireMessage::Survey(clock) => Message::Survey { clock: codec::clock(clock)? },
             WireMessage::Report(highest, boot, sure, clock) => Message::Report {
                 highest: codec::fence(highest)?,
-                boot,
+                boot: codec::boot(boot)?,
                 sure,
                 clock: codec::clock(clock)?,
             },

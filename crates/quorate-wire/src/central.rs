@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::{Fence, Moment, Move, NodeId, Share, Unit};
+use quorate_core::{Moment, Move, NodeId, Share, Unit};
 use quorate_protocols::central::{Central, Message, Pool, Record, RecordLine};
 use serde::{Deserialize, Serialize};
 
@@ -35,8 +35,9 @@ fn put_share(share: Share) -> (u32, u64) {
     (share.unit.0, share.fence.0)
 }
 
-fn take_share((unit, fence): (u32, u64)) -> Share {
-    Share { unit: Unit(unit), fence: Fence(fence) }
+fn take_move(from: (u32, u64), to: (u32, u64)) -> Result<Move, DecodeError> {
+    let share = |(unit, fence)| Ok(Share { unit: Unit(unit), fence: codec::fence(fence)? });
+    Ok(Move { from: share(from)?, to: share(to)? })
 }
 
 impl From<&Message> for WireMessage {
@@ -121,7 +122,7 @@ impl TryFrom<WireMessage> for Message {
             WireMessage::Move(claim, attempt, from, to) => Message::Move {
                 claim: claim.into(),
                 attempt: attempt.try_into()?,
-                it: Move { from: take_share(from), to: take_share(to) },
+                it: take_move(from, to)?,
             },
             WireMessage::Refused(claim, attempt) => {
                 Message::Refused { claim: claim.into(), attempt: attempt.try_into()? }
@@ -216,8 +217,8 @@ impl TryFrom<WireLine> for RecordLine {
             moves: line
                 .moves
                 .into_iter()
-                .map(|(from, to)| Move { from: take_share(from), to: take_share(to) })
-                .collect(),
+                .map(|(from, to)| take_move(from, to))
+                .collect::<Result<_, _>>()?,
         })
     }
 }

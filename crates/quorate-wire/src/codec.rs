@@ -261,8 +261,6 @@ pub(crate) fn units(h: u32) -> Result<Units, DecodeError> {
 
 /// No clock gets here by counting, and whoever hears one must be able to go on counting.
 const CLOCK_MAX: u64 = 1 << 62;
-/// No fence either: boot numbers stay far below what would give such a one.
-const FENCE_MAX: u64 = 1 << 63;
 
 /// A reading of a logical clock.
 pub(crate) fn clock(number: u64) -> Result<u64, DecodeError> {
@@ -274,10 +272,18 @@ pub(crate) fn clock(number: u64) -> Result<u64, DecodeError> {
 
 /// A fence.
 pub(crate) fn fence(number: u64) -> Result<Fence, DecodeError> {
-    if number <= FENCE_MAX {
+    if number <= Fence::MAX.0 {
         return Ok(Fence(number));
     }
     Err(DecodeError::Impossible("a fence that cannot have been reached".into()))
+}
+
+/// How often a node was started; fences are made of it.
+pub(crate) fn boot(number: u32) -> Result<u32, DecodeError> {
+    if number < Fence::BOOTS {
+        return Ok(number);
+    }
+    Err(DecodeError::Impossible("a boot number that cannot have been reached".into()))
 }
 
 /// A wait too long to be written is shortened: that only makes the holder's deadline earlier.

@@ -245,7 +245,7 @@ impl TryFrom<WireMessage> for Message {
             WireMessage::Report(round, fence, boot, sure) => Message::Report {
                 round: codec::fence(round)?,
                 fence: codec::fence(fence)?,
-                boot,
+                boot: codec::boot(boot)?,
                 sure,
             },
         })

@@ -30,6 +30,11 @@ impl Engine {
         if self.stopping {
             return waiter.answer(Err(stopping()));
         }
+        // Who only looks leaves nothing behind: where there is no seat, no claim is known.
+        let looks = matches!(ask, Ask::Status { .. } | Ask::Renew { shown: None });
+        if looks && self.config.pool(pool).is_some() && !self.by_name.contains_key(pool) {
+            return waiter.answer(Err(admission::unknown_claim()));
+        }
         let seat = match self.seat(pool) {
             Ok(seat) => seat,
             Err(problem) => return waiter.answer(Err(problem)),

@@ -103,10 +103,7 @@ impl Engine {
                     shares.len(),
                 );
             }
-            Deed::Anomaly { peer, what } => {
-                self.metrics.anomalies.inc();
-                tracing::warn!(peer = self.name_of(peer), what, "no correct peer would say that");
-            }
+            Deed::Anomaly { peer, what } => self.anomaly(peer, what),
             Deed::Persist(_) => unreachable!("performed at once"),
         }
     }

@@ -22,6 +22,8 @@ use crate::seat::{Happening, SeatError};
 
 /// How long other nodes have to answer a question.
 const PATIENCE: Duration = Duration::from_millis(1500);
+/// Who says many things that cannot be does not fill the log with them.
+const BETWEEN_WARNINGS: Duration = Duration::from_secs(1);
 /// Messages that are acknowledged at once, if there is nothing else to send.
 const UNSAID_MAX: u64 = 256;
 
@@ -385,8 +387,23 @@ impl Engine {
             }
         };
         match self.try_step(seat, Happening::Hear { from: peer, message }) {
-            Ok(()) | Err(SeatError::Stopped(_)) => Ok(()),
-            Err(SeatError::Undecodable(error)) => Err(error.to_string()),
+            Ok(()) | Err(SeatError::Stopped(_)) => {}
+            // A lost message. The link carries those of all pools, and other leases rest on it.
+            Err(SeatError::Undecodable(error)) => self.anomaly(peer, &error.to_string()),
+        }
+        Ok(())
+    }
+
+    /// No correct peer would say that.
+    pub(super) fn anomaly(&mut self, peer: NodeId, what: &str) {
+        self.metrics.anomalies.inc();
+        let now = clock::now();
+        let due = self.warned.is_none_or(|last| now.since(last) >= BETWEEN_WARNINGS);
+        if due {
+            self.warned = Some(now);
+            let so_far = self.metrics.anomalies.get();
+            let peer = self.name_of(peer);
+            tracing::warn!(peer, what, so_far, "no correct peer would say that");
         }
     }
 

@@ -133,6 +133,8 @@ pub(crate) struct Engine {
     gatherings: BTreeMap<u64, Gathering>,
     question_next: u64,
     random: u64,
+    /// When a peer that said what cannot be was last complained of.
+    warned: Option<Moment>,
     stopping: bool,
     /// Room for the deeds of a step.
     deeds: Vec<Deed>,
@@ -186,6 +188,7 @@ impl Engine {
             question_next: 0,
             // Chance need not be good: it only spreads choices.
             random: since.0 ^ u64::from(boot.number).rotate_left(40) ^ config.digest,
+            warned: None,
             stopping: false,
             deeds: Vec::new(),
             records,

@@ -8,6 +8,7 @@ mod common;
 mod every_protocol;
 mod leases_and_restarts;
 mod links_that_break;
+mod made_up_fences;
 mod nonsense_and_limits;
 mod operators_view;
 mod ring_heals;

@@ -164,9 +164,12 @@ async fn a_peer_that_talks_nonsense_is_told_and_cut_off_and_may_come_back() {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(&greeting(ours)).await.unwrap();
     stream.write_all(&data(1, 0, b"\x04none")).await.unwrap();
+    // So is one that its pool cannot read: the link is there for the other pools too.
+    stream.write_all(&data(2, 0, b"\x01p\xff\xff\xff")).await.unwrap();
     until("it is dropped", || async {
         let (_, metrics) = cluster.text(1, "GET /metrics").await;
         metrics.contains("quorate_messages_dropped_total 1\n")
+            && metrics.contains("quorate_anomalies_total 1\n")
     })
     .await;
     let (_, view) = cluster.request(1, "GET /v1/node", "").await;
@@ -277,6 +280,25 @@ async fn limits_are_met_by_name_and_nothing_changes() {
     assert!(status == 429 && detail.starts_with("limits.claims = 1 "), "{problem}");
     counted(&cluster, "quorate_acquires_total{pool=\"p\",outcome=\"refused\"} 1").await;
     counted(&cluster, "quorate_refused_requests_total{status=\"429\"} 1").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_only_looks_for_a_claim_takes_no_room_for_its_pool() {
+    let pools = POOLS.replace("name = \"p\"", "pattern = \"job-*\"");
+    let cluster = Cluster::start(1, &format!("[limits]\npools = 1\n{pools}")).await;
+    for job in 1..4 {
+        let claim = format!("/v1/pools/job-{job}/claims/1");
+        let (status, problem) = cluster.request(0, &format!("GET {claim}"), "").await;
+        assert_eq!((status, &problem["type"]), (404, &"unknown-claim".into()), "{problem}");
+        let (status, problem) = cluster.request(0, &format!("POST {claim}/renew"), "").await;
+        assert_eq!((status, &problem["type"]), (404, &"unknown-claim".into()), "{problem}");
+    }
+    let (status, problem) = cluster.request(0, "GET /v1/pools/other/claims/1", "").await;
+    assert_eq!((status, &problem["type"]), (404, &"unknown-pool".into()), "{problem}");
+    let (status, granted) = cluster.request(0, "PUT /v1/pools/job-9/claims/1?wait=1m", "").await;
+    assert_eq!(status, 200, "{granted}");
+    let (status, problem) = cluster.request(0, "PUT /v1/pools/job-8/claims/1", "").await;
+    assert_eq!(status, 429, "{problem}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

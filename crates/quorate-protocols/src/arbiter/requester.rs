@@ -135,7 +135,6 @@ impl Requester {
             false => None,
         };
         let token = shares.iter().map(|share| share.fence).max().unwrap_or_default();
-        self.fence = self.fence.max(token);
         let shown = Permit { state: PermitState::Shown, ..Permit::asked(attempt, token) };
         let local = Local {
             wish,

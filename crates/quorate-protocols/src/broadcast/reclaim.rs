@@ -87,11 +87,11 @@ impl Weighted {
         }
     }
 
-    /// The driver says that a node can no longer reach the protected thing until it joins again. For
-    /// a member that is said of the life that it believes to be over: who is not suspected is not
-    /// counted out for it later. Who is joining may take an earlier life of a node for its present
-    /// one, and counts nobody out; but whatever it let that node do, in any life, does no harm any
-    /// more, and it need not wait for it.
+    /// The driver says that a node can no longer reach the protected thing until it joins again.
+    /// For a member that is said of the life that it believes to be over: who is not suspected is
+    /// not counted out for it later. Who is joining may take an earlier life of a node for its
+    /// present one, and counts nobody out; but whatever it let that node do, in any life, does no
+    /// harm any more, and it need not wait for it.
     pub(super) fn on_fenced(
         &mut self,
         seat: &Seat<'_, Self>,

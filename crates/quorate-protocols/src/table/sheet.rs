@@ -136,7 +136,7 @@ pub(super) struct Upshot {
 }
 
 /// No node counts as far as this in the life of a pool, and whoever does is not counted with.
-pub(super) const NUMBER_MAX: u64 = 1 << 62;
+pub(super) const NUMBER_MAX: u64 = Fence::MAX.0;
 
 impl Sheet {
     /// Whether this can be a table of this pool.

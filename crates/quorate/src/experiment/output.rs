@@ -96,7 +96,7 @@ pub(crate) fn chart(sweep: &Sweep, cells: &[Cell], metric: Metric, title: &str) 
         });
     let third = (last - first) / 3.0;
     let tallest = |is: &dyn Fn(f64) -> bool| {
-        points().filter(|point| is(point.x)).fold(0.0, |most: f64, point| most.max(point.high))
+        points().filter(|point| is(point.x)).fold(0.0, |most: f64, point| most.max(point.y))
     };
     let names_left = tallest(&|x| x <= first + third) < tallest(&|x| x >= last - third);
     Chart {

@@ -79,14 +79,20 @@ fn units_by_name() {
     assert_eq!(states(&scope), 15_671);
 }
 
-/// Two clients begin with the same unit of two: one of them asks for the other unit, and neither
-/// goes to and fro.
+/// Whoever hears that its unit is taken asks for another, and none of them goes to and fro for
+/// ever: two clients by majorities of three, who begin with the same unit, and three by the word of
+/// two arbiters.
 #[test]
 fn units_by_name_that_clients_choose() {
-    let mut scope = scope(3, once(Pool::named(2, 3)), &TWO);
-    scope.clients[1].claim.draw = 2;
-    scope.ends = true;
-    assert_eq!(states(&scope), 12_041);
+    let mut two = scope(3, once(Pool::named(2, 3)), &TWO);
+    two.clients[1].claim.draw = 2;
+    two.ends = true;
+    assert_eq!(states(&two), 12_041);
+    let quorums = Quorums::Threshold { members: 2, size: 2 };
+    let pool = Pool { quorums, ..once(Pool::named(2, 2)) };
+    let mut three = scope(2, pool, &[(0, 1), (1, 1), (0, 1)]);
+    three.ends = true;
+    assert_eq!(states(&three), 5_367);
 }
 
 /// Re-selection, there and back: a home takes arbiters for dead for a moment, and asks others.

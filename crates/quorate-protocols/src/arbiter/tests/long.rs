@@ -1,5 +1,5 @@
-//! Larger worlds explored exhaustively, those of the specification (7.7, 7.11) that take from seconds
-//! to minutes each: `cargo xtask checks` runs them, CI does not. The counts are pinned.
+//! Larger worlds explored exhaustively, those of the specification (7.7, 7.11) that take from
+//! seconds to minutes each: `cargo xtask checks` runs them, CI does not. The counts are pinned.
 
 use quorate_check::{Budget, Network, Scope};
 use quorate_core::{Line, Unit, Units};

@@ -103,6 +103,26 @@ fn what_is_shown_through_another_node_is_not_given_back_by_it() {
     an_old_story(Some(Mutant::HandOverWhole)).must_break("capacity");
 }
 
+#[test]
+fn a_fence_that_a_client_made_up_counts_for_nothing() {
+    let mut world = Cluster::new(6, Pool::named(1, 3));
+    world.claim(3, 1, 1, 0);
+    world.settle();
+    let made_up = Fence(1 << 40);
+    // Of a claim that is granted, and of one that there never was.
+    for serial in [1, 9] {
+        let shares = Shares::new(&[Share { unit: Unit(0), fence: made_up }]);
+        world.step(NodeId(4), Event::Renew { claim: id(serial), shares });
+        world.settle();
+    }
+    assert!(world.is_using(1) && !world.trace.contains("   extend"), "{}", world.trace);
+    world.release(3, 1);
+    world.claim(4, 2, 1, 1);
+    world.settle();
+    let (shares, _) = &world.using[&id(2)];
+    assert!(shares.iter().all(|share| share.fence < made_up), "{}", world.trace);
+}
+
 /// A holder's home is gone; it goes on through another, and its lease there is renewed.
 #[test]
 fn a_holder_moves_to_another_node_and_keeps_its_units() {

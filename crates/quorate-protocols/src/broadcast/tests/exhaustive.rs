@@ -178,8 +178,8 @@ fn weighted_requests_survive_a_crash_at_any_point() {
     assert_eq!(found, [(112_464, 575); 2]);
 }
 
-/// Units that undetected dead may use leave no room for a request (L2): it waits until everybody has
-/// made queries of its own, which find the dead.
+/// Units that undetected dead may use leave no room for a request (L2): it waits until everybody
+/// has made queries of its own, which find the dead.
 #[test]
 fn what_the_dead_may_use_comes_back_after_queries() {
     let scope = |weights: [u32; 3], probes| {

@@ -293,9 +293,10 @@ impl Explorer<'_> {
                 // clients, and of no later one. To who is joining it is said of the present one.
                 let number = state.nodes[node.index()].participant.expect("only who runs acts");
                 let told = self.participants.get(number);
-                state.cuts -= u8::from(!told.is_member());
+                let is_joining = matches!(told.membership, Membership::Joining(_));
+                state.cuts -= u8::from(is_joining);
                 let life = match state.nodes[suspect.index()].participant {
-                    _ if told.is_member() => told.detector.life(suspect),
+                    _ if !is_joining => told.detector.life(suspect),
                     Some(number) => self.participants.get(number).life,
                     None => first_life(state.nodes[suspect.index()].boot + 1) - 1,
                 };

@@ -240,8 +240,8 @@ fn a_node_joins_without_one_that_is_cut_off() {
     }
 }
 
-/// E9b: more suspects than can have crashed are an alarm, and while there are so many nobody's lease
-/// is waited out in vain: who would be counted out stays.
+/// E9b: more suspects than can have crashed are an alarm, and while there are so many nobody's
+/// lease is waited out in vain: who would be counted out stays.
 #[test]
 fn too_many_suspects_raise_an_alarm_and_count_nobody_out() {
     let lease = Lease::new(Duration::from_secs(10), 200);
