@@ -1,8 +1,8 @@
 //! The clock that deadlines are read on: one that goes on while the machine sleeps.
 //!
-//! [`std::time::Instant`] stands still during a suspend, and whoever reads it afterwards believes in
-//! a lease that others have seen end. Timers of the runtime stand still as well, so nobody sleeps
-//! for long without looking at the clock.
+//! [`std::time::Instant`] stands still during a suspend, and whoever reads it afterwards believes
+//! in a lease that others have seen end. Timers of the runtime stand still as well, so nobody
+//! sleeps for long without looking at the clock.
 
 use std::ops::Add;
 use std::time::Duration;

@@ -163,8 +163,8 @@ impl PoolDef {
         }
         if let Some(name) = unit_names.iter().find(|name| !is_unit_name(name)) {
             return Err(wrong(format!(
-                "{name:?} is no name of a unit: 1 to {POOL_NAME_MAX} bytes, no comma and no control \
-                 characters, since commands are told names with commas between them"
+                "{name:?} is no name of a unit: 1 to {POOL_NAME_MAX} bytes, no comma and no \
+                 control characters, since commands are told names with commas between them"
             )));
         }
         let mut sorted = unit_names.clone();

@@ -67,7 +67,8 @@ impl Engine {
         if let Some(claimed) = pool.ledger.get_mut(&id) {
             if !matches!(claimed.state, State::Over { .. }) {
                 let same_units = claimed.wish.units == wish.units;
-                if !claimed.wish.asks_as(&wish) && !(claimed.assumed && same_units) {
+                let same = claimed.wish.asks_as(&wish) || (claimed.assumed && same_units);
+                if !same {
                     return waiter.answer(Err(admission::different()));
                 }
                 let limits = &self.config.limits;

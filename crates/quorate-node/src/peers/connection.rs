@@ -82,8 +82,15 @@ async fn read(
 
 async fn write(mut writer: OwnedWriteHalf, mut queue: Queue) -> String {
     while let Some(bytes) = queue.next().await {
-        if let Err(error) = writer.write_all(&bytes).await {
-            return error.to_string();
+        let mut rest = &bytes[..];
+        while !rest.is_empty() {
+            match timeout(SILENCE, writer.write(rest)).await {
+                Ok(Ok(0)) => return "the peer hung up".into(),
+                Ok(Ok(written)) => rest = &rest[written..],
+                Ok(Err(error)) => return error.to_string(),
+                // Also where the engine hung up: what nobody reads is not kept for long.
+                Err(_) => return format!("it read nothing for {} seconds", SILENCE.as_secs()),
+            }
         }
     }
     "closed on this side".into()

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 /// Most bytes of answers that may wait. What protocols say is bounded by the link, which keeps it
 /// until it is acknowledged; answers are kept only here, and a peer that asks and asks and does not
 /// read would fill the memory with them.
-const ANSWERS_MAX: usize = 32 << 20;
+const ANSWERS_MAX: usize = 16 << 20;
 
 /// The engine's end.
 #[derive(Debug)]

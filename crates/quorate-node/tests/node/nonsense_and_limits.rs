@@ -5,6 +5,8 @@ use crate::common::{Cluster, PATIENCE, until};
 use quorate_api::link::{self, Answer, Ask, FromClient, FromNode, PREFACE, Reply, Request};
 use quorate_api::{ClaimId, Problem, ProblemKind};
 use quorate_wire::frame::{self, Data, Frame};
+use quorate_wire::glance::Wanted;
+use quorate_wire::survey::Question;
 use quorate_wire::{Hello, Life, Resume};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -172,6 +174,32 @@ async fn a_peer_that_talks_nonsense_is_told_and_cut_off_and_may_come_back() {
     .await;
     let (_, view) = cluster.request(1, "GET /v1/node", "").await;
     assert_eq!(view["peers"][0]["connected"], true, "{view}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_peer_that_asks_and_does_not_read_is_cut_off() {
+    let mut cluster = Cluster::start(2, POOLS).await;
+    let address = cluster.peers_address(1);
+    cluster.stop(0).await;
+    let resume = Resume { life: Life { boot: 5, mark: 1 }, knows: None, received: 0 };
+    let ours = Hello { node: "n0".into(), to: "n1".into(), resume, ..hello(&cluster) };
+    let mut asks = Vec::new();
+    for number in 0..1000 {
+        frame::encode(&Frame::Ask(number, Question::Glance(Wanted::default())), &mut asks);
+    }
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(&greeting(ours)).await.unwrap();
+    let asking = tokio::spawn(async move {
+        while stream.write_all(&asks).await.is_ok() {}
+        stream
+    });
+    until("it is cut off", || async {
+        let (_, view) = cluster.request(1, "GET /v1/node", "").await;
+        let problem = view["peers"][0]["problem"].as_str().unwrap_or_default();
+        problem.contains("bytes of answers wait for a peer that does not read")
+    })
+    .await;
+    asking.await.unwrap();
 }
 
 fn problem(bytes: &[u8]) -> (u64, Problem) {
