@@ -7,6 +7,15 @@ fn pools(lines: &str) -> String {
     format!("[[pools]]\nunits = 1\narbiter = \"n0\"\n{lines}\n")
 }
 
+/// A claim waits because promises of an earlier start may be in force.
+async fn waits_in_grace(cluster: &Cluster, pool: &str, id: u32) {
+    let put = format!("PUT /v1/pools/{pool}/claims/{id}?wait=0");
+    let (status, waits) = cluster.request(0, &put, "").await;
+    assert_eq!(status, 202, "claim 1 may be in use: {waits}");
+    let (_, view) = cluster.request(0, &format!("GET /v1/pools/{pool}"), "").await;
+    assert!(view["grace_ms"].as_u64().is_some(), "{view}");
+}
+
 fn boot_file(test: &str) -> std::path::PathBuf {
     std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test).join("n0/boot")
 }
@@ -24,13 +33,11 @@ async fn a_start_soon_after_a_changed_configuration_waits_too() {
         let (status, text) = cluster.text(0, "GET /readyz?verbose").await;
         assert!(status == 503 && text.contains("[-]grace failed"), "{text}");
     }
-    let (status, waits) = cluster.request(0, "PUT /v1/pools/job-1/claims/2?wait=0", "").await;
-    assert_eq!(status, 202, "claim 1 may be in use: {waits}");
-    // Of what it has written down itself, a start knows all.
+    waits_in_grace(&cluster, "job-1", 2).await;
+    // Its record says so too.
     cluster.stop(0).await;
     cluster.restart(0, Some(&after)).await;
-    let (status, waits) = cluster.request(0, "PUT /v1/pools/job-1/claims/3?wait=0", "").await;
-    assert_eq!(status, 202, "it was in grace: {waits}");
+    waits_in_grace(&cluster, "job-1", 3).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -68,6 +75,5 @@ async fn a_start_after_one_that_failed_knows_no_more_than_that() {
     .await;
     std::fs::remove_dir(&obstacle).unwrap();
     cluster.restart(0, Some(&after)).await;
-    let (status, waits) = cluster.request(0, "PUT /v1/pools/p/claims/2?wait=0", "").await;
-    assert_eq!(status, 202, "claim 1 may be in use: {waits}");
+    waits_in_grace(&cluster, "p", 2).await;
 }
