@@ -115,7 +115,7 @@ pub(crate) fn fix(root: &Path) -> bool {
 
 /// What `quorate sim seeds` plays, as its options: all that nodes run. What is there for reference
 /// is left out: it needs a file, or assumes what faults take away.
-const SWARMS: [&str; 11] = [
+const SWARMS: [&str; 12] = [
     "--protocol central",
     "--protocol central --variant labels",
     "--protocol arbiter",
@@ -126,6 +126,7 @@ const SWARMS: [&str; 11] = [
     "--protocol broadcast",
     "--protocol broadcast --reclaim lease",
     "--protocol ring",
+    "--protocol ring --variant core",
     "--protocol ring --corrupt",
 ];
 

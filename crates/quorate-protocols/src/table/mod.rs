@@ -233,6 +233,10 @@ impl Protocol for Table {
         central::Central::overtakes_max(&pool.goods)
     }
 
+    fn is_whole(&self) -> bool {
+        self.member.as_ref().is_none_or(|member| member.opening.is_sure())
+    }
+
     fn can_lose(pool: &Pool, dead: &NodeSet) -> bool {
         pool.quorums.contains_quorum(Units::ONE, &pool.quorums.members().difference(dead))
     }

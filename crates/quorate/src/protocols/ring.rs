@@ -18,6 +18,14 @@ const CLAIMS: u64 = 1_000;
 impl Offered for Ring {
     const NEEDS: Needs = Needs { order: true, reliability: true, permanence: false };
 
+    /// The paper has no crashes, and `core` has the paper's messages: a station that forgets is a
+    /// transient fault, from which it heals, but until then there may be more tokens than units.
+    fn fit(plan: &mut Plan, options: &Options) {
+        if options.variant == Some(Variant::Core) {
+            plan.faults.crashes = None;
+        }
+    }
+
     /// A claim may need a traversal to wake the root, one to be seen and some more to collect units
     /// for it. After a fault nothing is made for as long as a licence lasts.
     fn silence(plan: &Plan, corrupt: bool) -> u64 {
