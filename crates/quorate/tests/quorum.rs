@@ -92,6 +92,12 @@ fn a_report_has_exactly_the_fields_promised() {
     };
     near("availability", 0.9743085);
     near("load", 5.0 / 7.0);
+    let eight = "quorum report --family uniform --nodes 8 --units 2 --up 0.999999999999 --json";
+    let eight = object(&eight.split(' ').collect::<Vec<_>>());
+    let missing = eight["bounds"]["unavailability"].as_f64().expect("a number");
+    assert!((missing / 5.6e-35 - 1.0).abs() < 1e-3, "{missing:e}");
+    let notes = eight["bounds"]["notes"].to_string();
+    assert!(notes.contains("let only 7 of the 8 nodes vote"), "{notes}");
 }
 
 #[test]

@@ -26,11 +26,8 @@ pub(super) struct Report {
     resiliency: Option<String>,
     survives: Option<usize>,
     availability: f64,
-    unavailability: f64,
     load: Option<f64>,
     bounds: Value,
-    /// What a careful colleague would add; empty where several families are compared.
-    pub(super) notes: Vec<String>,
 }
 
 impl Report {
@@ -59,10 +56,8 @@ impl Report {
             resiliency: found.resiliency.as_ref().map(ToString::to_string),
             survives: found.survives.known(),
             availability: found.availability.value,
-            unavailability: found.availability.missing,
             load: found.exact_load(),
             bounds: bounds_of(found),
-            notes: Vec::new(),
         }
     }
 
@@ -108,6 +103,7 @@ fn bounds_of(found: &Findings) -> Value {
                 _ => 1.0,
             },
         },
+        "unavailability": availability.missing,
         "messages": messages,
         "undecided": undecided,
     })

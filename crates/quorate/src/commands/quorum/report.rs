@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if args.json {
         let mut report = json::Report::new(&family.name, &found);
         extras.add_to(&mut report, &family.name, &found);
-        report.notes = notes(&family.name, &found);
+        report.bound("notes", json!(notes(&family.name, &found)));
         serde_json::to_writer(&mut out, &report)?;
         writeln!(out)?;
     } else {
