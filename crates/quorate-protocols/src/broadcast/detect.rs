@@ -171,13 +171,18 @@ impl Detector {
         if self.before.is_empty() || self.said.len() < self.answered.len() {
             return None; // Nobody is unheard by who knows of nothing.
         }
+        // The dead are unheard by everybody for ever: who is known to be dead is not looked for.
         let unheard_by_all =
-            |&node: &NodeId| self.said.iter().all(|(_, said)| said.unheard.contains(node));
-        Some(self.before.iter().filter(unheard_by_all).collect())
+            |node: NodeId| self.said.iter().all(|(_, said)| said.unheard.contains(node));
+        let is_found = |&node: &NodeId| !self.is_dead(node) && unheard_by_all(node);
+        Some(self.before.iter().filter(is_found).collect())
     }
 
     /// Takes over what somebody knows; says whether it was news about a life that counts here.
     pub(super) fn learn(&mut self, crashed: &BTreeMap<NodeId, Life>) -> bool {
+        if *crashed == self.known.crashed {
+            return false;
+        }
         let mut news = false;
         for (&node, &life) in crashed {
             if self.last_death(node).is_none_or(|known| known < life) {

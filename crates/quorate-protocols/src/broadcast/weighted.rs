@@ -153,14 +153,6 @@ impl Weighted {
 
     /// Grants whatever there is room for, oldest first.
     pub(super) fn check(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
-        if self.asked.is_empty() {
-            return;
-        }
-        let hold_end = hold_end(seat);
-        let until = self.counting.deadline(seat).min(hold_end);
-        if until <= seat.now {
-            return; // Somebody may have counted us out: a lease covers waiting as well (D4).
-        }
         let mut ours: u32 = 0;
         let in_use = self.asked.iter().filter(|asked| asked.standing.is_in_use());
         let held_units: u32 = in_use.map(|asked| asked.units.get()).sum();
@@ -178,6 +170,11 @@ impl Weighted {
             }
             // Capacity: who was counted out is left out altogether, permission and all (E4).
             if need + others <= units {
+                let hold_end = hold_end(seat);
+                let until = self.counting.deadline(seat).min(hold_end);
+                if until <= seat.now {
+                    return; // Somebody may have counted us out: a lease covers waiting too (D4).
+                }
                 asked.standing = Standing::Held { until, hold_end, clean };
                 if let Some(lease) = seat.pool.lease {
                     out.arm(Alarm::HoldEnd(asked.claim), lease.length());
