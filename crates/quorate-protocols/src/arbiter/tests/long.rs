@@ -88,6 +88,11 @@ fn four_claims_to_all_of_three_nodes() {
     assert_eq!(states(everybody(3, 2, &[(0, 2), (1, 1), (2, 1), (0, 1)])), 7_088_015);
 }
 
+#[test]
+fn four_claims_to_all_of_three_nodes_with_three_units() {
+    assert_eq!(states(everybody(3, 3, &[(0, 2), (1, 1), (2, 1), (0, 1)])), 23_145_931);
+}
+
 /// Claims for ab, bc, ca and abc, in this order of clients.
 fn sets(count: usize) -> Scope<Arbiter> {
     let sets: [&[u32]; 4] = [&[0, 1], &[1, 2], &[0, 2], &[0, 1, 2]];
