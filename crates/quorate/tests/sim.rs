@@ -1,6 +1,6 @@
 //! `quorate sim` from outside: what it prints, and how it exits.
 
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 fn quorate(line: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
@@ -44,21 +44,41 @@ fn the_same_seed_prints_the_same_bytes_unless_speed_is_asked_for() {
     }
 }
 
+/// A reader that has seen enough (`quorate ... | head`) is no reason to panic, nor for another
+/// exit code.
+#[test]
+fn nobody_has_to_read_to_the_end() {
+    for line in ["sim seeds --count 1 --faults none", "sim arbiter-messages --grants 1"] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
+        let command = command.args(line.split_whitespace()).stdout(writer).stderr(Stdio::piped());
+        let output = command.output().expect("the command runs");
+        let error = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(output.status.code(), Some(0), "{line}: {error}");
+        assert!(!error.contains("panicked"), "{line}: {error}");
+    }
+}
+
 /// Numbers that make no run, or one that never ends.
 #[test]
 fn nothing_to_do_and_no_time_to_pass_are_refused() {
     for (line, says) in [
-        ("run --grants 0", "--grants must be at least 1"),
-        ("run --duration 0", "--duration must be above 0"),
-        ("run --rate 1e30", "at most 1e9"),
-        ("run --think 0 --hold 0", "no time would pass"),
-        ("run --lease 2ms", "--lease 2ms: with this --delay choose at least 3ms"),
-        ("run --retry 0", "choose at least 1us"),
-        ("run --protocol ring --delay 0", "a message must take some time"),
-        ("ring-stabilization --starts 0", "--starts must be at least 1"),
-        ("seeds --minutes 1e-12", "no run was over within"),
+        ("sim run --grants 0", "--grants must be at least 1"),
+        ("sim run --duration 0", "--duration must be above 0"),
+        ("sim run --rate 1e30", "at most 1e9"),
+        ("sim run --think 0 --hold 0", "no time would pass"),
+        ("sim run --lease 2ms", "--lease 2ms: with this --delay choose at least 3ms"),
+        ("sim run --retry 0", "choose at least 1us"),
+        ("sim run --protocol ring --delay 0", "a message must take some time"),
+        ("sim ring-stabilization --starts 0", "--starts must be at least 1"),
+        ("sim seeds --minutes 1e-12", "no run was over within"),
+        ("bench load --clients 0", "--clients must be at least 1"),
+        ("bench load --seconds 0", "--seconds must be at least 1"),
+        ("bench load --nodes 0", "--nodes must be at least 1"),
+        ("bench allocator --rounds 0", "--rounds must be at least 1"),
     ] {
-        let output = quorate(&format!("sim {line}"));
+        let output = quorate(line);
         let error = String::from_utf8(output.stderr).expect("text");
         assert_eq!(output.status.code(), Some(2), "{line}: {error}");
         assert!(output.stdout.is_empty() && error.contains(says), "{line}: {error}");

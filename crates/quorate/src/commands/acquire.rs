@@ -24,7 +24,8 @@ Examples:
   claim=$(quorate acquire licences --json | jq -r .id)
   quorate release licences \"$claim\"
 
-Exit codes: 0 granted, 124 not granted in time (the claim is cancelled), 2 anything else.")]
+Exit codes: 0 granted; 124 not granted in time (the claim is cancelled); 128 + the signal that
+interrupted it (likewise); 2 anything else.")]
 pub(crate) struct Args {
     /// The pool.
     pool: String,

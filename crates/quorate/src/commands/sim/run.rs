@@ -27,7 +27,7 @@ const STRICT_NODES_MAX: u32 = 30;
 Examples:
   quorate sim run --nodes 20 --units 5
   quorate sim run --nodes 100 --units 8 --want 1:80,4:20 --fairness backfill:3 --svg pool.svg
-  quorate sim run --nodes 9 --delay clusters:1ms,40ms;40ms,1ms --faults crashes --durable
+  quorate sim run --nodes 9 --delay 'clusters:1ms,40ms;40ms,1ms' --faults crashes --durable
   quorate sim run --protocol broadcast --variant timer-free --crashes-max 2 --nodes 7 --units 3
   quorate sim run --protocol ring --nodes 1000000
   quorate sim run --protocol arbiter --nodes 16 --units 2 --family hierarchy:4,4
@@ -35,7 +35,10 @@ Examples:
   quorate sim run --units 3 --want 1,2 --faults crashes --duration 500ms --html replay.html
 
 Durations: 250us, 1.5ms, 2s, 3m. Distributions: 2ms, uniform:1ms..5ms, exponential:2ms,
-normal:2ms,500us; for --delay also clusters:1ms,20ms;20ms,1ms.")]
+normal:2ms,500us; for --delay also 'clusters:1ms,20ms;20ms,1ms'.
+
+Exit codes: 0 no law was broken; 1 one was, and the line that replays it is printed; 2 an option
+makes no sense, or a file cannot be written.")]
 pub(crate) struct Args {
     #[command(flatten)]
     chosen: Chosen,

@@ -261,16 +261,19 @@ impl<'a> Hunt<'a> {
             if args.speed {
                 add_speed(&mut report, steps, wall);
             }
-            println!("{report:#}");
+            crate::print(format_args!("{report:#}"))?;
         } else {
             let from = if self.corrupt { ", each from any state" } else { "" };
-            println!("{protocol}, seeds from {:#x}{from}, all laws after every step", self.first);
-            println!(
+            let first = self.first;
+            crate::print(format_args!(
+                "{protocol}, seeds from {first:#x}{from}, all laws after every step"
+            ))?;
+            crate::print(format_args!(
                 "{:<11}{:>8}{:>12}{:>11}{:>9}{:>9}{:>11}{:>8}",
                 "faults", "seeds", "steps", "grants", "crashes", "lost", "cut short", "broken"
-            );
+            ))?;
             for (profile, sum) in self.profiles.iter().zip(&sums) {
-                println!("{}", sum.row(*profile));
+                crate::print(sum.row(*profile))?;
             }
             eprintln!("{}", speed(steps, wall));
         }
