@@ -154,23 +154,22 @@ impl Weighted {
             return;
         }
         if let Some(known) = said {
-            if !self.is_timely(seat, from, &message, known.life, out) {
+            // Mostly nobody ever came back and nobody is suspected.
+            let is_usual = known.life == self.detector.life(from) && self.crashed().is_empty();
+            if !is_usual && !self.is_timely(seat, from, &message, known.life, out) {
                 return;
             }
-            self.learn(seat, &known.crashed, out);
+            if !known.crashed.is_empty() {
+                self.learn(seat, &known.crashed, out);
+            }
         }
         if self.counting.is_out(from) {
             // It may have sent this before it died; if it lives it must know (spec 7.2).
             out.tell(from, Message::Expelled { life: self.detector.life(from) });
         }
         match message {
-            Message::Request { clock, oldest, query, .. } if self.is_settled() => {
+            Message::Request { clock, oldest, query, .. } => {
                 self.on_request(seat, Stamp { clock, node: from }, oldest, query, out);
-            }
-            Message::Request { clock, query, .. } => {
-                // In grace nobody can say what clients of an earlier life use; but we are alive.
-                self.clock.hear(clock);
-                query.into_iter().for_each(|query| self.answer_query(from, query, out));
             }
             Message::Reply { request, used, query, known } => {
                 let current = query.is_some() && query == self.detector.query; // E3
@@ -181,16 +180,32 @@ impl Weighted {
                     self.on_used(seat, from, clock, used);
                 }
             }
+            rare => self.hear_rare(seat, from, rare, out),
+        }
+        self.check(seat, out); // E4b: whatever was heard may have made room.
+    }
+
+    /// Whatever is neither a request nor a reply: apart, so that those two are told apart by one
+    /// look.
+    #[inline(never)]
+    fn hear_rare(
+        &mut self,
+        seat: &Seat<'_, Self>,
+        from: NodeId,
+        message: Message,
+        out: &mut Outbox<Self>,
+    ) {
+        match message {
+            Message::Request { .. } | Message::Reply { .. } => unreachable!("they are frequent"),
             Message::Query { query, .. } => self.answer_query(from, query, out),
             Message::Notice { .. } => {}
             Message::Join { life } => self.on_join(seat, from, life, out),
             Message::Joined { life, clock, .. } => self.on_joined(seat, from, (life, clock), out),
             Message::Expelled { life } => self.on_expelled(seat, life, out),
         }
-        self.check(seat, out); // E4b: whatever was heard may have made room.
     }
 
-    fn answer_query(&mut self, from: NodeId, query: u64, out: &mut Outbox<Self>) {
+    pub(super) fn answer_query(&mut self, from: NodeId, query: u64, out: &mut Outbox<Self>) {
         // What we tell a later life of the asker must be behind the questions of this one.
         self.clock.hear(query);
         let (query, known) = (Some(query), self.detector.known.clone());
@@ -219,11 +234,6 @@ impl Weighted {
             Message::Request { clock, query, .. } if query.max(Some(clock)) > CLOCK_MAX => {
                 Some("a clock that cannot have been reached")
             }
-            Message::Joined { clock, .. } | Message::Query { query: clock, .. }
-                if Some(clock) > CLOCK_MAX =>
-            {
-                Some("a clock that cannot have been reached")
-            }
             Message::Reply { used, .. } if used > seat.pool.node_units_max => {
                 Some("more units in use than a node may have")
             }
@@ -233,6 +243,11 @@ impl Weighted {
                     && !pool::broken!(seat, ClockNotAdvanced) =>
             {
                 Some("an answer to what was never asked")
+            }
+            Message::Joined { clock, .. } | Message::Query { query: clock, .. }
+                if Some(clock) > CLOCK_MAX =>
+            {
+                Some("a clock that cannot have been reached")
             }
             _ => None,
         }
