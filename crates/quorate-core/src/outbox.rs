@@ -29,15 +29,30 @@ impl<P: Protocol> Outbox<P> {
     /// gone.
     #[inline]
     pub fn drain(&mut self) -> Drain<'_, P> {
-        Drain { places: self.places() }
+        let used = std::mem::take(&mut self.used);
+        Drain { places: self.places[..used].iter_mut() }
     }
 
-    /// The places of the effects, in order: for a driver that takes each out of its place itself.
-    /// All of them have to be taken.
+    /// How many effects there are.
     #[inline]
-    pub fn places(&mut self) -> std::slice::IterMut<'_, Option<Effect<P>>> {
-        let used = std::mem::take(&mut self.used);
-        self.places[..used].iter_mut()
+    pub fn len(&self) -> usize {
+        self.used
+    }
+
+    /// The place of one of the effects, for a driver that takes each where it lies and then calls
+    /// [`Self::clear`].
+    #[inline]
+    pub fn at(&mut self, position: usize) -> &mut Option<Effect<P>> {
+        &mut self.places[position]
+    }
+
+    /// Forgets what was not taken.
+    #[inline]
+    pub fn clear(&mut self) {
+        for place in &mut self.places[..self.used] {
+            *place = None;
+        }
+        self.used = 0;
     }
 
     /// The effects so far.
@@ -84,7 +99,8 @@ impl<P: Protocol> Outbox<P> {
     #[inline(always)]
     pub fn tell_with(&mut self, to: NodeId, message: impl FnOnce() -> P::Message) {
         let place = self.place();
-        *place = Some(Effect::Tell { to, message: message() });
+        let before = std::mem::replace(place, Some(Effect::Tell { to, message: message() }));
+        std::mem::forget(before); // Nothing was there, which a compiler does not see.
     }
 
     /// See [`Effect::Arm`].

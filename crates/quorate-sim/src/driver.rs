@@ -98,23 +98,22 @@ impl<P: Protocol> World<'_, P> {
             return self.perform_until_crash(me, limit as usize);
         }
         let mut has_disk = node.disk.is_some();
-        let mut outbox = std::mem::take(&mut self.outbox);
-        for place in outbox.places() {
-            if let Some(Effect::Tell { to, message }) = place
+        for position in 0..self.outbox.len() {
+            if let Some(Effect::Tell { to, message }) = self.outbox.at(position)
                 && !has_disk
-                && self.leaves_at_once(me, *to)
             {
                 let (to, kind) = (*to, P::kind(message));
-                let Some(Effect::Tell { message, .. }) = place.take() else {
-                    unreachable!("looked at above");
-                };
-                self.leave_at_once(me, to, kind, message);
-            } else if let Some(effect) = place.take() {
+                if self.leaves_at_once(me, to) {
+                    self.leave_at_once(me, to, kind, position);
+                    continue;
+                }
+            }
+            if let Some(effect) = self.outbox.at(position).take() {
                 self.perform(me, effect)?;
                 has_disk = self.nodes[me.index()].disk.is_some();
             }
         }
-        self.outbox = outbox;
+        self.outbox.clear();
         Ok(())
     }
 
@@ -262,13 +261,17 @@ impl<P: Protocol> World<'_, P> {
             && !self.is_watched
     }
 
-    /// Plans the arrival of such a message: the other half of the simulator's inner loop.
+    /// Takes such a message straight from the outbox to the queue: the other half of the
+    /// simulator's inner loop.
     #[inline(always)]
-    fn leave_at_once(&mut self, me: NodeId, to: NodeId, kind: usize, message: P::Message) {
+    fn leave_at_once(&mut self, me: NodeId, to: NodeId, kind: usize, position: usize) {
         self.measures.messages[kind] += 1;
         let (from_boot, to_boot) = (self.nodes[me.index()].boot, self.nodes[to.index()].boot);
         let at = self.network.plain_arrival(self.now, me, to);
         let planned = self.queue.plan(at);
+        let Some(Effect::Tell { message, .. }) = self.outbox.at(position).take() else {
+            unreachable!("a message is there");
+        };
         *planned = Some(Happening::Hear { from: me, to, message, from_boot, to_boot });
     }
 

@@ -43,7 +43,7 @@ pub(crate) struct Queue<T> {
 }
 
 /// A bucket with no more happenings than this is sorted instead of divided.
-const SORTED_MAX: usize = 48;
+const SORTED_MAX: usize = 64;
 /// A near future with more happenings than this is given back in part.
 const NEAR_MAX: usize = 4 * SORTED_MAX;
 /// Buckets of lower digits than this are short enough in time to be sorted by [`rank`].
@@ -160,6 +160,15 @@ impl<T> Queue<T> {
         let digit = (at ^ self.last | 1).ilog2() / DIGIT;
         let value = at >> (DIGIT * digit) & (VALUES as u64 - 1);
         let (digit, value) = (digit as usize, value as usize);
+        if self.buckets[digit * VALUES + value].used == 0 {
+            self.begin(digit, value);
+        }
+        &mut self.buckets[digit * VALUES + value]
+    }
+
+    /// An empty bucket gets its first happening.
+    #[inline(never)]
+    fn begin(&mut self, digit: usize, value: usize) {
         self.filled[digit][value / WORD] |= 1 << (value % WORD);
         self.digits |= 1 << digit;
         let bucket = &mut self.buckets[digit * VALUES + value];
@@ -169,7 +178,6 @@ impl<T> Queue<T> {
             *bucket = spare;
             bucket.used = 0;
         }
-        bucket
     }
 
     /// The list for something of the near future, to whose end it must go.

@@ -1,11 +1,12 @@
 //! What seats of a broadcasting pool tell each other.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use quorate_core::{NodeId, NodeSet};
+use quorate_core::NodeSet;
+
+use super::deaths::Deaths;
 
 /// No clock gets here by counting: whoever shows a later one is not one of us. It leaves room for
 /// our own to go on counting.
@@ -20,7 +21,7 @@ pub struct Known {
     pub unheard: NodeSet,
     /// Who is believed to have crashed, and in which life: a later one of the same node is not
     /// meant. Merged by the larger (spec 7.3).
-    pub crashed: BTreeMap<NodeId, Life>,
+    pub crashed: Deaths,
 }
 
 /// [`Known`], shared by everybody who was told. Mostly there is nothing to tell, and then nothing
@@ -45,7 +46,7 @@ impl Knowledge {
 }
 
 pub(super) static NOTHING: Known =
-    Known { life: 0, unheard: NodeSet::new(), crashed: BTreeMap::new() };
+    Known { life: 0, unheard: NodeSet::new(), crashed: Deaths::NONE };
 
 impl Deref for Knowledge {
     type Target = Known;
@@ -125,6 +126,15 @@ impl Message {
         }
     }
 
+    /// The clock that whatever is neither a request nor a reply tells, if it tells one.
+    #[inline(never)]
+    pub(super) fn latest(&self) -> u64 {
+        match *self {
+            Message::Joined { clock, .. } | Message::Query { query: clock, .. } => clock,
+            _ => 0,
+        }
+    }
+
     pub(super) fn known(&self) -> Option<&Knowledge> {
         match self {
             Message::Request { known, .. }
@@ -164,8 +174,7 @@ impl fmt::Display for Message {
         }
         match self.known() {
             Some(known) if !known.crashed.is_empty() => {
-                let crashed: NodeSet = known.crashed.keys().copied().collect();
-                write!(f, " crashed {crashed}")
+                write!(f, " crashed {}", known.crashed.nodes())
             }
             _ => Ok(()),
         }

@@ -11,14 +11,14 @@
 //! about messages: of those who have to renew the suspect's lease, at least n-1-f, at most f-1 are
 //! suspects themselves, and all others name it.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use quorate_core::{ClaimId, Lease, Moment, NodeId, NodeSet, Outbox, Seat};
 
+use super::deaths::Deaths;
 use super::desk::shares;
 use super::join::Membership;
-use super::message::{Knowledge, Life, Message};
+use super::message::{Knowledge, Message};
 use super::pool::{Reclaim, broken};
 use super::weighted::Standing;
 use super::{Alarm, Weighted};
@@ -75,7 +75,7 @@ impl Weighted {
     pub(super) fn learn(
         &mut self,
         seat: &Seat<'_, Self>,
-        crashed: &BTreeMap<NodeId, Life>,
+        crashed: &Deaths,
         out: &mut Outbox<Self>,
     ) {
         if !self.detector.learn(crashed) {
