@@ -44,7 +44,7 @@ async fn start(folder: &str, durable: bool, lease: Duration) -> Cluster {
     Cluster::start(&folder, 3, pools, None).await
 }
 
-async fn client(cluster: &Cluster, node: usize) -> Client {
+pub(crate) async fn client(cluster: &Cluster, node: usize) -> Client {
     Client::connect(&[cluster.address(node).to_string()]).await.expect("it answers")
 }
 
@@ -139,7 +139,7 @@ pub(crate) async fn failing_disk(name: &'static str) {
     println!("{name}: ok, {:.0?}", began.elapsed());
 }
 
-fn views(cluster: &Cluster, node: usize) -> Views {
+pub(crate) fn views(cluster: &Cluster, node: usize) -> Views {
     Views::new([cluster.address(node).to_string()]).expect("an address")
 }
 
