@@ -84,8 +84,8 @@ pub(crate) enum Past {
         /// those starts knew too little.
         complete: bool,
     },
-    /// Something we know too little about: another configuration, or an empty directory in a
-    /// cluster that is not new. Anything may have been promised.
+    /// Something we know too little about: another configuration, a journal that is gone, or an
+    /// empty directory in a cluster that is not new. Anything may have been promised.
     Unknown,
 }
 
@@ -143,6 +143,8 @@ async fn count_by(config: &Config, minutes: impl FnMut() -> u32) -> Result<Boot,
             let past = match number {
                 _ if digest != Some(config.digest) => Past::Unknown,
                 0 => Past::Nothing,
+                // Whoever took it up had one: that nothing is written says nothing now.
+                _ if config.keeps_journal() && !journal(directory).exists() => Past::Unknown,
                 _ => Past::Same { complete },
             };
             (number.saturating_add(1), past, lease)
@@ -151,6 +153,9 @@ async fn count_by(config: &Config, minutes: impl FnMut() -> u32) -> Result<Boot,
     };
     if number >= BOOT_MAX {
         return Err(BootError::TooOften(number));
+    }
+    if past == Past::Unknown {
+        tracing::warn!("this start does not know what was promised before, and waits it out");
     }
     let boot = Boot::new(number, past, lease_before, Some(lock));
     // An older promise may be in force until its lease has passed once more. And the journal may

@@ -239,7 +239,7 @@ fn open_journal(
     let Data::Directory(directory) = &config.data else {
         return Ok((Journal::nowhere(), Records::new()));
     };
-    if !config.pools.iter().any(|pool| pool.protocol.reads_records()) {
+    if !config.keeps_journal() {
         return Ok((Journal::nowhere(), Records::new()));
     }
     let path = boot::journal(directory);

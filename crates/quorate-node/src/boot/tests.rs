@@ -124,3 +124,24 @@ async fn what_was_said_of_one_configuration_says_nothing_about_the_next() {
     assert_eq!(boot.lease_before, Duration::from_secs(3600));
     fs::remove_dir_all(&directory).unwrap();
 }
+
+#[tokio::test]
+async fn a_journal_that_is_gone_says_nothing() {
+    let (directory, text) = node("gone");
+    let config = parse(&text.replace("units = 1", "units = 1\ndurable = true"));
+    declare_new(&config).unwrap();
+    for (journal_is_there, past) in
+        [(false, Past::Nothing), (true, Past::Same { complete: true }), (false, Past::Unknown)]
+    {
+        let file = journal(&directory);
+        if journal_is_there {
+            fs::write(&file, "").unwrap();
+        } else {
+            let _ = fs::remove_file(&file);
+        }
+        let boot = count(&config).await.unwrap();
+        assert_eq!(boot.past, past);
+        boot.take_up(&config).unwrap();
+    }
+    fs::remove_dir_all(&directory).unwrap();
+}

@@ -302,6 +302,11 @@ impl Config {
         self.pools.iter().filter(short).map(warning).collect()
     }
 
+    /// Whether any pool writes down what it must not forget.
+    pub(crate) fn keeps_journal(&self) -> bool {
+        self.pools.iter().any(|pool| pool.protocol.reads_records())
+    }
+
     /// The longest time for which anything promised under this configuration may be in use.
     pub fn lease_max(&self) -> Duration {
         self.pools.iter().map(|pool| pool.lease.length()).max().unwrap_or_default()

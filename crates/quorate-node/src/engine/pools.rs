@@ -305,7 +305,7 @@ impl Engine {
             "over".to_owned()
         } else {
             let why = match self.past {
-                Past::Unknown => "; the data directory was empty, or of another configuration",
+                Past::Unknown => "; the data directory was empty, not whole or of other pools",
                 Past::Nothing | Past::Same { .. } => "",
             };
             format!("waiting {waits} more until promises of earlier starts are over{why}")

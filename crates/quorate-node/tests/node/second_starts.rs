@@ -103,3 +103,15 @@ async fn members_that_answer_know_when_a_cluster_is_not_new() {
     let refused = said().await.unwrap_err();
     assert!(refused.contains("n0 has been started before: its boot number is 2"), "{refused}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_that_finds_its_journal_gone_has_forgotten() {
+    let pools = pools("name = \"p\"\ndurable = true\nlease = \"1h\"");
+    let mut cluster = Cluster::on_disk("journal_gone", 1, &pools).await;
+    let (status, granted) = cluster.request(0, "PUT /v1/pools/p/claims/1?wait=1m", "").await;
+    assert_eq!(status, 200, "{granted}");
+    cluster.stop(0).await;
+    std::fs::remove_file(data("journal_gone", "n0").join("journal.redb")).unwrap();
+    cluster.restart(0, None).await;
+    waits_in_grace(&cluster, "p", 2).await;
+}
