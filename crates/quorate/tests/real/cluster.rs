@@ -252,7 +252,7 @@ impl Cluster {
     async fn start_all(&mut self) {
         for node in 0..self.nodes.len() {
             self.write_config(node);
-            let output = self.init(node);
+            let output = self.init(node).await;
             assert!(output.status.success(), "{output:?}");
             std::fs::copy(self.data(node).join("boot"), self.old_copy(node)).expect("a new file");
         }
@@ -265,10 +265,12 @@ impl Cluster {
     }
 
     /// Somebody says that the cluster is new.
-    pub(crate) fn init(&self, node: usize) -> Output {
+    pub(crate) async fn init(&self, node: usize) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
         command.args(["init", "--config"]).arg(self.config_path(node));
-        command.output().expect("the command was built")
+        // It asks other nodes, over wires that are ours.
+        let output = tokio::task::spawn_blocking(move || command.output()).await;
+        output.expect("no panic").expect("the command was built")
     }
 
     /// Where clients find a node.

@@ -16,15 +16,18 @@ use crate::hardship::{client, views};
 const LEASE: Duration = Duration::from_secs(6);
 const UNITS: u32 = 2;
 
-/// All clusters at once: most of the time they wait until a minute begins.
+/// They start one after the other, and then most of the time all wait until a minute begins.
 pub(crate) async fn directories(name: &'static str) {
     let began = Instant::now();
-    let mut all = vec![
-        tokio::spawn(of_the_node_that_decides()),
-        tokio::spawn(first_start_without_a_member()),
-        tokio::spawn(unsaid_start_without_a_member()),
-    ];
-    all.extend(Protocol::ALL.map(|protocol| tokio::spawn(of_all(protocol))));
+    let mut all = vec![tokio::spawn(unsaid_start_without_a_member())];
+    for protocol in Protocol::ALL {
+        let label = format!("all-{}", protocol.name());
+        let (cluster, held) = holding(&label, protocol).await;
+        all.push(tokio::spawn(of_all(label, protocol, cluster, held)));
+    }
+    let (cluster, held) = holding("decider", Protocol::Central).await;
+    all.push(tokio::spawn(of_the_node_that_decides(cluster, held)));
+    first_start_without_a_member().await;
     for cluster in all {
         cluster.await.expect("it says above what is wrong");
     }
@@ -43,15 +46,20 @@ fn pools(protocol: Protocol) -> Pools {
     Pools { protocol, names, units: UNITS, lease: LEASE, durable: false, backfill: 0, more }
 }
 
-/// The holder goes on, and its node can renew nothing: the one that decides knows of neither.
-async fn of_the_node_that_decides() {
-    // Pool p is decided by n0.
-    let mut cluster = Cluster::start(&folder("decider"), 3, pools(Protocol::Central), None).await;
+/// A cluster of three, and a client of n1 that holds all there is.
+async fn holding(test: &str, protocol: Protocol) -> (Cluster, Grant) {
+    let cluster = Cluster::start(&folder(test), 3, pools(protocol), None).await;
     let held = client(&cluster, 1).await.pool("p").acquire_many(UNITS).await.expect("a new pool");
+    (cluster, held)
+}
+
+/// The holder goes on, and its node can renew nothing: the one that decides knows of neither.
+async fn of_the_node_that_decides(mut cluster: Cluster, held: Grant) {
     cluster.pause(1);
+    // Pool p is decided by n0.
     cluster.lose(0);
     // Whoever says now that the cluster is new is told better by n2.
-    let output = cluster.init(0);
+    let output = cluster.init(0).await;
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("the cluster is not new: n2 says: boot number 0 is older"), "{said}");
@@ -65,10 +73,7 @@ async fn of_the_node_that_decides() {
 }
 
 /// Nobody is left who knows anything, except the holder.
-async fn of_all(protocol: Protocol) {
-    let label = format!("all-{}", protocol.name());
-    let mut cluster = Cluster::start(&folder(&label), 3, pools(protocol), None).await;
-    let held = client(&cluster, 1).await.pool("p").acquire_many(UNITS).await.expect("a new pool");
+async fn of_all(label: String, protocol: Protocol, mut cluster: Cluster, held: Grant) {
     for node in 0..3 {
         cluster.kill(node);
     }
@@ -94,7 +99,7 @@ fn assert_grow(held: &Grant, next: &Grant) {
 async fn first_start_without_a_member() {
     let (mut cluster, _) = Cluster::unsaid(&folder("first"), 3, pools(Protocol::Named)).await;
     for node in 0..3 {
-        assert!(cluster.init(node).status.success());
+        assert!(cluster.init(node).await.status.success());
     }
     for node in 0..2 {
         cluster.restart(node, Memory::Kept);
