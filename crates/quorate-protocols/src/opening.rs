@@ -92,8 +92,9 @@ impl Opening {
         let enough = !quorums.contains_quorum(units, &rest);
         match (enough, everybody) {
             (true, _) => Some((round, fence)),
-            (false, true) => Some((round, fence.max(Fence::floor(boots)))),
-            (false, false) => None,
+            (false, true) if boots < Fence::BOOTS => Some((round, fence.max(Fence::floor(boots)))),
+            // It waits, or there is no fence above all that there can have been.
+            (false, _) => None,
         }
     }
 }
@@ -101,4 +102,28 @@ impl Opening {
 fn others(quorums: &Quorums, me: NodeId) -> impl Iterator<Item = NodeId> {
     let others: Vec<NodeId> = quorums.members().iter().filter(|&node| node != me).collect();
     others.into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the first of so many members learns if all forgot, each with this boot number.
+    fn learned(members: u32, boot: u32) -> Option<(Fence, Fence)> {
+        let (none, fence) = (Fence::default(), Fence(7));
+        let report = Report { round: none, fence, boot, sure: false };
+        let reports = (1..members).map(|node| (NodeId(node), report)).collect();
+        let survey = Opening::Survey { reports };
+        survey.learned(&Quorums::majority(members), Units::ONE, (NodeId(0), boot))
+    }
+
+    #[test]
+    fn who_finds_that_all_forgot_begins_above_all_or_not_at_all() {
+        let minutes = 459_000; // Of a data directory that was lost in November 2026.
+        assert_eq!(learned(3, 2), Some((Fence::default(), Fence::floor(6))));
+        assert_eq!(learned(18, minutes), Some((Fence::default(), Fence::floor(18 * minutes))));
+        for members in [19, 37, 128] {
+            assert_eq!(learned(members, minutes), None, "{members}: fences would begin anew");
+        }
+    }
 }

@@ -106,8 +106,8 @@ pub enum LinkError {
     /// The caller is an incarnation that has been succeeded.
     #[error(
         "boot number {caller} is older than {known}, which was heard of before: \
-         either an old process still runs, or the data directory was lost; \
-         in that case start without bootstrap"
+         either an old process still runs, or the data directory is an old copy, or was lost and \
+         is said to be new; in that case empty it and start again"
     )]
     Succeeded {
         /// Who called.
@@ -117,9 +117,9 @@ pub enum LinkError {
     },
     /// Two incarnations have one number.
     #[error(
-        "boot number {0} belongs to another start of that node: its data directory was lost, and \
-         either it was started with bootstrap (empty the directory again and start without), or \
-         its clock was set back (start it once more)"
+        "boot number {0} belongs to another start of that node: either its data directory is an \
+         old copy, or was lost and is said to be new (empty it and start again), or it was lost \
+         and its clock was set back (start it once more)"
     )]
     Twins(u32),
     /// The peer acknowledges what was not sent, or asks for what it acknowledged.
