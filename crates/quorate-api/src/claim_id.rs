@@ -30,7 +30,7 @@ impl ClaimId {
 
 /// Why a text is not the name of a claim. Nothing was claimed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("a claim's name is 1 to 32 hexadecimal digits, or a UUID: choose 128 random bits")]
+#[error("a claim's name is 1 to 32 hexadecimal digits, or a UUID; a new one is 128 random bits")]
 pub struct ClaimIdError;
 
 /// Where a UUID has its hyphens.

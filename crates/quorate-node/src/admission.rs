@@ -80,7 +80,8 @@ pub(crate) fn limit(name: &str, max: usize, what: &str) -> Problem {
 /// There is no such pool.
 pub(crate) fn unknown_pool(name: &str) -> Problem {
     let name: String = name.chars().take(crate::config::POOL_NAME_MAX).collect();
-    Problem::new(ProblemKind::UnknownPool, format!("{name:?}: GET /v1/pools lists those there are"))
+    let what = format!("{name:?}: `quorate pools`, or GET /v1/pools, lists those there are");
+    Problem::new(ProblemKind::UnknownPool, what)
 }
 
 /// Nobody here knows the claim.

@@ -119,6 +119,10 @@ fn layers<V: Weight, const W: usize>(
     mut end: impl FnMut(&V, Option<usize>),
     effort: &mut Effort<'_>,
 ) -> Result<(), TooLarge> {
+    // Each level compares all pairs of quorums, word by word. Known beforehand, so that a diagram
+    // that cannot be afforded is not begun.
+    let pairs = (quorums.len() * quorums.len()) as u64;
+    effort.spend(pairs * nodes as u64 * nodes.div_ceil(64) as u64 / 4)?;
     let order = order(nodes, quorums);
     let place: Vec<usize> = (0..nodes)
         .map(|node| order.iter().position(|o| *o == node).expect("every node is decided"))
@@ -130,7 +134,6 @@ fn layers<V: Weight, const W: usize>(
     let mut layer = vec![(all, start)];
     for (decided, &node) in order.iter().enumerate() {
         let level = Level::new(quorums, &place, decided);
-        effort.spend((quorums.len() * quorums.len() / 4) as u64)?;
         effort.spend((layer.len() * (1 + W * quorums.len() / 8)) as u64)?;
         let mut next: Vec<(Remainder<W>, V)> = Vec::with_capacity(2 * layer.len());
         for (remainder, weight) in &layer {

@@ -28,12 +28,22 @@ impl Natural {
             return Natural::zero();
         }
         let k = k.min(n - k);
-        let mut value = Natural::one();
-        for i in 1..=k {
-            value = value.times(&Natural::from(n - k + i));
-            value = value.divided_by_word(i as u64).0;
+        let (mut value, mut over, mut under) = (Natural::one(), 1u64, 1u64);
+        // Any number of factors at a time: after each, binomial(n-k+i, i) is a whole number.
+        let fold = |value: &Natural, over: u64, under: u64| {
+            value.times(&Natural::from(u128::from(over))).divided_by_word(under).0
+        };
+        for i in 1..=k as u64 {
+            let next = (n - k) as u64 + i;
+            (over, under) = match (over.checked_mul(next), under.checked_mul(i)) {
+                (Some(over), Some(under)) => (over, under),
+                _ => {
+                    value = fold(&value, over, under);
+                    (next, i)
+                }
+            };
         }
-        value
+        fold(&value, over, under)
     }
 
     /// Whether it is zero.

@@ -16,7 +16,14 @@ pub enum ParseError {
     },
     /// It reads well and means nothing.
     #[error("in the expression: {0}")]
-    Meaning(#[from] ExprError),
+    Meaning(ExprError),
+}
+
+/// By hand: the text has the reason in it, and a source would say it a second time.
+impl From<ExprError> for ParseError {
+    fn from(reason: ExprError) -> Self {
+        ParseError::Meaning(reason)
+    }
 }
 
 /// Deepest nesting and widest range accepted: nothing from outside may exhaust us.

@@ -72,6 +72,8 @@ pub struct Plan {
 
 /// Largest plane or space tried: beyond it building takes longer than it is worth.
 const POINTS_MAX: usize = 1000;
+/// Numbers that differ by less than one part in this many are nearly the same.
+const ALIKE: usize = 20;
 /// Unavailability may be this many times that of the best candidate …
 const NEARLY: f64 = 2.0;
 /// … or this small: below one in a million other things than independent crashes decide.
@@ -102,20 +104,18 @@ pub fn plan(wish: &Wish, effort: &mut Effort<'_>) -> Plan {
 /// Families that fit, with how many nodes would vote.
 fn specs(nodes: usize, units: usize) -> Vec<(String, usize)> {
     let voters = (nodes - 1) / (units + 1) * (units + 1) + 1;
-    let mut specs = vec![("uniform".to_owned(), nodes)];
-    if voters < nodes {
-        specs.push(("uniform".to_owned(), voters));
+    let mut specs = vec![("uniform".to_owned(), voters)];
+    // More voters survive no more crashes; they are worth a row where they change the numbers.
+    if !alike(nodes, voters) {
+        specs.push(("uniform".to_owned(), nodes));
     }
     specs.push(("singleton".to_owned(), 1));
     specs.push(("wall".to_owned(), nodes));
-    // Hierarchies of two levels, each of which spares someone.
-    let least = units + 2;
-    for outer in (least..=nodes / least).step_by(units + 1) {
-        let inner = (nodes / outer - 1) / (units + 1) * (units + 1) + 1;
-        if inner >= least && outer <= inner {
-            specs.push((format!("hierarchy:{outer},{inner}"), outer * inner));
-        }
-    }
+    specs.extend(
+        hierarchies(nodes, units)
+            .into_iter()
+            .map(|(outer, inner)| (format!("hierarchy:{outer},{inner}"), outer * inner)),
+    );
     let mut largest = |name: String, sizes: &mut dyn Iterator<Item = usize>| {
         if let Some(size) = sizes.take_while(|size| *size <= nodes.min(POINTS_MAX)).last() {
             specs.push((name, size));
@@ -134,6 +134,39 @@ fn specs(nodes: usize, units: usize) -> Vec<(String, usize)> {
     let mut cubes = (2..64usize).map(|a| a.saturating_pow(dimension));
     largest("cube".to_owned(), &mut cubes);
     specs
+}
+
+/// Hierarchies of two levels, each of which spares someone. Of those with nearly as many members in
+/// a quorum and nearly as many crashes survived only the one with the smallest quorums is taken:
+/// of 100,000 nodes there are hundreds, and nobody can choose among them.
+fn hierarchies(nodes: usize, units: usize) -> Vec<(usize, usize)> {
+    let least = units + 2;
+    // A threshold of (k+1)f + 1 parts spares f of them.
+    let spared = |parts: usize| (parts - 1) / (units + 1);
+    let size =
+        |(outer, inner): &(usize, usize)| (outer - spared(*outer)) * (inner - spared(*inner));
+    let survives =
+        |(outer, inner): &(usize, usize)| (spared(*outer) + 1) * (spared(*inner) + 1) - 1;
+    let mut all: Vec<(usize, usize)> = (least..=nodes / least)
+        .step_by(units + 1)
+        .map(|outer| (outer, spared(nodes / outer) * (units + 1) + 1))
+        .filter(|(outer, inner)| *inner >= least && outer <= inner)
+        .collect();
+    all.sort_by_key(|shape| (size(shape), std::cmp::Reverse((survives(shape), shape.0 * shape.1))));
+    let mut taken: Vec<(usize, usize)> = Vec::new();
+    for shape in &all {
+        let known = |other: &(usize, usize)| {
+            alike(size(shape), size(other)) && alike(survives(shape), survives(other))
+        };
+        if !taken.iter().any(known) {
+            taken.push(*shape);
+        }
+    }
+    taken
+}
+
+fn alike(a: usize, b: usize) -> bool {
+    a.abs_diff(b) <= b / ALIKE
 }
 
 fn weigh(
@@ -334,4 +367,20 @@ fn changes(wish: &Wish, plan: &Plan) -> Vec<String> {
     let crashes = if more == 1 { "crash" } else { "crashes" };
     advice.push(format!("from {next} nodes on, {more} {crashes} can be survived"));
     advice
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_hierarchies_that_are_nearly_the_same_one_is_weighed() {
+        for units in 1..=4 {
+            let specs = specs(100_000, units);
+            assert!(specs.len() <= 16, "{units} units: {specs:?}");
+            assert!(specs.iter().any(|(name, _)| name.starts_with("hierarchy")), "{specs:?}");
+        }
+        // 3,15 has quorums as large as 7,7, survives as much and spreads it over fewer nodes.
+        assert_eq!(hierarchies(49, 1), [(5, 9), (7, 7)]);
+    }
 }

@@ -43,7 +43,10 @@ impl Shape {
             }
         }
         let sizes = chosen(&groups, need, |shape| shape.sizes.clone());
-        let count = counted(&groups, need);
+        let count = match &sizes {
+            Some(sizes) => sizes.values().fold(Natural::zero(), |sum, count| sum.plus(count)),
+            None => counted(&groups, need),
+        };
         let shares: Vec<Ratio> =
             (0..groups.len()).map(|index| share(&groups, index, need, &count)).collect();
         let within = |pick: fn(&Shape) -> &Ratio| {

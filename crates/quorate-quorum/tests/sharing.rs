@@ -39,7 +39,7 @@ fn the_theorems_say_what_a_search_finds() {
         for construction in Construction::ALL {
             let plan = plan(&structure, construction, &circuits);
             let Ok(quorums) = plan.quorums(&structure, 200) else { continue };
-            let Ok(found) = quorums.examine(&structure, &mut Effort::new(2_000_000)) else {
+            let Ok(found) = quorums.examine(&structure, &mut Effort::new(32_000_000)) else {
                 continue;
             };
             assert_eq!(found.verdicts(), plan.verdicts, "{construction:?} of {structure:?}");
@@ -48,6 +48,22 @@ fn the_theorems_say_what_a_search_finds() {
         }
     }
     assert!(searched > 400, "{searched} constructions were small enough");
+}
+
+/// Every set of groups is looked at for every new vector of counts, and that is charged: a ring of
+/// eleven units, each of two processes, would take minutes.
+#[test]
+fn a_search_that_would_take_minutes_is_not_made() {
+    let searched = |units: usize| {
+        let alphas: Vec<u32> =
+            (0..units).map(|unit| 1 << unit | 1 << ((unit + 1) % units)).collect();
+        let structure = structure(units, &alphas);
+        let named = plan(&structure, Construction::Named, &[]);
+        let quorums = named.quorums(&structure, 200).expect("few");
+        quorums.examine(&structure, &mut Effort::new(Effort::DEFAULT / 10))
+    };
+    assert!(!searched(8).expect("seconds").verdicts().c_plus);
+    assert!(searched(11).is_err());
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! A client has one wake-up in the queue at most, whichever thing it does next.
 
 use quorate_core::{Claim, ClaimId, Event, Moment, Move, NodeId, Protocol, Refusal, Shares, Units};
-use quorate_laws::{Breach, End, Observation};
+use quorate_laws::{Breach, End, EveryoneServed, Observation};
 
 use crate::Arrivals;
 use crate::client::{Client, Fate, Phase, renew_at};
@@ -500,6 +500,18 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// Whether nobody waits for or uses anything, or ever will.
+    /// Claims that wait, as the law about them has it.
+    pub(crate) fn who_waits(&self) -> EveryoneServed {
+        let mut law = EveryoneServed::default();
+        for (index, client) in self.clients.iter().enumerate() {
+            if client.phase == Phase::Waiting {
+                let (claim, units) = (client.claim(index), client.units);
+                law.see(Observation::Claimed { claim, units });
+            }
+        }
+        law
+    }
+
     pub(crate) fn everybody_is_done(&self) -> bool {
         self.clients.iter().all(|client| client.phase == Phase::Done)
     }

@@ -5,7 +5,8 @@
 
 use quorate_core::{Entry, NodeId, Protocol};
 use quorate_laws::{
-    Breach, Capacity, Exclusivity, FenceOrder, Observation, StatuteBook, no_lost_units,
+    Breach, Capacity, EveryoneServed, Exclusivity, FenceOrder, Observation, StatuteBook,
+    no_lost_units,
 };
 
 #[derive(Debug)]
@@ -58,13 +59,18 @@ impl Judge {
         }
     }
 
+    /// Who waits comes first: what a claim that waits has gathered is not lost.
     pub(crate) fn at_rest<'a>(
         &self,
+        waiting: &EveryoneServed,
         books: impl IntoIterator<Item = (NodeId, &'a [Entry])>,
     ) -> Result<(), Breach> {
         match self {
             Judge::Strict(book) => book.at_rest(books),
-            Judge::Quick { .. } => no_lost_units(books),
+            Judge::Quick { .. } => {
+                waiting.at_rest()?;
+                no_lost_units(books)
+            }
             Judge::Nobody => Err(Breach {
                 law: "convergence",
                 what: "the pool did not become legitimate".into(),

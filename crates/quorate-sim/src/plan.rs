@@ -359,7 +359,10 @@ impl fmt::Display for Plan {
                 write!(f, "clients: {clients_per_node} at each node, think {think}")?;
             }
             Arrivals::Open { every, clients_max } => {
-                write!(f, "clients: one every {} or so, {clients_max} at most", Time(*every))?;
+                write!(f, "clients: one every {} or so", Time(*every))?;
+                if *clients_max < u32::MAX {
+                    write!(f, ", {clients_max} at most")?;
+                }
             }
             Arrivals::Script(arrivals) => write!(f, "clients: {} by script", arrivals.len())?,
         }

@@ -1,6 +1,7 @@
 //! The thing people read: one dense line per event, with a legend on top.
 
 use std::fmt;
+use std::ops::ControlFlow;
 
 use crate::film::Film;
 use crate::verdict::{Pulse, Watch};
@@ -10,7 +11,7 @@ use crate::verdict::{Pulse, Watch};
 pub(crate) struct Trace<'a> {
     out: Option<&'a mut dyn fmt::Write>,
     film: Option<&'a mut Film>,
-    pulse: Option<&'a mut dyn FnMut(Pulse)>,
+    pulse: Option<&'a mut dyn FnMut(Pulse) -> ControlFlow<()>>,
 }
 
 /// What the columns and marks mean; printed above every trace.
@@ -37,10 +38,8 @@ impl<'a> Trace<'a> {
         self.film.as_deref_mut()
     }
 
-    pub(crate) fn pulse(&mut self, pulse: Pulse) {
-        if let Some(tell) = &mut self.pulse {
-            tell(pulse);
-        }
+    pub(crate) fn pulse(&mut self, pulse: Pulse) -> ControlFlow<()> {
+        self.pulse.as_mut().map_or(ControlFlow::Continue(()), |tell| tell(pulse))
     }
 
     pub(crate) fn write(&mut self, text: fmt::Arguments<'_>) {

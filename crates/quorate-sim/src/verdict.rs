@@ -5,6 +5,7 @@
 //! granted. At last the world is at rest, and everything must be free again.
 
 use std::fmt;
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use quorate_core::{Corruptible, Protocol};
@@ -29,8 +30,8 @@ pub struct Watch<'a> {
     pub trace: Option<&'a mut dyn fmt::Write>,
     /// Where to record what a replay draws.
     pub film: Option<&'a mut Film>,
-    /// Told now and then how far the run is, for whoever waits for it.
-    pub pulse: Option<&'a mut dyn FnMut(Pulse)>,
+    /// Told now and then how far the run is, for whoever waits for it, who may end it.
+    pub pulse: Option<&'a mut dyn FnMut(Pulse) -> ControlFlow<()>>,
 }
 
 /// How far a run is.
@@ -92,7 +93,7 @@ pub struct Report {
 pub enum Verdict {
     /// No law was broken, and everybody was served.
     Clean,
-    /// No law was broken up to the moment at which the run was to stop.
+    /// No law was broken up to the moment at which the run was to stop, or was ended.
     Stopped,
     /// A law was broken.
     Broken(Breach),
@@ -186,7 +187,7 @@ fn play<P: Protocol>(
     measures: &mut Option<Measures>,
 ) -> Result<Verdict, Stop> {
     world.run_until(world.plan.duration.min(until))?;
-    if world.now >= until {
+    if world.ended || world.now >= until {
         return Ok(Verdict::Stopped);
     }
     world.close_measures();
@@ -197,7 +198,7 @@ fn play<P: Protocol>(
     loop {
         let end = world.progress_at.saturating_add(patience);
         world.run_until(end.min(until))?;
-        if world.now >= until {
+        if world.ended || world.now >= until {
             return Ok(Verdict::Stopped);
         }
         if world.progress_at.saturating_add(patience) <= world.now || world.is_over() {
@@ -205,9 +206,11 @@ fn play<P: Protocol>(
         }
     }
     let books = world.all_books();
-    world.laws.at_rest(books.iter().map(|(node, entries)| (*node, &entries[..])))?;
+    world
+        .laws
+        .at_rest(&world.who_waits(), books.iter().map(|(node, entries)| (*node, &entries[..])))?;
     if !world.everybody_is_done() {
-        let what = "long after faults stopped, a client still waits".into();
+        let what = "long after faults stopped, a client is not done".into();
         return Err(Breach { law: "everyone served", what }.into());
     }
     Ok(Verdict::Clean)

@@ -28,7 +28,7 @@ use crate::verdict::{Memory, Pulse};
 use crate::{Arrivals, Rng};
 
 /// After so many happenings whoever waits is told how far the run is.
-const PULSE: u64 = 1 << 16;
+const PULSE: u64 = 1 << 10;
 
 /// Why a run stops: the law that was broken. Boxed, because every step says that there is none.
 pub(crate) type Stop = Box<Breach>;
@@ -66,6 +66,8 @@ pub(crate) struct World<'a, P: Protocol> {
     pub(crate) calm: bool,
     /// When the last claim was granted or the last unit reclaimed.
     pub(crate) progress_at: u64,
+    /// Whether whoever waits for the run has ended it.
+    pub(crate) ended: bool,
 }
 
 /// One stream of chance for each purpose.
@@ -223,6 +225,7 @@ impl<'a, P: Protocol> World<'a, P> {
             chance,
             calm: false,
             progress_at: 0,
+            ended: false,
         };
         for node in 0..world.nodes.len() {
             world.boot(NodeId::from(node), Start::First)?;
@@ -289,7 +292,8 @@ impl<'a, P: Protocol> World<'a, P> {
     /// Tells whoever waits for the end of the run how far it is.
     fn beat(&mut self) {
         let Measures { steps, grants, .. } = self.measures;
-        self.trace.pulse(Pulse { now: self.now, steps, grants, calm: self.calm });
+        let pulse = Pulse { now: self.now, steps, grants, calm: self.calm };
+        self.ended = self.trace.pulse(pulse).is_break();
     }
 
     /// What participants take, if they count it.
@@ -306,9 +310,10 @@ impl<'a, P: Protocol> World<'a, P> {
     }
 
     fn has_done_enough(&self) -> bool {
-        !self.calm
-            && (self.measures.steps >= self.plan.steps_max
-                || self.measures.grants >= self.plan.grants_max)
+        self.ended
+            || !self.calm
+                && (self.measures.steps >= self.plan.steps_max
+                    || self.measures.grants >= self.plan.grants_max)
     }
 
     /// Lets things happen that were kept back.

@@ -3,6 +3,8 @@
 
 mod toy;
 
+use std::ops::ControlFlow;
+
 use quorate_core::Lease;
 use quorate_sim::{Needs, Plan, Profile, Report, Verdict, Watch, run, swarm_command};
 use toy::{Mistake, Pool, Toy};
@@ -53,6 +55,23 @@ fn the_same_seed_gives_the_same_trace_to_the_byte() {
         assert!(first == trace(7, profile), "{profile}: two runs of one seed differ");
         assert!(first != trace(8, profile), "{profile}: the seed does not matter");
     }
+}
+
+/// Whoever has no more time need not wait for the end of a long run.
+#[test]
+fn a_run_ends_when_whoever_watches_it_says_so() {
+    let mut plan = Plan::quiet(1, 5, 2);
+    plan.duration *= 100;
+    let pool = pool(&plan, None);
+    let mut told = 0;
+    let mut end = |_| {
+        told += 1;
+        if told < 3 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    };
+    let ended = run::<Toy>(&plan, &pool, Watch { pulse: Some(&mut end), ..Watch::default() });
+    assert_eq!(told, 3, "nobody is asked again");
+    assert_eq!(ended.verdict, Verdict::Stopped);
+    assert!(ended.ended_at < plan.duration);
 }
 
 /// The first law that breaks among some seeds, after checking that its replay line replays it.

@@ -3,11 +3,16 @@
 //! Results go to standard output, everything else to standard error. Exit codes: 0 it worked, 1 a
 //! property was found broken, 2 the input was wrong or the work could not be done.
 
+// A reader that has left would make `println!` panic; see `print`.
+#![deny(clippy::print_stdout)]
+
 mod commands;
 mod experiment;
 mod plots;
 mod protocols;
 
+use std::fmt;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -45,6 +50,14 @@ fn main() -> ExitCode {
             eprintln!("quorate: {error:#}");
             ExitCode::from(2)
         }
+    }
+}
+
+/// Prints a line of a result. That nobody reads it changes nothing else, not even the exit code.
+fn print(line: impl fmt::Display) -> std::io::Result<()> {
+    match writeln!(std::io::stdout().lock(), "{line}") {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        done => done,
     }
 }
 

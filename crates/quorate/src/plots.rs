@@ -56,12 +56,6 @@ pub(crate) fn lines(
         RGBColor(120, 80, 30),
         RGBColor(190, 30, 60),
     ];
-    // 1, 2, 5, 10, 20, ...: more numbers than that get into each other's way.
-    let sparse = |x: &f64| {
-        let lead = x / 10f64.powf((x.log10() + 1e-9).floor());
-        let is_round = [1.0, 2.0, 5.0].iter().any(|round| (lead - round).abs() < 1e-3);
-        if is_round { format!("{x:.0}") } else { String::new() }
-    };
     let points = || lines.iter().flat_map(|line| &line.points);
     let left = points().map(|point| point.0).fold(f64::INFINITY, f64::min).max(1e-3);
     // A little beyond the last point, so that it is seen whole.
@@ -80,12 +74,15 @@ pub(crate) fn lines(
             .margin(12)
             .x_label_area_size(38)
             .y_label_area_size(56)
-            .build_cartesian_2d((left..right).log_scale(), 0.0..top)?;
+            .build_cartesian_2d(
+                (left..right).log_scale().with_key_points(round_numbers(left, right)),
+                0.0..top,
+            )?;
         chart
             .configure_mesh()
             .x_desc(x_desc)
             .y_desc(y_desc)
-            .x_label_formatter(&sparse)
+            .x_label_formatter(&|x| if *x < 1.0 { x.to_string() } else { format!("{x:.0}") })
             .light_line_style(WHITE)
             .label_style((FONT, 13))
             .draw()?;
@@ -100,6 +97,20 @@ pub(crate) fn lines(
         root.present()?;
     }
     Ok(svg)
+}
+
+/// 1, 2, 5, 10, 20, ... between two numbers: more than that get into each other's way.
+fn round_numbers(left: f64, right: f64) -> Vec<f64> {
+    let decades = left.log10().floor() as i32..=right.log10().ceil() as i32;
+    // By division, so that a tenth is written as one.
+    let number = |lead: f64, decade: i32| match decade {
+        0.. => lead * 10f64.powi(decade),
+        _ => lead / 10f64.powi(-decade),
+    };
+    decades
+        .flat_map(|decade| [1.0, 2.0, 5.0].map(|lead| number(lead, decade)))
+        .filter(|number| (left..=right).contains(number))
+        .collect()
 }
 
 type Panel<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
@@ -170,4 +181,19 @@ fn waiting_times(panel: &Panel<'_>, waiting: &Histogram) -> anyhow::Result<()> {
         Rectangle::new([(low, 0.0), (high, share)], GREEN_INK.mix(0.6).filled())
     }))?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_a_logarithmic_axis_are_round_and_each_is_there_once() {
+        let line = Line { name: "a".into(), points: vec![(0.1, 30.0), (100.0, 40.0)] };
+        let svg = lines("title", "x", "y", &[line]).expect("it can be drawn");
+        for number in ["0.1", "0.2", "0.5", "10", "50", "100"] {
+            let labels = svg.lines().filter(|line| *line == number).count();
+            assert_eq!(labels, 1, "{number} in {svg}");
+        }
+    }
 }

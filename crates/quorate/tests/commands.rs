@@ -226,29 +226,82 @@ fn a_revoked_command_is_stopped() {
     dev.until("pools demo", |pool| pool["held"] == 0);
 }
 
+/// A command whose parent ignores HUP and INT, as `nohup` and the background of a shell do.
+struct Sheltered {
+    shell: Child,
+    lines: Box<dyn Iterator<Item = String>>,
+    /// The command's process id.
+    id: String,
+}
+
+impl Sheltered {
+    fn start(command: &str, server: &str) -> Sheltered {
+        let script = format!("trap '' HUP INT; \"$Q\" {command} & echo $!; wait $!");
+        let mut shell = Command::new("sh")
+            .args(["-c", &script])
+            .env("Q", env!("CARGO_BIN_EXE_quorate"))
+            .env("QUORATE_SERVER", server)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("there is a shell");
+        let lines = BufReader::new(shell.stdout.take().expect("piped")).lines();
+        let mut lines = Box::new(lines.map_while(Result::ok));
+        let id = lines.next().expect("the shell says what it started");
+        Sheltered { shell, lines, id }
+    }
+
+    fn signal(&self, signal: &str) {
+        let kill = Command::new("kill").args([signal, &self.id]).status();
+        assert!(kill.expect("it was sent").success(), "{signal}");
+    }
+
+    fn end(mut self) -> i32 {
+        self.signal("-TERM");
+        self.shell.wait().expect("it ends").code().expect("it exits")
+    }
+}
+
+impl Drop for Sheltered {
+    fn drop(&mut self) {
+        if !matches!(self.shell.try_wait(), Ok(Some(_))) {
+            let _ = Command::new("kill").args(["-KILL", &self.id]).status();
+            let _ = self.shell.wait();
+        }
+    }
+}
+
 #[test]
 fn signals_that_were_ignored_before_reach_nobody() {
     let dev = Dev::start();
-    // Ignored at the start, as `nohup` and the background of a shell do. The last signal proves
-    // that the ones before it were heard by nobody.
-    let script = "trap '' HUP INT; \"$Q\" run demo -- sh -c 'echo ready; exec sleep 1000' & \
-                  echo $!; wait $!";
-    let mut shell = Command::new("sh")
-        .args(["-c", script])
-        .env("Q", env!("CARGO_BIN_EXE_quorate"))
-        .env("QUORATE_SERVER", &dev.server)
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("there is a shell");
-    let mut lines = BufReader::new(shell.stdout.take().expect("piped")).lines();
-    let mut line = || lines.next().expect("it says something").expect("text");
-    let wrapper = line();
-    assert_eq!(line(), "ready");
-    for signal in ["-HUP", "-INT", "-TERM"] {
-        let kill = Command::new("kill").args([signal, &wrapper]).status();
-        assert!(kill.expect("it was sent").success(), "{signal}");
+    let mut run = Sheltered::start("run demo -- sh -c 'echo ready; exec sleep 1000'", &dev.server);
+    assert_eq!(run.lines.next().as_deref(), Some("ready"));
+    let acquire = Sheltered::start("acquire demo -n 4", &dev.server);
+    dev.until("queue demo", |queue| queue["waiting"][0]["id"].is_string());
+    // The last signal proves that the ones before it were heard by nobody.
+    for sheltered in [acquire, run] {
+        sheltered.signal("-HUP");
+        sheltered.signal("-INT");
+        assert_eq!(sheltered.end(), 128 + 15);
     }
-    assert_eq!(shell.wait().expect("it ends").code(), Some(128 + 15));
+}
+
+#[test]
+fn a_cluster_in_the_background_goes_on_when_its_terminal_is_gone() {
+    let mut dev = Sheltered::start("dev --port 0", "");
+    let address = |line: String| line.split("http://").nth(1).map(str::to_owned);
+    let server = dev.lines.find_map(address).expect("it prints its addresses");
+    let pools = || {
+        let mut pools = Command::new(env!("CARGO_BIN_EXE_quorate"));
+        pools.args(["pools", "--server", &server]).output().expect("the command was built")
+    };
+    assert!(pools().status.success());
+    dev.signal("-HUP");
+    dev.signal("-INT");
+    for _ in 0..5 {
+        let output = pools();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    }
+    assert_eq!(dev.end(), 0);
 }
 
 #[test]

@@ -200,6 +200,16 @@ fn bad_input_is_one_clear_line_and_exit_code_two() {
             "no family is called",
         ),
         (vec!["report", "--family", "plane", "--nodes", "8", "--units", "1"], "7, 13, 21"),
+        (
+            vec!["report", "--family", "plane:127", "--units", "1"],
+            "order 127 makes 16257 nodes, and at most 12000 fit; the largest order is 109",
+        ),
+        (vec!["report", "--family", "plane:6", "--units", "1"], "nearest orders are 5 and 7"),
+        (vec!["report", "--family", "file", "--units", "1"], "expr, and file:PATH"),
+        (
+            vec!["report", "--family", "expr:choose(5,0,1)", "--units", "1"],
+            "quorate: in the expression: cannot need 5 of 2: it must be from 1 to 2\n",
+        ),
         (vec!["report", "--family", "uniform", "--units", "1"], "how many nodes"),
         (vec!["report", "--family", "uniform", "--nodes", "5", "--units", "0"], "0"),
         (

@@ -1,6 +1,6 @@
 //! `quorate sim` from outside: what it prints, and how it exits.
 
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 fn quorate(line: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
@@ -23,8 +23,83 @@ fn a_run_prints_a_table_or_json() {
     let json: serde_json::Value = serde_json::from_str(&json).expect("json");
     assert_eq!(json["verdict"], "clean");
     assert!(json["grants"].as_u64().unwrap() >= 200);
-    assert!(json["steps_per_second"].as_f64().unwrap() > 0.0);
     assert!(json["messages"]["request"].as_u64().unwrap() > 0);
+}
+
+/// How fast this machine is, is no part of what a seed means.
+#[test]
+fn the_same_seed_prints_the_same_bytes_unless_speed_is_asked_for() {
+    for line in [
+        "sim run --nodes 4 --units 2 --grants 200",
+        "sim run --nodes 4 --units 2 --grants 200 --json",
+        "sim seeds --count 2 --faults crashes --json",
+    ] {
+        assert_eq!(stdout(line), stdout(line), "{line}");
+    }
+    for line in ["sim run --grants 20", "sim seeds --count 1 --faults none"] {
+        let json = stdout(&format!("{line} --json --speed"));
+        let json: serde_json::Value = serde_json::from_str(&json).expect("json");
+        assert!(json["steps_per_second"].as_f64().unwrap() > 0.0, "{line}: {json}");
+        assert!(json["wall_seconds"].as_f64().unwrap() > 0.0, "{line}: {json}");
+    }
+}
+
+/// A reader that has seen enough (`quorate ... | head`) is no reason to panic, nor for another
+/// exit code.
+#[test]
+fn nobody_has_to_read_to_the_end() {
+    for line in ["sim seeds --count 1 --faults none", "sim arbiter-messages --grants 1"] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
+        let command = command.args(line.split_whitespace()).stdout(writer).stderr(Stdio::piped());
+        let output = command.output().expect("the command runs");
+        let error = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(output.status.code(), Some(0), "{line}: {error}");
+        assert!(!error.contains("panicked"), "{line}: {error}");
+    }
+}
+
+/// Numbers that make no run, or one that never ends.
+#[test]
+fn nothing_to_do_and_no_time_to_pass_are_refused() {
+    for (line, says) in [
+        ("sim run --grants 0", "--grants must be at least 1"),
+        ("sim run --duration 0", "--duration must be above 0"),
+        ("sim run --rate 1e30", "at most 1e9"),
+        ("sim run --think 0 --hold 0", "no time would pass"),
+        ("sim run --lease 2ms", "--lease 2ms: with this --delay choose at least 3ms"),
+        ("sim run --retry 0", "choose at least 1us"),
+        ("sim run --protocol ring --delay 0", "a message must take some time"),
+        ("sim ring-stabilization --starts 0", "--starts must be at least 1"),
+        ("sim seeds --minutes 1e-12", "no run was over within"),
+        ("bench load --clients 0", "--clients must be at least 1"),
+        ("bench load --seconds 0", "--seconds must be at least 1"),
+        ("bench load --nodes 0", "--nodes must be at least 1"),
+        ("bench allocator --rounds 0", "--rounds must be at least 1"),
+    ] {
+        let output = quorate(line);
+        let error = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(output.status.code(), Some(2), "{line}: {error}");
+        assert!(output.stdout.is_empty() && error.contains(says), "{line}: {error}");
+    }
+}
+
+/// What claims that wait for each other have gathered is not lost.
+#[test]
+fn a_deadlock_is_reported_as_claims_that_are_not_served() {
+    let file = std::env::temp_dir().join(format!("quorate-structure-{}.json", std::process::id()));
+    let structure = r#"{"units": ["r1", "r2"],
+        "alpha": {"u1": ["r1", "r2"], "u2": ["r1", "r2"], "u3": ["r1"]}}"#;
+    std::fs::write(&file, structure).expect("a file");
+    let line = format!("sim run --protocol sharing --structure {} --nodes 3", file.display());
+    for strict in ["", " --strict"] {
+        let output = quorate(&format!("{line}{strict}"));
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let table = String::from_utf8(output.stdout).expect("text");
+        assert!(table.contains("BROKEN everyone served: 3 still waiting"), "{table}");
+    }
+    std::fs::remove_file(&file).expect("it was written");
 }
 
 /// Three messages for a remote claim, none for one of the arbiter's own node (central's promise).

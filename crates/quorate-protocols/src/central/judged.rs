@@ -192,6 +192,16 @@ fn pass_on(effects: &mut Outbox<Central>, out: &mut Outbox<Judged>) {
     }
 }
 
+/// What clients that ask for several units at once choose from, as counts and labels.
+pub(super) const BUNDLES: &[&[(u32, &str)]] = &[
+    &[(1, "")],
+    &[(1, "gpu=h100")],
+    &[(2, "gpu=h100")],
+    &[(2, "gpu=a100")],
+    &[(1, "zone=us"), (1, "gpu=h100,zone=eu")],
+    &[(1, "gpu=h100"), (2, "zone=eu"), (1, "gpu=a100")],
+];
+
 impl Operator {
     /// Units of four kinds: every third is an `h100` and the others are `a100`s, even ones are in
     /// the `eu` and odd ones in the `us`.
@@ -210,14 +220,6 @@ impl Operator {
     pub fn choices(units: u32, bundles: bool) -> Vec<Arc<[Line]>> {
         const SINGLES: &[&[(u32, &str)]] =
             &[&[(1, "")], &[(1, "gpu=h100")], &[(1, "zone=us")], &[(1, "gpu=h100,zone=eu")]];
-        const BUNDLES: &[&[(u32, &str)]] = &[
-            &[(1, "")],
-            &[(1, "gpu=h100")],
-            &[(2, "gpu=h100")],
-            &[(2, "gpu=a100")],
-            &[(1, "zone=us"), (1, "gpu=h100,zone=eu")],
-            &[(1, "gpu=h100"), (2, "zone=eu"), (1, "gpu=a100")],
-        ];
         let labels = Operator::labels(units);
         let line = |(count, selector): &(u32, &str)| {
             let wanted = labels_of(selector);

@@ -64,19 +64,17 @@ impl Layers {
         nodes_of(row).filter(|node| alive.contains(*node)).count()
     }
 
-    /// Ways to support everything below `index`.
-    fn ways_below(&self, index: usize) -> Natural {
-        self.rows[index + 1..].iter().fold(Natural::one(), |ways, row| {
-            ways.times(&Natural::binomial(row.width, row.support))
-        })
-    }
-
-    /// Quorums that start at each row.
+    /// Quorums that start at each row, from the bottom up: the ways to support a row grow by one
+    /// binomial from row to row.
     fn counts(&self) -> Vec<Natural> {
-        let starts = |(index, row): (usize, &Row)| {
-            Natural::binomial(row.width, row.primary).times(&self.ways_below(index))
-        };
-        self.rows.iter().enumerate().map(starts).collect()
+        let mut below = Natural::one();
+        let mut counts = Vec::with_capacity(self.rows.len());
+        for row in self.rows.iter().rev() {
+            counts.push(Natural::binomial(row.width, row.primary).times(&below));
+            below = below.times(&Natural::binomial(row.width, row.support));
+        }
+        counts.reverse();
+        counts
     }
 
     /// Quorums each node of each row is in.

@@ -64,17 +64,43 @@ pub(super) fn points(dimension: usize, q: usize) -> Option<usize> {
         .try_fold(0usize, |sum, i| sum.checked_add(q.checked_pow(u32::try_from(i).ok()?)?))
 }
 
+/// Whether incidences are computed for so many points.
+fn fits(dimension: usize, order: usize) -> bool {
+    points(dimension, order).is_some_and(|n| n <= POINTS_MAX)
+}
+
+/// The orders next to one that cannot be built, in words.
+fn nearest(dimension: usize, order: usize) -> String {
+    let good = |q: &usize| prime_power(*q).is_some() && fits(dimension, *q);
+    let below = (2..order.min(POINTS_MAX)).rev().find(good);
+    let above = (order + 1..POINTS_MAX).take_while(|q| fits(dimension, *q)).find(good);
+    match (below, above) {
+        (Some(below), Some(above)) => format!("the nearest orders are {below} and {above}"),
+        (Some(one), None) => format!("the largest order is {one}"),
+        (None, Some(one)) => format!("the smallest order is {one}"),
+        (None, None) => format!("no order fits dimension {dimension}"),
+    }
+}
+
 impl Space {
     /// The hyperplanes of PG(`dimension`, `order`). On error nothing is built.
     pub fn new(dimension: usize, order: usize) -> Result<Space, FamilyError> {
-        if prime_power(order).is_none() {
-            let problem = format!("{order} is not a prime power, and no construction is known");
-            return Err(FamilyError::fit("space", problem));
+        let refused = |problem: String| Err(FamilyError::fit("space", problem));
+        if dimension < 2 {
+            return refused(format!("the dimension is at least 2, not {dimension}"));
         }
-        if dimension < 2 || points(dimension, order).is_none_or(|n| n > POINTS_MAX) {
-            let problem =
-                format!("the dimension is at least 2, and at most {POINTS_MAX} nodes fit");
-            return Err(FamilyError::fit("space", problem));
+        if prime_power(order).is_none() {
+            let nearest = nearest(dimension, order);
+            return refused(format!(
+                "no construction is known for order {order}, which is not a prime power; {nearest}"
+            ));
+        }
+        if !fits(dimension, order) {
+            let nearest = nearest(dimension, order);
+            let nodes = points(dimension, order).map_or("far more".to_owned(), |n| n.to_string());
+            return refused(format!(
+                "order {order} makes {nodes} nodes, and at most {POINTS_MAX} fit; {nearest}"
+            ));
         }
         let field = Field::new(order).expect("a prime power of moderate size");
         let mut vectors = vec![Vec::new()];

@@ -4,7 +4,7 @@
 //! are *twins*. Two families whose unions differ only by twins have the same future, so only one of
 //! them is followed: that makes products of hundreds of quorums a matter of milliseconds.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_core::NodeSet;
 
@@ -12,6 +12,9 @@ use super::construction::Verdicts;
 use super::structure::{Groups, Structure, members};
 use crate::set::{SMALL, Set};
 use crate::{Effort, TooLarge};
+
+/// Steps it takes to join a quorum to others and to look whether they were seen before.
+const REMEMBER: u64 = 16;
 
 /// Why quorums cannot be examined. Nothing was built.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -165,7 +168,7 @@ impl Assignment {
             let mut seen = BTreeSet::new();
             let mut next = Vec::new();
             for (union, chosen) in &layer {
-                effort.spend(sets.len() as u64)?;
+                effort.spend(REMEMBER * sets.len() as u64)?;
                 let mut free = false;
                 for set in sets.iter().filter(|set| *set & union == 0 && !chosen.contains(set)) {
                     free = true;
@@ -198,17 +201,29 @@ impl Assignment {
         let total: usize = self.quorums.iter().map(Vec::len).sum();
         let (mut unsafe_locks, mut stuck) = (None, None);
         let mut seen = BTreeSet::new();
+        // Many families have the same counts, and each question costs a look at every set of
+        // groups.
+        let mut halls: BTreeMap<Vec<u32>, bool> = BTreeMap::new();
+        let hall_cost = u64::from(structure.everyone()) / 2;
         // The union of what is locked, how many quorums each group has, and which.
         let mut open = vec![(0, vec![0u32; self.quorums.len()], Vec::<(usize, u128)>::new())];
         let show = |locked: &[(usize, u128)]| -> Locked {
             locked.iter().map(|(group, set)| (*group, set.to_nodes())).collect()
         };
         while let Some((union, counts, locked)) = open.pop() {
-            effort.spend(total as u64)?;
+            effort.spend(REMEMBER * total as u64)?;
             for (group, quorums) in self.quorums.iter().enumerate() {
                 let mut more = counts.clone();
                 more[group] += 1;
-                let hall = structure.is_hall(&more);
+                let hall = match halls.get(&more) {
+                    Some(hall) => *hall,
+                    None => {
+                        effort.spend(hall_cost)?;
+                        let hall = structure.is_hall(&more);
+                        halls.insert(more.clone(), hall);
+                        hall
+                    }
+                };
                 let mut free = false;
                 for set in quorums.iter().filter(|set| *set & union == 0) {
                     if locked.iter().any(|(_, other)| other == set) {

@@ -178,7 +178,13 @@ impl Structure {
 
     /// The first set of groups that asks for more than it may use.
     pub fn overfull(&self, counts: &[u32]) -> Option<Groups> {
-        self.group_sets().find(|s| self.asked(*s, counts) > self.k(*s))
+        // What a set asks for is what it asks for without its lowest group, and what that asks for.
+        let mut asked = vec![0; self.everyone() as usize + 1];
+        self.group_sets().find(|s| {
+            let rest = s & (s - 1);
+            asked[*s as usize] = asked[rest as usize] + counts[s.trailing_zeros() as usize];
+            asked[*s as usize] > self.k(*s)
+        })
     }
 
     /// What the groups of `s` ask for together.

@@ -6,9 +6,9 @@ use std::time::Duration;
 use quorate_api::{ClaimId, ClaimState, format_span};
 use quorate_client::AcquireError;
 use serde::Serialize;
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::cluster::{self, Cluster, Json};
+use super::signals::{ENDING, Signals};
 use super::wanted::Wanted;
 use crate::Outcome;
 
@@ -24,7 +24,8 @@ Examples:
   claim=$(quorate acquire licences --json | jq -r .id)
   quorate release licences \"$claim\"
 
-Exit codes: 0 granted, 124 not granted in time (the claim is cancelled), 2 anything else.")]
+Exit codes: 0 granted; 124 not granted in time (the claim is cancelled); 128 + the signal that
+interrupted it (likewise); 2 anything else.")]
 pub(crate) struct Args {
     /// The pool.
     pool: String,
@@ -69,8 +70,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
         if let Some(id) = args.id {
             pool = pool.named(id);
         }
-        let (mut interrupt, mut terminate) =
-            (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        let mut signals = Signals::hear(&ENDING)?;
         let granted = async {
             match args.timeout {
                 Some(within) => pool.acquire_timeout(args.wanted.want(), within).await,
@@ -88,13 +88,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
                     Err(error) => Err(error.into()),
                 };
             }
-            _ = interrupt.recv() => SignalKind::interrupt(),
-            _ = terminate.recv() => SignalKind::terminate(),
+            signal = signals.any() => signal,
         };
         // The future is dropped, and with it the claim.
         client.settle().await;
         eprintln!("quorate: interrupted; the claim is cancelled");
-        Ok(Outcome::Code(128 + signal.as_raw_value() as u8))
+        Ok(Outcome::Code(128 + signal.as_raw() as u8))
     })
 }
 

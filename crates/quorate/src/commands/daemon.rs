@@ -3,7 +3,8 @@
 use std::io::IsTerminal;
 
 use tokio::runtime::Runtime;
-use tokio::signal::unix::{SignalKind, signal};
+
+use super::signals::{ENDING, Signals};
 
 /// The runtime that nodes live in.
 pub(crate) fn runtime() -> anyhow::Result<Runtime> {
@@ -20,13 +21,8 @@ pub(crate) fn log_to_stderr(default: &str) {
         .init();
 }
 
-/// Returns when somebody wants the process to end: Ctrl-C, or a polite kill.
+/// Returns when somebody wants the process to end.
 pub(crate) async fn asked_to_stop() -> anyhow::Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
+    Signals::hear(&ENDING)?.any().await;
     Ok(())
 }

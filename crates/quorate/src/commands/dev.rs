@@ -120,7 +120,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         } else {
             let _ = writeln!(text, "\nthen: quorate pools{server}");
         }
-        let _ = writeln!(text, "watch: http://{first}/ in a browser, or `quorate top`");
+        let _ = writeln!(text, "watch: http://{first}/ in a browser, or `quorate top{server}`");
         let _ = writeln!(text, "Ctrl-C stops.");
         // Whoever started us may have stopped reading; that is no reason to stop.
         let _ = std::io::stdout().write_all(text.as_bytes());
@@ -176,7 +176,14 @@ async fn start(args: &Args) -> anyhow::Result<Vec<Node>> {
             "cluster = \"dev\"\nepoch = 1\nnode = \"n{number}\"\n\
              listen = {{ clients = \"{at}\", peers = \"{among}\" }}\n{members}{pools}"
         );
-        let config = Config::parse_in_memory(&text)?;
+        let config = Config::parse_in_memory(&text).with_context(|| match &args.pools {
+            None => "the pools of this command".to_owned(),
+            // What stands above them is part of the text that the error shows.
+            Some(file) => {
+                let above = text.lines().count() - pools.lines().count();
+                format!("{}, its first line being line {}", file.display(), above + 1)
+            }
+        })?;
         nodes.push(Node::start_on(config, clients, peers).await?);
     }
     Ok(nodes)

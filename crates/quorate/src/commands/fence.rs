@@ -31,7 +31,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
         let mut outcome = Outcome::Good;
         for server in args.cluster.servers() {
             match args.cluster.views_of(&server)?.fence(&args.pool, &args.node).await {
-                Ok(_) => println!("{server}: goes on without {}", args.node),
+                Ok(_) => crate::print(format_args!("{server}: goes on without {}", args.node))?,
                 Err(error) => {
                     eprintln!("{server}: {error}");
                     outcome = Outcome::Broken;

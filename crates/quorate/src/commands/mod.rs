@@ -21,6 +21,7 @@ mod revoke;
 mod ring;
 pub(crate) mod run;
 mod serve;
+mod signals;
 mod sim;
 mod status;
 mod top;

@@ -19,6 +19,7 @@ use self::child::{Child, Started};
 use self::mover::Mover;
 use self::terminal::Terminal;
 use super::cluster::{self, Cluster};
+use super::signals::Signals;
 use super::wanted::Wanted;
 use crate::Outcome;
 pub(crate) use child::{ExecArgs, exec};
@@ -89,7 +90,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
 }
 
 async fn wrap(args: Args, terminal: Option<Terminal>) -> anyhow::Result<u8> {
-    let mut signals = child::Signals::new()?;
+    let mut signals = Signals::hear(&HEARD)?;
     let client = args.cluster.connect().await?;
     let grant = tokio::select! {
         granted = claim(&client, &args) => match granted {
@@ -105,10 +106,10 @@ async fn wrap(args: Args, terminal: Option<Terminal>) -> anyhow::Result<u8> {
                 return Ok(if late { TIMED_OUT } else { FAILED });
             }
         },
-        signal = signals.ending() => {
+        signal = ending(&mut signals) => {
             client.settle().await;
             eprintln!("quorate: interrupted; the claim is cancelled");
-            return Ok(128 + signal);
+            return Ok(128 + signal.as_raw() as u8);
         }
     };
     let child = match child::start(&args.command, &environment(&grant), terminal)? {
@@ -160,11 +161,33 @@ enum Stopping {
     Killed,
 }
 
+/// The signals that are forwarded, and the one that says that something happened to the command.
+const HEARD: [Signal; 8] = [
+    Signal::HUP,
+    Signal::INT,
+    Signal::QUIT,
+    Signal::TERM,
+    Signal::USR1,
+    Signal::USR2,
+    Signal::WINCH,
+    Signal::CHILD,
+];
+
+/// The next signal that ends a process which does not handle it.
+async fn ending(signals: &mut Signals) -> Signal {
+    loop {
+        let signal = signals.any().await;
+        if !matches!(signal, Signal::WINCH | Signal::CHILD) {
+            return signal;
+        }
+    }
+}
+
 /// Waits for the command, forwards signals, and stops it in time.
 async fn attend(
     mut child: Child,
     mut grant: Grant,
-    mut signals: child::Signals,
+    mut signals: Signals,
     mut mover: Mover,
 ) -> anyhow::Result<u8> {
     let mut stopping = Stopping::No;

@@ -12,9 +12,16 @@ use crate::Outcome;
 ///
 /// The file names the node, its addresses, its peers and the pools; docs/configuration.md describes
 /// every field. Results of `--check-config` go to standard output, the log to standard error
-/// (`QUORATE_LOG=debug` shows more). Stop it with Ctrl-C or SIGTERM: clients that wait are told to
-/// ask elsewhere, and nothing that is granted is taken back.
+/// (`QUORATE_LOG=debug` shows more). Stop it with Ctrl-C, SIGTERM or SIGHUP: clients that wait are
+/// told to ask elsewhere, and nothing that is granted is taken back. A signal that was ignored when
+/// it started stays ignored.
 #[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quorate serve --config /etc/quorate/n1.toml
+  quorate serve --config n1.toml --check-config
+
+Exit codes: 0 stopped as asked, or the file is fine; 2 it is not, or the node cannot go on.")]
 pub(crate) struct Args {
     /// The configuration file.
     #[arg(long, value_name = "FILE")]
@@ -26,19 +33,24 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let shown = args.config.display();
-    let text = std::fs::read_to_string(&args.config).with_context(|| format!("reading {shown}"))?;
+    let text =
+        std::fs::read_to_string(&args.config).with_context(|| format!("cannot read {shown}"))?;
     let config = Config::parse(&text).with_context(|| format!("{shown}"))?;
     if args.check_config {
-        println!(
+        crate::print(format_args!(
             "{shown} is fine: node {} of cluster {}, {} members, {} pools, digest {:016x}",
             config.name(),
             config.cluster,
             config.members.len(),
             config.pools.len(),
             config.digest
-        );
-        config.pools.iter().for_each(|pool| println!("{}", worth(pool)));
-        config.warnings().iter().for_each(|warning| println!("warning: {warning}"));
+        ))?;
+        for pool in &config.pools {
+            crate::print(worth(pool))?;
+        }
+        for warning in config.warnings() {
+            crate::print(format_args!("warning: {warning}"))?;
+        }
         return Ok(Outcome::Good);
     }
     daemon::log_to_stderr("info");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{bail, ensure};
 use quorate_core::Lease;
 use quorate_protocols::ring::{self, Pool, Ring};
 use quorate_sim::{Arrivals, Faults, Needs, Plan, Report, Time, Watch};
@@ -54,6 +54,8 @@ impl Offered for Ring {
         let Some(length) = plan.pool.lease else {
             bail!("ring lives by leases: give --lease a duration");
         };
+        let delay = plan.links.delay.mean();
+        ensure!(delay > 0, "--delay: tokens never rest, so a message must take some time");
         let mut pool = Pool::new(plan.pool.units, plan.nodes);
         pool.lease = Lease::new(length, plan.pool.drift_ppm);
         let (timeout, ttl) = patience(plan);

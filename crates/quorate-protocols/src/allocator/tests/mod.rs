@@ -2,6 +2,7 @@
 
 mod exhaustive;
 mod explained;
+mod first_fit;
 mod laws;
 mod stories;
 

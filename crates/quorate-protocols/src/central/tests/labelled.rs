@@ -7,6 +7,7 @@ use quorate_sim::{Needs, Plan, Profile, Verdict, Want, Watch, run};
 
 use super::{Table, id};
 use crate::allocator::labels::Labels;
+use crate::central::judged::BUNDLES;
 use crate::central::pool::Mutant;
 use crate::central::{Alarm, Attempt, Central, Message, Operator, Pool};
 
@@ -146,17 +147,9 @@ fn an_arbiter_that_forgot_takes_bundles_back_and_serves_the_rest_after_its_grace
     assert!(matches!(&wanted[..], [one] if again(one)), "{wanted:?}");
 }
 
-/// What simulated clients ask for.
+/// What simulated clients ask for: of what [`Operator::choices`] says by labels, the units.
 pub(crate) fn menu(pool: &Pool) -> Vec<Arc<[Line]>> {
-    let menu: [&[(u32, &str)]; 6] = [
-        &[(1, "")],
-        &[(1, "gpu=h100")],
-        &[(2, "gpu=h100")],
-        &[(2, "gpu=a100")],
-        &[(1, "zone=us"), (1, "gpu=h100,zone=eu")],
-        &[(1, "gpu=h100"), (2, "zone=eu"), (1, "gpu=a100")],
-    ];
-    menu.iter().map(|lines| bundle(pool, lines)).collect()
+    BUNDLES.iter().map(|lines| bundle(pool, lines)).collect()
 }
 
 /// A run with labels, bundles, and so many in a million claims that can be moved.

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io::Write as _;
 use std::time::Instant;
 
+use anyhow::ensure;
 use quorate_core::{ClaimId, Unit};
 use quorate_protocols::allocator::{Allocator, Among, Deed, Policy, Ticket, Want};
 use quorate_sim::Rng;
@@ -53,6 +54,7 @@ struct Measured {
 
 /// Measures.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    ensure!(args.rounds > 0, "--rounds must be at least 1");
     let mut rows = Vec::new();
     for (units, kinds, zones, waiting) in CASES {
         rows.push(measure(units, kinds, zones, waiting, args.rounds));

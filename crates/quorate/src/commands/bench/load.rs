@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use quorate_client::Client;
 use serde::Serialize;
 
@@ -67,6 +67,9 @@ struct Row {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    ensure!(args.clients.iter().all(|clients| *clients > 0), "--clients must be at least 1");
+    ensure!(args.seconds > 0, "--seconds must be at least 1");
+    ensure!(args.nodes > 0, "--nodes must be at least 1");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let nodes = match args.cluster.is_named() {

@@ -4,14 +4,17 @@ use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
-use quorate_quorum::{Effort, Explicit, Family, build};
+use quorate_quorum::{Effort, Explicit, Family, FamilyError, build};
 
 /// A family by name, or from a file as `file:PATH`.
 pub(super) fn family(spec: &str, nodes: Option<usize>, units: usize) -> anyhow::Result<Family> {
     let Some(path) = spec.strip_prefix("file:") else {
-        return Ok(build(spec, nodes, units)?);
+        return build(spec, nodes, units).map_err(|error| match error {
+            FamilyError::Unknown(_) => anyhow!("{error}, and file:PATH for quorums written out"),
+            _ => error.into(),
+        });
     };
     let listed = from_file(Path::new(path))?;
     if let Some(nodes) = nodes {

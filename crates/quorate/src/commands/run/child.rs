@@ -11,7 +11,6 @@ use std::process::ExitStatus;
 
 use anyhow::Context;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
-use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 
 use super::terminal::{self, Terminal};
 use crate::Outcome;
@@ -115,65 +114,6 @@ fn code(status: ExitStatus) -> u8 {
         (None, Some(signal)) => 128_u8.wrapping_add(signal as u8),
         (None, None) => super::FAILED,
     }
-}
-
-/// The signals that are forwarded, and the one that says that something happened to the command.
-/// Those that were ignored when we were started stay so, for us and for the command: that is how
-/// `nohup` and the background of a shell protect what they start.
-pub(super) struct Signals {
-    streams: Vec<(Signal, Stream)>,
-}
-
-impl Signals {
-    pub(super) fn new() -> io::Result<Signals> {
-        let kinds = [
-            (Signal::HUP, SignalKind::hangup()),
-            (Signal::INT, SignalKind::interrupt()),
-            (Signal::QUIT, SignalKind::quit()),
-            (Signal::TERM, SignalKind::terminate()),
-            (Signal::USR1, SignalKind::user_defined1()),
-            (Signal::USR2, SignalKind::user_defined2()),
-            (Signal::WINCH, SignalKind::window_change()),
-            (Signal::CHILD, SignalKind::child()),
-        ];
-        let ignored = ignored();
-        let heard = |(name, _): &(Signal, SignalKind)| {
-            *name == Signal::CHILD || ignored & (1 << (name.as_raw() - 1)) == 0
-        };
-        let stream = |(name, kind)| signal(kind).map(|stream| (name, stream));
-        let streams = kinds.into_iter().filter(heard).map(stream);
-        Ok(Signals { streams: streams.collect::<io::Result<_>>()? })
-    }
-
-    /// The next of them.
-    pub(super) async fn any(&mut self) -> Signal {
-        std::future::poll_fn(|context| {
-            for (name, stream) in &mut self.streams {
-                if stream.poll_recv(context).is_ready() {
-                    return std::task::Poll::Ready(*name);
-                }
-            }
-            std::task::Poll::Pending
-        })
-        .await
-    }
-
-    /// The next one that ends a process which does not handle it, as a number.
-    pub(super) async fn ending(&mut self) -> u8 {
-        loop {
-            let signal = self.any().await;
-            if !matches!(signal, Signal::WINCH | Signal::CHILD) {
-                return signal.as_raw() as u8;
-            }
-        }
-    }
-}
-
-/// The signals that this process ignores, one bit each. Where the system does not tell, none.
-fn ignored() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
 /// Become a command that dies with its wrapper. For `quorate run`.

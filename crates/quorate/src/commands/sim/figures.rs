@@ -76,9 +76,9 @@ fn timer_free(args: &Args) -> anyhow::Result<Outcome> {
     let outcome = figures(effort, &args.out, &|done, all| advance(&bar, done, all))?;
     bar.finish_and_clear();
     for line in &outcome.summary {
-        println!("{line}");
+        crate::print(line)?;
     }
-    println!("{}", args.out.join("index.html").display());
+    crate::print(args.out.join("index.html").display())?;
     Ok(if outcome.all_as_expected { Outcome::Good } else { Outcome::Broken })
 }
 
@@ -88,8 +88,8 @@ fn run_compare(args: &CompareArgs) -> anyhow::Result<Outcome> {
     bar.finish_and_clear();
     for (header, rows) in &tables {
         let header: Vec<&str> = header.iter().map(String::as_str).collect();
-        println!("{}", table(&header, rows));
+        crate::print(table(&header, rows))?;
     }
-    println!("{}", args.out.join("index.html").display());
+    crate::print(args.out.join("index.html").display())?;
     Ok(Outcome::Good)
 }

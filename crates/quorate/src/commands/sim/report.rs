@@ -16,15 +16,12 @@ pub(super) struct Shown<'a> {
     pub(super) about: Option<String>,
     pub(super) report: &'a Report,
     pub(super) strict: bool,
-    /// How long it took on the machine it ran on.
-    pub(super) wall: Duration,
+    /// How long it took on the machine it ran on, if that is to be part of the answer: all else
+    /// is the same whenever the same is run.
+    pub(super) wall: Option<Duration>,
 }
 
 impl Shown<'_> {
-    fn steps_per_second(&self) -> f64 {
-        self.report.steps as f64 / self.wall.as_secs_f64().max(1e-9)
-    }
-
     fn laws(&self) -> &'static str {
         if self.strict {
             "all, with audits and books after every step"
@@ -99,8 +96,7 @@ impl Shown<'_> {
                 ),
             ));
         }
-        let speed = self.steps_per_second() / 1e6;
-        rows.push(("steps", format!("{}, {speed:.2} M per second", self.report.steps)));
+        rows.push(("steps", self.report.steps.to_string()));
         rows.iter().map(|(name, value)| format!("{name:<12} {value}\n")).collect()
     }
 
@@ -117,7 +113,7 @@ impl Shown<'_> {
             Verdict::Broken(breach) => json!({ "law": breach.law, "what": breach.what }),
             _ => Value::Null,
         };
-        json!({
+        let mut shown = json!({
             "protocol": self.protocol,
             "seed": format!("{:#x}", self.plan.seed),
             "plan": self.plan.to_string(),
@@ -159,10 +155,28 @@ impl Shown<'_> {
                 "simulator_bytes_per_node": memory.around,
             })),
             "steps": self.report.steps,
-            "wall_seconds": self.wall.as_secs_f64(),
-            "steps_per_second": self.steps_per_second(),
-        })
+        });
+        if let Some(wall) = self.wall {
+            add_speed(&mut shown, self.report.steps, wall);
+        }
+        shown
     }
+}
+
+/// How long so many steps took, in words.
+pub(super) fn speed(steps: u64, wall: Duration) -> String {
+    let per_second = per_second(steps, wall) / 1e6;
+    format!("{:.1} s, {per_second:.2} M steps per second", wall.as_secs_f64())
+}
+
+/// The same for programs that ask for it.
+pub(super) fn add_speed(shown: &mut Value, steps: u64, wall: Duration) {
+    shown["wall_seconds"] = json!(wall.as_secs_f64());
+    shown["steps_per_second"] = json!(per_second(steps, wall));
+}
+
+fn per_second(steps: u64, wall: Duration) -> f64 {
+    steps as f64 / wall.as_secs_f64().max(1e-9)
 }
 
 fn waiting(waiting: &Histogram) -> String {

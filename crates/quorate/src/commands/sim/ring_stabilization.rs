@@ -77,6 +77,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     for &units in &args.units {
         ensure!((1..=UNITS_MAX).contains(&units), "--units {units}: choose 1 to {UNITS_MAX}");
     }
+    ensure!(args.starts > 0, "--starts must be at least 1");
     ensure!(args.claim_max > 0, "--claim-max must be at least 1");
     ensure!(args.uses <= 1_000_000, "--uses {}: choose at most 1000000", args.uses);
     match args.variant {

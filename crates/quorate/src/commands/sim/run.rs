@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 use std::io::{BufWriter, Write as _};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -13,7 +14,7 @@ use quorate_sim::{
     swarm_command,
 };
 
-use super::report::Shown;
+use super::report::{Shown, speed};
 use super::{film, parse_seed};
 use crate::protocols::{Chosen, Offered, Work};
 use crate::{Outcome, plots};
@@ -26,7 +27,7 @@ const STRICT_NODES_MAX: u32 = 30;
 Examples:
   quorate sim run --nodes 20 --units 5
   quorate sim run --nodes 100 --units 8 --want 1:80,4:20 --fairness backfill:3 --svg pool.svg
-  quorate sim run --nodes 9 --delay clusters:1ms,40ms;40ms,1ms --faults crashes --durable
+  quorate sim run --nodes 9 --delay 'clusters:1ms,40ms;40ms,1ms' --faults crashes --durable
   quorate sim run --protocol broadcast --variant timer-free --crashes-max 2 --nodes 7 --units 3
   quorate sim run --protocol ring --nodes 1000000
   quorate sim run --protocol arbiter --nodes 16 --units 2 --family hierarchy:4,4
@@ -34,7 +35,10 @@ Examples:
   quorate sim run --units 3 --want 1,2 --faults crashes --duration 500ms --html replay.html
 
 Durations: 250us, 1.5ms, 2s, 3m. Distributions: 2ms, uniform:1ms..5ms, exponential:2ms,
-normal:2ms,500us; for --delay also clusters:1ms,20ms;20ms,1ms.")]
+normal:2ms,500us; for --delay also 'clusters:1ms,20ms;20ms,1ms'.
+
+Exit codes: 0 no law was broken; 1 one was, and the line that replays it is printed; 2 an option
+makes no sense, or a file cannot be written.")]
 pub(crate) struct Args {
     #[command(flatten)]
     chosen: Chosen,
@@ -64,9 +68,12 @@ pub(crate) struct Args {
     /// Only watch what clients see
     #[arg(long)]
     no_strict: bool,
-    /// Print numbers as JSON
+    /// Print numbers as JSON, the same for the same seed
     #[arg(long)]
     json: bool,
+    /// With --json, also how fast this machine ran it: wall_seconds, steps_per_second
+    #[arg(long, requires = "json")]
+    speed: bool,
     /// Write units in use and claims waiting over time
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
@@ -177,7 +184,10 @@ impl Work for Run<'_> {
             writeln!(lines, "# {}", plan.to_string().replace('\n', "\n# "))?;
         }
         let bar = progress(&plan)?;
-        let mut tell = |pulse| show(&bar, pulse);
+        let mut tell = |pulse| {
+            show(&bar, pulse);
+            ControlFlow::Continue(())
+        };
         let mut film = args.html.is_some().then(|| film::new(&plan)).transpose()?;
         let watch = Watch {
             strict,
@@ -199,7 +209,15 @@ impl Work for Run<'_> {
             return Err(error.into());
         }
         let (protocol, kinds) = (P::NAME, P::KINDS);
-        let shown = Shown { protocol, kinds, plan: &plan, about, report: &report, strict, wall };
+        let shown = Shown {
+            protocol,
+            kinds,
+            plan: &plan,
+            about,
+            report: &report,
+            strict,
+            wall: args.speed.then_some(wall),
+        };
         if args.json {
             writeln!(out, "{:#}", shown.json())?;
         } else if !args.trace {
@@ -214,6 +232,9 @@ impl Work for Run<'_> {
                 film,
                 &film::About { plan: &plan, pool: &pool, report: &report, command },
             )?;
+        }
+        if !args.json && !args.trace {
+            eprintln!("{}", speed(report.steps, wall));
         }
         let Verdict::Broken(breach) = &report.verdict else { return Ok(Outcome::Good) };
         eprintln!("BROKEN {breach}");
@@ -265,7 +286,7 @@ impl Args {
         let mut given = std::env::args().skip(1);
         while let Some(word) = given.next() {
             match word.as_str() {
-                "--trace" | "--json" => {}
+                "--trace" | "--json" | "--speed" => {}
                 "--csv" | "--svg" | "--html" => _ = given.next(),
                 "--until" => _ = given.next(),
                 other if other.contains([';', ' ', '*']) => words.push(format!("'{other}'")),
@@ -310,6 +331,8 @@ impl Shape {
         plan.links.loss_ppm = percent("--loss", self.loss)?;
         plan.links.duplicate_ppm = percent("--duplicate", self.duplicate)?;
         plan.links.ordered = !self.reordering;
+        ensure!(self.duration != Some(Time(0)), "--duration must be above 0");
+        ensure!(self.grants != Some(0), "--grants must be at least 1");
         plan.duration = match (self.duration, self.grants) {
             (Some(duration), _) => duration.0,
             (None, Some(_)) => u64::MAX / 4,
@@ -317,8 +340,20 @@ impl Shape {
         };
         plan.grants_max = self.grants.unwrap_or(u64::MAX);
         plan.pool.backfill = self.fairness.unwrap_or(0);
-        plan.pool.lease = self.lease.map(Duration::from).or(plan.pool.lease);
-        plan.pool.retry = self.retry.map_or(plan.pool.retry, Duration::from);
+        if let Some(lease) = self.lease {
+            // Shorter than a message and its answer: nobody is ever served, and the run never ends.
+            let least = Time(plan.links.delay.mean().saturating_mul(3).max(1_000));
+            ensure!(
+                lease.0 >= least.0,
+                "--lease {lease}: with this --delay choose at least {least}"
+            );
+            plan.pool.lease = Some(lease.into());
+        }
+        if let Some(retry) = self.retry {
+            let least = Time(1_000);
+            ensure!(retry.0 >= least.0, "--retry {retry}: choose at least {least}");
+            plan.pool.retry = retry.into();
+        }
         plan.pool.drift_ppm = self.drift.unwrap_or(plan.pool.drift_ppm);
         ensure!(plan.pool.drift_ppm < 500_000, "--drift: no lease lives on clocks wrong by half");
         plan.drift_ppm = plan.pool.drift_ppm;
@@ -331,7 +366,7 @@ impl Shape {
 
     fn set_arrivals(&self, plan: &mut Plan) -> anyhow::Result<()> {
         if let Some(rate) = self.rate {
-            ensure!(rate > 0.0 && rate.is_finite(), "--rate must be above 0");
+            ensure!(rate > 0.0 && rate <= 1e9, "--rate {rate}: choose above 0, at most 1e9");
             let every = (1e9 / rate) as u64;
             plan.workload.arrivals = Arrivals::Open { every, clients_max: u32::MAX };
             return Ok(());
@@ -341,6 +376,8 @@ impl Shape {
             let clients_per_node = self.clients_per_node.unwrap_or(1);
             ensure!(clients_per_node > 0, "--clients-per-node must be at least 1");
             let think = self.think.unwrap_or(Span::Exponential(20_000_000));
+            let busy = think.mean() > 0 || plan.workload.hold.mean() > 0;
+            ensure!(busy, "--think and --hold cannot both be 0: no time would pass");
             plan.workload.arrivals = Arrivals::Closed { clients_per_node, think };
         }
         Ok(())

@@ -1,16 +1,18 @@
 //! `quorate sim seeds`: many runs, each drawn from its seed, on all cores.
 
+use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 use quorate_laws::Breach;
 use quorate_sim::{Plan, Profile, Report, Verdict, Watch, swarm_command};
 use serde_json::json;
 
 use super::parse_seed;
+use super::report::{add_speed, speed};
 use crate::Outcome;
 use crate::protocols::{Chosen, Offered, Work};
 
@@ -31,7 +33,7 @@ pub(crate) struct Args {
     /// Seeds for each profile
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// How long to go on
+    /// How long to go on; runs under way at the end are given up and not counted
     #[arg(long, value_name = "M")]
     minutes: Option<f64>,
     /// A fault profile, or all of them
@@ -49,9 +51,12 @@ pub(crate) struct Args {
     /// Threads [default: as many as there are cores]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Print numbers as JSON
+    /// Print numbers as JSON, the same for the same seeds
     #[arg(long)]
     json: bool,
+    /// With --json, also how fast this machine ran them: wall_seconds, steps_per_second
+    #[arg(long, requires = "json")]
+    speed: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -167,12 +172,16 @@ impl<'a> Hunt<'a> {
         })
     }
 
-    /// Runs one seed after the other. Numbers are given out in order and every run is finished, so
-    /// that the first broken one is the same however many threads there are.
+    fn is_late(&self, started: Instant) -> bool {
+        self.time_max.is_some_and(|most| started.elapsed() >= most)
+    }
+
+    /// Runs one seed after the other. Numbers are given out in order and, unless time is up, every
+    /// run is finished, so that the first broken one is the same however many threads there are.
     fn work<P: Offered>(&self, started: Instant) -> anyhow::Result<()> {
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
-            let late = self.time_max.is_some_and(|most| started.elapsed() >= most);
+            let late = self.is_late(started);
             if number >= self.runs_max || late || number >= self.stop.load(Ordering::Relaxed) {
                 return Ok(());
             }
@@ -183,13 +192,20 @@ impl<'a> Hunt<'a> {
             P::fit(&mut plan, &self.chosen.options);
             plan.silence = P::silence(&plan, self.corrupt);
             let pool = P::pool(&plan, &self.chosen.options)?;
-            let watch = Watch { strict: true, ..Watch::default() };
+            let mut pulse = |_| match self.is_late(started) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            };
+            let watch = Watch { strict: true, pulse: Some(&mut pulse), ..Watch::default() };
             let report = match self.corrupt {
                 true => P::run_corrupted(&plan, &pool, watch).with_context(|| {
                     format!("--corrupt: {} does not heal from any state", P::NAME)
                 })?,
                 false => quorate_sim::run::<P>(&plan, &pool, watch),
             };
+            if report.verdict == Verdict::Stopped {
+                return Ok(());
+            }
             self.count(position, &report);
             if let Verdict::Broken(breach) = &report.verdict {
                 let mut command = swarm_command(&self.chosen.to_string(), seed, profile);
@@ -224,36 +240,42 @@ impl<'a> Hunt<'a> {
         let sums = self.sums.into_inner().expect("no worker panicked");
         let mut found = self.found.into_inner().expect("no worker panicked");
         found.sort_by_key(|found| found.number);
+        if let (Some(minutes), true) = (args.minutes, sums.iter().all(|sum| sum.seeds == 0)) {
+            bail!("no run was over within {minutes} minutes: give more");
+        }
         let steps: u64 = sums.iter().map(|sum| sum.steps).sum();
-        let speed = steps as f64 / wall.as_secs_f64().max(1e-9);
         if args.json {
             let rows: Vec<_> = self.profiles.iter().zip(&sums).map(|(p, s)| s.json(*p)).collect();
             let breaches: Vec<_> = found
                 .iter()
                 .map(|f| json!({ "law": f.breach.law, "what": f.breach.what, "replay": f.replay }))
                 .collect();
-            let report = json!({
+            let mut report = json!({
                 "protocol": protocol,
                 "corrupt": self.corrupt,
                 "first_seed": format!("{:#x}", self.first),
                 "profiles": rows,
                 "breaches": breaches,
                 "steps": steps,
-                "wall_seconds": wall.as_secs_f64(),
-                "steps_per_second": speed,
             });
-            println!("{report:#}");
+            if args.speed {
+                add_speed(&mut report, steps, wall);
+            }
+            crate::print(format_args!("{report:#}"))?;
         } else {
             let from = if self.corrupt { ", each from any state" } else { "" };
-            println!("{protocol}, seeds from {:#x}{from}, all laws after every step", self.first);
-            println!(
+            let first = self.first;
+            crate::print(format_args!(
+                "{protocol}, seeds from {first:#x}{from}, all laws after every step"
+            ))?;
+            crate::print(format_args!(
                 "{:<11}{:>8}{:>12}{:>11}{:>9}{:>9}{:>11}{:>8}",
                 "faults", "seeds", "steps", "grants", "crashes", "lost", "cut short", "broken"
-            );
+            ))?;
             for (profile, sum) in self.profiles.iter().zip(&sums) {
-                println!("{}", sum.row(*profile));
+                crate::print(sum.row(*profile))?;
             }
-            println!("{:.1} s, {:.2} M steps per second", wall.as_secs_f64(), speed / 1e6);
+            eprintln!("{}", speed(steps, wall));
         }
         match found.first() {
             None => Ok(Outcome::Good),

@@ -43,8 +43,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let cells = sweep.run(&|done, all| advance(&bar, done, all))?;
     bar.finish_and_clear();
     write_all(&sweep, &cells, &args.out)?;
-    println!("{} settings, {} runs each", cells.len(), sweep.repetitions);
-    println!("{}", args.out.join("index.html").display());
+    crate::print(format_args!("{} settings, {} runs each", cells.len(), sweep.repetitions))?;
+    crate::print(args.out.join("index.html").display())?;
     Ok(Outcome::Good)
 }
 

@@ -85,9 +85,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         .map(|(units, whole)| worst::play(units, whole))
         .collect();
     if args.json {
-        println!("{:#}", json(&rows, &worst));
+        crate::print(format_args!("{:#}", json(&rows, &worst)))?;
     } else {
-        print!("{}", table(&rows, &worst)?);
+        crate::print(table(&rows, &worst)?.trim_end())?;
     }
     if let Some(path) = &args.svg {
         let line = |row: &Row| plots::Line {
