@@ -26,6 +26,7 @@
 use quorate_core::{Fence, Number};
 
 use crate::hash::Lookup;
+use crate::scope::NODES_MAX;
 use crate::shelf::Shelf;
 
 /// The clocks and fences that occur in something, ascending and without repeats.
@@ -62,7 +63,7 @@ impl NumberSet {
             clocks.push((old, new));
             (old_before, new_before) = (old, new);
         }
-        let per_boot = Fence::floor(1).0;
+        let per_boot = Fence::floor(1).0 / NODES_MAX as u64; // See `Fence::floor_of_all`.
         let mut fences = Vec::new();
         let mut highest = 0;
         for &old in &self.fences {
