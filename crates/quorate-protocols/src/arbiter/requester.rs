@@ -308,14 +308,10 @@ impl Requester {
             return; // The laws are to find it, not we.
         }
         for local in self.claims.values() {
-            let Phase::Held { told } = local.phase else { continue };
-            let able: NodeSet = local
-                .enlisted
-                .iter()
-                .filter(|(_, permit)| told.is_none() || permit.is_given())
-                .map(|(&node, _)| node)
-                .collect();
-            let enough = seat.pool.quorums.contains_quorum(local.wish.units, &able);
+            if !matches!(local.phase, Phase::Held { .. }) {
+                continue;
+            }
+            let enough = seat.pool.quorums.contains_quorum(local.wish.units, &local.counted_on());
             assert!(enough, "I3: who holds units has permissions from a quorum");
         }
     }
