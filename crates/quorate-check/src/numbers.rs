@@ -8,9 +8,9 @@
 //! after an order-preserving renaming. Counting up can only tell two worlds apart if a clock can
 //! catch up with the next larger one in one of them and not in the other. A gap that was cut to G
 //! is larger than the number of stamps that can still be given, so it is closed in neither: every
-//! claim that is not over is stamped at most once more, and once more for each crash, lapse or loss
-//! that is still allowed. Zero is never renamed, because a node that forgot everything starts
-//! there.
+//! claim that is not over is stamped at most once more, and once more for each crash, lapse, loss
+//! or suspicion that is still allowed. Zero is never renamed, because a node that forgot everything
+//! starts there.
 //!
 //! A protocol that counts more often than that is explored under numbers that may meet sooner than
 //! they really would. Two things keep that honest: every counterexample is played again under real
