@@ -90,8 +90,8 @@ impl Grantor {
                     PickState::Wanted => self.ask_rivals_again(bid),
                 }
             }
-            // Its client was at another home meanwhile, which counts rounds of its own: what it uses
-            // is not free in between, not even for somebody older.
+            // Its client was at another home meanwhile, which counts rounds of its own: what it
+            // uses is not free in between, not even for somebody older.
             Some(known) if known.keeps(&pick, used) && !broken!(seat, C7LockAnew) => {
                 (known.pick, known.used) = (pick, true);
                 self.write_down(seat, post.out);

@@ -9,7 +9,7 @@ use quorate_core::{Claim, ClaimId, Fact, Fence, NodeId, NodeSet, Refusal, Seat, 
 use super::choice::{choose, wish_of};
 use super::local::{Local, Permit, PermitState, Phase, Polls};
 use super::message::{End, Message, Pick};
-use super::pool::broken;
+use super::pool::{Mode, broken};
 use super::{Alarm, Arbiter, Post};
 use crate::attempt::Attempt;
 use crate::count::Count;
@@ -46,7 +46,11 @@ impl Requester {
             .flat_map(|local| local.wish.names.iter().flat_map(|names| names.iter().copied()))
             .collect();
         let Some(wish) = choose(seat.pool, claim, &taken) else {
-            return post.out.refuse(claim.id, Refusal::NotByName);
+            let why = match seat.pool.mode {
+                Mode::Count { .. } => Refusal::NotByName,
+                Mode::Named => Refusal::NeverEnough,
+            };
+            return post.out.refuse(claim.id, why);
         };
         let attempt = self.outlook.next_attempt(seat.boot);
         let mut local = Local {
