@@ -87,14 +87,16 @@ impl Opening {
         let fence = reports.values().map(|report| report.fence).max().unwrap_or_default();
         let round = reports.values().map(|report| report.round).max().unwrap_or_default();
         let everybody = others(quorums, me).all(|node| reports.contains_key(&node));
-        let boots = reports.values().fold(boot, |sum, report| sum.saturating_add(report.boot));
         let rest = quorums.members().difference(&sure);
         let enough = !quorums.contains_quorum(units, &rest);
         match (enough, everybody) {
             (true, _) => Some((round, fence)),
-            (false, true) if boots < Fence::BOOTS => Some((round, fence.max(Fence::floor(boots)))),
-            // It waits, or there is no fence above all that there can have been.
-            (false, _) => None,
+            (false, true) => {
+                let mut boots: Vec<u32> = reports.values().map(|report| report.boot).collect();
+                boots.push(boot);
+                Some((round, fence.max(Fence::floor_of_all(&boots))))
+            }
+            (false, false) => None,
         }
     }
 }
@@ -108,22 +110,22 @@ fn others(quorums: &Quorums, me: NodeId) -> impl Iterator<Item = NodeId> {
 mod tests {
     use super::*;
 
-    /// What the first of so many members learns if all forgot, each with this boot number.
-    fn learned(members: u32, boot: u32) -> Option<(Fence, Fence)> {
-        let (none, fence) = (Fence::default(), Fence(7));
-        let report = Report { round: none, fence, boot, sure: false };
-        let reports = (1..members).map(|node| (NodeId(node), report)).collect();
-        let survey = Opening::Survey { reports };
-        survey.learned(&Quorums::majority(members), Units::ONE, (NodeId(0), boot))
-    }
-
+    /// Nobody is sure, and all have said so: boot numbers may be minutes of a year to come.
     #[test]
-    fn who_finds_that_all_forgot_begins_above_all_or_not_at_all() {
-        let minutes = 459_000; // Of a data directory that was lost in November 2026.
-        assert_eq!(learned(3, 2), Some((Fence::default(), Fence::floor(6))));
-        assert_eq!(learned(18, minutes), Some((Fence::default(), Fence::floor(18 * minutes))));
-        for members in [19, 37, 128] {
-            assert_eq!(learned(members, minutes), None, "{members}: fences would begin anew");
+    fn members_that_all_forgot_start_above_what_they_gave_and_below_what_cannot_be() {
+        for members in [3, 5, 7, 9, 33] {
+            let learned = |boot, last| {
+                let report = |boot| Report { round: Fence(0), fence: Fence(0), boot, sure: false };
+                let reports = (1..members).map(|node| (NodeId(node), report(boot))).collect();
+                let (quorums, me) = (Quorums::majority(members), (NodeId(0), last));
+                let (_, fence) = Opening::Survey { reports }.learned(&quorums, Units::ONE, me)?;
+                Some(fence)
+            };
+            for boot in [1, 2_100_000, Fence::BOOTS - 2] {
+                let (before, after) =
+                    (learned(boot, boot).unwrap(), learned(boot, boot + 1).unwrap());
+                assert!(before.0 + (1 << 30) < after.0 && after < Fence::END, "{members} {boot}");
+            }
         }
     }
 }

@@ -99,6 +99,14 @@ impl Cluster {
         self.runtime.block_on(killed.crash());
     }
 
+    /// A node that is not running forgets how often it was started, and believes this instead.
+    pub(crate) fn count_starts(&self, node: usize, starts: u32) {
+        let file = self.data.join(format!("n{}/boot", node + 1));
+        let text = std::fs::read_to_string(&file).expect("a node that was started before");
+        let rest = text.split_once('\n').expect("several lines").1;
+        std::fs::write(&file, format!("boot {starts}\n{rest}")).expect("a file to write");
+    }
+
     pub(crate) fn url(&self, node: usize) -> String {
         format!("http://{}/", self.clients[node])
     }
