@@ -21,7 +21,7 @@ impl<P: Explorable> Model<'_, P> {
         if !self.scope.renaming {
             return;
         }
-        let again = [Misfortune::Crash, Misfortune::Lapse, Misfortune::Loss];
+        let again = [Misfortune::Crash, Misfortune::Lapse, Misfortune::Loss, Misfortune::Suspicion];
         let stamps = live as u32 * (1 + again.iter().map(|m| world.left(*m)).sum::<u32>());
         let mut numbers = 0;
         world.each_part(&mut |kind, part| {

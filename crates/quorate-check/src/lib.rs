@@ -37,8 +37,10 @@
 //! * A link carries at most [`Scope::copies_max`] equal messages, and as many late promises to one
 //!   client; one more is lost.
 //! * A client hears of a grant in the instant of the effect, makes one claim, and asks again only
-//!   after its home restarted. Nobody suspects anybody: [`quorate_core::Event::Suspect`] never
-//!   happens.
+//!   after its home restarted. Whoever suspects a node trusts it again at once
+//!   ([`Budget::suspicions`]).
+//! * In a scope of nodes that forget ([`Restart::Amnesia`]) every crash takes the records with it:
+//!   what a node wrote after it had forgotten is never read.
 //! * Clocks and fences are renamed (`numbers.rs`), which rests on how protocols use them.
 
 mod action;

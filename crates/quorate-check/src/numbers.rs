@@ -8,9 +8,9 @@
 //! after an order-preserving renaming. Counting up can only tell two worlds apart if a clock can
 //! catch up with the next larger one in one of them and not in the other. A gap that was cut to G
 //! is larger than the number of stamps that can still be given, so it is closed in neither: every
-//! claim that is not over is stamped at most once more, and once more for each crash, lapse or loss
-//! that is still allowed. Zero is never renamed, because a node that forgot everything starts
-//! there.
+//! claim that is not over is stamped at most once more, and once more for each crash, lapse, loss
+//! or suspicion that is still allowed. Zero is never renamed, because a node that forgot everything
+//! starts there.
 //!
 //! A protocol that counts more often than that is explored under numbers that may meet sooner than
 //! they really would. Two things keep that honest: every counterexample is played again under real
@@ -26,6 +26,7 @@
 use quorate_core::{Fence, Number};
 
 use crate::hash::Lookup;
+use crate::scope::NODES_MAX;
 use crate::shelf::Shelf;
 
 /// The clocks and fences that occur in something, ascending and without repeats.
@@ -62,7 +63,7 @@ impl NumberSet {
             clocks.push((old, new));
             (old_before, new_before) = (old, new);
         }
-        let per_boot = Fence::floor(1).0;
+        let per_boot = Fence::floor(1).0 / NODES_MAX as u64; // See `Fence::floor_of_all`.
         let mut fences = Vec::new();
         let mut highest = 0;
         for &old in &self.fences {

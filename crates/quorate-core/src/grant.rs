@@ -49,6 +49,15 @@ impl Fence {
         Fence((boot as u64) << Self::COUNT_BITS)
     }
 
+    /// A fence above all that several nodes gave before one of them was last started, for whoever
+    /// knows no more than how often each was: every start counts, and takes its part of what one
+    /// start of a single node would, so that the sum stays below [`Fence::END`].
+    pub fn floor_of_all(boots: &[u32]) -> Fence {
+        let parts = boots.len().next_power_of_two() as u64;
+        let starts: u64 = boots.iter().map(|boot| u64::from(*boot)).sum();
+        Fence(starts * (Fence::floor(1).0 / parts))
+    }
+
     /// The next one.
     ///
     /// # Panics

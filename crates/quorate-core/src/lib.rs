@@ -62,6 +62,7 @@ mod holding;
 mod lease;
 mod node;
 mod node_set;
+mod outbox;
 mod protocol;
 mod shortage;
 mod stamp;
@@ -75,8 +76,7 @@ pub use holding::{Holding, Move};
 pub use lease::{Lease, Moment};
 pub use node::NodeId;
 pub use node_set::NodeSet;
-pub use protocol::{
-    Effect, Entry, Event, Fact, Outbox, Protocol, Relabelled, Seat, Standing, Start,
-};
+pub use outbox::{Drain, Outbox};
+pub use protocol::{Effect, Entry, Event, Fact, Protocol, Relabelled, Seat, Standing, Start};
 pub use shortage::{Order, Shortage};
 pub use stamp::{Clock, Stamp};

@@ -13,14 +13,65 @@ const LOW: usize = 2;
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct NodeSet {
     low: [u64; LOW],
-    /// Invariant: the last word is not zero, so that equal sets have equal words.
-    high: Vec<u64>,
+    high: High,
+}
+
+/// The bits beyond the first ones. Few sets have any, so that they take one word where there are
+/// none: participants keep many sets, and a simulation many participants.
+///
+/// Invariant: the last word is not zero, and there is a list only if there are words, so that equal
+/// sets are equal.
+#[derive(Clone, PartialEq, Eq, Hash, Default)]
+#[expect(clippy::box_collection, reason = "a list takes three words, a box one")]
+struct High(Option<Box<Vec<u64>>>);
+
+impl High {
+    fn new(words: Vec<u64>) -> Self {
+        let mut high = High((!words.is_empty()).then(|| Box::new(words)));
+        high.trim();
+        high
+    }
+
+    #[inline]
+    fn words(&self) -> &[u64] {
+        self.0.as_ref().map_or(&[], |words| words)
+    }
+
+    #[inline]
+    fn words_mut(&mut self) -> &mut [u64] {
+        self.0.as_mut().map_or(&mut [], |words| words)
+    }
+
+    /// One word, for a bit that is to be set in it.
+    fn grown(&mut self, word: usize) -> &mut u64 {
+        let words = self.0.get_or_insert_default();
+        if words.len() <= word {
+            words.resize(word + 1, 0);
+        }
+        &mut words[word]
+    }
+
+    #[inline]
+    fn trim(&mut self) {
+        if self.0.is_some() {
+            self.trim_words();
+        }
+    }
+
+    #[inline(never)]
+    fn trim_words(&mut self) {
+        let Some(words) = &mut self.0 else { return };
+        while words.last() == Some(&0) {
+            words.pop();
+        }
+        self.0.take_if(|words| words.is_empty());
+    }
 }
 
 impl NodeSet {
     /// The empty set.
     pub const fn new() -> Self {
-        NodeSet { low: [0; LOW], high: Vec::new() }
+        NodeSet { low: [0; LOW], high: High(None) }
     }
 
     /// The nodes 0..n.
@@ -31,7 +82,7 @@ impl NodeSet {
         };
         NodeSet {
             low: std::array::from_fn(word),
-            high: (LOW..n.div_ceil(WORD)).map(word).collect(),
+            high: High::new((LOW..n.div_ceil(WORD)).map(word).collect()),
         }
     }
 
@@ -40,13 +91,13 @@ impl NodeSet {
     pub fn len(&self) -> usize {
         let count =
             |words: &[u64]| words.iter().map(|word| word.count_ones() as usize).sum::<usize>();
-        count(&self.low) + count(&self.high)
+        count(&self.low) + count(self.high.words())
     }
 
     /// Whether it has no member.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.low == [0; LOW] && self.high.is_empty()
+        self.low == [0; LOW] && self.high.0.is_none()
     }
 
     /// Whether `node` is a member.
@@ -62,12 +113,7 @@ impl NodeSet {
         let (word, bit) = place(node);
         let word = match word.checked_sub(LOW) {
             None => &mut self.low[word],
-            Some(word) => {
-                if self.high.len() <= word {
-                    self.high.resize(word + 1, 0);
-                }
-                &mut self.high[word]
-            }
+            Some(word) => self.high.grown(word),
         };
         let new = *word & bit == 0;
         *word |= bit;
@@ -80,14 +126,14 @@ impl NodeSet {
         let (word, bit) = place(node);
         let word = match word.checked_sub(LOW) {
             None => &mut self.low[word],
-            Some(word) => match self.high.get_mut(word) {
+            Some(word) => match self.high.words_mut().get_mut(word) {
                 Some(word) => word,
                 None => return false,
             },
         };
         let was = *word & bit != 0;
         *word &= !bit;
-        self.trim();
+        self.high.trim();
         was
     }
 
@@ -115,8 +161,8 @@ impl NodeSet {
     pub fn is_subset(&self, other: &NodeSet) -> bool {
         let is_subset = |(a, b): (&u64, &u64)| a & !b == 0;
         self.low.iter().zip(&other.low).all(is_subset)
-            && self.high.len() <= other.high.len()
-            && self.high.iter().zip(&other.high).all(is_subset)
+            && self.high.words().len() <= other.high.words().len()
+            && self.high.words().iter().zip(other.high.words()).all(is_subset)
     }
 
     /// Whether no node is in both.
@@ -127,14 +173,14 @@ impl NodeSet {
     /// Nodes in both.
     pub fn intersection(&self, other: &NodeSet) -> NodeSet {
         let low = std::array::from_fn(|word| self.low[word] & other.low[word]);
-        let high = self.high.iter().zip(&other.high).map(|(a, b)| a & b).collect();
-        NodeSet { low, high }.trimmed()
+        let high = self.high.words().iter().zip(other.high.words()).map(|(a, b)| a & b);
+        NodeSet { low, high: High::new(high.collect()) }
     }
 
     /// Nodes in either.
     pub fn union(&self, other: &NodeSet) -> NodeSet {
-        let (long, short) =
-            if self.high.len() >= other.high.len() { (self, other) } else { (other, self) };
+        let is_longer = self.high.words().len() >= other.high.words().len();
+        let (long, short) = if is_longer { (self, other) } else { (other, self) };
         let mut both = long.clone();
         for (word, more) in both.words_mut().zip(short.words()) {
             *word |= more;
@@ -148,35 +194,24 @@ impl NodeSet {
         for (word, less) in left.words_mut().zip(other.words()) {
             *word &= !less;
         }
-        left.trimmed()
+        left.high.trim();
+        left
     }
 
     #[inline]
     fn word(&self, index: usize) -> Option<u64> {
         match index.checked_sub(LOW) {
             None => Some(self.low[index]),
-            Some(index) => self.high.get(index).copied(),
+            Some(index) => self.high.words().get(index).copied(),
         }
     }
 
     fn words(&self) -> impl Iterator<Item = u64> + '_ {
-        self.low.iter().chain(&self.high).copied()
+        self.low.iter().chain(self.high.words()).copied()
     }
 
     fn words_mut(&mut self) -> impl Iterator<Item = &mut u64> {
-        self.low.iter_mut().chain(&mut self.high)
-    }
-
-    fn trimmed(mut self) -> NodeSet {
-        self.trim();
-        self
-    }
-
-    #[inline]
-    fn trim(&mut self) {
-        while self.high.last() == Some(&0) {
-            self.high.pop();
-        }
+        self.low.iter_mut().chain(self.high.words_mut())
     }
 }
 

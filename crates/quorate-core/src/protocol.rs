@@ -6,7 +6,7 @@ use std::hash::Hash;
 use std::time::Duration;
 
 use crate::{
-    Claim, ClaimId, Moment, Move, NodeId, NodeSet, Order, Refusal, Share, Shares, Shortage, Stamp,
+    Claim, ClaimId, Moment, Move, NodeId, NodeSet, Order, Outbox, Refusal, Shares, Shortage, Stamp,
     Unit, Units,
 };
 
@@ -242,95 +242,6 @@ pub enum Effect<P: Protocol> {
         /// What is wrong with it.
         what: &'static str,
     },
-}
-
-/// The effects of a single step. A driver empties it before it may step again.
-#[derive(Debug)]
-pub struct Outbox<P: Protocol> {
-    effects: Vec<Effect<P>>,
-}
-
-impl<P: Protocol> Default for Outbox<P> {
-    fn default() -> Self {
-        Outbox { effects: Vec::new() }
-    }
-}
-
-impl<P: Protocol> Outbox<P> {
-    /// An empty outbox.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Takes the effects out in order, keeping the room for the next step.
-    pub fn drain(&mut self) -> std::vec::Drain<'_, Effect<P>> {
-        self.effects.drain(..)
-    }
-
-    /// The effects so far.
-    pub fn effects(&self) -> &[Effect<P>] {
-        &self.effects
-    }
-
-    /// Whether nothing is wanted.
-    pub fn is_empty(&self) -> bool {
-        self.effects.is_empty()
-    }
-
-    /// See [`Effect::Persist`].
-    pub fn persist(&mut self, record: P::Durable) {
-        self.effects.push(Effect::Persist(record));
-    }
-
-    /// See [`Effect::Tell`].
-    pub fn tell(&mut self, to: NodeId, message: P::Message) {
-        self.effects.push(Effect::Tell { to, message });
-    }
-
-    /// See [`Effect::Arm`].
-    pub fn arm(&mut self, alarm: P::Alarm, after: Duration) {
-        self.effects.push(Effect::Arm { alarm, after });
-    }
-
-    /// See [`Effect::Disarm`].
-    pub fn disarm(&mut self, alarm: P::Alarm) {
-        self.effects.push(Effect::Disarm(alarm));
-    }
-
-    /// See [`Effect::Grant`].
-    pub fn grant(&mut self, claim: ClaimId, shares: Shares, until: Moment) {
-        self.effects.push(Effect::Grant { claim, shares, until });
-    }
-
-    /// See [`Effect::Extend`].
-    pub fn extend(&mut self, claim: ClaimId, until: Moment) {
-        self.effects.push(Effect::Extend { claim, until });
-    }
-
-    /// See [`Effect::Move`].
-    pub fn ask_to_move(&mut self, claim: ClaimId, shares: Shares, from: Share, to: Share) {
-        self.effects.push(Effect::Move { claim, shares, it: Box::new(Move { from, to }) });
-    }
-
-    /// See [`Effect::Refuse`].
-    pub fn refuse(&mut self, claim: ClaimId, why: Refusal) {
-        self.effects.push(Effect::Refuse { claim, why });
-    }
-
-    /// See [`Effect::Lose`].
-    pub fn lose(&mut self, claim: ClaimId) {
-        self.effects.push(Effect::Lose { claim });
-    }
-
-    /// See [`Effect::Reclaim`].
-    pub fn reclaim(&mut self, claim: ClaimId, shares: Shares) {
-        self.effects.push(Effect::Reclaim { claim, shares });
-    }
-
-    /// See [`Effect::Anomaly`].
-    pub fn anomaly(&mut self, peer: NodeId, what: &'static str) {
-        self.effects.push(Effect::Anomaly { peer, what });
-    }
 }
 
 /// One line of an arbiter's books.

@@ -1,5 +1,10 @@
 //! What a node remembers from one start to the next: how often it was started, and under which
 //! configuration. A small text file in the data directory, replaced as a whole.
+//!
+//! An empty directory never means that the cluster is new: one that was lost is empty too, and
+//! nobody need be left who knows better. That it is new is said once ([`declare_new`]) and kept in
+//! the directory itself, as a count of no starts. So whoever loses what a node has promised loses
+//! the word that it has promised nothing.
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
@@ -71,7 +76,7 @@ impl Boot {
 /// What came before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Past {
-    /// Nothing: the cluster is new, and we were told so.
+    /// Nothing: the cluster is new, the directory says so, and nobody started from it.
     Nothing,
     /// Starts under the same configuration.
     Same {
@@ -79,8 +84,8 @@ pub(crate) enum Past {
         /// those starts knew too little.
         complete: bool,
     },
-    /// Something we know too little about: another configuration, or an empty directory in a
-    /// cluster that is not new. Anything may have been promised.
+    /// Something we know too little about: another configuration, a journal that is gone, or an
+    /// empty directory in a cluster that is not new. Anything may have been promised.
     Unknown,
 }
 
@@ -101,9 +106,21 @@ pub(crate) enum BootError {
     /// The file is not ours, or damaged.
     #[error(
         "{0} does not say how often this node was started; \
-         if it is damaged beyond repair, empty the data directory and start without bootstrap"
+         if it is damaged beyond repair, empty the data directory"
     )]
     Damaged(PathBuf),
+    /// The cluster is not new, or this node is not.
+    #[error(
+        "{0} was in use before: the cluster is not new, and what was promised then may be in \
+         force; nothing changed"
+    )]
+    Used(PathBuf),
+    /// Whoever joins later must not assume that nobody holds anything.
+    #[error(
+        "epoch = {0}: a new cluster has epoch 1, and in any other something was promised before; \
+         nothing changed. Start the node: it waits until nothing of that can be in use"
+    )]
+    LaterEpoch(u64),
     /// Fences would repeat.
     #[error("started {0} times: boot numbers must stay below {BOOT_MAX}")]
     TooOften(u32),
@@ -120,32 +137,25 @@ async fn count_by(config: &Config, minutes: impl FnMut() -> u32) -> Result<Boot,
         // fences begin again with it.
         return Ok(Boot::first());
     };
-    let at = |path: &Path| {
-        let path = path.to_path_buf();
-        move |error| BootError::Io { path, error }
-    };
-    fs::create_dir_all(directory).map_err(at(directory))?;
-    let lock_path = directory.join("lock");
-    let lock = File::create(&lock_path).map_err(at(&lock_path))?;
-    lock.try_lock().map_err(|_| BootError::InUse(directory.clone()))?;
-
-    let path = directory.join("boot");
-    let before = match fs::read_to_string(&path) {
-        Ok(text) => Some(parse(&text).ok_or_else(|| BootError::Damaged(path.clone()))?),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(BootError::Io { path, error }),
-    };
+    let (lock, before) = enter(directory)?;
     let (number, past, lease_before) = match before {
         Some(Kept { number, digest, lease, complete }) => {
-            let same = digest == Some(config.digest);
-            let past = if same { Past::Same { complete } } else { Past::Unknown };
+            let past = match number {
+                _ if digest != Some(config.digest) => Past::Unknown,
+                0 => Past::Nothing,
+                // Whoever took it up had one: that nothing is written says nothing now.
+                _ if config.keeps_journal() && !journal(directory).exists() => Past::Unknown,
+                _ => Past::Same { complete },
+            };
             (number.saturating_add(1), past, lease)
         }
-        None if config.bootstrap => (1, Past::Nothing, Duration::ZERO),
         None => (fresh_number(minutes).await, Past::Unknown, Duration::ZERO),
     };
     if number >= BOOT_MAX {
         return Err(BootError::TooOften(number));
+    }
+    if past == Past::Unknown {
+        tracing::warn!("this start does not know what was promised before, and waits it out");
     }
     let boot = Boot::new(number, past, lease_before, Some(lock));
     // An older promise may be in force until its lease has passed once more. And the journal may
@@ -156,12 +166,57 @@ async fn count_by(config: &Config, minutes: impl FnMut() -> u32) -> Result<Boot,
     Ok(boot)
 }
 
+/// Says that the cluster is new, for the first start from this directory and no other.
+pub(crate) fn declare_new(config: &Config) -> Result<(), BootError> {
+    let _lock = check_unused(config)?;
+    // The others may begin without this node, and all be configured anew before it first starts.
+    let (digest, lease) = (Some(config.digest), config.lease_max());
+    write(config, &Kept { number: 0, digest, lease, complete: true })
+}
+
+/// Nobody started from this directory, as far as it tells. Nobody does while the file is open.
+pub(crate) fn check_unused(config: &Config) -> Result<Option<File>, BootError> {
+    let Data::Directory(directory) = &config.data else { return Ok(None) };
+    if config.epoch != 1 {
+        return Err(BootError::LaterEpoch(config.epoch));
+    }
+    let (lock, before) = enter(directory)?;
+    let is_unused = before.is_none_or(|kept| kept.number == 0) && !journal(directory).exists();
+    if is_unused { Ok(Some(lock)) } else { Err(BootError::Used(directory.clone())) }
+}
+
+/// Where the journal of durable pools is.
+pub(crate) fn journal(directory: &Path) -> PathBuf {
+    directory.join("journal.redb")
+}
+
+/// Makes the directory if there is none, keeps others out, and reads what was kept.
+fn enter(directory: &Path) -> Result<(File, Option<Kept>), BootError> {
+    let at = |path: &Path| {
+        let path = path.to_path_buf();
+        move |error| BootError::Io { path, error }
+    };
+    fs::create_dir_all(directory).map_err(at(directory))?;
+    let lock_path = directory.join("lock");
+    let lock = File::create(&lock_path).map_err(at(&lock_path))?;
+    lock.try_lock().map_err(|_| BootError::InUse(directory.to_path_buf()))?;
+    let path = directory.join("boot");
+    let kept = match fs::read_to_string(&path) {
+        Ok(text) => Some(parse(&text).ok_or_else(|| BootError::Damaged(path.clone()))?),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(BootError::Io { path, error }),
+    };
+    Ok((lock, kept))
+}
+
 /// The count is lost with the directory: minutes since 2026 are more than any count. The present
 /// one may have been given to an earlier start that lost its directory too; the next was not.
 async fn fresh_number(mut minutes: impl FnMut() -> u32) -> u32 {
     let present = minutes();
     tracing::warn!(
-        "the data directory is empty and the cluster is not new: waiting up to a minute"
+        "the data directory is empty, so something may have been promised before: waiting up to a \
+         minute, and then until nothing of that can be in use (`quorate init` says that a cluster \
+         is new)"
     );
     loop {
         tokio::time::sleep(GLANCE).await;
@@ -246,71 +301,4 @@ fn minutes_since_2026() -> u32 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn every_start_has_a_greater_number_also_if_it_forgets_twice_in_a_minute() {
-        let directory = std::env::temp_dir().join(format!("quorate-boot-{}", std::process::id()));
-        let text = format!(
-            "cluster = \"c\"\nepoch = 2\nnode = \"a\"\ndata_dir = {directory:?}\n\
-             listen = {{ clients = \"127.0.0.1:1\", peers = \"127.0.0.1:2\" }}\n\
-             members = [{{ name = \"a\", peers = \"127.0.0.1:2\" }}]\n"
-        );
-        let config = Config::parse(&text).unwrap();
-        // A minute begins whenever somebody has looked three times, and goes by between starts
-        // that find what they wrote.
-        let looks = std::cell::Cell::new(300);
-        let mut minutes = || {
-            looks.set(looks.get() + 1);
-            looks.get() / 3
-        };
-        let (mut last, mut marks) = (0, Vec::new());
-        for wiped in [true, false, true, true, true, false] {
-            if wiped {
-                let _ = fs::remove_dir_all(&directory);
-            } else {
-                looks.set(looks.get() + 6);
-            }
-            let boot = count_by(&config, &mut minutes).await.unwrap();
-            assert!(boot.number > last, "{} after {last}", boot.number);
-            assert_eq!(boot.past == Past::Unknown, wiped);
-            boot.take_up(&config).unwrap();
-            last = boot.number;
-            marks.push(boot.life().mark);
-        }
-        marks.dedup();
-        assert_eq!(marks.len(), 6, "lives are told apart");
-        fs::remove_dir_all(&directory).unwrap();
-    }
-
-    #[tokio::test]
-    async fn a_start_that_fails_before_its_journal_is_cleared_leaves_the_past_unknown() {
-        let directory = std::env::temp_dir().join(format!("quorate-past-{}", std::process::id()));
-        let text = format!(
-            "cluster = \"c\"\nepoch = 1\nnode = \"a\"\ndata_dir = {directory:?}\nbootstrap = true\n\
-             listen = {{ clients = \"127.0.0.1:1\", peers = \"127.0.0.1:2\" }}\n\
-             members = [{{ name = \"a\", peers = \"127.0.0.1:2\" }}]\n"
-        );
-        let old = Config::parse(&text).unwrap();
-        let text = text.replace("epoch = 1", "epoch = 2").replace("bootstrap = true", "");
-        let new = Config::parse(&text).unwrap();
-        let (complete, partly) = (Past::Same { complete: true }, Past::Same { complete: false });
-        for (config, past, fails) in [
-            (&old, Past::Nothing, false),
-            (&old, complete, false),
-            (&new, Past::Unknown, true),
-            (&new, Past::Unknown, false),
-            (&new, partly, true),
-            (&new, partly, false),
-            (&old, Past::Unknown, false),
-        ] {
-            let boot = count(config).await.unwrap();
-            assert_eq!(boot.past, past);
-            if !fails {
-                boot.take_up(config).unwrap();
-            }
-        }
-        fs::remove_dir_all(&directory).unwrap();
-    }
-}
+mod tests;

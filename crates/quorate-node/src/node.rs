@@ -1,7 +1,6 @@
 //! Starting a node, and stopping it.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +18,7 @@ use crate::door;
 use crate::engine::{Command, Engine};
 use crate::journal::{Journal, Records, Written};
 use crate::metrics::Metrics;
-use crate::peers::Mesh;
+use crate::peers::{self, Mesh};
 use crate::planted::Planted;
 
 /// Commands that may wait for the engine; whoever sends more waits.
@@ -53,6 +52,29 @@ impl StartError {
 }
 
 impl Node {
+    /// Says that the cluster is new: the first start from this data directory, and no other, takes
+    /// it that nobody holds anything. Never true of a directory that was lost.
+    ///
+    /// # Errors
+    /// The directory was in use before, or cannot be used; nothing changed.
+    pub fn init(config: &Config) -> Result<(), StartError> {
+        boot::declare_new(config).map_err(StartError::new)
+    }
+
+    /// Whether the directory and the members that answer have nothing against that. It proves
+    /// nothing if they have not, but whoever says it by habit is stopped.
+    ///
+    /// # Errors
+    /// The directory was in use before, or a member knows that the cluster is not new.
+    pub async fn check_new(config: &Config) -> Result<(), StartError> {
+        let _lock = boot::check_unused(config).map_err(StartError::new)?;
+        let Some(why) = peers::objection(config).await else { return Ok(()) };
+        Err(StartError(format!(
+            "the cluster is not new: {why}. Nothing changed; start the node as it is, and it waits \
+             until nothing that was promised before can be in use"
+        )))
+    }
+
     /// Binds the configured addresses and starts.
     ///
     /// # Errors
@@ -217,10 +239,10 @@ fn open_journal(
     let Data::Directory(directory) = &config.data else {
         return Ok((Journal::nowhere(), Records::new()));
     };
-    if !config.pools.iter().any(|pool| pool.protocol.reads_records()) {
+    if !config.keeps_journal() {
         return Ok((Journal::nowhere(), Records::new()));
     }
-    let path: PathBuf = directory.join("journal.redb");
+    let path = boot::journal(directory);
     // If the engine is gone, nobody waits for the disk any more.
     let report = move |written| drop(report.send(written));
     Journal::open(&path, matches!(past, Past::Same { .. }), report).map_err(StartError::new)

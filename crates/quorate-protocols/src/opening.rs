@@ -87,12 +87,15 @@ impl Opening {
         let fence = reports.values().map(|report| report.fence).max().unwrap_or_default();
         let round = reports.values().map(|report| report.round).max().unwrap_or_default();
         let everybody = others(quorums, me).all(|node| reports.contains_key(&node));
-        let boots = reports.values().fold(boot, |sum, report| sum.saturating_add(report.boot));
         let rest = quorums.members().difference(&sure);
         let enough = !quorums.contains_quorum(units, &rest);
         match (enough, everybody) {
             (true, _) => Some((round, fence)),
-            (false, true) => Some((round, fence.max(Fence::floor(boots)))),
+            (false, true) => {
+                let mut boots: Vec<u32> = reports.values().map(|report| report.boot).collect();
+                boots.push(boot);
+                Some((round, fence.max(Fence::floor_of_all(&boots))))
+            }
             (false, false) => None,
         }
     }
@@ -101,4 +104,28 @@ impl Opening {
 fn others(quorums: &Quorums, me: NodeId) -> impl Iterator<Item = NodeId> {
     let others: Vec<NodeId> = quorums.members().iter().filter(|&node| node != me).collect();
     others.into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nobody is sure, and all have said so: boot numbers may be minutes of a year to come.
+    #[test]
+    fn members_that_all_forgot_start_above_what_they_gave_and_below_what_cannot_be() {
+        for members in [3, 5, 7, 9, 33] {
+            let learned = |boot, last| {
+                let report = |boot| Report { round: Fence(0), fence: Fence(0), boot, sure: false };
+                let reports = (1..members).map(|node| (NodeId(node), report(boot))).collect();
+                let (quorums, me) = (Quorums::majority(members), (NodeId(0), last));
+                let (_, fence) = Opening::Survey { reports }.learned(&quorums, Units::ONE, me)?;
+                Some(fence)
+            };
+            for boot in [1, 2_100_000, Fence::BOOTS - 2] {
+                let (before, after) =
+                    (learned(boot, boot).unwrap(), learned(boot, boot + 1).unwrap());
+                assert!(before.0 + (1 << 30) < after.0 && after < Fence::END, "{members} {boot}");
+            }
+        }
+    }
 }

@@ -104,15 +104,8 @@ impl<P: Protocol> World<'_, P> {
     }
 
     pub(crate) fn wake_at(&mut self, index: usize, at: u64) {
-        self.forget_wake(index);
         let ticket = self.queue.push(at, Happening::Wake { client: index as u32 });
         self.clients[index].wake = Some(ticket);
-    }
-
-    pub(crate) fn forget_wake(&mut self, index: usize) {
-        if let Some(ticket) = self.clients[index].wake.take() {
-            self.queue.cancel(ticket);
-        }
     }
 
     pub(crate) fn draw_units(&mut self, index: usize) -> (Units, Option<Arc<[Line]>>) {

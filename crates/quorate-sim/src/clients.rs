@@ -415,7 +415,7 @@ impl<P: Protocol> World<'_, P> {
     /// A client is through with a claim: it thinks, or is done for good.
     fn think(&mut self, index: usize) {
         self.clients[index].phase = Phase::Done;
-        self.forget_wake(index);
+        self.clients[index].wake = None;
         match &self.plan.workload.arrivals {
             Arrivals::Closed { think, .. } if !self.calm => {
                 let at = self.now + think.draw(&mut self.chance.clients);

@@ -135,7 +135,7 @@ impl<P: Protocol> World<'_, P> {
         let inboxes = asides.flat_map(|aside| aside.inbox.iter().map(|(_, arrived)| arrived));
         let under_way: Vec<UnderWay<'_, P>> = held
             .chain(inboxes)
-            .chain(self.queue.planned())
+            .chain(self.queue.planned().map(|(planned, _)| planned))
             .filter_map(|happening| match happening {
                 Happening::Hear { from, to, to_boot, message, .. } => {
                     let arrives = self.nodes[to.index()].boot == *to_boot;

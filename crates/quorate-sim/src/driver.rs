@@ -21,7 +21,7 @@ use quorate_laws::Breach;
 use crate::Span;
 use crate::film::Flight;
 use crate::network::Fate;
-use crate::queue::Ticket;
+use crate::queue::{Due, Ticket};
 use crate::trace::Stamp;
 use crate::world::{Armed, Happening, Stop, World};
 
@@ -98,18 +98,22 @@ impl<P: Protocol> World<'_, P> {
             return self.perform_until_crash(me, limit as usize);
         }
         let mut has_disk = node.disk.is_some();
-        let mut outbox = std::mem::take(&mut self.outbox);
-        for effect in outbox.drain() {
-            if has_disk || !matches!(effect, Effect::Tell { .. }) {
+        for position in 0..self.outbox.len() {
+            if let Some(Effect::Tell { to, message }) = self.outbox.at(position)
+                && !has_disk
+            {
+                let (to, kind) = (*to, P::kind(message));
+                if self.leaves_at_once(me, to) {
+                    self.leave_at_once(me, to, kind, position);
+                    continue;
+                }
+            }
+            if let Some(effect) = self.outbox.at(position).take() {
                 self.perform(me, effect)?;
                 has_disk = self.nodes[me.index()].disk.is_some();
-                continue;
             }
-            // By far the most frequent, and mostly there is no disk to wait for.
-            let Effect::Tell { to, message } = effect else { unreachable!("looked at above") };
-            self.tell(me, to, message)?;
         }
-        self.outbox = outbox;
+        self.outbox.clear();
         Ok(())
     }
 
@@ -128,7 +132,7 @@ impl<P: Protocol> World<'_, P> {
         let (used, units) = (self.laws.in_use(), self.measures.units());
         let (now, waiting, name) = (Stamp(self.now), self.measures.queue.level(), me.to_string());
         let mut text = event.to_owned();
-        for (position, effect) in self.outbox.effects().iter().enumerate() {
+        for (position, effect) in self.outbox.effects().enumerate() {
             let mark = if position == 0 { "  => " } else { "; " };
             // Writing to a string cannot fail.
             let _ = write!(text, "{mark}{effect}");
@@ -167,9 +171,7 @@ impl<P: Protocol> World<'_, P> {
             }
             Effect::Disarm(alarm) => {
                 let key = (me, self.nodes[me.index()].boot, alarm);
-                if let Some(armed) = self.alarms.remove(&key) {
-                    self.queue.cancel(armed.ticket);
-                }
+                self.alarms.remove(&key);
                 Ok(())
             }
             Effect::Anomaly { peer, what } => {
@@ -248,64 +250,64 @@ impl<P: Protocol> World<'_, P> {
         Ok(())
     }
 
+    /// Whether nothing stands in the way of a message, as mostly: links are plain, its receiver
+    /// is there, and nobody looks at it.
     #[inline(always)]
+    fn leaves_at_once(&self, me: NodeId, to: NodeId) -> bool {
+        let receiver = self.nodes.get(to.index());
+        to != me
+            && receiver.is_some_and(|receiver| receiver.seat.is_some())
+            && self.network.is_plain()
+            && !self.is_watched
+    }
+
+    /// Takes such a message straight from the outbox to the queue: the other half of the
+    /// simulator's inner loop.
+    #[inline(always)]
+    fn leave_at_once(&mut self, me: NodeId, to: NodeId, kind: usize, position: usize) {
+        self.measures.messages[kind] += 1;
+        let (from_boot, to_boot) = (self.nodes[me.index()].boot, self.nodes[to.index()].boot);
+        let at = self.network.plain_arrival(self.now, me, to);
+        let planned = self.queue.plan(at);
+        let Some(Effect::Tell { message, .. }) = self.outbox.at(position).take() else {
+            unreachable!("a message is there");
+        };
+        *planned = Some(Happening::Hear { from: me, to, message, from_boot, to_boot });
+    }
+
     pub(crate) fn tell(&mut self, me: NodeId, to: NodeId, message: P::Message) -> Result<(), Stop> {
         if to == me || to.index() >= self.nodes.len() {
             return Err(broken_contract(format!("{me} tells {to}: {message}")));
         }
         self.measures.messages[P::kind(&message)] += 1;
-        let from_boot = self.nodes[me.index()].boot;
         let receiver = &self.nodes[to.index()];
-        let to_boot = receiver.boot;
         // A message to a node that is down is on its way to nobody.
         let fate = match &receiver.seat {
             Some(_) => self.network.send(self.now, me, to),
             None => Fate::Lost,
         };
-        let Fate::Once(at) = fate else {
-            self.tell_oddly(fate, (me, from_boot), (to, to_boot), &message);
-            return Ok(());
-        };
-        let (ticket, place) = self.queue.plan(at);
-        *place = Some(Happening::Hear { from: me, to, message, from_boot, to_boot });
-        if self.is_watched {
-            self.shoot_planned(at, ticket);
+        let (from_boot, to_boot) = (self.nodes[me.index()].boot, receiver.boot);
+        let hear = |message| Happening::Hear { from: me, to, message, from_boot, to_boot };
+        match fate {
+            Fate::Once(at) => {
+                self.shoot(me, to, &message, at, Some(self.queue.next_ticket()));
+                self.queue.push(at, hear(message));
+            }
+            Fate::Twice(first, second) => {
+                for at in [first, second] {
+                    self.shoot(me, to, &message, at, Some(self.queue.next_ticket()));
+                    self.queue.push(at, hear(message.clone()));
+                }
+            }
+            Fate::Lost => {
+                self.disturb();
+                self.measures.messages_lost += 1;
+                // A little of its way is drawn.
+                let ends = self.now + self.plan.links.delay.mean() / 2;
+                self.shoot(me, to, &message, ends, None);
+            }
         }
         Ok(())
-    }
-
-    /// A message is lost, or arrives twice.
-    #[cold]
-    fn tell_oddly(
-        &mut self,
-        fate: Fate,
-        (from, from_boot): (NodeId, u32),
-        (to, to_boot): (NodeId, u32),
-        message: &P::Message,
-    ) {
-        let Fate::Twice(first, second) = fate else {
-            self.disturb();
-            self.measures.messages_lost += 1;
-            // A little of its way is drawn.
-            let ends = self.now + self.plan.links.delay.mean() / 2;
-            return self.shoot(from, to, message, ends, None);
-        };
-        for at in [first, second] {
-            let message = message.clone();
-            let hear = Happening::Hear { from, to, message, from_boot, to_boot };
-            let ticket = self.queue.push(at, hear);
-            self.shoot_planned(at, ticket);
-        }
-    }
-
-    /// Puts a message on film that is on its way.
-    fn shoot_planned(&mut self, ends: u64, ticket: Ticket) {
-        if self.trace.film().is_some()
-            && let Some(Happening::Hear { from, to, message, .. }) = self.queue.planned_as(ticket)
-        {
-            let (from, to, message) = (*from, *to, message.clone());
-            self.shoot(from, to, &message, ends, Some(ticket));
-        }
     }
 
     /// Puts a message on film.
@@ -327,9 +329,9 @@ impl<P: Protocol> World<'_, P> {
     /// Whether what is next is a message that nothing stands in the way of, as nearly everything
     /// is: its link is not cut, its receiver runs, and nobody has restarted or looks at it.
     #[inline(always)]
-    pub(crate) fn hears_at_once(&self, ticket: Ticket) -> bool {
-        match self.queue.planned_as(ticket) {
-            Some(&Happening::Hear { from, to, from_boot: 0, to_boot, .. }) => {
+    pub(crate) fn hears_at_once(&self, due: Due) -> bool {
+        match self.queue.look_at(due) {
+            Some((&Happening::Hear { from, to, from_boot: 0, to_boot, .. }, _)) => {
                 let receiver = &self.nodes[to.index()];
                 receiver.boot == to_boot
                     && receiver.is_running()
@@ -344,8 +346,8 @@ impl<P: Protocol> World<'_, P> {
     /// Takes such a message straight from the queue to its receiver: the simulator's inner loop,
     /// in which a message is not copied more often than it must be.
     #[inline(always)]
-    pub(crate) fn hear_at_once(&mut self, ticket: Ticket) -> Result<(), Stop> {
-        let Some(Happening::Hear { from, to, message, .. }) = self.queue.take(ticket) else {
+    pub(crate) fn hear_at_once(&mut self, due: Due) -> Result<(), Stop> {
+        let Some(Happening::Hear { from, to, message, .. }) = self.queue.take(due) else {
             unreachable!("a message is next");
         };
         self.measures.steps += 1;
@@ -407,9 +409,7 @@ impl<P: Protocol> World<'_, P> {
         let at = owner.clock.when(deadline).max(self.now);
         let key = (node, owner.boot, alarm);
         let ticket = self.queue.push(at, Happening::Ring { node, boot: owner.boot, alarm });
-        if let Some(before) = self.alarms.insert(key, Armed { deadline, ticket }) {
-            self.queue.cancel(before.ticket);
-        }
+        self.alarms.insert(key, Armed { deadline, ticket });
     }
 
     /// The time of an alarm has come: it rings, unless it was disarmed or armed anew while its

@@ -83,10 +83,10 @@ impl Delay {
                 let mean = clusters.mean(from, to);
                 rng.between(mean - mean / 10, mean + mean / 10)
             }
-            Delay::Sites { count, inside, .. } if from.0.abs_diff(to.0).is_multiple_of(*count) => {
-                inside.draw(rng)
+            Delay::Sites { count, inside, between } => {
+                let is_inside = from.0.abs_diff(to.0).is_multiple_of(*count);
+                if is_inside { inside } else { between }.draw(rng)
             }
-            Delay::Sites { between, .. } => between.draw(rng),
         }
     }
 
@@ -228,17 +228,23 @@ impl Network {
             && self.slow.is_none();
     }
 
-    /// A message leaves.
-    #[inline]
-    pub(crate) fn send(&mut self, now: u64, from: NodeId, to: NodeId) -> Fate {
-        if self.is_plain {
-            let delay = self.links.delay.draw(&mut self.rng, from, to);
-            return Fate::Once(now.saturating_add(delay));
-        }
-        self.send_through_trouble(now, from, to)
+    /// Whether each message only takes its time, and [`Self::plain_arrival`] says when it arrives.
+    #[inline(always)]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.is_plain
     }
 
-    fn send_through_trouble(&mut self, now: u64, from: NodeId, to: NodeId) -> Fate {
+    /// When a message that leaves now arrives, if links are plain.
+    #[inline(always)]
+    pub(crate) fn plain_arrival(&mut self, now: u64, from: NodeId, to: NodeId) -> u64 {
+        now.saturating_add(self.links.delay.draw(&mut self.rng, from, to))
+    }
+
+    /// A message leaves.
+    pub(crate) fn send(&mut self, now: u64, from: NodeId, to: NodeId) -> Fate {
+        if self.is_plain {
+            return Fate::Once(self.plain_arrival(now, from, to));
+        }
         if !self.links.cuts_hold && self.is_cut(from, to) || self.rng.chance(self.links.loss_ppm) {
             return Fate::Lost;
         }

@@ -201,7 +201,7 @@ fn play<P: Protocol>(
         if world.ended || world.now >= until {
             return Ok(Verdict::Stopped);
         }
-        if world.progress_at.saturating_add(patience) <= world.now || world.queue.is_empty() {
+        if world.progress_at.saturating_add(patience) <= world.now || world.is_over() {
             break;
         }
     }

@@ -78,18 +78,20 @@ pub(crate) struct Chance {
     pub(crate) disk: Rng,
 }
 
-/// A node: a participant while it is up, and what outlives it.
+/// A node: a participant while it is up, and what outlives it. In this order in memory, so that
+/// what every step looks at is in one place.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Node<P: Protocol> {
-    /// The participant; `None` while the node is down.
-    pub(crate) seat: Option<P>,
+    pub(crate) clock: DriftingClock,
+    /// Only for nodes that ever persisted anything.
+    pub(crate) disk: Option<Box<Disk<P>>>,
     pub(crate) boot: u32,
     pub(crate) paused: bool,
     /// A crash that waits for the next step, after so many of its effects.
     pub(crate) crash_after: Option<u32>,
-    pub(crate) clock: DriftingClock,
-    /// Only for nodes that ever persisted anything.
-    pub(crate) disk: Option<Box<Disk<P>>>,
+    /// The participant; `None` while the node is down.
+    pub(crate) seat: Option<P>,
     /// Only for nodes to which something unusual happens.
     pub(crate) aside: Option<Box<Aside<P>>>,
 }
@@ -236,21 +238,20 @@ impl<'a, P: Protocol> World<'a, P> {
     /// Lets things happen up to a true time, or until enough was done.
     pub(crate) fn run_until(&mut self, end: u64) -> Result<(), Stop> {
         while !self.has_done_enough() {
-            let Some((at, ticket)) = self.queue.next(end) else { break };
+            let Some((at, due)) = self.queue.next(end) else { break };
             assert!(at >= self.now, "time does not go back");
-            self.now = at;
-            self.measures.happenings += 1;
-            if self.measures.happenings.is_multiple_of(PULSE) {
-                self.beat();
-                if self.ended {
-                    return Ok(());
-                }
-            }
-            if self.hears_at_once(ticket) {
-                self.hear_at_once(ticket)?;
+            if self.hears_at_once(due) {
+                self.happens_at(at);
+                self.hear_at_once(due)?;
                 continue; // Nobody looks at it: a corrupted pool would be watched.
             }
-            let happening = self.queue.take(ticket).expect("what is next is planned");
+            let (happening, ticket) = self.queue.look_at(due).expect("what is next is planned");
+            let is_meant = self.is_meant(happening, ticket);
+            let happening = self.queue.take(due).expect("what is next is planned");
+            if !is_meant {
+                continue;
+            }
+            self.happens_at(at);
             self.let_happen(ticket, happening)?;
             if self.corruption.is_some() {
                 self.look_whether_it_is_right()?;
@@ -260,6 +261,32 @@ impl<'a, P: Protocol> World<'a, P> {
             self.now = self.now.max(end);
         }
         Ok(())
+    }
+
+    #[inline(always)]
+    fn happens_at(&mut self, at: u64) {
+        self.now = at;
+        self.measures.happenings += 1;
+        if self.measures.happenings.is_multiple_of(PULSE) {
+            self.beat();
+        }
+    }
+
+    /// Whether something planned was not taken back since: an alarm that was disarmed, or a client
+    /// that is to wake at another time.
+    fn is_meant(&self, happening: &Happening<P>, ticket: Ticket) -> bool {
+        match *happening {
+            Happening::Ring { node, boot, alarm } => {
+                self.alarms.get(&(node, boot, alarm)).is_some_and(|armed| armed.ticket == ticket)
+            }
+            Happening::Wake { client } => self.clients[client as usize].wake == Some(ticket),
+            _ => true,
+        }
+    }
+
+    /// Whether nothing will happen any more.
+    pub(crate) fn is_over(&self) -> bool {
+        !self.queue.planned().any(|(happening, ticket)| self.is_meant(happening, ticket))
     }
 
     /// Tells whoever waits for the end of the run how far it is.
@@ -283,9 +310,10 @@ impl<'a, P: Protocol> World<'a, P> {
     }
 
     fn has_done_enough(&self) -> bool {
-        !self.calm
-            && (self.measures.steps >= self.plan.steps_max
-                || self.measures.grants >= self.plan.grants_max)
+        self.ended
+            || !self.calm
+                && (self.measures.steps >= self.plan.steps_max
+                    || self.measures.grants >= self.plan.grants_max)
     }
 
     /// Lets things happen that were kept back.

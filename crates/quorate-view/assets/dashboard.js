@@ -4,7 +4,7 @@
 // The node sends all that is on the screen and nothing else, at most three times a second.
 
 import { askDrain, askRevoke, showWhy } from "./dialogs.js";
-import { byId, say } from "./dom.js";
+import { byId, readJson, say } from "./dom.js";
 import { drawKinds } from "./kinds.js";
 import { drawHolders, drawLog, drawMembers, drawPages, drawPool, drawQueue, drawRows, eventKey, sentence } from "./panels.js";
 import { Stage } from "./stage.js";
@@ -55,8 +55,8 @@ function open() {
   for (const [name, value] of Object.entries(screen)) if (value) query.set(name, value);
   source = new EventSource(`/v1/overview/watch?${query}`);
   const mine = source;
-  source.addEventListener("overview", (event) => mine === source && draw(JSON.parse(event.data)));
-  source.addEventListener("problem", (event) => mine === source && lost(JSON.parse(event.data)));
+  source.addEventListener("overview", (event) => mine === source && draw(readJson(event.data)));
+  source.addEventListener("problem", (event) => mine === source && lost(readJson(event.data)));
   source.onerror = () => {
     if (mine !== source) return;
     link("no answer", "down");

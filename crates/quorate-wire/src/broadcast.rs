@@ -13,7 +13,7 @@ struct WireKnown(u64, WireNodes, Vec<(u32, u64)>);
 
 impl From<&Knowledge> for WireKnown {
     fn from(known: &Knowledge) -> Self {
-        let crashed = known.crashed.iter().map(|(node, &life)| (node.0, life)).collect();
+        let crashed = known.crashed.iter().map(|(node, life)| (node.0, life)).collect();
         WireKnown(known.life, (&known.unheard).into(), crashed)
     }
 }

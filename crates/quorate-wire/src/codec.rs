@@ -122,19 +122,40 @@ impl TryFrom<WireStamp> for Stamp {
     }
 }
 
-/// A set of nodes as a bitmap, so that its length on the wire bounds what it takes in memory.
+/// Numbers below some bound as a bitmap, so that their length on the wire bounds what they take in
+/// memory.
+fn bitmap(numbers: impl Iterator<Item = usize>) -> Vec<u64> {
+    let mut words = Vec::new();
+    for number in numbers {
+        let (word, bit) = (number / 64, number % 64);
+        words.resize(words.len().max(word + 1), 0);
+        words[word] |= 1 << bit;
+    }
+    words
+}
+
+/// The numbers of a bitmap, ascending. `what`: of what they are.
+fn numbers(
+    words: Vec<u64>,
+    bound: u32,
+    what: &str,
+) -> Result<impl Iterator<Item = usize>, DecodeError> {
+    if words.last() == Some(&0) || words.len() > bound as usize / 64 {
+        return Err(DecodeError::Impossible(format!("a set of {what} that is too long")));
+    }
+    let bits = |(word, bits): (usize, u64)| {
+        (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| word * 64 + bit)
+    };
+    Ok(words.into_iter().enumerate().flat_map(bits))
+}
+
+/// A set of nodes.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct WireNodes(Vec<u64>);
 
 impl From<&NodeSet> for WireNodes {
     fn from(nodes: &NodeSet) -> Self {
-        let mut words = Vec::new();
-        for node in nodes.iter() {
-            let (word, bit) = (node.index() / 64, node.index() % 64);
-            words.resize(words.len().max(word + 1), 0);
-            words[word] |= 1 << bit;
-        }
-        WireNodes(words)
+        WireNodes(bitmap(nodes.iter().map(NodeId::index)))
     }
 }
 
@@ -142,29 +163,17 @@ impl TryFrom<WireNodes> for NodeSet {
     type Error = DecodeError;
 
     fn try_from(nodes: WireNodes) -> Result<Self, DecodeError> {
-        if nodes.0.last() == Some(&0) || nodes.0.len() > NODES_MAX as usize / 64 {
-            return Err(DecodeError::Impossible("a set of nodes that is too long".into()));
-        }
-        let bits = |(word, bits): (usize, u64)| {
-            (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| word * 64 + bit)
-        };
-        Ok(nodes.0.into_iter().enumerate().flat_map(bits).map(NodeId::from).collect())
+        Ok(numbers(nodes.0, NODES_MAX, "nodes")?.map(NodeId::from).collect())
     }
 }
 
-/// A set of units as a bitmap, likewise.
+/// A set of units.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct WireUnits(Vec<u64>);
 
 impl From<&[Unit]> for WireUnits {
     fn from(units: &[Unit]) -> Self {
-        let mut words = Vec::new();
-        for unit in units {
-            let (word, bit) = (unit.index() / 64, unit.index() % 64);
-            words.resize(words.len().max(word + 1), 0);
-            words[word] |= 1 << bit;
-        }
-        WireUnits(words)
+        WireUnits(bitmap(units.iter().map(|unit| unit.index())))
     }
 }
 
@@ -172,14 +181,7 @@ impl TryFrom<WireUnits> for Arc<[Unit]> {
     type Error = DecodeError;
 
     fn try_from(units: WireUnits) -> Result<Self, DecodeError> {
-        if units.0.last() == Some(&0) || units.0.len() > UNITS_MAX as usize / 64 {
-            return Err(DecodeError::Impossible("a set of units that is too long".into()));
-        }
-        let bits = |(word, bits): (usize, u64)| {
-            (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| word * 64 + bit)
-        };
-        let all = units.0.into_iter().enumerate().flat_map(bits);
-        Ok(all.map(|unit| Unit(unit as u32)).collect())
+        Ok(numbers(units.0, UNITS_MAX, "units")?.map(|unit| Unit(unit as u32)).collect())
     }
 }
 

@@ -22,6 +22,8 @@ pub const VERSION: u8 = 1;
 pub const BODY_MAX: usize = 4 << 20;
 /// Length of the header.
 pub const HEADER: usize = 8;
+/// Longest pool's name and message that a `data` frame can carry, beside two numbers.
+pub const PACKED_MAX: usize = BODY_MAX - 20;
 
 const HELLO: u8 = 1;
 const REFUSED: u8 = 2;
@@ -112,6 +114,22 @@ pub fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
     }
     let length = u32::try_from(out.len() - start - HEADER).unwrap_or(u32::MAX);
     out[start + 4..start + HEADER].copy_from_slice(&length.to_le_bytes());
+}
+
+/// An answer, with less in it if it were too long for a frame: whoever asks must not lose the link.
+pub fn encode_answer(number: u64, mut survey: Survey) -> Vec<u8> {
+    loop {
+        let (frame, mut bytes) = (Frame::Tell(number, survey), Vec::new());
+        encode(&frame, &mut bytes);
+        let Frame::Tell(_, long) = frame else { unreachable!("just made") };
+        if bytes.len() <= HEADER + BODY_MAX {
+            return bytes;
+        }
+        survey = long;
+        if !survey.shorten() {
+            survey = Survey::default();
+        }
+    }
 }
 
 /// Takes one frame off the front of `bytes`: the frame and how many bytes it took, or nothing if

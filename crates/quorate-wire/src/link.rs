@@ -33,6 +33,8 @@ pub struct Bound {
     pub messages: usize,
     /// Bytes of messages.
     pub bytes: usize,
+    /// Bytes of one message: what no frame can carry would break every connection it is sent on.
+    pub each: usize,
 }
 
 /// A message that a link can carry.
@@ -94,6 +96,9 @@ pub enum SendError {
     /// There is no connection, and the message would not outlive one.
     #[error("there is no connection to the peer")]
     NotConnected,
+    /// It is longer than anything that can be sent.
+    #[error("a message of {0} bytes is too long for any frame")]
+    TooLong(usize),
     /// The peer has not acknowledged for too long: these messages were given up with this one, and
     /// the connection must be closed.
     #[error("the peer has not acknowledged {0} messages, and the link's buffer is full")]
@@ -106,8 +111,8 @@ pub enum LinkError {
     /// The caller is an incarnation that has been succeeded.
     #[error(
         "boot number {caller} is older than {known}, which was heard of before: \
-         either an old process still runs, or the data directory was lost; \
-         in that case start without bootstrap"
+         either an old process still runs, or the data directory is an old copy, or was lost and \
+         is said to be new; in that case empty it and start again"
     )]
     Succeeded {
         /// Who called.
@@ -117,9 +122,9 @@ pub enum LinkError {
     },
     /// Two incarnations have one number.
     #[error(
-        "boot number {0} belongs to another start of that node: its data directory was lost, and \
-         either it was started with bootstrap (empty the directory again and start without), or \
-         its clock was set back (start it once more)"
+        "boot number {0} belongs to another start of that node: either its data directory is an \
+         old copy, or was lost and is said to be new (empty it and start again), or it was lost \
+         and its clock was set back (start it once more)"
     )]
     Twins(u32),
     /// The peer acknowledges what was not sent, or asks for what it acknowledged.
@@ -238,6 +243,9 @@ impl<M: Cargo> Link<M> {
         if message.is_fleeting() && peer.next.is_none() {
             return Err(SendError::NotConnected);
         }
+        if message.size() > self.bound.each {
+            return Err(SendError::TooLong(message.size()));
+        }
         let bytes = peer.unacked_bytes.saturating_add(message.size());
         if peer.unacked.len() >= self.bound.messages || bytes > self.bound.bytes {
             let outstanding = peer.unacked.len();
@@ -283,10 +291,11 @@ impl<M: Cargo> Link<M> {
     /// # Errors
     /// The connection must be closed.
     pub fn acknowledge(&mut self, ack: u64) -> Result<(), LinkError> {
-        let peer =
-            self.peer.as_mut().filter(|p| p.next.is_some()).ok_or(LinkError::NotConnected)?;
-        if ack > peer.sent {
-            let (first, last) = (peer.first(), peer.sent);
+        let peer = self.peer.as_mut().ok_or(LinkError::NotConnected)?;
+        let next = peer.next.ok_or(LinkError::NotConnected)?;
+        // What has not gone out cannot have arrived.
+        if ack >= next {
+            let (first, last) = (peer.first(), next - 1);
             return Err(LinkError::Contradiction { received: ack, first, last });
         }
         peer.forget(ack);

@@ -102,6 +102,32 @@ pub struct Survey {
     pub objection: Option<String>,
 }
 
+impl Survey {
+    /// Leaves out the middle half of every list: the oldest and the newest matter most. Says
+    /// whether there was any.
+    pub(crate) fn shorten(&mut self) -> bool {
+        let lines = halve(&mut self.claims) + halve(&mut self.books);
+        self.left_out = self.left_out.saturating_add(lines as u64);
+        let mut rest = halve(&mut self.facts)
+            + halve(&mut self.drained)
+            + halve(&mut self.relabelled)
+            + halve(&mut self.shortages);
+        if let Some(glance) = &mut self.glance {
+            rest += halve(&mut glance.records)
+                + halve(&mut glance.notable)
+                + halve(&mut glance.found)
+                + halve(&mut glance.buckets);
+        }
+        lines + rest > 0
+    }
+}
+
+/// Takes the middle half out; says how many that are.
+fn halve<T>(list: &mut Vec<T>) -> usize {
+    let kept = list.len() / 4;
+    list.drain(kept..list.len() - kept).len()
+}
+
 /// What came of an operator's order, for claims that waited.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Outcome {

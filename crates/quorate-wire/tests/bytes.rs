@@ -249,3 +249,31 @@ proptest! {
         prop_assert_ne!(Central::decode_message(&bytes), Ok(message));
     }
 }
+
+/// Clients say a lot about what they want, and somebody looks.
+#[test]
+fn an_answer_that_is_too_long_for_a_frame_has_less_in_it() {
+    let claim = |serial| HomeClaim {
+        claim: (1, serial),
+        units: 1,
+        client: "c".repeat(20_000),
+        reason: String::new(),
+        lines: Vec::new(),
+        shares: None,
+        moves: Vec::new(),
+        since_micros: 0,
+        left_micros: 0,
+        revoked: None,
+    };
+    for (claims, told) in [(0, 0), (200, 200), (1000, 124), (1, 1)] {
+        let survey = Survey { claims: (0..claims).map(claim).collect(), ..Survey::default() };
+        let bytes = frame::encode_answer(7, survey);
+        let Ok(Some((Frame::Tell(7, heard), _))) = frame::decode(&bytes) else {
+            panic!("{claims} claims are no frame");
+        };
+        assert_eq!((heard.claims.len() as u64, heard.left_out), (told, claims - told));
+    }
+    let (unknown, long) = (Survey::default(), "x".repeat(frame::BODY_MAX));
+    let bytes = frame::encode_answer(7, Survey { objection: Some(long), ..unknown.clone() });
+    assert_eq!(frame::decode(&bytes).unwrap().unwrap().0, Frame::Tell(7, unknown));
+}

@@ -14,7 +14,9 @@ use std::collections::{BTreeMap, VecDeque};
 use quorate_wire::link::{Bound, Cargo, Link, LinkError, Meeting, SendError};
 use quorate_wire::{Life, Resume};
 
-const BOUND: Bound = Bound { messages: 20, bytes: 1 << 20 };
+/// The place of a message that is too long.
+const TOO_LONG: u64 = u64::MAX;
+const BOUND: Bound = Bound { messages: 20, bytes: 1 << 20, each: 9 };
 
 /// A message says who sent it, to whom it was meant, and its place among those.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,7 +30,7 @@ struct Message {
 
 impl Cargo for Message {
     fn size(&self) -> usize {
-        1
+        if self.place == TOO_LONG { BOUND.each + 1 } else { 1 }
     }
 
     fn is_fleeting(&self) -> bool {
@@ -298,4 +300,23 @@ fn nonsense_from_a_peer_closes_the_connection_and_no_more() {
     assert!(link.connect(all).is_err());
     let nothing = Resume { life: life(2), knows: Some(life(1)), received: 0 };
     assert_eq!(link.connect(nothing), Ok(Meeting::Resumed));
+    // Nor can what was sent and has not gone out yet.
+    link.send(Message { from_boot: 1, to_boot: 2, place: 1, only_on: None }).unwrap();
+    assert!(link.acknowledge(1).is_err() && link.hear(1, 1).is_err());
+    assert_eq!(link.transmit().map(|(seq, ..)| seq), Some(1), "it goes out nevertheless");
+    assert_eq!(link.acknowledge(1), Ok(()));
+    assert_eq!((link.outstanding(), link.transmit()), (0, None));
+}
+
+#[test]
+fn what_no_frame_can_carry_is_lost_and_nothing_else() {
+    let mut link: Link<Message> = Link::new(life(1), BOUND);
+    link.connect(Resume { life: life(2), knows: None, received: 0 }).unwrap();
+    let message = |place| Message { from_boot: 1, to_boot: 2, place, only_on: None };
+    link.send(message(1)).unwrap();
+    assert_eq!(link.send(message(TOO_LONG)), Err(SendError::TooLong(BOUND.each + 1)));
+    link.send(message(2)).unwrap();
+    for place in [1, 2] {
+        assert_eq!(link.transmit().map(|(seq, _, sent)| (seq, sent.place)), Some((place, place)));
+    }
 }

@@ -18,10 +18,6 @@ pub(super) struct File {
     pub(super) node: String,
     /// Where this node keeps how often it was started, and the journal of durable pools.
     pub(super) data_dir: Option<PathBuf>,
-    /// Whether an empty data directory means that the cluster is new (epoch 1 only). Without it, a
-    /// node with an empty directory assumes that it has forgotten, and waits out one lease.
-    #[serde(default)]
-    pub(super) bootstrap: bool,
     /// Whoever takes claims back must show this; anybody may if there is none.
     pub(super) admin_token: Option<String>,
     /// Where to listen.

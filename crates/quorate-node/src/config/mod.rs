@@ -49,8 +49,6 @@ pub struct Config {
     pub listen_peers: SocketAddr,
     /// Where things are kept.
     pub data: Data,
-    /// Whether an empty data directory means that the cluster is new.
-    pub bootstrap: bool,
     /// The pools, in the order of the file.
     pub pools: Vec<Arc<PoolDef>>,
     /// How long another node may be silent before it is suspected to have crashed.
@@ -181,15 +179,6 @@ pub enum ConfigError {
         /// Where.
         address: SocketAddr,
     },
-    /// A member that joins later must not assume that nobody holds anything.
-    #[error(
-        "bootstrap = true with epoch = {epoch}: a new cluster has epoch 1, and in any other an \
-         empty data directory means that something was forgotten; leave bootstrap out"
-    )]
-    LateBootstrap {
-        /// The epoch.
-        epoch: u64,
-    },
     /// A token that could be guessed protects nothing.
     #[error("admin_token is shorter than {TOKEN_MIN} characters")]
     WeakToken,
@@ -207,10 +196,6 @@ impl Config {
         let mut config = Config::parse_in_memory(text)?;
         let file = read(text)?;
         config.data = Data::Directory(file.data_dir.ok_or(ConfigError::NoDataDir)?);
-        if file.bootstrap && file.epoch != 1 {
-            return Err(ConfigError::LateBootstrap { epoch: file.epoch.into() });
-        }
-        config.bootstrap = file.bootstrap;
         Ok(config)
     }
 
@@ -275,7 +260,6 @@ impl Config {
             listen_clients: listen.clients,
             listen_peers: listen.peers,
             data: Data::Memory,
-            bootstrap: true,
             pools,
             suspect_after,
             limits: file.limits,
@@ -316,6 +300,11 @@ impl Config {
             )
         };
         self.pools.iter().filter(short).map(warning).collect()
+    }
+
+    /// Whether any pool writes down what it must not forget.
+    pub(crate) fn keeps_journal(&self) -> bool {
+        self.pools.iter().any(|pool| pool.protocol.reads_records())
     }
 
     /// The longest time for which anything promised under this configuration may be in use.

@@ -117,7 +117,7 @@ impl Peers {
     pub(super) fn new(config: &Config, life: Life) -> Self {
         let (messages, bytes) = (config.limits.peer_messages, config.limits.peer_bytes);
         let slot = |_| Slot {
-            link: Link::new(life, Bound { messages, bytes }),
+            link: Link::new(life, Bound { messages, bytes, each: frame::PACKED_MAX }),
             connection: None,
             dirty: false,
             problem: Some("no connection yet".into()),
@@ -198,11 +198,8 @@ impl Slot {
     }
 
     /// An answer to what the peer asks; an error if it asks and does not listen.
-    fn answer(&mut self, frame: &Frame<'_>) -> Result<(), String> {
-        let Some((_, outgoing)) = &self.connection else { return Ok(()) };
-        let mut bytes = Vec::new();
-        frame::encode(frame, &mut bytes);
-        outgoing.answer(bytes)
+    fn answer(&mut self, bytes: Vec<u8>) -> Result<(), String> {
+        self.connection.as_ref().map_or(Ok(()), |(_, outgoing)| outgoing.answer(bytes))
     }
 
     fn is(&self, connection: u64) -> bool {
@@ -354,7 +351,7 @@ impl Engine {
             Frame::Ack(ack) => link.acknowledge(ack).map_err(|error| error.to_string())?,
             Frame::Ask(number, question) => {
                 let survey = self.on_question(peer, &question);
-                self.peers.slots[peer.index()].answer(&Frame::Tell(number, survey))?;
+                self.peers.slots[peer.index()].answer(frame::encode_answer(number, survey))?;
             }
             Frame::Tell(number, survey) => {
                 let Some(gathering) = self.gatherings.get_mut(&number) else { return Ok(()) };
@@ -366,7 +363,9 @@ impl Engine {
                 }
             }
             Frame::Ping(reading) => {
-                self.peers.slots[peer.index()].answer(&Frame::Pong(reading))?;
+                let mut bytes = Vec::new();
+                frame::encode(&Frame::Pong(reading), &mut bytes);
+                self.peers.slots[peer.index()].answer(bytes)?;
             }
             Frame::Pong(reading) => self.peers.slots[peer.index()].pong(reading),
             Frame::Refused(why) => return Err(format!("the peer refused us: {why}")),

@@ -92,8 +92,14 @@ impl Engine {
         for (_, pool) in self.pools.iter().enumerate().filter(wanted) {
             let Some(relabelled) = own_labels(pool) else { continue };
             let question = Question::Labels { pool: pool.name.to_string(), relabelled };
+            let begun = bytes.len();
             // Nobody gathers answers under this number.
             frame::encode(&Frame::Ask(u64::MAX, question), &mut bytes);
+            if bytes.len() - begun > frame::HEADER + frame::BODY_MAX {
+                // It would break the link, and nobody decides by it.
+                tracing::warn!(pool = &*pool.name, "too many labels changed to tell others");
+                bytes.truncate(begun);
+            }
         }
         if !bytes.is_empty() {
             self.peers.write(peer, bytes);

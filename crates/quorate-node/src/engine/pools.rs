@@ -304,7 +304,11 @@ impl Engine {
         let grace_text = if grace.is_zero() {
             "over".to_owned()
         } else {
-            format!("waiting {waits} more until promises of earlier starts are over")
+            let why = match self.past {
+                Past::Unknown => "; the data directory was empty, not whole or of other pools",
+                Past::Nothing | Past::Same { .. } => "",
+            };
+            format!("waiting {waits} more until promises of earlier starts are over{why}")
         };
         let journal = self.journal_failed.clone().unwrap_or_else(|| "fine".into());
         vec![

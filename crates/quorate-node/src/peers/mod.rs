@@ -3,6 +3,7 @@
 
 mod connection;
 mod greeting;
+mod inquiry;
 mod outgoing;
 
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use crate::engine::{Command, PeerEvent};
 use crate::metrics::Metrics;
 
 use connection::Connection;
+pub(crate) use inquiry::objection;
 pub(crate) use outgoing::Outgoing;
 use outgoing::Queue;
 

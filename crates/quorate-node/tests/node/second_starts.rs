@@ -1,5 +1,7 @@
 //! What a start may not assume, the next one may not assume either, however soon it comes.
 
+use std::path::PathBuf;
+
 use crate::common::{Cluster, until};
 use quorate_node::Node;
 
@@ -16,8 +18,8 @@ async fn waits_in_grace(cluster: &Cluster, pool: &str, id: u32) {
     assert!(view["grace_ms"].as_u64().is_some(), "{view}");
 }
 
-fn boot_file(test: &str) -> std::path::PathBuf {
-    std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test).join("n0/boot")
+fn data(test: &str, node: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test).join(node)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -48,7 +50,9 @@ async fn a_start_after_that_wait_does_not_wait_again() {
     cluster.stop(0).await;
     cluster.restart(0, Some(&after)).await;
     until("grace is over for good", || async {
-        std::fs::read_to_string(boot_file("waited_once")).unwrap().contains("complete true")
+        std::fs::read_to_string(data("waited_once", "n0").join("boot"))
+            .unwrap()
+            .contains("complete true")
     })
     .await;
     cluster.stop(0).await;
@@ -66,7 +70,7 @@ async fn a_start_after_one_that_failed_knows_no_more_than_that() {
     assert_eq!(status, 200, "{granted}");
     cluster.stop(0).await;
     // No journal can be made here.
-    let obstacle = boot_file("failed_start").with_file_name("journal.redb");
+    let obstacle = data("failed_start", "n0").join("journal.redb");
     std::fs::create_dir(&obstacle).unwrap();
     until("it fails at its journal", || async {
         let error = Node::start(cluster.config(0, &after)).await.expect_err("it cannot start");
@@ -75,5 +79,39 @@ async fn a_start_after_one_that_failed_knows_no_more_than_that() {
     .await;
     std::fs::remove_dir(&obstacle).unwrap();
     cluster.restart(0, Some(&after)).await;
+    waits_in_grace(&cluster, "p", 2).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn members_that_answer_know_when_a_cluster_is_not_new() {
+    let pools = pools("name = \"p\"\nlease = \"1h\"");
+    let mut cluster = Cluster::on_disk("not_new", 2, &pools).await;
+    let config = cluster.config(1, &pools);
+    let said = async || Node::check_new(&config).await.map_err(|error| error.to_string());
+    let refused = said().await.unwrap_err();
+    assert!(refused.contains("is in use by another node"), "{refused}");
+    cluster.crash(1).await;
+    let refused = said().await.unwrap_err();
+    assert!(refused.contains("was in use before"), "{refused}");
+    std::fs::remove_dir_all(data("not_new", "n1")).unwrap();
+    let refused = said().await.unwrap_err();
+    assert!(refused.contains("n0 says: boot number 0 is older than 1"), "{refused}");
+    // It forgets whom it met, but not that there was an earlier start.
+    cluster.stop(0).await;
+    assert_eq!(said().await, Ok(()), "nobody is there to object");
+    cluster.restart(0, None).await;
+    let refused = said().await.unwrap_err();
+    assert!(refused.contains("n0 has been started before: its boot number is 2"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_that_finds_its_journal_gone_has_forgotten() {
+    let pools = pools("name = \"p\"\ndurable = true\nlease = \"1h\"");
+    let mut cluster = Cluster::on_disk("journal_gone", 1, &pools).await;
+    let (status, granted) = cluster.request(0, "PUT /v1/pools/p/claims/1?wait=1m", "").await;
+    assert_eq!(status, 200, "{granted}");
+    cluster.stop(0).await;
+    std::fs::remove_file(data("journal_gone", "n0").join("journal.redb")).unwrap();
+    cluster.restart(0, None).await;
     waits_in_grace(&cluster, "p", 2).await;
 }

@@ -1,6 +1,6 @@
 //! Which units a claim locks, where units have names.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use quorate_core::{Claim, Line, Shares, Unit, Units};
@@ -30,14 +30,9 @@ fn choose_among(
     match lines {
         None => pick(&all(pool), units, draw, taken, &mut chosen)?,
         Some(lines) => {
-            // Lines that leave no choice first, so that the others do not take their units.
-            let mut lines: Vec<_> = lines.iter().collect();
-            lines.sort_by_key(|line| line.among.len().saturating_sub(line.units.get() as usize));
-            for line in lines {
-                let known = line.among.iter().all(|unit| unit.0 < pool.units);
-                known.then_some(())?;
-                pick(&line.among, line.units, draw, taken, &mut chosen)?;
-            }
+            let known = |line: &Line| line.among.iter().all(|unit| unit.0 < pool.units);
+            lines.iter().all(known).then_some(())?;
+            chosen = Bundle::new(lines, draw, taken).fill(true)?;
         }
     }
     let names: Arc<[Unit]> = chosen.into_iter().collect();
@@ -52,9 +47,63 @@ pub(super) fn choose_free(
     draw: u64,
     taken: &BTreeSet<Unit>,
 ) -> Option<Wish> {
-    let wish = choose_among(pool, units, lines, draw, taken)?;
+    if let Some(lines) = lines {
+        let names = Bundle::new(lines, draw, taken).fill(false)?.into_iter().collect();
+        return Some(Wish { units, names: Some(names) });
+    }
+    let wish = choose_among(pool, units, None, draw, taken)?;
     let names = wish.names.as_ref().expect("units have names here");
     names.iter().all(|unit| !taken.contains(unit)).then_some(wish)
+}
+
+/// Units for several lines at once: each gets what nobody has yet, and only if there is none a line
+/// before it takes another instead (a matching, by augmenting paths).
+struct Bundle<'a> {
+    /// Those that leave no choice first, so that the others do not take their units.
+    lines: Vec<&'a Line>,
+    draw: u64,
+    taken: &'a BTreeSet<Unit>,
+    /// Which line has a unit.
+    owners: BTreeMap<Unit, usize>,
+}
+
+impl<'a> Bundle<'a> {
+    fn new(lines: &'a [Line], draw: u64, taken: &'a BTreeSet<Unit>) -> Self {
+        let mut lines: Vec<_> = lines.iter().collect();
+        lines.sort_by_key(|line| line.among.len().saturating_sub(line.units.get() as usize));
+        Bundle { lines, draw, taken, owners: BTreeMap::new() }
+    }
+
+    /// All units of all lines, taken ones too if that is `allowed`, or nothing.
+    fn fill(mut self, allowed: bool) -> Option<BTreeSet<Unit>> {
+        for line in 0..self.lines.len() {
+            for _ in 0..self.lines[line].units.get() {
+                self.find(line, allowed, &mut BTreeSet::new()).then_some(())?;
+            }
+        }
+        Some(self.owners.into_keys().collect())
+    }
+
+    /// One unit more for a line; `seen` are those that were asked for on the way.
+    fn find(&mut self, line: usize, allowed: bool, seen: &mut BTreeSet<Unit>) -> bool {
+        let around = around(&self.lines[line].among, self.draw);
+        let (free, rest): (Vec<Unit>, Vec<Unit>) =
+            around.partition(|unit| !self.taken.contains(unit));
+        let wanted: Vec<Unit> =
+            free.into_iter().chain(rest.into_iter().filter(|_| allowed)).collect();
+        if let Some(&unit) = wanted.iter().find(|unit| !self.owners.contains_key(unit)) {
+            self.owners.insert(unit, line);
+            return true;
+        }
+        for unit in wanted {
+            let owner = self.owners[&unit];
+            if owner != line && seen.insert(unit) && self.find(owner, allowed, seen) {
+                self.owners.insert(unit, line);
+                return true;
+            }
+        }
+        false
+    }
 }
 
 /// Whether a claim could have other units than those chosen for it.
@@ -95,6 +144,12 @@ fn all(pool: &Pool) -> Vec<Unit> {
     (0..pool.units).map(Unit).collect()
 }
 
+/// All of these, from where the draw points.
+fn around(among: &[Unit], draw: u64) -> impl Iterator<Item = Unit> + '_ {
+    let start = (draw % among.len().max(1) as u64) as usize;
+    among[start..].iter().chain(&among[..start]).copied()
+}
+
 fn pick(
     among: &[Unit],
     units: Units,
@@ -102,10 +157,8 @@ fn pick(
     taken: &BTreeSet<Unit>,
     chosen: &mut BTreeSet<Unit>,
 ) -> Option<()> {
-    let start = (draw % among.len().max(1) as u64) as usize;
-    let around = || among[start..].iter().chain(&among[..start]).copied();
-    let free = around().filter(|unit| !taken.contains(unit));
-    let rest = around().filter(|unit| taken.contains(unit));
+    let free = around(among, draw).filter(|unit| !taken.contains(unit));
+    let rest = around(among, draw).filter(|unit| taken.contains(unit));
     let wanted = units.get() as usize;
     let new: Vec<Unit> =
         free.chain(rest).filter(|unit| !chosen.contains(unit)).take(wanted).collect();
@@ -146,5 +199,22 @@ mod tests {
         assert_eq!(names(&claim(1, 0, &[line(1, &[7])]), &free), None, "no such unit");
         assert_eq!(names(&claim(2, 0, &[line(1, &[1]), line(1, &[1])]), &free), None);
         assert_eq!(choose(&Pool::new(4, 9), &claim(1, 0, &[line(1, &[2])]), &free), None);
+    }
+
+    /// Four units are just enough, whatever is tried first.
+    #[test]
+    fn a_bundle_that_can_be_had_is_chosen() {
+        let pool = Pool::named(5, 3);
+        let lines = [line(2, &[0, 1, 2]), line(1, &[0, 3]), line(1, &[1, 3])];
+        for draw in 0..12 {
+            let claim = claim(4, draw, &lines);
+            let wish = choose(&pool, &claim, &BTreeSet::new());
+            assert_eq!(wish.and_then(|wish| wish.names), Some(units(&[0, 1, 2, 3])), "{draw}");
+            let free = |taken: &[Unit]| {
+                let taken = taken.iter().copied().collect();
+                choose_free(&pool, claim.units, claim.lines.as_deref(), draw, &taken)
+            };
+            assert!(free(&[Unit(4)]).is_some() && free(&[Unit(2)]).is_none(), "{draw}");
+        }
     }
 }

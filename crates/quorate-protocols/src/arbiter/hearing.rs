@@ -268,8 +268,7 @@ impl Requester {
             return self.arm_retry(seat, post);
         }
         local.enlisted.remove(&from);
-        let left: NodeSet = local.enlisted().intersection(&could_count(local));
-        if !seat.pool.quorums.contains_quorum(local.wish.units, &left) {
+        if !seat.pool.quorums.contains_quorum(local.wish.units, &local.counted_on()) {
             self.lose(seat, claim, post);
         }
     }
@@ -423,14 +422,4 @@ fn take(state: &mut PermitState, new: Given) {
             *state = PermitState::Given { grant, floor, until, retold, told, named, watched };
         }
     }
-}
-
-/// Arbiters that gave their permission, or may have given it to an earlier life of ours.
-fn could_count(local: &super::local::Local) -> NodeSet {
-    local
-        .enlisted
-        .iter()
-        .filter(|(_, permit)| permit.is_given() || permit.state == PermitState::Shown)
-        .map(|(&node, _)| node)
-        .collect()
 }

@@ -107,6 +107,16 @@ impl Local {
         given.map(|(&node, _)| node).collect()
     }
 
+    /// Arbiters on whose permission what the client uses may rest: those that gave it to us; and
+    /// until enough of them have said so, all that may have given it to another home.
+    pub(super) fn counted_on(&self) -> NodeSet {
+        let told = !matches!(self.phase, Phase::Held { told: None });
+        let counts =
+            |permit: &Permit| permit.is_given() || (!told && permit.state == PermitState::Shown);
+        let counted = self.enlisted.iter().filter(|(_, permit)| counts(permit));
+        counted.map(|(&node, _)| node).collect()
+    }
+
     /// Whether an arbiter's permission is one to go in with: it has locked the units too, where
     /// claims pick them.
     pub(super) fn counts(&self, permit: &Permit) -> bool {

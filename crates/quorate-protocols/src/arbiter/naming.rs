@@ -33,6 +33,13 @@ pub(super) struct Picked {
     pub(super) asked: bool,
 }
 
+impl Picked {
+    /// Whether a pick only says again, in another round, what is locked for it and in use.
+    fn keeps(&self, pick: &Pick, used: bool) -> bool {
+        used && self.state == PickState::Locked && self.pick.names == pick.names
+    }
+}
+
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum PickState {
     /// Others were asked to give way.
@@ -82,6 +89,13 @@ impl Grantor {
                     PickState::Refused { .. } => known.state = PickState::Wanted,
                     PickState::Wanted => self.ask_rivals_again(bid),
                 }
+            }
+            // Its client was at another home meanwhile, which counts rounds of its own: what it
+            // uses is not free in between, not even for somebody older.
+            Some(known) if known.keeps(&pick, used) && !broken!(seat, C7LockAnew) => {
+                (known.pick, known.used) = (pick, true);
+                self.write_down(seat, post.out);
+                self.tell_named(seat, bid, post);
             }
             _ => {
                 let names = booked.locked().to_vec();

@@ -145,6 +145,8 @@ pub(crate) enum Mutant {
     C7TakeUnasked,
     /// C7: an arbiter in grace locks units for whoever picks them first.
     C7PickInGrace,
+    /// C7: what a client uses is free for a moment when its home names it in another round.
+    C7LockAnew,
     /// C7: what moves to other arbiters takes its permission there, and not its units.
     C7MoveWithoutNames,
     /// 7.11: a claim that asks for other units forgets what it was told of the first, does so once

@@ -69,7 +69,8 @@ impl Grantor {
             Start::Recovered(Some(record)) => {
                 grantor.floors = record.floors;
                 if record.unsure || !seat.pool.durable {
-                    grantor.opening = Opening::Grace { sure: !record.unsure };
+                    let sure = !record.unsure || !seat.pool.names_units();
+                    grantor.opening = Opening::Grace { sure };
                 }
                 for (claim, booked) in record.grants {
                     grantor.recover(seat, claim, booked, out);

@@ -9,7 +9,7 @@ use quorate_core::{Claim, ClaimId, Fact, Fence, NodeId, NodeSet, Refusal, Seat, 
 use super::choice::{choose, wish_of};
 use super::local::{Local, Permit, PermitState, Phase, Polls};
 use super::message::{End, Message, Pick};
-use super::pool::broken;
+use super::pool::{Mode, broken};
 use super::{Alarm, Arbiter, Post};
 use crate::attempt::Attempt;
 use crate::count::Count;
@@ -46,7 +46,11 @@ impl Requester {
             .flat_map(|local| local.wish.names.iter().flat_map(|names| names.iter().copied()))
             .collect();
         let Some(wish) = choose(seat.pool, claim, &taken) else {
-            return post.out.refuse(claim.id, Refusal::NotByName);
+            let why = match seat.pool.mode {
+                Mode::Count { .. } => Refusal::NotByName,
+                Mode::Named => Refusal::NeverEnough,
+            };
+            return post.out.refuse(claim.id, why);
         };
         let attempt = self.outlook.next_attempt(seat.boot);
         let mut local = Local {
@@ -308,14 +312,10 @@ impl Requester {
             return; // The laws are to find it, not we.
         }
         for local in self.claims.values() {
-            let Phase::Held { told } = local.phase else { continue };
-            let able: NodeSet = local
-                .enlisted
-                .iter()
-                .filter(|(_, permit)| told.is_none() || permit.is_given())
-                .map(|(&node, _)| node)
-                .collect();
-            let enough = seat.pool.quorums.contains_quorum(local.wish.units, &able);
+            if !matches!(local.phase, Phase::Held { .. }) {
+                continue;
+            }
+            let enough = seat.pool.quorums.contains_quorum(local.wish.units, &local.counted_on());
             assert!(enough, "I3: who holds units has permissions from a quorum");
         }
     }

@@ -139,7 +139,7 @@ impl<R: Rule> Counted<R> {
             let debt = R::debt(seat.pool);
             let after = if broken!(seat, AssignUsed) { debt } else { before.saturating_add(debt) };
             self.owe(peer, after);
-            out.tell(peer, Difference::Request { clock });
+            out.tell_with(peer, || Difference::Request { clock });
         }
         self.check(seat, out);
     }
@@ -181,7 +181,7 @@ impl<R: Rule> Counted<R> {
             *deferred = if broken!(seat, DeferOnce) { 1 } else { deferred.saturating_add(1) };
         }
         if amount > 0 {
-            out.tell(from, Difference::Permit { amount });
+            out.tell_with(from, || Difference::Permit { amount });
         }
     }
 

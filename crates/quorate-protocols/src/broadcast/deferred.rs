@@ -81,11 +81,9 @@ impl Deferrals {
         }
     }
 
-    /// Looks at each, node by node, and keeps those that `keep` says.
+    /// Looks at each, oldest first, and keeps those that `keep` says.
     pub(super) fn retain(&mut self, keep: impl FnMut(&mut Deferred) -> bool) {
-        self.requests.sort_unstable_by_key(|it| (it.node, it.clock));
         self.requests.retain_mut(keep);
-        self.requests.sort_unstable_by_key(Deferred::stamp);
         self.nodes = self.requests.iter().map(|it| it.node).collect();
     }
 

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 
 use quorate_core::{Moment, NodeId, NodeSet};
 
+use super::deaths::Deaths;
 use super::message::{Knowledge, Known, Life, NOTHING};
 
 /// One node's queries and what they taught it.
@@ -67,9 +68,7 @@ impl Detector {
         if known.is_nothing() {
             return true;
         }
-        let largest = known.crashed.last_key_value();
-        largest.is_none_or(|(node, _)| self.everybody.contains(*node))
-            && known.unheard.is_subset(&self.everybody)
+        known.crashed.is_within(&self.everybody) && known.unheard.is_subset(&self.everybody)
     }
 
     /// Whether enough have answered the last query, so that the next may start.
@@ -81,7 +80,11 @@ impl Detector {
         &self.crashed
     }
 
+    #[inline]
     pub(super) fn life(&self, node: NodeId) -> Life {
+        if self.lives.is_empty() {
+            return 0; // Mostly nobody ever came back.
+        }
         self.lives.get(&node).copied().unwrap_or(0)
     }
 
@@ -95,12 +98,12 @@ impl Detector {
 
     /// Whether somebody who said this believes that the life of a node, as it joined here, is over.
     pub(super) fn is_named(&self, node: NodeId, said: &Known) -> bool {
-        said.crashed.get(&node).is_some_and(|&over| over >= self.life(node))
+        said.crashed.get(node).is_some_and(|over| over >= self.life(node))
     }
 
     /// The life of a node, itself included, in which it is believed to have died last.
     pub(super) fn last_death(&self, node: NodeId) -> Option<Life> {
-        self.known.crashed.get(&node).copied()
+        self.known.crashed.get(node)
     }
 
     /// Who has not answered the latest query.
@@ -172,6 +175,9 @@ impl Detector {
             return None; // Nobody is unheard by who knows of nothing.
         }
         // The dead are unheard by everybody for ever: who is known to be dead is not looked for.
+        if self.lives.is_empty() && self.before.is_subset(self.known.crashed.first()) {
+            return None;
+        }
         let unheard_by_all =
             |node: NodeId| self.said.iter().all(|(_, said)| said.unheard.contains(node));
         let is_found = |&node: &NodeId| !self.is_dead(node) && unheard_by_all(node);
@@ -179,14 +185,14 @@ impl Detector {
     }
 
     /// Takes over what somebody knows; says whether it was news about a life that counts here.
-    pub(super) fn learn(&mut self, crashed: &BTreeMap<NodeId, Life>) -> bool {
+    pub(super) fn learn(&mut self, crashed: &Deaths) -> bool {
         if *crashed == self.known.crashed {
             return false;
         }
         let mut news = false;
-        for (&node, &life) in crashed {
+        for (node, life) in crashed.iter() {
             if self.last_death(node).is_none_or(|known| known < life) {
-                self.known.change(|known| _ = known.crashed.insert(node, life));
+                self.known.change(|known| known.crashed.insert(node, life));
                 news |= life >= self.life(node) && self.crashed.insert(node);
             }
         }

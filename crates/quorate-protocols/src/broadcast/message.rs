@@ -1,11 +1,12 @@
 //! What seats of a broadcasting pool tell each other.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use quorate_core::{NodeId, NodeSet};
+use quorate_core::NodeSet;
+
+use super::deaths::Deaths;
 
 /// No clock gets here by counting: whoever shows a later one is not one of us. It leaves room for
 /// our own to go on counting.
@@ -20,7 +21,7 @@ pub struct Known {
     pub unheard: NodeSet,
     /// Who is believed to have crashed, and in which life: a later one of the same node is not
     /// meant. Merged by the larger (spec 7.3).
-    pub crashed: BTreeMap<NodeId, Life>,
+    pub crashed: Deaths,
 }
 
 /// [`Known`], shared by everybody who was told. Mostly there is nothing to tell, and then nothing
@@ -45,7 +46,7 @@ impl Knowledge {
 }
 
 pub(super) static NOTHING: Known =
-    Known { life: 0, unheard: NodeSet::new(), crashed: BTreeMap::new() };
+    Known { life: 0, unheard: NodeSet::new(), crashed: Deaths::NONE };
 
 impl Deref for Knowledge {
     type Target = Known;
@@ -80,7 +81,8 @@ pub(super) fn first_life(boot: u32) -> Life {
 
 /// A message of the timer-free and the weighted protocol. Answers say how things stand, not what
 /// changed, so that repeating and reordering them is harmless. The tag is a word, as that of
-/// [`quorate_core::Event`].
+/// [`quorate_core::Event`], and what is known comes first: to look at it nobody need know of which
+/// kind a message is, which no processor can foresee.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u64)]
 #[allow(missing_docs, reason = "the fields are described once, below")]
@@ -88,19 +90,19 @@ pub enum Message {
     /// `clock`: the request's timestamp. `oldest`: that of the sender's oldest request that still
     /// waits; answers to older ones are no longer wanted. `query`: the query that the answer is an
     /// answer to as well.
-    Request { clock: u64, oldest: u64, query: Option<u64>, known: Knowledge },
+    Request { known: Knowledge, clock: u64, oldest: u64, query: Option<u64> },
     /// `request`: the request that is answered, and `used`: the units that the sender may use ahead
     /// of it. `query`: the query that is answered.
-    Reply { request: Option<u64>, used: u32, query: Option<u64>, known: Knowledge },
+    Reply { known: Knowledge, request: Option<u64>, query: Option<u64>, used: u32 },
     /// A query that asks for no units.
-    Query { query: u64, known: Knowledge },
+    Query { known: Knowledge, query: u64 },
     /// Somebody was found to have crashed.
     Notice { known: Knowledge },
     /// The sender is back in this life: no earlier one of it uses anything or asks for anything.
     Join { life: Life },
     /// The answer to it. `clock`: no request of this sender that the joining node let pass in an
     /// earlier life is younger.
-    Joined { life: Life, clock: u64, known: Knowledge },
+    Joined { known: Knowledge, life: Life, clock: u64 },
     /// The receiver's life is believed to be over, and it is no longer counted: it must let
     /// go.
     Expelled { life: Life },
@@ -121,6 +123,15 @@ impl Message {
             Message::Join { .. } => 4,
             Message::Joined { .. } => 5,
             Message::Expelled { .. } => 6,
+        }
+    }
+
+    /// The clock that whatever is neither a request nor a reply tells, if it tells one.
+    #[inline(never)]
+    pub(super) fn latest(&self) -> u64 {
+        match *self {
+            Message::Joined { clock, .. } | Message::Query { query: clock, .. } => clock,
+            _ => 0,
         }
     }
 
@@ -163,8 +174,7 @@ impl fmt::Display for Message {
         }
         match self.known() {
             Some(known) if !known.crashed.is_empty() => {
-                let crashed: NodeSet = known.crashed.keys().copied().collect();
-                write!(f, " crashed {crashed}")
+                write!(f, " crashed {}", known.crashed.nodes())
             }
             _ => Ok(()),
         }

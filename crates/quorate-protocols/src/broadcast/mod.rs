@@ -21,6 +21,7 @@
 //! crashed one.
 
 mod counted;
+mod deaths;
 mod deferred;
 mod desk;
 mod detect;
@@ -51,6 +52,7 @@ use reclaim::Counting;
 use weighted::{Asked, Standing};
 
 pub use counted::{Counted, Raymond, RaymondRule, Raynal, RaynalRule, Rule};
+pub use deaths::Deaths;
 pub use message::{Difference, Knowledge, Known, Life, Message};
 pub use pool::{Pool, Reclaim};
 
@@ -143,54 +145,69 @@ impl Weighted {
         &mut self,
         seat: &Seat<'_, Self>,
         from: NodeId,
-        message: Message,
+        message: &mut Message,
         out: &mut Outbox<Self>,
     ) {
         let said = message.known();
-        if let Some(what) = self.objection(seat, from, &message, said) {
+        if let Some(what) = self.objection(seat, from, message, said) {
             return out.anomaly(from, what);
         }
         if self.membership == Membership::Out {
             return;
         }
         if let Some(known) = said {
-            if !self.is_timely(seat, from, &message, known.life, out) {
+            // Mostly nobody is suspected either.
+            let is_usual = known.life == self.detector.life(from) && self.crashed().is_empty();
+            if !is_usual && !self.is_timely(seat, from, message, known.life, out) {
                 return;
             }
-            self.learn(seat, &known.crashed, out);
+            if !known.crashed.is_empty() {
+                self.learn(seat, &known.crashed, out);
+            }
         }
         if self.counting.is_out(from) {
             // It may have sent this before it died; if it lives it must know (spec 7.2).
             out.tell(from, Message::Expelled { life: self.detector.life(from) });
         }
         match message {
-            Message::Request { clock, oldest, query, .. } if self.is_settled() => {
+            &mut Message::Request { clock, oldest, query, .. } => {
                 self.on_request(seat, Stamp { clock, node: from }, oldest, query, out);
             }
-            Message::Request { clock, query, .. } => {
-                // In grace nobody can say what clients of an earlier life use; but we are alive.
-                self.clock.hear(clock);
-                query.into_iter().for_each(|query| self.answer_query(from, query, out));
-            }
-            Message::Reply { request, used, query, known } => {
+            &mut Message::Reply { request, used, query, ref mut known } => {
                 let current = query.is_some() && query == self.detector.query; // E3
                 if current || (query.is_some() && pool::broken!(seat, UnmatchedReplies)) {
-                    self.on_answer(seat, from, known, out);
+                    self.on_answer(seat, from, std::mem::take(known), out);
                 }
                 if let Some(clock) = request {
                     self.on_used(seat, from, clock, used);
                 }
             }
+            rare => self.hear_rare(seat, from, rare, out),
+        }
+        self.check(seat, out); // E4b: whatever was heard may have made room.
+    }
+
+    /// Whatever is neither a request nor a reply: apart, so that those two are told apart by one
+    /// look.
+    #[inline(never)]
+    fn hear_rare(
+        &mut self,
+        seat: &Seat<'_, Self>,
+        from: NodeId,
+        message: &Message,
+        out: &mut Outbox<Self>,
+    ) {
+        match *message {
+            Message::Request { .. } | Message::Reply { .. } => unreachable!("they are frequent"),
             Message::Query { query, .. } => self.answer_query(from, query, out),
             Message::Notice { .. } => {}
             Message::Join { life } => self.on_join(seat, from, life, out),
             Message::Joined { life, clock, .. } => self.on_joined(seat, from, (life, clock), out),
             Message::Expelled { life } => self.on_expelled(seat, life, out),
         }
-        self.check(seat, out); // E4b: whatever was heard may have made room.
     }
 
-    fn answer_query(&mut self, from: NodeId, query: u64, out: &mut Outbox<Self>) {
+    pub(super) fn answer_query(&mut self, from: NodeId, query: u64, out: &mut Outbox<Self>) {
         // What we tell a later life of the asker must be behind the questions of this one.
         self.clock.hear(query);
         let (query, known) = (Some(query), self.detector.known.clone());
@@ -205,37 +222,32 @@ impl Weighted {
         message: &Message,
         said: Option<&Knowledge>,
     ) -> Option<&'static str> {
-        const CLOCK_MAX: Option<u64> = Some(message::CLOCK_MAX);
         if from.0 >= seat.pool.nodes || from == seat.me {
             return Some("a message from a node that is not of this pool");
         }
         if said.is_some_and(|known| !self.detector.is_sound(known)) {
             return Some("a belief about a node that is not of this pool");
         }
-        match *message {
-            Message::Request { clock, oldest, .. } if oldest > clock => {
-                Some("a request younger than itself")
+        let latest = match *message {
+            Message::Request { clock, oldest, query, .. } => {
+                if oldest > clock {
+                    return Some("a request younger than itself");
+                }
+                query.map_or(clock, |query| query.max(clock))
             }
-            Message::Request { clock, query, .. } if query.max(Some(clock)) > CLOCK_MAX => {
-                Some("a clock that cannot have been reached")
+            Message::Reply { request, used, query, .. } => {
+                if used > seat.pool.node_units_max {
+                    return Some("more units in use than a node may have");
+                }
+                let is_unasked = self.is_member() && request.max(query) > Some(self.clock.0);
+                if is_unasked && !pool::broken!(seat, ClockNotAdvanced) {
+                    return Some("an answer to what was never asked");
+                }
+                0
             }
-            Message::Joined { clock, .. } | Message::Query { query: clock, .. }
-                if Some(clock) > CLOCK_MAX =>
-            {
-                Some("a clock that cannot have been reached")
-            }
-            Message::Reply { used, .. } if used > seat.pool.node_units_max => {
-                Some("more units in use than a node may have")
-            }
-            Message::Reply { request, query, .. }
-                if self.is_member()
-                    && request.max(query) > Some(self.clock.0)
-                    && !pool::broken!(seat, ClockNotAdvanced) =>
-            {
-                Some("an answer to what was never asked")
-            }
-            _ => None,
-        }
+            ref rare => rare.latest(),
+        };
+        (latest > message::CLOCK_MAX).then_some("a clock that cannot have been reached")
     }
 }
 
@@ -274,7 +286,11 @@ impl Protocol for Weighted {
         node
     }
 
-    fn step(&mut self, seat: &Seat<'_, Self>, event: Event<Self>, out: &mut Outbox<Self>) {
+    fn step(&mut self, seat: &Seat<'_, Self>, mut event: Event<Self>, out: &mut Outbox<Self>) {
+        // Nearly everything is heard, and looked at where it lies.
+        if let Event::Hear { from, message } = &mut event {
+            return self.hear(seat, *from, message, out);
+        }
         match event {
             Event::Claim(claim) => match Desk::objection(&claim, seat.pool.node_units_max) {
                 Some(why) => out.refuse(claim.id, why),
@@ -294,7 +310,7 @@ impl Protocol for Weighted {
                 out.refuse(claim, Refusal::Cancelled);
             }
             Event::Renew { claim, .. } => self.on_renew(seat, claim, out),
-            Event::Hear { from, message } => self.hear(seat, from, message, out),
+            Event::Hear { .. } => unreachable!("heard above"),
             Event::Ring(Alarm::Retry) => self.on_ring_retry(seat, out),
             Event::Ring(Alarm::Probe) => self.on_ring_probe(seat, out),
             Event::Ring(Alarm::LeaseEnd(node)) => self.on_ring_lease_end(seat, node, out),

@@ -11,14 +11,14 @@
 //! about messages: of those who have to renew the suspect's lease, at least n-1-f, at most f-1 are
 //! suspects themselves, and all others name it.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use quorate_core::{ClaimId, Moment, NodeId, NodeSet, Outbox, Seat};
+use quorate_core::{ClaimId, Lease, Moment, NodeId, NodeSet, Outbox, Seat};
 
+use super::deaths::Deaths;
 use super::desk::shares;
 use super::join::Membership;
-use super::message::{Knowledge, Life, Message};
+use super::message::{Knowledge, Message};
 use super::pool::{Reclaim, broken};
 use super::weighted::Standing;
 use super::{Alarm, Weighted};
@@ -75,10 +75,10 @@ impl Weighted {
     pub(super) fn learn(
         &mut self,
         seat: &Seat<'_, Self>,
-        crashed: &BTreeMap<NodeId, Life>,
+        crashed: &Deaths,
         out: &mut Outbox<Self>,
     ) {
-        if crashed.is_empty() || !self.detector.learn(crashed) {
+        if !self.detector.learn(crashed) {
             return;
         }
         self.count_out(seat);
@@ -220,8 +220,14 @@ impl Weighted {
     }
 
     /// Where leases are used: what follows if everybody not suspected has answered the query.
+    #[inline]
     pub(super) fn renew_lease(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
-        let Reclaim::Lease(lease) = seat.pool.reclaim else { return };
+        if let Reclaim::Lease(lease) = seat.pool.reclaim {
+            self.renew_leased(seat, lease, out);
+        }
+    }
+
+    fn renew_leased(&mut self, seat: &Seat<'_, Self>, lease: Lease, out: &mut Outbox<Self>) {
         let crashed = self.detector.crashed().clone();
         // More suspects than can have crashed: the network is at fault, and nobody is counted out.
         let is_sound = crashed.len() <= seat.pool.crashes_max as usize;

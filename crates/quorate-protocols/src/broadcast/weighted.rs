@@ -117,9 +117,11 @@ impl Weighted {
             self.start_query(seat, clock, out);
         }
         let oldest = self.oldest_waiting().expect("this one waits");
-        let message = Message::Request { clock, oldest, query, known: self.detector.known.clone() };
         for peer in pool.peers(seat.me).filter(|&peer| !self.counting.is_out(peer)) {
-            out.tell(peer, message.clone());
+            out.tell_with(peer, || {
+                let known = self.detector.known.clone();
+                Message::Request { clock, oldest, query, known }
+            });
         }
         if query.is_some() {
             self.renew_lease(seat, out); // Who is alone has everybody's answer.
@@ -152,35 +154,53 @@ impl Weighted {
     }
 
     /// Grants whatever there is room for, oldest first.
+    #[inline]
     pub(super) fn check(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
-        let mut ours: u32 = 0;
+        let units = u64::from(seat.pool.units);
+        let has_room = |asked: &Asked| match &asked.standing {
+            Standing::Waiting(tally) => {
+                u64::from(asked.units.get()) + self.used_by_others(seat, tally) <= units
+            }
+            Standing::Held { .. } | Standing::Lost => false,
+        };
+        // Mostly the others leave no room, whatever this node holds itself.
+        if self.asked.iter().any(has_room) {
+            self.enter(seat, out);
+        }
+    }
+
+    /// What the others may use, as far as they count.
+    fn used_by_others(&self, seat: &Seat<'_, Self>, tally: &Tally) -> u64 {
+        if broken!(seat, KeepPermissionsOfTheDead) {
+            return tally.total().saturating_sub(self.counting.out().len() as u64);
+        }
+        // Capacity: who was counted out is left out altogether, permission and all (E4).
+        tally.total_without(self.counting.out())
+    }
+
+    fn enter(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
         let in_use = self.asked.iter().filter(|asked| asked.standing.is_in_use());
-        let held_units: u32 = in_use.map(|asked| asked.units.get()).sum();
-        for asked in &mut self.asked {
-            let h = asked.units.get();
+        let held: u32 = in_use.map(|asked| asked.units.get()).sum();
+        let (mut ours, units) = (u64::from(held), u64::from(seat.pool.units));
+        for place in 0..self.asked.len() {
+            let asked = &self.asked[place];
             let Standing::Waiting(tally) = &asked.standing else { continue };
-            let need = u64::from(held_units) + u64::from(ours) + u64::from(h);
-            ours += h;
-            let units = u64::from(seat.pool.units);
-            let clean = need + tally.total() <= units;
-            let mut others = tally.total_without(self.counting.out());
-            if broken!(seat, KeepPermissionsOfTheDead) {
-                let lowered = self.counting.out().len() as u64;
-                others = tally.total().saturating_sub(lowered);
+            ours += u64::from(asked.units.get());
+            let clean = ours + tally.total() <= units;
+            if ours + self.used_by_others(seat, tally) > units {
+                continue;
             }
-            // Capacity: who was counted out is left out altogether, permission and all (E4).
-            if need + others <= units {
-                let hold_end = hold_end(seat);
-                let until = self.counting.deadline(seat).min(hold_end);
-                if until <= seat.now {
-                    return; // Somebody may have counted us out: a lease covers waiting too (D4).
-                }
-                asked.standing = Standing::Held { until, hold_end, clean };
-                if let Some(lease) = seat.pool.lease {
-                    out.arm(Alarm::HoldEnd(asked.claim), lease.length());
-                }
-                out.grant(asked.claim, shares(asked.units), until);
+            let hold_end = hold_end(seat);
+            let until = self.counting.deadline(seat).min(hold_end);
+            if until <= seat.now {
+                return; // Somebody may have counted us out: a lease covers waiting too (D4).
             }
+            let asked = &mut self.asked[place];
+            asked.standing = Standing::Held { until, hold_end, clean };
+            if let Some(lease) = seat.pool.lease {
+                out.arm(Alarm::HoldEnd(asked.claim), lease.length());
+            }
+            out.grant(asked.claim, shares(asked.units), until);
         }
     }
 
@@ -192,6 +212,12 @@ impl Weighted {
         query: Option<u64>,
         out: &mut Outbox<Self>,
     ) {
+        if !self.is_settled() {
+            // In grace nobody can say what clients of an earlier life use; but we are alive.
+            self.clock.hear(theirs.clock);
+            query.into_iter().for_each(|query| self.answer_query(theirs.node, query, out));
+            return;
+        }
         // The query of a request that is repeated may be younger than it.
         self.clock.hear(query.map_or(theirs.clock, |query| query.max(theirs.clock)));
         self.clock.tick();
@@ -205,8 +231,11 @@ impl Weighted {
     }
 
     fn reply(&self, theirs: Stamp, used: u32, query: Option<u64>, out: &mut Outbox<Self>) {
-        let (request, known) = (Some(theirs.clock), self.detector.known.clone());
-        out.tell(theirs.node, Message::Reply { request, used, query, known });
+        let (request, known) = (Some(theirs.clock), &self.detector.known);
+        out.tell_with(theirs.node, || {
+            let known = known.clone();
+            Message::Reply { request, used, query, known }
+        });
     }
 
     /// Takes what a peer may use ahead of one of our requests.

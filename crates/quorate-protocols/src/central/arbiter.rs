@@ -82,8 +82,11 @@ impl Booked {
         let State::Granted { held, waited, adopted } = &mut self.state else { return None };
         let left = match held.shown(theirs) {
             Some(left) => left,
-            // It answers a move of which an earlier life asked it.
-            None if *adopted && theirs.iter().all(|share| held.shares.contains(*share)) => {
+            // It answers a move of which an earlier life asked it, and which nobody wrote down.
+            None if *adopted
+                && held.moves.is_empty()
+                && theirs.iter().all(|share| held.shares.contains(*share)) =>
+            {
                 let left = held.shares.iter().filter(|share| !theirs.contains(**share));
                 let left = left.copied().collect();
                 self.units = Units::new(theirs.len() as u32, self.units.get()).ok()?;

@@ -143,7 +143,10 @@ impl Sheet {
     pub(super) fn is_sound(&self, goods: &central::Pool) -> bool {
         let Version { round, count } = self.version;
         let mut taken = BTreeSet::new();
-        [round, count, self.fence].iter().all(|number| number.0 < NUMBER_MAX)
+        // As often as the oldest was passed: whoever adds that up must be able to.
+        let passed = self.rows.values().try_fold(0u32, |sum, row| sum.checked_add(row.passed));
+        passed.is_some()
+            && [round, count, self.fence].iter().all(|number| number.0 < NUMBER_MAX)
             && self.rows.values().all(|row| {
                 let h = row.units.get();
                 let lines = row.lines.as_deref();

@@ -11,7 +11,7 @@ use quorate_core::{Effect, Entry, Event, NodeId, NodeSet, Outbox, Protocol, Seat
 use quorate_wire::link::{Bound, Cargo, Link, SendError};
 use quorate_wire::{Life, Resume};
 
-const BOUND: Bound = Bound { messages: 100_000, bytes: usize::MAX };
+const BOUND: Bound = Bound { messages: 100_000, bytes: usize::MAX, each: usize::MAX };
 
 /// What a driver of links can do wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -10,6 +10,7 @@ mod drain;
 mod fence;
 mod history;
 mod holders;
+mod init;
 mod pools;
 mod queue;
 pub(crate) mod quorum;
@@ -34,6 +35,7 @@ use crate::Outcome;
 #[derive(clap::Subcommand, Debug)]
 pub(crate) enum Command {
     Dev(dev::Args),
+    Init(init::Args),
     Serve(serve::Args),
     Run(run::Args),
     Acquire(acquire::Args),
@@ -70,6 +72,7 @@ pub(crate) enum Command {
 pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
     match command {
         Command::Dev(args) => dev::run(&args),
+        Command::Init(args) => init::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Run(args) => run::run(args),
         Command::Acquire(args) => acquire::run(args),

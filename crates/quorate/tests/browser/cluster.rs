@@ -45,6 +45,7 @@ impl Cluster {
         let nodes = (0..nodes).map(|_| None).collect();
         let mut cluster = Cluster { runtime, nodes, clients, peers, data, top, pools };
         for node in 0..cluster.nodes.len() {
+            Node::init(&cluster.config(node)).expect("an empty directory");
             cluster.revive(node);
         }
         cluster.until(0, "/v1/overview", |view| {
@@ -54,10 +55,9 @@ impl Cluster {
         cluster
     }
 
-    /// Starts a node, for the first time or again.
-    pub(crate) fn revive(&mut self, node: usize) {
+    fn config(&self, node: usize) -> Config {
         let mut text = format!(
-            "cluster = \"fleet\"\nepoch = 1\nnode = \"n{}\"\nbootstrap = true\n\
+            "cluster = \"fleet\"\nepoch = 1\nnode = \"n{}\"\n\
              data_dir = {:?}\n{}\n\
              listen = {{ clients = \"{}\", peers = \"{}\" }}\n",
             node + 1,
@@ -73,7 +73,12 @@ impl Cluster {
             ));
         }
         text.push_str(&self.pools);
-        let config = Config::parse(&text).expect("a good configuration");
+        Config::parse(&text).expect("a good configuration")
+    }
+
+    /// Starts a node, for the first time or again.
+    pub(crate) fn revive(&mut self, node: usize) {
+        let config = self.config(node);
         let started = self.runtime.block_on(async {
             for _ in 0..600 {
                 match Node::start(config.clone()).await {
@@ -92,6 +97,14 @@ impl Cluster {
     pub(crate) fn kill(&mut self, node: usize) {
         let killed = self.nodes[node].take().expect("it runs");
         self.runtime.block_on(killed.crash());
+    }
+
+    /// A node that is not running forgets how often it was started, and believes this instead.
+    pub(crate) fn count_starts(&self, node: usize, starts: u32) {
+        let file = self.data.join(format!("n{}/boot", node + 1));
+        let text = std::fs::read_to_string(&file).expect("a node that was started before");
+        let rest = text.split_once('\n').expect("several lines").1;
+        std::fs::write(&file, format!("boot {starts}\n{rest}")).expect("a file to write");
     }
 
     pub(crate) fn url(&self, node: usize) -> String {

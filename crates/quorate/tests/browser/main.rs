@@ -102,6 +102,24 @@ fn a_killed_node_turns_red_and_comes_back_and_the_page_outlives_its_own_node() {
     assert_eq!(other, Vec::<String>::new(), "only the broken stream is complained about");
 }
 
+/// A node that lost its directory counts its starts in minutes since 2026, and its fences go beyond
+/// what a browser takes for a number.
+#[test]
+fn a_fence_is_shown_to_its_last_digit() {
+    let pools = "[[pools]]\nname = \"gpus\"\nunits = 2\nlease = \"1m\"\ndurable = true\n";
+    let mut cluster = Cluster::start("fences", 1, "", pools);
+    cluster.kill(0);
+    cluster.count_starts(0, 500_000);
+    cluster.revive(0);
+    cluster.claim(0, "gpus", 1, 1, "ann", "");
+    let browser = Browser::open("fences", 1400, 950);
+    browser.visit(&format!("{}#pool=gpus", cluster.url(0)));
+    let fence = (500_001u64 << 40) + 1;
+    browser.until(&format!("{HOLDERS}.includes('ann')"));
+    assert!(browser.text("#holders").contains(&fence.to_string()), "{}", browser.text("#holders"));
+    quiet(&browser);
+}
+
 #[test]
 fn revoking_needs_rights_a_reason_and_a_confirmation() {
     let token = "correct horse battery";

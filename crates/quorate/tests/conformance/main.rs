@@ -45,7 +45,7 @@ const PROTOCOLS: [(&str, &str); 9] = [
 /// What a member of three is told, with any addresses: only its pools matter.
 fn config(pool: &str) -> Result<Config, String> {
     let mut text = String::from(
-        "cluster = \"test\"\nepoch = 1\nnode = \"n0\"\nbootstrap = true\ndata_dir = \"unused\"\n\
+        "cluster = \"test\"\nepoch = 1\nnode = \"n0\"\ndata_dir = \"unused\"\n\
          listen = { clients = \"127.0.0.1:1\", peers = \"127.0.0.1:2\" }\n",
     );
     for node in 0..NODES {

@@ -12,7 +12,8 @@ use quorate_client::{Client, Grant};
 use tokio::task::JoinHandle;
 
 use crate::cluster::{Cluster, Memory, Pools, Protocol};
-use crate::ring::{PATIENCE, client, command, give_back, metrics, status, until};
+use crate::hardship::client;
+use crate::ring::{PATIENCE, command, give_back, metrics, status, until};
 
 /// Of five nodes two may crash; each may use one unit of three.
 const NODES: usize = 5;

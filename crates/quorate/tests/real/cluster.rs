@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -190,8 +190,11 @@ pub(crate) enum Memory {
     /// Only how often it was started, and it knows that the rest is lost. (Without that number it
     /// would wait until a minute begins, which takes too long here.)
     Lost,
-    /// Nothing, and it is told that the cluster is new: a lie, the planted bug.
-    LostAndLiedTo,
+    /// Nothing, and it has to find out.
+    Gone,
+    /// What there was before its first start: somebody put an old copy of the directory back, in
+    /// which the cluster is new. A lie, and the planted bug.
+    RolledBack,
 }
 
 impl Cluster {
@@ -214,14 +217,27 @@ impl Cluster {
         pools: Pools,
     ) -> (Cluster, Vec<Proxy>) {
         let mut cluster = Cluster::new(folder, nodes, pools, None);
+        let wires = cluster.wire().await;
+        cluster.start_all().await;
+        (cluster, wires)
+    }
+
+    /// The same before anything is started, and before anybody has said that the cluster is new.
+    pub(crate) async fn unsaid(folder: &Path, nodes: usize, pools: Pools) -> (Cluster, Vec<Proxy>) {
+        let mut cluster = Cluster::new(folder, nodes, pools, None);
+        let wires = cluster.wire().await;
+        (0..nodes).for_each(|node| cluster.write_config(node));
+        (cluster, wires)
+    }
+
+    async fn wire(&mut self) -> Vec<Proxy> {
         let mut wires = Vec::new();
-        for node in &mut cluster.nodes {
+        for node in &mut self.nodes {
             let wire = Proxy::new(node.peers).await;
             node.door = wire.address;
             wires.push(wire);
         }
-        cluster.start_all().await;
-        (cluster, wires)
+        wires
     }
 
     fn new(folder: &Path, nodes: usize, pools: Pools, bug: Option<Bug>) -> Cluster {
@@ -235,12 +251,26 @@ impl Cluster {
 
     async fn start_all(&mut self) {
         for node in 0..self.nodes.len() {
-            self.write_config(node, true);
+            self.write_config(node);
+            let output = self.init(node).await;
+            assert!(output.status.success(), "{output:?}");
+            std::fs::copy(self.data(node).join("boot"), self.old_copy(node)).expect("a new file");
+        }
+        for node in 0..self.nodes.len() {
             self.spawn(node);
         }
         for node in 0..self.nodes.len() {
             self.until_it_answers(node).await;
         }
+    }
+
+    /// Somebody says that the cluster is new.
+    pub(crate) async fn init(&self, node: usize) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
+        command.args(["init", "--config"]).arg(self.config_path(node));
+        // It asks other nodes, over wires that are ours.
+        let output = tokio::task::spawn_blocking(move || command.output()).await;
+        output.expect("no panic").expect("the command was built")
     }
 
     /// Where clients find a node.
@@ -261,22 +291,37 @@ impl Cluster {
         self.nodes[node].process = None;
     }
 
+    /// kill -9, and nothing is left of what it wrote.
+    pub(crate) fn lose(&mut self, node: usize) {
+        self.kill(node);
+        self.wipe(node, Memory::Gone);
+    }
+
     pub(crate) fn restart(&mut self, node: usize, memory: Memory) {
         self.kill(node);
+        self.wipe(node, memory);
+        self.spawn(node);
+    }
+
+    fn wipe(&self, node: usize, memory: Memory) {
         let boot = std::fs::read_to_string(self.data(node).join("boot")).ok();
         // A node that was killed at its start has nothing to lose yet.
         if let Some(boot) = boot.filter(|_| memory != Memory::Kept) {
             std::fs::remove_dir_all(self.data(node)).expect("it is ours");
-            if memory == Memory::Lost {
-                std::fs::create_dir(self.data(node)).expect("it is ours");
-                let count = boot.lines().find(|line| line.starts_with("boot ")).expect("a count");
-                let lease = self.pools.lease.as_millis();
-                let text = format!("{count}\ndigest 0\nlease_ms {lease}\n");
+            std::fs::create_dir(self.data(node)).expect("it is ours");
+            let left = match memory {
+                Memory::Kept | Memory::Gone => None,
+                Memory::RolledBack => std::fs::read_to_string(self.old_copy(node)).ok(),
+                Memory::Lost => {
+                    let count = boot.lines().find(|line| line.starts_with("boot "));
+                    let (count, lease) = (count.expect("a count"), self.pools.lease.as_millis());
+                    Some(format!("{count}\ndigest 0\nlease_ms {lease}\n"))
+                }
+            };
+            if let Some(text) = left {
                 std::fs::write(self.data(node).join("boot"), text).expect("it is ours");
             }
         }
-        self.write_config(node, memory == Memory::LostAndLiedTo);
-        self.spawn(node);
     }
 
     /// Restarts a node whose writes can be made to fail ([`Resource::Fsize`]): the signal that
@@ -288,7 +333,7 @@ impl Cluster {
         let mut child = Command::new("/bin/sh")
             .args(["-c", "trap '' XFSZ; exec \"$0\" serve --config \"$1\""])
             .arg(env!("CARGO_BIN_EXE_quorate"))
-            .arg(self.folder.join(format!("n{node}.toml")))
+            .arg(self.config_path(node))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -325,10 +370,11 @@ impl Cluster {
         }
     }
 
-    /// Waits until a node answers, for as long as any sane machine needs.
+    /// Waits until a node answers, for as long as any sane machine needs: one that lost its
+    /// directory waits until a minute begins.
     pub(crate) async fn until_it_answers(&mut self, node: usize) {
         let views = Views::new([self.address(node).to_string()]).expect("an address");
-        let give_up = Instant::now() + Duration::from_secs(60);
+        let give_up = Instant::now() + Duration::from_secs(120);
         while views.node().await.is_err() {
             let process = self.nodes[node].process.as_mut().expect("it was started");
             if let Ok(Some(status)) = process.child().try_wait() {
@@ -361,13 +407,22 @@ impl Cluster {
             Some(bug) => command.args(["node", planted::name(bug)]),
         };
         let child = command
-            .arg(self.folder.join(format!("n{node}.toml")))
+            .arg(self.config_path(node))
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("a log file"))
             .stderr(log)
             .spawn()
             .expect("the command was built");
         self.nodes[node].process = Some(Process::new(child));
+    }
+
+    fn config_path(&self, node: usize) -> PathBuf {
+        self.folder.join(format!("n{node}.toml"))
+    }
+
+    /// The data directory's only file, as it was before the first start.
+    fn old_copy(&self, node: usize) -> PathBuf {
+        self.folder.join(format!("n{node}.boot"))
     }
 
     fn data(&self, node: usize) -> PathBuf {
@@ -386,13 +441,13 @@ impl Cluster {
         format!("its last words:\n{}", lines.join("\n"))
     }
 
-    fn write_config(&self, node: usize, bootstrap: bool) {
+    fn write_config(&self, node: usize) {
         let Node { clients, peers, .. } = &self.nodes[node];
         // Writing to a string cannot fail.
         let mut text = String::new();
         let _ = write!(
             text,
-            "cluster = \"real\"\nepoch = 1\nnode = \"n{node}\"\nbootstrap = {bootstrap}\n\
+            "cluster = \"real\"\nepoch = 1\nnode = \"n{node}\"\n\
              suspect_after = \"2s\"\n\
              data_dir = {:?}\nlisten = {{ clients = \"{clients}\", peers = \"{peers}\" }}\n\
              members = [\n",
@@ -412,6 +467,6 @@ impl Cluster {
                  {options}{more}"
             );
         }
-        std::fs::write(self.folder.join(format!("n{node}.toml")), text).expect("a config file");
+        std::fs::write(self.config_path(node), text).expect("a config file");
     }
 }

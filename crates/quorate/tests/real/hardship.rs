@@ -44,8 +44,15 @@ async fn start(folder: &str, durable: bool, lease: Duration) -> Cluster {
     Cluster::start(&folder, 3, pools, None).await
 }
 
-async fn client(cluster: &Cluster, node: usize) -> Client {
-    Client::connect(&[cluster.address(node).to_string()]).await.expect("it answers")
+pub(crate) async fn client(cluster: &Cluster, node: usize) -> Client {
+    let (servers, give_up) = ([cluster.address(node).to_string()], Instant::now() + PATIENCE);
+    loop {
+        match Client::connect(&servers).await {
+            Ok(client) => return client,
+            // On a busy machine a node may take longer than a client waits.
+            Err(error) => assert!(Instant::now() < give_up, "n{node}: {error}"),
+        }
+    }
 }
 
 /// The node of a client that knows no other.
@@ -139,7 +146,7 @@ pub(crate) async fn failing_disk(name: &'static str) {
     println!("{name}: ok, {:.0?}", began.elapsed());
 }
 
-fn views(cluster: &Cluster, node: usize) -> Views {
+pub(crate) fn views(cluster: &Cluster, node: usize) -> Views {
     Views::new([cluster.address(node).to_string()]).expect("an address")
 }
 

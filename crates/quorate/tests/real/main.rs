@@ -15,11 +15,12 @@
 //! | `ring.rs` | a node and then the root of a ring are killed |
 //! | `trial.rs` | one seeded trial: faults, healing, judgement |
 //! | `hardship.rs` | one hardship at a time, with what must follow from it |
+//! | `lost.rs` | data directories are lost |
 //! | `history.rs` | what clients wrote down, and what the laws say to it |
 //!
 //! The harness is checked too: histories with planted bugs, nodes with planted bugs (they tell
 //! their clients a later deadline; they forget their past), and a real node that is lied to about
-//! its past (it forgot everything and is told that the cluster is new), must be found.
+//! its past (its disk is put back to before its first start), must be found.
 //!
 //! A seed decides which faults happen in which order, not how the machine schedules processes: it
 //! may take a few runs to see a failure again.
@@ -31,6 +32,7 @@ mod cluster;
 mod dice;
 mod hardship;
 mod history;
+mod lost;
 mod minority;
 mod planted;
 mod proxy;
@@ -63,7 +65,7 @@ struct Wish {
     protocol: Option<Protocol>,
 }
 
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 11] = [
     "planted_bugs_in_histories_are_found",
     "a_node_that_is_lied_to_about_its_past_is_found",
     "broken_connections_alone_cost_nobody_a_grant",
@@ -74,6 +76,7 @@ const NAMES: [&str; 10] = [
     "a_node_whose_disk_fails_stops_and_says_why",
     "quorums_go_on_without_a_minority_and_holders_keep_theirs",
     "broadcast_goes_on_without_nodes_and_hands_out_no_unit_too_many",
+    "a_lost_directory_is_never_taken_for_a_new_cluster",
 ];
 
 type Trial = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -98,7 +101,7 @@ fn main() {
         println!("{}: ok", NAMES[0]);
     }
     let seconds = |default: u64| Duration::from_secs(wish.seconds.unwrap_or(default));
-    let mut lanes: [Vec<Trial>; 2] = [Vec::new(), Vec::new()];
+    let mut lanes: [Vec<Trial>; 3] = Default::default();
     let mut add = |lane: usize, name: &str, trial: Trial| {
         if wanted(name) && wish.minutes.is_none() {
             lanes[lane].push(trial);
@@ -125,6 +128,8 @@ fn main() {
     let turn = wish.seed.unwrap_or(0) as usize;
     add(1, NAMES[8], Box::pin(minority::killed(NAMES[8], turn)));
     add(1, NAMES[9], Box::pin(broadcast::hardships(NAMES[9])));
+    // Takes a minute, in which it does hardly anything.
+    add(2, NAMES[10], Box::pin(lost::directories(NAMES[10])));
     // Most of a trial is waiting, so two go on at a time.
     let started = lanes.map(|lane| {
         runtime.spawn(async {

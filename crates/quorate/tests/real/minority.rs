@@ -14,7 +14,8 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
 use crate::cluster::{Cluster, Memory, Pools, Protocol};
-use crate::ring::{client, until};
+use crate::hardship::client;
+use crate::ring::until;
 
 /// A node is suspected after two seconds and a heartbeat. A client renews after a third of its
 /// lease, and what the dead promised must last until others have promised the same.

@@ -10,9 +10,10 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use quorate_client::{Client, Grant, ReleaseError, Views};
+use quorate_client::{Grant, ReleaseError};
 
 use crate::cluster::{Cluster, Memory, Pools, Protocol};
+use crate::hardship::client;
 
 /// Longer than anything takes that is going to happen at all.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -136,13 +137,6 @@ pub(crate) async fn give_back(grant: Grant) {
     if let Err(error) = grant.release().await {
         assert!(matches!(error, ReleaseError::Lost(_)), "{error}");
     }
-}
-
-pub(crate) async fn client(cluster: &Cluster, node: usize) -> Client {
-    let address = cluster.address(node).to_string();
-    let views = Views::new([&address]).expect("an address");
-    assert!(views.node().await.is_ok(), "n{node} answers");
-    Client::connect(&[address]).await.expect("n{node} answers")
 }
 
 /// What `quorate status` says of the pool.

@@ -47,7 +47,8 @@ pub(crate) enum Harm {
     DeadClients,
     /// Nodes are killed and restarted at once, with all that they wrote.
     Restarts,
-    /// A node that forgot everything is told that the cluster is new. The harness must notice.
+    /// A node's disk is put back to before its first start, when the cluster was new. The harness
+    /// must notice.
     Lie,
 }
 
@@ -232,7 +233,7 @@ impl Trial {
             }
             Harm::Restarts | Harm::Lie if self.dice.one_in(25) => {
                 let lied_to = self.plan.harm == Harm::Lie;
-                let memory = if lied_to { Memory::LostAndLiedTo } else { Memory::Kept };
+                let memory = if lied_to { Memory::RolledBack } else { Memory::Kept };
                 let node = self.dice.below(NODES as u64) as usize;
                 self.cluster.restart(node, memory);
                 self.faults += 1;

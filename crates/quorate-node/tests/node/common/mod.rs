@@ -22,8 +22,6 @@ pub(crate) struct Cluster {
     peers: Vec<SocketAddr>,
     pools: String,
     data: Option<PathBuf>,
-    /// Whether an empty directory means that the cluster is new.
-    is_new: bool,
     /// Where the first node finds the others, if not directly.
     detour: Option<SocketAddr>,
 }
@@ -65,7 +63,6 @@ impl Cluster {
             peers: listeners.iter().map(|(_, peers)| address(peers)).collect(),
             pools: pools.to_owned(),
             data,
-            is_new: true,
             detour: bridge.map(|bridge| bridge.address),
         };
         if let Some(bridge) = bridge {
@@ -73,6 +70,7 @@ impl Cluster {
         }
         for (place, (clients, peers)) in listeners.into_iter().enumerate() {
             let config = cluster.config(place, pools);
+            Node::init(&config).unwrap();
             cluster.nodes[place] = Some(Node::start_on(config, clients, peers).await.unwrap());
         }
         cluster.connected().await;
@@ -81,9 +79,9 @@ impl Cluster {
 
     pub(crate) fn config(&self, place: usize, pools: &str) -> Config {
         let mut text = format!(
-            "cluster = \"test\"\nepoch = 1\nnode = \"n{place}\"\nbootstrap = {}\n\
+            "cluster = \"test\"\nepoch = 1\nnode = \"n{place}\"\n\
              listen = {{ clients = \"{}\", peers = \"{}\" }}\n",
-            self.is_new, self.clients[place], self.peers[place]
+            self.clients[place], self.peers[place]
         );
         if let Some(data) = &self.data {
             let path = data.join(format!("n{place}"));
@@ -130,7 +128,6 @@ impl Cluster {
         };
         let boot: Vec<String> = boot.lines().map(other).collect();
         std::fs::write(data.join("boot"), boot.join("\n")).unwrap();
-        self.is_new = false;
         self.restart(place, None).await;
     }
 

@@ -187,3 +187,28 @@ fn what_a_client_lost_is_not_given_back_before_its_deadline() {
     assert!(world.trace.contains("> n1 release 1.1"), "{}", world.trace);
     lost(Some(Mutant::GiveBackWhatIsLost)).must_break("capacity");
 }
+
+/// A client moved to a node that believes one of its arbiters dead, and a third one never answers.
+/// When the first lease ends, what that one may know is not counted on any more.
+#[test]
+fn a_client_that_moved_has_lost_when_too_few_are_left_that_said_so() {
+    let mut world = world(None);
+    world.claim(3, 1, 1, 0);
+    world.settle();
+    world.step(NodeId(4), Event::Suspect(NodeId(0)));
+    let (shares, _) = world.using[&id(1)].clone();
+    world.step(NodeId(4), Event::Renew { claim: id(1), shares });
+    for arbiter in [0, 1] {
+        world.deliver(4, arbiter, "renew");
+        world.deliver(arbiter, 4, "renewed");
+    }
+    assert!(world.trace.contains("   extend 1.1"), "{}", world.trace);
+    world.now = world.now.after(Duration::from_secs(60));
+    world.end(id(1), quorate_laws::End::Deadline);
+    let is_it = |alarm: &&Alarm| matches!(alarm, Alarm::LeaseEnd(bid) if bid.claim == id(1));
+    let lease = *world.alarms[0].iter().find(is_it).unwrap();
+    world.ring(0, lease);
+    world.deliver(0, 4, "lost");
+    world.must_be_lawful();
+    assert!(world.trace.contains("> n1 release 1.1"), "{}", world.trace);
+}

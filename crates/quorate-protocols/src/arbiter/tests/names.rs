@@ -3,7 +3,7 @@
 
 use quorate_core::{Event, NodeId, NodeSet, Start};
 
-use super::cluster::Cluster;
+use super::cluster::{Cluster, id};
 use super::walk::{Weather, forever, walk};
 use crate::arbiter::pool::Mutant;
 use crate::arbiter::{Alarm, Pool, Quorums};
@@ -122,6 +122,47 @@ fn c7_a_client_that_outlives_its_home_keeps_its_units() {
     world.settle();
     world.must_be_lawful();
     assert!(world.is_using(1) && world.is_using(2), "{}", world.trace);
+}
+
+/// n4 uses unit 0 by the word of 0 and 1, and n3, which is older, wants it of 0. Before n4 hears of
+/// that, its client renews through n5 and through n4 again, and n4 names to 0 what it has.
+fn there_and_back(mutant: Option<Mutant>) -> Cluster {
+    let mut world = world(mutant);
+    world.claim(3, 1, 1, 4);
+    world.claim(4, 2, 1, 0);
+    world.deliver(3, 0, "request");
+    world.deliver(0, 3, "grant");
+    for (kind, answer) in [("request", "grant"), ("name", "named")] {
+        for arbiter in [0, 1] {
+            world.deliver(4, arbiter, kind);
+        }
+        for arbiter in [0, 1] {
+            world.deliver(arbiter, 4, answer);
+        }
+    }
+    assert!(world.is_using(2), "{}", world.trace);
+    world.deliver(3, 2, "request");
+    world.deliver(2, 3, "grant");
+    world.deliver(3, 2, "name");
+    world.deliver(2, 3, "named");
+    world.deliver(3, 0, "name");
+    let (shares, _) = world.using[&id(2)].clone();
+    world.step(NodeId(5), Event::Renew { claim: id(2), shares });
+    world.deliver(5, 0, "renew");
+    world.renew(4, 2);
+    world.deliver(4, 0, "renew");
+    world.deliver(0, 4, "renewed");
+    world.deliver(4, 0, "name");
+    world.settle();
+    world
+}
+
+#[test]
+fn c7_what_is_used_stays_locked_while_its_client_goes_from_home_to_home() {
+    let world = there_and_back(None);
+    world.must_be_lawful();
+    assert!(world.is_using(1) && world.is_using(2), "each has its own unit\n{}", world.trace);
+    there_and_back(Some(Mutant::C7LockAnew)).must_break("exclusivity");
 }
 
 #[test]

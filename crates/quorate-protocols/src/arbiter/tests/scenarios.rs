@@ -492,3 +492,18 @@ fn l_2_an_arbiter_that_forgot_waits_out_one_lease() {
     assert!(world.is_using(2), "{}", world.trace);
     arbiter_forgets(Some(Mutant::L2NoGrace)).must_break("capacity");
 }
+
+/// An arbiter that only counts has no fences to learn of others, however often it was restarted
+/// since it forgot.
+#[test]
+fn an_arbiter_without_fences_opens_after_grace_alone() {
+    let mut world = Cluster::new(4, Pool { durable: true, ..Pool::new(2, 4) });
+    world.restart(0, Start::Amnesia);
+    let record = world.disks[0].clone();
+    world.restart(0, Start::Recovered(record));
+    world.ring(0, Alarm::Grace);
+    assert!(world.wires.is_empty(), "it asks nobody\n{}", world.trace);
+    world.claim(1, 1, 1, 0);
+    world.settle();
+    assert!(world.is_using(1), "{}", world.trace);
+}

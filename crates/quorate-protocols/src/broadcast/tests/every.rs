@@ -239,7 +239,7 @@ impl<P: Explored> Explorer<'_, P> {
             let mut out = Outbox::new();
             let boot = P::boot(&seat(&self.scope.pool, node.into()), Start::First, &mut out);
             let is_alarm = |effect: &Effect<P>| matches!(effect, Effect::Arm { .. });
-            assert!(out.effects().iter().all(is_alarm), "nothing is said at first");
+            assert!(out.effects().all(is_alarm), "nothing is said at first");
             if let Some(requests) = *requests {
                 nodes[node] = (self.participants.put(boot), requests);
             }

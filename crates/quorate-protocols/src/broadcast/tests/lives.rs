@@ -22,7 +22,7 @@ use quorate_core::{
 use super::seen::{Seen, Shelf, hash};
 use crate::broadcast::join::Membership;
 use crate::broadcast::message::first_life;
-use crate::broadcast::{Alarm, Message, Pool, Reclaim, Weighted};
+use crate::broadcast::{Alarm, Deaths, Message, Pool, Reclaim, Weighted};
 
 pub(super) const NODES: usize = 3;
 /// The length of all leases: longer than all queries of a node take together.
@@ -284,7 +284,7 @@ impl Explorer<'_> {
                 state.suspicions -= 1;
                 self.act(state, node, |participant, seat, out| {
                     let life = participant.detector.life(suspect);
-                    participant.learn(seat, &BTreeMap::from([(suspect, life)]), out);
+                    participant.learn(seat, &Deaths::from_iter([(suspect, life)]), out);
                     participant.check(seat, out);
                 })
             }
@@ -386,7 +386,7 @@ impl Explorer<'_> {
                     let asked = receiver.asked.iter().find(|asked| asked.clock == clock);
                     asked.is_some_and(|asked| !asked.standing.is_in_use())
                 };
-                let is_news = |(&node, &life): (&NodeId, &u64)| {
+                let is_news = |(node, life): (NodeId, u64)| {
                     receiver.detector.last_death(node).is_none_or(|known| known < life)
                 };
                 known.life <= receiver.detector.life(from)

@@ -249,7 +249,7 @@ fn too_many_suspects_raise_an_alarm_and_count_nobody_out() {
     let mut world = World::<Weighted>::new(Pool { reclaim, ..Pool::weighted(5, 5, 1, 1) });
     let me = NodeId(0);
     let hear = |world: &mut World<Weighted>, from, suspect| {
-        let crashed = [(NodeId(suspect), 0)].into();
+        let crashed = [(NodeId(suspect), 0)].into_iter().collect();
         let known = Knowledge::from(Known { crashed, ..Known::default() });
         world.step(me, Event::Hear { from, message: Message::Notice { known } });
         let seat = seat(&world.pool, me);

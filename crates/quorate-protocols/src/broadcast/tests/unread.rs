@@ -115,12 +115,8 @@ impl Explored for Weighted {
         }
         let mut message = message.clone();
         let news = |known: &Known| {
-            let is_news = |node: &NodeId| self.detector.last_death(*node).is_none();
-            let crashed = known.crashed.iter().filter(|(node, _)| is_news(node));
-            Known {
-                crashed: crashed.map(|(&node, &life)| (node, life)).collect(),
-                ..Known::default()
-            }
+            let is_news = |(node, _): &(NodeId, u64)| self.detector.last_death(*node).is_none();
+            Known { crashed: known.crashed.iter().filter(is_news).collect(), ..Known::default() }
         };
         match &mut message {
             Message::Request { query, known, .. } => {

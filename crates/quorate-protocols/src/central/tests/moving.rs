@@ -153,6 +153,23 @@ fn an_answer_to_a_forgotten_move_is_taken_from_whoever_showed_both_units() {
     assert!(wanted.iter().any(|line| line.contains("GRANT 7.4 u0")), "{wanted:?}");
 }
 
+/// After a restart, what is shown may answer a move that nobody knows of any more. Moves that are
+/// known are answered one way or the other.
+#[test]
+fn a_client_that_shows_neither_side_of_a_move_changes_nothing() {
+    let mut table = Table::new(2, Pool { durable: true, ..pool(6) });
+    claim(&mut table, 1, 1, &[(1, "gpu=h100"), (1, "gpu=a100")], true);
+    assert_eq!(table.wanted().last().unwrap(), "n1 GRANT 7.1 u0,u1 f1");
+    claim(&mut table, 1, 2, &[(1, "gpu=h100,zone=eu")], false);
+    assert_eq!(table.wanted().last().unwrap(), "n1 MOVE 7.1 u0 to u3 f2");
+    let record = table.record.clone();
+    table.restart(0, Start::Recovered(record.clone()));
+    table.restart(1, Start::Recovered(None));
+    let before = table.seats[0].clone();
+    assert_eq!(renew(&mut table, 1, 1, &[(1, 1)]), ["n1 LOSE 7.1"]);
+    assert_eq!((&table.seats[0], &table.record), (&before, &record));
+}
+
 #[test]
 fn a_drained_unit_is_granted_no_more_and_who_needs_it_is_refused() {
     let mut table = Table::new(2, pool(6));

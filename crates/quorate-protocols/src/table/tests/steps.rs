@@ -12,7 +12,7 @@ use quorate_core::{
 use crate::allocator::labels::Labels;
 use crate::arbiter::Quorums;
 use crate::central::Fairness;
-use crate::table::{Alarm, Message, Pool, Sheet, Table};
+use crate::table::{Alarm, Message, Pool, Row, Sheet, State, Table};
 
 /// Seats in one process, and a wire that delivers in order.
 pub(super) struct Cluster {
@@ -258,6 +258,20 @@ fn members_that_forgot_say_so_and_others_are_asked_at_once() {
     }
 }
 
+/// Claims that were passed more often, together, than anybody counts.
+fn passed_too_often() -> BTreeMap<ClaimId, Row> {
+    let row = |age| Row {
+        node: NodeId(1),
+        attempt: crate::table::Attempt { boot: 0, clock: 1 },
+        age,
+        units: Units::ONE,
+        lines: None,
+        passed: u32::MAX,
+        state: State::Waiting { sent: Moment::ZERO, waited: Duration::ZERO },
+    };
+    (1..=2).map(|serial| (id(serial), row(serial))).collect()
+}
+
 #[test]
 fn messages_that_no_correct_peer_sends_are_anomalies_and_change_nothing() {
     let mut cluster = Cluster::new(4, Pool::new(1, 3));
@@ -269,8 +283,10 @@ fn messages_that_no_correct_peer_sends_are_anomalies_and_change_nothing() {
     cluster.step(0, Event::Hear { from: NodeId(1), message: Message::Lock { section, round } });
     let sheet = Arc::new(Sheet { fence: round, ..Sheet::default() });
     cluster.step(0, Event::Hear { from: NodeId(1), message: Message::Store { section, sheet } });
+    let sheet = Arc::new(Sheet { rows: passed_too_often(), ..Sheet::default() });
+    cluster.step(0, Event::Hear { from: NodeId(1), message: Message::Store { section, sheet } });
     let wanted = cluster.wanted();
-    assert_eq!(wanted.len(), 4);
+    assert_eq!(wanted.len(), 5);
     assert!(wanted.iter().all(|line| line.contains("ANOMALY")), "{wanted:?}");
     assert_eq!(cluster.seats, before);
     // Nor does it use what it did not ask for.

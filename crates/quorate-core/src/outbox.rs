@@ -1,0 +1,183 @@
+//! What a participant wants from the world in one step.
+
+use std::time::Duration;
+
+use crate::{ClaimId, Effect, Moment, Move, NodeId, Protocol, Refusal, Share, Shares};
+
+/// The effects of a single step. A driver empties it before it may step again.
+#[derive(Debug)]
+pub struct Outbox<P: Protocol> {
+    /// Places are kept from step to step, and an effect is written where it stays: to put together
+    /// elsewhere and then copy what takes several words is slower than most steps of a simulation.
+    places: Vec<Option<Effect<P>>>,
+    used: usize,
+}
+
+impl<P: Protocol> Default for Outbox<P> {
+    fn default() -> Self {
+        Outbox { places: Vec::new(), used: 0 }
+    }
+}
+
+impl<P: Protocol> Outbox<P> {
+    /// An empty outbox.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the effects out in order, keeping the room for the next step. What is not taken is
+    /// gone.
+    #[inline]
+    pub fn drain(&mut self) -> Drain<'_, P> {
+        let used = std::mem::take(&mut self.used);
+        Drain { places: self.places[..used].iter_mut() }
+    }
+
+    /// How many effects there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.used
+    }
+
+    /// The place of one of the effects, for a driver that takes each where it lies and then calls
+    /// [`Self::clear`].
+    #[inline]
+    pub fn at(&mut self, position: usize) -> &mut Option<Effect<P>> {
+        &mut self.places[position]
+    }
+
+    /// Forgets what was not taken.
+    #[inline]
+    pub fn clear(&mut self) {
+        for place in &mut self.places[..self.used] {
+            *place = None;
+        }
+        self.used = 0;
+    }
+
+    /// The effects so far.
+    pub fn effects(&self) -> impl Iterator<Item = &Effect<P>> + '_ {
+        self.places[..self.used].iter().flatten()
+    }
+
+    /// Whether nothing is wanted.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.used == 0
+    }
+
+    /// Where the next effect goes. To be called before the effect is put together.
+    #[inline(always)]
+    fn place(&mut self) -> &mut Option<Effect<P>> {
+        if self.used == self.places.len() {
+            self.grow();
+        }
+        let place = &mut self.places[self.used];
+        assert!(place.is_none(), "a place is emptied before it is used again");
+        self.used += 1;
+        place
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let more = self.used.max(4);
+        self.places.resize_with(self.used + more, || None);
+    }
+
+    /// See [`Effect::Persist`].
+    pub fn persist(&mut self, record: P::Durable) {
+        let place = self.place();
+        *place = Some(Effect::Persist(record));
+    }
+
+    /// See [`Effect::Tell`].
+    pub fn tell(&mut self, to: NodeId, message: P::Message) {
+        self.tell_with(to, || message);
+    }
+
+    /// The same, for messages sent by the million: the message is put together in its place.
+    #[inline(always)]
+    pub fn tell_with(&mut self, to: NodeId, message: impl FnOnce() -> P::Message) {
+        let place = self.place();
+        let before = std::mem::replace(place, Some(Effect::Tell { to, message: message() }));
+        std::mem::forget(before); // Nothing was there, which a compiler does not see.
+    }
+
+    /// See [`Effect::Arm`].
+    pub fn arm(&mut self, alarm: P::Alarm, after: Duration) {
+        let place = self.place();
+        *place = Some(Effect::Arm { alarm, after });
+    }
+
+    /// See [`Effect::Disarm`].
+    pub fn disarm(&mut self, alarm: P::Alarm) {
+        let place = self.place();
+        *place = Some(Effect::Disarm(alarm));
+    }
+
+    /// See [`Effect::Grant`].
+    pub fn grant(&mut self, claim: ClaimId, shares: Shares, until: Moment) {
+        let place = self.place();
+        *place = Some(Effect::Grant { claim, shares, until });
+    }
+
+    /// See [`Effect::Extend`].
+    pub fn extend(&mut self, claim: ClaimId, until: Moment) {
+        let place = self.place();
+        *place = Some(Effect::Extend { claim, until });
+    }
+
+    /// See [`Effect::Move`].
+    pub fn ask_to_move(&mut self, claim: ClaimId, shares: Shares, from: Share, to: Share) {
+        let place = self.place();
+        *place = Some(Effect::Move { claim, shares, it: Box::new(Move { from, to }) });
+    }
+
+    /// See [`Effect::Refuse`].
+    pub fn refuse(&mut self, claim: ClaimId, why: Refusal) {
+        let place = self.place();
+        *place = Some(Effect::Refuse { claim, why });
+    }
+
+    /// See [`Effect::Lose`].
+    pub fn lose(&mut self, claim: ClaimId) {
+        let place = self.place();
+        *place = Some(Effect::Lose { claim });
+    }
+
+    /// See [`Effect::Reclaim`].
+    pub fn reclaim(&mut self, claim: ClaimId, shares: Shares) {
+        let place = self.place();
+        *place = Some(Effect::Reclaim { claim, shares });
+    }
+
+    /// See [`Effect::Anomaly`].
+    pub fn anomaly(&mut self, peer: NodeId, what: &'static str) {
+        let place = self.place();
+        *place = Some(Effect::Anomaly { peer, what });
+    }
+}
+
+/// See [`Outbox::drain`].
+#[derive(Debug)]
+pub struct Drain<'a, P: Protocol> {
+    places: std::slice::IterMut<'a, Option<Effect<P>>>,
+}
+
+impl<P: Protocol> Iterator for Drain<'_, P> {
+    type Item = Effect<P>;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Effect<P>> {
+        self.places.next()?.take()
+    }
+}
+
+impl<P: Protocol> Drop for Drain<'_, P> {
+    #[inline]
+    fn drop(&mut self) {
+        for place in &mut self.places {
+            *place = None;
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Before somebody says that the cluster is new: does a member that answers know better?
+//!
+//! A guard against saying it by habit, as a script would. What makes it safe to say is that it is
+//! true: members that are down, or have lost everything too, contradict nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_core::NodeId;
+use quorate_wire::{Life, Resume};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::greeting::{self, GreetingError};
+use crate::config::Config;
+
+/// How long a member has to answer. Those that are not up yet are no reason to wait for long.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Before the first start, and the same however often it is asked.
+const UNBORN: Resume = Resume { life: Life { boot: 0, mark: 0 }, knows: None, received: 0 };
+
+/// Why this cannot be the first start of a new cluster, if a member says so.
+pub(crate) async fn objection(config: &Config) -> Option<String> {
+    let config = Arc::new(config.clone());
+    let mut calls = JoinSet::new();
+    let others = (0..config.members.len()).map(NodeId::from).filter(|node| *node != config.me);
+    for peer in others {
+        let config = Arc::clone(&config);
+        calls.spawn(async move { timeout(PATIENCE, ask(&config, peer)).await });
+    }
+    let answers = calls.join_all().await;
+    answers.into_iter().flatten().flatten().next()
+}
+
+async fn ask(config: &Config, peer: NodeId) -> Option<String> {
+    let member = &config.members[peer.index()];
+    let stream = TcpStream::connect(member.peers).await.ok()?;
+    let name = &member.name;
+    match greeting::call(config, peer, UNBORN, stream).await {
+        Ok((_, Resume { life: Life { boot, .. }, .. })) if boot > 1 => {
+            Some(format!("{name} has been started before: its boot number is {boot}"))
+        }
+        Err(GreetingError::RefusedUs(why)) => Some(format!("{name} says: {why}")),
+        Err(GreetingError::Stranger(why)) => Some(format!("at the address of {name}: {why}")),
+        _ => None,
+    }
+}
