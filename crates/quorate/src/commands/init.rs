@@ -30,6 +30,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let config = Config::parse(&text).with_context(|| format!("{shown}"))?;
     daemon::runtime()?.block_on(Node::check_new(&config))?;
     Node::init(&config)?;
-    println!("{}: cluster {} is new at its next start", config.name(), config.cluster);
+    crate::print(format_args!(
+        "{}: cluster {} is new at its next start",
+        config.name(),
+        config.cluster
+    ))?;
     Ok(Outcome::Good)
 }
