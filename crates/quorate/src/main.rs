@@ -53,9 +53,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints a line of a result. That nobody reads it changes nothing else, not even the exit code.
+/// Prints a line of a result.
 fn print(line: impl fmt::Display) -> std::io::Result<()> {
-    match writeln!(std::io::stdout().lock(), "{line}") {
+    unless_unread(writeln!(std::io::stdout().lock(), "{line}"))
+}
+
+/// That nobody reads what was written changes nothing else, not even the exit code.
+fn unless_unread(written: std::io::Result<()>) -> std::io::Result<()> {
+    match written {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         done => done,
     }

@@ -44,16 +44,21 @@ fn the_same_seed_prints_the_same_bytes_unless_speed_is_asked_for() {
     }
 }
 
+/// What becomes of a command whose output nobody reads.
+fn unread(line: &str) -> Output {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
+    let command = command.args(line.split_whitespace()).stdout(writer).stderr(Stdio::piped());
+    command.output().expect("the command runs")
+}
+
 /// A reader that has seen enough (`quorate ... | head`) is no reason to panic, nor for another
 /// exit code.
 #[test]
 fn nobody_has_to_read_to_the_end() {
     for line in ["sim seeds --count 1 --faults none", "sim arbiter-messages --grants 1"] {
-        let (reader, writer) = std::io::pipe().expect("a pipe");
-        drop(reader);
-        let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
-        let command = command.args(line.split_whitespace()).stdout(writer).stderr(Stdio::piped());
-        let output = command.output().expect("the command runs");
+        let output = unread(line);
         let error = String::from_utf8(output.stderr).expect("text");
         assert_eq!(output.status.code(), Some(0), "{line}: {error}");
         assert!(!error.contains("panicked"), "{line}: {error}");
@@ -98,6 +103,10 @@ fn a_deadlock_is_reported_as_claims_that_are_not_served() {
         assert_eq!(output.status.code(), Some(1), "{output:?}");
         let table = String::from_utf8(output.stdout).expect("text");
         assert!(table.contains("BROKEN everyone served: 3 still waiting"), "{table}");
+    }
+    for output in ["", " --json", " --trace"] {
+        let output = unread(&format!("{line}{output}"));
+        assert_eq!(output.status.code(), Some(1), "it is broken, read or not: {output:?}");
     }
     std::fs::remove_file(&file).expect("it was written");
 }

@@ -17,7 +17,7 @@ use quorate_sim::{
 use super::report::{Shown, speed};
 use super::{film, parse_seed};
 use crate::protocols::{Chosen, Offered, Work};
-use crate::{Outcome, plots};
+use crate::{Outcome, plots, unless_unread};
 
 /// Every step is followed by an audit up to this many nodes, unless told otherwise.
 const STRICT_NODES_MAX: u32 = 30;
@@ -205,9 +205,6 @@ impl Work for Run<'_> {
         let wall = started.elapsed();
         bar.finish_and_clear();
         let Lines { mut out, failed } = lines;
-        if let Some(error) = failed {
-            return Err(error.into());
-        }
         let (protocol, kinds) = (P::NAME, P::KINDS);
         let shown = Shown {
             protocol,
@@ -218,12 +215,15 @@ impl Work for Run<'_> {
             strict,
             wall: args.speed.then_some(wall),
         };
-        if args.json {
-            writeln!(out, "{:#}", shown.json())?;
-        } else if !args.trace {
-            write!(out, "{}", shown.table())?;
-        }
-        out.flush()?;
+        let written = failed.map_or(Ok(()), Err).and_then(|()| {
+            if args.json {
+                writeln!(out, "{:#}", shown.json())?;
+            } else if !args.trace {
+                write!(out, "{}", shown.table())?;
+            }
+            out.flush()
+        });
+        unless_unread(written)?;
         args.write_files(&report.measures)?;
         if let (Some(path), Some(film)) = (&args.html, &film) {
             let command = args.command();
