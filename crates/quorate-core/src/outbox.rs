@@ -99,8 +99,9 @@ impl<P: Protocol> Outbox<P> {
     #[inline(always)]
     pub fn tell_with(&mut self, to: NodeId, message: impl FnOnce() -> P::Message) {
         let place = self.place();
-        let before = std::mem::replace(place, Some(Effect::Tell { to, message: message() }));
-        std::mem::forget(before); // Nothing was there, which a compiler does not see.
+        // Nothing was there, which a compiler does not see: it would look whether to drop it.
+        let before = place.replace(Effect::Tell { to, message: message() });
+        std::mem::forget(before);
     }
 
     /// See [`Effect::Arm`].
