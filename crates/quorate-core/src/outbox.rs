@@ -66,7 +66,7 @@ impl<P: Protocol> Outbox<P> {
         self.used == 0
     }
 
-    /// Where the next effect goes. To be called before the effect is put together.
+    /// Where the next effect goes.
     #[inline(always)]
     fn place(&mut self) -> &mut Option<Effect<P>> {
         if self.used == self.places.len() {
@@ -78,6 +78,10 @@ impl<P: Protocol> Outbox<P> {
         place
     }
 
+    fn push(&mut self, effect: Effect<P>) {
+        *self.place() = Some(effect);
+    }
+
     #[cold]
     fn grow(&mut self) {
         let more = self.used.max(4);
@@ -86,8 +90,7 @@ impl<P: Protocol> Outbox<P> {
 
     /// See [`Effect::Persist`].
     pub fn persist(&mut self, record: P::Durable) {
-        let place = self.place();
-        *place = Some(Effect::Persist(record));
+        self.push(Effect::Persist(record));
     }
 
     /// See [`Effect::Tell`].
@@ -98,63 +101,55 @@ impl<P: Protocol> Outbox<P> {
     /// The same, for messages sent by the million: the message is put together in its place.
     #[inline(always)]
     pub fn tell_with(&mut self, to: NodeId, message: impl FnOnce() -> P::Message) {
-        let place = self.place();
-        let before = std::mem::replace(place, Some(Effect::Tell { to, message: message() }));
-        std::mem::forget(before); // Nothing was there, which a compiler does not see.
+        let place = self.place(); // Before the message, which would be put together elsewhere.
+        // Nothing was there, which a compiler does not see: it would look whether to drop it.
+        let before = place.replace(Effect::Tell { to, message: message() });
+        std::mem::forget(before);
     }
 
     /// See [`Effect::Arm`].
     pub fn arm(&mut self, alarm: P::Alarm, after: Duration) {
-        let place = self.place();
-        *place = Some(Effect::Arm { alarm, after });
+        self.push(Effect::Arm { alarm, after });
     }
 
     /// See [`Effect::Disarm`].
     pub fn disarm(&mut self, alarm: P::Alarm) {
-        let place = self.place();
-        *place = Some(Effect::Disarm(alarm));
+        self.push(Effect::Disarm(alarm));
     }
 
     /// See [`Effect::Grant`].
     pub fn grant(&mut self, claim: ClaimId, shares: Shares, until: Moment) {
-        let place = self.place();
-        *place = Some(Effect::Grant { claim, shares, until });
+        self.push(Effect::Grant { claim, shares, until });
     }
 
     /// See [`Effect::Extend`].
     pub fn extend(&mut self, claim: ClaimId, until: Moment) {
-        let place = self.place();
-        *place = Some(Effect::Extend { claim, until });
+        self.push(Effect::Extend { claim, until });
     }
 
     /// See [`Effect::Move`].
     pub fn ask_to_move(&mut self, claim: ClaimId, shares: Shares, from: Share, to: Share) {
-        let place = self.place();
-        *place = Some(Effect::Move { claim, shares, it: Box::new(Move { from, to }) });
+        self.push(Effect::Move { claim, shares, it: Box::new(Move { from, to }) });
     }
 
     /// See [`Effect::Refuse`].
     pub fn refuse(&mut self, claim: ClaimId, why: Refusal) {
-        let place = self.place();
-        *place = Some(Effect::Refuse { claim, why });
+        self.push(Effect::Refuse { claim, why });
     }
 
     /// See [`Effect::Lose`].
     pub fn lose(&mut self, claim: ClaimId) {
-        let place = self.place();
-        *place = Some(Effect::Lose { claim });
+        self.push(Effect::Lose { claim });
     }
 
     /// See [`Effect::Reclaim`].
     pub fn reclaim(&mut self, claim: ClaimId, shares: Shares) {
-        let place = self.place();
-        *place = Some(Effect::Reclaim { claim, shares });
+        self.push(Effect::Reclaim { claim, shares });
     }
 
     /// See [`Effect::Anomaly`].
     pub fn anomaly(&mut self, peer: NodeId, what: &'static str) {
-        let place = self.place();
-        *place = Some(Effect::Anomaly { peer, what });
+        self.push(Effect::Anomaly { peer, what });
     }
 }
 

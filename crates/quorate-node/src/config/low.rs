@@ -16,6 +16,8 @@ pub(super) struct File {
     pub(super) epoch: u32,
     /// This node's name, one of the members.
     pub(super) node: String,
+    /// What `quorate init` says since.
+    pub(super) bootstrap: Option<bool>,
     /// Where this node keeps how often it was started, and the journal of durable pools.
     pub(super) data_dir: Option<PathBuf>,
     /// Whoever takes claims back must show this; anybody may if there is none.

@@ -185,6 +185,12 @@ pub enum ConfigError {
     /// A node must at least remember how often it was started.
     #[error("data_dir is missing: a node must at least remember how often it was started")]
     NoDataDir,
+    /// A file says the same after a disk was lost.
+    #[error(
+        "bootstrap is no setting any more, since a file outlives a lost disk: take it out, and run \
+         `quorate init --config FILE` on every member before the first start of a new cluster"
+    )]
+    Bootstrap,
 }
 
 impl Config {
@@ -205,6 +211,9 @@ impl Config {
     /// Says what is wrong.
     pub fn parse_in_memory(text: &str) -> Result<Config, ConfigError> {
         let file = read(text)?;
+        if file.bootstrap.is_some() {
+            return Err(ConfigError::Bootstrap);
+        }
         let names: Vec<String> = file.members.iter().map(|member| member.name.clone()).collect();
         for name in names.iter().chain([&file.cluster]) {
             if !is_pool_name(name) {

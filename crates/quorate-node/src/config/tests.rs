@@ -58,7 +58,7 @@ fn contradictions_are_refused_with_a_clear_message() {
         ("backfill:4", "backfill", "choose \"fifo\" or \"backfill:N\""),
         ("pattern = \"ci-*\"", "pattern = \"ci\"", "is no name"),
         ("data_dir = \"data\"", "", "data_dir is missing"),
-        ("epoch = 1", "epoch = 1\nbootstrap = true", "unknown field `bootstrap`"),
+        ("epoch = 1", "epoch = 1\nbootstrap = true", "run `quorate init --config FILE`"),
         ("pattern = \"ci-*\"", "name = \"gpu\"", "two pools are named \"gpu\""),
         ("durable = true", "protocol = \"ring\"", "fairness is an option of arbiter, central"),
         ("durable = true", "hedge = 1", "this pool's protocol is central"),

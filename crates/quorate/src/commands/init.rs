@@ -18,6 +18,12 @@ use crate::Outcome;
 /// Nothing is written if the directory was in use before, or if another member answers and has met
 /// an earlier start of this one, or has itself been started more than once.
 #[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quorate init --config n1.toml
+  quorate serve --config n1.toml
+
+Exit codes: 0 it is said; 2 it is not, and nothing was written.")]
 pub(crate) struct Args {
     /// The configuration file.
     #[arg(long, value_name = "FILE")]
@@ -30,10 +36,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let config = Config::parse(&text).with_context(|| format!("{shown}"))?;
     daemon::runtime()?.block_on(Node::check_new(&config))?;
     Node::init(&config)?;
-    crate::print(format_args!(
-        "{}: cluster {} is new at its next start",
-        config.name(),
-        config.cluster
-    ))?;
+    let (name, cluster) = (config.name(), &config.cluster);
+    crate::print(format_args!("{name}: cluster {cluster} is new at its next start"))?;
     Ok(Outcome::Good)
 }
