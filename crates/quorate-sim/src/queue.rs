@@ -13,7 +13,8 @@
 //! that a long run allocates nothing and a happening is written where it stays.
 //!
 //! Nothing is taken back. Whoever planned a happening knows its [`Ticket`] and whether it is still
-//! meant when its time has come.
+//! meant: it is asked when a bucket is divided, and has to look when the time has come. Most alarms
+//! are disarmed long before they would ring, and are moved no further.
 
 use std::cmp::Reverse;
 
@@ -48,6 +49,8 @@ const SORTED_MAX: usize = 64;
 const NEAR_MAX: usize = 4 * SORTED_MAX;
 /// Buckets of lower digits than this are short enough in time to be sorted by [`rank`].
 const RANKED_DIGITS: usize = 4;
+/// A list with more places than this gives them back.
+const SPARE_MAX: usize = 1 << 14;
 const DIGIT: u32 = u8::BITS;
 const DIGITS: usize = (u64::BITS / DIGIT) as usize;
 const VALUES: usize = 1 << DIGIT;
@@ -197,9 +200,14 @@ impl<T> Queue<T> {
         &mut self.items
     }
 
-    /// When the next happening is, unless it is later than `end`.
+    /// When the next happening is, unless it is later than `end`. `is_meant`: whether something
+    /// planned was not taken back.
     #[inline(always)]
-    pub(crate) fn next(&mut self, end: u64) -> Option<(u64, Due)> {
+    pub(crate) fn next(
+        &mut self,
+        end: u64,
+        is_meant: impl Fn(&T, Ticket) -> bool,
+    ) -> Option<(u64, Due)> {
         loop {
             if let Some(&Near { at, due }) = self.near.last() {
                 if at > end {
@@ -208,7 +216,7 @@ impl<T> Queue<T> {
                 self.near.pop();
                 return Some((at, due));
             }
-            if !self.refill(end) {
+            if !self.refill(end, &is_meant) {
                 return None;
             }
         }
@@ -237,7 +245,7 @@ impl<T> Queue<T> {
 
     /// Divides the lowest bucket, unless all of it is later than `end`, or makes it the near
     /// future; says whether there may be more to come.
-    fn refill(&mut self, end: u64) -> bool {
+    fn refill(&mut self, end: u64, is_meant: impl Fn(&T, Ticket) -> bool) -> bool {
         if self.digits == 0 {
             return false;
         }
@@ -281,11 +289,17 @@ impl<T> Queue<T> {
             emptied = std::mem::replace(&mut self.near_digit, digit);
         } else {
             self.last = earliest;
-            for place in &mut bucket.places[..bucket.used] {
-                *self.bucket(place.at).add(place.at, place.ticket) = place.what.take();
+            for Place { at, ticket, what } in &mut bucket.places[..bucket.used] {
+                if what.as_ref().is_some_and(|what| is_meant(what, *ticket)) {
+                    *self.bucket(*at).add(*at, *ticket) = what.take();
+                } else {
+                    *what = None;
+                }
             }
         }
-        self.spare[emptied].push(bucket);
+        if bucket.places.len() <= SPARE_MAX {
+            self.spare[emptied].push(bucket);
+        }
         true
     }
 
@@ -367,7 +381,7 @@ mod tests {
     use crate::Rng;
 
     fn popped<T>(queue: &mut Queue<T>, end: u64) -> Option<(u64, T)> {
-        let (at, due) = queue.next(end)?;
+        let (at, due) = queue.next(end, |_, _| true)?;
         Some((at, queue.take(due).expect("what is next is planned")))
     }
 
@@ -383,7 +397,7 @@ mod tests {
         assert_eq!(queue.planned().next(), None);
         let ticket = queue.push(9, 'e');
         assert_eq!(queue.planned().next(), Some((&'e', ticket)));
-        assert_eq!(queue.next(8), None);
+        assert_eq!(queue.next(8, |_, _| true), None);
         assert_eq!(popped(&mut queue, 9), Some((9, 'e')));
     }
 

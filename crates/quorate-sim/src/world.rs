@@ -33,6 +33,9 @@ const PULSE: u64 = 1 << 10;
 /// Why a run stops: the law that was broken. Boxed, because every step says that there is none.
 pub(crate) type Stop = Box<Breach>;
 
+/// The alarms of all nodes in all their lives.
+type Alarms<P> = Table<(NodeId, u32, <P as Protocol>::Alarm), Armed>;
+
 /// One pool and everything around it.
 #[derive(Debug)]
 pub(crate) struct World<'a, P: Protocol> {
@@ -51,7 +54,7 @@ pub(crate) struct World<'a, P: Protocol> {
     pub(crate) held: Vec<(Ticket, Happening<P>)>,
     /// The newest incarnation each node has heard from; only of nodes that ever restarted.
     pub(crate) newest: Table<(NodeId, NodeId), u32>,
-    pub(crate) alarms: Table<(NodeId, u32, P::Alarm), Armed>,
+    pub(crate) alarms: Alarms<P>,
     pub(crate) outbox: Outbox<P>,
     /// Whether anybody looks at each step: a trace, all laws, or what becomes of a corrupted pool.
     pub(crate) is_watched: bool,
@@ -68,6 +71,23 @@ pub(crate) struct World<'a, P: Protocol> {
     pub(crate) progress_at: u64,
     /// Whether whoever waits for the run has ended it.
     pub(crate) ended: bool,
+}
+
+/// Whether something planned was not taken back since: an alarm that was disarmed, or a client that
+/// is to wake at another time.
+fn is_meant<P: Protocol>(
+    alarms: &Alarms<P>,
+    clients: &[Client],
+    happening: &Happening<P>,
+    ticket: Ticket,
+) -> bool {
+    match *happening {
+        Happening::Ring { node, boot, alarm } => {
+            alarms.get(&(node, boot, alarm)).is_some_and(|armed| armed.ticket == ticket)
+        }
+        Happening::Wake { client } => clients[client as usize].wake == Some(ticket),
+        _ => true,
+    }
 }
 
 /// One stream of chance for each purpose.
@@ -238,7 +258,9 @@ impl<'a, P: Protocol> World<'a, P> {
     /// Lets things happen up to a true time, or until enough was done.
     pub(crate) fn run_until(&mut self, end: u64) -> Result<(), Stop> {
         while !self.has_done_enough() {
-            let Some((at, due)) = self.queue.next(end) else { break };
+            let is_meant =
+                |happening: &_, ticket| is_meant(&self.alarms, &self.clients, happening, ticket);
+            let Some((at, due)) = self.queue.next(end, is_meant) else { break };
             assert!(at >= self.now, "time does not go back");
             if self.hears_at_once(due) {
                 self.happens_at(at);
@@ -246,7 +268,7 @@ impl<'a, P: Protocol> World<'a, P> {
                 continue; // Nobody looks at it: a corrupted pool would be watched.
             }
             let (happening, ticket) = self.queue.look_at(due).expect("what is next is planned");
-            let is_meant = self.is_meant(happening, ticket);
+            let is_meant = is_meant(happening, ticket);
             let happening = self.queue.take(due).expect("what is next is planned");
             if !is_meant {
                 continue;
@@ -272,21 +294,11 @@ impl<'a, P: Protocol> World<'a, P> {
         }
     }
 
-    /// Whether something planned was not taken back since: an alarm that was disarmed, or a client
-    /// that is to wake at another time.
-    fn is_meant(&self, happening: &Happening<P>, ticket: Ticket) -> bool {
-        match *happening {
-            Happening::Ring { node, boot, alarm } => {
-                self.alarms.get(&(node, boot, alarm)).is_some_and(|armed| armed.ticket == ticket)
-            }
-            Happening::Wake { client } => self.clients[client as usize].wake == Some(ticket),
-            _ => true,
-        }
-    }
-
     /// Whether nothing will happen any more.
     pub(crate) fn is_over(&self) -> bool {
-        !self.queue.planned().any(|(happening, ticket)| self.is_meant(happening, ticket))
+        let (alarms, clients) = (&self.alarms, &self.clients);
+        let mut planned = self.queue.planned();
+        !planned.any(|(happening, ticket)| is_meant(alarms, clients, happening, ticket))
     }
 
     /// Tells whoever waits for the end of the run how far it is.
