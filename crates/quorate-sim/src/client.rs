@@ -105,7 +105,9 @@ impl<P: Protocol> World<'_, P> {
 
     pub(crate) fn wake_at(&mut self, index: usize, at: u64) {
         let ticket = self.queue.push(at, Happening::Wake { client: index as u32 });
-        self.clients[index].wake = Some(ticket);
+        if self.clients[index].wake.replace(ticket).is_some() {
+            self.take_back();
+        }
     }
 
     pub(crate) fn draw_units(&mut self, index: usize) -> (Units, Option<Arc<[Line]>>) {

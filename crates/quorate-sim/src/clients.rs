@@ -415,7 +415,9 @@ impl<P: Protocol> World<'_, P> {
     /// A client is through with a claim: it thinks, or is done for good.
     fn think(&mut self, index: usize) {
         self.clients[index].phase = Phase::Done;
-        self.clients[index].wake = None;
+        if self.clients[index].wake.take().is_some() {
+            self.take_back();
+        }
         match &self.plan.workload.arrivals {
             Arrivals::Closed { think, .. } if !self.calm => {
                 let at = self.now + think.draw(&mut self.chance.clients);

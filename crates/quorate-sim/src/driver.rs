@@ -171,7 +171,9 @@ impl<P: Protocol> World<'_, P> {
             }
             Effect::Disarm(alarm) => {
                 let key = (me, self.nodes[me.index()].boot, alarm);
-                self.alarms.remove(&key);
+                if self.alarms.remove(&key).is_some() {
+                    self.take_back();
+                }
                 Ok(())
             }
             Effect::Anomaly { peer, what } => {
@@ -409,7 +411,9 @@ impl<P: Protocol> World<'_, P> {
         let at = owner.clock.when(deadline).max(self.now);
         let key = (node, owner.boot, alarm);
         let ticket = self.queue.push(at, Happening::Ring { node, boot: owner.boot, alarm });
-        self.alarms.insert(key, Armed { deadline, ticket });
+        if self.alarms.insert(key, Armed { deadline, ticket }).is_some() {
+            self.take_back();
+        }
     }
 
     /// The time of an alarm has come: it rings, unless it was disarmed or armed anew while its

@@ -14,7 +14,7 @@
 //!
 //! Nothing is taken back. Whoever planned a happening knows its [`Ticket`] and whether it is still
 //! meant: it is asked when a bucket is divided, and has to look when the time has come. Most alarms
-//! are disarmed long before they would ring, and are moved no further.
+//! are disarmed long before they would ring; they are moved no further, and swept out now and then.
 
 use std::cmp::Reverse;
 
@@ -50,7 +50,7 @@ const NEAR_MAX: usize = 4 * SORTED_MAX;
 /// Buckets of lower digits than this are short enough in time to be sorted by [`rank`].
 const RANKED_DIGITS: usize = 4;
 /// A list with more places than this gives them back.
-const SPARE_MAX: usize = 1 << 14;
+const SPARE_MAX: usize = 1 << 12;
 const DIGIT: u32 = u8::BITS;
 const DIGITS: usize = (u64::BITS / DIGIT) as usize;
 const VALUES: usize = 1 << DIGIT;
@@ -303,6 +303,27 @@ impl<T> Queue<T> {
         true
     }
 
+    /// Forgets what is no longer meant, except what is near, and gives its room back.
+    pub(crate) fn sweep(&mut self, is_meant: impl Fn(&T, Ticket) -> bool) {
+        for (index, bucket) in self.buckets.iter_mut().enumerate() {
+            let is_meant = |what: &T, ticket| is_meant(what, ticket);
+            bucket.places.retain(|Place { ticket, what, .. }| {
+                what.as_ref().is_some_and(|what| is_meant(what, *ticket))
+            });
+            bucket.places.shrink_to_fit();
+            bucket.used = bucket.places.len();
+            if bucket.used == 0 {
+                let (digit, value) = (index / VALUES, index % VALUES);
+                self.filled[digit][value / WORD] &= !(1 << (value % WORD));
+            }
+        }
+        for (digit, words) in self.filled.iter().enumerate() {
+            if words.iter().all(|word| *word == 0) {
+                self.digits &= !(1 << digit);
+            }
+        }
+    }
+
     /// Puts the later half of a crowded near future back into buckets.
     fn give_back(&mut self) {
         let (split, first) = (self.near[self.near.len() / 2].at, self.near[self.near.len() - 1].at);
@@ -466,6 +487,12 @@ mod tests {
                     let at = now + rng.below(range);
                     queue.push(at, number);
                     list.push((at, number));
+                }
+                6 if number % 32 == 0 => {
+                    // What is near is not swept out: it must not be looked for.
+                    let (near_end, odd) = (queue.near_end, rng.below(7));
+                    queue.sweep(|other, _| other % 7 != odd);
+                    list.retain(|&(at, other)| at <= near_end || other % 7 != odd);
                 }
                 7 if number % 64 == 0 => {
                     list.sort_unstable();

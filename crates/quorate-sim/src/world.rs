@@ -29,6 +29,8 @@ use crate::{Arrivals, Rng};
 
 /// After so many happenings whoever waits is told how far the run is.
 const PULSE: u64 = 1 << 10;
+/// Less than this is not worth sweeping out.
+const SWEPT_MIN: usize = 1 << 16;
 
 /// Why a run stops: the law that was broken. Boxed, because every step says that there is none.
 pub(crate) type Stop = Box<Breach>;
@@ -69,6 +71,8 @@ pub(crate) struct World<'a, P: Protocol> {
     pub(crate) calm: bool,
     /// When the last claim was granted or the last unit reclaimed.
     pub(crate) progress_at: u64,
+    /// How much in the queue is not meant any more, at most.
+    pub(crate) taken_back: usize,
     /// Whether whoever waits for the run has ended it.
     pub(crate) ended: bool,
 }
@@ -245,6 +249,7 @@ impl<'a, P: Protocol> World<'a, P> {
             chance,
             calm: false,
             progress_at: 0,
+            taken_back: 0,
             ended: false,
         };
         for node in 0..world.nodes.len() {
@@ -291,6 +296,16 @@ impl<'a, P: Protocol> World<'a, P> {
         self.measures.happenings += 1;
         if self.measures.happenings.is_multiple_of(PULSE) {
             self.beat();
+        }
+    }
+
+    /// Something in the queue is not meant any more. If that is more than what is, it is swept out.
+    pub(crate) fn take_back(&mut self) {
+        self.taken_back += 1;
+        let World { alarms, clients, queue, taken_back, .. } = self;
+        if *taken_back > SWEPT_MIN + alarms.len() + clients.len() {
+            queue.sweep(|happening, ticket| is_meant(alarms, clients, happening, ticket));
+            *taken_back = 0;
         }
     }
 
