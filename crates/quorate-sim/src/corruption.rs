@@ -129,21 +129,19 @@ impl<P: Protocol> World<'_, P> {
 
     fn is_legitimate(&self, corruption: &Corruption<P>) -> bool {
         let up: Vec<&P> = self.nodes.iter().filter_map(|node| node.seat.as_ref()).collect();
+        let arrives = |happening| match happening {
+            &Happening::Hear { from, to, to_boot, ref message, .. } => {
+                (self.nodes[to.index()].boot == to_boot).then_some((from, to, message))
+            }
+            _ => None,
+        };
         // What was held back, or came to a node that stands still, arrives first.
         let held = self.held.iter().map(|(_, held)| held);
         let asides = self.nodes.iter().filter_map(|node| node.aside.as_ref());
         let inboxes = asides.flat_map(|aside| aside.inbox.iter().map(|(_, arrived)| arrived));
-        let under_way: Vec<UnderWay<'_, P>> = held
-            .chain(inboxes)
-            .chain(self.queue.planned().map(|(planned, _)| planned))
-            .filter_map(|happening| match happening {
-                Happening::Hear { from, to, to_boot, message, .. } => {
-                    let arrives = self.nodes[to.index()].boot == *to_boot;
-                    arrives.then_some((*from, *to, message))
-                }
-                _ => None,
-            })
-            .collect();
+        let kept = held.chain(inboxes).filter_map(arrives);
+        let planned = self.queue.planned(|happening, _| arrives(happening));
+        let under_way: Vec<UnderWay<'_, P>> = kept.chain(planned).collect();
         up.len() == self.nodes.len() && (corruption.is_legitimate)(self.pool, &up, &under_way)
     }
 

@@ -235,12 +235,28 @@ impl<T> Queue<T> {
         self.items.places[due.index()].what.take()
     }
 
-    /// Everything planned, in order.
-    pub(crate) fn planned(&self) -> impl Iterator<Item = (&T, Ticket)> {
-        let lists = std::iter::once(&self.items).chain(self.buckets.iter());
-        let mut places: Vec<&Place<T>> = lists.flat_map(List::places).collect();
-        places.sort_unstable_by_key(|place| (place.at, place.ticket));
-        places.into_iter().filter_map(|place| Some((place.what.as_ref()?, place.ticket)))
+    /// Everything planned of which `pick` makes something, in order.
+    pub(crate) fn planned<'a, U>(&'a self, pick: impl Fn(&'a T, Ticket) -> Option<U>) -> Vec<U> {
+        let mut picked = Vec::new();
+        let mut look = |list: &'a List<T>| {
+            for Place { at, ticket, what } in list.places() {
+                let it = what.as_ref().and_then(|what| pick(what, *ticket));
+                picked.extend(it.map(|it| (*at, *ticket, it)));
+            }
+        };
+        look(&self.items);
+        for (digit, words) in self.filled.iter().enumerate() {
+            for (index, word) in words.iter().enumerate() {
+                let mut left = *word;
+                while left != 0 {
+                    let value = index * WORD + left.trailing_zeros() as usize;
+                    look(&self.buckets[digit * VALUES + value]);
+                    left &= left - 1;
+                }
+            }
+        }
+        picked.sort_unstable_by_key(|(at, ticket, _)| (*at, *ticket));
+        picked.into_iter().map(|(_, _, it)| it).collect()
     }
 
     /// Divides the lowest bucket, unless all of it is later than `end`, or makes it the near
@@ -415,9 +431,9 @@ mod tests {
         let order: String =
             std::iter::from_fn(|| popped(&mut queue, u64::MAX).map(|(_, name)| name)).collect();
         assert_eq!(order, "abcd");
-        assert_eq!(queue.planned().next(), None);
+        assert!(queue.planned(|name, _| Some(*name)).is_empty());
         let ticket = queue.push(9, 'e');
-        assert_eq!(queue.planned().next(), Some((&'e', ticket)));
+        assert_eq!(queue.planned(|name, ticket| Some((*name, ticket))), [('e', ticket)]);
         assert_eq!(queue.next(8, |_, _| true), None);
         assert_eq!(popped(&mut queue, 9), Some((9, 'e')));
     }
@@ -496,9 +512,8 @@ mod tests {
                 }
                 7 if number % 64 == 0 => {
                     list.sort_unstable();
-                    assert!(
-                        queue.planned().map(|(number, _)| number).eq(list.iter().map(|(_, n)| n))
-                    );
+                    let planned = queue.planned(|number, _| Some(*number));
+                    assert!(planned.iter().eq(list.iter().map(|(_, number)| number)));
                 }
                 _ => {
                     let range = 1 << rng.below(40);

@@ -312,8 +312,8 @@ impl<'a, P: Protocol> World<'a, P> {
     /// Whether nothing will happen any more.
     pub(crate) fn is_over(&self) -> bool {
         let (alarms, clients) = (&self.alarms, &self.clients);
-        let mut planned = self.queue.planned();
-        !planned.any(|(happening, ticket)| is_meant(alarms, clients, happening, ticket))
+        let meant = |happening: &_, ticket| is_meant(alarms, clients, happening, ticket);
+        self.queue.planned(|happening, ticket| meant(happening, ticket).then_some(())).is_empty()
     }
 
     /// Tells whoever waits for the end of the run how far it is.
