@@ -49,10 +49,7 @@ impl<P: Protocol> Outbox<P> {
     /// Forgets what was not taken.
     #[inline]
     pub fn clear(&mut self) {
-        for place in &mut self.places[..self.used] {
-            *place = None;
-        }
-        self.used = 0;
+        self.drain();
     }
 
     /// The effects so far.

@@ -501,7 +501,6 @@ impl<P: Protocol> World<'_, P> {
         }
     }
 
-    /// Whether nobody waits for or uses anything, or ever will.
     /// Claims that wait, as the law about them has it.
     pub(crate) fn who_waits(&self) -> EveryoneServed {
         let mut law = EveryoneServed::default();
@@ -514,6 +513,7 @@ impl<P: Protocol> World<'_, P> {
         law
     }
 
+    /// Whether nobody waits for or uses anything, or ever will.
     pub(crate) fn everybody_is_done(&self) -> bool {
         self.clients.iter().all(|client| client.phase == Phase::Done)
     }

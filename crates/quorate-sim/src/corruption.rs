@@ -127,6 +127,11 @@ impl<P: Protocol> World<'_, P> {
         Ok(())
     }
 
+    /// Whether the pool has not become right yet, for which every node has to be there.
+    pub(crate) fn never_was_right(&self) -> bool {
+        self.corruption.as_ref().is_some_and(|corruption| corruption.stage == Stage::Wrong)
+    }
+
     fn is_legitimate(&self, corruption: &Corruption<P>) -> bool {
         let up: Vec<&P> = self.nodes.iter().filter_map(|node| node.seat.as_ref()).collect();
         let arrives = |happening| match happening {

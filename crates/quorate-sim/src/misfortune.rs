@@ -332,7 +332,8 @@ impl<P: Protocol> World<'_, P> {
                 continue;
             }
             down.insert(name);
-            let spared = self.plan.pool.lease.is_some()
+            let spared = !self.never_was_right()
+                && self.plan.pool.lease.is_some()
                 && P::can_lose(self.pool, &down)
                 && self.chance.faults.chance(500_000);
             if !spared {

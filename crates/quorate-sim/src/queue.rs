@@ -322,7 +322,6 @@ impl<T> Queue<T> {
     /// Forgets what is no longer meant, except what is near, and gives its room back.
     pub(crate) fn sweep(&mut self, is_meant: impl Fn(&T, Ticket) -> bool) {
         for (index, bucket) in self.buckets.iter_mut().enumerate() {
-            let is_meant = |what: &T, ticket| is_meant(what, ticket);
             bucket.places.retain(|Place { ticket, what, .. }| {
                 what.as_ref().is_some_and(|what| is_meant(what, *ticket))
             });

@@ -36,14 +36,6 @@ impl Span {
     /// Draws one.
     #[inline]
     pub fn draw(&self, rng: &mut Rng) -> u64 {
-        if let Span::Uniform { low, high } = *self {
-            return rng.between(low, high);
-        }
-        self.draw_curved(rng)
-    }
-
-    /// What is not the same everywhere between two bounds, with logarithms and loops.
-    fn draw_curved(&self, rng: &mut Rng) -> u64 {
         match *self {
             Span::Constant(span) => span,
             Span::Uniform { low, high } => rng.between(low, high),

@@ -65,29 +65,13 @@ fn nobody_has_to_read_to_the_end() {
     }
 }
 
-/// Numbers that make no run, or one that never ends.
+/// Legitimate is what all nodes make together, so that nobody may stay away from a pool that is not
+/// yet: two nodes did here, and the others were blamed.
 #[test]
-fn nothing_to_do_and_no_time_to_pass_are_refused() {
-    for (line, says) in [
-        ("sim run --grants 0", "--grants must be at least 1"),
-        ("sim run --duration 0", "--duration must be above 0"),
-        ("sim run --rate 1e30", "at most 1e9"),
-        ("sim run --think 0 --hold 0", "no time would pass"),
-        ("sim run --lease 2ms", "--lease 2ms: with this --delay choose at least 3ms"),
-        ("sim run --retry 0", "choose at least 1us"),
-        ("sim run --protocol ring --delay 0", "a message must take some time"),
-        ("sim ring-stabilization --starts 0", "--starts must be at least 1"),
-        ("sim seeds --minutes 1e-12", "no run was over within"),
-        ("bench load --clients 0", "--clients must be at least 1"),
-        ("bench load --seconds 0", "--seconds must be at least 1"),
-        ("bench load --nodes 0", "--nodes must be at least 1"),
-        ("bench allocator --rounds 0", "--rounds must be at least 1"),
-    ] {
-        let output = quorate(line);
-        let error = String::from_utf8(output.stderr).expect("text");
-        assert_eq!(output.status.code(), Some(2), "{line}: {error}");
-        assert!(output.stdout.is_empty() && error.contains(says), "{line}: {error}");
-    }
+fn a_corrupted_ring_waits_for_its_nodes_before_it_is_judged() {
+    let line = "sim run --protocol ring --swarm --seed 0x40 --faults everything --corrupt";
+    let output = quorate(line);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
 }
 
 /// What claims that wait for each other have gathered is not lost.
@@ -246,6 +230,20 @@ fn a_mistake_gets_one_clear_line_and_exit_code_2() {
         ("sim seeds --count 1 --faults bad", "or all"),
         ("sim seeds --count 1 --corrupt", "central does not heal from any state"),
         ("sim seeds --minutes 0", "--minutes must be above 0"),
+        // Nothing to do, and no time to pass.
+        ("sim run --grants 0", "--grants must be at least 1"),
+        ("sim run --duration 0", "--duration must be above 0"),
+        ("sim run --rate 1e30", "at most 1e9"),
+        ("sim run --think 0 --hold 0", "no time would pass"),
+        ("sim run --lease 2ms", "--lease 2ms: with this --delay choose at least 3ms"),
+        ("sim run --retry 0", "choose at least 1us"),
+        ("sim run --protocol ring --delay 0", "a message must take some time"),
+        ("sim ring-stabilization --starts 0", "--starts must be at least 1"),
+        ("sim seeds --minutes 1e-12", "no run was over within"),
+        ("bench load --clients 0", "--clients must be at least 1"),
+        ("bench load --seconds 0", "--seconds must be at least 1"),
+        ("bench load --nodes 0", "--nodes must be at least 1"),
+        ("bench allocator --rounds 0", "--rounds must be at least 1"),
     ] {
         let output = quorate(line);
         let complaint = String::from_utf8(output.stderr).expect("text");
