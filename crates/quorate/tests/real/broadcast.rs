@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 
 use crate::cluster::{Cluster, Memory, Pools, Protocol};
 use crate::hardship::client;
-use crate::ring::{PATIENCE, command, give_back, metrics, status, until};
+use crate::ring::{PATIENCE, give_back, metrics, status, until};
 
 /// Of five nodes two may crash; each may use one unit of three.
 const NODES: usize = 5;
@@ -161,13 +161,13 @@ async fn killed_and_fenced() {
     };
     let mut cluster = Cluster::start(&folder("fenced"), NODES, fenced, None).await;
     let held = unit(&cluster, 4).await;
-    let fence = |cluster: &Cluster, node| command(cluster, node, &["fence", "p", "n4"]);
+    let fence = |cluster: &Cluster, node| cluster.command(node, &["fence", "p", "n4"]);
     assert_eq!(fence(&cluster, 0), "", "nobody suspects n4");
     cluster.kill(4);
     held.forget(); // Whoever had it is cut off as well.
     let two = [unit(&cluster, 0).await, unit(&cluster, 1).await];
     for node in 0..4 {
-        let says = || command(&cluster, node, &["status"]).contains("suspected");
+        let says = || cluster.command(node, &["status"]).contains("suspected");
         until("the failure detector suspects n4", says).await;
         let believes = format!("n{node}: falsely_suspected 0");
         let says = || {

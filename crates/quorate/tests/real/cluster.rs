@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -160,6 +160,18 @@ impl Process {
     pub(crate) fn child(&mut self) -> &mut Child {
         &mut self.0
     }
+
+    /// Waits until it ends by itself.
+    pub(crate) async fn end(&mut self) -> ExitStatus {
+        let give_up = Instant::now() + Duration::from_secs(60);
+        loop {
+            match self.0.try_wait().expect("it is our child") {
+                Some(status) => return status,
+                None => assert!(Instant::now() < give_up, "process {} goes on", self.0.id()),
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
 }
 
 impl Drop for Process {
@@ -273,6 +285,15 @@ impl Cluster {
         output.expect("no panic").expect("the command was built")
     }
 
+    /// What `quorate` with these words, sent to a node, prints.
+    pub(crate) fn command(&self, node: usize, words: &[&str]) -> String {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
+        command.args(words).args(["--server", &self.address(node).to_string()]);
+        // Clients of other trials have leases to renew meanwhile.
+        let output = tokio::task::block_in_place(|| command.output());
+        String::from_utf8_lossy(&output.expect("the command was built").stdout).into_owned()
+    }
+
     /// Where clients find a node.
     pub(crate) fn address(&self, node: usize) -> SocketAddr {
         self.nodes[node].clients
@@ -347,15 +368,6 @@ impl Cluster {
     /// The process of a node that runs, or should.
     pub(crate) fn process(&mut self, node: usize) -> &mut Process {
         self.nodes[node].process.as_mut().expect("it was started")
-    }
-
-    /// Waits until a node ends by itself.
-    pub(crate) async fn until_it_ends(&mut self, node: usize) {
-        let give_up = Instant::now() + Duration::from_secs(60);
-        while !matches!(self.process(node).child().try_wait(), Ok(Some(_))) {
-            assert!(Instant::now() < give_up, "node {node} goes on");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
     }
 
     pub(crate) fn pause(&self, node: usize) {

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use quorate_api::ClaimState;
-use quorate_client::{Client, Lost, Views};
+use quorate_client::{Client, Grant, Lost, ReleaseError, Views};
 use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
 
 use crate::cluster::{Cluster, Memory, Pools, Process, Protocol};
@@ -71,8 +71,7 @@ async fn home_stands_still(cluster: &mut Cluster) {
         status.is_ok_and(|status| status.state == ClaimState::Lost)
     })
     .await;
-    assert!(next.is_lost().is_none(), "and takes nothing from the next one");
-    next.release().await.expect("it holds them");
+    nothing_was_taken_from(next).await;
 }
 
 /// The node that decides: nobody can renew, and nobody is granted anything.
@@ -89,26 +88,35 @@ async fn arbiter_stands_still(cluster: &mut Cluster) {
 
 /// A process that holds units: it wakes up when somebody else has them, and stops its command.
 async fn client_stands_still(cluster: &mut Cluster) {
-    let child = Command::new(env!("CARGO_BIN_EXE_quorate"))
+    let mut child = Command::new(env!("CARGO_BIN_EXE_quorate"))
         .args(["run", "p", "-n", "2", "--server", &cluster.address(1).to_string()])
-        .args(["--", "sleep", "1000"])
+        .args(["--", "sh", "-c", "echo; exec sleep 1000"])
         .stdin(Stdio::null())
+        .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .expect("the command was built");
+    let mut output = child.stdout.take().expect("it is a pipe");
     let mut holder = Process::new(child);
-    until("it holds them", async || {
-        let holders = views(cluster, 1).holders("p").await;
-        holders.is_ok_and(|view| view.holders.len() == 1)
-    })
-    .await;
+    // Nobody but the command knows that it runs: what nodes show may be older than a release.
+    let line = tokio::task::spawn_blocking(move || output.read_exact(&mut [0]));
+    let line = tokio::time::timeout(PATIENCE, line).await.expect("it is granted both units");
+    line.expect("no panic").expect("the command runs");
     holder.signal(Signal::STOP);
     let there = client(cluster, 2).await;
     let next = there.pool("p").acquire_many(2).await.expect("they come back with the lease");
     holder.signal(Signal::CONT);
-    let status = holder.child().wait().expect("it ends");
+    let status = holder.end().await;
     assert_eq!(status.code(), Some(123), "it learns from its own clock that it lost them");
-    next.release().await.expect("the one that woke up took nothing");
+    nothing_was_taken_from(next).await;
+}
+
+/// On a busy machine it may have been too slow to renew, but nobody has told it to stop.
+async fn nothing_was_taken_from(grant: Grant) {
+    match grant.release().await {
+        Ok(()) | Err(ReleaseError::Lost(Lost::Deadline)) => {}
+        Err(error) => panic!("{error}"),
+    }
 }
 
 /// A node that cannot remember must not promise: it stops, and says why.
@@ -128,11 +136,10 @@ pub(crate) async fn failing_disk(name: &'static str) {
     let claim = pool.acquire_timeout(1, PATIENCE);
     let granted = tokio::select! {
         outcome = claim => outcome.is_ok(),
-        () = cluster.until_it_ends(0) => false,
+        _ = cluster.process(0).end() => false,
     };
     assert!(!granted, "a grant that is not on disk");
-    cluster.until_it_ends(0).await;
-    let status = cluster.process(0).child().wait().expect("it ended");
+    let status = cluster.process(0).end().await;
     let mut said = String::new();
     errors.read_to_string(&mut said).expect("it said something");
     assert_eq!(status.code(), Some(2), "{said}");

@@ -5,7 +5,6 @@
 //! No times are compared but with deadlines that nodes gave.
 
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use quorate_client::{AcquireError, Grant};
@@ -121,7 +120,7 @@ impl Round {
             let name = format!("p{pool}");
             let held = client(cluster, home).await.pool(&name).acquire_many(UNITS).await;
             let held = held.expect("nobody else wants it");
-            let text = status(cluster, home, &name);
+            let text = cluster.command(home, &["status", &name]);
             let mine = text.lines().find(|line| line.starts_with(&format!("n{home}: ")));
             let mine = mine.expect("every node tells something");
             let by = |dead: &&usize| mine.contains(&format!("quorum_member(n{dead}) 1"));
@@ -176,7 +175,7 @@ impl Round {
     /// What an operator sees of it.
     fn is_shown(&self, cluster: &Cluster) {
         for home in &self.survivors {
-            let text = status(cluster, *home, "p1");
+            let text = cluster.command(*home, &["status", "p1"]);
             for dead in &self.killed {
                 let suspected = format!("suspected(n{dead}) 1");
                 let lines = text.lines().filter(|line| line.contains(&suspected));
@@ -193,7 +192,7 @@ impl Round {
     /// First in grace, and then like everybody else.
     async fn the_killed_come_back(&self, cluster: &Cluster) {
         let tells = |node: &usize, fact: &str| {
-            let text = status(cluster, self.survivors[0], &self.relied.0);
+            let text = cluster.command(self.survivors[0], &["status", &self.relied.0]);
             let mut lines = text.lines().filter(|line| line.starts_with(&format!("n{node}: ")));
             lines.any(|line| line.contains(fact))
         };
@@ -229,13 +228,4 @@ async fn metrics(cluster: &Cluster, node: usize) -> String {
     let mut text = String::new();
     stream.read_to_string(&mut text).await.expect("it answers");
     text
-}
-
-/// What `quorate status` says of a pool.
-fn status(cluster: &Cluster, node: usize, pool: &str) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_quorate"))
-        .args(["status", pool, "--server", &cluster.address(node).to_string()])
-        .output()
-        .expect("the command was built");
-    String::from_utf8_lossy(&output.stdout).into_owned()
 }

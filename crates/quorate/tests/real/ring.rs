@@ -7,7 +7,6 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use quorate_client::{Grant, ReleaseError};
@@ -47,7 +46,7 @@ async fn scrambled(cluster: &Cluster) {
     for round in 0.. {
         assert!(round < 100, "a hundred faults left no trace: {}", status(cluster, 1));
         for node in 0..3 {
-            let said = command(cluster, node, &["ring", "corrupt", "p"]);
+            let said = cluster.command(node, &["ring", "corrupt", "p"]);
             assert!(said.contains("pool p"), "{said}");
         }
         for node in 0..3 {
@@ -141,16 +140,7 @@ pub(crate) async fn give_back(grant: Grant) {
 
 /// What `quorate status` says of the pool.
 pub(crate) fn status(cluster: &Cluster, node: usize) -> String {
-    command(cluster, node, &["status", "p"])
-}
-
-pub(crate) fn command(cluster: &Cluster, node: usize, words: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_quorate"))
-        .args(words)
-        .args(["--server", &cluster.address(node).to_string()])
-        .output()
-        .expect("the command was built");
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    cluster.command(node, &["status", "p"])
 }
 
 pub(crate) async fn until(what: &str, so: impl Fn() -> bool) {
