@@ -3,6 +3,8 @@
 
 use plotters::prelude::*;
 
+use super::stats::Summary;
+
 const SIZE: (u32, u32) = (820, 460);
 const FONT: &str = "sans-serif";
 const INKS: [RGBColor; 10] = [
@@ -45,6 +47,13 @@ pub(crate) struct Point {
     pub(crate) y: f64,
     pub(crate) low: f64,
     pub(crate) high: f64,
+}
+
+impl Point {
+    pub(crate) fn new(x: f64, summary: Summary) -> Self {
+        let (low, high) = summary.band();
+        Point { x, y: summary.mean, low, high }
+    }
 }
 
 impl Chart {

@@ -57,20 +57,27 @@ impl Report {
         ]
     }
 
-    /// Largest difference between the two protocols, in percent.
-    fn apart(&self, metric: Metric) -> f64 {
-        let apart = |&rho: &f64| {
-            let theirs = self.at(Contender::Raymond, rho, metric).mean;
-            let ours = self.at(Contender::TimerFree, rho, metric).mean;
-            100.0 * (ours - theirs).abs() / theirs.max(1e-9)
-        };
-        self.rhos().iter().map(apart).fold(0.0, f64::max)
+    /// Largest difference between the two protocols, in percent; and whether all are small, or
+    /// what chance makes of so many repetitions.
+    fn apart(&self, metric: Metric) -> (f64, bool) {
+        let (mut most, mut alike) = (0.0, true);
+        for rho in self.rhos() {
+            let at = |protocol| self.at(protocol, rho, metric);
+            let (Some(theirs), Some(ours)) = (at(Contender::Raymond), at(Contender::TimerFree))
+            else {
+                continue;
+            };
+            let apart = 100.0 * (ours.mean - theirs.mean).abs() / theirs.mean.max(1e-9);
+            most = f64::max(most, apart);
+            alike &= apart < 5.0 || !ours.is_above(&theirs) && !theirs.is_above(&ours);
+        }
+        (most, alike)
     }
 
-    fn ends(&self, metric: Metric) -> (Summary, Summary) {
+    fn ends(&self, metric: Metric) -> (f64, f64) {
         let rhos = self.rhos();
         let at = |rho: Option<&f64>| {
-            self.at(Contender::TimerFree, rho.copied().unwrap_or_default(), metric)
+            self.mean(Contender::TimerFree, rho.copied().unwrap_or_default(), metric)
         };
         (at(rhos.first()), at(rhos.last()))
     }
@@ -78,22 +85,31 @@ impl Report {
     fn claims_of_obtaining(&self) -> Vec<Claim> {
         let (first, last) = self.ends(Metric::ObtainingTime);
         let floor = self.theory.floor();
-        let near_two = (last.mean - 2.0).abs() < 0.5;
+        // Near the bend there are still claims that wait for each other.
+        let is_floor = (last - floor).abs() < 0.1 * floor + 0.05;
+        let is_beyond_bend = self.theory.knee() < 16.0;
+        let (most, alike) = self.apart(Metric::ObtainingTime);
         vec![
             Claim {
                 claimed: "the time to obtain a unit falls as load falls, to a floor of 2 s",
                 found: format!(
-                    "it falls from {:.2} s to {:.2} s; theory expects a floor of {floor:.2} s",
-                    first.mean, last.mean
+                    "it falls from {first:.2} s to {last:.2} s; theory expects a floor of \
+                     {floor:.2} s"
                 ),
-                holds: first.mean > last.mean && near_two,
-                expected: near_two,
+                holds: first > last && (last - 2.0).abs() < 0.5,
+                expected: within(floor - 2.0, 0.35, 0.75),
+            },
+            Claim {
+                claimed: "(not the paper's) the floor is where theory expects it",
+                found: format!("{last:.2} s at the least load, and {floor:.2} s by theory"),
+                holds: is_floor,
+                expected: is_beyond_bend.then_some(true),
             },
             Claim {
                 claimed: "both algorithms take as long",
-                found: format!("at most {:.1} % apart", self.apart(Metric::ObtainingTime)),
-                holds: self.apart(Metric::ObtainingTime) < 5.0,
-                expected: true,
+                found: format!("at most {most:.1} % apart"),
+                holds: alike,
+                expected: Some(true),
             },
         ]
     }
@@ -102,23 +118,24 @@ impl Report {
         let (first, last) = self.ends(Metric::Waiting);
         vec![Claim {
             claimed: "the waiting queue shortens as load falls",
-            found: format!("from {:.1} claims to {:.1}", first.mean, last.mean),
-            holds: first.mean > last.mean,
-            expected: true,
+            found: format!("from {first:.1} claims to {last:.1}"),
+            holds: first > last,
+            expected: Some(true),
         }]
     }
 
     fn claims_of_throughput(&self) -> Vec<Claim> {
-        let plateau = self.at(Contender::TimerFree, 2.0, Metric::CsPerSecond).mean;
+        let at = |rho| self.mean(Contender::TimerFree, rho, Metric::CsPerSecond);
+        let plateau = at(2.0);
         let theory = self.theory.plateau();
         let wrong = 100.0 * (plateau / theory - 1.0).abs();
         // The bend: where the measured curve has lost 3 % of its plateau, less where theory would.
-        let rhos = self.rhos();
-        let loss =
-            |rho: f64| 1.0 - self.at(Contender::TimerFree, rho, Metric::CsPerSecond).mean / plateau;
-        let bend = rhos.iter().copied().find(|&rho| rho > 2.0 && loss(rho) > 0.03);
-        let bend = bend.unwrap_or(f64::NAN);
-        let at_nine = (bend - 9.0).abs() <= 1.0;
+        let bend = self.rhos().into_iter().find(|&rho| rho > 2.0 && at(rho) < 0.97 * plateau);
+        let lost = match bend {
+            Some(rho) => format!("it has lost 3 % at rho = {rho}"),
+            None => "it does not fall".into(),
+        };
+        let knee = self.theory.knee();
         vec![
             Claim {
                 claimed: "throughput is constant under load",
@@ -126,37 +143,39 @@ impl Report {
                     "{plateau:.3} grants per second, {wrong:.2} % from the formula's {theory:.3}"
                 ),
                 holds: wrong < 1.0,
-                expected: true,
+                expected: Some(true),
             },
             Claim {
                 claimed: "throughput begins to fall at rho = 9",
-                found: format!(
-                    "it has lost 3 % at rho = {bend}; theory puts the bend at {:.1}",
-                    self.theory.knee()
-                ),
-                holds: at_nine,
-                expected: (self.theory.knee() - 9.0).abs() <= 1.0,
+                found: format!("{lost}; theory puts the bend at {knee:.1}"),
+                holds: bend.is_some_and(|bend| (bend - 9.0).abs() <= 1.0),
+                expected: within(knee - 9.0, 0.6, 1.6),
             },
         ]
     }
 
     fn claims_of_messages(&self) -> Vec<Claim> {
-        let (raymond, most) = (self.at(Contender::Raymond, 2.0, Metric::MessagesPerCs), 198.0);
-        let overheads: Vec<f64> = self.rhos().iter().map(|&rho| self.overhead(rho).mean).collect();
+        let raymond = self.mean(Contender::Raymond, 2.0, Metric::MessagesPerCs);
+        let most = 198.0;
+        let overheads = self.rhos().into_iter().filter_map(|rho| Some(self.overhead(rho)?.mean));
+        let overheads: Vec<f64> = overheads.collect();
         let least = overheads.iter().copied().fold(f64::INFINITY, f64::min);
         let largest = overheads.iter().copied().fold(0.0, f64::max);
         vec![
             Claim {
                 claimed: "Raymond's algorithm needs at most 2(n-1) messages",
-                found: format!("{:.1} at rho = 2, and 2(n-1) is {most}", raymond.mean),
-                holds: raymond.mean <= most * 1.005,
-                expected: true,
+                found: format!(
+                    "{raymond:.1} at rho = 2, and 2(n-1) is {most}; claims under way when the \
+                     measuring begins and ends make up to 0.5 % of difference"
+                ),
+                holds: raymond <= most * 1.005,
+                expected: Some(true),
             },
             Claim {
                 claimed: "fault tolerance needs no extra messages",
                 found: format!("{least:.1} % to {largest:.1} % more than Raymond"),
                 holds: largest < 1.0,
-                expected: false,
+                expected: Some(false),
             },
         ]
     }
@@ -168,27 +187,32 @@ impl Report {
                 let s = &cell.setting;
                 s.rho == rho && s.crash_every == 0.0 && s.crashes == 1
             };
-            let cell = cells.iter().find(is);
-            cell.and_then(|cell| cell.summary(Metric::DetectionTime)).unwrap_or_default()
+            cells.iter().find(is)?.summary(Metric::DetectionTime)
         };
-        let (busy, less) = (at_once(2.0).mean, at_once(8.0).mean);
+        let (busy, less) = (at_once(2.0), at_once(8.0));
+        let seconds = |time: Option<Summary>| match time {
+            Some(time) => format!("{:.0} s", time.mean),
+            None => "not found in time".into(),
+        };
         let cycle = 2.0 * 100.0 / self.theory.plateau();
         let unknown: u32 = cells.iter().flat_map(|c| &c.samples).map(|s| s.unknown).sum();
         let claims = vec![
             Claim {
                 claimed: "the lower rho is, the faster crashes are known",
                 found: format!(
-                    "one crash: {busy:.0} s at rho = 2, {less:.0} s at rho = 8; below the bend it \
-                     takes two request cycles, {cycle:.0} s, whatever rho"
+                    "one crash: {} at rho = 2, {} at rho = 8; below the bend it takes two request \
+                     cycles, {cycle:.0} s, whatever rho",
+                    seconds(busy),
+                    seconds(less)
                 ),
-                holds: busy < 0.8 * less,
-                expected: false,
+                holds: busy.zip(less).is_some_and(|(busy, less)| busy.mean < 0.8 * less.mean),
+                expected: Some(false),
             },
             Claim {
                 claimed: "every crash becomes known to every live node",
                 found: format!("{unknown} crashes stayed unknown to somebody"),
                 holds: unknown == 0,
-                expected: true,
+                expected: Some(true),
             },
         ];
         let heading = "Figure 4: until every live node knows of a crash";
@@ -210,26 +234,32 @@ impl Report {
                 let s = &cell.setting;
                 s.notices == notices && s.probe == probe && s.crashes == 1
             };
-            let cell = cells.iter().find(is);
-            cell.and_then(|cell| cell.summary(Metric::DetectionTime)).unwrap_or_default()
+            cells.iter().find(is)?.summary(Metric::DetectionTime)
         };
         let (plain, told) = (one_crash(false, 0.0), one_crash(true, 0.0));
         let (probed, both) = (one_crash(false, 20.0), one_crash(true, 20.0));
-        let seconds = |time: Summary| format!("{:.0} ± {:.0} s", time.mean, time.ci95);
+        let seconds = |time: Option<Summary>| match time {
+            Some(time) => format!("{} s", time.shown(0)),
+            None => "not found in time".into(),
+        };
+        let saved = match plain.zip(told) {
+            Some((plain, told)) => {
+                format!(", which saves {:.0} %", 100.0 * (1.0 - told.mean / plain.mean))
+            }
+            None => String::new(),
+        };
         let claims = vec![Claim {
             claimed: "(not the paper's) one notice by who finds a crash saves time",
             found: format!(
-                "one crash: {}, with notices {}, which saves {:.0} %; with a query at least every \
-                 20 s {}, with both {}",
+                "one crash: {}, with notices {}{saved}; with a query at least every 20 s {}, with \
+                 both {}",
                 seconds(plain),
                 seconds(told),
-                100.0 * (1.0 - told.mean / plain.mean),
                 seconds(probed),
                 seconds(both)
             ),
-            // The intervals do not touch.
-            holds: told.mean + told.ci95 < plain.mean - plain.ci95,
-            expected: true,
+            holds: plain.zip(told).is_some_and(|(plain, told)| plain.is_above(&told)),
+            expected: Some(true),
         }];
         let heading = "Faster detection: notices and probes, rho = 2, crashes at once";
         let metric = Metric::DetectionTime;
@@ -259,13 +289,13 @@ impl Report {
                 claimed: "nine crashes leave Raymond's algorithm a single unit",
                 found: format!("{raymond:.2} units in use, of {full:.2} before"),
                 holds: (raymond - alone).abs() < 0.3,
-                expected: true,
+                expected: Some(true),
             },
             Claim {
                 claimed: "the timer-free algorithm returns to full use",
                 found: format!("{ours:.2} units in use, of {full:.2} before"),
                 holds: ours > 0.9 * full,
-                expected: true,
+                expected: Some(true),
             },
         ];
         let mut table = String::from("curve,seconds,units_in_use,ci95\n");
@@ -326,8 +356,10 @@ impl Report {
         let known = |cell: &Cell| {
             let times: Vec<f64> =
                 cell.samples.iter().flat_map(|s| s.detection.iter().copied()).collect();
-            let all = Summary::of(&times).unwrap_or_default();
-            let runs = cell.summary(Metric::DetectionTime).unwrap_or_default();
+            let all = Summary::of(&times);
+            let mut time = brief(cell.summary(Metric::DetectionTime));
+            time["min"] = json!(all.map(|all| all.min));
+            time["max"] = json!(all.map(|all| all.max));
             let unknown: u32 = cell.samples.iter().map(|sample| sample.unknown).sum();
             json!({
                 "rho": cell.setting.rho,
@@ -335,7 +367,7 @@ impl Report {
                 "simultaneous": cell.setting.crash_every == 0.0,
                 "notices": cell.setting.notices,
                 "probe": cell.setting.probe,
-                "time": { "mean": runs.mean, "ci95": runs.ci95, "min": all.min, "max": all.max },
+                "time": time,
                 "unknown": unknown,
             })
         };
@@ -363,8 +395,19 @@ impl Report {
     }
 }
 
-fn brief(summary: Summary) -> Value {
-    json!({ "mean": summary.mean, "ci95": summary.ci95 })
+fn brief(summary: Option<Summary>) -> Value {
+    let (mean, ci95) = (summary.map(|it| it.mean), summary.and_then(|it| it.ci95));
+    json!({ "mean": mean, "ci95": ci95 })
+}
+
+/// Whether a claim can be expected of which theory is so far off: `None` where it is too close to
+/// tell.
+fn within(off: f64, sure: f64, out: f64) -> Option<bool> {
+    match off.abs() {
+        off if off <= sure => Some(true),
+        off if off < out => None,
+        _ => Some(false),
+    }
 }
 
 /// Units in use over time, over the repetitions.
@@ -373,9 +416,8 @@ fn series(sweep: &Sweep, cell: &Cell) -> Curve {
     let points = (0..longest).filter_map(|slot| {
         let levels: Vec<f64> =
             cell.samples.iter().filter_map(|sample| sample.series.get(slot).copied()).collect();
-        let Summary { mean, ci95, .. } = Summary::of(&levels)?;
         let x = (slot as f64 + 0.5) * sweep.series_step;
-        Some(Point { x, y: mean, low: mean - ci95, high: mean + ci95 })
+        Some(Point::new(x, Summary::of(&levels)?))
     });
     Curve { label: sweep.label(&cell.setting), points: points.collect() }
 }

@@ -65,7 +65,7 @@ pub(crate) fn describe(
 /// A row for each setting, for people.
 pub(crate) fn rows(sweep: &Sweep, cells: &[Cell], metrics: &[Metric]) -> Vec<Vec<String>> {
     let shown = |cell: &Cell, metric| match cell.summary(metric) {
-        Some(Summary { mean, ci95, .. }) => format!("{mean:.3}\u{a0}±\u{a0}{ci95:.3}"),
+        Some(summary) => summary.shown(3).replace(' ', "\u{a0}"),
         None => "–".into(),
     };
     let row = |cell: &Cell| {
@@ -79,10 +79,9 @@ pub(crate) fn rows(sweep: &Sweep, cells: &[Cell], metrics: &[Metric]) -> Vec<Vec
 pub(crate) fn chart(sweep: &Sweep, cells: &[Cell], metric: Metric, title: &str) -> Chart {
     let mut curves: Vec<Curve> = Vec::new();
     for cell in cells {
-        let Some(Summary { mean, ci95, .. }) = cell.summary(metric) else { continue };
+        let Some(summary) = cell.summary(metric) else { continue };
         let label = sweep.label(&cell.setting);
-        let x = cell.setting.on(sweep.x);
-        let point = Point { x, y: mean, low: mean - ci95, high: mean + ci95 };
+        let point = Point::new(cell.setting.on(sweep.x), summary);
         match curves.iter_mut().find(|curve| curve.label == label) {
             Some(curve) => curve.points.push(point),
             None => curves.push(Curve { label, points: vec![point] }),
@@ -121,7 +120,10 @@ pub(crate) fn csv(sweep: &Sweep, cells: &[Cell], metrics: &[Metric]) -> String {
         let _ = write!(text, "\"{label}\",{}", cell.setting.on(sweep.x));
         for &metric in metrics {
             let _ = match cell.summary(metric) {
-                Some(Summary { mean, ci95, .. }) => write!(text, ",{mean:.6},{ci95:.6}"),
+                Some(Summary { mean, ci95: Some(ci95), .. }) => {
+                    write!(text, ",{mean:.6},{ci95:.6}")
+                }
+                Some(Summary { mean, ci95: None, .. }) => write!(text, ",{mean:.6},"),
                 None => write!(text, ",,"),
             };
         }

@@ -3,11 +3,11 @@
 use serde::Serialize;
 
 /// Several repetitions of one measurement.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub(crate) struct Summary {
     pub(crate) mean: f64,
-    /// Half the width of the 95 % confidence interval (Student).
-    pub(crate) ci95: f64,
+    /// Half the width of the 95 % confidence interval (Student); one value has none.
+    pub(crate) ci95: Option<f64>,
     pub(crate) min: f64,
     pub(crate) max: f64,
 }
@@ -21,13 +21,31 @@ impl Summary {
         }
         let mean = values.iter().sum::<f64>() / n;
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-        let deviation = if values.len() > 1 { (squares / (n - 1.0)).sqrt() } else { 0.0 };
+        let freedom = values.len() - 1;
         Some(Summary {
             mean,
-            ci95: student(values.len().saturating_sub(1)) * deviation / n.sqrt(),
+            ci95: (freedom > 0)
+                .then(|| student(freedom) * (squares / freedom as f64).sqrt() / n.sqrt()),
             min: values.iter().copied().fold(f64::INFINITY, f64::min),
             max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
         })
+    }
+
+    /// Where the mean lies with 95 % confidence; nothing but itself where that is unknown.
+    pub(crate) fn band(&self) -> (f64, f64) {
+        let half = self.ci95.unwrap_or(0.0);
+        (self.mean - half, self.mean + half)
+    }
+
+    /// Whether it is larger, and not by chance: the confidence intervals do not touch.
+    pub(crate) fn is_above(&self, other: &Summary) -> bool {
+        self.band().0 > other.band().1
+    }
+
+    /// For people, with so many digits behind the point.
+    pub(crate) fn shown(&self, digits: usize) -> String {
+        let half = self.ci95.map_or("–".into(), |half| format!("{half:.digits$}"));
+        format!("{:.digits$} ± {half}", self.mean)
     }
 }
 
@@ -51,8 +69,11 @@ mod tests {
         let summary = Summary::of(&[1.0, 2.0, 3.0, 4.0]).unwrap();
         assert_eq!((summary.mean, summary.min, summary.max), (2.5, 1.0, 4.0));
         // Deviation 1.29099, three degrees of freedom.
-        assert!((summary.ci95 - 3.182 * 1.290_994 / 2.0).abs() < 1e-5, "{}", summary.ci95);
-        assert_eq!(Summary::of(&[7.0]).unwrap().ci95, 0.0);
+        let ci95 = summary.ci95.unwrap();
+        assert!((ci95 - 3.182 * 1.290_994 / 2.0).abs() < 1e-5, "{ci95}");
+        let alone = Summary::of(&[7.0]).unwrap();
+        assert_eq!((alone.ci95, alone.band()), (None, (7.0, 7.0)));
+        assert_eq!((alone.shown(1), summary.shown(2)), ("7.0 ± –".into(), "2.50 ± 2.05".into()));
         assert_eq!(Summary::of(&[]), None);
     }
 

@@ -45,7 +45,7 @@ Examples:
 The folder gets a figure and a table for each of the paper's figures, results.json, and index.html,
 which needs nothing else and says of each claim whether it holds.
 
-Exit code 1 if something came out otherwise than theory expects.")]
+Exit code 1 if something came out otherwise than theory expects: it is named on standard error.")]
 pub(crate) struct Args {
     /// The folder for the results
     #[arg(long, value_name = "DIR", default_value = "figures")]
@@ -79,7 +79,14 @@ fn timer_free(args: &Args) -> anyhow::Result<Outcome> {
         crate::print(line)?;
     }
     crate::print(args.out.join("index.html").display())?;
-    Ok(if outcome.all_as_expected { Outcome::Good } else { Outcome::Broken })
+    if outcome.unexpected.is_empty() {
+        return Ok(Outcome::Good);
+    }
+    eprintln!("otherwise than theory expects:");
+    for claim in &outcome.unexpected {
+        eprintln!("  {claim}");
+    }
+    Ok(Outcome::Broken)
 }
 
 fn run_compare(args: &CompareArgs) -> anyhow::Result<Outcome> {
