@@ -73,6 +73,10 @@ fn usage(error: &clap::Error) -> ExitCode {
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
+    if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        eprintln!("quorate: a command is missing: choose {} (see --help)", listed(error));
+        return ExitCode::from(2);
+    }
     let text = error.render().to_string();
     let line = text
         .split("\n\nUsage")
@@ -87,6 +91,18 @@ fn usage(error: &clap::Error) -> ExitCode {
     // Of `run`, every smaller code may be that of the command it runs.
     let wrapper = std::env::args_os().nth(1).is_some_and(|verb| verb == "run");
     ExitCode::from(if wrapper { commands::run::FAILED } else { 2 })
+}
+
+/// The commands of a help text, as in "this, that or other".
+fn listed(help: &clap::Error) -> String {
+    let text = help.render().to_string();
+    let list = text.split("\nCommands:\n").nth(1).unwrap_or_default();
+    let lines = list.lines().take_while(|line| !line.is_empty());
+    let names = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let names = names.filter_map(|line| line.split_whitespace().next());
+    let mut names: Vec<&str> = names.filter(|name| *name != "help").collect();
+    let last = names.pop().unwrap_or_default();
+    if names.is_empty() { last.into() } else { format!("{} or {last}", names.join(", ")) }
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

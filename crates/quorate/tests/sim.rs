@@ -240,6 +240,8 @@ fn a_mistake_gets_one_clear_line_and_exit_code_2() {
         ("sim run --protocol ring --delay 0", "a message must take some time"),
         ("sim ring-stabilization --starts 0", "--starts must be at least 1"),
         ("sim seeds --minutes 1e-12", "no run was over within"),
+        ("sim figures", "choose timer-free or compare"),
+        ("sim figures timer-free --latency 100", "choose 0.001 to 5 seconds"),
         ("bench load --clients 0", "--clients must be at least 1"),
         ("bench load --seconds 0", "--seconds must be at least 1"),
         ("bench load --nodes 0", "--nodes must be at least 1"),

@@ -1,11 +1,16 @@
 //! Line charts with confidence bands, as SVG: thin over plotters, so that another library could
 //! take its place.
 
+use std::ops::Range;
+
+use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
+use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
 use super::stats::Summary;
 
-const SIZE: (u32, u32) = (820, 460);
+/// Without the names of the curves.
+const PLOT: (u32, u32) = (660, 440);
 const FONT: &str = "sans-serif";
 const INKS: [RGBColor; 10] = [
     RGBColor(31, 97, 163),
@@ -20,6 +25,8 @@ const INKS: [RGBColor; 10] = [
     RGBColor(20, 30, 60),
 ];
 
+type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
+
 /// Several curves over one axis.
 #[derive(Clone, Debug)]
 pub(crate) struct Chart {
@@ -29,8 +36,6 @@ pub(crate) struct Chart {
     pub(crate) curves: Vec<Curve>,
     /// Vertical lines, such as where theory expects a bend.
     pub(crate) marks: Vec<(f64, String)>,
-    /// Whether the names of the curves stand at the left, because the curves are high at the right.
-    pub(crate) names_left: bool,
 }
 
 /// A curve and how sure it is.
@@ -47,12 +52,14 @@ pub(crate) struct Point {
     pub(crate) y: f64,
     pub(crate) low: f64,
     pub(crate) high: f64,
+    /// The smallest and the largest of all that was measured, where that is shown.
+    pub(crate) range: Option<(f64, f64)>,
 }
 
 impl Point {
     pub(crate) fn new(x: f64, summary: Summary) -> Self {
         let (low, high) = summary.band();
-        Point { x, y: summary.mean, low, high }
+        Point { x, y: summary.mean, low, high, range: None }
     }
 }
 
@@ -62,33 +69,48 @@ impl Chart {
     /// # Errors
     /// If it cannot be drawn.
     pub(crate) fn svg(&self) -> anyhow::Result<String> {
+        let longest = self.curves.iter().map(|curve| curve.label.chars().count()).max();
+        let names_width = 50 + 7 * longest.unwrap_or(0) as u32;
         let mut svg = String::new();
         {
-            let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+            let size = (PLOT.0 + names_width, PLOT.1);
+            let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
             root.fill(&WHITE)?;
-            self.draw(&root)?;
+            let below = root.titled(&self.title, (FONT, 18))?;
+            // Names stand beside the plot: wherever they were inside it, they would cover a curve.
+            let (plot, names) = below.split_horizontally(PLOT.0);
+            self.draw(&plot)?;
+            self.draw_names(&names)?;
             root.present()?;
         }
         Ok(svg)
     }
 
-    fn draw(
-        &self,
-        root: &DrawingArea<SVGBackend<'_>, plotters::coord::Shift>,
-    ) -> anyhow::Result<()> {
+    /// Curves in the order in which they are drawn, with their inks: broken lines above unbroken
+    /// ones, so that of two that coincide both are seen.
+    fn inked(&self) -> impl Iterator<Item = (&Curve, RGBColor, bool)> {
+        let all = || {
+            let inks = INKS.into_iter().cycle();
+            let places = self.curves.iter().zip(inks).enumerate();
+            places.map(|(place, (curve, ink))| (curve, ink, place % 2 == 1))
+        };
+        all().filter(|inked| !inked.2).chain(all().filter(|inked| inked.2))
+    }
+
+    fn draw(&self, plot: &Area<'_>) -> anyhow::Result<()> {
         let points = || self.curves.iter().flat_map(|curve| &curve.points);
         let left = points().map(|point| point.x).fold(f64::INFINITY, f64::min).min(1e300);
         let right =
             points().map(|point| point.x).fold(f64::NEG_INFINITY, f64::max).max(left + 1e-9);
-        // Above the curves there is room for their names.
-        let room = 1.06 + 0.07 * self.curves.len() as f64;
-        let top = points().map(|point| point.high).fold(1e-9, f64::max) * room;
-        let mut chart = ChartBuilder::on(root)
-            .caption(&self.title, (FONT, 20))
+        let highest = |point: &Point| point.range.map_or(point.high, |range| range.1);
+        let top = points().map(highest).fold(1e-9, f64::max) * 1.08;
+        let is_whole = points().all(|point| point.x.fract() == 0.0);
+        let steps = steps(left, right, is_whole);
+        let mut chart = ChartBuilder::on(plot)
             .margin(14)
             .x_label_area_size(44)
             .y_label_area_size(66)
-            .build_cartesian_2d(left..right, 0.0..top)?;
+            .build_cartesian_2d(Marked { ends: left..right, at: steps }, 0.0..top)?;
         chart
             .configure_mesh()
             .x_desc(&self.x_label)
@@ -106,8 +128,7 @@ impl Chart {
             let at = (*x + (right - left) * 0.006, top * 0.985);
             chart.draw_series([Text::new(label.clone(), at, style)])?;
         }
-        for (index, curve) in self.curves.iter().enumerate() {
-            let ink = INKS[index % INKS.len()];
+        for (curve, ink, is_broken) in self.inked() {
             let band: Vec<(f64, f64)> = curve
                 .points
                 .iter()
@@ -115,28 +136,72 @@ impl Chart {
                 .chain(curve.points.iter().rev().map(|point| (point.x, point.low.max(0.0))))
                 .collect();
             chart.draw_series([Polygon::new(band, ink.mix(0.18))])?;
+            let ranges = curve.points.iter().filter_map(|point| Some((point.x, point.range?)));
+            chart.draw_series(ranges.map(|(x, (least, most))| {
+                PathElement::new([(x, least), (x, most)], ink.mix(0.6).stroke_width(1))
+            }))?;
             let line = curve.points.iter().map(|point| (point.x, point.y));
-            chart
-                .draw_series(LineSeries::new(line.clone(), ink.stroke_width(2)))?
-                .label(&curve.label)
-                .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], ink.stroke_width(3)));
+            let stroke = ink.stroke_width(2);
+            if is_broken {
+                chart.draw_series(DashedLineSeries::new(line.clone(), 6, 4, stroke))?;
+            } else {
+                chart.draw_series(LineSeries::new(line.clone(), stroke))?;
+            }
             if curve.points.len() <= 40 {
-                chart.draw_series(line.map(|at| Circle::new(at, 3, ink.filled())))?;
+                let size = if is_broken { 2 } else { 4 };
+                chart.draw_series(line.map(|at| Circle::new(at, size, ink.filled())))?;
             }
         }
-        let corner = match self.names_left {
-            true => SeriesLabelPosition::UpperLeft,
-            false => SeriesLabelPosition::UpperRight,
-        };
-        chart
-            .configure_series_labels()
-            .position(corner)
-            .background_style(WHITE.mix(0.85))
-            .border_style(BLACK.mix(0.2))
-            .label_font((FONT, 14))
-            .draw()?;
         Ok(())
     }
+
+    /// In the order of the curves, each with a piece of its line.
+    fn draw_names(&self, names: &Area<'_>) -> anyhow::Result<()> {
+        for (curve, ink, is_broken) in self.inked() {
+            let place = self.curves.iter().position(|it| it.label == curve.label);
+            let y = 24 + 22 * place.unwrap_or(0) as i32;
+            let pieces = if is_broken { vec![(0, 8), (12, 20), (24, 28)] } else { vec![(0, 28)] };
+            for (from, to) in pieces {
+                names.draw(&PathElement::new([(from, y), (to, y)], ink.stroke_width(2)))?;
+            }
+            names.draw(&Text::new(curve.label.clone(), (36, y - 7), (FONT, 14)))?;
+        }
+        Ok(())
+    }
+}
+
+/// An axis with numbers at these places.
+struct Marked {
+    ends: Range<f64>,
+    at: Vec<f64>,
+}
+
+impl Ranged for Marked {
+    type FormatOption = DefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
+        RangedCoordf64::from(self.ends.clone()).map(value, limit)
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, _: Hint) -> Vec<f64> {
+        self.at.clone()
+    }
+
+    fn range(&self) -> Range<f64> {
+        self.ends.clone()
+    }
+}
+
+/// About ten round numbers on an axis; whole ones where all values are.
+fn steps(left: f64, right: f64, is_whole: bool) -> Vec<f64> {
+    let about = (right - left) / 10.0;
+    let decade = 10f64.powf(about.log10().floor());
+    let round = [1.0, 2.0, 5.0, 10.0].map(|lead| lead * decade);
+    let step = round.into_iter().find(|&step| step >= about * 0.99).unwrap_or(about);
+    let step = if is_whole { step.max(1.0) } else { step };
+    let first = (left / step).ceil() as i64;
+    (first..).map(|count| count as f64 * step).take_while(|&at| at <= right + step * 1e-6).collect()
 }
 
 /// A number on an axis, without zeros that say nothing.
@@ -147,11 +212,51 @@ fn tick(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::tick;
+    use super::*;
 
     #[test]
     fn numbers_on_axes_are_short() {
         let shown = [0.0, 2.0, 0.5, 0.05, 300.0, 12.25].map(tick);
         assert_eq!(shown, ["0", "2", "0.5", "0.05", "300", "12.25"]);
+    }
+
+    #[test]
+    fn axes_have_round_numbers_and_no_half_crashes() {
+        assert_eq!(steps(0.0, 3.0, true), [0.0, 1.0, 2.0, 3.0]);
+        assert_eq!(steps(1.0, 9.0, true), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]);
+        assert_eq!(steps(0.5, 16.0, false), [2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0]);
+        assert_eq!(steps(0.1, 0.3, false).len(), 11);
+        assert_eq!(steps(5.0, 5.0 + 1e-9, true), [5.0]);
+    }
+
+    /// All of both is there, and the second does not hide the first.
+    #[test]
+    fn names_stand_beside_the_plot_and_curves_that_coincide_are_both_seen() {
+        let curve = |label: &str| Curve {
+            label: label.into(),
+            points: [0.0, 3.0]
+                .map(|x| Point { x, y: 100.0, low: 100.0, high: 100.0, range: None })
+                .into(),
+        };
+        let chart = Chart {
+            title: "Title".into(),
+            x_label: "crashes".into(),
+            y_label: "grants".into(),
+            curves: vec![curve("one"), curve("other")],
+            marks: Vec::new(),
+        };
+        let svg = chart.svg().unwrap();
+        let place = |name: &str| {
+            let text =
+                svg.split("<text").find(|text| text.trim_end().contains(&format!("\n{name}\n")));
+            let x =
+                text.and_then(|text| text.split("x=\"").nth(1)?.split('"').next()?.parse().ok());
+            x.unwrap_or_else(|| panic!("{name} in {svg}"))
+        };
+        let (one, other): (u32, u32) = (place("one"), place("other"));
+        assert!(one >= PLOT.0 && other >= PLOT.0, "{one} {other}");
+        let lines = svg.matches("<polyline").count();
+        assert!(lines > 20, "the second line is broken: {lines}");
+        assert!(!svg.contains("\n0.5\n"), "no half crashes");
     }
 }

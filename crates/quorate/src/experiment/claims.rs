@@ -4,9 +4,10 @@ use serde_json::{Value, json};
 
 use super::chart::{Chart, Curve, Point};
 use super::contender::Contender;
+use super::metric::Metric;
 use super::output::{chart, csv};
 use super::stats::Summary;
-use super::sweep::{Cell, Metric, Sweep};
+use super::sweep::{Cell, Sweep};
 use super::timer_free::{Claim, Report};
 
 /// A figure: its file name, a heading, the drawing, the numbers in it, and claims about it.
@@ -15,6 +16,8 @@ pub(super) struct Section {
     pub(super) heading: &'static str,
     pub(super) chart: Chart,
     pub(super) table: String,
+    /// A table beside the drawing, where that does not say everything.
+    pub(super) numbers: Option<(Vec<&'static str>, Vec<Vec<String>>)>,
     pub(super) claims: Vec<Claim>,
 }
 
@@ -24,7 +27,7 @@ impl Report {
             let mut chart = chart(&self.plan.load, &self.load, metric, heading);
             chart.marks.push((self.theory.knee(), "bend, by theory".into()));
             let table = csv(&self.plan.load, &self.load, &[metric]);
-            Section { name, heading, chart, table, claims }
+            Section { name, heading, chart, table, numbers: None, claims }
         };
         vec![
             over_load(
@@ -222,6 +225,7 @@ impl Report {
             heading,
             chart: chart(sweep, cells, metric, heading),
             table: csv(sweep, cells, &[metric]),
+            numbers: Some(times(sweep, cells)),
             claims,
         }
     }
@@ -265,7 +269,8 @@ impl Report {
         let metric = Metric::DetectionTime;
         let chart = chart(sweep, cells, metric, heading);
         let table = csv(sweep, cells, &[metric]);
-        Section { name: "faster_detection", heading, chart, table, claims }
+        let numbers = Some(times(sweep, cells));
+        Section { name: "faster_detection", heading, chart, table, numbers, claims }
     }
 
     fn decline_section(&self) -> Section {
@@ -316,9 +321,8 @@ impl Report {
             y_label: "units in use".into(),
             curves,
             marks: vec![(100.0, "first crash".into()), (180.0, "last crash".into())],
-            names_left: false,
         };
-        Section { name: "crashes", heading, chart, table, claims }
+        Section { name: "crashes", heading, chart, table, numbers: None, claims }
     }
 
     pub(super) fn json(&self) -> Value {
@@ -354,12 +358,10 @@ impl Report {
             })
         });
         let known = |cell: &Cell| {
-            let times: Vec<f64> =
-                cell.samples.iter().flat_map(|s| s.detection.iter().copied()).collect();
-            let all = Summary::of(&times);
+            let (least, most) = cell.detection_range().unzip();
             let mut time = brief(cell.summary(Metric::DetectionTime));
-            time["min"] = json!(all.map(|all| all.min));
-            time["max"] = json!(all.map(|all| all.max));
+            time["min"] = json!(least);
+            time["max"] = json!(most);
             let unknown: u32 = cell.samples.iter().map(|sample| sample.unknown).sum();
             json!({
                 "rho": cell.setting.rho,
@@ -408,6 +410,21 @@ fn within(off: f64, sure: f64, out: f64) -> Option<bool> {
         off if off < out => None,
         _ => Some(false),
     }
+}
+
+/// How long crashes stay unknown, for people.
+fn times(sweep: &Sweep, cells: &[Cell]) -> (Vec<&'static str>, Vec<Vec<String>>) {
+    let row = |cell: &Cell| {
+        let mean = cell.summary(Metric::DetectionTime).map(|time| time.shown(1));
+        let (least, most) = cell.detection_range().unzip();
+        let number = |time: Option<f64>| time.map(|time| format!("{time:.1}"));
+        let numbers = [mean, number(least), number(most)];
+        let numbers = numbers.map(|shown| shown.unwrap_or_else(|| "–".into()));
+        let first = [sweep.label(&cell.setting), cell.setting.crashes.to_string()];
+        first.into_iter().chain(numbers).collect()
+    };
+    let head = vec!["", "crashes", "mean over runs, s", "smallest, s", "largest, s"];
+    (head, cells.iter().map(row).collect())
 }
 
 /// Units in use over time, over the repetitions.

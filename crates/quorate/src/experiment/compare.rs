@@ -2,12 +2,12 @@
 //!
 //! Two sweeps, which are files of the documentation, on one page.
 
-use std::path::Path;
-
 use super::crew::Progress;
-use super::output::{describe, rows, write};
+use super::metric::Metric;
+use super::output::{Folder, describe, rows};
 use super::page::Page;
-use super::sweep::{Many, Metric, Sweep};
+use super::setting::Many;
+use super::sweep::Sweep;
 
 const LOAD: &str = include_str!("../../../../docs/experiments/compare.toml");
 const CRASHES: &str = include_str!("../../../../docs/experiments/compare-crashes.toml");
@@ -21,7 +21,7 @@ pub(crate) type Table = (Vec<String>, Vec<Vec<String>>);
 /// A run broke a law, a live node was taken for dead, or something could not be written.
 pub(crate) fn compare(
     quick: bool,
-    folder: &Path,
+    folder: &Folder,
     progress: &Progress<'_>,
 ) -> anyhow::Result<Vec<Table>> {
     let (mut load, mut crashes) = (Sweep::parse(LOAD)?, Sweep::parse(CRASHES)?);
@@ -49,6 +49,6 @@ pub(crate) fn compare(
         let head = [heading, sweep.x.name()].into_iter().chain(metrics.map(Metric::label));
         tables.push((head.map(str::to_owned).collect(), rows(sweep, &cells, &metrics)));
     }
-    write(folder, "index.html", &page.finish())?;
+    folder.write("index.html", &page.finish())?;
     Ok(tables)
 }

@@ -12,7 +12,7 @@ use quorate_protocols::table::{self, Table};
 use quorate_protocols::ticket::{self, Ticket};
 use serde::{Deserialize, Serialize};
 
-use super::sweep::Setting;
+use super::setting::{self, Parameter, Setting};
 
 /// A protocol, with the options that make it what a paper describes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Deserialize, Serialize)]
@@ -36,8 +36,7 @@ pub(crate) enum Contender {
     Raynal,
     /// Bouillaguet, Arantes and Sens 2009, corrected.
     TimerFree,
-    /// Weighted requests with timer-free detection; suspects are counted out after a lease if there
-    /// are leases and probes, and never if not.
+    /// Weighted requests with timer-free detection.
     Weighted,
 }
 
@@ -92,6 +91,45 @@ impl Contender {
         self == Contender::Ring
     }
 
+    /// Whether it has such a parameter.
+    pub(crate) fn has(self, parameter: Parameter) -> bool {
+        let finds_crashes = matches!(self, Contender::TimerFree | Contender::Weighted);
+        match parameter {
+            Parameter::CrashesMax | Parameter::Notices => finds_crashes,
+            Parameter::Probe | Parameter::Reclaim => finds_crashes,
+            Parameter::NodeUnitsMax => self == Contender::Weighted,
+            Parameter::Lease => {
+                !matches!(self, Contender::Raymond | Contender::Raynal | Contender::TimerFree)
+            }
+            _ => true,
+        }
+    }
+
+    /// A setting without what the protocol does not have (but on the axis `x` it stays where it
+    /// is), and with what follows where nothing was said.
+    pub(crate) fn settle(self, setting: Setting, x: Parameter) -> Setting {
+        let has = |parameter| parameter == x || self.has(parameter);
+        let lease = if has(Parameter::Lease) { setting.lease } else { 0.0 };
+        let reclaim = setting.reclaim.unwrap_or(match self {
+            Contender::TimerFree => setting::Reclaim::TrustRp,
+            _ if lease > 0.0 => setting::Reclaim::Lease,
+            _ => setting::Reclaim::Never,
+        });
+        Setting {
+            crashes_max: if has(Parameter::CrashesMax) { setting.crashes_max } else { 0 },
+            node_units_max: match self {
+                Contender::Weighted => setting.node_units_max,
+                Contender::Raymond | Contender::TimerFree => 1,
+                _ => setting.units,
+            },
+            notices: has(Parameter::Notices) && setting.notices,
+            probe: if has(Parameter::Probe) { setting.probe } else { 0.0 },
+            reclaim: self.has(Parameter::Reclaim).then_some(reclaim),
+            lease,
+            ..setting
+        }
+    }
+
     /// Does some work with the protocol's type and its pool.
     ///
     /// # Errors
@@ -102,17 +140,22 @@ impl Contender {
         work: W,
     ) -> W::Outcome {
         let Setting { nodes, units, crashes_max, node_units_max, .. } = *setting;
-        let options = |pool: broadcast::Pool| broadcast::Pool {
-            notices: setting.notices,
-            probe: (setting.probe > 0.0).then(|| Duration::from_secs_f64(setting.probe)),
-            retry: None,
-            ..pool
-        };
         let lease =
             (setting.lease > 0.0).then(|| Lease::new(Duration::from_secs_f64(setting.lease), 0));
         // Longer than any run: then leases play no part in what is compared.
         let some_lease = lease.unwrap_or(Lease::new(Duration::from_secs(1_000_000), 0));
         let retry = lease.map_or(Duration::from_secs(100_000), |lease| lease.length() / 10);
+        let options = |pool: broadcast::Pool| broadcast::Pool {
+            notices: setting.notices,
+            probe: (setting.probe > 0.0).then(|| Duration::from_secs_f64(setting.probe)),
+            retry: None,
+            reclaim: match setting.reclaim {
+                Some(setting::Reclaim::Lease) => Reclaim::Lease(some_lease),
+                Some(setting::Reclaim::TrustRp) => Reclaim::TrustRp,
+                Some(setting::Reclaim::Never) | None => Reclaim::Never,
+            },
+            ..pool
+        };
         match self {
             Contender::Central => {
                 let mut pool = central::Pool::new(units);
@@ -158,11 +201,7 @@ impl Contender {
             }
             Contender::Weighted => {
                 let pool = broadcast::Pool::weighted(nodes, units, node_units_max, crashes_max);
-                let mut pool = options(pool);
-                if let (Some(lease), true) = (lease, pool.probe.is_some()) {
-                    pool.reclaim = Reclaim::Lease(lease);
-                }
-                work.with::<Weighted>(&pool)
+                work.with::<Weighted>(&options(pool))
             }
         }
     }

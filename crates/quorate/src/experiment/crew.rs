@@ -7,7 +7,8 @@ use std::thread;
 /// Told after each job how many are done, of how many.
 pub(crate) type Progress<'a> = dyn Fn(usize, usize) + Sync + 'a;
 
-/// Does all jobs, and stops early at the first error.
+/// Does all jobs, or gives the error of the first job that has one: those before it were all begun
+/// when it failed, and are brought to an end.
 pub(crate) fn all<J: Sync, T: Send>(
     jobs: &[J],
     progress: &Progress<'_>,
@@ -16,7 +17,7 @@ pub(crate) fn all<J: Sync, T: Send>(
     let next = AtomicUsize::new(0);
     let done = AtomicUsize::new(0);
     let results: Mutex<Vec<(usize, T)>> = Mutex::new(Vec::with_capacity(jobs.len()));
-    let failure: Mutex<Option<anyhow::Error>> = Mutex::new(None);
+    let failure: Mutex<Option<(usize, anyhow::Error)>> = Mutex::new(None);
     let threads = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
         for _ in 0..threads {
@@ -29,7 +30,10 @@ pub(crate) fn all<J: Sync, T: Send>(
                             results.lock().expect("no thread panics").push((index, result));
                         }
                         Err(error) => {
-                            failure.lock().expect("no thread panics").get_or_insert(error);
+                            let mut failure = failure.lock().expect("no thread panics");
+                            if failure.as_ref().is_none_or(|(first, _)| index < *first) {
+                                *failure = Some((index, error));
+                            }
                             next.store(jobs.len(), Ordering::Relaxed);
                         }
                     }
@@ -38,7 +42,7 @@ pub(crate) fn all<J: Sync, T: Send>(
             });
         }
     });
-    if let Some(error) = failure.into_inner().expect("no thread panics") {
+    if let Some((_, error)) = failure.into_inner().expect("no thread panics") {
         return Err(error);
     }
     let mut results = results.into_inner().expect("no thread panics");
@@ -56,7 +60,7 @@ mod tests {
         let squares = all(&jobs, &|_, _| {}, |job| Ok(job * job)).unwrap();
         assert_eq!(squares, jobs.iter().map(|job| job * job).collect::<Vec<_>>());
         let error = all(&jobs, &|_, _| {}, |job| {
-            anyhow::ensure!(*job != 30, "job 30");
+            anyhow::ensure!(*job < 30, "job {job}");
             Ok(())
         });
         assert_eq!(error.unwrap_err().to_string(), "job 30");

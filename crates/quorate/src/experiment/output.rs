@@ -1,42 +1,85 @@
 //! What an experiment leaves behind: tables, results and figures in a folder.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use serde_json::{Map, Value, json};
 
 use super::chart::{Chart, Curve, Point};
+use super::metric::Metric;
 use super::page::Page;
-use super::stats::Summary;
-use super::sweep::{Cell, Metric, Sweep};
+use super::sweep::{Cell, Sweep};
 
-/// Writes one file, with an error that names it.
-pub(crate) fn write(folder: &Path, name: &str, text: &str) -> anyhow::Result<()> {
-    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    let path = folder.join(name);
-    fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+/// Where results go. It is ready before anything is run, and nobody's own files are in it.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    path: PathBuf,
+    /// Whether it holds earlier results, which are replaced.
+    pub(crate) is_used: bool,
+}
+
+/// The file that says so; only folders that have it, or nothing, are written to.
+const MARK: &str = ".quorate-results";
+
+impl Folder {
+    /// Makes it ready.
+    ///
+    /// # Errors
+    /// It cannot be made or written to, or holds something else; then it is left as it was.
+    pub(crate) fn open(path: &Path) -> anyhow::Result<Folder> {
+        let shown = path.display();
+        let advice = "nothing was run; choose another folder with --out";
+        let failed = || format!("cannot write to the folder {shown}: {advice}");
+        fs::create_dir_all(path).with_context(failed)?;
+        let names = fs::read_dir(path).with_context(failed)?;
+        let names = names.map(|entry| entry.map(|entry| entry.file_name()));
+        let names: Vec<OsString> = names.collect::<Result<_, _>>().with_context(failed)?;
+        let is_used = names.iter().any(|name| name == MARK);
+        if let (Some(name), false) = (names.first(), is_used) {
+            let name = name.display();
+            bail!("{shown} holds {name}, which is no result of an experiment: {advice}");
+        }
+        let folder = Folder { path: path.to_path_buf(), is_used };
+        folder.write(MARK, "What is here may be replaced by the next experiment.\n")?;
+        Ok(folder)
+    }
+
+    /// A file in it.
+    pub(crate) fn join(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Writes one file.
+    ///
+    /// # Errors
+    /// Names it.
+    pub(crate) fn write(&self, name: &str, text: &str) -> anyhow::Result<()> {
+        let path = self.join(name);
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+    }
 }
 
 /// Everything about a sweep that is no preset: a table, results, a figure for each metric, a page.
-pub(crate) fn write_all(sweep: &Sweep, cells: &[Cell], folder: &Path) -> anyhow::Result<()> {
+pub(crate) fn write_all(sweep: &Sweep, cells: &[Cell], folder: &Folder) -> anyhow::Result<()> {
     let mut page = Page::new(&sweep.title);
     describe(sweep, cells, folder, "", &mut page)?;
-    write(folder, "index.html", &page.finish())
+    folder.write("index.html", &page.finish())
 }
 
 /// The same as a part of a page; names of files begin with `prefix`.
 pub(crate) fn describe(
     sweep: &Sweep,
     cells: &[Cell],
-    folder: &Path,
+    folder: &Folder,
     prefix: &str,
     page: &mut Page,
 ) -> anyhow::Result<()> {
-    write(folder, &format!("{prefix}results.csv"), &csv(sweep, cells, &Metric::ALL))?;
+    folder.write(&format!("{prefix}results.csv"), &csv(sweep, cells, &Metric::ALL))?;
     let results = json!({ "sweep": sweep, "cells": cells_json(cells) });
-    write(folder, &format!("{prefix}results.json"), &format!("{results:#}\n"))?;
+    folder.write(&format!("{prefix}results.json"), &format!("{results:#}\n"))?;
     let measured = |metric: &Metric| cells.iter().any(|cell| cell.summary(*metric).is_some());
     let metrics: Vec<Metric> = Metric::ALL.into_iter().filter(measured).collect();
     page.text(&format!(
@@ -56,7 +99,7 @@ pub(crate) fn describe(
             continue;
         }
         let svg = chart.svg()?;
-        write(folder, &format!("{prefix}{}.svg", metric.name()), &svg)?;
+        folder.write(&format!("{prefix}{}.svg", metric.name()), &svg)?;
         page.figure(&svg, metric.label());
     }
     Ok(())
@@ -81,51 +124,56 @@ pub(crate) fn chart(sweep: &Sweep, cells: &[Cell], metric: Metric, title: &str) 
     for cell in cells {
         let Some(summary) = cell.summary(metric) else { continue };
         let label = sweep.label(&cell.setting);
-        let point = Point::new(cell.setting.on(sweep.x), summary);
+        let range = if metric == Metric::DetectionTime { cell.detection_range() } else { None };
+        let point = Point { range, ..Point::new(cell.setting.on(sweep.x), summary) };
         match curves.iter_mut().find(|curve| curve.label == label) {
             Some(curve) => curve.points.push(point),
             None => curves.push(Curve { label, points: vec![point] }),
         }
     }
-    // Names go where curves leave room: to the side on which the tallest is lower.
-    let points = || curves.iter().flat_map(|curve| &curve.points);
-    let (first, last) = points()
-        .fold((f64::INFINITY, f64::NEG_INFINITY), |(first, last), point| {
-            (first.min(point.x), last.max(point.x))
-        });
-    let third = (last - first) / 3.0;
-    let tallest = |is: &dyn Fn(f64) -> bool| {
-        points().filter(|point| is(point.x)).fold(0.0, |most: f64, point| most.max(point.y))
-    };
-    let names_left = tallest(&|x| x <= first + third) < tallest(&|x| x >= last - third);
+    for curve in &mut curves {
+        curve.points.sort_by(|one, other| one.x.total_cmp(&other.x));
+    }
     Chart {
         title: title.into(),
         x_label: sweep.x.name().into(),
         y_label: metric.label().into(),
         curves,
         marks: Vec::new(),
-        names_left,
     }
 }
 
-/// A line for each setting: what was varied, then mean and half-width of each metric.
+/// A line for each setting: what was varied, then mean and half-width of each metric, and of times
+/// until crashes are known the smallest and the largest.
 pub(crate) fn csv(sweep: &Sweep, cells: &[Cell], metrics: &[Metric]) -> String {
+    let varied = sweep.varied();
     let mut text = format!("curve,{}", sweep.x.name());
-    for metric in metrics {
+    for parameter in &varied {
+        let _ = write!(text, ",{}", parameter.name());
+    }
+    for &metric in metrics {
         let _ = write!(text, ",{0},{0}_ci95", metric.name());
+        if metric == Metric::DetectionTime {
+            let _ = write!(text, ",{0}_min,{0}_max", metric.name());
+        }
     }
     text.push('\n');
+    let number = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.6}"));
     for cell in cells {
         let label = sweep.label(&cell.setting);
         let _ = write!(text, "\"{label}\",{}", cell.setting.on(sweep.x));
+        for &parameter in &varied {
+            let _ = write!(text, ",{}", cell.setting.value(parameter));
+        }
         for &metric in metrics {
-            let _ = match cell.summary(metric) {
-                Some(Summary { mean, ci95: Some(ci95), .. }) => {
-                    write!(text, ",{mean:.6},{ci95:.6}")
-                }
-                Some(Summary { mean, ci95: None, .. }) => write!(text, ",{mean:.6},"),
-                None => write!(text, ",,"),
-            };
+            let summary = cell.summary(metric);
+            let ci95 = summary.and_then(|summary| summary.ci95);
+            let mean = summary.map(|summary| summary.mean);
+            let _ = write!(text, ",{},{}", number(mean), number(ci95));
+            if metric == Metric::DetectionTime {
+                let (least, most) = cell.detection_range().unzip();
+                let _ = write!(text, ",{},{}", number(least), number(most));
+            }
         }
         text.push('\n');
     }
@@ -153,11 +201,13 @@ mod tests {
 
     #[test]
     fn a_folder_gets_a_table_results_figures_and_a_page() {
-        let text = "rho = [1, 5]\nrepetitions = 2\nwarm_up = 5\nmeasured = 50";
+        let text =
+            "protocols = [\"central\"]\nrho = [1, 5]\nrepetitions = 2\nwarm_up = 5\nmeasured = 50";
         let sweep = Sweep::parse(text).unwrap();
         let cells = sweep.run(&|_, _| {}).unwrap();
         let folder = std::env::temp_dir().join(format!("quorate-sweep-{}", std::process::id()));
-        write_all(&sweep, &cells, &folder).unwrap();
+        assert!(!Folder::open(&folder).unwrap().is_used);
+        write_all(&sweep, &cells, &Folder::open(&folder).unwrap()).unwrap();
         let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
         assert_eq!(read("results.csv").lines().count(), 3);
         let results: Value = serde_json::from_str(&read("results.json")).unwrap();
@@ -167,6 +217,14 @@ mod tests {
         assert!(!folder.join("detection_time.svg").exists(), "nobody crashed");
         let page = read("index.html");
         assert!(page.contains("<svg") && page.contains("<td>central</td><td>5</td>"), "{page}");
+        let table = read("results.csv");
+        assert!(table.starts_with("curve,rho,obtaining_time,obtaining_time_ci95,"), "{table}");
+        // Somebody's own file is in the way, and is left as it was.
+        fs::remove_file(folder.join(MARK)).unwrap();
+        fs::write(folder.join("index.html"), "mine").unwrap();
+        let error = Folder::open(&folder).unwrap_err().to_string();
+        assert!(error.contains("which is no result of an experiment: nothing was run"), "{error}");
+        assert_eq!(read("index.html"), "mine");
         fs::remove_dir_all(&folder).unwrap();
     }
 }

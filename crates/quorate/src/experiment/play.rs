@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
-use anyhow::{anyhow, ensure};
 use quorate_core::{NodeId, NodeSet};
+use quorate_laws::Breach;
 use quorate_sim::{
     Arrivals, Delay, Faults, Links, Measures, Plan, PoolPlan, Rng, Session, Span, Watch, Workload,
 };
 
 use super::contender::{Watched, Work};
-use super::sweep::{Metric, Setting, Sweep};
+use super::metric::Metric;
+use super::setting::Setting;
+use super::sweep::Sweep;
 
 /// What one run measured.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -31,11 +33,16 @@ pub(crate) struct Sample {
     falsely_suspected: Option<bool>,
     /// Units in use over each stretch of time.
     pub(crate) series: Vec<f64>,
-    /// Steps of all participants.
+    /// Steps of all participants; none if it was taken over from another experiment.
     pub(crate) steps: u64,
 }
 
 impl Sample {
+    /// The same for another experiment, which took no steps for it.
+    pub(crate) fn taken_over(&self) -> Sample {
+        Sample { steps: 0, ..self.clone() }
+    }
+
     pub(crate) fn of(&self, metric: Metric) -> Option<f64> {
         let is_per_grant = matches!(metric, Metric::ObtainingTime | Metric::MessagesPerCs);
         if is_per_grant && self.cs_per_second == 0.0 {
@@ -66,11 +73,10 @@ const LOOK_EVERY: f64 = 0.25;
 /// Runs one setting once.
 ///
 /// # Errors
-/// A law was broken, or a live node was taken for dead that did not stand still.
+/// A [`Breach`]: of a law, or a live node was taken for dead that did not stand still.
 pub(crate) fn play(sweep: &Sweep, setting: &Setting, seed: u64) -> anyhow::Result<Sample> {
     let plan = plan(sweep, setting, seed)?;
-    let of = |what: anyhow::Error| what.context(format!("{} seed {seed}", sweep.label(setting)));
-    setting.protocol.visit(setting, Run { sweep, setting, plan: &plan }).map_err(of)
+    setting.protocol.visit(setting, Run { sweep, setting, plan: &plan })
 }
 
 struct Run<'a> {
@@ -84,11 +90,10 @@ impl Work for Run<'_> {
 
     fn with<P: Watched>(self, pool: &P::Pool) -> anyhow::Result<Sample> {
         let Run { sweep, setting, plan } = self;
-        let broken = |breach: quorate_laws::Breach| anyhow!("{breach}");
-        let mut session = Session::<P>::new(plan, pool, Watch::default()).map_err(broken)?;
+        let mut session = Session::<P>::new(plan, pool, Watch::default())?;
         session.stagger();
         let mut casualties = Casualties::new(sweep, setting, plan.seed);
-        casualties.dismiss_clients(&mut session).map_err(broken)?;
+        casualties.dismiss_clients(&mut session)?;
         let end = sweep.warm_up + sweep.measured;
         let mut before = None;
         let mut series = Vec::new();
@@ -107,7 +112,7 @@ impl Work for Run<'_> {
             if now >= end || sweep.until_known && casualties.all_known() {
                 break;
             }
-            casualties.strike(&mut session).map_err(broken)?;
+            casualties.strike(&mut session)?;
             let mut next = end.min(casualties.next_look(now));
             if before.is_none() {
                 next = next.min(sweep.warm_up);
@@ -115,7 +120,7 @@ impl Work for Run<'_> {
             if sweep.series_step > 0.0 {
                 next = next.min(level.0 + sweep.series_step);
             }
-            session.advance((next * 1e9) as u64).map_err(broken)?;
+            session.advance((next * 1e9) as u64)?;
         }
         let before = before.unwrap_or_else(|| session.measures().clone());
         let mut sample = between(&before, session.measures());
@@ -192,10 +197,7 @@ impl Casualties {
         }
     }
 
-    fn dismiss_clients<P: Watched>(
-        &self,
-        session: &mut Session<'_, P>,
-    ) -> Result<(), quorate_laws::Breach> {
+    fn dismiss_clients<P: Watched>(&self, session: &mut Session<'_, P>) -> Result<(), Breach> {
         self.idle.iter().try_for_each(|&node| session.dismiss(node))
     }
 
@@ -215,10 +217,7 @@ impl Casualties {
         if waiting { next.min(now + LOOK_EVERY) } else { next }
     }
 
-    fn strike<P: Watched>(
-        &mut self,
-        session: &mut Session<'_, P>,
-    ) -> Result<(), quorate_laws::Breach> {
+    fn strike<P: Watched>(&mut self, session: &mut Session<'_, P>) -> Result<(), Breach> {
         while let Some(&(victim, at, _)) = self.victims.get(self.struck) {
             if at > session.now() as f64 / 1e9 {
                 break;
@@ -238,7 +237,7 @@ impl Casualties {
 
     /// Notes which crashes everybody knows of by now, and makes sure that nobody alive is taken for
     /// dead unless it stood still.
-    fn look<P: Watched>(&mut self, session: &Session<'_, P>) -> anyhow::Result<()> {
+    fn look<P: Watched>(&mut self, session: &Session<'_, P>) -> Result<(), Breach> {
         let dead: NodeSet = self.victims[..self.struck].iter().map(|victim| victim.0).collect();
         let mut known = dead.clone();
         for node in (0..self.nodes).map(NodeId) {
@@ -250,7 +249,10 @@ impl Casualties {
             let is_right = crashed.is_subset(&dead);
             self.falsely_suspected |= !is_right;
             let is_excused = self.still.is_some();
-            ensure!(is_right || is_excused, "{node} takes a live node for dead: {crashed}");
+            if !is_right && !is_excused {
+                let what = format!("{node} takes a live node for dead: {crashed}");
+                return Err(Breach { law: "no false suspicion", what });
+            }
             known = known.intersection(crashed);
         }
         let now = session.now() as f64 / 1e9;

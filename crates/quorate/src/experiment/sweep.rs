@@ -1,12 +1,15 @@
-//! What an experiment varies: every parameter is a number or a list, and every combination is run.
+//! What an experiment varies: every parameter is a value or a list, and every combination is run.
 
-use anyhow::{Context, ensure};
-use quorate_sim::Want;
+use std::fmt;
+
+use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
 use super::contender::Contender;
 use super::crew::{self, Progress};
+use super::metric::Metric;
 use super::play::{Sample, play};
+use super::setting::{Many, Parameter, Reclaim, Setting};
 use super::stats::Summary;
 
 /// An experiment. Times are in seconds.
@@ -48,9 +51,12 @@ pub(crate) struct Sweep {
     pub(crate) notices: Many<bool>,
     /// After how long without a query a node makes one; 0 for never.
     pub(crate) probe: Many<f64>,
+    /// When who is believed to have crashed is counted out, where a protocol can do so. Left out:
+    /// `trust-rp` for `timer-free`; for `weighted` `lease` if there are leases, and `never` if not.
+    pub(crate) reclaim: Option<Many<Reclaim>>,
     /// How long a grant lasts without renewal, where a protocol has leases; 0 for longer than any
     /// run.
-    pub(crate) lease: f64,
+    pub(crate) lease: Many<f64>,
     /// Nothing is measured before this...
     pub(crate) warm_up: f64,
     /// ...and then for so long.
@@ -62,14 +68,14 @@ pub(crate) struct Sweep {
     pub(crate) repetitions: u32,
     pub(crate) seed: u64,
     /// The parameter on the horizontal axis.
-    pub(crate) x: Axis,
+    pub(crate) x: Parameter,
 }
 
 impl Default for Sweep {
     fn default() -> Self {
         Sweep {
             title: "A sweep".into(),
-            protocols: vec![Contender::Central],
+            protocols: Vec::new(),
             nodes: Many::One(10),
             units: Many::One(3),
             crashes_max: Many::One(0),
@@ -90,153 +96,15 @@ impl Default for Sweep {
             freeze: Many::One(0.0),
             notices: Many::One(false),
             probe: Many::One(0.0),
-            lease: 0.0,
+            reclaim: None,
+            lease: Many::One(0.0),
             warm_up: 100.0,
             measured: 500.0,
             until_known: false,
             series_step: 0.0,
             repetitions: 5,
             seed: 1,
-            x: Axis::Rho,
-        }
-    }
-}
-
-/// One value or several.
-#[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
-#[serde(untagged)]
-pub(crate) enum Many<T> {
-    One(T),
-    List(Vec<T>),
-}
-
-impl<T: Copy> Many<T> {
-    pub(crate) fn values(&self) -> Vec<T> {
-        match self {
-            Many::One(value) => vec![*value],
-            Many::List(values) => values.clone(),
-        }
-    }
-}
-
-/// A parameter that can be on the horizontal axis.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Axis {
-    Crashes,
-    Freeze,
-    Idle,
-    Latency,
-    Nodes,
-    Rho,
-    Units,
-}
-
-impl Axis {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Axis::Crashes => "crashes",
-            Axis::Freeze => "freeze",
-            Axis::Idle => "idle",
-            Axis::Latency => "latency",
-            Axis::Nodes => "nodes",
-            Axis::Rho => "rho",
-            Axis::Units => "units",
-        }
-    }
-}
-
-/// One combination of parameters.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
-pub(crate) struct Setting {
-    pub(crate) protocol: Contender,
-    pub(crate) nodes: u32,
-    pub(crate) units: u32,
-    pub(crate) crashes_max: u32,
-    pub(crate) node_units_max: u32,
-    pub(crate) hold: f64,
-    pub(crate) rho: f64,
-    pub(crate) latency: f64,
-    pub(crate) crashes: u32,
-    pub(crate) crash_every: f64,
-    pub(crate) idle: u32,
-    pub(crate) freeze: f64,
-    pub(crate) notices: bool,
-    pub(crate) probe: f64,
-    pub(crate) lease: f64,
-}
-
-impl Setting {
-    pub(crate) fn on(&self, axis: Axis) -> f64 {
-        match axis {
-            Axis::Crashes => f64::from(self.crashes),
-            Axis::Freeze => self.freeze,
-            Axis::Idle => f64::from(self.idle),
-            Axis::Latency => self.latency,
-            Axis::Nodes => f64::from(self.nodes),
-            Axis::Rho => self.rho,
-            Axis::Units => f64::from(self.units),
-        }
-    }
-}
-
-/// What is measured in every run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Metric {
-    ObtainingTime,
-    Waiting,
-    CsPerSecond,
-    UnitsInUse,
-    MessagesPerCs,
-    /// Only where somebody always waits.
-    SynchronizationDelay,
-    DetectionTime,
-    /// Only where somebody crashed and crashes are found at all.
-    CrashesKnown,
-    /// Only where somebody stands still, and crashes are found at all.
-    FalselySuspected,
-}
-
-impl Metric {
-    pub(crate) const ALL: [Metric; 9] = [
-        Metric::ObtainingTime,
-        Metric::Waiting,
-        Metric::CsPerSecond,
-        Metric::UnitsInUse,
-        Metric::MessagesPerCs,
-        Metric::SynchronizationDelay,
-        Metric::DetectionTime,
-        Metric::CrashesKnown,
-        Metric::FalselySuspected,
-    ];
-
-    /// Its name in files.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Metric::ObtainingTime => "obtaining_time",
-            Metric::Waiting => "waiting",
-            Metric::CsPerSecond => "cs_per_second",
-            Metric::UnitsInUse => "units_in_use",
-            Metric::MessagesPerCs => "messages_per_cs",
-            Metric::SynchronizationDelay => "synchronization_delay",
-            Metric::DetectionTime => "detection_time",
-            Metric::CrashesKnown => "crashes_known",
-            Metric::FalselySuspected => "falsely_suspected",
-        }
-    }
-
-    /// Its name on axes.
-    pub(crate) fn label(self) -> &'static str {
-        match self {
-            Metric::ObtainingTime => "seconds from claim to grant",
-            Metric::Waiting => "claims waiting",
-            Metric::CsPerSecond => "grants per second",
-            Metric::UnitsInUse => "units in use",
-            Metric::MessagesPerCs => "messages per grant",
-            Metric::SynchronizationDelay => "seconds from free to next user",
-            Metric::DetectionTime => "seconds until every live node knows",
-            Metric::CrashesKnown => "share of crashes that every live node knows of in the end",
-            Metric::FalselySuspected => "share of runs in which a live node was suspected",
+            x: Parameter::Rho,
         }
     }
 }
@@ -254,81 +122,218 @@ impl Cell {
         let values: Vec<f64> = self.samples.iter().filter_map(|sample| sample.of(metric)).collect();
         Summary::of(&values)
     }
+
+    /// How long each crash took to become known in any run: their smallest and largest.
+    pub(crate) fn detection_range(&self) -> Option<(f64, f64)> {
+        let times: Vec<f64> =
+            self.samples.iter().flat_map(|sample| sample.detection.iter().copied()).collect();
+        Summary::of(&times).map(|all| (all.min, all.max))
+    }
 }
+
+/// A run that broke a law, or in which a live node was taken for dead.
+#[derive(Debug)]
+pub(crate) struct Broken {
+    /// That run, and nothing else.
+    pub(crate) run: Box<Sweep>,
+    pub(crate) what: String,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.run.title, self.what)
+    }
+}
+
+impl std::error::Error for Broken {}
 
 impl Sweep {
     /// Reads an experiment from the text of a file.
     ///
     /// # Errors
-    /// If it is not one; nothing was run.
+    /// If it is not one, or could not be run as it says.
     pub(crate) fn parse(text: &str) -> anyhow::Result<Sweep> {
-        let sweep: Sweep = toml::from_str(text).context("not an experiment")?;
-        ensure!(!sweep.protocols.is_empty(), "an experiment compares at least one protocol");
-        ensure!(sweep.repetitions > 0, "an experiment has at least one repetition");
-        ensure!(sweep.sites > 0, "nodes lie at one site at least");
-        let want: Want = sweep.want.parse()?;
-        for setting in sweep.settings() {
-            let Setting { nodes, units, crashes_max, crashes, idle, .. } = setting;
-            ensure!(nodes > 0 && units > 0, "a pool has nodes and units");
-            ensure!(want.most() <= units, "a claim asks for at most the {units} units there are");
-            ensure!(crashes < nodes, "of {nodes} nodes at most {} can crash", nodes - 1);
-            let most = nodes - 1 - crashes;
-            ensure!(idle <= most, "somebody must have clients: at most {most} nodes can be idle");
-            ensure!(crashes_max <= (nodes - 1) / 2, "crashes_max is at most (nodes - 1) / 2");
-        }
+        let sweep: Sweep = toml::from_str(text).map_err(|error| in_one_line(text, &error))?;
+        sweep.check()?;
         Ok(sweep)
     }
 
-    /// Every combination, protocol by protocol.
+    /// What such a file would say.
+    pub(crate) fn file(&self) -> anyhow::Result<String> {
+        let fields = serde_json::to_value(self).context("an experiment is a table")?;
+        let fields = fields.as_object().context("an experiment is a table")?;
+        let said = fields.iter().filter(|(_, value)| !value.is_null());
+        // Numbers, truths, words and lists are written as in JSON.
+        Ok(said.map(|(name, value)| format!("{name} = {value}\n")).collect())
+    }
+
+    /// Every combination, protocol by protocol. What a protocol does not have makes no difference
+    /// to it, unless it is on the horizontal axis.
     pub(crate) fn settings(&self) -> Vec<Setting> {
-        let mut all: Vec<Setting> = Vec::new();
-        for &protocol in &self.protocols {
-            all.push(Setting {
-                protocol,
-                nodes: 0,
-                units: 0,
-                crashes_max: 0,
-                node_units_max: 0,
-                hold: 0.0,
-                rho: 0.0,
-                latency: 0.0,
-                crashes: 0,
-                crash_every: 0.0,
-                idle: 0,
-                freeze: 0.0,
-                notices: false,
-                probe: 0.0,
-                lease: self.lease,
-            });
+        let start = Setting {
+            protocol: Contender::Central,
+            nodes: 0,
+            units: 0,
+            crashes_max: 0,
+            node_units_max: 0,
+            hold: 0.0,
+            rho: 0.0,
+            latency: 0.0,
+            crashes: 0,
+            crash_every: 0.0,
+            idle: 0,
+            freeze: 0.0,
+            notices: false,
+            probe: 0.0,
+            reclaim: None,
+            lease: 0.0,
+        };
+        let mut all = vec![start];
+        spread(&mut all, &self.protocols, |setting, value| setting.protocol = value);
+        for parameter in Parameter::ALL {
+            let all = &mut all;
+            match parameter {
+                Parameter::Nodes => spread(all, &self.nodes.values(), |s, v| s.nodes = v),
+                Parameter::Units => spread(all, &self.units.values(), |s, v| s.units = v),
+                Parameter::CrashesMax => {
+                    spread(all, &self.crashes_max.values(), |s, v| s.crashes_max = v);
+                }
+                Parameter::NodeUnitsMax => {
+                    spread(all, &self.node_units_max.values(), |s, v| s.node_units_max = v);
+                }
+                Parameter::Hold => spread(all, &self.hold.values(), |s, v| s.hold = v),
+                Parameter::Latency => spread(all, &self.latency.values(), |s, v| s.latency = v),
+                Parameter::Notices => spread(all, &self.notices.values(), |s, v| s.notices = v),
+                Parameter::Probe => spread(all, &self.probe.values(), |s, v| s.probe = v),
+                Parameter::Reclaim => {
+                    if let Some(reclaim) = &self.reclaim {
+                        spread(all, &reclaim.values(), |s, v| s.reclaim = Some(v));
+                    }
+                }
+                Parameter::Lease => spread(all, &self.lease.values(), |s, v| s.lease = v),
+                Parameter::CrashEvery => {
+                    spread(all, &self.crash_every.values(), |s, v| s.crash_every = v);
+                }
+                Parameter::Idle => spread(all, &self.idle.values(), |s, v| s.idle = v),
+                Parameter::Freeze => spread(all, &self.freeze.values(), |s, v| s.freeze = v),
+                Parameter::Rho => spread(all, &self.rho.values(), |s, v| s.rho = v),
+                Parameter::Crashes => spread(all, &self.crashes.values(), |s, v| s.crashes = v),
+            }
         }
-        spread(&mut all, &self.nodes, |setting, value| setting.nodes = value);
-        spread(&mut all, &self.units, |setting, value| setting.units = value);
-        spread(&mut all, &self.crashes_max, |setting, value| setting.crashes_max = value);
-        spread(&mut all, &self.node_units_max, |setting, value| setting.node_units_max = value);
-        spread(&mut all, &self.hold, |setting, value| setting.hold = value);
-        spread(&mut all, &self.latency, |setting, value| setting.latency = value);
-        spread(&mut all, &self.notices, |setting, value| setting.notices = value);
-        spread(&mut all, &self.probe, |setting, value| setting.probe = value);
-        spread(&mut all, &self.crash_every, |setting, value| setting.crash_every = value);
-        spread(&mut all, &self.idle, |setting, value| setting.idle = value);
-        spread(&mut all, &self.freeze, |setting, value| setting.freeze = value);
-        spread(&mut all, &self.rho, |setting, value| setting.rho = value);
-        spread(&mut all, &self.crashes, |setting, value| setting.crashes = value);
-        all
+        let mut different: Vec<Setting> = Vec::new();
+        for setting in all {
+            let setting = setting.protocol.settle(setting, self.x);
+            if !different.contains(&setting) {
+                different.push(setting);
+            }
+        }
+        different
+    }
+
+    /// The values of a parameter, as numbers.
+    pub(super) fn numbers(&self, of: Parameter) -> Vec<f64> {
+        let whole = |many: &Many<u32>| many.values().into_iter().map(f64::from).collect();
+        match of {
+            Parameter::Nodes => whole(&self.nodes),
+            Parameter::Units => whole(&self.units),
+            Parameter::CrashesMax => whole(&self.crashes_max),
+            Parameter::NodeUnitsMax => whole(&self.node_units_max),
+            Parameter::Hold => self.hold.values(),
+            Parameter::Latency => self.latency.values(),
+            Parameter::Notices => {
+                self.notices.values().into_iter().map(|it| f64::from(u8::from(it))).collect()
+            }
+            Parameter::Probe => self.probe.values(),
+            Parameter::Reclaim => match &self.reclaim {
+                Some(reclaim) => reclaim.values().iter().map(|&it| f64::from(it as u8)).collect(),
+                None => vec![0.0],
+            },
+            Parameter::Lease => self.lease.values(),
+            Parameter::CrashEvery => self.crash_every.values(),
+            Parameter::Idle => whole(&self.idle),
+            Parameter::Freeze => self.freeze.values(),
+            Parameter::Rho => self.rho.values(),
+            Parameter::Crashes => whole(&self.crashes),
+        }
+    }
+
+    /// What is varied beside the horizontal axis.
+    pub(crate) fn varied(&self) -> Vec<Parameter> {
+        let is_varied = |it: &Parameter| *it != self.x && self.numbers(*it).len() > 1;
+        Parameter::ALL.into_iter().filter(is_varied).collect()
+    }
+
+    /// One run of one setting as an experiment of its own: equal if, and only if, the runs are.
+    fn only(&self, setting: &Setting, seed: u64) -> Sweep {
+        Sweep {
+            title: String::new(),
+            protocols: vec![setting.protocol],
+            nodes: Many::One(setting.nodes),
+            units: Many::One(setting.units),
+            crashes_max: Many::One(setting.crashes_max),
+            node_units_max: Many::One(setting.node_units_max),
+            hold: Many::One(setting.hold),
+            rho: Many::One(setting.rho),
+            latency: Many::One(setting.latency),
+            crashes: Many::One(setting.crashes),
+            crash_every: Many::One(setting.crash_every),
+            idle: Many::One(setting.idle),
+            freeze: Many::One(setting.freeze),
+            notices: Many::One(setting.notices),
+            probe: Many::One(setting.probe),
+            reclaim: setting.reclaim.map(Many::One),
+            lease: Many::One(setting.lease),
+            repetitions: 1,
+            seed,
+            x: Parameter::Rho,
+            ..self.clone()
+        }
     }
 
     /// Runs everything.
     ///
     /// # Errors
-    /// The first run that broke a law, or in which a live node was taken for dead.
+    /// [`Broken`], about the first run that is.
     pub(crate) fn run(&self, progress: &Progress<'_>) -> anyhow::Result<Vec<Cell>> {
+        self.run_after(&[], progress)
+    }
+
+    /// The same, except what these have run already.
+    ///
+    /// # Errors
+    /// [`Broken`], about the first run that is.
+    pub(crate) fn run_after(
+        &self,
+        earlier: &[(&Sweep, Vec<Cell>)],
+        progress: &Progress<'_>,
+    ) -> anyhow::Result<Vec<Cell>> {
+        let known: Vec<(Sweep, &Sample)> = earlier
+            .iter()
+            .flat_map(|(sweep, cells)| cells.iter().map(move |cell| (sweep, cell)))
+            .flat_map(|(sweep, cell)| {
+                let runs = (sweep.seed..).zip(&cell.samples);
+                runs.map(|(seed, sample)| (sweep.only(&cell.setting, seed), sample))
+            })
+            .collect();
         let settings = self.settings();
+        let seeds = self.seed..self.seed + u64::from(self.repetitions);
         let jobs: Vec<(Setting, u64)> = settings
             .iter()
-            .flat_map(|&setting| (0..u64::from(self.repetitions)).map(move |r| (setting, r)))
+            .flat_map(|&setting| seeds.clone().map(move |seed| (setting, seed)))
             .collect();
-        let samples = crew::all(&jobs, progress, |&(setting, repetition)| {
-            play(self, &setting, self.seed + repetition)
+        let samples = crew::all(&jobs, progress, |&(setting, seed)| {
+            let run = self.only(&setting, seed);
+            match known.iter().find(|(earlier, _)| *earlier == run) {
+                Some(&(_, sample)) => Ok(sample.taken_over()),
+                None => play(self, &setting, seed).map_err(|error| {
+                    let Some(what) = error.downcast_ref::<quorate_laws::Breach>() else {
+                        return error;
+                    };
+                    let title = format!("{}, seed {seed}", self.label(&setting));
+                    let run = Box::new(Sweep { title, ..run });
+                    Broken { run, what: what.to_string() }.into()
+                }),
+            }
         })?;
         let mut samples = samples.into_iter();
         let repetitions = self.repetitions as usize;
@@ -340,37 +345,25 @@ impl Sweep {
 
     /// What tells a setting from others with the same place on the horizontal axis.
     pub(crate) fn label(&self, setting: &Setting) -> String {
-        let mut label = setting.protocol.name().to_string();
-        let mut note = |varied: bool, axis: Option<Axis>, text: String| {
-            if varied && axis != Some(self.x) {
-                label.push_str(&text);
-            }
-        };
-        let varied = |count: usize| count > 1;
-        let Setting { nodes, units, rho, latency, crashes, crash_every, idle, freeze, .. } =
-            *setting;
-        note(varied(self.nodes.values().len()), Some(Axis::Nodes), format!(", {nodes} nodes"));
-        note(varied(self.units.values().len()), Some(Axis::Units), format!(", {units} units"));
-        note(varied(self.rho.values().len()), Some(Axis::Rho), format!(", rho {rho}"));
-        let text = format!(", latency {latency} s");
-        note(varied(self.latency.values().len()), Some(Axis::Latency), text);
-        let text = format!(", {crashes} crashes");
-        note(varied(self.crashes.values().len()), Some(Axis::Crashes), text);
-        note(varied(self.idle.values().len()), Some(Axis::Idle), format!(", {idle} idle"));
-        let text = format!(", still for {freeze} s");
-        note(varied(self.freeze.values().len()), Some(Axis::Freeze), text);
-        let together = if crash_every > 0.0 { "one by one" } else { "at once" };
-        note(varied(self.crash_every.values().len()), None, format!(", {together}"));
-        let has_notices = setting.notices && varied(self.notices.values().len());
-        note(has_notices, None, ", notices".into());
-        let has_probe = setting.probe > 0.0 && varied(self.probe.values().len());
-        note(has_probe, None, format!(", probe {} s", setting.probe));
-        label
+        let name = setting.protocol.name();
+        let words = self.varied().into_iter().filter(|&it| setting.protocol.has(it));
+        words.fold(name.into(), |label, varied| label + &setting.words(varied))
     }
 }
 
-fn spread<T: Copy>(all: &mut Vec<Setting>, values: &Many<T>, set: impl Fn(&mut Setting, T)) {
-    let values = values.values();
+/// What is wrong with a file, and where.
+fn in_one_line(text: &str, error: &toml::de::Error) -> anyhow::Error {
+    let what = error.message().replace('\n', ", ");
+    let what = what.replace("expected f64", "expected a number");
+    let what = what.replace("expected u32", "expected a whole number");
+    let what = what.replace("expected u64", "expected a whole number");
+    let Some(span) = error.span() else { return anyhow::anyhow!("{what}") };
+    let number = text[..span.start].matches('\n').count();
+    let line = text.lines().nth(number).unwrap_or_default().trim();
+    anyhow::anyhow!("line {}, {line}: {what}", number + 1)
+}
+
+fn spread<T: Copy>(all: &mut Vec<Setting>, values: &[T], set: impl Fn(&mut Setting, T)) {
     *all = all
         .iter()
         .flat_map(|setting| {
@@ -446,16 +439,139 @@ mod tests {
     #[test]
     fn a_file_that_makes_no_sense_is_refused_in_one_line() {
         for (line, what) in [
-            ("speed = 3", "not an experiment"),
-            ("protocols = []", "at least one protocol"),
-            ("units = 2\nwant = \"3\"", "at most the 2 units"),
-            ("crashes_max = 9", "at most (nodes - 1) / 2"),
+            ("speed = 3", "unknown field `speed`"),
+            ("units = 2\nwant = \"3\"", "3 units asked of a pool of 2"),
+            ("crashes_max = 9", "crashes_max = 9: of 10 nodes at most 4"),
             ("crashes = 10", "at most 9 can crash"),
             ("crashes = 4\nidle = 6", "at most 5 nodes can be idle"),
-            ("want = \"many\"", "no numbers of units"),
+            ("want = \"many\"", "want = \"many\": "),
+            (
+                "nodes = \"many\"",
+                "nodes = \"many\": invalid value: string \"many\", expected a whole",
+            ),
+            ("nodes = 2.5", "expected a whole number, from 0 on, or a list of such"),
+            ("nodes = [3, -3]", "integer `-3`, expected a whole number"),
+            ("reclaim = \"fenced\"", "expected \"never\", \"lease\" or \"trust-rp\""),
+            // What no protocol here can serve, in the words of `sim run`.
+            ("want = \"2\"", "raymond serves 1 unit at a time, not 2"),
+            ("node_units_max = 4", "a node cannot use more than units = 3"),
+            // What would silently be something else.
+            ("lease = 10", "weighted renews leases by probes, so give probe"),
+            ("reclaim = \"lease\"", "weighted needs lease and a duration"),
+            ("lease = 0.2\nprobe = 1", "lease = 0.2: with latency = 0.1 choose at least"),
+            ("crashes = 1\ncrash_at = 600", "runs end at 600 s"),
+            ("until_known = true", "over before it begins"),
+            ("rho = [1, 2, 1]", "rho: 1 is there twice"),
+            // Nothing to run, no time that passes, no end.
+            ("rho = []", "rho = []: there is nothing to run"),
+            ("rho = -1", "rho = -1: choose 0 to 10000"),
+            ("rho = nan", "rho = NaN: choose"),
+            ("hold = 0", "hold = 0: choose 0.000001 to 10000"),
+            ("latency = -1", "latency = -1: choose"),
+            ("measured = 0", "measured = 0: choose"),
+            ("measured = inf", "measured = inf: choose"),
+            ("measured = nan", "measured = NaN: choose"),
+            ("repetitions = 0", "repetitions = 0: choose 1 to"),
         ] {
-            let error = Sweep::parse(line).unwrap_err();
-            assert!(format!("{error:#}").contains(what), "{line}: {error:#}");
+            let text = format!("protocols = [\"raymond\", \"weighted\"]\n{line}");
+            let error = format!("{:#}", Sweep::parse(&text).unwrap_err());
+            assert!(error.contains(what) && !error.contains('\n'), "{line}: {error}");
+        }
+        for nothing in ["", "protocols = []"] {
+            let error = Sweep::parse(nothing).unwrap_err().to_string();
+            assert!(error.contains("there is nothing to run"), "{error}");
+        }
+    }
+
+    /// Whatever is varied tells curves apart and has a column; what a protocol does not have is
+    /// not varied for it.
+    #[test]
+    fn every_parameter_that_varies_is_in_the_name_and_the_table() {
+        for parameter in Parameter::ALL {
+            let values = match parameter {
+                Parameter::Notices => "[false, true]",
+                Parameter::Reclaim => "[\"never\", \"trust-rp\"]",
+                Parameter::Freeze => "[0.5, 2]",
+                _ => "[1, 2]",
+            };
+            let name = parameter.name();
+            let x = if name == "rho" { "units" } else { "rho" };
+            let more = match parameter {
+                Parameter::NodeUnitsMax => "",
+                Parameter::Lease => "node_units_max = 1\nprobe = 1",
+                Parameter::Probe => "node_units_max = 1\nreclaim = \"never\"",
+                _ => "node_units_max = 1",
+            };
+            let text =
+                format!("protocols = [\"weighted\"]\n{name} = {values}\nx = \"{x}\"\n{more}");
+            let text = if name == "crashes_max" { text } else { format!("{text}\n") };
+            let sweep = Sweep::parse(&text.replace("nodes = [1, 2]", "nodes = [3, 4]"));
+            let sweep = sweep.unwrap_or_else(|error| panic!("{text}: {error:#}"));
+            let settings = sweep.settings();
+            assert_eq!(settings.len(), 2, "{name}");
+            let labels = [0, 1].map(|place| sweep.label(&settings[place]));
+            assert_ne!(labels[0], labels[1], "{name}");
+            assert_eq!(sweep.varied(), [parameter]);
+            let raynal = Sweep { protocols: vec![Contender::Raynal], ..sweep.clone() };
+            let count = if Contender::Raynal.has(parameter) { 2 } else { 1 };
+            assert_eq!(raynal.settings().len(), count, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_an_earlier_sweep_has_run_is_taken_over_and_not_run_again() {
+        let sweep = Sweep::parse(FILE).unwrap();
+        let first = sweep.run(&|_, _| {}).unwrap();
+        let more = Sweep { repetitions: 3, rho: Many::List(vec![10.0, 5.0]), ..sweep.clone() };
+        let again = more.run_after(&[(&sweep, first)], &|_, _| {}).unwrap();
+        let alone = more.run(&|_, _| {}).unwrap();
+        for (again, alone) in again.iter().zip(&alone) {
+            for (place, (one, other)) in again.samples.iter().zip(&alone.samples).enumerate() {
+                let was_run = again.setting.rho == 10.0 && place < 2;
+                assert_eq!(one.steps == 0, was_run, "{:?}", again.setting);
+                assert_eq!(one.taken_over(), other.taken_over());
+            }
+        }
+        let other = Sweep { measured: 50.0, ..sweep.clone() };
+        let cells = other.run_after(&[(&more, alone)], &|_, _| {}).unwrap();
+        assert!(cells.iter().flat_map(|cell| &cell.samples).all(|sample| sample.steps > 0));
+    }
+
+    /// A node that stands still is counted out at once, and comes back with its unit.
+    #[test]
+    fn a_broken_run_says_which_it_was_and_can_be_run_alone() {
+        let file = r#"
+            protocols = ["timer-free"]
+            crashes_max = 2
+            rho = 0.2
+            probe = 2
+            crash_at = 50
+            freeze = [5, 15, 40]
+            warm_up = 10
+            measured = 200
+        "#;
+        let broken = |sweep: &Sweep| {
+            let error = sweep.run(&|_, _| {}).unwrap_err();
+            error.downcast::<Broken>().expect("a law was broken")
+        };
+        let sweep = Sweep::parse(file).unwrap();
+        let found = broken(&sweep);
+        assert!(found.to_string().starts_with("timer-free, still for"), "{found}");
+        let again = Sweep::parse(&found.run.file().unwrap()).unwrap();
+        assert_eq!((again.settings().len(), again.repetitions), (1, 1));
+        assert_eq!(broken(&again).what, found.what);
+    }
+
+    /// The help of the command has every field, with what holds if it is left out.
+    #[test]
+    fn every_field_of_a_file_is_in_the_help() {
+        let help = include_str!("../../../../docs/reference/quorate-sim-sweep.md");
+        let fields = serde_json::to_value(Sweep::default()).unwrap();
+        for (name, value) in fields.as_object().unwrap() {
+            let has_default = !value.is_null() && name != "protocols";
+            let start =
+                if has_default { format!("  {name} = {value} ") } else { format!("  {name} ") };
+            assert!(help.lines().any(|line| line.starts_with(&start)), "{start}");
         }
     }
 

@@ -4,16 +4,17 @@
 //! This is its workload as sweeps, its claims one by one, and what is found. The profile is section
 //! 6 of the specification; the formulas that results are compared with are derived there.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::claims::Section;
 use super::contender::Contender;
 use super::crew::Progress;
-use super::output::write;
+use super::metric::Metric;
+use super::output::Folder;
 use super::page::Page;
+use super::setting::{Many, Parameter};
 use super::stats::Summary;
-use super::sweep::{Axis, Cell, Many, Metric, Sweep};
+use super::sweep::{Cell, Sweep};
 
 /// How much of the evaluation is run.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -62,11 +63,14 @@ fn plan(effort: Effort) -> Plan {
         vec![0.5, 1., 2., 3., 4., 5., 6., 7., 8., 9., 10., 11., 12., 13., 14., 16., 18., 20.];
     // With 10, so that a bend at 9 is told from the one at 12 that longer ways have.
     let few_rho = vec![2.0, 5.0, 9.0, 10.0, 12.0, 16.0, 20.0];
+    // Longer ways make a request cycle longer, and with it all that is waited for.
+    let slower = Theory { latency: 1.0 }.plateau() / Theory { latency: effort.latency }.plateau();
+    let slower = slower.max(1.0);
     let load = Sweep {
         title: "Timer-free k-exclusion: load".into(),
         rho: Many::List(if effort.quick { few_rho } else { all_rho }),
-        warm_up: 200.0,
-        measured: 1200.0,
+        warm_up: 200.0 * slower,
+        measured: 1200.0 * slower,
         ..profile.clone()
     };
     let decline = Sweep {
@@ -76,9 +80,9 @@ fn plan(effort: Effort) -> Plan {
         crash_at: 100.0,
         crash_every: Many::One(10.0),
         warm_up: 0.0,
-        measured: 400.0,
+        measured: 400.0 * slower,
         series_step: 5.0,
-        x: Axis::Crashes,
+        x: Parameter::Crashes,
         ..profile.clone()
     };
     let detection = Sweep {
@@ -89,10 +93,10 @@ fn plan(effort: Effort) -> Plan {
         crash_at: 100.0,
         crash_every: Many::List(vec![0.0, 10.0]),
         warm_up: 0.0,
-        measured: 1500.0,
+        measured: 1500.0 * slower,
         until_known: true,
         repetitions: if effort.quick { 3 } else { 10 },
-        x: Axis::Crashes,
+        x: Parameter::Crashes,
         ..profile
     };
     let faster = Sweep {
@@ -142,7 +146,7 @@ impl Theory {
 /// A run broke a law, a live node was taken for dead, or something could not be written.
 pub(crate) fn figures(
     effort: Effort,
-    folder: &Path,
+    folder: &Folder,
     progress: &Progress<'_>,
 ) -> anyhow::Result<Outcome> {
     let started = Instant::now();
@@ -151,11 +155,13 @@ pub(crate) fn figures(
     let runs = sweeps.map(|sweep| sweep.settings().len() * sweep.repetitions as usize);
     let all: usize = runs.iter().sum();
     let mut before = 0;
-    let mut cells = Vec::new();
+    let mut done: Vec<(&Sweep, Vec<Cell>)> = Vec::new();
     for (sweep, runs) in sweeps.into_iter().zip(runs) {
-        cells.push(sweep.run(&|done, _| progress(before + done, all))?);
+        let cells = sweep.run_after(&done, &|done, _| progress(before + done, all))?;
+        done.push((sweep, cells));
         before += runs;
     }
+    let cells = done.into_iter().map(|(_, cells)| cells).collect::<Vec<_>>();
     let steps = cells.iter().flatten().flat_map(|cell| &cell.samples).map(|s| s.steps).sum();
     let [load, decline, detection, faster] = cells.try_into().expect("as many as sweeps");
     let report = Report {
@@ -226,18 +232,21 @@ impl Report {
         Summary::of(&percents)
     }
 
-    fn write(&self, folder: &Path) -> anyhow::Result<Outcome> {
+    fn write(&self, folder: &Folder) -> anyhow::Result<Outcome> {
         let mut page =
             Page::new("A timer-free fault tolerant k-mutual exclusion algorithm: evaluation");
         self.introduce(&mut page);
         let mut unexpected = Vec::new();
         let mut lines = Vec::new();
-        for Section { name, heading, chart, table, claims } in self.sections() {
+        for Section { name, heading, chart, table, numbers, claims } in self.sections() {
             let svg = chart.svg()?;
-            write(folder, &format!("{name}.svg"), &svg)?;
-            write(folder, &format!("{name}.csv"), &table)?;
+            folder.write(&format!("{name}.svg"), &svg)?;
+            folder.write(&format!("{name}.csv"), &table)?;
             page.heading(heading);
             page.figure(&svg, &chart.title);
+            if let Some((head, rows)) = numbers {
+                page.table(&head, &rows);
+            }
             for Claim { claimed, found, holds, expected } in claims {
                 page.claim(claimed, &found, holds);
                 let verdict = if holds { "holds" } else { "does not hold" };
@@ -251,8 +260,8 @@ impl Report {
                 self.blanks(&mut page);
             }
         }
-        write(folder, "index.html", &page.finish())?;
-        write(folder, "results.json", &format!("{:#}\n", self.json()))?;
+        folder.write("index.html", &page.finish())?;
+        folder.write("results.json", &format!("{:#}\n", self.json()))?;
         lines.push(self.speed());
         Ok(Outcome { summary: lines, unexpected })
     }
@@ -276,8 +285,10 @@ impl Report {
         let Theory { latency } = self.theory;
         page.text(&format!(
             "One way between clusters takes {latency} s on average, inside a cluster a hundredth \
-             of it. {} repetitions. {}.",
+             of it. {} repetitions, and {} where the time until crashes are known is measured. \
+             {}.",
             self.plan.load.repetitions,
+            self.plan.detection.repetitions,
             self.speed()
         ));
         page.text(&format!(

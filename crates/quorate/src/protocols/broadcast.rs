@@ -91,13 +91,20 @@ pub(crate) fn pool(
     Ok(Pool { crashes_max, reclaim, probe: None, retry: None, ..pool })
 }
 
+/// # Errors
+/// Somebody wants more than so many units, and this protocol grants no more at a time.
+pub(crate) fn serves(name: &str, most: u32, want: &Want) -> anyhow::Result<()> {
+    let units = if most == 1 { "unit" } else { "units" };
+    ensure!(want.most() <= most, "{name} serves {most} {units} at a time, not {want}");
+    Ok(())
+}
+
 /// The pool of a simulated run.
 fn planned(plan: &Plan, options: &Options) -> anyhow::Result<Pool> {
     let variant = options.variant.unwrap_or(Variant::Weighted);
     let lease = plan.pool.lease.map(|length| Lease::new(length, plan.pool.drift_ppm));
     let pool = pool(variant, options.crashes, (plan.nodes, plan.pool.units), lease)?;
-    let (want, most) = (&plan.workload.want, pool.node_units_max);
-    ensure!(want.most() <= most, "{} serves {most} unit at a time, not {want}", variant.name());
+    serves(variant.name(), pool.node_units_max, &plan.workload.want)?;
     if matches!(variant, Variant::Raymond | Variant::Raynal) {
         return Ok(pool);
     }

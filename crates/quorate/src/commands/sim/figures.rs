@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::super::cluster::table;
-use super::sweep::{advance, progress_bar};
+use super::sweep::{advance, folder, or_broken, progress_bar};
 use crate::Outcome;
 use crate::experiment::{Effort, compare, figures};
 
@@ -45,12 +45,14 @@ Examples:
 The folder gets a figure and a table for each of the paper's figures, results.json, and index.html,
 which needs nothing else and says of each claim whether it holds.
 
-Exit code 1 if something came out otherwise than theory expects: it is named on standard error.")]
+Exit codes: 0 all is as theory expects; 1 something came out otherwise, or a law was broken: it is
+named on standard error; 2 the folder cannot be written to, or holds something else than results.")]
 pub(crate) struct Args {
     /// The folder for the results
     #[arg(long, value_name = "DIR", default_value = "figures")]
     out: PathBuf,
-    /// One way between two clusters, in seconds; the paper's two numbers need different ones
+    /// One way between two clusters, in seconds, 0.001 to 5; the paper's two numbers need different
+    /// ones
     #[arg(long, value_name = "SECONDS", default_value = "1.0", value_parser = parse_latency)]
     latency: f64,
     /// A few settings and repetitions only, to see that it works
@@ -59,8 +61,8 @@ pub(crate) struct Args {
 }
 
 fn parse_latency(text: &str) -> Result<f64, String> {
-    let latency = text.parse().ok().filter(|latency| (1e-6..=100.0).contains(latency));
-    latency.ok_or_else(|| format!("'{text}' is no latency: write 1.0 or 0.1"))
+    let latency = text.parse().ok().filter(|latency| (0.001..=5.0).contains(latency));
+    latency.ok_or_else(|| "choose 0.001 to 5 seconds, for example 1.0 or 0.1".into())
 }
 
 pub(crate) fn run(figures: &Figures) -> anyhow::Result<Outcome> {
@@ -71,10 +73,12 @@ pub(crate) fn run(figures: &Figures) -> anyhow::Result<Outcome> {
 }
 
 fn timer_free(args: &Args) -> anyhow::Result<Outcome> {
+    let folder = folder(&args.out)?;
     let bar = progress_bar();
     let effort = Effort { latency: args.latency, quick: args.quick };
-    let outcome = figures(effort, &args.out, &|done, all| advance(&bar, done, all))?;
+    let outcome = figures(effort, &folder, &|done, all| advance(&bar, done, all));
     bar.finish_and_clear();
+    let Some(outcome) = or_broken(outcome, &folder)? else { return Ok(Outcome::Broken) };
     for line in &outcome.summary {
         crate::print(line)?;
     }
@@ -90,9 +94,11 @@ fn timer_free(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 fn run_compare(args: &CompareArgs) -> anyhow::Result<Outcome> {
+    let folder = folder(&args.out)?;
     let bar = progress_bar();
-    let tables = compare(args.quick, &args.out, &|done, all| advance(&bar, done, all))?;
+    let tables = compare(args.quick, &folder, &|done, all| advance(&bar, done, all));
     bar.finish_and_clear();
+    let Some(tables) = or_broken(tables, &folder)? else { return Ok(Outcome::Broken) };
     for (header, rows) in &tables {
         let header: Vec<&str> = header.iter().map(String::as_str).collect();
         crate::print(table(&header, rows))?;
