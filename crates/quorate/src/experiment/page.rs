@@ -9,7 +9,9 @@ pub(crate) struct Page {
 const STYLE: &str = "body{font:16px/1.5 sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;\
 color:#222}table{border-collapse:collapse;margin:1rem 0}td,th{border-bottom:1px solid #ccc;\
 padding:.3rem .8rem;text-align:left;vertical-align:top}figure{margin:1.5rem 0}svg{max-width:100%;\
-height:auto}.wide{overflow-x:auto;font-size:.85rem}.wide td,.wide th{padding:.3rem .5rem}figcaption{color:#555}.yes{color:#1a7f37;font-weight:bold}.no{color:#b3261e;\
+height:auto}\
+.wide{overflow-x:auto;font-size:.85rem}.wide td,.wide th{padding:.3rem .5rem}\
+figcaption{color:#555}.yes{color:#1a7f37;font-weight:bold}.no{color:#b3261e;\
 font-weight:bold}";
 
 impl Page {

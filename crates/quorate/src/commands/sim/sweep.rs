@@ -43,7 +43,7 @@ What a file can say, and what holds if it does not; times are in seconds. These 
   freeze = 0.0          one node stands still for so long from crash_at on
   notices = false       who finds a crash tells everybody (timer-free, weighted)
   probe = 0.0           a node queries at least so often, 0 for never (timer-free, weighted)
-  reclaim               never, lease or trust-rp: when who is believed to have crashed is counted out;
+  reclaim               when who is believed to have crashed is counted out: never, lease, trust-rp;
                         left out, trust-rp for timer-free, and for weighted lease if there is one
   lease = 0.0           how long a grant lasts without renewal, 0 for longer than any run
 And these cannot:
@@ -64,8 +64,8 @@ And these cannot:
   seed = 1              the first seed
   x = \"rho\"             what is on the horizontal axis: one of those that can be lists
 
-Exit codes: 0 done; 1 a run broke a law, and a file that shows it again was written; 2 the file makes
-no sense, or the folder cannot be written to.")]
+Exit codes: 0 done; 1 a run broke a law, and a file that shows it again was written; 2 the file
+makes no sense, or the folder cannot be written to.")]
 pub(crate) struct Args {
     /// The experiment
     file: PathBuf,
