@@ -40,16 +40,17 @@ impl<P: Protocol> Outbox<P> {
     }
 
     /// The place of one of the effects, for a driver that takes each where it lies and then calls
-    /// [`Self::clear`].
+    /// [`Self::restart`].
     #[inline]
     pub fn at(&mut self, position: usize) -> &mut Option<Effect<P>> {
         &mut self.places[position]
     }
 
-    /// Forgets what was not taken.
+    /// Begins anew after every effect was taken from its place. If one was not, the next effect
+    /// that is put there panics.
     #[inline]
-    pub fn clear(&mut self) {
-        self.drain();
+    pub fn restart(&mut self) {
+        self.used = 0;
     }
 
     /// The effects so far.

@@ -23,11 +23,19 @@ use crate::film::Flight;
 use crate::network::Fate;
 use crate::queue::{Due, Ticket};
 use crate::trace::Stamp;
-use crate::world::{Armed, Happening, Stop, World};
+use crate::world::{Armed, Happening, Node, Stop, World};
 
 /// Stops a run for something the contract forbids rather than a law.
 pub(crate) fn broken_contract(what: String) -> Stop {
     Stop::new(Breach { law: "contract", what })
+}
+
+/// For what was looked at before it was taken. It is not dropped: whatever may have to be dropped
+/// is copied to where that can be done, and each message would be.
+#[inline(always)]
+fn cannot_be<T>(other: T) -> ! {
+    std::mem::forget(other);
+    unreachable!("it was a message a moment ago")
 }
 
 impl<P: Protocol> World<'_, P> {
@@ -97,23 +105,17 @@ impl<P: Protocol> World<'_, P> {
         if let Some(limit) = node.crash_after.take() {
             return self.perform_until_crash(me, limit as usize);
         }
-        let mut has_disk = node.disk.is_some();
+        let mut is_plain = self.tells_plainly(me);
         for position in 0..self.outbox.len() {
-            if let Some(Effect::Tell { to, message }) = self.outbox.at(position)
-                && !has_disk
-            {
-                let (to, kind) = (*to, P::kind(message));
-                if self.leaves_at_once(me, to) {
-                    self.leave_at_once(me, to, kind, position);
-                    continue;
-                }
+            if is_plain && self.leave_at_once(me, position) {
+                continue;
             }
             if let Some(effect) = self.outbox.at(position).take() {
                 self.perform(me, effect)?;
-                has_disk = self.nodes[me.index()].disk.is_some();
+                is_plain = self.tells_plainly(me);
             }
         }
-        self.outbox.clear();
+        self.outbox.restart();
         Ok(())
     }
 
@@ -252,29 +254,35 @@ impl<P: Protocol> World<'_, P> {
         Ok(())
     }
 
-    /// Whether nothing stands in the way of a message, as mostly: links are plain, its receiver
-    /// is there, and nobody looks at it.
+    /// Whether messages of a node leave at once and only take their time, and nobody looks at them,
+    /// as mostly.
     #[inline(always)]
-    fn leaves_at_once(&self, me: NodeId, to: NodeId) -> bool {
-        let receiver = self.nodes.get(to.index());
-        to != me
-            && receiver.is_some_and(|receiver| receiver.seat.is_some())
-            && self.network.is_plain()
-            && !self.is_watched
+    fn tells_plainly(&self, me: NodeId) -> bool {
+        self.nodes[me.index()].disk.is_none() && self.network.is_plain() && !self.is_watched
     }
 
-    /// Takes such a message straight from the outbox to the queue: the other half of the
-    /// simulator's inner loop.
+    /// Takes such a message straight from the outbox to the queue, if the effect is one and its
+    /// receiver is there: half of the simulator's inner loop.
     #[inline(always)]
-    fn leave_at_once(&mut self, me: NodeId, to: NodeId, kind: usize, position: usize) {
+    fn leave_at_once(&mut self, me: NodeId, position: usize) -> bool {
+        let place = self.outbox.at(position);
+        let Some(Effect::Tell { to, message }) = place else { return false };
+        let (to, kind) = (*to, P::kind(message));
+        let Some(Node { seat: Some(_), boot, .. }) = self.nodes.get(to.index()) else {
+            return false;
+        };
+        if to == me {
+            return false;
+        }
+        let (from_boot, to_boot) = (self.nodes[me.index()].boot, *boot);
         self.measures.messages[kind] += 1;
-        let (from_boot, to_boot) = (self.nodes[me.index()].boot, self.nodes[to.index()].boot);
-        let at = self.network.plain_arrival(self.now, me, to);
-        let planned = self.queue.plan(at);
-        let Some(Effect::Tell { message, .. }) = self.outbox.at(position).take() else {
-            unreachable!("a message is there");
+        let planned = self.queue.plan(self.network.plain_arrival(self.now, me, to));
+        let message = match place.take() {
+            Some(Effect::Tell { message, .. }) => message,
+            other => cannot_be(other),
         };
         *planned = Some(Happening::Hear { from: me, to, message, from_boot, to_boot });
+        true
     }
 
     pub(crate) fn tell(&mut self, me: NodeId, to: NodeId, message: P::Message) -> Result<(), Stop> {
@@ -328,37 +336,36 @@ impl<P: Protocol> World<'_, P> {
         }
     }
 
-    /// Whether what is next is a message that nothing stands in the way of, as nearly everything
-    /// is: its link is not cut, its receiver runs, and nobody has restarted or looks at it.
+    /// Takes what is next straight from the queue to its receiver, if it is a message that nothing
+    /// stands in the way of, as nearly everything is: its link is not cut, its receiver runs, and
+    /// nobody has restarted or looks at it. The other half of the simulator's inner loop, in which
+    /// a message is not copied more often than it must be.
     #[inline(always)]
-    pub(crate) fn hears_at_once(&self, due: Due) -> bool {
-        match self.queue.look_at(due) {
-            Some((&Happening::Hear { from, to, from_boot: 0, to_boot, .. }, _)) => {
-                let receiver = &self.nodes[to.index()];
-                receiver.boot == to_boot
-                    && receiver.is_running()
-                    && self.newest.is_empty()
-                    && !self.is_watched
-                    && !self.network.is_cut(from, to)
-            }
-            _ => false,
-        }
-    }
-
-    /// Takes such a message straight from the queue to its receiver: the simulator's inner loop,
-    /// in which a message is not copied more often than it must be.
-    #[inline(always)]
-    pub(crate) fn hear_at_once(&mut self, due: Due) -> Result<(), Stop> {
-        let Some(Happening::Hear { from, to, message, .. }) = self.queue.take(due) else {
-            unreachable!("a message is next");
+    pub(crate) fn hear_at_once(&mut self, at: u64, due: Due) -> Result<bool, Stop> {
+        let place = self.queue.place(due);
+        let Some(&mut Happening::Hear { from, to, from_boot: 0, to_boot, .. }) = place.as_mut()
+        else {
+            return Ok(false);
         };
-        self.measures.steps += 1;
         let node = &mut self.nodes[to.index()];
-        let now = node.clock.read(self.now);
-        let seat = Seat { me: to, boot: node.boot, now, pool: self.pool };
-        let participant = node.seat.as_mut().expect("only running nodes take steps");
+        let is_plain = node.boot == to_boot
+            && !node.paused
+            && self.newest.is_empty()
+            && !self.network.is_cut(from, to)
+            && !self.is_watched;
+        let (Some(participant), true) = (&mut node.seat, is_plain) else { return Ok(false) };
+        self.now = at;
+        self.measures.happenings += 1;
+        self.measures.steps += 1;
+        let now = node.clock.read(at);
+        let seat = Seat { me: to, boot: to_boot, now, pool: self.pool };
+        let message = match place.take() {
+            Some(Happening::Hear { message, .. }) => message,
+            other => cannot_be(other),
+        };
         participant.step(&seat, Event::Hear { from, message }, &mut self.outbox);
-        self.perform_all(to)
+        self.perform_all(to)?;
+        Ok(true)
     }
 
     /// A message arrives, unless its link is cut or its sender or receiver is of an earlier life.

@@ -75,7 +75,7 @@ impl Clusters {
 
 impl Delay {
     /// Draws one.
-    #[inline]
+    #[inline(always)]
     pub fn draw(&self, rng: &mut Rng, from: NodeId, to: NodeId) -> u64 {
         match self {
             Delay::Everywhere(span) => span.draw(rng),

@@ -222,17 +222,16 @@ impl<T> Queue<T> {
         }
     }
 
-    /// What is next, and its ticket.
-    #[inline(always)]
-    pub(crate) fn look_at(&self, due: Due) -> Option<(&T, Ticket)> {
-        let Place { ticket, what, .. } = &self.items.places[due.index()];
-        what.as_ref().map(|what| (what, *ticket))
+    /// Takes what is next, and its ticket.
+    pub(crate) fn take(&mut self, due: Due) -> Option<(T, Ticket)> {
+        let Place { ticket, what, .. } = &mut self.items.places[due.index()];
+        what.take().map(|what| (what, *ticket))
     }
 
-    /// Takes what is next.
+    /// The place of what is next, for whoever looks at it before it is taken.
     #[inline(always)]
-    pub(crate) fn take(&mut self, due: Due) -> Option<T> {
-        self.items.places[due.index()].what.take()
+    pub(crate) fn place(&mut self, due: Due) -> &mut Option<T> {
+        &mut self.items.places[due.index()].what
     }
 
     /// Everything planned of which `pick` makes something, in order.
@@ -418,7 +417,7 @@ mod tests {
 
     fn popped<T>(queue: &mut Queue<T>, end: u64) -> Option<(u64, T)> {
         let (at, due) = queue.next(end, |_, _| true)?;
-        Some((at, queue.take(due).expect("what is next is planned")))
+        Some((at, queue.take(due).expect("what is next is planned").0))
     }
 
     #[test]

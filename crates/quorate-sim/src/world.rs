@@ -21,7 +21,7 @@ use crate::measure::Measures;
 use crate::misfortune::Trouble;
 use crate::network::Network;
 use crate::plan::Plan;
-use crate::queue::{Queue, Ticket};
+use crate::queue::{Due, Queue, Ticket};
 use crate::table::Table;
 use crate::trace::{Stamp, Trace};
 use crate::verdict::{Memory, Pulse};
@@ -267,21 +267,11 @@ impl<'a, P: Protocol> World<'a, P> {
                 |happening: &_, ticket| is_meant(&self.alarms, &self.clients, happening, ticket);
             let Some((at, due)) = self.queue.next(end, is_meant) else { break };
             assert!(at >= self.now, "time does not go back");
-            if self.hears_at_once(due) {
-                self.happens_at(at);
-                self.hear_at_once(due)?;
-                continue; // Nobody looks at it: a corrupted pool would be watched.
+            if !self.hear_at_once(at, due)? {
+                self.happen_at(at, due)?;
             }
-            let (happening, ticket) = self.queue.look_at(due).expect("what is next is planned");
-            let is_meant = is_meant(happening, ticket);
-            let happening = self.queue.take(due).expect("what is next is planned");
-            if !is_meant {
-                continue;
-            }
-            self.happens_at(at);
-            self.let_happen(ticket, happening)?;
-            if self.corruption.is_some() {
-                self.look_whether_it_is_right()?;
+            if self.measures.happenings.is_multiple_of(PULSE) {
+                self.beat();
             }
         }
         if !self.has_done_enough() {
@@ -290,13 +280,19 @@ impl<'a, P: Protocol> World<'a, P> {
         Ok(())
     }
 
-    #[inline(always)]
-    fn happens_at(&mut self, at: u64) {
+    /// What is next happens, if it is still meant.
+    fn happen_at(&mut self, at: u64, due: Due) -> Result<(), Stop> {
+        let (happening, ticket) = self.queue.take(due).expect("what is next is planned");
+        if !is_meant(&self.alarms, &self.clients, &happening, ticket) {
+            return Ok(());
+        }
         self.now = at;
         self.measures.happenings += 1;
-        if self.measures.happenings.is_multiple_of(PULSE) {
-            self.beat();
+        self.let_happen(ticket, happening)?;
+        if self.corruption.is_some() {
+            self.look_whether_it_is_right()?;
         }
+        Ok(())
     }
 
     /// Something in the queue is not meant any more. If that is more than what is, it is swept out.

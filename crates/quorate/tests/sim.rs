@@ -74,6 +74,14 @@ fn a_corrupted_ring_waits_for_its_nodes_before_it_is_judged() {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
 }
 
+/// Its root has less patience than a traversal takes, and took turns with itself for ever.
+#[test]
+fn a_corrupted_ring_of_one_node_serves_a_claim_for_all_units() {
+    let line = "sim run --protocol ring --swarm --seed 0x351 --faults none --corrupt";
+    let output = quorate(line);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+}
+
 /// What claims that wait for each other have gathered is not lost.
 #[test]
 fn a_deadlock_is_reported_as_claims_that_are_not_served() {

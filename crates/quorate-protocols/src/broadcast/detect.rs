@@ -34,6 +34,8 @@ pub(super) struct Detector {
     pub(super) sent: Moment,
     /// Who has not answered it.
     missing: NodeSet,
+    /// How many of them have to before the next may start: it ends without the last few.
+    awaited: u32,
     /// What this node's unheard were before it: the paper's own tuple, the *previous* set on
     /// purpose (E14), so that nobody is accused who missed only one query.
     before: NodeSet,
@@ -41,7 +43,6 @@ pub(super) struct Detector {
     answered: NodeSet,
     /// What those of them who knew anything said in their last answer, ascending.
     said: Vec<(NodeId, Knowledge)>,
-    done: bool,
     /// All nodes of the pool, to recognise strangers.
     everybody: NodeSet,
 }
@@ -55,10 +56,10 @@ impl Detector {
             query: None,
             sent: Moment::ZERO,
             missing: NodeSet::new(),
+            awaited: 0,
             before: NodeSet::new(),
             answered: NodeSet::new(),
             said: Vec::new(),
-            done: true,
             everybody: NodeSet::first(nodes as usize),
         }
     }
@@ -73,7 +74,16 @@ impl Detector {
 
     /// Whether enough have answered the last query, so that the next may start.
     pub(super) fn is_done(&self) -> bool {
-        self.done
+        self.awaited == 0
+    }
+
+    /// Takes a node off the missing; says whether it was one of them.
+    fn strike(&mut self, node: NodeId) -> bool {
+        let was_missing = self.missing.remove(node);
+        if was_missing {
+            self.awaited = self.awaited.saturating_sub(1);
+        }
+        was_missing
     }
 
     pub(super) fn crashed(&self) -> &NodeSet {
@@ -151,26 +161,20 @@ impl Detector {
         self.missing.remove(me);
         self.before.clone_from(&self.known.unheard);
         self.forget_answers();
-        self.done = self.missing.len() <= late_max as usize;
+        self.awaited = (self.missing.len() as u32).saturating_sub(late_max);
     }
 
     /// Takes an answer to the latest query and says who is found to have crashed, if anybody can
     /// be.
-    pub(super) fn on_answer(
-        &mut self,
-        from: NodeId,
-        said: Knowledge,
-        late_max: u32,
-    ) -> Option<NodeSet> {
-        let is_first = self.missing.remove(from);
+    pub(super) fn on_answer(&mut self, from: NodeId, said: Knowledge) -> Option<NodeSet> {
+        let is_first = self.strike(from);
         self.set_answer(from, said);
-        if !self.done && self.missing.len() > late_max as usize {
+        if !self.is_done() {
             return None;
         }
-        if (is_first || !self.done) && self.known.unheard != self.missing {
+        if is_first && self.known.unheard != self.missing {
             self.known.change(|known| known.unheard.clone_from(&self.missing));
         }
-        self.done = true;
         if self.before.is_empty() || self.said.len() < self.answered.len() {
             return None; // Nobody is unheard by who knows of nothing.
         }
@@ -205,7 +209,7 @@ impl Detector {
         self.crashed.remove(me);
         self.known.change(|known| known.life = life);
         // What is still answered was asked in another life.
-        (self.query, self.done) = (None, true);
+        (self.query, self.awaited) = (None, 0);
         self.missing = NodeSet::new();
         self.forget_answers();
     }
@@ -218,7 +222,7 @@ impl Detector {
     /// A node is there in a new life. It has answered nobody's query yet, and cannot be blamed for
     /// those of the time when it was away. `is_relied_on`: from now on, and not only when it takes
     /// part.
-    pub(super) fn welcome(&mut self, node: NodeId, life: Life, late_max: u32, is_relied_on: bool) {
+    pub(super) fn welcome(&mut self, node: NodeId, life: Life, is_relied_on: bool) {
         self.set_life(node, life);
         self.forget_answer(node);
         if is_relied_on && !self.is_dead(node) {
@@ -227,12 +231,12 @@ impl Detector {
             self.crashed.insert(node);
         }
         self.before.remove(node);
-        self.missing.remove(node);
+        let was_done = self.is_done();
+        self.strike(node);
         if self.known.unheard.contains(node) {
             self.known.change(|known| _ = known.unheard.remove(node));
         }
-        if !self.done && self.missing.len() <= late_max as usize {
-            self.done = true;
+        if !was_done && self.is_done() {
             self.known.change(|known| known.unheard.clone_from(&self.missing));
         }
     }
@@ -267,7 +271,7 @@ impl Detector {
             *said = Knowledge::from(Known { unheard, ..Known::default() });
         }
         self.said.retain(|(_, said)| !said.is_nothing());
-        if self.done && self.missing.is_subset(silent) {
+        if self.is_done() && self.missing.is_subset(silent) {
             self.missing = NodeSet::new();
             self.query.take_if(|_| self.before.is_empty());
         }

@@ -141,7 +141,7 @@ impl Weighted {
     /// ago, and only we have forgotten it.
     fn welcome(&mut self, seat: &Seat<'_, Self>, node: NodeId, life: Life, out: &mut Outbox<Self>) {
         let is_relied_on = !seat.pool.is_leased();
-        self.detector.welcome(node, life, seat.pool.crashes_max, is_relied_on);
+        self.detector.welcome(node, life, is_relied_on);
         self.deferred.forget(node);
         if self.counting.readmit(node) {
             out.disarm(Alarm::LeaseEnd(node));

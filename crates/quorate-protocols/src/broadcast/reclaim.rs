@@ -203,7 +203,7 @@ impl Weighted {
         said: Knowledge,
         out: &mut Outbox<Self>,
     ) {
-        let found = self.detector.on_answer(from, said, seat.pool.crashes_max);
+        let found = self.detector.on_answer(from, said);
         if let Some(found) = found
             && found.iter().any(|node| !self.detector.is_dead(node))
             && !broken!(seat, NoDetection)

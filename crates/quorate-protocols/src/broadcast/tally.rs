@@ -36,6 +36,7 @@ impl Tally {
     }
 
     /// The sum without some nodes.
+    #[inline]
     pub(super) fn total_without(&self, out: &NodeSet) -> u64 {
         if out.is_empty() {
             return self.total;

@@ -29,8 +29,6 @@ pub struct Pool {
     pub timeout: Duration,
     /// How long a train that nobody needs stands at the root.
     pub idle: Duration,
-    /// How long a message takes in a ring of one node, which cannot send to itself.
-    pub hop: Duration,
     /// Most claims of one node that are granted at the same time.
     pub grants_max: usize,
     /// A rule broken on purpose, for tests of the tests.
@@ -116,7 +114,6 @@ impl Pool {
             ttl: Lease::new(Duration::from_secs(10), 200),
             timeout: Duration::from_secs(1),
             idle: Duration::from_secs(1),
-            hop: Duration::from_millis(1),
             grants_max: 64,
             #[cfg(test)]
             mutant: None,
@@ -147,6 +144,12 @@ impl Pool {
     /// The numbers and rules of the ring.
     pub fn terms(&self) -> &Terms {
         &self.terms
+    }
+
+    /// How long a message takes in a ring of one node, which cannot send to itself: well within the
+    /// root's patience.
+    pub(super) fn hop(&self) -> Duration {
+        Duration::from_millis(1).min(self.timeout / 4)
     }
 
     /// How many nodes there are.

@@ -208,7 +208,7 @@ impl Ring {
             self.on_parcel(seat, seat.me, parcel, out);
         }
         if !self.own.is_empty() {
-            out.arm(Alarm::Hop, seat.pool.hop);
+            out.arm(Alarm::Hop, seat.pool.hop());
         }
     }
 
@@ -361,7 +361,7 @@ impl Ring {
             return out.tell(right, parcel);
         }
         if self.own.is_empty() {
-            out.arm(Alarm::Hop, seat.pool.hop);
+            out.arm(Alarm::Hop, seat.pool.hop());
         }
         self.own.push_back(parcel);
     }

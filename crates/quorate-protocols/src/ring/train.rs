@@ -4,8 +4,9 @@
 //! [`Frame`]: free tokens, a distribution, a collection and the running count. Beyond `core`:
 //!
 //! * *New cuts.* A root that misses its frame launches one with a **new** number, which is a new
-//!   and exact count; a slow old frame comes back stale and its tokens are kept. Nothing that is
-//!   lost can make a count too small, so losses only cost tokens, which the root makes again.
+//!   and exact count; a slow old frame comes back late, its tokens are dealt with as ever, only its
+//!   count is not used. Nothing that is lost can make a count too small, so losses only cost
+//!   tokens, which the root makes again.
 //! * *Parking.* After a traversal in which nobody waited, the frame stays at the root until
 //!   somebody does, or for an idle interval. Whoever waits and has not seen that others do sends
 //!   `wake`.
@@ -167,7 +168,9 @@ impl<T: Tokens> Machine for Train<T> {
     }
 
     fn timeout(&mut self, terms: &Terms, out: &mut Post<T>) {
-        if self.has_launched() {
+        if let Some(root) = self.root.as_mut().filter(|root| !root.parked) {
+            // Whoever waited when the train left still does, for all the root knows.
+            root.announce |= self.crowded;
             self.station.seq = terms.next_seq(self.station.seq);
             self.depart(terms, out);
         }
@@ -272,14 +275,12 @@ impl<T: Tokens> Train<T> {
         if root.flush {
             out.destroyed += frame.discard();
         }
-        if root.parked || frame.seq != self.station.seq {
-            // Late: its count is of another cut, its tokens are as good as any.
-            root.bag.put(frame.free);
-            root.bag.put(frame.alloc);
-            root.bag.put(frame.coll);
-            return;
+        // Late: its count is of another cut, its tokens are as good as any. They are handed out by
+        // turns too, or a root that loses patience before each count would never have its own.
+        let late = root.parked || frame.seq != self.station.seq;
+        if !late {
+            self.crowded = frame.waits;
         }
-        self.crowded = frame.waits;
         self.station.absorb(&mut frame.free);
         root.bag.put(frame.free.take_all());
         if !frame.alloc.is_empty() {
@@ -295,7 +296,9 @@ impl<T: Tokens> Train<T> {
         self.station.collect(&mut frame.coll, terms);
         root.pool.put(frame.coll.take_all());
         self.settle(terms, out);
-        self.judge(terms, &frame, out);
+        if !late {
+            self.judge(terms, &frame, out);
+        }
     }
 
     /// The traversal is over; compares the count with l.

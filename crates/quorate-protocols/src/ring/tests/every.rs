@@ -44,12 +44,24 @@ pub(super) enum Act {
     Timeout,
     Ask(u8, u8),
     Withdraw(u8),
+    Early,
 }
 
 impl Act {
     fn is_fair(self) -> bool {
-        !matches!(self, Act::Ask(..) | Act::Withdraw(_))
+        !matches!(self, Act::Ask(..) | Act::Withdraw(_) | Act::Early)
     }
+}
+
+/// What can happen besides.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Freedom {
+    pub(super) withdrawals: bool,
+    /// A station that uses what it gets for ever, if there is one.
+    pub(super) forever: Option<usize>,
+    /// Whether the root may lose patience too early, once before each count. Often enough and it
+    /// would never see one.
+    pub(super) impatience: bool,
 }
 
 /// All states of a ring, and what leads from which to which.
@@ -57,9 +69,7 @@ pub(super) struct Atlas<M: Stabilizing> {
     terms: Terms,
     /// What each station may ask for.
     wants: Vec<Vec<u32>>,
-    withdrawals: bool,
-    /// A station that uses what it gets for ever, if there is one.
-    forever: Option<usize>,
+    freedom: Freedom,
     machines: Shelf<M>,
     links: Shelf<VecDeque<Message<M::Tokens>>>,
     states: Shelf<Vec<u32>>,
@@ -76,22 +86,20 @@ impl<M: Stabilizing> Atlas<M> {
         withdrawals: bool,
         most: usize,
     ) -> Option<Self> {
-        Self::explore_with(starts, wants, withdrawals, None, most)
+        let freedom = Freedom { withdrawals, ..Freedom::default() };
+        Self::explore_with(starts, wants, freedom, most)
     }
 
-    /// The same, where one station never gives back what it gets.
     pub(super) fn explore_with(
         starts: Vec<Track<M>>,
         wants: &[Vec<u32>],
-        withdrawals: bool,
-        forever: Option<usize>,
+        freedom: Freedom,
         most: usize,
     ) -> Option<Self> {
         let mut atlas = Atlas {
             terms: starts[0].terms,
             wants: wants.to_vec(),
-            withdrawals,
-            forever,
+            freedom,
             machines: Shelf::new(),
             links: Shelf::new(),
             states: Shelf::new(),
@@ -154,9 +162,11 @@ impl<M: Stabilizing> Atlas<M> {
                 Standing::Out => {
                     acts.extend(self.wants[i].iter().map(|&need| Act::Ask(name, need as u8)));
                 }
-                Standing::Requesting { .. } if self.withdrawals => acts.push(Act::Withdraw(name)),
+                Standing::Requesting { .. } if self.freedom.withdrawals => {
+                    acts.push(Act::Withdraw(name));
+                }
                 Standing::Requesting { .. } => {}
-                Standing::Using { .. } if self.forever == Some(i) => {}
+                Standing::Using { .. } if self.freedom.forever == Some(i) => {}
                 Standing::Using { .. } => acts.push(Act::End(name)),
             }
         }
@@ -167,6 +177,9 @@ impl<M: Stabilizing> Atlas<M> {
             acts.push(Act::Launch);
         } else if !track.links.iter().flatten().any(traversal) {
             acts.push(Act::Timeout);
+        } else if self.freedom.impatience && track.stations[0].station().seq.is_multiple_of(2) {
+            // A new number, and then that of the count: even again.
+            acts.push(Act::Early);
         }
         acts
     }
@@ -317,7 +330,7 @@ fn happen<M: Stabilizing>(track: &mut Track<M>, act: Act) {
         Act::Deliver(to) => track.deliver(to.into()),
         Act::End(at) | Act::Withdraw(at) => track.step(at.into(), M::leave),
         Act::Launch => track.step(0, M::launch),
-        Act::Timeout => track.step(0, M::timeout),
+        Act::Timeout | Act::Early => track.step(0, M::timeout),
         Act::Ask(at, need) => {
             track.step(at.into(), |m, terms, out| m.request(terms, need.into(), out))
         }

@@ -4,7 +4,7 @@
 //! alpha is served, whoever else waits. That contradicts fairness, whatever the algorithm. As it
 //! holds: if *every* waiting claim fits into alpha, every one is served.
 
-use super::every::{Atlas, tiny};
+use super::every::{Atlas, Freedom, tiny};
 use super::*;
 
 type Core = super::core::Core<Count>;
@@ -14,7 +14,8 @@ type Train = super::train::Train<Count>;
 fn starves<M: Stabilizing>(needs: [u32; 2]) -> Option<usize> {
     let start = Track::<M>::started(tiny(3, 3, 2), 3);
     let wants = [vec![1], vec![needs[0]], vec![needs[1]]];
-    let atlas = Atlas::explore_with(vec![start], &wants, false, Some(0), 2_000_000);
+    let freedom = Freedom { forever: Some(0), ..Freedom::default() };
+    let atlas = Atlas::explore_with(vec![start], &wants, freedom, 2_000_000);
     let atlas = atlas.expect("it is small enough");
     assert!(atlas.all_good());
     atlas.starves()

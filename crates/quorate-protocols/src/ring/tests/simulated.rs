@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use quorate_core::{Lease, Moment, NodeId, Protocol, Seat};
 use quorate_sim::{
-    Delay, Faults, Needs, Plan, Profile, Recurring, Report, Session, Span, Verdict, Watch, run,
-    run_corrupted,
+    Arrivals, Delay, Faults, Needs, Plan, Profile, Recurring, Report, Session, Span, Verdict,
+    Watch, run, run_corrupted,
 };
 
 use super::super::pool::Mutant;
@@ -179,4 +179,24 @@ fn a_node_that_is_gone_costs_its_units_until_they_are_made_anew() {
     assert_eq!(see(&session, "tokens_counted"), Some(3));
     assert_eq!(see(&session, "tokens_created"), Some(1));
     assert_eq!(see(&session, "legitimate"), Some(1));
+}
+
+/// A timeout that is shorter than a traversal makes traffic, and nothing else: with every frame
+/// overtaken by one or more, the root once took turns with itself for ever.
+#[test]
+fn a_root_without_patience_is_served_too() {
+    for (nodes, quarters) in [2, 3, 5].into_iter().flat_map(|n| [1, 2, 3].map(|q| (n, q))) {
+        for seed in 0..20 {
+            let mut plan = Plan::quiet(seed, nodes, 3);
+            plan.duration = 400 * MS;
+            plan.workload.arrivals =
+                Arrivals::Closed { clients_per_node: 1, think: Span::Constant(0) };
+            plan.workload.hold = Span::Exponential(2 * MS);
+            plan.workload.want = "1,2,3".parse().expect("three sizes");
+            let mut pool = pool_of(&plan);
+            pool.timeout = Duration::from_nanos(quarters * u64::from(nodes) * MS / 4);
+            let report = run::<Ring>(&plan, &pool, strict());
+            assert_eq!(broken(&report), None, "{nodes} {quarters} {seed}: {:?}", report.verdict);
+        }
+    }
 }
