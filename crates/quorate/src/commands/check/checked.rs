@@ -222,7 +222,7 @@ fn asking_everybody(args: &Args) -> anyhow::Result<broadcast::Pool> {
     ensure!(
         options.crashes.reclaim != Some(ReclaimKind::Lease),
         "--reclaim lease rests on clocks, and the checker has none: try it with `quorate sim seeds \
-         --protocol broadcast --reclaim lease --lease 10s`"
+         --protocol broadcast --reclaim lease --count 100`"
     );
     let mut pool = broadcast_pool(variant, options.crashes, (args.nodes as u32, args.units), None)?;
     let fits = |&h: &u32| h <= pool.node_units_max;
