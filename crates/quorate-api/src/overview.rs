@@ -221,6 +221,10 @@ pub enum HistoryKind {
     Trusted,
     /// The pool stopped at the node, which found a contradiction in it.
     Stopped,
+    /// The node tells of something in the pool that its operator should know...
+    Warned,
+    /// ...and that it is over.
+    Cleared,
 }
 
 impl HistoryKind {
@@ -241,6 +245,8 @@ impl HistoryKind {
             HistoryKind::Suspected => "suspected",
             HistoryKind::Trusted => "trusted",
             HistoryKind::Stopped => "stopped",
+            HistoryKind::Warned => "warned",
+            HistoryKind::Cleared => "cleared",
         }
     }
 }

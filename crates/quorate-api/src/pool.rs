@@ -34,6 +34,9 @@ pub struct PoolView {
     pub unit_labels: Vec<BTreeMap<String, String>>,
     /// The protocol that decides.
     pub protocol: String,
+    /// Its options as far as they decide what crashes cost, in words, if it has such.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terms: Option<String>,
     /// How long a grant lasts without renewal.
     pub lease_ms: u64,
     /// How far clocks may run apart, in millionths. Already taken off all that nodes promise.
@@ -76,6 +79,10 @@ pub struct PoolView {
     /// If the pool's arbiter restarted and waits until old promises are over: for how long yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace_ms: Option<u64>,
+    /// What is the matter with it now, a sentence each; where the protocol can tell. What needs an
+    /// operator begins with `ALARM`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub troubles: Vec<String>,
     /// What the nodes tell about themselves that only the pool's protocol has a word for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<FactView>,

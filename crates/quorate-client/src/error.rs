@@ -140,8 +140,12 @@ pub enum ReleaseError {
     #[error("the units were lost before they were released: {0}")]
     Lost(Lost),
     /// No node acknowledged it yet. This client goes on trying for a while; in any case the units
-    /// return when their lease ends.
-    #[error("no node acknowledged the release of {claim}; the units return with their lease")]
+    /// return when their lease ends, or where the pool gives nothing away that a silent node may
+    /// use (protocol `broadcast`), when that node is back or counted out.
+    #[error(
+        "no node acknowledged the release of {claim}; the units return with their lease, or, where \
+         their node has to be heard first, with that node"
+    )]
     Unknown {
         /// The claim.
         claim: ClaimId,

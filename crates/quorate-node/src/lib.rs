@@ -45,6 +45,7 @@ mod seat;
 mod seat_tests;
 mod selection;
 mod session;
+mod troubles;
 mod views;
 
 pub use config::{

@@ -270,5 +270,7 @@ fn kind(what: What) -> HistoryKind {
         What::Suspected => HistoryKind::Suspected,
         What::Trusted => HistoryKind::Trusted,
         What::Stopped => HistoryKind::Stopped,
+        What::Warned => HistoryKind::Warned,
+        What::Cleared => HistoryKind::Cleared,
     }
 }

@@ -155,6 +155,12 @@ pub(crate) fn books(def: &PoolDef) -> Books {
     }
 }
 
+/// Whether the seats of this pool tell who seems to have crashed and what that costs, by the names
+/// that [`crate::troubles`] knows.
+pub(crate) fn tells_crashes(def: &PoolDef) -> bool {
+    matches!(def.protocol, ProtocolDef::Broadcast(_))
+}
+
 /// How new a node's copy of the books is, by what it tells of itself ([`Books::Copy`]).
 pub(crate) fn edition(facts: &[FactLine]) -> (u64, u64) {
     let fact = |name| facts.iter().find(|fact| fact.name == name).map_or(0, |fact| fact.value);

@@ -22,6 +22,7 @@ use crate::engine::{Gathered, current_labels, pool_view};
 use crate::forecast::Contest;
 use crate::ledger::shrink;
 use crate::protocols::{self, Books, books};
+use crate::troubles::Told;
 
 /// What is known of one pool.
 #[derive(Debug)]
@@ -232,6 +233,12 @@ impl Picture {
         self.held().map(|(_, line)| line.units()).fold(0, u32::saturating_add)
     }
 
+    /// What the nodes tell of crashes, if they do.
+    fn told(&self, def: &PoolDef) -> Told<'_> {
+        let facts = if protocols::tells_crashes(def) { &self.facts[..] } else { &[] };
+        Told::new(facts, def.units)
+    }
+
     /// One pool, with its counts.
     pub(crate) fn pool(&self, config: &Config, name: &str, def: &PoolDef) -> PoolView {
         let needs = protocols::needs(&def.protocol, name, config.members.len());
@@ -251,6 +258,7 @@ impl Picture {
                 .map(|short| shortage(short, def, self.labels.as_deref()))
                 .collect(),
             grace_ms: self.grace_ms,
+            troubles: self.told(def).troubles(),
             facts: self.facts.clone(),
             silent: self.silent.clone(),
             ..pool_view(name, def, self.labels.as_deref())
@@ -308,7 +316,9 @@ impl Picture {
         let ahead: Vec<Obstacle> =
             queue.iter().take(place.unwrap_or(0)).map(|(id, line)| line.obstacle(*id)).collect();
         let drained = self.drained.iter().filter(|unit| !self.is_held(**unit)).count() as u32;
-        let free = def.units.saturating_sub(self.units_held()).saturating_sub(drained);
+        let (lost, _) = self.told(def).lost();
+        let held = self.units_held().saturating_add(drained);
+        let free = def.units.saturating_sub(held).saturating_sub(lost);
         let missing = asked.saturating_sub(free);
         let cut = self.shortages.iter().find(|s| s.claims.contains(&(id.origin, id.serial)));
         let short = cut.map(|short| shortage(short, def, self.labels.as_deref()));
@@ -322,14 +332,7 @@ impl Picture {
                 if queued { "the arbiter" } else { "a node" },
                 format_span(Duration::from_millis(left))
             ),
-            (None, None) if !queued => {
-                let silent = match self.silent.is_empty() {
-                    true => String::new(),
-                    false => format!("; silent: {}", self.silent.join(", ")),
-                };
-                let held = def.units - free;
-                format!("{held} of {} units are held, and nobody keeps a queue{silent}", def.units)
-            }
+            (None, None) if !queued => self.unqueued(id, def, held),
             (None, None) if !self.silent.is_empty() => {
                 format!("no arbiter has it in its books; silent: {}", self.silent.join(", "))
             }
@@ -339,7 +342,7 @@ impl Picture {
             }
             (None, Some(_)) if missing > 0 => format!(
                 "{missing} of {asked} units are missing: {} of {} are held, {} ahead in the queue",
-                def.units - free,
+                held.min(def.units),
                 def.units,
                 ahead.len()
             ),
@@ -375,6 +378,35 @@ impl Picture {
             ahead,
             silent: self.silent.clone(),
         }
+    }
+
+    /// Why a claim waits where nobody keeps a queue.
+    fn unqueued(&self, id: ClaimId, def: &PoolDef, held: u32) -> String {
+        let told = self.told(def);
+        let home = self.lines.get(&id).map(Line::node).unwrap_or_default();
+        if let Some(absence) = told.absence(&home) {
+            return absence;
+        }
+        let (lost, dead) = told.lost();
+        let mut text = format!("{} of {} units are held", held.min(def.units), def.units);
+        if lost > 0 {
+            let (be, verb) = if dead.len() == 1 { ("is", "does") } else { ("are", "do") };
+            let dead = dead.join(", ");
+            text.push_str(&format!(
+                ", {lost} are lost: {dead} {verb} not answer and {be} taken to use them"
+            ));
+        }
+        text.push_str(if lost > 0 {
+            "; nobody keeps a queue"
+        } else {
+            ", and nobody keeps a queue"
+        });
+        let silent =
+            (!self.silent.is_empty()).then(|| format!("silent: {}", self.silent.join(", ")));
+        for more in told.outage(&home).map(String::from).into_iter().chain(silent) {
+            text.push_str(&format!("; {more}"));
+        }
+        text
     }
 
     /// Whether some holder is known to have a unit.

@@ -181,7 +181,7 @@ export function drawQueue(pool, revoke, why) {
   );
 }
 
-const BAD = new Set(["expired", "revoked", "missed", "suspected", "stopped", "reclaimed", "refused"]);
+const BAD = new Set(["expired", "revoked", "missed", "suspected", "stopped", "reclaimed", "refused", "warned"]);
 
 export function sentence(event) {
   const { what, node, who, text } = event;

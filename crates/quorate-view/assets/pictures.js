@@ -116,14 +116,16 @@ function broadcast(scene) {
   const faint = [];
   for (const node of up) {
     const heard = up.filter((other) => other !== node).map((other) => scene.fact(other, "heard_by", node));
-    const least = Math.min(up.length, ...heard.filter((count) => count > 0));
-    if (least >= up.length) continue;
+    const least = Math.min(scene.nodes.length, ...heard.filter((count) => count > 0));
+    // The last ones to answer are unheard for a moment in the best of networks.
+    const most = Math.max(0, ...up.map((other) => scene.fact(other, "crashes_max")));
+    if (least > most) continue;
     faint.push(node);
     push(shown.marks, node, `heard by ${least} of ${scene.nodes.length}`);
   }
   const broken = known(scene, "too_many_crashed").length > 0;
   let caption = "An arrow is a permission for whoever waits.";
-  if (faint.length) caption = `Not everybody hears ${names(scene, faint)}: taken for crashed if too few do.`;
+  if (faint.length) caption = `Too few hear ${names(scene, faint)}, and will take them for crashed.`;
   if (lost.size) caption = `Believed crashed: ${names(scene, [...lost])}.`;
   if (broken) caption = "More are believed crashed than the pool allows for.";
   const deciders = (home) => up.filter((node) => node !== home);

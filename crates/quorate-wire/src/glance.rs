@@ -113,6 +113,10 @@ pub enum What {
     Trusted,
     /// A seat found a contradiction in itself.
     Stopped,
+    /// A seat told of something that its operator should know...
+    Warned,
+    /// ...and that it is over.
+    Cleared,
 }
 
 impl What {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use quorate_api::parse_span;
+use quorate_api::{format_span, parse_span};
 use quorate_protocols::central::Fairness;
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
@@ -36,7 +36,7 @@ const OPTIONS: &[(&str, &[&str])] = &[
 ];
 
 /// Shortest span that a protocol waits before it does something again.
-const SHORTEST: Duration = Duration::from_millis(10);
+pub(super) const SHORTEST: Duration = Duration::from_millis(10);
 
 /// What is written about a pool beyond what all pools have.
 pub(super) struct Options {
@@ -72,8 +72,14 @@ impl Options {
     /// A span of time after which something is done again.
     pub(super) fn span(&mut self, name: &str) -> Result<Option<Duration>, String> {
         let text: Option<String> = self.take(name)?;
-        let read = |text: String| parse_span(&text).map_err(|error| error.to_string());
-        Ok(text.map(read).transpose()?.map(|span| span.max(SHORTEST)))
+        let read = |text: String| match parse_span(&text) {
+            Err(error) => Err(error.to_string()),
+            Ok(span) if span < SHORTEST => {
+                Err(format!("{name} = {text:?}: choose {} or more", format_span(SHORTEST)))
+            }
+            Ok(span) => Ok(span),
+        };
+        text.map(read).transpose()
     }
 
     /// Who may pass whom.

@@ -1,7 +1,6 @@
 //! A pool's protocol and its options, as the configuration means them.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use quorate_core::{Lease, NodeId, Protocol, Unit};
 use quorate_protocols::allocator::labels::Labels;
@@ -166,6 +165,14 @@ impl ProtocolDef {
         }
     }
 
+    /// The options that decide what a crash costs, in words, where there are such.
+    pub fn terms(&self) -> Option<String> {
+        let ProtocolDef::Broadcast(pool) = self else { return None };
+        let (crashes, most) = (pool.crashes_max, pool.node_units_max);
+        let reclaim = pool.reclaim.name();
+        Some(format!("reclaim {reclaim}, crashes_max {crashes}, node_units_max {most}"))
+    }
+
     /// What every member must agree on.
     pub(super) fn canonical(&self) -> String {
         match self {
@@ -193,12 +200,7 @@ impl ProtocolDef {
                 format!("table quorums {} {}", agreed(&pool.quorums), shared(&pool.goods))
             }
             ProtocolDef::Broadcast(pool) => {
-                let reclaim = match pool.reclaim {
-                    Reclaim::Never => "never",
-                    Reclaim::Lease(_) => "lease",
-                    Reclaim::Fenced => "fenced",
-                    Reclaim::TrustRp => "trust-rp",
-                };
+                let reclaim = pool.reclaim.name();
                 let (crashes, node_units) = (pool.crashes_max, pool.node_units_max);
                 format!("broadcast crashes {crashes} node_units {node_units} reclaim {reclaim}")
             }
@@ -336,7 +338,7 @@ fn broadcast(basis: &Basis<'_>, options: &mut Options) -> Result<broadcast::Pool
     if probe > length / 2 {
         return Err("probe is longer than half the lease: no lease would be renewed in time".into());
     }
-    pool.probe = Some(probe.max(Duration::from_millis(10)));
+    pool.probe = Some(probe.max(super::options::SHORTEST));
     let reclaim: String = options.take("reclaim")?.unwrap_or_else(|| "never".into());
     pool.reclaim = match reclaim.as_str() {
         "never" => Reclaim::Never,

@@ -134,6 +134,7 @@ fn every_protocol_has_options_of_its_own() {
         ("protocol = \"broadcast\"\nreclaim = \"trust-rp\"", "for simulations"),
         ("protocol = \"broadcast\"\nreclaim = \"soon\"", "\"lease\" or \"fenced\""),
         ("protocol = \"broadcast\"\nprobe = \"29s\"", "half the lease"),
+        ("protocol = \"broadcast\"\nprobe = \"0s\"", "probe = \"0s\": choose 10ms or more"),
         ("protocol = \"broadcast\"\ndurable = true", "durable is an option of arbiter, central"),
         ("protocol = \"broadcast\"\nnode_units_max = 2\nclaim_max = 3", "<= 2 must hold"),
         ("protocol = \"ring\"\ntimeout = 5", "timeout: invalid type"),
@@ -159,6 +160,23 @@ fn of_five(protocol: &str, pool: &str) -> Result<Config, String> {
          [[pools]]\nname = \"p\"\nprotocol = \"{protocol}\"\n{pool}"
     );
     Config::parse(&text).map_err(|error| error.to_string())
+}
+
+/// Where nobody is counted out, only what the dead are taken to use matters; leases end when more
+/// than `crashes_max` are away, whatever is left.
+#[test]
+fn what_a_broadcasting_pool_survives_depends_on_how_it_reclaims() {
+    for (options, survives) in [
+        ("reclaim = \"never\"", 3),
+        ("reclaim = \"fenced\"", 3),
+        ("reclaim = \"lease\"", 2),
+        ("reclaim = \"lease\"\ncrashes_max = 1\nnode_units_max = 1", 1),
+        ("reclaim = \"lease\"\nnode_units_max = 2", 1),
+        ("reclaim = \"never\"\nnode_units_max = 2", 1),
+    ] {
+        let config = of_five("broadcast", &format!("units = 4\n{options}")).unwrap();
+        assert_eq!(config.pool("p").unwrap().promises.survives, survives, "{options}");
+    }
 }
 
 #[test]

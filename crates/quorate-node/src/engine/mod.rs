@@ -11,6 +11,7 @@
 //! * `glance`: what an operator sees, and the record of what happened;
 //! * `links`: what peers say;
 //! * `suspicion`: which peers have been silent for too long;
+//! * `states`: what begins and ends in what seats tell about themselves;
 //! * `pools`: seats, made when their pool is first used, and what is told about them.
 
 mod claims;
@@ -19,6 +20,7 @@ mod glance;
 mod links;
 mod orders;
 mod pools;
+mod states;
 mod suspicion;
 #[cfg(test)]
 mod tests;
@@ -291,6 +293,7 @@ impl Engine {
                 Due::Heartbeat => {
                     self.peers.heartbeat(now);
                     self.look_for_the_silent(now);
+                    self.look_at_states(now);
                     self.forget_old(now);
                     self.alarms.set(now.after(HEARTBEAT), Due::Heartbeat);
                 }

@@ -1,6 +1,6 @@
 //! Seats, made when their pool is first used, and what is told about them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use quorate_wire::survey::{
 };
 
 use super::orders::own_labels;
+use super::states::State as SeatState;
 use super::{Engine, RecordError};
 use crate::admission;
 use crate::boot::Past;
@@ -57,6 +58,8 @@ pub(super) struct Pool {
     pub(super) held: VecDeque<(u64, Deed)>,
     /// When it is rung next, as the heap of alarms knows it.
     pub(super) rings_at: Option<Moment>,
+    /// What its seat told about itself when that was last looked at.
+    pub(super) states: BTreeSet<SeatState>,
     stopped: Option<String>,
 }
 
@@ -161,6 +164,7 @@ impl Engine {
             barrier: 0,
             held: VecDeque::new(),
             rings_at: None,
+            states: BTreeSet::new(),
             stopped: None,
         });
         self.by_name.insert(Arc::clone(name), index);
@@ -310,10 +314,13 @@ impl Engine {
             };
             format!("waiting {waits} more until promises of earlier starts are over{why}")
         };
+        let unjoined = self.unjoined(clock::now());
+        let joined = if unjoined.is_empty() { "yes".to_owned() } else { unjoined.join("; ") };
         let journal = self.journal_failed.clone().unwrap_or_else(|| "fine".into());
         vec![
             check("quorum", up > all / 2, format!("{up} of {all} members")),
             check("grace", grace.is_zero(), grace_text),
+            check("joined", unjoined.is_empty(), joined),
             check("journal", self.journal_failed.is_none(), journal),
             check("seats", stopped == 0, format!("{stopped} stopped")),
             check("running", !self.stopping, if self.stopping { "stopping" } else { "yes" }.into()),
@@ -432,6 +439,7 @@ pub(crate) fn pool_view(name: &str, def: &PoolDef, labels: Option<&Labels>) -> P
         unit_names: def.unit_names.clone(),
         unit_labels: unit_labels(def, labels),
         protocol: def.protocol.name().to_owned(),
+        terms: def.protocol.terms(),
         lease_ms: u64::try_from(def.lease.length().as_millis()).unwrap_or(u64::MAX),
         drift_ppm: def.lease.drift_ppm(),
         names_units: def.promises.names_units,
@@ -447,6 +455,7 @@ pub(crate) fn pool_view(name: &str, def: &PoolDef, labels: Option<&Labels>) -> P
         outcome: None,
         shortages: Vec::new(),
         grace_ms: None,
+        troubles: Vec::new(),
         facts: Vec::new(),
         silent: Vec::new(),
     }

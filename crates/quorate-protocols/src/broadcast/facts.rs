@@ -1,20 +1,59 @@
 //! What a node can tell people: whom it believes in, how near the responsiveness property is to
 //! breaking, and what crashes cost.
 
-use quorate_core::{Fact, NodeId, Seat};
+use quorate_core::{Fact, NodeId, NodeSet, Seat};
 
+use super::detect::Detector;
 use super::join::Membership;
 use super::pool::Reclaim;
 use super::weighted::Standing;
 use super::{Warnings, Weighted};
 
 impl Weighted {
-    /// How many units of the pool nobody can use, because nodes that are believed to have crashed,
-    /// and do not answer, are still counted as using them.
+    /// What the operator should know now (E9, E9b). That something was the matter earlier is
+    /// counted, and no alarm.
+    pub fn warnings(&self, seat: &Seat<'_, Self>) -> Warnings {
+        let most = seat.pool.crashes_max;
+        // Where suspects are never counted out, one that is heard again does no harm and is
+        // forgotten only when it restarts. Who was expelled has to come back first.
+        let is_unheard =
+            || self.crashed().contains(seat.me) && self.heard_by(seat, seat.me) <= most;
+        let is_expelled = self.is_expelled(seat) || self.expulsions > 0 && !self.is_member();
+        let has_suspects =
+            seat.pool.reclaim != Reclaim::Never && self.crashed().len() > most as usize;
+        Warnings {
+            falsely_suspected: is_expelled || is_unheard(),
+            too_many_crashed: has_suspects || self.is_overdue(seat),
+        }
+    }
+
+    /// How often this node was taken for crashed, as far as it heard. Where nothing follows from
+    /// it, a second time is not told from the first.
+    pub fn false_suspicions(&self, seat: &Seat<'_, Self>) -> u32 {
+        self.expulsions.saturating_add(self.crashed().contains(seat.me).into())
+    }
+
+    /// Whether the latest query should have ended long ago: more than f nodes do not answer.
+    fn is_overdue(&self, seat: &Seat<'_, Self>) -> bool {
+        let waits = seat.now.since(self.detector.sent);
+        !self.detector.is_done() && seat.pool.probe.is_some_and(|pace| waits > pace * 2)
+    }
+
+    /// Who does not answer and is counted as using all that a node may: suspects, and if too many
+    /// are silent for anybody to be suspected, all of them.
+    fn silent(&self, seat: &Seat<'_, Self>) -> NodeSet {
+        let Detector { known, .. } = &self.detector;
+        let missing = self.detector.missing().difference(self.counted_out());
+        if self.is_overdue(seat) {
+            return missing;
+        }
+        missing.intersection(self.crashed()).intersection(&known.unheard)
+    }
+
+    /// How many units of the pool nobody can use, because nodes that do not answer are counted as
+    /// using them.
     pub fn units_lost(&self, seat: &Seat<'_, Self>) -> u32 {
-        let silent = self.crashed().intersection(self.detector.missing());
-        let counted = silent.difference(self.counted_out());
-        let lost = counted.len() as u64 * u64::from(seat.pool.node_units_max);
+        let lost = self.silent(seat).len() as u64 * u64::from(seat.pool.node_units_max);
         u32::try_from(lost).unwrap_or(u32::MAX).min(seat.pool.units)
     }
 
@@ -35,9 +74,12 @@ impl Weighted {
         show(Fact::gauge("falsely_suspected", falsely_suspected));
         show(Fact::gauge("too_many_crashed", too_many_crashed));
         show(Fact::gauge("joining", !self.is_member()));
+        show(Fact::counter("false_suspicions", self.false_suspicions(seat)));
         show(Fact::counter("expulsions", self.expulsions));
+        show(Fact::gauge("crashes_max", seat.pool.crashes_max));
         show(Fact::gauge("units_lost", self.units_lost(seat)));
         show(Fact::gauge("units_reclaimed", self.reclaimed()));
+        let silent = self.silent(seat);
         let waits = self.asked.iter().find_map(|asked| match &asked.standing {
             Standing::Waiting(tally) => Some(tally),
             Standing::Held { .. } | Standing::Lost => None,
@@ -52,6 +94,7 @@ impl Weighted {
             }
             let answered = self.detector.query.is_some() && !self.detector.missing().contains(peer);
             show(Fact::gauge("answered", answered).about(peer));
+            show(Fact::gauge("silent", silent.contains(peer)).about(peer));
             show(Fact::gauge("heard_by", self.heard_by(seat, peer)).about(peer));
             // What it may use ahead of our oldest request; nothing is known without one.
             if let Some(tally) = waits {

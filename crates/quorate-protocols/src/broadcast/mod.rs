@@ -105,13 +105,14 @@ impl fmt::Display for Alarm {
     }
 }
 
-/// What a node has reason to tell its operator.
+/// What a node has reason to tell its operator at the moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Warnings {
-    /// Somebody believes that this node has crashed, which it has not.
+    /// Others believe that this node has crashed, which it has not, and do not hear it; or it was
+    /// expelled for such a belief and is not back.
     pub falsely_suspected: bool,
-    /// More nodes are believed to have crashed than the pool allows for: the network broke the
-    /// assumption that detection rests on.
+    /// More nodes do not answer, or where that stops leases are believed to have crashed, than the
+    /// pool allows for: that many crashed, or the network is split.
     pub too_many_crashed: bool,
 }
 
@@ -124,15 +125,6 @@ impl Weighted {
     /// Who is no longer counted.
     pub fn counted_out(&self) -> &NodeSet {
         self.counting.out()
-    }
-
-    /// What the operator should know (E9, E9b).
-    pub fn warnings(&self, seat: &Seat<'_, Self>) -> Warnings {
-        let crashed = self.detector.crashed();
-        Warnings {
-            falsely_suspected: self.expulsions > 0 || crashed.contains(seat.me),
-            too_many_crashed: crashed.len() > seat.pool.crashes_max as usize,
-        }
     }
 
     /// How many units are held only because somebody was counted out.
@@ -361,8 +353,6 @@ impl Protocol for Weighted {
     }
 
     fn can_lose(pool: &Pool, dead: &NodeSet) -> bool {
-        // L1: room for a request beside what the dead are taken to use for ever.
-        let blocked = dead.len() as u64 * u64::from(pool.node_units_max);
-        blocked + u64::from(pool.node_units_max) <= u64::from(pool.units)
+        pool.survives(dead.len())
     }
 }

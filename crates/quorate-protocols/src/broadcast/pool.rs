@@ -57,6 +57,18 @@ pub enum Reclaim {
     TrustRp,
 }
 
+impl Reclaim {
+    /// As options name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reclaim::Never => "never",
+            Reclaim::Fenced => "fenced",
+            Reclaim::Lease(_) => "lease",
+            Reclaim::TrustRp => "trust-rp",
+        }
+    }
+}
+
 impl Pool {
     /// Raymond 1989: a unit per request, nothing recovered after a crash.
     pub fn raymond(nodes: u32, units: u32) -> Self {
@@ -123,6 +135,16 @@ impl Pool {
     /// Whether a node that restarted or was expelled takes part again.
     pub(super) fn can_rejoin(&self) -> bool {
         self.reclaim != Reclaim::TrustRp
+    }
+
+    /// Whether everything is still granted if so many nodes never come back.
+    pub(super) fn survives(&self, dead: usize) -> bool {
+        // L1: room for a request beside what the dead are taken to use. Under leases that is until
+        // they are counted out; but no query ends, and so no lease is renewed, without answers of
+        // all but `crashes_max`.
+        let blocked = dead as u64 * u64::from(self.node_units_max);
+        let has_room = blocked + u64::from(self.node_units_max) <= u64::from(self.units);
+        has_room && (!self.is_leased() || dead <= self.crashes_max as usize)
     }
 
     /// Panics if the numbers contradict each other.

@@ -79,7 +79,7 @@ impl Protocol {
             }
             Protocol::Ticket => ("protocol = \"arbiter\"\nmode = \"ticket\"\nsurvive = 0", ""),
             Protocol::Table => ("protocol = \"table\"\nsurvive = 0", "fairness = \"backfill:8\""),
-            Protocol::Broadcast => ("protocol = \"broadcast\"\nreclaim = \"lease\"", ""),
+            Protocol::Broadcast => ("protocol = \"broadcast\"", ""),
             Protocol::Ring => ("protocol = \"ring\"", ""),
         }
     }
@@ -101,7 +101,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     );
     daemon::log_to_stderr("warn");
     daemon::runtime()?.block_on(async {
-        let mut nodes = start(args).await?;
+        let (mut nodes, claim_max) = start(args).await?;
         connected(&nodes).await;
         let mut text = String::new();
         let _ = writeln!(text, "{} nodes, nothing kept on disk:", nodes.len());
@@ -114,8 +114,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             elsewhere => format!(" --server {elsewhere}"),
         };
         if args.pools.is_none() {
-            let _ = writeln!(text, "\ntry: quorate run demo -n 2{server} -- sleep 5");
-            let _ = writeln!(text, "or: curl -X PUT -d '{{\"units\": 2}}' {}", claim_url(first, 1));
+            let units = claim_max.min(2);
+            let _ = writeln!(text, "\ntry: quorate run demo -n {units}{server} -- sleep 5");
+            let url = claim_url(first, 1);
+            let _ = writeln!(text, "or: curl -X PUT -d '{{\"units\": {units}}}' {url}");
             let _ = writeln!(text, "then: quorate holders demo{server}");
         } else {
             let _ = writeln!(text, "\nthen: quorate pools{server}");
@@ -145,7 +147,8 @@ fn claim_url(address: SocketAddr, id: u32) -> String {
     format!("http://{address}/v1/pools/demo/claims/{id}")
 }
 
-async fn start(args: &Args) -> anyhow::Result<Vec<Node>> {
+/// The nodes, and most units that one claim on the demo pool may ask for.
+async fn start(args: &Args) -> anyhow::Result<(Vec<Node>, u32)> {
     let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let mut listeners = Vec::new();
     for place in 0..args.nodes {
@@ -169,7 +172,7 @@ async fn start(args: &Args) -> anyhow::Result<Vec<Node>> {
         Some(file) => std::fs::read_to_string(file)
             .with_context(|| format!("cannot read {}", file.display()))?,
     };
-    let mut nodes = Vec::new();
+    let (mut nodes, mut claim_max) = (Vec::new(), 0);
     for ((clients, peers), number) in listeners.into_iter().zip(1..) {
         let (at, among) = (clients.local_addr()?, peers.local_addr()?);
         let text = format!(
@@ -184,9 +187,10 @@ async fn start(args: &Args) -> anyhow::Result<Vec<Node>> {
                 format!("{}, its first line being line {}", file.display(), above + 1)
             }
         })?;
+        claim_max = config.pool("demo").map_or(0, |demo| demo.claim_max);
         nodes.push(Node::start_on(config, clients, peers).await?);
     }
-    Ok(nodes)
+    Ok((nodes, claim_max))
 }
 
 /// Waits until everybody is connected with everybody, or something is wrong that the page of the

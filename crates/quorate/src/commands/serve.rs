@@ -77,6 +77,10 @@ fn worth(pool: &PoolDef) -> String {
     let crashes = if survives == 1 { "crash" } else { "crashes" };
     match &pool.quorums {
         Some(worth) => format!("pool {label}: {units}, {worth}"),
-        None => format!("pool {label}: {units}, {protocol}: {survives} {crashes} survived"),
+        None => {
+            let terms = pool.protocol.terms().map(|terms| format!(" ({terms})"));
+            let terms = terms.unwrap_or_default();
+            format!("pool {label}: {units}, {protocol}{terms}: {survives} {crashes} survived")
+        }
     }
 }

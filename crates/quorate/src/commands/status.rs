@@ -109,6 +109,9 @@ pub(crate) fn pool_text(pool: &PoolView) -> String {
     if !pool.names_units {
         let _ = writeln!(text, "units are only counted: a grant has no unit names and no fences");
     }
+    if let Some(terms) = &pool.terms {
+        let _ = writeln!(text, "{terms}");
+    }
     if let Some(quorums) = &pool.quorums {
         let naming = if quorums.naming { " with naming" } else { "" };
         let (mode, family) = (&quorums.mode, &quorums.family);
@@ -129,8 +132,8 @@ pub(crate) fn pool_text(pool: &PoolView) -> String {
     if pool.protocol == "ring" {
         text.push_str(&ring_text(pool, &missing));
     }
-    if pool.protocol == "broadcast" {
-        text.push_str(&broadcast_text(pool));
+    for trouble in &pool.troubles {
+        let _ = writeln!(text, "{trouble}");
     }
     if pool.grace_ms.is_some() {
         let wait = span(pool.grace_ms);
@@ -188,49 +191,6 @@ fn ring_text(pool: &PoolView, missing: &[&str]) -> String {
         "fewer units than configured: {root} counted {counted} of {units}{without}; \
          the rest is made anew {later}\n"
     )
-}
-
-/// What crashes cost a pool that broadcasts, and what its operator must know.
-fn broadcast_text(pool: &PoolView) -> String {
-    let named = |name: &'static str| pool.facts.iter().filter(move |fact| fact.name == name);
-    let mut text = String::new();
-    let lost = named("units_lost").filter(|fact| fact.value > 0).max_by_key(|fact| fact.value);
-    if let Some(lost) = lost {
-        let says = |name, peer: &str| {
-            let about = |fact: &&FactView| fact.about.as_deref() == Some(peer);
-            named(name).filter(about).any(|fact| fact.node == lost.node && fact.value > 0)
-        };
-        let peers = named("crashed").filter(|fact| fact.node == lost.node);
-        let is_missing = |peer: &&str| {
-            says("crashed", peer) && !says("answered", peer) && !says("counted_out", peer)
-        };
-        let dead: Vec<&str> =
-            peers.filter_map(|fact| fact.about.as_deref()).filter(is_missing).collect();
-        let (one, many) = (["seems", "is", "it is"], ["seem", "are", "they are"]);
-        let [seem, are, they_are] = if dead.len() == 1 { one } else { many };
-        // Where nobody is ever counted out nothing is told about it.
-        let until = if named("counted_out").next().is_some() { "counted out" } else { "back" };
-        let _ = writeln!(
-            text,
-            "fewer units than configured: {} {seem} to have crashed and {are} taken to use {} \
-             of {} until {they_are} {until}",
-            dead.join(", "),
-            lost.value,
-            pool.units
-        );
-    }
-    for fact in named("too_many_crashed").filter(|fact| fact.value > 0) {
-        let _ = writeln!(
-            text,
-            "ALARM: {} takes more nodes for crashed than crashes_max allows for: the network may \
-             be split",
-            fact.node
-        );
-    }
-    for fact in named("falsely_suspected").filter(|fact| fact.value > 0) {
-        let _ = writeln!(text, "ALARM: {} was taken for crashed while it ran", fact.node);
-    }
-    text
 }
 
 fn summary(quorums: &QuorumsView) -> Summary {
@@ -354,21 +314,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn alarms_of_a_broadcasting_pool_are_said_in_words() {
-        let fact = |node: &str, value: u64| {
-            let name = "too_many_crashed";
-            serde_json::json!({ "node": node, "name": name, "value": value, "grows": false })
-        };
+    fn what_is_the_matter_with_a_pool_is_said_before_the_facts() {
         let pool = serde_json::json!({
             "name": "gpu", "units": 3, "protocol": "broadcast", "lease_ms": 10_000,
+            "terms": "reclaim never, crashes_max 1, node_units_max 1",
             "drift_ppm": 200, "names_units": false, "survives": 1, "durable": false,
-            "facts": [fact("n0", 1), fact("n1", 0)],
+            "troubles": ["ALARM at n0: more nodes are away"],
+            "facts": [{ "node": "n0", "name": "units_lost", "value": 1, "grows": false }],
         });
-        let pool: PoolView = serde_json::from_value(pool).unwrap();
-        let alarms: Vec<String> =
-            pool_text(&pool).lines().filter(|l| l.starts_with("ALARM")).map(Into::into).collect();
-        let expected = "ALARM: n0 takes more nodes for crashed than crashes_max allows for: \
-                        the network may be split";
-        assert_eq!(alarms, [expected]);
+        let text = pool_text(&serde_json::from_value(pool).unwrap());
+        assert!(text.contains("\nreclaim never, crashes_max 1, node_units_max 1\n"), "{text}");
+        assert!(text.ends_with("\nALARM at n0: more nodes are away\nn0: units_lost 1\n"), "{text}");
     }
 }

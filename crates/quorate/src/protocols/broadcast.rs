@@ -29,7 +29,7 @@ pub(crate) enum ReclaimKind {
     Never,
     /// When the driver's failure detector says so: as safe as that.
     Fenced,
-    /// One lease after everybody named it.
+    /// One lease after everybody named it; not for `check`, which has no clocks.
     Lease,
     /// At once, as in the paper.
     TrustRp,

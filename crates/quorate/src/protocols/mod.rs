@@ -20,7 +20,7 @@ use quorate_protocols::table::Table;
 use quorate_protocols::ticket::Ticket;
 use quorate_sim::{Needs, Plan, Report, Watch};
 
-pub(crate) use broadcast::{pool as broadcast_pool, serves};
+pub(crate) use broadcast::{ReclaimKind, pool as broadcast_pool, serves};
 pub(crate) use options::{Options, Variant};
 
 /// A protocol, by name.

@@ -10,4 +10,5 @@ mod scenarios;
 mod script;
 mod seen;
 mod simulated;
+mod told;
 mod unread;

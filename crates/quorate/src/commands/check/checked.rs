@@ -13,7 +13,7 @@ use quorate_protocols::table::{self, Table};
 use quorate_protocols::ticket::{self, Ticket};
 
 use super::Args;
-use crate::protocols::{Variant, broadcast_pool};
+use crate::protocols::{ReclaimKind, Variant, broadcast_pool};
 
 /// A protocol that can be checked from the command line.
 pub(super) trait Checked: Explorable<Pool: Sync> {
@@ -219,6 +219,11 @@ impl Checked for Ring {
 fn asking_everybody(args: &Args) -> anyhow::Result<broadcast::Pool> {
     let options = &args.chosen.options;
     let variant = options.variant.unwrap_or(Variant::Weighted);
+    ensure!(
+        options.crashes.reclaim != Some(ReclaimKind::Lease),
+        "--reclaim lease rests on clocks, and the checker has none: try it with `quorate sim seeds \
+         --protocol broadcast --reclaim lease --count 100`"
+    );
     let mut pool = broadcast_pool(variant, options.crashes, (args.nodes as u32, args.units), None)?;
     let fits = |&h: &u32| h <= pool.node_units_max;
     ensure!(
