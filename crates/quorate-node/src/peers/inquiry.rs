@@ -15,8 +15,10 @@ use tokio::time::timeout;
 use super::greeting::{self, GreetingError};
 use crate::config::Config;
 
-/// How long a member has to answer. Those that are not up yet are no reason to wait for long.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a member has to be there. Those that are not up yet are no reason to wait for long.
+const TO_CONNECT: Duration = Duration::from_secs(1);
+/// How long one that is there has to answer: it may be busy, and what it knows matters.
+const TO_ANSWER: Duration = Duration::from_secs(10);
 
 /// Before the first start, and the same however often it is asked.
 const UNBORN: Resume = Resume { life: Life { boot: 0, mark: 0 }, knows: None, received: 0 };
@@ -28,17 +30,22 @@ pub(crate) async fn objection(config: &Config) -> Option<String> {
     let others = (0..config.members.len()).map(NodeId::from).filter(|node| *node != config.me);
     for peer in others {
         let config = Arc::clone(&config);
-        calls.spawn(async move { timeout(PATIENCE, ask(&config, peer)).await });
+        calls.spawn(async move { ask(&config, peer).await });
     }
-    let answers = calls.join_all().await;
-    answers.into_iter().flatten().flatten().next()
+    while let Some(answer) = calls.join_next().await {
+        let objection = answer.expect("asking does not panic");
+        if objection.is_some() {
+            return objection;
+        }
+    }
+    None
 }
 
 async fn ask(config: &Config, peer: NodeId) -> Option<String> {
     let member = &config.members[peer.index()];
-    let stream = TcpStream::connect(member.peers).await.ok()?;
+    let stream = timeout(TO_CONNECT, TcpStream::connect(member.peers)).await.ok()?.ok()?;
     let name = &member.name;
-    match greeting::call(config, peer, UNBORN, stream).await {
+    match timeout(TO_ANSWER, greeting::call(config, peer, UNBORN, stream)).await.ok()? {
         Ok((_, Resume { life: Life { boot, .. }, .. })) if boot > 1 => {
             Some(format!("{name} has been started before: its boot number is {boot}"))
         }

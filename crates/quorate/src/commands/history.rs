@@ -73,12 +73,17 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
 /// An event in one line.
 pub(crate) fn line(event: &HistoryEvent) -> String {
     let (at, what, node) = (clock(event.at_ms), event.what.as_str(), &event.node);
+    let Some(id) = event.id else {
+        // About the pool or a node, and not about a claim.
+        let said = [event.who.as_str(), event.text.as_str()];
+        let said = said.into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>();
+        return format!("{at} {node} {what:<9} {}", said.join(": ")).trim_end().to_owned();
+    };
     let took = match (event.waited_ms, event.held_ms) {
         (waited @ Some(_), _) => format!(" after {}", span(waited)),
         (_, held @ Some(_)) => format!(" held {}", span(held)),
         _ => String::new(),
     };
-    let id = event.id.map_or_else(|| "-".into(), |id| id.to_string());
     let units = match event.units {
         0 => String::new(),
         1 => " 1 unit".into(),
@@ -107,7 +112,16 @@ fn clock(at_ms: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::clock;
+    use super::{clock, line};
+
+    #[test]
+    fn what_is_not_about_a_claim_names_none() {
+        let event = serde_json::json!({
+            "at_ms": 0, "node": "n0", "what": "warned", "units": 0, "who": "", "text": "n4 is away",
+        });
+        let event = serde_json::from_value(event).unwrap();
+        assert_eq!(line(&event), "1970-01-01T00:00:00.000Z n0 warned    n4 is away");
+    }
 
     #[test]
     fn dates_are_those_of_the_calendar() {

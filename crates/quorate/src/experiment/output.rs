@@ -13,7 +13,7 @@ use super::metric::Metric;
 use super::page::Page;
 use super::sweep::{Cell, Sweep};
 
-/// Where results go. It is ready before anything is run, and nobody's own files are in it.
+/// Where results go. It is ready before anything is run, and nobody's own page is in the way.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
@@ -21,14 +21,17 @@ pub(crate) struct Folder {
     pub(crate) is_used: bool,
 }
 
-/// The file that says so; only folders that have it, or nothing, are written to.
+/// Says that what is in a folder are results.
 const MARK: &str = ".quorate-results";
+/// What most experiments write: in a folder without the mark they are somebody's own.
+const USUAL: [&str; 3] = ["index.html", "results.json", "results.csv"];
 
 impl Folder {
     /// Makes it ready.
     ///
     /// # Errors
-    /// It cannot be made or written to, or holds something else; then it is left as it was.
+    /// It cannot be made or written to, or something in it would be replaced that is not ours; then
+    /// it is left as it was.
     pub(crate) fn open(path: &Path) -> anyhow::Result<Folder> {
         let shown = path.display();
         let advice = "nothing was run; choose another folder with --out";
@@ -38,9 +41,10 @@ impl Folder {
         let names = names.map(|entry| entry.map(|entry| entry.file_name()));
         let names: Vec<OsString> = names.collect::<Result<_, _>>().with_context(failed)?;
         let is_used = names.iter().any(|name| name == MARK);
-        if let (Some(name), false) = (names.first(), is_used) {
+        let is_usual = |name: &&OsString| USUAL.iter().any(|usual| *name == usual);
+        if let (Some(name), false) = (names.iter().find(is_usual), is_used) {
             let name = name.display();
-            bail!("{shown} holds {name}, which is no result of an experiment: {advice}");
+            bail!("{shown} holds {name}, which no experiment wrote: {advice}");
         }
         let folder = Folder { path: path.to_path_buf(), is_used };
         folder.write(MARK, "What is here may be replaced by the next experiment.\n")?;
@@ -206,6 +210,8 @@ mod tests {
         let sweep = Sweep::parse(text).unwrap();
         let cells = sweep.run(&|_, _| {}).unwrap();
         let folder = std::env::temp_dir().join(format!("quorate-sweep-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("notes"), "mine").unwrap();
         assert!(!Folder::open(&folder).unwrap().is_used);
         write_all(&sweep, &cells, &Folder::open(&folder).unwrap()).unwrap();
         let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
@@ -219,11 +225,11 @@ mod tests {
         assert!(page.contains("<svg") && page.contains("<td>central</td><td>5</td>"), "{page}");
         let table = read("results.csv");
         assert!(table.starts_with("curve,rho,obtaining_time,obtaining_time_ci95,"), "{table}");
-        // Somebody's own file is in the way, and is left as it was.
+        // Somebody's own files stay, and what is in the way is left as it was.
         fs::remove_file(folder.join(MARK)).unwrap();
         fs::write(folder.join("index.html"), "mine").unwrap();
         let error = Folder::open(&folder).unwrap_err().to_string();
-        assert!(error.contains("which is no result of an experiment: nothing was run"), "{error}");
+        assert!(error.contains("which no experiment wrote: nothing was run"), "{error}");
         assert_eq!(read("index.html"), "mine");
         fs::remove_dir_all(&folder).unwrap();
     }

@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use quorate_api::PeerView;
 use quorate_client::{AcquireError, Grant};
 
 use crate::cluster::{Cluster, Memory, Pools, Protocol};
@@ -55,6 +56,12 @@ async fn holding(test: &str, protocol: Protocol) -> (Cluster, Grant) {
 
 /// The holder goes on, and its node can renew nothing: the one that decides knows of neither.
 async fn of_the_node_that_decides(mut cluster: Cluster, held: Grant) {
+    // Only who has met n0 can say so below.
+    let nodes = views(&cluster, 2);
+    let has_met = |peer: &PeerView| peer.name == "n0" && peer.boot.is_some();
+    while !nodes.node().await.expect("it runs").peers.iter().any(has_met) {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
     cluster.pause(1);
     // Pool p is decided by n0.
     cluster.lose(0);

@@ -46,7 +46,7 @@ The folder gets a figure and a table for each of the paper's figures, results.js
 which needs nothing else and says of each claim whether it holds.
 
 Exit codes: 0 all is as theory expects; 1 something came out otherwise, or a law was broken: it is
-named on standard error; 2 the folder cannot be written to, or holds something else than results.")]
+named on standard error; 2 the folder cannot be written to, or holds somebody's own page.")]
 pub(crate) struct Args {
     /// The folder for the results
     #[arg(long, value_name = "DIR", default_value = "figures")]
