@@ -112,7 +112,7 @@ async fn client_stands_still(cluster: &mut Cluster) {
 }
 
 /// On a busy machine it may have been too slow to renew, but nobody has told it to stop.
-async fn nothing_was_taken_from(grant: Grant) {
+pub(crate) async fn nothing_was_taken_from(grant: Grant) {
     match grant.release().await {
         Ok(()) | Err(ReleaseError::Lost(Lost::Deadline)) => {}
         Err(error) => panic!("{error}"),
