@@ -112,6 +112,8 @@ pub(crate) struct Engine {
     /// When this start began; seats boot as of then.
     since: Moment,
     pools: Vec<Pool>,
+    /// The pool whose states are looked at next.
+    next_look: usize,
     by_name: HashMap<Arc<str>, usize>,
     meters: PoolMeterCache,
     history: History,
@@ -181,6 +183,7 @@ impl Engine {
             watch: Watch::new(config.me, config.members.len(), since),
             journal,
             journal_failed: None,
+            next_look: 0,
             fatal,
             durable: 0,
             behind: Vec::new(),

@@ -11,6 +11,9 @@ use super::pools::Pool;
 use crate::history;
 use crate::protocols;
 
+/// Pools looked at in one heartbeat: where there are more, each has its turn and nobody waits.
+const AT_ONCE: usize = 1000;
+
 /// A state that is watched, by its place in [`WATCHED`], and the peer that it is about.
 pub(super) type State = (usize, Option<NodeId>);
 
@@ -36,7 +39,9 @@ fn state(fact: &Fact) -> Option<State> {
 
 impl Engine {
     pub(super) fn look_at_states(&mut self, now: Moment) {
-        for seat in 0..self.pools.len() {
+        for _ in 0..self.pools.len().min(AT_ONCE) {
+            let seat = self.next_look % self.pools.len();
+            self.next_look = seat + 1;
             let pool = &self.pools[seat];
             if !protocols::tells_crashes(&pool.def) || pool.stopped().is_some() {
                 continue;
