@@ -14,6 +14,7 @@ pub mod allocator;
 pub mod arbiter;
 pub mod broadcast;
 pub mod central;
+pub mod quorums;
 pub mod ring;
 pub mod sharing;
 pub mod table;
