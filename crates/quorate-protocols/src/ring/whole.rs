@@ -16,7 +16,7 @@ use super::track::Track;
 use super::train::Train;
 use super::{Alarm, Mix, Ring};
 
-/// Most garbage on a link, as the specification has it (section 5).
+/// Most garbage on a link, as in ring spec 5.
 const GARBAGE_MAX: u64 = 4;
 
 impl Corruptible for Ring {
