@@ -7,7 +7,8 @@ use quorate_core::{
     Start, Units,
 };
 
-use crate::broadcast::{Counted, Difference, Message, Pool, Rule, Weighted};
+use crate::broadcast::{Message, Pool, Weighted};
+use crate::reference::{Counted, Difference, Rule};
 
 /// What a script says of messages, for each kind of participant.
 pub(super) trait Scripted: Protocol<Pool = Pool> {
