@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use crate::{ClaimId, Effect, Moment, Move, NodeId, Protocol, Refusal, Share, Shares};
+use crate::{ClaimId, Effect, EffectOf, Moment, Move, NodeId, Protocol, Refusal, Share, Shares};
 
 /// The effects of a single step. A driver empties it before it may step again.
 #[derive(Debug)]
 pub struct Outbox<P: Protocol> {
     /// Places are kept from step to step, and an effect is written where it stays: to put together
     /// elsewhere and then copy what takes several words is slower than most steps of a simulation.
-    places: Vec<Option<Effect<P>>>,
+    places: Vec<Option<EffectOf<P>>>,
     used: usize,
 }
 
@@ -42,7 +42,7 @@ impl<P: Protocol> Outbox<P> {
     /// The place of one of the effects, for a driver that takes each where it lies and then calls
     /// [`Self::restart`].
     #[inline]
-    pub fn at(&mut self, position: usize) -> &mut Option<Effect<P>> {
+    pub fn at(&mut self, position: usize) -> &mut Option<EffectOf<P>> {
         &mut self.places[position]
     }
 
@@ -54,7 +54,7 @@ impl<P: Protocol> Outbox<P> {
     }
 
     /// The effects so far.
-    pub fn effects(&self) -> impl Iterator<Item = &Effect<P>> + '_ {
+    pub fn effects(&self) -> impl Iterator<Item = &EffectOf<P>> + '_ {
         self.places[..self.used].iter().flatten()
     }
 
@@ -66,7 +66,7 @@ impl<P: Protocol> Outbox<P> {
 
     /// Where the next effect goes.
     #[inline(always)]
-    fn place(&mut self) -> &mut Option<Effect<P>> {
+    fn place(&mut self) -> &mut Option<EffectOf<P>> {
         if self.used == self.places.len() {
             self.grow();
         }
@@ -76,7 +76,8 @@ impl<P: Protocol> Outbox<P> {
         place
     }
 
-    fn push(&mut self, effect: Effect<P>) {
+    /// An effect that is there already, of a participant inside this one, say.
+    pub fn push(&mut self, effect: EffectOf<P>) {
         *self.place() = Some(effect);
     }
 
@@ -154,14 +155,14 @@ impl<P: Protocol> Outbox<P> {
 /// See [`Outbox::drain`].
 #[derive(Debug)]
 pub struct Drain<'a, P: Protocol> {
-    places: std::slice::IterMut<'a, Option<Effect<P>>>,
+    places: std::slice::IterMut<'a, Option<EffectOf<P>>>,
 }
 
 impl<P: Protocol> Iterator for Drain<'_, P> {
-    type Item = Effect<P>;
+    type Item = EffectOf<P>;
 
     #[inline(always)]
-    fn next(&mut self) -> Option<Effect<P>> {
+    fn next(&mut self) -> Option<EffectOf<P>> {
         self.places.next()?.take()
     }
 }

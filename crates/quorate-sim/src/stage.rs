@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::{
-    Claim, ClaimId, Effect, Event, Line, Moment, NodeId, Outbox, Protocol, Seat, Shares, Start,
-    Unit, Units,
+    Claim, ClaimId, Effect, EffectOf, Event, EventOf, Line, Moment, NodeId, Outbox, Protocol, Seat,
+    Shares, Start, Unit, Units,
 };
 use quorate_laws::{Breach, End, Observation, StatuteBook};
 
@@ -363,7 +363,7 @@ impl<P: Protocol> Stage<P> {
         self.perform_all(me, outbox);
     }
 
-    fn step(&mut self, me: NodeId, event: Event<P>) -> Result<(), String> {
+    fn step(&mut self, me: NodeId, event: EventOf<P>) -> Result<(), String> {
         let place = &mut self.nodes[me.index()];
         let Some(participant) = &mut place.seat else {
             return Err(format!("{me} is down"));
@@ -394,7 +394,7 @@ impl<P: Protocol> Stage<P> {
         }
     }
 
-    fn perform(&mut self, me: NodeId, effect: Effect<P>) {
+    fn perform(&mut self, me: NodeId, effect: EffectOf<P>) {
         let shown = match &effect {
             Effect::Arm { after, .. } => format!("{effect} {}", Time::from(*after)),
             Effect::Grant { until, .. } | Effect::Extend { until, .. } => {

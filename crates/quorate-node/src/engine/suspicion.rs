@@ -7,11 +7,11 @@
 //! has cut the node off from what the units protect.
 
 use quorate_api::{Problem, ProblemKind};
-use quorate_core::{Moment, NodeId};
+use quorate_core::{Event, Moment, NodeId};
 use quorate_wire::glance::What;
 
 use super::{Engine, HEARTBEAT};
-use crate::seat::Happening;
+use crate::seat::SeatEvent;
 
 /// What is heard of the other nodes.
 pub(super) struct Watch {
@@ -67,7 +67,7 @@ impl Engine {
             tracing::info!(peer = self.name_of(peer), "heard again");
             let name = &self.config.members[peer.index()].name;
             self.history.note_node(What::Trusted, name, "heard again");
-            self.tell_all_seats(|| Happening::Trust(peer));
+            self.tell_all_seats(|| Event::Trust(peer));
         }
     }
 
@@ -77,7 +77,7 @@ impl Engine {
             tracing::warn!(peer = self.name_of(peer), "silent for too long: suspected");
             let name = &self.config.members[peer.index()].name;
             self.history.note_node(What::Suspected, name, "silent for too long");
-            self.tell_all_seats(|| Happening::Suspect(peer));
+            self.tell_all_seats(|| Event::Suspect(peer));
         }
     }
 
@@ -105,7 +105,7 @@ impl Engine {
             is
         };
         let was_awaited = is(self, "awaited");
-        self.step(seat, Happening::Suspect(peer));
+        self.step(seat, Event::Suspect(peer));
         if !was_awaited && !is(self, "counted_out") {
             let me = self.name_of(self.watch.me);
             return wrong(format!(
@@ -125,11 +125,11 @@ impl Engine {
         }
         let suspects: Vec<NodeId> = self.watch.suspects().collect();
         for node in suspects {
-            self.step(seat, Happening::Suspect(node));
+            self.step(seat, Event::Suspect(node));
         }
     }
 
-    fn tell_all_seats(&mut self, what: impl Fn() -> Happening<'static>) {
+    fn tell_all_seats(&mut self, what: impl Fn() -> SeatEvent<'static>) {
         for seat in 0..self.pools.len() {
             if self.pools[seat].def.protocol.needs_proof() {
                 continue;

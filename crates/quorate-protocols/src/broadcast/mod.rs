@@ -38,8 +38,8 @@ mod tests;
 use std::fmt;
 
 use quorate_core::{
-    ClaimId, Clock, Entry, Event, Fact, NodeId, NodeSet, Outbox, Protocol, Refusal, Seat, Stamp,
-    Start,
+    ClaimId, Clock, Entry, Event, EventOf, Fact, NodeId, NodeSet, Outbox, Protocol, Refusal, Seat,
+    Stamp, Start,
 };
 
 use deferred::Deferrals;
@@ -276,7 +276,7 @@ impl Protocol for Weighted {
         node
     }
 
-    fn step(&mut self, seat: &Seat<'_, Self>, mut event: Event<Self>, out: &mut Outbox<Self>) {
+    fn step(&mut self, seat: &Seat<'_, Self>, mut event: EventOf<Self>, out: &mut Outbox<Self>) {
         // Nearly everything is heard, and looked at where it lies.
         if let Event::Hear { from, message } = &mut event {
             return self.hear(seat, *from, message, out);

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use quorate_core::{Corruptible, Event, NodeId, NodeSet, Outbox, Seat};
+use quorate_core::{Corruptible, Event, EventOf, NodeId, NodeSet, Outbox, Seat};
 
 use super::legitimate::Stabilizing;
 use super::message::Message;
@@ -81,7 +81,7 @@ impl Corruptible for Ring {
         }
     }
 
-    fn is_disturbed_by(&self, seat: &Seat<'_, Self>, event: &Event<Self>) -> bool {
+    fn is_disturbed_by(&self, seat: &Seat<'_, Self>, event: &EventOf<Self>) -> bool {
         let fences_itself = self.tether.until.is_some_and(|until| until <= seat.now);
         fences_itself
             || match event {

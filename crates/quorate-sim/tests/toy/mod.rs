@@ -6,8 +6,8 @@ use std::fmt;
 use std::time::Duration;
 
 use quorate_core::{
-    Claim, ClaimId, Entry, Event, Fence, Lease, Moment, NodeId, NodeSet, Outbox, Protocol, Refusal,
-    Seat, Share, Shares, Stamp, Standing, Start, Unit, Units,
+    Claim, ClaimId, Entry, Event, EventOf, Fence, Lease, Moment, NodeId, NodeSet, Outbox, Protocol,
+    Refusal, Seat, Share, Shares, Stamp, Standing, Start, Unit, Units,
 };
 
 const ARBITER: NodeId = NodeId(0);
@@ -216,7 +216,7 @@ impl Protocol for Toy {
         toy
     }
 
-    fn step(&mut self, seat: &Seat<'_, Self>, event: Event<Self>, out: &mut Outbox<Self>) {
+    fn step(&mut self, seat: &Seat<'_, Self>, event: EventOf<Self>, out: &mut Outbox<Self>) {
         match event {
             Event::Claim(Claim { id, units, .. }) => {
                 if self.pending.contains_key(&id) {

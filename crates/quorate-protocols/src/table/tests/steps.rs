@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::{
-    Claim, ClaimId, Effect, Event, Fence, Line, Moment, NodeId, Outbox, Protocol, Seat, Share,
-    Shares, Start, Unit, Units,
+    Claim, ClaimId, Effect, Event, EventOf, Fence, Line, Moment, NodeId, Outbox, Protocol, Seat,
+    Share, Shares, Start, Unit, Units,
 };
 
 use crate::allocator::labels::Labels;
@@ -39,7 +39,7 @@ impl Cluster {
         cluster
     }
 
-    fn step(&mut self, node: usize, event: Event<Table>) {
+    fn step(&mut self, node: usize, event: EventOf<Table>) {
         let mut out = Outbox::new();
         let seat = Seat { me: node.into(), boot: 0, now: Moment::ZERO, pool: &self.pool };
         self.seats[node].step(&seat, event, &mut out);
