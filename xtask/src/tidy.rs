@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::citations;
+
 /// Who may know whom: nothing else is allowed (ARCHITECTURE.md). Tests may use anything.
 const MAY_KNOW: &[(&str, &[&str])] = &[
     ("quorate-core", &[]),
@@ -47,6 +49,7 @@ pub(crate) fn check(root: &Path) -> Vec<String> {
     for (path, text) in &files {
         source_file(path, text, &mut findings);
     }
+    citations::check(&files, &mut findings);
     message_tables(&files.into_iter().collect(), &mut findings);
     findings
 }
@@ -134,10 +137,10 @@ fn collect(root: &Path, folder: &Path, files: &mut Vec<(PathBuf, String)>) {
     for entry in entries {
         let (path, name) = (entry.path(), entry.file_name());
         let name = name.to_string_lossy();
-        if path.is_dir() {
-            if !matches!(&*name, "target" | ".git" | "node_modules") {
-                collect(root, &path, files);
-            }
+        if matches!(&*name, "target" | ".git" | "node_modules") {
+            continue; // Not ours. In a worktree of git `.git` is a file.
+        } else if path.is_dir() {
+            collect(root, &path, files);
         } else if let Ok(text) = fs::read_to_string(&path) {
             let path = path.strip_prefix(root).expect("below the root").to_path_buf();
             files.push((path, text));
@@ -195,10 +198,10 @@ fn message_tables(files: &BTreeMap<PathBuf, String>, findings: &mut Vec<String>)
         if !list.trim_start().starts_with("&[") {
             continue; // It refers to the list, which stands elsewhere.
         }
-        let Some(protocol) = inside.components().next() else { continue };
+        let Some(protocol) = inside.parent().and_then(Path::file_name) else { continue };
         let list = list.split(']').next().unwrap_or_default();
         let kinds: Vec<&str> = list.split('"').skip(1).step_by(2).collect();
-        let page = format!("docs/protocols/{}.md", protocol.as_os_str().to_string_lossy());
+        let page = format!("docs/protocols/{}.md", protocol.to_string_lossy());
         let Some(text) = files.get(Path::new(&page)) else {
             findings.push(format!("{page} is missing"));
             continue;

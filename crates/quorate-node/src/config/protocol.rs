@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use quorate_core::{Lease, NodeId, Protocol, Unit};
 use quorate_protocols::allocator::labels::Labels;
-use quorate_protocols::arbiter::{self, Arbiter, Mode, Quorums};
+use quorate_protocols::arbiter::{self, Arbiter, Mode};
 use quorate_protocols::broadcast::{self, Reclaim, Weighted};
 use quorate_protocols::central::{self, Central};
+use quorate_protocols::quorums::Quorums;
 use quorate_protocols::ring::{self, Ring};
 use quorate_protocols::table::{self, Table};
 use quorate_protocols::ticket::{self, Ticket};
@@ -323,7 +324,7 @@ fn voting(
 
 fn broadcast(basis: &Basis<'_>, options: &mut Options) -> Result<broadcast::Pool, String> {
     let (units, nodes) = (basis.units, basis.nodes());
-    // E8: with more, no responsiveness property can hold for everybody.
+    // Broadcast spec E8: with more, no responsiveness property can hold for everybody.
     let most = (nodes - 1) / 2;
     let crashes_max = options.number("crashes_max", (0, most))?.unwrap_or(most.min(units - 1));
     // What one node may have at most, others must be able to do without: f crashes cost f times it.

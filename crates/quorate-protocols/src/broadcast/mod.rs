@@ -6,30 +6,28 @@
 //!
 //! | variant | after | value, pool |
 //! |---|---|---|
-//! | Raymond | Raymond 1989: one unit, counted answers | [`Raymond`], [`Pool::raymond`] |
-//! | Raynal | Raynal 1991: h units, differences | [`Raynal`], [`Pool::raynal`] |
+//! | Raymond | Raymond 1989: one unit, counted answers | [`Raymond`](crate::reference::Raymond), [`Pool::raymond`] |
+//! | Raynal | Raynal 1991: h units, differences | [`Raynal`](crate::reference::Raynal), [`Pool::raynal`] |
 //! | timer-free | Bouillaguet, Arantes, Sens 2009 (inria-00394918), corrected | [`Weighted`], [`Pool::timer_free`] |
 //! | weighted | the last two combined; what the daemon runs | [`Weighted`], [`Pool::weighted`] |
 //!
-//! Timer-free *is* weighted with one unit per node. The two older ones share `counted.rs`. The
-//! specification with its errata (E1 to E27, the names in the comments here) and the
-//! counterexamples (D1 to D8, P1 to P4) are on `docs/protocols/broadcast.md`.
+//! Timer-free *is* weighted with one unit per node. The two older ones are reference. Errata and
+//! counterexamples are in the specification (broadcast spec E1 to E27, D1 to D8, P1 to P4).
 //!
 //! What nobody here promises: unit names (grants are numbered from 0). A node that restarts comes
 //! back under weighted where something is leased, except with [`Reclaim::TrustRp`] (`join.rs`);
 //! elsewhere it stays out, because it may have forgotten whom it let pass, and is to the others a
 //! crashed one.
 
-mod counted;
 mod deaths;
 mod deferred;
-mod desk;
+pub(crate) mod desk;
 mod detect;
 mod explore;
 mod facts;
 mod join;
-mod message;
-mod pool;
+pub(crate) mod message;
+pub(crate) mod pool;
 mod reclaim;
 mod tally;
 mod weighted;
@@ -51,9 +49,8 @@ use join::Membership;
 use reclaim::Counting;
 use weighted::{Asked, Standing};
 
-pub use counted::{Counted, Raymond, RaymondRule, Raynal, RaynalRule, Rule};
 pub use deaths::Deaths;
-pub use message::{Difference, Knowledge, Known, Life, Message};
+pub use message::{Knowledge, Known, Life, Message};
 pub use pool::{Pool, Reclaim};
 
 /// One node's seat under the timer-free or the weighted protocol. Tolerates links that repeat and
@@ -158,7 +155,7 @@ impl Weighted {
             }
         }
         if self.counting.is_out(from) {
-            // It may have sent this before it died; if it lives it must know (spec 7.2).
+            // It may have sent this before it died; if it lives it must know (broadcast spec 7.2).
             out.tell(from, Message::Expelled { life: self.detector.life(from) });
         }
         match message {
@@ -166,7 +163,7 @@ impl Weighted {
                 self.on_request(seat, Stamp { clock, node: from }, oldest, query, out);
             }
             &mut Message::Reply { request, used, query, ref mut known } => {
-                let current = query.is_some() && query == self.detector.query; // E3
+                let current = query.is_some() && query == self.detector.query; // Broadcast spec E3.
                 if current || (query.is_some() && pool::broken!(seat, UnmatchedReplies)) {
                     self.on_answer(seat, from, std::mem::take(known), out);
                 }
@@ -176,7 +173,7 @@ impl Weighted {
             }
             rare => self.hear_rare(seat, from, rare, out),
         }
-        self.check(seat, out); // E4b: whatever was heard may have made room.
+        self.check(seat, out); // Broadcast spec E4b: whatever was heard may have made room.
     }
 
     /// Whatever is neither a request nor a reply: apart, so that those two are told apart by one

@@ -66,7 +66,7 @@ pub trait Tokens: Clone + Ord + Hash + fmt::Debug + fmt::Display + Default {
 
 /// A count of tokens under way.
 pub trait Tally<T>: Clone + Ord + Hash + fmt::Debug + fmt::Display + Default {
-    /// Counts these too; the number stops at `most` (erratum E2 is about which number that is).
+    /// Counts these too; the number stops at `most` (ring spec E2 is about which number that is).
     fn add(&mut self, tokens: &T, most: u32);
     /// Counts what another tally counted.
     fn merge(&mut self, other: &Self);
@@ -171,7 +171,7 @@ impl Named {
     }
 
     /// Shows every fence, for a checker that renames them.
-    pub(super) fn fences(&mut self, see: &mut dyn FnMut(&mut Fence)) {
+    pub(crate) fn fences(&mut self, see: &mut dyn FnMut(&mut Fence)) {
         self.0.iter_mut().for_each(|share| see(&mut share.fence));
     }
 }
@@ -281,7 +281,7 @@ impl Census {
     }
 
     /// Shows every fence, for a checker that renames them.
-    pub(super) fn fences(&mut self, see: &mut dyn FnMut(&mut Fence)) {
+    pub(crate) fn fences(&mut self, see: &mut dyn FnMut(&mut Fence)) {
         self.seen.values_mut().for_each(see);
     }
 }

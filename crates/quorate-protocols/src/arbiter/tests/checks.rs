@@ -1,13 +1,14 @@
 //! Small pools explored exhaustively, with their state counts: a changed number is a changed
-//! protocol (spec 7.7). Nothing is lost in these worlds, so most are explored without repeated
-//! requests, as the paper's are.
+//! protocol (arbiter spec 7.7). Nothing is lost in these worlds, so most are explored without
+//! repeated requests, as the paper's are.
 
 use quorate_check::{Budget, Limits, Network, Report, Restart, Scope, check};
 use quorate_core::{NodeId, NodeSet};
 
 use super::walk::forever;
 use crate::arbiter::pool::Mutant;
-use crate::arbiter::{Arbiter, Mode, Pool, Quorums};
+use crate::arbiter::{Arbiter, Mode, Pool};
+use crate::quorums::Quorums;
 
 /// Clients at these nodes want so many units each; draws count up, so that quorums differ.
 pub(super) fn scope(nodes: usize, pool: Pool, wants: &[(u32, u32)]) -> Scope<Arbiter> {

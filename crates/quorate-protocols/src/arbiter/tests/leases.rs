@@ -1,5 +1,5 @@
-//! Deadlines: whatever a client is told ends before the lease of any arbiter it rests on (spec C1).
-//! The simulator finds most of these mistakes too; here each is one short story.
+//! Deadlines: whatever a client is told ends before the lease of any arbiter it rests on (arbiter
+//! spec C1). The simulator finds most of these mistakes too; here each is one short story.
 
 use std::time::Duration;
 
@@ -9,7 +9,8 @@ use quorate_laws::End;
 use super::cluster::{Cluster, id};
 use super::walk::{Weather, walk};
 use crate::arbiter::pool::Mutant;
-use crate::arbiter::{Alarm, Pool, Quorums};
+use crate::arbiter::{Alarm, Pool};
+use crate::quorums::Quorums;
 
 const SECOND: u64 = 1_000_000_000;
 

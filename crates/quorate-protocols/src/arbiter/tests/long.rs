@@ -1,11 +1,12 @@
-//! Larger worlds explored exhaustively, those of the specification (7.7, 7.11) that take from
+//! Larger worlds explored exhaustively, those of arbiter spec 7.7 and 7.11 that take from
 //! seconds to minutes each: `cargo xtask checks` runs them, CI does not. The counts are pinned.
 
 use quorate_check::{Budget, Network, Scope};
 use quorate_core::{Line, Unit, Units};
 
 use super::checks::{THREE, explore, once, scope};
-use crate::arbiter::{Arbiter, Pool, Quorums};
+use crate::arbiter::{Arbiter, Pool};
+use crate::quorums::Quorums;
 
 /// Explores all of it, and says how many states there are. Nobody repeats itself in these worlds,
 /// so no state may come back.

@@ -1,12 +1,14 @@
-//! Which units a claim has: picked where permissions only count (C7), chosen again where units are
-//! locks. And what is in the books for nobody (C10). Each rule is also broken.
+//! Which units a claim has: picked where permissions only count (arbiter spec C7), chosen again
+//! where units are locks. And what is in the books for nobody (arbiter spec C10). Each rule is also
+//! broken.
 
 use quorate_core::{Event, NodeId, NodeSet, Start};
 
 use super::cluster::{Cluster, id};
 use super::walk::{Weather, forever, walk};
 use crate::arbiter::pool::Mutant;
-use crate::arbiter::{Alarm, Pool, Quorums};
+use crate::arbiter::{Alarm, Pool};
+use crate::quorums::Quorums;
 
 /// Two units that are counted and named; arbiters 0, 1, 2 with the majorities {0,1}, {1,2}, {0,2}
 /// (draws 0, 2, 4, which all point at unit 0 first). That is no 2-arbiter, but two claims for one

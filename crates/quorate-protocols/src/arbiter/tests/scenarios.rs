@@ -1,4 +1,4 @@
-//! The scenarios of the specification, section 9, message by message. Each is a story that ends
+//! The scenarios of arbiter spec 9, message by message. Each is a story that ends
 //! well, and the same story with one rule broken, which must not. Named after their ids.
 //!
 //! Where not said otherwise, arbiters are nodes 0, 1, 2 with the majorities {0,1}, {1,2}, {0,2}
@@ -10,7 +10,8 @@ use quorate_core::{Event, NodeId, NodeSet, Start};
 use super::cluster::Cluster;
 use super::walk::forever;
 use crate::arbiter::pool::Mutant;
-use crate::arbiter::{Alarm, Mode, Pool, Quorums};
+use crate::arbiter::{Alarm, Mode, Pool};
+use crate::quorums::Quorums;
 
 /// Nodes without a vote beside three arbiters.
 const NODES: usize = 7;

@@ -1,4 +1,4 @@
-//! (k,l)-liveness (Datta, Hadid, Villain 2002, definition 2(b); spec 4.3, erratum E18, vector X8).
+//! (k,l)-liveness (Datta, Hadid, Villain 2002, definition 2(b); ring spec 4.3, E18 and X8).
 //!
 //! As printed: while some use units for ever and alpha are free, somebody whose claim fits into
 //! alpha is served, whoever else waits. That contradicts fairness, whatever the algorithm. As it
@@ -7,7 +7,7 @@
 use super::every::{Atlas, Freedom, tiny};
 use super::*;
 
-type Core = super::core::Core<Count>;
+type Core = crate::reference::ring::Core<Count>;
 type Train = super::train::Train<Count>;
 
 /// A station that can wait for ever while station 0 uses one unit of three for ever: two are free.

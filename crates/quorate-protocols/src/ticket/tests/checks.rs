@@ -1,12 +1,12 @@
-//! Small pools explored exhaustively, with their state counts (spec 7.10), and the scenarios T-1 to
-//! T-3 of section 9 as rules that the same harness finds broken.
+//! Small pools explored exhaustively, with their state counts (arbiter spec 7.10), and the
+//! scenarios arbiter spec T-1 to T-3 as rules that the same harness finds broken.
 
 use std::time::Duration;
 
 use quorate_check::{Budget, Limits, Network, Report, Restart, Scope, Verdict, check};
 use quorate_core::{Lease, NodeId, NodeSet};
 
-use crate::arbiter::Quorums;
+use crate::quorums::Quorums;
 use crate::ticket::pool::Mutant;
 use crate::ticket::{Pool, Ticket};
 

@@ -1,6 +1,6 @@
 //! `quorate sim arbiter-messages`: what a grant costs where quorums decide.
 //!
-//! Three questions, each with what theory says (RR-2523, section 3.2; our notes on its worst case):
+//! Three questions, each with what theory says (RR-2523, section 3.2; arbiter spec 7.9):
 //! a quiet grant, one in a saturated pool, and the most that one arbiter can be made to send. Then
 //! messages per grant over the load, for several families and for protocols without quorums.
 
@@ -12,10 +12,11 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, ensure};
 use quorate_core::{Lease, Protocol};
-use quorate_protocols::arbiter::family::Need;
 use quorate_protocols::arbiter::{self, Arbiter};
-use quorate_protocols::broadcast::{self, Raymond};
+use quorate_protocols::broadcast;
 use quorate_protocols::central::{self, Central};
+use quorate_protocols::quorums::family::Need;
+use quorate_protocols::reference::Raymond;
 use quorate_protocols::ticket::{self, Ticket};
 use quorate_sim::{Arrivals, Plan, Span, Verdict, Want, Watch};
 use serde_json::json;

@@ -1,11 +1,11 @@
-//! How long a ring takes to become right, in unit-delay rounds (spec 5.1 and 5.5).
+//! How long a ring takes to become right, in unit-delay rounds (ring spec 5.1 and 5.5).
 //!
 //! In a round everything that is under way makes one hop, so that a traversal of n stations takes n
 //! rounds, and results are given in units of n. Chance comes in as `draw(n)`, any number below n.
 
-use super::legitimate::Stabilizing;
-use super::station::Standing;
 use super::track::Track;
+use crate::ring::legitimate::Stabilizing;
+use crate::ring::station::Standing;
 
 /// What stations' clients do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,7 +33,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// As in spec 5.1: a timeout of two traversals, and as many rounds as it takes to see that
+    /// As in ring spec 5.1: a timeout of two traversals, and as many rounds as it takes to see that
     /// nothing happens any more.
     pub fn new(size: usize, load: Load) -> Self {
         let n = size as u32;
@@ -168,7 +168,7 @@ impl<M: Stabilizing> Run<'_, M> {
         &mut self,
         station: usize,
         now: u32,
-        act: impl FnOnce(&mut M, &super::Terms, &mut super::Post<M::Tokens>),
+        act: impl FnOnce(&mut M, &crate::ring::Terms, &mut crate::ring::Post<M::Tokens>),
     ) {
         if self.track.step(station, act) {
             self.on_grant(station, now);
