@@ -76,8 +76,11 @@ impl<P: Protocol> Outbox<P> {
         place
     }
 
-    fn push(&mut self, effect: Effect<P>) {
-        *self.place() = Some(effect);
+    #[inline(always)]
+    fn push(&mut self, effect: impl FnOnce() -> Effect<P>) {
+        let place = self.place(); // Before the effect, which would be put together elsewhere.
+        // Nothing was there, which a compiler does not see: it would look whether to drop it.
+        std::mem::forget(place.replace(effect()));
     }
 
     #[cold]
@@ -88,10 +91,11 @@ impl<P: Protocol> Outbox<P> {
 
     /// See [`Effect::Persist`].
     pub fn persist(&mut self, record: P::Durable) {
-        self.push(Effect::Persist(record));
+        self.push(|| Effect::Persist(record));
     }
 
     /// See [`Effect::Tell`].
+    #[inline(always)]
     pub fn tell(&mut self, to: NodeId, message: P::Message) {
         self.tell_with(to, || message);
     }
@@ -99,55 +103,56 @@ impl<P: Protocol> Outbox<P> {
     /// The same, for messages sent by the million: the message is put together in its place.
     #[inline(always)]
     pub fn tell_with(&mut self, to: NodeId, message: impl FnOnce() -> P::Message) {
-        let place = self.place(); // Before the message, which would be put together elsewhere.
-        // Nothing was there, which a compiler does not see: it would look whether to drop it.
-        let before = place.replace(Effect::Tell { to, message: message() });
-        std::mem::forget(before);
+        self.push(|| Effect::Tell { to, message: message() });
     }
 
     /// See [`Effect::Arm`].
+    #[inline]
     pub fn arm(&mut self, alarm: P::Alarm, after: Duration) {
-        self.push(Effect::Arm { alarm, after });
+        self.push(|| Effect::Arm { alarm, after });
     }
 
     /// See [`Effect::Disarm`].
+    #[inline]
     pub fn disarm(&mut self, alarm: P::Alarm) {
-        self.push(Effect::Disarm(alarm));
+        self.push(|| Effect::Disarm(alarm));
     }
 
     /// See [`Effect::Grant`].
+    #[inline]
     pub fn grant(&mut self, claim: ClaimId, shares: Shares, until: Moment) {
-        self.push(Effect::Grant { claim, shares, until });
+        self.push(|| Effect::Grant { claim, shares, until });
     }
 
     /// See [`Effect::Extend`].
+    #[inline]
     pub fn extend(&mut self, claim: ClaimId, until: Moment) {
-        self.push(Effect::Extend { claim, until });
+        self.push(|| Effect::Extend { claim, until });
     }
 
     /// See [`Effect::Move`].
     pub fn ask_to_move(&mut self, claim: ClaimId, shares: Shares, from: Share, to: Share) {
-        self.push(Effect::Move { claim, shares, it: Box::new(Move { from, to }) });
+        self.push(|| Effect::Move { claim, shares, it: Box::new(Move { from, to }) });
     }
 
     /// See [`Effect::Refuse`].
     pub fn refuse(&mut self, claim: ClaimId, why: Refusal) {
-        self.push(Effect::Refuse { claim, why });
+        self.push(|| Effect::Refuse { claim, why });
     }
 
     /// See [`Effect::Lose`].
     pub fn lose(&mut self, claim: ClaimId) {
-        self.push(Effect::Lose { claim });
+        self.push(|| Effect::Lose { claim });
     }
 
     /// See [`Effect::Reclaim`].
     pub fn reclaim(&mut self, claim: ClaimId, shares: Shares) {
-        self.push(Effect::Reclaim { claim, shares });
+        self.push(|| Effect::Reclaim { claim, shares });
     }
 
     /// See [`Effect::Anomaly`].
     pub fn anomaly(&mut self, peer: NodeId, what: &'static str) {
-        self.push(Effect::Anomaly { peer, what });
+        self.push(|| Effect::Anomaly { peer, what });
     }
 }
 
