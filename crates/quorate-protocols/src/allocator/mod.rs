@@ -10,7 +10,7 @@
 //! * units are named only at the end, when it is clear who else needs which.
 //!
 //! A pool of units that are all alike is the case of one class: the oldest while they fit, and the
-//! lowest free units. What is promised (proofs in the specification):
+//! lowest free units. What is promised (proofs in labels spec 6.2):
 //!
 //! * **S**: units of holders are disjoint, will do for their holder, and are as many as it asked
 //!   for.

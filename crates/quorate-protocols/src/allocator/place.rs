@@ -2,7 +2,7 @@
 //!
 //! Decided is on one flow, in which holders that can be moved may stand anywhere. Placed is from
 //! where they really are: only those move whose unit is needed, along shortest paths to a free one
-//! (spec 6.2, and trap 2 of 6.6).
+//! (labels spec 6.2 and 6.6.2).
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -24,7 +24,7 @@ pub(super) struct Booked {
     /// The asker's clock when it sent the message that counts, to be echoed...
     pub(super) sent: Moment,
     /// ...and ours when that message arrived. The two belong together: adding a wait to a newer
-    /// reading than the one echoed would promise too much (C1).
+    /// reading than the one echoed would promise too much (arbiter spec C1).
     pub(super) arrived: Moment,
     pub(super) state: State,
     /// The units it picked, where permissions only count and grants name units.

@@ -1,4 +1,4 @@
-//! Where units are locks: claims that wait for taken units hear of free ones (spec 7.11).
+//! Where units are locks: claims that wait for taken units hear of free ones (arbiter spec 7.11).
 //!
 //! A requester chose units when it asked, without knowing who has what. Units that nobody has or
 //! waits for are offered to those that wait for others, oldest first, as many as there are; whoever

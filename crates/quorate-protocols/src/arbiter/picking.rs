@@ -1,7 +1,7 @@
 //! Which units a claim has: the requester's half. Where permissions only count, it picks them once
-//! a quorum has given its permissions (spec C7; [`super::naming`] has the other half). Where units
-//! are locks, it chose them when it asked, and chooses others if it hears that those are taken and
-//! enough are free (spec 7.11).
+//! a quorum has given its permissions (arbiter spec C7; [`super::naming`] has the other half).
+//! Where units are locks, it chose them when it asked, and chooses others if it hears that those
+//! are taken and enough are free (arbiter spec 7.11).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

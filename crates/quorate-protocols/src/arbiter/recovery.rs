@@ -1,5 +1,5 @@
-//! What an arbiter does about time and forgetting: renewals, grace, the durable record (spec C2,
-//! C3).
+//! What an arbiter does about time and forgetting: renewals, grace, the durable record (arbiter
+//! spec C2, C3).
 //!
 //! An arbiter that forgot must not promise. Every boot but the very first is in *grace* for one
 //! lease: it queues requests, gives no permission, and takes into its books whatever requesters

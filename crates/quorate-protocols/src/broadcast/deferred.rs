@@ -43,7 +43,7 @@ impl Deferrals {
     }
 
     /// Takes one in, unless it is over: a younger request of the same node, heard earlier, said so
-    /// (E3b). One that is repeated takes its own place.
+    /// (broadcast spec E3b). One that is repeated takes its own place.
     pub(super) fn insert(&mut self, new: Deferred) {
         let theirs = new.stamp();
         let is_known = self.nodes.contains(new.node);

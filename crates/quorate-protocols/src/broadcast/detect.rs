@@ -4,12 +4,12 @@
 //! 2009 use it: a query ends when all but f have answered. Who has not is *unheard*, which is no
 //! accusation, since somebody must be last. But every answer carries the unheard of its sender, and
 //! who is unheard by everybody who answered, the asker's previous query included, is taken for
-//! crashed. Under the responsiveness property (spec 4) that is always right: each live node has f+1
-//! nodes that always hear it in time, and one of them is among the n-f who answered.
+//! crashed. Under the responsiveness property (broadcast spec 4) that is always right: each live
+//! node has f+1 nodes that always hear it in time, and one of them is among the n-f who answered.
 //!
 //! Differences from the paper: a query is not tied to a request and lasts until it is answered
-//! (E5); answers count for the query they name and for no other (E3); what is known of crashes
-//! travels on every message, not on requests only.
+//! and answers count for the query they name and for no other (broadcast spec E5 and E3); what is
+//! known of crashes travels on every message, not on requests only.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ pub(super) struct Detector {
     /// How many of them have to before the next may start: it ends without the last few.
     awaited: u32,
     /// What this node's unheard were before it: the paper's own tuple, the *previous* set on
-    /// purpose (E14), so that nobody is accused who missed only one query.
+    /// purpose (broadcast spec E14), so that nobody is accused who missed only one query.
     before: NodeSet,
     /// Who has answered it and was not welcomed in a new life since.
     answered: NodeSet,

@@ -20,7 +20,7 @@ pub struct Known {
     /// Who had not answered when enough had: the paper's not_rec_from. Not an accusation.
     pub unheard: NodeSet,
     /// Who is believed to have crashed, and in which life: a later one of the same node is not
-    /// meant. Merged by the larger (spec 7.3).
+    /// meant. Merged by the larger (broadcast spec 7.3).
     pub crashed: Deaths,
 }
 

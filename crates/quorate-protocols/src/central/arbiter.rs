@@ -46,7 +46,7 @@ pub(crate) struct Booked {
     /// The asker's clock when it sent the request that counts, to be echoed...
     pub(crate) sent: Moment,
     /// ...and ours when that request arrived. The two belong together: adding a wait to a newer
-    /// reading than the one echoed would promise too much (spec C1).
+    /// reading than the one echoed would promise too much (arbiter spec C1).
     pub(crate) arrived: Moment,
     /// What it chooses by labels, while it waits or can be moved: these may change.
     pub(crate) lines: Option<Arc<[Line]>>,

@@ -4,7 +4,7 @@
 //! (Euro-Par 2002). Each of the l units is a token; a node that has collected as many as its claim
 //! asks for may use them. One node, the root, counts the tokens with every traversal, makes those
 //! that are missing, and destroys all if there are too many. What the paper leaves out or gets
-//! wrong is repaired as the specification says: `[En]` in the code names its erratum n.
+//! wrong is repaired as the specification says (ring spec 3 and 4).
 //!
 //! | message | from, to | means |
 //! |---|---|---|

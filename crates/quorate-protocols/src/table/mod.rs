@@ -1,6 +1,6 @@
 //! `table`: units that differ, and no node is special.
 //!
-//! The quorum table of the labels specification (6.4), made from *Extended distributed k-mutual
+//! The quorum table (labels spec 6.4), made from *Extended distributed k-mutual
 //! exclusion* of Miyamoto, Kakugawa and Yamashita: one table of all claims, decided by the
 //! allocator that `central` uses ([`crate::allocator`]), and kept by any ordinary coterie. Every
 //! node is a requester for its own clients; the members of the quorums keep copies of the table.
