@@ -78,7 +78,14 @@ impl<P: Protocol> Outbox<P> {
 
     /// An effect that is there already, of a participant inside this one, say.
     pub fn push(&mut self, effect: EffectOf<P>) {
-        *self.place() = Some(effect);
+        self.put(|| effect);
+    }
+
+    #[inline(always)]
+    fn put(&mut self, effect: impl FnOnce() -> EffectOf<P>) {
+        let place = self.place(); // Before the effect, which would be put together elsewhere.
+        // Nothing was there, which a compiler does not see: it would look whether to drop it.
+        std::mem::forget(place.replace(effect()));
     }
 
     #[cold]
@@ -89,10 +96,11 @@ impl<P: Protocol> Outbox<P> {
 
     /// See [`Effect::Persist`].
     pub fn persist(&mut self, record: P::Durable) {
-        self.push(Effect::Persist(record));
+        self.put(|| Effect::Persist(record));
     }
 
     /// See [`Effect::Tell`].
+    #[inline(always)]
     pub fn tell(&mut self, to: NodeId, message: P::Message) {
         self.tell_with(to, || message);
     }
@@ -100,55 +108,56 @@ impl<P: Protocol> Outbox<P> {
     /// The same, for messages sent by the million: the message is put together in its place.
     #[inline(always)]
     pub fn tell_with(&mut self, to: NodeId, message: impl FnOnce() -> P::Message) {
-        let place = self.place(); // Before the message, which would be put together elsewhere.
-        // Nothing was there, which a compiler does not see: it would look whether to drop it.
-        let before = place.replace(Effect::Tell { to, message: message() });
-        std::mem::forget(before);
+        self.put(|| Effect::Tell { to, message: message() });
     }
 
     /// See [`Effect::Arm`].
+    #[inline]
     pub fn arm(&mut self, alarm: P::Alarm, after: Duration) {
-        self.push(Effect::Arm { alarm, after });
+        self.put(|| Effect::Arm { alarm, after });
     }
 
     /// See [`Effect::Disarm`].
+    #[inline]
     pub fn disarm(&mut self, alarm: P::Alarm) {
-        self.push(Effect::Disarm(alarm));
+        self.put(|| Effect::Disarm(alarm));
     }
 
     /// See [`Effect::Grant`].
+    #[inline]
     pub fn grant(&mut self, claim: ClaimId, shares: Shares, until: Moment) {
-        self.push(Effect::Grant { claim, shares, until });
+        self.put(|| Effect::Grant { claim, shares, until });
     }
 
     /// See [`Effect::Extend`].
+    #[inline]
     pub fn extend(&mut self, claim: ClaimId, until: Moment) {
-        self.push(Effect::Extend { claim, until });
+        self.put(|| Effect::Extend { claim, until });
     }
 
     /// See [`Effect::Move`].
     pub fn ask_to_move(&mut self, claim: ClaimId, shares: Shares, from: Share, to: Share) {
-        self.push(Effect::Move { claim, shares, it: Box::new(Move { from, to }) });
+        self.put(|| Effect::Move { claim, shares, it: Box::new(Move { from, to }) });
     }
 
     /// See [`Effect::Refuse`].
     pub fn refuse(&mut self, claim: ClaimId, why: Refusal) {
-        self.push(Effect::Refuse { claim, why });
+        self.put(|| Effect::Refuse { claim, why });
     }
 
     /// See [`Effect::Lose`].
     pub fn lose(&mut self, claim: ClaimId) {
-        self.push(Effect::Lose { claim });
+        self.put(|| Effect::Lose { claim });
     }
 
     /// See [`Effect::Reclaim`].
     pub fn reclaim(&mut self, claim: ClaimId, shares: Shares) {
-        self.push(Effect::Reclaim { claim, shares });
+        self.put(|| Effect::Reclaim { claim, shares });
     }
 
     /// See [`Effect::Anomaly`].
     pub fn anomaly(&mut self, peer: NodeId, what: &'static str) {
-        self.push(Effect::Anomaly { peer, what });
+        self.put(|| Effect::Anomaly { peer, what });
     }
 }
 

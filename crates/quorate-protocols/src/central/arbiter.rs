@@ -1,6 +1,7 @@
 //! The arbiter's half: who gets which units, and until when.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::collections::btree_map::{BTreeMap, Entry as Place};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,7 +25,8 @@ const AUDIT_ENTRIES_MAX: usize = 256;
 pub(crate) struct Arbiter {
     /// Stamps claims as they come.
     pub(crate) clock: Clock,
-    pub(crate) entries: BTreeMap<ClaimId, Booked>,
+    /// Boxed: a map moves its values about whenever one comes or goes.
+    pub(crate) entries: BTreeMap<ClaimId, Box<Booked>>,
     /// Who waits, oldest first, and what is free.
     pub(crate) allocator: Allocator,
     /// The labels of units, by which claims choose.
@@ -68,6 +70,17 @@ impl Booked {
     /// The claim as the allocator knows it. Its age is the arbiter's clock when it came.
     pub(crate) fn ticket(&self, claim: ClaimId) -> Ticket {
         Ticket { age: self.stamp.clock, claim }
+    }
+
+    /// What its asker is told of its grant.
+    #[inline]
+    pub(super) fn answer(&self, claim: ClaimId) -> (NodeId, Message) {
+        let State::Granted { held, waited, .. } = &self.state else {
+            unreachable!("only grants are told");
+        };
+        let (shares, waited, sent) = (held.before_moves(), *waited, self.sent);
+        let Asker { node, attempt } = self.asker;
+        (node, Message::Grant { claim, attempt, shares, sent, waited })
     }
 
     /// A new promise, counted from here, if these are the units it has: returns what it left.
@@ -166,7 +179,7 @@ impl Arbiter {
         self.allocator.take(held.shares.iter().map(|share| share.unit));
         *adopted = true;
         self.clock.hear(booked.stamp.clock);
-        self.entries.insert(claim, booked);
+        self.entries.insert(claim, Box::new(booked));
         // A fresh lease, whatever was left of the old one: our clock may have started anew.
         out.arm(Alarm::LeaseEnd(claim), seat.pool.goods.lease.length());
     }
@@ -224,40 +237,45 @@ impl Arbiter {
         sent: Moment,
         post: &mut Post<'_>,
     ) {
-        let Some(booked) = self.entries.get_mut(&claim) else {
-            let stamp = Stamp { clock: self.clock.tick(), node: asker.node };
-            let (ticket, mut deeds) = (Ticket { age: stamp.clock, claim }, Vec::new());
-            let Asked { units, lines, movable } = asked;
-            let (any, chosen);
-            let wants = match &lines {
-                // The common case, without an allocation.
-                None => {
-                    any = [seat.pool.goods.any(asker.node, units)];
-                    &any[..]
+        let booked = match self.entries.entry(claim) {
+            Place::Occupied(known) => known.into_mut(),
+            Place::Vacant(place) => {
+                let stamp = Stamp { clock: self.clock.tick(), node: asker.node };
+                let (ticket, mut deeds) = (Ticket { age: stamp.clock, claim }, Vec::new());
+                let Asked { units, lines, movable } = asked;
+                let (any, chosen);
+                let wants = match &lines {
+                    // The common case, without an allocation.
+                    None => {
+                        any = [seat.pool.goods.any(asker.node, units)];
+                        &any[..]
+                    }
+                    Some(lines) => {
+                        chosen = seat.pool.goods.wants_by(self.tags.labels(seat), asker.node, lines);
+                        &chosen[..]
+                    }
+                };
+                let entered = match self.grace {
+                    true => self.allocator.enter(ticket, wants, movable),
+                    false => self.allocator.submit(ticket, wants, movable, &mut deeds),
+                };
+                let by_label = |lines: &Arc<[Line]>| lines.iter().any(|line| line.labels.is_some());
+                let lines = lines.filter(by_label);
+                if entered.is_err()
+                    && (lines.is_some() || self.allocator.drained().next().is_some())
+                {
+                    let attempt = asker.attempt;
+                    return post.send(asker.node, Message::Refused { claim, attempt });
                 }
-                Some(lines) => {
-                    chosen = seat.pool.goods.wants_by(self.tags.labels(seat), asker.node, lines);
-                    &chosen[..]
+                if entered.is_err() {
+                    let what = "a request for more units than its node may use";
+                    return post.out.anomaly(asker.node, what);
                 }
-            };
-            let entered = match self.grace {
-                true => self.allocator.enter(ticket, wants, movable),
-                false => self.allocator.submit(ticket, wants, movable, &mut deeds),
-            };
-            let by_label = |lines: &Arc<[Line]>| lines.iter().any(|line| line.labels.is_some());
-            let lines = lines.filter(by_label);
-            if entered.is_err() && (lines.is_some() || self.allocator.drained().next().is_some()) {
-                let attempt = asker.attempt;
-                return post.send(asker.node, Message::Refused { claim, attempt });
+                let state = State::Waiting;
+                let booked = Booked { asker, stamp, units, sent, arrived: seat.now, lines, state };
+                place.insert(Box::new(booked));
+                return self.carry_out(seat, deeds, post);
             }
-            if entered.is_err() {
-                let what = "a request for more units than its node may use";
-                return post.out.anomaly(asker.node, what);
-            }
-            let state = State::Waiting;
-            let booked = Booked { asker, stamp, units, sent, arrived: seat.now, lines, state };
-            self.entries.insert(claim, booked);
-            return self.carry_out(seat, deeds, post);
         };
         if asker.is_before(booked.asker) {
             return;
@@ -276,7 +294,8 @@ impl Arbiter {
             }
             post.out.arm(Alarm::LeaseEnd(claim), seat.pool.goods.lease.length());
         }
-        self.tell_grant(claim, post);
+        let (node, answer) = self.entries[&claim].answer(claim);
+        post.send(node, answer);
         self.tell_moves(claim, post);
     }
 
@@ -345,7 +364,8 @@ impl Arbiter {
         let held = Holding::new(shares.clone());
         let state = State::Granted { held, waited: Duration::ZERO, adopted: true };
         let (arrived, lines) = (seat.now, None);
-        self.entries.insert(claim, Booked { asker, stamp, units, sent, arrived, lines, state });
+        let booked = Booked { asker, stamp, units, sent, arrived, lines, state };
+        self.entries.insert(claim, Box::new(booked));
         true
     }
 
@@ -402,36 +422,28 @@ impl Arbiter {
 
     /// The claim is over, if it was not already.
     fn end(&mut self, seat: &Seat<'_, Central>, claim: ClaimId, post: &mut Post<'_>) {
-        let Some(booked) = self.remove(claim) else { return };
-        if matches!(booked.state, State::Granted { .. }) {
+        let Some(held_units) = self.remove(claim) else { return };
+        if held_units {
             post.out.disarm(Alarm::LeaseEnd(claim));
         }
         self.schedule(seat, post);
     }
 
-    fn remove(&mut self, claim: ClaimId) -> Option<Booked> {
+    /// Takes a claim out of the books: whether it held units, if it was there.
+    fn remove(&mut self, claim: ClaimId) -> Option<bool> {
         let booked = self.entries.remove(&claim)?;
         match &booked.state {
             State::Waiting => {
                 let queued = self.allocator.cancel(booked.ticket(claim));
                 assert!(queued, "whoever waits is in the queue");
+                Some(false)
             }
             State::Granted { held, .. } => {
                 let units = held.shares.iter().map(|share| share.unit);
                 self.allocator.release(booked.ticket(claim), units);
+                Some(true)
             }
         }
-        Some(booked)
-    }
-
-    pub(super) fn tell_grant(&self, claim: ClaimId, post: &mut Post<'_>) {
-        let booked = &self.entries[&claim];
-        let State::Granted { held, waited, .. } = &booked.state else {
-            unreachable!("only grants are told");
-        };
-        let (shares, waited, sent) = (held.before_moves(), *waited, booked.sent);
-        let Asker { node, attempt } = booked.asker;
-        post.send(node, Message::Grant { claim, attempt, shares, sent, waited });
     }
 
     /// Whatever follows in this step rests on what the books say now.
@@ -443,7 +455,7 @@ impl Arbiter {
             .entries
             .iter()
             .filter(|(_, booked)| matches!(booked.state, State::Granted { .. }))
-            .map(|(&claim, booked)| (claim, Booked { lines: None, ..booked.clone() }))
+            .map(|(&claim, booked)| (claim, Booked { lines: None, ..(**booked).clone() }))
             .collect();
         let drained = self.allocator.drained().collect();
         let relabelled = self.tags.changed().clone();

@@ -76,7 +76,7 @@ impl Arbiter {
     /// Looks again at what will do for every claim that chooses by labels.
     fn choose_again(&mut self, seat: &Seat<'_, Central>, post: &mut Post<'_>) {
         self.allocator.call_off();
-        let chosen = |(claim, booked): (&_, &Booked)| {
+        let chosen = |(claim, booked): (&_, &Box<Booked>)| {
             let lines = booked.lines.clone()?;
             Some((booked.ticket(*claim), booked.asker.node, lines))
         };
