@@ -282,7 +282,7 @@ fn deed<P: Explorable>(
         Effect::Extend { .. } => Deed::Extend,
         Effect::Move { claim, it, .. } => {
             let (client, it) = (client_of(*claim)?, **it);
-            if !scope.clients[client].claim.movable {
+            if !scope.clients[client].claim.wanted.movable {
                 return Err(contract(format!("{node} moves {claim}, which cannot be moved")));
             }
             Deed::Move { client, using: parts.put_client(Client::using_one(it.to)), it }

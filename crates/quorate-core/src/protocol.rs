@@ -305,7 +305,7 @@ impl Fact {
 impl<P: Protocol> fmt::Display for Event<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Event::Claim(claim) => write!(f, "claim {} h{}", claim.id, claim.units),
+            Event::Claim(claim) => write!(f, "claim {} h{}", claim.id, claim.wanted.units),
             Event::Release(claim) => write!(f, "release {claim}"),
             Event::Cancel(claim) => write!(f, "cancel {claim}"),
             Event::Renew { claim, .. } => write!(f, "renew {claim}"),

@@ -67,7 +67,7 @@ impl Arbiter {
         let waited = seat.now.since(booked.arrived);
         assert_eq!(booked.state, State::Waiting, "only waiting claims are granted");
         booked.state = State::Granted { held: Holding::new(shares), waited, adopted: false };
-        booked.lines = booked.lines.take().filter(|_| movable);
+        booked.wanted.lines = booked.wanted.lines.take().filter(|_| movable);
         if broken!(seat, TellBeforePersist) {
             self.tell_grant(claim, post);
         }
