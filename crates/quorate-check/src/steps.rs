@@ -211,7 +211,7 @@ fn forbidden<P: Explorable>(
             answers(*claim)
         }
         Effect::Move { claim, .. } => answers(*claim).or_else(|| {
-            let movable = scope.clients[scope.client_of(*claim)?].claim.movable;
+            let movable = scope.clients[scope.client_of(*claim)?].claim.wanted.movable;
             if movable {
                 None
             } else {

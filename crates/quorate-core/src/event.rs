@@ -214,7 +214,7 @@ impl<M, A, D> Effect<M, A, D> {
 impl<M: fmt::Display, A: fmt::Display> fmt::Display for Event<M, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Event::Claim(claim) => write!(f, "claim {} h{}", claim.id, claim.units),
+            Event::Claim(claim) => write!(f, "claim {} h{}", claim.id, claim.wanted.units),
             Event::Release(claim) => write!(f, "release {claim}"),
             Event::Cancel(claim) => write!(f, "cancel {claim}"),
             Event::Renew { claim, .. } => write!(f, "renew {claim}"),

@@ -69,7 +69,7 @@ mod shortage;
 mod stamp;
 
 pub use bound::{LINES_MAX, NODES_MAX, UNITS_MAX};
-pub use claim::{Claim, ClaimId, Line, Refusal, Units, UnitsError};
+pub use claim::{Claim, ClaimId, Line, Refusal, Units, UnitsError, Wanted};
 pub use corruptible::Corruptible;
 pub use event::{Effect, EffectOf, Event, EventOf};
 pub use explorable::{Explorable, LeaseEnd, Number};

@@ -171,12 +171,12 @@ impl World {
         let mut claim = Claim::any(id, units);
         claim.draw = self.chance.below(1000) as u64;
         if self.def.labels().is_some() {
-            claim.movable = self.chance.below(2) == 0;
+            claim.wanted.movable = self.chance.below(2) == 0;
             let kind = ["a", "b"][self.chance.below(2)].to_owned();
             let labels = (self.chance.below(2) == 0)
                 .then(|| Arc::new(BTreeMap::from([("kind".to_owned(), kind)])));
             let among = (0..UNITS as u32).map(Unit).collect();
-            claim.lines = Some([Line { labels, ..Line::of(units, among) }].into());
+            claim.wanted.lines = Some([Line { labels, ..Line::of(units, among) }].into());
         }
         claim
     }

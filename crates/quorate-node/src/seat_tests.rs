@@ -51,7 +51,7 @@ impl Protocol for Toy {
     fn step(&mut self, seat: &Seat<'_, Self>, event: EventOf<Self>, out: &mut Outbox<Self>) {
         match event {
             Event::Claim(claim) => {
-                assert_ne!(claim.units.get(), 3, "three is one too many");
+                assert_ne!(claim.wanted.units.get(), 3, "three is one too many");
                 let share = Share { unit: Unit(0), fence: Fence(1) };
                 out.persist(7);
                 out.grant(claim.id, Shares::new(&[share]), seat.now.after(SECOND));

@@ -162,7 +162,7 @@ impl<P: Protocol> World<'_, P> {
         self.measures.legitimate_at = Some(self.now);
         self.note(&"all", format_args!("legitimate"));
         for (index, client) in self.clients.iter().enumerate() {
-            let (claim, units) = (client.claim(index), client.units);
+            let (claim, units) = (client.claim(index), client.wanted.units);
             if matches!(client.phase, Phase::Waiting | Phase::Cancelling | Phase::Using) {
                 self.laws.see(Observation::Claimed { claim, units })?;
             }

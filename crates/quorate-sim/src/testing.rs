@@ -69,7 +69,7 @@ impl Protocol for Probe {
         let what = event.to_string();
         self.seen.push((seat.now, what));
         if let Event::Claim(claim) = event
-            && let Some(deeds) = seat.pool.get(claim.units.get() as usize)
+            && let Some(deeds) = seat.pool.get(claim.wanted.units.get() as usize)
         {
             do_all(deeds, out, Some(claim.id), seat.now);
         }

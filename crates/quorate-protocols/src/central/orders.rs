@@ -77,7 +77,7 @@ impl Arbiter {
     fn choose_again(&mut self, seat: &Seat<'_, Central>, post: &mut Post<'_>) {
         self.allocator.call_off();
         let chosen = |(claim, booked): (&_, &Box<Booked>)| {
-            let lines = booked.lines.clone()?;
+            let lines = booked.wanted.lines.clone()?;
             Some((booked.ticket(*claim), booked.asker.node, lines))
         };
         let choosy: Vec<(Ticket, NodeId, Arc<[Line]>)> =

@@ -80,9 +80,9 @@ impl Judged {
             return;
         }
         let (claim, asked) = match event {
-            Event::Claim(claim) => (claim.id, (seat.me, claim.units, claim.lines.clone())),
-            Event::Hear { from, message: Message::Request { claim, units, lines, .. } } => {
-                (*claim, (*from, *units, lines.clone()))
+            Event::Claim(claim) => (claim.id, (seat.me, claim.wanted.clone())),
+            Event::Hear { from, message: Message::Request { claim, wanted, .. } } => {
+                (*claim, (*from, wanted.clone()))
             }
             _ => return,
         };

@@ -129,7 +129,7 @@ impl Requester {
                 for (claim, errand) in errands {
                     let attempt = self.next_attempt(seat);
                     if let (Errand::Ask, Some(local)) = (&errand, self.claims.get_mut(&claim)) {
-                        local.wish.attempt = attempt;
+                        local.attempt = attempt;
                     }
                     self.errands.entry(claim).or_insert(errand);
                 }
@@ -268,8 +268,8 @@ impl Requester {
         let errands = std::mem::take(&mut self.errands);
         self.tidy = false;
         for (&claim, errand) in &errands {
-            let wish = self.claims.get(&claim).map(|local| &local.wish);
-            sheet.run(seat, claim, errand, wish, &mut upshot);
+            let asked = self.claims.get(&claim).map(|local| (&local.wanted, local.attempt));
+            sheet.run(seat, claim, errand, asked, &mut upshot);
         }
         sheet.pass(seat, floor, &mut upshot);
         if let Err(broken) = laws::judge(seat, &found, &sheet) {
@@ -321,7 +321,7 @@ impl Requester {
                 (Errand::Ask, None) => {
                     if let Some(local) = self.claims.get_mut(&claim)
                         && local.standing == Standing::Asking
-                        && row.is_some_and(|row| row.attempt == local.wish.attempt)
+                        && row.is_some_and(|row| row.attempt == local.attempt)
                     {
                         let (keepers, unsure) = (keepers.clone(), NodeSet::new());
                         local.standing = Standing::Waiting { keepers, unsure, asked: false };

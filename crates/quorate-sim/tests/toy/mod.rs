@@ -218,15 +218,15 @@ impl Protocol for Toy {
 
     fn step(&mut self, seat: &Seat<'_, Self>, event: EventOf<Self>, out: &mut Outbox<Self>) {
         match event {
-            Event::Claim(Claim { id, units, .. }) => {
+            Event::Claim(Claim { id, wanted, .. }) => {
                 if self.pending.contains_key(&id) {
                     return;
                 }
-                self.pending.insert(id, Some(units));
+                self.pending.insert(id, Some(wanted.units));
                 if seat.pool.mistake != Some(Mistake::NeverRetry) {
                     out.arm(Alarm::Retry, seat.pool.retry);
                 }
-                self.ask(seat, id, units, out);
+                self.ask(seat, id, wanted.units, out);
             }
             Event::Release(claim) | Event::Cancel(claim) => {
                 if matches!(event, Event::Cancel(_)) {

@@ -168,7 +168,7 @@ impl Cluster {
     pub(super) fn claim_as(&mut self, node: u32, claim: Claim) {
         self.homes.entry(claim.id).or_insert(NodeId(node));
         let seen = self.alias(NodeId(node), claim.id);
-        self.see(Observation::Claimed { claim: seen, units: claim.units });
+        self.see(Observation::Claimed { claim: seen, units: claim.wanted.units });
         self.waiting.insert(seen, NodeId(node));
         self.step(NodeId(node), Event::Claim(claim));
     }

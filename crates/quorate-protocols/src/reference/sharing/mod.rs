@@ -97,10 +97,10 @@ type Post<'a> = crate::post::Post<'a, Sharing>;
 
 impl Sharing {
     fn on_claim(&mut self, seat: &Seat<'_, Self>, claim: &Claim, post: &mut Post<'_>) {
-        if claim.lines.is_some() {
+        if claim.wanted.lines.is_some() {
             return post.out.refuse(claim.id, Refusal::NotByName);
         }
-        if claim.units != Units::ONE {
+        if claim.wanted.units != Units::ONE {
             return post.out.refuse(claim.id, Refusal::TooManyForOneNode);
         }
         if self.claims.contains_key(&claim.id) || !self.member {

@@ -55,7 +55,7 @@ impl<P: Checked> Output<'_, P> {
         let any = |is_so: fn(&[Want], u32) -> bool| {
             self.scopes.iter().any(|scope| {
                 let wants: Vec<Want> =
-                    scope.clients.iter().map(|c| (c.home, c.claim.units.get())).collect();
+                    scope.clients.iter().map(|c| (c.home, c.claim.wanted.units.get())).collect();
                 is_so(&wants, self.args.units)
             })
         };
@@ -120,13 +120,13 @@ impl<P: Checked> Output<'_, P> {
                     .clients
                     .iter()
                     .map(|c| {
-                        let lines = c.claim.lines.iter().flat_map(|lines| lines.iter());
+                        let lines = c.claim.wanted.lines.iter().flat_map(|lines| lines.iter());
                         let among = lines.flat_map(|line| line.among.iter().map(|unit| unit.0));
                         json!({
                             "home": c.home.0,
-                            "units": c.claim.units.get(),
-                            "among": c.claim.lines.as_ref().map(|_| among.collect::<Vec<_>>()),
-                            "movable": c.claim.movable,
+                            "units": c.claim.wanted.units.get(),
+                            "among": c.claim.wanted.lines.as_ref().map(|_| among.collect::<Vec<_>>()),
+                            "movable": c.claim.wanted.movable,
                         })
                     })
                     .collect();
