@@ -1,8 +1,8 @@
 //! What happens to a participant, and what it wants from the world.
 //!
 //! Both are generic over what a message, an alarm and a record are: a protocol's own types in its
-//! steps, bytes where a node sends them, numbers where the model checker counts them. [`Event::map`]
-//! and [`Effect::map`] lead from one to the other.
+//! steps, bytes where a node sends them, numbers where the model checker counts them.
+//! [`Event::map`] and [`Effect::map`] lead from one to the other.
 
 use std::convert::Infallible;
 use std::fmt;
