@@ -71,8 +71,6 @@ use quorate_core::{Seat, Shortage, Start, Units};
 use member::Member;
 use requester::Requester;
 
-use crate::central;
-
 pub use crate::attempt::Attempt;
 pub use member::Record;
 pub use message::Message;
@@ -230,7 +228,7 @@ impl Protocol for Table {
     }
 
     fn overtakes_max(pool: &Pool) -> Option<u32> {
-        central::Central::overtakes_max(&pool.goods)
+        pool.goods.overtakes_max()
     }
 
     fn is_whole(&self) -> bool {

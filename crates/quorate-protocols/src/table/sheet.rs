@@ -11,7 +11,7 @@ use super::Table;
 use super::pool::broken;
 use crate::allocator::{Allocator, Deed, Ticket};
 use crate::attempt::Attempt;
-use crate::central;
+use crate::goods::Goods;
 
 /// Which of two tables is newer. Sections of one round count up, each from the newest it saw. A
 /// member that takes a lock away gives the next one to a later round only, so that whatever the
@@ -141,7 +141,7 @@ pub(super) const NUMBER_MAX: u64 = Fence::MAX.0;
 
 impl Sheet {
     /// Whether this can be a table of this pool.
-    pub(super) fn is_sound(&self, goods: &central::Pool) -> bool {
+    pub(super) fn is_sound(&self, goods: &Goods) -> bool {
         let Version { round, count } = self.version;
         let mut taken = BTreeSet::new();
         // The sum says how often the oldest claim was passed, and must not overflow.

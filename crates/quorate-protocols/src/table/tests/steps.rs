@@ -10,7 +10,7 @@ use quorate_core::{
 };
 
 use crate::allocator::labels::Labels;
-use crate::central::Fairness;
+use crate::goods::Fairness;
 use crate::quorums::Quorums;
 use crate::table::{Alarm, Message, Pool, Row, Sheet, State, Table};
 
