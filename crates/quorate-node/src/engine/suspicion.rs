@@ -47,7 +47,7 @@ impl Watch {
 
     /// Who is suspected from now on.
     fn look(&mut self, now: Moment, patience: std::time::Duration) -> Vec<NodeId> {
-        // Who stood still itself has heard nobody, and knows nothing about the others.
+        // A node that stood still itself has heard nobody meanwhile, and learns nothing from that.
         if now.since(self.looked) > HEARTBEAT * 2 {
             self.heard.fill(now);
         }
