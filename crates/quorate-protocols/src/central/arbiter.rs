@@ -46,7 +46,7 @@ pub(crate) struct Booked {
     /// The asker's clock when it sent the request that counts, to be echoed...
     pub(crate) sent: Moment,
     /// ...and ours when that request arrived. The two belong together: adding a wait to a newer
-    /// reading than the one echoed would promise too much (spec C1).
+    /// reading than the one echoed would promise too much (arbiter spec C1).
     pub(crate) arrived: Moment,
     pub(crate) state: State,
 }
@@ -117,7 +117,7 @@ impl Arbiter {
         let mut arbiter = Arbiter {
             clock: Clock::default(),
             entries: BTreeMap::new(),
-            allocator: seat.pool.allocator(),
+            allocator: seat.pool.goods.allocator(),
             tags: Tags::default(),
             fence: Fence::floor(seat.boot),
             grace: false,
@@ -125,8 +125,8 @@ impl Arbiter {
         match start {
             Start::First => {}
             // A durable arbiter writes before it promises, so no record means no promise.
-            Start::Recovered(None) if seat.pool.durable => {}
-            Start::Recovered(Some(record)) if seat.pool.durable => {
+            Start::Recovered(None) if seat.pool.goods.durable => {}
+            Start::Recovered(Some(record)) if seat.pool.goods.durable => {
                 arbiter.grace = record.grace;
                 for (claim, booked) in record.grants {
                     arbiter.recover(seat, claim, booked, out);
@@ -142,7 +142,7 @@ impl Arbiter {
             }
         }
         if arbiter.grace {
-            out.arm(Alarm::Grace, seat.pool.lease.length());
+            out.arm(Alarm::Grace, seat.pool.goods.lease.length());
         }
         arbiter
     }
@@ -162,7 +162,7 @@ impl Arbiter {
         self.clock.hear(booked.stamp.clock);
         self.entries.insert(claim, booked);
         // A fresh lease, whatever was left of the old one: our clock may have started anew.
-        out.arm(Alarm::LeaseEnd(claim), seat.pool.lease.length());
+        out.arm(Alarm::LeaseEnd(claim), seat.pool.goods.lease.length());
     }
 
     pub(super) fn hear(
@@ -174,16 +174,16 @@ impl Arbiter {
     ) {
         match message {
             Message::Request { claim, attempt, mut wanted, sent } => {
-                if wanted.units.get() > seat.pool.units {
+                if wanted.units.get() > seat.pool.goods.units {
                     return post.out.anomaly(from, "a request for more units than the pool has");
                 }
-                if !seat.pool.has(&wanted) {
+                if !seat.pool.goods.has(&wanted) {
                     return post
                         .out
                         .anomaly(from, "a request with lines that this pool cannot have");
                 }
                 let asker = Asker { node: from, attempt };
-                wanted.movable &= seat.pool.labels.is_some();
+                wanted.movable &= seat.pool.goods.labels.is_some();
                 wanted.lines = wanted.lines.filter(|_| !broken!(seat, IgnoreLines));
                 self.on_request(seat, asker, claim, wanted, sent, post);
             }
@@ -225,11 +225,11 @@ impl Arbiter {
             let wants = match &wanted.lines {
                 // The common case, without an allocation.
                 None => {
-                    any = [seat.pool.any(asker.node, wanted.units)];
+                    any = [seat.pool.goods.any(asker.node, wanted.units)];
                     &any[..]
                 }
                 Some(lines) => {
-                    chosen = seat.pool.wants_by(self.tags.labels(seat), asker.node, lines);
+                    chosen = seat.pool.goods.wants_by(self.tags.labels(seat), asker.node, lines);
                     &chosen[..]
                 }
             };
@@ -268,7 +268,7 @@ impl Arbiter {
             if !broken!(seat, ForgetNewAttempt) {
                 self.write_down(seat, post.out);
             }
-            post.out.arm(Alarm::LeaseEnd(claim), seat.pool.lease.length());
+            post.out.arm(Alarm::LeaseEnd(claim), seat.pool.goods.lease.length());
         }
         self.tell_grant(claim, post);
         self.tell_moves(claim, post);
@@ -292,7 +292,7 @@ impl Arbiter {
         let attempt = asker.attempt;
         let Some(left) = held else {
             // What a holder had before it moved, overtaken by what it said afterwards.
-            let differ = seat.pool.labels.is_some();
+            let differ = seat.pool.goods.labels.is_some();
             if differ && known.is_some_and(|(by, last)| by == asker && sent <= last) {
                 return;
             }
@@ -302,7 +302,7 @@ impl Arbiter {
         if known.map(|(by, _)| by) != Some(asker) || !left.is_empty() {
             self.write_down(seat, post.out);
         }
-        post.out.arm(Alarm::LeaseEnd(claim), seat.pool.lease.length());
+        post.out.arm(Alarm::LeaseEnd(claim), seat.pool.goods.lease.length());
         post.send(asker.node, Message::Renewed { claim, attempt, sent });
         self.tell_moves(claim, post);
         if !left.is_empty() {
@@ -324,8 +324,10 @@ impl Arbiter {
         let all = shares.as_slice();
         let sound = self.grace
             && all.windows(2).all(|pair| pair[0].unit < pair[1].unit)
-            && all.iter().all(|s| s.unit.0 < seat.pool.units && s.fence < Fence::floor(seat.boot));
-        let Ok(units) = Units::new(all.len() as u32, seat.pool.units) else { return false };
+            && all
+                .iter()
+                .all(|s| s.unit.0 < seat.pool.goods.units && s.fence < Fence::floor(seat.boot));
+        let Ok(units) = Units::new(all.len() as u32, seat.pool.goods.units) else { return false };
         if !sound || !self.evict_older_holders(shares, out) {
             return false;
         }
@@ -428,7 +430,7 @@ impl Arbiter {
 
     /// Whatever follows in this step rests on what the books say now.
     pub(super) fn write_down(&self, seat: &Seat<'_, Central>, out: &mut Outbox<Central>) {
-        if !seat.pool.durable {
+        if !seat.pool.goods.durable {
             return;
         }
         let grants = self
@@ -475,7 +477,7 @@ impl Arbiter {
             broken!(seat, CountOnly),
         ];
         if broken.contains(&true) {
-            return; // The laws are to find it, not we.
+            return; // A test broke a rule on purpose: the laws must find it, not this assertion.
         }
         if self.entries.len() > AUDIT_ENTRIES_MAX {
             return; // Every step would cost as much as the books are long.
@@ -503,7 +505,7 @@ impl Arbiter {
         let nobodys = |unit: &Unit| !taken.contains(unit) && !self.allocator.keeps(*unit);
         let drained = self.allocator.drained().filter(nobodys).count();
         let away = taken.len() as u32 + drained as u32 + self.allocator.kept_count();
-        let free = seat.pool.units - away;
+        let free = seat.pool.goods.units - away;
         assert_eq!(free, self.allocator.free_count(), "what nobody holds is free");
     }
 }
