@@ -4,7 +4,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use quorate_check::{Plan, Report, Scope, Sightings, Sometimes, Verdict};
-use quorate_core::NodeId;
+use quorate_core::{NodeId, Wanted};
 use quorate_protocols::Fairness;
 use serde_json::json;
 
@@ -120,13 +120,16 @@ impl<P: Checked> Output<'_, P> {
                     .clients
                     .iter()
                     .map(|c| {
-                        let lines = c.claim.wanted.lines.iter().flat_map(|lines| lines.iter());
-                        let among = lines.flat_map(|line| line.among.iter().map(|unit| unit.0));
+                        let Wanted { units, lines, movable } = &c.claim.wanted;
+                        let among = lines.as_ref().map(|lines| {
+                            let units = lines.iter().flat_map(|line| line.among.iter());
+                            units.map(|unit| unit.0).collect::<Vec<_>>()
+                        });
                         json!({
                             "home": c.home.0,
-                            "units": c.claim.wanted.units.get(),
-                            "among": c.claim.wanted.lines.as_ref().map(|_| among.collect::<Vec<_>>()),
-                            "movable": c.claim.wanted.movable,
+                            "units": units.get(),
+                            "among": among,
+                            "movable": movable,
                         })
                     })
                     .collect();
