@@ -90,6 +90,9 @@ fn cited(path: &Path, words: &[Word<'_>], specs: &Specs, findings: &mut Vec<Stri
             "conventions" => "conventions".to_owned(),
             _ => continue,
         };
+        if word.comment && words.get(at).is_some_and(|next| next.text.starts_with("section")) {
+            found(word.line, "cite a section by its number alone".to_owned());
+        }
         // The rules, for as long as the sentence lists them.
         while let Some(Word { text, line, .. }) = words.get(at) {
             let mut rule = bare(text).to_owned();
@@ -167,6 +170,7 @@ mod tests {
             ("// (arbiter spec C1,\n// 7.2)", "a.rs:2: docs/specs/arbiter.md does not define 7.2"),
             ("// Barber spec C1.", "a.rs:1: C1 names no specification"),
             ("// (spec 7.10)", "a.rs:1: 7.10 names no specification"),
+            ("// (arbiter spec, section 7)", "a.rs:1: cite a section by its number alone"),
             ("// conventions 4.2", "a.rs:1: 4.2 names no specification"),
             ("x(); // Dead is for good (C1).", "a.rs:1: C1 names no specification"),
         ] {

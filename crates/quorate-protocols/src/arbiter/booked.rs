@@ -32,8 +32,8 @@ pub(super) struct Booked {
     /// The units it was last told that others have or wait for, where units are locks, if it is to
     /// hear when one of them is free.
     pub(super) offered: Option<Arc<[Unit]>>,
-    /// Another home was given it too, and may rely on it: nobody's word ends it, only its lease
-    /// does (`Grantor::hand_over`).
+    /// Two homes have this permission, and each may rely on it: neither can give it back, and it
+    /// ends with its lease (`Grantor::hand_over`).
     pub(super) shared: bool,
 }
 

@@ -320,8 +320,8 @@ impl Grantor {
         let booked = self.entries.get(&bid).expect("a lease is armed for entries only");
         let (Asker { node, attempt }, claim) = (booked.asker, bid.claim);
         if booked.is_waiting() && (node, attempt.boot) == (seat.me, seat.boot) {
-            // Its requester is this very process and would have said if it were over. If we were
-            // stopped for a lease, our own clients need not lose their places for it.
+            // The requester is this very node and would have said that the claim is over. If the
+            // node stood still for a whole lease, its own clients keep their places.
             return self.arm_lease(seat, bid, post.out);
         }
         if !booked.is_waiting() {
@@ -472,7 +472,7 @@ impl Grantor {
         assert_eq!(used, self.used);
         assert_eq!(locks, self.locks.len());
         if broken!(seat, M3CounterPerNode) {
-            return; // The laws are to find it, not we.
+            return; // A test broke a rule on purpose: the laws must find it, not this assertion.
         }
         assert!(used <= seat.pool.units, "permissions exceed the pool (arbiter spec I1)");
         if let Mode::Count { holders_max, .. } = seat.pool.mode {

@@ -142,7 +142,8 @@ impl Requester {
             self.count_twice(claim, given);
         }
         if given.until <= seat.now {
-            // Too late to use, but nobody has: the lease may start again.
+            // The permission came too late to be used, and nobody used it, so its lease may start
+            // again.
             let local = &self.claims[&claim];
             post.send(from, local.renew(claim, &local.enlisted[&from], seat.now));
         }
@@ -261,7 +262,7 @@ impl Requester {
             return;
         }
         if lost.is_some() && matches!(permit.state, PermitState::Asked { .. }) {
-            return; // It is about a permission that we gave back ourselves.
+            return; // The message is about a permission that this home gave back itself.
         }
         if !local.is_held() {
             // The client still wants its units, and keeps its age.

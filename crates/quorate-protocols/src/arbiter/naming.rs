@@ -129,7 +129,7 @@ impl Grantor {
             }
             let (names, used) = (Arc::clone(&picked.pick.names), picked.used);
             if !used && !self.is_open() && !broken!(seat, C7PickInGrace) {
-                continue; // Somebody may use them by our earlier life's word.
+                continue; // A client may use what an earlier life of this arbiter locked for it.
             }
             let rivals = self.rivals(bid, &names);
             let second = names.iter().any(|unit| spoken_for.contains(unit)) && !used;

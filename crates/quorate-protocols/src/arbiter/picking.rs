@@ -34,7 +34,8 @@ impl Requester {
         let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
         let pick = local.pick.clone().expect("it was picked above");
         let mut settled = !pick.names.is_empty();
-        // Whoever made it give up must say when that is over.
+        // The arbiters that made the claim give up its pick must tell it when the units are free
+        // again.
         let quorum = if settled { quorum.clone() } else { local.given() };
         for (&node, permit) in local.enlisted.iter_mut().filter(|(node, _)| quorum.contains(**node))
         {
@@ -243,7 +244,7 @@ impl Requester {
         }
     }
 
-    /// Lists what an arbiter that asks may not think over.
+    /// Tells an arbiter that asks which claims of this home are not over there.
     pub(super) fn on_roll(&self, seat: &Seat<'_, Arbiter>, from: NodeId, post: &mut Post<'_>) {
         let attempt = crate::attempt::Attempt { boot: seat.boot, clock: self.outlook.clock.0 };
         let lists = |(_, local): &(&ClaimId, &Local)| local.enlisted.contains_key(&from);

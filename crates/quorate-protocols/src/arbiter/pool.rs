@@ -154,8 +154,9 @@ pub(crate) enum Mutant {
     C7LockAnew,
     /// Arbiter spec C7: what moves to other arbiters takes its permission there, and not its units.
     C7MoveWithoutNames,
-    /// 7.11: a claim that asks for other units forgets what it was told of the first, does so once
-    /// for each unit in all, and hears of free ones only from arbiters at which it waits.
+    /// Arbiter spec 7.11: a claim that asks for other units forgets what it was told of the first
+    /// ones, asks for others once per unit in its whole life, and hears of free units only from
+    /// arbiters at which it waits.
     MoveInTheDark,
     /// Arbiter spec C10: a restarted home's earlier permissions end with its earlier requests.
     C10DropGranted,

@@ -310,7 +310,7 @@ impl Requester {
 
     pub(super) fn audit(&self, seat: &Seat<'_, Arbiter>) {
         if broken!(seat, M4HolderYields) {
-            return; // The laws are to find it, not we.
+            return; // A test broke a rule on purpose: the laws must find it, not this assertion.
         }
         for local in self.claims.values() {
             if !matches!(local.phase, Phase::Held { .. }) {

@@ -96,7 +96,8 @@ impl Weighted {
             show(Fact::gauge("answered", answered).about(peer));
             show(Fact::gauge("silent", silent.contains(peer)).about(peer));
             show(Fact::gauge("heard_by", self.heard_by(seat, peer)).about(peer));
-            // What it may use ahead of our oldest request; nothing is known without one.
+            // What the peer may use ahead of this node's oldest request; not known if no request
+            // waits.
             if let Some(tally) = waits {
                 show(Fact::gauge("units_ahead", tally.used(peer)).about(peer));
             }

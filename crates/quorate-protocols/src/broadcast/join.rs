@@ -103,14 +103,14 @@ impl Weighted {
             }
             self.welcome(seat, from, life, out);
         }
-        // Only who takes part asks.
+        // Only a node that takes part sends queries.
         if matches!(message, Message::Request { .. } | Message::Query { .. }) {
             self.detector.rely_on(from);
         }
         true
     }
 
-    /// Says it to those who have not answered, again and again where messages may be lost.
+    /// Repeats the join to every node that has not answered, in case messages were lost.
     pub(super) fn announce(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
         let Membership::Joining(waiting) = &self.membership else { return };
         for peer in waiting.iter() {
@@ -199,7 +199,7 @@ impl Weighted {
             self.life += 1;
             self.detector.begin(seat.me, self.life);
             self.counting.give_up();
-            // Who restarted waits for clients that it has forgotten as well.
+            // A restarted node also waits for clients that it has forgotten.
             if self.membership != Membership::Grace {
                 self.membership = Membership::LettingGo;
                 self.join_if_idle(seat, out);

@@ -8,8 +8,8 @@ use quorate_core::NodeSet;
 
 use super::deaths::Deaths;
 
-/// No clock gets here by counting: whoever shows a later one is not one of us. It leaves room for
-/// our own to go on counting.
+/// The largest clock that a message may carry. No correct node counts so far, and a node that hears
+/// this one can still go on counting.
 pub(crate) const CLOCK_MAX: u64 = 1 << 62;
 
 /// What a node knows about crashes and lets others know.

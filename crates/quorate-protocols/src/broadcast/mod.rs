@@ -145,7 +145,7 @@ impl Weighted {
             return;
         }
         if let Some(known) = said {
-            // Mostly nobody is suspected either.
+            // In most pools no node is suspected.
             let is_usual = known.life == self.detector.life(from) && self.crashed().is_empty();
             if !is_usual && !self.is_timely(seat, from, message, known.life, out) {
                 return;
@@ -197,7 +197,8 @@ impl Weighted {
     }
 
     pub(super) fn answer_query(&mut self, from: NodeId, query: u64, out: &mut Outbox<Self>) {
-        // What we tell a later life of the asker must be behind the questions of this one.
+        // If the asker restarts and joins, the clock that this node tells it must be behind all
+        // queries of its earlier life.
         self.clock.hear(query);
         let (query, known) = (Some(query), self.detector.known.clone());
         out.tell(from, Message::Reply { request: None, used: 0, query, known });

@@ -192,7 +192,7 @@ impl Weighted {
         for peer in self.detector.missing().iter().filter(|&peer| !self.counting.is_out(peer)) {
             out.tell(peer, Message::Query { query, known: self.detector.known.clone() });
         }
-        self.renew_lease(seat, out); // Who is alone has everybody's answer.
+        self.renew_lease(seat, out); // The only node of a pool has all answers at once.
         self.check(seat, out);
     }
 

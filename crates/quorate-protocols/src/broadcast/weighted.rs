@@ -125,7 +125,7 @@ impl Weighted {
             });
         }
         if query.is_some() {
-            self.renew_lease(seat, out); // Who is alone has everybody's answer.
+            self.renew_lease(seat, out); // The only node of a pool has all answers at once.
         }
         if let (Some(retry), false) = (pool.retry, self.retrying) {
             self.retrying = true;
@@ -217,12 +217,13 @@ impl Weighted {
         out: &mut Outbox<Self>,
     ) {
         if !self.is_settled() {
-            // In grace nobody can say what clients of an earlier life use; but we are alive.
+            // In grace this node cannot say what clients of its earlier life use, but it shows that
+            // it lives.
             self.clock.hear(theirs.clock);
             query.into_iter().for_each(|query| self.answer_query(theirs.node, query, out));
             return;
         }
-        // The query of a request that is repeated may be younger than it.
+        // A repeated request may carry a query that is younger than itself.
         self.clock.hear(query.map_or(theirs.clock, |query| query.max(theirs.clock)));
         self.clock.tick();
         let used = self.used_ahead_of(seat, theirs);
@@ -299,7 +300,7 @@ impl Weighted {
         self.asked.iter().position(|asked| asked.claim == claim)
     }
 
-    /// Tells everybody who waits for less of ours than it was told so.
+    /// Answers deferred requests again of which this node now uses less ahead than it last said.
     pub(super) fn answer_deferred(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
         let mut all = std::mem::take(&mut self.deferred);
         all.retain(|deferred| {

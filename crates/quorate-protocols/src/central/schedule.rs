@@ -74,7 +74,7 @@ impl Arbiter {
             post.send(node, answer.clone());
         }
         self.write_down(seat, post.out);
-        post.out.arm(Alarm::LeaseEnd(claim), seat.pool.lease.length());
+        post.out.arm(Alarm::LeaseEnd(claim), seat.pool.goods.lease.length());
         if !broken!(seat, TellBeforePersist) {
             post.send(node, answer);
         }

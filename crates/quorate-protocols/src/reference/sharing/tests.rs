@@ -1,5 +1,5 @@
-//! Every interleaving and every choice of quorums of small systems (labels spec, section 7,
-//! `p_model`), with the numbers found there.
+//! Every interleaving and every choice of quorums of small systems (`p_model` of labels spec 7),
+//! with the numbers found there.
 #![allow(clippy::disallowed_types, reason = "worlds are looked up, and never gone through")]
 
 #[allow(clippy::disallowed_types, reason = "looked up, never iterated")]

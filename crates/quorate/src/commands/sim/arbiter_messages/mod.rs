@@ -122,7 +122,7 @@ fn rows(args: &Args) -> anyhow::Result<Vec<Row>> {
     let quorum = NODES as usize / 2 + 1;
     rows.push(row::<Ticket>(args, "tickets", &pool, 1, Some((quorum, 5 * quorum)))?);
     let mut pool = central::Pool::new(UNITS);
-    pool.lease = forever();
+    pool.goods.lease = forever();
     rows.push(row::<Central>(args, "central", &pool, 1, None)?);
     let pool = broadcast::Pool::raymond(NODES, UNITS);
     rows.push(row::<Raymond>(args, "broadcast (Raymond)", &pool, 1, None)?);
