@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use quorate_core::{Lease, NodeId, Protocol, Unit};
 use quorate_protocols::allocator::labels::Labels;
-use quorate_protocols::arbiter::{self, Arbiter, Mode, Quorums};
+use quorate_protocols::arbiter::{self, Arbiter, Mode};
 use quorate_protocols::broadcast::{self, Reclaim, Weighted};
 use quorate_protocols::central::{self, Central};
+use quorate_protocols::quorums::Quorums;
 use quorate_protocols::ring::{self, Ring};
 use quorate_protocols::table::{self, Table};
 use quorate_protocols::ticket::{self, Ticket};
