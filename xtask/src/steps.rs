@@ -113,8 +113,8 @@ pub(crate) fn fix(root: &Path) -> bool {
     run(root, &step("clippy", clippy)) && run(root, &step("formatting", "fmt --all"))
 }
 
-/// What `quorate-lab sim seeds` plays, as its options: all that nodes run, and the paper's ring. What
-/// else is there for reference is left out: it needs a file, or assumes what faults take away.
+/// What `quorate-lab sim seeds` plays, as its options: all that nodes run, and the paper's ring.
+/// What else is there for reference is left out: it needs a file, or assumes what faults take away.
 const SWARMS: [&str; 12] = [
     "--protocol central",
     "--protocol central --variant labels",

@@ -139,10 +139,11 @@ fn collect(root: &Path, folder: &Path, files: &mut Vec<(PathBuf, String)>) {
     for entry in entries {
         let (path, name) = (entry.path(), entry.file_name());
         let name = name.to_string_lossy();
+        if matches!(&*name, "target" | ".git" | "node_modules") {
+            continue;
+        }
         if path.is_dir() {
-            if !matches!(&*name, "target" | ".git" | "node_modules") {
-                collect(root, &path, files);
-            }
+            collect(root, &path, files);
         } else if let Ok(text) = fs::read_to_string(&path) {
             let path = path.strip_prefix(root).expect("below the root").to_path_buf();
             files.push((path, text));

@@ -1,6 +1,6 @@
 //! What the documentation shows of `quorate-lab` is true.
 //!
-//! `UPDATE_EXPECT=1 cargo test -p quorate-lab --test shown` writes its pages of docs/reference anew.
+//! `UPDATE_EXPECT=1 cargo test -p quorate-lab --test shown` writes its reference anew.
 
 #[path = "../../quorate-cli/tests/shown/mod.rs"]
 mod shown;

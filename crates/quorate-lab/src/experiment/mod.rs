@@ -1,9 +1,9 @@
 //! Experiments: the same workload under several protocols and settings, repeated, summarised and
 //! drawn.
 //!
-//! A [`Sweep`] says what is varied; `quorate-lab sim sweep` reads one from a file, and the presets of
-//! `quorate-lab sim figures` are nothing but sweeps with a page that compares them with a paper. A run
-//! is a [`quorate_sim::Session`]; everything here is about many of them.
+//! A [`Sweep`] says what is varied; `quorate-lab sim sweep` reads one from a file, and the presets
+//! of `quorate-lab sim figures` are nothing but sweeps with a page that compares them with a paper.
+//! A run is a [`quorate_sim::Session`]; everything here is about many of them.
 
 mod chart;
 mod claims;

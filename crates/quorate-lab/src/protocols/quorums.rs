@@ -17,9 +17,9 @@ pub(crate) struct QuorumOptions {
     /// arbiter: what is counted, units, or each unit as a lock [default: count]
     #[arg(long, value_enum)]
     pub(super) mode: Option<Mode>,
-    /// arbiter, ticket, table: whose permissions suffice, a family as in `quorate-lab quorum report`,
-    /// threshold (one for each size of claim), or auto [default: uniform, or majority for named
-    /// units]
+    /// arbiter, ticket, table: whose permissions suffice, a family as in `quorate-lab quorum
+    /// report`, threshold (one for each size of claim), or auto [default: uniform, or majority for
+    /// named units]
     #[arg(long, value_name = "FAMILY")]
     pub(super) family: Option<String>,
     /// arbiter: most grants at once, whatever their size; then smaller quorums will do

@@ -14,7 +14,8 @@ use crate::commands::quorum::sharing::input::structure_from_file;
 /// What only protocol P knows.
 #[derive(clap::Args, Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct SharingOptions {
-    /// sharing: who may use what, a file as of `quorate-lab quorum sharing`; node i is its process i
+    /// sharing: who may use what, a file as of `quorate-lab quorum sharing`; node i is its
+    /// process i
     #[arg(long, value_name = "FILE")]
     pub(crate) structure: Option<PathBuf>,
     /// sharing: whose permissions a process needs [default: product]

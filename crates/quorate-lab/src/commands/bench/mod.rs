@@ -1,4 +1,5 @@
-//! `quorate-lab bench`: how fast this machine answers. One subcommand per subject; each lives with it.
+//! `quorate-lab bench`: how fast this machine answers. One subcommand per subject; each lives with
+//! it.
 
 mod allocator;
 mod load;

@@ -222,8 +222,8 @@ fn asking_everybody(args: &Args) -> anyhow::Result<broadcast::Pool> {
     let variant = options.variant.unwrap_or(Variant::Weighted);
     ensure!(
         options.crashes.reclaim != Some(ReclaimKind::Lease),
-        "--reclaim lease rests on clocks, and the checker has none: try it with `quorate-lab sim seeds \
-         --protocol broadcast --reclaim lease --count 100`"
+        "--reclaim lease rests on clocks, and the checker has none: try it with \
+         `quorate-lab sim seeds --protocol broadcast --reclaim lease --count 100`"
     );
     let mut pool = broadcast_pool(variant, options.crashes, (args.nodes as u32, args.units), None)?;
     let fits = |&h: &u32| h <= pool.node_units_max;

@@ -41,7 +41,7 @@ Examples:
   quorate-lab check --nodes 2 --units 2 --claims 2 --network reordering --duplicates 1 --json
   quorate-lab check --nodes 3 --units 2 --want 1,1 --home 1,2 --among 0+1,0 --movable 1
       the second claim needs unit 0, and the first can be asked to leave it for unit 1
-  quorate-lab check --protocol broadcast --variant raynal --nodes 2 --units 3 --want 2,1,3 --cancels 1
+  quorate-lab check --protocol broadcast --variant raynal --nodes 2 --units 3 --want 2,1,3
   quorate-lab check --protocol arbiter --nodes 3 --units 1 --claims 3
   quorate-lab check --protocol arbiter --mode named --nodes 3 --units 2 --want 1,2,1
   quorate-lab check --protocol table --nodes 3 --units 1 --claims 3

@@ -1,6 +1,6 @@
-//! `quorate-lab bench quorum`: the laboratory's questions on this machine, and, if a Python with the
-//! quoracle package is given, the same loads computed by quoracle on the same machine in the same
-//! run.
+//! `quorate-lab bench quorum`: the laboratory's questions on this machine, and, if a Python with
+//! the quoracle package is given, the same loads computed by quoracle on the same machine in the
+//! same run.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

@@ -20,7 +20,7 @@ parameters are separated by spaces or semicolons: --families 'uniform;wall:1,3,5
 
 Examples:
   quorate-lab quorum compare --nodes 9 --units 1
-  quorate-lab quorum compare --nodes 16 --units 2 --families 'uniform hierarchy:4,4' --svg two.svg")]
+  quorate-lab quorum compare --nodes 16 --units 2 --families 'uniform hierarchy:4,4' --svg 2.svg")]
 pub(crate) struct Args {
     /// How many nodes
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]

@@ -1,4 +1,5 @@
-//! `quorate-lab quorum`: the laboratory. One file per subcommand; the mathematics is in quorate-quorum.
+//! `quorate-lab quorum`: families of quorums. One file per subcommand; the mathematics is in
+//! quorate-quorum.
 
 pub(crate) mod bench;
 mod check;

@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             let view = cluster.views()?.corrupt(pool).await?;
             cluster::print(json.json, &view, || {
                 format!(
-                    "pool {pool}: a seat is scrambled; `quorate status {pool}` tells when it has healed"
+                    "pool {pool}: a seat is scrambled; `quorate status {pool}` shows how it heals"
                 )
             })?;
             Ok(Outcome::Good)
