@@ -249,7 +249,7 @@ impl Grantor {
         self.give(bid, State::Granted { grant, inquired, waited, adopted: true });
     }
 
-    /// Whatever follows in this step rests on what the books say now.
+    /// Written before the rest of this step is told, which rests on these books.
     pub(super) fn write_down(&mut self, seat: &Seat<'_, Arbiter>, out: &mut Outbox<Arbiter>) {
         if !seat.pool.durable {
             return self.write_down_fences(seat, out);

@@ -137,8 +137,8 @@ impl Weighted {
     }
 
     /// A node is there in a new life. What its earlier ones were asked, and did not answer or did
-    /// not live to answer, is asked again: that it joins is no permission. It may have joined long
-    /// ago, and only we have forgotten it.
+    /// not live to answer, is asked again: a join is no permission. The node may have joined long
+    /// ago, and only this one has forgotten it.
     fn welcome(&mut self, seat: &Seat<'_, Self>, node: NodeId, life: Life, out: &mut Outbox<Self>) {
         let is_relied_on = !seat.pool.is_leased();
         self.detector.welcome(node, life, is_relied_on);

@@ -434,7 +434,7 @@ impl Arbiter {
         post.send(node, Message::Grant { claim, attempt, shares, sent, waited });
     }
 
-    /// Whatever follows in this step rests on what the books say now.
+    /// Written before the rest of this step is told, which rests on these books.
     pub(super) fn write_down(&self, seat: &Seat<'_, Central>, out: &mut Outbox<Central>) {
         if !seat.pool.goods.durable {
             return;

@@ -74,7 +74,7 @@ pub use message::{Frame, Message};
 pub use pool::{Pool, TourError, Variant};
 pub use seat::Healed;
 pub use station::{Post, Standing, Station};
-pub use terms::{Erratum, Fixes, Terms};
+pub use terms::Terms;
 pub use tether::{Epoch, Parcel};
 pub use tokens::{Census, Count, Named, Tally, Tokens};
 

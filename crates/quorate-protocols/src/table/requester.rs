@@ -106,7 +106,8 @@ impl Requester {
     ) {
         match self.claims.get(&claim).map(|local| &local.standing) {
             Some(Standing::Held { until: Some(until) }) if *until <= seat.now => {
-                // Dead is for good: its client has stopped.
+                // The deadline has passed and its client has stopped: a late answer revives
+                // nothing.
                 self.claims.remove(&claim);
                 post.out.lose(claim);
                 return self.want(seat, claim, Errand::End(None), post);
