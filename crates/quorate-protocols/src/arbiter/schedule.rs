@@ -110,7 +110,7 @@ impl Grantor {
         let (no_elders, no_bound) =
             (broken!(seat, M12BackfillWithoutElders), broken!(seat, M13BackfillWithoutBound));
         if !blocked_by_elders && !no_elders && !no_bound {
-            return; // Younger claims will give way to it, so nobody else may take their place (arbiter spec M12).
+            return; // Younger ones will give way: nobody may take their place (arbiter spec M12).
         }
         let mut after = head;
         let mut patience = self.patience(seat, head.1, bound);

@@ -202,7 +202,7 @@ impl Requester {
         let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
         let Phase::Held { told } = local.phase else { return };
         if local.phase.has_stopped(seat.now) && !broken!(seat, ReviveDead) {
-            return; // The deadline has passed and its client has stopped: a late answer revives nothing.
+            return; // The deadline has passed: a late answer revives nothing.
         }
         let Some(until) = local.deadline(seat) else { return };
         if until > seat.now && told.is_none_or(|told| until > told) {
