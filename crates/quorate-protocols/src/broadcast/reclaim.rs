@@ -7,10 +7,10 @@
 //!
 //! **Leases.** A node may hold, or enter, only until one lease after it *sent* the last query that
 //! everybody it does not suspect has answered without naming it. A suspect is counted out one lease
-//! after everybody not suspected has answered a query and named it. This is stricter than broadcast
-//! spec 7.2, which starts counting at the suspicion, and in return needs no assumption about
-//! messages: of those who have to renew the suspect's lease, at least n-1-f, at most f-1 are
-//! suspects themselves, and all others name it.
+//! after everybody not suspected has answered a query and named it. Counting from the suspicion
+//! would need an assumption about messages (broadcast spec 7.2); this does not: of those who have
+//! to renew the suspect's lease, at least n-1-f, at most f-1 are suspects themselves, and all
+//! others name it.
 
 use std::time::Duration;
 
