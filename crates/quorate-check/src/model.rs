@@ -317,7 +317,8 @@ impl<'a, P: Explorable> Model<'a, P> {
         if !keep {
             queue.remove(place);
         }
-        // Who has heard from a new incarnation hears nothing more from the old one.
+        // A node that has heard from a new incarnation of a peer hears nothing more from the old
+        // one.
         queue.retain(|other| other.boot >= parcel.boot);
         world.set_queue(from, to, self.parts.put_queue(queue));
         parcel

@@ -29,7 +29,8 @@ impl Engine {
         if self.stopping {
             return waiter.answer(Err(stopping()));
         }
-        // Who only looks leaves nothing behind: where there is no seat, no claim is known.
+        // A question leaves nothing behind: no seat is made for it, and a pool without a seat knows
+        // no claim.
         let looks = matches!(ask, Ask::Status { .. } | Ask::Renew { shown: None });
         if looks && self.config.pool(pool).is_some() && !self.by_name.contains_key(pool) {
             return waiter.answer(Err(admission::unknown_claim()));

@@ -220,7 +220,7 @@ impl Engine {
     ) {
         let pool = self.pools[seat].name.to_string();
         let units = u32::try_from(units).unwrap_or(u32::MAX);
-        // Nobody may be watching.
+        // There may be no watcher, and then nobody is told.
         let _ = self.changes.send(Change { pool, id: convert::api_id(claim), kind, state, units });
     }
 }

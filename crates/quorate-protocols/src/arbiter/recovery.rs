@@ -275,7 +275,7 @@ fn is_it(
         (Some(_), true) => known.wish.units == shown.wish.units,
         (None, true) => shown.wish.names.as_deref() == Some(known.locked()),
     };
-    // Who holds units has told its arbiters its fence; a client that shows a larger one made it up.
+    // A holder's home has told the arbiters its fence; a client that shows a larger one made it up.
     let agrees = wanted.map_or(shown.token <= known.token, |number| number == grant);
     names_agree && agrees
 }

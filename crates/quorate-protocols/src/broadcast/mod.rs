@@ -14,10 +14,10 @@
 //! Timer-free *is* weighted with one unit per node. The two older ones are reference. Errata and
 //! counterexamples are in the specification (broadcast spec E1 to E27, D1 to D8, P1 to P4).
 //!
-//! What nobody here promises: unit names (grants are numbered from 0). A node that restarts comes
-//! back under weighted where something is leased, except with [`Reclaim::TrustRp`] (`join.rs`);
-//! elsewhere it stays out, because it may have forgotten whom it let pass, and is to the others a
-//! crashed one.
+//! Units have no names here: a grant's units are numbered from 0. A node that restarts comes back
+//! under weighted where something is leased, except with [`Reclaim::TrustRp`] (`join.rs`);
+//! elsewhere it stays out, because it may have forgotten whom it let pass, and the others treat it
+//! as crashed.
 
 mod deaths;
 mod deferred;
