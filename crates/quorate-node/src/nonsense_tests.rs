@@ -12,7 +12,6 @@ use quorate_core::{
 use quorate_wire::frame;
 
 use crate::config::{Config, PoolDef};
-use crate::protocols::take_seat;
 use crate::seat::{AnySeat, Deed, Happening, Origin, Place, SeatError};
 
 const NODES: usize = 3;
@@ -88,7 +87,7 @@ impl World {
             grace: Duration::from_secs(10),
         };
         let mut deeds = Vec::new();
-        let seat = take_seat(place, &self.def, NODES, origin, &mut deeds);
+        let seat = self.def.protocol.rules.take_seat(place, NODES, origin, &mut deeds);
         (seat.expect("it reads what it wrote"), deeds)
     }
 
