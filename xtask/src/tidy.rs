@@ -195,10 +195,10 @@ fn message_tables(files: &BTreeMap<PathBuf, String>, findings: &mut Vec<String>)
         if !list.trim_start().starts_with("&[") {
             continue; // It refers to the list, which stands elsewhere.
         }
-        let Some(protocol) = inside.components().next() else { continue };
+        let Some(protocol) = inside.parent().and_then(Path::file_name) else { continue };
         let list = list.split(']').next().unwrap_or_default();
         let kinds: Vec<&str> = list.split('"').skip(1).step_by(2).collect();
-        let page = format!("docs/protocols/{}.md", protocol.as_os_str().to_string_lossy());
+        let page = format!("docs/protocols/{}.md", protocol.to_string_lossy());
         let Some(text) = files.get(Path::new(&page)) else {
             findings.push(format!("{page} is missing"));
             continue;

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 
 use quorate_core::{ClaimId, Clock, Fact, Lease, Moment, NodeId, NodeSet, Units};
 
-use crate::arbiter::Quorums;
 use crate::attempt::Attempt;
+use crate::quorums::Quorums;
 
 /// Which try of which claim a message is about, and who sent it.
 #[derive(Clone, Copy)]

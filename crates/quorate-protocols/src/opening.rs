@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use quorate_core::{Fence, NodeId, NodeSet, Units};
 
-use crate::arbiter::Quorums;
+use crate::quorums::Quorums;
 
 /// How many fences one record covers.
 pub(crate) const BLOCK: u64 = 1 << 20;

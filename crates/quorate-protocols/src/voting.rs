@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::arbiter::family::{self, Chosen, FamilyError, Need, Summary, Way};
+use crate::quorums::family::{self, Chosen, FamilyError, Need, Summary, Way};
 use crate::{arbiter, table, ticket};
 
 /// Messages per member that is asked for a ticket, if nobody else wants one.

@@ -1,6 +1,6 @@
 //! What `arbiter`, `ticket` and `table` are told about the quorums that decide.
 
-use quorate_protocols::arbiter::Quorums;
+use quorate_protocols::quorums::Quorums;
 use quorate_protocols::voting::{Mode, Settled, Terms};
 
 use crate::config::{Basis, Options};

@@ -53,7 +53,6 @@
 mod booked;
 mod choice;
 mod explore;
-pub mod family;
 mod floors;
 mod grantor;
 mod hearing;
@@ -63,7 +62,6 @@ mod naming;
 mod offers;
 mod picking;
 mod pool;
-mod quorums;
 mod record;
 mod recovery;
 mod requester;
@@ -83,7 +81,6 @@ use requester::Requester;
 pub use crate::attempt::{Attempt, Bid};
 pub use message::{End, GrantNumber, Message, Pick, Wish};
 pub use pool::{Mode, Pool};
-pub use quorums::{Nested, Quorums};
 pub use record::{RecordLine, RecordLines};
 pub use recovery::Record;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quorate_core::Lease;
 
-use super::quorums::Quorums;
+use crate::quorums::Quorums;
 
 /// A pool that quorums decide.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

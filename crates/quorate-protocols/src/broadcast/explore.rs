@@ -2,36 +2,10 @@
 
 use quorate_core::{ClaimId, Explorable, LeaseEnd, Number};
 
-use super::counted::{Counted, Rule};
-use super::message::{Difference, Message};
+use super::message::Message;
 use super::{Alarm, Weighted};
 
 type See<'a> = dyn FnMut(Number<'_>) + 'a;
-
-impl<R: Rule> Explorable for Counted<R> {
-    fn numbers(&mut self, see: &mut See<'_>) {
-        see(Number::Clock(&mut self.clock.0));
-        if let Some(asked) = &mut self.asked {
-            see(Number::Clock(&mut asked.clock));
-        }
-    }
-
-    fn message_numbers(message: &mut Difference, see: &mut See<'_>) {
-        if let Difference::Request { clock } = message {
-            see(Number::Clock(clock));
-        }
-    }
-
-    fn durable_numbers((): &mut (), _: &mut See<'_>) {}
-
-    fn lease_end(alarm: &std::convert::Infallible) -> LeaseEnd {
-        match *alarm {}
-    }
-
-    fn promise(_: &Difference) -> Option<ClaimId> {
-        None
-    }
-}
 
 impl Explorable for Weighted {
     fn numbers(&mut self, see: &mut See<'_>) {

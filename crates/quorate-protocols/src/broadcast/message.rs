@@ -10,7 +10,7 @@ use super::deaths::Deaths;
 
 /// No clock gets here by counting: whoever shows a later one is not one of us. It leaves room for
 /// our own to go on counting.
-pub(super) const CLOCK_MAX: u64 = 1 << 62;
+pub(crate) const CLOCK_MAX: u64 = 1 << 62;
 
 /// What a node knows about crashes and lets others know.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -110,7 +110,7 @@ pub enum Message {
 
 impl Message {
     /// Every kind there is: Raymond and Raynal know the first two, the others all but the first.
-    const ALL_KINDS: &'static [&'static str] =
+    pub(crate) const ALL_KINDS: &'static [&'static str] =
         &["permit", "request", "reply", "query", "notice", "join", "joined", "expelled"];
     pub(super) const KINDS: &'static [&'static str] = Self::ALL_KINDS.split_at(1).1;
 
@@ -190,39 +190,5 @@ fn shown_life(f: &mut fmt::Formatter<'_>, life: Life) -> fmt::Result {
     match life & ((1 << EXPULSIONS_BITS) - 1) {
         0 => Ok(()),
         expulsions => write!(f, ".{expulsions}"),
-    }
-}
-
-/// A message of Raymond's and Raynal's protocols, whose answers are differences: each must arrive
-/// exactly once.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[repr(u64)]
-#[allow(missing_docs, reason = "the fields are described once, below")]
-pub enum Difference {
-    /// Raymond: `amount` requests of yours are answered (REPLY(count)). Raynal: `amount` of the
-    /// units you were not sure of are not used by me (NOT_USED).
-    Permit { amount: u64 },
-    /// A request, `clock` being its timestamp.
-    Request { clock: u64 },
-}
-
-impl Difference {
-    pub(super) const KINDS: &'static [&'static str] = Message::ALL_KINDS.split_at(2).0;
-
-    pub(super) fn kind(&self) -> usize {
-        match self {
-            Difference::Permit { .. } => 0,
-            Difference::Request { .. } => 1,
-        }
-    }
-}
-
-impl fmt::Display for Difference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(Self::KINDS[self.kind()])?;
-        match self {
-            Difference::Permit { amount } => write!(f, " x{amount}"),
-            Difference::Request { clock } => write!(f, " @{clock}"),
-        }
     }
 }

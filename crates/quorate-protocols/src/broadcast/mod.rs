@@ -6,12 +6,12 @@
 //!
 //! | variant | after | value, pool |
 //! |---|---|---|
-//! | Raymond | Raymond 1989: one unit, counted answers | [`Raymond`], [`Pool::raymond`] |
-//! | Raynal | Raynal 1991: h units, differences | [`Raynal`], [`Pool::raynal`] |
+//! | Raymond | Raymond 1989: one unit, counted answers | [`Raymond`](crate::reference::Raymond), [`Pool::raymond`] |
+//! | Raynal | Raynal 1991: h units, differences | [`Raynal`](crate::reference::Raynal), [`Pool::raynal`] |
 //! | timer-free | Bouillaguet, Arantes, Sens 2009 (inria-00394918), corrected | [`Weighted`], [`Pool::timer_free`] |
 //! | weighted | the last two combined; what the daemon runs | [`Weighted`], [`Pool::weighted`] |
 //!
-//! Timer-free *is* weighted with one unit per node. The two older ones share `counted.rs`. The
+//! Timer-free *is* weighted with one unit per node. The two older ones are reference. The
 //! specification with its errata (E1 to E27, the names in the comments here) and the
 //! counterexamples (D1 to D8, P1 to P4) are on `docs/protocols/broadcast.md`.
 //!
@@ -20,16 +20,15 @@
 //! elsewhere it stays out, because it may have forgotten whom it let pass, and is to the others a
 //! crashed one.
 
-mod counted;
 mod deaths;
 mod deferred;
-mod desk;
+pub(crate) mod desk;
 mod detect;
 mod explore;
 mod facts;
 mod join;
-mod message;
-mod pool;
+pub(crate) mod message;
+pub(crate) mod pool;
 mod reclaim;
 mod tally;
 mod weighted;
@@ -51,9 +50,8 @@ use join::Membership;
 use reclaim::Counting;
 use weighted::{Asked, Standing};
 
-pub use counted::{Counted, Raymond, RaymondRule, Raynal, RaynalRule, Rule};
 pub use deaths::Deaths;
-pub use message::{Difference, Knowledge, Known, Life, Message};
+pub use message::{Knowledge, Known, Life, Message};
 pub use pool::{Pool, Reclaim};
 
 /// One node's seat under the timer-free or the weighted protocol. Tolerates links that repeat and

@@ -114,7 +114,7 @@ impl Pool {
     }
 
     /// Everybody but `me`, ascending.
-    pub(super) fn peers(&self, me: NodeId) -> impl Iterator<Item = NodeId> + use<> {
+    pub(crate) fn peers(&self, me: NodeId) -> impl Iterator<Item = NodeId> + use<> {
         (0..self.nodes).map(NodeId).filter(move |&node| node != me)
     }
 
@@ -148,7 +148,7 @@ impl Pool {
     }
 
     /// Panics if the numbers contradict each other.
-    pub(super) fn assert_sound(&self) {
+    pub(crate) fn assert_sound(&self) {
         assert!(self.nodes >= 1, "a pool has at least one node");
         assert!(self.node_units_max >= 1, "a node may use at least one unit");
         assert!(self.node_units_max <= self.units, "a node cannot use more than there is");
@@ -214,4 +214,4 @@ macro_rules! broken {
         broken
     }};
 }
-pub(super) use broken;
+pub(crate) use broken;

@@ -21,52 +21,52 @@ const AUDIT_ENTRIES_MAX: usize = 256;
 
 /// The books of the one who decides.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Arbiter {
+pub(crate) struct Arbiter {
     /// Stamps claims as they come.
-    pub(super) clock: Clock,
-    pub(super) entries: BTreeMap<ClaimId, Booked>,
+    pub(crate) clock: Clock,
+    pub(crate) entries: BTreeMap<ClaimId, Booked>,
     /// Who waits, oldest first, and what is free.
-    pub(super) allocator: Allocator,
+    pub(crate) allocator: Allocator,
     /// The labels of units, by which claims choose.
-    pub(super) tags: Tags,
+    pub(crate) tags: Tags,
     /// The last fence given.
-    pub(super) fence: Fence,
+    pub(crate) fence: Fence,
     /// Whether promises of an earlier life may still be in force.
-    pub(super) grace: bool,
+    pub(crate) grace: bool,
 }
 
 /// A claim in the books.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Booked {
-    pub(super) asker: Asker,
-    pub(super) stamp: Stamp,
-    pub(super) units: Units,
+pub(crate) struct Booked {
+    pub(crate) asker: Asker,
+    pub(crate) stamp: Stamp,
+    pub(crate) units: Units,
     /// The asker's clock when it sent the request that counts, to be echoed...
-    pub(super) sent: Moment,
+    pub(crate) sent: Moment,
     /// ...and ours when that request arrived. The two belong together: adding a wait to a newer
     /// reading than the one echoed would promise too much (spec C1).
-    pub(super) arrived: Moment,
+    pub(crate) arrived: Moment,
     /// What it chooses by labels, while it waits or can be moved: these may change.
-    pub(super) lines: Option<Arc<[Line]>>,
-    pub(super) state: State,
+    pub(crate) lines: Option<Arc<[Line]>>,
+    pub(crate) state: State,
 }
 
 /// What a request asks for.
-pub(super) struct Asked {
+pub(crate) struct Asked {
     units: Units,
     lines: Option<Arc<[Line]>>,
     movable: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) enum State {
+pub(crate) enum State {
     Waiting,
     Granted { held: Holding, waited: Duration, adopted: bool },
 }
 
 impl Booked {
     /// The claim as the allocator knows it. Its age is the arbiter's clock when it came.
-    pub(super) fn ticket(&self, claim: ClaimId) -> Ticket {
+    pub(crate) fn ticket(&self, claim: ClaimId) -> Ticket {
         Ticket { age: self.stamp.clock, claim }
     }
 

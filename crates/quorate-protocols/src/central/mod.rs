@@ -37,19 +37,17 @@
 //! Suspicion plays no part: it could only make the arbiter free units early, and leases do that
 //! soundly.
 
-mod arbiter;
+pub(crate) mod arbiter;
 mod explore;
-mod judged;
 mod message;
 mod moves;
-mod orders;
+pub(crate) mod orders;
 mod pool;
 mod record;
 mod requester;
 mod schedule;
 #[cfg(test)]
 pub(crate) mod tests;
-mod theorems;
 
 use std::fmt;
 
@@ -63,7 +61,6 @@ use requester::Requester;
 
 pub use crate::attempt::Attempt;
 pub use arbiter::Record;
-pub use judged::{Judged, Operator};
 pub use message::Message;
 #[cfg(test)]
 pub(crate) use pool::Mutant;
@@ -75,7 +72,7 @@ pub use record::RecordLine;
 pub struct Central {
     requester: Requester,
     /// On the pool's arbiter only, and then boxed: every other seat stays small.
-    arbiter: Option<Box<Arbiter>>,
+    pub(crate) arbiter: Option<Box<Arbiter>>,
 }
 
 /// The timers of `central`.

@@ -19,7 +19,7 @@ use crate::allocator::labels::Labels;
 
 /// The labels of units as they are now.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub(super) struct Tags {
+pub(crate) struct Tags {
     changed: BTreeMap<Unit, BTreeMap<String, String>>,
     /// The pool's with those changed; none if nothing is.
     now: Option<Arc<Labels>>,
@@ -27,7 +27,7 @@ pub(super) struct Tags {
 
 impl Tags {
     /// The pool's labels with these changed.
-    pub(super) fn new(
+    pub(crate) fn new(
         seat: &Seat<'_, Central>,
         changed: BTreeMap<Unit, BTreeMap<String, String>>,
     ) -> Self {
@@ -36,19 +36,19 @@ impl Tags {
         Tags { changed, now }
     }
 
-    pub(super) fn changed(&self) -> Relabelled<'_> {
+    pub(crate) fn changed(&self) -> Relabelled<'_> {
         &self.changed
     }
 
     /// What is known of the units, if they differ.
-    pub(super) fn labels<'a>(&'a self, seat: &Seat<'a, Central>) -> Option<&'a Labels> {
+    pub(crate) fn labels<'a>(&'a self, seat: &Seat<'a, Central>) -> Option<&'a Labels> {
         self.now.as_deref().or(seat.pool.labels.as_deref())
     }
 }
 
 impl Arbiter {
     /// Does what an operator orders; the unit is one of the pool's.
-    pub(super) fn obey(&mut self, seat: &Seat<'_, Central>, order: Order, post: &mut Post<'_>) {
+    pub(crate) fn obey(&mut self, seat: &Seat<'_, Central>, order: Order, post: &mut Post<'_>) {
         match order {
             Order::Drain(unit) => {
                 let over = self.allocator.drain(unit);
@@ -104,7 +104,7 @@ impl Arbiter {
     }
 }
 
-pub(super) fn holds(booked: &Booked, unit: Unit) -> bool {
+pub(crate) fn holds(booked: &Booked, unit: Unit) -> bool {
     match &booked.state {
         State::Granted { held, .. } => held.shares.iter().any(|share| share.unit == unit),
         State::Waiting => false,

@@ -3,14 +3,14 @@
 //! Chance comes in as `draw(n)`, any number below n, so that whoever drives it decides: a seed, or
 //! every possibility in turn.
 
-use super::core::Core;
 use super::legitimate::Stabilizing;
 use super::message::{Frame, Message};
 use super::station::{Standing, Station};
 use super::terms::Terms;
 use super::tokens::{Tally, Tokens};
-use super::track::Track;
 use super::train::Train;
+use crate::reference::ring::Core;
+use crate::reference::ring::Track;
 
 type Draw<'a> = dyn FnMut(u64) -> u64 + 'a;
 

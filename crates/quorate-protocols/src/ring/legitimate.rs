@@ -8,13 +8,13 @@
 //! has either been counted by the traversal under way (reported, or sent on by the root behind it),
 //! or will be (its station is still to come, or it reaches the root ahead of the traversal).
 
-use super::core::Core;
 use super::machine::Machine;
 use super::message::Message;
 use super::station::Standing;
 use super::tokens::{Tally, Tokens};
-use super::track::Track;
 use super::train::Train;
+use crate::reference::ring::Core;
+use crate::reference::ring::Track;
 
 const ALL: u32 = u32::MAX;
 

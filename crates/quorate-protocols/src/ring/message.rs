@@ -66,7 +66,7 @@ impl<T: Tokens> Frame<T> {
 
 impl<T: Tokens> Message<T> {
     /// Counts the tokens that travel in it.
-    pub(super) fn count(&self, tally: &mut T::Tally) {
+    pub(crate) fn count(&self, tally: &mut T::Tally) {
         match self {
             Message::Token(tokens)
             | Message::Collect(tokens)

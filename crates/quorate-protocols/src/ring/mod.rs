@@ -17,9 +17,10 @@
 //! | `frame` | root round to root | all of that in one: the train (`train`) |
 //! | `wake` | any, towards the root | somebody waits while the train is parked (`train`) |
 //!
-//! Two variants share everything that is the same ([`Station`]): [`core`], with the paper's
-//! messages, for study; [`train`], for use. Both are written over [`Tokens`], once as numbers
-//! ([`Count`], the paper's) and once as units with fences ([`Named`], which grants need).
+//! Two variants share everything that is the same ([`Station`]): `core`, with the paper's messages,
+//! for study ([`crate::reference::ring`]); [`train`], for use. Both are written over [`Tokens`],
+//! once as numbers ([`Count`], the paper's) and once as units with fences ([`Named`], which grants
+//! need).
 //!
 //! **Links** must keep order and not repeat. `train` bears losses: they cost tokens, which the root
 //! makes again. For `core` the loss of a report is a transient fault.
@@ -40,22 +41,18 @@ mod corrupt;
 mod explore;
 mod facts;
 mod leaving;
-mod legitimate;
-mod machine;
-mod message;
+pub(crate) mod legitimate;
+pub(crate) mod machine;
+pub(crate) mod message;
 mod place;
 mod pool;
 mod seat;
-mod stabilize;
-mod station;
-mod terms;
+pub(crate) mod station;
+pub(crate) mod terms;
 mod tether;
-mod tokens;
-mod track;
-mod wander;
+pub(crate) mod tokens;
 mod whole;
 
-pub mod core;
 pub mod train;
 
 use std::collections::VecDeque;
@@ -76,13 +73,10 @@ pub use machine::{Machine, Role};
 pub use message::{Frame, Message};
 pub use pool::{Pool, TourError, Variant};
 pub use seat::Healed;
-pub use stabilize::{Load, Measured, Plan, stabilize};
 pub use station::{Post, Standing, Station};
 pub use terms::{Erratum, Fixes, Terms};
 pub use tether::{Epoch, Parcel};
 pub use tokens::{Census, Count, Named, Tally, Tokens};
-pub use track::Track;
-pub use wander::{Wander, Wandered};
 
 /// One node's seat in a pool whose units go round.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -7,7 +7,6 @@
 
 use quorate_core::{ClaimId, Fence, Shares, Units};
 
-use super::core::Core;
 use super::legitimate::Stabilizing;
 use super::machine::{Machine, Role};
 use super::message::Message;
@@ -15,6 +14,7 @@ use super::pool::{Pool, Variant};
 use super::station::{Post, Standing, Station};
 use super::tokens::{Named, Tokens};
 use super::train::Train;
+use crate::reference::ring::Core;
 
 /// What a place works for. This is the application's side and no part of the ring's state: a fault
 /// in the ring does not make clients forget what they asked or got.

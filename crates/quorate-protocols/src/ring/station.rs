@@ -79,20 +79,20 @@ impl<T: Tokens> Default for Post<T> {
 }
 
 impl<T: Tokens> Post<T> {
-    pub(super) fn send(&mut self, message: Message<T>) {
+    pub(crate) fn send(&mut self, message: Message<T>) {
         self.right.push(message);
     }
 }
 
 /// On which side of the ring's seam a station is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Side {
+pub(crate) enum Side {
     Root,
     Other,
 }
 
 /// How a locally enabled action changed a station.
-pub(super) enum Local<T> {
+pub(crate) enum Local<T> {
     /// Nothing was to be done.
     Quiet,
     /// Tokens without a claim, to be let go.
@@ -153,7 +153,7 @@ impl<T: Tokens> Station<T> {
     }
 
     /// Whether whatever is used here is also held here, as it is unless there was a fault.
-    pub(super) fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         match &self.standing {
             Standing::Using { units } => self.held == *units && self.disabled == 0,
             Standing::Out | Standing::Requesting { .. } => true,
@@ -161,7 +161,7 @@ impl<T: Tokens> Station<T> {
     }
 
     /// A claim arrives, if there is none. Returns whether it was taken.
-    pub(super) fn request(&mut self, need: u32) -> bool {
+    pub(crate) fn request(&mut self, need: u32) -> bool {
         let free = self.standing == Standing::Out;
         if free {
             self.standing = Standing::Requesting { need };
@@ -170,7 +170,7 @@ impl<T: Tokens> Station<T> {
     }
 
     /// The claim is over, granted or not; its tokens are let go by the next local action. (E13)
-    pub(super) fn leave(&mut self) {
+    pub(crate) fn leave(&mut self) {
         if self.is_requesting() {
             self.turn ^= self.favoured;
             self.favoured = false;
@@ -179,7 +179,7 @@ impl<T: Tokens> Station<T> {
     }
 
     /// The local actions, which come before any message (N2, L1, L2; N1 holds by type).
-    pub(super) fn settle(&mut self, terms: &Terms) -> Local<T> {
+    pub(crate) fn settle(&mut self, terms: &Terms) -> Local<T> {
         match &mut self.standing {
             Standing::Using { units } => {
                 if terms.fixed(Erratum::E7) {
@@ -209,7 +209,7 @@ impl<T: Tokens> Station<T> {
     }
 
     /// Free tokens pass: takes what it needs, and forwards when satisfied (A_l2, A_l8). (E8)
-    pub(super) fn absorb(&mut self, free: &mut T) {
+    pub(crate) fn absorb(&mut self, free: &mut T) {
         let Standing::Requesting { need } = self.standing else { return };
         let taken = free.take(self.missing());
         // Tokens first fill up to what was asked for, then replace what was taken away.
@@ -219,7 +219,7 @@ impl<T: Tokens> Station<T> {
     }
 
     /// A distribution passes (A_l9 and A_l10, at the root A_l3 and A_l4). [E5, E13, E16]
-    pub(super) fn allocate(&mut self, tokens: &mut T, order: bool, side: Side, terms: &Terms) {
+    pub(crate) fn allocate(&mut self, tokens: &mut T, order: bool, side: Side, terms: &Terms) {
         self.favoured = false;
         let privileged = match side {
             Side::Root => self.turn == order,
@@ -247,7 +247,7 @@ impl<T: Tokens> Station<T> {
     }
 
     /// The turn moves on to the right.
-    pub(super) fn pass_turn(&mut self, order: bool, side: Side) {
+    pub(crate) fn pass_turn(&mut self, order: bool, side: Side) {
         self.turn = match side {
             Side::Root => !order,
             Side::Other => order,
@@ -255,7 +255,7 @@ impl<T: Tokens> Station<T> {
     }
 
     /// A collection passes (A_l5, A_l11).
-    pub(super) fn collect(&mut self, collected: &mut T, terms: &Terms) {
+    pub(crate) fn collect(&mut self, collected: &mut T, terms: &Terms) {
         if self.is_locked(terms) {
             let room = terms.collect_max.saturating_sub(collected.len());
             let taken = self.held.take(room);
@@ -266,7 +266,7 @@ impl<T: Tokens> Station<T> {
 
     /// All tokens here are destroyed (A_l6, A_l12). What is in use stays in use. Returns how many
     /// there were that nobody uses.
-    pub(super) fn disable(&mut self) -> u32 {
+    pub(crate) fn disable(&mut self) -> u32 {
         self.disabled = self.nominal();
         let gone = self.held.take_all().len();
         if self.in_use() > 0 { 0 } else { gone }

@@ -38,22 +38,22 @@ impl Terms {
     }
 
     /// Whether an erratum is repaired.
-    pub(super) fn fixed(&self, erratum: Erratum) -> bool {
+    pub(crate) fn fixed(&self, erratum: Erratum) -> bool {
         self.fixes.has(erratum)
     }
 
     /// Most tokens one distribution hands out: A_max.
-    pub(super) fn allocate_max(&self) -> u32 {
+    pub(crate) fn allocate_max(&self) -> u32 {
         self.collect_max.saturating_mul(2).min(self.units)
     }
 
     /// Where the root's counters stop. (E2)
-    pub(super) fn count_max(&self) -> u32 {
+    pub(crate) fn count_max(&self) -> u32 {
         if self.fixed(Erratum::E2) { self.units + 1 } else { self.units }
     }
 
     /// The sequence number after this one.
-    pub(super) fn next_seq(&self, seq: u64) -> u64 {
+    pub(crate) fn next_seq(&self, seq: u64) -> u64 {
         (seq + 1) % self.seqs
     }
 }

@@ -171,7 +171,7 @@ impl Named {
     }
 
     /// Shows every fence, for a checker that renames them.
-    pub(super) fn fences(&mut self, see: &mut dyn FnMut(&mut Fence)) {
+    pub(crate) fn fences(&mut self, see: &mut dyn FnMut(&mut Fence)) {
         self.0.iter_mut().for_each(|share| see(&mut share.fence));
     }
 }
@@ -281,7 +281,7 @@ impl Census {
     }
 
     /// Shows every fence, for a checker that renames them.
-    pub(super) fn fences(&mut self, see: &mut dyn FnMut(&mut Fence)) {
+    pub(crate) fn fences(&mut self, see: &mut dyn FnMut(&mut Fence)) {
         self.seen.values_mut().for_each(see);
     }
 }

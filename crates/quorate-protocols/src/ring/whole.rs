@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 
 use quorate_core::{Corruptible, Event, NodeId, NodeSet, Outbox, Seat};
 
-use super::core::Core;
 use super::legitimate::Stabilizing;
 use super::message::Message;
 use super::place::Seated;
@@ -12,9 +11,10 @@ use super::pool::{Pool, Variant};
 use super::seat::ROOT;
 use super::tether::{Epoch, Parcel};
 use super::tokens::Named;
-use super::track::Track;
 use super::train::Train;
 use super::{Alarm, Mix, Ring};
+use crate::reference::ring::Core;
+use crate::reference::ring::Track;
 
 /// Most garbage on a link, as the specification has it (section 5).
 const GARBAGE_MAX: u64 = 4;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::arbiter::Quorums;
-use crate::arbiter::family::Need;
 use crate::central;
+use crate::quorums::Quorums;
+use crate::quorums::family::Need;
 
 /// With the units of the largest pool, what fits in one frame between nodes.
 const ROOM: usize = 2 << 20;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quorate_core::Lease;
 
-use crate::arbiter::Quorums;
+use crate::quorums::Quorums;
 
 /// A pool in which tickets decide.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -7,7 +7,7 @@ use quorate_api::{
     ClaimId, ClaimState, ClaimStatus, Estimate, FactView, Line, NodeView, Obstacle, PoolView,
     QuorumsView, Remedy, UnitView, Why,
 };
-use quorate_protocols::arbiter::family::Summary;
+use quorate_protocols::quorums::family::Summary;
 
 use super::cluster::{self, Cluster, Json, span};
 use crate::Outcome;

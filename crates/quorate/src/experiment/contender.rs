@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use quorate_core::{Lease, NodeSet, Protocol};
-use quorate_protocols::arbiter::{self, Arbiter, Quorums};
-use quorate_protocols::broadcast::{self, Raymond, Raynal, Reclaim, Weighted};
+use quorate_protocols::arbiter::{self, Arbiter};
+use quorate_protocols::broadcast::{self, Reclaim, Weighted};
 use quorate_protocols::central::{self, Central};
+use quorate_protocols::quorums::Quorums;
+use quorate_protocols::reference::{Raymond, Raynal};
 use quorate_protocols::ring::{self, Ring};
 use quorate_protocols::table::{self, Table};
 use quorate_protocols::ticket::{self, Ticket};

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use anyhow::{bail, ensure};
 use quorate_core::Lease;
-use quorate_protocols::broadcast::{Pool, Raymond, Raynal, Reclaim, Weighted};
+use quorate_protocols::broadcast::{Pool, Reclaim, Weighted};
+use quorate_protocols::reference::{Raymond, Raynal};
 use quorate_sim::{Needs, Plan, Want};
 
 use super::{Offered, Options, Variant};

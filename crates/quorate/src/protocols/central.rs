@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use anyhow::{bail, ensure};
 use quorate_core::{Lease, NodeId};
-use quorate_protocols::central::{Central, Fairness, Judged, Operator, Pool};
+use quorate_protocols::central::{Central, Fairness, Pool};
+use quorate_protocols::reference::{Judged, Operator};
 use quorate_sim::{Needs, Plan, Want};
 
 use super::{Offered, Options};

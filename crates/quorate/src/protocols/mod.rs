@@ -12,10 +12,11 @@ use std::fmt;
 
 use quorate_core::Protocol;
 use quorate_protocols::arbiter::Arbiter;
-use quorate_protocols::broadcast::{Raymond, Raynal, Weighted};
-use quorate_protocols::central::{Central, Judged};
+use quorate_protocols::broadcast::Weighted;
+use quorate_protocols::central::Central;
+use quorate_protocols::reference::sharing::Sharing;
+use quorate_protocols::reference::{Judged, Raymond, Raynal};
 use quorate_protocols::ring::Ring;
-use quorate_protocols::sharing::Sharing;
 use quorate_protocols::table::Table;
 use quorate_protocols::ticket::Ticket;
 use quorate_sim::{Needs, Plan, Report, Watch};

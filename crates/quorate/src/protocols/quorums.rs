@@ -2,8 +2,9 @@
 
 use anyhow::ensure;
 use quorate_core::Lease;
-use quorate_protocols::arbiter::family::Need;
-use quorate_protocols::arbiter::{self, Arbiter, Quorums};
+use quorate_protocols::arbiter::{self, Arbiter};
+use quorate_protocols::quorums::Quorums;
+use quorate_protocols::quorums::family::Need;
 use quorate_protocols::ticket::{self, Ticket};
 use quorate_protocols::voting::{self, Settled};
 use quorate_sim::{Needs, Plan};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use quorate_core::NodeId;
-use quorate_protocols::sharing::{Order, Pool, Sharing};
+use quorate_protocols::reference::sharing::{Order, Pool, Sharing};
 use quorate_quorum::sharing::{Construction, Structure};
 use quorate_sim::{Needs, Plan, Want};
 

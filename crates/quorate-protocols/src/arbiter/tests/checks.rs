@@ -7,7 +7,8 @@ use quorate_core::{NodeId, NodeSet};
 
 use super::walk::forever;
 use crate::arbiter::pool::Mutant;
-use crate::arbiter::{Arbiter, Mode, Pool, Quorums};
+use crate::arbiter::{Arbiter, Mode, Pool};
+use crate::quorums::Quorums;
 
 /// Clients at these nodes want so many units each; draws count up, so that quorums differ.
 pub(super) fn scope(nodes: usize, pool: Pool, wants: &[(u32, u32)]) -> Scope<Arbiter> {

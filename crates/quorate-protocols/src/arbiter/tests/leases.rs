@@ -9,7 +9,8 @@ use quorate_laws::End;
 use super::cluster::{Cluster, id};
 use super::walk::{Weather, walk};
 use crate::arbiter::pool::Mutant;
-use crate::arbiter::{Alarm, Pool, Quorums};
+use crate::arbiter::{Alarm, Pool};
+use crate::quorums::Quorums;
 
 const SECOND: u64 = 1_000_000_000;
 

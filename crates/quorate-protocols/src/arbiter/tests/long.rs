@@ -5,7 +5,8 @@ use quorate_check::{Budget, Network, Scope};
 use quorate_core::{Line, Unit, Units};
 
 use super::checks::{THREE, explore, once, scope};
-use crate::arbiter::{Arbiter, Pool, Quorums};
+use crate::arbiter::{Arbiter, Pool};
+use crate::quorums::Quorums;
 
 /// Explores all of it, and says how many states there are. Nobody repeats itself in these worlds,
 /// so no state may come back.

@@ -8,7 +8,8 @@ use quorate_core::{Event, Fence, NodeId, Share, Shares, Start, Unit};
 use super::cluster::{Cluster, id};
 use super::walk::{Weather, forever, walk};
 use crate::arbiter::pool::Mutant;
-use crate::arbiter::{Alarm, Pool, Quorums};
+use crate::arbiter::{Alarm, Pool};
+use crate::quorums::Quorums;
 
 /// One unit, majorities of nodes 0 to 2, clients at the others.
 fn world(mutant: Option<Mutant>) -> Cluster {

@@ -6,7 +6,8 @@ use quorate_core::{Event, NodeId, NodeSet, Start};
 use super::cluster::{Cluster, id};
 use super::walk::{Weather, forever, walk};
 use crate::arbiter::pool::Mutant;
-use crate::arbiter::{Alarm, Pool, Quorums};
+use crate::arbiter::{Alarm, Pool};
+use crate::quorums::Quorums;
 
 /// Two units that are counted and named; arbiters 0, 1, 2 with the majorities {0,1}, {1,2}, {0,2}
 /// (draws 0, 2, 4, which all point at unit 0 first). That is no 2-arbiter, but two claims for one

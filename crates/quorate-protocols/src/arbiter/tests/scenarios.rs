@@ -10,7 +10,8 @@ use quorate_core::{Event, NodeId, NodeSet, Start};
 use super::cluster::Cluster;
 use super::walk::forever;
 use crate::arbiter::pool::Mutant;
-use crate::arbiter::{Alarm, Mode, Pool, Quorums};
+use crate::arbiter::{Alarm, Mode, Pool};
+use crate::quorums::Quorums;
 
 /// Nodes without a vote beside three arbiters.
 const NODES: usize = 7;

@@ -7,7 +7,8 @@ use quorate_sim::{
 };
 
 use crate::arbiter::pool::Mutant;
-use crate::arbiter::{Arbiter, Mode, Pool, Quorums};
+use crate::arbiter::{Arbiter, Mode, Pool};
+use crate::quorums::Quorums;
 
 /// The families and modes that pools of the swarm have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

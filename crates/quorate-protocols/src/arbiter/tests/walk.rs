@@ -6,7 +6,8 @@ use std::time::Duration;
 use quorate_core::{Lease, NodeId};
 
 use super::cluster::{Cluster, id};
-use crate::arbiter::{Alarm, Mode, Pool, Quorums};
+use crate::arbiter::{Alarm, Mode, Pool};
+use crate::quorums::Quorums;
 
 /// A small generator of our own, so that a seed means the same for ever (SplitMix64).
 pub(super) struct Dice(pub(super) u64);

@@ -7,7 +7,8 @@ use quorate_check::{Budget, Limits, Network, Report, Restart, Scope, Verdict, ch
 use quorate_core::{Explorable, Lease, NodeId, NodeSet};
 
 use crate::broadcast::pool::Mutant;
-use crate::broadcast::{Pool, Raymond, Raynal, Weighted};
+use crate::broadcast::{Pool, Weighted};
+use crate::reference::{Raymond, Raynal};
 
 fn checked<P: Explorable<Pool = Pool>>(
     pool: Pool,

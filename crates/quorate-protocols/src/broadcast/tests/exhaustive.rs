@@ -10,7 +10,8 @@ use quorate_core::NodeSet;
 
 use super::every::{Explored, Found, Scope, every_history};
 use crate::broadcast::pool::Mutant;
-use crate::broadcast::{Pool, Raymond, Raynal, Reclaim, Weighted};
+use crate::broadcast::{Pool, Reclaim, Weighted};
+use crate::reference::{Raymond, Raynal};
 
 /// Who always hears whom in time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

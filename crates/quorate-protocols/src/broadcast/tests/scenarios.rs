@@ -8,10 +8,8 @@ use serde_json::Value;
 
 use super::script::{Scripted, World, seat};
 use crate::broadcast::pool::Mutant;
-use crate::broadcast::{
-    Alarm, Counted, Difference, Knowledge, Known, Message, Pool, Raymond, Raynal, Reclaim, Rule,
-    Weighted,
-};
+use crate::broadcast::{Alarm, Knowledge, Known, Message, Pool, Reclaim, Weighted};
+use crate::reference::{Counted, Difference, Raymond, Raynal, Rule};
 
 const SCENARIOS: &str = include_str!("../../../testdata/broadcast-scenarios.json");
 

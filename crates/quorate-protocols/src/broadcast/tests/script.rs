@@ -6,7 +6,8 @@ use quorate_core::{
     Claim, ClaimId, Effect, Event, Moment, NodeId, Outbox, Protocol, Seat, Start, Units,
 };
 
-use crate::broadcast::{Counted, Difference, Message, Pool, Rule, Weighted};
+use crate::broadcast::{Message, Pool, Weighted};
+use crate::reference::{Counted, Difference, Rule};
 
 /// What a script says of messages, for each kind of participant.
 pub(super) trait Scripted: Protocol<Pool = Pool> {

@@ -10,7 +10,8 @@ use quorate_sim::{
 };
 
 use crate::broadcast::pool::Mutant;
-use crate::broadcast::{Pool, Raymond, Raynal, Reclaim, Weighted};
+use crate::broadcast::{Pool, Reclaim, Weighted};
+use crate::reference::{Raymond, Raynal};
 
 const SECOND: u64 = 1_000_000_000;
 

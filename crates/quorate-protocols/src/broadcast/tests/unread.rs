@@ -5,9 +5,8 @@ use quorate_core::{NodeId, NodeSet};
 use super::every::{Around, Explored};
 use crate::broadcast::message::CLOCK_MAX;
 use crate::broadcast::weighted::Standing;
-use crate::broadcast::{
-    Alarm, Counted, Difference, Knowledge, Known, Message, Pool, Rule, Weighted,
-};
+use crate::broadcast::{Alarm, Knowledge, Known, Message, Pool, Weighted};
+use crate::reference::{Counted, Difference, Rule};
 
 impl<R: Rule> Explored for Counted<R> {
     fn held(&self) -> u32 {

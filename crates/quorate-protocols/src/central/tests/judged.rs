@@ -6,7 +6,8 @@ use quorate_sim::{Needs, Plan, Profile, Verdict, Want, Watch, run};
 
 use super::labelled::labels;
 use crate::central::pool::Mutant;
-use crate::central::{Judged, Message, Operator, Pool};
+use crate::central::{Message, Pool};
+use crate::reference::{Judged, Operator};
 
 fn play(seed: u64, profile: Profile, every: u64, mutant: Option<Mutant>) -> (Verdict, u64) {
     let mut plan = Plan::swarm(seed, profile, Needs::default());

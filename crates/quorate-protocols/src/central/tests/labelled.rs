@@ -7,9 +7,10 @@ use quorate_sim::{Needs, Plan, Profile, Verdict, Want, Watch, run};
 
 use super::{Table, id};
 use crate::allocator::labels::Labels;
-use crate::central::judged::BUNDLES;
 use crate::central::pool::Mutant;
-use crate::central::{Alarm, Attempt, Central, Message, Operator, Pool};
+use crate::central::{Alarm, Attempt, Central, Message, Pool};
+use crate::reference::BUNDLES;
+use crate::reference::Operator;
 
 /// Every third unit is an h100, the others are a100s; even ones are in the eu, odd ones in the us.
 pub(crate) fn labels(units: u32) -> Arc<Labels> {

@@ -44,16 +44,16 @@ fn convergence<M: Stabilizing>(seeds: u64) {
 
 #[test]
 fn from_a_legitimate_ring_only_legitimate_rings_follow() {
-    closure::<core::Core<Count>>(20);
-    closure::<core::Core<Named>>(10);
+    closure::<Core<Count>>(20);
+    closure::<Core<Named>>(10);
     closure::<train::Train<Count>>(20);
     closure::<train::Train<Named>>(10);
 }
 
 #[test]
 fn from_any_ring_a_legitimate_one_follows_and_everyone_is_served() {
-    convergence::<core::Core<Count>>(40);
-    convergence::<core::Core<Named>>(20);
+    convergence::<Core<Count>>(40);
+    convergence::<Core<Named>>(20);
     convergence::<train::Train<Count>>(40);
     convergence::<train::Train<Named>>(20);
 }
@@ -61,7 +61,7 @@ fn from_any_ring_a_legitimate_one_follows_and_everyone_is_served() {
 /// A timeout that comes too early costs messages, never safety or service.
 #[test]
 fn an_early_timeout_is_harmless() {
-    from_the_start::<core::Core<Count>>(20, 200, |_| ());
+    from_the_start::<Core<Count>>(20, 200, |_| ());
     from_the_start::<train::Train<Count>>(20, 200, |_| ());
     from_the_start::<train::Train<Named>>(20, 200, |_| ());
 }

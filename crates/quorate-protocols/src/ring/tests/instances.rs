@@ -62,7 +62,7 @@ impl Instance {
 
     /// The states of both variants.
     fn states(&self) -> [usize; 2] {
-        [self.is_always_right::<core::Core<Count>>(), self.is_always_right::<train::Train<Count>>()]
+        [self.is_always_right::<Core<Count>>(), self.is_always_right::<train::Train<Count>>()]
     }
 }
 
@@ -148,8 +148,8 @@ fn converges<M: Stabilizing>(units: u32, size: usize, starts: u64) -> usize {
 
 #[test]
 fn rings_converge_from_corrupted_starts_whatever_happens() {
-    assert_eq!(converges::<core::Core<Count>>(1, 2, 1000), 222_499);
-    assert_eq!(converges::<core::Core<Count>>(2, 1, 1000), 22_185);
+    assert_eq!(converges::<Core<Count>>(1, 2, 1000), 222_499);
+    assert_eq!(converges::<Core<Count>>(2, 1, 1000), 22_185);
     assert_eq!(converges::<train::Train<Count>>(1, 2, 300), 212_652);
     assert_eq!(converges::<train::Train<Count>>(2, 1, 1000), 30_235);
 }
@@ -162,7 +162,7 @@ fn and_from_as_many_as_are_asked_for() {
     let numbers: Vec<u64> = asked.split_whitespace().map(|word| word.parse().unwrap()).collect();
     let [units, size, starts] = numbers[..] else { panic!("{asked}: three numbers") };
     let (units, size) = (units as u32, size as usize);
-    let core = converges::<core::Core<Count>>(units, size, starts);
+    let core = converges::<Core<Count>>(units, size, starts);
     let train = converges::<train::Train<Count>>(units, size, starts);
     println!("{starts} starts of {size} stations with {units} units: {core} and {train} states");
 }

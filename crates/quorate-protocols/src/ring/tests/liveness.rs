@@ -7,7 +7,7 @@
 use super::every::{Atlas, Freedom, tiny};
 use super::*;
 
-type Core = super::core::Core<Count>;
+type Core = crate::reference::ring::Core<Count>;
 type Train = super::train::Train<Count>;
 
 /// A station that can wait for ever while station 0 uses one unit of three for ever: two are free.

@@ -14,6 +14,7 @@ mod simulated;
 mod stabilization;
 
 use super::*;
+use crate::reference::ring::*;
 
 /// A generator of our own, so that a seed always means the same (SplitMix64).
 pub(super) struct Chance(pub(super) u64);

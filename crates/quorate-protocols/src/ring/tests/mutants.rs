@@ -4,7 +4,7 @@
 use super::every::{Atlas, from_start, tiny};
 use super::*;
 
-type Core = super::core::Core<Count>;
+type Core = crate::reference::ring::Core<Count>;
 
 fn without(terms: Terms, erratum: Erratum) -> Terms {
     terms.with_fixes(Fixes::ALL.without(erratum))

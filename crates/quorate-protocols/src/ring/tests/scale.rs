@@ -47,6 +47,6 @@ fn keeps_few<M: Stabilizing<Tokens = Named>>(kept: impl Fn(&M) -> u32) {
 
 #[test]
 fn a_station_keeps_no_more_names_than_a_claim_may_ask_for() {
-    keeps_few::<core::Core<Named>>(|_| 0);
+    keeps_few::<Core<Named>>(|_| 0);
     keeps_few::<train::Train<Named>>(|machine| machine.kept.len());
 }

@@ -23,12 +23,12 @@ fn all_loads<M: Stabilizing>(starts: u64) {
 
 #[test]
 fn core_converges_from_anywhere() {
-    all_loads::<core::Core<Count>>(60);
+    all_loads::<Core<Count>>(60);
 }
 
 #[test]
 fn core_converges_from_anywhere_with_units_by_name() {
-    all_loads::<core::Core<Named>>(30);
+    all_loads::<Core<Named>>(30);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use quorate_sim::{Needs, Plan, Profile, Verdict, Want, Watch, run};
 
 use crate::central;
 use crate::central::tests::{eligible, labelled, seeds};
+use crate::reference::Operator;
 use crate::table::pool::Mutant;
 use crate::table::{Pool, Table};
 
@@ -50,7 +51,7 @@ fn breaks(rule: central::Mutant, single: bool, theorem: &str) -> bool {
         plan.pool.units = plan.pool.units.max(6);
         let base = seeds::pool(&plan, Some(rule));
         let goods = central::Pool { labels: Some(labelled::labels(base.units)), ..base };
-        let choices = central::Operator::choices(goods.units, !single);
+        let choices = Operator::choices(goods.units, !single);
         plan.workload.want = Want::one_of(choices).unwrap();
         let pool = Pool::drawn(goods, plan.nodes, seed);
         let watch = Watch { strict: true, ..Watch::default() };

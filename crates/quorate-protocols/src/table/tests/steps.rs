@@ -10,8 +10,8 @@ use quorate_core::{
 };
 
 use crate::allocator::labels::Labels;
-use crate::arbiter::Quorums;
 use crate::central::Fairness;
+use crate::quorums::Quorums;
 use crate::table::{Alarm, Message, Pool, Row, Sheet, State, Table};
 
 /// Seats in one process, and a wire that delivers in order.

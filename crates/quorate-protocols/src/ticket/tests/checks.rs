@@ -6,7 +6,7 @@ use std::time::Duration;
 use quorate_check::{Budget, Limits, Network, Report, Restart, Scope, Verdict, check};
 use quorate_core::{Lease, NodeId, NodeSet};
 
-use crate::arbiter::Quorums;
+use crate::quorums::Quorums;
 use crate::ticket::pool::Mutant;
 use crate::ticket::{Pool, Ticket};
 

@@ -5,10 +5,11 @@ use std::time::Duration;
 use anyhow::ensure;
 use quorate_core::{Explorable, Lease, NodeId};
 use quorate_protocols::arbiter::{self, Arbiter};
-use quorate_protocols::broadcast::{self, Counted, Rule, Weighted};
+use quorate_protocols::broadcast::{self, Weighted};
 use quorate_protocols::central::{self, Central};
+use quorate_protocols::reference::sharing::{self, Sharing};
+use quorate_protocols::reference::{Counted, Rule};
 use quorate_protocols::ring::{self, Ring};
-use quorate_protocols::sharing::{self, Sharing};
 use quorate_protocols::table::{self, Table};
 use quorate_protocols::ticket::{self, Ticket};
 

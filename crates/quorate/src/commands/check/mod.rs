@@ -15,10 +15,11 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use quorate_check::{Budget, Limits, Network, Progress, Report, Restart, Scope, Verdict, check};
 use quorate_core::{NodeId, NodeSet};
 use quorate_protocols::arbiter::Arbiter;
-use quorate_protocols::broadcast::{Raymond, Raynal, Weighted};
+use quorate_protocols::broadcast::Weighted;
 use quorate_protocols::central::{Central, Fairness};
+use quorate_protocols::reference::sharing::Sharing;
+use quorate_protocols::reference::{Raymond, Raynal};
 use quorate_protocols::ring::Ring;
-use quorate_protocols::sharing::Sharing;
 use quorate_protocols::table::Table;
 use quorate_protocols::ticket::Ticket;
 

@@ -6,7 +6,8 @@
 //! act in the same round have no order among each other.
 
 use anyhow::{bail, ensure};
-use quorate_protocols::ring::{Count, Machine, Standing, Station, Track, core, train};
+use quorate_protocols::reference::ring::{Core, Track};
+use quorate_protocols::ring::{Count, Machine, Standing, Station, train};
 
 use super::vector::{Event, Node, Run, Seen};
 
@@ -29,7 +30,7 @@ pub(super) trait Replayed: Machine<Tokens = Count> {
     fn show(&self) -> Vec<(&'static str, u64)>;
 }
 
-impl Replayed for core::Core<Count> {
+impl Replayed for Core<Count> {
     fn load(&mut self, node: &Node) -> anyhow::Result<()> {
         load_station(&mut self.station, node)?;
         if let Some(root) = &mut self.root {

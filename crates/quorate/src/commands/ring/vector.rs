@@ -2,7 +2,8 @@
 
 use anyhow::{Context, anyhow, bail, ensure};
 use quorate_core::UNITS_MAX;
-use quorate_protocols::ring::{Count, Fixes, Frame, Message, Terms, Track, core, train};
+use quorate_protocols::reference::ring::{Core, Track};
+use quorate_protocols::ring::{Count, Fixes, Frame, Message, Terms, train};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -10,7 +11,7 @@ use super::replay::{self, Replayed};
 
 /// A run of one of the two kinds of ring.
 pub(super) enum Vector {
-    Core(Run<core::Core<Count>>),
+    Core(Run<Core<Count>>),
     Train(Run<train::Train<Count>>),
 }
 

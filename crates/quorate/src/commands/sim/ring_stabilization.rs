@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anyhow::{Context as _, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 use quorate_core::UNITS_MAX;
-use quorate_protocols::ring::{
-    Count, Load, Measured, Plan, Stabilizing, Terms, Track, Wander, Wandered, core, stabilize,
-    train,
+use quorate_protocols::reference::ring::{
+    Core, Load, Measured, Plan, Track, Wander, Wandered, stabilize,
 };
+use quorate_protocols::ring::{Count, Stabilizing, Terms, train};
 use quorate_sim::Rng;
 use serde_json::{Value, json};
 
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     ensure!(args.claim_max > 0, "--claim-max must be at least 1");
     ensure!(args.uses <= 1_000_000, "--uses {}: choose at most 1000000", args.uses);
     match args.variant {
-        Variant::Core => measure::<core::Core<Count>>(args),
+        Variant::Core => measure::<Core<Count>>(args),
         Variant::Train => measure::<train::Train<Count>>(args),
     }
 }
@@ -369,7 +369,7 @@ mod tests {
         let args = args(words);
         let row = Mutex::new(Row { nodes: 5, ..Row::default() });
         for seed in 0..20 {
-            start::<core::Core<Count>>(&args, 5, 4, seed, &row);
+            start::<Core<Count>>(&args, 5, 4, seed, &row);
         }
         row.into_inner().expect("nobody panicked")
     }

@@ -12,10 +12,11 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, ensure};
 use quorate_core::{Lease, Protocol};
-use quorate_protocols::arbiter::family::Need;
 use quorate_protocols::arbiter::{self, Arbiter};
-use quorate_protocols::broadcast::{self, Raymond};
+use quorate_protocols::broadcast;
 use quorate_protocols::central::{self, Central};
+use quorate_protocols::quorums::family::Need;
+use quorate_protocols::reference::Raymond;
 use quorate_protocols::ticket::{self, Ticket};
 use quorate_sim::{Arrivals, Plan, Span, Verdict, Want, Watch};
 use serde_json::json;

@@ -14,7 +14,8 @@ use std::time::Duration;
 use quorate_core::{
     Claim, ClaimId, Effect, Event, Lease, Moment, NodeId, Outbox, Protocol, Seat, Start, Units,
 };
-use quorate_protocols::arbiter::{Arbiter, Message, Pool, Quorums};
+use quorate_protocols::arbiter::{Arbiter, Message, Pool};
+use quorate_protocols::quorums::Quorums;
 
 /// What came of one play.
 pub(super) struct Worst {

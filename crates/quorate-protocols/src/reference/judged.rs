@@ -11,8 +11,8 @@ use quorate_core::{
 };
 
 use super::theorems::Theorems;
-use super::{Alarm, Central, Message, Pool, Record};
 use crate::allocator::labels::Labels;
+use crate::central::{Alarm, Central, Message, Pool, Record};
 
 /// A seat of `central` that is judged after every step.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -193,7 +193,7 @@ fn pass_on(effects: &mut Outbox<Central>, out: &mut Outbox<Judged>) {
 }
 
 /// What clients that ask for several units at once choose from, as counts and labels.
-pub(super) const BUNDLES: &[&[(u32, &str)]] = &[
+pub(crate) const BUNDLES: &[&[(u32, &str)]] = &[
     &[(1, "")],
     &[(1, "gpu=h100")],
     &[(2, "gpu=h100")],

@@ -24,13 +24,13 @@ use std::hash::Hash;
 use std::marker::PhantomData;
 
 use quorate_core::{
-    ClaimId, Clock, Entry, Event, Moment, NodeId, NodeSet, Outbox, Protocol, Refusal, Seat, Stamp,
-    Start, Units,
+    ClaimId, Clock, Entry, Event, Explorable, LeaseEnd, Moment, NodeId, NodeSet, Number, Outbox,
+    Protocol, Refusal, Seat, Stamp, Start, Units,
 };
 
-use super::desk::{Desk, shares};
-use super::message::{CLOCK_MAX, Difference};
-use super::pool::{Pool, broken};
+use crate::broadcast::desk::{Desk, shares};
+use crate::broadcast::message::{CLOCK_MAX, Message};
+use crate::broadcast::pool::{Pool, broken};
 
 /// In what Raymond and Raynal differ.
 pub trait Rule: Copy + Eq + Hash + fmt::Debug {
@@ -102,9 +102,9 @@ pub type Raynal = Counted<RaynalRule>;
 /// One node's seat under [`Raymond`] or [`Raynal`].
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Counted<R: Rule> {
-    pub(super) clock: Clock,
+    pub(crate) clock: Clock,
     desk: Desk,
-    pub(super) asked: Option<Asked>,
+    pub(crate) asked: Option<Asked>,
     /// What each node still owes, over all requests of this node.
     owed: Vec<u64>,
     /// How many units the others may be using: what they owe, weighed and added up.
@@ -118,10 +118,10 @@ pub struct Counted<R: Rule> {
 
 /// The claim that is being served.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Asked {
+pub(crate) struct Asked {
     claim: ClaimId,
     units: Units,
-    pub(super) clock: u64,
+    pub(crate) clock: u64,
     held: bool,
 }
 
@@ -332,17 +332,76 @@ impl<R: Rule> Protocol for Counted<R> {
 
 #[cfg(test)]
 impl<R: Rule> Counted<R> {
-    pub(super) fn units_held(&self) -> u32 {
+    pub(crate) fn units_held(&self) -> u32 {
         self.asked.as_ref().filter(|asked| asked.held).map_or(0, |asked| asked.units.get())
     }
 
     /// Forgets what a node that is gone was made to wait for.
-    pub(super) fn forget_deferred(&mut self, node: NodeId) {
+    pub(crate) fn forget_deferred(&mut self, node: NodeId) {
         self.deferred[node.index()] = 0;
     }
 
     /// Whether nothing is owed and nobody is made to wait, as it must be when all is quiet.
-    pub(super) fn is_settled(&self) -> bool {
+    pub(crate) fn is_settled(&self) -> bool {
         self.owed.iter().all(|&owed| owed == 0) && self.deferred.iter().all(|&waits| waits == 0)
+    }
+}
+
+/// A message of Raymond's and Raynal's protocols, whose answers are differences: each must arrive
+/// exactly once.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u64)]
+#[allow(missing_docs, reason = "the fields are described once, below")]
+pub enum Difference {
+    /// Raymond: `amount` requests of yours are answered (REPLY(count)). Raynal: `amount` of the
+    /// units you were not sure of are not used by me (NOT_USED).
+    Permit { amount: u64 },
+    /// A request, `clock` being its timestamp.
+    Request { clock: u64 },
+}
+
+impl Difference {
+    const KINDS: &'static [&'static str] = Message::ALL_KINDS.split_at(2).0;
+
+    fn kind(&self) -> usize {
+        match self {
+            Difference::Permit { .. } => 0,
+            Difference::Request { .. } => 1,
+        }
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Self::KINDS[self.kind()])?;
+        match self {
+            Difference::Permit { amount } => write!(f, " x{amount}"),
+            Difference::Request { clock } => write!(f, " @{clock}"),
+        }
+    }
+}
+
+impl<R: Rule> Explorable for Counted<R> {
+    fn numbers(&mut self, see: &mut dyn FnMut(Number<'_>)) {
+        see(Number::Clock(&mut self.clock.0));
+        if let Some(asked) = &mut self.asked {
+            see(Number::Clock(&mut asked.clock));
+        }
+    }
+
+    fn message_numbers(message: &mut Difference, see: &mut dyn FnMut(Number<'_>)) {
+        if let Difference::Request { clock } = message {
+            see(Number::Clock(clock));
+        }
+    }
+
+    fn durable_numbers((): &mut (), _: &mut dyn FnMut(Number<'_>)) {}
+
+    fn lease_end(alarm: &std::convert::Infallible) -> LeaseEnd {
+        match *alarm {}
+    }
+
+    fn promise(_: &Difference) -> Option<ClaimId> {
+        None
     }
 }

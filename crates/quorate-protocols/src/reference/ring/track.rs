@@ -6,11 +6,11 @@
 
 use std::collections::VecDeque;
 
-use super::machine::{Machine, Role};
-use super::message::Message;
-use super::station::Post;
-use super::terms::Terms;
-use super::tokens::{Tally, Tokens};
+use crate::ring::machine::{Machine, Role};
+use crate::ring::message::Message;
+use crate::ring::station::Post;
+use crate::ring::terms::Terms;
+use crate::ring::tokens::{Tally, Tokens};
 
 /// All stations of a ring, and what is on its way between them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

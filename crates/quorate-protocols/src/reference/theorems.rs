@@ -19,9 +19,9 @@ use std::sync::Arc;
 
 use quorate_core::{ClaimId, Line, NodeId, Relabelled, Seat, Unit, Units};
 
-use super::Central;
-use super::arbiter::{Arbiter, State};
 use crate::allocator::oracle::{self, Case, Demand, mask};
+use crate::central::Central;
+use crate::central::arbiter::{Arbiter, State};
 
 /// What the laws remember of one life of an arbiter.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]

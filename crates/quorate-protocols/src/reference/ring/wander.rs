@@ -3,10 +3,10 @@
 //! Messages, claims, releases and withdrawals come in any order; links are slow or fast as chance
 //! has it. Chance comes in as `draw(n)`, any number below n.
 
-use super::legitimate::Stabilizing;
-use super::message::Message;
-use super::station::Standing;
 use super::track::Track;
+use crate::ring::legitimate::Stabilizing;
+use crate::ring::message::Message;
+use crate::ring::station::Standing;
 
 /// A ring under a scheduler that knows no fairness but that of chance.
 pub struct Wander<'a, M: Stabilizing> {

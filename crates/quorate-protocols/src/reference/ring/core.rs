@@ -8,11 +8,11 @@
 //! Needs links that keep order and lose nothing: a lost report is a miscount, that is, a transient
 //! fault. `train` bears losses.
 
-use super::machine::{Machine, Role};
-use super::message::Message;
-use super::station::{Local, Post, Side, Station};
-use super::terms::{Erratum, Terms};
-use super::tokens::{Tally, Tokens};
+use crate::ring::machine::{Machine, Role};
+use crate::ring::message::Message;
+use crate::ring::station::{Local, Post, Side, Station};
+use crate::ring::terms::{Erratum, Terms};
+use crate::ring::tokens::{Tally, Tokens};
 
 /// A station of a `core` ring.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -3,9 +3,9 @@
 //! In a round everything that is under way makes one hop, so that a traversal of n stations takes n
 //! rounds, and results are given in units of n. Chance comes in as `draw(n)`, any number below n.
 
-use super::legitimate::Stabilizing;
-use super::station::Standing;
 use super::track::Track;
+use crate::ring::legitimate::Stabilizing;
+use crate::ring::station::Standing;
 
 /// What stations' clients do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -168,7 +168,7 @@ impl<M: Stabilizing> Run<'_, M> {
         &mut self,
         station: usize,
         now: u32,
-        act: impl FnOnce(&mut M, &super::Terms, &mut super::Post<M::Tokens>),
+        act: impl FnOnce(&mut M, &crate::ring::Terms, &mut crate::ring::Post<M::Tokens>),
     ) {
         if self.track.step(station, act) {
             self.on_grant(station, now);

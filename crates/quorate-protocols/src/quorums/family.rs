@@ -9,7 +9,7 @@ use quorate_quorum::{
     Answers, Effort, Expr, Family, Findings, Formula, Rule, bounds, build, fewest_apart, requests,
 };
 
-use super::quorums::Quorums;
+use super::Quorums;
 
 /// Steps of the laboratory that one question may cost before it is given up.
 const EFFORT: u64 = 50_000_000;

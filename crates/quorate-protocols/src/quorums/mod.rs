@@ -2,10 +2,12 @@
 //!
 //! A requester needs three things of a family: a quorum to ask, drawn by a number and around nodes
 //! it suspects; whether the permissions it has contain a quorum; and which. Nothing here checks
-//! that a family is a k-arbiter: [`super::family`] does, before there is a pool.
+//! that a family is a k-arbiter: [`family`] does, before there is a pool.
 //!
 //! Thresholds and nested thresholds are never written out: uniform quorums of a thousand nodes cost
 //! as little to hold as those of three.
+
+pub mod family;
 
 use std::sync::Arc;
 
