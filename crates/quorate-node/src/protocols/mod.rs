@@ -206,6 +206,11 @@ impl ProtocolDef {
         self.name
     }
 
+    /// The options that decide what a crash costs, in words, where there are such.
+    pub fn terms(&self) -> Option<&str> {
+        self.about.terms.as_deref()
+    }
+
     /// Whether the protocol knows from its records, or from there being none, what it promised.
     pub fn reads_records(&self) -> bool {
         self.about.reads_records
