@@ -61,8 +61,8 @@ impl Node {
         boot::declare_new(config).map_err(StartError::new)
     }
 
-    /// Whether the directory and the members that answer have nothing against that. It proves
-    /// nothing if they have not, but whoever says it by habit is stopped.
+    /// Whether the directory, or a member that answers, knows that the cluster is not new. That
+    /// nobody objects proves nothing, but a script that says it out of habit is stopped.
     ///
     /// # Errors
     /// The directory was in use before, or a member knows that the cluster is not new.

@@ -137,7 +137,7 @@ pub(crate) struct Engine {
     gatherings: BTreeMap<u64, Gathering>,
     question_next: u64,
     random: u64,
-    /// When a peer that said what cannot be was last complained of.
+    /// When the log last warned of a peer that sent nonsense.
     warned: Option<Moment>,
     stopping: bool,
     /// Room for the deeds of a step.

@@ -35,7 +35,7 @@ fn read(basis: &Basis<'_>, options: &mut Options) -> Result<Read, String> {
 
 fn pool(basis: &Basis<'_>, options: &mut Options) -> Result<Pool, String> {
     let (units, nodes) = (basis.units, basis.nodes());
-    // E8: with more, no responsiveness property can hold for everybody.
+    // Broadcast spec E8: with more, no responsiveness property can hold for everybody.
     let most = (nodes - 1) / 2;
     let crashes_max = options.number("crashes_max", (0, most))?.unwrap_or(most.min(units - 1));
     // What one node may have at most, others must be able to do without: f crashes cost f times it.

@@ -3,7 +3,7 @@
 use quorate_core::{NodeId, Protocol};
 use quorate_protocols::central::{Central, Pool};
 
-use super::{About, Books, Chosen, ProtocolDef, Read, Registered};
+use super::{About, Books, Chosen, ProtocolDef, Read, Registered, goods};
 use crate::config::{Basis, Options};
 use crate::seat::Runs;
 
@@ -17,7 +17,7 @@ pub(super) const CENTRAL: Registered = Registered {
 impl Runs for Central {}
 
 fn read(basis: &Basis<'_>, options: &mut Options) -> Result<Read, String> {
-    let pool = goods(basis, options)?;
+    let pool = Pool::of(goods::read(basis, options)?);
     let text: String = options.take("arbiter")?.unwrap_or_else(|| "spread".into());
     let place = basis.members.iter().position(|name| *name == text);
     let arbiter = match place {
@@ -35,10 +35,10 @@ fn read(basis: &Basis<'_>, options: &mut Options) -> Result<Read, String> {
         Chosen::Node(node) => node.to_string(),
     };
     let about = About {
-        canonical: format!("central {who} {}", agreed(&pool)),
-        durable: pool.durable,
-        reads_records: pool.durable,
-        labels: pool.labels.clone(),
+        canonical: format!("central {who} {}", goods::agreed(&pool.goods)),
+        durable: pool.goods.durable,
+        reads_records: pool.goods.durable,
+        labels: pool.goods.labels.clone(),
         relabels: true,
         books: Books::Decide(arbiter),
         ..About::default()
@@ -46,23 +46,4 @@ fn read(basis: &Basis<'_>, options: &mut Options) -> Result<Read, String> {
     let made =
         move |name: &str, members| Pool { arbiter: arbiter.node(name, members), ..pool.clone() };
     Ok((ProtocolDef::made::<Central>(about, made), None))
-}
-
-/// What there is, for whom, and who may pass whom.
-pub(super) fn goods(basis: &Basis<'_>, options: &mut Options) -> Result<Pool, String> {
-    let mut pool = Pool::new(basis.units);
-    pool.lease = basis.lease;
-    pool.labels = basis.labels.clone();
-    pool.eligible = basis.eligible();
-    pool.fairness = options.fairness()?;
-    pool.durable = options.take("durable")?.unwrap_or(false);
-    pool.retry = options.span("retry")?.unwrap_or(pool.retry);
-    Ok(pool)
-}
-
-/// The same, as every member must know it.
-pub(super) fn agreed(pool: &Pool) -> String {
-    let passes = pool.fairness.overtakes_max();
-    let labels = pool.labels.as_ref().map(|labels| format!(" {labels:?}")).unwrap_or_default();
-    format!("passes {passes} durable {}{labels}", pool.durable)
 }

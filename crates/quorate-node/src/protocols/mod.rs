@@ -4,6 +4,7 @@
 mod arbiter;
 mod broadcast;
 mod central;
+mod goods;
 mod quorums;
 mod ring;
 mod table;

@@ -5,7 +5,7 @@ use quorate_protocols::table::{self, Table};
 use quorate_protocols::voting::{self, Mode, Settled};
 use quorate_wire::survey::FactLine;
 
-use super::{About, Books, ProtocolDef, Read, Registered, central, quorums};
+use super::{About, Books, ProtocolDef, Read, Registered, goods, quorums};
 use crate::config::{Basis, Options};
 use crate::seat::Runs;
 
@@ -22,10 +22,10 @@ fn read(basis: &Basis<'_>, options: &mut Options) -> Result<Read, String> {
     let Settled { pool, worth } = quorums::settle(Mode::Table, basis, options)?;
     let voting::Pool::Table(mut pool) = pool else { unreachable!("a table was chosen") };
     pool.patience = quorums::patience(options)?.or(pool.patience);
-    pool.goods = central::goods(basis, options)?;
+    pool.goods = goods::read(basis, options)?;
     let quorums = quorums::agreed(&pool.quorums);
     let about = About {
-        canonical: format!("table quorums {quorums} {}", central::agreed(&pool.goods)),
+        canonical: format!("table quorums {quorums} {}", goods::agreed(&pool.goods)),
         durable: pool.goods.durable,
         // It writes fences down even where it forgets the rest, and says what it lacks.
         reads_records: true,

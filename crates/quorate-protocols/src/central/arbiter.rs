@@ -44,7 +44,7 @@ pub(crate) struct Booked {
     /// The asker's clock when it sent the request that counts, to be echoed...
     pub(crate) sent: Moment,
     /// ...and ours when that request arrived. The two belong together: adding a wait to a newer
-    /// reading than the one echoed would promise too much (spec C1).
+    /// reading than the one echoed would promise too much (arbiter spec C1).
     pub(crate) arrived: Moment,
     /// What it chooses by labels, while it waits or can be moved: these may change.
     pub(crate) lines: Option<Arc<[Line]>>,
@@ -478,7 +478,7 @@ impl Arbiter {
             broken!(seat, CountOnly),
         ];
         if broken.contains(&true) {
-            return; // The laws are to find it, not we.
+            return; // A test broke a rule on purpose: the laws must find it, not this assertion.
         }
         if self.entries.len() > AUDIT_ENTRIES_MAX {
             return; // Every step would cost as much as the books are long.

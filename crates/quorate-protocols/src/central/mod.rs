@@ -2,9 +2,9 @@
 //!
 //! The singleton k-arbiter of Baldoni, Manabe, Raynal and Aoyagi (RR-2523, section 4.2.1): one
 //! arbiter, whose single permission suffices. Every node is a requester for its own clients; the
-//! node named in the pool is the arbiter as well. What follows is the arbiter protocol of the
-//! specification (7.3, 7.4) with everything gone that one arbiter does not need (preemption,
-//! re-selection), and with its recovery rules C1 to C3.
+//! node named in the pool is the arbiter as well. What follows is the protocol of quorums
+//! (arbiter spec 7.3 and 7.4) with everything gone that one arbiter does not need (preemption,
+//! re-selection), and with its recovery rules (arbiter spec C1 to C3).
 //!
 //! | message | from, to | means |
 //! |---|---|---|
@@ -25,12 +25,12 @@
 //!   arbiter answers a repeated request with the same grant, or not at all while it waits.
 //! * *Stale messages.* Every request carries an [`Attempt`]; the arbiter's answers repeat it, and
 //!   an answer to another attempt is not taken. A grant whose claim is gone is declined, and a
-//!   decline counts only against the attempt it names, so that no tombstones are needed (spec 7.6,
-//!   M8, M14).
+//!   decline counts only against the attempt it names, so that no tombstones are needed (arbiter
+//!   spec 7.6, M8, M14).
 //! * *Lost releases.* The lease ends by itself.
 //! * *A restarted requester* knows nothing of its clients' claims, and they may still be using
-//!   their units. It never declines what an earlier boot asked for (spec C3): clients repeat their
-//!   claim, renew or release through it under the claim's name, or the lease ends.
+//!   their units. It never declines what an earlier boot asked for (arbiter spec C3): clients
+//!   repeat their claim, renew or release through it under the claim's name, or the lease ends.
 //! * *A restarted arbiter* reloads its record (`durable`), or waits out one lease before it
 //!   promises anything (*grace*), while holders that renew get their units back into its books.
 //!

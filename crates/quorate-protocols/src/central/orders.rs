@@ -94,7 +94,7 @@ impl Arbiter {
     }
 
     /// Claims that are in the queue no more, since nobody could ever grant them: they would block
-    /// others for ever (labels spec, trap 7 of 6.6).
+    /// others for ever (labels spec 6.6.7).
     fn refuse(&mut self, over: Vec<Ticket>, post: &mut Post<'_>) {
         for ticket in over {
             let gone = self.entries.remove(&ticket.claim).expect("whoever waits is booked");

@@ -229,7 +229,7 @@ impl Requester {
                 local.standing = Standing::Held { until: Some(until), moving };
                 post.out.grant(claim, shares, until);
             }
-            // What an earlier boot of ours asked for may be in use by its client (spec C3).
+            // What an earlier boot of ours asked for may be in use by its client (arbiter spec C3).
             _ if attempt.boot != seat.boot && !broken!(seat, DeclineForeignBoot) => {}
             _ => post.send(arbiter, Message::Decline { claim, attempt }),
         }
@@ -253,8 +253,8 @@ impl Requester {
             return;
         }
         let until = seat.pool.lease.deadline(sent, Duration::ZERO);
-        // An answer that comes after the deadline revives nothing (spec C1: dead is for good), and
-        // one that was overtaken by a later answer takes nothing back.
+        // An answer that comes after the deadline revives nothing (arbiter spec C1: dead is for
+        // good), and one that was overtaken by a later answer takes nothing back.
         let alive = so_far.is_none_or(|so_far| seat.now < so_far && so_far < until);
         if alive && seat.now < until {
             *so_far = Some(until);

@@ -1,4 +1,4 @@
-//! What the allocator promises (labels spec, 6.2), judged from outside after every step of an
+//! What the allocator promises (labels spec 6.2), judged from outside after every step of an
 //! arbiter: by what claims asked for, by the labels of now, and by a slow second implementation.
 //!
 //! * **S**: units of holders are disjoint; what is granted is what was asked for.

@@ -135,7 +135,8 @@ pub(super) struct Upshot {
     pub(super) clashes: Vec<ClaimId>,
 }
 
-/// No node counts as far as this in the life of a pool, and whoever does is not counted with.
+/// Rounds, versions and fences of a table stay below this. No pool counts so far, and a table with
+/// larger numbers is refused.
 pub(super) const NUMBER_MAX: u64 = Fence::MAX.0;
 
 impl Sheet {
@@ -143,7 +144,7 @@ impl Sheet {
     pub(super) fn is_sound(&self, goods: &central::Pool) -> bool {
         let Version { round, count } = self.version;
         let mut taken = BTreeSet::new();
-        // As often as the oldest was passed: whoever adds that up must be able to.
+        // The sum says how often the oldest claim was passed, and must not overflow.
         let passed = self.rows.values().try_fold(0u32, |sum, row| sum.checked_add(row.passed));
         passed.is_some()
             && [round, count, self.fence].iter().all(|number| number.0 < NUMBER_MAX)

@@ -1,6 +1,6 @@
 //! `quorate sim arbiter-messages`: what a grant costs where quorums decide.
 //!
-//! Three questions, each with what theory says (RR-2523, section 3.2; our notes on its worst case):
+//! Three questions, each with what theory says (RR-2523, section 3.2; arbiter spec 7.9):
 //! a quiet grant, one in a saturated pool, and the most that one arbiter can be made to send. Then
 //! messages per grant over the load, for several families and for protocols without quorums.
 
