@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use quorate_api::{format_span, parse_span};
 use quorate_core::{Lease, NodeId, Unit};
+use quorate_protocols::Fairness;
 use quorate_protocols::allocator::labels::Labels;
-use quorate_protocols::central::Fairness;
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 

@@ -20,12 +20,13 @@ use super::states::State as SeatState;
 use super::{Engine, RecordError};
 use crate::admission;
 use crate::boot::Past;
+use crate::caller::Caller;
 use crate::clock;
 use crate::config::{Names, PoolDef};
 use crate::ledger::{Claimed, Ledger, State, Terms};
 use crate::metrics::{PoolMeters, Standing};
 use crate::protocols::{self, REGISTRY};
-use crate::seat::{AnySeat, Deed, Origin, Place, SeatError};
+use crate::seat::{AnySeat, Origin, Place, SeatEffect, SeatError};
 use crate::selection::Known;
 
 /// Most units of one claim, and most characters of a text, that other nodes are told for people to
@@ -55,7 +56,7 @@ pub(super) struct Pool {
     /// The last record submitted: what follows waits until it is on disk...
     pub(super) barrier: u64,
     /// ...in here.
-    pub(super) held: VecDeque<(u64, Deed)>,
+    pub(super) held: VecDeque<(u64, SeatEffect)>,
     /// When it is rung next, as the heap of alarms knows it.
     pub(super) rings_at: Option<Moment>,
     /// What its seat told about itself when that was last looked at.
@@ -140,9 +141,9 @@ impl Engine {
             }
             Past::Same { .. } | Past::Unknown => Origin::Amnesia,
         };
-        let mut deeds = std::mem::take(&mut self.deeds);
+        let mut effects = std::mem::take(&mut self.effects);
         let members = self.config.members.len();
-        let seat = def.protocol.rules.take_seat(place, members, origin, &mut deeds)?;
+        let seat = def.protocol.rules.take_seat(place, members, origin, &mut effects)?;
         let label = def.label();
         let meters = match self.meters.get(&label) {
             Some(meters) => Arc::clone(meters),
@@ -170,17 +171,17 @@ impl Engine {
         self.by_name.insert(Arc::clone(name), index);
         self.learn_own_labels(index);
         self.metrics.seats.inc();
-        for deed in deeds.drain(..) {
-            self.perform(index, deed, self.since);
+        for effect in effects.drain(..) {
+            self.perform(index, effect, self.since);
         }
-        self.deeds = deeds;
+        self.effects = effects;
         self.schedule(index);
         self.tell_suspects(index);
         Ok(index)
     }
 
     /// A fault on purpose in this node's seat.
-    pub(super) fn corrupt(&mut self, name: &str) -> Result<(), Problem> {
+    pub(super) fn corrupt(&mut self, caller: Caller, name: &str) -> Result<(), Problem> {
         let seat = self.seat(name)?;
         if let Some(problem) = self.pools[seat].stopped() {
             return Err(problem);
@@ -197,13 +198,13 @@ impl Engine {
         let mut random = self.draw();
         let mut draw = |bound: u64| super::draw(&mut random) % bound;
         let healing = self
-            .act(seat, |seat, now, deeds| seat.corrupt(now, &mut draw, deeds))
+            .act(seat, |seat, now, effects| seat.corrupt(now, &mut draw, effects))
             .map_err(|error| Problem::new(ProblemKind::SeatStopped, error.to_string()))?;
         if !healing {
             let text = "this pool's protocol heals from no such thing; nothing changed";
             return Err(Problem::new(ProblemKind::BadRequest, text));
         }
-        tracing::warn!(pool = name, "an administrator scrambled this seat");
+        tracing::warn!(pool = name, %caller, "this seat was scrambled on purpose");
         Ok(())
     }
 
@@ -303,7 +304,7 @@ impl Engine {
         }
     }
 
-    fn checks(&self) -> Vec<Check> {
+    pub(super) fn checks(&self) -> Vec<Check> {
         let check = |name: &str, ok, detail: String| Check { name: name.into(), ok, detail };
         let (up, all) = (self.peers.connected() + 1, self.config.members.len());
         let stopped = self.metrics.seats_stopped.get();

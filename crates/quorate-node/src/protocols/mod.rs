@@ -22,7 +22,7 @@ use quorate_protocols::allocator::labels::Labels;
 use quorate_protocols::voting::Worth;
 
 use crate::config::{Basis, Options};
-use crate::seat::{AnySeat, Deed, Driver, Origin, Place, Runs, SeatError};
+use crate::seat::{AnySeat, Driver, Origin, Place, Runs, SeatEffect, SeatError};
 
 pub(crate) use table::edition;
 
@@ -243,7 +243,7 @@ pub(crate) trait Rules: Send + Sync {
         place: Place,
         members: usize,
         origin: Origin,
-        deeds: &mut Vec<Deed>,
+        effects: &mut Vec<SeatEffect>,
     ) -> Result<Box<dyn AnySeat>, SeatError>;
     /// What is promised.
     fn promises(&self, members: usize) -> Promises;
@@ -273,10 +273,10 @@ impl<P: Runs, F: Fn(&str, usize) -> P::Pool + Send + Sync> Rules for Made<P, F> 
         place: Place,
         members: usize,
         origin: Origin,
-        deeds: &mut Vec<Deed>,
+        effects: &mut Vec<SeatEffect>,
     ) -> Result<Box<dyn AnySeat>, SeatError> {
         let pool = (self.pool)(&place.name, members);
-        Ok(Box::new(Driver::<P>::boot(place, pool, origin, deeds)?))
+        Ok(Box::new(Driver::<P>::boot(place, pool, origin, effects)?))
     }
 
     fn promises(&self, members: usize) -> Promises {

@@ -52,8 +52,8 @@ pub(crate) mod tests;
 use std::fmt;
 
 use quorate_core::{
-    ClaimId, Entry, Event, Fact, NodeId, NodeSet, Order, Outbox, Protocol, Relabelled, Seat,
-    Shortage, Start, Unit,
+    ClaimId, Entry, Event, EventOf, Fact, NodeId, NodeSet, Order, Outbox, Protocol, Relabelled,
+    Seat, Shortage, Start, Unit,
 };
 
 use arbiter::Arbiter;
@@ -64,7 +64,7 @@ pub use arbiter::Record;
 pub use message::Message;
 #[cfg(test)]
 pub(crate) use pool::Mutant;
-pub use pool::{Fairness, Pool};
+pub use pool::Pool;
 pub use record::RecordLine;
 
 /// One node's seat in a pool that one node decides.
@@ -134,7 +134,7 @@ impl Protocol for Central {
         Central { requester: Requester::default(), arbiter }
     }
 
-    fn step(&mut self, seat: &Seat<'_, Self>, event: Event<Self>, out: &mut Outbox<Self>) {
+    fn step(&mut self, seat: &Seat<'_, Self>, event: EventOf<Self>, out: &mut Outbox<Self>) {
         let post = &mut Post::new(seat.me, out);
         match event {
             Event::Claim(claim) => self.requester.on_claim(seat, &claim, post),
@@ -182,7 +182,8 @@ impl Protocol for Central {
     fn obey(&mut self, seat: &Seat<'_, Self>, order: Order, out: &mut Outbox<Self>) -> bool {
         let Some(arbiter) = &mut self.arbiter else { return false };
         let relabels = matches!(order, Order::Relabel { .. });
-        if order.unit().0 >= seat.pool.units || (relabels && seat.pool.labels.is_none()) {
+        if order.unit().0 >= seat.pool.goods.units || (relabels && seat.pool.goods.labels.is_none())
+        {
             return false;
         }
         let post = &mut Post::new(seat.me, out);
@@ -207,13 +208,11 @@ impl Protocol for Central {
     }
 
     fn capacity(pool: &Pool) -> u32 {
-        pool.units
+        pool.goods.units
     }
 
-    /// Where units differ, a younger claim that wants other units delays nobody by passing, so the
-    /// number of passes says nothing.
     fn overtakes_max(pool: &Pool) -> Option<u32> {
-        (pool.eligible.is_none() && pool.labels.is_none()).then(|| pool.fairness.overtakes_max())
+        pool.goods.overtakes_max()
     }
 
     fn can_lose(pool: &Pool, dead: &NodeSet) -> bool {

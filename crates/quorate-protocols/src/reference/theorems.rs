@@ -15,9 +15,8 @@
 //! B begin anew.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use quorate_core::{ClaimId, Line, NodeId, Relabelled, Seat, Unit, Units};
+use quorate_core::{ClaimId, NodeId, Relabelled, Seat, Unit, Units, Wanted};
 
 use crate::allocator::oracle::{self, Case, Demand, mask};
 use crate::central::Central;
@@ -37,7 +36,7 @@ pub(super) struct Theorems {
     relabelled: BTreeMap<Unit, BTreeMap<String, String>>,
 }
 
-type Asked = (NodeId, Units, Option<Arc<[Line]>>);
+type Asked = (NodeId, Wanted);
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Oldest {
@@ -62,7 +61,7 @@ impl Theorems {
         seat: &Seat<'_, Central>,
         arbiter: &Arbiter,
     ) -> Result<(), String> {
-        if seat.pool.units > oracle::UNITS_MAX {
+        if seat.pool.goods.units > oracle::UNITS_MAX {
             return Ok(());
         }
         self.asked.retain(|claim, _| arbiter.entries.contains_key(claim));
@@ -73,7 +72,7 @@ impl Theorems {
         }
         let changed = self.units_changed(arbiter.tags.changed(), arbiter);
         let case = self.case(seat, arbiter);
-        let policy = seat.pool.fairness.policy();
+        let policy = seat.pool.goods.fairness.policy();
         case.judge(policy.protect)?;
         let protected = arbiter.allocator.oldest_passed() >= policy.patience;
         self.laws_a_and_b(&case, protected, changed)
@@ -105,10 +104,10 @@ impl Theorems {
 
     /// What a claim asks for by the labels of now.
     fn wants(&self, seat: &Seat<'_, Central>, arbiter: &Arbiter, asked: &Asked) -> Vec<Demand> {
-        let (node, units, lines) = asked;
+        let (node, Wanted { units, lines, .. }) = asked;
         let wants = match lines {
-            None => vec![seat.pool.any(*node, *units)],
-            Some(lines) => seat.pool.wants_by(arbiter.tags.labels(seat), *node, lines),
+            None => vec![seat.pool.goods.any(*node, *units)],
+            Some(lines) => seat.pool.goods.wants_by(arbiter.tags.labels(seat), *node, lines),
         };
         wants.iter().map(Demand::from).collect()
     }
@@ -117,7 +116,7 @@ impl Theorems {
         let allocator = &arbiter.allocator;
         let seats: Vec<(Unit, u32)> =
             allocator.seats().map(|(unit, among)| (unit, mask(among))).collect();
-        let free = (0..seat.pool.units).filter(|unit| allocator.is_free(Unit(*unit)));
+        let free = (0..seat.pool.goods.units).filter(|unit| allocator.is_free(Unit(*unit)));
         let free = free.fold(0, |free, unit| free | 1 << unit);
         let there = seats.iter().fold(free, |there, (unit, _)| there | 1 << unit.0);
         let movers = seats.iter().map(|(_, alpha)| Demand { alpha: alpha & there, units: 1 });
@@ -133,7 +132,7 @@ impl Theorems {
         Case {
             holders: movers.collect(),
             waiting: waiting.into_iter().filter_map(|(claim, _)| wants(claim)).collect(),
-            single: arbiter.entries.values().all(|booked| booked.units == Units::ONE),
+            single: arbiter.entries.values().all(|booked| booked.wanted.units == Units::ONE),
         }
     }
 

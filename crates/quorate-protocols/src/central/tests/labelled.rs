@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use quorate_core::{Claim, Event, Fence, Line, NodeId, Share, Shares, Start, Unit, Units};
+use quorate_core::{Claim, Event, Fence, Line, NodeId, Share, Shares, Start, Unit, Units, Wanted};
 use quorate_sim::{Needs, Plan, Profile, Verdict, Want, Watch, run};
 
 use super::{Table, id};
 use crate::allocator::labels::Labels;
 use crate::central::pool::Mutant;
 use crate::central::{Alarm, Attempt, Central, Message, Pool};
+use crate::goods::Goods;
 use crate::reference::BUNDLES;
 use crate::reference::Operator;
 
@@ -18,14 +19,14 @@ pub(crate) fn labels(units: u32) -> Arc<Labels> {
 }
 
 pub(super) fn pool(units: u32) -> Pool {
-    Pool { labels: Some(labels(units)), ..Pool::new(units) }
+    Pool::of(Goods { labels: Some(labels(units)), ..Goods::new(units) })
 }
 
 /// So many of each of these, at once.
 pub(crate) fn bundle(pool: &Pool, lines: &[(u32, &str)]) -> Arc<[Line]> {
-    let labels = pool.labels.as_ref().unwrap();
+    let labels = pool.goods.labels.as_ref().unwrap();
     let line = |(count, selector): &(u32, &str)| {
-        let units = Units::new(*count, pool.units).unwrap();
+        let units = Units::new(*count, pool.goods.units).unwrap();
         Line::of(units, labels.select(&selector.parse().unwrap()))
     };
     lines.iter().map(line).collect()
@@ -33,9 +34,10 @@ pub(crate) fn bundle(pool: &Pool, lines: &[(u32, &str)]) -> Arc<[Line]> {
 
 fn claim(table: &mut Table, node: usize, serial: u64, lines: &[(u32, &str)]) {
     let sum = lines.iter().map(|(count, _)| count).sum();
-    let units = Units::new(sum, table.pool.units).unwrap();
+    let units = Units::new(sum, table.pool.goods.units).unwrap();
     let lines = Some(bundle(&table.pool, lines));
-    table.step(node, Event::Claim(Claim { lines, ..Claim::any(id(serial), units) }));
+    let wanted = Wanted { lines, ..Wanted::any(units) };
+    table.step(node, Event::Claim(Claim::new(id(serial), wanted)));
     table.deliver_all();
 }
 
@@ -78,7 +80,7 @@ fn what_can_never_be_granted_is_refused_at_once() {
     assert_eq!(table.wanted(), [refused(1), refused(2), refused(3)]);
     assert_eq!(table.messages, 0);
     let lines = bundle(&table.pool, &[(1, "zone=us"), (1, "gpu=h100,zone=eu"), (2, "gpu=h100")]);
-    let impossible = table.pool.possible(NodeId(1), &lines).unwrap_err();
+    let impossible = table.pool.goods.possible(NodeId(1), &lines).unwrap_err();
     assert_eq!(impossible.lines, [1, 2], "and it is known which lines ask for too much");
     assert_eq!((impossible.wanted, impossible.there_are), (3, 2));
 }
@@ -87,7 +89,8 @@ fn what_can_never_be_granted_is_refused_at_once() {
 fn a_pool_whose_units_are_alike_refuses_claims_that_choose() {
     let mut table = Table::new(2, Pool::new(6));
     let lines = Some(bundle(&pool(6), &[(1, "gpu=h100")]));
-    table.step(1, Event::Claim(Claim { lines, ..Claim::any(id(1), Units::ONE) }));
+    let wanted = Wanted { lines, ..Wanted::any(Units::ONE) };
+    table.step(1, Event::Claim(Claim::new(id(1), wanted)));
     let counts = "n1 REFUSE 7.1: this pool's protocol counts units and cannot choose among them";
     assert_eq!(table.wanted(), [counts]);
 }
@@ -107,9 +110,8 @@ fn lines_that_no_peer_may_send_change_nothing() {
         vec![line(2, &[0, 3])],
         vec![line(1, &[0]), line(1, &[3])],
     ] {
-        let (units, lines) = (Units::ONE, Some(lines.into()));
-        let movable = false;
-        let message = Message::Request { claim, attempt, units, lines, movable, sent };
+        let wanted = Wanted { lines: Some(lines.into()), ..Wanted::any(Units::ONE) };
+        let message = Message::Request { claim, attempt, wanted, sent };
         table.step(0, Event::Hear { from: NodeId(1), message });
         let wanted = table.wanted();
         assert!(matches!(&wanted[..], [one] if one.contains("cannot have")), "{wanted:?}");
@@ -163,7 +165,8 @@ pub(super) fn play(
     let mut plan = Plan::swarm(seed, profile, Needs::default());
     plan.pool.units = plan.pool.units.max(6);
     let base = super::seeds::pool(&plan, mutant);
-    let pool = Pool { labels: Some(labels(base.units)), ..base };
+    let labels = Some(labels(base.goods.units));
+    let pool = Pool { goods: Goods { labels, ..base.goods }, ..base };
     plan.workload.want = Want::one_of(menu(&pool)).unwrap().movable(movable_ppm);
     let report = run::<Central>(&plan, &pool, Watch { strict: true, ..Watch::default() });
     let moves = Message::KINDS.iter().position(|kind| *kind == "move").unwrap();

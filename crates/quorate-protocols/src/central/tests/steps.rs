@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::{Claim, Event, Fence, Line, NodeId, Share, Shares, Start, Unit, Units};
+use quorate_core::{Claim, Event, Fence, Line, NodeId, Share, Shares, Start, Unit, Units, Wanted};
 
 use super::{Table, id};
-use crate::central::{Alarm, Attempt, Fairness, Message, Pool};
+use crate::central::{Alarm, Attempt, Message, Pool};
+use crate::goods::{Fairness, Goods};
 
 #[test]
 fn a_remote_grant_costs_three_messages_and_a_local_one_none() {
@@ -72,7 +73,7 @@ fn a_request_that_comes_after_its_release_is_declined_when_granted() {
 
 #[test]
 fn backfill_lets_small_claims_pass_a_blocked_big_one_so_often_and_no_more() {
-    let pool = Pool { fairness: Fairness::Backfill(2), ..Pool::new(3) };
+    let pool = Pool::of(Goods { fairness: Fairness::Backfill(2), ..Goods::new(3) });
     let mut table = Table::new(1, pool);
     table.claim(0, 1, 1);
     table.claim(0, 2, 3);
@@ -90,7 +91,7 @@ fn backfill_lets_small_claims_pass_a_blocked_big_one_so_often_and_no_more() {
 
 #[test]
 fn two_claims_that_pass_in_one_step_count_twice() {
-    let pool = Pool { fairness: Fairness::Backfill(1), ..Pool::new(3) };
+    let pool = Pool::of(Goods { fairness: Fairness::Backfill(1), ..Goods::new(3) });
     let mut table = Table::new(1, pool);
     table.claim(0, 1, 3);
     table.claim(0, 2, 1);
@@ -186,9 +187,7 @@ fn a_restarted_requester_leaves_alone_what_its_clients_may_still_use() {
     let poll = Message::Request {
         claim: id(1),
         attempt,
-        units: Units::ONE,
-        lines: None,
-        movable: false,
+        wanted: Wanted::any(Units::ONE),
         sent: table.now,
     };
     table.restart(1, Start::Amnesia);
@@ -227,10 +226,8 @@ fn messages_that_no_correct_peer_sends_are_anomalies_and_change_nothing() {
     let mut table = Table::new(2, Pool::new(1));
     let before = table.seats.clone();
     let attempt = Attempt { boot: 0, clock: 1 };
-    let units = Units::new(2, 2).unwrap();
-    let sent = table.now;
-    let (lines, movable) = (None, false);
-    let greedy = Message::Request { claim: id(1), attempt, units, lines, movable, sent };
+    let wanted = Wanted::any(Units::new(2, 2).unwrap());
+    let greedy = Message::Request { claim: id(1), attempt, wanted, sent: table.now };
     table.step(0, Event::Hear { from: NodeId(1), message: greedy });
     table.step(1, Event::Hear { from: NodeId(0), message: Message::Release { claim: id(1) } });
     let lost = Message::Lost { claim: id(1), attempt };
@@ -245,8 +242,8 @@ fn messages_that_no_correct_peer_sends_are_anomalies_and_change_nothing() {
 fn a_claim_for_particular_units_is_refused_by_a_pool_that_counts() {
     let mut table = Table::new(1, Pool::new(2));
     let line = Line::of(Units::ONE, Arc::from([Unit(1)]));
-    let claim = Claim { lines: Some(Arc::from([line])), ..Claim::any(id(1), Units::ONE) };
-    table.step(0, Event::Claim(claim));
+    let wanted = Wanted { lines: Some(Arc::from([line])), ..Wanted::any(Units::ONE) };
+    table.step(0, Event::Claim(Claim::new(id(1), wanted)));
     assert!(table.wanted()[0].starts_with("n0 REFUSE 7.1"));
 }
 
