@@ -152,7 +152,7 @@ impl Asks for Permissions {
         }
     }
 
-    /// Asks again for what waits, and keeps what was given meanwhile (C2).
+    /// Asks again for what waits, and keeps what was given meanwhile (arbiter spec C2).
     fn remind(home: &mut Requester, seat: &Seat<'_>, post: &mut Post<'_>) -> bool {
         #[cfg(test)]
         if seat.pool.once {
