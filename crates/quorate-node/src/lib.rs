@@ -4,12 +4,13 @@
 //!
 //! | file | does |
 //! |---|---|
-//! | `door` | HTTP or client link? |
+//! | `door` | HTTP or client link? Who is it? |
 //! | `api`, `session` | words to and from the client |
+//! | `app`, `caller` | the way to the engine, and whether this caller may go it |
 //! | `engine` | the one owner of everything below |
 //! | `admission` | a claim, or a problem that says why not |
 //! | `ledger` | the claims of this node's clients, and who waits to hear of them |
-//! | `seat` | one protocol value: event in, deeds out |
+//! | `seat` | one protocol value: event in, effects out |
 //! | `alarms` | when which pool wants to be looked at, in one heap |
 //! | `journal` | what must be on disk before anything else is seen |
 //! | `peers` | connections to the other members; what they mean is the engine's matter |
@@ -22,6 +23,9 @@ mod alarms;
 mod api;
 mod app;
 mod boot;
+mod caller;
+#[cfg(test)]
+mod caller_tests;
 mod clock;
 mod config;
 mod convert;
@@ -49,13 +53,13 @@ mod troubles;
 mod views;
 
 pub use config::{
-    Chosen, Config, ConfigError, Data, Limits, MEMBERS_MAX, Member, Names, POOL_NAME_MAX,
-    POOL_UNITS_MAX, Pattern, PoolDef, ProtocolDef, Reserved, Secret, is_pool_name,
+    Config, ConfigError, Data, Limits, MEMBERS_MAX, Member, Names, POOL_NAME_MAX, POOL_UNITS_MAX,
+    Pattern, PoolDef, Reserved, Secret, is_pool_name,
 };
 pub use node::{Node, StartError};
 #[cfg(feature = "planted-bugs")]
 pub use planted::Bug;
-pub use protocols::Promises;
+pub use protocols::{Promises, ProtocolDef};
 
 /// The OpenAPI document that every node serves.
 pub fn openapi() -> String {

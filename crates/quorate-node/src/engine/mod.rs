@@ -1,13 +1,13 @@
 //! The engine: one task that owns every seat, every claim and every link of a node.
 //!
 //! Whatever happens, at a client's connection, at a peer's, on the disk or on the clock, arrives
-//! here as a [`Command`]. The engine turns it into an event for a seat, performs the seat's deeds
+//! here as a [`Command`]. The engine turns it into an event for a seat, performs the seat's effects
 //! in order, and answers. Nothing is shared and nothing is locked, so the order of effects is the
 //! order in which things are done. The engine never waits for anybody: answers go into queues that
 //! are bounded by what was asked.
 //!
 //! * `claims`: what clients ask;
-//! * `deeds`: what seats want done, and the barrier of the journal;
+//! * `effects`: what seats want done, and the barrier of the journal;
 //! * `glance`: what an operator sees, and the record of what happened;
 //! * `links`: what peers say;
 //! * `suspicion`: which peers have been silent for too long;
@@ -15,7 +15,7 @@
 //! * `pools`: seats, made when their pool is first used, and what is told about them.
 
 mod claims;
-mod deeds;
+mod effects;
 mod glance;
 mod links;
 mod orders;
@@ -29,14 +29,15 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_api::{Change, NodeView, PoolsView, Problem, ProblemKind};
-use quorate_core::{ClaimId, Moment, NodeId, Shares};
+use quorate_api::{Change, Check, NodeView, PoolsView, Problem, ProblemKind};
+use quorate_core::{ClaimId, Event, Moment, NodeId, Shares};
 use quorate_wire::glance::{Wanted, What};
 use quorate_wire::survey::Question;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
 use crate::alarms::{Alarms, Due};
 use crate::boot::{Boot, Past};
+use crate::caller::Caller;
 use crate::clock;
 use crate::config::Config;
 use crate::history::History;
@@ -44,7 +45,7 @@ use crate::journal::{Journal, Records, Written};
 use crate::ledger::{Waiter, Wish};
 use crate::metrics::Metrics;
 use crate::planted::Planted;
-use crate::seat::{AnySeat, Deed, Happening, SeatError};
+use crate::seat::{AnySeat, FirstDue, SeatEffect, SeatError, SeatEvent};
 
 pub(crate) use links::{Gathered, PeerEvent, hello};
 use links::{Gathering, Peers};
@@ -63,26 +64,35 @@ const REMEMBER: Duration = Duration::from_secs(600);
 /// Something for the engine to do.
 #[derive(Debug)]
 pub(crate) enum Command {
-    /// A client asks about a claim.
-    Client { pool: String, id: ClaimId, ask: Ask, waiter: Waiter },
-    /// Somebody wants to know what all nodes know.
-    Gather { pool: String, question: Question, reply: oneshot::Sender<Result<Gathered, Problem>> },
-    /// An operator looks at all nodes.
-    Look { wanted: Wanted, reply: oneshot::Sender<Result<Gathered, Problem>> },
-    /// Somebody wants to know what this node knows of its pools.
-    Pools(oneshot::Sender<PoolsView>),
-    /// Somebody wants to know how this node is.
-    Node(oneshot::Sender<NodeView>),
-    /// An administrator wants to see a pool heal.
-    Corrupt { pool: String, reply: oneshot::Sender<Result<(), Problem>> },
-    /// An administrator has cut a node off from what the units of a pool protect.
-    Fence { pool: String, node: String, reply: oneshot::Sender<Result<(), Problem>> },
-    /// The gauges are about to be read.
-    Measure(oneshot::Sender<()>),
+    /// A client wants something, and may.
+    Client { caller: Caller, request: Request },
     /// A connection to a peer.
     Peer(PeerEvent),
     /// The node is stopping: everybody who waits is told.
     Stop(oneshot::Sender<()>),
+}
+
+/// What a client wants. Which rights that takes: `caller`.
+#[derive(Debug)]
+pub(crate) enum Request {
+    /// Something about a claim.
+    Claim { pool: String, id: ClaimId, ask: Ask, waiter: Waiter },
+    /// What all nodes know.
+    Gather { pool: String, question: Question, reply: oneshot::Sender<Result<Gathered, Problem>> },
+    /// What an operator sees who looks at all nodes.
+    Look { wanted: Wanted, reply: oneshot::Sender<Result<Gathered, Problem>> },
+    /// What this node knows of its pools.
+    Pools(oneshot::Sender<PoolsView>),
+    /// How this node is...
+    Node(oneshot::Sender<NodeView>),
+    /// ...and only whether it is ready.
+    Checks(oneshot::Sender<Vec<Check>>),
+    /// To see a pool heal.
+    Corrupt { pool: String, reply: oneshot::Sender<Result<(), Problem>> },
+    /// To let a pool know that a node was cut off from what its units protect.
+    Fence { pool: String, node: String, reply: oneshot::Sender<Result<(), Problem>> },
+    /// To read the gauges.
+    Measure(oneshot::Sender<()>),
 }
 
 /// What a client asks about a claim.
@@ -126,7 +136,7 @@ pub(crate) struct Engine {
     fatal: mpsc::UnboundedSender<String>,
     /// Records up to this number are on disk.
     durable: u64,
-    /// Pools with deeds that wait for the disk.
+    /// Pools with effects that wait for the disk.
     behind: Vec<usize>,
     /// Records of the last start that no seat has taken up yet.
     records: Records,
@@ -140,8 +150,8 @@ pub(crate) struct Engine {
     /// When the log last warned of a peer that sent nonsense.
     warned: Option<Moment>,
     stopping: bool,
-    /// Room for the deeds of a step.
-    deeds: Vec<Deed>,
+    /// Room for the effects of a step.
+    effects: Vec<SeatEffect>,
 }
 
 /// Why an engine cannot start.
@@ -195,7 +205,7 @@ impl Engine {
             random: since.0 ^ u64::from(boot.number).rotate_left(40) ^ config.digest,
             warned: None,
             stopping: false,
-            deeds: Vec::new(),
+            effects: Vec::new(),
             records,
             config,
             metrics,
@@ -261,25 +271,34 @@ impl Engine {
 
     fn on(&mut self, command: Command) -> Option<oneshot::Sender<()>> {
         match command {
-            Command::Client { pool, id, ask, waiter } => self.on_client(&pool, id, ask, waiter),
+            Command::Client { caller, request } => self.on_request(caller, request),
             Command::Peer(event) => self.on_peer(event),
-            Command::Gather { pool, question, reply } => self.on_gather(&pool, question, reply),
-            Command::Look { wanted, reply } => self.on_look(wanted, reply),
-            // Whoever asked may have gone away.
-            Command::Pools(reply) => drop(reply.send(self.pools_view())),
-            Command::Node(reply) => drop(reply.send(self.node_view())),
-            Command::Corrupt { pool, reply } => drop(reply.send(self.corrupt(&pool))),
-            Command::Fence { pool, node, reply } => drop(reply.send(self.fence(&pool, &node))),
-            Command::Measure(reply) => {
-                self.measure();
-                let _ = reply.send(());
-            }
             Command::Stop(done) => {
                 self.stop();
                 return Some(done);
             }
         }
         None
+    }
+
+    fn on_request(&mut self, caller: Caller, request: Request) {
+        match request {
+            Request::Claim { pool, id, ask, waiter } => self.on_client(&pool, id, ask, waiter),
+            Request::Gather { pool, question, reply } => self.on_gather(&pool, question, reply),
+            Request::Look { wanted, reply } => self.on_look(wanted, reply),
+            // Whoever asked may have gone away.
+            Request::Pools(reply) => drop(reply.send(self.pools_view())),
+            Request::Node(reply) => drop(reply.send(self.node_view())),
+            Request::Checks(reply) => drop(reply.send(self.checks())),
+            Request::Corrupt { pool, reply } => drop(reply.send(self.corrupt(caller, &pool))),
+            Request::Fence { pool, node, reply } => {
+                drop(reply.send(self.fence(caller, &pool, &node)));
+            }
+            Request::Measure(reply) => {
+                self.measure();
+                let _ = reply.send(());
+            }
+        }
     }
 
     /// Rings whatever is due.
@@ -308,7 +327,7 @@ impl Engine {
     fn ring_pool(&mut self, seat: usize, now: Moment) {
         self.pools[seat].rings_at = None;
         while self.pools[seat].seat.due().is_some_and(|at| at <= now) {
-            self.step(seat, Happening::Ring);
+            self.step(seat, Event::Ring(FirstDue));
         }
         while let Some(claim) = self.pools[seat].ledger.ended(now) {
             self.on_grant_end(seat, claim, now);
@@ -327,29 +346,29 @@ impl Engine {
     }
 
     /// One event for one seat. Anything wrong with it has been dealt with when this returns.
-    fn step(&mut self, seat: usize, happening: Happening<'_>) {
-        if let Err(SeatError::Undecodable(error)) = self.try_step(seat, happening) {
+    fn step(&mut self, seat: usize, event: SeatEvent<'_>) {
+        if let Err(SeatError::Undecodable(error)) = self.try_step(seat, event) {
             tracing::warn!(pool = %self.pools[seat].name, %error, "a message that means nothing");
         }
     }
 
-    fn try_step(&mut self, seat: usize, happening: Happening<'_>) -> Result<(), SeatError> {
-        self.act(seat, |seat, now, deeds| seat.step(now, happening, deeds))
+    fn try_step(&mut self, seat: usize, event: SeatEvent<'_>) -> Result<(), SeatError> {
+        self.act(seat, |seat, now, effects| seat.step(now, event, effects))
     }
 
     /// A seat does something, and what it wants done is done.
     fn act<T>(
         &mut self,
         seat: usize,
-        act: impl FnOnce(&mut dyn AnySeat, Moment, &mut Vec<Deed>) -> Result<T, SeatError>,
+        act: impl FnOnce(&mut dyn AnySeat, Moment, &mut Vec<SeatEffect>) -> Result<T, SeatError>,
     ) -> Result<T, SeatError> {
         let now = clock::now();
-        let mut deeds = std::mem::take(&mut self.deeds);
-        let result = act(&mut *self.pools[seat].seat, now, &mut deeds);
-        for deed in deeds.drain(..) {
-            self.perform(seat, deed, now);
+        let mut effects = std::mem::take(&mut self.effects);
+        let result = act(&mut *self.pools[seat].seat, now, &mut effects);
+        for effect in effects.drain(..) {
+            self.perform(seat, effect, now);
         }
-        self.deeds = deeds;
+        self.effects = effects;
         if let Err(SeatError::Stopped(why)) = &result {
             self.stop_seat(seat, why);
         }

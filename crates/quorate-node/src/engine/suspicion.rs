@@ -7,11 +7,13 @@
 //! has cut the node off from what the units protect.
 
 use quorate_api::{Problem, ProblemKind};
-use quorate_core::{Moment, NodeId};
+use quorate_core::{Event, Moment, NodeId};
 use quorate_wire::glance::What;
 
 use super::{Engine, HEARTBEAT};
-use crate::seat::Happening;
+use crate::caller::Caller;
+use crate::protocols::{self, REGISTRY};
+use crate::seat::SeatEvent;
 
 /// What is heard of the other nodes.
 pub(super) struct Watch {
@@ -46,7 +48,7 @@ impl Watch {
 
     /// Who is suspected from now on.
     fn look(&mut self, now: Moment, patience: std::time::Duration) -> Vec<NodeId> {
-        // Who stood still itself has heard nobody, and knows nothing about the others.
+        // A node that stood still itself has heard nobody meanwhile, and learns nothing from that.
         if now.since(self.looked) > HEARTBEAT * 2 {
             self.heard.fill(now);
         }
@@ -67,7 +69,7 @@ impl Engine {
             tracing::info!(peer = self.name_of(peer), "heard again");
             let name = &self.config.members[peer.index()].name;
             self.history.note_node(What::Trusted, name, "heard again");
-            self.tell_all_seats(|| Happening::Trust(peer));
+            self.tell_all_seats(|| Event::Trust(peer));
         }
     }
 
@@ -77,21 +79,23 @@ impl Engine {
             tracing::warn!(peer = self.name_of(peer), "silent for too long: suspected");
             let name = &self.config.members[peer.index()].name;
             self.history.note_node(What::Suspected, name, "silent for too long");
-            self.tell_all_seats(|| Happening::Suspect(peer));
+            self.tell_all_seats(|| Event::Suspect(peer));
         }
     }
 
     /// An administrator says that a node is cut off from what the units of a pool protect.
-    pub(super) fn fence(&mut self, pool: &str, node: &str) -> Result<(), Problem> {
+    pub(super) fn fence(&mut self, caller: Caller, pool: &str, node: &str) -> Result<(), Problem> {
         let wrong = |text: String| Err(Problem::new(ProblemKind::BadRequest, text));
         let seat = self.seat(pool)?;
         if let Some(problem) = self.pools[seat].stopped() {
             return Err(problem);
         }
-        if !self.pools[seat].def.protocol.needs_proof() {
-            let text = "only a pool of protocol broadcast with reclaim = \"fenced\" waits for \
-                        this; nothing changed";
-            return wrong(text.to_owned());
+        if !self.pools[seat].def.protocol.about.needs_proof {
+            let owners = protocols::owners(REGISTRY, "reclaim").join(", ");
+            return wrong(format!(
+                "only a pool of protocol {owners} with reclaim = \"fenced\" waits for this; \
+                 nothing changed"
+            ));
         }
         let place = self.config.members.iter().position(|member| member.name == node);
         let Some(peer) = place.map(NodeId::from) else {
@@ -105,7 +109,7 @@ impl Engine {
             is
         };
         let was_awaited = is(self, "awaited");
-        self.step(seat, Happening::Suspect(peer));
+        self.step(seat, Event::Suspect(peer));
         if !was_awaited && !is(self, "counted_out") {
             let me = self.name_of(self.watch.me);
             return wrong(format!(
@@ -113,25 +117,25 @@ impl Engine {
                  changed. Repeat it when status says so"
             ));
         }
-        tracing::warn!(pool, peer = node, "an administrator says that it is cut off");
+        tracing::warn!(pool, peer = node, %caller, "said to be cut off");
         self.history.note_node(What::Suspected, node, "an administrator says that it is cut off");
         Ok(())
     }
 
     /// A seat that was just taken learns whom the node suspects.
     pub(super) fn tell_suspects(&mut self, seat: usize) {
-        if self.pools[seat].def.protocol.needs_proof() {
+        if self.pools[seat].def.protocol.about.needs_proof {
             return;
         }
         let suspects: Vec<NodeId> = self.watch.suspects().collect();
         for node in suspects {
-            self.step(seat, Happening::Suspect(node));
+            self.step(seat, Event::Suspect(node));
         }
     }
 
-    fn tell_all_seats(&mut self, what: impl Fn() -> Happening<'static>) {
+    fn tell_all_seats(&mut self, what: impl Fn() -> SeatEvent<'static>) {
         for seat in 0..self.pools.len() {
-            if self.pools[seat].def.protocol.needs_proof() {
+            if self.pools[seat].def.protocol.about.needs_proof {
                 continue;
             }
             self.step(seat, what());

@@ -473,7 +473,7 @@ impl Allocator {
         self.unsettle();
     }
 
-    /// What can be counted in two ways comes out the same.
+    /// Numbers that can be counted in two ways must agree.
     fn audit_books(&self) {
         let mut counted = self.clone();
         counted.recount();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use quorate_core::{
     ClaimId, Clock, Entry, Fence, Holding, Line, Moment, NodeId, Outbox, Seat, Share, Shares,
-    Shortage, Stamp, Standing, Start, Unit, Units,
+    Shortage, Stamp, Standing, Start, Unit, Units, Wanted,
 };
 
 use super::message::Message;
@@ -44,22 +44,15 @@ pub(crate) struct Arbiter {
 pub(crate) struct Booked {
     pub(crate) asker: Asker,
     pub(crate) stamp: Stamp,
-    pub(crate) units: Units,
+    /// What it asks for. Its lines only if they choose by labels, and while it waits or can be
+    /// moved: labels may change.
+    pub(crate) wanted: Wanted,
     /// The asker's clock when it sent the request that counts, to be echoed...
     pub(crate) sent: Moment,
     /// ...and ours when that request arrived. The two belong together: adding a wait to a newer
     /// reading than the one echoed would promise too much (arbiter spec C1).
     pub(crate) arrived: Moment,
-    /// What it chooses by labels, while it waits or can be moved: these may change.
-    pub(crate) lines: Option<Arc<[Line]>>,
     pub(crate) state: State,
-}
-
-/// What a request asks for.
-pub(crate) struct Asked {
-    units: Units,
-    lines: Option<Arc<[Line]>>,
-    movable: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -104,7 +97,8 @@ impl Booked {
             {
                 let left = held.shares.iter().filter(|share| !theirs.contains(**share));
                 let left = left.copied().collect();
-                self.units = Units::new(theirs.len() as u32, self.units.get()).ok()?;
+                let units = &mut self.wanted.units;
+                *units = Units::new(theirs.len() as u32, units.get()).ok()?;
                 held.shares = theirs.clone();
                 left
             }
@@ -195,19 +189,19 @@ impl Arbiter {
         post: &mut Post<'_>,
     ) {
         match message {
-            Message::Request { claim, attempt, units, lines, movable, sent } => {
-                if units.get() > seat.pool.goods.units {
+            Message::Request { claim, attempt, mut wanted, sent } => {
+                if wanted.units.get() > seat.pool.goods.units {
                     return post.out.anomaly(from, "a request for more units than the pool has");
                 }
-                if lines.as_ref().is_some_and(|lines| !seat.pool.goods.has_lines(units, lines)) {
+                if !seat.pool.goods.has(&wanted) {
                     return post
                         .out
                         .anomaly(from, "a request with lines that this pool cannot have");
                 }
                 let asker = Asker { node: from, attempt };
-                let movable = movable && seat.pool.goods.labels.is_some();
-                let lines = lines.filter(|_| !broken!(seat, IgnoreLines));
-                self.on_request(seat, asker, claim, Asked { units, lines, movable }, sent, post);
+                wanted.movable &= seat.pool.goods.labels.is_some();
+                wanted.lines = wanted.lines.filter(|_| !broken!(seat, IgnoreLines));
+                self.on_request(seat, asker, claim, wanted, sent, post);
             }
             Message::Release { claim } => self.end(seat, claim, post),
             Message::Decline { claim, attempt } => {
@@ -236,7 +230,7 @@ impl Arbiter {
         seat: &Seat<'_, Central>,
         asker: Asker,
         claim: ClaimId,
-        asked: Asked,
+        mut wanted: Wanted,
         sent: Moment,
         post: &mut Post<'_>,
     ) {
@@ -245,29 +239,28 @@ impl Arbiter {
             Place::Vacant(place) => {
                 let stamp = Stamp { clock: self.clock.tick(), node: asker.node };
                 let ticket = Ticket { age: stamp.clock, claim };
-                let Asked { units, lines, movable } = asked;
                 let (any, chosen);
-                let wants = match &lines {
+                let wants = match &wanted.lines {
                     // The common case, without an allocation.
                     None => {
-                        any = [seat.pool.goods.any(asker.node, units)];
+                        any = [seat.pool.goods.any(asker.node, wanted.units)];
                         &any[..]
                     }
                     Some(lines) => {
-                        chosen =
-                            seat.pool.goods.wants_by(self.tags.labels(seat), asker.node, lines);
+                        let labels = self.tags.labels(seat);
+                        chosen = seat.pool.goods.wants_by(labels, asker.node, lines);
                         &chosen[..]
                     }
                 };
                 let entered = match self.grace {
-                    true => self.allocator.enter(ticket, wants, movable),
-                    false => self.allocator.submit(ticket, wants, movable, &mut self.deeds),
+                    true => self.allocator.enter(ticket, wants, wanted.movable),
+                    false => self.allocator.submit(ticket, wants, wanted.movable, &mut self.deeds),
                 };
                 let by_label = |lines: &Arc<[Line]>| lines.iter().any(|line| line.labels.is_some());
-                let lines = lines.filter(by_label);
-                if entered.is_err()
-                    && (lines.is_some() || self.allocator.drained().next().is_some())
-                {
+                wanted.lines = wanted.lines.filter(by_label);
+                let may_change =
+                    wanted.lines.is_some() || self.allocator.drained().next().is_some();
+                if entered.is_err() && may_change {
                     let attempt = asker.attempt;
                     return post.send(asker.node, Message::Refused { claim, attempt });
                 }
@@ -276,7 +269,7 @@ impl Arbiter {
                     return post.out.anomaly(asker.node, what);
                 }
                 let state = State::Waiting;
-                let booked = Booked { asker, stamp, units, sent, arrived: seat.now, lines, state };
+                let booked = Booked { asker, stamp, wanted, sent, arrived: seat.now, state };
                 place.insert(Box::new(booked));
                 return self.carry_out(seat, post);
             }
@@ -367,8 +360,8 @@ impl Arbiter {
         let stamp = Stamp { clock: self.clock.tick(), node: asker.node };
         let held = Holding::new(shares.clone());
         let state = State::Granted { held, waited: Duration::ZERO, adopted: true };
-        let (arrived, lines) = (seat.now, None);
-        let booked = Booked { asker, stamp, units, sent, arrived, lines, state };
+        let (arrived, wanted) = (seat.now, Wanted::any(units));
+        let booked = Booked { asker, stamp, wanted, sent, arrived, state };
         self.entries.insert(claim, Box::new(booked));
         true
     }
@@ -450,7 +443,7 @@ impl Arbiter {
         }
     }
 
-    /// Whatever follows in this step rests on what the books say now.
+    /// Written before the rest of this step is told, which rests on these books.
     pub(super) fn write_down(&self, seat: &Seat<'_, Central>, out: &mut Outbox<Central>) {
         if !seat.pool.goods.durable {
             return;
@@ -459,7 +452,10 @@ impl Arbiter {
             .entries
             .iter()
             .filter(|(_, booked)| matches!(booked.state, State::Granted { .. }))
-            .map(|(&claim, booked)| (claim, Booked { lines: None, ..(**booked).clone() }))
+            .map(|(&claim, booked)| {
+                let wanted = Wanted::any(booked.wanted.units);
+                (claim, Booked { wanted, ..(**booked).clone() })
+            })
             .collect();
         let drained = self.allocator.drained().collect();
         let relabelled = self.tags.changed().clone();
@@ -473,7 +469,7 @@ impl Arbiter {
                 State::Granted { adopted: false, .. } => Standing::Granted,
                 State::Granted { adopted: true, .. } => Standing::Adopted,
             };
-            show(Entry { claim, stamp: booked.stamp, units: booked.units, standing });
+            show(Entry { claim, stamp: booked.stamp, units: booked.wanted.units, standing });
         }
     }
 
@@ -510,7 +506,7 @@ impl Arbiter {
                 }
                 State::Granted { held, .. } => {
                     let extra = held.moves.len();
-                    assert_eq!(held.shares.len(), booked.units.get() as usize + extra);
+                    assert_eq!(held.shares.len(), booked.wanted.units.get() as usize + extra);
                     for share in &held.shares {
                         assert!(share.fence <= self.fence);
                         assert!(!self.allocator.is_free(share.unit), "what is held is not free");

@@ -63,7 +63,7 @@ impl Arbiter {
         assert_eq!(booked.state, State::Waiting, "only waiting claims are granted");
         booked.state = State::Granted { held: Holding::new(shares), waited, adopted: false };
         if !self.allocator.is_movable(ticket) {
-            booked.lines = None;
+            booked.wanted.lines = None;
         }
         let (node, answer) = booked.answer(claim);
         if broken!(seat, TellBeforePersist) {
