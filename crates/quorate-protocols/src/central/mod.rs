@@ -101,6 +101,7 @@ type Post<'a> = crate::post::Post<'a, Central>;
 type Seat<'a> = quorate_core::Seat<'a, Central>;
 
 impl Central {
+    #[inline(always)]
     fn hear(&mut self, seat: &Seat<'_>, from: NodeId, message: Message, post: &mut Post<'_>) {
         if message.is_for_arbiter() {
             match &mut self.arbiter {
