@@ -6,29 +6,93 @@ use serde::{Deserialize, Serialize};
 
 use crate::ClaimId;
 
-/// Body of `PUT /v1/pools/{pool}/claims/{id}`. Sent again under the same id, it must be the same.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+/// What a claim asks for, in its client's words: the body of `PUT /v1/pools/{pool}/claims/{id}`, and
+/// what a claim on the client link says. Said again under the same id, it must ask for the same.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
-pub struct ClaimRequest {
+#[serde(deny_unknown_fields, default)]
+pub struct Want {
     /// How many units, all at once: 1 to what the pool has. Left out it is 1, or as many as `lines`
     /// ask for, which is all it may be where there are lines.
-    #[serde(default)]
     pub units: Option<u32>,
     /// Which units, where the pool's units have labels: several lines are granted together or not
     /// at all. None means any.
-    #[serde(default)]
     pub lines: Vec<Line>,
     /// Whether the client can be asked to go to another unit, so that somebody else can be served:
     /// see `moves` of the answer. Only where the pool's units have labels.
-    #[serde(default)]
     pub movable: bool,
     /// What for, in the client's words; shown to whoever waits behind it.
-    #[serde(default)]
     pub reason: String,
-    /// Who asks, in the client's words.
-    #[serde(default)]
+    /// Who asks, in the client's words. On the client link, what it said at first counts instead.
     pub client: String,
+}
+
+impl Want {
+    /// So many units that have all of these labels.
+    ///
+    /// ```
+    /// use quorate_api::Want;
+    ///
+    /// let gpus = Want::with(2, [("gpu", "h100"), ("zone", "eu")]);
+    /// let gpus_and_a_nic = gpus.and(1, [("kind", "nic")]);
+    /// assert_eq!(gpus_and_a_nic.units(), 3);
+    /// ```
+    pub fn with<K: Into<String>, V: Into<String>>(
+        units: u32,
+        labels: impl IntoIterator<Item = (K, V)>,
+    ) -> Want {
+        Want::default().and(units, labels)
+    }
+
+    /// And so many that have these, granted together with the others or not at all. After a plain
+    /// number of units, those are any units.
+    #[must_use]
+    pub fn and<K: Into<String>, V: Into<String>>(
+        mut self,
+        units: u32,
+        labels: impl IntoIterator<Item = (K, V)>,
+    ) -> Want {
+        if let Some(units) = self.units.take()
+            && units > 0
+            && self.lines.is_empty()
+        {
+            self.lines.push(Line { units, labels: BTreeMap::new() });
+        }
+        let labels = labels.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
+        self.lines.push(Line { units, labels });
+        self
+    }
+
+    /// The same, and the holder can be asked to go to other units that will do.
+    #[must_use]
+    pub fn movable(self) -> Want {
+        Want { movable: true, ..self }
+    }
+
+    /// How many units in all.
+    pub fn units(&self) -> u32 {
+        let lines = || self.lines.iter().map(|line| line.units).reduce(u32::saturating_add);
+        self.units.or_else(lines).unwrap_or(1)
+    }
+
+    /// Whether it asks for the same. Who asks and what for are words for people: whoever knows a
+    /// claim's id may repeat it, also as another process.
+    pub fn asks_as(&self, other: &Want) -> bool {
+        let asked = |want: &Want| Want {
+            units: Some(want.units()),
+            reason: String::new(),
+            client: String::new(),
+            ..want.clone()
+        };
+        asked(self) == asked(other)
+    }
+}
+
+/// So many units, whichever.
+impl From<u32> for Want {
+    fn from(units: u32) -> Want {
+        Want { units: Some(units), ..Want::default() }
+    }
 }
 
 /// One line of a claim: so many units with these labels.

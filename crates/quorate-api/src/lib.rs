@@ -1,7 +1,7 @@
 //! What clients and nodes say to each other, as types and nothing else.
 //!
-//! Two faces of one vocabulary: JSON bodies for HTTP ([`ClaimRequest`], [`ClaimStatus`],
-//! [`PoolView`], [`Problem`]...) and the binary client link ([`link`]) for programs in a hurry.
+//! Two faces of one vocabulary: JSON bodies for HTTP ([`Want`], [`ClaimStatus`], [`PoolView`],
+//! [`Problem`]...) and the binary client link ([`link`]) for programs in a hurry.
 //! Both are served on the same port of a node. This crate knows no protocol, does no IO and reads
 //! no clock.
 //!
@@ -25,8 +25,8 @@ mod problem;
 mod span;
 
 pub use claim::{
-    ClaimRequest, ClaimState, ClaimStatus, Estimate, Line, MoveView, Obstacle, Remedy,
-    RenewRequest, RevokeRequest, ShortageView, UnitView, Why,
+    ClaimState, ClaimStatus, Estimate, Line, MoveView, Obstacle, Remedy, RenewRequest,
+    RevokeRequest, ShortageView, UnitView, Want, Why,
 };
 pub use claim_id::{ClaimId, ClaimIdError};
 pub use node::{Change, ChangeKind, Check, NodeView, PeerView};

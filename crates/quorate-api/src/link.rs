@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{ClaimId, ClaimState, Line, Problem};
+use crate::{ClaimId, ClaimState, Problem, Want};
 
 /// The first bytes a client sends; no HTTP request begins like that.
 pub const PREFACE: [u8; 8] = *b"QUORATE\x01";
@@ -60,14 +60,8 @@ pub enum Ask {
         pool: String,
         /// The claim's name.
         id: ClaimId,
-        /// How many, in all lines together if there are lines.
-        units: u32,
-        /// What for.
-        reason: String,
-        /// Which, if not any.
-        lines: Vec<Line>,
-        /// Whether it can be asked to go to another unit.
-        movable: bool,
+        /// What it asks for.
+        want: Want,
     },
     /// Keeps units, and leaves what it was asked to leave and no longer shows. Answered by
     /// [`Reply::Granted`] once the lease is extended, or by [`Reply::Over`]; not answered while no

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use quorate_api::link::{
     self, About, Answer, Ask, FrameError, FromClient, FromNode, Move, Reply, Request, Share,
 };
-use quorate_api::{ClaimId, ClaimState, Line, Problem, ProblemKind};
+use quorate_api::{ClaimId, ClaimState, Problem, ProblemKind, Want};
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
@@ -25,26 +25,19 @@ fn requests() -> Vec<(FromClient, &'static str)> {
             request(Ask::Claim {
                 pool: pool.clone(),
                 id,
-                units: 2,
-                reason: "x".into(),
-                lines: Vec::new(),
-                movable: false,
+                want: Want { reason: "x".into(), ..2.into() },
             }),
-            "10000000010005010367707501ac020201780000",
+            "12000000010005010367707501ac02 0102 00 00 0178 00",
         ),
         (
             request(Ask::Claim {
                 pool: pool.clone(),
                 id,
-                units: 3,
-                reason: String::new(),
-                lines: vec![
-                    Line { units: 2, labels: labels("gpu", "h") },
-                    Line { units: 1, labels: BTreeMap::new() },
-                ],
-                movable: true,
+                want: Want::with(2, labels("gpu", "h"))
+                    .and(1, BTreeMap::<String, String>::new())
+                    .movable(),
             }),
-            "19000000010005010367707501ac020300020103677075016802 0001 01",
+            "18000000010005010367707501ac02 00 02 01 03677075 0168 02 00 01 01 00 00",
         ),
         (
             request(Ask::Renew {

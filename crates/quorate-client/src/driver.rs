@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use quorate_api::ClaimId;
 use quorate_api::link::{self, FromClient, FromNode, PREFACE, Share};
+use quorate_api::{ClaimId, Want};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -16,13 +16,16 @@ use crate::clock::{self, Instant};
 use crate::error::{AcquireError, ReleaseError};
 use crate::grant::{Grant, Life};
 use crate::server::Server;
-use crate::session::{Action, News, Session, Wish};
+use crate::session::{Action, News, Session};
 
 /// What the handles ask of the task.
 #[derive(Debug)]
 pub(crate) enum Command {
     Claim {
-        wish: Wish,
+        pool: String,
+        id: ClaimId,
+        want: Want,
+        give_up_at: Option<Instant>,
         answer: oneshot::Sender<Result<Grant, AcquireError>>,
     },
     /// Nobody listens any more; whatever the claim has is released.
@@ -166,9 +169,9 @@ impl Driver {
 
     fn obey(&mut self, now: Instant, command: Command) {
         match command {
-            Command::Claim { wish, answer } => {
-                self.ears.insert(wish.id, Ear::Waiting { pool: wish.pool.clone(), answer });
-                self.session.claim(now, wish);
+            Command::Claim { pool, id, want, give_up_at, answer } => {
+                self.ears.insert(id, Ear::Waiting { pool: pool.clone(), answer });
+                self.session.claim(now, (pool, id), want, give_up_at);
             }
             Command::Abandon { id } => {
                 self.ears.remove(&id);

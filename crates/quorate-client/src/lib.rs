@@ -42,7 +42,6 @@ mod http;
 mod pool;
 mod server;
 mod session;
-mod want;
 
 pub use client::{Client, Options};
 pub use clock::{Instant, sleep_until};
@@ -50,7 +49,6 @@ pub use error::{AcquireError, ConnectError, Lost, ReleaseError, TryAcquireError}
 pub use grant::Grant;
 pub use http::{Screen, ViewError, Views};
 pub use pool::Pool;
-pub use quorate_api::ClaimId;
 pub use quorate_api::link::{About, Move, Share};
+pub use quorate_api::{ClaimId, Want};
 pub use server::{DEFAULT_PORT, Server};
-pub use want::Want;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_api::ClaimId;
+use quorate_api::{ClaimId, Want};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::client::Shared;
@@ -11,8 +11,6 @@ use crate::clock::Instant;
 use crate::driver::Command;
 use crate::error::{AcquireError, TryAcquireError};
 use crate::grant::Grant;
-use crate::session::Wish;
-use crate::want::Want;
 
 /// A pool as a client uses it. Cheap to clone.
 ///
@@ -90,17 +88,21 @@ impl Pool {
         self.claim(want.into(), give_up_at).await
     }
 
-    async fn claim(&self, want: Want, give_up_at: Option<Instant>) -> Result<Grant, AcquireError> {
-        let Want { units, lines, movable } = want;
-        if units == 0 {
+    async fn claim(
+        &self,
+        mut want: Want,
+        give_up_at: Option<Instant>,
+    ) -> Result<Grant, AcquireError> {
+        if want.units() == 0 {
             return Err(AcquireError::None);
         }
         let id = self.id.unwrap_or_else(|| self.shared.next_id());
         let (answer, granted) = oneshot::channel();
-        let (pool, reason) = (self.name.clone(), self.reason.clone());
-        let wish = Wish { id, pool, units, lines, movable, reason, give_up_at };
+        if want.reason.is_empty() {
+            want.reason.clone_from(&self.reason);
+        }
         let commands = &self.shared.commands;
-        let claim = Command::Claim { wish, answer };
+        let claim = Command::Claim { pool: self.name.clone(), id, want, give_up_at, answer };
         commands.send(claim).map_err(|_| AcquireError::Closed)?;
         let mut waiting = Waiting { id, commands, over: false };
         let outcome = granted.await;

@@ -25,15 +25,15 @@ mod world;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use quorate_api::ClaimId;
 use quorate_api::link::{Ask, FromNode, Request, Share};
+use quorate_api::{ClaimId, Want};
 
 use crate::chance::Chance;
 use crate::clock::Instant;
 use crate::error::{AcquireError, Lost, ReleaseError};
 use claim::{Claim, Holding, Leave, State, reached};
 use link::{Link, Next};
-pub(crate) use words::{Action, News, Pace, Wish};
+pub(crate) use words::{Action, News, Pace};
 
 /// A request on its way: whose, and read from the clock before it was sent.
 #[derive(Clone, Copy, Debug)]
@@ -121,10 +121,15 @@ impl Session {
 
     // What the client wants.
 
-    pub(crate) fn claim(&mut self, now: Instant, wish: Wish) {
-        let Wish { id, pool, units, lines, movable, reason, give_up_at } = wish;
+    pub(crate) fn claim(
+        &mut self,
+        now: Instant,
+        (pool, id): (String, ClaimId),
+        want: Want,
+        give_up_at: Option<Instant>,
+    ) {
         let state = State::Asking { sent: false, again_at: None };
-        let mut claim = Claim { pool, units, lines, movable, reason, give_up_at, state };
+        let mut claim = Claim { pool, want, give_up_at, state };
         self.ask_again(now, id, &mut claim);
         self.put(id, claim);
     }
@@ -287,9 +292,7 @@ impl Session {
             State::Asking { sent, again_at } => {
                 *sent |= up;
                 *again_at = None;
-                let (reason, lines) = (claim.reason.clone(), claim.lines.clone());
-                let (units, movable) = (claim.units, claim.movable);
-                Ask::Claim { pool, id, units, reason, lines, movable }
+                Ask::Claim { pool, id, want: claim.want.clone() }
             }
             State::Holding(holding) => {
                 holding.unanswered = up.then(|| holding.unanswered.unwrap_or(now));

@@ -1,11 +1,10 @@
 //! The door: what a client wants becomes a claim, or a problem that says why not. After this,
 //! nothing needs validating.
 
-use quorate_api::{Problem, ProblemKind};
-use quorate_core::{Claim, ClaimId, Fence, Shares, Units, Wanted};
+use quorate_api::{Problem, ProblemKind, Want};
+use quorate_core::{Claim, ClaimId, Fence, Shares, Units, UnitsError, Wanted};
 
 use crate::config::{Config, Limits, PoolDef};
-use crate::ledger::Wish;
 use crate::selection::{self, Known};
 
 /// A claim that this pool could grant to a client of this node.
@@ -14,20 +13,55 @@ pub(crate) fn claim(
     known: &Known<'_>,
     config: &Config,
     id: ClaimId,
-    wish: &Wish,
+    want: &Want,
     draw: u64,
-) -> Result<Claim, Problem> {
-    let impossible = |what: String| Problem::new(ProblemKind::Impossible, what);
-    let units = Units::new(wish.units, def.units).map_err(|error| impossible(error.to_string()))?;
-    if wish.units < def.claim_min || wish.units > def.claim_max {
-        let (min, max) = (def.claim_min, def.claim_max);
-        let text = format!("{} units asked: this pool takes claims of {min} to {max}", wish.units);
-        return Err(impossible(text));
+) -> Result<Claim, Unfit> {
+    let units = Units::new(want.units(), def.units)?;
+    let (min, max) = (def.claim_min, def.claim_max);
+    if !(min..=max).contains(&units.get()) {
+        let text = format!("{units} units asked: this pool takes claims of {min} to {max}");
+        return Err(Problem::new(ProblemKind::Impossible, text).into());
     }
-    text(&config.limits, "reason", &wish.reason)?;
-    text(&config.limits, "client", &wish.client)?;
-    let lines = selection::lines(def, known, config.me, wish)?;
-    Ok(Claim { id, draw, wanted: Wanted { units, lines, movable: wish.movable } })
+    texts(&config.limits, want)?;
+    let lines = selection::lines(def, known, config.me, want, units)?;
+    Ok(Claim { id, draw, wanted: Wanted { units, lines, movable: want.movable } })
+}
+
+/// Why a claim was not made.
+#[derive(Debug)]
+pub(crate) enum Unfit {
+    /// It asks for none, or for more than there are: the one case that programs may want to tell
+    /// from others.
+    Size(UnitsError),
+    /// Anything else.
+    Problem(Problem),
+}
+
+impl From<UnitsError> for Unfit {
+    fn from(error: UnitsError) -> Self {
+        Unfit::Size(error)
+    }
+}
+
+impl From<Problem> for Unfit {
+    fn from(problem: Problem) -> Self {
+        Unfit::Problem(problem)
+    }
+}
+
+impl From<Unfit> for Problem {
+    fn from(unfit: Unfit) -> Self {
+        match unfit {
+            Unfit::Size(error) => Problem::new(ProblemKind::Impossible, error.to_string()),
+            Unfit::Problem(problem) => problem,
+        }
+    }
+}
+
+/// The texts of a claim are short enough to be kept and shown.
+pub(crate) fn texts(limits: &Limits, want: &Want) -> Result<(), Problem> {
+    text(limits, "reason", &want.reason)?;
+    text(limits, "client", &want.client)
 }
 
 /// What a client may show as its grant: distinct units of this pool, with fences that somebody can

@@ -143,12 +143,11 @@ fn needs(ask: &Ask) -> Option<Action> {
 #[tokio::test]
 async fn every_request_of_the_client_link_asks_for_the_right_that_it_needs() {
     let (pool, id) = (String::from("p"), ClaimId::from_halves(1, 2));
-    let (client, reason) = (String::new(), String::new());
     let units = vec![link::Share { unit: 0, fence: 1 }];
     let asks = [
-        Ask::Hello { client },
+        Ask::Hello { client: String::new() },
         Ask::Ping,
-        Ask::Claim { pool: pool.clone(), id, units: 1, reason, lines: vec![], movable: false },
+        Ask::Claim { pool: pool.clone(), id, want: 1.into() },
         Ask::Renew { pool: pool.clone(), id, units },
         Ask::Status { pool: pool.clone(), id },
         Ask::Release { pool, id },

@@ -10,11 +10,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_api::link::{Answer, FromNode, Reply};
-use quorate_api::{ClaimState, Line, Problem};
-use quorate_core::{ClaimId, Holding, Lease, Moment, Move, Shares};
+use quorate_api::{ClaimState, Problem, Want};
+use quorate_core::{ClaimId, Holding, Lease, Moment, Move, Shares, UnitsError};
 use quorate_protocols::allocator::labels::Labels;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::admission::Unfit;
 use crate::config::PoolDef;
 use crate::convert;
 
@@ -55,8 +56,7 @@ pub(crate) struct Terms {
 pub(crate) struct Snapshot {
     pub(crate) id: ClaimId,
     pub(crate) state: ClaimState,
-    pub(crate) asked: u32,
-    pub(crate) lines: Vec<Line>,
+    pub(crate) want: Want,
     pub(crate) shares: Option<Shares>,
     /// What is known of the pool's units, if they differ.
     pub(crate) labels: Option<Arc<Labels>>,
@@ -67,43 +67,20 @@ pub(crate) struct Snapshot {
     pub(crate) valid_for: Duration,
     pub(crate) lease: Duration,
     pub(crate) waited: Duration,
-    pub(crate) client: String,
-    pub(crate) reason: String,
     pub(crate) ended: Option<String>,
-}
-
-/// What a client asked.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Wish {
-    pub(crate) units: u32,
-    /// Which units, if not any.
-    pub(crate) lines: Vec<Line>,
-    /// Whether the client can be asked to move.
-    pub(crate) movable: bool,
-    pub(crate) client: String,
-    pub(crate) reason: String,
-}
-
-impl Wish {
-    /// Whether it asks for the same. Who asks and what for are words for people: whoever knows a
-    /// claim's id may repeat it, also as another process.
-    pub(crate) fn asks_as(&self, other: &Wish) -> bool {
-        let asked = |wish: &Wish| (wish.units, wish.movable);
-        asked(self) == asked(other) && self.lines == other.lines
-    }
 }
 
 /// A claim of one of our clients.
 #[derive(Debug)]
 pub(crate) struct Claimed {
-    pub(crate) wish: Wish,
+    pub(crate) want: Want,
     pub(crate) made: Moment,
     pub(crate) state: State,
     /// Who waits until it is granted, extended or over.
     pub(crate) waiters: Vec<Waiter>,
     /// The connection that made or renewed it last, to be told if it is lost.
     pub(crate) session: Option<mpsc::UnboundedSender<FromNode>>,
-    /// Whether the wish is guessed, since the claim was not made here.
+    /// Whether what it wants is guessed, since the claim was not made here.
     pub(crate) assumed: bool,
     /// Whether the pool only counts units.
     pub(crate) counted: bool,
@@ -140,9 +117,9 @@ pub(crate) struct Ledger {
 }
 
 impl Claimed {
-    pub(crate) fn new(wish: Wish, made: Moment, state: State) -> Self {
+    pub(crate) fn new(want: Want, made: Moment, state: State) -> Self {
         Claimed {
-            wish,
+            want,
             made,
             state,
             waiters: Vec::new(),
@@ -177,8 +154,7 @@ impl Claimed {
         let mut snapshot = Snapshot {
             id,
             state: ClaimState::Waiting,
-            asked: self.wish.units,
-            lines: self.wish.lines.clone(),
+            want: self.want.clone(),
             shares: None,
             labels: terms.labels.clone(),
             moves: Vec::new(),
@@ -186,8 +162,6 @@ impl Claimed {
             valid_for: Duration::ZERO,
             lease: terms.lease.length(),
             waited: now.since(self.made),
-            client: self.wish.client.clone(),
-            reason: self.wish.reason.clone(),
             ended: None,
         };
         match &self.state {
@@ -347,6 +321,21 @@ impl Waiter {
         }
     }
 
+    /// Answers that the claim was not made. A size is said with the number on the client link, so
+    /// that programs need not read sentences.
+    pub(crate) fn refuse(self, unfit: Unfit) {
+        match (&self.to, unfit) {
+            (
+                Recipient::Link { answers, number, .. },
+                Unfit::Size(UnitsError::TooMany { k: units, .. }),
+            ) => {
+                let answer = Answer { number: *number, reply: Reply::TooLarge { units } };
+                let _ = answers.send(FromNode::Answer(answer));
+            }
+            (_, unfit) => self.answer(Err(unfit.into())),
+        }
+    }
+
     /// Whether nobody listens any more.
     pub(crate) fn is_gone(&self) -> bool {
         match &self.to {
@@ -372,11 +361,10 @@ mod tests {
     fn an_answer_counts_from_the_receipt_of_its_own_request() {
         let lease = Lease::new(Duration::from_secs(10), 100_000);
         let terms = Terms { lease, labels: None };
-        let wish = Wish { units: 1, ..Wish::default() };
         let second = |s: u64| Moment(s * 1_000_000_000);
         let granted =
             State::Granted { shares: Shares::new(&[]), until: second(30), since: second(20) };
-        let claimed = Claimed::new(wish, second(5), granted);
+        let claimed = Claimed::new(1.into(), second(5), granted);
         let id = ClaimId::default();
         // Asked at 8, granted at 20, until 30: 22 seconds from the receipt, less the drift.
         let early = claimed.snapshot(id, &terms, second(8), second(20));

@@ -8,14 +8,13 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use quorate_api::{Line as ApiLine, Problem, ProblemKind};
+use quorate_api::{Line as ApiLine, Problem, ProblemKind, Want};
 use quorate_core::{LINES_MAX, Line, NodeId, Unit, Units};
 use quorate_protocols::allocator::labels::Labels;
-use quorate_protocols::allocator::{Allocator, Impossible, Policy, Want};
+use quorate_protocols::allocator::{Allocator, Impossible, Policy, Want as Seats};
 
 use crate::config::PoolDef;
 use crate::engine::check_labels;
-use crate::ledger::Wish;
 
 /// Labels, and values of each, that an answer lists.
 const LISTED: usize = 8;
@@ -36,35 +35,36 @@ pub(crate) fn lines(
     def: &PoolDef,
     known: &Known<'_>,
     member: NodeId,
-    wish: &Wish,
+    want: &Want,
+    units: Units,
 ) -> Result<Option<Arc<[Line]>>, Problem> {
-    let allowed = def.allowed(member, &wish.client);
-    if wish.lines.is_empty() {
-        return any(def, wish, allowed);
+    let allowed = def.allowed(member, &want.client);
+    if want.lines.is_empty() {
+        return any(def, units, allowed);
     }
     let Some(labels) = known.labels else {
         let text = "units of this pool have no labels: ask for a number of them";
         return Err(impossible(text));
     };
-    if wish.lines.len() > LINES_MAX {
-        return Err(bad(format!("{} lines: at most {LINES_MAX} are possible", wish.lines.len())));
+    if want.lines.len() > LINES_MAX {
+        return Err(bad(format!("{} lines: at most {LINES_MAX} are possible", want.lines.len())));
     }
-    let sum: u64 = wish.lines.iter().map(|line| u64::from(line.units)).sum();
-    if sum != u64::from(wish.units) {
-        let text = format!("the lines ask for {sum} units, and the claim for {}", wish.units);
+    let sum: u64 = want.lines.iter().map(|line| u64::from(line.units)).sum();
+    if sum != u64::from(units.get()) {
+        let text = format!("the lines ask for {sum} units, and the claim for {units}");
         return Err(bad(text + ": leave units out where there are lines"));
     }
-    for line in &wish.lines {
+    for line in &want.lines {
         check_labels(&line.labels).map_err(bad)?;
     }
     if known.decides
-        && let Some(why) = why_never(def, Some(labels), member, wish)
+        && let Some(why) = why_never(def, Some(labels), member, want)
     {
         return Err(impossible(why));
     }
     let among = allowed.unwrap_or_else(|| Arc::clone(labels.all()));
     let line = |line: &ApiLine| {
-        let units = count(def, line.units)?;
+        let units = Units::new(line.units, units.get()).map_err(|e| impossible(e.to_string()))?;
         if !def.protocol.about.relabels {
             // Chosen once and for all.
             let chosen = labels.having(&line.labels);
@@ -74,7 +74,7 @@ pub(crate) fn lines(
         let labels = (!line.labels.is_empty()).then(|| Arc::new(line.labels.clone()));
         Ok(Line { labels, ..Line::of(units, Arc::clone(&among)) })
     };
-    wish.lines.iter().map(line).collect::<Result<_, Problem>>().map(Some)
+    want.lines.iter().map(line).collect::<Result<_, Problem>>().map(Some)
 }
 
 /// Why a claim could never be granted, if labels are to blame: which of its lines ask for too much,
@@ -83,42 +83,36 @@ pub(crate) fn why_never(
     def: &PoolDef,
     labels: Option<&Labels>,
     member: NodeId,
-    wish: &Wish,
+    want: &Want,
 ) -> Option<String> {
     let labels = labels?;
-    let allowed = def.allowed(member, &wish.client);
+    let allowed = def.allowed(member, &want.client);
     let usable =
         |unit: &Unit| allowed.as_ref().is_none_or(|units| units.binary_search(unit).is_ok());
-    let want = |line: &ApiLine| {
+    let seats = |line: &ApiLine| {
         let units = labels.having(&line.labels).iter().copied().filter(usable).collect();
-        Want { among: Some(units), units: line.units }
+        Seats { among: Some(units), units: line.units }
     };
-    let wants: Vec<Want> = wish.lines.iter().map(want).collect();
+    let wants: Vec<Seats> = want.lines.iter().map(seats).collect();
     let why = Allocator::new(def.units, Policy::STRICT).serves(&wants).err()?;
-    Some(explain(&why, &wish.lines) + &there_are(labels, def.units, allowed.as_deref()))
+    Some(explain(&why, &want.lines) + &there_are(labels, def.units, allowed.as_deref()))
 }
 
 fn any(
     def: &PoolDef,
-    wish: &Wish,
+    units: Units,
     allowed: Option<Arc<[Unit]>>,
 ) -> Result<Option<Arc<[Line]>>, Problem> {
     let Some(among) = allowed else { return Ok(None) };
-    let units = count(def, wish.units)?;
-    if among.len() < wish.units as usize {
+    if among.len() < units.get() as usize {
         let text = format!(
-            "{} units asked, and this client may use {} of the pool's {} at this node",
-            wish.units,
+            "{units} units asked, and this client may use {} of the pool's {} at this node",
             among.len(),
             def.units
         );
         return Err(impossible(text));
     }
     Ok(Some([Line::of(units, among)].into()))
-}
-
-fn count(def: &PoolDef, units: u32) -> Result<Units, Problem> {
-    Units::new(units, def.units).map_err(|error| impossible(error.to_string()))
 }
 
 /// Which lines ask for too much.

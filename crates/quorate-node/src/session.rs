@@ -8,7 +8,7 @@ use std::time::Duration;
 use quorate_api::link::{
     self, Answer, Ask as LinkAsk, FromClient, FromNode, PREFACE, Reply, Request,
 };
-use quorate_api::{ClaimId, Problem, ProblemKind};
+use quorate_api::{ClaimId, Problem, ProblemKind, Want};
 use quorate_core::Moment;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -19,7 +19,7 @@ use crate::app::App;
 use crate::clock;
 use crate::convert;
 use crate::engine::Ask;
-use crate::ledger::{Recipient, Waiter, Wish};
+use crate::ledger::{Recipient, Waiter};
 
 /// Room for what arrives at once.
 const BUFFER: usize = 16 << 10;
@@ -152,16 +152,9 @@ impl Session {
         let (pool, id, ask) = match request.ask {
             LinkAsk::Ping => return self.answer(number, Reply::Pong),
             LinkAsk::Hello { client } => return self.on_hello(number, client),
-            LinkAsk::Claim { pool, id, units, reason, lines, movable } => {
-                // Said with the number, so that programs need not read sentences.
-                if units > 1
-                    && let Ok(def) = self.app.pool(&pool)
-                    && units > def.units
-                {
-                    return self.answer(number, Reply::TooLarge { units: def.units });
-                }
-                let wish = Wish { units, lines, movable, client: self.client.clone(), reason };
-                (pool, id, Ask::Claim { wish, wait: true })
+            LinkAsk::Claim { pool, id, want } => {
+                let want = Want { client: self.client.clone(), ..want };
+                (pool, id, Ask::Claim { want, wait: true })
             }
             LinkAsk::Renew { pool, id, units } => {
                 let shown = convert::shares(units.iter().map(|share| (share.unit, share.fence)));

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::{
-    ClaimId, Fence, LINES_MAX, Line, NODES_MAX, NodeId, NodeSet, Protocol, Share, Shares, Stamp,
-    UNITS_MAX, Unit, Units, Wanted,
+    ClaimId, Fence, LINES_MAX, Line, Moment, Move, NODES_MAX, NodeId, NodeSet, Protocol, Share,
+    Shares, Stamp, UNITS_MAX, Unit, Units, Wanted,
 };
 use quorate_protocols::Attempt;
 use quorate_protocols::allocator::labels::is_label;
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use quorate_protocols::arbiter::GrantNumber;
+use serde::{Serialize, de::DeserializeOwned};
 
 /// A protocol whose messages and records have bytes.
 pub trait Wire: Protocol {
@@ -70,61 +71,294 @@ pub(crate) fn take<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DecodeError> 
     }
 }
 
-/// A claim's name: origin, serial.
-#[derive(Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct WireClaim(u64, u64);
+/// A value of the protocols with bytes of its own: numbers as postcard writes them, lists with their
+/// length before them, options and variants with their number. What arrives is checked here, so
+/// that no protocol meets a number that nobody can have reached.
+pub(crate) trait Coded: Sized {
+    /// Appends it.
+    fn put(&self, out: &mut Vec<u8>);
+    /// Takes one off the front.
+    fn take(bytes: &mut &[u8]) -> Result<Self, DecodeError>;
+}
 
-impl From<ClaimId> for WireClaim {
-    fn from(claim: ClaimId) -> Self {
-        WireClaim(claim.origin, claim.serial)
+/// Another way to write values of a type, where the type alone does not say what can be.
+pub(crate) trait Way<T> {
+    fn put(value: &T, out: &mut Vec<u8>);
+    fn take(bytes: &mut &[u8]) -> Result<T, DecodeError>;
+}
+
+/// All of the bytes are one value.
+pub(crate) fn whole<T: Coded>(mut bytes: &[u8]) -> Result<T, DecodeError> {
+    let value = T::take(&mut bytes)?;
+    nothing_after(bytes).map(|()| value)
+}
+
+pub(crate) fn nothing_after(bytes: &[u8]) -> Result<(), DecodeError> {
+    if bytes.is_empty() { Ok(()) } else { Err(DecodeError::Trailing(bytes.len())) }
+}
+
+/// The version of a record, which is its first byte.
+pub(crate) fn take_version(bytes: &mut &[u8], version: u8) -> Result<(), DecodeError> {
+    match u8::take(bytes)? {
+        found if found == version => Ok(()),
+        found => Err(impossible(format!("a record of version {found}"))),
     }
 }
 
-impl From<WireClaim> for ClaimId {
-    fn from(claim: WireClaim) -> Self {
-        ClaimId { origin: claim.0, serial: claim.1 }
+pub(crate) fn impossible(what: impl Into<String>) -> DecodeError {
+    DecodeError::Impossible(what.into())
+}
+
+/// Gives types bytes: their fields in the order in which they are named here, variants by their
+/// number. A field is written as its type says, or in the [`Way`] that is named after it. Whatever
+/// `if` names looks at what arrived.
+macro_rules! coded {
+    (struct $type:ident { $($field:ident $(: $way:ident)?),* $(,)? } $(if $sound:ident)?) => {
+        impl $crate::codec::Coded for $type {
+            fn put(&self, out: &mut Vec<u8>) {
+                let $type { $($field),* } = self;
+                $($crate::codec::coded!(@put out, $field $($way)?);)*
+            }
+
+            fn take(bytes: &mut &[u8]) -> Result<Self, $crate::codec::DecodeError> {
+                let value = $type {
+                    $($field: $crate::codec::coded!(@take bytes, $($way)?)),*
+                };
+                $($sound(&value)?;)?
+                Ok(value)
+            }
+        }
+    };
+    (enum $type:ident { $(
+        $number:literal => $variant:ident
+            $({ $($field:ident $(: $way:ident)?),* $(,)? })?
+            $(( $inner:ident ))?
+    ),* $(,)? }) => {
+        impl $crate::codec::Coded for $type {
+            fn put(&self, out: &mut Vec<u8>) {
+                match self {
+                    $($type::$variant $({ $($field),* })? $(($inner))? => {
+                        out.push($number);
+                        $($($crate::codec::coded!(@put out, $field $($way)?);)*)?
+                        $($crate::codec::coded!(@put out, $inner);)?
+                    })*
+                }
+            }
+
+            fn take(bytes: &mut &[u8]) -> Result<Self, $crate::codec::DecodeError> {
+                Ok(match <u8 as $crate::codec::Coded>::take(bytes)? {
+                    $($number => $type::$variant
+                        $({ $($field: $crate::codec::coded!(@take bytes, $($way)?)),* })?
+                        $(($crate::codec::coded!(@inner bytes, $inner)))?,)*
+                    _ => return Err($crate::codec::DecodeError::Garbage),
+                })
+            }
+        }
+    };
+    (@put $out:ident, $field:ident) => { $crate::codec::Coded::put($field, $out) };
+    (@put $out:ident, $field:ident $way:ident) => {
+        <$way as $crate::codec::Way<_>>::put($field, $out)
+    };
+    (@inner $bytes:ident, $inner:ident) => { $crate::codec::Coded::take($bytes)? };
+    (@take $bytes:ident,) => { $crate::codec::Coded::take($bytes)? };
+    (@take $bytes:ident, $way:ident) => { <$way as $crate::codec::Way<_>>::take($bytes)? };
+}
+pub(crate) use coded;
+
+macro_rules! plain {
+    ($($type:ty),*) => {$(
+        impl Coded for $type {
+            fn put(&self, out: &mut Vec<u8>) {
+                put(self, out);
+            }
+
+            fn take(bytes: &mut &[u8]) -> Result<Self, DecodeError> {
+                let (value, rest) =
+                    postcard::take_from_bytes(bytes).map_err(|_| DecodeError::Garbage)?;
+                *bytes = rest;
+                Ok(value)
+            }
+        }
+    )*};
+}
+plain!(u8, u32, u64, bool, String);
+
+/// Numbers with a name of their own: which of them can be.
+macro_rules! named {
+    ($($type:ident($inner:ty) $(if $sound:ident)?),* $(,)?) => {$(
+        impl Coded for $type {
+            fn put(&self, out: &mut Vec<u8>) {
+                self.0.put(out);
+            }
+
+            fn take(bytes: &mut &[u8]) -> Result<Self, DecodeError> {
+                let number = <$inner>::take(bytes)?;
+                $($sound(number)?;)?
+                Ok($type(number))
+            }
+        }
+    )*};
+}
+named!(NodeId(u32), Unit(u32), Moment(u64), Fence(u64) if fence, GrantNumber(u64) if fence);
+
+fn fence(number: u64) -> Result<(), DecodeError> {
+    match number <= Fence::MAX.0 {
+        true => Ok(()),
+        false => Err(impossible("a fence that cannot have been reached")),
     }
 }
 
-/// One try of a node: boot, clock.
-#[derive(Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct WireAttempt(u32, u64);
+/// A number of units that some pool could give; whether this pool can is the receiver's to say.
+impl Coded for Units {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.get().put(out);
+    }
 
-impl From<Attempt> for WireAttempt {
-    fn from(attempt: Attempt) -> Self {
-        WireAttempt(attempt.boot, attempt.clock)
+    fn take(bytes: &mut &[u8]) -> Result<Self, DecodeError> {
+        Units::new(u32::take(bytes)?, UNITS_MAX).map_err(|error| impossible(error.to_string()))
     }
 }
 
-impl TryFrom<WireAttempt> for Attempt {
-    type Error = DecodeError;
+/// In nanoseconds. A wait too long to be written is shortened: that only makes the holder's
+/// deadline earlier.
+impl Coded for Duration {
+    fn put(&self, out: &mut Vec<u8>) {
+        u64::try_from(self.as_nanos()).unwrap_or(u64::MAX).put(out);
+    }
 
-    fn try_from(attempt: WireAttempt) -> Result<Self, DecodeError> {
-        Ok(Attempt { boot: attempt.0, clock: clock(attempt.1)? })
+    fn take(bytes: &mut &[u8]) -> Result<Self, DecodeError> {
+        u64::take(bytes).map(Duration::from_nanos)
     }
 }
 
-/// A stamp: clock, node.
-#[derive(Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct WireStamp(u64, u32);
+/// A reading of a logical clock.
+pub(crate) enum Clock {}
 
-impl From<Stamp> for WireStamp {
-    fn from(stamp: Stamp) -> Self {
-        WireStamp(stamp.clock, stamp.node.0)
+impl Way<u64> for Clock {
+    fn put(clock: &u64, out: &mut Vec<u8>) {
+        clock.put(out);
+    }
+
+    fn take(bytes: &mut &[u8]) -> Result<u64, DecodeError> {
+        /// No clock gets here by counting, and whoever hears one must be able to go on counting.
+        const CLOCK_MAX: u64 = 1 << 62;
+        let clock = u64::take(bytes)?;
+        match clock <= CLOCK_MAX {
+            true => Ok(clock),
+            false => Err(impossible("a clock that cannot have been reached")),
+        }
     }
 }
 
-impl TryFrom<WireStamp> for Stamp {
-    type Error = DecodeError;
+/// Maybe one.
+impl Way<Option<u64>> for Clock {
+    fn put(clock: &Option<u64>, out: &mut Vec<u8>) {
+        clock.put(out);
+    }
 
-    fn try_from(stamp: WireStamp) -> Result<Self, DecodeError> {
-        Ok(Stamp { clock: clock(stamp.0)?, node: NodeId(stamp.1) })
+    fn take(bytes: &mut &[u8]) -> Result<Option<u64>, DecodeError> {
+        bool::take(bytes)?.then(|| Clock::take(bytes)).transpose()
     }
 }
 
-/// Numbers below some bound as a bitmap, so that their length on the wire bounds what they take in
-/// memory.
-fn bitmap(numbers: impl Iterator<Item = usize>) -> Vec<u64> {
+/// How often a node was started; fences are made of it.
+pub(crate) enum Boot {}
+
+impl Way<u32> for Boot {
+    fn put(boot: &u32, out: &mut Vec<u8>) {
+        boot.put(out);
+    }
+
+    fn take(bytes: &mut &[u8]) -> Result<u32, DecodeError> {
+        let boot = u32::take(bytes)?;
+        match boot < Fence::BOOTS {
+            true => Ok(boot),
+            false => Err(impossible("a boot number that cannot have been reached")),
+        }
+    }
+}
+
+impl<T: Coded> Coded for Option<T> {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.is_some().put(out);
+        if let Some(value) = self {
+            value.put(out);
+        }
+    }
+
+    fn take(bytes: &mut &[u8]) -> Result<Self, DecodeError> {
+        bool::take(bytes)?.then(|| T::take(bytes)).transpose()
+    }
+}
+
+impl<A: Coded, B: Coded> Coded for (A, B) {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.0.put(out);
+        self.1.put(out);
+    }
+
+    fn take(bytes: &mut &[u8]) -> Result<Self, DecodeError> {
+        Ok((A::take(bytes)?, B::take(bytes)?))
+    }
+}
+
+/// Values one by one, after how many there are.
+pub(crate) fn put_list<'a, T: Coded + 'a>(
+    list: impl ExactSizeIterator<Item = &'a T>,
+    out: &mut Vec<u8>,
+) {
+    (list.len() as u64).put(out);
+    list.for_each(|value| value.put(out));
+}
+
+impl<T: Coded> Coded for Vec<T> {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_list(self.iter(), out);
+    }
+
+    fn take(bytes: &mut &[u8]) -> Result<Self, DecodeError> {
+        let count = u64::take(bytes)?;
+        // Each of them has a byte at least.
+        if count > bytes.len() as u64 {
+            return Err(DecodeError::Garbage);
+        }
+        (0..count).map(|_| T::take(bytes)).collect()
+    }
+}
+
+impl<T: Coded> Coded for Arc<[T]> {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_list(self.iter(), out);
+    }
+
+    fn take(bytes: &mut &[u8]) -> Result<Self, DecodeError> {
+        Vec::take(bytes).map(Into::into)
+    }
+}
+
+impl<T: Coded> Coded for Arc<T> {
+    fn put(&self, out: &mut Vec<u8>) {
+        T::put(self, out);
+    }
+
+    fn take(bytes: &mut &[u8]) -> Result<Self, DecodeError> {
+        T::take(bytes).map(Arc::new)
+    }
+}
+
+impl<T: Coded> Coded for Box<T> {
+    fn put(&self, out: &mut Vec<u8>) {
+        T::put(self, out);
+    }
+
+    fn take(bytes: &mut &[u8]) -> Result<Self, DecodeError> {
+        T::take(bytes).map(Box::new)
+    }
+}
+
+/// A set of numbers below some bound as a bitmap, so that its length on the wire bounds what it
+/// takes in memory.
+pub(crate) fn bitmap(numbers: impl Iterator<Item = usize>) -> Vec<u64> {
     let mut words = Vec::new();
     for number in numbers {
         let (word, bit) = (number / 64, number % 64);
@@ -135,13 +369,13 @@ fn bitmap(numbers: impl Iterator<Item = usize>) -> Vec<u64> {
 }
 
 /// The numbers of a bitmap, ascending. `what`: of what they are.
-fn numbers(
+pub(crate) fn numbers(
     words: Vec<u64>,
     bound: u32,
     what: &str,
-) -> Result<impl Iterator<Item = usize>, DecodeError> {
+) -> Result<impl Iterator<Item = usize> + use<>, DecodeError> {
     if words.last() == Some(&0) || words.len() > bound as usize / 64 {
-        return Err(DecodeError::Impossible(format!("a set of {what} that is too long")));
+        return Err(impossible(format!("a set of {what} that is too long")));
     }
     let bits = |(word, bits): (usize, u64)| {
         (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| word * 64 + bit)
@@ -149,189 +383,108 @@ fn numbers(
     Ok(words.into_iter().enumerate().flat_map(bits))
 }
 
-/// A set of nodes.
-#[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct WireNodes(Vec<u64>);
+impl Coded for NodeSet {
+    fn put(&self, out: &mut Vec<u8>) {
+        bitmap(self.iter().map(NodeId::index)).put(out);
+    }
 
-impl From<&NodeSet> for WireNodes {
-    fn from(nodes: &NodeSet) -> Self {
-        WireNodes(bitmap(nodes.iter().map(NodeId::index)))
+    fn take(bytes: &mut &[u8]) -> Result<Self, DecodeError> {
+        Ok(numbers(Vec::take(bytes)?, NODES_MAX, "nodes")?.map(NodeId::from).collect())
     }
 }
 
-impl TryFrom<WireNodes> for NodeSet {
-    type Error = DecodeError;
+/// Units as a bitmap, where they may be most of a pool...
+pub(crate) enum Bitmap {}
 
-    fn try_from(nodes: WireNodes) -> Result<Self, DecodeError> {
-        Ok(numbers(nodes.0, NODES_MAX, "nodes")?.map(NodeId::from).collect())
+impl<L: AsRef<[Unit]> + FromIterator<Unit>> Way<L> for Bitmap {
+    fn put(units: &L, out: &mut Vec<u8>) {
+        bitmap(units.as_ref().iter().map(|unit| unit.index())).put(out);
+    }
+
+    fn take(bytes: &mut &[u8]) -> Result<L, DecodeError> {
+        let units = numbers(Vec::take(bytes)?, UNITS_MAX, "units")?;
+        Ok(units.map(|unit| Unit(unit as u32)).collect())
     }
 }
 
-/// A set of units.
-#[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct WireUnits(Vec<u64>);
+/// ...and one by one where they are few. Ascending either way.
+pub(crate) enum Names {}
 
-impl From<&[Unit]> for WireUnits {
-    fn from(units: &[Unit]) -> Self {
-        WireUnits(bitmap(units.iter().map(|unit| unit.index())))
+impl Way<Arc<[Unit]>> for Names {
+    fn put(units: &Arc<[Unit]>, out: &mut Vec<u8>) {
+        units.put(out);
     }
-}
 
-impl TryFrom<WireUnits> for Arc<[Unit]> {
-    type Error = DecodeError;
-
-    fn try_from(units: WireUnits) -> Result<Self, DecodeError> {
-        Ok(numbers(units.0, UNITS_MAX, "units")?.map(|unit| Unit(unit as u32)).collect())
-    }
-}
-
-/// What a claim asks for: the one encoding of it.
-#[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct WireWanted {
-    units: u32,
-    lines: Option<Vec<WireLine>>,
-    movable: bool,
-}
-
-/// How many, of which, and with which labels, if it matters.
-#[derive(Clone, Serialize, Deserialize)]
-struct WireLine {
-    units: u32,
-    among: WireUnits,
-    labels: Option<WireLabels>,
-}
-
-pub(crate) type WireLabels = Vec<(String, String)>;
-
-/// Most labels in a line or of a unit.
-const LABELS_MAX: usize = 16;
-
-pub(crate) fn put_labels(labels: &BTreeMap<String, String>) -> WireLabels {
-    labels.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
-}
-
-pub(crate) fn take_labels(labels: WireLabels) -> Result<BTreeMap<String, String>, DecodeError> {
-    let sound = labels.iter().all(|(key, value)| is_label(key) && is_label(value))
-        && labels.windows(2).all(|pair| pair[0].0 < pair[1].0);
-    if labels.len() > LABELS_MAX || !sound {
-        return Err(DecodeError::Impossible("labels that cannot be".into()));
-    }
-    Ok(labels.into_iter().collect())
-}
-
-impl From<&Line> for WireLine {
-    fn from(line: &Line) -> Self {
-        WireLine {
-            units: line.units.get(),
-            among: (&*line.among).into(),
-            labels: line.labels.as_deref().map(put_labels),
+    fn take(bytes: &mut &[u8]) -> Result<Arc<[Unit]>, DecodeError> {
+        let units: Arc<[Unit]> = Coded::take(bytes)?;
+        let ascending = units.is_sorted_by(|a, b| a < b);
+        if !ascending || units.last().is_some_and(|unit| unit.0 >= UNITS_MAX) {
+            return Err(impossible("names that are not units in order"));
         }
-    }
-}
-
-impl TryFrom<WireLine> for Line {
-    type Error = DecodeError;
-
-    fn try_from(line: WireLine) -> Result<Self, DecodeError> {
-        Ok(Line {
-            units: units(line.units)?,
-            among: line.among.try_into()?,
-            labels: line.labels.map(take_labels).transpose()?.map(Arc::new),
-        })
-    }
-}
-
-impl From<&Wanted> for WireWanted {
-    fn from(wanted: &Wanted) -> Self {
-        let Wanted { units, lines, movable } = wanted;
-        let lines = lines.as_ref().map(|lines| lines.iter().map(WireLine::from).collect());
-        WireWanted { units: units.get(), lines, movable: *movable }
-    }
-}
-
-impl TryFrom<WireWanted> for Wanted {
-    type Error = DecodeError;
-
-    fn try_from(wanted: WireWanted) -> Result<Self, DecodeError> {
-        let WireWanted { units: count, lines, movable } = wanted;
-        let lines: Option<Arc<[Line]>> = match lines {
-            Some(lines) if lines.len() > LINES_MAX => {
-                return Err(DecodeError::Impossible(format!("{} lines in a claim", lines.len())));
-            }
-            Some(lines) => Some(lines.into_iter().map(Line::try_from).collect::<Result<_, _>>()?),
-            None => None,
-        };
-        // Each is at most 2^20, and there are few.
-        let sum = |lines: &Arc<[Line]>| lines.iter().map(|line| line.units.get()).sum::<u32>();
-        if lines.as_ref().is_some_and(|lines| sum(lines) != count) {
-            return Err(DecodeError::Impossible("lines that do not add up to their claim".into()));
-        }
-        Ok(Wanted { units: units(count)?, lines, movable })
-    }
-}
-
-/// Units with their fences, ascending by unit.
-#[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct WireShares(Vec<(u32, u64)>);
-
-impl From<&Shares> for WireShares {
-    fn from(shares: &Shares) -> Self {
-        WireShares(shares.iter().map(|share| (share.unit.0, share.fence.0)).collect())
-    }
-}
-
-impl TryFrom<WireShares> for Shares {
-    type Error = DecodeError;
-
-    fn try_from(shares: WireShares) -> Result<Self, DecodeError> {
-        Ok(Shares::new(&distinct(shares)?))
+        Ok(units)
     }
 }
 
 /// The units one by one, each of them once.
-pub(crate) fn distinct(shares: WireShares) -> Result<Vec<Share>, DecodeError> {
-    let ascending = shares.0.windows(2).all(|pair| pair[0].0 < pair[1].0);
-    if !ascending || shares.0.last().is_some_and(|(unit, _)| *unit >= UNITS_MAX) {
-        return Err(DecodeError::Impossible("units out of order or out of range".into()));
+pub(crate) fn take_distinct(bytes: &mut &[u8]) -> Result<Vec<Share>, DecodeError> {
+    let shares: Vec<Share> = Vec::take(bytes)?;
+    let ascending = shares.is_sorted_by(|a, b| a.unit < b.unit);
+    if !ascending || shares.last().is_some_and(|share| share.unit.0 >= UNITS_MAX) {
+        return Err(impossible("units out of order or out of range"));
     }
-    let share = |(unit, number)| Ok(Share { unit: Unit(unit), fence: fence(number)? });
-    shares.0.into_iter().map(share).collect()
+    Ok(shares)
 }
 
-/// A number of units that some pool could give; whether this pool can is the receiver's to say.
-pub(crate) fn units(h: u32) -> Result<Units, DecodeError> {
-    Units::new(h, UNITS_MAX).map_err(|error| DecodeError::Impossible(error.to_string()))
-}
-
-/// The largest clock that is read from the wire: no correct node counts so far, and a node that
-/// hears it can still go on counting.
-const CLOCK_MAX: u64 = 1 << 62;
-
-/// A reading of a logical clock.
-pub(crate) fn clock(number: u64) -> Result<u64, DecodeError> {
-    if number <= CLOCK_MAX {
-        return Ok(number);
+impl Coded for Shares {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_list(self.as_slice().iter(), out);
     }
-    Err(DecodeError::Impossible("a clock that cannot have been reached".into()))
-}
 
-/// A fence.
-pub(crate) fn fence(number: u64) -> Result<Fence, DecodeError> {
-    if number <= Fence::MAX.0 {
-        return Ok(Fence(number));
+    fn take(bytes: &mut &[u8]) -> Result<Self, DecodeError> {
+        Ok(Shares::new(&take_distinct(bytes)?))
     }
-    Err(DecodeError::Impossible("a fence that cannot have been reached".into()))
 }
 
-/// How often a node was started; fences are made of it.
-pub(crate) fn boot(number: u32) -> Result<u32, DecodeError> {
-    if number < Fence::BOOTS {
-        return Ok(number);
+/// Labels, ascending by key.
+impl Coded for BTreeMap<String, String> {
+    fn put(&self, out: &mut Vec<u8>) {
+        (self.len() as u64).put(out);
+        for (key, value) in self {
+            key.put(out);
+            value.put(out);
+        }
     }
-    Err(DecodeError::Impossible("a boot number that cannot have been reached".into()))
+
+    fn take(bytes: &mut &[u8]) -> Result<Self, DecodeError> {
+        /// Most labels in a line or of a unit.
+        const LABELS_MAX: usize = 16;
+        let labels: Vec<(String, String)> = Vec::take(bytes)?;
+        let sound = labels.iter().all(|(key, value)| is_label(key) && is_label(value))
+            && labels.is_sorted_by(|a, b| a.0 < b.0);
+        if labels.len() > LABELS_MAX || !sound {
+            return Err(impossible("labels that cannot be"));
+        }
+        Ok(labels.into_iter().collect())
+    }
 }
 
-/// A wait too long to be written is shortened: that only makes the holder's deadline earlier.
-pub(crate) fn nanos(span: Duration) -> u64 {
-    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+coded!(struct ClaimId { origin, serial });
+coded!(struct Attempt { boot, clock: Clock });
+coded!(struct Stamp { clock: Clock, node });
+coded!(struct Share { unit, fence });
+coded!(struct Move { from, to });
+coded!(struct Line { units, among: Bitmap, labels });
+coded!(struct Wanted { units, lines, movable } if adds_up);
+
+fn adds_up(wanted: &Wanted) -> Result<(), DecodeError> {
+    let Some(lines) = &wanted.lines else { return Ok(()) };
+    if lines.len() > LINES_MAX {
+        return Err(impossible(format!("{} lines in a claim", lines.len())));
+    }
+    // Each is at most 2^20, and there are few.
+    let sum: u32 = lines.iter().map(|line| line.units.get()).sum();
+    match sum == wanted.units.get() {
+        true => Ok(()),
+        false => Err(impossible("lines that do not add up to their claim")),
+    }
 }

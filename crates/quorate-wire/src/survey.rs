@@ -157,23 +157,20 @@ pub struct ShortLine {
 
 /// Units as a bitmap, so that those of the largest pool fit in a survey.
 mod bitmap {
-    use std::sync::Arc;
-
-    use quorate_core::Unit;
+    use quorate_core::UNITS_MAX;
     use serde::de::Error as _;
     use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
 
-    use crate::codec::WireUnits;
+    use crate::codec::{bitmap, numbers};
 
     pub(super) fn serialize<S: Serializer>(units: &[u32], out: S) -> Result<S::Ok, S::Error> {
-        let units: Vec<Unit> = units.iter().map(|unit| Unit(*unit)).collect();
-        WireUnits::from(&*units).serialize(out)
+        bitmap(units.iter().map(|unit| *unit as usize)).serialize(out)
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u32>, D::Error> {
-        let units: Arc<[Unit]> =
-            WireUnits::deserialize(from)?.try_into().map_err(D::Error::custom)?;
-        Ok(units.iter().map(|unit| unit.0).collect())
+        let words = Vec::deserialize(from)?;
+        let units = numbers(words, UNITS_MAX, "units").map_err(D::Error::custom)?;
+        Ok(units.map(|unit| unit as u32).collect())
     }
 }
 

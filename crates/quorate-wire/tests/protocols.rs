@@ -289,7 +289,7 @@ fn the_record_of_arbiter_is_pinned_and_must_fit_its_pool() {
     let pool = arbiter::Pool::named(4, 3);
     let mut bytes = Vec::new();
     Arbiter::encode_record(&record(&pool), &mut bytes);
-    assert_eq!(hex(&bytes), "0201050101040101ac0201020504020201020003080101020600030300");
+    assert_eq!(hex(&bytes), "0301050101040101ac020102050402020102000308010102060003010100");
     assert_eq!(Arbiter::decode_record(&pool, &bytes), Ok(record(&pool)));
     let smaller = Arbiter::decode_record(&arbiter::Pool::named(3, 3), &bytes);
     assert_eq!(smaller, Err(DecodeError::Impossible("u3 in a pool of 3 units".into())));

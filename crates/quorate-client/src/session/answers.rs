@@ -152,7 +152,7 @@ impl Session {
         let Some(claim) = self.take(id) else { return };
         match claim.state {
             State::Asking { .. } => {
-                let error = AcquireError::TooLarge { h: claim.units, k };
+                let error = AcquireError::TooLarge { h: claim.want.units(), k };
                 self.tell(id, News::Refused(error));
             }
             State::Leaving { why, .. } => self.tell_left(id, why, None),

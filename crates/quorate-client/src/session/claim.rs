@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorate_api::Line;
+use quorate_api::Want;
 use quorate_api::link::{About, Share};
 
 use crate::clock::Instant;
@@ -11,10 +11,7 @@ use crate::clock::Instant;
 #[derive(Clone, Debug)]
 pub(super) struct Claim {
     pub(super) pool: String,
-    pub(super) units: u32,
-    pub(super) lines: Vec<Line>,
-    pub(super) movable: bool,
-    pub(super) reason: String,
+    pub(super) want: Want,
     /// When the client stops waiting for a grant.
     pub(super) give_up_at: Option<Instant>,
     pub(super) state: State,

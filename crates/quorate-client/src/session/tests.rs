@@ -5,7 +5,7 @@ use std::time::Duration;
 use quorate_api::link::{About, Answer, Ask, FromNode, Move, Reply, Request, Share};
 use quorate_api::{ClaimId, ClaimState, Problem, ProblemKind};
 
-use super::{Action, News, Pace, Session, Wish};
+use super::{Action, News, Pace, Session};
 use crate::clock::Instant;
 use crate::error::{AcquireError, Lost, ReleaseError};
 
@@ -49,10 +49,7 @@ impl Story {
 
     fn claim(&mut self, units: u32, within: Option<Duration>) {
         let give_up_at = within.map(|within| self.now + within);
-        let (pool, reason) = ("p".into(), String::new());
-        let (lines, movable) = (Vec::new(), false);
-        let wish = Wish { id: ID, pool, units, lines, movable, reason, give_up_at };
-        self.session.claim(self.now, wish);
+        self.session.claim(self.now, ("p".into(), ID), units.into(), give_up_at);
         self.collect();
     }
 

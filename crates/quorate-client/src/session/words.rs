@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use quorate_api::ClaimId;
 use quorate_api::link::{About, Move, Request, Share};
-use quorate_api::{ClaimId, Line};
 
 use crate::clock::Instant;
 use crate::error::{AcquireError, Lost, ReleaseError};
@@ -30,20 +30,6 @@ impl Default for Pace {
             persistence: Duration::from_secs(30),
         }
     }
-}
-
-/// What a client wants.
-#[derive(Clone, Debug)]
-pub(crate) struct Wish {
-    pub(crate) id: ClaimId,
-    pub(crate) pool: String,
-    pub(crate) units: u32,
-    /// Which, if not any.
-    pub(crate) lines: Vec<Line>,
-    /// Whether it can be asked to move.
-    pub(crate) movable: bool,
-    pub(crate) reason: String,
-    pub(crate) give_up_at: Option<Instant>,
 }
 
 /// What the driver is to do.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use quorate_api::link::{Answer, Ask, FromNode, Reply, Request, Share};
 use quorate_api::{ClaimId, ClaimState};
 
-use super::{Action, News, Pace, Session, Wish};
+use super::{Action, News, Pace, Session};
 use crate::chance::Chance;
 use crate::clock::Instant;
 
@@ -131,8 +131,8 @@ impl World {
                     let (node, cluster) = ("n".into(), "c".into());
                     say(self, Reply::Welcome { node, cluster, boot: 1 });
                 }
-                Ask::Claim { id, units, .. } => {
-                    let known = self.arbiter.wants.insert(id, units).is_some();
+                Ask::Claim { id, want, .. } => {
+                    let known = self.arbiter.wants.insert(id, want.units()).is_some();
                     if !known {
                         self.arbiter.queue.push_back(id);
                     }
@@ -213,10 +213,7 @@ impl World {
             party.serial += 1;
             let id = ClaimId::from_halves(who as u64, party.serial);
             let give_up_at = (dice == 0).then(|| now + patience);
-            let (pool, reason) = ("p".into(), String::new());
-            let (lines, movable) = (Vec::new(), false);
-            let wish = Wish { id, pool, units, lines, movable, reason, give_up_at };
-            party.session.claim(now, wish);
+            party.session.claim(now, ("p".into(), id), units.into(), give_up_at);
         } else if dice < 8 {
             if let Some(id) = party.believes.keys().next().copied() {
                 party.believes.remove(&id);

@@ -145,13 +145,13 @@ fn on_request(
             let problem = Problem::new(ProblemKind::UnknownPool, "there is only one");
             say(number, Reply::Problem(problem), outbox);
         }
-        Ask::Claim { units, .. } if units > books.units => {
+        Ask::Claim { want, .. } if want.units() > books.units => {
             say(number, Reply::TooLarge { units: books.units }, outbox);
         }
-        Ask::Claim { id, units, .. } => {
+        Ask::Claim { id, want, .. } => {
             let known = books.holds.contains_key(&id) || books.queue.iter().any(|w| w.0 == id);
             if !known {
-                books.queue.push((id, units));
+                books.queue.push((id, want.units()));
             }
             pending.push((number, id, Instant::now()));
         }

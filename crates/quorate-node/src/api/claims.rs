@@ -8,8 +8,7 @@ use axum::extract::{Path, Query};
 use axum::http::StatusCode;
 use axum::response::Response;
 use quorate_api::{
-    ClaimRequest, ClaimState, ClaimStatus, Problem, ProblemKind, RenewRequest, RevokeRequest,
-    parse_span,
+    ClaimState, ClaimStatus, Problem, ProblemKind, RenewRequest, RevokeRequest, Want, parse_span,
 };
 use quorate_core::{ClaimId, Moment};
 use quorate_wire::survey::Question;
@@ -24,7 +23,7 @@ use crate::clock;
 use crate::config::PoolDef;
 use crate::convert;
 use crate::engine::{Ask, Request};
-use crate::ledger::{Snapshot, Wish};
+use crate::ledger::Snapshot;
 use crate::views::Picture;
 
 /// How long an answer waits for a grant if the client does not say: free units are usually granted
@@ -53,7 +52,7 @@ type Answered = Result<Response, Failure>;
             With `0s` what another node decides, a refusal too, is in the next answer"),
         ("why" = Option<bool>, Query, description = "if it waits, say why"),
     ),
-    request_body = ClaimRequest,
+    request_body = Want,
     responses(
         (status = 200, description = "granted", body = ClaimStatus),
         (status = 202, description = "queued: ask again, by PUT or GET", body = ClaimStatus),
@@ -70,14 +69,10 @@ pub(crate) async fn put(
     params: Asked,
     bytes: Bytes,
 ) -> Answered {
-    let request: ClaimRequest = body(&bytes)?;
+    let want: Want = body(&bytes)?;
     let call = Call::new(&app, &pool, &id, params)?;
-    let ClaimRequest { units, lines, movable, client, reason } = request;
-    let sum = || lines.iter().map(|line| line.units).fold(0, u32::saturating_add);
-    let units = units.unwrap_or_else(|| if lines.is_empty() { 1 } else { sum() });
-    let wish = Wish { units, lines, movable, client, reason };
     let wait = call.wait.unwrap_or(WAIT_DEFAULT);
-    let ask = Ask::Claim { wish, wait: !wait.is_zero() };
+    let ask = Ask::Claim { want, wait: !wait.is_zero() };
     let snapshot = call.ask_within(ask, wait).await?;
     match snapshot.state {
         ClaimState::Granted | ClaimState::Waiting => call.answer(snapshot).await,

@@ -8,15 +8,15 @@
 use std::time::Duration;
 
 use quorate_api::link::FromNode;
-use quorate_api::{ChangeKind, ClaimState};
+use quorate_api::{ChangeKind, ClaimState, Want};
 use quorate_core::{ClaimId, Event, Moment, Shares};
 use quorate_wire::glance::What;
 
 use super::{Ask, Engine, REMEMBER, stopping};
-use crate::admission;
+use crate::admission::{self, Unfit};
 use crate::clock;
 use crate::convert;
-use crate::ledger::{Claimed, State, Waiter, Wish};
+use crate::ledger::{Claimed, State, Waiter};
 
 /// Waiters of one claim among which those that have gone away are tolerated...
 const WAITERS_KEPT: usize = 8;
@@ -45,7 +45,7 @@ impl Engine {
         let now = clock::now();
         self.settle(seat, id, now);
         match ask {
-            Ask::Claim { wish, wait } => self.on_claim(seat, id, wish, wait, waiter),
+            Ask::Claim { want, wait } => self.on_claim(seat, id, want, wait, waiter),
             Ask::Renew { shown } => self.on_renew(seat, id, shown, waiter, now),
             Ask::End => self.on_end(seat, id, waiter, now),
             Ask::Status { wait } => self.answer(seat, id, wait, waiter, now),
@@ -60,24 +60,21 @@ impl Engine {
         }
     }
 
-    fn on_claim(&mut self, seat: usize, id: ClaimId, wish: Wish, wait: bool, waiter: Waiter) {
+    fn on_claim(&mut self, seat: usize, id: ClaimId, want: Want, wait: bool, waiter: Waiter) {
         let now = clock::now();
         let session = waiter.session();
         let pool = &mut self.pools[seat];
         if let Some(claimed) = pool.ledger.get_mut(&id) {
             if !matches!(claimed.state, State::Over { .. }) {
-                let same_units = claimed.wish.units == wish.units;
-                let same = claimed.wish.asks_as(&wish) || (claimed.assumed && same_units);
+                let same_units = claimed.want.units() == want.units();
+                let same = claimed.want.asks_as(&want) || (claimed.assumed && same_units);
                 if !same {
                     return waiter.answer(Err(admission::different()));
                 }
-                let limits = &self.config.limits;
-                let texts = admission::text(limits, "reason", &wish.reason)
-                    .and_then(|()| admission::text(limits, "client", &wish.client));
-                if let Err(problem) = texts {
+                if let Err(problem) = admission::texts(&self.config.limits, &want) {
                     return waiter.answer(Err(problem));
                 }
-                claimed.wish = wish;
+                claimed.want = want;
                 claimed.assumed = false;
                 claimed.session = session;
             }
@@ -86,17 +83,18 @@ impl Engine {
         let draw = self.draw();
         let pool = &mut self.pools[seat];
         let admitted = admission::room(&self.config.limits, self.active, pool.ledger.waiting())
+            .map_err(Unfit::from)
             .and_then(|()| {
-                admission::claim(&pool.def, &pool.known(), &self.config, id, &wish, draw)
+                admission::claim(&pool.def, &pool.known(), &self.config, id, &want, draw)
             });
         let claim = match admitted {
             Ok(claim) => claim,
-            Err(problem) => {
+            Err(unfit) => {
                 pool.meters.refused.inc();
-                return waiter.answer(Err(problem));
+                return waiter.refuse(unfit);
             }
         };
-        let mut claimed = Claimed::new(wish, now, State::Waiting);
+        let mut claimed = Claimed::new(want, now, State::Waiting);
         claimed.session = session;
         self.insert(seat, id, claimed);
         self.changed(seat, id, ChangeKind::Claimed);
@@ -170,10 +168,9 @@ impl Engine {
         let limits = &self.config.limits;
         admission::room(limits, self.active, self.pools[seat].ledger.waiting())?;
         let units = u32::try_from(shown.len()).unwrap_or(u32::MAX);
-        let wish = Wish { units, ..Wish::default() };
         let until = now.after(self.pools[seat].def.lease.length());
         let shown = State::Shown { shares: shown.clone(), until };
-        let mut claimed = Claimed::new(wish, now, shown);
+        let mut claimed = Claimed::new(units.into(), now, shown);
         claimed.assumed = true;
         self.insert(seat, id, claimed);
         Ok(())
@@ -201,7 +198,7 @@ impl Engine {
             // or its cancellation may have overtaken it.
             None => {
                 self.step(seat, Event::Cancel(id));
-                let mut claimed = Claimed::new(Wish::default(), now, State::Waiting);
+                let mut claimed = Claimed::new(0.into(), now, State::Waiting);
                 claimed.assumed = true;
                 self.insert(seat, id, claimed);
                 let why = "the client ended it through a node that did not know it";
@@ -238,7 +235,7 @@ impl Engine {
             Some(State::Over { .. }) => return,
             // Remembered, so that it is not renewed through this node either.
             None => {
-                let mut claimed = Claimed::new(Wish::default(), now, State::Waiting);
+                let mut claimed = Claimed::new(0.into(), now, State::Waiting);
                 claimed.assumed = true;
                 self.insert(seat, id, claimed);
             }

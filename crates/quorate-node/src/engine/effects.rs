@@ -188,9 +188,9 @@ impl Engine {
         // By the labels of now, if this node has just changed them.
         self.learn_own_labels(seat);
         let pool = &self.pools[seat];
-        let wish = pool.ledger.get(&claim).map(|claimed| &claimed.wish);
-        let short = wish.filter(|_| why == Refusal::NeverEnough).and_then(|wish| {
-            selection::why_never(&pool.def, pool.terms.labels.as_deref(), self.config.me, wish)
+        let want = pool.ledger.get(&claim).map(|claimed| &claimed.want);
+        let short = want.filter(|_| why == Refusal::NeverEnough).and_then(|want| {
+            selection::why_never(&pool.def, pool.terms.labels.as_deref(), self.config.me, want)
         });
         self.over(seat, claim, state, &short.unwrap_or_else(|| why.to_string()), now);
     }
@@ -206,7 +206,7 @@ impl Engine {
             State::Granted { .. } => ClaimState::Granted,
             State::Over { state, .. } => *state,
         };
-        let units = claimed.wish.units as usize;
+        let units = claimed.want.units() as usize;
         self.tell_change(seat, claim, kind, state, units);
     }
 

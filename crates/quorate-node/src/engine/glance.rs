@@ -63,7 +63,7 @@ impl Engine {
     pub(super) fn note(&mut self, seat: usize, id: ClaimId, what: What, took: std::time::Duration) {
         let pool = &self.pools[seat];
         let Some(claimed) = pool.ledger.get(&id) else { return };
-        let record = record(&pool.name, id, claimed, what, took, &claimed.wish.reason);
+        let record = record(&pool.name, id, claimed, what, took, &claimed.want.reason);
         self.history.note(seat, record);
     }
 
@@ -77,7 +77,7 @@ impl Engine {
         now: Moment,
     ) {
         let pool = &self.pools[seat];
-        let Some(claimed) = pool.ledger.get(&id).filter(|claimed| claimed.wish.units > 0) else {
+        let Some(claimed) = pool.ledger.get(&id).filter(|claimed| claimed.want.units() > 0) else {
             return;
         };
         let took = match &claimed.state {
@@ -85,8 +85,8 @@ impl Engine {
             _ => std::time::Duration::ZERO,
         };
         let (what, text) = match state {
-            ClaimState::Released => (What::Released, claimed.wish.reason.as_str()),
-            ClaimState::Cancelled => (What::Cancelled, claimed.wish.reason.as_str()),
+            ClaimState::Released => (What::Released, claimed.want.reason.as_str()),
+            ClaimState::Cancelled => (What::Cancelled, claimed.want.reason.as_str()),
             ClaimState::Revoked => (What::Revoked, why),
             ClaimState::Refused => (What::Refused, why),
             ClaimState::Lost | ClaimState::Waiting | ClaimState::Granted => (What::Expired, why),
@@ -124,9 +124,9 @@ fn record(
         what,
         pool: pool.to_owned(),
         claim: (id.origin, id.serial),
-        units: claimed.wish.units,
+        units: claimed.want.units(),
         took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-        who: claimed.wish.client.clone(),
+        who: claimed.want.client.clone(),
         text: text.to_owned(),
     }
 }

@@ -29,7 +29,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_api::{Change, Check, NodeView, PoolsView, Problem, ProblemKind};
+use quorate_api::{Change, Check, NodeView, PoolsView, Problem, ProblemKind, Want};
 use quorate_core::{ClaimId, Event, Moment, NodeId, Shares};
 use quorate_wire::glance::{Wanted, What};
 use quorate_wire::survey::Question;
@@ -42,7 +42,7 @@ use crate::clock;
 use crate::config::Config;
 use crate::history::History;
 use crate::journal::{Journal, Records, Written};
-use crate::ledger::{Waiter, Wish};
+use crate::ledger::Waiter;
 use crate::metrics::Metrics;
 use crate::planted::Planted;
 use crate::seat::{AnySeat, FirstDue, SeatEffect, SeatError, SeatEvent};
@@ -99,7 +99,7 @@ pub(crate) enum Request {
 #[derive(Debug)]
 pub(crate) enum Ask {
     /// Make it, or say how it stands; if it waits, answer now or when it no longer does.
-    Claim { wish: Wish, wait: bool },
+    Claim { want: Want, wait: bool },
     /// Extend its lease.
     Renew { shown: Option<Shares> },
     /// End it: released if it is granted, cancelled if it waits.

@@ -394,7 +394,7 @@ fn add(standing: &mut Standing, pool: &Pool, me: NodeId, members: usize, now: Mo
         };
         // Where no books decide, every node counts its own clients.
         if !by_the_books {
-            count(granted, claimed.wish.units);
+            count(granted, claimed.want.units());
         }
     }
     standing.held += held.1;
@@ -520,10 +520,10 @@ fn facts(pool: &Pool, now: Moment) -> Vec<FactLine> {
 fn home_claim(id: ClaimId, claimed: &Claimed, now: Moment) -> Option<HomeClaim> {
     let mut home = HomeClaim {
         claim: (id.origin, id.serial),
-        units: claimed.wish.units,
-        client: claimed.wish.client.chars().take(TEXT_SHOWN).collect(),
-        reason: claimed.wish.reason.chars().take(TEXT_SHOWN).collect(),
-        lines: shown_lines(&claimed.wish.lines),
+        units: claimed.want.units(),
+        client: claimed.want.client.chars().take(TEXT_SHOWN).collect(),
+        reason: claimed.want.reason.chars().take(TEXT_SHOWN).collect(),
+        lines: shown_lines(&claimed.want.lines),
         shares: None,
         moves: Vec::new(),
         since_micros: micros(now.since(claimed.made)),

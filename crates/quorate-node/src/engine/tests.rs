@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_api::{ClaimState, Problem, ProblemKind};
+use quorate_api::{ClaimState, Problem, ProblemKind, Want};
 use quorate_core::ClaimId;
 use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{broadcast, mpsc, oneshot};
@@ -13,7 +13,7 @@ use crate::boot::Boot;
 use crate::clock;
 use crate::config::Config;
 use crate::journal::{Journal, Records, Written};
-use crate::ledger::{Recipient, Snapshot, Waiter, Wish};
+use crate::ledger::{Recipient, Snapshot, Waiter};
 use crate::metrics::Metrics;
 use crate::planted::Planted;
 
@@ -43,12 +43,12 @@ fn ask(engine: &mut Engine, pool: &str, serial: u64, ask: Ask) -> Answer {
     answer
 }
 
-fn wish(units: u32) -> Wish {
-    Wish { units, client: "me".into(), reason: "x".into(), ..Wish::default() }
+fn want(units: u32) -> Want {
+    Want { client: "me".into(), reason: "x".into(), ..units.into() }
 }
 
 fn claim(engine: &mut Engine, pool: &str, serial: u64, units: u32) -> Answer {
-    ask(engine, pool, serial, Ask::Claim { wish: wish(units), wait: true })
+    ask(engine, pool, serial, Ask::Claim { want: want(units), wait: true })
 }
 
 fn state(mut answer: Answer) -> ClaimState {
@@ -99,8 +99,8 @@ fn limits_have_names_and_change_nothing() {
     assert!(limit(claim(&mut engine, "q3", 8, 1)).contains("limits.pools = 3"));
     drop(ask(&mut engine, "p", 1, Ask::End));
     assert_eq!(waiting.map(state), [ClaimState::Granted; 2]);
-    let long = Wish { reason: "too long a reason".into(), ..wish(1) };
-    let mut refused = ask(&mut engine, "p", 9, Ask::Claim { wish: long, wait: true });
+    let long = Want { reason: "too long a reason".into(), ..want(1) };
+    let mut refused = ask(&mut engine, "p", 9, Ask::Claim { want: long, wait: true });
     assert_eq!(refused.try_recv().unwrap().unwrap_err().kind, ProblemKind::BadRequest);
 }
 

@@ -2,7 +2,7 @@
 
 use crate::common::{Cluster, PATIENCE, until};
 use quorate_api::link::{self, Answer, Ask, FromClient, FromNode, PREFACE, Reply, Request, Share};
-use quorate_api::{ClaimId, ClaimState, ProblemKind};
+use quorate_api::{ClaimId, ClaimState, ProblemKind, Want};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -55,8 +55,8 @@ impl Client {
 }
 
 fn claim(id: u128, units: u32) -> Ask {
-    let (pool, reason) = ("p".into(), "r".into());
-    Ask::Claim { pool, id: ClaimId(id), units, reason, lines: Vec::new(), movable: false }
+    let want = Want { reason: "r".into(), ..units.into() };
+    Ask::Claim { pool: "p".into(), id: ClaimId(id), want }
 }
 
 fn release(id: u128) -> Ask {

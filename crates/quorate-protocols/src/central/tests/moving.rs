@@ -19,7 +19,7 @@ fn claim(table: &mut Table, node: usize, serial: u64, lines: &[(u32, &str)], mov
     let sum = lines.iter().map(|(count, _)| count).sum();
     let units = Units::new(sum, table.pool.goods.units).unwrap();
     let lines = Some(bundle(&table.pool, lines));
-    let claim = Claim::new(id(serial), Wanted { units, lines, movable });
+    let claim = Claim::new(id(serial), Wanted { lines, movable, ..Wanted::any(units) });
     table.step(node, Event::Claim(claim));
     table.deliver_all();
 }
