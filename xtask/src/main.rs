@@ -4,6 +4,7 @@
 //! that it builds in a second.
 
 mod browser;
+mod citations;
 mod steps;
 mod tidy;
 
@@ -15,7 +16,7 @@ cargo xtask COMMAND
 
   test [--quick]        everything CI checks; --quick leaves out model checks and seeds
   fix                   format, and apply what clippy can repair by itself
-  tidy                  only the rules of the house: who may know whom, file sizes, forbidden words
+  tidy                  only the rules of the house: who may know whom, file sizes, words, citations
   seeds --minutes N     simulate fresh seeds of every protocol and fault profile, N minutes in all
   seeds --real --minutes N
                         the same with processes that are killed, paused and cut off

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::citations;
+
 /// Who may know whom: nothing else is allowed (ARCHITECTURE.md). Tests may use anything.
 const MAY_KNOW: &[(&str, &[&str])] = &[
     ("quorate-core", &[]),
@@ -52,6 +54,7 @@ pub(crate) fn check(root: &Path) -> Vec<String> {
     for (path, text) in &files {
         source_file(path, text, &mut findings);
     }
+    citations::check(&files, &mut findings);
     message_tables(&files.into_iter().collect(), &mut findings);
     findings
 }
@@ -140,9 +143,8 @@ fn collect(root: &Path, folder: &Path, files: &mut Vec<(PathBuf, String)>) {
         let (path, name) = (entry.path(), entry.file_name());
         let name = name.to_string_lossy();
         if matches!(&*name, "target" | ".git" | "node_modules") {
-            continue;
-        }
-        if path.is_dir() {
+            continue; // Not ours. In a worktree of git `.git` is a file.
+        } else if path.is_dir() {
             collect(root, &path, files);
         } else if let Ok(text) = fs::read_to_string(&path) {
             let path = path.strip_prefix(root).expect("below the root").to_path_buf();

@@ -2,7 +2,7 @@
 //!
 //! "No deadlock" asks whether a claim *can* still be granted; participants that give the same units
 //! back and forth for ever always can. If a protocol repeats nothing by itself, every history must
-//! end (arbiter notes, 7.7), so its states form no cycle.
+//! end (arbiter spec 7.7), so its states form no cycle.
 
 use quorate_core::Explorable;
 use quorate_laws::Breach;

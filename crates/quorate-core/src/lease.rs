@@ -2,7 +2,7 @@
 //! of leases.
 //!
 //! The arithmetic has one purpose, an *order*: a holder's own deadline passes before any arbiter
-//! treats the grant as ended. With D the lease and rho the bound on clock-rate error (arbiter spec,
+//! treats the grant as ended. With D the lease and rho the bound on clock-rate error (arbiter spec
 //! C1):
 //!
 //! * an arbiter ends the grant D after it granted or renewed it, by its own clock; in true time

@@ -39,16 +39,16 @@
 //! under the simulator and the checker it fails the run. A contradiction in a participant's own
 //! state is a panic.
 //!
-//! # What five protocols need from one contract
+//! # What the protocols need from one contract
 //!
 //! | need | who has it | where it is |
 //! |---|---|---|
-//! | choose a quorum without chance inside the protocol | arbiter, labels | [`Claim::draw`]: the driver draws, the checker enumerates |
+//! | choose a quorum without chance inside the protocol | arbiter, ticket, table | [`Claim::draw`]: the driver draws, the checker enumerates |
 //! | opinions about who crashed | arbiter, broadcast | [`Event::Suspect`], [`Event::Trust`] |
 //! | things to tell people that only one protocol knows | arbiter, broadcast, ring | [`Fact`]: shown by [`Protocol::facts`], read by nobody but people |
 //! | incarnations and restarts | all | [`Seat::boot`], [`Start`] |
-//! | units that differ, units by name, bundles | labels, arbiter (`named`) | [`Claim::lines`] |
-//! | holders that can be asked to move, units that are drained or get other labels | central, labels | [`Effect::Move`], answered by [`Event::Renew`]; [`Protocol::obey`] |
+//! | units that differ, units by name, bundles | central, table, arbiter (`named`) | [`Claim::lines`] |
+//! | holders that can be asked to move, units that are drained or get other labels | central | [`Effect::Move`], answered by [`Event::Renew`]; [`Protocol::obey`] |
 //! | leases whose arithmetic is only an order | all | [`Lease`], [`Explorable::lease_end`], [`Explorable::promise`] |
 //! | starts from arbitrary states | ring | participants are plain values; a generator of states is the protocol's own |
 //! | a million participants in one process | ring, simulator | configuration is borrowed ([`Seat::pool`]), never copied into a participant |

@@ -148,7 +148,7 @@ fn renaming_clocks_and_fences_changes_nothing_for_clients_of_central() {
     let limits = Limits { states_max: 1_000_000, ..Limits::default() };
     for (durable, cancels) in [(false, 0), (true, 0), (false, 1)] {
         let mut pool = Pool::new(2);
-        pool.durable = durable;
+        pool.goods.durable = durable;
         let wants = [(NodeId(0), 1), (NodeId(1), 2)];
         let mut scope = Scope::<Central>::new(2, pool, &wants).expect("a sensible world");
         scope.crashing = NodeSet::first(1);

@@ -1,4 +1,4 @@
-//! What every client's connection needs to know.
+//! What every client's connection needs to know, and its only way to the engine.
 
 use std::sync::Arc;
 
@@ -6,27 +6,79 @@ use quorate_api::{Change, Problem};
 use quorate_core::{ClaimId, Moment};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
-use crate::config::Config;
-use crate::engine::{Ask, Command, stopping};
+use crate::admission;
+use crate::caller::{Action, Caller, authorize};
+use crate::config::{Config, PoolDef};
+use crate::engine::{Ask, Command, Request, stopping};
 use crate::ledger::{Recipient, Snapshot, Waiter};
 use crate::metrics::Metrics;
 
-/// What every client's connection needs to know.
+/// What every client's connection needs to know. Nobody reaches the engine but through here, and
+/// so with the rights of a caller.
 #[derive(Clone, Debug)]
 pub(crate) struct App {
     pub(crate) config: Arc<Config>,
     pub(crate) boot: u32,
-    pub(crate) engine: mpsc::Sender<Command>,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) changes: broadcast::Sender<Change>,
-    pub(crate) stopping: watch::Receiver<bool>,
+    /// Who is at the other end.
+    pub(crate) caller: Caller,
+    engine: mpsc::Sender<Command>,
+    changes: broadcast::Sender<Change>,
+    stopping: watch::Receiver<bool>,
 }
 
 impl App {
+    /// For the node itself.
+    pub(crate) fn new(
+        config: Arc<Config>,
+        boot: u32,
+        metrics: Arc<Metrics>,
+        engine: mpsc::Sender<Command>,
+        changes: broadcast::Sender<Change>,
+        stopping: watch::Receiver<bool>,
+    ) -> Self {
+        let caller = Caller::Administrator;
+        App { config, boot, metrics, caller, engine, changes, stopping }
+    }
+
+    /// The same for another caller.
+    pub(crate) fn serving(&self, caller: Caller) -> Self {
+        App { caller, ..self.clone() }
+    }
+
     /// Returns when the node stops.
     pub(crate) async fn stopped(&mut self) {
         // If the sender is gone, so is the node.
         let _ = self.stopping.wait_for(|stopping| *stopping).await;
+    }
+
+    /// Whether the caller may do that.
+    pub(crate) fn authorize(&self, pool: Option<&str>, action: Action) -> Result<(), Problem> {
+        authorize(&self.config, self.caller, pool, action)
+    }
+
+    /// How a pool is configured, if the caller may see it.
+    pub(crate) fn pool(&self, name: &str) -> Result<&Arc<PoolDef>, Problem> {
+        self.authorize(Some(name), Action::See)?;
+        self.config.pool(name).ok_or_else(|| admission::unknown_pool(name))
+    }
+
+    /// What changes at this node from now on, in this pool or in all.
+    pub(crate) fn changes(
+        &self,
+        pool: Option<&str>,
+    ) -> Result<broadcast::Receiver<Change>, Problem> {
+        self.authorize(pool, Action::See)?;
+        Ok(self.changes.subscribe())
+    }
+
+    /// Asks the engine about a claim, for whoever waits for the answer.
+    pub(crate) async fn ask_for(&self, pool: String, id: ClaimId, ask: Ask, waiter: Waiter) {
+        if let Err((problem, Request::Claim { waiter, .. })) =
+            self.send(Request::Claim { pool, id, ask, waiter }).await
+        {
+            waiter.answer(Err(problem));
+        }
     }
 
     /// Asks the engine about a claim.
@@ -39,21 +91,41 @@ impl App {
     ) -> Result<Snapshot, Problem> {
         let (reply, answer) = oneshot::channel();
         let waiter = Waiter { received, to: Recipient::Http(reply) };
-        self.tell(Command::Client { pool: pool.to_owned(), id, ask, waiter }).await?;
+        self.ask_for(pool.to_owned(), id, ask, waiter).await;
         answer.await.map_err(|_| stopping())?
     }
 
     /// Asks the engine for anything else.
     pub(crate) async fn fetch<T>(
         &self,
-        command: impl FnOnce(oneshot::Sender<T>) -> Command,
+        request: impl FnOnce(oneshot::Sender<T>) -> Request,
     ) -> Result<T, Problem> {
         let (reply, answer) = oneshot::channel();
-        self.tell(command(reply)).await?;
+        self.send(request(reply)).await.map_err(|(problem, _)| problem)?;
         answer.await.map_err(|_| stopping())
     }
 
-    async fn tell(&self, command: Command) -> Result<(), Problem> {
-        self.engine.send(command).await.map_err(|_| stopping())
+    /// The way to the engine; what did not get there comes back.
+    async fn send(&self, request: Request) -> Result<(), (Problem, Request)> {
+        let (pool, action) = request.needs();
+        if let Err(problem) = self.authorize(pool, action) {
+            return Err((problem, request));
+        }
+        let caller = self.caller;
+        match self.engine.send(Command::Client { caller, request }).await {
+            Err(mpsc::error::SendError(Command::Client { request, .. })) => {
+                Err((stopping(), request))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Tells the engine that the node stops; returns when it has taken note.
+    pub(crate) async fn stop(&self) {
+        let (reply, done) = oneshot::channel();
+        if self.engine.send(Command::Stop(reply)).await.is_ok() {
+            // If the sender is gone, so is the engine.
+            let _ = done.await;
+        }
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! An empty directory never means that the cluster is new: one that was lost is empty too, and
 //! nobody need be left who knows better. That it is new is said once ([`declare_new`]) and kept in
-//! the directory itself, as a count of no starts. So whoever loses what a node has promised loses
-//! the word that it has promised nothing.
+//! the directory itself, as a count of no starts. A disk that is lost takes both with it, so a node
+//! never takes lost promises for none.
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
@@ -143,7 +143,7 @@ async fn count_by(config: &Config, minutes: impl FnMut() -> u32) -> Result<Boot,
             let past = match number {
                 _ if digest != Some(config.digest) => Past::Unknown,
                 0 => Past::Nothing,
-                // Whoever took it up had one: that nothing is written says nothing now.
+                // An earlier start made a journal. If it is gone now, promises may be gone with it.
                 _ if config.keeps_journal() && !journal(directory).exists() => Past::Unknown,
                 _ => Past::Same { complete },
             };

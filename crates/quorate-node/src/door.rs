@@ -1,4 +1,5 @@
 //! The clients' address: HTTP and the client link on one port, told apart by their first bytes.
+//! Who connects becomes a caller here.
 
 use std::io;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::api;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::session::{self, SessionError};
 
 /// How long a client may take to say its first words...
@@ -38,7 +40,9 @@ enum Language {
 }
 
 /// Serves clients until the node stops.
-pub(crate) async fn run(listener: TcpListener, mut app: App) {
+pub(crate) async fn run(listener: TcpListener, app: App) {
+    // Connections tell nothing about who makes them; a request may.
+    let mut app = app.serving(Caller::Anonymous);
     let places = Arc::new(Semaphore::new(app.config.limits.clients));
     let porters = Arc::new(Semaphore::new(TURNED_AWAY_MAX));
     let router = api::router(app.clone());

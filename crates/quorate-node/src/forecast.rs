@@ -187,7 +187,7 @@ mod tests {
         let guess = estimate(1, &old, &[], 1, &mixed).unwrap();
         assert!((30_000..120_000).contains(&guess.likely_ms), "{guess:?}");
         assert!(guess.soon_ms < 15_000 && guess.late_ms > 200_000, "{guess:?}");
-        // What cannot be is not waited for without end.
+        // A claim ahead that asks for more than there is does not keep the estimate from ending.
         assert!(estimate(1, &[], &[5], 1, &mixed).is_some());
     }
 

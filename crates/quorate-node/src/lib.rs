@@ -4,8 +4,9 @@
 //!
 //! | file | does |
 //! |---|---|
-//! | `door` | HTTP or client link? |
+//! | `door` | HTTP or client link? Who is it? |
 //! | `api`, `session` | words to and from the client |
+//! | `app`, `caller` | the way to the engine, and whether this caller may go it |
 //! | `engine` | the one owner of everything below |
 //! | `admission` | a claim, or a problem that says why not |
 //! | `ledger` | the claims of this node's clients, and who waits to hear of them |
@@ -22,6 +23,9 @@ mod alarms;
 mod api;
 mod app;
 mod boot;
+mod caller;
+#[cfg(test)]
+mod caller_tests;
 mod clock;
 mod config;
 mod convert;

@@ -15,7 +15,7 @@ use crate::boot::{self, Past};
 use crate::config::{Config, Data};
 use crate::descriptors;
 use crate::door;
-use crate::engine::{Command, Engine};
+use crate::engine::{Engine, Request};
 use crate::journal::{Journal, Records, Written};
 use crate::metrics::Metrics;
 use crate::peers::{self, Mesh};
@@ -61,8 +61,8 @@ impl Node {
         boot::declare_new(config).map_err(StartError::new)
     }
 
-    /// Whether the directory and the members that answer have nothing against that. It proves
-    /// nothing if they have not, but whoever says it by habit is stopped.
+    /// Whether the directory, or a member that answers, knows that the cluster is not new. That
+    /// nobody objects proves nothing, but a script that says it out of habit is stopped.
     ///
     /// # Errors
     /// The directory was in use before, or a member knows that the cluster is not new.
@@ -137,14 +137,14 @@ impl Node {
         )
         .map_err(StartError::new)?;
         let (stop, stopping) = watch::channel(false);
-        let app = App {
-            config: Arc::clone(&config),
-            boot: boot.number,
-            engine: commands.clone(),
-            metrics: Arc::clone(&metrics),
+        let app = App::new(
+            Arc::clone(&config),
+            boot.number,
+            Arc::clone(&metrics),
+            commands.clone(),
             changes,
             stopping,
-        };
+        );
         let address = clients.local_addr().map_err(StartError::new)?;
         tracing::info!(
             node = config.name(), boot = boot.number, past = ?boot.past, clients = %address,
@@ -171,6 +171,12 @@ impl Node {
         })
     }
 
+    /// The way to its engine.
+    #[cfg(test)]
+    pub(crate) fn app(&self) -> &App {
+        &self.app
+    }
+
     /// Where clients find it.
     pub fn clients_address(&self) -> SocketAddr {
         self.clients
@@ -178,7 +184,7 @@ impl Node {
 
     /// How it is; nothing if it has stopped.
     pub async fn view(&self) -> Option<NodeView> {
-        self.app.fetch(Command::Node).await.ok()
+        self.app.fetch(Request::Node).await.ok()
     }
 
     /// Returns when the node cannot go on, and says why. It should then be stopped, and the process
@@ -197,9 +203,9 @@ impl Node {
     pub async fn stop(mut self) {
         // Connections first: they say goodbye and read no more.
         let _ = self.stop.send(true);
-        let _ = timeout(FAREWELL, self.app.fetch(Command::Stop)).await;
-        let App { engine, .. } = self.app;
-        drop(engine);
+        let _ = timeout(FAREWELL, self.app.stop()).await;
+        // The last way to the engine but those of connections.
+        drop(self.app);
         let _ = timeout(FAREWELL, ended(&mut self.door)).await;
         if timeout(FAREWELL, ended(&mut self.mesh)).await.is_err() {
             self.mesh.abort();

@@ -18,7 +18,7 @@ use crate::admission;
 use crate::app::App;
 use crate::clock;
 use crate::convert;
-use crate::engine::{Ask, Command};
+use crate::engine::Ask;
 use crate::ledger::{Recipient, Waiter, Wish};
 
 /// Room for what arrives at once.
@@ -155,7 +155,7 @@ impl Session {
             LinkAsk::Claim { pool, id, units, reason, lines, movable } => {
                 // Said with the number, so that programs need not read sentences.
                 if units > 1
-                    && let Some(def) = self.app.config.pool(&pool)
+                    && let Ok(def) = self.app.pool(&pool)
                     && units > def.units
                 {
                     return self.answer(number, Reply::TooLarge { units: def.units });
@@ -191,11 +191,7 @@ impl Session {
         let (answers, claims) = (self.answers.clone(), matches!(ask, Ask::Claim { .. }));
         let about = self.app.config.pool(&pool).filter(|def| !def.unit_names.is_empty()).cloned();
         let waiter = Waiter { received, to: Recipient::Link { answers, number, about, claims } };
-        let id = convert::claim_id(id);
-        let command = Command::Client { pool, id, ask, waiter };
-        if self.app.engine.send(command).await.is_err() {
-            self.answer(number, Reply::Problem(crate::engine::stopping()));
-        }
+        self.app.ask_for(pool, convert::claim_id(id), ask, waiter).await;
     }
 
     /// The queue is ours and open as long as we are.

@@ -6,6 +6,7 @@
 
 mod attempt;
 mod count;
+mod goods;
 mod home;
 mod opening;
 mod post;
@@ -22,3 +23,4 @@ pub mod ticket;
 pub mod voting;
 
 pub use attempt::Attempt;
+pub use goods::{Fairness, Goods};

@@ -1,4 +1,4 @@
-//! How a member of quorums that forgot becomes one again (arbiter spec, C2 and C6).
+//! How a member of quorums that forgot its promises takes part again (arbiter spec C3 and C6).
 //!
 //! *Grace*: for one lease it promises nothing. Whatever it promised before is then over, or was
 //! renewed with a quorum that does not need it. *Survey*: what follows must have larger fences than
@@ -110,7 +110,8 @@ fn others(quorums: &Quorums, me: NodeId) -> impl Iterator<Item = NodeId> {
 mod tests {
     use super::*;
 
-    /// Nobody is sure, and all have said so: boot numbers may be minutes of a year to come.
+    /// All members forgot and have said so. Their boot numbers may be minutes since 2026, counted
+    /// up to a year far ahead.
     #[test]
     fn members_that_all_forgot_start_above_what_they_gave_and_below_what_cannot_be() {
         for members in [3, 5, 7, 9, 33] {

@@ -1,6 +1,6 @@
 //! Expressions as rules. When no node is named twice, everything factors: a threshold of thresholds
 //! is answered level by level, whatever the number of nodes. That covers majority, uniform,
-//! hierarchies and trees (RR-2523 and our notes on compositions).
+//! hierarchies and trees (RR-2523; arbiter spec T6).
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -211,7 +211,7 @@ fn gates_are_arbiters(expr: &Expr, units: usize) -> bool {
         && of.iter().all(|part| gates_are_arbiters(part, units))
 }
 
-/// A composition of arbiters is dominated iff one of them is (join theorem of our notes). A
+/// A composition of arbiters is dominated iff one of them is (arbiter spec T6). A
 /// threshold with n parts of which it spares c is non-dominated iff n = c(k+1)+1; otherwise kc+1
 /// parts are a witness, and a witness of a part, with quorums of need-1 other parts, is one of the
 /// whole.

@@ -1,5 +1,5 @@
 //! What rules claim in closed form, against computation on the quorums written out; and the facts
-//! the paper lacks (T1 to T8 of our notes), each as a test.
+//! the paper lacks (arbiter spec T1 to T8), each as a test.
 
 mod slow;
 

@@ -1,7 +1,8 @@
 //! Where RR-2523 is wrong, ambiguous or incomplete: for each erratum the printed claim is shown to
-//! fail and the corrected one to hold. Numbers are those of our list (E1, E2, …). E3 (handlers) and
-//! E25 (messages under preemption) are about the protocol and tested with it; E15 and E27 are
-//! misprints whose corrected reading is tested in `paper.rs` (sections 4.3 and 4.5).
+//! fail and the corrected one to hold. Tests have the numbers of arbiter spec 2. Handlers and
+//! messages under preemption (arbiter spec E3 and E25) are about the protocol and tested with it;
+//! arbiter spec E15 and E27 are misprints whose corrected reading is tested in `paper.rs` (sections
+//! 4.3 and 4.5).
 
 mod slow;
 
@@ -76,7 +77,7 @@ fn e5_planes_exist_if_the_order_is_a_prime_power_and_nothing_is_claimed_otherwis
 #[test]
 fn e6_maekawas_coterie_is_dominated_from_order_three_on() {
     assert!(!dominated(&listed("plane", 7, 1), 1));
-    // The witness of our notes for order 3, by coordinates: points in lexicographic order.
+    // The witness of arbiter spec E6 for order 3, by coordinates: points in lexicographic order.
     let witness = nodes_of([0, 1, 2, 4, 5, 8]);
     let plane = listed("plane", 13, 1);
     assert_eq!(is_witness(&plane, 1, &witness, &mut Effort::default()), Ok(true));

@@ -1,5 +1,5 @@
-//! What the labels specification says about sharing structures, on all small ones and on the rows
-//! of its table.
+//! What the specification says about sharing structures (labels spec 3 to 5), on all small ones and
+//! on the rows of its table.
 
 use quorate_quorum::sharing::{
     Construction, HallArbiters, Structure, circuits, closed_sets, hall_arbiters, hall_exact,

@@ -1,5 +1,5 @@
 //! What goes wrong, how often, and for how long. Everything here is a number of a [`crate::Plan`];
-//! `world/misfortune.rs` makes it happen.
+//! `misfortune.rs` makes it happen.
 
 use std::fmt;
 use std::str::FromStr;

@@ -261,7 +261,8 @@ pub(crate) fn units(h: u32) -> Result<Units, DecodeError> {
     Units::new(h, UNITS_MAX).map_err(|error| DecodeError::Impossible(error.to_string()))
 }
 
-/// No clock gets here by counting, and whoever hears one must be able to go on counting.
+/// The largest clock that is read from the wire: no correct node counts so far, and a node that
+/// hears it can still go on counting.
 const CLOCK_MAX: u64 = 1 << 62;
 
 /// A reading of a logical clock.

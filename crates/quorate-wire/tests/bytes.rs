@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use quorate_core::{ClaimId, Fence, Line, Moment, Move, NodeId, Share, Shares, Stamp, Unit, Units};
+use quorate_protocols::Goods;
 use quorate_protocols::allocator::labels::Labels;
 use quorate_protocols::central::{Attempt, Central, Message, Pool, Record, RecordLine};
 use quorate_wire::frame::{self, Data, Frame, FrameError};
@@ -105,7 +106,7 @@ fn record(pool: &Pool) -> Record {
 #[test]
 fn the_record_of_central_is_pinned_and_must_fit_its_pool() {
     let labels = Some(Arc::new(Labels::new(vec![Default::default(); 4])));
-    let pool = Pool { labels, ..Pool::new(4) };
+    let pool = Pool::of(Goods { labels, ..Goods::new(4) });
     let mut bytes = Vec::new();
     Central::encode_record(&record(&pool), &mut bytes);
     assert_eq!(

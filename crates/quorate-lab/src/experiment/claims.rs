@@ -230,7 +230,7 @@ impl Report {
         }
     }
 
-    /// No figure of the paper: what two small additions gain (spec 7.1).
+    /// No figure of the paper: what two small additions gain (broadcast spec 7.1).
     fn faster_section(&self) -> Section {
         let (sweep, cells) = (&self.plan.faster, &self.faster);
         let one_crash = |notices: bool, probe: f64| {

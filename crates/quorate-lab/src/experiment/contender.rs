@@ -161,7 +161,7 @@ impl Contender {
         match self {
             Contender::Central => {
                 let mut pool = central::Pool::new(units);
-                (pool.lease, pool.retry) = (some_lease, retry);
+                (pool.goods.lease, pool.goods.retry) = (some_lease, retry);
                 work.with::<Central>(&pool)
             }
             Contender::ArbiterUniform | Contender::ArbiterCube => {

@@ -1,8 +1,8 @@
 //! The evaluation of the timer-free paper (Bouillaguet, Arantes, Sens 2009, section 5), run again.
 //!
 //! The paper's plots are not in its file and three of its numbers were left blank (X, Y and Z).
-//! This is its workload as sweeps, its claims one by one, and what is found. The profile is section
-//! 6 of the specification; the formulas that results are compared with are derived there.
+//! This is its workload as sweeps, its claims one by one, and what is found. The profile and the
+//! formulas that results are compared with are in the specification (broadcast spec 6.1 and 6.2).
 
 use std::time::{Duration, Instant};
 
@@ -111,7 +111,7 @@ fn plan(effort: Effort) -> Plan {
     Plan { load, decline, detection, faster }
 }
 
-/// What theory says (spec 6.2).
+/// What theory says (broadcast spec 6.2).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Theory {
     latency: f64,

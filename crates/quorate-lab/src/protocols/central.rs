@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use anyhow::{bail, ensure};
 use quorate_core::{Lease, NodeId};
-use quorate_protocols::central::{Central, Fairness, Pool};
+use quorate_protocols::central::{Central, Pool};
 use quorate_protocols::reference::{Judged, Operator};
+use quorate_protocols::{Fairness, Goods};
 use quorate_sim::{Needs, Plan, Want};
 
 use super::{Offered, Options};
@@ -18,16 +19,15 @@ impl Offered for Central {
         let Some(length) = plan.lease else {
             bail!("central lives by leases: give --lease a duration");
         };
-        let mut pool = Pool::new(plan.units);
-        pool.arbiter = NodeId(plan.arbiter);
-        pool.lease = Lease::new(length, plan.drift_ppm);
-        pool.retry = plan.retry;
-        pool.fairness = match plan.backfill {
+        let mut goods = Goods::new(plan.units);
+        goods.lease = Lease::new(length, plan.drift_ppm);
+        goods.retry = plan.retry;
+        goods.fairness = match plan.backfill {
             0 => Fairness::Fifo,
             bound => Fairness::Backfill(bound),
         };
-        pool.durable = plan.durable;
-        Ok(pool)
+        goods.durable = plan.durable;
+        Ok(Pool { goods, arbiter: NodeId(plan.arbiter) })
     }
 }
 
@@ -50,7 +50,7 @@ impl Offered for Judged {
         let drawn = plan.steps_max < u64::MAX && plan.pool.units >= LABELLED_MIN;
         ensure!(drawn, "--variant labels is for plans drawn from a seed: sim seeds, or --swarm");
         let mut pool = Central::pool(plan, options)?;
-        pool.labels = Some(Arc::new(Operator::labels(pool.units)));
+        pool.goods.labels = Some(Arc::new(Operator::labels(pool.goods.units)));
         let every = [0, 11, 37, 150][(plan.seed / 4 % 4) as usize];
         Ok((pool, Operator { every, seed: plan.seed }))
     }

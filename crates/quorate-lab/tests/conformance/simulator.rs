@@ -32,7 +32,7 @@ pub(crate) fn run(scenario: &Scenario, config: &Config) -> (Vec<(String, String)
         ProtocolDef::Central { arbiter, pool } => {
             let arbiter = arbiter.node("p", crate::NODES);
             let pool = quorate_protocols::central::Pool { arbiter, ..pool.clone() };
-            Arm { remembers: pool.durable, labels: pool.labels.clone() }
+            Arm { remembers: pool.goods.durable, labels: pool.goods.labels.clone() }
                 .play::<Central>(scenario, &pool)
         }
         ProtocolDef::Arbiter(pool) => {

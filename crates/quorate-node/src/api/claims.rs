@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::extract::{Path, Query};
+use axum::http::StatusCode;
 use axum::response::Response;
 use quorate_api::{
     ClaimRequest, ClaimState, ClaimStatus, Problem, ProblemKind, RenewRequest, RevokeRequest,
@@ -18,13 +18,12 @@ use tokio::time::timeout;
 
 use super::overview::look_with_past;
 use super::reply::{Failure, bad_request, body, ok};
-use super::rights;
 use crate::admission;
 use crate::app::App;
 use crate::clock;
 use crate::config::PoolDef;
 use crate::convert;
-use crate::engine::{Ask, Command};
+use crate::engine::{Ask, Request};
 use crate::ledger::{Snapshot, Wish};
 use crate::views::Picture;
 
@@ -66,7 +65,7 @@ type Answered = Result<Response, Failure>;
         (status = 503, description = "the node is stopping", body = Problem),
     ))]
 pub(crate) async fn put(
-    State(app): State<App>,
+    app: App,
     Path((pool, id)): Path<(String, String)>,
     params: Asked,
     bytes: Bytes,
@@ -100,7 +99,7 @@ pub(crate) async fn put(
         (status = 404, description = "no such pool, or no node knows the claim", body = Problem),
     ))]
 pub(crate) async fn get(
-    State(app): State<App>,
+    app: App,
     Path((pool, id)): Path<(String, String)>,
     params: Asked,
 ) -> Answered {
@@ -133,7 +132,7 @@ pub(crate) async fn get(
         (status = 202, description = "it waits, and why", body = ClaimStatus),
         (status = 404, description = "no such pool, or no node knows the claim", body = Problem),
     ))]
-pub(crate) async fn why(app: State<App>, path: Path<(String, String)>) -> Answered {
+pub(crate) async fn why(app: App, path: Path<(String, String)>) -> Answered {
     get(app, path, Ok(Query(Params { wait: None, why: Some(true) }))).await
 }
 
@@ -145,7 +144,7 @@ pub(crate) async fn why(app: State<App>, path: Path<(String, String)>) -> Answer
         (status = 404, description = "there is no such pool", body = Problem),
     ))]
 pub(crate) async fn delete(
-    State(app): State<App>,
+    app: App,
     Path((pool, id)): Path<(String, String)>,
     params: Asked,
 ) -> Answered {
@@ -165,7 +164,7 @@ pub(crate) async fn delete(
         (status = 504, description = "no arbiter answered in time: ask again", body = Problem),
     ))]
 pub(crate) async fn renew(
-    State(app): State<App>,
+    app: App,
     Path((pool, id)): Path<(String, String)>,
     params: Asked,
     bytes: Bytes,
@@ -206,13 +205,11 @@ pub(crate) async fn renew(
         (status = 404, description = "no such pool, or no node knows the claim", body = Problem),
     ))]
 pub(crate) async fn revoke(
-    State(app): State<App>,
+    app: App,
     Path((pool, id)): Path<(String, String)>,
     params: Asked,
-    headers: HeaderMap,
     bytes: Bytes,
 ) -> Answered {
-    rights::administrator(&app.config, &headers)?;
     let request: RevokeRequest = body(&bytes)?;
     admission::text(&app.config.limits, "reason", &request.reason)?;
     let call = Call::new(&app, &pool, &id, params)?;
@@ -252,7 +249,7 @@ impl<'a> Call<'a> {
         let id: quorate_api::ClaimId = id
             .parse()
             .map_err(|error: quorate_api::ClaimIdError| bad_request(error.to_string()))?;
-        let def = app.config.pool(pool).ok_or_else(|| admission::unknown_pool(pool))?;
+        let def = app.pool(pool)?;
         Ok(Call {
             app,
             pool,
@@ -281,7 +278,7 @@ impl<'a> Call<'a> {
 
     async fn gather(&self, question: Question) -> Result<Picture, Problem> {
         let pool = self.pool.to_owned();
-        let gathered = self.app.fetch(|reply| Command::Gather { pool, question, reply }).await??;
+        let gathered = self.app.fetch(|reply| Request::Gather { pool, question, reply }).await??;
         Ok(Picture::new(&self.app.config, self.def, gathered))
     }
 

@@ -1,19 +1,20 @@
 //! Whether the node lives, whether it is ready, and what it counts.
 
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{Path, RawQuery};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use quorate_api::NodeView;
 
 use super::reply::{Failure, ok};
 use crate::app::App;
-use crate::engine::Command;
+use crate::caller::Action;
+use crate::engine::Request;
 
 /// How this node is.
 #[utoipa::path(get, path = "/v1/node", tag = "node",
     responses((status = 200, description = "how this node is", body = NodeView)))]
-pub(crate) async fn node(State(app): State<App>) -> Result<Response, Failure> {
-    let view = app.fetch(Command::Node).await?;
+pub(crate) async fn node(app: App) -> Result<Response, Failure> {
+    let view = app.fetch(Request::Node).await?;
     Ok(ok(StatusCode::OK, &view))
 }
 
@@ -28,15 +29,15 @@ pub(crate) async fn livez() -> &'static str {
 #[utoipa::path(get, path = "/readyz", tag = "node",
     params(("verbose" = Option<String>, Query, description = "list the checks")),
     responses((status = 200, description = "ready"), (status = 503, description = "not ready")))]
-pub(crate) async fn readyz(State(app): State<App>, RawQuery(query): RawQuery) -> Response {
+pub(crate) async fn readyz(app: App, RawQuery(query): RawQuery) -> Response {
     let query = query.unwrap_or_default();
     let parts = || query.split('&');
     let verbose = parts().any(|part| part == "verbose" || part.starts_with("verbose="));
     let excluded: Vec<&str> = parts().filter_map(|part| part.strip_prefix("exclude=")).collect();
-    let Ok(view) = app.fetch(Command::Node).await else { return stopped() };
+    let Ok(checks) = app.fetch(Request::Checks).await else { return stopped() };
     let mut text = String::new();
     let mut ready = true;
-    for check in &view.checks {
+    for check in &checks {
         let excluded = excluded.contains(&check.name.as_str());
         let fine = check.ok || excluded;
         ready &= fine;
@@ -50,9 +51,9 @@ pub(crate) async fn readyz(State(app): State<App>, RawQuery(query): RawQuery) ->
 }
 
 /// One check alone.
-pub(crate) async fn readyz_check(State(app): State<App>, Path(name): Path<String>) -> Response {
-    let Ok(view) = app.fetch(Command::Node).await else { return stopped() };
-    match view.checks.into_iter().find(|check| check.name == name) {
+pub(crate) async fn readyz_check(app: App, Path(name): Path<String>) -> Response {
+    let Ok(checks) = app.fetch(Request::Checks).await else { return stopped() };
+    match checks.into_iter().find(|check| check.name == name) {
         Some(check) => answer(check.ok, format!("{}: {}\n", check.name, check.detail)),
         None => (StatusCode::NOT_FOUND, "there is no such check\n").into_response(),
     }
@@ -71,9 +72,10 @@ fn stopped() -> Response {
 /// What the node counts.
 #[utoipa::path(get, path = "/metrics", tag = "node",
     responses((status = 200, description = "Prometheus text, or OpenMetrics if asked for")))]
-pub(crate) async fn metrics(State(app): State<App>, headers: HeaderMap) -> Response {
+pub(crate) async fn metrics(app: App, headers: HeaderMap) -> Result<Response, Failure> {
+    app.authorize(None, Action::See)?;
     // Gauges are set when they are read; without an engine the last ones stand.
-    let _ = app.fetch(Command::Measure).await;
+    let _ = app.fetch(Request::Measure).await;
     let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     let (kind, text) = if accepted.is_some_and(|text| text.contains("openmetrics-text")) {
         let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -81,5 +83,5 @@ pub(crate) async fn metrics(State(app): State<App>, headers: HeaderMap) -> Respo
     } else {
         ("text/plain; version=0.0.4; charset=utf-8", app.metrics.plain_text())
     };
-    ([(header::CONTENT_TYPE, kind)], text).into_response()
+    Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
 }

@@ -8,13 +8,15 @@ mod overview;
 mod page;
 mod pools;
 mod reply;
-mod rights;
 mod watch;
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
+use axum::extract::{DefaultBodyLimit, FromRequestParts};
+use axum::http::header;
+use axum::http::request::Parts;
 use axum::routing::{get, post, put};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -56,6 +58,18 @@ pub(crate) async fn serve(stream: TcpStream, mut app: App, router: Router) {
     {
         app.metrics.refuse("client");
         tracing::info!(%error, "a client's connection is closed");
+    }
+}
+
+/// Handlers ask for this and not for the state: it is the same, for whoever sent the request.
+impl FromRequestParts<App> for App {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Infallible> {
+        let shown = parts.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        // Whoever shows something else than a token shows one that nobody has.
+        let token = shown.map(|text| text.strip_prefix("Bearer ").unwrap_or_default().trim());
+        Ok(app.serving(app.caller.shows(&app.config, token)))
     }
 }
 

@@ -4,21 +4,20 @@
 use std::time::Duration;
 
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, Query};
 use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use quorate_api::{FoundView, HistoryView, Overview, Problem};
+use quorate_api::{Change, FoundView, HistoryView, Overview, Problem};
 use quorate_wire::glance::Wanted;
 use serde::Deserialize;
-use tokio::sync::mpsc;
+use tokio::sync::{broadcast, mpsc};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::reply::{Failure, bad_request, ok};
 use super::watch::Events;
-use crate::admission;
 use crate::app::App;
-use crate::engine::{Command, Gathered};
+use crate::engine::{Gathered, Request};
 use crate::overview::{Glances, Page};
 use crate::views::Picture;
 
@@ -67,7 +66,7 @@ type Asked = Result<Query<Screen>, QueryRejection>;
         (status = 200, description = "the overview", body = Overview),
         (status = 404, description = "there is no such pool", body = Problem),
     ))]
-pub(crate) async fn overview(State(app): State<App>, screen: Asked) -> Result<Response, Failure> {
+pub(crate) async fn overview(app: App, screen: Asked) -> Result<Response, Failure> {
     let Query(screen) = screen.map_err(|error| bad_request(error.body_text()))?;
     Ok(ok(StatusCode::OK, &draw(&app, &screen).await?))
 }
@@ -76,24 +75,30 @@ pub(crate) async fn overview(State(app): State<App>, screen: Asked) -> Result<Re
 #[utoipa::path(get, path = "/v1/overview/watch", tag = "overview",
     responses((status = 200, description = "events named `overview`, at least one a second; \
         `problem` if there is no such pool", body = Overview, content_type = "text/event-stream")))]
-pub(crate) async fn watch(State(app): State<App>, screen: Asked) -> Result<Response, Failure> {
+pub(crate) async fn watch(app: App, screen: Asked) -> Result<Response, Failure> {
     let Query(screen) = screen.map_err(|error| bad_request(error.body_text()))?;
+    let changes = app.changes(None)?;
     let (sender, receiver) = mpsc::channel::<Event>(1);
     let mut stopping = app.clone();
     tokio::spawn(async move {
         tokio::select! {
-            () = show(app, screen, sender) => {}
+            () = show(app, screen, changes, sender) => {}
             () = stopping.stopped() => {}
         }
     });
     Ok(Sse::new(Events(receiver)).keep_alive(KeepAlive::default()).into_response())
 }
 
-async fn show(app: App, screen: Screen, sender: mpsc::Sender<Event>) {
+async fn show(
+    app: App,
+    screen: Screen,
+    changes: broadcast::Receiver<Change>,
+    sender: mpsc::Sender<Event>,
+) {
     loop {
         let began = Instant::now();
         // What changes while we look is in the next picture.
-        let mut changes = app.changes.subscribe();
+        let mut changes = changes.resubscribe();
         let event = match draw(&app, &screen).await {
             Ok(view) => {
                 let text = serde_json::to_string(&view).unwrap_or_default();
@@ -115,7 +120,7 @@ async fn show(app: App, screen: Screen, sender: mpsc::Sender<Event>) {
 async fn draw(app: &App, screen: &Screen) -> Result<Overview, Problem> {
     let size = screen.rows.unwrap_or(ROWS).clamp(1, ROWS_MAX);
     let def = match &screen.pool {
-        Some(pool) => Some(app.config.pool(pool).ok_or_else(|| admission::unknown_pool(pool))?),
+        Some(pool) => Some(app.pool(pool)?),
         None => None,
     };
     let search = Some(screen.search.clone());
@@ -130,7 +135,7 @@ async fn draw(app: &App, screen: &Screen) -> Result<Overview, Problem> {
     let wanted = Wanted { pool, counted, records_max: EVENTS, ..Wanted::default() };
     let mut gathered = look(app, wanted).await?;
     let glances = Glances::take(&app.config, &mut gathered);
-    let node = app.fetch(Command::Node).await?;
+    let node = app.fetch(Request::Node).await?;
     let page = Page {
         search: screen.claims.clone(),
         holders: screen.holders_page,
@@ -158,11 +163,8 @@ async fn draw(app: &App, screen: &Screen) -> Result<Overview, Problem> {
         (status = 200, description = "what happened, the oldest first", body = HistoryView),
         (status = 404, description = "there is no such pool", body = Problem),
     ))]
-pub(crate) async fn history(
-    State(app): State<App>,
-    Path(pool): Path<String>,
-) -> Result<Response, Failure> {
-    app.config.pool(&pool).ok_or_else(|| admission::unknown_pool(&pool))?;
+pub(crate) async fn history(app: App, Path(pool): Path<String>) -> Result<Response, Failure> {
+    app.pool(&pool)?;
     let mut gathered = look_with_past(&app, &pool).await?;
     let glances = Glances::take(&app.config, &mut gathered);
     let name = |node: &quorate_core::NodeId| app.config.members[node.index()].name.clone();
@@ -173,10 +175,7 @@ pub(crate) async fn history(
 /// Finds the pool of a claim.
 #[utoipa::path(get, path = "/v1/claims/{id}", tag = "claims", params(("id" = String, Path)),
     responses((status = 200, description = "the pools that know it", body = FoundView)))]
-pub(crate) async fn find(
-    State(app): State<App>,
-    Path(id): Path<String>,
-) -> Result<Response, Failure> {
+pub(crate) async fn find(app: App, Path(id): Path<String>) -> Result<Response, Failure> {
     let id: quorate_api::ClaimId =
         id.parse().map_err(|error: quorate_api::ClaimIdError| bad_request(error.to_string()))?;
     let claim = Some((id.origin(), id.serial()));
@@ -195,5 +194,5 @@ pub(super) async fn look_with_past(app: &App, pool: &str) -> Result<Gathered, Pr
 }
 
 async fn look(app: &App, wanted: Wanted) -> Result<Gathered, Problem> {
-    app.fetch(|reply| Command::Look { wanted, reply }).await?
+    app.fetch(|reply| Request::Look { wanted, reply }).await?
 }

@@ -1,8 +1,8 @@
 //! Pools, who holds their units and who waits.
 
 use axum::body::Bytes;
-use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::extract::Path;
+use axum::http::StatusCode;
 use axum::response::Response;
 use quorate_api::{
     HoldersView, PoolView, PoolsView, Problem, ProblemKind, QueueView, RelabelRequest,
@@ -10,11 +10,9 @@ use quorate_api::{
 use quorate_wire::survey::Question;
 
 use super::reply::{Failure, bad_request, body, ok};
-use super::rights;
-use crate::admission;
 use crate::app::App;
 use crate::config::PoolDef;
-use crate::engine::{Command, check_labels};
+use crate::engine::{Request, check_labels};
 use crate::views::Picture;
 
 type Answered = Result<Response, Failure>;
@@ -22,8 +20,8 @@ type Answered = Result<Response, Failure>;
 /// Lists the pools.
 #[utoipa::path(get, path = "/v1/pools", tag = "pools",
     responses((status = 200, description = "the pools", body = PoolsView)))]
-pub(crate) async fn list(State(app): State<App>) -> Answered {
-    let pools = app.fetch(Command::Pools).await?;
+pub(crate) async fn list(app: App) -> Answered {
+    let pools = app.fetch(Request::Pools).await?;
     Ok(ok(StatusCode::OK, &pools))
 }
 
@@ -33,7 +31,7 @@ pub(crate) async fn list(State(app): State<App>) -> Answered {
         (status = 200, description = "the pool", body = PoolView),
         (status = 404, description = "there is no such pool", body = Problem),
     ))]
-pub(crate) async fn one(State(app): State<App>, Path(pool): Path<String>) -> Answered {
+pub(crate) async fn one(app: App, Path(pool): Path<String>) -> Answered {
     let (def, picture) = look(&app, &pool).await?;
     Ok(ok(StatusCode::OK, &picture.pool(&app.config, &pool, def)))
 }
@@ -45,7 +43,7 @@ pub(crate) async fn one(State(app): State<App>, Path(pool): Path<String>) -> Ans
         (status = 200, description = "who holds, the longest first", body = HoldersView),
         (status = 404, description = "there is no such pool", body = Problem),
     ))]
-pub(crate) async fn holders(State(app): State<App>, Path(pool): Path<String>) -> Answered {
+pub(crate) async fn holders(app: App, Path(pool): Path<String>) -> Answered {
     let (def, picture) = look(&app, &pool).await?;
     Ok(ok(StatusCode::OK, &picture.holders(def)))
 }
@@ -57,7 +55,7 @@ pub(crate) async fn holders(State(app): State<App>, Path(pool): Path<String>) ->
         (status = 200, description = "who waits, the next one first", body = QueueView),
         (status = 404, description = "there is no such pool", body = Problem),
     ))]
-pub(crate) async fn queue(State(app): State<App>, Path(pool): Path<String>) -> Answered {
+pub(crate) async fn queue(app: App, Path(pool): Path<String>) -> Answered {
     let (_, picture) = look(&app, &pool).await?;
     Ok(ok(StatusCode::OK, &picture.waiting()))
 }
@@ -74,13 +72,9 @@ pub(crate) async fn queue(State(app): State<App>, Path(pool): Path<String>) -> A
         (status = 404, description = "there is no such pool", body = Problem),
         (status = 504, description = "the node that decides did not answer", body = Problem),
     ))]
-pub(crate) async fn drain(
-    app: State<App>,
-    path: Path<(String, String)>,
-    headers: HeaderMap,
-) -> Answered {
+pub(crate) async fn drain(app: App, path: Path<(String, String)>) -> Answered {
     let what = |pool, unit| Question::Drain { pool, unit, undo: false };
-    order(app, path, &headers, "drain units", what).await
+    order(app, path, "drain units", what).await
 }
 
 /// Brings a drained unit back.
@@ -93,13 +87,9 @@ pub(crate) async fn drain(
         (status = 404, description = "there is no such pool", body = Problem),
         (status = 504, description = "the node that decides did not answer", body = Problem),
     ))]
-pub(crate) async fn restore(
-    app: State<App>,
-    path: Path<(String, String)>,
-    headers: HeaderMap,
-) -> Answered {
+pub(crate) async fn restore(app: App, path: Path<(String, String)>) -> Answered {
     let what = |pool, unit| Question::Drain { pool, unit, undo: true };
-    order(app, path, &headers, "drain units", what).await
+    order(app, path, "drain units", what).await
 }
 
 /// Gives a unit other labels. Whoever holds it keeps it. Claims that wait are looked at again: they
@@ -116,16 +106,11 @@ pub(crate) async fn restore(
         (status = 404, description = "there is no such pool", body = Problem),
         (status = 504, description = "the node that decides did not answer", body = Problem),
     ))]
-pub(crate) async fn relabel(
-    app: State<App>,
-    path: Path<(String, String)>,
-    headers: HeaderMap,
-    bytes: Bytes,
-) -> Answered {
+pub(crate) async fn relabel(app: App, path: Path<(String, String)>, bytes: Bytes) -> Answered {
     let RelabelRequest { labels } = body(&bytes)?;
     check_labels(&labels).map_err(|text| bad_request(text + "; nothing changed"))?;
     let what = |pool, unit| Question::Relabel { pool, unit, labels: Some(labels) };
-    order(app, path, &headers, "give units other labels", what).await
+    order(app, path, "give units other labels", what).await
 }
 
 /// Gives a unit the labels of the configuration again.
@@ -138,24 +123,18 @@ pub(crate) async fn relabel(
         (status = 404, description = "there is no such pool", body = Problem),
         (status = 504, description = "the node that decides did not answer", body = Problem),
     ))]
-pub(crate) async fn unlabel(
-    app: State<App>,
-    path: Path<(String, String)>,
-    headers: HeaderMap,
-) -> Answered {
+pub(crate) async fn unlabel(app: App, path: Path<(String, String)>) -> Answered {
     let what = |pool, unit| Question::Relabel { pool, unit, labels: None };
-    order(app, path, &headers, "give units other labels", what).await
+    order(app, path, "give units other labels", what).await
 }
 
 async fn order(
-    State(app): State<App>,
+    app: App,
     Path((pool, unit)): Path<(String, String)>,
-    headers: &HeaderMap,
     deed: &str,
     what: impl FnOnce(String, u32) -> Question,
 ) -> Answered {
-    rights::administrator(&app.config, headers)?;
-    let def = app.config.pool(&pool).ok_or_else(|| admission::unknown_pool(&pool))?;
+    let def = app.pool(&pool)?;
     let named = def.unit_names.iter().position(|name| *name == unit);
     let numbered = || unit.parse().ok().filter(|unit| *unit < def.units as usize);
     let Some(unit) = named.or_else(numbered).and_then(|unit| u32::try_from(unit).ok()) else {
@@ -171,7 +150,7 @@ async fn order(
     };
     let question = what(pool.clone(), unit);
     let name = pool.clone();
-    let gathered = app.fetch(|reply| Command::Gather { pool: name, question, reply }).await??;
+    let gathered = app.fetch(|reply| Request::Gather { pool: name, question, reply }).await??;
     let picture = Picture::new(&app.config, def, gathered);
     if picture.obeyed() {
         return Ok(ok(StatusCode::OK, &picture.pool(&app.config, &pool, def)));
@@ -197,15 +176,10 @@ async fn order(
         (status = 403, description = "not allowed, or not to you", body = Problem),
         (status = 404, description = "there is no such pool", body = Problem),
     ))]
-pub(crate) async fn corrupt(
-    State(app): State<App>,
-    Path(pool): Path<String>,
-    headers: HeaderMap,
-) -> Answered {
-    rights::administrator(&app.config, &headers)?;
+pub(crate) async fn corrupt(app: App, Path(pool): Path<String>) -> Answered {
     let name = pool.clone();
-    app.fetch(|reply| Command::Corrupt { pool: name, reply }).await??;
-    one(State(app), Path(pool)).await
+    app.fetch(|reply| Request::Corrupt { pool: name, reply }).await??;
+    one(app, Path(pool)).await
 }
 
 /// Says that a node which seems to have crashed is cut off from what the pool's units protect, so
@@ -220,21 +194,16 @@ pub(crate) async fn corrupt(
         (status = 403, description = "not allowed to you", body = Problem),
         (status = 404, description = "there is no such pool", body = Problem),
     ))]
-pub(crate) async fn fence(
-    State(app): State<App>,
-    Path((pool, node)): Path<(String, String)>,
-    headers: HeaderMap,
-) -> Answered {
-    rights::administrator(&app.config, &headers)?;
+pub(crate) async fn fence(app: App, Path((pool, node)): Path<(String, String)>) -> Answered {
     let name = pool.clone();
-    app.fetch(|reply| Command::Fence { pool: name, node, reply }).await??;
-    one(State(app), Path(pool)).await
+    app.fetch(|reply| Request::Fence { pool: name, node, reply }).await??;
+    one(app, Path(pool)).await
 }
 
 /// Asks every node what it knows of a pool.
 pub(super) async fn look<'a>(app: &'a App, pool: &str) -> Result<(&'a PoolDef, Picture), Problem> {
-    let def = app.config.pool(pool).ok_or_else(|| admission::unknown_pool(pool))?;
+    let def = app.pool(pool)?;
     let (pool, question) = (pool.to_owned(), Question::Pool { pool: pool.to_owned() });
-    let gathered = app.fetch(|reply| Command::Gather { pool, question, reply }).await??;
+    let gathered = app.fetch(|reply| Request::Gather { pool, question, reply }).await??;
     Ok((def, Picture::new(&app.config, def, gathered)))
 }

@@ -4,16 +4,15 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::response::IntoResponse;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_core::Stream;
-use quorate_api::Change;
+use quorate_api::{Change, Problem};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
 
 use super::reply::Failure;
-use crate::admission;
 use crate::app::App;
 
 /// Events that may wait for a slow watcher before it misses some, and is told so.
@@ -23,8 +22,8 @@ const QUEUE: usize = 64;
 #[utoipa::path(get, path = "/v1/watch", tag = "watch",
     responses((status = 200, description = "events named `change`; `missed` says how many were \
         lost to a slow reader", body = Change, content_type = "text/event-stream")))]
-pub(crate) async fn all(State(app): State<App>) -> impl IntoResponse {
-    events(app, None)
+pub(crate) async fn all(app: App) -> Result<impl IntoResponse, Failure> {
+    Ok(events(app, None)?)
 }
 
 /// Watches one pool.
@@ -32,19 +31,14 @@ pub(crate) async fn all(State(app): State<App>) -> impl IntoResponse {
     params(("pool" = String, Path)),
     responses((status = 200, description = "as `/v1/watch`, of one pool", body = Change,
         content_type = "text/event-stream")))]
-pub(crate) async fn pool(
-    State(app): State<App>,
-    Path(pool): Path<String>,
-) -> Result<impl IntoResponse, Failure> {
-    if app.config.pool(&pool).is_none() {
-        return Err(admission::unknown_pool(&pool).into());
-    }
-    Ok(events(app, Some(pool)))
+pub(crate) async fn pool(app: App, Path(pool): Path<String>) -> Result<impl IntoResponse, Failure> {
+    app.pool(&pool)?;
+    Ok(events(app, Some(pool))?)
 }
 
-fn events(mut app: App, only: Option<String>) -> impl IntoResponse {
+fn events(mut app: App, only: Option<String>) -> Result<impl IntoResponse, Problem> {
     let (sender, receiver) = mpsc::channel(QUEUE);
-    let mut changes = app.changes.subscribe();
+    let mut changes = app.changes(only.as_deref())?;
     let elsewhere = move |change: &Change| only.as_ref().is_some_and(|pool| *pool != change.pool);
     tokio::spawn(async move {
         loop {
@@ -68,7 +62,7 @@ fn events(mut app: App, only: Option<String>) -> impl IntoResponse {
             }
         }
     });
-    Sse::new(Events(receiver)).keep_alive(KeepAlive::default())
+    Ok(Sse::new(Events(receiver)).keep_alive(KeepAlive::default()))
 }
 
 /// A queue as a stream.
@@ -100,15 +94,10 @@ mod tests {
         let (engine, _inbox) = mpsc::channel(1);
         let (changes, _) = broadcast::channel(1);
         let (_stop, stopping) = watch::channel(false);
-        let app = App {
-            config: Arc::new(Config::parse_in_memory(text).unwrap()),
-            boot: 1,
-            engine,
-            metrics: Arc::new(Metrics::new()),
-            changes: changes.clone(),
-            stopping,
-        };
-        let watched = events(app, Some("quiet".into()));
+        let config = Arc::new(Config::parse_in_memory(text).unwrap());
+        let metrics = Arc::new(Metrics::new());
+        let app = App::new(config, 1, metrics, engine, changes.clone(), stopping);
+        let watched = events(app, Some("quiet".into())).unwrap();
         assert_eq!(changes.receiver_count(), 1);
         drop(watched);
         while changes.receiver_count() > 0 {

@@ -1,10 +1,11 @@
-//! How much of what a node takes on.
+//! The largest numbers of connections, claims, pools and bytes that a node accepts.
 
 use serde::Deserialize;
 
 use super::ConfigError;
 
-/// How much of what a node takes on. Who meets a limit is told its name, and nothing changes.
+/// The largest numbers that a node accepts. A client that meets a limit is told which one, and
+/// nothing changes.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {

@@ -32,7 +32,7 @@ pub(super) struct File {
     /// The pools.
     #[serde(default)]
     pub(super) pools: Vec<Pool>,
-    /// How much of what this node takes on.
+    /// The largest numbers of connections, claims, pools and bytes that this node accepts.
     #[serde(default)]
     pub(super) limits: super::Limits,
 }

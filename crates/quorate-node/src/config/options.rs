@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use quorate_api::{format_span, parse_span};
-use quorate_protocols::central::Fairness;
+use quorate_protocols::Fairness;
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 

@@ -89,7 +89,7 @@ impl PoolDef {
     /// What is known of its units at first, if they differ.
     pub fn labels(&self) -> Option<&Arc<Labels>> {
         match &self.protocol {
-            ProtocolDef::Central { pool, .. } => pool.labels.as_ref(),
+            ProtocolDef::Central { pool, .. } => pool.goods.labels.as_ref(),
             ProtocolDef::Table(pool) => pool.goods.labels.as_ref(),
             _ => None,
         }

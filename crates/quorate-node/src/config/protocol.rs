@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use quorate_core::{Lease, NodeId, Protocol, Unit};
+use quorate_protocols::Goods;
 use quorate_protocols::allocator::labels::Labels;
 use quorate_protocols::arbiter::{self, Arbiter, Mode};
 use quorate_protocols::broadcast::{self, Reclaim, Weighted};
@@ -125,7 +126,7 @@ impl ProtocolDef {
     /// Whether grants are on disk before they are told.
     pub fn is_durable(&self) -> bool {
         match self {
-            ProtocolDef::Central { pool, .. } => pool.durable,
+            ProtocolDef::Central { pool, .. } => pool.goods.durable,
             ProtocolDef::Arbiter(pool) => pool.durable,
             ProtocolDef::Table(pool) => pool.goods.durable,
             ProtocolDef::Ticket(_) | ProtocolDef::Broadcast(_) | ProtocolDef::Ring(_) => false,
@@ -135,7 +136,7 @@ impl ProtocolDef {
     /// Whether the protocol knows from its records, or from there being none, what it promised.
     pub(crate) fn reads_records(&self) -> bool {
         match self {
-            ProtocolDef::Central { pool, .. } => pool.durable,
+            ProtocolDef::Central { pool, .. } => pool.goods.durable,
             // They write fences down even where they forget the rest, and say what they lack.
             ProtocolDef::Arbiter(_) | ProtocolDef::Table(_) => true,
             ProtocolDef::Ticket(_) | ProtocolDef::Broadcast(_) | ProtocolDef::Ring(_) => false,
@@ -182,7 +183,7 @@ impl ProtocolDef {
                     Chosen::ByName => "spread".to_owned(),
                     Chosen::Node(node) => node.to_string(),
                 };
-                format!("central {who} {}", shared(pool))
+                format!("central {who} {}", shared(&pool.goods))
             }
             ProtocolDef::Arbiter(pool) => {
                 let mode = match pool.mode {
@@ -211,10 +212,10 @@ impl ProtocolDef {
 }
 
 /// What decides over units that may differ, as every member must know it.
-fn shared(pool: &central::Pool) -> String {
-    let passes = pool.fairness.overtakes_max();
-    let labels = pool.labels.as_ref().map(|labels| format!(" {labels:?}")).unwrap_or_default();
-    format!("passes {passes} durable {}{labels}", pool.durable)
+fn shared(goods: &Goods) -> String {
+    let passes = goods.fairness.overtakes_max();
+    let labels = goods.labels.as_ref().map(|labels| format!(" {labels:?}")).unwrap_or_default();
+    format!("passes {passes} durable {}{labels}", goods.durable)
 }
 
 /// Quorums as every member must know them.
@@ -228,19 +229,19 @@ fn agreed(quorums: &Quorums) -> String {
 }
 
 /// What there is, for whom, and who may pass whom.
-fn goods(basis: &Basis<'_>, options: &mut Options) -> Result<central::Pool, String> {
-    let mut pool = central::Pool::new(basis.units);
-    pool.lease = basis.lease;
-    pool.labels = basis.labels.clone();
-    pool.eligible = eligible(basis);
-    pool.fairness = options.fairness()?;
-    pool.durable = options.take("durable")?.unwrap_or(false);
-    pool.retry = options.span("retry")?.unwrap_or(pool.retry);
-    Ok(pool)
+fn goods(basis: &Basis<'_>, options: &mut Options) -> Result<Goods, String> {
+    let mut goods = Goods::new(basis.units);
+    goods.lease = basis.lease;
+    goods.labels = basis.labels.clone();
+    goods.eligible = eligible(basis);
+    goods.fairness = options.fairness()?;
+    goods.durable = options.take("durable")?.unwrap_or(false);
+    goods.retry = options.span("retry")?.unwrap_or(goods.retry);
+    Ok(goods)
 }
 
 fn central(basis: &Basis<'_>, options: &mut Options) -> Result<ProtocolDef, String> {
-    let pool = goods(basis, options)?;
+    let pool = central::Pool::of(goods(basis, options)?);
     let text: String = options.take("arbiter")?.unwrap_or_else(|| "spread".into());
     let place = basis.members.iter().position(|name| *name == text);
     let arbiter = match place {
@@ -324,7 +325,7 @@ fn voting(
 
 fn broadcast(basis: &Basis<'_>, options: &mut Options) -> Result<broadcast::Pool, String> {
     let (units, nodes) = (basis.units, basis.nodes());
-    // E8: with more, no responsiveness property can hold for everybody.
+    // Broadcast spec E8: with more, no responsiveness property can hold for everybody.
     let most = (nodes - 1) / 2;
     let crashes_max = options.number("crashes_max", (0, most))?.unwrap_or(most.min(units - 1));
     // What one node may have at most, others must be able to do without: f crashes cost f times it.

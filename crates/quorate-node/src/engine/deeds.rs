@@ -1,6 +1,7 @@
-//! What seats want done, in order; and two barriers. What follows a record is not seen before the
-//! record is on disk. And a client that is told to stop may hear it late, or never: whatever its
-//! seat says because it has nothing any more is not heard before the client's own deadline.
+//! The engine does what seats want done, in order, behind two barriers. What follows a record is
+//! held back until the record is on disk. And a client that is told to stop may hear it late or
+//! never, so whatever its seat says because the client has nothing any more is held back until the
+//! client's own deadline.
 
 use quorate_api::link::FromNode;
 use quorate_api::{Change, ChangeKind, ClaimState};

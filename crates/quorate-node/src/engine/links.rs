@@ -22,7 +22,7 @@ use crate::seat::{Happening, SeatError};
 
 /// How long other nodes have to answer a question.
 const PATIENCE: Duration = Duration::from_millis(1500);
-/// Who says many things that cannot be does not fill the log with them.
+/// Shortest time between two warnings in the log about peers that send nonsense.
 const BETWEEN_WARNINGS: Duration = Duration::from_secs(1);
 /// Messages that are acknowledged at once, if there is nothing else to send.
 const UNSAID_MAX: u64 = 256;
@@ -308,7 +308,7 @@ impl Engine {
         }
     }
 
-    /// What a peer said cannot be: it is told, and the connection ends.
+    /// A peer sent what no correct node sends: it is told so, and the connection is closed.
     fn reject(&mut self, peer: NodeId, why: String) {
         self.metrics.refuse("peer");
         let mut bytes = Vec::new();

@@ -29,7 +29,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_api::{Change, NodeView, PoolsView, Problem, ProblemKind};
+use quorate_api::{Change, Check, NodeView, PoolsView, Problem, ProblemKind};
 use quorate_core::{ClaimId, Moment, NodeId, Shares};
 use quorate_wire::glance::{Wanted, What};
 use quorate_wire::survey::Question;
@@ -37,6 +37,7 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 
 use crate::alarms::{Alarms, Due};
 use crate::boot::{Boot, Past};
+use crate::caller::Caller;
 use crate::clock;
 use crate::config::Config;
 use crate::history::History;
@@ -63,26 +64,35 @@ const REMEMBER: Duration = Duration::from_secs(600);
 /// Something for the engine to do.
 #[derive(Debug)]
 pub(crate) enum Command {
-    /// A client asks about a claim.
-    Client { pool: String, id: ClaimId, ask: Ask, waiter: Waiter },
-    /// Somebody wants to know what all nodes know.
-    Gather { pool: String, question: Question, reply: oneshot::Sender<Result<Gathered, Problem>> },
-    /// An operator looks at all nodes.
-    Look { wanted: Wanted, reply: oneshot::Sender<Result<Gathered, Problem>> },
-    /// Somebody wants to know what this node knows of its pools.
-    Pools(oneshot::Sender<PoolsView>),
-    /// Somebody wants to know how this node is.
-    Node(oneshot::Sender<NodeView>),
-    /// An administrator wants to see a pool heal.
-    Corrupt { pool: String, reply: oneshot::Sender<Result<(), Problem>> },
-    /// An administrator has cut a node off from what the units of a pool protect.
-    Fence { pool: String, node: String, reply: oneshot::Sender<Result<(), Problem>> },
-    /// The gauges are about to be read.
-    Measure(oneshot::Sender<()>),
+    /// A client wants something, and may.
+    Client { caller: Caller, request: Request },
     /// A connection to a peer.
     Peer(PeerEvent),
     /// The node is stopping: everybody who waits is told.
     Stop(oneshot::Sender<()>),
+}
+
+/// What a client wants. Which rights that takes: `caller`.
+#[derive(Debug)]
+pub(crate) enum Request {
+    /// Something about a claim.
+    Claim { pool: String, id: ClaimId, ask: Ask, waiter: Waiter },
+    /// What all nodes know.
+    Gather { pool: String, question: Question, reply: oneshot::Sender<Result<Gathered, Problem>> },
+    /// What an operator sees who looks at all nodes.
+    Look { wanted: Wanted, reply: oneshot::Sender<Result<Gathered, Problem>> },
+    /// What this node knows of its pools.
+    Pools(oneshot::Sender<PoolsView>),
+    /// How this node is...
+    Node(oneshot::Sender<NodeView>),
+    /// ...and only whether it is ready.
+    Checks(oneshot::Sender<Vec<Check>>),
+    /// To see a pool heal.
+    Corrupt { pool: String, reply: oneshot::Sender<Result<(), Problem>> },
+    /// To let a pool know that a node was cut off from what its units protect.
+    Fence { pool: String, node: String, reply: oneshot::Sender<Result<(), Problem>> },
+    /// To read the gauges.
+    Measure(oneshot::Sender<()>),
 }
 
 /// What a client asks about a claim.
@@ -137,7 +147,7 @@ pub(crate) struct Engine {
     gatherings: BTreeMap<u64, Gathering>,
     question_next: u64,
     random: u64,
-    /// When a peer that said what cannot be was last complained of.
+    /// When the log last warned of a peer that sent nonsense.
     warned: Option<Moment>,
     stopping: bool,
     /// Room for the deeds of a step.
@@ -261,25 +271,34 @@ impl Engine {
 
     fn on(&mut self, command: Command) -> Option<oneshot::Sender<()>> {
         match command {
-            Command::Client { pool, id, ask, waiter } => self.on_client(&pool, id, ask, waiter),
+            Command::Client { caller, request } => self.on_request(caller, request),
             Command::Peer(event) => self.on_peer(event),
-            Command::Gather { pool, question, reply } => self.on_gather(&pool, question, reply),
-            Command::Look { wanted, reply } => self.on_look(wanted, reply),
-            // Whoever asked may have gone away.
-            Command::Pools(reply) => drop(reply.send(self.pools_view())),
-            Command::Node(reply) => drop(reply.send(self.node_view())),
-            Command::Corrupt { pool, reply } => drop(reply.send(self.corrupt(&pool))),
-            Command::Fence { pool, node, reply } => drop(reply.send(self.fence(&pool, &node))),
-            Command::Measure(reply) => {
-                self.measure();
-                let _ = reply.send(());
-            }
             Command::Stop(done) => {
                 self.stop();
                 return Some(done);
             }
         }
         None
+    }
+
+    fn on_request(&mut self, caller: Caller, request: Request) {
+        match request {
+            Request::Claim { pool, id, ask, waiter } => self.on_client(&pool, id, ask, waiter),
+            Request::Gather { pool, question, reply } => self.on_gather(&pool, question, reply),
+            Request::Look { wanted, reply } => self.on_look(wanted, reply),
+            // Whoever asked may have gone away.
+            Request::Pools(reply) => drop(reply.send(self.pools_view())),
+            Request::Node(reply) => drop(reply.send(self.node_view())),
+            Request::Checks(reply) => drop(reply.send(self.checks())),
+            Request::Corrupt { pool, reply } => drop(reply.send(self.corrupt(caller, &pool))),
+            Request::Fence { pool, node, reply } => {
+                drop(reply.send(self.fence(caller, &pool, &node)));
+            }
+            Request::Measure(reply) => {
+                self.measure();
+                let _ = reply.send(());
+            }
+        }
     }
 
     /// Rings whatever is due.

@@ -20,6 +20,7 @@ use super::states::State as SeatState;
 use super::{Engine, RecordError};
 use crate::admission;
 use crate::boot::Past;
+use crate::caller::Caller;
 use crate::clock;
 use crate::config::{Names, PoolDef};
 use crate::ledger::{Claimed, Ledger, State, Terms};
@@ -180,7 +181,7 @@ impl Engine {
     }
 
     /// A fault on purpose in this node's seat.
-    pub(super) fn corrupt(&mut self, name: &str) -> Result<(), Problem> {
+    pub(super) fn corrupt(&mut self, caller: Caller, name: &str) -> Result<(), Problem> {
         let seat = self.seat(name)?;
         if let Some(problem) = self.pools[seat].stopped() {
             return Err(problem);
@@ -199,7 +200,7 @@ impl Engine {
             let text = "this pool's protocol heals from no such thing; nothing changed";
             return Err(Problem::new(ProblemKind::BadRequest, text));
         }
-        tracing::warn!(pool = name, "an administrator scrambled this seat");
+        tracing::warn!(pool = name, %caller, "this seat was scrambled on purpose");
         Ok(())
     }
 
@@ -299,7 +300,7 @@ impl Engine {
         }
     }
 
-    fn checks(&self) -> Vec<Check> {
+    pub(super) fn checks(&self) -> Vec<Check> {
         let check = |name: &str, ok, detail: String| Check { name: name.into(), ok, detail };
         let (up, all) = (self.peers.connected() + 1, self.config.members.len());
         let stopped = self.metrics.seats_stopped.get();

@@ -11,6 +11,7 @@ use quorate_core::{Moment, NodeId};
 use quorate_wire::glance::What;
 
 use super::{Engine, HEARTBEAT};
+use crate::caller::Caller;
 use crate::seat::Happening;
 
 /// What is heard of the other nodes.
@@ -82,7 +83,7 @@ impl Engine {
     }
 
     /// An administrator says that a node is cut off from what the units of a pool protect.
-    pub(super) fn fence(&mut self, pool: &str, node: &str) -> Result<(), Problem> {
+    pub(super) fn fence(&mut self, caller: Caller, pool: &str, node: &str) -> Result<(), Problem> {
         let wrong = |text: String| Err(Problem::new(ProblemKind::BadRequest, text));
         let seat = self.seat(pool)?;
         if let Some(problem) = self.pools[seat].stopped() {
@@ -113,7 +114,7 @@ impl Engine {
                  changed. Repeat it when status says so"
             ));
         }
-        tracing::warn!(pool, peer = node, "an administrator says that it is cut off");
+        tracing::warn!(pool, peer = node, %caller, "said to be cut off");
         self.history.note_node(What::Suspected, node, "an administrator says that it is cut off");
         Ok(())
     }

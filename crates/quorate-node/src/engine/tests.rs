@@ -39,7 +39,7 @@ fn ask(engine: &mut Engine, pool: &str, serial: u64, ask: Ask) -> Answer {
     let (reply, answer) = oneshot::channel();
     let waiter = Waiter { received: clock::now(), to: Recipient::Http(reply) };
     let id = ClaimId { origin: 0, serial };
-    engine.on(Command::Client { pool: pool.into(), id, ask, waiter });
+    engine.on_client(pool, id, ask, waiter);
     answer
 }
 

@@ -1,7 +1,7 @@
 //! Before somebody says that the cluster is new: does a member that answers know better?
 //!
-//! A guard against saying it by habit, as a script would. What makes it safe to say is that it is
-//! true: members that are down, or have lost everything too, contradict nothing.
+//! This stops a script that runs `quorate init` out of habit. It proves nothing: members that are
+//! down, or that lost their directories too, cannot object.
 
 use std::sync::Arc;
 use std::time::Duration;

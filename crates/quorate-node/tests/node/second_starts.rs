@@ -1,4 +1,5 @@
-//! What a start may not assume, the next one may not assume either, however soon it comes.
+//! What one start of a node may not assume, the next start may not assume either, however soon it
+//! comes.
 
 use std::path::PathBuf;
 

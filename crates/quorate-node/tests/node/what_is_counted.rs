@@ -1,4 +1,4 @@
-//! `/metrics`: the set that conventions name, in both formats, and counts that only some events
+//! `/metrics`: the set of conventions 3.8, in both formats, and counts that only some events
 //! change.
 
 use std::collections::BTreeSet;

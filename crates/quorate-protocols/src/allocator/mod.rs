@@ -1,4 +1,4 @@
-//! Who gets which units: AGE-RANK, the allocator of labelled pools (labels spec, section 6).
+//! Who gets which units: AGE-RANK, the allocator of labelled pools (labels spec 6).
 //!
 //! Pure bookkeeping: no messages, no time. Claims wait in the order of their age; each asks for
 //! some units among those that will do for it, in one or several lines, all at once or not at all.
@@ -10,7 +10,7 @@
 //! * units are named only at the end, when it is clear who else needs which.
 //!
 //! A pool of units that are all alike is the case of one class: the oldest while they fit, and the
-//! lowest free units. What is promised (proofs in the specification):
+//! lowest free units. What is promised (proofs in labels spec 6.2):
 //!
 //! * **S**: units of holders are disjoint, will do for their holder, and are as many as it asked
 //!   for.
@@ -131,7 +131,7 @@ enum News {
     Nothing,
     /// Claims came, this one first. Everybody older is blocked, and there are older ones.
     Since(Ticket),
-    /// Of nobody who waits it is known.
+    /// Units came back: any claim that waits may find something.
     Room,
 }
 

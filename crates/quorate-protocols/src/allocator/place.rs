@@ -1,8 +1,8 @@
-//! The placement: which units are meant, and who moves for it.
+//! The placement: which units a grant gets, and which holders move for it.
 //!
-//! Decided is on one flow, in which holders that can be moved may stand anywhere. Placed is from
-//! where they really are: only those move whose unit is needed, along shortest paths to a free one
-//! (spec 6.2, and trap 2 of 6.6).
+//! The pass decides on one flow, in which movable holders may stand anywhere. The placement starts
+//! from where they really are: only holders whose unit is needed move, along shortest paths to a
+//! free unit (labels spec 6.2 and 6.6.2).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

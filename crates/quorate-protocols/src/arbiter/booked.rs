@@ -24,7 +24,7 @@ pub(super) struct Booked {
     /// The asker's clock when it sent the message that counts, to be echoed...
     pub(super) sent: Moment,
     /// ...and ours when that message arrived. The two belong together: adding a wait to a newer
-    /// reading than the one echoed would promise too much (C1).
+    /// reading than the one echoed would promise too much (arbiter spec C1).
     pub(super) arrived: Moment,
     pub(super) state: State,
     /// The units it picked, where permissions only count and grants name units.
@@ -32,8 +32,8 @@ pub(super) struct Booked {
     /// The units it was last told that others have or wait for, where units are locks, if it is to
     /// hear when one of them is free.
     pub(super) offered: Option<Arc<[Unit]>>,
-    /// Another home was given it too, and may rely on it: nobody's word ends it, only its lease
-    /// does (`Grantor::hand_over`).
+    /// Two homes have this permission, and each may rely on it: neither can give it back, and it
+    /// ends with its lease (`Grantor::hand_over`).
     pub(super) shared: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Floors: the largest fence of each unit that an arbiter has seen end (spec C6).
+//! Floors: the largest fence of each unit that an arbiter has seen end (arbiter spec C6).
 //!
 //! A later holder of a unit shares an arbiter with every earlier one, and that arbiter tells it the
 //! floor; so its fence is larger. What counts is every permission that *may* have been used: one

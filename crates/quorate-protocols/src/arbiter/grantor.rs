@@ -1,6 +1,7 @@
-//! The arbiter's half: whom this node gives its permission, and until when (spec 7.3, C1, C2).
+//! The arbiter's half: whom this node gives its permission, and until when (arbiter spec 7.3, C1,
+//! C2).
 //!
-//! One entry per [`Bid`], never a counter per node (erratum E3). A permission ends when its
+//! One entry per [`Bid`], never a counter per node (arbiter spec E3). A permission ends when its
 //! requester yields or releases it, or when its lease does. Whatever changes, [`super::schedule`]
 //! looks again.
 
@@ -36,7 +37,7 @@ pub(super) struct Grantor {
     /// The last number given.
     pub(super) last: GrantNumber,
     pub(super) floors: Floors,
-    /// The last boot of every node that asked: what earlier ones queued is over (C10).
+    /// The last boot of every node that asked: what earlier ones queued is over (arbiter spec C10).
     pub(super) boots: BTreeMap<NodeId, u32>,
     /// The largest fence of any permission given.
     pub(super) top: Fence,
@@ -178,7 +179,7 @@ impl Grantor {
     }
 
     /// A home was restarted: nobody waits for what its earlier life had in the queue. What that
-    /// life was given may be in use (C3, C10).
+    /// life was given may be in use (arbiter spec C3, C10).
     fn drop_earlier_lives(
         &mut self,
         seat: &Seat<'_, Arbiter>,
@@ -270,7 +271,8 @@ impl Grantor {
         end: End,
         post: &mut Post<'_>,
     ) {
-        // A release that was overtaken by a newer request of its node is not about that one (M14).
+        // A release that was overtaken by a newer request of its node is not about that one
+        // (arbiter spec M14).
         let bid = asker.bid(claim);
         let is_meant = |known: &Bid| {
             let booked = &self.entries[known];
@@ -318,15 +320,15 @@ impl Grantor {
         let booked = self.entries.get(&bid).expect("a lease is armed for entries only");
         let (Asker { node, attempt }, claim) = (booked.asker, bid.claim);
         if booked.is_waiting() && (node, attempt.boot) == (seat.me, seat.boot) {
-            // Its requester is this very process and would have said if it were over. If we were
-            // stopped for a lease, our own clients need not lose their places for it.
+            // The requester is this very node and would have said that the claim is over. If the
+            // node stood still for a whole lease, its own clients keep their places.
             return self.arm_lease(seat, bid, post.out);
         }
         if !booked.is_waiting() {
             post.out.reclaim(claim, booked.shares());
         }
         post.send(node, Message::Lost { claim, attempt, grant: None, clock: self.clock.0 });
-        // Its holder may have used it to the last moment (C6).
+        // Its holder may have used it to the last moment (arbiter spec C6).
         self.end(seat, bid, true, post.out);
         self.schedule(seat, post, None);
     }
@@ -470,11 +472,14 @@ impl Grantor {
         assert_eq!(used, self.used);
         assert_eq!(locks, self.locks.len());
         if broken!(seat, M3CounterPerNode) {
-            return; // The laws are to find it, not we.
+            return; // A test broke a rule on purpose: the laws must find it, not this assertion.
         }
-        assert!(used <= seat.pool.units, "I1: permissions of one arbiter never exceed the pool");
+        assert!(used <= seat.pool.units, "permissions exceed the pool (arbiter spec I1)");
         if let Mode::Count { holders_max, .. } = seat.pool.mode {
-            assert!(self.granted.len() <= holders_max as usize, "R2: nor the number of holders");
+            assert!(
+                self.granted.len() <= holders_max as usize,
+                "too many holders (arbiter spec R2)"
+            );
         }
     }
 }

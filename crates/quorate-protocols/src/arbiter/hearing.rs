@@ -1,5 +1,5 @@
 //! The requester's half, as arbiters see it: permissions come, are asked back, renewed and lost,
-//! and once a quorum of them is in force the client may go (spec 7.4, C1, C6).
+//! and once a quorum of them is in force the client may go (arbiter spec 7.4, C1, C6).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -118,11 +118,13 @@ impl Requester {
         let local = self.claims.get_mut(&claim);
         let permit = local.and_then(|local| local.enlisted.get_mut(&from));
         let Some(permit) = permit.filter(|permit| permit.attempt == attempt) else {
-            // Nobody waits for it here: give it back, so that no tombstones are needed (M8). But
-            // what an earlier boot of ours asked for may be in use by its client (C3).
+            // Nobody waits for it here: give it back, so that no tombstones are needed (arbiter
+            // spec M8). But what an earlier boot of ours asked for may be in use by its client
+            // (arbiter spec C3).
             let foreign = attempt.boot != seat.boot && !broken!(seat, DeclineForeignBoot);
             if !foreign && !broken!(seat, M8NoHeal) {
-                // This may overtake the release of a client that did use its units (C6).
+                // This may overtake the release of a client that did use its units (arbiter spec
+                // C6).
                 let used = !self.claims.contains_key(&claim);
                 let end = if used { End::Used } else { End::Unused };
                 post.send(from, Message::Release { claim, attempt, end });
@@ -140,7 +142,8 @@ impl Requester {
             self.count_twice(claim, given);
         }
         if given.until <= seat.now {
-            // Too late to use, but nobody has: the lease may start again.
+            // The permission came too late to be used, and nobody used it, so its lease may start
+            // again.
             let local = &self.claims[&claim];
             post.send(from, local.renew(claim, &local.enlisted[&from], seat.now));
         }
@@ -174,7 +177,7 @@ impl Requester {
         post: &mut Post<'_>,
     ) {
         let Some(local) = self.claims.get_mut(&claim) else { return };
-        // What is in use is not given back; its release answers (M4).
+        // What is in use is not given back; its release answers (arbiter spec M4).
         let held = local.is_held() && !broken!(seat, M4HolderYields);
         let Some(permit) = local.enlisted.get_mut(&from) else { return };
         let newer = grant > permit.yielded || broken!(seat, M2NoGrantNumbers);
@@ -259,7 +262,7 @@ impl Requester {
             return;
         }
         if lost.is_some() && matches!(permit.state, PermitState::Asked { .. }) {
-            return; // It is about a permission that we gave back ourselves.
+            return; // The message is about a permission that this home gave back itself.
         }
         if !local.is_held() {
             // The client still wants its units, and keeps its age.
@@ -299,7 +302,7 @@ impl Requester {
             Phase::Held { told } => told,
         };
         if local.phase.has_stopped(seat.now) && !broken!(seat, L6ReviveDead) {
-            return; // Dead is for good: its client has stopped (C1).
+            return; // Dead is for good: its client has stopped (arbiter spec C1).
         }
         let until = local.deadline(seat).unwrap_or(Moment(0));
         if until > seat.now && told.is_none_or(|told| until > told) {
@@ -310,7 +313,8 @@ impl Requester {
         self.name_used(seat, claim, false, post);
     }
 
-    /// Once enough others have given their permission, those believed dead are not needed (C5).
+    /// Once enough others have given their permission, those believed dead are not needed (arbiter
+    /// spec C5).
     fn leave_suspects(&mut self, seat: &Seat<'_, Arbiter>, claim: ClaimId, post: &mut Post<'_>) {
         let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
         let Phase::Held { told: Some(told) } = local.phase else { return };
@@ -358,7 +362,7 @@ impl Requester {
         };
         let floor = quorum.iter().map(floor).max().expect("quorums are not empty");
         if floor >= local.token {
-            // An older holder had a larger one. Its age stays what it is (C6).
+            // An older holder had a larger one. Its age stays what it is (arbiter spec C6).
             local.token = floor.next();
             self.fence = self.fence.max(local.token);
         }

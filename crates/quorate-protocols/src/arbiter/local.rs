@@ -21,7 +21,8 @@ pub(super) struct Local {
     pub(super) draw: u64,
     /// The fence it will have, or has.
     pub(super) token: Fence,
-    /// The arbiters that know of it. A set of permissions, by arbiter, and never a count (M7).
+    /// The arbiters that know of it. A set of permissions, by arbiter, and never a count (arbiter
+    /// spec M7).
     pub(super) enlisted: BTreeMap<NodeId, Permit>,
     pub(super) phase: Phase,
     /// What its client said about which units it can use, where units are locks...
@@ -50,11 +51,12 @@ pub(super) struct Polls {
 /// How one arbiter stands to a claim.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Permit {
-    /// Our try at this arbiter: one more each time it is enlisted again (M14).
+    /// Our try at this arbiter: one more each time it is enlisted again (arbiter spec M14).
     pub(super) attempt: Attempt,
     /// The fence of the claim as this arbiter knows it.
     pub(super) token: Fence,
-    /// Permissions up to this one were yielded, even if they have not arrived yet (M2).
+    /// Permissions up to this one were yielded, even if they have not arrived yet (arbiter spec
+    /// M2).
     pub(super) yielded: GrantNumber,
     pub(super) state: PermitState,
     /// The permission that was asked back and not given, by Maekawa's rule.

@@ -1,4 +1,4 @@
-//! What seats of an `arbiter` pool tell each other (spec 7.2, C1, C2, C6).
+//! What seats of an `arbiter` pool tell each other (arbiter spec 7.2, C1, C2, C6).
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ impl fmt::Display for Wish {
     }
 }
 
-/// Units that a claim picks once it has permissions that only count (spec C7).
+/// Units that a claim picks once it has permissions that only count (arbiter spec C7).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Pick {
     /// Its requester's logical clock: a later pick of the same claim has a larger one.
@@ -48,8 +48,8 @@ fn write_names(f: &mut fmt::Formatter<'_>, names: &[Unit]) -> fmt::Result {
     Ok(())
 }
 
-/// One permission of one arbiter, unique among all that arbiter ever gives (spec 7.1, `g`): a
-/// permission given again after it was yielded is another one.
+/// One permission of one arbiter, unique among all that arbiter ever gives (arbiter spec 7.1, `g`):
+/// a permission given again after it was yielded is another one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct GrantNumber(pub u64);
 

@@ -5,8 +5,8 @@
 //! clients; the members of the pool's quorums are arbiters as well. A claim for h units asks a
 //! quorum; each arbiter gives permissions for at most k units in all; a client whose quorum has
 //! given them may go. Over-allocation needs at most k+1 holders, whose quorums share an arbiter,
-//! which would have had to give more than k (spec 7.5). With named units any two quorums must share
-//! one.
+//! which would have had to give more than k (arbiter spec 7.5). With named units any two quorums
+//! must share one.
 //!
 //! | message | from, to | means |
 //! |---|---|---|
@@ -34,21 +34,22 @@
 //!
 //! Where we differ from the paper, and why:
 //!
-//! * *One entry per claim and home*, never a counter per node (erratum E3, M3). A claim repeated at
-//!   another node, or after a restart of its own, is served beside the first ([`Bid`]).
-//! * *Preemption* (`inquire`, `yield`): without it crossed requests deadlock (M1). It is considered
-//!   after every change and not only on arrival (M5), asks only younger claims (M10), and only
-//!   where that helps: elders go first.
-//! * *Numbers.* Attempts tell an arbiter enlisted again from the first time (M14), grant numbers a
-//!   permission given again from the one that was yielded (M2). A permission for which nobody waits
-//!   is released at once, so no tombstones are needed (M8).
-//! * *Leases, renewal, grace, a durable record* (C1 to C3), *re-selection* around nodes that seem
-//!   dead (C4), *migration* of what is held to other arbiters (C5), *fences* with floors (C6).
-//! * *Units.* In `Mode::Named` each unit is a lock (7.11), and a grant has exactly the units it
-//!   locked. In `Mode::Count` a pool of several units only counts: a grant's units are numbered
-//!   from 0 and its fences mean nothing ([`Protocol::names_units`]), unless [`Pool::naming`] adds
-//!   the round of messages in which holders agree who has which (C7).
-//! * *What nobody waits for* ends before its lease if somebody is in need (C10).
+//! * *One entry per claim and home*, never a counter per node (arbiter spec E3, M3). A claim
+//!   repeated at another node, or after a restart of its own, is served beside the first ([`Bid`]).
+//! * *Preemption* (`inquire`, `yield`): without it crossed requests deadlock. It is considered
+//!   after every change and not only on arrival, asks only younger claims, and only where that
+//!   helps: elders go first (arbiter spec M1, M5 and M10).
+//! * *Numbers.* Attempts tell an arbiter enlisted again from the first time, grant numbers a
+//!   permission given again from the one that was yielded. A permission for which nobody waits is
+//!   released at once, so no tombstones are needed (arbiter spec M14, M2 and M8).
+//! * *Leases, renewal, grace, a durable record, re-selection* around nodes that seem dead,
+//!   *migration* of what is held to other arbiters, *fences* with floors (arbiter spec C1 to C6).
+//! * *Units.* In `Mode::Named` each unit is a lock (arbiter spec 7.11), and a grant has exactly the
+//!   units it locked. In `Mode::Count` a pool of several units only counts: a grant's units are
+//!   numbered from 0 and its fences mean nothing ([`Protocol::names_units`]), unless
+//!   [`Pool::naming`] adds the round of messages in which holders agree who has which (arbiter spec
+//!   C7).
+//! * *What nobody waits for* ends before its lease if somebody is in need (arbiter spec C10).
 
 mod booked;
 mod choice;

@@ -1,10 +1,11 @@
-//! Which units a claim has, where permissions only count: the arbiter's half (spec C7).
+//! Which units a claim has, where permissions only count: the arbiter's half (arbiter spec C7).
 //!
 //! A claim with a quorum's permissions picks units and names them to that quorum; once all have
 //! locked them for it, its client may go. Two claims that pick the same unit share an arbiter.
 //! There the older one gets it: a younger one is asked to pick again, and does so unless its client
 //! uses the unit already, which it then says. Refusing whoever comes second instead never ends if
-//! picks cross (N-1). Enough units exist for everybody, since permissions never exceed the pool.
+//! picks cross (arbiter spec N-1). Enough units exist for everybody, since permissions never exceed
+//! the pool.
 //!
 //! What is locked belongs to its permission and ends with it. An arbiter in grace may have locked
 //! units in its earlier life, so it locks only what a client uses already: whoever else relies on a
@@ -128,7 +129,7 @@ impl Grantor {
             }
             let (names, used) = (Arc::clone(&picked.pick.names), picked.used);
             if !used && !self.is_open() && !broken!(seat, C7PickInGrace) {
-                continue; // Somebody may use them by our earlier life's word.
+                continue; // A client may use what an earlier life of this arbiter locked for it.
             }
             let rivals = self.rivals(bid, &names);
             let second = names.iter().any(|unit| spoken_for.contains(unit)) && !used;

@@ -1,10 +1,11 @@
-//! Where units are locks: claims that wait for taken units hear of free ones (spec 7.11).
+//! Where units are locks: claims that wait for taken units hear of free ones (arbiter spec 7.11).
 //!
 //! A requester chose units when it asked, without knowing who has what. Units that nobody has or
 //! waits for are offered to those that wait for others, oldest first, as many as there are; whoever
-//! can use them asks for them instead ([`super::picking`]). Nobody is told the same twice. Who has
-//! a permission here may wait at another arbiter, which does not know of the same holders: if it
-//! asked again to find out, it hears once more, when something has become free.
+//! can use them asks for them instead ([`super::picking`]). An arbiter tells a claim of a free unit
+//! once. A claim that has this arbiter's permission may still wait at another arbiter, which knows
+//! of other holders: if it asked this arbiter who has what, this arbiter tells it once more when
+//! one of those units is free.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

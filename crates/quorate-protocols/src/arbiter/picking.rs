@@ -1,7 +1,7 @@
 //! Which units a claim has: the requester's half. Where permissions only count, it picks them once
-//! a quorum has given its permissions (spec C7; [`super::naming`] has the other half). Where units
-//! are locks, it chose them when it asked, and chooses others if it hears that those are taken and
-//! enough are free (spec 7.11).
+//! a quorum has given its permissions (arbiter spec C7; [`super::naming`] has the other half).
+//! Where units are locks, it chose them when it asked, and chooses others if it hears that those
+//! are taken and enough are free (arbiter spec 7.11).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -34,7 +34,8 @@ impl Requester {
         let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
         let pick = local.pick.clone().expect("it was picked above");
         let mut settled = !pick.names.is_empty();
-        // Whoever made it give up must say when that is over.
+        // The arbiters that made the claim give up its pick must tell it when the units are free
+        // again.
         let quorum = if settled { quorum.clone() } else { local.given() };
         for (&node, permit) in local.enlisted.iter_mut().filter(|(node, _)| quorum.contains(**node))
         {
@@ -243,7 +244,7 @@ impl Requester {
         }
     }
 
-    /// Lists what an arbiter that asks may not think over.
+    /// Tells an arbiter that asks which claims of this home are not over there.
     pub(super) fn on_roll(&self, seat: &Seat<'_, Arbiter>, from: NodeId, post: &mut Post<'_>) {
         let attempt = crate::attempt::Attempt { boot: seat.boot, clock: self.outlook.clock.0 };
         let lists = |(_, local): &(&ClaimId, &Local)| local.enlisted.contains_key(&from);

@@ -17,15 +17,16 @@ pub struct Pool {
     /// What conflicts with what.
     pub mode: Mode,
     /// Where units are counted: whether grants name their units nevertheless, with a fence for
-    /// each, by one more round of messages (spec C7). [`Mode::Named`] needs no such round and no
-    /// k-arbiter.
+    /// each, by one more round of messages (arbiter spec C7). [`Mode::Named`] needs no such round
+    /// and no k-arbiter.
     pub naming: bool,
     /// How long a permission lasts without renewal. One of `Duration::MAX` never ends: then nothing
     /// a crash took with it ever comes back, as in the paper.
     pub lease: Lease,
     /// How long a requester lets a claim wait before it asks again, once to twice this.
     pub retry: Duration,
-    /// How many more arbiters than a quorum to ask, so that slow ones delay nobody (spec C4).
+    /// How many more arbiters than a quorum to ask, so that slow ones delay nobody (arbiter spec
+    /// C4).
     pub hedge: u32,
     /// How often a requester asks an arbiter that does not answer before it asks others as well;
     /// `None` leaves that to the failure detector.
@@ -44,16 +45,18 @@ pub struct Pool {
 /// What conflicts with what.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Mode {
-    /// Arbiters count units (spec 7.3).
+    /// Arbiters count units (arbiter spec 7.3).
     Count {
-        /// Most grants in force at once, whatever their size (spec R2); then an M-arbiter will do.
-        /// At most `units`, which is no limit.
+        /// Most grants in force at once, whatever their size (arbiter spec R2); then an M-arbiter
+        /// will do. At most `units`, which is no limit.
         holders_max: u32,
-        /// How often a waiting claim may be passed by younger ones that fit (spec 7.8). Each pass
-        /// costs messages; 0 is best unless claims for everything are rare among many small ones.
+        /// How often a waiting claim may be passed by younger ones that fit (arbiter spec 7.8).
+        /// Each pass costs messages; 0 is best unless claims for everything are rare among many
+        /// small ones.
         backfill: u32,
     },
-    /// Every unit has a name and is a lock; a claim locks a set of them at once (spec 7.11).
+    /// Every unit has a name and is a lock; a claim locks a set of them at once (arbiter spec
+    /// 7.11).
     Named,
 }
 
@@ -90,8 +93,8 @@ impl Pool {
         self.mode == Mode::Named || self.units == 1 || self.naming
     }
 
-    /// Whether claims pick their units once they have a quorum's permissions (spec C7). The only
-    /// unit need not be picked.
+    /// Whether claims pick their units once they have a quorum's permissions (arbiter spec C7). The
+    /// only unit need not be picked.
     pub(super) fn picks_units(&self) -> bool {
         self.naming && self.units > 1 && self.mode != Mode::Named
     }
@@ -103,68 +106,71 @@ impl Pool {
 }
 
 /// Rules that tests break one at a time; the harness must notice each. Exists in test builds of
-/// this crate only. Those with a number are the scenarios of the specification, section 9.
+/// this crate only. Those with a number are scenarios (arbiter spec 9).
 #[cfg(test)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Mutant {
-    /// M1: no preemption, as in the paper's section 3.1.
+    /// Arbiter spec M1: no preemption, as in the paper's section 3.1.
     M1NoInquire,
-    /// M2: a permission given again is not told from the one before.
+    /// Arbiter spec M2: a permission given again is not told from the one before.
     M2NoGrantNumbers,
-    /// M3: one counter per node instead of one entry per claim.
+    /// Arbiter spec M3: one counter per node instead of one entry per claim.
     M3CounterPerNode,
-    /// M4: a holder yields.
+    /// Arbiter spec M4: a holder yields.
     M4HolderYields,
-    /// M5: arbiters ask for permissions back only when a request arrives.
+    /// Arbiter spec M5: arbiters ask for permissions back only when a request arrives.
     M5InquireOnArrival,
-    /// M6: arbiters forget who yielded.
+    /// Arbiter spec M6: arbiters forget who yielded.
     M6ForgetYielded,
-    /// M7: requesters count permissions instead of keeping a set.
+    /// Arbiter spec M7: requesters count permissions instead of keeping a set.
     M7CountGrants,
-    /// M8: a permission that nobody waits for is ignored.
+    /// Arbiter spec M8: a permission that nobody waits for is ignored.
     M8NoHeal,
-    /// M9: the queue is in order of arrival.
+    /// Arbiter spec M9: the queue is in order of arrival.
     M9ArrivalOrder,
-    /// M10: permissions of older claims are asked back too.
+    /// Arbiter spec M10: permissions of older claims are asked back too.
     M10VictimsMayBeOlder,
-    /// M11: one permission is asked back at a time. Still right, only slower.
+    /// Arbiter spec M11: one permission is asked back at a time. Still right, only slower.
     M11OneInquireAtATime,
-    /// M12: backfill without the elder rule.
+    /// Arbiter spec M12: backfill without the elder rule.
     M12BackfillWithoutElders,
-    /// M13: backfill without a bound, nor the elder rule.
+    /// Arbiter spec M13: backfill without a bound, nor the elder rule.
     M13BackfillWithoutBound,
-    /// M14: no attempt numbers.
+    /// Arbiter spec M14: no attempt numbers.
     M14NoAttempts,
-    /// F-1: floors rise when permissions expire, and not when they are released.
+    /// Arbiter spec F-1: floors rise when permissions expire, and not when they are released.
     F1FloorOnExpiryOnly,
-    /// F-2: a requester raises its token without telling the arbiters.
+    /// Arbiter spec F-2: a requester raises its token without telling the arbiters.
     F2SecretToken,
-    /// N-1: units that somebody picked first are refused, whoever is older.
+    /// Arbiter spec N-1: units that somebody picked first are refused, whoever is older.
     N1RefuseWithoutPriority,
-    /// C7: units that a younger claim picked go to an older one before the younger gave them up.
+    /// Arbiter spec C7: units that a younger claim picked go to an older one before the younger
+    /// gave them up.
     C7TakeUnasked,
-    /// C7: an arbiter in grace locks units for whoever picks them first.
+    /// Arbiter spec C7: an arbiter in grace locks units for whoever picks them first.
     C7PickInGrace,
-    /// C7: what a client uses is free for a moment when its home names it in another round.
+    /// Arbiter spec C7: what a client uses is free for a moment when its home names it in another
+    /// round.
     C7LockAnew,
-    /// C7: what moves to other arbiters takes its permission there, and not its units.
+    /// Arbiter spec C7: what moves to other arbiters takes its permission there, and not its units.
     C7MoveWithoutNames,
-    /// 7.11: a claim that asks for other units forgets what it was told of the first, does so once
-    /// for each unit in all, and hears of free ones only from arbiters at which it waits.
+    /// Arbiter spec 7.11: a claim that asks for other units forgets what it was told of the first
+    /// ones, asks for others once per unit in its whole life, and hears of free units only from
+    /// arbiters at which it waits.
     MoveInTheDark,
-    /// C10: a restarted home's earlier permissions end with its earlier requests.
+    /// Arbiter spec C10: a restarted home's earlier permissions end with its earlier requests.
     C10DropGranted,
-    /// C10: a claim that a home does not list is over, however new it is.
+    /// Arbiter spec C10: a claim that a home does not list is over, however new it is.
     C10DropUnlisted,
-    /// L-1: a holder counts its lease from when the grant arrived.
+    /// Arbiter spec L-1: a holder counts its lease from when the grant arrived.
     L1CountFromReceipt,
-    /// L-2: an arbiter that forgot everything grants at once.
+    /// Arbiter spec L-2: an arbiter that forgot everything grants at once.
     L2NoGrace,
-    /// L-3: a holder trusts all clocks to run alike.
+    /// Arbiter spec L-3: a holder trusts all clocks to run alike.
     L3IgnoreDrift,
-    /// L-4: an arbiter counts the wait from the first request and echoes the newest.
+    /// Arbiter spec L-4: an arbiter counts the wait from the first request and echoes the newest.
     L4WaitedOnResetStamp,
-    /// L-6: a holder whose deadline has passed goes on when a renewal is answered.
+    /// Arbiter spec L-6: a holder whose deadline has passed goes on when a renewal is answered.
     L6ReviveDead,
     /// A restarted requester declines what its earlier boot asked for.
     DeclineForeignBoot,

@@ -1,5 +1,5 @@
-//! What an arbiter does about time and forgetting: renewals, grace, the durable record (spec C2,
-//! C3).
+//! What an arbiter does about time and forgetting: renewals, grace, the durable record (arbiter
+//! spec C2, C3).
 //!
 //! An arbiter that forgot must not promise. Every boot but the very first is in *grace* for one
 //! lease: it queues requests, gives no permission, and takes into its books whatever requesters
@@ -106,7 +106,7 @@ impl Grantor {
         self.queue.insert((booked.stamp, bid));
         // What it waited is counted from now: the reading of its arrival is another life's clock.
         let arrived = seat.now;
-        // Only what was locked counts, and whether it is used must be asked anew.
+        // Only locked units are taken up; whether the client uses them, its home must say again.
         let locked = booked.picked.clone().filter(|picked| picked.state == PickState::Locked);
         let picked = locked.map(|picked| Picked { used: false, asked: false, ..picked });
         let state = State::Waiting;
@@ -231,8 +231,8 @@ impl Grantor {
                     && self.granted.len() < holders_max as usize
             }
         };
-        // Only a number of ours shows that it was we who gave it. A client that outlived its home
-        // has none to show; taking its word for it would add a permission to those that are out.
+        // Only a permission's number shows that this arbiter gave it. A client that outlived its
+        // home has no number to show; to believe it would add a permission to those already given.
         let earlier = wanted.is_some_and(|number| number < GrantNumber::floor(seat.boot))
             || (wanted.is_none() && broken!(seat, AdoptUnnumbered));
         matches!(self.opening, Opening::Grace { .. }) && fits && earlier

@@ -1,6 +1,6 @@
 //! The requester's half, as its clients and its alarm see it: claims, releases, renewals, retries,
-//! and whom to ask instead of nodes that seem dead (spec 7.4, C2, C4, C5). What arbiters answer is
-//! heard in [`super::hearing`].
+//! and whom to ask instead of nodes that seem dead (arbiter spec 7.4, C2, C4, C5). What arbiters
+//! answer is heard in [`super::hearing`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -101,7 +101,7 @@ impl Requester {
         post: &mut Post<'_>,
     ) {
         // A cancel that crosses its grants gives them back, and those still on their way will be
-        // declined (M8).
+        // declined (arbiter spec M8).
         self.on_release(seat, claim, post);
         post.out.refuse(claim, Refusal::Cancelled);
     }
@@ -172,7 +172,7 @@ impl Requester {
         self.arm_retry(seat, post);
     }
 
-    /// Asks again for what waits, and keeps what was given meanwhile (C2).
+    /// Asks again for what waits, and keeps what was given meanwhile (arbiter spec C2).
     pub(super) fn on_ring_retry(&mut self, seat: &Seat<'_, Arbiter>, post: &mut Post<'_>) {
         self.outlook.retrying = false;
         #[cfg(test)]
@@ -242,7 +242,8 @@ impl Requester {
     }
 
     /// The failure detector believes a node dead. Who waits for it asks others instead; who holds
-    /// its permission asks others as well, to be independent of it before its lease ends (C4, C5).
+    /// its permission asks others as well, to be independent of it before its lease ends (arbiter
+    /// spec C4, C5).
     pub(super) fn on_suspect(
         &mut self,
         seat: &Seat<'_, Arbiter>,
@@ -309,7 +310,7 @@ impl Requester {
 
     pub(super) fn audit(&self, seat: &Seat<'_, Arbiter>) {
         if broken!(seat, M4HolderYields) {
-            return; // The laws are to find it, not we.
+            return; // A test broke a rule on purpose: the laws must find it, not this assertion.
         }
         for local in self.claims.values() {
             if !matches!(local.phase, Phase::Held { .. }) {
@@ -335,7 +336,8 @@ pub(super) fn enlist(
     local.enlisted.insert(node, permit);
 }
 
-/// One try for all arbiters enlisted in one go; a new one each time, even on ordered links (M14).
+/// One try for all arbiters enlisted in one go; a new one each time, even on ordered links (arbiter
+/// spec M14).
 fn reselection_attempt(outlook: &mut Outlook, seat: &Seat<'_, Arbiter>, local: &Local) -> Attempt {
     match broken!(seat, M14NoAttempts) {
         true => Attempt { boot: seat.boot, clock: local.stamp.clock },
@@ -358,7 +360,7 @@ fn release_all(local: &Local, claim: ClaimId, post: &mut Post<'_>) {
 
 /// How often the alarm may ring between two requests of a claim that all its arbiters have in their
 /// queues: asking must not stop, since entries and permissions end after one lease, but need not be
-/// often (C2).
+/// often (arbiter spec C2).
 fn longest_gap(seat: &Seat<'_, Arbiter>) -> u32 {
     if !seat.pool.leases_end() {
         return 1;

@@ -1,10 +1,10 @@
-//! What an arbiter has in its books for nobody (spec C10): requests of a home that was restarted,
-//! and permissions whose release was lost.
+//! Entries in an arbiter's books that nobody waits for or uses any more (arbiter spec C10):
+//! requests of a home that was restarted, and permissions whose release was lost.
 //!
 //! Both end with their leases. Sooner, if somebody waits for them: a restarted home's requests are
 //! over as soon as its new life is heard of, and when the oldest claim that waits asks again, all
-//! homes with permissions are asked which of their claims are not over. A permission that is not
-//! listed is, if the home had asked for it when it wrote the list.
+//! homes with permissions are asked which of their claims are not over. A permission that is
+//! missing from a home's list is over, if the home had already asked for it when it wrote the list.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use crate::attempt::{Asker, Bid};
 
 impl Grantor {
     /// A home was restarted: nobody waits for what its earlier lives had in the queue. What they
-    /// were given may be in use (C3).
+    /// were given may be in use (arbiter spec C3).
     pub(super) fn hear_boot(
         &mut self,
         seat: &Seat<'_, Arbiter>,

@@ -1,11 +1,12 @@
-//! Who is next at one arbiter: grant, backfill, inquire, after every change (spec 7.3, 7.8, 7.11).
+//! Who is next at one arbiter: grant, backfill, inquire, after every change (arbiter spec 7.3, 7.8,
+//! 7.11).
 //!
 //! Oldest first. Where the oldest waits only for younger claims, their permissions are asked back:
 //! that is what makes crossed requests at several arbiters end (Maekawa 1985; the paper's section
-//! 3.1 leaves it out and deadlocks, M1). A requester that is not yet using its units gives a
-//! permission back; one that is answers by releasing. Backfill lets a younger claim pass a blocked
-//! one, but only where elders block it anyway: otherwise the same permissions are given and asked
-//! back for ever (M12), and only so often (M13).
+//! 3.1 leaves it out and deadlocks: arbiter spec M1). A requester that is not yet using its units
+//! gives a permission back; one that is answers by releasing. Backfill lets a younger claim pass a
+//! blocked one, but only where elders block it anyway: otherwise the same permissions are given and
+//! asked back for ever; and only so often (arbiter spec M12 and M13).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
@@ -109,7 +110,7 @@ impl Grantor {
         let (no_elders, no_bound) =
             (broken!(seat, M12BackfillWithoutElders), broken!(seat, M13BackfillWithoutBound));
         if !blocked_by_elders && !no_elders && !no_bound {
-            return; // Its juniors will give way, so nobody may take their place (M12).
+            return; // Its juniors will give way, so nobody may take their place (arbiter spec M12).
         }
         let mut after = head;
         let mut patience = self.patience(seat, head.1, bound);

@@ -6,8 +6,8 @@ use quorate_core::{NodeId, NodeSet};
 
 use super::message::Life;
 
-/// Deaths by node: the last one of each. Nearly everybody who dies does so in its first life, and
-/// what is known of deaths is compared with every message: so these are a set.
+/// The last death of each node. Nearly every node that dies does so in its first life, and deaths
+/// are compared with every message, so deaths in a first life are kept as a set.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Deaths {
     /// Who died in its first life.
@@ -83,7 +83,7 @@ impl FromIterator<(NodeId, Life)> for Deaths {
 mod tests {
     use super::*;
 
-    /// However it came about, as a table of nodes would be.
+    /// Equal if the deaths are, in whatever order they were learned: as a table of nodes would be.
     #[test]
     fn the_last_word_about_a_node_counts() {
         let told = [(3, 0), (1, 7), (3, 2), (2, 0), (1, 0), (2, 0)].map(|(n, l)| (NodeId(n), l));

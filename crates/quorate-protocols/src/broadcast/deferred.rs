@@ -1,12 +1,12 @@
-//! Requests of others that something of ours is ahead of: they are answered again when that becomes
-//! less.
+//! Requests of peers that are behind requests of this node. The peers are answered again when this
+//! node uses less ahead of them.
 //!
-//! Oldest first, since a new one is mostly the youngest and goes to the end. Whose they are is kept
-//! beside them, so that a request of a node that has none here needs no search.
+//! They are kept oldest first, since a new one is mostly the youngest and goes to the end. The set
+//! of their senders is kept beside them, so that a peer without a request here needs no search.
 
 use quorate_core::{NodeId, NodeSet, Stamp};
 
-/// A peer's request that something of ours is ahead of.
+/// A peer's request that is behind a request of this node.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Deferred {
     pub(super) node: NodeId,
@@ -43,7 +43,7 @@ impl Deferrals {
     }
 
     /// Takes one in, unless it is over: a younger request of the same node, heard earlier, said so
-    /// (E3b). One that is repeated takes its own place.
+    /// (broadcast spec E3b). One that is repeated takes its own place.
     pub(super) fn insert(&mut self, new: Deferred) {
         let theirs = new.stamp();
         let is_known = self.nodes.contains(new.node);

@@ -4,12 +4,12 @@
 //! 2009 use it: a query ends when all but f have answered. Who has not is *unheard*, which is no
 //! accusation, since somebody must be last. But every answer carries the unheard of its sender, and
 //! who is unheard by everybody who answered, the asker's previous query included, is taken for
-//! crashed. Under the responsiveness property (spec 4) that is always right: each live node has f+1
-//! nodes that always hear it in time, and one of them is among the n-f who answered.
+//! crashed. Under the responsiveness property (broadcast spec 4) that is always right: each live
+//! node has f+1 nodes that always hear it in time, and one of them is among the n-f who answered.
 //!
-//! Differences from the paper: a query is not tied to a request and lasts until it is answered
-//! (E5); answers count for the query they name and for no other (E3); what is known of crashes
-//! travels on every message, not on requests only.
+//! Differences from the paper: a query is not tied to a request and lasts until it is answered;
+//! answers count for the query they name and for no other (broadcast spec E5 and E3); what is known
+//! of crashes travels on every message, not on requests only.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ pub(super) struct Detector {
     /// How many of them have to before the next may start: it ends without the last few.
     awaited: u32,
     /// What this node's unheard were before it: the paper's own tuple, the *previous* set on
-    /// purpose (E14), so that nobody is accused who missed only one query.
+    /// purpose (broadcast spec E14), so that nobody is accused who missed only one query.
     before: NodeSet,
     /// Who has answered it and was not welcomed in a new life since.
     answered: NodeSet,
@@ -93,7 +93,7 @@ impl Detector {
     #[inline]
     pub(super) fn life(&self, node: NodeId) -> Life {
         if self.lives.is_empty() {
-            return 0; // Mostly nobody ever came back.
+            return 0; // In most pools no node has ever come back.
         }
         self.lives.get(&node).copied().unwrap_or(0)
     }
@@ -176,9 +176,9 @@ impl Detector {
             self.known.change(|known| known.unheard.clone_from(&self.missing));
         }
         if self.before.is_empty() || self.said.len() < self.answered.len() {
-            return None; // Nobody is unheard by who knows of nothing.
+            return None; // A node that reports nobody unheard has heard everybody.
         }
-        // The dead are unheard by everybody for ever: who is known to be dead is not looked for.
+        // Nobody ever hears the dead again, so nodes already known to be dead are not looked for.
         if self.lives.is_empty() && self.before.is_subset(self.known.crashed.first()) {
             return None;
         }
@@ -260,8 +260,8 @@ impl Detector {
 impl Detector {
     /// Forgets what no later step reads, for an explorer. `silent`: who will never answer.
     pub(super) fn forget_unread(&mut self, silent: &NodeSet) {
-        // Who is known to have crashed is not found again; who found nobody to accuse in its query
-        // before reads of no answer more than that it came.
+        // A node known to have crashed is not found a second time. A node whose previous query left
+        // nobody unheard reads of an answer only that it came.
         self.before = self.before.difference(&self.crashed);
         if self.before.is_empty() {
             self.forget_answers();

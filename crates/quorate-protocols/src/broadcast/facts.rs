@@ -10,8 +10,8 @@ use super::weighted::Standing;
 use super::{Warnings, Weighted};
 
 impl Weighted {
-    /// What the operator should know now (E9, E9b). That something was the matter earlier is
-    /// counted, and no alarm.
+    /// What the operator should know now (broadcast spec E9, E9b). That something was the matter
+    /// earlier is counted, and no alarm.
     pub fn warnings(&self, seat: &Seat<'_, Self>) -> Warnings {
         let most = seat.pool.crashes_max;
         // Where suspects are never counted out, one that is heard again does no harm and is
@@ -59,7 +59,7 @@ impl Weighted {
 
     /// How many nodes, this one included, had heard of a node in their last query when they
     /// answered ours, or have not answered. With f or fewer the node will be taken for crashed:
-    /// near that, what detection rests on is about to break (spec 7.1).
+    /// near that, what detection rests on is about to break (broadcast spec 7.1).
     pub fn heard_by(&self, seat: &Seat<'_, Self>, node: NodeId) -> u32 {
         let hears = |peer: NodeId| match self.detector.answer(peer) {
             _ if peer == seat.me => !self.detector.known.unheard.contains(node),
@@ -96,7 +96,8 @@ impl Weighted {
             show(Fact::gauge("answered", answered).about(peer));
             show(Fact::gauge("silent", silent.contains(peer)).about(peer));
             show(Fact::gauge("heard_by", self.heard_by(seat, peer)).about(peer));
-            // What it may use ahead of our oldest request; nothing is known without one.
+            // What the peer may use ahead of this node's oldest request; not known if no request
+            // waits.
             if let Some(tally) = waits {
                 show(Fact::gauge("units_ahead", tally.used(peer)).about(peer));
             }

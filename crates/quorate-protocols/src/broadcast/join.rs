@@ -1,4 +1,4 @@
-//! Coming back: a node that restarted, or was expelled, joins again (spec 7.3).
+//! Coming back: a node that restarted, or was expelled, joins again (broadcast spec 7.3).
 //!
 //! Two things must not happen. What clients of an earlier life still use must not be given to
 //! others; and a new request must not slip in before one that the node let pass in an earlier life
@@ -8,14 +8,14 @@
 //! nothing. Against the second it asks for units only when everybody who may have been let pass has
 //! answered with its clock, and puts its own behind all of them.
 //!
-//! Differences from the specification: nodes that are joining answer each other, so that a whole
-//! pool may restart at once. And everybody means everybody, suspects and those counted out
-//! included: a node that stays down keeps others from coming back. The specification exempts
-//! suspects; with that rule one that was merely slow enters on what an earlier life let pass, while
-//! the newcomer enters before it (`tests/leased.rs`). Nor is it enough that others count a suspect
-//! out: who has forgotten that it came back takes its earlier life for the present one. Exempt is
-//! only who is cut off now, in whatever life, as an operator says it to the newcomer
-//! ([`Reclaim::Fenced`]): it uses nothing until it joins again, and then it asks the newcomer.
+//! Nodes that are joining answer each other, so that a whole pool may restart at once. And
+//! everybody means everybody, suspects and those counted out included: a node that stays down keeps
+//! others from coming back. If suspects were exempt, one that was merely slow would enter on what
+//! an earlier life let pass, while the newcomer enters before it (`tests/leased.rs`). Nor is it
+//! enough that others count a suspect out: who has forgotten that it came back takes its earlier
+//! life for the present one. Exempt is only who is cut off now, in whatever life, as an operator
+//! says it to the newcomer ([`Reclaim::Fenced`]): it uses nothing until it joins again, and then it
+//! asks the newcomer.
 //!
 //! **Under leases** more can be forgotten: that somebody is suspected,
 //! and that somebody else came back since. A draft handed out six units of three: a restarted node
@@ -103,14 +103,14 @@ impl Weighted {
             }
             self.welcome(seat, from, life, out);
         }
-        // Only who takes part asks.
+        // Only a node that takes part sends queries.
         if matches!(message, Message::Request { .. } | Message::Query { .. }) {
             self.detector.rely_on(from);
         }
         true
     }
 
-    /// Says it to those who have not answered, again and again where messages may be lost.
+    /// Repeats the join to every node that has not answered, in case messages were lost.
     pub(super) fn announce(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
         let Membership::Joining(waiting) = &self.membership else { return };
         for peer in waiting.iter() {
@@ -199,7 +199,7 @@ impl Weighted {
             self.life += 1;
             self.detector.begin(seat.me, self.life);
             self.counting.give_up();
-            // Who restarted waits for clients that it has forgotten as well.
+            // A restarted node also waits for clients that it has forgotten.
             if self.membership != Membership::Grace {
                 self.membership = Membership::LettingGo;
                 self.join_if_idle(seat, out);

@@ -8,8 +8,8 @@ use quorate_core::NodeSet;
 
 use super::deaths::Deaths;
 
-/// No clock gets here by counting: whoever shows a later one is not one of us. It leaves room for
-/// our own to go on counting.
+/// The largest clock that a message may carry. No correct node counts so far, and a node that hears
+/// this one can still go on counting.
 pub(crate) const CLOCK_MAX: u64 = 1 << 62;
 
 /// What a node knows about crashes and lets others know.
@@ -20,7 +20,7 @@ pub struct Known {
     /// Who had not answered when enough had: the paper's not_rec_from. Not an accusation.
     pub unheard: NodeSet,
     /// Who is believed to have crashed, and in which life: a later one of the same node is not
-    /// meant. Merged by the larger (spec 7.3).
+    /// meant. Merged by the larger (broadcast spec 7.3).
     pub crashed: Deaths,
 }
 

@@ -11,9 +11,8 @@
 //! | timer-free | Bouillaguet, Arantes, Sens 2009 (inria-00394918), corrected | [`Weighted`], [`Pool::timer_free`] |
 //! | weighted | the last two combined; what the daemon runs | [`Weighted`], [`Pool::weighted`] |
 //!
-//! Timer-free *is* weighted with one unit per node. The two older ones are reference. The
-//! specification with its errata (E1 to E27, the names in the comments here) and the
-//! counterexamples (D1 to D8, P1 to P4) are on `docs/protocols/broadcast.md`.
+//! Timer-free *is* weighted with one unit per node. The two older ones are reference. Errata and
+//! counterexamples are in the specification (broadcast spec E1 to E27, D1 to D8, P1 to P4).
 //!
 //! What nobody here promises: unit names (grants are numbered from 0). A node that restarts comes
 //! back under weighted where something is leased, except with [`Reclaim::TrustRp`] (`join.rs`);
@@ -146,7 +145,7 @@ impl Weighted {
             return;
         }
         if let Some(known) = said {
-            // Mostly nobody is suspected either.
+            // In most pools no node is suspected.
             let is_usual = known.life == self.detector.life(from) && self.crashed().is_empty();
             if !is_usual && !self.is_timely(seat, from, message, known.life, out) {
                 return;
@@ -156,7 +155,7 @@ impl Weighted {
             }
         }
         if self.counting.is_out(from) {
-            // It may have sent this before it died; if it lives it must know (spec 7.2).
+            // It may have sent this before it died; if it lives it must know (broadcast spec 7.2).
             out.tell(from, Message::Expelled { life: self.detector.life(from) });
         }
         match message {
@@ -164,7 +163,7 @@ impl Weighted {
                 self.on_request(seat, Stamp { clock, node: from }, oldest, query, out);
             }
             &mut Message::Reply { request, used, query, ref mut known } => {
-                let current = query.is_some() && query == self.detector.query; // E3
+                let current = query.is_some() && query == self.detector.query; // Broadcast spec E3.
                 if current || (query.is_some() && pool::broken!(seat, UnmatchedReplies)) {
                     self.on_answer(seat, from, std::mem::take(known), out);
                 }
@@ -174,7 +173,7 @@ impl Weighted {
             }
             rare => self.hear_rare(seat, from, rare, out),
         }
-        self.check(seat, out); // E4b: whatever was heard may have made room.
+        self.check(seat, out); // Broadcast spec E4b: whatever was heard may have made room.
     }
 
     /// Whatever is neither a request nor a reply: apart, so that those two are told apart by one
@@ -198,7 +197,8 @@ impl Weighted {
     }
 
     pub(super) fn answer_query(&mut self, from: NodeId, query: u64, out: &mut Outbox<Self>) {
-        // What we tell a later life of the asker must be behind the questions of this one.
+        // If the asker restarts and joins, the clock that this node tells it must be behind all
+        // queries of its earlier life.
         self.clock.hear(query);
         let (query, known) = (Some(query), self.detector.known.clone());
         out.tell(from, Message::Reply { request: None, used: 0, query, known });

@@ -12,7 +12,7 @@ pub struct Pool {
     pub nodes: u32,
     /// How many units there are. The papers' k and M.
     pub units: u32,
-    /// Most crashes that are recovered from. The paper's f; at most (n-1)/2 (E8).
+    /// Most crashes that are recovered from. The paper's f; at most (n-1)/2 (broadcast spec E8).
     pub crashes_max: u32,
     /// Most units that one node asks for at a time, over all its clients; 1 is the papers' process
     /// with one request. A node that has not answered is taken to use as many, so a large number
@@ -41,7 +41,8 @@ pub struct Pool {
 /// When a node that is believed to have crashed is counted out, so that its units come back.
 ///
 /// The belief itself rests on an assumption about the order of messages (the responsiveness
-/// property, spec 4) that a real network does not promise; these are four answers to that.
+/// property, broadcast spec 4) that a real network does not promise; these are four answers to
+/// that.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Reclaim {
     /// Never: always safe. Each crash costs what one node may use until it comes back.
@@ -53,7 +54,7 @@ pub enum Reclaim {
     /// When its lease has ended: a holder stops by itself unless everybody goes on answering it.
     Lease(Lease),
     /// At once, as in the paper. For simulation only: one slow node is enough to hand out more
-    /// units than there are (scenario D4).
+    /// units than there are (broadcast spec D4).
     TrustRp,
 }
 
@@ -139,9 +140,9 @@ impl Pool {
 
     /// Whether everything is still granted if so many nodes never come back.
     pub(super) fn survives(&self, dead: usize) -> bool {
-        // L1: room for a request beside what the dead are taken to use. Under leases that is until
-        // they are counted out; but no query ends, and so no lease is renewed, without answers of
-        // all but `crashes_max`.
+        // Broadcast spec L1: room for a request beside what the dead are taken to use. Under leases
+        // that is until they are counted out; but no query ends, and so no lease is renewed,
+        // without answers of all but `crashes_max`.
         let blocked = dead as u64 * u64::from(self.node_units_max);
         let has_room = blocked + u64::from(self.node_units_max) <= u64::from(self.units);
         has_room && (!self.is_leased() || dead <= self.crashes_max as usize)
@@ -152,7 +153,8 @@ impl Pool {
         assert!(self.nodes >= 1, "a pool has at least one node");
         assert!(self.node_units_max >= 1, "a node may use at least one unit");
         assert!(self.node_units_max <= self.units, "a node cannot use more than there is");
-        // E8: with more crashes than this no responsiveness property can hold for everybody.
+        // Broadcast spec E8: with more crashes than this no responsiveness property can hold for
+        // everybody.
         assert!(self.crashes_max <= (self.nodes - 1) / 2, "crashes_max is at most (n-1)/2");
         if matches!(self.reclaim, Reclaim::Lease(_)) {
             assert!(self.probe.is_some(), "leases are renewed by probes");
@@ -161,21 +163,21 @@ impl Pool {
 }
 
 /// Rules that tests break one at a time; the harness must notice each. Exists in test builds of
-/// this crate only. The names in brackets are those of the errata.
+/// this crate only. Most put an erratum of the paper back.
 #[cfg(test)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Mutant {
-    /// Of two equal clocks nobody has priority (E1).
+    /// Of two equal clocks nobody has priority (broadcast spec E1).
     TieBreakByIdentity,
-    /// A request does not advance the clock, so that two may share a timestamp (E2).
+    /// A request does not advance the clock, so that two may share a timestamp (broadcast spec E2).
     ClockNotAdvanced,
-    /// Answers count whatever they answer (E3).
+    /// Answers count whatever they answer (broadcast spec E3).
     UnmatchedReplies,
-    /// A crashed node's permission counts beside the lowered threshold (E4).
+    /// A crashed node's permission counts beside the lowered threshold (broadcast spec E4).
     KeepPermissionsOfTheDead,
-    /// A request abandons the query before it (E5).
+    /// A request abandons the query before it (broadcast spec E5).
     AbandonQueries,
-    /// Deferred answers are sent first and the state changes in a second step (E6).
+    /// Deferred answers are sent first and the state changes in a second step (broadcast spec E6).
     ReleaseInTwoSteps,
     /// Who leaves does not answer those it made wait.
     DropDeferred,
@@ -185,7 +187,8 @@ pub(crate) enum Mutant {
     NoGrace,
     /// A node that comes back asks for units without waiting for anybody.
     JoinAlone,
-    /// A node that comes back waits for nobody who seems to have crashed (spec 7.3 as it is).
+    /// A node that comes back waits for nobody who seems to have crashed (broadcast spec 7.3, as it
+    /// was first written).
     JoinWithoutSuspects,
     /// A node that comes back does not put its clock behind those of the others.
     JoinWithoutClock,

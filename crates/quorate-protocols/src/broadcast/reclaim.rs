@@ -1,4 +1,5 @@
-//! What follows from a belief that somebody crashed: nothing, or its units come back (spec 7.2).
+//! What follows from a belief that somebody crashed: nothing, or its units come back (broadcast
+//! spec 7.2).
 //!
 //! A grant is *clean* if there was room for it with everybody counted, and *reclaimed* if only
 //! because some were counted out. A clean grant is safe whatever the network does; a reclaimed one
@@ -129,8 +130,8 @@ impl Weighted {
             && (self.expelled || self.detector.crashed().contains(seat.me))
     }
 
-    /// Asks for nothing any more, and tells clients to let go (E9). What they had stays in use
-    /// until they have, or until their deadline. Claims that wait go back to the desk.
+    /// Asks for nothing any more, and tells clients to let go (broadcast spec E9). What they had
+    /// stays in use until they have, or until their deadline. Claims that wait go back to the desk.
     pub(super) fn step_down(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
         for mut asked in std::mem::take(&mut self.asked).into_iter().rev() {
             if matches!(asked.standing, Standing::Waiting(_)) {
@@ -191,7 +192,7 @@ impl Weighted {
         for peer in self.detector.missing().iter().filter(|&peer| !self.counting.is_out(peer)) {
             out.tell(peer, Message::Query { query, known: self.detector.known.clone() });
         }
-        self.renew_lease(seat, out); // Who is alone has everybody's answer.
+        self.renew_lease(seat, out); // The only node of a pool has all answers at once.
         self.check(seat, out);
     }
 

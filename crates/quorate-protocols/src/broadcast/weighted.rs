@@ -1,4 +1,4 @@
-//! The timer-free protocol and its weighted generalization (spec 2.3, 2.4).
+//! The timer-free protocol and its weighted generalization (broadcast spec 2.3, 2.4).
 //!
 //! A request goes to everybody. Each answers at once how many units it may use *ahead* of the
 //! request, and again when that becomes less. One enters when these numbers leave room. They say
@@ -111,7 +111,8 @@ impl Weighted {
         let is_younger = self.asked.last().is_none_or(|before| before.clock < clock);
         assert!(is_younger || broken!(seat, ClockNotAdvanced), "no two requests are alike");
         self.asked.push(Asked { clock, claim, units, standing });
-        // E5: a query that has not ended goes on, and the request travels without one.
+        // Broadcast spec E5: a query that has not ended goes on, and the request travels without
+        // one.
         let query = (self.may_query(seat) || broken!(seat, AbandonQueries)).then_some(clock);
         if query.is_some() {
             self.start_query(seat, clock, out);
@@ -124,7 +125,7 @@ impl Weighted {
             });
         }
         if query.is_some() {
-            self.renew_lease(seat, out); // Who is alone has everybody's answer.
+            self.renew_lease(seat, out); // The only node of a pool has all answers at once.
         }
         if let (Some(retry), false) = (pool.retry, self.retrying) {
             self.retrying = true;
@@ -132,7 +133,7 @@ impl Weighted {
         }
     }
 
-    /// A number no request or query of this node has had (E2).
+    /// A number no request or query of this node has had (broadcast spec E2).
     pub(super) fn next_clock(&mut self, seat: &Seat<'_, Self>) -> u64 {
         if broken!(seat, ClockNotAdvanced) { self.clock.0 + 1 } else { self.clock.tick() }
     }
@@ -148,7 +149,8 @@ impl Weighted {
         let is_ahead = |asked: &&Asked| match asked.standing {
             Standing::Held { .. } | Standing::Lost => true,
             Standing::Waiting(_) if broken!(seat, TieBreakByIdentity) => asked.clock < theirs.clock,
-            Standing::Waiting(_) => Stamp { clock: asked.clock, node: seat.me } < theirs, // E1
+            // The node number breaks ties (broadcast spec E1).
+            Standing::Waiting(_) => Stamp { clock: asked.clock, node: seat.me } < theirs,
         };
         self.asked.iter().filter(is_ahead).map(|asked| asked.units.get()).sum()
     }
@@ -174,7 +176,8 @@ impl Weighted {
         if broken!(seat, KeepPermissionsOfTheDead) {
             return tally.total().saturating_sub(self.counting.out().len() as u64);
         }
-        // Capacity: who was counted out is left out altogether, permission and all (E4).
+        // Capacity: who was counted out is left out altogether, permission and all (broadcast spec
+        // E4).
         tally.total_without(self.counting.out())
     }
 
@@ -193,7 +196,8 @@ impl Weighted {
             let hold_end = hold_end(seat);
             let until = self.counting.deadline(seat).min(hold_end);
             if until <= seat.now {
-                return; // Somebody may have counted us out: a lease covers waiting too (D4).
+                // Somebody may have counted us out: a lease covers waiting too (broadcast spec D4).
+                return;
             }
             let asked = &mut self.asked[place];
             asked.standing = Standing::Held { until, hold_end, clean };
@@ -213,12 +217,13 @@ impl Weighted {
         out: &mut Outbox<Self>,
     ) {
         if !self.is_settled() {
-            // In grace nobody can say what clients of an earlier life use; but we are alive.
+            // In grace this node cannot say what clients of its earlier life use, but it shows that
+            // it lives.
             self.clock.hear(theirs.clock);
             query.into_iter().for_each(|query| self.answer_query(theirs.node, query, out));
             return;
         }
-        // The query of a request that is repeated may be younger than it.
+        // A repeated request may carry a query that is younger than itself.
         self.clock.hear(query.map_or(theirs.clock, |query| query.max(theirs.clock)));
         self.clock.tick();
         let used = self.used_ahead_of(seat, theirs);
@@ -243,7 +248,7 @@ impl Weighted {
         let asked = if broken!(seat, UnmatchedReplies) {
             self.asked.iter_mut().find(|asked| matches!(asked.standing, Standing::Waiting(_)))
         } else {
-            // E3: an answer counts for the request it names.
+            // Broadcast spec E3: an answer counts for the request it names.
             self.asked.iter_mut().find(|asked| asked.clock == clock)
         };
         if let Some(Asked { standing: Standing::Waiting(tally), .. }) = asked {
@@ -262,7 +267,8 @@ impl Weighted {
             });
             return; // The state changes later, in `end_second_step`.
         }
-        // E6: the state changes first, so that whoever asks from now on is answered as it is.
+        // Broadcast spec E6: the state changes first, so that whoever asks from now on is answered
+        // as it is.
         let over = self.asked.remove(place);
         let is_watched = match over.standing {
             Standing::Waiting(_) => false,
@@ -294,7 +300,7 @@ impl Weighted {
         self.asked.iter().position(|asked| asked.claim == claim)
     }
 
-    /// Tells everybody who waits for less of ours than it was told so.
+    /// Answers deferred requests again of which this node now uses less ahead than it last said.
     pub(super) fn answer_deferred(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
         let mut all = std::mem::take(&mut self.deferred);
         all.retain(|deferred| {

@@ -44,7 +44,7 @@ pub(crate) struct Booked {
     /// The asker's clock when it sent the request that counts, to be echoed...
     pub(crate) sent: Moment,
     /// ...and ours when that request arrived. The two belong together: adding a wait to a newer
-    /// reading than the one echoed would promise too much (spec C1).
+    /// reading than the one echoed would promise too much (arbiter spec C1).
     pub(crate) arrived: Moment,
     /// What it chooses by labels, while it waits or can be moved: these may change.
     pub(crate) lines: Option<Arc<[Line]>>,
@@ -123,7 +123,7 @@ impl Arbiter {
         let mut arbiter = Arbiter {
             clock: Clock::default(),
             entries: BTreeMap::new(),
-            allocator: seat.pool.allocator(),
+            allocator: seat.pool.goods.allocator(),
             tags: Tags::default(),
             fence: Fence::floor(seat.boot),
             grace: false,
@@ -131,8 +131,8 @@ impl Arbiter {
         match start {
             Start::First => {}
             // A durable arbiter writes before it promises, so no record means no promise.
-            Start::Recovered(None) if seat.pool.durable => {}
-            Start::Recovered(Some(record)) if seat.pool.durable => {
+            Start::Recovered(None) if seat.pool.goods.durable => {}
+            Start::Recovered(Some(record)) if seat.pool.goods.durable => {
                 arbiter.grace = record.grace;
                 for (claim, booked) in record.grants {
                     arbiter.recover(seat, claim, booked, out);
@@ -148,7 +148,7 @@ impl Arbiter {
             }
         }
         if arbiter.grace {
-            out.arm(Alarm::Grace, seat.pool.lease.length());
+            out.arm(Alarm::Grace, seat.pool.goods.lease.length());
         }
         arbiter
     }
@@ -168,7 +168,7 @@ impl Arbiter {
         self.clock.hear(booked.stamp.clock);
         self.entries.insert(claim, booked);
         // A fresh lease, whatever was left of the old one: our clock may have started anew.
-        out.arm(Alarm::LeaseEnd(claim), seat.pool.lease.length());
+        out.arm(Alarm::LeaseEnd(claim), seat.pool.goods.lease.length());
     }
 
     pub(super) fn hear(
@@ -180,16 +180,16 @@ impl Arbiter {
     ) {
         match message {
             Message::Request { claim, attempt, units, lines, movable, sent } => {
-                if units.get() > seat.pool.units {
+                if units.get() > seat.pool.goods.units {
                     return post.out.anomaly(from, "a request for more units than the pool has");
                 }
-                if lines.as_ref().is_some_and(|lines| !seat.pool.has_lines(units, lines)) {
+                if lines.as_ref().is_some_and(|lines| !seat.pool.goods.has_lines(units, lines)) {
                     return post
                         .out
                         .anomaly(from, "a request with lines that this pool cannot have");
                 }
                 let asker = Asker { node: from, attempt };
-                let movable = movable && seat.pool.labels.is_some();
+                let movable = movable && seat.pool.goods.labels.is_some();
                 let lines = lines.filter(|_| !broken!(seat, IgnoreLines));
                 self.on_request(seat, asker, claim, Asked { units, lines, movable }, sent, post);
             }
@@ -232,11 +232,11 @@ impl Arbiter {
             let wants = match &lines {
                 // The common case, without an allocation.
                 None => {
-                    any = [seat.pool.any(asker.node, units)];
+                    any = [seat.pool.goods.any(asker.node, units)];
                     &any[..]
                 }
                 Some(lines) => {
-                    chosen = seat.pool.wants_by(self.tags.labels(seat), asker.node, lines);
+                    chosen = seat.pool.goods.wants_by(self.tags.labels(seat), asker.node, lines);
                     &chosen[..]
                 }
             };
@@ -274,7 +274,7 @@ impl Arbiter {
             if !broken!(seat, ForgetNewAttempt) {
                 self.write_down(seat, post.out);
             }
-            post.out.arm(Alarm::LeaseEnd(claim), seat.pool.lease.length());
+            post.out.arm(Alarm::LeaseEnd(claim), seat.pool.goods.lease.length());
         }
         self.tell_grant(claim, post);
         self.tell_moves(claim, post);
@@ -298,7 +298,7 @@ impl Arbiter {
         let attempt = asker.attempt;
         let Some(left) = held else {
             // What a holder had before it moved, overtaken by what it said afterwards.
-            let differ = seat.pool.labels.is_some();
+            let differ = seat.pool.goods.labels.is_some();
             if differ && known.is_some_and(|(by, last)| by == asker && sent <= last) {
                 return;
             }
@@ -308,7 +308,7 @@ impl Arbiter {
         if known.map(|(by, _)| by) != Some(asker) || !left.is_empty() {
             self.write_down(seat, post.out);
         }
-        post.out.arm(Alarm::LeaseEnd(claim), seat.pool.lease.length());
+        post.out.arm(Alarm::LeaseEnd(claim), seat.pool.goods.lease.length());
         post.send(asker.node, Message::Renewed { claim, attempt, sent });
         self.tell_moves(claim, post);
         if !left.is_empty() {
@@ -330,8 +330,10 @@ impl Arbiter {
         let all = shares.as_slice();
         let sound = self.grace
             && all.windows(2).all(|pair| pair[0].unit < pair[1].unit)
-            && all.iter().all(|s| s.unit.0 < seat.pool.units && s.fence < Fence::floor(seat.boot));
-        let Ok(units) = Units::new(all.len() as u32, seat.pool.units) else { return false };
+            && all
+                .iter()
+                .all(|s| s.unit.0 < seat.pool.goods.units && s.fence < Fence::floor(seat.boot));
+        let Ok(units) = Units::new(all.len() as u32, seat.pool.goods.units) else { return false };
         if !sound || !self.evict_older_holders(shares, out) {
             return false;
         }
@@ -434,7 +436,7 @@ impl Arbiter {
 
     /// Whatever follows in this step rests on what the books say now.
     pub(super) fn write_down(&self, seat: &Seat<'_, Central>, out: &mut Outbox<Central>) {
-        if !seat.pool.durable {
+        if !seat.pool.goods.durable {
             return;
         }
         let grants = self
@@ -478,7 +480,7 @@ impl Arbiter {
             broken!(seat, CountOnly),
         ];
         if broken.contains(&true) {
-            return; // The laws are to find it, not we.
+            return; // A test broke a rule on purpose: the laws must find it, not this assertion.
         }
         if self.entries.len() > AUDIT_ENTRIES_MAX {
             return; // Every step would cost as much as the books are long.
@@ -506,7 +508,7 @@ impl Arbiter {
         let nobodys = |unit: &Unit| !taken.contains(unit) && !self.allocator.keeps(*unit);
         let drained = self.allocator.drained().filter(nobodys).count();
         let away = taken.len() as u32 + drained as u32 + self.allocator.kept_count();
-        let free = seat.pool.units - away;
+        let free = seat.pool.goods.units - away;
         assert_eq!(free, self.allocator.free_count(), "what nobody holds is free");
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! The singleton k-arbiter of Baldoni, Manabe, Raynal and Aoyagi (RR-2523, section 4.2.1): one
 //! arbiter, whose single permission suffices. Every node is a requester for its own clients; the
-//! node named in the pool is the arbiter as well. What follows is the arbiter protocol of the
-//! specification (7.3, 7.4) with everything gone that one arbiter does not need (preemption,
-//! re-selection), and with its recovery rules C1 to C3.
+//! node named in the pool is the arbiter as well. What follows is the protocol of quorums
+//! (arbiter spec 7.3 and 7.4) with everything gone that one arbiter does not need (preemption,
+//! re-selection), and with its recovery rules (arbiter spec C1 to C3).
 //!
 //! | message | from, to | means |
 //! |---|---|---|
@@ -25,12 +25,12 @@
 //!   arbiter answers a repeated request with the same grant, or not at all while it waits.
 //! * *Stale messages.* Every request carries an [`Attempt`]; the arbiter's answers repeat it, and
 //!   an answer to another attempt is not taken. A grant whose claim is gone is declined, and a
-//!   decline counts only against the attempt it names, so that no tombstones are needed (spec 7.6,
-//!   M8, M14).
+//!   decline counts only against the attempt it names, so that no tombstones are needed (arbiter
+//!   spec 7.6, M8, M14).
 //! * *Lost releases.* The lease ends by itself.
 //! * *A restarted requester* knows nothing of its clients' claims, and they may still be using
-//!   their units. It never declines what an earlier boot asked for (spec C3): clients repeat their
-//!   claim, renew or release through it under the claim's name, or the lease ends.
+//!   their units. It never declines what an earlier boot asked for (arbiter spec C3): clients
+//!   repeat their claim, renew or release through it under the claim's name, or the lease ends.
 //! * *A restarted arbiter* reloads its record (`durable`), or waits out one lease before it
 //!   promises anything (*grace*), while holders that renew get their units back into its books.
 //!
@@ -64,7 +64,7 @@ pub use arbiter::Record;
 pub use message::Message;
 #[cfg(test)]
 pub(crate) use pool::Mutant;
-pub use pool::{Fairness, Pool};
+pub use pool::Pool;
 pub use record::RecordLine;
 
 /// One node's seat in a pool that one node decides.
@@ -182,7 +182,8 @@ impl Protocol for Central {
     fn obey(&mut self, seat: &Seat<'_, Self>, order: Order, out: &mut Outbox<Self>) -> bool {
         let Some(arbiter) = &mut self.arbiter else { return false };
         let relabels = matches!(order, Order::Relabel { .. });
-        if order.unit().0 >= seat.pool.units || (relabels && seat.pool.labels.is_none()) {
+        if order.unit().0 >= seat.pool.goods.units || (relabels && seat.pool.goods.labels.is_none())
+        {
             return false;
         }
         let post = &mut Post::new(seat.me, out);
@@ -207,13 +208,11 @@ impl Protocol for Central {
     }
 
     fn capacity(pool: &Pool) -> u32 {
-        pool.units
+        pool.goods.units
     }
 
-    /// Where units differ, a younger claim that wants other units delays nobody by passing, so the
-    /// number of passes says nothing.
     fn overtakes_max(pool: &Pool) -> Option<u32> {
-        (pool.eligible.is_none() && pool.labels.is_none()).then(|| pool.fairness.overtakes_max())
+        pool.goods.overtakes_max()
     }
 
     fn can_lose(pool: &Pool, dead: &NodeSet) -> bool {

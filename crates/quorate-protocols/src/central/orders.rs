@@ -31,7 +31,7 @@ impl Tags {
         seat: &Seat<'_, Central>,
         changed: BTreeMap<Unit, BTreeMap<String, String>>,
     ) -> Self {
-        let begun = seat.pool.labels.as_deref().filter(|_| !changed.is_empty());
+        let begun = seat.pool.goods.labels.as_deref().filter(|_| !changed.is_empty());
         let now = begun.map(|begun| Arc::new(begun.clone().with(&changed)));
         Tags { changed, now }
     }
@@ -42,7 +42,7 @@ impl Tags {
 
     /// What is known of the units, if they differ.
     pub(crate) fn labels<'a>(&'a self, seat: &Seat<'a, Central>) -> Option<&'a Labels> {
-        self.now.as_deref().or(seat.pool.labels.as_deref())
+        self.now.as_deref().or(seat.pool.goods.labels.as_deref())
     }
 }
 
@@ -60,7 +60,7 @@ impl Arbiter {
             }
             Order::Relabel { unit, labels } => {
                 let mut changed = std::mem::take(&mut self.tags).changed;
-                let begun = seat.pool.labels.as_ref().and_then(|begun| begun.of(unit));
+                let begun = seat.pool.goods.labels.as_ref().and_then(|begun| begun.of(unit));
                 match labels.filter(|labels| Some(labels) != begun) {
                     Some(labels) => changed.insert(unit, labels),
                     None => changed.remove(&unit),
@@ -84,7 +84,7 @@ impl Arbiter {
             self.entries.iter().filter_map(chosen).collect();
         let mut over = Vec::new();
         for (ticket, node, lines) in choosy {
-            let wants = seat.pool.wants_by(self.tags.labels(seat), node, &lines);
+            let wants = seat.pool.goods.wants_by(self.tags.labels(seat), node, &lines);
             if self.allocator.reselect(ticket, &wants).is_err() {
                 self.allocator.cancel(ticket);
                 over.push(ticket);
@@ -94,7 +94,7 @@ impl Arbiter {
     }
 
     /// Claims that are in the queue no more, since nobody could ever grant them: they would block
-    /// others for ever (labels spec, trap 7 of 6.6).
+    /// others for ever (labels spec 6.6.7).
     fn refuse(&mut self, over: Vec<Ticket>, post: &mut Post<'_>) {
         for ticket in over {
             let gone = self.entries.remove(&ticket.claim).expect("whoever waits is booked");

@@ -1,239 +1,28 @@
 //! What all seats of a `central` pool agree on.
 
-use std::sync::Arc;
-use std::time::Duration;
+use quorate_core::NodeId;
 
-use quorate_core::{Claim, LINES_MAX, Lease, Line, NodeId, Refusal, Shares, Unit, Units};
-
-use crate::allocator::labels::Labels;
-use crate::allocator::{Allocator, Among, Impossible, Policy, Want};
+use crate::goods::Goods;
 
 /// A pool that one node decides.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Pool {
-    /// How many units there are. The paper's k.
-    pub units: u32,
+    /// What there is, who may use it, and for how long.
+    pub goods: Goods,
     /// The node that decides.
     pub arbiter: NodeId,
-    /// How long a grant lasts without renewal. There is no pool without a lease: a lost release
-    /// would lose units.
-    pub lease: Lease,
-    /// How long a requester lets a claim wait before it asks again, once to twice this.
-    pub retry: Duration,
-    /// Who may pass whom.
-    pub fairness: Fairness,
-    /// Whether the arbiter writes grants down before it tells them. If not, it waits out one lease
-    /// after a restart.
-    pub durable: bool,
-    /// Which units the clients of each node may use, ascending, node by node: the paper's alpha. A
-    /// node beyond the list may use none. `None`: everybody may use any.
-    pub eligible: Option<Arc<[Arc<[Unit]>]>>,
-    /// What is known of each unit at first, so that claims can choose. `None`: units are alike, and
-    /// claims with lines are refused.
-    pub labels: Option<Arc<Labels>>,
-    /// The rule that is broken, for tests that the harness finds it.
-    #[cfg(test)]
-    pub(crate) mutant: Option<Mutant>,
 }
 
 impl Pool {
     /// A pool of `units` decided by node 0: oldest first, leases of ten seconds, nothing written
     /// down.
     pub fn new(units: u32) -> Self {
-        Pool {
-            units,
-            arbiter: NodeId(0),
-            lease: Lease::new(Duration::from_secs(10), 200),
-            retry: Duration::from_secs(1),
-            fairness: Fairness::Fifo,
-            durable: false,
-            eligible: None,
-            labels: None,
-            #[cfg(test)]
-            mutant: None,
-        }
+        Pool::of(Goods::new(units))
     }
 
-    /// The units that clients of a node may use.
-    pub(super) fn eligible(&self, node: NodeId) -> Among {
-        let nodes = self.eligible.as_ref()?;
-        Some(nodes.get(node.index()).cloned().unwrap_or_default())
-    }
-
-    /// One line of a claim, as the allocator wants it: what will do, by these labels, and may be
-    /// used. Without labels, what could do if they were others.
-    fn want(&self, labels: Option<&Labels>, node: NodeId, line: &Line) -> Want {
-        let all = line.among.len() as u32 == self.units;
-        let chosen = line.labels.as_ref().zip(labels).map(|(wanted, all)| all.having(wanted));
-        let mut among = match (chosen, all) {
-            (None, true) => None,
-            (None, false) => Some(Arc::clone(&line.among)),
-            (Some(chosen), true) => Some(chosen),
-            (Some(chosen), false) => Some(common(&chosen, &line.among)),
-        };
-        if let Some(own) = self.eligible(node) {
-            among = Some(among.map_or_else(|| Arc::clone(&own), |among| common(&among, &own)));
-        }
-        let among = among.filter(|units| (units.len() as u32) < self.units);
-        Want { among, units: line.units.get() }
-    }
-
-    /// What a claim of a node's client asks for that does not choose.
-    pub(crate) fn any(&self, node: NodeId, units: Units) -> Want {
-        Want { among: self.eligible(node), units: units.get() }
-    }
-
-    /// What a claim of a node's client asks for, line by line, by the labels the pool began with.
-    pub(crate) fn wants(&self, node: NodeId, lines: &[Line]) -> Vec<Want> {
-        self.wants_by(self.labels.as_deref(), node, lines)
-    }
-
-    /// The same by other labels; without any, what could do if labels changed.
-    pub(crate) fn wants_by(
-        &self,
-        labels: Option<&Labels>,
-        node: NodeId,
-        lines: &[Line],
-    ) -> Vec<Want> {
-        lines.iter().map(|line| self.want(labels, node, line)).collect()
-    }
-
-    /// Whether these can be the lines of a claim on so many units of this pool.
-    pub(crate) fn has_lines(&self, units: Units, lines: &[Line]) -> bool {
-        let named = |line: &Line| {
-            line.among.windows(2).all(|pair| pair[0] < pair[1])
-                && line.among.last().is_none_or(|unit| unit.0 < self.units)
-        };
-        let sum: u64 = lines.iter().map(|line| u64::from(line.units.get())).sum();
-        self.labels.is_some()
-            && (1..=LINES_MAX).contains(&lines.len())
-            && sum == u64::from(units.get())
-            && lines.iter().all(named)
-    }
-
-    /// Why a claim of a node's client can never be granted, if it cannot, by these labels; without
-    /// any, whatever labels there will be.
-    pub(crate) fn refusal(
-        &self,
-        node: NodeId,
-        claim: &Claim,
-        labels: Option<&Labels>,
-    ) -> Option<Refusal> {
-        assert!(claim.units.get() <= self.units, "h <= k was settled at the door");
-        if let Some(lines) = &claim.lines {
-            if self.labels.is_none() {
-                return Some(Refusal::NotByName);
-            }
-            assert!(self.has_lines(claim.units, lines), "lines were settled at the door");
-            if self.serve(&self.wants_by(labels, node, lines)).is_err() {
-                return Some(Refusal::NeverEnough);
-            }
-        }
-        (claim.units.get() > self.units_for(node)).then_some(Refusal::TooManyForOneNode)
-    }
-
-    /// Whether a claim of a node's client with these lines could ever be granted, by the labels the
-    /// pool began with.
-    ///
-    /// # Errors
-    /// It could not; nothing was claimed.
-    pub fn possible(&self, node: NodeId, lines: &[Line]) -> Result<(), Impossible> {
-        self.serve(&self.wants(node, lines))
-    }
-
-    fn serve(&self, wants: &[Want]) -> Result<(), Impossible> {
-        Allocator::new(self.units, Policy::STRICT).serves(wants)
-    }
-
-    /// Whether these units are what a claim asks for, whatever their labels.
-    pub(crate) fn serves(&self, units: Units, lines: Option<&[Line]>, shares: &Shares) -> bool {
-        shares.len() == units.get() as usize
-            && shares.iter().all(|share| share.unit.0 < self.units)
-            && lines.is_none_or(|lines| self.suits(lines, shares))
-    }
-
-    fn suits(&self, lines: &[Line], shares: &Shares) -> bool {
-        let granted = |line: &Line| Want {
-            among: Some(
-                shares
-                    .iter()
-                    .map(|share| share.unit)
-                    .filter(|unit| line.among.binary_search(unit).is_ok())
-                    .collect(),
-            ),
-            units: line.units.get(),
-        };
-        let wants: Vec<Want> = lines.iter().map(granted).collect();
-        self.serve(&wants).is_ok()
-    }
-
-    /// How many units one claim of a node can have at most.
-    fn units_for(&self, node: NodeId) -> u32 {
-        self.eligible(node).map_or(self.units, |units| units.len() as u32)
-    }
-
-    /// Who may pass whom, in the allocator's words.
-    pub(crate) fn policy(&self) -> Policy {
-        #[cfg(test)]
-        if self.mutant == Some(Mutant::OvertakeWithoutBound) {
-            return Policy { protect: 1, patience: u32::MAX };
-        }
-        #[cfg(test)]
-        if self.mutant == Some(Mutant::Greedy) {
-            return Policy { protect: 0, patience: 0 };
-        }
-        self.fairness.policy()
-    }
-
-    /// Who decides who gets which units: all of them free.
-    pub(crate) fn allocator(&self) -> Allocator {
-        #[allow(unused_mut, reason = "a mutant changes it")]
-        let mut allocator = Allocator::new(self.units, self.policy());
-        #[cfg(test)]
-        {
-            use crate::allocator::Mutant as Broken;
-            allocator.mutant = match self.mutant {
-                Some(Mutant::HandOverEarly) => Some(Broken::HandOverEarly),
-                Some(Mutant::StrictFifo) => Some(Broken::StrictFifo),
-                Some(Mutant::BindEarly) => Some(Broken::BindEarly),
-                Some(Mutant::CountOnly) => Some(Broken::CountOnly),
-                _ => None,
-            };
-        }
-        allocator
-    }
-}
-
-/// The units in both lists.
-fn common(some: &[Unit], others: &[Unit]) -> Arc<[Unit]> {
-    some.iter().filter(|unit| others.binary_search(unit).is_ok()).copied().collect()
-}
-
-/// Who may pass whom while a claim waits.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Fairness {
-    /// Oldest first: no claim is delayed by a younger one. Where all units are alike nobody passes.
-    Fifo,
-    /// A younger claim may pass a blocked older one if it fits now, until the oldest has been
-    /// passed this often. Then nobody may delay the oldest.
-    Backfill(u32),
-}
-
-impl Fairness {
-    /// The same in the allocator's words.
-    pub(crate) fn policy(self) -> Policy {
-        match self {
-            Fairness::Fifo => Policy::STRICT,
-            Fairness::Backfill(patience) => Policy { protect: 1, patience },
-        }
-    }
-
-    /// Most times a waiting claim may be passed.
-    pub fn overtakes_max(self) -> u32 {
-        match self {
-            Fairness::Fifo => 0,
-            Fairness::Backfill(bound) => bound,
-        }
+    /// A pool of these, decided by node 0.
+    pub fn of(goods: Goods) -> Self {
+        Pool { goods, arbiter: NodeId(0) }
     }
 }
 
@@ -290,7 +79,7 @@ pub(crate) enum Mutant {
 macro_rules! broken {
     ($seat:expr, $mutant:ident) => {{
         #[cfg(test)]
-        let broken = $seat.pool.mutant == Some($crate::central::pool::Mutant::$mutant);
+        let broken = $seat.pool.goods.mutant == Some($crate::central::pool::Mutant::$mutant);
         #[cfg(not(test))]
         let broken = false;
         broken

@@ -94,8 +94,8 @@ impl Record {
                 return Err(format!("claim {claim} is out of order"));
             }
             for share in &line.shares {
-                if share.unit.0 >= pool.units {
-                    return Err(format!("{} in a pool of {} units", share.unit, pool.units));
+                if share.unit.0 >= pool.goods.units {
+                    return Err(format!("{} in a pool of {} units", share.unit, pool.goods.units));
                 }
                 if !taken.insert(share.unit) {
                     return Err(format!("{} is granted twice", share.unit));
@@ -108,7 +108,7 @@ impl Record {
             }
             let h = line.shares.len().saturating_sub(line.moves.len());
             let h = u32::try_from(h).unwrap_or(u32::MAX);
-            let units = Units::new(h, pool.units).map_err(|error| error.to_string())?;
+            let units = Units::new(h, pool.goods.units).map_err(|error| error.to_string())?;
             let asker = Asker { node: line.node, attempt: line.attempt };
             let held = Holding { shares: line.shares, moves: line.moves };
             let (waited, adopted) = (line.waited, line.adopted);
@@ -118,11 +118,11 @@ impl Record {
             grants.push((claim, booked));
         }
         let ascending = drained.windows(2).all(|pair| pair[0] < pair[1]);
-        if !ascending || drained.last().is_some_and(|unit| unit.0 >= pool.units) {
+        if !ascending || drained.last().is_some_and(|unit| unit.0 >= pool.goods.units) {
             return Err("drained units that the pool cannot have".into());
         }
         let last = relabelled.last_key_value();
-        if last.is_some_and(|(unit, _)| unit.0 >= pool.units || pool.labels.is_none()) {
+        if last.is_some_and(|(unit, _)| unit.0 >= pool.goods.units || pool.goods.labels.is_none()) {
             return Err("labels of units that the pool cannot have".into());
         }
         Ok(Record { grants, grace, drained, relabelled })

@@ -56,7 +56,7 @@ struct Moving {
 impl Moving {
     fn new(seat: &Seat<'_, Central>, shares: &Shares) -> Option<Box<Moving>> {
         let moving = || Box::new(Moving { held: Holding::new(shares.clone()), since: None });
-        seat.pool.labels.is_some().then(moving)
+        seat.pool.goods.labels.is_some().then(moving)
     }
 }
 
@@ -68,7 +68,7 @@ impl Requester {
         post: &mut Post<'_>,
     ) {
         // Labels are the arbiter's to know.
-        if let Some(why) = seat.pool.refusal(seat.me, claim, None) {
+        if let Some(why) = seat.pool.goods.refusal(seat.me, claim, None) {
             return post.out.refuse(claim.id, why);
         }
         if self.claims.contains_key(&claim.id) {
@@ -131,7 +131,7 @@ impl Requester {
             None => {
                 // The client outlived our last boot.
                 let attempt = self.next_attempt(seat);
-                let Ok(units) = Units::new(shares.len() as u32, seat.pool.units) else {
+                let Ok(units) = Units::new(shares.len() as u32, seat.pool.goods.units) else {
                     return post.out.lose(claim);
                 };
                 let standing = Standing::Held { until: None, moving: Moving::new(seat, &shares) };
@@ -165,12 +165,12 @@ impl Requester {
     pub(super) fn hear(&mut self, seat: &Seat<'_, Central>, message: Message, post: &mut Post<'_>) {
         match message {
             Message::Grant { claim, attempt, shares, sent, waited } => {
-                let mut until = seat.pool.lease.deadline(sent, waited);
+                let mut until = seat.pool.goods.lease.deadline(sent, waited);
                 if broken!(seat, CountFromReceipt) {
-                    until = seat.now.after(seat.pool.lease.length());
+                    until = seat.now.after(seat.pool.goods.lease.length());
                 }
                 if broken!(seat, IgnoreDrift) {
-                    until = sent.after(waited.saturating_add(seat.pool.lease.length()));
+                    until = sent.after(waited.saturating_add(seat.pool.goods.lease.length()));
                 }
                 self.on_grant(seat, claim, attempt, shares, until, post);
             }
@@ -209,7 +209,7 @@ impl Requester {
                 if local.is_held() {
                     return; // The same answer again.
                 }
-                let served = seat.pool.serves(local.units, local.lines.as_deref(), &shares);
+                let served = seat.pool.goods.serves(local.units, local.lines.as_deref(), &shares);
                 if !served && !broken!(seat, IgnoreLines) {
                     // Somebody else's claim has this name, and may be using these units.
                     self.claims.remove(&claim);
@@ -229,7 +229,7 @@ impl Requester {
                 local.standing = Standing::Held { until: Some(until), moving };
                 post.out.grant(claim, shares, until);
             }
-            // What an earlier boot of ours asked for may be in use by its client (spec C3).
+            // What an earlier boot of ours asked for may be in use by its client (arbiter spec C3).
             _ if attempt.boot != seat.boot && !broken!(seat, DeclineForeignBoot) => {}
             _ => post.send(arbiter, Message::Decline { claim, attempt }),
         }
@@ -252,9 +252,9 @@ impl Requester {
         if moved.is_some_and(|since| sent <= since) && !broken!(seat, ExtendAfterMove) {
             return;
         }
-        let until = seat.pool.lease.deadline(sent, Duration::ZERO);
-        // An answer that comes after the deadline revives nothing (spec C1: dead is for good), and
-        // one that was overtaken by a later answer takes nothing back.
+        let until = seat.pool.goods.lease.deadline(sent, Duration::ZERO);
+        // An answer that comes after the deadline revives nothing (arbiter spec C1: dead is for
+        // good), and one that was overtaken by a later answer takes nothing back.
         let alive = so_far.is_none_or(|so_far| seat.now < so_far && so_far < until);
         if alive && seat.now < until {
             *so_far = Some(until);
@@ -292,7 +292,7 @@ impl Requester {
         else {
             return; // Its grant is on its way: the arbiter says this again when it is renewed.
         };
-        if it.to.unit.0 >= seat.pool.units || it.to.unit == it.from.unit {
+        if it.to.unit.0 >= seat.pool.goods.units || it.to.unit == it.from.unit {
             return post.out.anomaly(seat.pool.arbiter, "a move to where nobody can go");
         }
         let news = !moving.held.shares.contains(it.to);
@@ -329,7 +329,7 @@ impl Requester {
     fn arm_retry(&mut self, seat: &Seat<'_, Central>, post: &mut Post<'_>) {
         if !self.retrying {
             self.retrying = true;
-            post.out.arm(Alarm::Retry, seat.pool.retry);
+            post.out.arm(Alarm::Retry, seat.pool.goods.retry);
         }
     }
 }

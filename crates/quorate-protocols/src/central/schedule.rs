@@ -72,7 +72,7 @@ impl Arbiter {
             self.tell_grant(claim, post);
         }
         self.write_down(seat, post.out);
-        post.out.arm(Alarm::LeaseEnd(claim), seat.pool.lease.length());
+        post.out.arm(Alarm::LeaseEnd(claim), seat.pool.goods.lease.length());
         if !broken!(seat, TellBeforePersist) {
             self.tell_grant(claim, post);
         }

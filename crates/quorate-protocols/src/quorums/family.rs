@@ -238,8 +238,8 @@ impl Need {
         self.survived(Chosen { name, quorums, summary })
     }
 
-    /// A family for each size of claim (spec R1); what it is worth is said of the smallest claims,
-    /// whose quorums are the largest, and of the largest.
+    /// A family for each size of claim (arbiter spec R1); what it is worth is said of the smallest
+    /// claims, whose quorums are the largest, and of the largest.
     fn by_size(&self) -> Result<Chosen, FamilyError> {
         let (n, k) = (self.nodes, self.units);
         let sizes = requests::quorum_sizes(n, k);
@@ -289,7 +289,7 @@ pub enum Way {
 }
 
 /// Permissions if any family can survive `survive` crashes with at most `holders` grants at once,
-/// else tickets (spec 6). `survive` is 0 only for whoever asked for that.
+/// else tickets (arbiter spec 6). `survive` is 0 only for whoever asked for that.
 ///
 /// # Errors
 /// There are too few nodes even for majorities.
@@ -331,7 +331,7 @@ mod tests {
         assert_eq!((sizes.summary.quorum, sizes.summary.survives), ((4, 6), 1));
     }
 
-    /// Spec G-1 and section 6: 9 nodes and 8 units survive nothing, whatever the family.
+    /// Arbiter spec G-1 and 6: 9 nodes and 8 units survive nothing, whatever the family.
     #[test]
     fn what_survives_no_crash_is_refused_unless_asked_for() {
         let need = Need::counting(9, 8, 8);

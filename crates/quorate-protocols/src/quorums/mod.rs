@@ -26,7 +26,7 @@ pub enum Quorums {
         size: u32,
     },
     /// Any `sizes[h - 1]` of the first `members` nodes, for a claim of h units: an (h,k)-arbiter
-    /// (spec R1).
+    /// (arbiter spec R1).
     BySize {
         /// How many nodes vote; the others only request.
         members: u32,
@@ -75,7 +75,7 @@ impl Quorums {
     }
 
     /// The uniform (h,k)-arbiter: any ⌊kn/(k+h)⌋+1 of n nodes for a claim of h units, so that
-    /// claims that exceed k together share one (spec R1).
+    /// claims that exceed k together share one (arbiter spec R1).
     pub fn by_size(members: u32, k: u32) -> Quorums {
         let size = |h: u32| u64::from(members) * u64::from(k) / (u64::from(k) + u64::from(h)) + 1;
         let sizes = (1..=k).map(|h| (size(h) as u32).min(members)).collect();
@@ -319,8 +319,9 @@ mod tests {
         assert_eq!(quorums.members(), set(&[0, 1, 2]));
     }
 
-    /// Spec H-1: with the sizes ⌊kn/(k+h)⌋+1, claims that together exceed k share an arbiter; with
-    /// the tempting ⌈..⌉ of equal sizes (k=5, n=7, claims of 3, 2 and 2) they need not.
+    /// Arbiter spec H-1: with the sizes ⌊kn/(k+h)⌋+1, claims that together exceed k share an
+    /// arbiter; with the tempting ⌈..⌉ of equal sizes (k=5, n=7, claims of 3, 2 and 2) they need
+    /// not.
     #[test]
     fn h_1_quorums_by_size_meet_wherever_claims_exceed_the_pool() {
         let meets = |sizes: &dyn Fn(u32) -> u32, n: u32, claims: &[u32]| {

@@ -12,7 +12,8 @@
 //!
 //! The rest is the same and stands here once. What is owed is added up over all requests of a node
 //! and never overwritten: an answer to an older request can then not be taken for one to the
-//! current one (scenario D6), and who made several requests wait answers all of them (D7, P4).
+//! current one, and who made several requests wait answers all of them (broadcast spec D6, D7 and
+//! P4).
 //!
 //! A node serves its clients one at a time, oldest first: with two requests of one node under way
 //! an answer could not say which of them it is for. Links must deliver each message exactly once,

@@ -46,15 +46,15 @@ impl Operator {
             let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
             (mixed ^ mixed >> 31) % below
         };
-        let unit = Unit(draw(u64::from(pool.units)) as u32);
+        let unit = Unit(draw(u64::from(pool.goods.units)) as u32);
         Some(match draw(4) {
-            0 if drained.len() < pool.units as usize / 2 => Order::Drain(unit),
+            0 if drained.len() < pool.goods.units as usize / 2 => Order::Drain(unit),
             0 | 1 => Order::Restore(drained.first().copied().unwrap_or(unit)),
             2 => Order::Relabel { unit, labels: None },
             // What another unit began with.
             _ => {
-                let like = Unit(draw(u64::from(pool.units)) as u32);
-                let labels = pool.labels.as_ref().and_then(|labels| labels.of(like)).cloned();
+                let like = Unit(draw(u64::from(pool.goods.units)) as u32);
+                let labels = pool.goods.labels.as_ref().and_then(|labels| labels.of(like)).cloned();
                 Order::Relabel { unit, labels }
             }
         })

@@ -1,4 +1,4 @@
-//! What the allocator promises (labels spec, 6.2), judged from outside after every step of an
+//! What the allocator promises (labels spec 6.2), judged from outside after every step of an
 //! arbiter: by what claims asked for, by the labels of now, and by a slow second implementation.
 //!
 //! * **S**: units of holders are disjoint; what is granted is what was asked for.
@@ -62,7 +62,7 @@ impl Theorems {
         seat: &Seat<'_, Central>,
         arbiter: &Arbiter,
     ) -> Result<(), String> {
-        if seat.pool.units > oracle::UNITS_MAX {
+        if seat.pool.goods.units > oracle::UNITS_MAX {
             return Ok(());
         }
         self.asked.retain(|claim, _| arbiter.entries.contains_key(claim));
@@ -73,7 +73,7 @@ impl Theorems {
         }
         let changed = self.units_changed(arbiter.tags.changed(), arbiter);
         let case = self.case(seat, arbiter);
-        let policy = seat.pool.fairness.policy();
+        let policy = seat.pool.goods.fairness.policy();
         case.judge(policy.protect)?;
         let protected = arbiter.allocator.oldest_passed() >= policy.patience;
         self.laws_a_and_b(&case, protected, changed)
@@ -107,8 +107,8 @@ impl Theorems {
     fn wants(&self, seat: &Seat<'_, Central>, arbiter: &Arbiter, asked: &Asked) -> Vec<Demand> {
         let (node, units, lines) = asked;
         let wants = match lines {
-            None => vec![seat.pool.any(*node, *units)],
-            Some(lines) => seat.pool.wants_by(arbiter.tags.labels(seat), *node, lines),
+            None => vec![seat.pool.goods.any(*node, *units)],
+            Some(lines) => seat.pool.goods.wants_by(arbiter.tags.labels(seat), *node, lines),
         };
         wants.iter().map(Demand::from).collect()
     }
@@ -117,7 +117,7 @@ impl Theorems {
         let allocator = &arbiter.allocator;
         let seats: Vec<(Unit, u32)> =
             allocator.seats().map(|(unit, among)| (unit, mask(among))).collect();
-        let free = (0..seat.pool.units).filter(|unit| allocator.is_free(Unit(*unit)));
+        let free = (0..seat.pool.goods.units).filter(|unit| allocator.is_free(Unit(*unit)));
         let free = free.fold(0, |free, unit| free | 1 << unit);
         let there = seats.iter().fold(free, |there, (unit, _)| there | 1 << unit.0);
         let movers = seats.iter().map(|(_, alpha)| Demand { alpha: alpha & there, units: 1 });

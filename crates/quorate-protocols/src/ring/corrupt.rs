@@ -1,4 +1,4 @@
-//! Arbitrary states: every variable anything in its domain, garbage on the links (spec section 5).
+//! Arbitrary states: every variable anything in its domain, garbage on the links (ring spec 5).
 //!
 //! Chance comes in as `draw(n)`, any number below n, so that whoever drives it decides: a seed, or
 //! every possibility in turn.

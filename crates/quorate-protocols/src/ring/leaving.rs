@@ -94,8 +94,8 @@ impl Ring {
         self.pass(seat, visit, parcel.message, out);
     }
 
-    /// Something of an older epoch. While the root makes no tokens, what comes back late is as good
-    /// as any; anything else may have been made anew.
+    /// A message of an older epoch. While the root makes no tokens, tokens that come back late are
+    /// as good as any; otherwise the root may have made them anew.
     fn on_late(&mut self, seat: &Seat<'_, Ring>, parcel: Parcel, out: &mut Outbox<Ring>) {
         if seat.pool.breaks(Mutant::AnyEpoch) {
             return self.pass(seat, 0, parcel.message, out);
@@ -103,7 +103,8 @@ impl Ring {
         let Some(ours) = self.tether.epoch else { return };
         let Some(watch) = &self.watch else {
             if matches!(parcel.message, Message::Frame(_)) {
-                // Either the frame is late, and the root will not mind, or we are ahead of it.
+                // Either the frame is late, and the root ignores the wake, or a fault put this
+                // node's epoch ahead of the root's.
                 let visit = seat.pool.visits(seat.me) - 1;
                 self.forward(seat, visit, self.tether.parcel(Message::Wake), out);
             }
@@ -119,17 +120,19 @@ impl Ring {
     /// A frame says that there is a new epoch.
     fn enter(&mut self, seat: &Seat<'_, Ring>, parcel: &Parcel, out: &mut Outbox<Ring>) {
         if self.tether.until.is_none() && !seat.pool.breaks(Mutant::NoFence) {
-            // The root may have made anew whatever we have.
+            // The root may have made this node's tokens anew.
             self.places.iter_mut().for_each(Place::forget_tokens);
-            // Whether or not it ever gets a licence: an epoch that is a fault must be forgotten.
+            // Armed even if this node never gets a licence: an epoch that a fault left behind must
+            // be forgotten.
             out.arm(Alarm::Fence, seat.pool.ttl.length());
         }
         self.tether.enter(parcel.epoch, &parcel.skipped);
         self.await_count();
     }
 
-    /// The next traversal counts us, whatever its number: none has this one. Where numbers come
-    /// round again, the first of an epoch could have that of the last that passed here.
+    /// Makes sure that the next traversal counts this node: no traversal has the number set here.
+    /// Where numbers come round again, the first traversal of an epoch could have the number of the
+    /// last that passed.
     pub(super) fn await_count(&mut self) {
         for place in self.places.iter_mut().filter(|place| !place.is_root()) {
             place.station_mut().seq = u64::MAX;

@@ -30,7 +30,7 @@ pub enum Message<T: Tokens> {
     Wake,
 }
 
-/// The train (spec section 6): everything that the root sends at the start of a traversal.
+/// The train (ring spec 6): everything that the root sends at the start of a traversal.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Frame<T: Tokens> {
     /// Which traversal.

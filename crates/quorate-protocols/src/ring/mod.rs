@@ -4,7 +4,7 @@
 //! (Euro-Par 2002). Each of the l units is a token; a node that has collected as many as its claim
 //! asks for may use them. One node, the root, counts the tokens with every traversal, makes those
 //! that are missing, and destroys all if there are too many. What the paper leaves out or gets
-//! wrong is repaired as the specification says: `[En]` in the code names its erratum n.
+//! wrong is repaired as the specification says (ring spec 3 and 4).
 //!
 //! | message | from, to | means |
 //! |---|---|---|
@@ -17,9 +17,9 @@
 //! | `frame` | root round to root | all of that in one: the train (`train`) |
 //! | `wake` | any, towards the root | somebody waits while the train is parked (`train`) |
 //!
-//! Two variants share everything that is the same ([`Station`]): `core`, with the paper's messages,
-//! for study ([`crate::reference::ring`]); [`train`], for use. Both are written over [`Tokens`],
-//! once as numbers ([`Count`], the paper's) and once as units with fences ([`Named`], which grants
+//! Two variants share their common rules ([`Station`]): `core`, with the paper's messages, for
+//! study ([`crate::reference::ring`]); [`train`], for use. Both are written over [`Tokens`], once
+//! as numbers ([`Count`], the paper's) and once as units with fences ([`Named`], which grants
 //! need).
 //!
 //! **Links** must keep order and not repeat. `train` bears losses: they cost tokens, which the root
@@ -29,7 +29,7 @@
 //! exclusivity, fence order, and everybody is served. From any other ring: the same, once it has
 //! become legitimate, which takes about a timeout and three traversals, and the end of whatever is
 //! in use then. Until that moment more units may be in use than there are: that is what
-//! self-stabilization allows, and fences are there for.
+//! self-stabilization allows, and what fences are for.
 //!
 //! **Crashes** (`train` only; `core` waits until all its nodes are back). A node that the root
 //! suspects is left out of the ring: the others go on with what they have, and the root makes what

@@ -3,7 +3,7 @@
 //! The paper's processor has one request and one critical section. A node has many clients, so it
 //! takes several places next to each other, as if it were several processors with links that take
 //! no time: every argument about the ring holds for them as it is. A free place holds nothing and
-//! may be added or taken away (spec 7, "join").
+//! may be added or taken away (ring spec 7, "join").
 
 use quorate_core::{ClaimId, Fence, Shares, Units};
 
@@ -226,7 +226,7 @@ impl Place {
         seated!(self, machine => machine.first_start(pool.terms(), out));
     }
 
-    /// A client of an earlier boot shows what it has: it uses that, without tokens (spec 7,
+    /// A client of an earlier boot shows what it has: it uses that, without tokens (ring spec 7,
     /// "restart of a daemon whose children still hold units").
     pub(super) fn adopt(&mut self, claim: ClaimId, shares: &Shares) {
         self.job = Job::Granted { claim, shares: shares.clone() };

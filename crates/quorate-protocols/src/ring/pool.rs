@@ -133,7 +133,7 @@ impl Pool {
     }
 
     /// With so few sequence numbers that a checker can tell them all apart. There must be more than
-    /// traversals that can be under way at once (erratum E19).
+    /// traversals that can be under way at once (ring spec E19).
     #[must_use]
     pub fn with_seqs(mut self, seqs: u64) -> Self {
         assert!(seqs >= 2, "two traversals must differ");

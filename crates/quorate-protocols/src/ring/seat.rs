@@ -27,7 +27,7 @@ use super::{Alarm, Ring};
 /// The root's node.
 pub(super) const ROOT: NodeId = NodeId(0);
 
-/// Doublings of the root's patience before it stays as it is (spec section 7).
+/// Doublings of the root's patience before it stays as it is (ring spec 7).
 const MISSES_MAX: u32 = 4;
 
 /// What the root waits for.

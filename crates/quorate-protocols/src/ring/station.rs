@@ -1,6 +1,6 @@
 //! One place on the ring: the variables that every processor of the paper has, and the rules that
-//! `core` and `train` share (Datta, Hadid, Villain 2002, algorithms A_l1 to A_l12; spec 3.2, 3.3
-//! and 3.5).
+//! `core` and `train` share (Datta, Hadid, Villain 2002, algorithms A_l1 to A_l12; ring spec 3.2,
+//! 3.3 and 3.5).
 //!
 //! | here | paper | means |
 //! |---|---|---|
@@ -9,10 +9,10 @@
 //! | `held` + `disabled` | T_h | tokens nominally held |
 //! | `seq` | MySeq | the last traversal that counted this station |
 //! | `turn` | MyOrder | whose turn it is, compared with the order of a distribution |
-//! | `favoured` | Priv (spec E13) | swallowed a distribution because it was its turn, and still waits |
+//! | `favoured` | Priv (ring spec E13) | swallowed a distribution because it was its turn, and still waits |
 //!
 //! The two counts are kept so that T_d > T_h, which a fault could leave in the paper's variables,
-//! cannot be written down: erratum E9 by type.
+//! cannot be written down: the type repairs ring spec E9.
 
 use super::message::Message;
 use super::terms::{Erratum, Terms};
@@ -129,7 +129,7 @@ impl<T: Tokens> Station<T> {
         self.held.len().saturating_add(self.disabled)
     }
 
-    /// What the station answers when it is counted. The paper's T-ENABLED. (E7)
+    /// What the station answers when it is counted. The paper's T-ENABLED (ring spec E7).
     pub fn reported(&self, terms: &Terms) -> &T {
         match &self.standing {
             Standing::Using { units } if terms.fixed(Erratum::E7) => units,
@@ -145,7 +145,7 @@ impl<T: Tokens> Station<T> {
         }
     }
 
-    /// Whether it has tokens, but not enough. The paper's LOCK. (E4)
+    /// Whether it has tokens, but not enough. The paper's LOCK (ring spec E4).
     fn is_locked(&self, terms: &Terms) -> bool {
         let Standing::Requesting { need } = self.standing else { return false };
         let has = if terms.fixed(Erratum::E4) { self.held.len() } else { self.nominal() };
@@ -169,7 +169,8 @@ impl<T: Tokens> Station<T> {
         free
     }
 
-    /// The claim is over, granted or not; its tokens are let go by the next local action. (E13)
+    /// The claim is over, granted or not; its tokens are let go by the next local action (ring spec
+    /// E13).
     pub(crate) fn leave(&mut self) {
         if self.is_requesting() {
             self.turn ^= self.favoured;
@@ -178,7 +179,8 @@ impl<T: Tokens> Station<T> {
         self.standing = Standing::Out;
     }
 
-    /// The local actions, which come before any message (N2, L1, L2; N1 holds by type).
+    /// The local actions, which come before any message (ring spec N1, N2, L1, L2; the first of
+    /// them holds by type).
     pub(crate) fn settle(&mut self, terms: &Terms) -> Local<T> {
         match &mut self.standing {
             Standing::Using { units } => {
@@ -194,7 +196,7 @@ impl<T: Tokens> Station<T> {
                 if all.is_empty() { Local::Quiet } else { Local::Released(all) }
             }
             Standing::Requesting { need } if self.held.len() >= *need => {
-                // What the claim does not need goes on at once (E10), not when it ends.
+                // What the claim does not need goes on at once (ring spec E10), not when it ends.
                 let mut units = self.held.take(*need);
                 let beyond = std::mem::replace(&mut self.held, units.clone());
                 self.held.hand_over();
@@ -208,7 +210,8 @@ impl<T: Tokens> Station<T> {
         }
     }
 
-    /// Free tokens pass: takes what it needs, and forwards when satisfied (A_l2, A_l8). (E8)
+    /// Free tokens pass: takes what it needs, and forwards when satisfied (A_l2, A_l8; ring spec
+    /// E8).
     pub(crate) fn absorb(&mut self, free: &mut T) {
         let Standing::Requesting { need } = self.standing else { return };
         let taken = free.take(self.missing());
@@ -218,7 +221,7 @@ impl<T: Tokens> Station<T> {
         self.held.put(taken);
     }
 
-    /// A distribution passes (A_l9 and A_l10, at the root A_l3 and A_l4). [E5, E13, E16]
+    /// A distribution passes (A_l9 and A_l10, at the root A_l3 and A_l4; ring spec E5, E13, E16).
     pub(crate) fn allocate(&mut self, tokens: &mut T, order: bool, side: Side, terms: &Terms) {
         self.favoured = false;
         let privileged = match side {

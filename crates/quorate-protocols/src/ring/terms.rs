@@ -4,7 +4,7 @@ use std::fmt;
 
 use quorate_core::UNITS_MAX;
 
-/// The numbers and rules of one ring (spec section 2).
+/// The numbers and rules of one ring (ring spec 2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Terms {
     /// How many units there are. The paper's l.
@@ -14,7 +14,7 @@ pub struct Terms {
     /// Most tokens one collection takes. The paper's MaxV_c, at least K.
     pub collect_max: u32,
     /// How many sequence numbers there are: M, at least the number of controller tokens that a
-    /// fault can leave in the ring (erratum E19).
+    /// fault can leave in the ring (ring spec E19).
     pub seqs: u64,
     fixes: Fixes,
 }
@@ -47,7 +47,7 @@ impl Terms {
         self.collect_max.saturating_mul(2).min(self.units)
     }
 
-    /// Where the root's counters stop. (E2)
+    /// Where the root's counters stop (ring spec E2).
     pub(crate) fn count_max(&self) -> u32 {
         if self.fixed(Erratum::E2) { self.units + 1 } else { self.units }
     }
@@ -59,7 +59,7 @@ impl Terms {
 }
 
 /// The errata whose repair can be taken out again, because the specification shows what happens
-/// then. The others are either unobservable or not a matter of code (spec section 4).
+/// then. The others are either unobservable or not a matter of code (ring spec 4).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Erratum {
     /// Counters stop at l + 1, not at l: a surplus of free tokens can be seen.

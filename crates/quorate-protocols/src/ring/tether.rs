@@ -1,5 +1,5 @@
-//! What ties a node to the root: the ring's epoch, and the licence to let clients use units (spec
-//! section 7, "crash of a non-root node").
+//! What ties a node to the root: the ring's epoch, and the licence to let clients use units ("crash
+//! of a non-root node" in ring spec 7).
 //!
 //! The root may leave a node out of the ring, rightly or wrongly: it then begins a new *epoch*, and
 //! every message says of which epoch it is. What is of an older one is dropped, so that nothing

@@ -66,7 +66,7 @@ pub trait Tokens: Clone + Ord + Hash + fmt::Debug + fmt::Display + Default {
 
 /// A count of tokens under way.
 pub trait Tally<T>: Clone + Ord + Hash + fmt::Debug + fmt::Display + Default {
-    /// Counts these too; the number stops at `most` (erratum E2 is about which number that is).
+    /// Counts these too; the number stops at `most` (ring spec E2 is about which number that is).
     fn add(&mut self, tokens: &T, most: u32);
     /// Counts what another tally counted.
     fn merge(&mut self, other: &Self);

@@ -1,4 +1,4 @@
-//! `train`: the ring in one message per hop (spec section 6). This is what a node runs.
+//! `train`: the ring in one message per hop (ring spec 6). This is what a node runs.
 //!
 //! Order on links makes everything that START sends travel together, so it is put into one
 //! [`Frame`]: free tokens, a distribution, a collection and the running count. Beyond `core`:
@@ -13,10 +13,10 @@
 //! * *Keeping.* A station that releases tokens while nobody waits keeps them for its next claim or
 //!   the next frame. It never does under contention: others would wait long.
 //! * *Blind counts.* A restarted station does not know what its clients still use. Frames that pass
-//!   it say so until one lease is over, and the root makes no tokens from such a count (spec 7,
-//!   "crash of a non-root node").
+//!   it say so until one lease is over, and the root makes no tokens from such a count (ring spec
+//!   7, "crash of a non-root node").
 //! * *Turn rule.* Any grant uses up the turn of the current phase, which bounds how often a large
-//!   claim is overtaken (spec 4.4).
+//!   claim is overtaken (ring spec 4.4).
 
 use super::machine::{Machine, Role};
 use super::message::{Frame, Message};

@@ -16,7 +16,7 @@ use super::{Alarm, Mix, Ring};
 use crate::reference::ring::Core;
 use crate::reference::ring::Track;
 
-/// Most garbage on a link, as the specification has it (section 5).
+/// Most garbage on a link, as in ring spec 5.
 const GARBAGE_MAX: u64 = 4;
 
 impl Corruptible for Ring {

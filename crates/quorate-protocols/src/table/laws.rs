@@ -1,5 +1,5 @@
-//! What the allocator promises (labels spec, 6.2), judged of every table that a section makes of
-//! the one it found: from what claims ask for, and by a slow second implementation.
+//! What the allocator promises (labels spec 6.2), judged of every table that a section makes of the
+//! one it found: from what claims ask for, and by a slow second implementation.
 //!
 //! * **A**: what the oldest lacks does not grow, once it is protected.
 //! * **B**: it does not wait when all who held units in the table that was found have released.
@@ -64,7 +64,7 @@ fn laws_a_and_b(
     };
     let waits = found.rows.values().filter(|row| !is_holder(row));
     let passed: u32 = waits.map(|row| row.passed).sum();
-    // Who asks again elsewhere may be allowed other units there.
+    // A client that asks again at another node may be allowed other units there.
     if (oldest, wanted) != (claim, wants) || passed < seat.pool.goods.fairness.policy().patience {
         return Ok(());
     }
@@ -101,7 +101,7 @@ fn case(seat: &Seat<'_, Table>, sheet: &Sheet, holds: impl Fn(&ClaimId) -> bool)
     let shares = held.iter().filter_map(|(_, row)| row.granted()).flat_map(|(shares, _)| shares);
     let holders = shares.map(|share| Demand { alpha: 1 << share.unit.0, units: 1 }).collect();
     waiting.sort_by_key(|(claim, row)| (row.age, **claim));
-    // Whose node may use less than it could, and now too little, waits and is in nobody's way.
+    // A claim whose node may now use too few units for it waits and blocks nobody.
     let possible =
         |wants: &[Demand]| rho(wants) == wants.iter().map(|want| want.units).sum::<u32>();
     let waiting = waiting.into_iter().map(|(claim, row)| (*claim, wants(row)));

@@ -95,7 +95,7 @@ impl Member {
             breaks: Count::default(),
         };
         match start {
-            // Who never wrote has never given its lock.
+            // A member that never wrote a record has never given its lock.
             Start::First | Start::Recovered(None) => {}
             Start::Recovered(Some(record)) => {
                 (member.promised, member.floor) = (record.round, record.fence);

@@ -8,7 +8,7 @@ use quorate_core::{ClaimId, Fence, Moment, Shares};
 
 use super::sheet::{NUMBER_MAX, Sheet, Version};
 use crate::attempt::Attempt;
-use crate::central;
+use crate::goods::Goods;
 
 /// See the table in [the module's documentation](super).
 ///
@@ -97,7 +97,7 @@ impl Message {
     }
 
     /// Whether a node of this pool can have sent it.
-    pub(super) fn is_sound(&self, goods: &central::Pool) -> bool {
+    pub(super) fn is_sound(&self, goods: &Goods) -> bool {
         let small = |number: &Fence| number.0 < NUMBER_MAX;
         match self {
             Message::Lock { round, .. } | Message::Refused { round, .. } => small(round),

@@ -1,6 +1,6 @@
 //! `table`: units that differ, and no node is special.
 //!
-//! The quorum table of the labels specification (6.4), made from *Extended distributed k-mutual
+//! The quorum table (labels spec 6.4), made from *Extended distributed k-mutual
 //! exclusion* of Miyamoto, Kakugawa and Yamashita: one table of all claims, decided by the
 //! allocator that `central` uses ([`crate::allocator`]), and kept by any ordinary coterie. Every
 //! node is a requester for its own clients; the members of the quorums keep copies of the table.
@@ -26,23 +26,23 @@
 //! | `report` | member to member | none above these |
 //!
 //! *Cost.* A section is `lock`, `locked` and `store` for each member, and a use of units is two of
-//! them and a `notify` if the claim had to wait: 6|q|+1 messages, as the specification counts for
-//! nodes that do not crash and links that lose nothing. To survive that they do, a section waits
-//! for `stored` before it tells anybody ([`Pool::confirm`]): 8|q|+1. A node does in one section all
-//! that its clients want by then.
+//! them and a `notify` if the claim had to wait: 6|q|+1 messages, enough for nodes that do not
+//! crash and links that lose nothing. Otherwise a section waits for `stored` before it tells
+//! anybody ([`Pool::confirm`]): 8|q|+1. A node does in one section all that its clients want by
+//! then.
 //!
 //! *Why it is safe.* Two quorums share a member, which gives one lock at a time and takes no table
 //! but from who has it. So sections that were confirmed follow each other, and each has seen the
 //! one before: together they are one run of the allocator.
 //!
-//! *Crashes* are beyond the specification, which proposes ballots instead of locks. Here a lock may
-//! be taken away at any moment (its holder seems dead, or a newer section of the same node shows
-//! that it is over), and the member then serves later *rounds* only ([`Version`]). A section that
-//! finds itself refused begins again. Let S be confirmed and T any other section, with a member in
-//! common. If T had that member's lock after S stored there, T has seen S, or something newer, and
-//! is newer still. Otherwise T had it before, and either stored before S had it, so that S has seen
-//! T; or the lock was taken away, and S is of a later round. So whatever is newer than S was made
-//! from it, and what a dead section left behind is only ever older or seen.
+//! *Crashes.* A lock may be taken away at any moment (its holder seems dead, or a newer section of
+//! the same node shows that it is over), and the member then serves later *rounds* only
+//! ([`Version`]). A section that finds itself refused begins again. Let S be confirmed and T any
+//! other section, with a member in common. If T had that member's lock after S stored there, T has
+//! seen S, or something newer, and is newer still. Otherwise T had it before, and either stored
+//! before S had it, so that S has seen T; or the lock was taken away, and S is of a later round. So
+//! whatever is newer than S was made from it, and what a dead section left behind is only ever
+//! older or seen.
 //!
 //! *Time.* A grant lasts for one lease from the section that made or renewed it. Every member that
 //! stored it measures that by its own clock, and says in `locked` which grants are overdue; any one
@@ -70,8 +70,6 @@ use quorate_core::{Seat, Shortage, Start, Units};
 
 use member::Member;
 use requester::Requester;
-
-use crate::central;
 
 pub use crate::attempt::Attempt;
 pub use member::Record;
@@ -230,7 +228,7 @@ impl Protocol for Table {
     }
 
     fn overtakes_max(pool: &Pool) -> Option<u32> {
-        central::Central::overtakes_max(&pool.goods)
+        pool.goods.overtakes_max()
     }
 
     fn is_whole(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::central;
+use crate::goods::Goods;
 use crate::quorums::Quorums;
 use crate::quorums::family::Need;
 
@@ -12,9 +12,8 @@ const ROOM: usize = 2 << 20;
 /// A pool whose table is kept by quorums.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Pool {
-    /// What there is, who may use it, who may pass whom, and for how long: all that it has in
-    /// common with a pool that one node decides. Nobody here is that node.
-    pub goods: central::Pool,
+    /// What there is, who may use it, and for how long.
+    pub goods: Goods,
     /// Who must have the table. Any two quorums must share a node; nothing here checks it.
     pub quorums: Quorums,
     /// Whether a section waits until all of its quorum have the new table before it tells anybody.
@@ -35,7 +34,7 @@ impl Pool {
     /// A pool of `units` whose table majorities of `members` nodes keep.
     pub fn new(units: u32, members: u32) -> Self {
         Pool {
-            goods: central::Pool::new(units),
+            goods: Goods::new(units),
             quorums: Quorums::majority(members),
             confirm: true,
             patience: Some(3),
@@ -46,7 +45,7 @@ impl Pool {
     }
 
     /// What the swarm plays on so many nodes: quorums and patience by lot.
-    pub fn drawn(goods: central::Pool, nodes: u32, draw: u64) -> Self {
+    pub fn drawn(goods: Goods, nodes: u32, draw: u64) -> Self {
         let members = nodes.min(5);
         let need = Need::coterie(members as usize, goods.units as usize);
         let pool = Pool::new(goods.units, members);

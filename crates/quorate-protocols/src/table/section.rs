@@ -1,5 +1,5 @@
 //! A section: lock a quorum, one member after the other, take the newest table, change it, and
-//! store it (labels spec, 6.4).
+//! store it (labels spec 6.4).
 //!
 //! At most one per node at a time, and it does everything that the node's clients want by then.
 //! Members are locked in ascending order: the section that has the highest lock anybody wants
@@ -118,7 +118,7 @@ impl Requester {
         self.restarts.add();
         match section.phase {
             Phase::Locking { known } => {
-                // Whoever was asked, since the answer may be on its way.
+                // Every member that was asked is told, since its lock may be on its way.
                 for &to in section.quorum.iter().take(known.len() + 1) {
                     post.send(to, Message::Unlock { section: section.id, clean: true });
                 }

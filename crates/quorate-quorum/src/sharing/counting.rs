@@ -1,4 +1,4 @@
-//! Arbiters that count instead of locking (labels spec, 4.5 and 4.7).
+//! Arbiters that count instead of locking (labels spec 4.5 and 4.7).
 
 use quorate_core::NodeSet;
 

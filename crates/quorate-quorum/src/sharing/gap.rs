@@ -1,4 +1,4 @@
-//! The gap between counts and concrete units (labels spec, 5), and the corrected theorem 1.
+//! The gap between counts and concrete units (labels spec 5), and the corrected theorem 1.
 
 use std::collections::BTreeMap;
 

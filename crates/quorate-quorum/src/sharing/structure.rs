@@ -145,7 +145,7 @@ impl Structure {
         self.alpha[process]
     }
 
-    /// The groups, in the order in which they first appear. The first is called G1.
+    /// The groups, in the order in which they first appear. The first is called `G1`.
     pub fn groups(&self) -> &[Group] {
         &self.groups
     }
@@ -260,7 +260,7 @@ impl Structure {
     }
 }
 
-/// The groups of a set by name: G1, G3.
+/// The groups of a set by name: `G1`, `G3`.
 pub fn group_names(s: Groups) -> Vec<String> {
     members(s).map(|group| format!("G{}", group + 1)).collect()
 }

@@ -5,7 +5,8 @@
 mod linked;
 
 use quorate_core::{Lease, NodeId, Protocol};
-use quorate_protocols::central::{self, Central, Fairness};
+use quorate_protocols::Fairness;
+use quorate_protocols::central::{self, Central};
 use quorate_sim::{Needs, Plan, Profile, Report, Verdict, Watch, run};
 
 use linked::{Linked, Mistake, Pool};
@@ -14,10 +15,10 @@ fn pool(plan: &Plan, mistake: Option<Mistake>) -> Pool<Central> {
     let lease = plan.pool.lease.expect("central has leases");
     let mut inner = central::Pool::new(plan.pool.units);
     inner.arbiter = NodeId(plan.pool.arbiter);
-    inner.lease = Lease::new(lease, plan.pool.drift_ppm);
-    inner.retry = plan.pool.retry;
-    inner.fairness = Fairness::Backfill(plan.pool.backfill);
-    inner.durable = plan.pool.durable;
+    inner.goods.lease = Lease::new(lease, plan.pool.drift_ppm);
+    inner.goods.retry = plan.pool.retry;
+    inner.goods.fairness = Fairness::Backfill(plan.pool.backfill);
+    inner.goods.durable = plan.pool.durable;
     Pool { inner, nodes: plan.nodes, patience: lease / 8, mistake }
 }
 

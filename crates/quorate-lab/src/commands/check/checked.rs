@@ -52,9 +52,9 @@ impl Checked for Central {
 
     fn pool(args: &Args) -> anyhow::Result<central::Pool> {
         let mut pool = central::Pool::new(args.units);
-        pool.fairness = args.fairness;
-        pool.durable = args.durable;
-        pool.labels = args.choosy.labels(args.units);
+        pool.goods.fairness = args.fairness;
+        pool.goods.durable = args.durable;
+        pool.goods.labels = args.choosy.labels(args.units);
         Ok(pool)
     }
 
@@ -78,8 +78,8 @@ impl Checked for Arbiter {
         pool.patience = None;
         if let arbiter::Mode::Count { backfill, .. } = &mut pool.mode {
             *backfill = match args.fairness {
-                central::Fairness::Fifo => 0,
-                central::Fairness::Backfill(bound) => bound,
+                quorate_protocols::Fairness::Fifo => 0,
+                quorate_protocols::Fairness::Backfill(bound) => bound,
             };
         }
         if !args.leases {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quorate_check::{Plan, Report, Scope, Sightings, Sometimes, Verdict};
 use quorate_core::NodeId;
-use quorate_protocols::central::Fairness;
+use quorate_protocols::Fairness;
 use serde_json::json;
 
 use super::checked::Checked;

@@ -101,7 +101,7 @@ fn load_station(station: &mut Station<Count>, node: &Node) -> anyhow::Result<()>
             other => bail!("there is no state {other:?}"),
         },
         held: Count(node.th.saturating_sub(node.td)),
-        disabled: node.td.min(node.th), // Erratum E9.
+        disabled: node.td.min(node.th), // Ring spec E9.
         seq: node.seq,
         turn: node.order.0,
         favoured: node.favoured.0,

@@ -1,4 +1,4 @@
-//! Recorded runs of a ring: one JSON object per line (ring spec, section 8).
+//! Recorded runs of a ring: one JSON object per line (ring spec 8).
 
 use anyhow::{Context, anyhow, bail, ensure};
 use quorate_core::UNITS_MAX;

@@ -1,5 +1,5 @@
 //! Every set of clients of a few units, up to names, and all that they can do: the scope of the
-//! specification's `check_core` (section 7).
+//! `check_core` of labels spec 7.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The specification's controls (section 7) as it counted them: with the lowest units that will
+//! The controls of labels spec 7, counted as they were there: with the lowest units that will
 //! do, and no allocator. Ours takes the units that fewest of the claims there are want, so that
 //! fewer systems break; here it is seen that nothing else is different.
 

@@ -1,4 +1,4 @@
-//! The theorems of the labels specification as laws, and what breaks them.
+//! The theorems of labels spec 6.2 as laws, and what breaks them.
 
 mod exhaustive;
 mod explained;
@@ -98,7 +98,7 @@ fn caught(policy: Policy, kind: Kind, mutant: Option<Mutant>, law: &str) -> usiz
         .count()
 }
 
-/// The control group of the specification (section 7): each broken variant breaks the law that it
+/// The control group (labels spec 7): each broken variant breaks the law that it
 /// should.
 #[test]
 fn the_laws_catch_every_broken_variant() {

@@ -1,6 +1,6 @@
 //! Small pools explored exhaustively, with their state counts: a changed number is a changed
-//! protocol (spec 7.7). Nothing is lost in these worlds, so most are explored without repeated
-//! requests, as the paper's are.
+//! protocol (arbiter spec 7.7). Nothing is lost in these worlds, so most are explored without
+//! repeated requests, as the paper's are.
 
 use quorate_check::{Budget, Limits, Network, Report, Restart, Scope, check};
 use quorate_core::{NodeId, NodeSet};

@@ -1,5 +1,5 @@
-//! Deadlines: whatever a client is told ends before the lease of any arbiter it rests on (spec C1).
-//! The simulator finds most of these mistakes too; here each is one short story.
+//! Deadlines: whatever a client is told ends before the lease of any arbiter it rests on (arbiter
+//! spec C1). The simulator finds most of these mistakes too; here each is one short story.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Larger worlds explored exhaustively, those of the specification (7.7, 7.11) that take from
+//! Larger worlds explored exhaustively, those of arbiter spec 7.7 and 7.11 that take from
 //! seconds to minutes each: `cargo xtask checks` runs them, CI does not. The counts are pinned.
 
 use quorate_check::{Budget, Network, Scope};

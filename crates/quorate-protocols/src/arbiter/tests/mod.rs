@@ -1,4 +1,4 @@
-//! Tests of `arbiter`: scenarios of the specification (section 9) told message by message, and
+//! Tests of `arbiter`: scenarios (arbiter spec 9) told message by message, and
 //! random histories judged by the laws.
 
 mod checks;

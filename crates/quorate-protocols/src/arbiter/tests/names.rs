@@ -1,5 +1,6 @@
-//! Which units a claim has: picked where permissions only count (C7), chosen again where units are
-//! locks. And what is in the books for nobody (C10). Each rule is also broken.
+//! Which units a claim has: picked where permissions only count (arbiter spec C7), chosen again
+//! where units are locks. And what is in the books for nobody (arbiter spec C10). Each rule is also
+//! broken.
 
 use quorate_core::{Event, NodeId, NodeSet, Start};
 

@@ -1,4 +1,4 @@
-//! Where units are locks, nobody who can use any unit waits beside a free one (spec 7.11).
+//! Where units are locks, nobody who can use any unit waits beside a free one (arbiter spec 7.11).
 
 use super::cluster::Cluster;
 use super::walk::{Dice, forever};

@@ -1,4 +1,4 @@
-//! The scenarios of the specification, section 9, message by message. Each is a story that ends
+//! The scenarios of arbiter spec 9, message by message. Each is a story that ends
 //! well, and the same story with one rule broken, which must not. Named after their ids.
 //!
 //! Where not said otherwise, arbiters are nodes 0, 1, 2 with the majorities {0,1}, {1,2}, {0,2}

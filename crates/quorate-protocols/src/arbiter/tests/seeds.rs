@@ -138,7 +138,7 @@ fn giving_back_at_once_what_a_client_lost_is_caught() {
     assert_eq!(play(31, Profile::Amnesia, Kind::Named, None), None);
 }
 
-/// The column "drifty" of the specification's table (section 8): clocks that are wrong by almost a
+/// The column "drifty" of a table (arbiter spec 8): clocks that are wrong by almost a
 /// third, and clients that use their units to the last moment.
 fn drifty(plan: &mut Plan) {
     let lease = plan.pool.lease.expect("the swarm has leases").as_nanos() as u64;

@@ -1,4 +1,4 @@
-//! Every history of a small world, as section 5 of the specification explores it.
+//! Every history of a small world, as in broadcast spec 5.
 //!
 //! The generic checker lets a client outlive its node and a node come back; here a process is its
 //! client and a crash is for ever, as in the papers. And it must be possible to impose the

@@ -1,4 +1,4 @@
-//! Section 5 of the specification: complete enumerations, and what is found when an assumption or a
+//! Broadcast spec 5: complete enumerations, and what is found when an assumption or a
 //! correction is taken away.
 //!
 //! State counts are pinned: a changed number is a changed protocol. They are smaller than those of
@@ -164,7 +164,8 @@ fn four_processes_survive_a_crash_at_any_point() {
     ]);
 }
 
-/// Two units per node of four: a crash is survived without being known, since 1 * 2 + 2 <= 4 (L1).
+/// Two units per node of four: a crash is survived without being known, since 1 * 2 + 2 <= 4
+/// (broadcast spec L1).
 fn two_of_four(requests: &str, weights: [u32; 3]) -> Scope {
     let pool = Pool { node_units_max: 2, ..Pool::timer_free(3, 4, 1) };
     Scope { pool, weights: weights.to_vec(), ..timer_free(requests) }
@@ -179,8 +180,8 @@ fn weighted_requests_survive_a_crash_at_any_point() {
     assert_eq!(found, [(112_464, 575); 2]);
 }
 
-/// Units that undetected dead may use leave no room for a request (L2): it waits until everybody
-/// has made queries of its own, which find the dead.
+/// Units that undetected dead may use leave no room for a request (broadcast spec L2): it waits
+/// until everybody has made queries of its own, which find the dead.
 #[test]
 fn what_the_dead_may_use_comes_back_after_queries() {
     let scope = |weights: [u32; 3], probes| {

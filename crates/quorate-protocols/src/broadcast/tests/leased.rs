@@ -110,8 +110,8 @@ fn never(mutant: Option<Mutant>) -> Scope {
     Scope { pool, suspicions: 1, suspicion, crashes: 1, crashing: Some(NodeId(0)), ..scope }
 }
 
-/// A known limit of `never`: who comes back waits for everybody, suspects included. Specification
-/// 7.3 exempts them, which is as safe as the suspicion is right: here it is wrong.
+/// A known limit of `never`: who comes back waits for everybody, suspects included. To
+/// exempt them is as safe as the suspicion is right, and here it is wrong (broadcast spec 7.3).
 #[test]
 fn who_joins_without_a_suspect_relies_on_a_suspicion() {
     let (_, reclaimed, joined) = holds(&never(None));

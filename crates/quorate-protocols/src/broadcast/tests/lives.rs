@@ -1,6 +1,5 @@
 //! Every history of a small world in which nodes have leases from each other, are suspected,
-//! counted out, crash, forget and come back (spec 7.2 and 7.3: "add it to the checker before
-//! shipping").
+//! counted out, crash, forget and come back (broadcast spec 7.2 and 7.3).
 //!
 //! What is taken as given is what the arithmetic of leases achieves, an order. Each node has a
 //! clock of its own, which moves on between any two of its queries and jumps to the next deadline

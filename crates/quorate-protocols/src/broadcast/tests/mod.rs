@@ -1,4 +1,4 @@
-//! The specification's scenarios, corrected and broken on purpose.
+//! The scenarios of broadcast spec 5.1, corrected and broken on purpose.
 
 mod checked;
 mod every;

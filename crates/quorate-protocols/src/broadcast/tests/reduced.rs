@@ -1,4 +1,4 @@
-//! Fewer states for the same histories, as section 5 of the specification reduces them.
+//! Fewer states for the same histories, as in broadcast spec 5.
 //!
 //! * *What no later step reads is cleared*, in participants and in messages: the clock of who asks
 //!   no more, answers to what is over, the beliefs of others that the receiver shares. Messages of

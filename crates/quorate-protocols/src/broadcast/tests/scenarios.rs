@@ -1,4 +1,4 @@
-//! D1 to D8 and P1 to P4 of the specification (5.1): the corrected protocols behave as it says, and
+//! Broadcast spec D1 to D8 and P1 to P4: the corrected protocols behave as it says, and
 //! each printed error, put back, shows.
 
 use std::time::Duration;
@@ -156,7 +156,7 @@ fn each_printed_error_shows_in_its_scenario() {
     }
 }
 
-/// D7: p1 asks twice while p0 holds, and p0 owes it an answer to each.
+/// Broadcast spec D7: p1 asks twice while p0 holds, and p0 owes it an answer to each.
 #[test]
 fn who_made_two_requests_wait_gives_back_the_units_of_both() {
     for (mutant, settled) in [(None, true), (Some(Mutant::DeferOnce), false)] {
@@ -176,7 +176,7 @@ fn who_made_two_requests_wait_gives_back_the_units_of_both() {
     }
 }
 
-/// D8 as the specification wants it resolved: blocked while nobody asks anything, until queries
+/// Broadcast spec D8, resolved: blocked while nobody asks anything, until queries
 /// that ask for no units find the crash.
 #[test]
 fn probes_free_a_queue_that_an_undetected_crash_blocks() {
@@ -195,7 +195,8 @@ fn probes_free_a_queue_that_an_undetected_crash_blocks() {
     assert_eq!(world.in_use_max, 2);
 }
 
-/// D4 under every answer to false suspicion: only `trust-rp` hands out a unit too many.
+/// Broadcast spec D4 under every answer to false suspicion: only `trust-rp` hands out a unit too
+/// many.
 #[test]
 fn a_false_suspicion_costs_a_unit_only_where_it_is_trusted() {
     for (reclaim, most) in [(Reclaim::TrustRp, 3), (Reclaim::Never, 2), (Reclaim::Fenced, 2)] {
@@ -238,8 +239,8 @@ fn a_node_joins_without_one_that_is_cut_off() {
     }
 }
 
-/// E9b: more suspects than can have crashed are an alarm, and while there are so many nobody's
-/// lease is waited out in vain: who would be counted out stays.
+/// Broadcast spec E9b: more suspects than can have crashed are an alarm, and while there are so
+/// many nobody's lease is waited out in vain: who would be counted out stays.
 #[test]
 fn too_many_suspects_raise_an_alarm_and_count_nobody_out() {
     let lease = Lease::new(Duration::from_secs(10), 200);

@@ -170,8 +170,8 @@ fn a_frozen_node_costs_no_unit_too_many_except_where_suspicion_is_trusted() {
     assert!((0..8).any(|seed| overcommits_when_frozen(Reclaim::TrustRp, seed)), "a known limit");
 }
 
-/// E5: who asks again before the slow answers are in never finds out who died, if that abandons its
-/// query.
+/// Broadcast spec E5: who asks again before the slow answers are in never finds out who died, if
+/// that abandons its query.
 #[test]
 fn a_query_that_every_request_abandons_finds_nobody() {
     let mut plan = plan(1);

@@ -8,11 +8,13 @@ use quorate_sim::{Needs, Plan, Profile, Verdict, Watch, run};
 
 use super::{Table, id};
 use crate::central::{Central, Pool};
+use crate::goods::Goods;
 
 /// Node by node, which units its clients may use.
 fn pool(units: u32, eligible: &[&[u32]]) -> Pool {
     let node = |own: &&[u32]| own.iter().map(|unit| Unit(*unit)).collect::<Arc<[Unit]>>();
-    Pool { eligible: Some(eligible.iter().map(node).collect()), ..Pool::new(units) }
+    let eligible = Some(eligible.iter().map(node).collect());
+    Pool::of(Goods { eligible, ..Goods::new(units) })
 }
 
 #[test]
@@ -46,11 +48,11 @@ fn a_claim_for_more_units_than_its_node_may_use_is_refused_at_once() {
 pub(crate) fn drawn(plan: &Plan, base: Pool) -> Pool {
     let own = |node: u64| {
         let draw = |unit: &u32| !(plan.seed + node * 7 + u64::from(*unit)).is_multiple_of(3);
-        let chosen: Vec<Unit> = (0..base.units).filter(draw).map(Unit).collect();
+        let chosen: Vec<Unit> = (0..base.goods.units).filter(draw).map(Unit).collect();
         if chosen.is_empty() { Arc::from([Unit(0)]) } else { Arc::from(chosen) }
     };
     let eligible = Some((0..u64::from(plan.nodes)).map(own).collect());
-    Pool { eligible, ..base }
+    Pool { goods: Goods { eligible, ..base.goods }, ..base }
 }
 
 /// The paper's two-process example with a third: every history of it.

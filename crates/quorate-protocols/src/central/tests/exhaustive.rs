@@ -5,7 +5,8 @@ use quorate_check::{Budget, Limits, Network, Report, Restart, Scope, Sometimes, 
 use quorate_core::{NodeId, NodeSet};
 
 use crate::central::pool::Mutant;
-use crate::central::{Central, Fairness, Pool};
+use crate::central::{Central, Pool};
+use crate::goods::Fairness;
 
 /// Nothing goes wrong, and alarms ring when they like.
 pub(super) const QUIET: Budget = Budget {
@@ -34,7 +35,7 @@ fn scope(wants: &[(NodeId, u32)], budget: Budget) -> Scope<Central> {
 }
 
 pub(super) fn durable(mut scope: Scope<Central>) -> Scope<Central> {
-    scope.pool.durable = true;
+    scope.pool.goods.durable = true;
     scope.restart = Restart::Durable;
     scope
 }
@@ -51,7 +52,7 @@ pub(super) fn anybody(mut scope: Scope<Central>) -> Scope<Central> {
 }
 
 fn backfill(bound: u32, mut scope: Scope<Central>) -> Scope<Central> {
-    scope.pool.fairness = Fairness::Backfill(bound);
+    scope.pool.goods.fairness = Fairness::Backfill(bound);
     scope
 }
 
@@ -114,7 +115,7 @@ fn every_broken_rule_is_found_by_the_law_it_breaks() {
         (Mutant::ForgetNewAttempt, durable(scope(REMOTE, attempts)), "capacity"),
     ] {
         let mut scope = scope;
-        scope.pool.mutant = Some(mutant);
+        scope.pool.goods.mutant = Some(mutant);
         let report = explore(&scope, &[]);
         assert_eq!(report.broken_law(), Some(law), "{mutant:?}: {report}");
     }

@@ -10,6 +10,7 @@ use super::exhaustive::{QUIET, anybody, durable, explore, reordering};
 use super::labelled::labels;
 use crate::central::pool::Mutant;
 use crate::central::{Central, Pool};
+use crate::goods::Goods;
 
 /// A client at a node, whether it can be moved, and the units that will do for each of its lines.
 type Client<'a> = (u32, bool, &'a [&'a [u32]]);
@@ -26,7 +27,7 @@ fn scope(clients: &[Client<'_>], budget: Budget) -> Scope<Central> {
     let units = 1 + lists.flat_map(|list| list.iter()).max().unwrap();
     let wants: Vec<(NodeId, u32)> =
         clients.iter().map(|(home, _, lines)| (NodeId(*home), lines.len() as u32)).collect();
-    let pool = Pool { labels: Some(labels(units)), ..Pool::new(units) };
+    let pool = Pool::of(Goods { labels: Some(labels(units)), ..Goods::new(units) });
     let mut scope = Scope::new(3, pool, &wants).unwrap();
     for (plan, (_, movable, lines)) in scope.clients.iter_mut().zip(clients) {
         let list = |list: &&[u32]| -> Arc<[Unit]> { list.iter().map(|unit| Unit(*unit)).collect() };
@@ -71,7 +72,7 @@ fn holders_that_move_are_exhausted_in_as_many_states_as_ever() {
 fn handing_over_before_the_answer_is_found_in_the_smallest_world() {
     for clients in [PAIR, CHAIN, BUNDLE] {
         let mut scope = scope(clients, QUIET);
-        scope.pool.mutant = Some(Mutant::HandOverEarly);
+        scope.pool.goods.mutant = Some(Mutant::HandOverEarly);
         let report = explore(&scope, &[]);
         assert_eq!(report.broken_law(), Some("exclusivity"), "{report}");
     }

@@ -7,14 +7,16 @@ use quorate_sim::{Needs, Plan, Profile, Verdict, Want, Watch, run};
 use super::labelled::labels;
 use crate::central::pool::Mutant;
 use crate::central::{Message, Pool};
+use crate::goods::Goods;
 use crate::reference::{Judged, Operator};
 
 fn play(seed: u64, profile: Profile, every: u64, mutant: Option<Mutant>) -> (Verdict, u64) {
     let mut plan = Plan::swarm(seed, profile, Needs::default());
     plan.pool.units = plan.pool.units.max(6);
     let base = super::seeds::pool(&plan, mutant);
-    let pool = Pool { labels: Some(labels(base.units)), ..base };
-    let want = Want::one_of(Operator::choices(pool.units, !seed.is_multiple_of(4))).unwrap();
+    let labels = Some(labels(base.goods.units));
+    let pool = Pool { goods: Goods { labels, ..base.goods }, ..base };
+    let want = Want::one_of(Operator::choices(pool.goods.units, !seed.is_multiple_of(4))).unwrap();
     plan.workload.want = want.movable([0, 300_000, 1_000_000][(seed % 3) as usize]);
     let pool = (pool, Operator { every, seed });
     let report = run::<Judged>(&plan, &pool, Watch { strict: true, ..Watch::default() });

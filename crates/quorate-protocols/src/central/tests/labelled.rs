@@ -9,6 +9,7 @@ use super::{Table, id};
 use crate::allocator::labels::Labels;
 use crate::central::pool::Mutant;
 use crate::central::{Alarm, Attempt, Central, Message, Pool};
+use crate::goods::Goods;
 use crate::reference::BUNDLES;
 use crate::reference::Operator;
 
@@ -18,14 +19,14 @@ pub(crate) fn labels(units: u32) -> Arc<Labels> {
 }
 
 pub(super) fn pool(units: u32) -> Pool {
-    Pool { labels: Some(labels(units)), ..Pool::new(units) }
+    Pool::of(Goods { labels: Some(labels(units)), ..Goods::new(units) })
 }
 
 /// So many of each of these, at once.
 pub(crate) fn bundle(pool: &Pool, lines: &[(u32, &str)]) -> Arc<[Line]> {
-    let labels = pool.labels.as_ref().unwrap();
+    let labels = pool.goods.labels.as_ref().unwrap();
     let line = |(count, selector): &(u32, &str)| {
-        let units = Units::new(*count, pool.units).unwrap();
+        let units = Units::new(*count, pool.goods.units).unwrap();
         Line::of(units, labels.select(&selector.parse().unwrap()))
     };
     lines.iter().map(line).collect()
@@ -33,7 +34,7 @@ pub(crate) fn bundle(pool: &Pool, lines: &[(u32, &str)]) -> Arc<[Line]> {
 
 fn claim(table: &mut Table, node: usize, serial: u64, lines: &[(u32, &str)]) {
     let sum = lines.iter().map(|(count, _)| count).sum();
-    let units = Units::new(sum, table.pool.units).unwrap();
+    let units = Units::new(sum, table.pool.goods.units).unwrap();
     let lines = Some(bundle(&table.pool, lines));
     table.step(node, Event::Claim(Claim { lines, ..Claim::any(id(serial), units) }));
     table.deliver_all();
@@ -78,7 +79,7 @@ fn what_can_never_be_granted_is_refused_at_once() {
     assert_eq!(table.wanted(), [refused(1), refused(2), refused(3)]);
     assert_eq!(table.messages, 0);
     let lines = bundle(&table.pool, &[(1, "zone=us"), (1, "gpu=h100,zone=eu"), (2, "gpu=h100")]);
-    let impossible = table.pool.possible(NodeId(1), &lines).unwrap_err();
+    let impossible = table.pool.goods.possible(NodeId(1), &lines).unwrap_err();
     assert_eq!(impossible.lines, [1, 2], "and it is known which lines ask for too much");
     assert_eq!((impossible.wanted, impossible.there_are), (3, 2));
 }
@@ -163,7 +164,8 @@ pub(super) fn play(
     let mut plan = Plan::swarm(seed, profile, Needs::default());
     plan.pool.units = plan.pool.units.max(6);
     let base = super::seeds::pool(&plan, mutant);
-    let pool = Pool { labels: Some(labels(base.units)), ..base };
+    let labels = Some(labels(base.goods.units));
+    let pool = Pool { goods: Goods { labels, ..base.goods }, ..base };
     plan.workload.want = Want::one_of(menu(&pool)).unwrap().movable(movable_ppm);
     let report = run::<Central>(&plan, &pool, Watch { strict: true, ..Watch::default() });
     let moves = Message::KINDS.iter().position(|kind| *kind == "move").unwrap();

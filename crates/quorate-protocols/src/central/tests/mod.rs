@@ -93,7 +93,7 @@ impl Table {
     }
 
     fn claim(&mut self, node: usize, serial: u64, h: u32) {
-        let units = Units::new(h, self.pool.units).unwrap();
+        let units = Units::new(h, self.pool.goods.units).unwrap();
         self.step(node, Event::Claim(Claim::any(id(serial), units)));
     }
 

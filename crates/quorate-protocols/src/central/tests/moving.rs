@@ -11,11 +11,12 @@ use super::labelled::{bundle, play, pool};
 use super::{Table, id};
 use crate::central::pool::Mutant;
 use crate::central::{Alarm, Pool};
+use crate::goods::Goods;
 
 fn claim(table: &mut Table, node: usize, serial: u64, lines: &[(u32, &str)], movable: bool) {
     table.now = table.now.after(Duration::from_millis(10));
     let sum = lines.iter().map(|(count, _)| count).sum();
-    let units = Units::new(sum, table.pool.units).unwrap();
+    let units = Units::new(sum, table.pool.goods.units).unwrap();
     let lines = Some(bundle(&table.pool, lines));
     table.step(node, Event::Claim(Claim { lines, movable, ..Claim::any(id(serial), units) }));
     table.deliver_all();
@@ -105,7 +106,7 @@ fn a_restarted_requester_hears_of_a_move_again() {
 
 #[test]
 fn a_durable_arbiter_remembers_moves_and_drained_units() {
-    let mut table = asked_to_move(Pool { durable: true, ..pool(6) });
+    let mut table = asked_to_move(Pool::of(Goods { durable: true, ..pool(6).goods }));
     assert!(obey(&mut table, 0, Order::Drain(Unit(5))));
     let record = table.record.clone();
     table.restart(0, Start::Recovered(record));
@@ -125,7 +126,7 @@ fn a_durable_arbiter_remembers_moves_and_drained_units() {
 #[test]
 fn a_renewal_from_before_a_move_does_not_count_after_it() {
     for (mutant, extended) in [(None, false), (Some(Mutant::ExtendAfterMove), true)] {
-        let mut table = Table::new(2, Pool { mutant, ..pool(6) });
+        let mut table = Table::new(2, Pool::of(Goods { mutant, ..pool(6).goods }));
         claim(&mut table, 1, 1, &[(1, "gpu=h100")], true);
         claim(&mut table, 1, 2, &[(1, "gpu=a100")], false);
         table.wanted();
@@ -157,7 +158,7 @@ fn an_answer_to_a_forgotten_move_is_taken_from_whoever_showed_both_units() {
 /// known are answered one way or the other.
 #[test]
 fn a_client_that_shows_neither_side_of_a_move_changes_nothing() {
-    let mut table = Table::new(2, Pool { durable: true, ..pool(6) });
+    let mut table = Table::new(2, Pool::of(Goods { durable: true, ..pool(6).goods }));
     claim(&mut table, 1, 1, &[(1, "gpu=h100"), (1, "gpu=a100")], true);
     assert_eq!(table.wanted().last().unwrap(), "n1 GRANT 7.1 u0,u1 f1");
     claim(&mut table, 1, 2, &[(1, "gpu=h100,zone=eu")], false);

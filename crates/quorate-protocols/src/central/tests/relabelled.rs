@@ -10,6 +10,7 @@ use super::labelled::pool;
 use super::moving::{obey, shares};
 use super::{Table, id};
 use crate::central::{Alarm, Pool};
+use crate::goods::Goods;
 
 fn labels(text: &str) -> BTreeMap<String, String> {
     let pair = |pair: &str| pair.split_once('=').map(|(key, value)| (key.into(), value.into()));
@@ -25,11 +26,11 @@ fn claim(table: &mut Table, node: usize, serial: u64, lines: &[(u32, &str)], mov
     table.now = table.now.after(Duration::from_millis(10));
     let sum = lines.iter().map(|(count, _)| count).sum();
     let line = |(count, wanted): &(u32, &str)| {
-        let all = table.pool.labels.as_ref().unwrap().all();
-        let units = Units::new(*count, table.pool.units).unwrap();
+        let all = table.pool.goods.labels.as_ref().unwrap().all();
+        let units = Units::new(*count, table.pool.goods.units).unwrap();
         Line { labels: Some(Arc::new(labels(wanted))), ..Line::of(units, Arc::clone(all)) }
     };
-    let units = Units::new(sum, table.pool.units).unwrap();
+    let units = Units::new(sum, table.pool.goods.units).unwrap();
     let lines = Some(lines.iter().map(line).collect());
     table.step(node, Event::Claim(Claim { lines, movable, ..Claim::any(id(serial), units) }));
     table.deliver_all();
@@ -108,7 +109,7 @@ fn a_unit_can_have_the_labels_it_began_with_again() {
 #[test]
 fn a_durable_arbiter_remembers_labels_and_another_begins_anew() {
     for durable in [true, false] {
-        let mut table = Table::new(2, Pool { durable, ..pool(6) });
+        let mut table = Table::new(2, Pool::of(Goods { durable, ..pool(6).goods }));
         assert!(obey(&mut table, 0, relabel(1, "gpu=h100,zone=us")));
         let record = table.record.clone();
         table.restart(0, Start::Recovered(record));

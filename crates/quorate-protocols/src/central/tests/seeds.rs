@@ -4,13 +4,13 @@ use quorate_core::{Lease, NodeId};
 use quorate_sim::{Needs, Plan, Profile, Verdict, Watch, run, swarm_command};
 
 use crate::central::pool::Mutant;
-use crate::central::{Central, Fairness, Pool};
+use crate::central::{Central, Pool};
+use crate::goods::{Fairness, Goods};
 
 pub(crate) fn pool(plan: &Plan, mutant: Option<Mutant>) -> Pool {
     let lease = plan.pool.lease.expect("central has leases");
-    Pool {
+    let goods = Goods {
         units: plan.pool.units,
-        arbiter: NodeId(plan.pool.arbiter),
         lease: Lease::new(lease, plan.pool.drift_ppm),
         retry: plan.pool.retry,
         fairness: Fairness::Backfill(plan.pool.backfill),
@@ -18,7 +18,8 @@ pub(crate) fn pool(plan: &Plan, mutant: Option<Mutant>) -> Pool {
         eligible: None,
         labels: None,
         mutant,
-    }
+    };
+    Pool { goods, arbiter: NodeId(plan.pool.arbiter) }
 }
 
 fn play(seed: u64, profile: Profile, mutant: Option<Mutant>) -> Verdict {

@@ -6,7 +6,8 @@ use std::time::Duration;
 use quorate_core::{Claim, Event, Fence, Line, NodeId, Share, Shares, Start, Unit, Units};
 
 use super::{Table, id};
-use crate::central::{Alarm, Attempt, Fairness, Message, Pool};
+use crate::central::{Alarm, Attempt, Message, Pool};
+use crate::goods::{Fairness, Goods};
 
 #[test]
 fn a_remote_grant_costs_three_messages_and_a_local_one_none() {
@@ -72,7 +73,7 @@ fn a_request_that_comes_after_its_release_is_declined_when_granted() {
 
 #[test]
 fn backfill_lets_small_claims_pass_a_blocked_big_one_so_often_and_no_more() {
-    let pool = Pool { fairness: Fairness::Backfill(2), ..Pool::new(3) };
+    let pool = Pool::of(Goods { fairness: Fairness::Backfill(2), ..Goods::new(3) });
     let mut table = Table::new(1, pool);
     table.claim(0, 1, 1);
     table.claim(0, 2, 3);
@@ -90,7 +91,7 @@ fn backfill_lets_small_claims_pass_a_blocked_big_one_so_often_and_no_more() {
 
 #[test]
 fn two_claims_that_pass_in_one_step_count_twice() {
-    let pool = Pool { fairness: Fairness::Backfill(1), ..Pool::new(3) };
+    let pool = Pool::of(Goods { fairness: Fairness::Backfill(1), ..Goods::new(3) });
     let mut table = Table::new(1, pool);
     table.claim(0, 1, 3);
     table.claim(0, 2, 1);

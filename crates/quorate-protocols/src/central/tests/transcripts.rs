@@ -6,15 +6,16 @@ use std::time::Duration;
 use quorate_core::Lease;
 use quorate_sim::{Setting, check_transcripts};
 
-use crate::central::{Central, Fairness, Pool};
+use crate::central::{Central, Pool};
+use crate::goods::{Fairness, Goods};
 
 fn pool(setting: &Setting) -> Pool {
-    Pool {
+    Pool::of(Goods {
         lease: Lease::new(setting.duration("lease", Duration::from_secs(10)), 200),
         fairness: Fairness::Backfill(setting.number("backfill", 0)),
         durable: setting.flag("durable"),
-        ..Pool::new(setting.number("units", 1))
-    }
+        ..Goods::new(setting.number("units", 1))
+    })
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! A controller token goes round; counter flushing (Varghese) leaves exactly one. While it passes,
 //! stations report their tokens; back at the root, START compares with l, makes what is missing or
 //! destroys everything, and sends a collection and a distribution on the next traversal. The paper
-//! is repaired as spec section 3 says; `[En]` names the erratum (spec section 4).
+//! is repaired (ring spec 3 and 4).
 //!
 //! Needs links that keep order and lose nothing: a lost report is a miscount, that is, a transient
 //! fault. `train` bears losses.
@@ -28,13 +28,13 @@ pub struct Core<T: Tokens> {
 pub struct Root<T: Tokens> {
     /// Reports received since the last START. The paper's C_e.
     pub reports: T::Tally,
-    /// Tokens let go since the last START. The paper's C_f. (E3)
+    /// Tokens let go since the last START. The paper's C_f (ring spec E3).
     pub sent: T::Tally,
     /// What came back with collections. The paper's MyT_c.
     pub collected: T,
     /// What came back with distributions. The paper's MyT_a.
     pub left_over: T,
-    /// Whether a surplus is being flushed. (E6)
+    /// Whether a surplus is being flushed (ring spec E6).
     pub flush: bool,
     /// What it knows for making tokens.
     pub mint: T::Mint,
@@ -146,7 +146,7 @@ impl<T: Tokens> Core<T> {
         if self.root.is_some() { Side::Root } else { Side::Other }
     }
 
-    /// Tokens go on to the right, one by one. The root counts them. (E3)
+    /// Tokens go on to the right, one by one. The root counts them (ring spec E3).
     fn let_go(&mut self, terms: &Terms, tokens: T, out: &mut Post<T>) {
         if let Some(root) = &mut self.root
             && terms.fixed(Erratum::E3)
@@ -170,12 +170,12 @@ impl<T: Tokens> Core<T> {
         self.let_go(terms, tokens, out);
     }
 
-    /// A_c1, A_c4. [E12, E15]
+    /// A_c1, A_c4 (ring spec E12, E15).
     fn on_controller(&mut self, terms: &Terms, seq: u64, out: &mut Post<T>) {
         let news = self.station.seq != seq;
         match (&self.root, news) {
             (Some(_), false) => self.begin(terms, out),
-            (Some(_), true) => {} // A stale one ends here. [E15]
+            (Some(_), true) => {} // A stale one ends here (ring spec E15).
             (None, true) => {
                 self.station.seq = seq;
                 let reported = self.station.reported(terms).clone();
@@ -196,7 +196,7 @@ impl<T: Tokens> Core<T> {
         out.send(Message::Controller(self.station.seq));
     }
 
-    /// START: a traversal is over; compares the count with l. [E3, E6, E11]
+    /// START: a traversal is over; compares the count with l (ring spec E3, E6, E11).
     fn start(&mut self, terms: &Terms, out: &mut Post<T>) {
         let station = &mut self.station;
         let root = self.root.as_mut().expect("only the root starts a traversal");
@@ -265,8 +265,8 @@ impl<T: Tokens> Core<T> {
     }
 }
 
-/// Keeps what came back to the root, as many as the pool has: more can only be a fault's (spec 3.2,
-/// the domain of MyT_c and MyT_a). Says how many are gone.
+/// Keeps what came back to the root, as many as the pool has: more can only be a fault's (ring spec
+/// 3.2, the domain of MyT_c and MyT_a). Says how many are gone.
 fn keep<T: Tokens>(kept: &mut T, more: T, terms: &Terms) -> u32 {
     kept.put(more);
     let surplus = kept.len().saturating_sub(terms.units);

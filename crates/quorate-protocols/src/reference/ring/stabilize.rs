@@ -1,4 +1,4 @@
-//! How long a ring takes to become right, in unit-delay rounds (spec 5.1 and 5.5).
+//! How long a ring takes to become right, in unit-delay rounds (ring spec 5.1 and 5.5).
 //!
 //! In a round everything that is under way makes one hop, so that a traversal of n stations takes n
 //! rounds, and results are given in units of n. Chance comes in as `draw(n)`, any number below n.
@@ -33,7 +33,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// As in spec 5.1: a timeout of two traversals, and as many rounds as it takes to see that
+    /// As in ring spec 5.1: a timeout of two traversals, and as many rounds as it takes to see that
     /// nothing happens any more.
     pub fn new(size: usize, load: Load) -> Self {
         let n = size as u32;

@@ -99,8 +99,7 @@ impl<M: Machine> Track<M> {
         }
     }
 
-    /// All tokens there are (spec section 2). Units in use count as tokens where the root counts
-    /// them.
+    /// All tokens there are (ring spec 2). Units in use count as tokens where the root counts them.
     pub fn census(&self) -> <M::Tokens as Tokens>::Tally {
         let mut tally = <M::Tokens as Tokens>::Tally::default();
         for machine in &self.stations {

@@ -1,4 +1,4 @@
-//! Rings without rounds: anything that can happen next may, by chance (spec 5.3).
+//! Rings without rounds: anything that can happen next may, by chance (ring spec 5.3).
 //!
 //! Messages, claims, releases and withdrawals come in any order; links are slow or fast as chance
 //! has it. Chance comes in as `draw(n)`, any number below n.

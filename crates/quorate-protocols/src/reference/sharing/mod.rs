@@ -14,14 +14,14 @@
 //! A use costs 3 messages per arbiter. An arbiter gives its OK to one request at a time and keeps
 //! the others in the order in which they came. *As printed* a process asks all of its quorum at
 //! once ([`Order::AtOnce`]), and quorums of two or more arbiters deadlock: theorem 2 of the paper
-//! is false for its own protocol, as a footnote of it half admits (labels spec, erratum 10). Asking
+//! is false for its own protocol, as a footnote of it half admits (labels spec E10). Asking
 //! one arbiter after the other, in an order that is the same for all ([`Order::Ascending`]), cures
-//! that, and starvation with it (erratum 13, section 4.6): the holder of the highest arbiter that
+//! that, and starvation with it (labels spec E13 and 4.6): the holder of the highest arbiter that
 //! is asked for waits for nobody.
 //!
 //! This is the reference, not what a pool should run: no lease, no crash, no lost message. The
-//! arbiters of the paper's constructions are more than there are processes (erratum 15), so they
-//! are roles, and a node may play several.
+//! arbiters of the paper's constructions are more than there are processes (labels spec E15), so
+//! they are roles, and a node may play several.
 
 mod explore;
 mod pool;

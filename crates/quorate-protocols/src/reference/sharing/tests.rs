@@ -1,5 +1,5 @@
-//! Every interleaving and every choice of quorums of small systems (labels spec, section 7,
-//! `p_model`), with the numbers found there.
+//! Every interleaving and every choice of quorums of small systems (`p_model` of labels spec 7),
+//! with the numbers found there.
 #![allow(clippy::disallowed_types, reason = "worlds are looked up, and never gone through")]
 
 #[allow(clippy::disallowed_types, reason = "looked up, never iterated")]
@@ -198,7 +198,7 @@ fn as_printed_majorities_per_unit_have_6_dead_ends() {
 }
 
 /// Theorem 1 says that no common set of quorums works where two sets of processes differ. With one
-/// process of each kind one does (erratum 8), and one more process breaks it.
+/// process of each kind one does (labels spec E8), and one more process breaks it.
 #[test]
 fn a_common_set_of_quorums_works_until_it_is_crowded() {
     let common: Arc<[Vec<u32>]> = [vec![0], vec![1]].into();

@@ -1,4 +1,4 @@
-//! Asynchronous runs: closure, convergence, and timeouts that come too early (spec 5.3).
+//! Asynchronous runs: closure, convergence, and timeouts that come too early (ring spec 5.3).
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! Seats of small pools under the exhaustive driver: every history, judged by the laws.
 //!
 //! Alarms ring early only as often as the scope allows: a root with unlimited impatience would have
-//! more traversals under way than there are sequence numbers here (erratum E19).
+//! more traversals under way than there are sequence numbers here (ring spec E19).
 
 use quorate_check::{Limits, Report, Restart, Scope, check};
 use quorate_core::{NodeId, NodeSet};

@@ -1,4 +1,4 @@
-//! Every interleaving of small rings (spec 5.2): safety, no trap, no starvation, convergence.
+//! Every interleaving of small rings (ring spec 5.2): safety, no trap, no starvation, convergence.
 //!
 //! Weak fairness is what a real ring has: a message on its way arrives, a claim that was granted
 //! ends, a parked train leaves, a lost traversal times out. Asking and withdrawing are free. A

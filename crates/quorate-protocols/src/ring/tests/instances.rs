@@ -1,4 +1,4 @@
-//! The instances of spec 5.2, every interleaving of each: from the legitimate start with
+//! The instances of ring spec 5.2, every interleaving of each: from the legitimate start with
 //! withdrawals, and from corrupted starts.
 //!
 //! The specification gives the number of instances, their bounds (1 to 4 stations and 6 of which

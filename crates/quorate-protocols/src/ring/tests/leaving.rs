@@ -54,7 +54,7 @@ struct Budget {
     trusts: u8,
     fences: u8,
     /// Traversals that get lost and are launched anew. There must be more numbers than those and
-    /// two, or a node takes one for the last that passed it (erratum E19).
+    /// two, or a node takes one for the last that passed it (ring spec E19).
     misses: u8,
 }
 

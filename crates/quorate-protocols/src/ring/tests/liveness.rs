@@ -1,4 +1,4 @@
-//! (k,l)-liveness (Datta, Hadid, Villain 2002, definition 2(b); spec 4.3, erratum E18, vector X8).
+//! (k,l)-liveness (Datta, Hadid, Villain 2002, definition 2(b); ring spec 4.3, E18 and X8).
 //!
 //! As printed: while some use units for ever and alpha are free, somebody whose claim fits into
 //! alpha is served, whoever else waits. That contradicts fairness, whatever the algorithm. As it

@@ -1,5 +1,5 @@
 //! Each repair taken out: the harness must find what the specification says must happen then
-//! (section 4, vectors X1 to X7 and X9). With all repairs in, the same search finds nothing.
+//! (ring spec 4, X1 to X7 and X9). With all repairs in, the same search finds nothing.
 
 use super::every::{Atlas, from_start, tiny};
 use super::*;
@@ -18,7 +18,7 @@ fn idle(terms: Terms, size: usize, change: impl Fn(&mut Track<Core>)) -> Atlas<C
     Atlas::explore(vec![start], &wants, false, 100_000).expect("it is small enough")
 }
 
-/// X5: one free token too many, and nobody asks.
+/// Ring spec X5: one free token too many, and nobody asks.
 fn surplus(track: &mut Track<Core>) {
     track.links[1].push_back(Message::Token(Count(1)));
 }
@@ -37,7 +37,8 @@ fn without_e6_a_surplus_of_free_tokens_survives_every_disable() {
     assert!(!idle(terms, 2, surplus).never_converges());
 }
 
-/// X6: tokens and controller token are lost, and a station already has the current number.
+/// Ring spec X6: tokens and controller token are lost, and a station already has the current
+/// number.
 #[test]
 fn without_e12_a_lost_controller_token_is_never_replaced() {
     let terms = tiny(1, 1, 4);
@@ -49,7 +50,7 @@ fn without_e12_a_lost_controller_token_is_never_replaced() {
     assert!(!idle(terms, 2, lost).never_converges());
 }
 
-/// X2, X2b: from the legitimate start.
+/// Ring spec X2, X2b: from the legitimate start.
 #[test]
 fn without_e3_more_units_are_used_than_there_are() {
     let (terms, needs) = (tiny(2, 2, 2), [1, 2, 0]);
@@ -61,7 +62,7 @@ fn without_e3_more_units_are_used_than_there_are() {
     assert_eq!(atlas.in_use_max(), 2);
 }
 
-/// X1: both wait with T_h = NEED and T_d > 0, for ever.
+/// Ring spec X1: both wait with T_h = NEED and T_d > 0, for ever.
 #[test]
 fn without_e4_two_nodes_deadlock() {
     let (terms, needs) = (tiny(2, 2, 2), [2, 2]);
@@ -79,7 +80,7 @@ fn without_e4_two_nodes_deadlock() {
     assert_eq!(stuck(terms), None);
 }
 
-/// X3: safe, since the root makes them again, but not exactly l tokens.
+/// Ring spec X3: safe, since the root makes them again, but not exactly l tokens.
 #[test]
 fn without_e5_tokens_are_lost() {
     let (terms, needs) = (tiny(3, 3, 2), [3, 3]);
@@ -92,7 +93,7 @@ fn without_e5_tokens_are_lost() {
     assert_eq!(atlas.starves(), None);
 }
 
-/// X4: one harmless surplus token while all units are in use.
+/// Ring spec X4: one harmless surplus token while all units are in use.
 #[test]
 fn without_e7_a_surplus_token_becomes_an_over_allocation() {
     let most_used = |terms: Terms| {
@@ -110,7 +111,7 @@ fn without_e7_a_surplus_token_becomes_an_over_allocation() {
     assert_eq!(most_used(terms), 2);
 }
 
-/// X7: others ask and withdraw again and again.
+/// Ring spec X7: others ask and withdraw again and again.
 #[test]
 fn without_e13_withdrawals_starve_a_node() {
     let (terms, needs) = (tiny(2, 2, 2), [2, 2, 2]);
@@ -120,7 +121,7 @@ fn without_e13_withdrawals_starve_a_node() {
     assert_eq!(from_start::<Core>(terms, &needs, 1_000_000).starves(), None);
 }
 
-/// X9, erratum E19: as many numbers as controller tokens suffice, one fewer never converges.
+/// Ring spec X9 and E19: as many numbers as controller tokens suffice, one fewer never converges.
 #[test]
 fn with_fewer_numbers_than_controller_tokens_there_is_never_only_one() {
     for (seqs, tokens) in [(2, 3), (3, 4), (2, 2), (3, 3), (4, 3)] {

@@ -1,4 +1,4 @@
-//! Convergence from arbitrary states in unit-delay rounds (spec 5.1).
+//! Convergence from arbitrary states in unit-delay rounds (ring spec 5.1).
 
 use super::*;
 

@@ -125,7 +125,7 @@ fn clients_of_two_units(count: u32) -> Vec<[u32; 4]> {
     all
 }
 
-/// The specification's scope (section 7, `msg_quorum`): clients of two units, and majorities of
+/// The scope of `msg_quorum` (labels spec 7): clients of two units, and majorities of
 /// three members, here at the members' own nodes.
 fn system(kinds: [u32; 4]) -> Scope<Table> {
     let among: [(u32, &[u32]); 4] = [(1, &[0]), (1, &[1]), (1, &[0, 1]), (2, &[0, 1])];

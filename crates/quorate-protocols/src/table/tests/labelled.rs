@@ -5,6 +5,7 @@ use quorate_sim::{Needs, Plan, Profile, Verdict, Want, Watch, run};
 
 use crate::central;
 use crate::central::tests::{eligible, labelled, seeds};
+use crate::goods::Goods;
 use crate::reference::Operator;
 use crate::table::pool::Mutant;
 use crate::table::{Pool, Table};
@@ -14,12 +15,13 @@ fn play(seed: u64, profile: Profile, reserved: bool, mutant: Option<Mutant>) -> 
     let mut plan = Plan::swarm(seed, profile, Needs::default());
     plan.pool.units = plan.pool.units.max(6);
     let base = seeds::pool(&plan, None);
-    let mut goods = central::Pool { labels: Some(labelled::labels(base.units)), ..base };
-    plan.workload.want = Want::one_of(labelled::menu(&goods)).unwrap();
+    let labels = Some(labelled::labels(base.goods.units));
+    let mut base = central::Pool { goods: Goods { labels, ..base.goods }, ..base };
+    plan.workload.want = Want::one_of(labelled::menu(&base)).unwrap();
     if reserved {
-        goods = eligible::drawn(&plan, goods);
+        base = eligible::drawn(&plan, base);
     }
-    let pool = Pool { mutant, ..Pool::drawn(goods, plan.nodes, seed) };
+    let pool = Pool { mutant, ..Pool::drawn(base.goods, plan.nodes, seed) };
     run::<Table>(&plan, &pool, Watch { strict: true, ..Watch::default() }).verdict
 }
 
@@ -50,7 +52,8 @@ fn breaks(rule: central::Mutant, single: bool, theorem: &str) -> bool {
         let mut plan = Plan::swarm(seed, Profile::None, Needs::default());
         plan.pool.units = plan.pool.units.max(6);
         let base = seeds::pool(&plan, Some(rule));
-        let goods = central::Pool { labels: Some(labelled::labels(base.units)), ..base };
+        let labels = Some(labelled::labels(base.goods.units));
+        let goods = Goods { labels, ..base.goods };
         let choices = Operator::choices(goods.units, !single);
         plan.workload.want = Want::one_of(choices).unwrap();
         let pool = Pool::drawn(goods, plan.nodes, seed);

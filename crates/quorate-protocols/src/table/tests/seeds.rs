@@ -8,7 +8,7 @@ use crate::table::{Pool, Table};
 
 fn play(seed: u64, profile: Profile, mutant: Option<Mutant>) -> Option<&'static str> {
     let plan = Plan::swarm(seed, profile, Needs::default());
-    let goods = central::tests::seeds::pool(&plan, None);
+    let goods = central::tests::seeds::pool(&plan, None).goods;
     let pool = Pool { mutant, ..Pool::drawn(goods, plan.nodes, seed) };
     let report = run::<Table>(&plan, &pool, Watch { strict: true, ..Watch::default() });
     match report.verdict {

@@ -10,7 +10,7 @@ use quorate_core::{
 };
 
 use crate::allocator::labels::Labels;
-use crate::central::Fairness;
+use crate::goods::Fairness;
 use crate::quorums::Quorums;
 use crate::table::{Alarm, Message, Pool, Row, Sheet, State, Table};
 
@@ -84,7 +84,7 @@ fn outside(quorums: Quorums, confirm: bool) -> Cluster {
     Cluster::new(first_client + 2, Pool { quorums, confirm, ..Pool::new(1, 3) })
 }
 
-/// Labels spec, 6.4: 3|q| per event, so 6|q|+1 per use of a claim that had to wait.
+/// Labels spec 6.4: 3|q| per event, so 6|q|+1 per use of a claim that had to wait.
 #[test]
 fn a_use_costs_six_messages_per_member_and_one() {
     let grid = quorate_quorum::build("grid", Some(9), 1).unwrap();

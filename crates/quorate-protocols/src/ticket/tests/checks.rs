@@ -1,5 +1,5 @@
-//! Small pools explored exhaustively, with their state counts (spec 7.10), and the scenarios T-1 to
-//! T-3 of section 9 as rules that the same harness finds broken.
+//! Small pools explored exhaustively, with their state counts (arbiter spec 7.10), and the
+//! scenarios arbiter spec T-1 to T-3 as rules that the same harness finds broken.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! `quorate-lab sim arbiter-messages`: what a grant costs where quorums decide.
 //!
-//! Three questions, each with what theory says (RR-2523, section 3.2; our notes on its worst case):
+//! Three questions, each with what theory says (RR-2523, section 3.2; arbiter spec 7.9):
 //! a quiet grant, one in a saturated pool, and the most that one arbiter can be made to send. Then
 //! messages per grant over the load, for several families and for protocols without quorums.
 
@@ -122,7 +122,7 @@ fn rows(args: &Args) -> anyhow::Result<Vec<Row>> {
     let quorum = NODES as usize / 2 + 1;
     rows.push(row::<Ticket>(args, "tickets", &pool, 1, Some((quorum, 5 * quorum)))?);
     let mut pool = central::Pool::new(UNITS);
-    pool.lease = forever();
+    pool.goods.lease = forever();
     rows.push(row::<Central>(args, "central", &pool, 1, None)?);
     let pool = broadcast::Pool::raymond(NODES, UNITS);
     rows.push(row::<Raymond>(args, "broadcast (Raymond)", &pool, 1, None)?);

@@ -3,7 +3,7 @@
 //! k claims for one unit each have the arbiter's permission and wait for another one. Then come b
 //! claims for the whole pool, each older than those k: every time all k give way (`inquire`,
 //! `yield`) and get their permission back afterwards (`grant`). Together with `request`, `grant`
-//! and `release` of every claim that makes 3(k+b) + 3kb (arbiter notes 7.9).
+//! and `release` of every claim that makes 3(k+b) + 3kb (arbiter spec 7.9).
 //!
 //! With one unit there is more: its holders have fences, all these claims were made before anybody
 //! had heard of another's, so everybody but the first must raise its own and tell the arbiter

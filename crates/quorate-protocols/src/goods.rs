@@ -1,0 +1,235 @@
+//! What a pool lends, to whom, for how long and in which order: all that a pool that one node
+//! decides (`central`) and one whose table quorums keep (`table`) have in common.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_core::{Claim, LINES_MAX, Lease, Line, NodeId, Refusal, Shares, Unit, Units};
+
+use crate::allocator::labels::Labels;
+use crate::allocator::{Allocator, Among, Impossible, Policy, Want};
+#[cfg(test)]
+use crate::central::Mutant;
+
+/// What there is, who may use it, who may pass whom, and for how long.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Goods {
+    /// How many units there are. The paper's k.
+    pub units: u32,
+    /// How long a grant lasts without renewal. There is no pool without a lease: a lost release
+    /// would lose units.
+    pub lease: Lease,
+    /// How long a home lets a claim wait before it asks again, once to twice this.
+    pub retry: Duration,
+    /// Who may pass whom.
+    pub fairness: Fairness,
+    /// Whether those who decide write grants down before they tell them. If not, they wait out one
+    /// lease after a restart.
+    pub durable: bool,
+    /// Which units the clients of each node may use, ascending, node by node: the paper's alpha. A
+    /// node beyond the list may use none. `None`: everybody may use any.
+    pub eligible: Option<Arc<[Arc<[Unit]>]>>,
+    /// What is known of each unit at first, so that claims can choose. `None`: units are alike, and
+    /// claims with lines are refused.
+    pub labels: Option<Arc<Labels>>,
+    /// The rule that is broken, for tests that the harness finds it.
+    #[cfg(test)]
+    pub(crate) mutant: Option<Mutant>,
+}
+
+impl Goods {
+    /// So many units that are alike: oldest first, leases of ten seconds, nothing written down.
+    pub fn new(units: u32) -> Self {
+        Goods {
+            units,
+            lease: Lease::new(Duration::from_secs(10), 200),
+            retry: Duration::from_secs(1),
+            fairness: Fairness::Fifo,
+            durable: false,
+            eligible: None,
+            labels: None,
+            #[cfg(test)]
+            mutant: None,
+        }
+    }
+
+    /// The units that clients of a node may use.
+    pub(crate) fn eligible(&self, node: NodeId) -> Among {
+        let nodes = self.eligible.as_ref()?;
+        Some(nodes.get(node.index()).cloned().unwrap_or_default())
+    }
+
+    /// One line of a claim, as the allocator wants it: what will do, by these labels, and may be
+    /// used. Without labels, what could do if they were others.
+    fn want(&self, labels: Option<&Labels>, node: NodeId, line: &Line) -> Want {
+        let all = line.among.len() as u32 == self.units;
+        let chosen = line.labels.as_ref().zip(labels).map(|(wanted, all)| all.having(wanted));
+        let mut among = match (chosen, all) {
+            (None, true) => None,
+            (None, false) => Some(Arc::clone(&line.among)),
+            (Some(chosen), true) => Some(chosen),
+            (Some(chosen), false) => Some(common(&chosen, &line.among)),
+        };
+        if let Some(own) = self.eligible(node) {
+            among = Some(among.map_or_else(|| Arc::clone(&own), |among| common(&among, &own)));
+        }
+        let among = among.filter(|units| (units.len() as u32) < self.units);
+        Want { among, units: line.units.get() }
+    }
+
+    /// What a claim of a node's client asks for that does not choose.
+    pub(crate) fn any(&self, node: NodeId, units: Units) -> Want {
+        Want { among: self.eligible(node), units: units.get() }
+    }
+
+    /// What a claim of a node's client asks for, line by line, by the labels the pool began with.
+    pub(crate) fn wants(&self, node: NodeId, lines: &[Line]) -> Vec<Want> {
+        self.wants_by(self.labels.as_deref(), node, lines)
+    }
+
+    /// The same by other labels; without any, what could do if labels changed.
+    pub(crate) fn wants_by(
+        &self,
+        labels: Option<&Labels>,
+        node: NodeId,
+        lines: &[Line],
+    ) -> Vec<Want> {
+        lines.iter().map(|line| self.want(labels, node, line)).collect()
+    }
+
+    /// Whether these can be the lines of a claim on so many units of this pool.
+    pub(crate) fn has_lines(&self, units: Units, lines: &[Line]) -> bool {
+        let named = |line: &Line| {
+            line.among.windows(2).all(|pair| pair[0] < pair[1])
+                && line.among.last().is_none_or(|unit| unit.0 < self.units)
+        };
+        let sum: u64 = lines.iter().map(|line| u64::from(line.units.get())).sum();
+        self.labels.is_some()
+            && (1..=LINES_MAX).contains(&lines.len())
+            && sum == u64::from(units.get())
+            && lines.iter().all(named)
+    }
+
+    /// Why a claim of a node's client can never be granted, if it cannot, by these labels; without
+    /// any, whatever labels there will be.
+    pub(crate) fn refusal(
+        &self,
+        node: NodeId,
+        claim: &Claim,
+        labels: Option<&Labels>,
+    ) -> Option<Refusal> {
+        assert!(claim.units.get() <= self.units, "h <= k was settled at the door");
+        if let Some(lines) = &claim.lines {
+            if self.labels.is_none() {
+                return Some(Refusal::NotByName);
+            }
+            assert!(self.has_lines(claim.units, lines), "lines were settled at the door");
+            if self.serve(&self.wants_by(labels, node, lines)).is_err() {
+                return Some(Refusal::NeverEnough);
+            }
+        }
+        (claim.units.get() > self.units_for(node)).then_some(Refusal::TooManyForOneNode)
+    }
+
+    /// Whether a claim of a node's client with these lines could ever be granted, by the labels the
+    /// pool began with.
+    ///
+    /// # Errors
+    /// It could not; nothing was claimed.
+    pub fn possible(&self, node: NodeId, lines: &[Line]) -> Result<(), Impossible> {
+        self.serve(&self.wants(node, lines))
+    }
+
+    fn serve(&self, wants: &[Want]) -> Result<(), Impossible> {
+        Allocator::new(self.units, Policy::STRICT).serves(wants)
+    }
+
+    /// Whether these units are what a claim asks for, whatever their labels.
+    pub(crate) fn serves(&self, units: Units, lines: Option<&[Line]>, shares: &Shares) -> bool {
+        shares.len() == units.get() as usize
+            && shares.iter().all(|share| share.unit.0 < self.units)
+            && lines.is_none_or(|lines| self.suits(lines, shares))
+    }
+
+    fn suits(&self, lines: &[Line], shares: &Shares) -> bool {
+        let granted = |line: &Line| Want {
+            among: Some(
+                shares
+                    .iter()
+                    .map(|share| share.unit)
+                    .filter(|unit| line.among.binary_search(unit).is_ok())
+                    .collect(),
+            ),
+            units: line.units.get(),
+        };
+        let wants: Vec<Want> = lines.iter().map(granted).collect();
+        self.serve(&wants).is_ok()
+    }
+
+    /// How many units one claim of a node can have at most.
+    fn units_for(&self, node: NodeId) -> u32 {
+        self.eligible(node).map_or(self.units, |units| units.len() as u32)
+    }
+
+    /// Most times a waiting claim may be passed. Where units differ, a younger claim that wants
+    /// other units delays nobody by passing, so the number of passes says nothing.
+    pub(crate) fn overtakes_max(&self) -> Option<u32> {
+        let alike = self.eligible.is_none() && self.labels.is_none();
+        alike.then(|| self.fairness.overtakes_max())
+    }
+
+    /// Who decides who gets which units: all of them free.
+    pub(crate) fn allocator(&self) -> Allocator {
+        #[allow(unused_mut, reason = "a mutant changes it")]
+        let mut allocator = Allocator::new(self.units, self.fairness.policy());
+        #[cfg(test)]
+        {
+            use crate::allocator::Mutant as Broken;
+            let other =
+                |protect, patience| Allocator::new(self.units, Policy { protect, patience });
+            match self.mutant {
+                Some(Mutant::OvertakeWithoutBound) => allocator = other(1, u32::MAX),
+                Some(Mutant::Greedy) => allocator = other(0, 0),
+                Some(Mutant::HandOverEarly) => allocator.mutant = Some(Broken::HandOverEarly),
+                Some(Mutant::StrictFifo) => allocator.mutant = Some(Broken::StrictFifo),
+                Some(Mutant::BindEarly) => allocator.mutant = Some(Broken::BindEarly),
+                Some(Mutant::CountOnly) => allocator.mutant = Some(Broken::CountOnly),
+                _ => {}
+            }
+        }
+        allocator
+    }
+}
+
+/// The units in both lists.
+fn common(some: &[Unit], others: &[Unit]) -> Arc<[Unit]> {
+    some.iter().filter(|unit| others.binary_search(unit).is_ok()).copied().collect()
+}
+
+/// Who may pass whom while a claim waits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Fairness {
+    /// Oldest first: no claim is delayed by a younger one. Where all units are alike nobody passes.
+    Fifo,
+    /// A younger claim may pass a blocked older one if it fits now, until the oldest has been
+    /// passed this often. Then nobody may delay the oldest.
+    Backfill(u32),
+}
+
+impl Fairness {
+    /// The same in the allocator's words.
+    pub(crate) fn policy(self) -> Policy {
+        match self {
+            Fairness::Fifo => Policy::STRICT,
+            Fairness::Backfill(patience) => Policy { protect: 1, patience },
+        }
+    }
+
+    /// Most times a waiting claim may be passed.
+    pub fn overtakes_max(self) -> u32 {
+        match self {
+            Fairness::Fifo => 0,
+            Fairness::Backfill(bound) => bound,
+        }
+    }
+}
