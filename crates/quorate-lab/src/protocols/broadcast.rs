@@ -138,7 +138,7 @@ impl Offered for Weighted {
     }
 }
 
-/// Answers are differences: each must arrive once. Who restarts stays out.
+/// Answers are differences, so each must arrive exactly once. A node that restarts stays out.
 const COUNTED_NEEDS: Needs = Needs { order: false, reliability: true, permanence: true };
 
 impl Offered for Raymond {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use quorate_api::{PeerView, Problem};
-use quorate_core::{ClaimId, Moment, NodeId, Order, Unit};
+use quorate_core::{ClaimId, Event, Moment, NodeId, Order, Unit};
 use quorate_wire::frame::{self, Data, Frame};
 use quorate_wire::glance::{Sight, Wanted, What};
 use quorate_wire::link::{Bound, Cargo, Link, LinkError, Meeting, SendError};
@@ -18,7 +18,7 @@ use crate::alarms::Due;
 use crate::clock;
 use crate::config::Config;
 use crate::peers::Outgoing;
-use crate::seat::{Happening, SeatError};
+use crate::seat::SeatError;
 
 /// How long other nodes have to answer a question.
 const PATIENCE: Duration = Duration::from_millis(1500);
@@ -385,7 +385,7 @@ impl Engine {
                 return Ok(());
             }
         };
-        match self.try_step(seat, Happening::Hear { from: peer, message }) {
+        match self.try_step(seat, Event::Hear { from: peer, message }) {
             Ok(()) | Err(SeatError::Stopped(_)) => {}
             // A lost message. The link carries those of all pools, and other leases rest on it.
             Err(SeatError::Undecodable(error)) => self.anomaly(peer, &error.to_string()),

@@ -38,7 +38,7 @@ impl Engine {
         }
         let waited = standings(&self.pools[seat]).0;
         let what = format!("{order:?}");
-        let obeyed = self.act(seat, |seat, now, deeds| seat.obey(now, order, deeds));
+        let obeyed = self.act(seat, |seat, now, effects| seat.obey(now, order, effects));
         if !obeyed.unwrap_or(false) {
             return Ok(None);
         }

@@ -264,7 +264,8 @@ impl Checked for Weighted {
         None
     }
 
-    /// Who asks again and again does not mind the loss of a copy; who does not would.
+    /// A protocol that repeats its requests bears the loss of a copy; one that does not would stand
+    /// still.
     fn copies_max(args: &Args) -> usize {
         if args.losses > 0 { 1 } else { 4 }
     }

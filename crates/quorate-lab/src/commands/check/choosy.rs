@@ -78,10 +78,11 @@ impl Choosy {
     /// Tells the claims of a world.
     pub(super) fn tell(&self, clients: &mut [Plan]) -> anyhow::Result<()> {
         for (plan, among) in clients.iter_mut().zip(&self.among) {
-            plan.claim.lines = Some([Line::of(plan.claim.units, Arc::clone(among))].into());
+            plan.claim.wanted.lines =
+                Some([Line::of(plan.claim.wanted.units, Arc::clone(among))].into());
         }
         for claim in &self.movable {
-            clients.get_mut(claim - 1).context("no such claim")?.claim.movable = true;
+            clients.get_mut(claim - 1).context("no such claim")?.claim.wanted.movable = true;
         }
         Ok(())
     }
@@ -89,11 +90,11 @@ impl Choosy {
 
 /// What a claim asks for: `2 among 0+1+2, movable`.
 pub(super) fn describe(plan: &Plan) -> String {
-    let lines = plan.claim.lines.iter().flat_map(|lines| lines.iter());
+    let lines = plan.claim.wanted.lines.iter().flat_map(|lines| lines.iter());
     let among = lines.map(|line| {
         let units: Vec<String> = line.among.iter().map(|unit| unit.0.to_string()).collect();
         format!(" among {}", units.join("+"))
     });
-    let movable = if plan.claim.movable { ", movable" } else { "" };
-    format!("{}{}{movable}", plan.claim.units, among.collect::<String>())
+    let movable = if plan.claim.wanted.movable { ", movable" } else { "" };
+    format!("{}{}{movable}", plan.claim.wanted.units, among.collect::<String>())
 }

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use quorate_check::{Plan, Report, Scope, Sightings, Sometimes, Verdict};
-use quorate_core::NodeId;
+use quorate_core::{NodeId, Wanted};
 use quorate_protocols::Fairness;
 use serde_json::json;
 
@@ -55,7 +55,7 @@ impl<P: Checked> Output<'_, P> {
         let any = |is_so: fn(&[Want], u32) -> bool| {
             self.scopes.iter().any(|scope| {
                 let wants: Vec<Want> =
-                    scope.clients.iter().map(|c| (c.home, c.claim.units.get())).collect();
+                    scope.clients.iter().map(|c| (c.home, c.claim.wanted.units.get())).collect();
                 is_so(&wants, self.args.units)
             })
         };
@@ -120,13 +120,16 @@ impl<P: Checked> Output<'_, P> {
                     .clients
                     .iter()
                     .map(|c| {
-                        let lines = c.claim.lines.iter().flat_map(|lines| lines.iter());
-                        let among = lines.flat_map(|line| line.among.iter().map(|unit| unit.0));
+                        let Wanted { units, lines, movable } = &c.claim.wanted;
+                        let among = lines.as_ref().map(|lines| {
+                            let units = lines.iter().flat_map(|line| line.among.iter());
+                            units.map(|unit| unit.0).collect::<Vec<_>>()
+                        });
                         json!({
                             "home": c.home.0,
-                            "units": c.claim.units.get(),
-                            "among": c.claim.lines.as_ref().map(|_| among.collect::<Vec<_>>()),
-                            "movable": c.claim.movable,
+                            "units": units.get(),
+                            "among": among,
+                            "movable": movable,
                         })
                     })
                     .collect();

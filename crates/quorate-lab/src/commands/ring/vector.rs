@@ -2,8 +2,8 @@
 
 use anyhow::{Context, anyhow, bail, ensure};
 use quorate_core::UNITS_MAX;
-use quorate_protocols::reference::ring::{Core, Track};
-use quorate_protocols::ring::{Count, Fixes, Frame, Message, Terms, train};
+use quorate_protocols::reference::ring::{Core, Fixes, Track};
+use quorate_protocols::ring::{Count, Frame, Message, Terms, train};
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -12,7 +12,8 @@
 use std::time::Duration;
 
 use quorate_core::{
-    Claim, ClaimId, Effect, Event, Lease, Moment, NodeId, Outbox, Protocol, Seat, Start, Units,
+    Claim, ClaimId, Effect, Event, EventOf, Lease, Moment, NodeId, Outbox, Protocol, Seat, Start,
+    Units,
 };
 use quorate_protocols::arbiter::{Arbiter, Message, Pool};
 use quorate_protocols::quorums::Quorums;
@@ -129,7 +130,7 @@ impl World {
         }
     }
 
-    fn step(&mut self, me: NodeId, event: Event<Arbiter>) {
+    fn step(&mut self, me: NodeId, event: EventOf<Arbiter>) {
         let mut out = Outbox::new();
         let seat = Seat { me, boot: 0, now: Moment(1), pool: &self.pool };
         self.nodes[me.index()].step(&seat, event, &mut out);

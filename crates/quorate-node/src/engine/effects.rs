@@ -5,7 +5,7 @@
 
 use quorate_api::link::FromNode;
 use quorate_api::{Change, ChangeKind, ClaimState};
-use quorate_core::{ClaimId, Moment, Move, Refusal, Shares};
+use quorate_core::{ClaimId, Effect, Moment, Move, Refusal, Shares};
 use quorate_wire::glance::What;
 
 use super::Engine;
@@ -14,25 +14,25 @@ use crate::clock;
 use crate::convert;
 use crate::journal::Written;
 use crate::ledger::State;
-use crate::seat::Deed;
+use crate::seat::{Parcel, SeatEffect};
 use crate::selection;
 
 impl Engine {
-    pub(super) fn perform(&mut self, seat: usize, deed: Deed, now: Moment) {
-        match deed {
-            Deed::Persist(record) => {
+    pub(super) fn perform(&mut self, seat: usize, effect: SeatEffect, now: Moment) {
+        match effect {
+            Effect::Persist(record) => {
                 let pool = &mut self.pools[seat];
                 pool.barrier = pool.barrier.max(self.journal.submit(&pool.name, record));
             }
-            deed => {
+            effect => {
                 let pool = &mut self.pools[seat];
                 if pool.barrier <= self.durable && pool.held.is_empty() {
-                    return self.show(seat, deed, now);
+                    return self.show(seat, effect, now);
                 }
                 if pool.held.is_empty() {
                     self.behind.push(seat);
                 }
-                pool.held.push_back((pool.barrier, deed));
+                pool.held.push_back((pool.barrier, effect));
             }
         }
     }
@@ -66,33 +66,33 @@ impl Engine {
                 Some((number, _)) if *number > self.durable => return self.behind.push(seat),
                 Some(_) => {}
             }
-            if let Some((_, deed)) = pool.held.pop_front() {
-                self.show(seat, deed, now);
+            if let Some((_, effect)) = pool.held.pop_front() {
+                self.show(seat, effect, now);
             }
         }
     }
 
     /// Does what somebody else will see.
-    fn show(&mut self, seat: usize, deed: Deed, now: Moment) {
-        match deed {
-            Deed::Tell { to, kind, delivery, packed } => {
+    fn show(&mut self, seat: usize, effect: SeatEffect, now: Moment) {
+        match effect {
+            Effect::Tell { to, message: Parcel { kind, delivery, packed } } => {
                 if let Some(counter) = self.pools[seat].meters.messages.get(kind) {
                     counter.inc();
                 }
                 self.send(to, Letter { delivery, packed });
             }
-            Deed::Grant { claim, shares, until } => self.grant(seat, claim, shares, until, now),
-            Deed::Extend { claim, until } => self.extend(seat, claim, until, now),
-            Deed::Move { claim, shares, it } => self.ask_to_move(seat, claim, shares, it),
-            Deed::Refuse { claim, why } => self.refuse(seat, claim, why, now),
-            Deed::Lose { claim } => {
+            Effect::Grant { claim, shares, until } => self.grant(seat, claim, shares, until, now),
+            Effect::Extend { claim, until } => self.extend(seat, claim, until, now),
+            Effect::Move { claim, shares, it } => self.ask_to_move(seat, claim, shares, *it),
+            Effect::Refuse { claim, why } => self.refuse(seat, claim, why, now),
+            Effect::Lose { claim } => {
                 let active = self.pools[seat].ledger.get(&claim);
                 if active.is_some_and(|c| !matches!(c.state, State::Over { .. })) {
                     let why = "the units were taken back, since the lease had ended";
                     self.over(seat, claim, ClaimState::Lost, why, now);
                 }
             }
-            Deed::Reclaim { claim, shares } => {
+            Effect::Reclaim { claim, shares } => {
                 let pool = &self.pools[seat];
                 tracing::info!(pool = %pool.name, %claim, %shares, "not renewed: taken back");
                 self.note_reclaim(seat, claim, shares.len());
@@ -104,8 +104,9 @@ impl Engine {
                     shares.len(),
                 );
             }
-            Deed::Anomaly { peer, what } => self.anomaly(peer, what),
-            Deed::Persist(_) => unreachable!("performed at once"),
+            Effect::Anomaly { peer, what } => self.anomaly(peer, what),
+            Effect::Persist(_) => unreachable!("performed at once"),
+            Effect::Arm { alarm, .. } | Effect::Disarm(alarm) => match alarm {},
         }
     }
 
@@ -219,7 +220,7 @@ impl Engine {
     ) {
         let pool = self.pools[seat].name.to_string();
         let units = u32::try_from(units).unwrap_or(u32::MAX);
-        // Nobody may be watching.
+        // There may be no watcher, and then nobody is told.
         let _ = self.changes.send(Change { pool, id: convert::api_id(claim), kind, state, units });
     }
 }
