@@ -1,7 +1,9 @@
 //! Which protocols there are. With the configuration of their options, the only place in the node
 //! that names one.
 
-use quorate_core::{Corruptible, NodeId, NodeSet, Protocol};
+use quorate_core::{
+    Corruptible, NodeId, NodeSet, Obeys, Order, Outbox, Protocol, Relabelled, Seat, Unit,
+};
 use quorate_protocols::arbiter::Arbiter;
 use quorate_protocols::broadcast::Weighted;
 use quorate_protocols::central::Central;
@@ -26,10 +28,23 @@ pub struct Promises {
 }
 
 impl Runs for Arbiter {}
-impl Runs for Central {}
 impl Runs for Table {}
 impl Runs for Ticket {}
 impl Runs for Weighted {}
+
+impl Runs for Central {
+    fn obey(&mut self, seat: &Seat<'_, Self>, order: Order, out: &mut Outbox<Self>) -> bool {
+        <Central as Obeys>::obey(self, seat, order, out)
+    }
+
+    fn drained(&self, show: &mut dyn FnMut(Unit, bool)) {
+        <Central as Obeys>::drained(self, show);
+    }
+
+    fn relabelled(&self) -> Option<Relabelled<'_>> {
+        <Central as Obeys>::relabelled(self)
+    }
+}
 
 impl Runs for Ring {
     const CORRUPT: Option<Corrupt<Ring>> = Some(<Ring as Corruptible>::corrupt);
