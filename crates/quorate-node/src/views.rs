@@ -21,7 +21,7 @@ use crate::convert;
 use crate::engine::{Gathered, current_labels, pool_view};
 use crate::forecast::Contest;
 use crate::ledger::shrink;
-use crate::protocols::{self, Books, books};
+use crate::protocols::{self, Books};
 use crate::troubles::Told;
 
 /// What is known of one pool.
@@ -149,7 +149,7 @@ impl Line {
 
 impl Picture {
     pub(crate) fn new(config: &Config, def: &PoolDef, gathered: Gathered) -> Self {
-        let decided = books(def) == Books::Decide;
+        let decided = def.protocol.about.books.decide();
         let name = |node: quorate_core::NodeId| config.members[node.index()].name.clone();
         let mut picture = Picture {
             lines: BTreeMap::new(),
@@ -168,7 +168,7 @@ impl Picture {
         let newest = gathered.surveys.iter().max_by_key(|known| edition(known)).map(|(n, _)| *n);
         let mut known = false;
         for (node, survey) in gathered.surveys {
-            let counts = books(def) != Books::Copy || newest == Some(node);
+            let counts = def.protocol.about.books != Books::Copy || newest == Some(node);
             // Our own word comes first, and that of whoever decides counts.
             if survey.labels_known || (node == config.me && !known) {
                 picture.relabelled = survey.relabelled;
@@ -235,13 +235,13 @@ impl Picture {
 
     /// What the nodes tell of crashes, if they do.
     fn told(&self, def: &PoolDef) -> Told<'_> {
-        let facts = if protocols::tells_crashes(def) { &self.facts[..] } else { &[] };
+        let facts = if def.protocol.about.tells_crashes { &self.facts[..] } else { &[] };
         Told::new(facts, def.units)
     }
 
     /// One pool, with its counts.
     pub(crate) fn pool(&self, config: &Config, name: &str, def: &PoolDef) -> PoolView {
-        let needs = protocols::needs(&def.protocol, name, config.members.len());
+        let needs = def.protocol.rules.needs(name, config.members.len());
         PoolView {
             needs: needs.iter().map(|node| config.members[node.index()].name.clone()).collect(),
             held: Some(self.units_held()),
@@ -323,9 +323,10 @@ impl Picture {
         let cut = self.shortages.iter().find(|s| s.claims.contains(&(id.origin, id.serial)));
         let short = cut.map(|short| shortage(short, def, self.labels.as_deref()));
         let position = place.map(|place| u32::try_from(place + 1).unwrap_or(u32::MAX));
-        let queued = books(def) != Books::None;
+        let queued = def.protocol.about.books != Books::None;
         // Where members keep copies of one table, those in grace are not needed.
-        let grace_ms = self.grace_ms.filter(|_| books(def) != Books::Copy || position.is_none());
+        let grace_ms =
+            self.grace_ms.filter(|_| def.protocol.about.books != Books::Copy || position.is_none());
         let summary = match (grace_ms, position) {
             (Some(left), _) => format!(
                 "{} restarted and waits {} until old promises are over",

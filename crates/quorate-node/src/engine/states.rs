@@ -9,7 +9,6 @@ use quorate_wire::glance::{Record, What};
 use super::Engine;
 use super::pools::Pool;
 use crate::history;
-use crate::protocols;
 
 /// Pools looked at in one heartbeat: where there are more, each has its turn and nobody waits.
 const AT_ONCE: usize = 1000;
@@ -43,7 +42,7 @@ impl Engine {
             let seat = self.next_look % self.pools.len();
             self.next_look = seat + 1;
             let pool = &self.pools[seat];
-            if !protocols::tells_crashes(&pool.def) || pool.stopped().is_some() {
+            if !pool.def.protocol.about.tells_crashes || pool.stopped().is_some() {
                 continue;
             }
             let mut states = BTreeSet::new();
@@ -93,7 +92,7 @@ impl Engine {
             let nodes = awaited.join(", ");
             (!awaited.is_empty()).then(|| format!("pool {} waits for {nodes}", pool.name))
         };
-        let told = self.pools.iter().filter(|pool| protocols::tells_crashes(&pool.def));
+        let told = self.pools.iter().filter(|pool| pool.def.protocol.about.tells_crashes);
         told.filter_map(awaited).collect()
     }
 }

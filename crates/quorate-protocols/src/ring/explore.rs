@@ -8,7 +8,7 @@ use quorate_core::{ClaimId, Explorable, Number, Numbers, numbers};
 use super::Ring;
 use super::message::{Frame, Message};
 use super::place::{Job, Place, Seated};
-use super::station::{Standing, Station};
+use super::station::{Station, StationClaim};
 use super::tether::Parcel;
 use super::tokens::Named;
 use super::train::{self, Train};
@@ -60,7 +60,7 @@ numbers!(
     }
 );
 numbers!(Station<Named> { standing, held, disabled, seq: plain, turn, favoured });
-numbers!(enum Standing<Named> { Out, Requesting { need }, Using { units } });
+numbers!(enum StationClaim<Named> { Out, Requesting { need }, Using { units } });
 numbers!(Train<Named> { station, crowded, kept, woke, phase, blind, barred, root });
 numbers!(train::Root<Named> { bag, pool, flush, parked, announce, hot, mint });
 
