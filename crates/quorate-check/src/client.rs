@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use quorate_core::{Holding, Share, Shares};
+use quorate_core::{Holding, Share, Shares, numbers};
 
 /// Where a client is in its short life.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -33,6 +33,15 @@ pub(crate) enum Client {
     /// It died or stopped at its deadline; what it is told now nobody hears.
     Gone,
 }
+
+numbers!(enum Client {
+    NotYet,
+    Waiting { unheard, cancelling },
+    Using { held },
+    Done,
+    Refused,
+    Gone,
+});
 
 impl Client {
     /// A client that just asked.

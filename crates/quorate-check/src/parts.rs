@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use quorate_core::{Entry, Explorable, Fence, LeaseEnd, Number, Standing};
+use quorate_core::{Entry, Explorable, LeaseEnd, Number, Numbers, Standing};
 use quorate_laws::StatuteBook;
 
 use crate::client::Client;
@@ -109,6 +109,7 @@ impl<P: Explorable> Parts<P> {
             return known;
         }
         let numbers = self.names.put(NumberSet::collect(|see| participant.numbers(see)));
+        participant.forget_totals();
         let mut ledger = Vec::new();
         participant.ledger(&mut |entry| ledger.push(entry));
         let holders = ledger
@@ -123,8 +124,7 @@ impl<P: Explorable> Parts<P> {
         if let Some(known) = self.messages.find(&message) {
             return known;
         }
-        let numbers =
-            self.names.put(NumberSet::collect(|see| P::message_numbers(&mut message, see)));
+        let numbers = self.names.put(NumberSet::collect(|see| message.numbers(see)));
         let promise = P::promise(&message).and_then(|claim| scope.client_of(claim));
         self.messages.put(message, |_| MessageCard { numbers, promise })
     }
@@ -133,8 +133,7 @@ impl<P: Explorable> Parts<P> {
         if let Some(known) = self.records.find(&record) {
             return known;
         }
-        let numbers =
-            self.names.put(NumberSet::collect(|see| P::durable_numbers(&mut record, see)));
+        let numbers = self.names.put(NumberSet::collect(|see| record.numbers(see)));
         self.records.put(record, |_| numbers)
     }
 
@@ -146,19 +145,11 @@ impl<P: Explorable> Parts<P> {
         })
     }
 
-    pub(crate) fn put_client(&mut self, client: Client) -> u32 {
+    pub(crate) fn put_client(&mut self, mut client: Client) -> u32 {
         if let Some(known) = self.clients.find(&client) {
             return known;
         }
-        let mut numbers = NumberSet::default();
-        if let Client::Using { held } = &client {
-            // Both units of a move that is not answered are among the shares.
-            numbers = NumberSet::collect(|see| {
-                for share in &held.shares {
-                    see(Number::Fence(&mut Fence(share.fence.0)));
-                }
-            });
-        }
+        let numbers = NumberSet::collect(|see| client.numbers(see));
         let numbers = self.names.put(numbers);
         self.clients.put(client, |_| numbers)
     }
@@ -264,12 +255,12 @@ impl<P: Explorable> Parts<P> {
             }
             Kind::Message => {
                 let mut message = self.messages.get(number).clone();
-                P::message_numbers(&mut message, &mut rename);
+                message.numbers(&mut rename);
                 self.put_message(message, scope)
             }
             Kind::Record => {
                 let mut record = self.records.get(number).clone();
-                P::durable_numbers(&mut record, &mut rename);
+                record.numbers(&mut rename);
                 self.put_record(record)
             }
             Kind::Queue => {
@@ -279,21 +270,11 @@ impl<P: Explorable> Parts<P> {
                 }
                 self.put_queue(queue)
             }
-            Kind::Client => match self.clients.get(number) {
-                Client::Using { held } => {
-                    let mut held = held.clone();
-                    held.shares = held.shares.map_fences(|mut fence| {
-                        rename(Number::Fence(&mut fence));
-                        fence
-                    });
-                    for it in &mut held.moves {
-                        rename(Number::Fence(&mut it.from.fence));
-                        rename(Number::Fence(&mut it.to.fence));
-                    }
-                    self.put_client(Client::Using { held })
-                }
-                _ => number,
-            },
+            Kind::Client => {
+                let mut client = self.clients.get(number).clone();
+                client.numbers(&mut rename);
+                self.put_client(client)
+            }
             Kind::Laws => {
                 let mut laws = self.laws.get(number).clone();
                 laws.numbers(&mut rename);

@@ -1,29 +1,23 @@
 //! What a model checker must know about a protocol beyond driving it: which numbers only count, and
-//! which events the arithmetic of leases forbids.
+//! what the arithmetic of leases forbids.
 
-use crate::{ClaimId, Fence, NodeId, Protocol};
+use crate::{ClaimId, NodeId, Numbers, Protocol};
 
 /// A protocol whose state space can be explored exhaustively.
 ///
 /// Lamport clocks and fences grow without bound, which would make every state new. Only their order
-/// matters, so the checker renames them; for that it must see each of them. Likewise it does not
+/// matters, so the checker renames them; for that it must see each of them ([`Numbers`]). Likewise it does not
 /// model durations: it takes the *order* that the arithmetic of leases achieves (see
 /// [`crate::Lease`]) as given, and must know where that order applies.
-pub trait Explorable: Protocol {
+pub trait Explorable: Numbers + Protocol<Message: Numbers, Durable: Numbers> {
     /// Whether the lease of a claim is one and the same wherever it is kept, and anybody may tell
     /// of it. Then a promise from whomever is late once the lease is over anywhere, and whoever
     /// [relies on](Explorable::relies_on) it may be any node, not only the claim's home.
     const SHARED_LEASES: bool = false;
 
-    /// Shows every clock and fence in a participant.
-    fn numbers(&mut self, see: &mut dyn FnMut(Number<'_>));
-    /// Shows every clock and fence in a message.
-    fn message_numbers(message: &mut Self::Message, see: &mut dyn FnMut(Number<'_>));
-    /// Shows every clock and fence in a durable record.
-    fn durable_numbers(record: &mut Self::Durable, see: &mut dyn FnMut(Number<'_>));
+    /// Forgets running totals: they decide nothing, and would make every state a new one.
+    fn forget_totals(&mut self) {}
 
-    /// Which leases are over when this alarm rings.
-    fn lease_end(alarm: &Self::Alarm) -> LeaseEnd;
     /// The claim whose holder's deadline this message sets, if it does that. Once the arbiter's
     /// lease has run out, such a message arrives after the deadline it carries: the checker then
     /// delivers it with [`crate::Seat::now`] at [`crate::Moment::NEVER`].
@@ -36,25 +30,4 @@ pub trait Explorable: Protocol {
     fn relies_on(&self, _arbiter: NodeId, _claim: ClaimId) -> bool {
         false
     }
-}
-
-/// A number of which only the order matters.
-#[derive(Debug)]
-pub enum Number<'a> {
-    /// A reading of a Lamport clock.
-    Clock(&'a mut u64),
-    /// A fence.
-    Fence(&'a mut Fence),
-}
-
-/// What the ringing of an alarm says about leases.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LeaseEnd {
-    /// Nothing: the alarm may ring at any moment.
-    Nothing,
-    /// The holder of this claim has passed its own deadline.
-    Of(ClaimId),
-    /// Whoever was promised anything before this participant booted, and has not renewed with it
-    /// since, has passed its own deadline.
-    Earlier,
 }

@@ -44,13 +44,14 @@
 //! | need | who has it | where it is |
 //! |---|---|---|
 //! | choose a quorum without chance inside the protocol | arbiter, ticket, table | [`Claim::draw`]: the driver draws, the checker enumerates |
-//! | opinions about who crashed | arbiter, broadcast | [`Event::Suspect`], [`Event::Trust`] |
+//! | opinions about who crashed | arbiter, ticket, table, broadcast, ring | [`Event::Suspect`], [`Event::Trust`] |
 //! | things to tell people that only one protocol knows | arbiter, broadcast, ring | [`Fact`]: shown by [`Protocol::facts`], read by nobody but people |
 //! | incarnations and restarts | all | [`Seat::boot`], [`Start`] |
-//! | units that differ, units by name, bundles | central, table, arbiter (`named`) | [`Claim::lines`] |
-//! | holders that can be asked to move, units that are drained or get other labels | central | [`Effect::Move`], answered by [`Event::Renew`]; [`Protocol::obey`] |
-//! | leases whose arithmetic is only an order | all | [`Lease`], [`Explorable::lease_end`], [`Explorable::promise`] |
-//! | starts from arbitrary states | ring | participants are plain values; a generator of states is the protocol's own |
+//! | units that differ, units by name, bundles | central, table, arbiter | [`Wanted::lines`] |
+//! | holders that can be asked to move | central | [`Effect::Move`], answered by [`Event::Renew`] |
+//! | units that are drained or get other labels | central | [`Obeys`] |
+//! | leases whose arithmetic is only an order | all | [`Lease`], [`Protocol::lease_end`], [`Explorable::promise`] |
+//! | starts from arbitrary states | ring | [`Corruptible`] |
 //! | a million participants in one process | ring, simulator | configuration is borrowed ([`Seat::pool`]), never copied into a participant |
 
 mod bound;
@@ -63,6 +64,7 @@ mod holding;
 mod lease;
 mod node;
 mod node_set;
+mod numbers;
 mod outbox;
 mod protocol;
 mod shortage;
@@ -72,13 +74,14 @@ pub use bound::{LINES_MAX, NODES_MAX, UNITS_MAX};
 pub use claim::{Claim, ClaimId, Line, Refusal, Units, UnitsError, Wanted};
 pub use corruptible::Corruptible;
 pub use event::{Effect, EffectOf, Event, EventOf};
-pub use explorable::{Explorable, LeaseEnd, Number};
+pub use explorable::Explorable;
 pub use grant::{Fence, Share, Shares, Unit};
 pub use holding::{Holding, Move};
 pub use lease::{Lease, Moment};
 pub use node::NodeId;
 pub use node_set::NodeSet;
+pub use numbers::{Number, Numbers};
 pub use outbox::{Drain, Outbox};
-pub use protocol::{Entry, Fact, Protocol, Relabelled, Seat, Standing, Start};
-pub use shortage::{Order, Shortage};
+pub use protocol::{Entry, Fact, LeaseEnd, Protocol, Seat, Standing, Start};
+pub use shortage::{Obeys, Order, Relabelled, Shortage};
 pub use stamp::{Clock, Stamp};

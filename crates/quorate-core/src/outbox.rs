@@ -40,7 +40,9 @@ impl<P: Protocol> Outbox<P> {
     }
 
     /// The place of one of the effects, for a driver that takes each where it lies and then calls
-    /// [`Self::restart`].
+    /// [`Self::restart`]. The simulator does: half of its inner loop is to bring a message straight
+    /// from its place here to its place in the queue, and [`Self::drain`] would copy it once more.
+    /// Whoever sends no messages by the million drains.
     #[inline]
     pub fn at(&mut self, position: usize) -> &mut Option<EffectOf<P>> {
         &mut self.places[position]

@@ -1,12 +1,9 @@
 //! The contract between a protocol and its drivers: one event in, a list of effects out.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::Hash;
 
-use crate::{
-    ClaimId, EventOf, Moment, NodeId, NodeSet, Order, Outbox, Shortage, Stamp, Unit, Units,
-};
+use crate::{ClaimId, EventOf, Moment, NodeId, NodeSet, Outbox, Shortage, Stamp, Units};
 
 /// One participant: a plain value that changes only inside [`Protocol::step`].
 pub trait Protocol: Clone + Eq + Hash + fmt::Debug {
@@ -47,27 +44,14 @@ pub trait Protocol: Clone + Eq + Hash + fmt::Debug {
         None
     }
 
-    /// Does what an operator orders, if this participant decides over that. Says whether it does;
-    /// if not, nothing happened.
-    fn obey(&mut self, _seat: &Seat<'_, Self>, _order: Order, _out: &mut Outbox<Self>) -> bool {
-        false
-    }
-
-    /// Shows the units that this participant, since an operator ordered it, grants no more, and of
-    /// each whether somebody still has it.
-    fn drained(&self, _show: &mut dyn FnMut(Unit, bool)) {}
-
-    /// If this participant decides by labels: which units have others than the pool began with,
-    /// since an operator ordered it, ascending.
-    fn relabelled(&self) -> Option<Relabelled<'_>> {
-        None
-    }
-
     /// Bytes that this participant takes, with whatever it points to, if it counts them: for
     /// protocols that promise to stay small.
     fn footprint(&self) -> Option<usize> {
         None
     }
+
+    /// Which leases are over when this alarm rings.
+    fn lease_end(alarm: &Self::Alarm) -> LeaseEnd;
 
     /// Which of [`Protocol::KINDS`] a message is, for counting.
     fn kind(message: &Self::Message) -> usize;
@@ -95,9 +79,6 @@ pub trait Protocol: Clone + Eq + Hash + fmt::Debug {
     /// Whether the others must still grant everything if these nodes never come back.
     fn can_lose(pool: &Self::Pool, dead: &NodeSet) -> bool;
 }
-
-/// Units whose labels an operator changed, see [`Protocol::relabelled`].
-pub type Relabelled<'a> = &'a BTreeMap<Unit, BTreeMap<String, String>>;
 
 /// A node's place in one pool, at the moment of one step.
 pub struct Seat<'a, P: Protocol> {
@@ -179,4 +160,16 @@ impl Fact {
         self.about = Some(node);
         self
     }
+}
+
+/// What the ringing of an alarm says about leases.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LeaseEnd {
+    /// Nothing: the alarm may ring at any moment.
+    Nothing,
+    /// The holder of this claim has passed its own deadline.
+    Of(ClaimId),
+    /// Whoever was promised anything before this participant booted, and has not renewed with it
+    /// since, has passed its own deadline.
+    Earlier,
 }

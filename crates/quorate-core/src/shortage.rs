@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{ClaimId, Unit};
+use crate::{ClaimId, Outbox, Protocol, Seat, Unit};
 
 /// Units that are full, and who competes for them: the minimum cut that separates a claim from what
 /// it asks for. However holders that can be moved are shifted, those who compete can use nothing
@@ -44,3 +44,21 @@ impl Order {
         }
     }
 }
+
+/// A protocol whose participants do what operators order.
+pub trait Obeys: Protocol {
+    /// Does what an operator orders, if this participant decides over that. Says whether it does;
+    /// if not, nothing happened.
+    fn obey(&mut self, seat: &Seat<'_, Self>, order: Order, out: &mut Outbox<Self>) -> bool;
+
+    /// Shows the units that this participant, since an operator ordered it, grants no more, and of
+    /// each whether somebody still has it.
+    fn drained(&self, show: &mut dyn FnMut(Unit, bool));
+
+    /// If this participant decides by labels: which units have others than the pool began with,
+    /// since an operator ordered it, ascending.
+    fn relabelled(&self) -> Option<Relabelled<'_>>;
+}
+
+/// Units whose labels an operator changed, see [`Obeys::relabelled`].
+pub type Relabelled<'a> = &'a BTreeMap<Unit, BTreeMap<String, String>>;

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use quorate_core::{ClaimId, Entry, NodeId, Number, Stamp, Standing};
+use quorate_core::{ClaimId, Entry, NodeId, Stamp, Standing, numbers};
 
 use crate::Breach;
 
@@ -18,12 +18,16 @@ pub struct BoundedOvertaking {
     overtakes: u64,
 }
 
+numbers!(BoundedOvertaking { bound, books, overtakes: plain });
+
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 struct Book {
     /// Waiting claims, oldest first, and how often each was passed.
     waiting: BTreeMap<(Stamp, ClaimId), u32>,
     decided: BTreeSet<ClaimId>,
 }
+
+numbers!(Book { waiting, decided });
 
 impl BoundedOvertaking {
     pub(crate) const LAW: &'static str = "bounded overtaking";
@@ -82,19 +86,6 @@ impl BoundedOvertaking {
         }
         *book = Book { waiting, decided };
         Ok(())
-    }
-
-    /// Shows every clock remembered, for a checker that renames them.
-    pub fn numbers(&mut self, see: &mut dyn FnMut(Number<'_>)) {
-        for book in self.books.values_mut() {
-            book.waiting = std::mem::take(&mut book.waiting)
-                .into_iter()
-                .map(|((mut stamp, claim), passed)| {
-                    see(Number::Clock(&mut stamp.clock));
-                    ((stamp, claim), passed)
-                })
-                .collect();
-        }
     }
 
     /// Forgets the running total, which would make every state of a checker a new one.

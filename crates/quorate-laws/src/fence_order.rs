@@ -1,7 +1,7 @@
 //! A unit's fences grow from holder to holder (arbiter spec C6; conventions 4.2): whatever compares
 //! fences refuses a holder that woke up late.
 
-use quorate_core::{Fence, Number};
+use quorate_core::{Fence, numbers};
 
 use crate::{Breach, Observation};
 
@@ -10,6 +10,8 @@ use crate::{Breach, Observation};
 pub struct FenceOrder {
     last: Vec<Option<Fence>>,
 }
+
+numbers!(FenceOrder { last });
 
 impl FenceOrder {
     pub(crate) const LAW: &'static str = "fence order";
@@ -43,13 +45,6 @@ impl FenceOrder {
             *last = Some(share.fence);
         }
         Ok(())
-    }
-
-    /// Shows every fence remembered, for a checker that renames them.
-    pub fn numbers(&mut self, see: &mut dyn FnMut(Number<'_>)) {
-        for fence in self.last.iter_mut().flatten() {
-            see(Number::Fence(fence));
-        }
     }
 }
 

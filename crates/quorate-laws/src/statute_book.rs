@@ -1,6 +1,6 @@
 //! All laws of one pool together, as drivers use them.
 
-use quorate_core::{Entry, NodeId, Number};
+use quorate_core::{Entry, NodeId, numbers};
 
 use crate::{
     BoundedOvertaking, Breach, CancelledIsOver, Capacity, EveryoneServed, Exclusivity, FenceOrder,
@@ -20,6 +20,17 @@ pub struct StatuteBook {
     /// Whether units have names; if not, exclusivity and fence order are nobody's promise.
     named: bool,
 }
+
+numbers!(StatuteBook {
+    capacity: plain,
+    exclusivity: plain,
+    fence_order,
+    one_grant_per_claim: plain,
+    cancelled_is_over: plain,
+    bounded_overtaking,
+    everyone_served: plain,
+    named,
+});
 
 impl StatuteBook {
     /// The laws of a pool of `k` units in which no claim is overtaken more than `overtakes_max`
@@ -97,12 +108,6 @@ impl StatuteBook {
     /// How often any claim was overtaken, in all.
     pub fn overtakes(&self) -> u64 {
         self.bounded_overtaking.overtakes()
-    }
-
-    /// Shows every clock and fence remembered, for a checker that renames them.
-    pub fn numbers(&mut self, see: &mut dyn FnMut(Number<'_>)) {
-        self.fence_order.numbers(see);
-        self.bounded_overtaking.numbers(see);
     }
 
     /// Forgets running totals, which would make every state of a checker a new one.

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::{
-    ClaimId, Effect, Entry, Event, Explorable, Fact, LeaseEnd, Moment, NodeId, Order, Outbox,
-    Protocol, Seat, Shortage, Start, Unit,
+    ClaimId, Effect, Entry, Event, Fact, LeaseEnd, Moment, NodeId, Order, Outbox, Protocol,
+    Relabelled, Seat, Shortage, Start, Unit,
 };
 use quorate_wire::survey::Labelled;
 use quorate_wire::{DecodeError, Delivery, Wire, frame};
@@ -95,7 +95,7 @@ pub(crate) trait AnySeat: Send {
         draw: &mut dyn FnMut(u64) -> u64,
         effects: &mut Vec<SeatEffect>,
     ) -> Result<bool, SeatError>;
-    /// Does what an operator orders, as [`Protocol::obey`]. Says whether it did.
+    /// Does what an operator orders, as [`quorate_core::Obeys::obey`]. Says whether it did.
     fn obey(
         &mut self,
         now: Moment,
@@ -106,9 +106,9 @@ pub(crate) trait AnySeat: Send {
     fn ledger(&self, show: &mut dyn FnMut(Entry));
     /// Why a claim waits, as [`Protocol::explain`].
     fn explain(&self, now: Moment, claim: ClaimId) -> Option<Shortage>;
-    /// Shows what is drained, as [`Protocol::drained`].
+    /// Shows what is drained, as [`quorate_core::Obeys::drained`].
     fn drained(&self, show: &mut dyn FnMut(Unit, bool));
-    /// Which units have other labels, as [`Protocol::relabelled`].
+    /// Which units have other labels, as [`quorate_core::Obeys::relabelled`].
     fn relabelled(&self) -> Option<Labelled>;
     /// Shows what only the protocol knows, as [`Protocol::facts`].
     fn facts(&self, now: Moment, show: &mut dyn FnMut(Fact));
@@ -121,10 +121,21 @@ pub(crate) trait AnySeat: Send {
 }
 
 /// A protocol that a node can run.
-pub(crate) trait Runs: Wire + Explorable + Sends + Send + 'static {
+pub(crate) trait Runs: Wire + Sends + Send + 'static {
     /// How to scramble a participant, if the protocol heals from any state:
     /// [`quorate_core::Corruptible::corrupt`].
     const CORRUPT: Option<Corrupt<Self>> = None;
+
+    /// See [`quorate_core::Obeys::obey`]; most protocols obey nobody.
+    fn obey(&mut self, _: &Seat<'_, Self>, _: Order, _: &mut Outbox<Self>) -> bool {
+        false
+    }
+    /// See [`quorate_core::Obeys::drained`].
+    fn drained(&self, _: &mut dyn FnMut(Unit, bool)) {}
+    /// See [`quorate_core::Obeys::relabelled`].
+    fn relabelled(&self) -> Option<Relabelled<'_>> {
+        None
+    }
 }
 
 /// A fault on purpose, with chance as `draw(n)`.

@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use quorate_core::{
-    Claim, ClaimId, Effect, Entry, Event, EventOf, Explorable, Fence, LeaseEnd, Moment, NodeId,
-    NodeSet, Number, Outbox, Protocol, Seat, Share, Shares, Start, Unit, Units,
+    Claim, ClaimId, Effect, Entry, Event, EventOf, Fence, LeaseEnd, Moment, NodeId, NodeSet,
+    Outbox, Protocol, Seat, Share, Shares, Start, Unit, Units,
 };
 use quorate_wire::{DecodeError, Wire};
 
@@ -69,6 +69,10 @@ impl Protocol for Toy {
 
     fn audit(&self, _: &Seat<'_, Self>) {}
     fn ledger(&self, _: &mut dyn FnMut(Entry)) {}
+    fn lease_end(alarm: &Alarm) -> LeaseEnd {
+        if *alarm == Alarm::Grace { LeaseEnd::Earlier } else { LeaseEnd::Nothing }
+    }
+
     fn kind(_: &u8) -> usize {
         0
     }
@@ -95,18 +99,6 @@ impl Wire for Toy {
     }
     fn decode_record((): &(), bytes: &[u8]) -> Result<u8, DecodeError> {
         Toy::decode_message(bytes)
-    }
-}
-
-impl Explorable for Toy {
-    fn numbers(&mut self, _: &mut dyn FnMut(Number<'_>)) {}
-    fn message_numbers(_: &mut u8, _: &mut dyn FnMut(Number<'_>)) {}
-    fn durable_numbers(_: &mut u8, _: &mut dyn FnMut(Number<'_>)) {}
-    fn lease_end(alarm: &Alarm) -> LeaseEnd {
-        if *alarm == Alarm::Grace { LeaseEnd::Earlier } else { LeaseEnd::Nothing }
-    }
-    fn promise(_: &u8) -> Option<ClaimId> {
-        None
     }
 }
 

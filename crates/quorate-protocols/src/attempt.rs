@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use quorate_core::{ClaimId, Clock, NodeId};
+use quorate_core::{ClaimId, Clock, NodeId, numbers};
 
 /// One try of a node to get or keep a claim, unique among that node's tries: the paper's request
 /// made distinguishable from its repetitions (arbiter spec 7.1, `e`).
@@ -63,6 +63,10 @@ pub(crate) struct Asker {
     pub(crate) node: NodeId,
     pub(crate) attempt: Attempt,
 }
+
+numbers!(plain Bid);
+numbers!(Attempt { boot, clock: clock });
+numbers!(Asker { node, attempt });
 
 impl Asker {
     /// What it asks for, as an arbiter books it.

@@ -12,7 +12,7 @@
 
 use std::collections::BTreeMap;
 
-use quorate_core::{Fence, NodeId, NodeSet, Units};
+use quorate_core::{Fence, NodeId, NodeSet, Units, numbers};
 
 use crate::quorums::Quorums;
 
@@ -42,6 +42,9 @@ pub(crate) struct Report {
     /// Whether it has forgotten nothing.
     pub(crate) sure: bool,
 }
+
+numbers!(enum Opening { Grace { sure }, Survey { reports }, Open });
+numbers!(Report { round, fence, boot, sure });
 
 impl Opening {
     pub(crate) fn is_open(&self) -> bool {

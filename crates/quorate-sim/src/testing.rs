@@ -7,8 +7,8 @@ use std::fmt;
 use std::time::Duration;
 
 use quorate_core::{
-    Entry, Event, EventOf, Fence, Moment, NodeId, NodeSet, Outbox, Protocol, Seat, Share, Shares,
-    Start, Unit,
+    Entry, Event, EventOf, Fence, LeaseEnd, Moment, NodeId, NodeSet, Outbox, Protocol, Seat, Share,
+    Shares, Start, Unit,
 };
 
 /// Lists of things to do; the first is done at boot, a claim for h units does the h-th after it.
@@ -78,6 +78,10 @@ impl Protocol for Probe {
     fn audit(&self, _: &Seat<'_, Self>) {}
 
     fn ledger(&self, _: &mut dyn FnMut(Entry)) {}
+
+    fn lease_end(_: &Word) -> LeaseEnd {
+        LeaseEnd::Nothing
+    }
 
     fn kind(_: &Word) -> usize {
         0

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use quorate_core::{
     ClaimId, Clock, Entry, Event, EventOf, Explorable, Fence, LeaseEnd, Moment, NodeId, NodeSet,
-    Number, Outbox, Protocol, Refusal, Seat, Share, Shares, Stamp, Standing, Start, Unit, Units,
+    Outbox, Protocol, Refusal, Seat, Share, Shares, Stamp, Standing, Start, Unit, Units, numbers,
 };
 
 const ARBITER: NodeId = NodeId(0);
@@ -290,6 +290,14 @@ impl Protocol for Toy {
         }
     }
 
+    fn lease_end(alarm: &Alarm) -> LeaseEnd {
+        match alarm {
+            Alarm::Retry(_) | Alarm::Hasty(_) => LeaseEnd::Nothing,
+            Alarm::Lease(claim) => LeaseEnd::Of(*claim),
+            Alarm::Settle => LeaseEnd::Earlier,
+        }
+    }
+
     fn kind(message: &Message) -> usize {
         match message {
             Message::Ask { .. } => 0,
@@ -312,53 +320,16 @@ impl Protocol for Toy {
     }
 }
 
-fn fences(shares: &mut Shares, see: &mut dyn FnMut(Number<'_>)) {
-    *shares = shares.map_fences(|mut fence| {
-        see(Number::Fence(&mut fence));
-        fence
-    });
-}
+numbers!(Toy { clock, here, queue, held, fence, settling });
+numbers!(enum Here { Waiting { units, stamp }, Using, Freeing });
+numbers!(enum Message {
+    Ask { claim, units, stamp },
+    Give { claim, shares },
+    Free { claim },
+    Freed { claim },
+});
 
 impl Explorable for Toy {
-    fn numbers(&mut self, see: &mut dyn FnMut(Number<'_>)) {
-        see(Number::Clock(&mut self.clock.0));
-        for here in self.here.values_mut() {
-            if let Here::Waiting { stamp, .. } = here {
-                see(Number::Clock(&mut stamp.clock));
-            }
-        }
-        self.queue = std::mem::take(&mut self.queue)
-            .into_iter()
-            .map(|((mut stamp, claim), units)| {
-                see(Number::Clock(&mut stamp.clock));
-                ((stamp, claim), units)
-            })
-            .collect();
-        self.held.values_mut().for_each(|shares| fences(shares, see));
-        see(Number::Fence(&mut self.fence));
-    }
-
-    fn message_numbers(message: &mut Message, see: &mut dyn FnMut(Number<'_>)) {
-        match message {
-            Message::Ask { stamp, .. } => see(Number::Clock(&mut stamp.clock)),
-            Message::Give { shares, .. } => fences(shares, see),
-            Message::Free { .. } | Message::Freed { .. } => {}
-        }
-    }
-
-    fn durable_numbers((held, fence): &mut Record, see: &mut dyn FnMut(Number<'_>)) {
-        held.values_mut().for_each(|shares| fences(shares, see));
-        see(Number::Fence(fence));
-    }
-
-    fn lease_end(alarm: &Alarm) -> LeaseEnd {
-        match alarm {
-            Alarm::Retry(_) | Alarm::Hasty(_) => LeaseEnd::Nothing,
-            Alarm::Lease(claim) => LeaseEnd::Of(*claim),
-            Alarm::Settle => LeaseEnd::Earlier,
-        }
-    }
-
     fn promise(message: &Message) -> Option<ClaimId> {
         match message {
             Message::Give { claim, .. } => Some(*claim),

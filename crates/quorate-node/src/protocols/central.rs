@@ -1,6 +1,6 @@
 //! `central`: one node decides.
 
-use quorate_core::{NodeId, Protocol};
+use quorate_core::{NodeId, Obeys, Order, Outbox, Protocol, Relabelled, Seat, Unit};
 use quorate_protocols::central::{Central, Pool};
 
 use super::{About, Books, Chosen, ProtocolDef, Read, Registered, goods};
@@ -14,7 +14,19 @@ pub(super) const CENTRAL: Registered = Registered {
     read,
 };
 
-impl Runs for Central {}
+impl Runs for Central {
+    fn obey(&mut self, seat: &Seat<'_, Self>, order: Order, out: &mut Outbox<Self>) -> bool {
+        Obeys::obey(self, seat, order, out)
+    }
+
+    fn drained(&self, show: &mut dyn FnMut(Unit, bool)) {
+        Obeys::drained(self, show);
+    }
+
+    fn relabelled(&self) -> Option<Relabelled<'_>> {
+        Obeys::relabelled(self)
+    }
+}
 
 fn read(basis: &Basis<'_>, options: &mut Options) -> Result<Read, String> {
     let pool = Pool::of(goods::read(basis, options)?);

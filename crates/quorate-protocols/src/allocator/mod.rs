@@ -492,15 +492,29 @@ impl Allocator {
 
     /// Shows every age, to be replaced by another that keeps their order.
     pub fn ages(&mut self, age: &mut dyn FnMut(&mut u64)) {
-        if let News::Since(first) = &mut self.news {
+        // All fields are named, so that none with ages in it is forgotten.
+        let Allocator {
+            queue,
+            movers,
+            news,
+            plan,
+            policy: _,
+            layout: _,
+            groups: _,
+            free: _,
+            drained: _,
+            flow: _,
+            #[cfg(test)]
+                mutant: _,
+        } = self;
+        if let News::Since(first) = news {
             age(&mut first.age);
         }
-        if self.queue.len() > 0 {
-            self.queue.rename(|group| group, &mut *age);
+        if queue.len() > 0 {
+            queue.rename(|group| group, &mut *age);
         }
-        if !self.movers.is_empty() {
-            let movers = std::mem::take(&mut self.movers);
-            self.movers = movers
+        if !movers.is_empty() {
+            *movers = std::mem::take(movers)
                 .into_iter()
                 .map(|(mut ticket, mover)| {
                     age(&mut ticket.age);
@@ -508,7 +522,7 @@ impl Allocator {
                 })
                 .collect();
         }
-        self.plan.ages(age);
+        plan.ages(age);
     }
 
     /// Whoever waits may find something now.

@@ -106,13 +106,13 @@ impl Plan {
     }
 
     pub(super) fn ages(&mut self, age: &mut dyn FnMut(&mut u64)) {
-        self.due.iter_mut().for_each(|(ticket, ..)| age(&mut ticket.age));
-        let told = std::mem::take(&mut self.told);
-        for ((mut ticket, drop), add) in told {
+        let Plan { due, told, grants } = self;
+        due.iter_mut().for_each(|(ticket, ..)| age(&mut ticket.age));
+        for ((mut ticket, drop), add) in std::mem::take(told) {
             age(&mut ticket.age);
-            self.told.insert((ticket, drop), add);
+            told.insert((ticket, drop), add);
         }
-        self.grants.iter_mut().for_each(|promise| age(&mut promise.ticket.age));
+        grants.iter_mut().for_each(|promise| age(&mut promise.ticket.age));
     }
 }
 

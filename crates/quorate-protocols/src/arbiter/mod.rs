@@ -74,7 +74,9 @@ mod tests;
 
 use std::fmt;
 
-use quorate_core::{Entry, Event, EventOf, Fact, NodeId, NodeSet, Outbox, Protocol, Start, Units};
+use quorate_core::{
+    Entry, Event, EventOf, Fact, LeaseEnd, NodeId, NodeSet, Outbox, Protocol, Start, Units,
+};
 
 use grantor::Grantor;
 use requester::Requester;
@@ -194,6 +196,14 @@ impl Protocol for Arbiter {
         self.requester.facts(show);
         if let Some(grantor) = &self.grantor {
             grantor.facts(show);
+        }
+    }
+
+    fn lease_end(alarm: &Alarm) -> LeaseEnd {
+        match alarm {
+            Alarm::Retry | Alarm::Survey => LeaseEnd::Nothing,
+            Alarm::LeaseEnd(bid) => LeaseEnd::Of(bid.claim),
+            Alarm::Grace => LeaseEnd::Earlier,
         }
     }
 

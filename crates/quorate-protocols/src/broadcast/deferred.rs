@@ -4,7 +4,7 @@
 //! They are kept oldest first, since a new one is mostly the youngest and goes to the end. The set
 //! of their senders is kept beside them, so that a peer without a request here needs no search.
 
-use quorate_core::{NodeId, NodeSet, Stamp};
+use quorate_core::{NodeId, NodeSet, Stamp, numbers};
 
 /// A peer's request that is behind a request of this node.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -17,6 +17,8 @@ pub(super) struct Deferred {
     /// What it was last told.
     pub(super) told: u32,
 }
+
+numbers!(Deferred { node, clock: clock, query: clocks, oldest: clock, told });
 
 impl Deferred {
     pub(super) fn stamp(&self) -> Stamp {
@@ -32,6 +34,8 @@ pub(super) struct Deferrals {
     /// Whose they are.
     nodes: NodeSet,
 }
+
+numbers!(Deferrals { requests, nodes });
 
 impl Deferrals {
     pub(super) fn is_empty(&self) -> bool {
@@ -85,17 +89,6 @@ impl Deferrals {
     pub(super) fn retain(&mut self, keep: impl FnMut(&mut Deferred) -> bool) {
         self.requests.retain_mut(keep);
         self.nodes = self.requests.iter().map(|it| it.node).collect();
-    }
-
-    /// Renames clocks, for a checker: in an order that it keeps.
-    pub(super) fn clocks(&mut self, see: &mut dyn FnMut(&mut u64)) {
-        for it in &mut self.requests {
-            see(&mut it.clock);
-            see(&mut it.oldest);
-            if let Some(query) = &mut it.query {
-                see(query);
-            }
-        }
     }
 
     pub(super) fn audit(&self) {

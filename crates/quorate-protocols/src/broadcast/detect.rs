@@ -14,7 +14,7 @@
 
 use std::collections::BTreeMap;
 
-use quorate_core::{Moment, NodeId, NodeSet};
+use quorate_core::{Moment, NodeId, NodeSet, numbers};
 
 use super::deaths::Deaths;
 use super::message::{Knowledge, Known, Life, NOTHING};
@@ -47,6 +47,20 @@ pub(super) struct Detector {
     /// All nodes of the pool, to recognise strangers.
     everybody: NodeSet,
 }
+
+numbers!(Detector {
+    known: plain,
+    lives: plain,
+    crashed,
+    query: clocks,
+    sent,
+    missing,
+    awaited,
+    before,
+    answered,
+    said: plain,
+    everybody,
+});
 
 impl Detector {
     pub(super) fn new(nodes: u32) -> Self {
@@ -246,13 +260,6 @@ impl Detector {
     pub(super) fn rely_on(&mut self, node: NodeId) {
         if !self.is_dead(node) {
             self.crashed.remove(node);
-        }
-    }
-
-    /// Renames query numbers, for a checker.
-    pub(super) fn clocks(&mut self, see: &mut dyn FnMut(&mut u64)) {
-        if let Some(query) = &mut self.query {
-            see(query);
         }
     }
 }

@@ -38,8 +38,8 @@ mod tests;
 use std::fmt;
 
 use quorate_core::{
-    ClaimId, Clock, Entry, Event, EventOf, Fact, NodeId, NodeSet, Outbox, Protocol, Refusal, Seat,
-    Stamp, Start,
+    ClaimId, Clock, Entry, Event, EventOf, Fact, LeaseEnd, NodeId, NodeSet, Outbox, Protocol,
+    Refusal, Seat, Stamp, Start,
 };
 
 use deferred::Deferrals;
@@ -332,6 +332,16 @@ impl Protocol for Weighted {
 
     fn facts(&self, seat: &Seat<'_, Self>, show: &mut dyn FnMut(Fact)) {
         self.show_facts(seat, show);
+    }
+
+    /// A suspect's lease is a node's, not a claim's: a checker that takes no order as given finds
+    /// what happens without one.
+    fn lease_end(alarm: &Alarm) -> LeaseEnd {
+        match alarm {
+            Alarm::Retry | Alarm::Probe | Alarm::LeaseEnd(_) => LeaseEnd::Nothing,
+            Alarm::HoldEnd(claim) => LeaseEnd::Of(*claim),
+            Alarm::Grace => LeaseEnd::Earlier,
+        }
     }
 
     fn kind(message: &Message) -> usize {

@@ -52,8 +52,8 @@ pub(crate) mod tests;
 use std::fmt;
 
 use quorate_core::{
-    ClaimId, Entry, Event, EventOf, Fact, NodeId, NodeSet, Order, Outbox, Protocol, Refusal,
-    Relabelled, Shortage, Start, Unit,
+    ClaimId, Entry, Event, EventOf, Fact, LeaseEnd, NodeId, NodeSet, Obeys, Order, Outbox,
+    Protocol, Refusal, Relabelled, Shortage, Start, Unit,
 };
 
 use arbiter::Arbiter;
@@ -185,6 +185,32 @@ impl Protocol for Central {
         self.arbiter.as_ref()?.explain(claim)
     }
 
+    fn lease_end(alarm: &Alarm) -> LeaseEnd {
+        match alarm {
+            Alarm::Retry => LeaseEnd::Nothing,
+            Alarm::LeaseEnd(claim) => LeaseEnd::Of(*claim),
+            Alarm::Grace => LeaseEnd::Earlier,
+        }
+    }
+
+    fn kind(message: &Message) -> usize {
+        message.kind()
+    }
+
+    fn capacity(pool: &Pool) -> u32 {
+        pool.goods.units
+    }
+
+    fn overtakes_max(pool: &Pool) -> Option<u32> {
+        pool.goods.overtakes_max()
+    }
+
+    fn can_lose(pool: &Pool, dead: &NodeSet) -> bool {
+        !dead.contains(pool.arbiter)
+    }
+}
+
+impl Obeys for Central {
     fn obey(&mut self, seat: &Seat<'_>, order: Order, out: &mut Outbox<Self>) -> bool {
         let Some(arbiter) = &mut self.arbiter else { return false };
         let relabels = matches!(order, Order::Relabel { .. });
@@ -207,21 +233,5 @@ impl Protocol for Central {
 
     fn relabelled(&self) -> Option<Relabelled<'_>> {
         self.arbiter.as_ref().map(|arbiter| arbiter.tags.changed())
-    }
-
-    fn kind(message: &Message) -> usize {
-        message.kind()
-    }
-
-    fn capacity(pool: &Pool) -> u32 {
-        pool.goods.units
-    }
-
-    fn overtakes_max(pool: &Pool) -> Option<u32> {
-        pool.goods.overtakes_max()
-    }
-
-    fn can_lose(pool: &Pool, dead: &NodeSet) -> bool {
-        !dead.contains(pool.arbiter)
     }
 }

@@ -25,8 +25,8 @@ use std::hash::Hash;
 use std::marker::PhantomData;
 
 use quorate_core::{
-    ClaimId, Clock, Entry, Event, EventOf, Explorable, LeaseEnd, Moment, NodeId, NodeSet, Number,
-    Outbox, Protocol, Refusal, Seat, Stamp, Start, Units,
+    ClaimId, Clock, Entry, Event, EventOf, Explorable, LeaseEnd, Moment, NodeId, NodeSet, Outbox,
+    Protocol, Refusal, Seat, Stamp, Start, Units, numbers,
 };
 
 use crate::broadcast::desk::{Desk, shares};
@@ -310,6 +310,10 @@ impl<R: Rule> Protocol for Counted<R> {
 
     fn ledger(&self, _: &mut dyn FnMut(Entry)) {}
 
+    fn lease_end(alarm: &std::convert::Infallible) -> LeaseEnd {
+        match *alarm {}
+    }
+
     fn kind(message: &Difference) -> usize {
         message.kind()
     }
@@ -383,26 +387,25 @@ impl fmt::Display for Difference {
 }
 
 impl<R: Rule> Explorable for Counted<R> {
-    fn numbers(&mut self, see: &mut dyn FnMut(Number<'_>)) {
-        see(Number::Clock(&mut self.clock.0));
-        if let Some(asked) = &mut self.asked {
-            see(Number::Clock(&mut asked.clock));
-        }
-    }
-
-    fn message_numbers(message: &mut Difference, see: &mut dyn FnMut(Number<'_>)) {
-        if let Difference::Request { clock } = message {
-            see(Number::Clock(clock));
-        }
-    }
-
-    fn durable_numbers((): &mut (), _: &mut dyn FnMut(Number<'_>)) {}
-
-    fn lease_end(alarm: &std::convert::Infallible) -> LeaseEnd {
-        match *alarm {}
-    }
-
     fn promise(_: &Difference) -> Option<ClaimId> {
         None
     }
 }
+
+numbers!([R: Rule] Counted<R> {
+    clock,
+    desk: plain,
+    asked,
+    owed: plain,
+    used: plain,
+    deferred,
+    member,
+    rule: plain,
+});
+numbers!(Asked { claim, units, clock: clock, held });
+numbers!(
+    enum Difference {
+        Permit { amount: plain },
+        Request { clock: clock },
+    }
+);

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use quorate_core::{
-    ClaimId, Entry, Event, EventOf, Fact, Line, NodeSet, Order, Outbox, Protocol, Relabelled, Seat,
-    Shortage, Start, Unit, Units,
+    ClaimId, Entry, Event, EventOf, Fact, LeaseEnd, Line, NodeSet, Obeys, Order, Outbox, Protocol,
+    Seat, Shortage, Start, Unit, Units,
 };
 
 use super::theorems::Theorems;
@@ -138,12 +138,8 @@ impl Protocol for Judged {
         self.central.explain(&inner(seat), claim)
     }
 
-    fn drained(&self, show: &mut dyn FnMut(Unit, bool)) {
-        self.central.drained(show);
-    }
-
-    fn relabelled(&self) -> Option<Relabelled<'_>> {
-        self.central.relabelled()
+    fn lease_end(alarm: &Alarm) -> LeaseEnd {
+        Central::lease_end(alarm)
     }
 
     fn kind(message: &Message) -> usize {

@@ -59,7 +59,8 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use quorate_core::{
-    ClaimId, Entry, Event, EventOf, Fact, NodeSet, Outbox, Protocol, Refusal, Seat, Start, Units,
+    ClaimId, Entry, Event, EventOf, Fact, LeaseEnd, NodeSet, Outbox, Protocol, Refusal, Seat,
+    Start, Units,
 };
 
 use message::Kinds;
@@ -180,6 +181,16 @@ impl Protocol for Ring {
 
     fn footprint(&self) -> Option<usize> {
         Some(self.bytes())
+    }
+
+    fn lease_end(alarm: &Alarm) -> LeaseEnd {
+        match alarm {
+            Alarm::Timeout | Alarm::Idle | Alarm::Hop | Alarm::Fence => LeaseEnd::Nothing,
+            // Armed by suspicion only, which the checker does not have.
+            Alarm::Quarantine => LeaseEnd::Nothing,
+            Alarm::LeaseEnd(claim) => LeaseEnd::Of(*claim),
+            Alarm::Grace => LeaseEnd::Earlier,
+        }
     }
 
     fn kind(message: &Self::Message) -> usize {

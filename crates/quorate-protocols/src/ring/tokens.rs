@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::Hash;
 
-use quorate_core::{Fence, Share, Shares, Unit};
+use quorate_core::{Fence, Share, Shares, Unit, numbers};
 
 /// A bag of tokens.
 pub trait Tokens: Clone + Ord + Hash + fmt::Debug + fmt::Display + Default {
@@ -258,6 +258,8 @@ pub struct Census {
     twins: u32,
 }
 
+numbers!(Census { seen, twins });
+
 impl Census {
     fn see(&mut self, unit: Unit, fence: Fence) {
         let twin = self.seen.insert(unit, fence);
@@ -278,11 +280,6 @@ impl Census {
         let mut census = Census { seen: BTreeMap::new(), twins };
         seen.iter().for_each(|share| census.see(share.unit, share.fence));
         census
-    }
-
-    /// Shows every fence, for a checker that renames them.
-    pub(crate) fn fences(&mut self, see: &mut dyn FnMut(&mut Fence)) {
-        self.seen.values_mut().for_each(see);
     }
 }
 

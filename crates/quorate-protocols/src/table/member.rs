@@ -3,7 +3,9 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use quorate_core::{ClaimId, Entry, Fact, Fence, Moment, NodeId, Outbox, Stamp, Standing, Start};
+use quorate_core::{
+    ClaimId, Entry, Fact, Fence, Moment, NodeId, Outbox, Stamp, Standing, Start, numbers,
+};
 
 use super::message::Message;
 use super::pool::broken;
@@ -36,6 +38,20 @@ pub(super) struct Member {
     breaks: Count,
 }
 
+numbers!(Member {
+    sheet,
+    stored,
+    overdue,
+    promised,
+    lock,
+    queue,
+    floor,
+    opening,
+    written,
+    has_leases,
+    breaks: plain,
+});
+
 /// A section that has the lock, or wants it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Lock {
@@ -45,6 +61,8 @@ pub(super) struct Lock {
     /// How often it was asked whether it still goes on, without an answer.
     probes: u32,
 }
+
+numbers!(Lock { node, section, round, probes });
 
 /// What a member writes down: how far rounds and fences have come, so that it can be sure of both
 /// after a restart. Only a durable one writes down the table, too.

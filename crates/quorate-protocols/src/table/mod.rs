@@ -65,7 +65,9 @@ mod tests;
 
 use std::fmt;
 
-use quorate_core::{ClaimId, Entry, Event, EventOf, Fact, NodeId, NodeSet, Outbox, Protocol};
+use quorate_core::{
+    ClaimId, Entry, Event, EventOf, Fact, LeaseEnd, NodeId, NodeSet, Outbox, Protocol,
+};
 use quorate_core::{Shortage, Start, Units};
 
 use member::Member;
@@ -219,6 +221,14 @@ impl Protocol for Table {
     /// By this member's copy of the table, if it is one.
     fn explain(&self, seat: &Seat<'_>, claim: ClaimId) -> Option<Shortage> {
         self.member.as_ref()?.sheet.explain(seat, claim)
+    }
+
+    fn lease_end(alarm: &Alarm) -> LeaseEnd {
+        match alarm {
+            Alarm::Retry | Alarm::Hold | Alarm::Survey => LeaseEnd::Nothing,
+            Alarm::LeaseEnd(claim) => LeaseEnd::Of(*claim),
+            Alarm::Grace => LeaseEnd::Earlier,
+        }
     }
 
     fn kind(message: &Message) -> usize {

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::{ClaimId, Fence, Moment, NodeId, NodeSet, Refusal, Units};
+use quorate_core::{ClaimId, Fence, Moment, NodeId, NodeSet, Refusal, Units, numbers};
 
 use super::message::Message;
 use super::pool::broken;
@@ -33,6 +33,8 @@ pub(super) struct Section {
     quiet: NodeSet,
 }
 
+numbers!(Section { id, round, quorum, phase, rings, quiet });
+
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Phase {
     /// What the members locked so far know.
@@ -48,6 +50,8 @@ pub(super) enum Phase {
     },
 }
 
+numbers!(enum Phase { Locking { known }, Storing { sheet, left, sent, errands, upshot } });
+
 /// What a member said with its lock.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Known {
@@ -56,6 +60,8 @@ pub(super) struct Known {
     pub(super) overdue: Arc<[(ClaimId, Version)]>,
     pub(super) floor: Fence,
 }
+
+numbers!(Known { sheet, known_for, overdue, floor });
 
 impl Section {
     /// The members that owe an answer.

@@ -1,67 +1,12 @@
 //! What a model checker must know about `ticket`.
 
-use quorate_core::{ClaimId, Explorable, LeaseEnd, NodeId, Number};
+use quorate_core::{ClaimId, Explorable, NodeId, Number, Numbers, numbers};
 
-use super::message::Message;
-use super::{Alarm, Ticket};
-use crate::attempt::Attempt;
+use super::Ticket;
+use super::local::{Local, Said};
+use super::message::{Message, Rival};
 
-type See<'a> = dyn FnMut(Number<'_>) + 'a;
-
-/// Tickets count like fences: proposals go up from the largest known, and a holder's fence is one.
 impl Explorable for Ticket {
-    fn numbers(&mut self, see: &mut See<'_>) {
-        see(Number::Clock(&mut self.requester.clock.0));
-        for local in self.requester.claims.values_mut() {
-            attempt_numbers(&mut local.attempt, see);
-            see(Number::Fence(&mut local.ticket));
-            for said in local.quorum.values_mut() {
-                see(Number::Fence(&mut said.mark));
-                said.proposed.as_mut().into_iter().for_each(|known| see(Number::Fence(known)));
-            }
-        }
-        let Some(member) = &mut self.member else { return };
-        see(Number::Fence(&mut member.top));
-        see(Number::Fence(&mut member.mark));
-        for entry in member.entries.values_mut() {
-            attempt_numbers(&mut entry.asker.attempt, see);
-            see(Number::Fence(&mut entry.ticket));
-            see(Number::Fence(&mut entry.seen));
-            see(Number::Fence(&mut entry.joined));
-        }
-        member.order = member.entries.iter().map(|(&id, entry)| (entry.ticket, id)).collect();
-    }
-
-    fn message_numbers(message: &mut Message, see: &mut See<'_>) {
-        match message {
-            Message::Register { attempt, above: ticket, .. }
-            | Message::Propose { attempt, ticket, .. }
-            | Message::View { attempt, mark: ticket, .. }
-            | Message::Queued { attempt, mark: ticket, .. } => {
-                attempt_numbers(attempt, see);
-                see(Number::Fence(ticket));
-            }
-            Message::Settle { attempt, ticket, seen, .. } => {
-                attempt_numbers(attempt, see);
-                see(Number::Fence(ticket));
-                see(Number::Fence(seen));
-            }
-            Message::Renewed { attempt, .. }
-            | Message::Lost { attempt, .. }
-            | Message::Release { attempt, .. } => attempt_numbers(attempt, see),
-        }
-    }
-
-    fn durable_numbers(_record: &mut (), _see: &mut See<'_>) {}
-
-    fn lease_end(alarm: &Alarm) -> LeaseEnd {
-        match alarm {
-            Alarm::Retry => LeaseEnd::Nothing,
-            Alarm::LeaseEnd(bid) => LeaseEnd::Of(bid.claim),
-            Alarm::Grace => LeaseEnd::Earlier,
-        }
-    }
-
     fn promise(message: &Message) -> Option<ClaimId> {
         match message {
             Message::View { claim, .. } | Message::Renewed { claim, .. } => Some(*claim),
@@ -74,6 +19,26 @@ impl Explorable for Ticket {
     }
 }
 
-fn attempt_numbers(attempt: &mut Attempt, see: &mut See<'_>) {
-    see(Number::Clock(&mut attempt.clock));
+impl Numbers for Ticket {
+    fn numbers(&mut self, see: &mut dyn FnMut(Number<'_>)) {
+        let Ticket { requester, member } = self;
+        requester.clock.numbers(see);
+        requester.claims.numbers(see);
+        member.numbers(see);
+    }
 }
+
+// Tickets count like fences: proposals go up from the largest known, and a holder's fence is one.
+numbers!(plain Rival);
+numbers!(Local { units, draw: plain, attempt, ticket, phase: plain, quorum });
+numbers!(Said { proposed, rivals, mark, until, joins, rings });
+numbers!(enum Message {
+    Register { claim, attempt, units, above, sent },
+    Propose { claim, attempt, ticket },
+    Settle { claim, attempt, units, ticket, standing: plain, seen, sent },
+    View { claim, attempt, rivals, mark, sent },
+    Queued { claim, attempt, mark },
+    Renewed { claim, attempt, sent },
+    Lost { claim, attempt },
+    Release { claim, attempt, whole },
+});

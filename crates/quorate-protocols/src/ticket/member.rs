@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use quorate_core::{ClaimId, Fact, Fence, Moment, NodeId, Outbox, Share, Shares, Unit, Units};
+use quorate_core::{
+    ClaimId, Fact, Fence, Moment, NodeId, Outbox, Share, Shares, Unit, Units, numbers,
+};
 
 use super::message::{Message, Rival, Standing};
 use super::pool::broken;
@@ -29,6 +31,8 @@ pub(super) struct Member {
     reclaims: Count,
 }
 
+numbers!(Member { top, entries, order, mark, joining, grace, reclaims: plain });
+
 /// A claim as a member knows it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Entry {
@@ -52,6 +56,8 @@ pub(super) struct Entry {
     /// and it ends with its lease.
     shared: bool,
 }
+
+numbers!(Entry { asker, units, ticket, settled, held, sent, told, viewed, seen, joined, shared });
 
 /// What a holder has: so many units, with its ticket for a fence.
 pub(super) fn shares(units: Units, ticket: Fence) -> Shares {

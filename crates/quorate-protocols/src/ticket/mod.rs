@@ -54,7 +54,7 @@ mod tests;
 
 use std::fmt;
 
-use quorate_core::{Entry, Event, EventOf, Fact, NodeId, NodeSet, Outbox, Protocol};
+use quorate_core::{Entry, Event, EventOf, Fact, LeaseEnd, NodeId, NodeSet, Outbox, Protocol};
 use quorate_core::{Start, Units};
 
 use member::Member;
@@ -166,6 +166,14 @@ impl Protocol for Ticket {
         self.requester.facts(show);
         if let Some(member) = &self.member {
             member.facts(show);
+        }
+    }
+
+    fn lease_end(alarm: &Alarm) -> LeaseEnd {
+        match alarm {
+            Alarm::Retry => LeaseEnd::Nothing,
+            Alarm::LeaseEnd(bid) => LeaseEnd::Of(bid.claim),
+            Alarm::Grace => LeaseEnd::Earlier,
         }
     }
 

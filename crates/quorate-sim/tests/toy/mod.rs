@@ -6,8 +6,8 @@ use std::fmt;
 use std::time::Duration;
 
 use quorate_core::{
-    Claim, ClaimId, Entry, Event, EventOf, Fence, Lease, Moment, NodeId, NodeSet, Outbox, Protocol,
-    Refusal, Seat, Share, Shares, Stamp, Standing, Start, Unit, Units,
+    Claim, ClaimId, Entry, Event, EventOf, Fence, Lease, LeaseEnd, Moment, NodeId, NodeSet, Outbox,
+    Protocol, Refusal, Seat, Share, Shares, Stamp, Standing, Start, Unit, Units,
 };
 
 const ARBITER: NodeId = NodeId(0);
@@ -274,6 +274,10 @@ impl Protocol for Toy {
             let stamp = Stamp { clock: 0, node: ARBITER };
             show(Entry { claim, stamp, units: asked.units, standing: Standing::Adopted });
         }
+    }
+
+    fn lease_end(_: &Alarm) -> LeaseEnd {
+        LeaseEnd::Nothing
     }
 
     fn kind(message: &Message) -> usize {

@@ -7,7 +7,9 @@ use std::fmt;
 use std::hash::Hash;
 use std::time::Duration;
 
-use quorate_core::{Effect, Entry, Event, EventOf, NodeId, NodeSet, Outbox, Protocol, Seat, Start};
+use quorate_core::{
+    Effect, Entry, Event, EventOf, LeaseEnd, NodeId, NodeSet, Outbox, Protocol, Seat, Start,
+};
 use quorate_wire::link::{Bound, Cargo, Link, SendError};
 use quorate_wire::{Life, Resume};
 
@@ -359,6 +361,13 @@ impl<P: Protocol> Protocol for Linked<P> {
 
     fn ledger(&self, show: &mut dyn FnMut(Entry)) {
         self.inner.ledger(show);
+    }
+
+    fn lease_end(alarm: &Alarm<P::Alarm>) -> LeaseEnd {
+        match alarm {
+            Alarm::Tick => LeaseEnd::Nothing,
+            Alarm::Inner(alarm) => P::lease_end(alarm),
+        }
     }
 
     fn kind(frame: &Frame<P::Message>) -> usize {

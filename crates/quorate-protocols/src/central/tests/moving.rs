@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use quorate_core::{
-    Claim, Event, Fence, NodeId, Order, Outbox, Protocol, Seat, Share, Shares, Start, Unit, Units,
-    Wanted,
+    Claim, Event, Fence, NodeId, Obeys, Order, Outbox, Protocol, Seat, Share, Shares, Start, Unit,
+    Units, Wanted,
 };
 use quorate_sim::{Profile, Verdict};
 

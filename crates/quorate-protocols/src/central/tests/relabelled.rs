@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::{Claim, Event, Line, Order, Protocol, Seat, Start, Unit, Units, Wanted};
+use quorate_core::{Claim, Event, Line, Obeys, Order, Protocol, Seat, Start, Unit, Units, Wanted};
 
 use super::labelled::pool;
 use super::moving::{obey, shares};

@@ -8,11 +8,13 @@
 //! Needs links that keep order and lose nothing: a lost report is a miscount, that is, a transient
 //! fault. `train` bears losses.
 
+use quorate_core::numbers;
+
 use crate::ring::machine::{Machine, Role};
 use crate::ring::message::Message;
 use crate::ring::station::{Local, Post, Side, Station};
 use crate::ring::terms::{Erratum, Terms};
-use crate::ring::tokens::{Tally, Tokens};
+use crate::ring::tokens::{Named, Tally, Tokens};
 
 /// A station of a `core` ring.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -39,6 +41,9 @@ pub struct Root<T: Tokens> {
     /// What it knows for making tokens.
     pub mint: T::Mint,
 }
+
+numbers!(Core<Named> { station, root });
+numbers!(Root<Named> { reports, sent, collected, left_over, flush, mint });
 
 impl<T: Tokens> Machine for Core<T> {
     type Tokens = T;

@@ -33,8 +33,8 @@ use std::convert::Infallible;
 use std::fmt;
 
 use quorate_core::{
-    Claim, ClaimId, Entry, Event, EventOf, Fence, Moment, NodeId, NodeSet, Outbox, Protocol,
-    Refusal, Seat, Share, Shares, Stamp, Standing, Start, Unit, Units,
+    Claim, ClaimId, Entry, Event, EventOf, Fence, LeaseEnd, Moment, NodeId, NodeSet, Outbox,
+    Protocol, Refusal, Seat, Share, Shares, Stamp, Standing, Start, Unit, Units,
 };
 
 pub use pool::{Order, Pool, PoolError};
@@ -228,6 +228,10 @@ impl Protocol for Sharing {
                 show(Entry { claim, stamp, units: Units::ONE, standing });
             }
         }
+    }
+
+    fn lease_end(alarm: &Infallible) -> LeaseEnd {
+        match *alarm {}
     }
 
     fn kind(message: &Message) -> usize {

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{Hash, Hasher};
 
 use quorate_core::{
-    Claim, ClaimId, Effect, Event, EventOf, Moment, NodeId, Outbox, Protocol, Seat,
+    Claim, ClaimId, Effect, Event, EventOf, Explorable, Moment, NodeId, Outbox, Protocol, Seat,
 };
 use quorate_core::{Shares, Start, Units};
 
