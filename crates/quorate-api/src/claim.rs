@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::ClaimId;
 
-/// What a claim asks for, in its client's words: the body of `PUT /v1/pools/{pool}/claims/{id}`, and
-/// what a claim on the client link says. Said again under the same id, it must ask for the same.
+/// What a claim asks for, in its client's words: the body of `PUT /v1/pools/{pool}/claims/{id}`,
+/// and what a claim on the client link says. Said again under the same id, it must ask for the
+/// same.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, default)]

@@ -71,9 +71,9 @@ pub(crate) fn take<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DecodeError> 
     }
 }
 
-/// A value of the protocols with bytes of its own: numbers as postcard writes them, lists with their
-/// length before them, options and variants with their number. What arrives is checked here, so
-/// that no protocol meets a number that nobody can have reached.
+/// A value of the protocols with bytes of its own: numbers as postcard writes them, lists with
+/// their length before them, options and variants with their number. What arrives is checked here,
+/// so that no protocol meets a number that nobody can have reached.
 pub(crate) trait Coded: Sized {
     /// Appends it.
     fn put(&self, out: &mut Vec<u8>);

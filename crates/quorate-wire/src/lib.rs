@@ -4,8 +4,9 @@
 //! * [`Hello`]: who calls, and what it has heard so far;
 //! * [`link`]: the machine that makes one lasting link out of connections that break. It does no
 //!   IO;
-//! * [`Wire`]: the messages and records of each protocol, field by field and by name. Protocol types
-//!   know nothing of bytes: which field comes when, and which values can be, is decided here alone;
+//! * [`Wire`]: the messages and records of each protocol, field by field and by name. Protocol
+//!   types know nothing of bytes: which field comes when, and which values can be, is decided here
+//!   alone;
 //! * [`survey`]: what nodes ask each other outside the protocols, to be able to tell people who
 //!   holds what and why; [`glance`]: the same about nodes and their recent past.
 //!

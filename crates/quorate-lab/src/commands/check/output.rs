@@ -4,7 +4,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use quorate_check::{ClientPlan, Report, Scope, Sightings, Sometimes, Verdict};
-use quorate_core::{NodeId, Wanted};
+use quorate_core::NodeId;
 use quorate_protocols::Fairness;
 use serde_json::json;
 
@@ -120,16 +120,16 @@ impl<P: Checked> Output<'_, P> {
                     .clients
                     .iter()
                     .map(|c| {
-                        let Wanted { units, lines, movable } = &c.claim.wanted;
-                        let among = lines.as_ref().map(|lines| {
+                        let wanted = &c.claim.wanted;
+                        let among = wanted.lines.as_ref().map(|lines| {
                             let units = lines.iter().flat_map(|line| line.among.iter());
                             units.map(|unit| unit.0).collect::<Vec<_>>()
                         });
                         json!({
                             "home": c.home.0,
-                            "units": units.get(),
+                            "units": wanted.units.get(),
                             "among": among,
-                            "movable": movable,
+                            "movable": wanted.movable,
                         })
                     })
                     .collect();
