@@ -20,7 +20,7 @@ pub(crate) enum Command {
     /// Simulate a pool: measure it, break things, look for broken laws.
     #[command(subcommand)]
     Sim(sim::Sim),
-    Check(check::Args),
+    Check(Box<check::Args>),
     /// Measure how fast this machine answers.
     #[command(subcommand)]
     Bench(bench::Command),

@@ -18,7 +18,7 @@ pub(crate) enum Sim {
     /// Run one pool and measure it, or replay a seed.
     Run(Box<run::Args>),
     /// Run many seeds, each of which draws everything, and look for broken laws.
-    Seeds(seeds::Args),
+    Seeds(Box<seeds::Args>),
     /// Measure how long a ring takes to become right from any state.
     RingStabilization(ring_stabilization::Args),
     /// Count what a grant costs where quorums decide, quiet, saturated and at worst.
