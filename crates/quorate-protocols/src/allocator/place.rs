@@ -106,7 +106,7 @@ impl Moves {
     }
 
     pub(super) fn ages(&mut self, age: &mut dyn FnMut(&mut u64)) {
-        let Plan { due, told, grants } = self;
+        let Moves { due, told, grants } = self;
         due.iter_mut().for_each(|(ticket, ..)| age(&mut ticket.age));
         for ((mut ticket, drop), add) in std::mem::take(told) {
             age(&mut ticket.age);
