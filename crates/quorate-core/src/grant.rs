@@ -106,13 +106,18 @@ const FEW: usize = 2;
 
 impl Shares {
     /// These shares, whatever their order.
+    #[inline]
     pub fn new(shares: &[Share]) -> Self {
-        if shares.len() <= FEW {
-            let mut few = [Share::default(); FEW];
-            few[..shares.len()].copy_from_slice(shares);
-            few[..shares.len()].sort_unstable();
-            return Shares(Repr::Few { len: shares.len() as u8, shares: few });
-        }
+        let few = match *shares {
+            [] => [Share::default(); FEW],
+            [one] => [one, Share::default()],
+            [one, other] => [one.min(other), one.max(other)],
+            _ => return Shares::many(shares),
+        };
+        Shares(Repr::Few { len: shares.len() as u8, shares: few })
+    }
+
+    fn many(shares: &[Share]) -> Self {
         let mut many: Arc<[Share]> = shares.into();
         if !many.is_sorted() {
             Arc::make_mut(&mut many).sort_unstable();

@@ -34,8 +34,10 @@ impl Judge {
     #[inline]
     pub(crate) fn see(&mut self, seen: Observation<'_>) -> Result<(), Breach> {
         match self {
-            Judge::Nobody => Ok(()),
             Judge::Strict(book) => book.see(seen),
+            // That somebody asks breaks none of the quick laws.
+            Judge::Quick { .. } if matches!(seen, Observation::Claimed { .. }) => Ok(()),
+            Judge::Nobody => Ok(()),
             Judge::Quick { capacity, named } => {
                 capacity.see(seen)?;
                 if let Some((exclusivity, fence_order)) = named {

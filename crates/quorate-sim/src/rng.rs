@@ -72,11 +72,13 @@ impl Rng {
     }
 
     /// Exponentially distributed with this mean.
+    #[inline(never)]
     pub fn exponential(&mut self, mean: u64) -> u64 {
         (-ln(1.0 - self.unit()) * mean as f64) as u64
     }
 
     /// Normally distributed, cut at 0 (Marsaglia's polar method).
+    #[inline(never)]
     pub fn normal(&mut self, mean: u64, deviation: u64) -> u64 {
         loop {
             let (x, y) = (2.0 * self.unit() - 1.0, 2.0 * self.unit() - 1.0);

@@ -33,19 +33,9 @@ impl Span {
     /// No time at all.
     pub const ZERO: Span = Span::Constant(0);
 
-    /// Draws one.
+    /// Draws one. Inlined, since large experiments draw one for every message.
     #[inline(always)]
     pub fn draw(&self, rng: &mut Rng) -> u64 {
-        match *self {
-            Span::Uniform { low, high } => rng.between(low, high),
-            _ => self.draw_rarely(rng),
-        }
-    }
-
-    /// What is not drawn for every message of a large experiment: apart, so that what is takes no
-    /// more than a look and a multiplication.
-    #[inline(never)]
-    fn draw_rarely(&self, rng: &mut Rng) -> u64 {
         match *self {
             Span::Constant(span) => span,
             Span::Uniform { low, high } => rng.between(low, high),

@@ -93,8 +93,8 @@ impl Engine {
         if !self.pools[seat].def.protocol.about.needs_proof {
             let owners = protocols::owners(REGISTRY, "reclaim").join(", ");
             return wrong(format!(
-                "only a pool of protocol {owners} with reclaim = \"fenced\" waits for this; nothing \
-                 changed"
+                "only a pool of protocol {owners} with reclaim = \"fenced\" waits for this; \
+                 nothing changed"
             ));
         }
         let place = self.config.members.iter().position(|member| member.name == node);

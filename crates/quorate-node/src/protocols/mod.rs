@@ -233,7 +233,8 @@ impl ProtocolDef {
     }
 }
 
-/// What takes a protocol's type to do. Pools depend on their name and on how many members there are.
+/// What takes a protocol's type to do. Pools depend on their name and on how many members there
+/// are.
 pub(crate) trait Rules: Send + Sync {
     /// The pool, as [`Protocol::Pool`].
     fn pool(&self, name: &str, members: usize) -> Box<dyn Any>;

@@ -85,7 +85,7 @@ impl Policy {
 }
 
 /// Something for the driver to do.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Deed {
     /// The claim has these units now, line by line.
     Grant {

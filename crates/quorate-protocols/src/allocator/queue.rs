@@ -161,7 +161,7 @@ impl Queue {
 
     pub(super) fn remove(&mut self, ticket: Ticket) -> Option<Waiting> {
         let at = self.find(ticket).ok()?;
-        let (_, gone) = self.claims.remove(at)?;
+        let (_, gone) = if at == 0 { self.claims.pop_front() } else { self.claims.remove(at) }?;
         // Those who passed it passed all older ones as well.
         match at.checked_sub(1) {
             Some(older) => {

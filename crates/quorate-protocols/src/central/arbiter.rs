@@ -14,7 +14,7 @@ use super::message::Message;
 use super::orders::Tags;
 use super::pool::broken;
 use super::{Alarm, Central, Post};
-use crate::allocator::{Allocator, Ticket};
+use crate::allocator::{Allocator, Deed, Ticket};
 use crate::attempt::Asker;
 
 /// Longer books are not audited after every step.
@@ -29,6 +29,8 @@ pub(crate) struct Arbiter {
     pub(crate) entries: BTreeMap<ClaimId, Box<Booked>>,
     /// Who waits, oldest first, and what is free.
     pub(crate) allocator: Allocator,
+    /// What the allocator wants done: nothing between two steps, and kept only for its room.
+    pub(crate) deeds: Vec<Deed>,
     /// The labels of units, by which claims choose.
     pub(crate) tags: Tags,
     /// The last fence given.
@@ -42,8 +44,8 @@ pub(crate) struct Arbiter {
 pub(crate) struct Booked {
     pub(crate) asker: Asker,
     pub(crate) stamp: Stamp,
-    /// What it asks for. Its lines only if they choose by labels, and while it waits or can be moved:
-    /// labels may change.
+    /// What it asks for. Its lines only if they choose by labels, and while it waits or can be
+    /// moved: labels may change.
     pub(crate) wanted: Wanted,
     /// The asker's clock when it sent the request that counts, to be echoed...
     pub(crate) sent: Moment,
@@ -131,6 +133,7 @@ impl Arbiter {
             clock: Clock::default(),
             entries: BTreeMap::new(),
             allocator: seat.pool.goods.allocator(),
+            deeds: Vec::new(),
             tags: Tags::default(),
             fence: Fence::floor(seat.boot),
             grace: false,
@@ -235,7 +238,7 @@ impl Arbiter {
             Place::Occupied(known) => known.into_mut(),
             Place::Vacant(place) => {
                 let stamp = Stamp { clock: self.clock.tick(), node: asker.node };
-                let (ticket, mut deeds) = (Ticket { age: stamp.clock, claim }, Vec::new());
+                let ticket = Ticket { age: stamp.clock, claim };
                 let (any, chosen);
                 let wants = match &wanted.lines {
                     // The common case, without an allocation.
@@ -251,7 +254,7 @@ impl Arbiter {
                 };
                 let entered = match self.grace {
                     true => self.allocator.enter(ticket, wants, wanted.movable),
-                    false => self.allocator.submit(ticket, wants, wanted.movable, &mut deeds),
+                    false => self.allocator.submit(ticket, wants, wanted.movable, &mut self.deeds),
                 };
                 let by_label = |lines: &Arc<[Line]>| lines.iter().any(|line| line.labels.is_some());
                 wanted.lines = wanted.lines.filter(by_label);
@@ -268,7 +271,7 @@ impl Arbiter {
                 let state = State::Waiting;
                 let booked = Booked { asker, stamp, wanted, sent, arrived: seat.now, state };
                 place.insert(Box::new(booked));
-                return self.carry_out(seat, deeds, post);
+                return self.carry_out(seat, post);
             }
         };
         if asker.is_before(booked.asker) {

@@ -99,6 +99,7 @@ impl fmt::Display for Alarm {
 type Post<'a> = crate::post::Post<'a, Central>;
 
 impl Central {
+    #[inline(always)]
     fn hear(&mut self, seat: &Seat<'_, Self>, from: NodeId, message: Message, post: &mut Post<'_>) {
         if message.is_for_arbiter() {
             match &mut self.arbiter {

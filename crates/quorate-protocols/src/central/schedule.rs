@@ -19,24 +19,19 @@ impl Arbiter {
         if self.grace {
             return;
         }
-        let mut deeds = Vec::new();
-        self.allocator.pass(&mut deeds);
-        self.carry_out(seat, deeds, post);
+        self.allocator.pass(&mut self.deeds);
+        self.carry_out(seat, post);
     }
 
     /// Does what the allocator decided.
-    pub(super) fn carry_out(
-        &mut self,
-        seat: &Seat<'_, Central>,
-        #[allow(unused_mut, reason = "a mutant adds to it")] mut deeds: Vec<Deed>,
-        post: &mut Post<'_>,
-    ) {
+    pub(super) fn carry_out(&mut self, seat: &Seat<'_, Central>, post: &mut Post<'_>) {
         #[cfg(test)]
         while broken!(seat, GrantWithoutRoom) && !self.grace && self.allocator.waiting() > 0 {
             self.allocator.pretend_free();
-            self.allocator.pass(&mut deeds);
+            self.allocator.pass(&mut self.deeds);
         }
-        for deed in deeds {
+        let mut deeds = std::mem::take(&mut self.deeds);
+        for deed in deeds.drain(..) {
             match deed {
                 Deed::Grant { ticket, units } => self.grant(seat, ticket, &units, post),
                 Deed::Move { ticket, add, drop } => {
@@ -44,6 +39,7 @@ impl Arbiter {
                 }
             }
         }
+        self.deeds = deeds;
     }
 
     fn grant(

@@ -196,11 +196,11 @@ impl Rule for Layers {
     }
 
     /// By symmetry inside rows only matters how often quorums start in each row. Scaled as in
-    /// [`load()`](crate::load()): rates at which no node is asked more than once, their sum as large
-    /// as possible. Let y be the sum of the rates of the rows from the top down to one. The nodes of
-    /// the next row, at rate x, allow `primary * x + support * y <= width`. Since its support is
-    /// smaller than its primary, it is best to have as much as possible above it, up to what it and
-    /// every lower row can support.
+    /// [`load()`](crate::load()): rates at which no node is asked more than once, their sum as
+    /// large as possible. Let y be the sum of the rates of the rows from the top down to one. The
+    /// nodes of the next row, at rate x, allow `primary * x + support * y <= width`. Since its
+    /// support is smaller than its primary, it is best to have as much as possible above it, up
+    /// to what it and every lower row can support.
     fn load(&self, capacities: &[f64]) -> Option<f64> {
         if capacities.windows(2).any(|pair| pair[0] != pair[1]) {
             return None;
