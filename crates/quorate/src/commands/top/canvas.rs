@@ -98,6 +98,8 @@ impl Canvas {
             match width {
                 0 => self.mark(at, c),
                 _ => {
+                    self.cut(at);
+                    self.cut(at + width);
                     (self.cells[at].symbol, self.cells[at].style) = (c.into(), style);
                     if width == 2 {
                         self.cells[at + 1].symbol.clear();
@@ -107,6 +109,14 @@ impl Canvas {
             used += width;
         }
         Area { left: area.left + used, width: area.width - used, ..area }
+    }
+
+    /// Blanks a character of two columns if this place is its second one.
+    fn cut(&mut self, place: usize) {
+        if self.cells.get(place).is_some_and(|cell| cell.symbol.is_empty()) {
+            self.cells[place - 1].symbol = " ".into();
+            self.cells[place].symbol = " ".into();
+        }
     }
 
     /// Puts a mark on the character before a place.
@@ -265,7 +275,7 @@ mod tests {
         canvas.write(row, "abcde東", Style::Red);
         assert_eq!(canvas.text(), "abcde\n\n", "half of it has no place");
         let shown = canvas.escapes(true);
-        assert_eq!(shown.matches('\x1b').count(), 4, "{shown:?}");
+        assert_eq!(shown, "\x1b[H\x1b[0;31mabcde\x1b[0m \x1b[0m\r\n      \x1b[0m");
     }
 
     #[test]
