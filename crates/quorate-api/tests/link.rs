@@ -37,7 +37,7 @@ fn requests() -> Vec<(FromClient, &'static str)> {
                     .and(1, BTreeMap::<String, String>::new())
                     .movable(),
             }),
-            "18000000010005010367707501ac02 00 02 01 03677075 0168 02 00 01 01 00 00",
+            "1a000000010005010367707501ac02 00 02 01 03677075 0168 02 00 01 01 00 00",
         ),
         (
             request(Ask::Renew {
