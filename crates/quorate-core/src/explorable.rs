@@ -6,8 +6,8 @@ use crate::{ClaimId, NodeId, Numbers, Protocol};
 /// A protocol whose state space can be explored exhaustively.
 ///
 /// Lamport clocks and fences grow without bound, which would make every state new. Only their order
-/// matters, so the checker renames them; for that it must see each of them ([`Numbers`]). Likewise it does not
-/// model durations: it takes the *order* that the arithmetic of leases achieves (see
+/// matters, so the checker renames them; for that it must see each of them ([`Numbers`]). Likewise
+/// it does not model durations: it takes the *order* that the arithmetic of leases achieves (see
 /// [`crate::Lease`]) as given, and must know where that order applies.
 pub trait Explorable: Numbers + Protocol<Message: Numbers, Durable: Numbers> {
     /// Whether the lease of a claim is one and the same wherever it is kept, and anybody may tell

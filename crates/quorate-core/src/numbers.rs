@@ -1,8 +1,8 @@
 //! Numbers of which only the order matters, wherever they are.
 //!
 //! The model checker renames clocks and fences, so it must see every one of them. What a type has
-//! in it is said once, by [`numbers!`](crate::numbers), which names all fields of the type: one that
-//! is forgotten does not compile.
+//! in it is said once, by [`numbers!`](crate::numbers), which names all fields of the type: one
+//! that is forgotten does not compile.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::convert::Infallible;
