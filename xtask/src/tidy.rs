@@ -162,7 +162,8 @@ fn source_file(path: &Path, text: &str, findings: &mut Vec<String>) {
     for (number, line) in text.lines().enumerate() {
         let at = || format!("{shown}:{}", number + 1);
         for place in ["work", "root", "home"].map(|folder| format!("/{folder}/")) {
-            if line.contains(&place) {
+            let begins = |at: usize| !line[..at].ends_with(|c: char| c.is_alphanumeric());
+            if line.match_indices(&place).any(|(at, _)| begins(at)) {
                 findings.push(format!("{}: names a place of one machine: {place}", at()));
             }
         }
