@@ -113,31 +113,11 @@ pub(crate) fn fix(root: &Path) -> bool {
     run(root, &step("clippy", clippy)) && run(root, &step("formatting", "fmt --all"))
 }
 
-/// What `quorate-lab sim seeds` plays, as its options: all that nodes run, and the paper's ring.
-/// What else is there for reference is left out: it needs a file, or assumes what faults take away.
-const SWARMS: [&str; 12] = [
-    "--protocol central",
-    "--protocol central --variant labels",
-    "--protocol arbiter",
-    "--protocol arbiter --mode named",
-    "--protocol arbiter --naming",
-    "--protocol ticket",
-    "--protocol table",
-    "--protocol broadcast",
-    "--protocol broadcast --reclaim lease",
-    "--protocol ring",
-    "--protocol ring --variant core",
-    "--protocol ring --corrupt",
-];
-
 /// The long run: every protocol in turn, with an equal share of the time, until a law is broken;
 /// the command that shows it again is the last thing printed.
 pub(crate) fn seeds(root: &Path, minutes: u64) -> bool {
-    let share = minutes as f64 / SWARMS.len() as f64;
-    SWARMS.iter().all(|swarm| {
-        let words = format!("sim seeds {swarm} --faults all --minutes {share:.3}");
-        run(root, &step("seeds", &laboratory(&words)))
-    })
+    let words = format!("sim seeds --every --faults all --minutes {minutes}");
+    run(root, &step("seeds", &laboratory(&words)))
 }
 
 /// Explorations that take from seconds to minutes each, and gigabytes; one at a time.

@@ -1,10 +1,10 @@
 //! One file or folder per verb: its arguments, and what it does with them.
 
 mod bench;
-mod check;
+pub(crate) mod check;
 pub(crate) mod quorum;
 mod ring;
-mod sim;
+pub(crate) mod sim;
 mod vectors;
 
 use quorate_cli::cluster;

@@ -1,15 +1,44 @@
-//! `broadcast` on the command line: whose protocol, and what follows from a crash.
+//! `broadcast` in the laboratory: whose protocol, and what follows from a crash.
 
 use std::fmt;
 use std::time::Duration;
 
 use anyhow::{bail, ensure};
-use quorate_core::Lease;
+use quorate_core::{Lease, Protocol};
 use quorate_protocols::broadcast::{Pool, Reclaim, Weighted};
-use quorate_protocols::reference::{Raymond, Raynal};
+use quorate_protocols::reference::{Counted, Raymond, Raynal, Rule};
 use quorate_sim::{Needs, Plan, Want};
 
-use super::{Offered, Options, Variant};
+use super::options::Group;
+use super::{Checked, Does, Offered, Options, Registered, Variant};
+use crate::commands::check;
+
+pub(super) const BROADCAST: Registered = Registered {
+    name: Weighted::NAME,
+    about: "Everybody is asked",
+    does: Does::all::<Weighted>(),
+    variants: &[
+        Variant {
+            name: WEIGHTED,
+            about: "broadcast: h units at a time, crashes found: what the daemon runs",
+            does: Does::all::<Weighted>(),
+        },
+        Variant {
+            name: TIMER_FREE,
+            about: "broadcast: Bouillaguet, Arantes and Sens 2009, corrected",
+            does: Does::all::<Weighted>(),
+        },
+        Variant { name: RAYMOND, about: "broadcast: Raymond 1989", does: Does::all::<Raymond>() },
+        Variant { name: RAYNAL, about: "broadcast: Raynal 1991", does: Does::all::<Raynal>() },
+    ],
+    options: &[Group::Crashes],
+    swarms: &["", " --reclaim lease"],
+};
+
+const WEIGHTED: &str = "weighted";
+const TIMER_FREE: &str = "timer-free";
+const RAYMOND: &str = "raymond";
+const RAYNAL: &str = "raynal";
 
 /// What is known of crashes, and what follows.
 #[derive(clap::Args, Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -57,25 +86,25 @@ impl fmt::Display for CrashOptions {
 ///
 /// # Errors
 /// The numbers contradict each other, or the variant has no such option.
-pub(crate) fn pool(
-    variant: Variant,
+fn pool(
+    variant: &str,
     options: CrashOptions,
     (nodes, units): (u32, u32),
     lease: Option<Lease>,
 ) -> anyhow::Result<Pool> {
     let pool = match variant {
-        Variant::Raymond | Variant::Raynal => {
+        RAYMOND | RAYNAL => {
             ensure!(
                 options == CrashOptions::default(),
                 "{} knows nothing of crashes: leave out --crashes-max and --reclaim",
-                variant.name()
+                variant
             );
             return Ok(match variant {
-                Variant::Raymond => Pool::raymond(nodes, units),
+                RAYMOND => Pool::raymond(nodes, units),
                 _ => Pool::raynal(nodes, units),
             });
         }
-        Variant::TimerFree => Pool::timer_free(nodes, units, 0),
+        TIMER_FREE => Pool::timer_free(nodes, units, 0),
         _ => Pool::weighted(nodes, units, units, 0),
     };
     let (most, by_units) = (nodes.saturating_sub(1) / 2, units.saturating_sub(1));
@@ -102,11 +131,11 @@ pub(crate) fn serves(name: &str, most: u32, want: &Want) -> anyhow::Result<()> {
 
 /// The pool of a simulated run.
 fn planned(plan: &Plan, options: &Options) -> anyhow::Result<Pool> {
-    let variant = options.variant.unwrap_or(Variant::Weighted);
+    let variant = options.variant().unwrap_or(WEIGHTED);
     let lease = plan.pool.lease.map(|length| Lease::new(length, plan.pool.drift_ppm));
     let pool = pool(variant, options.crashes, (plan.nodes, plan.pool.units), lease)?;
-    serves(variant.name(), pool.node_units_max, &plan.workload.want)?;
-    if matches!(variant, Variant::Raymond | Variant::Raynal) {
+    serves(variant, pool.node_units_max, &plan.workload.want)?;
+    if matches!(variant, RAYMOND | RAYNAL) {
         return Ok(pool);
     }
     // Often enough that a lease is renewed many times over.
@@ -118,7 +147,7 @@ impl Offered for Weighted {
     const NEEDS: Needs = Needs { order: false, reliability: false, permanence: false };
 
     fn fit(plan: &mut Plan, options: &Options) {
-        let paper = options.variant == Some(Variant::TimerFree);
+        let paper = options.variant() == Some(TIMER_FREE);
         if paper {
             plan.workload.want = Want::always(1);
         }
@@ -158,5 +187,69 @@ impl Offered for Raynal {
 
     fn pool(plan: &Plan, options: &Options) -> anyhow::Result<Pool> {
         planned(plan, options)
+    }
+}
+
+/// The pool of a broadcasting protocol. Links repeat and reorder at most; where they lose as well,
+/// whoever waits asks again.
+fn asking_everybody(args: &check::Args) -> anyhow::Result<Pool> {
+    let options = &args.chosen.options;
+    let variant = options.variant().unwrap_or(WEIGHTED);
+    ensure!(
+        options.crashes.reclaim != Some(ReclaimKind::Lease),
+        "--reclaim lease rests on clocks, and the checker has none: try it with \
+         `quorate-lab sim seeds --protocol broadcast --reclaim lease --count 100`"
+    );
+    let mut pool = self::pool(variant, options.crashes, (args.nodes as u32, args.units), None)?;
+    let fits = |&h: &u32| h <= pool.node_units_max;
+    ensure!(
+        pool.node_units_max == args.units || !args.want.is_empty() && args.want.iter().all(fits),
+        "here a claim asks for one unit: say so, as in --want 1,1"
+    );
+    if args.crashes > 0 {
+        ensure!(
+            pool.reclaim == Reclaim::Never,
+            "a node comes back only where suspects are never counted out: say --reclaim never"
+        );
+        pool.lease = Some(Lease::new(Duration::from_secs(10), 200));
+    }
+    if args.losses > 0 {
+        pool.retry = Some(Duration::from_secs(1));
+    }
+    Ok(pool)
+}
+
+impl Checked for Weighted {
+    const HAS_BOOKS: bool = false;
+
+    fn small(args: &check::Args) -> anyhow::Result<Pool> {
+        asking_everybody(args)
+    }
+
+    /// A protocol that repeats its requests bears the loss of a copy; one that does not would stand
+    /// still.
+    fn copies_max(args: &check::Args) -> usize {
+        if args.losses > 0 { 1 } else { 4 }
+    }
+}
+
+impl<R: Rule> Checked for Counted<R> {
+    const HAS_BOOKS: bool = false;
+
+    fn small(args: &check::Args) -> anyhow::Result<Pool> {
+        ensure!(
+            args.losses == 0 && args.duplicates == 0,
+            "answers are differences: links must deliver each message once"
+        );
+        ensure!(
+            args.crashes == 0,
+            "who restarts stays out for good, and its clients wait for ever"
+        );
+        asking_everybody(args)
+    }
+
+    /// Two answers may be equal, and both count.
+    fn copies_max(_: &check::Args) -> usize {
+        4
     }
 }

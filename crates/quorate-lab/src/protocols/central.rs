@@ -1,15 +1,29 @@
-//! `central` on the command line.
+//! `central` in the laboratory.
 
 use std::sync::Arc;
 
 use anyhow::{bail, ensure};
-use quorate_core::{Lease, NodeId};
+use quorate_core::{Lease, NodeId, Protocol};
 use quorate_protocols::central::{Central, Pool};
 use quorate_protocols::reference::{Judged, Operator};
 use quorate_protocols::{Fairness, Goods};
 use quorate_sim::{Needs, Plan, Want};
 
-use super::{Offered, Options};
+use super::{Checked, Does, Offered, Options, Registered, Variant};
+use crate::commands::check;
+
+pub(super) const CENTRAL: Registered = Registered {
+    name: Central::NAME,
+    about: "One node decides",
+    does: Does::all::<Central>(),
+    variants: &[Variant {
+        name: "labels",
+        about: "central, drawn plans: labels, moves, an operator; every theorem is judged",
+        does: Does::simulated::<Judged>(),
+    }],
+    options: &[],
+    swarms: &["", " --variant labels"],
+};
 
 impl Offered for Central {
     const NEEDS: Needs = Needs { order: false, reliability: false, permanence: false };
@@ -53,5 +67,23 @@ impl Offered for Judged {
         pool.goods.labels = Some(Arc::new(Operator::labels(pool.goods.units)));
         let every = [0, 11, 37, 150][(plan.seed / 4 % 4) as usize];
         Ok((pool, Operator { every, seed: plan.seed }))
+    }
+}
+
+impl Checked for Central {
+    const HAS_BOOKS: bool = true;
+    const CHOOSES: bool = true;
+    const MOVES: bool = true;
+
+    fn small(args: &check::Args) -> anyhow::Result<Pool> {
+        let mut pool = Pool::new(args.units);
+        pool.goods.fairness = args.fairness;
+        pool.goods.durable = args.durable;
+        pool.goods.labels = args.choosy.labels(args.units);
+        Ok(pool)
+    }
+
+    fn special(_: &check::Args) -> Vec<NodeId> {
+        vec![NodeId(0)]
     }
 }

@@ -1,5 +1,7 @@
-//! The protocols by name: the one place where a name on the command line becomes a type.
+//! The protocols as the laboratory knows them: one file each, and the list of what `--protocol` can
+//! be. Commands that are about one protocol or one paper name it; all others go by this list.
 
+mod arbiter;
 mod broadcast;
 mod central;
 mod options;
@@ -7,104 +9,139 @@ mod quorums;
 mod ring;
 mod sharing;
 mod table;
+#[cfg(test)]
+mod tests;
+mod ticket;
 
 use std::fmt;
+use std::sync::LazyLock;
 
-use quorate_core::Protocol;
-use quorate_protocols::arbiter::Arbiter;
-use quorate_protocols::broadcast::Weighted;
-use quorate_protocols::central::Central;
-use quorate_protocols::reference::sharing::Sharing;
-use quorate_protocols::reference::{Judged, Raymond, Raynal};
-use quorate_protocols::ring::Ring;
-use quorate_protocols::table::Table;
-use quorate_protocols::ticket::Ticket;
+use clap::ValueEnum;
+use clap::builder::PossibleValue;
+use quorate_core::{Explorable, NodeId, Protocol};
 use quorate_sim::{Needs, Plan, Report, Watch};
 
-pub(crate) use broadcast::{ReclaimKind, pool as broadcast_pool, serves};
-pub(crate) use options::{Options, Variant};
+use crate::Outcome;
+use crate::commands::check;
+use crate::commands::sim::{run, seeds};
 
-/// A protocol, by name.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-pub(crate) enum Name {
-    /// One node decides.
-    Central,
-    /// Everybody is asked.
-    Broadcast,
-    /// Tokens go round.
-    Ring,
-    /// Quorums decide.
-    Arbiter,
-    /// Quorums give tickets.
-    Ticket,
-    /// Quorums keep one table of all claims.
-    Table,
-    /// The anonymous-resources paper's protocol P, for reference.
-    Sharing,
+pub(crate) use broadcast::serves;
+pub(crate) use options::Options;
+
+/// What `--protocol` can be. A new protocol is a file beside this one and a line here.
+pub(crate) const REGISTRY: &[Registered] = &[
+    central::CENTRAL,
+    broadcast::BROADCAST,
+    ring::RING,
+    arbiter::ARBITER,
+    ticket::TICKET,
+    table::TABLE,
+    sharing::SHARING,
+];
+
+/// A protocol, as commands choose it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Registered {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// What it does, in a few words.
+    pub(crate) about: &'static str,
+    /// What can be done with it if no variant is chosen.
+    pub(crate) does: Does,
+    /// What `--variant` can be.
+    pub(crate) variants: &'static [Variant],
+    /// The options that it has and not every protocol.
+    pub(crate) options: &'static [options::Group],
+    /// What `sim seeds --every` plays: of each swarm the options that come after the name.
+    pub(crate) swarms: &'static [&'static str],
 }
 
-impl fmt::Display for Name {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Name::Central => "central",
-            Name::Broadcast => "broadcast",
-            Name::Ring => "ring",
-            Name::Arbiter => "arbiter",
-            Name::Ticket => "ticket",
-            Name::Table => "table",
-            Name::Sharing => "sharing",
-        })
+/// A variant of a protocol, by name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Variant {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// What it is, after the name of its protocol.
+    pub(crate) about: &'static str,
+    /// What can be done with it.
+    pub(crate) does: Does,
+}
+
+/// What the commands that take `--protocol` do with one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Does {
+    /// `sim run`.
+    pub(crate) run: fn(&run::Args) -> anyhow::Result<Outcome>,
+    /// `sim seeds`.
+    pub(crate) seeds: fn(&seeds::Args) -> anyhow::Result<Outcome>,
+    /// `check`, unless the protocol is only for simulated runs.
+    pub(crate) check: Option<fn(&check::Args) -> anyhow::Result<Outcome>>,
+}
+
+impl Does {
+    /// It can be simulated.
+    pub(crate) const fn simulated<P: Offered>() -> Does {
+        Does { run: run::run_with::<P>, seeds: seeds::run_with::<P>, check: None }
+    }
+
+    /// It can be simulated and checked.
+    pub(crate) const fn all<P: Offered + Checked>() -> Does {
+        Does { check: Some(check::run_with::<P>), ..Does::simulated::<P>() }
+    }
+}
+
+impl ValueEnum for Registered {
+    fn value_variants<'a>() -> &'a [Registered] {
+        REGISTRY
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.name).help(self.about))
+    }
+}
+
+static VARIANTS: LazyLock<Vec<Variant>> =
+    LazyLock::new(|| REGISTRY.iter().flat_map(|one| one.variants).copied().collect());
+
+impl ValueEnum for Variant {
+    fn value_variants<'a>() -> &'a [Variant] {
+        &VARIANTS
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.name).help(self.about))
     }
 }
 
 /// A protocol and its own options, as chosen on the command line.
-#[derive(clap::Args, Clone, PartialEq, Eq, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Chosen {
     /// The protocol
     #[arg(long, value_enum, default_value = "central")]
-    pub(crate) protocol: Name,
+    pub(crate) protocol: Registered,
     #[command(flatten)]
     pub(crate) options: Options,
 }
 
 impl Chosen {
-    /// Does some work with the protocol's type.
+    /// What can be done with it.
     ///
     /// # Errors
-    /// Those of the work, or an option was given that the protocol does not have.
-    pub(crate) fn visit<T, W: Work<Outcome = anyhow::Result<T>>>(&self, work: W) -> W::Outcome {
-        self.options.fit(self.protocol)?;
-        match (self.protocol, self.options.variant) {
-            (Name::Central, Some(Variant::Labels)) => work.with::<Judged>(),
-            (Name::Central, _) => work.with::<Central>(),
-            (Name::Ring, _) => work.with::<Ring>(),
-            (Name::Arbiter, _) => work.with::<Arbiter>(),
-            (Name::Ticket, _) => work.with::<Ticket>(),
-            (Name::Table, _) => work.with::<Table>(),
-            (Name::Sharing, _) => work.with::<Sharing>(),
-            (Name::Broadcast, Some(Variant::Raymond)) => work.with::<Raymond>(),
-            (Name::Broadcast, Some(Variant::Raynal)) => work.with::<Raynal>(),
-            (Name::Broadcast, _) => work.with::<Weighted>(),
-        }
+    /// An option was given that the protocol does not have.
+    pub(crate) fn does(&self) -> anyhow::Result<Does> {
+        self.options.fit(&self.protocol)?;
+        Ok(self.options.variant.map_or(self.protocol.does, |variant| variant.does))
     }
 }
 
 /// The words behind `--protocol` that choose the same again.
 impl fmt::Display for Chosen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.protocol, self.options)
+        write!(f, "{}{}", self.protocol.name, self.options)
     }
 }
 
-/// Work that can be done with any protocol.
-pub(crate) trait Work {
-    /// What comes of it.
-    type Outcome;
-    /// Does it.
-    fn with<P: Offered>(self) -> Self::Outcome;
-}
-
-/// What the command must know of a protocol beyond its contract.
+/// What the simulator's commands must know of a protocol beyond its contract.
 pub(crate) trait Offered: Protocol {
     /// What it needs from links.
     const NEEDS: Needs;
@@ -137,5 +174,38 @@ pub(crate) trait Offered: Protocol {
         _watch: Watch<'a>,
     ) -> Option<Report> {
         None
+    }
+}
+
+/// What `check` must know of a protocol beyond its contract.
+pub(crate) trait Checked: Explorable<Pool: Sync> {
+    /// Whether an arbiter of its sets units aside for others before they hear of it.
+    const HAS_BOOKS: bool;
+    /// Whether claims can choose among units...
+    const CHOOSES: bool = false;
+    /// ...and holders be asked to move.
+    const MOVES: bool = false;
+
+    /// The pool, as asked for.
+    fn small(args: &check::Args) -> anyhow::Result<Self::Pool>;
+
+    /// Nodes that differ from all others, whoever crashes: unless they are known to be few, all.
+    fn special(args: &check::Args) -> Vec<NodeId> {
+        (0..args.nodes).map(NodeId::from).collect()
+    }
+
+    /// How often alarms may ring early, unless it was said; as often as they like if `None`.
+    fn early_rings() -> Option<u8> {
+        None
+    }
+
+    /// How many quorums a client of this node chooses among, if every choice is to be looked at.
+    fn choices(_pool: &Self::Pool, _home: NodeId) -> Option<u64> {
+        None
+    }
+
+    /// Most equal copies of a message on one link.
+    fn copies_max(_args: &check::Args) -> usize {
+        1
     }
 }

@@ -5,17 +5,17 @@ use std::fmt;
 use anyhow::{Context, bail, ensure};
 use quorate_core::NodeId;
 
-use super::Name;
 use super::broadcast::CrashOptions;
 use super::quorums::QuorumOptions;
 use super::sharing::SharingOptions;
+use super::{REGISTRY, Registered, Variant};
 
 /// Options of protocols, as chosen on the command line.
-#[derive(clap::Args, Clone, PartialEq, Eq, Default, Debug)]
+#[derive(clap::Args, Clone, Default, Debug)]
 pub(crate) struct Options {
     /// broadcast, ring: which variant [default: weighted, train]; central: labels or none
     #[arg(long, value_enum)]
-    pub(crate) variant: Option<Variant>,
+    pub(super) variant: Option<Variant>,
     #[command(flatten)]
     pub(crate) crashes: CrashOptions,
     /// ring: run on this network, a file with two node numbers per line for each link
@@ -27,64 +27,55 @@ pub(crate) struct Options {
     pub(crate) sharing: SharingOptions,
 }
 
-/// The variants of all protocols, by name.
-#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Variant {
-    /// broadcast: h units at a time, crashes found: what the daemon runs
-    Weighted,
-    /// broadcast: Bouillaguet, Arantes and Sens 2009, corrected
-    TimerFree,
-    /// broadcast: Raymond 1989
-    Raymond,
-    /// broadcast: Raynal 1991
-    Raynal,
-    /// central, drawn plans: labels, moves, an operator; every theorem is judged
-    Labels,
-    /// ring: all messages in one frame: what the daemon runs
-    Train,
-    /// ring: the paper's messages
-    Core,
-}
-
-impl Variant {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Variant::Weighted => "weighted",
-            Variant::TimerFree => "timer-free",
-            Variant::Raymond => "raymond",
-            Variant::Raynal => "raynal",
-            Variant::Labels => "labels",
-            Variant::Train => "train",
-            Variant::Core => "core",
-        }
-    }
-
-    fn of(self) -> Name {
-        match self {
-            Variant::Weighted | Variant::TimerFree | Variant::Raymond | Variant::Raynal => {
-                Name::Broadcast
-            }
-            Variant::Labels => Name::Central,
-            Variant::Train | Variant::Core => Name::Ring,
-        }
-    }
+/// Options that some protocols share.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Group {
+    /// What is known of crashes.
+    Crashes,
+    /// Which quorums decide.
+    Quorums,
+    /// Who may use what.
+    Sharing,
+    /// Which links there are.
+    Graph,
 }
 
 impl Options {
+    /// The variant's name, if one was chosen.
+    pub(crate) fn variant(&self) -> Option<&'static str> {
+        self.variant.map(|variant| variant.name)
+    }
+
+    /// What was given of each group, as words of a command.
+    fn given(&self) -> [(Group, String); 4] {
+        let graph = self.graph.as_ref().map(|graph| format!(" --graph {}", graph.path));
+        [
+            (Group::Crashes, self.crashes.to_string()),
+            (Group::Quorums, self.quorums.words()),
+            (Group::Sharing, self.sharing.words()),
+            (Group::Graph, graph.unwrap_or_default()),
+        ]
+    }
+
     /// Refuses what this protocol does not have.
-    pub(crate) fn fit(&self, protocol: Name) -> anyhow::Result<()> {
-        if let Some(variant) = self.variant {
-            let (of, name) = (variant.of(), variant.name());
-            ensure!(of == protocol, "--variant {name} is one of {of}, not of {protocol}");
+    pub(crate) fn fit(&self, protocol: &Registered) -> anyhow::Result<()> {
+        if let Some(name) = self.variant() {
+            let has = |one: &&Registered| one.variants.iter().any(|variant| variant.name == name);
+            let of = REGISTRY.iter().find(has).map_or("no protocol", |one| one.name);
+            ensure!(has(&protocol), "--variant {name} is one of {of}, not of {}", protocol.name);
         }
-        let broadcast = protocol == Name::Broadcast || self.crashes == CrashOptions::default();
-        ensure!(broadcast, "only broadcast has{}", self.crashes);
-        ensure!(protocol == Name::Ring || self.graph.is_none(), "only ring has --graph");
-        let by_quorums = matches!(protocol, Name::Arbiter | Name::Ticket | Name::Table);
-        let words = self.quorums.words();
-        ensure!(by_quorums || words.is_empty(), "only arbiter, ticket and table have{words}");
-        let words = self.sharing.words();
-        ensure!(protocol == Name::Sharing || words.is_empty(), "only sharing has{words}");
+        for (group, words) in self.given() {
+            if words.is_empty() || protocol.options.contains(&group) {
+                continue;
+            }
+            let owners = REGISTRY.iter().filter(|one| one.options.contains(&group));
+            match &owners.map(|one| one.name).collect::<Vec<_>>()[..] {
+                [firsts @ .., last] if !firsts.is_empty() => {
+                    bail!("only {} and {last} have{words}", firsts.join(", "))
+                }
+                owner => bail!("only {} has{words}", owner.concat()),
+            }
+        }
         Ok(())
     }
 }
@@ -92,14 +83,10 @@ impl Options {
 /// What has to be said on a command line to get the same again.
 impl fmt::Display for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(variant) = self.variant {
-            write!(f, " --variant {}", variant.name())?;
+        if let Some(variant) = self.variant() {
+            write!(f, " --variant {variant}")?;
         }
-        write!(f, "{}{}{}", self.crashes, self.quorums.words(), self.sharing.words())?;
-        match &self.graph {
-            Some(graph) => write!(f, " --graph {}", graph.path),
-            None => Ok(()),
-        }
+        self.given().iter().try_for_each(|(_, words)| f.write_str(words))
     }
 }
 

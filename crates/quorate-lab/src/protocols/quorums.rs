@@ -1,15 +1,7 @@
-//! Options of the protocols that quorums decide, and the pools they make.
+//! Options of the protocols that quorums decide.
 
-use anyhow::ensure;
-use quorate_core::Lease;
-use quorate_protocols::arbiter::{self, Arbiter};
-use quorate_protocols::quorums::Quorums;
-use quorate_protocols::quorums::family::Need;
-use quorate_protocols::ticket::{self, Ticket};
-use quorate_protocols::voting::{self, Settled};
-use quorate_sim::{Needs, Plan};
-
-use super::{Offered, Options};
+use quorate_protocols::voting;
+use quorate_sim::Plan;
 
 /// What only quorum protocols know. Everything is optional: the swarm draws what is not given.
 #[derive(clap::Args, Clone, PartialEq, Eq, Default, Debug)]
@@ -84,108 +76,6 @@ impl QuorumOptions {
             naming: self.naming,
         }
     }
-
-    /// A pool of permissions, as far as these options make it, and what its quorums are worth.
-    pub(crate) fn arbiter(
-        &self,
-        nodes: u32,
-        units: u32,
-    ) -> anyhow::Result<(arbiter::Pool, voting::Worth)> {
-        let mode = match self.mode {
-            Some(Mode::Named) => voting::Mode::Named,
-            _ => voting::Mode::Arbiter,
-        };
-        match self.terms(mode).settle(nodes, units)? {
-            Settled { pool: voting::Pool::Arbiter(mut pool), worth } => {
-                pool.hedge = self.hedge.unwrap_or(0);
-                Ok((pool, worth))
-            }
-            Settled { .. } => unreachable!("permissions make a pool of permissions"),
-        }
-    }
-
-    /// What the swarm plays when nothing is said: every mode, and families that fit.
-    fn drawn(plan: &Plan) -> arbiter::Pool {
-        const KINDS: [(Mode, &str, u32); 9] = [
-            (Mode::Count, "uniform", u32::MAX),
-            (Mode::Named, "majority", u32::MAX),
-            (Mode::Count, "threshold", u32::MAX),
-            (Mode::Count, "uniform", 2),
-            (Mode::Named, "grid", u32::MAX),
-            (Mode::Count, "hierarchy", u32::MAX),
-            (Mode::Named, "hierarchy", u32::MAX),
-            (Mode::Count, "cube", 2),
-            (Mode::Count, "singleton", u32::MAX),
-        ];
-        let (nodes, units) = (plan.nodes, plan.pool.units);
-        let (mode, spec, most) = KINDS[(plan.seed % KINDS.len() as u64) as usize];
-        let holders_max = most.min(units);
-        let (n, k) = (nodes as usize, units as usize);
-        let need = match mode {
-            Mode::Named => Need::coterie(n, k),
-            Mode::Count => Need::counting(n, k, holders_max as usize),
-        };
-        let mut pool = arbiter::Pool::new(units, nodes);
-        // Where a family does not fit the nodes, the uniform one always does.
-        pool.quorums =
-            need.quorums(spec).unwrap_or_else(|_| Quorums::uniform(nodes, need.meet as u32));
-        pool.mode = match mode {
-            Mode::Named => arbiter::Mode::Named,
-            Mode::Count => arbiter::Mode::Count { holders_max, backfill: 0 },
-        };
-        pool.hedge = (plan.seed % 3) as u32;
-        pool.patience = Some(2 + (plan.seed % 2) as u32);
-        pool.naming = mode == Mode::Count && plan.seed / KINDS.len() as u64 % 4 == 3;
-        pool
-    }
-
-    /// A pool of tickets, which need a coterie and nothing else.
-    pub(crate) fn ticket(
-        &self,
-        nodes: u32,
-        units: u32,
-    ) -> anyhow::Result<(ticket::Pool, voting::Worth)> {
-        let other = self.mode.is_some() || self.max_holders.is_some() || self.hedge.is_some();
-        ensure!(!other && !self.naming, "ticket has no --mode, --max-holders, --hedge or --naming");
-        match self.terms(voting::Mode::Ticket).settle(nodes, units)? {
-            Settled { pool: voting::Pool::Ticket(pool), worth } => Ok((pool, worth)),
-            Settled { .. } => unreachable!("tickets make a pool of tickets"),
-        }
-    }
-}
-
-impl Offered for Ticket {
-    const NEEDS: Needs = Needs { order: false, reliability: false, permanence: false };
-
-    fn pool(plan: &Plan, options: &Options) -> anyhow::Result<ticket::Pool> {
-        let options = &options.quorums;
-        let Some(length) = plan.pool.lease else {
-            anyhow::bail!("ticket lives by leases: give --lease a duration");
-        };
-        let mut pool = match is_drawn(plan, options) {
-            true => {
-                let mut pool = ticket::Pool::new(plan.pool.units, plan.nodes);
-                let need = Need::coterie(plan.nodes as usize, plan.pool.units as usize);
-                pool.quorums = need.drawn(plan.seed);
-                pool.spares = (plan.seed / 4 % 3) as u32;
-                pool.patience = Some(2 + (plan.seed % 2) as u32);
-                pool
-            }
-            false => as_planned(plan, options).ticket(plan.nodes, plan.pool.units)?.0,
-        };
-        pool.lease = Lease::new(length, plan.pool.drift_ppm);
-        pool.retry = plan.pool.retry;
-        Ok(pool)
-    }
-
-    fn about(plan: &Plan, options: &Options) -> anyhow::Result<Option<String>> {
-        let options = &options.quorums;
-        if is_drawn(plan, options) {
-            return Ok(None);
-        }
-        let (_, worth) = as_planned(plan, options).ticket(plan.nodes, plan.pool.units)?;
-        Ok(Some(format!("{}: {}", worth.family, worth.summary)))
-    }
 }
 
 /// Whether the swarm drew the plan.
@@ -203,36 +93,4 @@ pub(super) fn is_drawn(plan: &Plan, options: &QuorumOptions) -> bool {
 pub(super) fn as_planned(plan: &Plan, options: &QuorumOptions) -> QuorumOptions {
     let survive = options.survive.or_else(|| is_swarm(plan).then_some(0));
     QuorumOptions { survive, ..options.clone() }
-}
-
-impl Offered for Arbiter {
-    const NEEDS: Needs = Needs { order: false, reliability: false, permanence: false };
-
-    fn pool(plan: &Plan, options: &Options) -> anyhow::Result<arbiter::Pool> {
-        let options = &options.quorums;
-        let Some(length) = plan.pool.lease else {
-            anyhow::bail!("arbiter lives by leases: give --lease a duration");
-        };
-        let mut pool = match is_drawn(plan, options) {
-            true => QuorumOptions::drawn(plan),
-            false => as_planned(plan, options).arbiter(plan.nodes, plan.pool.units)?.0,
-        };
-        pool.lease = Lease::new(length, plan.pool.drift_ppm);
-        pool.retry = plan.pool.retry;
-        pool.durable = plan.pool.durable;
-        if let arbiter::Mode::Count { backfill, .. } = &mut pool.mode {
-            *backfill = plan.pool.backfill;
-        }
-        Ok(pool)
-    }
-
-    fn about(plan: &Plan, options: &Options) -> anyhow::Result<Option<String>> {
-        if is_drawn(plan, &options.quorums) {
-            let quorums = Self::pool(plan, options)?.quorums;
-            return Ok(Some(format!("drawn: {} voters", quorums.members().len())));
-        }
-        let options = as_planned(plan, &options.quorums);
-        let (_, worth) = options.arbiter(plan.nodes, plan.pool.units)?;
-        Ok(Some(format!("{}: {}", worth.family, worth.summary)))
-    }
 }

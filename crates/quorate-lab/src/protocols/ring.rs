@@ -1,13 +1,33 @@
-//! `ring` on the command line.
+//! `ring` in the laboratory.
 
 use std::time::Duration;
 
 use anyhow::{bail, ensure};
-use quorate_core::Lease;
+use quorate_core::{Lease, Protocol};
 use quorate_protocols::ring::{self, Pool, Ring};
 use quorate_sim::{Arrivals, Faults, Needs, Plan, Report, Time, Watch};
 
-use super::{Offered, Options, Variant};
+use super::options::Group;
+use super::{Checked, Does, Offered, Options, Registered, Variant};
+use crate::commands::check;
+
+pub(super) const RING: Registered = Registered {
+    name: Ring::NAME,
+    about: "Tokens go round",
+    does: Does::all::<Ring>(),
+    variants: &[
+        Variant {
+            name: "train",
+            about: "ring: all messages in one frame: what the daemon runs",
+            does: Does::all::<Ring>(),
+        },
+        Variant { name: CORE, about: "ring: the paper's messages", does: Does::all::<Ring>() },
+    ],
+    options: &[Group::Graph],
+    swarms: &["", " --variant core", " --corrupt"],
+};
+
+const CORE: &str = "core";
 
 /// How many traversals a run lasts by default, at least: nothing is granted before the second.
 const TRAVERSALS: u64 = 4;
@@ -21,7 +41,7 @@ impl Offered for Ring {
     /// The paper has no crashes, and `core` has the paper's messages: a station that forgets is a
     /// transient fault, from which it heals, but until then there may be more tokens than units.
     fn fit(plan: &mut Plan, options: &Options) {
-        if options.variant == Some(Variant::Core) {
+        if options.variant() == Some(CORE) {
             plan.faults.crashes = None;
         }
     }
@@ -65,7 +85,7 @@ impl Offered for Ring {
         if let Some(graph) = &options.graph {
             pool.follow(&graph.edges)?;
         }
-        if options.variant == Some(Variant::Core) {
+        if options.variant() == Some(CORE) {
             pool.variant = ring::Variant::Core;
         }
         Ok(pool)
@@ -88,4 +108,34 @@ fn patience(plan: &Plan) -> (Duration, Duration) {
     let timeout = plan.pool.retry.max(Duration::from_nanos(traversal(plan).saturating_mul(4)));
     let lease = plan.pool.lease.unwrap_or_default();
     (timeout, lease.max(timeout * 8))
+}
+
+impl Checked for Ring {
+    const HAS_BOOKS: bool = false;
+
+    fn small(args: &check::Args) -> anyhow::Result<ring::Pool> {
+        ensure!(args.nodes > 1, "ring on one node sends to itself: choose 2 nodes or more");
+        ensure!(
+            args.crashes == 0,
+            "ring passes messages all the time, so that a restarted node's grace always ends \
+             early here: try crashes with sim seeds"
+        );
+        ensure!(args.duplicates == 0, "ring needs links that do not repeat messages");
+        ensure!(
+            args.network == check::NetworkKind::Fifo,
+            "ring needs links that keep the order of messages"
+        );
+        let core = args.chosen.options.variant() == Some(CORE);
+        ensure!(!core || args.losses == 0, "core needs links that lose nothing: try train");
+        // More numbers than traversals that can be under way at once.
+        let seqs = 2 + u64::from(args.early_rings.unwrap_or(0)) + u64::from(args.losses);
+        let mut pool = ring::Pool::new(args.units, args.nodes as u32).with_seqs(seqs);
+        pool.variant = if core { ring::Variant::Core } else { ring::Variant::Train };
+        Ok(pool)
+    }
+
+    /// An impatient root would have more traversals under way than there are numbers for them.
+    fn early_rings() -> Option<u8> {
+        Some(0)
+    }
 }

@@ -1,15 +1,27 @@
-//! `sharing` on the command line.
+//! `sharing` in the laboratory.
 
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
-use quorate_core::NodeId;
+use anyhow::{Context, bail, ensure};
+use quorate_core::{NodeId, Protocol};
 use quorate_protocols::reference::sharing::{Order, Pool, Sharing};
 use quorate_quorum::sharing::{Construction, Structure};
 use quorate_sim::{Needs, Plan, Want};
 
-use super::{Offered, Options};
+use super::options::Group;
+use super::{Checked, Does, Offered, Options, Registered};
+use crate::commands::check;
 use crate::commands::quorum::sharing::input::structure_from_file;
+
+pub(super) const SHARING: Registered = Registered {
+    name: Sharing::NAME,
+    about: "The anonymous-resources paper's protocol P, for reference",
+    does: Does::all::<Sharing>(),
+    variants: &[],
+    options: &[Group::Sharing],
+    // It is a paper's, on links that lose nothing, and needs a file.
+    swarms: &[],
+};
 
 /// What only protocol P knows.
 #[derive(clap::Args, Clone, PartialEq, Eq, Default, Debug)]
@@ -96,5 +108,32 @@ impl Offered for Sharing {
     fn about(plan: &Plan, options: &Options) -> anyhow::Result<Option<String>> {
         let pool = Self::pool(plan, options).context("no pool")?;
         Ok(Some(format!("{} arbiters, played by {} nodes", pool.hosts.len(), plan.nodes)))
+    }
+}
+
+impl Checked for Sharing {
+    const HAS_BOOKS: bool = true;
+
+    /// The first nodes are the processes, the others play the arbiters: as in the paper, where
+    /// every message takes its time.
+    fn small(args: &check::Args) -> anyhow::Result<Pool> {
+        let options = &args.chosen.options.sharing;
+        ensure!(
+            args.crashes == 0 && args.losses == 0 && args.duplicates == 0,
+            "protocol P knows neither crashes nor links that lose or repeat messages"
+        );
+        ensure!(!args.want.is_empty() && args.want.iter().all(|h| *h == 1), "say --want 1,1,...");
+        let processes = options.structure()?.processes().len() as u32;
+        let hosts: Vec<NodeId> = (processes..args.nodes as u32).map(NodeId).collect();
+        ensure!(!hosts.is_empty(), "{processes} processes, and no node left for the arbiters");
+        let pool = options.pool(&hosts)?;
+        let units = pool.units;
+        ensure!(units == args.units, "the structure has {units} units that somebody may use");
+        Ok(pool)
+    }
+
+    /// P commits to one quorum blindly: theorem 2 must hold for each.
+    fn choices(pool: &Pool, home: NodeId) -> Option<u64> {
+        pool.quorums.get(home.index()).map(|quorums| quorums.len() as u64)
     }
 }

@@ -11,7 +11,7 @@ use super::{Args, Home};
 
 /// What claims choose.
 #[derive(clap::Args, Clone, Debug)]
-pub(super) struct Choosy {
+pub(crate) struct Choosy {
     /// Which units will do for each claim, counted from 0: 0+1,0 are two claims, of which the first
     /// may have either unit (central, table)
     #[arg(long, value_name = "UNITS,...", value_delimiter = ',', value_parser = units)]
@@ -43,7 +43,7 @@ impl Choosy {
     }
 
     /// Units that have names and no labels: claims here name the units.
-    pub(super) fn labels(&self, units: u32) -> Option<Arc<Labels>> {
+    pub(crate) fn labels(&self, units: u32) -> Option<Arc<Labels>> {
         let unit = |unit: u32| (format!("u{unit}"), Default::default());
         self.any().then(|| Arc::new(Labels::new((0..units).map(unit).collect())))
     }

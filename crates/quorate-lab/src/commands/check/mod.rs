@@ -1,6 +1,5 @@
 //! `quorate-lab check`: exhausts every history of small worlds.
 
-mod checked;
 mod choosy;
 mod family;
 mod output;
@@ -15,18 +14,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use quorate_check::{Budget, Limits, Network, Progress, Report, Restart, Scope, Verdict, check};
 use quorate_core::{NodeId, NodeSet};
 use quorate_protocols::Fairness;
-use quorate_protocols::arbiter::Arbiter;
-use quorate_protocols::broadcast::Weighted;
-use quorate_protocols::central::Central;
-use quorate_protocols::reference::sharing::Sharing;
-use quorate_protocols::reference::{Raymond, Raynal};
-use quorate_protocols::ring::Ring;
-use quorate_protocols::table::Table;
-use quorate_protocols::ticket::Ticket;
 
 use crate::Outcome;
-use crate::protocols::{Chosen, Name, Variant};
-use checked::Checked;
+use crate::protocols::{Checked, Chosen};
 use choosy::Choosy;
 use family::{Want, family};
 use output::Output;
@@ -57,86 +47,86 @@ is vacuous, 2 the input was wrong or the world has more states than --max-states
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
-    chosen: Chosen,
+    pub(crate) chosen: Chosen,
     /// Permissions of arbiters end by themselves, which makes many more states.
     #[arg(long)]
-    leases: bool,
+    pub(crate) leases: bool,
     /// How many nodes; n0 is the arbiter, or the root.
     #[arg(long, default_value_t = 3)]
-    nodes: usize,
+    pub(crate) nodes: usize,
     /// How many units the pool has: k.
     #[arg(long, default_value_t = 2)]
-    units: u32,
+    pub(crate) units: u32,
     /// How many claims there are; their sizes and homes are enumerated unless given below.
     #[arg(long)]
-    claims: Option<usize>,
+    pub(crate) claims: Option<usize>,
     /// The size h of each claim, such as 1,2,1.
     #[arg(long, value_delimiter = ',')]
-    want: Vec<u32>,
+    pub(crate) want: Vec<u32>,
     #[command(flatten)]
-    choosy: Choosy,
+    pub(crate) choosy: Choosy,
     /// Where claims are made: spread (one node after the other), any (every placement), or the node
     /// of each claim, such as 0,1,1.
     #[arg(long, default_value = "spread", value_parser = home)]
-    home: Home,
+    pub(crate) home: Home,
     /// Who may pass whom: fifo, or backfill:B (nobody is passed more than B times).
     #[arg(long, default_value = "fifo", value_parser = fairness)]
-    fairness: Fairness,
+    pub(crate) fairness: Fairness,
     /// How often a client may cancel.
     #[arg(long, default_value_t = 0)]
-    cancels: u8,
+    pub(crate) cancels: u8,
     /// How often a node may crash, between any two effects.
     #[arg(long, default_value_t = 0)]
-    crashes: u8,
+    pub(crate) crashes: u8,
     /// Which nodes may crash.
     #[arg(long, value_delimiter = ',', default_value = "0")]
-    crashing: Vec<u32>,
+    pub(crate) crashing: Vec<u32>,
     /// The arbiter writes grants down and recovers from its record; otherwise a restarted node has
     /// forgotten everything.
     #[arg(long)]
-    durable: bool,
+    pub(crate) durable: bool,
     /// How often a client may renew its lease.
     #[arg(long, default_value_t = 0)]
-    renewals: u8,
+    pub(crate) renewals: u8,
     /// How often a client may die, or stop at its deadline.
     #[arg(long, default_value_t = 0)]
-    deaths: u8,
+    pub(crate) deaths: u8,
     /// How often a lease may run out while its grant is still on its way.
     #[arg(long, default_value_t = 0)]
-    lapses: u8,
+    pub(crate) lapses: u8,
     /// Whether messages between two nodes arrive in order.
     #[arg(long, value_enum, default_value = "fifo")]
-    network: NetworkKind,
+    pub(crate) network: NetworkKind,
     /// How often a message may arrive twice.
     #[arg(long, default_value_t = 0)]
-    duplicates: u8,
+    pub(crate) duplicates: u8,
     /// How often a message may vanish.
     #[arg(long, default_value_t = 0)]
-    losses: u8,
+    pub(crate) losses: u8,
     /// How often an alarm may ring while a message is on its way; without this, as often as it
     /// likes, or never for a ring.
     #[arg(long)]
-    early_rings: Option<u8>,
+    pub(crate) early_rings: Option<u8>,
     /// How often a node may take another one for dead, for a moment.
     #[arg(long, default_value_t = 0)]
-    suspicions: u8,
+    pub(crate) suspicions: u8,
     /// Give up on a world with more states than this.
     #[arg(long, default_value_t = 50_000_000)]
-    max_states: usize,
+    pub(crate) max_states: usize,
     /// Print the result as JSON.
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-enum NetworkKind {
+pub(crate) enum NetworkKind {
     Fifo,
     Reordering,
 }
 
 /// Where claims are made.
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Home {
+pub(crate) enum Home {
     Spread,
     Any,
     At(Vec<u32>),
@@ -166,23 +156,11 @@ fn fairness(text: &str) -> Result<Fairness, String> {
 
 /// Does it.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    args.chosen.options.fit(args.chosen.protocol)?;
-    let labels = args.chosen.options.variant == Some(Variant::Labels);
-    ensure!(!labels, "--variant labels is for simulated runs");
-    match (args.chosen.protocol, args.chosen.options.variant) {
-        (Name::Central, _) => run_with::<Central>(args),
-        (Name::Ring, _) => run_with::<Ring>(args),
-        (Name::Arbiter, _) => run_with::<Arbiter>(args),
-        (Name::Ticket, _) => run_with::<Ticket>(args),
-        (Name::Table, _) => run_with::<Table>(args),
-        (Name::Sharing, _) => run_with::<Sharing>(args),
-        (Name::Broadcast, Some(Variant::Raymond)) => run_with::<Raymond>(args),
-        (Name::Broadcast, Some(Variant::Raynal)) => run_with::<Raynal>(args),
-        (Name::Broadcast, _) => run_with::<Weighted>(args),
-    }
+    let only = || anyhow::anyhow!("{} is for simulated runs", args.chosen);
+    (args.chosen.does()?.check.ok_or_else(only)?)(args)
 }
 
-fn run_with<P: Checked>(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run_with<P: Checked>(args: &Args) -> anyhow::Result<Outcome> {
     let scopes = scopes::<P>(args)?;
     let started = Instant::now();
     let reports = explore(&scopes, args.max_states);
@@ -259,7 +237,7 @@ fn scopes<P: Checked>(args: &Args) -> anyhow::Result<Vec<Scope<P>>> {
 }
 
 fn scope<P: Checked>(args: &Args, crashing: NodeSet, wants: &[Want]) -> anyhow::Result<Scope<P>> {
-    let pool = P::pool(args)?;
+    let pool = P::small(args)?;
     let mut scope = Scope::new(args.nodes, pool, wants)?;
     args.choosy.tell(&mut scope.clients)?;
     scope.crashing = crashing;

@@ -8,9 +8,9 @@ use quorate_core::{NodeId, Wanted};
 use quorate_protocols::Fairness;
 use serde_json::json;
 
-use super::checked::Checked;
 use super::family::Want;
 use super::{Args, choosy};
+use crate::protocols::Checked;
 
 /// Worlds and what became of them. The worlds behind the first broken one were not explored.
 pub(super) struct Output<'a, P: Checked> {

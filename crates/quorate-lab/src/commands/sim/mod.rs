@@ -6,8 +6,8 @@ mod film;
 mod labels;
 mod report;
 mod ring_stabilization;
-mod run;
-mod seeds;
+pub(crate) mod run;
+pub(crate) mod seeds;
 mod sweep;
 
 use crate::Outcome;

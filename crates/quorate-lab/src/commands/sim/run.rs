@@ -16,7 +16,7 @@ use quorate_sim::{
 
 use super::report::{Shown, speed};
 use super::{film, parse_seed};
-use crate::protocols::{Chosen, Offered, Work};
+use crate::protocols::{Chosen, Offered};
 use crate::{Outcome, plots, unless_unread};
 
 /// Every step is followed by an audit up to this many nodes, unless told otherwise.
@@ -162,86 +162,77 @@ fn parse_fairness(text: &str) -> Result<u32, String> {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    args.chosen.visit(Run { args })
+    (args.chosen.does()?.run)(args)
 }
 
-struct Run<'a> {
-    args: &'a Args,
-}
-
-impl Work for Run<'_> {
-    type Outcome = anyhow::Result<Outcome>;
-
-    fn with<P: Offered>(self) -> anyhow::Result<Outcome> {
-        let args = self.args;
-        let plan = args.plan::<P>()?;
-        let pool = P::pool(&plan, &args.chosen.options)?;
-        let about = P::about(&plan, &args.chosen.options)?;
-        let small = plan.nodes <= STRICT_NODES_MAX && args.faults != Profile::None;
-        let strict = !args.no_strict && (args.strict || args.swarm || small);
-        let mut lines = Lines { out: BufWriter::new(std::io::stdout().lock()), failed: None };
-        if args.trace {
-            writeln!(lines, "# {}", plan.to_string().replace('\n', "\n# "))?;
-        }
-        let bar = progress(&plan)?;
-        let mut tell = |pulse| {
-            show(&bar, pulse);
-            ControlFlow::Continue(())
-        };
-        let mut film = args.html.is_some().then(|| film::new(&plan)).transpose()?;
-        let watch = Watch {
-            strict,
-            until: args.until.map(|time| time.0),
-            trace: args.trace.then_some(&mut lines as &mut dyn std::fmt::Write),
-            film: film.as_mut(),
-            pulse: Some(&mut tell),
-        };
-        let started = Instant::now();
-        let report = match args.corrupt {
-            true => P::run_corrupted(&plan, &pool, watch)
-                .with_context(|| format!("--corrupt: {} does not heal from any state", P::NAME))?,
-            false => quorate_sim::run::<P>(&plan, &pool, watch),
-        };
-        let wall = started.elapsed();
-        bar.finish_and_clear();
-        let Lines { mut out, failed } = lines;
-        let (protocol, kinds) = (P::NAME, P::KINDS);
-        let shown = Shown {
-            protocol,
-            kinds,
-            plan: &plan,
-            about,
-            report: &report,
-            strict,
-            wall: args.speed.then_some(wall),
-        };
-        let written = failed.map_or(Ok(()), Err).and_then(|()| {
-            if args.json {
-                writeln!(out, "{:#}", shown.json())?;
-            } else if !args.trace {
-                write!(out, "{}", shown.table())?;
-            }
-            out.flush()
-        });
-        unless_unread(written)?;
-        args.write_files(&report.measures)?;
-        if let (Some(path), Some(film)) = (&args.html, &film) {
-            let command = args.command();
-            film::write::<P>(
-                path,
-                film,
-                &film::About { plan: &plan, pool: &pool, report: &report, command },
-            )?;
-        }
-        if !args.json && !args.trace {
-            eprintln!("{}", speed(report.steps, wall));
-        }
-        let Verdict::Broken(breach) = &report.verdict else { return Ok(Outcome::Good) };
-        eprintln!("BROKEN {breach}");
-        eprintln!("at {} s. To see it again:", seconds(report.ended_at));
-        eprintln!("  {}", report.replay_line(&args.command()));
-        Ok(Outcome::Broken)
+pub(crate) fn run_with<P: Offered>(args: &Args) -> anyhow::Result<Outcome> {
+    let plan = args.plan::<P>()?;
+    let pool = P::pool(&plan, &args.chosen.options)?;
+    let about = P::about(&plan, &args.chosen.options)?;
+    let small = plan.nodes <= STRICT_NODES_MAX && args.faults != Profile::None;
+    let strict = !args.no_strict && (args.strict || args.swarm || small);
+    let mut lines = Lines { out: BufWriter::new(std::io::stdout().lock()), failed: None };
+    if args.trace {
+        writeln!(lines, "# {}", plan.to_string().replace('\n', "\n# "))?;
     }
+    let bar = progress(&plan)?;
+    let mut tell = |pulse| {
+        show(&bar, pulse);
+        ControlFlow::Continue(())
+    };
+    let mut film = args.html.is_some().then(|| film::new(&plan)).transpose()?;
+    let watch = Watch {
+        strict,
+        until: args.until.map(|time| time.0),
+        trace: args.trace.then_some(&mut lines as &mut dyn std::fmt::Write),
+        film: film.as_mut(),
+        pulse: Some(&mut tell),
+    };
+    let started = Instant::now();
+    let report = match args.corrupt {
+        true => P::run_corrupted(&plan, &pool, watch)
+            .with_context(|| format!("--corrupt: {} does not heal from any state", P::NAME))?,
+        false => quorate_sim::run::<P>(&plan, &pool, watch),
+    };
+    let wall = started.elapsed();
+    bar.finish_and_clear();
+    let Lines { mut out, failed } = lines;
+    let (protocol, kinds) = (P::NAME, P::KINDS);
+    let shown = Shown {
+        protocol,
+        kinds,
+        plan: &plan,
+        about,
+        report: &report,
+        strict,
+        wall: args.speed.then_some(wall),
+    };
+    let written = failed.map_or(Ok(()), Err).and_then(|()| {
+        if args.json {
+            writeln!(out, "{:#}", shown.json())?;
+        } else if !args.trace {
+            write!(out, "{}", shown.table())?;
+        }
+        out.flush()
+    });
+    unless_unread(written)?;
+    args.write_files(&report.measures)?;
+    if let (Some(path), Some(film)) = (&args.html, &film) {
+        let command = args.command();
+        film::write::<P>(
+            path,
+            film,
+            &film::About { plan: &plan, pool: &pool, report: &report, command },
+        )?;
+    }
+    if !args.json && !args.trace {
+        eprintln!("{}", speed(report.steps, wall));
+    }
+    let Verdict::Broken(breach) = &report.verdict else { return Ok(Outcome::Good) };
+    eprintln!("BROKEN {breach}");
+    eprintln!("at {} s. To see it again:", seconds(report.ended_at));
+    eprintln!("  {}", report.replay_line(&args.command()));
+    Ok(Outcome::Broken)
 }
 
 impl Args {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context as _, bail, ensure};
+use clap::{Args as _, FromArgMatches as _};
 use indicatif::{ProgressBar, ProgressStyle};
 use quorate_laws::Breach;
 use quorate_sim::{Plan, Profile, Report, Verdict, Watch, swarm_command};
@@ -14,22 +15,25 @@ use serde_json::json;
 use super::parse_seed;
 use super::report::{add_speed, speed};
 use crate::Outcome;
-use crate::protocols::{Chosen, Offered, Work};
+use crate::protocols::{Chosen, Offered, REGISTRY};
 
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
   quorate-lab sim seeds --count 2000
   quorate-lab sim seeds --count 500 --faults crashes --json
   quorate-lab sim seeds --protocol ring --corrupt --count 100
   quorate-lab sim seeds --variant labels --count 100
-  quorate-lab sim seeds --minutes 30
+  quorate-lab sim seeds --every --minutes 30
 
 Exit code 1 if a law was broken; the line that replays it is printed.")]
 #[command(group(clap::ArgGroup::new("how_many").required(true).args(["count", "minutes"])))]
 pub(crate) struct Args {
     #[command(flatten)]
-    chosen: Chosen,
+    pub(crate) swarm: Swarm,
+    /// Every protocol in turn, and what each has that must be played; the time is shared
+    #[arg(long, conflicts_with_all = ["protocol", "variant", "corrupt", "json"])]
+    every: bool,
     /// Seeds for each profile
     #[arg(long, value_name = "N")]
     count: Option<u64>,
@@ -39,9 +43,6 @@ pub(crate) struct Args {
     /// A fault profile, or all of them
     #[arg(long, value_name = "PROFILE|all", default_value = "all", value_parser = parse_profiles)]
     faults: Profiles,
-    /// Begin in any state: arbitrary variables, garbage on the links (ring)
-    #[arg(long)]
-    corrupt: bool,
     /// The first seed; others follow [default: 1, or the time of day with --minutes]
     #[arg(long, value_parser = parse_seed)]
     first: Option<u64>,
@@ -59,6 +60,16 @@ pub(crate) struct Args {
     speed: bool,
 }
 
+/// What is played.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Swarm {
+    #[command(flatten)]
+    pub(crate) chosen: Chosen,
+    /// Begin in any state: arbitrary variables, garbage on the links (ring)
+    #[arg(long)]
+    corrupt: bool,
+}
+
 #[derive(Clone, Debug)]
 struct Profiles(Vec<Profile>);
 
@@ -74,7 +85,39 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     ensure!(args.minutes.is_none_or(|m| m > 0.0 && m < 1e6), "--minutes must be above 0");
     ensure!(args.count != Some(0), "--count must be at least 1");
     ensure!(args.threads != Some(0), "--threads must be at least 1");
-    args.chosen.visit(Seeds { args })
+    if args.every {
+        return every(args);
+    }
+    (args.swarm.chosen.does()?.seeds)(args)
+}
+
+/// One swarm after the other, each for its share of the time.
+fn every(args: &Args) -> anyhow::Result<Outcome> {
+    let swarms: Vec<Swarm> = swarms()?;
+    let minutes = args.minutes.map(|minutes| minutes / swarms.len() as f64);
+    let mut outcome = Outcome::Good;
+    for swarm in swarms {
+        let args = Args { swarm, minutes, every: false, ..args.clone() };
+        if run(&args)? != Outcome::Good {
+            outcome = Outcome::Broken;
+            if !args.keep_going {
+                break;
+            }
+        }
+    }
+    Ok(outcome)
+}
+
+/// What every protocol wants played, in the order of their list.
+pub(crate) fn swarms() -> anyhow::Result<Vec<Swarm>> {
+    let words = |name: &'static str| move |more: &&str| format!("seeds --protocol {name}{more}");
+    let all = REGISTRY.iter().flat_map(|one| one.swarms.iter().map(words(one.name)));
+    let read = |words: String| {
+        let command = Swarm::augment_args(clap::Command::new("seeds"));
+        let matches = command.try_get_matches_from(words.split(' '))?;
+        Ok(Swarm::from_arg_matches(&matches)?)
+    };
+    all.map(read).collect()
 }
 
 /// What is added up over the runs of one profile.
@@ -96,35 +139,26 @@ struct Found {
     replay: String,
 }
 
-struct Seeds<'a> {
-    args: &'a Args,
-}
-
-impl Work for Seeds<'_> {
-    type Outcome = anyhow::Result<Outcome>;
-
-    fn with<P: Offered>(self) -> anyhow::Result<Outcome> {
-        let args = self.args;
-        let hunt = Hunt::new(args)?;
-        // A panic inside a step is a breach, and its words are in it; the rest is noise.
-        std::panic::set_hook(Box::new(|_| {}));
-        let started = Instant::now();
-        let threads = match args.threads {
-            Some(threads) => threads,
-            None => std::thread::available_parallelism()?.get(),
-        };
-        std::thread::scope(|scope| {
-            let workers: Vec<_> =
-                (0..threads).map(|_| scope.spawn(|| hunt.work::<P>(started))).collect();
-            workers.into_iter().try_for_each(|worker| {
-                worker.join().map_err(|_| anyhow::anyhow!("a worker of the simulator panicked"))?
-            })
-        })?;
-        // The default is to print; nothing after this panics quietly.
-        _ = std::panic::take_hook();
-        hunt.bar.finish_and_clear();
-        hunt.report(P::NAME, args, started.elapsed())
-    }
+pub(crate) fn run_with<P: Offered>(args: &Args) -> anyhow::Result<Outcome> {
+    let hunt = Hunt::new(args)?;
+    // A panic inside a step is a breach, and its words are in it; the rest is noise.
+    std::panic::set_hook(Box::new(|_| {}));
+    let started = Instant::now();
+    let threads = match args.threads {
+        Some(threads) => threads,
+        None => std::thread::available_parallelism()?.get(),
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> =
+            (0..threads).map(|_| scope.spawn(|| hunt.work::<P>(started))).collect();
+        workers.into_iter().try_for_each(|worker| {
+            worker.join().map_err(|_| anyhow::anyhow!("a worker of the simulator panicked"))?
+        })
+    })?;
+    // The default is to print; nothing after this panics quietly.
+    _ = std::panic::take_hook();
+    hunt.bar.finish_and_clear();
+    hunt.report(P::NAME, args, started.elapsed())
 }
 
 struct Hunt<'a> {
@@ -157,13 +191,13 @@ impl<'a> Hunt<'a> {
         let time_of_day = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_secs() << 16;
         let fallback = if args.minutes.is_some() { time_of_day } else { 1 };
         Ok(Hunt {
-            chosen: args.chosen.clone(),
+            chosen: args.swarm.chosen.clone(),
             profiles,
             first: args.first.unwrap_or(fallback),
             runs_max,
             time_max: args.minutes.map(|minutes| Duration::from_secs_f64(minutes * 60.0)),
             keep_going: args.keep_going,
-            corrupt: args.corrupt,
+            corrupt: args.swarm.corrupt,
             next: AtomicU64::new(0),
             stop: AtomicU64::new(u64::MAX),
             bar,
