@@ -104,7 +104,7 @@ const RING_SEEDS: &str = "sim seeds --protocol ring --faults all --count 60";
 const RING_CORRUPT_SEEDS: &str = "sim seeds --protocol ring --corrupt --faults all --count 30";
 
 fn laboratory(words: &str) -> String {
-    format!("run --release --locked --quiet --package quorate-lab -- {words}")
+    format!("run --profile dist --locked --quiet --package quorate-lab -- {words}")
 }
 
 /// Writes: formatting, and what clippy can repair.

@@ -7,6 +7,7 @@
 #![deny(clippy::print_stdout)]
 
 pub mod cluster;
+mod usage;
 
 use std::fmt;
 use std::io::Write as _;
@@ -33,7 +34,7 @@ pub fn main<C: clap::Parser>(
     let name = command.get_name();
     let cli = match C::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return usage(name, misunderstood, &error),
+        Err(error) => return usage::explain(&command, misunderstood, &error),
     };
     match perform(cli) {
         Ok(Outcome::Good) => ExitCode::SUCCESS,
@@ -59,43 +60,6 @@ pub fn unless_unread(written: std::io::Result<()>) -> std::io::Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         done => done,
     }
-}
-
-/// Help goes to standard output in full; a mistake gets one clear line.
-fn usage(name: &str, misunderstood: u8, error: &clap::Error) -> ExitCode {
-    if !error.use_stderr() {
-        // Nothing better can be done if even help cannot be printed.
-        let _ = error.print();
-        return ExitCode::SUCCESS;
-    }
-    if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        eprintln!("{name}: a command is missing: choose {} (see --help)", listed(error));
-        return ExitCode::from(misunderstood);
-    }
-    let text = error.render().to_string();
-    let line = text
-        .split("\n\nUsage")
-        .flat_map(|part| part.split("\n\nFor more information"))
-        .next()
-        .unwrap_or_default()
-        .trim_start_matches("error: ")
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ");
-    eprintln!("{name}: {line} (see --help)");
-    ExitCode::from(misunderstood)
-}
-
-/// The commands of a help text, as in "this, that or other".
-fn listed(help: &clap::Error) -> String {
-    let text = help.render().to_string();
-    let list = text.split("\nCommands:\n").nth(1).unwrap_or_default();
-    let lines = list.lines().take_while(|line| !line.is_empty());
-    let names = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
-    let names = names.filter_map(|line| line.split_whitespace().next());
-    let mut names: Vec<&str> = names.filter(|name| *name != "help").collect();
-    let last = names.pop().unwrap_or_default();
-    if names.is_empty() { last.into() } else { format!("{} or {last}", names.join(", ")) }
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

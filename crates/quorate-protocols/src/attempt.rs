@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use quorate_core::{ClaimId, NodeId};
+use quorate_core::{ClaimId, Clock, NodeId};
 
 /// One try of a node to get or keep a claim, unique among that node's tries: the paper's request
 /// made distinguishable from its repetitions (arbiter spec 7.1, `e`).
@@ -12,6 +12,13 @@ pub struct Attempt {
     pub boot: u32,
     /// Its logical clock.
     pub clock: u64,
+}
+
+impl Attempt {
+    /// The next try of a node in this life of it.
+    pub(crate) fn next(clock: &mut Clock, boot: u32) -> Attempt {
+        Attempt { boot, clock: clock.tick() }
+    }
 }
 
 impl fmt::Display for Attempt {

@@ -2,17 +2,14 @@
 //!
 //! A k-arbiter C is dominated iff some H contains no quorum of C (the paper prints the inclusion
 //! the other way round) and meets the intersection of any k quorums, repetition allowed. Up to 22
-//! nodes the [`Table`] decides and gives a smallest H. Beyond, a SAT solver proposes a set that
-//! contains no quorum; it is grown as far as it stays so, and then k quorums are sought whose
-//! intersection it misses. If there are none it is the witness; otherwise every later proposal must
-//! meet that intersection. Each round rules out a maximal quorum-free set, so the loop ends, within
-//! the effort allowed.
+//! nodes the [`Table`] decides and gives a smallest H. Beyond, sets are proposed by a SAT solver
+//! (`proposals.rs`).
 
-use batsat::{BasicSolver, Lit, SolverInterface, Var, lbool};
 use quorate_core::NodeSet;
 
 use crate::explicit::minimal;
 use crate::intersect::emptying;
+use crate::proposals;
 use crate::set::{SMALL, Set};
 use crate::table::Table;
 use crate::{Effort, Explicit, TooLarge};
@@ -47,9 +44,9 @@ pub fn domination(
         let witness = Table::new(family).dominating_witness(units, effort)?;
         witness.map_or(Domination::Nondominated, Domination::Dominated)
     } else if family.nodes() <= SMALL {
-        by_proposals::<u128>(family, units, effort)?
+        proposals::decide::<u128>(family, units, effort)?
     } else {
-        by_proposals::<NodeSet>(family, units, effort)?
+        proposals::decide::<NodeSet>(family, units, effort)?
     };
     if let (Domination::Dominated(witness), true) = (&decided, family.quorums().len() <= 1000) {
         let mut check = Effort::default();
@@ -78,84 +75,4 @@ pub fn is_witness(
         emptying(witness, &minimal(family.sets::<NodeSet>()), units, effort)?.is_some()
     };
     Ok(!missed)
-}
-
-fn by_proposals<S: Set>(
-    family: &Explicit,
-    units: usize,
-    effort: &mut Effort<'_>,
-) -> Result<Domination, TooLarge> {
-    let sets = minimal(family.sets::<S>());
-    let mut solver = BasicSolver::default();
-    let chosen: Vec<Var> = (0..family.nodes()).map(|_| solver.new_var_default()).collect();
-    for set in &sets {
-        let mut clause = set.members().map(|node| Lit::new(chosen[node], false)).collect();
-        solver.add_clause_reuse(&mut clause);
-    }
-    loop {
-        let conflicts = solver.num_conflicts();
-        match solve(&mut solver, effort) {
-            answer if answer == lbool::TRUE => {}
-            answer if answer == lbool::FALSE => return Ok(Domination::Nondominated),
-            _ => return Err(TooLarge { limit: effort.limit() }),
-        }
-        effort.spend((solver.num_conflicts() - conflicts + 1) * sets.len() as u64)?;
-        let mut proposal = S::empty();
-        for (node, var) in chosen.iter().enumerate() {
-            if solver.value_var(*var) == lbool::TRUE {
-                proposal.put(node);
-            }
-        }
-        grow(&mut proposal, &sets, family.nodes());
-        let Some(missed) = emptying(&proposal, &sets, units, effort)? else {
-            let witness = shrink(proposal, &sets, units);
-            return Ok(Domination::Dominated(witness.to_nodes()));
-        };
-        let everyone = S::from_nodes(&NodeSet::first(family.nodes()));
-        let intersection = missed.iter().fold(everyone, |left, set| left.and(set));
-        let mut clause = intersection.members().map(|node| Lit::new(chosen[node], true)).collect();
-        solver.add_clause_reuse(&mut clause);
-    }
-}
-
-/// One run of the solver, stopped when it has used up its share of the effort.
-fn solve(solver: &mut BasicSolver, effort: &Effort<'_>) -> lbool {
-    const CALLS_PER_STEP: u64 = 64;
-    let left = std::cell::Cell::new(effort.left() / CALLS_PER_STEP);
-    solver.cb_mut().set_stop(move || {
-        left.set(left.get().saturating_sub(1));
-        left.get() == 0
-    });
-    solver.solve_limited(&[])
-}
-
-/// Adds nodes as long as no quorum is inside.
-fn grow<S: Set>(proposal: &mut S, sets: &[S], nodes: usize) {
-    for node in 0..nodes {
-        if !proposal.has(node) {
-            let mut larger = proposal.clone();
-            larger.put(node);
-            if !sets.iter().any(|set| set.has(node) && set.within(&larger)) {
-                *proposal = larger;
-            }
-        }
-    }
-}
-
-/// Drops nodes as long as the witness remains one, within a small effort: people read witnesses.
-fn shrink<S: Set>(mut witness: S, sets: &[S], units: usize) -> S {
-    const SHRINKING: u64 = 20_000_000;
-    let mut effort = Effort::new(SHRINKING);
-    let members: Vec<usize> = witness.members().collect();
-    for node in members.into_iter().rev() {
-        let mut one = S::empty();
-        one.put(node);
-        let smaller = witness.minus(&one);
-        match emptying(&smaller, sets, units, &mut effort) {
-            Ok(None) => witness = smaller,
-            Ok(Some(_)) => {}
-            Err(_) => break,
-        }
-    }
-    witness
 }

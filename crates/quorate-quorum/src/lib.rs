@@ -59,6 +59,8 @@ mod load;
 mod natural;
 mod parse;
 pub mod plan;
+#[cfg(feature = "solvers")]
+mod proposals;
 mod ratio;
 pub mod requests;
 mod rule;
@@ -66,8 +68,16 @@ pub mod sampling;
 mod set;
 mod shape;
 pub mod sharing;
+#[cfg(feature = "solvers")]
 mod solver;
 mod table;
+#[cfg(not(feature = "solvers"))]
+mod unsolved;
+
+#[cfg(not(feature = "solvers"))]
+use unsolved as proposals;
+#[cfg(not(feature = "solvers"))]
+use unsolved as solver;
 
 pub use answers::{Answers, Availability, Between, Method};
 pub use catalog::{Family, FamilyError, build};

@@ -53,8 +53,9 @@ async fn a_node_grants_by_a_registered_protocol() {
     let (clients, peers) = (bind().await, bind().await);
     let node = Node::start_on(config, clients, peers).await.unwrap();
     let mut stream = TcpStream::connect(node.clients_address()).await.unwrap();
-    let request = "PUT /v1/pools/p/claims/1?wait=1m HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\
-                   content-type: application/json\r\ncontent-length: 12\r\n\r\n{\"units\": 1}";
+    let request = "PUT /v1/pools/p/claims/1?wait=1m HTTP/1.1\r\nhost: 127.0.0.1\r\n\
+                   connection: close\r\ncontent-type: application/json\r\n\
+                   content-length: 12\r\n\r\n{\"units\": 1}";
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();

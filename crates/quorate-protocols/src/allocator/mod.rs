@@ -46,7 +46,7 @@ use quorate_core::{ClaimId, Unit};
 use flow::Flow;
 use free_set::FreeSet;
 use layout::{Group, Layout};
-use place::{Mover, Plan};
+use place::{Mover, Moves};
 use queue::{Queue, Shape};
 
 pub use explain::Cut;
@@ -150,7 +150,7 @@ pub struct Allocator {
     /// Between passes: where the movable holders are, and what is free.
     flow: Flow,
     news: News,
-    plan: Plan,
+    plan: Moves,
     #[cfg(test)]
     pub(crate) mutant: Option<Mutant>,
 }
@@ -204,7 +204,7 @@ impl Allocator {
             movers: BTreeMap::new(),
             flow: Flow::new(1, vec![units]),
             news: News::Nothing,
-            plan: Plan::default(),
+            plan: Moves::default(),
             #[cfg(test)]
             mutant: None,
         }

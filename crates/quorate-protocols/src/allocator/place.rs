@@ -31,7 +31,7 @@ impl Mover {
 
 /// Moves that are under way, and grants that wait for them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub(super) struct Plan {
+pub(super) struct Moves {
     /// Moves whose new unit is not free yet: whose, from which unit, to which.
     due: Vec<(Ticket, Unit, Unit)>,
     /// Moves that the holder has been told of: the unit it leaves, and the one it got.
@@ -48,7 +48,7 @@ struct Promise {
     units: Vec<(Unit, bool)>,
 }
 
-impl Plan {
+impl Moves {
     pub(super) fn is_empty(&self) -> bool {
         self.due.is_empty() && self.told.is_empty() && self.grants.is_empty()
     }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::{Fence, Moment, Seat, Share, Shares, Stamp, Unit, Units};
+use quorate_core::{Fence, Moment, Share, Shares, Stamp, Unit, Units};
 
-use super::Arbiter;
+use super::Seat;
 use super::message::{GrantNumber, Wish};
 use super::naming::{PickState, Picked};
 use super::pool::{Mode, Pool};
@@ -125,7 +125,7 @@ pub(super) fn shares(names: Option<&[Unit]>, units: Units, fence: Fence) -> Shar
 
 /// Whether a correct peer could want this.
 pub(super) fn is_sensible(
-    seat: &Seat<'_, Arbiter>,
+    seat: &Seat<'_>,
     wish: &Wish,
     is_shown: bool,
 ) -> Result<(), &'static str> {

@@ -17,8 +17,8 @@ type See<'a> = dyn FnMut(Number<'_>) + 'a;
 
 impl Explorable for Arbiter {
     fn numbers(&mut self, see: &mut See<'_>) {
-        see(Number::Clock(&mut self.requester.outlook.clock.0));
-        see(Number::Fence(&mut self.requester.fence));
+        see(Number::Clock(&mut self.requester.clock.0));
+        see(Number::Fence(&mut self.requester.own.fence));
         for local in self.requester.claims.values_mut() {
             local_numbers(local, see);
         }

@@ -8,15 +8,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use quorate_core::{
-    ClaimId, Clock, Entry, Fact, Fence, NodeId, Outbox, Seat, Stamp, Standing, Unit,
-};
+use quorate_core::{ClaimId, Clock, Entry, Fact, Fence, NodeId, Outbox, Stamp, Standing, Unit};
 
 use super::booked::{Booked, State, is_sensible};
 use super::floors::Floors;
 use super::message::{End, GrantNumber, Message};
 use super::pool::{Mode, broken};
-use super::{Alarm, Arbiter, Post};
+use super::{Alarm, Arbiter, Post, Seat};
 use crate::attempt::{Asker, Bid};
 use crate::count::Count;
 use crate::opening::Opening;
@@ -51,7 +49,7 @@ pub(super) struct Grantor {
 impl Grantor {
     pub(super) fn hear(
         &mut self,
-        seat: &Seat<'_, Arbiter>,
+        seat: &Seat<'_>,
         from: NodeId,
         message: Message,
         post: &mut Post<'_>,
@@ -125,7 +123,7 @@ impl Grantor {
 
     fn on_request(
         &mut self,
-        seat: &Seat<'_, Arbiter>,
+        seat: &Seat<'_>,
         claim: ClaimId,
         mut new: Booked,
         post: &mut Post<'_>,
@@ -182,7 +180,7 @@ impl Grantor {
     /// life was given may be in use (arbiter spec C3, C10).
     fn drop_earlier_lives(
         &mut self,
-        seat: &Seat<'_, Arbiter>,
+        seat: &Seat<'_>,
         bid: Bid,
         new: &mut Booked,
         out: &mut Outbox<Arbiter>,
@@ -200,7 +198,7 @@ impl Grantor {
     }
 
     /// The same request again: how it stands. Nothing changes, except that somebody still wants it.
-    fn answer_poll(&mut self, seat: &Seat<'_, Arbiter>, bid: Bid, post: &mut Post<'_>) {
+    fn answer_poll(&mut self, seat: &Seat<'_>, bid: Bid, post: &mut Post<'_>) {
         let (booked, claim) = (&self.entries[&bid], bid.claim);
         let Asker { node, attempt } = booked.asker;
         match booked.state {
@@ -224,7 +222,7 @@ impl Grantor {
 
     fn on_yield(
         &mut self,
-        seat: &Seat<'_, Arbiter>,
+        seat: &Seat<'_>,
         claim: ClaimId,
         asker: Asker,
         number: GrantNumber,
@@ -250,7 +248,7 @@ impl Grantor {
     /// Whether this try of this node has exactly this permission.
     pub(super) fn is_granted(
         &self,
-        seat: &Seat<'_, Arbiter>,
+        seat: &Seat<'_>,
         bid: Bid,
         asker: Asker,
         number: GrantNumber,
@@ -265,7 +263,7 @@ impl Grantor {
 
     fn on_release(
         &mut self,
-        seat: &Seat<'_, Arbiter>,
+        seat: &Seat<'_>,
         claim: ClaimId,
         asker: Asker,
         end: End,
@@ -291,7 +289,7 @@ impl Grantor {
 
     fn on_retoken(
         &mut self,
-        seat: &Seat<'_, Arbiter>,
+        seat: &Seat<'_>,
         claim: ClaimId,
         asker: Asker,
         grant: GrantNumber,
@@ -311,12 +309,7 @@ impl Grantor {
         post.send(node, Message::Retokened { claim, attempt, grant, token, clock });
     }
 
-    pub(super) fn on_ring_lease_end(
-        &mut self,
-        seat: &Seat<'_, Arbiter>,
-        bid: Bid,
-        post: &mut Post<'_>,
-    ) {
+    pub(super) fn on_ring_lease_end(&mut self, seat: &Seat<'_>, bid: Bid, post: &mut Post<'_>) {
         let booked = self.entries.get(&bid).expect("a lease is armed for entries only");
         let (Asker { node, attempt }, claim) = (booked.asker, bid.claim);
         if booked.is_waiting() && (node, attempt.boot) == (seat.me, seat.boot) {
@@ -336,7 +329,7 @@ impl Grantor {
     /// The claim has nothing here any more, neither a permission nor a place in the queue.
     pub(super) fn end(
         &mut self,
-        seat: &Seat<'_, Arbiter>,
+        seat: &Seat<'_>,
         bid: Bid,
         maybe_held: bool,
         out: &mut Outbox<Arbiter>,
@@ -396,7 +389,7 @@ impl Grantor {
         }
     }
 
-    pub(super) fn tell_grant(&self, seat: &Seat<'_, Arbiter>, bid: Bid, post: &mut Post<'_>) {
+    pub(super) fn tell_grant(&self, seat: &Seat<'_>, bid: Bid, post: &mut Post<'_>) {
         let taken = match seat.pool.picks_units() {
             true => self.locked_by_others(bid),
             false => Default::default(),
@@ -406,7 +399,7 @@ impl Grantor {
 
     pub(super) fn send_grant(
         &self,
-        seat: &Seat<'_, Arbiter>,
+        seat: &Seat<'_>,
         bid: Bid,
         taken: Arc<[Unit]>,
         post: &mut Post<'_>,
@@ -427,7 +420,7 @@ impl Grantor {
         post.send(node, Message::Inquire { claim, attempt, grant, clock: self.clock.0 });
     }
 
-    pub(super) fn arm_lease(&self, seat: &Seat<'_, Arbiter>, bid: Bid, out: &mut Outbox<Arbiter>) {
+    pub(super) fn arm_lease(&self, seat: &Seat<'_>, bid: Bid, out: &mut Outbox<Arbiter>) {
         if seat.pool.leases_end() {
             out.arm(Alarm::LeaseEnd(bid), seat.pool.lease.length());
         }
@@ -452,7 +445,7 @@ impl Grantor {
         show(Fact::counter("reclaims", self.reclaims.get()));
     }
 
-    pub(super) fn audit(&self, seat: &Seat<'_, Arbiter>) {
+    pub(super) fn audit(&self, seat: &Seat<'_>) {
         let (mut used, mut locks) = (0, 0);
         for (&bid, booked) in &self.entries {
             assert_eq!(booked.asker.bid(bid.claim), bid, "an entry is its asker's");

@@ -4,14 +4,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::{ClaimId, Fence, Moment, NodeId, NodeSet, Seat};
+use quorate_core::{ClaimId, Fence, Moment, NodeId, NodeSet};
 
 use super::local::{PermitState, Phase};
 use super::message::{End, GrantNumber, Message};
 use super::pool::broken;
 use super::requester::{Requester, enlist};
-use super::{Arbiter, Post};
-use crate::home::{About, lasting_quorum};
+use super::{Post, Seat};
+use crate::attempt::Attempt;
+use crate::home::About;
+use crate::quorums::asking::lasting_quorum;
 
 /// A permission as an arbiter tells it.
 #[derive(Clone, Copy)]
@@ -26,7 +28,7 @@ struct Given {
 impl Requester {
     pub(super) fn hear(
         &mut self,
-        seat: &Seat<'_, Arbiter>,
+        seat: &Seat<'_>,
         from: NodeId,
         message: Message,
         post: &mut Post<'_>,
@@ -34,7 +36,7 @@ impl Requester {
         let lease = &seat.pool.lease;
         match message {
             Message::Grant { claim, attempt, grant, floor, sent, waited, taken, clock } => {
-                self.outlook.clock.hear(clock);
+                self.clock.hear(clock);
                 let mut until = lease.deadline(sent, waited);
                 if broken!(seat, L1CountFromReceipt) {
                     until = seat.now.after(lease.length());
@@ -53,18 +55,18 @@ impl Requester {
                 self.look_around(seat, about, taken, post);
             }
             Message::Queued { claim, attempt, taken, clock } => {
-                self.outlook.clock.hear(clock);
+                self.clock.hear(clock);
                 self.on_queued(About { from, claim, attempt });
                 self.look_around(seat, About { from, claim, attempt }, taken, post);
                 #[cfg(test)]
                 self.maekawa_failed(seat, claim, post);
             }
             Message::Inquire { claim, attempt, grant, clock } => {
-                self.outlook.clock.hear(clock);
+                self.clock.hear(clock);
                 self.on_inquire(seat, About { from, claim, attempt }, grant, post);
             }
             Message::Renewed { claim, attempt, grant, floor, round, sent, clock } => {
-                self.outlook.clock.hear(clock);
+                self.clock.hear(clock);
                 let mut until = lease.deadline(sent, Duration::ZERO);
                 if broken!(seat, L3IgnoreDrift) {
                     until = sent.after(lease.length());
@@ -73,25 +75,25 @@ impl Requester {
                 self.on_renewed(seat, About { from, claim, attempt }, given, post);
             }
             Message::Lost { claim, attempt, grant, clock } => {
-                self.outlook.clock.hear(clock);
+                self.clock.hear(clock);
                 self.on_lost(seat, About { from, claim, attempt }, grant, post);
             }
             Message::Retokened { claim, attempt, grant, token, clock } => {
-                self.outlook.clock.hear(clock);
+                self.clock.hear(clock);
                 self.on_retokened(seat, About { from, claim, attempt }, grant, token, post);
             }
             Message::Named { claim, attempt, grant, round, floor, clock } => {
-                self.outlook.clock.hear(clock);
+                self.clock.hear(clock);
                 let about = About { from, claim, attempt };
                 self.on_named(seat, about, (grant, round, floor), post);
             }
             Message::Taken { claim, attempt, grant, round, taken, clock } => {
-                self.outlook.clock.hear(clock);
+                self.clock.hear(clock);
                 let about = About { from, claim, attempt };
                 self.on_taken(seat, about, (grant, round), taken, post);
             }
             Message::Roll { clock } => {
-                self.outlook.clock.hear(clock);
+                self.clock.hear(clock);
                 self.on_roll(seat, from, post);
             }
             Message::Request { .. }
@@ -106,15 +108,9 @@ impl Requester {
         }
     }
 
-    fn on_grant(
-        &mut self,
-        seat: &Seat<'_, Arbiter>,
-        about: About,
-        given: Given,
-        post: &mut Post<'_>,
-    ) {
+    fn on_grant(&mut self, seat: &Seat<'_>, about: About, given: Given, post: &mut Post<'_>) {
         let About { from, claim, attempt } = about;
-        self.fence = self.fence.max(given.floor);
+        self.own.fence = self.own.fence.max(given.floor);
         let local = self.claims.get_mut(&claim);
         let permit = local.and_then(|local| local.enlisted.get_mut(&from));
         let Some(permit) = permit.filter(|permit| permit.attempt == attempt) else {
@@ -172,7 +168,7 @@ impl Requester {
 
     fn on_inquire(
         &mut self,
-        seat: &Seat<'_, Arbiter>,
+        seat: &Seat<'_>,
         About { from, claim, attempt }: About,
         grant: GrantNumber,
         post: &mut Post<'_>,
@@ -199,7 +195,7 @@ impl Requester {
     /// Maekawa's rule: who has heard that it will not be served now gives way, also to those that
     /// asked before.
     #[cfg(test)]
-    fn maekawa_failed(&mut self, seat: &Seat<'_, Arbiter>, claim: ClaimId, post: &mut Post<'_>) {
+    fn maekawa_failed(&mut self, seat: &Seat<'_>, claim: ClaimId, post: &mut Post<'_>) {
         let Some(local) = self.claims.get_mut(&claim) else { return };
         if !broken!(seat, MaekawaFailed) || local.is_held() {
             return;
@@ -219,12 +215,12 @@ impl Requester {
 
     fn on_renewed(
         &mut self,
-        seat: &Seat<'_, Arbiter>,
+        seat: &Seat<'_>,
         About { from, claim, attempt }: About,
         given: Given,
         post: &mut Post<'_>,
     ) {
-        self.fence = self.fence.max(given.floor);
+        self.own.fence = self.own.fence.max(given.floor);
         let local = self.claims.get_mut(&claim);
         let permit = local.and_then(|local| local.enlisted.get_mut(&from));
         let Some(permit) = permit.filter(|permit| permit.attempt == attempt) else {
@@ -248,7 +244,7 @@ impl Requester {
 
     fn on_lost(
         &mut self,
-        seat: &Seat<'_, Arbiter>,
+        seat: &Seat<'_>,
         About { from, claim, attempt }: About,
         lost: Option<GrantNumber>,
         post: &mut Post<'_>,
@@ -267,7 +263,7 @@ impl Requester {
         }
         if !local.is_held() {
             // The client still wants its units, and keeps its age.
-            let attempt = self.outlook.next_attempt(seat.boot);
+            let attempt = Attempt::next(&mut self.clock, seat.boot);
             enlist(local, seat, claim, from, attempt, post);
             return self.arm_retry(seat, post);
         }
@@ -279,7 +275,7 @@ impl Requester {
 
     fn on_retokened(
         &mut self,
-        seat: &Seat<'_, Arbiter>,
+        seat: &Seat<'_>,
         About { from, claim, attempt }: About,
         number: GrantNumber,
         token: Fence,
@@ -295,20 +291,18 @@ impl Requester {
     }
 
     /// A permission came or was renewed: somebody waiting may enter, somebody inside go on longer.
-    pub(super) fn go_on(&mut self, seat: &Seat<'_, Arbiter>, claim: ClaimId, post: &mut Post<'_>) {
+    pub(super) fn go_on(&mut self, seat: &Seat<'_>, claim: ClaimId, post: &mut Post<'_>) {
         let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
-        let told = match local.phase {
+        match local.phase {
             Phase::Waiting(_) => return self.try_enter(seat, claim, false, post),
             Phase::Ending { .. } => return,
-            Phase::Held { told } => told,
-        };
+            Phase::Held { .. } => {}
+        }
         if local.phase.has_stopped(seat.now) && !broken!(seat, L6ReviveDead) {
             return; // Dead is for good: its client has stopped (arbiter spec C1).
         }
         let until = local.deadline(seat).unwrap_or(Moment(0));
-        if until > seat.now && told.is_none_or(|told| until > told) {
-            local.phase = Phase::Held { told: Some(until) };
-            post.out.extend(claim, until);
+        if self.extend(seat, claim, until, post) {
             self.leave_suspects(seat, claim, post);
         }
         self.name_used(seat, claim, false, post);
@@ -316,14 +310,14 @@ impl Requester {
 
     /// Once enough others have given their permission, those believed dead are not needed (arbiter
     /// spec C5).
-    fn leave_suspects(&mut self, seat: &Seat<'_, Arbiter>, claim: ClaimId, post: &mut Post<'_>) {
+    fn leave_suspects(&mut self, seat: &Seat<'_>, claim: ClaimId, post: &mut Post<'_>) {
         let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
         let Phase::Held { told: Some(told) } = local.phase else { return };
-        let (quorums, how_long) = (&seat.pool.quorums, (told, &self.outlook.suspects));
+        let (quorums, how_long) = (&seat.pool.quorums, (told, &self.suspects));
         let found = lasting_quorum(quorums, local.wish.units, how_long, local.relied());
         let Some(quorum) = found else { return };
         if local.enlisted.len() > quorum.len() {
-            self.migrations.add();
+            self.own.migrations.add();
         }
         local.enlisted.retain(|&node, permit| {
             let stays = quorum.contains(node);
@@ -339,7 +333,7 @@ impl Requester {
     /// floors, and all of them know it. `again` repeats what they were told, in case it was lost.
     pub(super) fn try_enter(
         &mut self,
-        seat: &Seat<'_, Arbiter>,
+        seat: &Seat<'_>,
         claim: ClaimId,
         again: bool,
         post: &mut Post<'_>,
@@ -365,7 +359,7 @@ impl Requester {
         if floor >= local.token {
             // An older holder had a larger one. Its age stays what it is (arbiter spec C6).
             local.token = floor.next();
-            self.fence = self.fence.max(local.token);
+            self.own.fence = self.own.fence.max(local.token);
         }
         let mut settled = true;
         for node in quorum.iter() {
@@ -384,17 +378,11 @@ impl Requester {
             }
         }
         if settled {
-            self.enter(seat, claim, &quorum, post);
+            self.go_in(seat, claim, &quorum, post);
         }
     }
 
-    fn enter(
-        &mut self,
-        seat: &Seat<'_, Arbiter>,
-        claim: ClaimId,
-        quorum: &NodeSet,
-        post: &mut Post<'_>,
-    ) {
+    fn go_in(&mut self, seat: &Seat<'_>, claim: ClaimId, quorum: &NodeSet, post: &mut Post<'_>) {
         let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
         local.enlisted.retain(|&node, permit| {
             let needed = quorum.contains(node);
@@ -405,9 +393,8 @@ impl Requester {
             needed
         });
         let until = local.deadline(seat).expect("a quorum's permissions are in force");
-        assert!(until > seat.now, "L2: permissions in force have not ended");
-        local.phase = Phase::Held { told: Some(until) };
-        post.out.grant(claim, local.shares(), until);
+        let shares = local.shares();
+        self.enter(seat, claim, (shares, until), post);
     }
 }
 

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use quorate_core::{ClaimId, Fence, Moment, NodeId, NodeSet, Seat, Shares, Stamp, Unit, Wanted};
+use quorate_core::{ClaimId, Fence, Moment, NodeId, NodeSet, Shares, Stamp, Unit, Wanted};
 
-use super::Arbiter;
+use super::Seat;
 use super::booked::shares;
 use super::message::{GrantNumber, Message, Pick, Wish};
 use crate::attempt::Attempt;
 use crate::home;
+use crate::quorums::asking;
 
 /// A local client's claim.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -127,7 +128,7 @@ impl Local {
     }
 
     /// Arbiters whose permission is in force now.
-    pub(super) fn live(&self, seat: &Seat<'_, Arbiter>) -> NodeSet {
+    pub(super) fn live(&self, seat: &Seat<'_>) -> NodeSet {
         self.enlisted
             .iter()
             .filter(|(_, permit)| permit.until().is_some_and(|until| until > seat.now))
@@ -164,8 +165,8 @@ impl Local {
     }
 
     /// Until when some quorum's permissions last.
-    pub(super) fn deadline(&self, seat: &Seat<'_, Arbiter>) -> Option<Moment> {
-        home::lasts_until(&seat.pool.quorums, self.wish.units, self.relied())
+    pub(super) fn deadline(&self, seat: &Seat<'_>) -> Option<Moment> {
+        asking::lasts_until(&seat.pool.quorums, self.wish.units, self.relied())
     }
 
     pub(super) fn request(&self, claim: ClaimId, permit: &Permit, sent: Moment) -> Message {

@@ -74,9 +74,7 @@ mod tests;
 
 use std::fmt;
 
-use quorate_core::{
-    Entry, Event, EventOf, Fact, NodeId, NodeSet, Outbox, Protocol, Seat, Start, Units,
-};
+use quorate_core::{Entry, Event, EventOf, Fact, NodeId, NodeSet, Outbox, Protocol, Start, Units};
 
 use grantor::Grantor;
 use requester::Requester;
@@ -88,6 +86,7 @@ pub use record::{RecordLine, RecordLines};
 pub use recovery::Record;
 
 type Post<'a> = crate::post::Post<'a, Arbiter>;
+type Seat<'a> = quorate_core::Seat<'a, Arbiter>;
 
 /// One node's seat in a pool that quorums decide.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -122,7 +121,7 @@ impl fmt::Display for Alarm {
 }
 
 impl Arbiter {
-    fn hear(&mut self, seat: &Seat<'_, Self>, from: NodeId, message: Message, post: &mut Post<'_>) {
+    fn hear(&mut self, seat: &Seat<'_>, from: NodeId, message: Message, post: &mut Post<'_>) {
         if message.is_for_arbiter() {
             match &mut self.grantor {
                 Some(grantor) => grantor.hear(seat, from, message, post),
@@ -145,19 +144,19 @@ impl Protocol for Arbiter {
     const NAME: &'static str = "arbiter";
     const KINDS: &'static [&'static str] = Message::KINDS;
 
-    fn boot(seat: &Seat<'_, Self>, start: Start<Record>, out: &mut Outbox<Self>) -> Self {
+    fn boot(seat: &Seat<'_>, start: Start<Record>, out: &mut Outbox<Self>) -> Self {
         let grantor =
             seat.pool.quorums.is_member(seat.me).then(|| Box::new(Grantor::boot(seat, start, out)));
         Arbiter { requester: Requester::default(), grantor }
     }
 
-    fn step(&mut self, seat: &Seat<'_, Self>, event: EventOf<Self>, out: &mut Outbox<Self>) {
+    fn step(&mut self, seat: &Seat<'_>, event: EventOf<Self>, out: &mut Outbox<Self>) {
         let post = &mut Post::new(seat.me, out);
         match event {
             Event::Claim(claim) => self.requester.on_claim(seat, &claim, post),
             Event::Release(claim) => self.requester.on_release(seat, claim, post),
             Event::Cancel(claim) => self.requester.on_cancel(seat, claim, post),
-            Event::Renew { claim, shares } => self.requester.on_renew(seat, claim, &shares, post),
+            Event::Renew { claim, shares } => self.requester.on_renew(seat, claim, shares, post),
             Event::Hear { from, message } => self.hear(seat, from, message, post),
             Event::Ring(Alarm::Retry) => self.requester.on_ring_retry(seat, post),
             Event::Ring(alarm) => {
@@ -177,7 +176,7 @@ impl Protocol for Arbiter {
         }
     }
 
-    fn audit(&self, seat: &Seat<'_, Self>) {
+    fn audit(&self, seat: &Seat<'_>) {
         assert_eq!(self.grantor.is_some(), seat.pool.quorums.is_member(seat.me));
         if let Some(grantor) = &self.grantor {
             grantor.audit(seat);
@@ -191,7 +190,7 @@ impl Protocol for Arbiter {
         }
     }
 
-    fn facts(&self, _seat: &Seat<'_, Self>, show: &mut dyn FnMut(Fact)) {
+    fn facts(&self, _seat: &Seat<'_>, show: &mut dyn FnMut(Fact)) {
         self.requester.facts(show);
         if let Some(grantor) = &self.grantor {
             grantor.facts(show);

@@ -14,13 +14,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use quorate_core::{ClaimId, Seat, Stamp, Unit};
+use quorate_core::{ClaimId, Stamp, Unit};
 
 use super::booked::{Booked, are_units};
 use super::grantor::Grantor;
 use super::message::{GrantNumber, Message, Pick};
 use super::pool::broken;
-use super::{Arbiter, Post};
+use super::{Post, Seat};
 use crate::attempt::{Asker, Bid};
 
 /// What a claim with a permission has said of its units.
@@ -62,7 +62,7 @@ impl Booked {
 impl Grantor {
     pub(super) fn on_name(
         &mut self,
-        seat: &Seat<'_, Arbiter>,
+        seat: &Seat<'_>,
         claim: ClaimId,
         (asker, grant): (Asker, GrantNumber),
         (pick, used): (Pick, bool),
@@ -110,7 +110,7 @@ impl Grantor {
 
     /// Whoever wants units gets them, oldest first, waits for younger ones to give way, or is told
     /// to pick others. Looks again after every change.
-    pub(super) fn settle_names(&mut self, seat: &Seat<'_, Arbiter>, post: &mut Post<'_>) {
+    pub(super) fn settle_names(&mut self, seat: &Seat<'_>, post: &mut Post<'_>) {
         if !seat.pool.picks_units() {
             return;
         }
@@ -175,20 +175,14 @@ impl Grantor {
         owners.filter(|&owner| owner != bid).collect()
     }
 
-    fn lock_pick(
-        &mut self,
-        seat: &Seat<'_, Arbiter>,
-        bid: Bid,
-        names: &[Unit],
-        post: &mut Post<'_>,
-    ) {
+    fn lock_pick(&mut self, seat: &Seat<'_>, bid: Bid, names: &[Unit], post: &mut Post<'_>) {
         self.picked_mut(bid).state = PickState::Locked;
         self.lock(bid, names);
         self.write_down(seat, post.out);
         self.tell_named(seat, bid, post);
     }
 
-    fn refuse_pick(&mut self, seat: &Seat<'_, Arbiter>, bid: Bid, post: &mut Post<'_>) {
+    fn refuse_pick(&mut self, seat: &Seat<'_>, bid: Bid, post: &mut Post<'_>) {
         let told = match broken!(seat, N1RefuseWithoutPriority) {
             true => self.locked_by_others(bid),
             false => self.out_of_reach(bid),
@@ -198,7 +192,7 @@ impl Grantor {
     }
 
     /// Whoever was refused hears when a unit that it could not have is within reach.
-    fn tell_news(&mut self, seat: &Seat<'_, Arbiter>, bid: Bid, post: &mut Post<'_>) {
+    fn tell_news(&mut self, seat: &Seat<'_>, bid: Bid, post: &mut Post<'_>) {
         let PickState::Refused { told } = &self.picked(bid).state else { return };
         let now = self.out_of_reach(bid);
         if told.iter().any(|unit| !now.contains(unit)) {
@@ -254,7 +248,7 @@ impl Grantor {
         self.locks.iter().filter(|&(_, &owner)| owner != bid).map(|(&unit, _)| unit).collect()
     }
 
-    fn tell_named(&self, seat: &Seat<'_, Arbiter>, bid: Bid, post: &mut Post<'_>) {
+    fn tell_named(&self, seat: &Seat<'_>, bid: Bid, post: &mut Post<'_>) {
         let (booked, claim) = (&self.entries[&bid], bid.claim);
         let (Asker { node, attempt }, clock) = (booked.asker, self.clock.0);
         let (grant, round) = (booked.number(), booked.round());

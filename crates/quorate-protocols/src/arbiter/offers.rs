@@ -10,17 +10,17 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use quorate_core::{Seat, Unit};
+use quorate_core::Unit;
 
 use super::booked::Booked;
 use super::grantor::Grantor;
 use super::message::Message;
 use super::pool::Mode;
-use super::{Arbiter, Post};
+use super::{Post, Seat};
 use crate::attempt::{Asker, Bid};
 
 impl Grantor {
-    pub(super) fn offer_free(&mut self, seat: &Seat<'_, Arbiter>, post: &mut Post<'_>) {
+    pub(super) fn offer_free(&mut self, seat: &Seat<'_>, post: &mut Post<'_>) {
         if self.queue.is_empty() && self.watching().next().is_none() {
             return;
         }
@@ -53,7 +53,7 @@ impl Grantor {
 
     /// Claims with a permission that asked what others have, and were told of a unit that is free
     /// now. They use theirs or wait elsewhere, so they take nothing from those that wait here.
-    fn tell_watchers(&mut self, seat: &Seat<'_, Arbiter>, post: &mut Post<'_>) {
+    fn tell_watchers(&mut self, seat: &Seat<'_>, post: &mut Post<'_>) {
         for bid in self.watching().collect::<Vec<Bid>>() {
             let taken = self.taken_from(seat, bid);
             let mut told = self.entries[&bid].offered.iter().flat_map(|told| told.iter());
@@ -72,7 +72,7 @@ impl Grantor {
     /// `asks`.
     pub(super) fn tell_others(
         &mut self,
-        seat: &Seat<'_, Arbiter>,
+        seat: &Seat<'_>,
         bid: Bid,
         asks: bool,
         post: &mut Post<'_>,
@@ -84,7 +84,7 @@ impl Grantor {
     }
 
     /// Units that a claim would wait for: those that others have, or older ones wait for.
-    pub(super) fn taken_from(&self, seat: &Seat<'_, Arbiter>, bid: Bid) -> Arc<[Unit]> {
+    pub(super) fn taken_from(&self, seat: &Seat<'_>, bid: Bid) -> Arc<[Unit]> {
         if seat.pool.mode != Mode::Named {
             return Default::default();
         }

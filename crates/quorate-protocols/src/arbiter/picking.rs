@@ -6,14 +6,15 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use quorate_core::{ClaimId, Fence, NodeId, NodeSet, Seat, Unit};
+use quorate_core::{ClaimId, Fence, NodeId, NodeSet, Unit};
 
 use super::choice::{choose_free, free_units, has_choice};
 use super::local::{Local, Permit, PermitState, Phase, Polls};
 use super::message::{GrantNumber, Message, Pick, Wish};
 use super::pool::{Mode, broken};
 use super::requester::{Requester, enlist};
-use super::{Arbiter, Post};
+use super::{Post, Seat};
+use crate::attempt::Attempt;
 use crate::home::About;
 
 impl Requester {
@@ -21,7 +22,7 @@ impl Requester {
     /// `again` repeats it, in case it was lost. Says whether all have locked them.
     pub(super) fn settle_pick(
         &mut self,
-        seat: &Seat<'_, Arbiter>,
+        seat: &Seat<'_>,
         claim: ClaimId,
         quorum: &NodeSet,
         again: bool,
@@ -50,7 +51,7 @@ impl Requester {
     /// A new pick among the units that no arbiter with a permission says it cannot have; an empty
     /// one if those are too few, which gives up what was picked before. Always by the word of the
     /// same arbiters, or a pick that one of them made it give up would be made again at once.
-    fn pick_units(&mut self, seat: &Seat<'_, Arbiter>, claim: ClaimId) {
+    fn pick_units(&mut self, seat: &Seat<'_>, claim: ClaimId) {
         let others = self.claims.iter().filter(|(other, _)| **other != claim);
         let mine: BTreeSet<Unit> = others
             .filter_map(|(_, local)| local.pick.as_ref())
@@ -65,17 +66,17 @@ impl Requester {
             return;
         }
         let names: Arc<[Unit]> = free.unwrap_or_default().into_iter().collect();
-        local.pick = Some(Pick { round: self.outlook.clock.tick(), names });
+        local.pick = Some(Pick { round: self.clock.tick(), names });
     }
 
     pub(super) fn on_named(
         &mut self,
-        seat: &Seat<'_, Arbiter>,
+        seat: &Seat<'_>,
         about: About,
         (number, round, floor): (GrantNumber, u64, Fence),
         post: &mut Post<'_>,
     ) {
-        self.fence = self.fence.max(floor);
+        self.own.fence = self.own.fence.max(floor);
         let Some(permit) = self.permit_of(about, number) else { return };
         let PermitState::Given { named, floor: known, .. } = &mut permit.state else {
             unreachable!("it is a permission");
@@ -88,7 +89,7 @@ impl Requester {
     /// not have before is free.
     pub(super) fn on_taken(
         &mut self,
-        seat: &Seat<'_, Arbiter>,
+        seat: &Seat<'_>,
         about: About,
         (number, round): (GrantNumber, u64),
         taken: Arc<[Unit]>,
@@ -134,7 +135,7 @@ impl Requester {
     /// waits.
     pub(super) fn look_around(
         &mut self,
-        seat: &Seat<'_, Arbiter>,
+        seat: &Seat<'_>,
         About { from, claim, attempt }: About,
         taken: Arc<[Unit]>,
         post: &mut Post<'_>,
@@ -168,7 +169,7 @@ impl Requester {
 
     /// Units that a claim could have as far as its arbiters have said, and that no other claim of
     /// this node has or waits for.
-    fn free_instead(&self, seat: &Seat<'_, Arbiter>, claim: ClaimId) -> Option<Wish> {
+    fn free_instead(&self, seat: &Seat<'_>, claim: ClaimId) -> Option<Wish> {
         let others = self.claims.iter().filter(|(other, _)| **other != claim);
         let mine = others.flat_map(|(_, local)| local.wish.names.iter().flat_map(|n| n.iter()));
         let local = &self.claims[&claim];
@@ -180,13 +181,7 @@ impl Requester {
 
     /// Asks for other units, at its age. At most once for each unit of the pool until it asks again
     /// anyway, so that claims that go out of each other's way do not do so for ever; then soon.
-    fn move_on(
-        &mut self,
-        seat: &Seat<'_, Arbiter>,
-        claim: ClaimId,
-        wish: Wish,
-        post: &mut Post<'_>,
-    ) {
+    fn move_on(&mut self, seat: &Seat<'_>, claim: ClaimId, wish: Wish, post: &mut Post<'_>) {
         let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
         if local.moves >= seat.pool.units {
             if let Phase::Waiting(polls) = &mut local.phase {
@@ -194,7 +189,7 @@ impl Requester {
             }
             return;
         }
-        let attempt = self.outlook.next_attempt(seat.boot);
+        let attempt = Attempt::next(&mut self.clock, seat.boot);
         local.wish = wish;
         local.moves += 1;
         if broken!(seat, MoveInTheDark) {
@@ -207,7 +202,7 @@ impl Requester {
 
     /// Repeats the request to arbiters that gave their permission: they answer with what others
     /// have, and tell when that changes.
-    fn watch(&mut self, seat: &Seat<'_, Arbiter>, claim: ClaimId, post: &mut Post<'_>) {
+    fn watch(&mut self, seat: &Seat<'_>, claim: ClaimId, post: &mut Post<'_>) {
         let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
         let mut asked = Vec::new();
         for (&node, permit) in &mut local.enlisted {
@@ -225,7 +220,7 @@ impl Requester {
     /// Where permissions only count, arbiters asked later must lock what the client uses.
     pub(super) fn name_used(
         &mut self,
-        seat: &Seat<'_, Arbiter>,
+        seat: &Seat<'_>,
         claim: ClaimId,
         again: bool,
         post: &mut Post<'_>,
@@ -245,8 +240,8 @@ impl Requester {
     }
 
     /// Tells an arbiter that asks which claims of this home are not over there.
-    pub(super) fn on_roll(&self, seat: &Seat<'_, Arbiter>, from: NodeId, post: &mut Post<'_>) {
-        let attempt = crate::attempt::Attempt { boot: seat.boot, clock: self.outlook.clock.0 };
+    pub(super) fn on_roll(&self, seat: &Seat<'_>, from: NodeId, post: &mut Post<'_>) {
+        let attempt = Attempt { boot: seat.boot, clock: self.clock.0 };
         let lists = |(_, local): &(&ClaimId, &Local)| local.enlisted.contains_key(&from);
         let claims = self.claims.iter().filter(lists).map(|(&claim, _)| claim).collect();
         post.send(from, Message::Alive { attempt, claims });

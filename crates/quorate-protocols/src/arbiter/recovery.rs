@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use quorate_core::{ClaimId, Clock, Fence, Outbox, Seat, Start};
+use quorate_core::{ClaimId, Clock, Fence, Outbox, Start};
 
 use super::booked::{Booked, State};
 use super::floors::Floors;
@@ -17,7 +17,7 @@ use super::grantor::Grantor;
 use super::message::{GrantNumber, Message};
 use super::naming::{PickState, Picked};
 use super::pool::{Mode, broken};
-use super::{Alarm, Arbiter, Post};
+use super::{Alarm, Arbiter, Post, Seat};
 use crate::attempt::{Asker, Bid};
 use crate::opening::Opening;
 
@@ -41,11 +41,7 @@ impl Record {
 }
 
 impl Grantor {
-    pub(super) fn boot(
-        seat: &Seat<'_, Arbiter>,
-        start: Start<Record>,
-        out: &mut Outbox<Arbiter>,
-    ) -> Self {
+    pub(super) fn boot(seat: &Seat<'_>, start: Start<Record>, out: &mut Outbox<Arbiter>) -> Self {
         let mut grantor = Grantor {
             clock: Clock::default(),
             entries: Default::default(),
@@ -93,7 +89,7 @@ impl Grantor {
 
     fn recover(
         &mut self,
-        seat: &Seat<'_, Arbiter>,
+        seat: &Seat<'_>,
         claim: ClaimId,
         booked: Booked,
         out: &mut Outbox<Arbiter>,
@@ -119,7 +115,7 @@ impl Grantor {
     /// A requester wants to keep a permission, and shows all that we may have forgotten.
     pub(super) fn on_renew(
         &mut self,
-        seat: &Seat<'_, Arbiter>,
+        seat: &Seat<'_>,
         claim: ClaimId,
         wanted: Option<GrantNumber>,
         mut shown: Booked,
@@ -184,7 +180,7 @@ impl Grantor {
     /// here is an old story. So from then on the permission ends with its lease and not before.
     fn hand_over(
         &mut self,
-        seat: &Seat<'_, Arbiter>,
+        seat: &Seat<'_>,
         to: Bid,
         wanted: Option<GrantNumber>,
         shown: &Booked,
@@ -217,7 +213,7 @@ impl Grantor {
     /// Whether an earlier life of ours could have given this, beside all that was shown so far.
     fn could_have_promised(
         &self,
-        seat: &Seat<'_, Arbiter>,
+        seat: &Seat<'_>,
         wanted: Option<GrantNumber>,
         shown: &Booked,
     ) -> bool {
@@ -250,7 +246,7 @@ impl Grantor {
     }
 
     /// Written before the rest of this step is told, which rests on these books.
-    pub(super) fn write_down(&mut self, seat: &Seat<'_, Arbiter>, out: &mut Outbox<Arbiter>) {
+    pub(super) fn write_down(&mut self, seat: &Seat<'_>, out: &mut Outbox<Arbiter>) {
         if !seat.pool.durable {
             return self.write_down_fences(seat, out);
         }
@@ -262,12 +258,7 @@ impl Grantor {
 }
 
 /// Whether the books have the permission that is shown.
-fn is_it(
-    seat: &Seat<'_, Arbiter>,
-    known: &Booked,
-    wanted: Option<GrantNumber>,
-    shown: &Booked,
-) -> bool {
+fn is_it(seat: &Seat<'_>, known: &Booked, wanted: Option<GrantNumber>, shown: &Booked) -> bool {
     let State::Granted { grant, .. } = known.state else { return false };
     let names_agree = match (wanted, seat.pool.picks_units()) {
         (_, false) => known.wish == shown.wish,

@@ -3,64 +3,78 @@
 //! answer is heard in [`super::hearing`].
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use quorate_core::{
-    Claim, ClaimId, Fact, Fence, NodeId, NodeSet, Refusal, Seat, Shares, Stamp, Wanted,
+    Claim, ClaimId, Clock, Fact, Fence, Lease, NodeId, NodeSet, Refusal, Shares, Stamp, Wanted,
 };
 
 use super::choice::{choose, wish_of};
 use super::local::{Local, Permit, PermitState, Phase, Polls};
 use super::message::{End, Message, Pick};
-use super::pool::{Mode, broken};
-use super::{Alarm, Arbiter, Post};
+use super::pool::{Mode, Pool, broken};
+use super::{Alarm, Arbiter, Post, Seat};
 use crate::attempt::Attempt;
 use crate::count::Count;
-use crate::home::{Outlook, Renewal, replacement};
+use crate::home::{Asks, Home, Rule};
+use crate::quorums::asking::{self, first_choice, replacement};
 
-/// The claims of a node's own clients. Nothing here need survive a crash: clients ask again.
+/// The claims of a node's own clients.
+pub(super) type Requester = Home<Permissions>;
+
+/// What the homes of `arbiter` remember beside their claims.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub(super) struct Requester {
-    pub(super) outlook: Outlook,
+pub(super) struct Permissions {
     /// The largest fence this node has heard of. Counted up for each claim, it is a logical clock
     /// for fences: mostly no arbiter objects to what it says.
     pub(super) fence: Fence,
-    pub(super) claims: BTreeMap<ClaimId, Local>,
     /// How often what is held moved to other arbiters.
     pub(super) migrations: Count,
     /// How often the retry alarm made a claim ask again.
     polls: Count,
 }
 
-impl Requester {
-    pub(super) fn on_claim(
-        &mut self,
-        seat: &Seat<'_, Arbiter>,
+impl Asks for Permissions {
+    type Protocol = Arbiter;
+    type Local = Local;
+    type Wait = Polls;
+
+    const RETRY: Alarm = Alarm::Retry;
+
+    fn retry(pool: &Pool) -> Duration {
+        pool.retry
+    }
+
+    fn lease(pool: &Pool) -> &Lease {
+        &pool.lease
+    }
+
+    fn phase(local: &mut Local) -> &mut Phase {
+        &mut local.phase
+    }
+
+    fn ask(
+        home: &mut Requester,
+        seat: &Seat<'_>,
         claim: &Claim,
         post: &mut Post<'_>,
-    ) {
-        assert!(claim.wanted.units.get() <= seat.pool.units, "h <= k was settled at the door");
-        if self.claims.contains_key(&claim.id) {
-            return; // A client that repeats itself changes nothing.
-        }
-        let taken: BTreeSet<_> = self
+    ) -> Result<Local, Refusal> {
+        let taken: BTreeSet<_> = home
             .claims
             .values()
             .flat_map(|local| local.wish.names.iter().flat_map(|names| names.iter().copied()))
             .collect();
-        let Some(wish) = choose(seat.pool, claim, &taken) else {
-            let why = match seat.pool.mode {
-                Mode::Count { .. } => Refusal::NotByName,
-                Mode::Named => Refusal::NeverEnough,
-            };
-            return post.out.refuse(claim.id, why);
-        };
-        let attempt = self.outlook.next_attempt(seat.boot);
+        let wish = choose(seat.pool, claim, &taken).ok_or(match seat.pool.mode {
+            Mode::Count { .. } => Refusal::NotByName,
+            Mode::Named => Refusal::NeverEnough,
+        })?;
+        let attempt = home.next_attempt(seat);
         let mut local = Local {
             wanted: claim.wanted.clone(),
             wish,
             stamp: Stamp { clock: attempt.clock, node: seat.me },
             draw: claim.draw,
-            token: self.next_token(seat),
+            token: home.next_token(seat),
             enlisted: BTreeMap::new(),
             phase: Phase::Waiting(Polls::FIRST),
             moves: 0,
@@ -69,27 +83,27 @@ impl Requester {
             #[cfg(test)]
             failed: false,
         };
-        let (quorums, hedge) = (&seat.pool.quorums, seat.pool.hedge);
-        let (units, draw) = (claim.wanted.units, claim.draw);
-        let first = self.outlook.first_choice(quorums, units, (seat.me, draw), hedge);
+        let (quorums, units) = (&seat.pool.quorums, claim.wanted.units);
+        let by = (seat.me, claim.draw);
+        let first = first_choice(quorums, units, by, &home.suspects, seat.pool.hedge);
         for node in first.iter() {
             enlist(&mut local, seat, claim.id, node, attempt, post);
         }
-        self.claims.insert(claim.id, local);
-        self.arm_retry(seat, post);
+        Ok(local)
     }
 
-    pub(super) fn on_release(
-        &mut self,
-        seat: &Seat<'_, Arbiter>,
+    fn end(
+        home: &mut Requester,
+        seat: &Seat<'_>,
         claim: ClaimId,
+        local: Option<Local>,
         post: &mut Post<'_>,
     ) {
-        match self.claims.remove(&claim) {
+        match local {
             Some(local) => release_all(&local, claim, post),
             None => {
-                // Its client may have outlived our last boot, and we do not know whom it asked.
-                let attempt = self.outlook.next_attempt(seat.boot);
+                // We do not know whom it asked.
+                let attempt = home.next_attempt(seat);
                 for node in seat.pool.quorums.members().iter() {
                     post.send(node, Message::Release { claim, attempt, end: End::Over });
                 }
@@ -97,53 +111,17 @@ impl Requester {
         }
     }
 
-    pub(super) fn on_cancel(
-        &mut self,
-        seat: &Seat<'_, Arbiter>,
-        claim: ClaimId,
-        post: &mut Post<'_>,
-    ) {
-        // A cancel that crosses its grants gives them back, and those still on their way will be
-        // declined (arbiter spec M8).
-        self.on_release(seat, claim, post);
-        post.out.refuse(claim, Refusal::Cancelled);
-    }
-
-    pub(super) fn on_renew(
-        &mut self,
-        seat: &Seat<'_, Arbiter>,
-        claim: ClaimId,
-        shares: &Shares,
-        post: &mut Post<'_>,
-    ) {
-        if !self.claims.contains_key(&claim) && !self.take_over(seat, claim, shares) {
-            return post.out.lose(claim);
-        }
-        let local = &self.claims[&claim];
-        match local.phase.renewal(seat.now) {
-            Renewal::Waits => return,
-            Renewal::Lost => return post.out.lose(claim),
-            Renewal::Over if !broken!(seat, L6ReviveDead) => return self.lose(seat, claim, post),
-            Renewal::Over | Renewal::Asks => {}
-        }
-        for (&node, permit) in &local.enlisted {
-            if permit.is_given() || permit.state == PermitState::Shown {
-                post.send(node, local.renew(claim, permit, seat.now));
-            }
-        }
-    }
-
-    /// A client outlived our last boot: all arbiters are shown what it has, and some will know it.
-    fn take_over(&mut self, seat: &Seat<'_, Arbiter>, claim: ClaimId, shares: &Shares) -> bool {
-        let Some(mut wish) = wish_of(seat.pool, shares) else { return false };
-        let attempt = self.outlook.next_attempt(seat.boot);
+    /// All arbiters are shown what the client has, and some will know it.
+    fn take_over(home: &mut Requester, seat: &Seat<'_>, shares: &Shares) -> Option<Local> {
+        let mut wish = wish_of(seat.pool, shares)?;
+        let attempt = home.next_attempt(seat);
         let pick = match seat.pool.picks_units() {
             true => wish.names.take().map(|names| Pick { round: attempt.clock, names }),
             false => None,
         };
         let token = shares.iter().map(|share| share.fence).max().unwrap_or_default();
         let shown = Permit { state: PermitState::Shown, ..Permit::asked(attempt, token) };
-        let local = Local {
+        Some(Local {
             wanted: Wanted::any(wish.units),
             wish,
             stamp: Stamp { clock: attempt.clock, node: seat.me },
@@ -156,73 +134,84 @@ impl Requester {
             taken: BTreeMap::new(),
             #[cfg(test)]
             failed: false,
-        };
-        self.claims.insert(claim, local);
-        true
+        })
     }
 
-    /// The client has nothing any more, and is told so. It may hear that late or never, so what it
-    /// had is given back when its deadline has passed and not before ([`quorate_core::Effect`]).
-    pub(super) fn lose(&mut self, seat: &Seat<'_, Arbiter>, claim: ClaimId, post: &mut Post<'_>) {
-        let local = self.claims.get_mut(&claim).expect("only a known claim is lost");
-        let Some(until) = local.phase.unheard_until(seat.now, &seat.pool.lease) else { return };
-        post.out.lose(claim);
-        if until <= seat.now || broken!(seat, GiveBackWhatIsLost) {
-            let local = self.claims.remove(&claim).expect("it was found here");
-            return release_all(&local, claim, post);
+    fn renew(
+        home: &mut Requester,
+        seat: &Seat<'_>,
+        claim: ClaimId,
+        _shares: Shares,
+        post: &mut Post<'_>,
+    ) {
+        let local = &home.claims[&claim];
+        for (&node, permit) in &local.enlisted {
+            if permit.is_given() || permit.state == PermitState::Shown {
+                post.send(node, local.renew(claim, permit, seat.now));
+            }
         }
-        local.phase = Phase::Ending { until };
-        self.arm_retry(seat, post);
     }
 
     /// Asks again for what waits, and keeps what was given meanwhile (arbiter spec C2).
-    pub(super) fn on_ring_retry(&mut self, seat: &Seat<'_, Arbiter>, post: &mut Post<'_>) {
-        self.outlook.retrying = false;
+    fn remind(home: &mut Requester, seat: &Seat<'_>, post: &mut Post<'_>) -> bool {
         #[cfg(test)]
         if seat.pool.once {
-            return;
+            return false;
         }
-        let claims: Vec<ClaimId> = self.claims.keys().copied().collect();
+        let claims: Vec<ClaimId> = home.claims.keys().copied().collect();
         let mut again = false;
         for claim in claims {
-            let local = self.claims.get_mut(&claim).expect("it was found here");
+            let local = &home.claims[&claim];
             let asks = local.enlisted.values().any(|permit| {
                 matches!(permit.state, PermitState::Asked { .. })
                     || (permit.is_given() && local.is_held() && !local.counts(permit))
             });
-            // Its client has stopped, and perhaps is dead: nobody else would end this.
-            let stopped = local.phase.has_stopped(seat.now) && !broken!(seat, RenewForTheDead);
-            if local.phase.is_over(seat.now) || (stopped && asks) {
-                let local = self.claims.remove(&claim).expect("it was found here");
-                release_all(&local, claim, post);
+            if home.ends(seat, claim, asks && !broken!(seat, RenewForTheDead), post) {
                 continue;
             }
+            let local = home.claims.get_mut(&claim).expect("it was found here");
             match &mut local.phase {
                 Phase::Held { .. } if !asks => continue,
                 Phase::Ending { .. } => {}
                 Phase::Waiting(Polls { rest, .. }) if *rest > 0 => *rest -= 1,
-                _ => {
-                    self.polls.add();
-                    if !broken!(seat, MoveInTheDark) {
-                        local.look_again();
-                    }
-                    let quiet = ask_again(local, seat, claim, post);
-                    if let Phase::Waiting(Polls { rest, gap }) = &mut local.phase {
-                        *rest = *gap - 1;
-                    }
-                    if !quiet.is_empty() {
-                        self.ask_others(seat, claim, &quiet, post);
-                    }
-                    match self.claims[&claim].is_held() {
-                        true => self.name_used(seat, claim, true, post),
-                        false => self.try_enter(seat, claim, true, post),
-                    }
-                }
+                _ => home.poll(seat, claim, post),
             }
             again = true;
         }
-        if again {
-            self.arm_retry(seat, post);
+        again
+    }
+
+    fn is_busy(home: &Requester) -> bool {
+        !home.claims.is_empty()
+    }
+
+    fn breaks(seat: &Seat<'_>, rule: Rule) -> bool {
+        match rule {
+            Rule::DeadIsForGood => broken!(seat, L6ReviveDead),
+            Rule::KeepWhatIsLost => broken!(seat, GiveBackWhatIsLost),
+            Rule::Fits | Rule::EarlierBoots => false,
+        }
+    }
+}
+
+impl Requester {
+    /// Asks all that have not answered, and others instead of those that are quiet for long.
+    fn poll(&mut self, seat: &Seat<'_>, claim: ClaimId, post: &mut Post<'_>) {
+        self.own.polls.add();
+        let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
+        if !broken!(seat, MoveInTheDark) {
+            local.look_again();
+        }
+        let quiet = ask_again(local, seat, claim, post);
+        if let Phase::Waiting(Polls { rest, gap }) = &mut local.phase {
+            *rest = *gap - 1;
+        }
+        if !quiet.is_empty() {
+            self.ask_others(seat, claim, &quiet, post);
+        }
+        match self.claims[&claim].is_held() {
+            true => self.name_used(seat, claim, true, post),
+            false => self.try_enter(seat, claim, true, post),
         }
     }
 
@@ -230,15 +219,15 @@ impl Requester {
     /// first counts, and nothing churns if they were only slow.
     fn ask_others(
         &mut self,
-        seat: &Seat<'_, Arbiter>,
+        seat: &Seat<'_>,
         claim: ClaimId,
         quiet: &NodeSet,
         post: &mut Post<'_>,
     ) {
-        let avoid = self.outlook.suspects.union(quiet);
+        let avoid = self.suspects.union(quiet);
         let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
         let Some(instead) = instead_of(&avoid, local, seat) else { return };
-        let attempt = self.outlook.next_attempt(seat.boot);
+        let attempt = Attempt::next(&mut self.clock, seat.boot);
         for node in instead.difference(&local.enlisted()).iter() {
             enlist(local, seat, claim, node, attempt, post);
         }
@@ -247,13 +236,8 @@ impl Requester {
     /// The failure detector believes a node dead. Who waits for it asks others instead; who holds
     /// its permission asks others as well, to be independent of it before its lease ends (arbiter
     /// spec C4, C5).
-    pub(super) fn on_suspect(
-        &mut self,
-        seat: &Seat<'_, Arbiter>,
-        node: NodeId,
-        post: &mut Post<'_>,
-    ) {
-        self.outlook.suspects.insert(node);
+    pub(super) fn on_suspect(&mut self, seat: &Seat<'_>, node: NodeId, post: &mut Post<'_>) {
+        self.suspects.insert(node);
         let touched: Vec<ClaimId> = self
             .claims
             .iter()
@@ -263,9 +247,8 @@ impl Requester {
             .collect();
         for claim in touched {
             let local = self.claims.get_mut(&claim).expect("it was found here");
-            let outlook = &mut self.outlook;
-            let Some(instead) = instead_of(&outlook.suspects, local, seat) else { continue };
-            let attempt = reselection_attempt(outlook, seat, local);
+            let Some(instead) = instead_of(&self.suspects, local, seat) else { continue };
+            let attempt = reselection_attempt(&mut self.clock, seat, local);
             if local.is_held() {
                 // Older than all who wait: they can give back what they were given. Whoever else
                 // uses units leaves room for it.
@@ -286,32 +269,25 @@ impl Requester {
     }
 
     pub(super) fn on_trust(&mut self, node: NodeId) {
-        self.outlook.suspects.remove(node);
+        self.suspects.remove(node);
     }
 
-    fn next_token(&mut self, seat: &Seat<'_, Arbiter>) -> Fence {
+    fn next_token(&mut self, seat: &Seat<'_>) -> Fence {
         if !seat.pool.names_units() {
             return Fence::default().next(); // Fences mean nothing where units have no names.
         }
-        self.fence = self.fence.next();
-        self.fence
-    }
-
-    pub(super) fn arm_retry(&mut self, seat: &Seat<'_, Arbiter>, post: &mut Post<'_>) {
-        if !self.outlook.retrying && !self.claims.is_empty() {
-            self.outlook.retrying = true;
-            post.out.arm(Alarm::Retry, seat.pool.retry);
-        }
+        self.own.fence = self.own.fence.next();
+        self.own.fence
     }
 
     pub(super) fn facts(&self, show: &mut dyn FnMut(Fact)) {
         let asked = self.claims.values().flat_map(|local| local.enlisted.keys().copied());
-        self.outlook.facts(asked, show);
-        show(Fact::counter("migrations", self.migrations.get()));
-        show(Fact::counter("polls", self.polls.get()));
+        asking::facts(&self.suspects, asked, show);
+        show(Fact::counter("migrations", self.own.migrations.get()));
+        show(Fact::counter("polls", self.own.polls.get()));
     }
 
-    pub(super) fn audit(&self, seat: &Seat<'_, Arbiter>) {
+    pub(super) fn audit(&self, seat: &Seat<'_>) {
         if broken!(seat, M4HolderYields) {
             return; // A test broke a rule on purpose: the laws must find it, not this assertion.
         }
@@ -328,7 +304,7 @@ impl Requester {
 /// Asks an arbiter that does not know of the claim, or no longer.
 pub(super) fn enlist(
     local: &mut Local,
-    seat: &Seat<'_, Arbiter>,
+    seat: &Seat<'_>,
     claim: ClaimId,
     node: NodeId,
     attempt: Attempt,
@@ -341,15 +317,15 @@ pub(super) fn enlist(
 
 /// One try for all arbiters enlisted in one go; a new one each time, even on ordered links (arbiter
 /// spec M14).
-fn reselection_attempt(outlook: &mut Outlook, seat: &Seat<'_, Arbiter>, local: &Local) -> Attempt {
+fn reselection_attempt(clock: &mut Clock, seat: &Seat<'_>, local: &Local) -> Attempt {
     match broken!(seat, M14NoAttempts) {
         true => Attempt { boot: seat.boot, clock: local.stamp.clock },
-        false => outlook.next_attempt(seat.boot),
+        false => Attempt::next(clock, seat.boot),
     }
 }
 
 /// A quorum without any of these, with as many as possible of those that are enlisted.
-fn instead_of(avoid: &NodeSet, local: &Local, seat: &Seat<'_, Arbiter>) -> Option<NodeSet> {
+fn instead_of(avoid: &NodeSet, local: &Local, seat: &Seat<'_>) -> Option<NodeSet> {
     let enlisted = |node: NodeId| local.enlisted.contains_key(&node);
     replacement(&seat.pool.quorums, local.wish.units, avoid, enlisted)
 }
@@ -364,7 +340,7 @@ fn release_all(local: &Local, claim: ClaimId, post: &mut Post<'_>) {
 /// How often the alarm may ring between two requests of a claim that all its arbiters have in their
 /// queues: asking must not stop, since entries and permissions end after one lease, but need not be
 /// often (arbiter spec C2).
-fn longest_gap(seat: &Seat<'_, Arbiter>) -> u32 {
+fn longest_gap(seat: &Seat<'_>) -> u32 {
     if !seat.pool.leases_end() {
         return 1;
     }
@@ -374,12 +350,7 @@ fn longest_gap(seat: &Seat<'_, Arbiter>) -> u32 {
 
 /// Repeats every request without a permission and, while it waits, renews every permission. Says
 /// who has not answered for longer than the pool is patient.
-fn ask_again(
-    local: &mut Local,
-    seat: &Seat<'_, Arbiter>,
-    claim: ClaimId,
-    post: &mut Post<'_>,
-) -> NodeSet {
+fn ask_again(local: &mut Local, seat: &Seat<'_>, claim: ClaimId, post: &mut Post<'_>) -> NodeSet {
     let mut quiet = NodeSet::new();
     let mut messages = Vec::new();
     // What a client uses, it renews itself: it may be dead.

@@ -8,23 +8,18 @@
 
 use std::collections::BTreeSet;
 
-use quorate_core::{ClaimId, NodeId, Seat};
+use quorate_core::{ClaimId, NodeId};
 
 use super::grantor::Grantor;
 use super::message::Message;
 use super::pool::broken;
-use super::{Arbiter, Post};
+use super::{Post, Seat};
 use crate::attempt::{Asker, Bid};
 
 impl Grantor {
     /// A home was restarted: nobody waits for what its earlier lives had in the queue. What they
     /// were given may be in use (arbiter spec C3).
-    pub(super) fn hear_boot(
-        &mut self,
-        seat: &Seat<'_, Arbiter>,
-        asker: Asker,
-        post: &mut Post<'_>,
-    ) {
+    pub(super) fn hear_boot(&mut self, seat: &Seat<'_>, asker: Asker, post: &mut Post<'_>) {
         let (node, boot) = (asker.node, asker.attempt.boot);
         if boot <= self.boots.get(&node).copied().unwrap_or_default() {
             return;
@@ -53,7 +48,7 @@ impl Grantor {
     /// A home lists what it still has here, of all that it had asked for.
     pub(super) fn on_alive(
         &mut self,
-        seat: &Seat<'_, Arbiter>,
+        seat: &Seat<'_>,
         asker: Asker,
         listed: &[ClaimId],
         post: &mut Post<'_>,
@@ -68,7 +63,7 @@ impl Grantor {
         self.end_all(seat, &over, post);
     }
 
-    fn end_all(&mut self, seat: &Seat<'_, Arbiter>, over: &[Bid], post: &mut Post<'_>) {
+    fn end_all(&mut self, seat: &Seat<'_>, over: &[Bid], post: &mut Post<'_>) {
         for &bid in over {
             let used = !self.entries[&bid].is_waiting();
             self.end(seat, bid, used, post.out);

@@ -11,12 +11,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
 
-use quorate_core::{Seat, Stamp, Unit};
+use quorate_core::{Stamp, Unit};
 
 use super::booked::{Booked, State};
 use super::grantor::Grantor;
 use super::pool::{Mode, broken};
-use super::{Arbiter, Post};
+use super::{Post, Seat};
 use crate::attempt::Bid;
 
 /// What permissions add up to.
@@ -46,12 +46,7 @@ impl Load {
 impl Grantor {
     /// Looks again at who may have a permission. `arrived` is the claim whose request brought us
     /// here, if one did.
-    pub(super) fn schedule(
-        &mut self,
-        seat: &Seat<'_, Arbiter>,
-        post: &mut Post<'_>,
-        arrived: Option<Bid>,
-    ) {
+    pub(super) fn schedule(&mut self, seat: &Seat<'_>, post: &mut Post<'_>, arrived: Option<Bid>) {
         self.settle_names(seat, post);
         if !self.is_open() {
             return;
@@ -74,7 +69,7 @@ impl Grantor {
         }
     }
 
-    fn load(&self, seat: &Seat<'_, Arbiter>) -> Load {
+    fn load(&self, seat: &Seat<'_>) -> Load {
         if broken!(seat, M3CounterPerNode) {
             let last_of_each: BTreeMap<_, _> = self
                 .granted
@@ -88,7 +83,7 @@ impl Grantor {
         Load { units: self.used, holders: self.granted.len() as u32 }
     }
 
-    fn grant_oldest(&mut self, seat: &Seat<'_, Arbiter>, limit: Load, post: &mut Post<'_>) {
+    fn grant_oldest(&mut self, seat: &Seat<'_>, limit: Load, post: &mut Post<'_>) {
         while let Some(&(_, head)) = self.queue.first() {
             if !self.load(seat).and(&self.entries[&head]).fits(limit) {
                 break;
@@ -104,7 +99,7 @@ impl Grantor {
             .fold(Load::default(), |load, (_, bid)| load.and(&self.entries[bid]))
     }
 
-    fn backfill(&mut self, seat: &Seat<'_, Arbiter>, limit: Load, bound: u32, post: &mut Post<'_>) {
+    fn backfill(&mut self, seat: &Seat<'_>, limit: Load, bound: u32, post: &mut Post<'_>) {
         let Some(&head) = self.queue.first() else { return };
         let blocked_by_elders = !self.elders(head).and(&self.entries[&head.1]).fits(limit);
         let (no_elders, no_bound) =
@@ -128,7 +123,7 @@ impl Grantor {
     }
 
     /// How many more may pass a claim.
-    fn patience(&self, seat: &Seat<'_, Arbiter>, bid: Bid, bound: u32) -> u32 {
+    fn patience(&self, seat: &Seat<'_>, bid: Bid, bound: u32) -> u32 {
         if broken!(seat, M13BackfillWithoutBound) {
             return u32::MAX;
         }
@@ -136,7 +131,7 @@ impl Grantor {
     }
 
     /// Everybody older who waits has been passed once more.
-    fn count_overtake(&mut self, seat: &Seat<'_, Arbiter>, young: (Stamp, Bid)) {
+    fn count_overtake(&mut self, seat: &Seat<'_>, young: (Stamp, Bid)) {
         if broken!(seat, M13BackfillWithoutBound) {
             return; // Passes are not counted where there is no bound.
         }
@@ -148,7 +143,7 @@ impl Grantor {
 
     /// If the oldest that waits could go but for younger ones, asks as many of those as it needs,
     /// youngest first.
-    fn inquire(&mut self, seat: &Seat<'_, Arbiter>, limit: Load, post: &mut Post<'_>) {
+    fn inquire(&mut self, seat: &Seat<'_>, limit: Load, post: &mut Post<'_>) {
         if broken!(seat, M1NoInquire) {
             return;
         }
@@ -202,7 +197,7 @@ impl Grantor {
 
     /// Units by name: a claim gets its permission when nobody has one of its units and nobody older
     /// waits for one. Younger claims that have one are asked for it back.
-    fn schedule_named(&mut self, seat: &Seat<'_, Arbiter>, post: &mut Post<'_>) {
+    fn schedule_named(&mut self, seat: &Seat<'_>, post: &mut Post<'_>) {
         let waiting: Vec<(Stamp, Bid)> = self.queue.iter().copied().collect();
         let mut spoken_for: BTreeSet<Unit> = BTreeSet::new();
         for key in waiting {
@@ -224,7 +219,7 @@ impl Grantor {
 
     fn inquire_younger(
         &mut self,
-        seat: &Seat<'_, Arbiter>,
+        seat: &Seat<'_>,
         elder: (Stamp, Bid),
         bid: Bid,
         post: &mut Post<'_>,
@@ -241,7 +236,7 @@ impl Grantor {
         self.tell_inquire(bid, grant, post);
     }
 
-    fn grant(&mut self, seat: &Seat<'_, Arbiter>, bid: Bid, post: &mut Post<'_>) {
+    fn grant(&mut self, seat: &Seat<'_>, bid: Bid, post: &mut Post<'_>) {
         self.last = self.last.next();
         let waited = seat.now.since(self.entries[&bid].arrived);
         let (grant, inquired, adopted) = (self.last, false, false);

@@ -6,7 +6,7 @@ use quorate_core::{Fact, NodeId, NodeSet, Seat};
 use super::detect::Detector;
 use super::join::Membership;
 use super::pool::Reclaim;
-use super::weighted::Standing;
+use super::weighted::AskedPhase;
 use super::{Warnings, Weighted};
 
 impl Weighted {
@@ -82,8 +82,8 @@ impl Weighted {
         show(Fact::gauge("units_reclaimed", self.reclaimed()));
         let silent = self.silent(seat);
         let waits = self.asked.iter().find_map(|asked| match &asked.standing {
-            Standing::Waiting(tally) => Some(tally),
-            Standing::Held { .. } | Standing::Lost => None,
+            AskedPhase::Waiting(tally) => Some(tally),
+            AskedPhase::Held { .. } | AskedPhase::Lost => None,
         });
         for peer in seat.pool.peers(seat.me) {
             if let Membership::Joining(awaited) = &self.membership {

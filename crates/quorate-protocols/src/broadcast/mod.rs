@@ -47,7 +47,7 @@ use desk::Desk;
 use detect::Detector;
 use join::Membership;
 use reclaim::Counting;
-use weighted::{Asked, Standing};
+use weighted::{Asked, AskedPhase};
 
 pub use deaths::Deaths;
 pub use message::{Knowledge, Known, Life, Message};
@@ -126,7 +126,7 @@ impl Weighted {
 
     /// How many units are held only because somebody was counted out.
     pub fn reclaimed(&self) -> u32 {
-        let reclaimed = |a: &&Asked| matches!(a.standing, Standing::Held { clean: false, .. });
+        let reclaimed = |a: &&Asked| matches!(a.standing, AskedPhase::Held { clean: false, .. });
         self.asked.iter().filter(reclaimed).map(|asked| asked.units.get()).sum()
     }
 
@@ -315,7 +315,7 @@ impl Protocol for Weighted {
         let asked: u32 = self.asked.iter().map(|asked| asked.units.get()).sum();
         assert!(asked <= seat.pool.node_units_max, "a node asks for no more than it may use");
         for asked in &self.asked {
-            if let Standing::Waiting(tally) = &asked.standing {
+            if let AskedPhase::Waiting(tally) = &asked.standing {
                 tally.audit();
                 assert_eq!(tally.used(seat.me), 0, "nobody waits for itself twice");
             }
@@ -323,7 +323,7 @@ impl Protocol for Weighted {
         assert!(self.asked.is_sorted_by_key(|asked| asked.clock));
         self.deferred.audit();
         assert!(!self.asked.is_empty() || self.deferred.is_empty(), "only who uses units defers");
-        let is_lost = |asked: &Asked| asked.standing == Standing::Lost;
+        let is_lost = |asked: &Asked| asked.standing == AskedPhase::Lost;
         assert!(self.is_member() || self.asked.iter().all(is_lost));
         self.audit_counting(seat);
     }

@@ -21,7 +21,7 @@ use super::desk::shares;
 use super::join::Membership;
 use super::message::{Knowledge, Message};
 use super::pool::{Reclaim, broken};
-use super::weighted::Standing;
+use super::weighted::AskedPhase;
 use super::{Alarm, Weighted};
 
 /// Whom a node no longer counts, and until when it counts itself.
@@ -134,16 +134,16 @@ impl Weighted {
     /// stays in use until they have, or until their deadline. Claims that wait go back to the desk.
     pub(super) fn step_down(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
         for mut asked in std::mem::take(&mut self.asked).into_iter().rev() {
-            if matches!(asked.standing, Standing::Waiting(_)) {
+            if matches!(asked.standing, AskedPhase::Waiting(_)) {
                 self.desk.push_front(asked.claim, asked.units);
                 continue;
             }
-            if matches!(asked.standing, Standing::Held { .. }) {
+            if matches!(asked.standing, AskedPhase::Held { .. }) {
                 out.lose(asked.claim);
                 if broken!(seat, LoseAtOnce) {
                     continue;
                 }
-                asked.standing = Standing::Lost;
+                asked.standing = AskedPhase::Lost;
                 // Where clients renew, the alarm is armed already, and rings no later than this.
                 if let (None, Some(most)) = (seat.pool.lease, seat.pool.hold_max()) {
                     out.arm(Alarm::HoldEnd(asked.claim), most);
@@ -259,7 +259,7 @@ impl Weighted {
         let renewed = self.counting.until;
         let mut over = Vec::new();
         for asked in &mut self.asked {
-            let Standing::Held { until, hold_end, .. } = &mut asked.standing else { continue };
+            let AskedPhase::Held { until, hold_end, .. } = &mut asked.standing else { continue };
             if *until <= seat.now {
                 over.push(asked.claim);
             } else {
@@ -282,8 +282,8 @@ impl Weighted {
     ) {
         let node_end = self.counting.deadline(seat);
         match self.place_of(claim).map(|place| &mut self.asked[place].standing) {
-            None | Some(Standing::Lost) => out.lose(claim),
-            Some(Standing::Held { until, hold_end, .. }) if *until > seat.now => {
+            None | Some(AskedPhase::Lost) => out.lose(claim),
+            Some(AskedPhase::Held { until, hold_end, .. }) if *until > seat.now => {
                 let Some(lease) = seat.pool.lease else { return };
                 *hold_end = self::hold_end(seat);
                 *until = node_end.min(*hold_end);

@@ -31,11 +31,11 @@ pub(super) struct Asked {
     pub(super) clock: u64,
     pub(super) claim: ClaimId,
     pub(super) units: Units,
-    pub(super) standing: Standing,
+    pub(super) standing: AskedPhase,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Standing {
+pub(super) enum AskedPhase {
     /// What the others may use ahead of it.
     Waiting(Tally),
     /// The client was told.
@@ -53,10 +53,10 @@ pub(super) enum Standing {
     Lost,
 }
 
-impl Standing {
+impl AskedPhase {
     /// Whether a client may be using the units.
     pub(super) fn is_in_use(&self) -> bool {
-        matches!(self, Standing::Held { .. } | Standing::Lost)
+        matches!(self, AskedPhase::Held { .. } | AskedPhase::Lost)
     }
 }
 
@@ -107,7 +107,7 @@ impl Weighted {
         let pool = seat.pool;
         let clock = self.next_clock(seat);
         let tally = Tally::new(pool.nodes, seat.me, pool.node_units_max);
-        let standing = Standing::Waiting(tally);
+        let standing = AskedPhase::Waiting(tally);
         let is_younger = self.asked.last().is_none_or(|before| before.clock < clock);
         assert!(is_younger || broken!(seat, ClockNotAdvanced), "no two requests are alike");
         self.asked.push(Asked { clock, claim, units, standing });
@@ -139,7 +139,7 @@ impl Weighted {
     }
 
     fn oldest_waiting(&self) -> Option<u64> {
-        let waits = |asked: &Asked| matches!(asked.standing, Standing::Waiting(_));
+        let waits = |asked: &Asked| matches!(asked.standing, AskedPhase::Waiting(_));
         self.asked.iter().find(|asked| waits(asked)).map(|asked| asked.clock)
     }
 
@@ -147,10 +147,12 @@ impl Weighted {
     /// earlier.
     fn used_ahead_of(&self, seat: &Seat<'_, Self>, theirs: Stamp) -> u32 {
         let is_ahead = |asked: &&Asked| match asked.standing {
-            Standing::Held { .. } | Standing::Lost => true,
-            Standing::Waiting(_) if broken!(seat, TieBreakByIdentity) => asked.clock < theirs.clock,
+            AskedPhase::Held { .. } | AskedPhase::Lost => true,
+            AskedPhase::Waiting(_) if broken!(seat, TieBreakByIdentity) => {
+                asked.clock < theirs.clock
+            }
             // The node number breaks ties (broadcast spec E1).
-            Standing::Waiting(_) => Stamp { clock: asked.clock, node: seat.me } < theirs,
+            AskedPhase::Waiting(_) => Stamp { clock: asked.clock, node: seat.me } < theirs,
         };
         self.asked.iter().filter(is_ahead).map(|asked| asked.units.get()).sum()
     }
@@ -160,10 +162,10 @@ impl Weighted {
     pub(super) fn check(&mut self, seat: &Seat<'_, Self>, out: &mut Outbox<Self>) {
         let units = u64::from(seat.pool.units);
         let has_room = |asked: &Asked| match &asked.standing {
-            Standing::Waiting(tally) => {
+            AskedPhase::Waiting(tally) => {
                 u64::from(asked.units.get()) + self.used_by_others(seat, tally) <= units
             }
-            Standing::Held { .. } | Standing::Lost => false,
+            AskedPhase::Held { .. } | AskedPhase::Lost => false,
         };
         // Mostly the others leave no room, whatever this node holds itself.
         if self.asked.iter().any(has_room) {
@@ -187,7 +189,7 @@ impl Weighted {
         let (mut ours, units) = (u64::from(held), u64::from(seat.pool.units));
         for place in 0..self.asked.len() {
             let asked = &self.asked[place];
-            let Standing::Waiting(tally) = &asked.standing else { continue };
+            let AskedPhase::Waiting(tally) = &asked.standing else { continue };
             ours += u64::from(asked.units.get());
             let clean = ours + tally.total() <= units;
             if ours + self.used_by_others(seat, tally) > units {
@@ -200,7 +202,7 @@ impl Weighted {
                 return;
             }
             let asked = &mut self.asked[place];
-            asked.standing = Standing::Held { until, hold_end, clean };
+            asked.standing = AskedPhase::Held { until, hold_end, clean };
             if let Some(lease) = seat.pool.lease {
                 out.arm(Alarm::HoldEnd(asked.claim), lease.length());
             }
@@ -246,12 +248,12 @@ impl Weighted {
     /// Takes what a peer may use ahead of one of our requests.
     pub(super) fn on_used(&mut self, seat: &Seat<'_, Self>, from: NodeId, clock: u64, used: u32) {
         let asked = if broken!(seat, UnmatchedReplies) {
-            self.asked.iter_mut().find(|asked| matches!(asked.standing, Standing::Waiting(_)))
+            self.asked.iter_mut().find(|asked| matches!(asked.standing, AskedPhase::Waiting(_)))
         } else {
             // Broadcast spec E3: an answer counts for the request it names.
             self.asked.iter_mut().find(|asked| asked.clock == clock)
         };
-        if let Some(Asked { standing: Standing::Waiting(tally), .. }) = asked {
+        if let Some(Asked { standing: AskedPhase::Waiting(tally), .. }) = asked {
             tally.lower(from, used);
         }
     }
@@ -271,9 +273,9 @@ impl Weighted {
         // as it is.
         let over = self.asked.remove(place);
         let is_watched = match over.standing {
-            Standing::Waiting(_) => false,
-            Standing::Held { .. } => seat.pool.lease.is_some(),
-            Standing::Lost => seat.pool.hold_max().is_some(),
+            AskedPhase::Waiting(_) => false,
+            AskedPhase::Held { .. } => seat.pool.lease.is_some(),
+            AskedPhase::Lost => seat.pool.hold_max().is_some(),
         };
         if is_watched {
             out.disarm(Alarm::HoldEnd(claim));
@@ -336,7 +338,7 @@ impl Weighted {
         let Some(oldest) = self.oldest_waiting() else { return };
         let query = self.detector.query.filter(|_| !self.detector.is_done());
         for asked in &self.asked {
-            if let Standing::Waiting(tally) = &asked.standing
+            if let AskedPhase::Waiting(tally) = &asked.standing
                 && tally.used(peer) > 0
             {
                 let (clock, known) = (asked.clock, self.detector.known.clone());

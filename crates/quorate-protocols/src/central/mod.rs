@@ -52,11 +52,12 @@ pub(crate) mod tests;
 use std::fmt;
 
 use quorate_core::{
-    ClaimId, Entry, Event, EventOf, Fact, NodeId, NodeSet, Order, Outbox, Protocol, Relabelled,
-    Seat, Shortage, Start, Unit,
+    ClaimId, Entry, Event, EventOf, Fact, NodeId, NodeSet, Order, Outbox, Protocol, Refusal,
+    Relabelled, Shortage, Start, Unit,
 };
 
 use arbiter::Arbiter;
+use pool::broken;
 use requester::Requester;
 
 pub use crate::attempt::Attempt;
@@ -97,10 +98,11 @@ impl fmt::Display for Alarm {
 }
 
 type Post<'a> = crate::post::Post<'a, Central>;
+type Seat<'a> = quorate_core::Seat<'a, Central>;
 
 impl Central {
     #[inline(always)]
-    fn hear(&mut self, seat: &Seat<'_, Self>, from: NodeId, message: Message, post: &mut Post<'_>) {
+    fn hear(&mut self, seat: &Seat<'_>, from: NodeId, message: Message, post: &mut Post<'_>) {
         if message.is_for_arbiter() {
             match &mut self.arbiter {
                 Some(arbiter) => arbiter.hear(seat, from, message, post),
@@ -113,7 +115,7 @@ impl Central {
         }
     }
 
-    fn deliver_own(&mut self, seat: &Seat<'_, Self>, post: &mut Post<'_>) {
+    fn deliver_own(&mut self, seat: &Seat<'_>, post: &mut Post<'_>) {
         while let Some(message) = post.next_own() {
             self.hear(seat, seat.me, message, post);
         }
@@ -129,17 +131,20 @@ impl Protocol for Central {
     const NAME: &'static str = "central";
     const KINDS: &'static [&'static str] = Message::KINDS;
 
-    fn boot(seat: &Seat<'_, Self>, start: Start<Record>, out: &mut Outbox<Self>) -> Self {
+    fn boot(seat: &Seat<'_>, start: Start<Record>, out: &mut Outbox<Self>) -> Self {
         let arbiter =
             (seat.me == seat.pool.arbiter).then(|| Box::new(Arbiter::boot(seat, start, out)));
         Central { requester: Requester::default(), arbiter }
     }
 
-    fn step(&mut self, seat: &Seat<'_, Self>, event: EventOf<Self>, out: &mut Outbox<Self>) {
+    fn step(&mut self, seat: &Seat<'_>, event: EventOf<Self>, out: &mut Outbox<Self>) {
         let post = &mut Post::new(seat.me, out);
         match event {
             Event::Claim(claim) => self.requester.on_claim(seat, &claim, post),
             Event::Release(claim) => self.requester.on_release(seat, claim, post),
+            Event::Cancel(claim) if broken!(seat, ForgetCancel) => {
+                post.out.refuse(claim, Refusal::Cancelled);
+            }
             Event::Cancel(claim) => self.requester.on_cancel(seat, claim, post),
             Event::Renew { claim, shares } => self.requester.on_renew(seat, claim, shares, post),
             Event::Hear { from, message } => self.hear(seat, from, message, post),
@@ -156,7 +161,7 @@ impl Protocol for Central {
         self.deliver_own(seat, post);
     }
 
-    fn audit(&self, seat: &Seat<'_, Self>) {
+    fn audit(&self, seat: &Seat<'_>) {
         assert_eq!(self.arbiter.is_some(), seat.me == seat.pool.arbiter);
         if let Some(arbiter) = &self.arbiter {
             arbiter.audit(seat);
@@ -169,18 +174,18 @@ impl Protocol for Central {
         }
     }
 
-    fn facts(&self, _seat: &Seat<'_, Self>, show: &mut dyn FnMut(Fact)) {
+    fn facts(&self, _seat: &Seat<'_>, show: &mut dyn FnMut(Fact)) {
         if let Some(arbiter) = &self.arbiter {
             show(Fact::gauge("decides", true));
             show(Fact::gauge("in_grace", arbiter.grace));
         }
     }
 
-    fn explain(&self, _seat: &Seat<'_, Self>, claim: ClaimId) -> Option<Shortage> {
+    fn explain(&self, _seat: &Seat<'_>, claim: ClaimId) -> Option<Shortage> {
         self.arbiter.as_ref()?.explain(claim)
     }
 
-    fn obey(&mut self, seat: &Seat<'_, Self>, order: Order, out: &mut Outbox<Self>) -> bool {
+    fn obey(&mut self, seat: &Seat<'_>, order: Order, out: &mut Outbox<Self>) -> bool {
         let Some(arbiter) = &mut self.arbiter else { return false };
         let relabels = matches!(order, Order::Relabel { .. });
         if order.unit().0 >= seat.pool.goods.units || (relabels && seat.pool.goods.labels.is_none())

@@ -6,18 +6,18 @@
 //! the arbiter repeats what was not answered whenever the holder renews, and fences tell an old
 //! move from a new one.
 
-use quorate_core::{ClaimId, Move, Seat, Share, Unit};
+use quorate_core::{ClaimId, Move, Share, Unit};
 
 use super::arbiter::{Arbiter, State};
 use super::message::Message;
-use super::{Central, Post};
+use super::{Post, Seat};
 use crate::allocator::Ticket;
 
 impl Arbiter {
     /// A holder gets another unit, and is asked to leave one.
     pub(super) fn begin_move(
         &mut self,
-        seat: &Seat<'_, Central>,
+        seat: &Seat<'_>,
         ticket: Ticket,
         (add, drop): (Unit, Unit),
         post: &mut Post<'_>,

@@ -9,11 +9,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use quorate_core::{Line, NodeId, Order, Relabelled, Seat, Unit};
+use quorate_core::{Line, NodeId, Order, Relabelled, Unit};
 
 use super::arbiter::{Arbiter, Booked, State};
 use super::message::Message;
-use super::{Central, Post};
+use super::{Post, Seat};
 use crate::allocator::Ticket;
 use crate::allocator::labels::Labels;
 
@@ -27,10 +27,7 @@ pub(crate) struct Tags {
 
 impl Tags {
     /// The pool's labels with these changed.
-    pub(crate) fn new(
-        seat: &Seat<'_, Central>,
-        changed: BTreeMap<Unit, BTreeMap<String, String>>,
-    ) -> Self {
+    pub(crate) fn new(seat: &Seat<'_>, changed: BTreeMap<Unit, BTreeMap<String, String>>) -> Self {
         let begun = seat.pool.goods.labels.as_deref().filter(|_| !changed.is_empty());
         let now = begun.map(|begun| Arc::new(begun.clone().with(&changed)));
         Tags { changed, now }
@@ -41,14 +38,14 @@ impl Tags {
     }
 
     /// What is known of the units, if they differ.
-    pub(crate) fn labels<'a>(&'a self, seat: &Seat<'a, Central>) -> Option<&'a Labels> {
+    pub(crate) fn labels<'a>(&'a self, seat: &Seat<'a>) -> Option<&'a Labels> {
         self.now.as_deref().or(seat.pool.goods.labels.as_deref())
     }
 }
 
 impl Arbiter {
     /// Does what an operator orders; the unit is one of the pool's.
-    pub(crate) fn obey(&mut self, seat: &Seat<'_, Central>, order: Order, post: &mut Post<'_>) {
+    pub(crate) fn obey(&mut self, seat: &Seat<'_>, order: Order, post: &mut Post<'_>) {
         match order {
             Order::Drain(unit) => {
                 let over = self.allocator.drain(unit);
@@ -74,7 +71,7 @@ impl Arbiter {
     }
 
     /// Looks again at what will do for every claim that chooses by labels.
-    fn choose_again(&mut self, seat: &Seat<'_, Central>, post: &mut Post<'_>) {
+    fn choose_again(&mut self, seat: &Seat<'_>, post: &mut Post<'_>) {
         self.allocator.call_off();
         let choosy: Vec<(Ticket, NodeId, Arc<[Line]>)> = self
             .entries

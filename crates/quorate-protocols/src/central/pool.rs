@@ -81,7 +81,10 @@ macro_rules! broken {
         #[cfg(test)]
         let broken = $seat.pool.goods.mutant == Some($crate::central::pool::Mutant::$mutant);
         #[cfg(not(test))]
-        let broken = false;
+        let broken = {
+            let _ = &$seat;
+            false
+        };
         broken
     }};
 }

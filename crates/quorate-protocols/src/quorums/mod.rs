@@ -7,6 +7,7 @@
 //! Thresholds and nested thresholds are never written out: uniform quorums of a thousand nodes cost
 //! as little to hold as those of three.
 
+pub(crate) mod asking;
 pub mod family;
 
 use std::sync::Arc;

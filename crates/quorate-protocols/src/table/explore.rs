@@ -20,12 +20,12 @@ impl Explorable for Table {
     fn numbers(&mut self, see: &mut See<'_>) {
         let requester = &mut self.requester;
         see(Number::Clock(&mut requester.clock.0));
-        see(Number::Fence(&mut requester.round));
+        see(Number::Fence(&mut requester.own.round));
         for local in requester.claims.values_mut() {
             attempt_numbers(&mut local.attempt, see);
         }
-        requester.errands.values_mut().for_each(|errand| errand_numbers(errand, see));
-        if let Some(section) = &mut requester.section {
+        requester.own.errands.values_mut().for_each(|errand| errand_numbers(errand, see));
+        if let Some(section) = &mut requester.own.section {
             attempt_numbers(&mut section.id, see);
             see(Number::Fence(&mut section.round));
             match &mut section.phase {
@@ -127,7 +127,7 @@ impl Explorable for Table {
 
     /// On any member, also one that has the lease from somebody who went on from the same table.
     fn relies_on(&self, _member: NodeId, claim: ClaimId) -> bool {
-        self.requester.section.as_ref().is_some_and(|section| section.relies_on(claim))
+        self.requester.own.section.as_ref().is_some_and(|section| section.relies_on(claim))
     }
 }
 

@@ -1,5 +1,7 @@
 //! What the allocator promises (labels spec 6.2), judged of every table that a section makes of the
-//! one it found: from what claims ask for, and by a slow second implementation.
+//! one it found: from what claims ask for, and by a slow second implementation. Only
+//! [audits](quorate_core::Protocol::audit) judge: a node in service neither waits for that nor
+//! stops because of a table that a peer sent.
 //!
 //! * **A**: what the oldest lacks does not grow, once it is protected.
 //! * **B**: it does not wait when all who held units in the table that was found have released.
@@ -10,22 +12,61 @@
 //! **S** is asserted of every grant. L follows, and that everybody is served in the end is a law of
 //! every simulated run.
 
-use quorate_core::{ClaimId, Seat, Units};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
-use super::Table;
+use quorate_core::{ClaimId, Units};
+
+use super::Seat;
 use super::sheet::{Row, Sheet};
 use crate::allocator::oracle::{Case, Demand, UNITS_MAX, decide, lack, rho};
 
 /// Longer tables are not gone through again.
 const ROWS_MAX: usize = 16;
 
+/// The tables that sections found and made in the last step, unless they are long. Nothing depends
+/// on it: two seats that differ in this only are equal.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Changes(Vec<(Arc<Sheet>, Arc<Sheet>)>);
+
+impl Changes {
+    pub(super) fn note(&mut self, found: Arc<Sheet>, made: &Arc<Sheet>) {
+        if found.rows.len().max(made.rows.len()) <= ROWS_MAX {
+            self.0.push((found, Arc::clone(made)));
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    pub(super) fn audit(&self, seat: &Seat<'_>) {
+        for (found, made) in &self.0 {
+            if let Err(broken) = judge(seat, found, made) {
+                panic!("{broken}");
+            }
+        }
+    }
+}
+
+impl PartialEq for Changes {
+    fn eq(&self, _other: &Changes) -> bool {
+        true
+    }
+}
+
+impl Eq for Changes {}
+
+impl Hash for Changes {
+    fn hash<H: Hasher>(&self, _state: &mut H) {}
+}
+
 /// Judges what a section did.
 ///
 /// # Errors
 /// The law that is broken, and how.
-pub(super) fn judge(seat: &Seat<'_, Table>, found: &Sheet, made: &Sheet) -> Result<(), String> {
-    let longest = found.rows.len().max(made.rows.len());
-    if longest > ROWS_MAX || seat.pool.goods.units > UNITS_MAX {
+fn judge(seat: &Seat<'_>, found: &Sheet, made: &Sheet) -> Result<(), String> {
+    if seat.pool.goods.units > UNITS_MAX {
         return Ok(());
     }
     let after = case(seat, made, |_| true);
@@ -50,12 +91,7 @@ pub(super) fn judge(seat: &Seat<'_, Table>, found: &Sheet, made: &Sheet) -> Resu
     Ok(())
 }
 
-fn laws_a_and_b(
-    seat: &Seat<'_, Table>,
-    found: &Sheet,
-    made: &Sheet,
-    after: &Case,
-) -> Result<(), String> {
+fn laws_a_and_b(seat: &Seat<'_>, found: &Sheet, made: &Sheet, after: &Case) -> Result<(), String> {
     let before = case(seat, found, |_| true);
     let (Some((oldest, wanted)), Some((claim, wants))) =
         (before.waiting.first(), after.waiting.first())
@@ -85,7 +121,7 @@ fn is_holder(row: &Row) -> bool {
 
 /// A table in which only these claims have what they hold. Nobody is moved here: a holder could
 /// have what it has.
-fn case(seat: &Seat<'_, Table>, sheet: &Sheet, holds: impl Fn(&ClaimId) -> bool) -> Case {
+fn case(seat: &Seat<'_>, sheet: &Sheet, holds: impl Fn(&ClaimId) -> bool) -> Case {
     let goods = &seat.pool.goods;
     let wants = |row: &Row| -> Vec<Demand> {
         let wants = match &row.wanted.lines {

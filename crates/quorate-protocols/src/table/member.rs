@@ -3,14 +3,12 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use quorate_core::{
-    ClaimId, Entry, Fact, Fence, Moment, NodeId, Outbox, Seat, Stamp, Standing, Start,
-};
+use quorate_core::{ClaimId, Entry, Fact, Fence, Moment, NodeId, Outbox, Stamp, Standing, Start};
 
 use super::message::Message;
 use super::pool::broken;
 use super::sheet::{NUMBER_MAX, Sheet};
-use super::{Alarm, Pool, Post, ROUND, Table, VERSION};
+use super::{Alarm, Pool, Post, ROUND, Seat, Table, VERSION};
 use crate::attempt::Attempt;
 use crate::count::Count;
 use crate::opening::{BLOCK, Opening, Report};
@@ -76,11 +74,7 @@ impl Record {
 }
 
 impl Member {
-    pub(super) fn boot(
-        seat: &Seat<'_, Table>,
-        start: Start<Record>,
-        out: &mut Outbox<Table>,
-    ) -> Self {
+    pub(super) fn boot(seat: &Seat<'_>, start: Start<Record>, out: &mut Outbox<Table>) -> Self {
         let mut member = Member {
             sheet: Arc::default(),
             stored: seat.now,
@@ -124,7 +118,7 @@ impl Member {
 
     pub(super) fn hear(
         &mut self,
-        seat: &Seat<'_, Table>,
+        seat: &Seat<'_>,
         from: NodeId,
         message: Message,
         post: &mut Post<'_>,
@@ -169,7 +163,7 @@ impl Member {
 
     fn on_lock(
         &mut self,
-        seat: &Seat<'_, Table>,
+        seat: &Seat<'_>,
         node: NodeId,
         section: Attempt,
         round: Fence,
@@ -206,7 +200,7 @@ impl Member {
     }
 
     /// Gives the lock to whoever has waited longest.
-    pub(super) fn advance(&mut self, seat: &Seat<'_, Table>, post: &mut Post<'_>) {
+    pub(super) fn advance(&mut self, seat: &Seat<'_>, post: &mut Post<'_>) {
         if self.lock.is_some() {
             return;
         }
@@ -225,7 +219,7 @@ impl Member {
         post.out.disarm(Alarm::Hold);
     }
 
-    fn tell_locked(&self, seat: &Seat<'_, Table>, post: &mut Post<'_>) {
+    fn tell_locked(&self, seat: &Seat<'_>, post: &mut Post<'_>) {
         let Lock { node, section, .. } = self.lock.expect("it was just given");
         let since = |claim: &ClaimId| Some((*claim, self.sheet.rows.get(claim)?.granted()?.1));
         let overdue = self.overdue.iter().filter_map(since).collect();
@@ -235,7 +229,7 @@ impl Member {
     }
 
     /// Whatever the section stored elsewhere, or will, is older than what follows here.
-    pub(super) fn take_lock_away(&mut self, seat: &Seat<'_, Table>) {
+    pub(super) fn take_lock_away(&mut self, seat: &Seat<'_>) {
         let Some(lock) = self.lock.take() else { return };
         self.breaks.add();
         if !broken!(seat, SameRound) {
@@ -245,7 +239,7 @@ impl Member {
 
     fn on_store(
         &mut self,
-        seat: &Seat<'_, Table>,
+        seat: &Seat<'_>,
         from: NodeId,
         section: Attempt,
         sheet: Arc<Sheet>,
@@ -273,7 +267,7 @@ impl Member {
     }
 
     /// Takes a newer table, and watches over the leases that are new in it.
-    fn adopt(&mut self, seat: &Seat<'_, Table>, sheet: Arc<Sheet>, out: &mut Outbox<Table>) {
+    fn adopt(&mut self, seat: &Seat<'_>, sheet: Arc<Sheet>, out: &mut Outbox<Table>) {
         let since = |of: &Sheet, claim: &ClaimId| Some(of.rows.get(claim)?.granted()?.1);
         let before = std::mem::replace(&mut self.sheet, sheet);
         self.stored = seat.now;
@@ -302,7 +296,7 @@ impl Member {
     /// not come to pass, this member will look again.
     pub(super) fn on_ring_lease_end(
         &mut self,
-        seat: &Seat<'_, Table>,
+        seat: &Seat<'_>,
         claim: ClaimId,
         post: &mut Post<'_>,
     ) {
@@ -313,7 +307,7 @@ impl Member {
     }
 
     /// The lock has been out for long: is its section still going on?
-    pub(super) fn on_ring_hold(&mut self, seat: &Seat<'_, Table>, post: &mut Post<'_>) {
+    pub(super) fn on_ring_hold(&mut self, seat: &Seat<'_>, post: &mut Post<'_>) {
         let Some(lock) = &mut self.lock else { return };
         if let Some(patience) = seat.pool.patience {
             lock.probes = lock.probes.saturating_add(1);
@@ -327,7 +321,7 @@ impl Member {
         post.send(node, Message::Probe { section });
     }
 
-    pub(super) fn on_suspect(&mut self, seat: &Seat<'_, Table>, node: NodeId, post: &mut Post<'_>) {
+    pub(super) fn on_suspect(&mut self, seat: &Seat<'_>, node: NodeId, post: &mut Post<'_>) {
         self.queue.retain(|lock| lock.node != node);
         if self.lock.is_some_and(|lock| lock.node == node) {
             self.take_lock_away(seat);
@@ -341,7 +335,7 @@ impl Member {
     }
 
     /// Whatever follows in this step rests on it.
-    pub(super) fn write_down(&mut self, seat: &Seat<'_, Table>, out: &mut Outbox<Table>) {
+    pub(super) fn write_down(&mut self, seat: &Seat<'_>, out: &mut Outbox<Table>) {
         let covered = self.written.is_some_and(|(round, fence)| {
             self.promised < round && self.highest() <= fence && self.is_open()
         });
@@ -378,7 +372,7 @@ impl Member {
         show(Fact::counter("locks_taken_away", self.breaks.get()));
     }
 
-    pub(super) fn audit(&self, seat: &Seat<'_, Table>) {
+    pub(super) fn audit(&self, seat: &Seat<'_>) {
         assert!(self.lock.is_some() || self.queue.is_empty(), "a lock that is wanted is given");
         assert!(self.promised >= self.sheet.version.round || broken!(seat, SameRound));
         let mut taken = BTreeSet::new();

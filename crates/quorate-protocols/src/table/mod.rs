@@ -66,7 +66,7 @@ mod tests;
 use std::fmt;
 
 use quorate_core::{ClaimId, Entry, Event, EventOf, Fact, NodeId, NodeSet, Outbox, Protocol};
-use quorate_core::{Seat, Shortage, Start, Units};
+use quorate_core::{Shortage, Start, Units};
 
 use member::Member;
 use requester::Requester;
@@ -83,6 +83,7 @@ pub const ROUND: &str = "round";
 pub const VERSION: &str = "version";
 
 type Post<'a> = crate::post::Post<'a, Table>;
+type Seat<'a> = quorate_core::Seat<'a, Table>;
 
 /// One node's seat in a pool whose table quorums keep.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -120,7 +121,7 @@ impl fmt::Display for Alarm {
 }
 
 impl Table {
-    fn hear(&mut self, seat: &Seat<'_, Self>, from: NodeId, message: Message, post: &mut Post<'_>) {
+    fn hear(&mut self, seat: &Seat<'_>, from: NodeId, message: Message, post: &mut Post<'_>) {
         if message.is_from_member() && !seat.pool.quorums.is_member(from) {
             return post.out.anomaly(from, "a member's message from a node that is none");
         }
@@ -136,7 +137,7 @@ impl Table {
         }
     }
 
-    fn ring(&mut self, seat: &Seat<'_, Self>, alarm: Alarm, post: &mut Post<'_>) {
+    fn ring(&mut self, seat: &Seat<'_>, alarm: Alarm, post: &mut Post<'_>) {
         if alarm == Alarm::Retry {
             return self.requester.on_ring_retry(seat, post);
         }
@@ -163,13 +164,14 @@ impl Protocol for Table {
     const NAME: &'static str = "table";
     const KINDS: &'static [&'static str] = Message::KINDS;
 
-    fn boot(seat: &Seat<'_, Self>, start: Start<Record>, out: &mut Outbox<Self>) -> Self {
+    fn boot(seat: &Seat<'_>, start: Start<Record>, out: &mut Outbox<Self>) -> Self {
         let keeps = seat.pool.quorums.is_member(seat.me);
         let member = keeps.then(|| Box::new(Member::boot(seat, start, out)));
         Table { requester: Requester::default(), member }
     }
 
-    fn step(&mut self, seat: &Seat<'_, Self>, event: EventOf<Self>, out: &mut Outbox<Self>) {
+    fn step(&mut self, seat: &Seat<'_>, event: EventOf<Self>, out: &mut Outbox<Self>) {
+        self.requester.own.changes.clear();
         let post = &mut Post::new(seat.me, out);
         match event {
             Event::Claim(claim) => self.requester.on_claim(seat, &claim, post),
@@ -193,12 +195,12 @@ impl Protocol for Table {
         }
     }
 
-    fn audit(&self, seat: &Seat<'_, Self>) {
+    fn audit(&self, seat: &Seat<'_>) {
         assert_eq!(self.member.is_some(), seat.pool.quorums.is_member(seat.me));
         if let Some(member) = &self.member {
             member.audit(seat);
         }
-        self.requester.audit();
+        self.requester.audit(seat);
     }
 
     fn ledger(&self, show: &mut dyn FnMut(Entry)) {
@@ -207,7 +209,7 @@ impl Protocol for Table {
         }
     }
 
-    fn facts(&self, seat: &Seat<'_, Self>, show: &mut dyn FnMut(Fact)) {
+    fn facts(&self, seat: &Seat<'_>, show: &mut dyn FnMut(Fact)) {
         self.requester.facts(seat, show);
         if let Some(member) = &self.member {
             member.facts(show);
@@ -215,7 +217,7 @@ impl Protocol for Table {
     }
 
     /// By this member's copy of the table, if it is one.
-    fn explain(&self, seat: &Seat<'_, Self>, claim: ClaimId) -> Option<Shortage> {
+    fn explain(&self, seat: &Seat<'_>, claim: ClaimId) -> Option<Shortage> {
         self.member.as_ref()?.sheet.explain(seat, claim)
     }
 

@@ -2,11 +2,11 @@
 //! what follows must be of later ones than anything it ever knew. Whoever answers takes its own
 //! lock away first, since a section that has it may be storing what the one who asks has forgotten.
 
-use quorate_core::{NodeId, Seat, Units};
+use quorate_core::{NodeId, Units};
 
 use super::member::Member;
 use super::message::Message;
-use super::{Alarm, Post, Table};
+use super::{Alarm, Post, Seat};
 use crate::opening::Report;
 
 impl Member {
@@ -14,7 +14,7 @@ impl Member {
         self.opening.is_open()
     }
 
-    pub(super) fn on_ring_grace(&mut self, seat: &Seat<'_, Table>, post: &mut Post<'_>) {
+    pub(super) fn on_ring_grace(&mut self, seat: &Seat<'_>, post: &mut Post<'_>) {
         match self.opening.end_grace() {
             true => self.open(seat, post),
             false => self.on_ring_survey(seat, post),
@@ -22,14 +22,14 @@ impl Member {
     }
 
     /// Asks whoever has not answered yet.
-    pub(super) fn on_ring_survey(&mut self, seat: &Seat<'_, Table>, post: &mut Post<'_>) {
+    pub(super) fn on_ring_survey(&mut self, seat: &Seat<'_>, post: &mut Post<'_>) {
         let Some(unheard) = self.opening.unheard(&seat.pool.quorums, seat.me) else { return };
         unheard.iter().for_each(|node| post.send(node, Message::Survey));
         post.out.arm(Alarm::Survey, seat.pool.goods.retry);
         self.conclude(seat, post);
     }
 
-    pub(super) fn on_survey(&mut self, seat: &Seat<'_, Table>, from: NodeId, post: &mut Post<'_>) {
+    pub(super) fn on_survey(&mut self, seat: &Seat<'_>, from: NodeId, post: &mut Post<'_>) {
         self.take_lock_away(seat);
         let (round, fence, boot) = (self.promised, self.highest(), seat.boot);
         self.write_down(seat, post.out);
@@ -39,7 +39,7 @@ impl Member {
 
     pub(super) fn on_report(
         &mut self,
-        seat: &Seat<'_, Table>,
+        seat: &Seat<'_>,
         from: NodeId,
         report: Report,
         post: &mut Post<'_>,
@@ -48,7 +48,7 @@ impl Member {
         self.conclude(seat, post);
     }
 
-    fn conclude(&mut self, seat: &Seat<'_, Table>, post: &mut Post<'_>) {
+    fn conclude(&mut self, seat: &Seat<'_>, post: &mut Post<'_>) {
         let learned = self.opening.learned(&seat.pool.quorums, Units::ONE, (seat.me, seat.boot));
         let Some((round, fence)) = learned else { return };
         self.floor = self.highest().max(fence);
@@ -57,7 +57,7 @@ impl Member {
         self.open(seat, post);
     }
 
-    fn open(&mut self, seat: &Seat<'_, Table>, post: &mut Post<'_>) {
+    fn open(&mut self, seat: &Seat<'_>, post: &mut Post<'_>) {
         self.opening = crate::opening::Opening::Open;
         self.write_down(seat, post.out);
     }

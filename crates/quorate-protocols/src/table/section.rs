@@ -9,14 +9,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::{ClaimId, Fence, Moment, NodeId, NodeSet, Refusal, Seat, Units};
+use quorate_core::{ClaimId, Fence, Moment, NodeId, NodeSet, Refusal, Units};
 
 use super::message::Message;
 use super::pool::broken;
-use super::requester::{Requester, Standing};
+use super::requester::{Requester, Wait};
 use super::sheet::{Errand, Sheet, Upshot, Version};
-use super::{Post, Table, laws};
+use super::{Post, Seat};
 use crate::attempt::Attempt;
+use crate::home;
 
 /// A section under way.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -89,14 +90,14 @@ impl Section {
 
 impl Requester {
     /// Begins a section, if there is something to do and none is under way.
-    pub(super) fn open_section(&mut self, seat: &Seat<'_, Table>, post: &mut Post<'_>) {
-        if self.section.is_none() && (!self.errands.is_empty() || self.tidy) {
+    pub(super) fn open_section(&mut self, seat: &Seat<'_>, post: &mut Post<'_>) {
+        if self.own.section.is_none() && (!self.own.errands.is_empty() || self.own.tidy) {
             self.begin(seat, NodeSet::new(), post);
         }
         self.arm_retry(seat, post);
     }
 
-    fn begin(&mut self, seat: &Seat<'_, Table>, quiet: NodeSet, post: &mut Post<'_>) {
+    fn begin(&mut self, seat: &Seat<'_>, quiet: NodeSet, post: &mut Post<'_>) {
         let avoid = [self.suspects.union(&quiet), self.suspects.clone(), NodeSet::new()];
         let chosen = avoid.iter().find_map(|avoid| self.elsewhere(seat, avoid));
         let chosen = chosen.expect("a family has a quorum");
@@ -104,18 +105,18 @@ impl Requester {
         if broken!(seat, Unordered) && seat.me.0 % 2 == 1 {
             quorum.reverse();
         }
-        let (id, round) = (self.next_attempt(seat), self.round);
+        let (id, round) = (self.next_attempt(seat), self.own.round);
         let phase = Phase::Locking { known: Vec::new() };
         let section = Section { id, round, quorum, phase, rings: 0, quiet };
         section.repeat(post);
-        self.section = Some(section);
-        self.sections.add();
+        self.own.section = Some(section);
+        self.own.sections.add();
     }
 
     /// Gives the section up and begins another, without the members that do not answer.
-    fn restart(&mut self, seat: &Seat<'_, Table>, quiet: NodeSet, post: &mut Post<'_>) {
-        let Some(section) = self.section.take() else { return };
-        self.restarts.add();
+    fn restart(&mut self, seat: &Seat<'_>, quiet: NodeSet, post: &mut Post<'_>) {
+        let Some(section) = self.own.section.take() else { return };
+        self.own.restarts.add();
         match section.phase {
             Phase::Locking { known } => {
                 // Every member that was asked is told, since its lock may be on its way.
@@ -132,25 +133,25 @@ impl Requester {
                     if let (Errand::Ask, Some(local)) = (&errand, self.claims.get_mut(&claim)) {
                         local.attempt = attempt;
                     }
-                    self.errands.entry(claim).or_insert(errand);
+                    self.own.errands.entry(claim).or_insert(errand);
                 }
-                self.tidy = true;
+                self.own.tidy = true;
             }
         }
         self.begin(seat, quiet, post);
     }
 
     /// A quorum without these.
-    pub(super) fn elsewhere(&self, seat: &Seat<'_, Table>, avoid: &NodeSet) -> Option<NodeSet> {
-        seat.pool.quorums.draw(Units::ONE, seat.me, self.draw, avoid)
+    pub(super) fn elsewhere(&self, seat: &Seat<'_>, avoid: &NodeSet) -> Option<NodeSet> {
+        seat.pool.quorums.draw(Units::ONE, seat.me, self.own.draw, avoid)
     }
 
-    fn can_avoid(&self, seat: &Seat<'_, Table>, quiet: &NodeSet) -> bool {
+    fn can_avoid(&self, seat: &Seat<'_>, quiet: &NodeSet) -> bool {
         self.elsewhere(seat, &self.suspects.union(quiet)).is_some()
     }
 
-    pub(super) fn repeat_section(&mut self, seat: &Seat<'_, Table>, post: &mut Post<'_>) {
-        let Some(section) = &mut self.section else { return };
+    pub(super) fn repeat_section(&mut self, seat: &Seat<'_>, post: &mut Post<'_>) {
+        let Some(section) = &mut self.own.section else { return };
         if let Some(patience) = seat.pool.patience {
             section.rings = section.rings.saturating_add(1);
             if section.rings > patience {
@@ -163,13 +164,13 @@ impl Requester {
                 }
             }
         }
-        let Some(section) = &self.section else { return };
+        let Some(section) = &self.own.section else { return };
         section.repeat(post);
     }
 
-    pub(super) fn on_suspect(&mut self, seat: &Seat<'_, Table>, node: NodeId, post: &mut Post<'_>) {
+    pub(super) fn on_suspect(&mut self, seat: &Seat<'_>, node: NodeId, post: &mut Post<'_>) {
         self.suspects.insert(node);
-        let Some(section) = &self.section else { return };
+        let Some(section) = &self.own.section else { return };
         let (waits, quiet) = (section.awaited().contains(node), section.quiet.clone());
         if waits && self.can_avoid(seat, &NodeSet::new()) {
             self.restart(seat, quiet, post);
@@ -178,7 +179,7 @@ impl Requester {
 
     pub(super) fn hear(
         &mut self,
-        seat: &Seat<'_, Table>,
+        seat: &Seat<'_>,
         from: NodeId,
         message: Message,
         post: &mut Post<'_>,
@@ -191,7 +192,7 @@ impl Requester {
             | Message::Probe { section } => *section,
             _ => return self.hear_about_claim(seat, from, message, post),
         };
-        let Some(section) = self.section.as_mut().filter(|section| section.id == id) else {
+        let Some(section) = self.own.section.as_mut().filter(|section| section.id == id) else {
             // The section is over, and the member may have its lock back. But the section may have
             // stored something elsewhere.
             if matches!(message, Message::Locked { .. } | Message::Probe { .. }) {
@@ -219,7 +220,7 @@ impl Requester {
             }
             (Message::Queued { .. }, _) => section.rings = 0,
             (Message::Refused { round, closed, .. }, _) => {
-                self.round = self.round.max(round);
+                self.own.round = self.own.round.max(round);
                 let mut quiet = section.quiet.clone();
                 if closed {
                     quiet.insert(from);
@@ -247,8 +248,8 @@ impl Requester {
     }
 
     /// All of the quorum is locked: the newest table is the table.
-    fn change(&mut self, seat: &Seat<'_, Table>, post: &mut Post<'_>) {
-        let section = self.section.as_ref().expect("the caller has looked it up");
+    fn change(&mut self, seat: &Seat<'_>, post: &mut Post<'_>) {
+        let section = self.own.section.as_ref().expect("the caller has looked it up");
         let Phase::Locking { known } = &section.phase else { unreachable!("and where it is") };
         let versions = known.iter().map(|known| known.sheet.version);
         let newest = match broken!(seat, TakeOldest) {
@@ -266,20 +267,18 @@ impl Requester {
         let floor = known.iter().map(|known| known.floor).max().unwrap_or_default();
         let mut upshot = Upshot::default();
         sheet.expire(seat, &overdue, &mut upshot);
-        let errands = std::mem::take(&mut self.errands);
-        self.tidy = false;
+        let errands = std::mem::take(&mut self.own.errands);
+        self.own.tidy = false;
         for (&claim, errand) in &errands {
             let asked = self.claims.get(&claim).map(|local| (&local.wanted, local.attempt));
             sheet.run(seat, claim, errand, asked, &mut upshot);
         }
         sheet.pass(seat, floor, &mut upshot);
-        if let Err(broken) = laws::judge(seat, &found, &sheet) {
-            panic!("{broken}");
-        }
-        let section = self.section.as_mut().expect("the caller has looked it up");
+        let sheet = Arc::new(sheet);
+        self.own.changes.note(found, &sheet);
+        let section = self.own.section.as_mut().expect("the caller has looked it up");
         let left: NodeSet = section.quorum.iter().copied().collect();
-        let (sheet, sent) = (Arc::new(sheet), seat.now);
-        section.phase = Phase::Storing { sheet, left, sent, errands, upshot };
+        section.phase = Phase::Storing { sheet, left, sent: seat.now, errands, upshot };
         section.repeat(post);
         if !seat.pool.confirm {
             self.finish(seat, post);
@@ -287,8 +286,8 @@ impl Requester {
     }
 
     /// All of the quorum have the new table: everybody may know what is in it.
-    fn finish(&mut self, seat: &Seat<'_, Table>, post: &mut Post<'_>) {
-        let section = self.section.take().expect("the caller has looked it up");
+    fn finish(&mut self, seat: &Seat<'_>, post: &mut Post<'_>) {
+        let section = self.own.section.take().expect("the caller has looked it up");
         let Phase::Storing { sheet, sent, errands, upshot, .. } = section.phase else {
             unreachable!("and where it is")
         };
@@ -307,7 +306,7 @@ impl Requester {
             let (shares, _) = row.granted().expect("it was just granted");
             let (attempt, shares) = (row.attempt, shares.clone());
             if row.node == seat.me {
-                self.on_grant(seat, claim, attempt, shares, until, post);
+                self.on_grant(seat, (claim, attempt), shares, until, post);
             } else {
                 post.send(row.node, Message::Notify { claim, attempt, shares, sent, waited });
             }
@@ -317,15 +316,16 @@ impl Requester {
             let row = sheet.rows.get(&claim).filter(|row| row.node == seat.me);
             match (errand, row.and_then(|row| Some((row, row.granted()?)))) {
                 (Errand::Ask, Some((row, (shares, _)))) => {
-                    self.on_grant(seat, claim, row.attempt, shares.clone(), until, post);
+                    self.on_grant(seat, (claim, row.attempt), shares.clone(), until, post);
                 }
                 (Errand::Ask, None) => {
                     if let Some(local) = self.claims.get_mut(&claim)
-                        && local.standing == Standing::Asking
+                        && local.phase == home::Phase::Waiting(Wait::Asking)
                         && row.is_some_and(|row| row.attempt == local.attempt)
                     {
                         let (keepers, unsure) = (keepers.clone(), NodeSet::new());
-                        local.standing = Standing::Waiting { keepers, unsure, asked: false };
+                        let listed = Wait::Listed { keepers, unsure, asked: false };
+                        local.phase = home::Phase::Waiting(listed);
                     }
                 }
                 (Errand::Renew(theirs), granted) => {

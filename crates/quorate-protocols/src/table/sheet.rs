@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
-use quorate_core::{ClaimId, Fence, Line, Moment, NodeId, Seat, Share, Shares, Shortage, Wanted};
+use quorate_core::{ClaimId, Fence, Line, Moment, NodeId, Share, Shares, Shortage, Wanted};
 
-use super::Table;
+use super::Seat;
 use super::pool::broken;
 use crate::allocator::{Allocator, Deed, Ticket};
 use crate::attempt::Attempt;
@@ -162,7 +162,7 @@ impl Sheet {
 
     /// A claim is over. Whoever passed it passed all older ones as well, and that is counted with
     /// the youngest of these ([`Row::passed`]).
-    fn remove(&mut self, seat: &Seat<'_, Table>, claim: ClaimId) -> Option<Row> {
+    fn remove(&mut self, seat: &Seat<'_>, claim: ClaimId) -> Option<Row> {
         let gone = self.rows.remove(&claim)?;
         let older = |row: &&mut Row| row.granted().is_none() && row.age < gone.age;
         if let Some(older) = self.rows.values_mut().filter(older).max_by_key(|row| row.age)
@@ -176,7 +176,7 @@ impl Sheet {
     /// Ends the leases that are over: in this very version of each.
     pub(super) fn expire(
         &mut self,
-        seat: &Seat<'_, Table>,
+        seat: &Seat<'_>,
         overdue: &BTreeSet<(ClaimId, Version)>,
         upshot: &mut Upshot,
     ) {
@@ -194,7 +194,7 @@ impl Sheet {
     /// Does an errand of a client of `seat`.
     pub(super) fn run(
         &mut self,
-        seat: &Seat<'_, Table>,
+        seat: &Seat<'_>,
         claim: ClaimId,
         errand: &Errand,
         asked: Option<(&Wanted, Attempt)>,
@@ -243,7 +243,7 @@ impl Sheet {
     }
 
     /// The allocator's books, and who waits in them.
-    fn books(&self, seat: &Seat<'_, Table>) -> (Allocator, Vec<Ticket>) {
+    fn books(&self, seat: &Seat<'_>) -> (Allocator, Vec<Ticket>) {
         let goods = &seat.pool.goods;
         let mut allocator = goods.allocator();
         for (shares, _) in self.rows.values().filter_map(Row::granted) {
@@ -268,7 +268,7 @@ impl Sheet {
     }
 
     /// Why a claim waits.
-    pub(super) fn explain(&self, seat: &Seat<'_, Table>, claim: ClaimId) -> Option<Shortage> {
+    pub(super) fn explain(&self, seat: &Seat<'_>, claim: ClaimId) -> Option<Shortage> {
         let ticket = self.rows.get(&claim)?.ticket(claim);
         let cut = self.books(seat).0.explain(ticket)?;
         let held = self.rows.iter().filter_map(|(claim, row)| Some((*claim, row.granted()?.0)));
@@ -276,7 +276,7 @@ impl Sheet {
     }
 
     /// Grants whatever may be granted: the allocator decides, as it does for one node alone.
-    pub(super) fn pass(&mut self, seat: &Seat<'_, Table>, floor: Fence, upshot: &mut Upshot) {
+    pub(super) fn pass(&mut self, seat: &Seat<'_>, floor: Fence, upshot: &mut Upshot) {
         let (mut allocator, waiting) = self.books(seat);
         let mut deeds = Vec::new();
         allocator.pass(&mut deeds);

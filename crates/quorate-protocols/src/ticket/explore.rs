@@ -11,7 +11,7 @@ type See<'a> = dyn FnMut(Number<'_>) + 'a;
 /// Tickets count like fences: proposals go up from the largest known, and a holder's fence is one.
 impl Explorable for Ticket {
     fn numbers(&mut self, see: &mut See<'_>) {
-        see(Number::Clock(&mut self.requester.outlook.clock.0));
+        see(Number::Clock(&mut self.requester.clock.0));
         for local in self.requester.claims.values_mut() {
             attempt_numbers(&mut local.attempt, see);
             see(Number::Fence(&mut local.ticket));

@@ -5,20 +5,21 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::{ClaimId, Fence, Moment, NodeId, Seat};
+use quorate_core::{ClaimId, Fence, Moment, NodeId};
 
 use super::local::{Phase, Round, Said};
 use super::member::shares;
 use super::message::{Message, Rival};
 use super::pool::broken;
 use super::requester::Requester;
-use super::{Post, Ticket};
-use crate::home::{About, lasting_quorum};
+use super::{Post, Seat};
+use crate::home::About;
+use crate::quorums::asking::lasting_quorum;
 
 impl Requester {
     pub(super) fn hear(
         &mut self,
-        seat: &Seat<'_, Ticket>,
+        seat: &Seat<'_>,
         from: NodeId,
         message: Message,
         post: &mut Post<'_>,
@@ -58,20 +59,14 @@ impl Requester {
 
     /// Nobody waits for it here. But an earlier boot of this node may have asked for it: its client
     /// may use the units, and this message be an old copy.
-    fn decline(&self, seat: &Seat<'_, Ticket>, about: About, post: &mut Post<'_>) {
+    fn decline(&self, seat: &Seat<'_>, about: About, post: &mut Post<'_>) {
         let About { from, claim, attempt } = about;
         if attempt.boot == seat.boot && !broken!(seat, NoHeal) {
             post.send(from, Message::Release { claim, attempt, whole: false });
         }
     }
 
-    fn on_propose(
-        &mut self,
-        seat: &Seat<'_, Ticket>,
-        about: About,
-        ticket: Fence,
-        post: &mut Post<'_>,
-    ) {
+    fn on_propose(&mut self, seat: &Seat<'_>, about: About, ticket: Fence, post: &mut Post<'_>) {
         let Some((said, phase)) = self.said(about) else { return self.decline(seat, about, post) };
         said.rings = 0;
         if phase != Phase::Waiting(Round::Asking) || broken!(seat, T1OneRound) {
@@ -82,7 +77,7 @@ impl Requester {
     }
 
     /// Takes a ticket if all that were asked have proposed one.
-    pub(super) fn settle(&mut self, seat: &Seat<'_, Ticket>, claim: ClaimId, post: &mut Post<'_>) {
+    pub(super) fn settle(&mut self, seat: &Seat<'_>, claim: ClaimId, post: &mut Post<'_>) {
         let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
         if local.phase != Phase::Waiting(Round::Asking) || broken!(seat, T1OneRound) {
             return;
@@ -96,7 +91,7 @@ impl Requester {
     }
 
     /// Forgets what a member said before this mark, and says so at once: somebody waits for it.
-    fn heed(&mut self, seat: &Seat<'_, Ticket>, about: About, mark: Fence, post: &mut Post<'_>) {
+    fn heed(&mut self, seat: &Seat<'_>, about: About, mark: Fence, post: &mut Post<'_>) {
         let About { from, claim, .. } = about;
         let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
         let said = local.quorum.get_mut(&from).expect("the caller has looked it up");
@@ -113,7 +108,7 @@ impl Requester {
 
     fn on_view(
         &mut self,
-        seat: &Seat<'_, Ticket>,
+        seat: &Seat<'_>,
         about: About,
         (rivals, mark, sent): (Arc<[Rival]>, Fence, Moment),
         post: &mut Post<'_>,
@@ -147,12 +142,7 @@ impl Requester {
     }
 
     /// Lets the client in if all of its quorum have been heard and leave room for it.
-    pub(super) fn try_enter(
-        &mut self,
-        seat: &Seat<'_, Ticket>,
-        claim: ClaimId,
-        post: &mut Post<'_>,
-    ) {
+    pub(super) fn try_enter(&mut self, seat: &Seat<'_>, claim: ClaimId, post: &mut Post<'_>) {
         let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
         match local.phase {
             Phase::Waiting(Round::Settled) => {}
@@ -173,17 +163,11 @@ impl Requester {
             return;
         }
         let until = local.deadline(seat).expect("all of its quorum can be relied on");
-        local.phase = Phase::Held { told: Some(until) };
-        post.out.grant(claim, shares(local.units, local.ticket), until);
+        let shares = shares(local.units, local.ticket);
+        self.enter(seat, claim, (shares, until), post);
     }
 
-    fn on_renewed(
-        &mut self,
-        seat: &Seat<'_, Ticket>,
-        about: About,
-        sent: Moment,
-        post: &mut Post<'_>,
-    ) {
+    fn on_renewed(&mut self, seat: &Seat<'_>, about: About, sent: Moment, post: &mut Post<'_>) {
         let Some((said, _)) = self.said(about) else { return self.decline(seat, about, post) };
         let counts = match said.joins {
             Some(since) => sent >= since,
@@ -198,24 +182,17 @@ impl Requester {
     }
 
     /// A member can be relied on for longer.
-    fn go_on(&mut self, seat: &Seat<'_, Ticket>, claim: ClaimId, post: &mut Post<'_>) {
-        let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
-        let Phase::Held { told } = local.phase else { return };
-        if local.phase.has_stopped(seat.now) && !broken!(seat, ReviveDead) {
-            return; // The deadline has passed: a late answer revives nothing.
-        }
-        let Some(until) = local.deadline(seat) else { return };
-        if until > seat.now && told.is_none_or(|told| until > told) {
-            local.phase = Phase::Held { told: Some(until) };
-            post.out.extend(claim, until);
+    fn go_on(&mut self, seat: &Seat<'_>, claim: ClaimId, post: &mut Post<'_>) {
+        let Some(until) = self.claims[&claim].deadline(seat) else { return };
+        if self.extend(seat, claim, until, post) {
             self.leave_suspects(seat, claim, post);
         }
     }
 
     /// Once enough others know of what is held, those believed dead are not needed (arbiter spec
     /// C5).
-    fn leave_suspects(&mut self, seat: &Seat<'_, Ticket>, claim: ClaimId, post: &mut Post<'_>) {
-        let suspects = &self.outlook.suspects;
+    fn leave_suspects(&mut self, seat: &Seat<'_>, claim: ClaimId, post: &mut Post<'_>) {
+        let suspects = &self.suspects;
         let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
         let Phase::Held { told: Some(told) } = local.phase else { return };
         let gone = local.members().intersection(suspects);
@@ -224,14 +201,14 @@ impl Requester {
         if gone.is_empty() || !enough {
             return;
         }
-        self.migrations.add();
+        self.own.migrations.add();
         for node in gone.iter() {
             local.quorum.remove(&node);
             local.release(claim, node, post);
         }
     }
 
-    fn on_lost(&mut self, seat: &Seat<'_, Ticket>, about: About, post: &mut Post<'_>) {
+    fn on_lost(&mut self, seat: &Seat<'_>, about: About, post: &mut Post<'_>) {
         let Some((said, phase)) = self.said(about) else { return };
         let proposed = said.proposed.is_some();
         let local = self.claims.get_mut(&about.claim).expect("it was found here");

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use quorate_core::{ClaimId, Fence, Moment, NodeId, NodeSet, Seat, Units};
+use quorate_core::{ClaimId, Fence, Moment, NodeId, NodeSet, Units};
 
 use super::message::{Message, Rival, Standing};
 use super::pool::broken;
-use super::{Post, Ticket};
+use super::{Post, Seat};
 use crate::attempt::Attempt;
 use crate::home;
+use crate::quorums::asking;
 
 /// A local client's claim.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -75,7 +76,7 @@ impl Local {
     }
 
     /// What a member is told, who said this so far.
-    pub(super) fn message(&self, seat: &Seat<'_, Ticket>, claim: ClaimId, said: &Said) -> Message {
+    pub(super) fn message(&self, seat: &Seat<'_>, claim: ClaimId, said: &Said) -> Message {
         let Local { units, attempt, ticket, .. } = *self;
         let (sent, seen) = (seat.now, said.mark);
         let standing = match self.phase {
@@ -92,17 +93,11 @@ impl Local {
         Message::Settle { claim, attempt, units, ticket, standing, seen, sent }
     }
 
-    pub(super) fn tell(
-        &self,
-        seat: &Seat<'_, Ticket>,
-        claim: ClaimId,
-        node: NodeId,
-        post: &mut Post<'_>,
-    ) {
+    pub(super) fn tell(&self, seat: &Seat<'_>, claim: ClaimId, node: NodeId, post: &mut Post<'_>) {
         post.send(node, self.message(seat, claim, &self.quorum[&node]));
     }
 
-    pub(super) fn tell_all(&self, seat: &Seat<'_, Ticket>, claim: ClaimId, post: &mut Post<'_>) {
+    pub(super) fn tell_all(&self, seat: &Seat<'_>, claim: ClaimId, post: &mut Post<'_>) {
         for &node in self.quorum.keys() {
             self.tell(seat, claim, node, post);
         }
@@ -114,8 +109,8 @@ impl Local {
     }
 
     /// Until when some quorum of those that answered can be relied on.
-    pub(super) fn deadline(&self, seat: &Seat<'_, Ticket>) -> Option<Moment> {
-        home::lasts_until(&seat.pool.quorums, self.units, self.relied())
+    pub(super) fn deadline(&self, seat: &Seat<'_>) -> Option<Moment> {
+        asking::lasts_until(&seat.pool.quorums, self.units, self.relied())
     }
 
     pub(super) fn relies_on(&self, node: NodeId) -> bool {

@@ -3,13 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use quorate_core::{
-    ClaimId, Fact, Fence, Moment, NodeId, Outbox, Seat, Share, Shares, Unit, Units,
-};
+use quorate_core::{ClaimId, Fact, Fence, Moment, NodeId, Outbox, Share, Shares, Unit, Units};
 
 use super::message::{Message, Rival, Standing};
 use super::pool::broken;
-use super::{Alarm, Post, Ticket};
+use super::{Alarm, Post, Seat, Ticket};
 use crate::attempt::{Asker, Bid};
 use crate::count::Count;
 
@@ -62,7 +60,7 @@ pub(super) fn shares(units: Units, ticket: Fence) -> Shares {
 }
 
 impl Member {
-    pub(super) fn boot(seat: &Seat<'_, Ticket>, first: bool, out: &mut Outbox<Ticket>) -> Self {
+    pub(super) fn boot(seat: &Seat<'_>, first: bool, out: &mut Outbox<Ticket>) -> Self {
         let grace = !first && !broken!(seat, NoGrace);
         if grace && seat.pool.leases_end() {
             out.arm(Alarm::Grace, seat.pool.lease.length());
@@ -74,7 +72,7 @@ impl Member {
 
     pub(super) fn hear(
         &mut self,
-        seat: &Seat<'_, Ticket>,
+        seat: &Seat<'_>,
         from: NodeId,
         message: Message,
         post: &mut Post<'_>,
@@ -119,7 +117,7 @@ impl Member {
 
     fn on_register(
         &mut self,
-        seat: &Seat<'_, Ticket>,
+        seat: &Seat<'_>,
         claim: ClaimId,
         asker: Asker,
         units: Units,
@@ -166,7 +164,7 @@ impl Member {
 
     fn on_settle(
         &mut self,
-        seat: &Seat<'_, Ticket>,
+        seat: &Seat<'_>,
         claim: ClaimId,
         mut shown: Entry,
         standing: Standing,
@@ -223,13 +221,7 @@ impl Member {
 
     /// A holder is to be known here from now on: recalls all views that do not have it. Says the
     /// mark of those that have.
-    fn let_join(
-        &mut self,
-        seat: &Seat<'_, Ticket>,
-        bid: Bid,
-        ticket: Fence,
-        post: &mut Post<'_>,
-    ) -> Fence {
+    fn let_join(&mut self, seat: &Seat<'_>, bid: Bid, ticket: Fence, post: &mut Post<'_>) -> Fence {
         self.top = self.top.max(ticket).next();
         self.mark = self.top;
         if !broken!(seat, JoinAtOnce) {
@@ -271,7 +263,7 @@ impl Member {
 
     /// Tells those whose rivals have become fewer. Whoever finds the pool full of older ones here
     /// is told nothing: it could not enter whatever others say.
-    fn refresh(&mut self, seat: &Seat<'_, Ticket>, post: &mut Post<'_>) {
+    fn refresh(&mut self, seat: &Seat<'_>, post: &mut Post<'_>) {
         if self.grace {
             return;
         }
@@ -303,12 +295,7 @@ impl Member {
         }
     }
 
-    pub(super) fn on_ring_lease_end(
-        &mut self,
-        seat: &Seat<'_, Ticket>,
-        bid: Bid,
-        post: &mut Post<'_>,
-    ) {
+    pub(super) fn on_ring_lease_end(&mut self, seat: &Seat<'_>, bid: Bid, post: &mut Post<'_>) {
         let claim = bid.claim;
         let entry = self.remove(bid).expect("a lease is armed for entries only");
         if entry.held {
@@ -319,7 +306,7 @@ impl Member {
         self.refresh(seat, post);
     }
 
-    pub(super) fn on_ring_grace(&mut self, seat: &Seat<'_, Ticket>, post: &mut Post<'_>) {
+    pub(super) fn on_ring_grace(&mut self, seat: &Seat<'_>, post: &mut Post<'_>) {
         self.grace = false;
         self.refresh(seat, post);
     }
@@ -331,7 +318,7 @@ impl Member {
     }
 
     /// A home was restarted: what its earlier life had no ticket for here is in nobody's use.
-    fn drop_earlier_lives(&mut self, seat: &Seat<'_, Ticket>, bid: Bid, out: &mut Outbox<Ticket>) {
+    fn drop_earlier_lives(&mut self, seat: &Seat<'_>, bid: Bid, out: &mut Outbox<Ticket>) {
         let is_over =
             |earlier: &Bid| earlier.is_earlier_life_of(bid) && !self.entries[earlier].settled;
         let over: Vec<Bid> = self.bids(bid.claim).filter(is_over).collect();
@@ -341,13 +328,7 @@ impl Member {
     /// A client shows, through this bid's home, what it was let in with through another. The entry
     /// becomes this one's; but another node may rely on it as well, so from then on it ends with
     /// its lease and not before.
-    fn hand_over(
-        &mut self,
-        seat: &Seat<'_, Ticket>,
-        to: Bid,
-        shown: &Entry,
-        out: &mut Outbox<Ticket>,
-    ) {
+    fn hand_over(&mut self, seat: &Seat<'_>, to: Bid, shown: &Entry, out: &mut Outbox<Ticket>) {
         if self.entries.contains_key(&to) {
             return;
         }
@@ -377,14 +358,14 @@ impl Member {
         Some(entry)
     }
 
-    fn end(&mut self, seat: &Seat<'_, Ticket>, bid: Bid, out: &mut Outbox<Ticket>) {
+    fn end(&mut self, seat: &Seat<'_>, bid: Bid, out: &mut Outbox<Ticket>) {
         self.remove(bid);
         if seat.pool.leases_end() {
             out.disarm(Alarm::LeaseEnd(bid));
         }
     }
 
-    fn arm(&self, seat: &Seat<'_, Ticket>, bid: Bid, out: &mut Outbox<Ticket>) {
+    fn arm(&self, seat: &Seat<'_>, bid: Bid, out: &mut Outbox<Ticket>) {
         if seat.pool.leases_end() {
             out.arm(Alarm::LeaseEnd(bid), seat.pool.lease.length());
         }

@@ -55,7 +55,7 @@ mod tests;
 use std::fmt;
 
 use quorate_core::{Entry, Event, EventOf, Fact, NodeId, NodeSet, Outbox, Protocol};
-use quorate_core::{Seat, Start, Units};
+use quorate_core::{Start, Units};
 
 use member::Member;
 use requester::Requester;
@@ -65,6 +65,7 @@ pub use message::{Message, Rival, Standing};
 pub use pool::Pool;
 
 type Post<'a> = crate::post::Post<'a, Ticket>;
+type Seat<'a> = quorate_core::Seat<'a, Ticket>;
 
 /// One node's seat in a pool of tickets.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -95,7 +96,7 @@ impl fmt::Display for Alarm {
 }
 
 impl Ticket {
-    fn hear(&mut self, seat: &Seat<'_, Self>, from: NodeId, message: Message, post: &mut Post<'_>) {
+    fn hear(&mut self, seat: &Seat<'_>, from: NodeId, message: Message, post: &mut Post<'_>) {
         if message.is_for_member() {
             match &mut self.member {
                 Some(member) => member.hear(seat, from, message, post),
@@ -119,19 +120,19 @@ impl Protocol for Ticket {
     const NAME: &'static str = "ticket";
     const KINDS: &'static [&'static str] = Message::KINDS;
 
-    fn boot(seat: &Seat<'_, Self>, start: Start<()>, out: &mut Outbox<Self>) -> Self {
+    fn boot(seat: &Seat<'_>, start: Start<()>, out: &mut Outbox<Self>) -> Self {
         let votes = seat.pool.quorums.is_member(seat.me);
         let member = votes.then(|| Box::new(Member::boot(seat, start == Start::First, out)));
         Ticket { requester: Requester::default(), member }
     }
 
-    fn step(&mut self, seat: &Seat<'_, Self>, event: EventOf<Self>, out: &mut Outbox<Self>) {
+    fn step(&mut self, seat: &Seat<'_>, event: EventOf<Self>, out: &mut Outbox<Self>) {
         let post = &mut Post::new(seat.me, out);
         match event {
             Event::Claim(claim) => self.requester.on_claim(seat, &claim, post),
             Event::Release(claim) => self.requester.on_release(seat, claim, post),
             Event::Cancel(claim) => self.requester.on_cancel(seat, claim, post),
-            Event::Renew { claim, shares } => self.requester.on_renew(seat, claim, &shares, post),
+            Event::Renew { claim, shares } => self.requester.on_renew(seat, claim, shares, post),
             Event::Hear { from, message } => self.hear(seat, from, message, post),
             Event::Ring(Alarm::Retry) => self.requester.on_ring_retry(seat, post),
             Event::Ring(alarm) => {
@@ -150,7 +151,7 @@ impl Protocol for Ticket {
         }
     }
 
-    fn audit(&self, seat: &Seat<'_, Self>) {
+    fn audit(&self, seat: &Seat<'_>) {
         assert_eq!(self.member.is_some(), seat.pool.quorums.is_member(seat.me));
         if let Some(member) = &self.member {
             member.audit();
@@ -161,7 +162,7 @@ impl Protocol for Ticket {
     /// No member decides anything, so there are no books that laws about queues could read.
     fn ledger(&self, _show: &mut dyn FnMut(Entry)) {}
 
-    fn facts(&self, _seat: &Seat<'_, Self>, show: &mut dyn FnMut(Fact)) {
+    fn facts(&self, _seat: &Seat<'_>, show: &mut dyn FnMut(Fact)) {
         self.requester.facts(show);
         if let Some(member) = &self.member {
             member.facts(show);

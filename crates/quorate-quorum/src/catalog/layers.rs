@@ -11,7 +11,6 @@ use quorate_core::{NodeId, NodeSet};
 
 use crate::rule::{Chances, Rule, shuffle};
 use crate::sampling::{Draws, binomial_weights};
-use crate::solver;
 use crate::{Natural, Ratio, Reach, Symmetric};
 
 /// One row.
@@ -196,26 +195,24 @@ impl Rule for Layers {
         Some(least - 1)
     }
 
-    /// By symmetry inside rows only the frequencies of the rows matter: a program with one variable
-    /// per row, proved by its dual.
+    /// By symmetry inside rows only matters how often quorums start in each row. Scaled as in
+    /// [`load()`](crate::load()): rates at which no node is asked more than once, their sum as
+    /// large as possible. Let y be the sum of the rates of the rows from the top down to one. The
+    /// nodes of the next row, at rate x, allow `primary * x + support * y <= width`. Since its
+    /// support is smaller than its primary, it is best to have as much as possible above it, up
+    /// to what it and every lower row can support.
     fn load(&self, capacities: &[f64]) -> Option<f64> {
         if capacities.windows(2).any(|pair| pair[0] != pair[1]) {
             return None;
         }
-        let rows = self.rows.len();
-        let share = |index: usize, start: usize| {
-            let row = &self.rows[index];
-            let taken = match start.cmp(&index) {
-                std::cmp::Ordering::Less => row.support,
-                std::cmp::Ordering::Equal => row.primary,
-                std::cmp::Ordering::Greater => 0,
-            };
-            taken as f64 / row.width as f64
-        };
-        // Scaled as in `load`: rates with every row at most 1, their sum as large as possible.
-        let weights: Vec<Vec<(usize, f64)>> =
-            (0..rows).map(|index| (0..=index).map(|s| (s, share(index, s))).collect()).collect();
-        Some(1.0 / solver::packing(rows, &weights)? / capacities[0])
+        let supported = |row: &Row| row.width as f64 / row.support as f64;
+        let mut sum = 0.0;
+        for (index, row) in self.rows.iter().enumerate() {
+            let more = (row.width as f64 - row.support as f64 * sum) / row.primary as f64;
+            let most = self.rows[index + 1..].iter().map(supported).fold(f64::INFINITY, f64::min);
+            sum = (sum + more).min(most);
+        }
+        Some(1.0 / sum / capacities[0])
     }
 
     fn resiliency(&self) -> Option<Ratio> {

@@ -4,7 +4,7 @@ use quorate_core::{NodeId, NodeSet};
 
 use super::every::{Around, Explored};
 use crate::broadcast::message::CLOCK_MAX;
-use crate::broadcast::weighted::Standing;
+use crate::broadcast::weighted::AskedPhase;
 use crate::broadcast::{Alarm, Knowledge, Known, Message, Pool, Weighted};
 use crate::reference::{Counted, Difference, Rule};
 
@@ -61,7 +61,7 @@ impl Explored for Weighted {
     }
 
     fn waits(&self) -> bool {
-        self.asked.iter().any(|asked| matches!(asked.standing, Standing::Waiting(_)))
+        self.asked.iter().any(|asked| matches!(asked.standing, AskedPhase::Waiting(_)))
     }
 
     fn ends_query(&self, pool: &Pool, from: NodeId, message: &Message) -> Option<NodeSet> {
@@ -93,7 +93,7 @@ impl Explored for Weighted {
         }
         around.dead().for_each(|node| cleared.deferred.forget(node));
         if let [asked] = &mut cleared.asked[..]
-            && let Standing::Held { clean, .. } = &mut asked.standing
+            && let AskedPhase::Held { clean, .. } = &mut asked.standing
         {
             // Who is in is ahead of everybody, and it no longer matters why.
             (asked.clock, *clean) = (0, true);
@@ -131,8 +131,8 @@ impl Explored for Weighted {
                 let lowers = |clock: u64| {
                     let asked = self.asked.iter().find(|asked| asked.clock == clock);
                     asked.is_some_and(|asked| match &asked.standing {
-                        Standing::Waiting(tally) => tally.used(from) > *used,
-                        Standing::Held { .. } | Standing::Lost => false,
+                        AskedPhase::Waiting(tally) => tally.used(from) > *used,
+                        AskedPhase::Held { .. } | AskedPhase::Lost => false,
                     })
                 };
                 if !request.is_some_and(lowers) {

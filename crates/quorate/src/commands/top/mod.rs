@@ -1,10 +1,13 @@
 //! `quorate top`: the cluster in a terminal.
 //!
-//! `model` holds what is shown and what keys do to it, `draw` paints it, and this file carries
-//! answers of the cluster and keys to the first and calls the second.
+//! `model` holds what is shown and what keys do to it, `draw` paints it on a `canvas`, `terminal`
+//! has the screen and the keys, and this file carries answers of the cluster and keys to the first.
+//! All by hand: a screen of tables needs a few hundred lines, and a library for it 47 crates.
 
+mod canvas;
 mod draw;
 mod model;
+mod terminal;
 #[cfg(test)]
 mod tests;
 
@@ -13,13 +16,14 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use quorate_client::Views;
-use ratatui::crossterm::event::{self, Event, KeyEventKind};
-use tokio::sync::mpsc;
+use rustix::process::Signal;
 
 use super::cluster::{self, Cluster};
+use super::signals::{ENDING, Signals};
 use super::status;
 use crate::Outcome;
 use model::{Do, Model};
+use terminal::Terminal;
 
 /// Watch pools, holders, queues and nodes in the terminal.
 ///
@@ -55,27 +59,25 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
         let mut model = Model::default();
         // A first answer before the screen is taken, so that a wrong address is an error.
         model.update(Ok(views.overview(&model.screen()).await?));
-        let mut terminal = ratatui::try_init()?;
-        let result = watch(&mut terminal, &mut model, &views).await;
-        ratatui::restore();
-        result.map(|()| Outcome::Good)
+        watch(&mut model, &views).await?;
+        Ok(Outcome::Good)
     })
 }
 
-async fn watch(
-    terminal: &mut ratatui::DefaultTerminal,
-    model: &mut Model,
-    views: &Views,
-) -> anyhow::Result<()> {
-    let mut keys = read_keys();
+async fn watch(model: &mut Model, views: &Views) -> anyhow::Result<()> {
+    let mut signals = Signals::hear(&[&ENDING[..], &[Signal::WINCH]].concat())?;
+    let mut terminal = Terminal::take()?;
+    let mut keys = terminal.keys()?;
     let mut ticks = tokio::time::interval(EVERY);
     loop {
-        terminal.draw(|frame| draw::draw(frame, model))?;
+        let mut canvas = terminal.canvas()?;
+        draw::draw(&mut canvas, model);
+        terminal.show(&canvas)?;
         let wanted = tokio::select! {
-            event = keys.recv() => match event {
-                Some(Event::Key(key)) if key.kind != KeyEventKind::Release => model.key(key),
-                Some(_) => Do::Nothing,
-                None => Do::Quit,
+            key = keys.recv() => key.map_or(Do::Quit, |key| model.key(key)),
+            signal = signals.any() => match signal {
+                Signal::WINCH => Do::Nothing,
+                _ => Do::Quit,
             },
             _ = ticks.tick() => Do::Reload,
         };
@@ -94,17 +96,4 @@ async fn watch(
             }
         }
     }
-}
-
-/// Keys are read on a thread of their own: reading them blocks.
-fn read_keys() -> mpsc::Receiver<Event> {
-    let (sender, receiver) = mpsc::channel(16);
-    std::thread::spawn(move || {
-        while let Ok(event) = event::read() {
-            if sender.blocking_send(event).is_err() {
-                return;
-            }
-        }
-    });
-    receiver
 }

@@ -2,7 +2,8 @@
 
 use quorate_api::{ClaimId, HolderView, Overview, PoolRow, WaiterView};
 use quorate_client::Screen;
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::terminal::Key;
 
 /// Most rows that are asked for: a terminal shows fewer.
 const ROWS: usize = 200;
@@ -137,6 +138,11 @@ impl Model {
         }
     }
 
+    /// Where the cursor is, if it is in this list.
+    pub(super) fn cursor_in(&self, list: List) -> Option<usize> {
+        (self.list == list).then_some(self.cursor)
+    }
+
     fn chosen(&self) -> Option<ClaimId> {
         match self.list {
             List::Pools => None,
@@ -145,45 +151,45 @@ impl Model {
         }
     }
 
-    pub(super) fn key(&mut self, key: KeyEvent) -> Do {
-        if key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c') {
+    pub(super) fn key(&mut self, key: Key) -> Do {
+        if key == Key::Interrupt {
             return Do::Quit;
         }
         if self.popup.take().is_some() {
             return Do::Nothing;
         }
         if self.typing != Typing::Nothing {
-            return self.typed(key.code);
+            return self.typed(key);
         }
         self.said.clear();
-        match key.code {
-            KeyCode::Char('q') => return Do::Quit,
-            KeyCode::Up | KeyCode::Char('k') => self.cursor = self.cursor.saturating_sub(1),
-            KeyCode::Down | KeyCode::Char('j') => {
+        match key {
+            Key::Char('q') => return Do::Quit,
+            Key::Up | Key::Char('k') => self.cursor = self.cursor.saturating_sub(1),
+            Key::Down | Key::Char('j') => {
                 self.cursor = (self.cursor + 1).min(self.length().saturating_sub(1));
             }
-            KeyCode::Home => self.cursor = 0,
-            KeyCode::End => self.cursor = self.length().saturating_sub(1),
-            KeyCode::Char('s') => self.sort += 1,
-            KeyCode::Char('/') => self.typing = Typing::Filter,
-            KeyCode::Enter if self.list == List::Pools => return self.enter(),
-            KeyCode::Tab if self.list == List::Holders => self.turn(List::Queue),
-            KeyCode::Tab if self.list == List::Queue => self.turn(List::Holders),
-            KeyCode::Esc if self.list == List::Pools => {
+            Key::Home => self.cursor = 0,
+            Key::End => self.cursor = self.length().saturating_sub(1),
+            Key::Char('s') => self.sort += 1,
+            Key::Char('/') => self.typing = Typing::Filter,
+            Key::Enter if self.list == List::Pools => return self.enter(),
+            Key::Tab if self.list == List::Holders => self.turn(List::Queue),
+            Key::Tab if self.list == List::Queue => self.turn(List::Holders),
+            Key::Esc if self.list == List::Pools => {
                 self.filter.clear();
                 return Do::Reload;
             }
-            KeyCode::Esc | KeyCode::Backspace => {
+            Key::Esc | Key::Backspace => {
                 self.pool = None;
                 self.turn(List::Pools);
                 return Do::Reload;
             }
-            KeyCode::Char('w') => {
+            Key::Char('w') => {
                 if let (Some(pool), Some(id)) = (&self.pool, self.chosen()) {
                     return Do::Why(pool.clone(), id);
                 }
             }
-            KeyCode::Char('r') => {
+            Key::Char('r') => {
                 if let Some(id) = self.chosen() {
                     self.typing = Typing::Reason(id, String::new());
                 }
@@ -209,20 +215,20 @@ impl Model {
         (self.list, self.cursor, self.sort) = (list, 0, 0);
     }
 
-    fn typed(&mut self, key: KeyCode) -> Do {
+    fn typed(&mut self, key: Key) -> Do {
         let text = match &mut self.typing {
             Typing::Filter => &mut self.filter,
             Typing::Reason(_, reason) => reason,
             Typing::Nothing => return Do::Nothing,
         };
         match key {
-            KeyCode::Char(c) => text.push(c),
-            KeyCode::Backspace => drop(text.pop()),
-            KeyCode::Esc => {
+            Key::Char(c) => text.push(c),
+            Key::Backspace => drop(text.pop()),
+            Key::Esc => {
                 self.typing = Typing::Nothing;
                 return Do::Nothing;
             }
-            KeyCode::Enter => return self.entered(),
+            Key::Enter => return self.entered(),
             _ => return Do::Nothing,
         }
         self.cursor = 0;

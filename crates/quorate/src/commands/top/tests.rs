@@ -2,13 +2,12 @@
 
 use expect_test::{Expect, expect};
 use quorate_api::{Check, NodeView, Overview};
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use serde_json::{Value, json};
 
+use super::canvas::Canvas;
 use super::draw::draw;
 use super::model::{Do, Model};
+use super::terminal::Key;
 
 fn id(n: u32) -> String {
     format!("{n:032x}")
@@ -79,35 +78,28 @@ fn gpus() -> Value {
 }
 
 fn shows(model: &Model, expected: &Expect) {
-    let mut terminal = Terminal::new(TestBackend::new(80, 24)).expect("a terminal");
-    terminal.draw(|frame| draw(frame, model)).expect("drawn");
-    let buffer = terminal.backend().buffer();
-    let mut text = String::new();
-    for y in 0..24 {
-        let line: String = (0..80).map(|x| buffer[(x, y)].symbol()).collect();
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    expected.assert_eq(&text);
+    let mut canvas = Canvas::new(80, 24);
+    draw(&mut canvas, model);
+    expected.assert_eq(&canvas.text());
 }
 
-fn press(model: &mut Model, keys: &[KeyCode]) -> Do {
+fn press(model: &mut Model, keys: &[Key]) -> Do {
     let mut last = Do::Nothing;
     for key in keys {
-        last = model.key(KeyEvent::new(*key, KeyModifiers::NONE));
+        last = model.key(*key);
     }
     last
 }
 
-fn text(words: &str) -> Vec<KeyCode> {
-    words.chars().map(KeyCode::Char).collect()
+fn text(words: &str) -> Vec<Key> {
+    words.chars().map(Key::Char).collect()
 }
 
 #[test]
 fn pools_on_a_small_terminal() {
     let mut model = Model::default();
     model.update(Ok(overview(None)));
-    press(&mut model, &[KeyCode::Down]);
+    press(&mut model, &[Key::Down]);
     shows(
         &model,
         &expect![[r#"
@@ -143,14 +135,14 @@ fn pools_on_a_small_terminal() {
     assert_eq!(press(&mut model, &text("/re")), Do::Reload);
     assert_eq!(model.screen().search, "re");
     model.update(Err("no node answers".into()));
-    assert_eq!(press(&mut model, &[KeyCode::Enter, KeyCode::Char('q')]), Do::Quit);
+    assert_eq!(press(&mut model, &[Key::Enter, Key::Char('q')]), Do::Quit);
 }
 
 #[test]
 fn a_pool_on_a_small_terminal_and_how_to_revoke() {
     let mut model = Model::default();
     model.update(Ok(overview(None)));
-    assert_eq!(press(&mut model, &[KeyCode::Down, KeyCode::Enter]), Do::Reload);
+    assert_eq!(press(&mut model, &[Key::Down, Key::Enter]), Do::Reload);
     assert_eq!(model.screen().pool.as_deref(), Some("gpus"));
     model.update(Ok(overview(Some(gpus()))));
     shows(
@@ -184,14 +176,14 @@ fn a_pool_on_a_small_terminal_and_how_to_revoke() {
     );
     let claim = |n: u32| id(n).parse().expect("an id");
     // Without a reason nothing is revoked, and escape keeps the claim.
-    assert_eq!(press(&mut model, &[KeyCode::Char('r'), KeyCode::Enter]), Do::Nothing);
+    assert_eq!(press(&mut model, &[Key::Char('r'), Key::Enter]), Do::Nothing);
     assert!(model.said.contains("reason"));
-    press(&mut model, &[KeyCode::Esc]);
+    press(&mut model, &[Key::Esc]);
     press(&mut model, &text("renough"));
-    let revoked = press(&mut model, &[KeyCode::Enter]);
+    let revoked = press(&mut model, &[Key::Enter]);
     assert_eq!(revoked, Do::Revoke("gpus".into(), claim(1), "enough".into()));
     // In the queue: why does the second wait?
-    press(&mut model, &[KeyCode::Tab, KeyCode::Down]);
+    press(&mut model, &[Key::Tab, Key::Down]);
     assert_eq!(press(&mut model, &text("w")), Do::Why("gpus".into(), claim(4)));
     model.show("1 of 2 units are missing".into());
     shows(
@@ -224,9 +216,9 @@ fn a_pool_on_a_small_terminal_and_how_to_revoke() {
         "#]],
     );
     press(&mut model, &text("x/carol"));
-    press(&mut model, &[KeyCode::Enter]);
+    press(&mut model, &[Key::Enter]);
     assert_eq!(model.queue().len(), 1);
-    assert_eq!(press(&mut model, &[KeyCode::Esc]), Do::Reload);
+    assert_eq!(press(&mut model, &[Key::Esc]), Do::Reload);
     assert_eq!(model.screen().pool, None);
 }
 
@@ -234,11 +226,11 @@ fn a_pool_on_a_small_terminal_and_how_to_revoke() {
 #[test]
 fn keys_on_nothing_do_nothing() {
     let mut model = Model::default();
-    let all = [KeyCode::Up, KeyCode::Down, KeyCode::Enter, KeyCode::End, KeyCode::Home];
+    let all = [Key::Up, Key::Down, Key::Enter, Key::End, Key::Home];
     assert_eq!(press(&mut model, &all), Do::Nothing);
     assert_eq!(press(&mut model, &text("wr")), Do::Nothing);
     model.update(Ok(overview(None)));
-    press(&mut model, &[KeyCode::End]);
+    press(&mut model, &[Key::End]);
     let mut fewer = overview(None);
     fewer.pools.truncate(1);
     model.update(Ok(fewer));
