@@ -240,7 +240,8 @@ impl Way<u64> for Clock {
     }
 
     fn take(bytes: &mut &[u8]) -> Result<u64, DecodeError> {
-        /// No clock gets here by counting, and whoever hears one must be able to go on counting.
+        /// The largest clock that is read from the wire: no correct node counts so far, and a node
+        /// that hears it can still go on counting.
         const CLOCK_MAX: u64 = 1 << 62;
         let clock = u64::take(bytes)?;
         match clock <= CLOCK_MAX {

@@ -50,7 +50,7 @@ coded!(struct Frame { seq, free, alloc, coll, counted, order, kill, waited, wait
 
 impl Wire for Ring {
     /// A frame *is* its tokens: it must not come twice, and one that comes late finds that the root
-    /// has made them anew (ring spec 7).
+    /// has made them anew ("Links" in ring spec 7).
     const DELIVERY: Delivery = Delivery::Fleeting;
 
     fn encode_message(parcel: &Parcel, out: &mut Vec<u8>) {
