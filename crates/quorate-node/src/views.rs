@@ -9,18 +9,18 @@ use std::time::Duration;
 
 use quorate_api::{
     ClaimState, ClaimStatus, FactView, HolderView, HoldersView, Line as ApiLine, Obstacle,
-    OrderOutcome, PoolView, QueueView, ShortageView, WaiterView, Why, format_span,
+    PoolView, QueueView, ShortageView, WaiterView, Why, format_span,
 };
 use quorate_core::{ClaimId, Fence, Move, Share, Stamp, Unit};
 use quorate_protocols::allocator::labels::Labels;
-use quorate_wire::glance::What;
-use quorate_wire::survey::{HomeClaim, Labelled, Outcome, ShortLine, Survey};
+use quorate_wire::survey::{HomeClaim, Labelled, ShortLine, Survey};
 
 use crate::config::{Config, PoolDef};
 use crate::convert;
 use crate::engine::{Gathered, current_labels, pool_view};
 use crate::forecast::Contest;
 use crate::ledger::shrink;
+use crate::overview::Glances;
 use crate::protocols::{self, Books, books};
 use crate::troubles::Told;
 
@@ -37,15 +37,12 @@ pub(crate) struct Picture {
     /// ...and all labels with that.
     labels: Option<Arc<Labels>>,
     shortages: Vec<ShortLine>,
-    /// What came of an order, if some node obeyed it...
-    obeyed: Option<Outcome>,
-    /// ...and why one did not.
-    objection: Option<String>,
     /// How long units were held lately, if that was asked for.
     past_ms: Vec<u64>,
 }
 
-fn ids(claims: &[(u64, u64)]) -> Vec<quorate_api::ClaimId> {
+/// Claims by name.
+pub(crate) fn ids(claims: &[(u64, u64)]) -> Vec<quorate_api::ClaimId> {
     let id = |(origin, serial): &(u64, u64)| ClaimId { origin: *origin, serial: *serial };
     claims.iter().map(|claim| convert::api_id(id(claim))).collect()
 }
@@ -148,7 +145,7 @@ impl Line {
 }
 
 impl Picture {
-    pub(crate) fn new(config: &Config, def: &PoolDef, gathered: Gathered) -> Self {
+    pub(crate) fn new(config: &Config, def: &PoolDef, gathered: Gathered<Survey>) -> Self {
         let decided = books(def) == Books::Decide;
         let name = |node: quorate_core::NodeId| config.members[node.index()].name.clone();
         let mut picture = Picture {
@@ -160,27 +157,20 @@ impl Picture {
             relabelled: Vec::new(),
             labels: None,
             shortages: Vec::new(),
-            obeyed: None,
-            objection: None,
             past_ms: Vec::new(),
         };
         let edition = |(_, survey): &(_, Survey)| protocols::edition(&survey.facts);
-        let newest = gathered.surveys.iter().max_by_key(|known| edition(known)).map(|(n, _)| *n);
+        let newest = gathered.said.iter().max_by_key(|known| edition(known)).map(|(n, _)| *n);
         let mut known = false;
-        for (node, survey) in gathered.surveys {
+        for (node, survey) in gathered.said {
             let counts = books(def) != Books::Copy || newest == Some(node);
             // Our own word comes first, and that of whoever decides counts.
             if survey.labels_known || (node == config.me && !known) {
                 picture.relabelled = survey.relabelled;
                 known |= survey.labels_known;
             }
-            let records = survey.glance.iter().flat_map(|glance| &glance.records);
-            let released = records.filter(|record| record.what == What::Released);
-            picture.past_ms.extend(released.map(|record| record.took_ms));
             picture.drained.extend(survey.drained);
             picture.shortages.extend(survey.shortages.into_iter().filter(|_| counts));
-            picture.obeyed = picture.obeyed.or(survey.obeyed);
-            picture.objection = picture.objection.or(survey.objection);
             picture.grace_ms = picture.grace_ms.max(survey.grace_micros.map(|m| m / 1000));
             for line in survey.books.iter().filter(|_| counts) {
                 let booked = &mut picture.line(line.claim(), decided).booked;
@@ -248,10 +238,6 @@ impl Picture {
             waiting: Some(u32::try_from(self.queue().len()).unwrap_or(u32::MAX)),
             drained: self.drained.iter().map(|unit| unit_name(*unit, def)).collect(),
             relabelled: self.relabelled.iter().map(|(unit, _)| unit_name(*unit, def)).collect(),
-            outcome: self.obeyed.as_ref().map(|outcome| OrderOutcome {
-                granted: ids(&outcome.granted),
-                refused: ids(&outcome.refused),
-            }),
             shortages: self
                 .shortages
                 .iter()
@@ -462,19 +448,9 @@ impl Picture {
         self.shortages.extend(other.shortages);
     }
 
-    /// Whether some node did what it was told.
-    pub(crate) fn obeyed(&self) -> bool {
-        self.obeyed.is_some()
-    }
-
-    /// Why whoever could have obeyed did not.
-    pub(crate) fn objection(&self) -> Option<&str> {
-        self.objection.as_deref()
-    }
-
-    /// Nodes that did not answer.
-    pub(crate) fn silent(&self) -> &[String] {
-        &self.silent
+    /// Takes in how long units were held lately.
+    pub(crate) fn learn_past(&mut self, glances: &Glances<'_>) {
+        self.past_ms = glances.holds_ms();
     }
 
     /// Whether some node answers for this claim, and did not take it back.

@@ -6,6 +6,7 @@
 //!   IO;
 //! * [`Wire`]: the messages and records of each protocol, through structs of their own. Protocol
 //!   types know nothing of bytes, and what a name means on the wire is decided here alone;
+//! * [`order`]: what an operator orders, and what came of it;
 //! * [`survey`]: what nodes ask each other outside the protocols, to be able to tell people who
 //!   holds what and why; [`glance`]: the same about nodes and their recent past.
 //!
@@ -20,6 +21,7 @@ pub mod frame;
 pub mod glance;
 mod hello;
 pub mod link;
+pub mod order;
 mod ring;
 pub mod survey;
 mod table;

@@ -6,6 +6,7 @@
 use quorate_api::link::FromNode;
 use quorate_api::{Change, ChangeKind, ClaimState};
 use quorate_core::{ClaimId, Moment, Move, Refusal, Shares};
+use quorate_wire::frame::Load;
 use quorate_wire::glance::What;
 
 use super::Engine;
@@ -79,7 +80,7 @@ impl Engine {
                 if let Some(counter) = self.pools[seat].meters.messages.get(kind) {
                     counter.inc();
                 }
-                self.send(to, Letter { delivery, packed });
+                self.send(to, Letter { load: Load::Message, delivery, packed });
             }
             Deed::Grant { claim, shares, until } => self.grant(seat, claim, shares, until, now),
             Deed::Extend { claim, until } => self.extend(seat, claim, until, now),

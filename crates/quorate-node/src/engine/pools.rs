@@ -254,13 +254,10 @@ impl Engine {
             facts: facts(pool, now),
             grace_micros: pool.seat.grace_until().map(|until| micros(until.since(now))),
             stopped: pool.stopped.is_some(),
-            glance: None,
             drained: drained(pool),
             relabelled: pool.relabelled.clone(),
             labels_known: own_labels(pool).is_some(),
             shortages,
-            obeyed: None,
-            objection: None,
         }
     }
 
