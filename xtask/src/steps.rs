@@ -25,9 +25,9 @@ struct Step {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Program {
     Cargo,
-    /// The command as the tests built it: `cargo run` would build it once more, with other
+    /// The laboratory as the tests built it: `cargo run` would build it once more, with other
     /// features.
-    Quorate,
+    Laboratory,
 }
 
 fn step(name: &'static str, words: &str) -> Step {
@@ -36,7 +36,7 @@ fn step(name: &'static str, words: &str) -> Step {
 }
 
 fn built(name: &'static str, words: &str) -> Step {
-    Step { program: Program::Quorate, ..step(name, words) }
+    Step { program: Program::Laboratory, ..step(name, words) }
 }
 
 /// Everything CI checks. Goes on after a failure, so that one run shows all that is wrong.
@@ -103,8 +103,8 @@ const BROADCAST_SEEDS: &str = "sim seeds --protocol broadcast --faults all --cou
 const RING_SEEDS: &str = "sim seeds --protocol ring --faults all --count 60";
 const RING_CORRUPT_SEEDS: &str = "sim seeds --protocol ring --corrupt --faults all --count 30";
 
-fn quorate(words: &str) -> String {
-    format!("run --release --locked --quiet --package quorate -- {words}")
+fn laboratory(words: &str) -> String {
+    format!("run --release --locked --quiet --package quorate-lab -- {words}")
 }
 
 /// Writes: formatting, and what clippy can repair.
@@ -113,8 +113,8 @@ pub(crate) fn fix(root: &Path) -> bool {
     run(root, &step("clippy", clippy)) && run(root, &step("formatting", "fmt --all"))
 }
 
-/// What `quorate sim seeds` plays, as its options: all that nodes run, and the paper's ring. What
-/// else is there for reference is left out: it needs a file, or assumes what faults take away.
+/// What `quorate-lab sim seeds` plays, as its options: all that nodes run, and the paper's ring.
+/// What else is there for reference is left out: it needs a file, or assumes what faults take away.
 const SWARMS: [&str; 12] = [
     "--protocol central",
     "--protocol central --variant labels",
@@ -136,7 +136,7 @@ pub(crate) fn seeds(root: &Path, minutes: u64) -> bool {
     let share = minutes as f64 / SWARMS.len() as f64;
     SWARMS.iter().all(|swarm| {
         let words = format!("sim seeds {swarm} --faults all --minutes {share:.3}");
-        run(root, &step("seeds", &quorate(&words)))
+        run(root, &step("seeds", &laboratory(&words)))
     })
 }
 
@@ -163,13 +163,13 @@ fn run(root: &Path, step: &Step) -> bool {
 fn run_with(root: &Path, step: &Step, environment: &[(&str, &str)]) -> bool {
     let program = match step.program {
         Program::Cargo => std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()),
-        Program::Quorate => {
+        Program::Laboratory => {
             let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
             let target = target.unwrap_or_else(|| root.join("target"));
-            target.join("debug/quorate").display().to_string()
+            target.join("debug/quorate-lab").display().to_string()
         }
     };
-    let shown = if step.program == Program::Cargo { "cargo" } else { "quorate" };
+    let shown = if step.program == Program::Cargo { "cargo" } else { "quorate-lab" };
     println!("\n--- {}: {shown} {}", step.name, step.words.join(" "));
     let began = Instant::now();
     let status = Command::new(&program)

@@ -119,8 +119,8 @@ pub struct QuorumsView {
     /// What they do: `arbiter` (permissions for units that are counted), `named` (for units that
     /// have names) or `ticket`.
     pub mode: String,
-    /// The family, as `quorate quorum report --family` takes it, or `threshold`: one for each size
-    /// of claim.
+    /// The family, as `quorate-lab quorum report --family` takes it, or `threshold`: one for each
+    /// size of claim.
     pub family: String,
     /// Whether grants name their units although permissions only count.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -112,7 +112,7 @@ fn show<P: Explorable>(
     match seen {
         Seen::Claimed { client } => {
             let claim = claim(client);
-            book.see(Observation::Claimed { claim: claim.id, units: claim.units })
+            book.see(Observation::Claimed { claim: claim.id, units: claim.wanted.units })
         }
         Seen::Granted { client, using } => {
             book.see(Observation::Granted { claim: claim(client).id, shares: shares(using) })

@@ -1,6 +1,8 @@
 //! How a world changes when something happens in it.
 
-use quorate_core::{Explorable, Move, NodeId, Protocol};
+use std::rc::Rc;
+
+use quorate_core::{Claim, ClaimId, Effect, Event, Explorable, Move, NodeId, Protocol, Start};
 use quorate_laws::{Breach, End, StatuteBook};
 
 use crate::action::{Action, Happening};
@@ -9,7 +11,7 @@ use crate::court::{Court, Seen};
 use crate::parts::{Parcel, Parts};
 use crate::scope::{Network, Restart, Scope};
 use crate::sometimes::{Sightings, Sometimes};
-use crate::steps::{Deed, Stepper, Steps, Stimulus};
+use crate::steps::{Cue, NumberedEffect, Stepper, Steps};
 use crate::world::{Layout, Misfortune, World};
 
 /// A scope, and everything learned about it so far.
@@ -17,17 +19,17 @@ use crate::world::{Layout, Misfortune, World};
 pub(crate) struct Model<'a, P: Explorable> {
     pub(crate) scope: &'a Scope<P>,
     pub(crate) parts: Parts<P>,
-    pub(crate) steps: Steps<P>,
+    pub(crate) steps: Steps,
     court: Court,
     /// What was seen to happen somewhere.
     pub(crate) sightings: Sightings,
 }
 
 /// What a participant did in an action.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Step {
     pub(crate) node: NodeId,
-    pub(crate) stimulus: Stimulus,
+    pub(crate) cue: Cue,
     /// `None` if the participant panicked.
     pub(crate) outcome: Option<u32>,
 }
@@ -37,7 +39,7 @@ impl<'a, P: Explorable> Model<'a, P> {
         Model {
             scope,
             parts: Parts::new(),
-            steps: Steps::new(),
+            steps: Steps::default(),
             court: Court::new(),
             sightings: Sightings::default(),
         }
@@ -60,7 +62,8 @@ impl<'a, P: Explorable> Model<'a, P> {
         let mut starts = Vec::new();
         for node in world.nodes() {
             let stepper = Stepper { node, boot: 0, participant: None };
-            let start = self.steps.take(&mut self.parts, scope, stepper, Stimulus::FirstBoot)?;
+            let start =
+                self.steps.take(&mut self.parts, scope, stepper, Cue::Boot(Start::First))?;
             world.set_participant(node, Some(self.steps.outcome(start).after));
             starts.push(start);
         }
@@ -83,31 +86,31 @@ impl<'a, P: Explorable> Model<'a, P> {
         step: &mut Option<Step>,
     ) -> Result<(), Breach> {
         *step = None;
-        let Some((node, stimulus)) = self.begin(world, action.happening)? else { return Ok(()) };
-        *step = Some(Step { node, stimulus, outcome: None });
+        let Some((node, cue)) = self.begin(world, action.happening)? else { return Ok(()) };
+        let step = step.insert(Step { node, cue: cue.clone(), outcome: None });
         let stepper =
             Stepper { node, boot: world.boot(node), participant: world.participant(node) };
-        let outcome = self.steps.take(&mut self.parts, self.scope, stepper, stimulus)?;
-        *step = Some(Step { node, stimulus, outcome: Some(outcome) });
+        let outcome = self.steps.take(&mut self.parts, self.scope, stepper, cue)?;
+        step.outcome = Some(outcome);
         self.finish(world, node, outcome, action.cut)
     }
 
     /// After how many of its effects the node of this step could crash: everywhere, except where
     /// what would be left is what another action leaves.
-    pub(crate) fn cuts(&self, happening: Happening, step: Step, into: &mut Vec<usize>) {
+    pub(crate) fn cuts(&self, happening: Happening, step: &Step, into: &mut Vec<usize>) {
         into.clear();
         let Some(outcome) = step.outcome else { return };
-        let deeds = &self.steps.outcome(outcome).deeds;
+        let effects = &self.steps.outcome(outcome).effects;
         // A message, an alarm or an opinion is lost in any crash; of all else a trace remains.
         let trace = !matches!(
             happening,
             Happening::Deliver { .. } | Happening::Ring { .. } | Happening::Suspect { .. }
         );
-        if trace && !deeds.is_empty() {
+        if trace && !effects.is_empty() {
             into.push(0);
         }
-        for done in 1..deeds.len() {
-            if deeds[done - 1].is_visible() {
+        for done in 1..effects.len() {
+            if outlives_a_crash(&effects[done - 1]) {
                 into.push(done);
             }
         }
@@ -118,12 +121,13 @@ impl<'a, P: Explorable> Model<'a, P> {
         &mut self,
         world: &mut World,
         happening: Happening,
-    ) -> Result<Option<(NodeId, Stimulus)>, Breach> {
+    ) -> Result<Option<(NodeId, Cue)>, Breach> {
+        let told = |node, event| Some((node, Cue::Step { event, late: false }));
         Ok(match happening {
             Happening::Claim { client } => {
                 self.set_client(world, client, Client::ASKED);
                 self.judge(world, Seen::Claimed { client })?;
-                Some((self.home(client), Stimulus::Claim { client }))
+                told(self.home(client), Event::Claim(self.claim(client).clone()))
             }
             Happening::AskAgain { client } => {
                 let cancelling = matches!(
@@ -132,29 +136,27 @@ impl<'a, P: Explorable> Model<'a, P> {
                 );
                 self.set_client(world, client, Client::Waiting { unheard: false, cancelling });
                 let again = match cancelling {
-                    true => Stimulus::Cancel { client },
-                    false => Stimulus::Claim { client },
+                    true => Event::Cancel(self.claim(client).id),
+                    false => Event::Claim(self.claim(client).clone()),
                 };
-                Some((self.home(client), again))
+                told(self.home(client), again)
             }
             Happening::Release { client } => {
                 self.end_use(world, client, End::Released, Client::Done)?;
-                Some((self.home(client), Stimulus::Release { client }))
+                told(self.home(client), Event::Release(self.claim(client).id))
             }
             Happening::Cancel { client } => {
                 world.spend(Misfortune::Cancel);
                 self.cancel(world, client)?;
-                Some((self.home(client), Stimulus::Cancel { client }))
+                told(self.home(client), Event::Cancel(self.claim(client).id))
             }
             Happening::Renew { client } => {
                 world.spend(Misfortune::Renewal);
-                let using = world.client(client);
-                Some((self.home(client), Stimulus::Renew { client, using }))
+                told(self.home(client), self.renewal(world, client))
             }
             Happening::Answer { client, place } => {
                 self.leave(world, client, place)?;
-                let using = world.client(client);
-                Some((self.home(client), Stimulus::Renew { client, using }))
+                told(self.home(client), self.renewal(world, client))
             }
             Happening::Stop { client } => {
                 world.spend(Misfortune::Death);
@@ -173,7 +175,7 @@ impl<'a, P: Explorable> Model<'a, P> {
                 }
                 let parcel = self.take_parcel(world, from, to, place, keep);
                 let Parcel { message, expired, .. } = parcel;
-                Some((to, Stimulus::Hear { from, message, expired }))
+                Some((to, Cue::Step { event: Event::Hear { from, message }, late: expired }))
             }
             Happening::Vanish { from, to, place } => {
                 world.spend(Misfortune::Loss);
@@ -186,11 +188,11 @@ impl<'a, P: Explorable> Model<'a, P> {
                 if early {
                     world.spend(Misfortune::EarlyRing);
                 }
-                Some((node, Stimulus::Ring { alarm: self.ring(world, node, place) }))
+                told(node, Event::Ring(self.ring(world, node, place)))
             }
             Happening::Suspect { node, about } => {
                 world.spend(Misfortune::Suspicion);
-                Some((node, Stimulus::Suspect { about }))
+                told(node, Event::Suspect(about))
             }
             Happening::Crash { node } => {
                 self.crash(world, node)?;
@@ -198,10 +200,11 @@ impl<'a, P: Explorable> Model<'a, P> {
             }
             Happening::Restart { node } => {
                 world.count_boot(node);
-                Some(match self.scope.restart {
-                    Restart::Amnesia => (node, Stimulus::Amnesia),
-                    Restart::Durable => (node, Stimulus::Recovery { record: world.disk(node) }),
-                })
+                let start = match self.scope.restart {
+                    Restart::Amnesia => Start::Amnesia,
+                    Restart::Durable => Start::Recovered(world.disk(node)),
+                };
+                Some((node, Cue::Boot(start)))
             }
         })
     }
@@ -214,12 +217,17 @@ impl<'a, P: Explorable> Model<'a, P> {
         outcome: u32,
         cut: Option<usize>,
     ) -> Result<(), Breach> {
-        let after = self.steps.outcome(outcome).after;
+        let outcome = Rc::clone(self.steps.outcome(outcome));
+        let after = outcome.after;
         world.set_participant(node, Some(after));
-        let done = cut.unwrap_or(self.steps.outcome(outcome).deeds.len());
-        for position in 0..done {
-            let deed = self.steps.outcome(outcome).deeds[position];
-            self.perform_deed(world, node, outcome, deed)?;
+        let done = cut.unwrap_or(outcome.effects.len());
+        for (place, effect) in outcome.effects[..done].iter().enumerate() {
+            if let Some((at, breach)) = &outcome.forbidden
+                && *at == place
+            {
+                return Err(breach.clone());
+            }
+            self.perform_effect(world, node, effect)?;
         }
         match cut {
             Some(_) => self.crash(world, node),
@@ -227,55 +235,58 @@ impl<'a, P: Explorable> Model<'a, P> {
         }
     }
 
-    fn perform_deed(
+    fn perform_effect(
         &mut self,
         world: &mut World,
         node: NodeId,
-        outcome: u32,
-        deed: Deed,
+        effect: &NumberedEffect,
     ) -> Result<(), Breach> {
-        match deed {
-            Deed::Persist { record } => {
-                // What nobody will read must not tell worlds apart.
-                if self.scope.restart == Restart::Durable {
-                    world.set_disk(node, Some(record));
-                }
+        match effect {
+            // What nobody will read must not tell worlds apart.
+            Effect::Persist(record) if self.scope.restart == Restart::Durable => {
+                world.set_disk(node, Some(*record));
             }
-            Deed::Tell { to, message } => self.tell(world, node, to, message),
-            Deed::Arm { alarm } => {
-                let alarms = self.parts.alarms_changed(world.alarms(node), alarm, true);
+            Effect::Tell { to, message } => self.tell(world, node, *to, *message),
+            Effect::Arm { alarm, .. } => {
+                let alarms = self.parts.alarms_changed(world.alarms(node), *alarm, true);
                 world.set_alarms(node, alarms);
             }
-            Deed::Disarm { alarm } => {
-                let alarms = self.parts.alarms_changed(world.alarms(node), alarm, false);
+            Effect::Disarm(alarm) => {
+                let alarms = self.parts.alarms_changed(world.alarms(node), *alarm, false);
                 world.set_alarms(node, alarms);
             }
-            Deed::Grant { client, using } => self.grant(world, client, using)?,
-            Deed::Move { client, using, it } => self.ask_to_move(world, client, using, it)?,
-            Deed::Refuse { client, why } => match self.parts.clients.get(world.client(client)) {
-                Client::Waiting { .. } | Client::Done => {
-                    self.judge(world, Seen::Refused { client, why })?;
-                    self.set_client(world, client, Client::Refused);
+            Effect::Grant { claim, shares, .. } => {
+                let using = self.parts.put_client(Client::using(shares.clone()));
+                self.grant(world, self.client_of(*claim), using)?;
+            }
+            Effect::Move { claim, it, .. } => {
+                let using = self.parts.put_client(Client::using_one(it.to));
+                self.ask_to_move(world, self.client_of(*claim), using, **it)?;
+            }
+            Effect::Refuse { claim, why } => {
+                let (client, why) = (self.client_of(*claim), *why);
+                match self.parts.clients.get(world.client(client)) {
+                    Client::Waiting { .. } | Client::Done => {
+                        self.judge(world, Seen::Refused { client, why })?;
+                        self.set_client(world, client, Client::Refused);
+                    }
+                    Client::Refused | Client::Gone => {}
+                    Client::NotYet | Client::Using { .. } => {
+                        let what = format!("{node} refused {claim}, which was not waiting: {why}");
+                        return Err(Breach { law: "contract", what });
+                    }
                 }
-                Client::Refused | Client::Gone => {}
-                Client::NotYet | Client::Using { .. } => {
-                    let claim = self.scope.clients[client].claim.id;
-                    let what = format!("{node} refused {claim}, which was not waiting: {why}");
-                    return Err(Breach { law: "contract", what });
-                }
-            },
-            Deed::Lose { client } => {
+            }
+            Effect::Lose { claim } => {
+                let client = self.client_of(*claim);
                 let client_now = self.parts.clients.get(world.client(client));
                 if matches!(client_now, Client::Using { .. }) {
                     self.end_use(world, client, End::Told, Client::Done)?;
                 }
             }
-            Deed::Reclaim => self.sightings.insert(Sometimes::Reclaim),
-            Deed::Extend => {}
-            Deed::Forbidden => {
-                let forbidden = self.steps.outcome(outcome).forbidden.clone();
-                return Err(forbidden.expect("a forbidden deed comes with its reason"));
-            }
+            Effect::Reclaim { .. } => self.sightings.insert(Sometimes::Reclaim),
+            Effect::Anomaly { .. } => unreachable!("it is forbidden"),
+            Effect::Persist(_) | Effect::Extend { .. } => {} // Nothing that the model sees.
         }
         Ok(())
     }
@@ -306,7 +317,8 @@ impl<'a, P: Explorable> Model<'a, P> {
         if !keep {
             queue.remove(place);
         }
-        // Who has heard from a new incarnation hears nothing more from the old one.
+        // A node that has heard from a new incarnation of a peer hears nothing more from the old
+        // one.
         queue.retain(|other| other.boot >= parcel.boot);
         world.set_queue(from, to, self.parts.put_queue(queue));
         parcel
@@ -480,8 +492,33 @@ impl<'a, P: Explorable> Model<'a, P> {
         self.scope.clients[client].home
     }
 
+    fn claim(&self, client: usize) -> &Claim {
+        &self.scope.clients[client].claim
+    }
+
+    /// Whose claim this is.
+    fn client_of(&self, claim: ClaimId) -> usize {
+        self.scope.client_of(claim).expect("who answers another claim is stopped before")
+    }
+
+    /// A client shows what it has.
+    fn renewal(&self, world: &World, client: usize) -> Event<u32, u32> {
+        let Client::Using { held } = self.parts.clients.get(world.client(client)) else {
+            unreachable!("only a client that uses units renews");
+        };
+        Event::Renew { claim: self.claim(client).id, shares: held.shares.clone() }
+    }
+
     fn set_client(&mut self, world: &mut World, client: usize, state: Client) {
         let number = self.parts.put_client(state);
         world.set_client(client, number);
     }
+}
+
+/// Whether anything of it is left if its node crashes right after it.
+fn outlives_a_crash(effect: &NumberedEffect) -> bool {
+    !matches!(
+        effect,
+        Effect::Arm { .. } | Effect::Disarm(_) | Effect::Extend { .. } | Effect::Reclaim { .. }
+    )
 }

@@ -186,11 +186,11 @@ impl<P: Explorable> Model<'_, P> {
             let action = Action { happening, cut: None };
             let result = self.after(here, next, action, &mut step);
             each(action, result, next)?;
-            let Some(step_taken) = step else { continue };
+            let Some(step_taken) = step.clone() else { continue };
             if !self.may_crash(here, step_taken.node) {
                 continue;
             }
-            self.cuts(happening, step_taken, cuts);
+            self.cuts(happening, &step_taken, cuts);
             for &done in cuts.iter() {
                 let action = Action { happening, cut: Some(done) };
                 let result = self.after(here, next, action, &mut step);

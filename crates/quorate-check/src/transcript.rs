@@ -10,7 +10,7 @@ use quorate_laws::Breach;
 use crate::action::{Action, Happening};
 use crate::model::{Model, Step};
 use crate::scope::Scope;
-use crate::steps::describe;
+use crate::steps::{Cue, describe, describe_effect};
 use crate::world::World;
 
 /// Writes a history that shows a breach: one that its last action is (`ends_in_breach`), or one of
@@ -68,15 +68,14 @@ fn line<P: Explorable>(
 
 /// An action that a participant heard of.
 fn stepped<P: Explorable>(model: &Model<'_, P>, action: Action, step: Step) -> String {
-    let mut text = format!("{} {}", step.node, describe(&model.parts, model.scope, step.stimulus));
+    let mut text = format!("{} {}", step.node, describe(&model.parts, &step.cue));
     if matches!(action.happening, Happening::AskAgain { .. }) {
         text.push_str(" (again)");
     }
     if let Happening::Deliver { keep: true, .. } = action.happening {
         text.push_str(" (a copy stays on its way)");
     }
-    let late = matches!(step.stimulus, crate::steps::Stimulus::Hear { expired: true, .. });
-    if late {
+    if matches!(step.cue, Cue::Step { late: true, .. }) {
         text.push_str(" (after its deadline)");
     }
     let Some(outcome) = step.outcome else { return text };
@@ -89,7 +88,7 @@ fn stepped<P: Explorable>(model: &Model<'_, P>, action: Action, step: Step) -> S
             (_, false) => "; ",
         };
         text.push_str(separator);
-        text.push_str(&effect.to_string());
+        text.push_str(&describe_effect(&model.parts, effect));
     }
     text
 }

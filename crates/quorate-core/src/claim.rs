@@ -124,16 +124,12 @@ impl Line {
     }
 }
 
-/// A request for units, all at once.
+/// What a claim asks for, all at once. The one description of it that protocols, their messages and
+/// the drivers share; what a new kind of claim says is a field here.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Claim {
-    /// Its name.
-    pub id: ClaimId,
+pub struct Wanted {
     /// How many units in all.
     pub units: Units,
-    /// A number drawn by the driver, from which the protocol derives whatever choice it has (such
-    /// as a quorum). Drivers draw it at random, the checker enumerates it.
-    pub draw: u64,
     /// Which units will do; `None` means any of the pool. At most [`crate::LINES_MAX`] lines, whose
     /// counts add up to `units`.
     pub lines: Option<Arc<[Line]>>,
@@ -141,10 +137,34 @@ pub struct Claim {
     pub movable: bool,
 }
 
+impl Wanted {
+    /// So many units, whichever.
+    pub fn any(units: Units) -> Self {
+        Wanted { units, lines: None, movable: false }
+    }
+}
+
+/// A request for units.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Claim {
+    /// Its name.
+    pub id: ClaimId,
+    /// A number drawn by the driver, from which the protocol derives whatever choice it has (such
+    /// as a quorum). Drivers draw it at random, the checker enumerates it.
+    pub draw: u64,
+    /// What it asks for.
+    pub wanted: Wanted,
+}
+
 impl Claim {
+    /// A claim of this name, with nothing drawn for it.
+    pub fn new(id: ClaimId, wanted: Wanted) -> Self {
+        Claim { id, draw: 0, wanted }
+    }
+
     /// A claim on any units of the pool.
     pub fn any(id: ClaimId, units: Units) -> Self {
-        Claim { id, units, draw: 0, lines: None, movable: false }
+        Claim::new(id, Wanted::any(units))
     }
 }
 

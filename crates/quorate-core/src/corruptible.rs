@@ -1,7 +1,7 @@
 //! What a test must know of a protocol that heals from any state: how to bring it into one, and
 //! when it is right again.
 
-use crate::{Event, NodeId, Outbox, Protocol, Seat};
+use crate::{EventOf, NodeId, Outbox, Protocol, Seat};
 
 /// A self-stabilizing protocol.
 ///
@@ -39,5 +39,5 @@ pub trait Corruptible: Protocol {
     /// Whether a legitimate pool may be anything but that after this event at this participant,
     /// without any fault in memory: it suspects a node, say, or a timer rings although nothing was
     /// lost. The laws hold nevertheless.
-    fn is_disturbed_by(&self, seat: &Seat<'_, Self>, event: &Event<Self>) -> bool;
+    fn is_disturbed_by(&self, seat: &Seat<'_, Self>, event: &EventOf<Self>) -> bool;
 }

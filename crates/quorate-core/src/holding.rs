@@ -49,8 +49,8 @@ impl Holding {
     }
 
     /// The holder shows what it has: takes in which moves it has answered, and returns what it
-    /// left. `None` if nobody who has this could show that. Who has not heard of a move shows less
-    /// than it has.
+    /// left. `None` if nobody who has this could show that. A holder that has not heard of a move
+    /// shows less than it has.
     pub fn shown(&mut self, shown: &Shares) -> Option<Vec<Share>> {
         let (mut moves, mut left) = (Vec::new(), Vec::new());
         let (mut shares, mut expected) = (self.shares.clone(), self.shares.clone());

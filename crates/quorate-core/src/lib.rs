@@ -56,6 +56,7 @@
 mod bound;
 mod claim;
 mod corruptible;
+mod event;
 mod explorable;
 mod grant;
 mod holding;
@@ -68,8 +69,9 @@ mod shortage;
 mod stamp;
 
 pub use bound::{LINES_MAX, NODES_MAX, UNITS_MAX};
-pub use claim::{Claim, ClaimId, Line, Refusal, Units, UnitsError};
+pub use claim::{Claim, ClaimId, Line, Refusal, Units, UnitsError, Wanted};
 pub use corruptible::Corruptible;
+pub use event::{Effect, EffectOf, Event, EventOf};
 pub use explorable::{Explorable, LeaseEnd, Number};
 pub use grant::{Fence, Share, Shares, Unit};
 pub use holding::{Holding, Move};
@@ -77,6 +79,6 @@ pub use lease::{Lease, Moment};
 pub use node::NodeId;
 pub use node_set::NodeSet;
 pub use outbox::{Drain, Outbox};
-pub use protocol::{Effect, Entry, Event, Fact, Protocol, Relabelled, Seat, Standing, Start};
+pub use protocol::{Entry, Fact, Protocol, Relabelled, Seat, Standing, Start};
 pub use shortage::{Order, Shortage};
 pub use stamp::{Clock, Stamp};

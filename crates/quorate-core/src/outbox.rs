@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use crate::{ClaimId, Effect, Moment, Move, NodeId, Protocol, Refusal, Share, Shares};
+use crate::{ClaimId, Effect, EffectOf, Moment, Move, NodeId, Protocol, Refusal, Share, Shares};
 
 /// The effects of a single step. A driver empties it before it may step again.
 #[derive(Debug)]
 pub struct Outbox<P: Protocol> {
     /// Places are kept from step to step, and an effect is written where it stays: to put together
     /// elsewhere and then copy what takes several words is slower than most steps of a simulation.
-    places: Vec<Option<Effect<P>>>,
+    places: Vec<Option<EffectOf<P>>>,
     used: usize,
 }
 
@@ -42,7 +42,7 @@ impl<P: Protocol> Outbox<P> {
     /// The place of one of the effects, for a driver that takes each where it lies and then calls
     /// [`Self::restart`].
     #[inline]
-    pub fn at(&mut self, position: usize) -> &mut Option<Effect<P>> {
+    pub fn at(&mut self, position: usize) -> &mut Option<EffectOf<P>> {
         &mut self.places[position]
     }
 
@@ -54,7 +54,7 @@ impl<P: Protocol> Outbox<P> {
     }
 
     /// The effects so far.
-    pub fn effects(&self) -> impl Iterator<Item = &Effect<P>> + '_ {
+    pub fn effects(&self) -> impl Iterator<Item = &EffectOf<P>> + '_ {
         self.places[..self.used].iter().flatten()
     }
 
@@ -66,7 +66,7 @@ impl<P: Protocol> Outbox<P> {
 
     /// Where the next effect goes.
     #[inline(always)]
-    fn place(&mut self) -> &mut Option<Effect<P>> {
+    fn place(&mut self) -> &mut Option<EffectOf<P>> {
         if self.used == self.places.len() {
             self.grow();
         }
@@ -76,8 +76,16 @@ impl<P: Protocol> Outbox<P> {
         place
     }
 
-    fn push(&mut self, effect: Effect<P>) {
-        *self.place() = Some(effect);
+    /// An effect that is there already, of a participant inside this one, say.
+    pub fn push(&mut self, effect: EffectOf<P>) {
+        self.put(|| effect);
+    }
+
+    #[inline(always)]
+    fn put(&mut self, effect: impl FnOnce() -> EffectOf<P>) {
+        let place = self.place(); // Before the effect, which would be put together elsewhere.
+        // Nothing was there, which a compiler does not see: it would look whether to drop it.
+        std::mem::forget(place.replace(effect()));
     }
 
     #[cold]
@@ -88,10 +96,11 @@ impl<P: Protocol> Outbox<P> {
 
     /// See [`Effect::Persist`].
     pub fn persist(&mut self, record: P::Durable) {
-        self.push(Effect::Persist(record));
+        self.put(|| Effect::Persist(record));
     }
 
     /// See [`Effect::Tell`].
+    #[inline(always)]
     pub fn tell(&mut self, to: NodeId, message: P::Message) {
         self.tell_with(to, || message);
     }
@@ -99,69 +108,70 @@ impl<P: Protocol> Outbox<P> {
     /// The same, for messages sent by the million: the message is put together in its place.
     #[inline(always)]
     pub fn tell_with(&mut self, to: NodeId, message: impl FnOnce() -> P::Message) {
-        let place = self.place(); // Before the message, which would be put together elsewhere.
-        // Nothing was there, which a compiler does not see: it would look whether to drop it.
-        let before = place.replace(Effect::Tell { to, message: message() });
-        std::mem::forget(before);
+        self.put(|| Effect::Tell { to, message: message() });
     }
 
     /// See [`Effect::Arm`].
+    #[inline]
     pub fn arm(&mut self, alarm: P::Alarm, after: Duration) {
-        self.push(Effect::Arm { alarm, after });
+        self.put(|| Effect::Arm { alarm, after });
     }
 
     /// See [`Effect::Disarm`].
+    #[inline]
     pub fn disarm(&mut self, alarm: P::Alarm) {
-        self.push(Effect::Disarm(alarm));
+        self.put(|| Effect::Disarm(alarm));
     }
 
     /// See [`Effect::Grant`].
+    #[inline]
     pub fn grant(&mut self, claim: ClaimId, shares: Shares, until: Moment) {
-        self.push(Effect::Grant { claim, shares, until });
+        self.put(|| Effect::Grant { claim, shares, until });
     }
 
     /// See [`Effect::Extend`].
+    #[inline]
     pub fn extend(&mut self, claim: ClaimId, until: Moment) {
-        self.push(Effect::Extend { claim, until });
+        self.put(|| Effect::Extend { claim, until });
     }
 
     /// See [`Effect::Move`].
     pub fn ask_to_move(&mut self, claim: ClaimId, shares: Shares, from: Share, to: Share) {
-        self.push(Effect::Move { claim, shares, it: Box::new(Move { from, to }) });
+        self.put(|| Effect::Move { claim, shares, it: Box::new(Move { from, to }) });
     }
 
     /// See [`Effect::Refuse`].
     pub fn refuse(&mut self, claim: ClaimId, why: Refusal) {
-        self.push(Effect::Refuse { claim, why });
+        self.put(|| Effect::Refuse { claim, why });
     }
 
     /// See [`Effect::Lose`].
     pub fn lose(&mut self, claim: ClaimId) {
-        self.push(Effect::Lose { claim });
+        self.put(|| Effect::Lose { claim });
     }
 
     /// See [`Effect::Reclaim`].
     pub fn reclaim(&mut self, claim: ClaimId, shares: Shares) {
-        self.push(Effect::Reclaim { claim, shares });
+        self.put(|| Effect::Reclaim { claim, shares });
     }
 
     /// See [`Effect::Anomaly`].
     pub fn anomaly(&mut self, peer: NodeId, what: &'static str) {
-        self.push(Effect::Anomaly { peer, what });
+        self.put(|| Effect::Anomaly { peer, what });
     }
 }
 
 /// See [`Outbox::drain`].
 #[derive(Debug)]
 pub struct Drain<'a, P: Protocol> {
-    places: std::slice::IterMut<'a, Option<Effect<P>>>,
+    places: std::slice::IterMut<'a, Option<EffectOf<P>>>,
 }
 
 impl<P: Protocol> Iterator for Drain<'_, P> {
-    type Item = Effect<P>;
+    type Item = EffectOf<P>;
 
     #[inline(always)]
-    fn next(&mut self) -> Option<Effect<P>> {
+    fn next(&mut self) -> Option<EffectOf<P>> {
         self.places.next()?.take()
     }
 }

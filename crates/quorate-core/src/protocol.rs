@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::Hash;
-use std::time::Duration;
 
 use crate::{
-    Claim, ClaimId, Moment, Move, NodeId, NodeSet, Order, Outbox, Refusal, Shares, Shortage, Stamp,
-    Unit, Units,
+    ClaimId, EventOf, Moment, NodeId, NodeSet, Order, Outbox, Shortage, Stamp, Unit, Units,
 };
 
 /// One participant: a plain value that changes only inside [`Protocol::step`].
@@ -30,7 +28,7 @@ pub trait Protocol: Clone + Eq + Hash + fmt::Debug {
     fn boot(seat: &Seat<'_, Self>, start: Start<Self::Durable>, out: &mut Outbox<Self>) -> Self;
 
     /// Consumes one event. Whatever should happen in the world goes to `out`, in order.
-    fn step(&mut self, seat: &Seat<'_, Self>, event: Event<Self>, out: &mut Outbox<Self>);
+    fn step(&mut self, seat: &Seat<'_, Self>, event: EventOf<Self>, out: &mut Outbox<Self>);
 
     /// Panics if this participant, seen alone, contradicts itself. May be slow.
     fn audit(&self, seat: &Seat<'_, Self>);
@@ -114,7 +112,7 @@ pub struct Seat<'a, P: Protocol> {
 }
 
 /// How a participant comes to life.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Start<D> {
     /// The pool's very first boot: nobody holds anything.
     First,
@@ -124,124 +122,6 @@ pub enum Start<D> {
     /// its records starts like this until it has persisted a new one, however often it crashes
     /// before.
     Amnesia,
-}
-
-/// Something that happened to a participant. The tag is a word: a narrower one makes compilers copy
-/// what follows it at odd addresses, which takes a simulator longer than most steps do.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[repr(u64)]
-pub enum Event<P: Protocol> {
-    /// A local client wants units. Repeating a claim under its name asks how it stands.
-    Claim(Claim),
-    /// A local client gives its units back. Repeating changes nothing.
-    Release(ClaimId),
-    /// A local client no longer wants the claim, whatever became of it.
-    Cancel(ClaimId),
-    /// A local client wants to keep what it has, and shows what that is. If it was asked to move,
-    /// what it no longer shows it has left.
-    Renew {
-        /// The claim that was granted.
-        claim: ClaimId,
-        /// What it got.
-        shares: Shares,
-    },
-    /// A message, perhaps late, twice, or out of order.
-    Hear {
-        /// The peer that sent it.
-        from: NodeId,
-        /// What it said.
-        message: P::Message,
-    },
-    /// An armed alarm ran out.
-    Ring(P::Alarm),
-    /// The failure detector believes that a node crashed...
-    Suspect(NodeId),
-    /// ...and no longer believes it.
-    Trust(NodeId),
-}
-
-/// Something a participant wants from the world. The order of effects is their meaning. The tag is
-/// a word, as that of [`Event`].
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[repr(u64)]
-pub enum Effect<P: Protocol> {
-    /// A barrier: what follows waits until this is on disk, replacing the record before it.
-    Persist(P::Durable),
-    /// Sends a message.
-    Tell {
-        /// To whom; never to itself.
-        to: NodeId,
-        /// What.
-        message: P::Message,
-    },
-    /// Sets an alarm; arming again replaces.
-    Arm {
-        /// Which.
-        alarm: P::Alarm,
-        /// How long from now.
-        after: Duration,
-    },
-    /// Stops an alarm that may or may not be armed.
-    Disarm(P::Alarm),
-    /// A local client may use its units until it releases them or its deadline passes.
-    Grant {
-        /// The client's claim.
-        claim: ClaimId,
-        /// What it got.
-        shares: Shares,
-        /// When it must stop, on this driver's clock, unless the lease is extended.
-        until: Moment,
-    },
-    /// A local client may go on until a later deadline. A client whose own deadline has passed has
-    /// stopped, and this does not revive it.
-    Extend {
-        /// The client's claim.
-        claim: ClaimId,
-        /// The new deadline. One that is not later than the old changes nothing: answers may
-        /// overtake each other on their way.
-        until: Moment,
-    },
-    /// A local client may use one more unit, until the same deadline, and is asked to stop using
-    /// another. It answers by [`Event::Renew`] without the one it left. Until then it has both, and
-    /// nobody else may be given either.
-    Move {
-        /// The client's claim.
-        claim: ClaimId,
-        /// What it has now, both units among it.
-        shares: Shares,
-        /// What it should leave, and for what. In a box: it is rare, and every effect takes as much
-        /// room as the largest.
-        it: Box<Move>,
-    },
-    /// A local client's claim is over without a grant.
-    Refuse {
-        /// The client's claim.
-        claim: ClaimId,
-        /// Why.
-        why: Refusal,
-    },
-    /// A local client no longer has what it was granted, and must stop now. It may hear that late
-    /// or never: what it had stays in use until the client releases it or its deadline passes, and
-    /// nobody may be given it before.
-    Lose {
-        /// The client's claim.
-        claim: ClaimId,
-    },
-    /// For the record: as an arbiter, this participant took units back from a holder that did not
-    /// renew.
-    Reclaim {
-        /// The holder's claim.
-        claim: ClaimId,
-        /// What it had.
-        shares: Shares,
-    },
-    /// A message arrived that no correct peer could have sent. It changed nothing.
-    Anomaly {
-        /// Who sent it.
-        peer: NodeId,
-        /// What is wrong with it.
-        what: &'static str,
-    },
 }
 
 /// One line of an arbiter's books.
@@ -298,42 +178,5 @@ impl Fact {
     pub fn about(mut self, node: NodeId) -> Self {
         self.about = Some(node);
         self
-    }
-}
-
-/// What happened, in one short line, as traces show it.
-impl<P: Protocol> fmt::Display for Event<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Event::Claim(claim) => write!(f, "claim {} h{}", claim.id, claim.units),
-            Event::Release(claim) => write!(f, "release {claim}"),
-            Event::Cancel(claim) => write!(f, "cancel {claim}"),
-            Event::Renew { claim, .. } => write!(f, "renew {claim}"),
-            Event::Hear { from, message } => write!(f, "< {from} {message}"),
-            Event::Ring(alarm) => write!(f, "ring {alarm}"),
-            Event::Suspect(node) => write!(f, "suspect {node}"),
-            Event::Trust(node) => write!(f, "trust {node}"),
-        }
-    }
-}
-
-/// What is wanted, in one short line, as traces show it.
-impl<P: Protocol> fmt::Display for Effect<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Effect::Persist(_) => f.write_str("persist"),
-            Effect::Tell { to, message } => write!(f, "> {to} {message}"),
-            Effect::Arm { alarm, .. } => write!(f, "arm {alarm}"),
-            Effect::Disarm(alarm) => write!(f, "disarm {alarm}"),
-            Effect::Grant { claim, shares, .. } => write!(f, "GRANT {claim} {shares}"),
-            Effect::Extend { claim, .. } => write!(f, "extend {claim}"),
-            Effect::Move { claim, it, .. } => {
-                write!(f, "MOVE {claim} {} to {} {}", it.from.unit, it.to.unit, it.to.fence)
-            }
-            Effect::Refuse { claim, why } => write!(f, "REFUSE {claim}: {why}"),
-            Effect::Lose { claim } => write!(f, "LOSE {claim}"),
-            Effect::Reclaim { claim, shares } => write!(f, "RECLAIM {claim} {shares}"),
-            Effect::Anomaly { peer, what } => write!(f, "ANOMALY from {peer}: {what}"),
-        }
     }
 }

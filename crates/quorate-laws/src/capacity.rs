@@ -28,6 +28,7 @@ impl Capacity {
 
     /// # Errors
     /// The breach, if this observation is one.
+    #[inline]
     pub fn see(&mut self, seen: Observation<'_>) -> Result<(), Breach> {
         match seen {
             Observation::Granted { claim, shares } | Observation::Added { claim, shares } => {

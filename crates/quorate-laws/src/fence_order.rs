@@ -21,6 +21,7 @@ impl FenceOrder {
 
     /// # Errors
     /// The breach, if this observation is one.
+    #[inline]
     pub fn see(&mut self, seen: Observation<'_>) -> Result<(), Breach> {
         let (Observation::Granted { claim, shares } | Observation::Added { claim, shares }) = seen
         else {

@@ -2,7 +2,7 @@
 //! nothing needs validating.
 
 use quorate_api::{Problem, ProblemKind};
-use quorate_core::{Claim, ClaimId, Fence, Shares, Units};
+use quorate_core::{Claim, ClaimId, Fence, Shares, Units, Wanted};
 
 use crate::config::{Config, Limits, PoolDef};
 use crate::ledger::Wish;
@@ -27,7 +27,7 @@ pub(crate) fn claim(
     text(&config.limits, "reason", &wish.reason)?;
     text(&config.limits, "client", &wish.client)?;
     let lines = selection::lines(def, known, config.me, wish)?;
-    Ok(Claim { id, units, draw, lines, movable: wish.movable })
+    Ok(Claim { id, draw, wanted: Wanted { units, lines, movable: wish.movable } })
 }
 
 /// What a client may show as its grant: distinct units of this pool, with fences that somebody can

@@ -67,7 +67,7 @@ pub(crate) async fn run(listener: TcpListener, app: App) {
                     if let Ok(porter) = Arc::clone(&porters).try_acquire_owned() {
                         let max = app.config.limits.clients;
                         guests.spawn(async move {
-                            // Whoever does not listen learns it from the end of the connection.
+                            // A client that does not read learns it from the end of the connection.
                             let _ = timeout(FEW_WORDS, turn_away(stream, max)).await;
                             drop(porter);
                         });
@@ -104,7 +104,7 @@ async fn receive(stream: TcpStream, app: App, router: Router) {
         Ok(Ok(Language::Http)) => api::serve(stream, app, router).await,
         Ok(Ok(Language::OtherLink(version))) => {
             metrics.refuse("client");
-            // Whoever does not listen learns it from the end of the connection.
+            // A client that does not read learns it from the end of the connection.
             let _ = timeout(FEW_WORDS, session::refuse(stream, 0, other_version(version))).await;
         }
         Ok(Err(_)) | Err(_) => metrics.refuse("client"),

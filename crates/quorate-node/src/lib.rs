@@ -10,7 +10,7 @@
 //! | `engine` | the one owner of everything below |
 //! | `admission` | a claim, or a problem that says why not |
 //! | `ledger` | the claims of this node's clients, and who waits to hear of them |
-//! | `seat` | one protocol value: event in, deeds out |
+//! | `seat` | one protocol value: event in, effects out |
 //! | `alarms` | when which pool wants to be looked at, in one heap |
 //! | `journal` | what must be on disk before anything else is seen |
 //! | `peers` | connections to the other members; what they mean is the engine's matter |

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::{
-    Claim, ClaimId, Fence, Line, Moment, NodeId, Order, Share, Shares, Unit, Units,
+    Claim, ClaimId, Effect, Event, Fence, Line, Moment, NodeId, Order, Share, Shares, Unit, Units,
 };
 use quorate_wire::frame;
 
 use crate::config::{Config, PoolDef};
 use crate::protocols::take_seat;
-use crate::seat::{AnySeat, Deed, Happening, Origin, Place, SeatError};
+use crate::seat::{AnySeat, FirstDue, Origin, Place, SeatEffect, SeatError, SeatEvent};
 
 const NODES: usize = 3;
 const UNITS: usize = 3;
@@ -71,14 +71,14 @@ impl World {
             heard: 0,
         };
         for me in 0..NODES {
-            let (seat, deeds) = world.boot(me, origin.clone());
+            let (seat, effects) = world.boot(me, origin.clone());
             world.seats.push(seat);
-            world.perform(me, deeds);
+            world.perform(me, effects);
         }
         world
     }
 
-    fn boot(&mut self, me: usize, origin: Origin) -> (Box<dyn AnySeat>, Vec<Deed>) {
+    fn boot(&mut self, me: usize, origin: Origin) -> (Box<dyn AnySeat>, Vec<SeatEffect>) {
         self.boots[me] += 1;
         let place = Place {
             name: "p".into(),
@@ -87,21 +87,21 @@ impl World {
             since: self.now,
             grace: Duration::from_secs(10),
         };
-        let mut deeds = Vec::new();
-        let seat = take_seat(place, &self.def, NODES, origin, &mut deeds);
-        (seat.expect("it reads what it wrote"), deeds)
+        let mut effects = Vec::new();
+        let seat = take_seat(place, &self.def, NODES, origin, &mut effects);
+        (seat.expect("it reads what it wrote"), effects)
     }
 
-    fn perform(&mut self, me: usize, deeds: Vec<Deed>) {
-        for deed in deeds {
-            match deed {
+    fn perform(&mut self, me: usize, effects: Vec<SeatEffect>) {
+        for effect in effects {
+            match effect {
                 // A node sends nothing to one that there is not, whoever made it try.
-                Deed::Tell { to, packed, .. } if to.index() < NODES => {
-                    let (_, message) = frame::unpack(&packed).unwrap();
+                Effect::Tell { to, message } if to.index() < NODES => {
+                    let (_, message) = frame::unpack(&message.packed).unwrap();
                     self.post.push((NodeId::from(me), to, message.to_vec()));
                 }
-                Deed::Persist(record) => self.disks[me] = Some(record),
-                Deed::Grant { claim, shares, .. } | Deed::Move { claim, shares, .. } => {
+                Effect::Persist(record) => self.disks[me] = Some(record),
+                Effect::Grant { claim, shares, .. } | Effect::Move { claim, shares, .. } => {
                     self.has.insert(claim, shares);
                 }
                 _ => {}
@@ -109,14 +109,14 @@ impl World {
         }
     }
 
-    fn step(&mut self, me: usize, happening: Happening<'_>) {
-        let (mut deeds, told) = (Vec::new(), format!("{happening:?}"));
-        match self.seats[me].step(self.now, happening, &mut deeds) {
+    fn step(&mut self, me: usize, event: SeatEvent<'_>) {
+        let (mut effects, told) = (Vec::new(), format!("{event:?}"));
+        match self.seats[me].step(self.now, event, &mut effects) {
             Ok(()) => self.heard += 1,
             Err(SeatError::Undecodable(_)) => {}
             Err(SeatError::Stopped(why)) => panic!("{told} stopped it: {why}"),
         }
-        self.perform(me, deeds);
+        self.perform(me, effects);
     }
 
     /// One thing happens; most often a message arrives, rarely as it was sent.
@@ -126,25 +126,25 @@ impl World {
         match self.chance.below(24) {
             0 | 1 => {
                 let claim = self.claim();
-                self.step(me, Happening::Claim(claim));
+                self.step(me, Event::Claim(claim));
             }
             2 => {
                 let claim = self.some_claim();
-                self.step(me, Happening::Release(claim));
+                self.step(me, Event::Release(claim));
             }
             3 | 4 => {
                 self.now = self.seats[me].due().map_or(self.now, |at| self.now.max(at));
-                self.step(me, Happening::Ring);
+                self.step(me, Event::Ring(FirstDue));
             }
-            5 => self.step(me, Happening::Suspect(NodeId::from((me + 1) % NODES))),
-            6 => self.step(me, Happening::Trust(NodeId::from((me + 1) % NODES))),
+            5 => self.step(me, Event::Suspect(NodeId::from((me + 1) % NODES))),
+            6 => self.step(me, Event::Trust(NodeId::from((me + 1) % NODES))),
             7 | 8 => {
                 let (claim, shares) = self.shown();
-                self.step(me, Happening::Renew { claim, shares });
+                self.step(me, Event::Renew { claim, shares });
             }
             9 if self.chance.below(4) == 0 => {
                 let claim = self.some_claim();
-                self.step(me, Happening::Cancel(claim));
+                self.step(me, Event::Cancel(claim));
             }
             9 if self.chance.below(4) == 0 => self.restart(me),
             9 => self.obey(me),
@@ -156,7 +156,7 @@ impl World {
                 }
                 self.spoil(&mut from, &mut to, &mut message);
                 if from != to {
-                    self.step(to.index(), Happening::Hear { from, message: &message });
+                    self.step(to.index(), Event::Hear { from, message: &message });
                 }
             }
             _ => {}
@@ -171,12 +171,12 @@ impl World {
         let mut claim = Claim::any(id, units);
         claim.draw = self.chance.below(1000) as u64;
         if self.def.labels().is_some() {
-            claim.movable = self.chance.below(2) == 0;
+            claim.wanted.movable = self.chance.below(2) == 0;
             let kind = ["a", "b"][self.chance.below(2)].to_owned();
             let labels = (self.chance.below(2) == 0)
                 .then(|| Arc::new(BTreeMap::from([("kind".to_owned(), kind)])));
             let among = (0..UNITS as u32).map(Unit).collect();
-            claim.lines = Some([Line { labels, ..Line::of(units, among) }].into());
+            claim.wanted.lines = Some([Line { labels, ..Line::of(units, among) }].into());
         }
         claim
     }
@@ -214,9 +214,9 @@ impl World {
     /// A seat is gone, and starts again with what it wrote down.
     fn restart(&mut self, me: usize) {
         self.post.retain(|(_, to, _)| to.index() != me);
-        let (seat, deeds) = self.boot(me, Origin::Recovered(self.disks[me].clone()));
+        let (seat, effects) = self.boot(me, Origin::Recovered(self.disks[me].clone()));
         self.seats[me] = seat;
-        self.perform(me, deeds);
+        self.perform(me, effects);
     }
 
     /// An operator gives an order, if somebody can do it.
@@ -232,9 +232,9 @@ impl World {
                 Order::Relabel { unit, labels }
             }
         };
-        let mut deeds = Vec::new();
-        self.seats[me].obey(self.now, order, &mut deeds).expect("orders stop nobody");
-        self.perform(me, deeds);
+        let mut effects = Vec::new();
+        self.seats[me].obey(self.now, order, &mut effects).expect("orders stop nobody");
+        self.perform(me, effects);
     }
 
     fn spoil(&mut self, from: &mut NodeId, to: &mut NodeId, message: &mut [u8]) {

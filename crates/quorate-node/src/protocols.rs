@@ -11,7 +11,7 @@ use quorate_protocols::ticket::Ticket;
 use quorate_wire::survey::FactLine;
 
 use crate::config::{PoolDef, ProtocolDef};
-use crate::seat::{AnySeat, Corrupt, Deed, Driver, Origin, Place, Runs, SeatError};
+use crate::seat::{AnySeat, Corrupt, Driver, Origin, Place, Runs, SeatEffect, SeatError};
 
 /// What a pool's protocol means for people.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,18 +63,18 @@ pub(crate) fn take_seat(
     def: &PoolDef,
     members: usize,
     origin: Origin,
-    deeds: &mut Vec<Deed>,
+    effects: &mut Vec<SeatEffect>,
 ) -> Result<Box<dyn AnySeat>, SeatError> {
-    struct Take<'a>(Place, Origin, &'a mut Vec<Deed>);
+    struct Take<'a>(Place, Origin, &'a mut Vec<SeatEffect>);
     impl Task for Take<'_> {
         type Done = Result<Box<dyn AnySeat>, SeatError>;
         fn run<P: Runs>(self, pool: P::Pool) -> Self::Done {
-            let Take(place, origin, deeds) = self;
-            Ok(Box::new(Driver::<P>::boot(place, pool, origin, deeds)?))
+            let Take(place, origin, effects) = self;
+            Ok(Box::new(Driver::<P>::boot(place, pool, origin, effects)?))
         }
     }
     let name = place.name.clone();
-    with(&def.protocol, &name, members, Take(place, origin, deeds))
+    with(&def.protocol, &name, members, Take(place, origin, effects))
 }
 
 /// What a protocol with these options promises, among so many members.

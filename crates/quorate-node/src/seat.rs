@@ -1,87 +1,44 @@
-//! A seat: the driver of one protocol value. One event in, a list of deeds out.
+//! A seat: the driver of one protocol value. One event in, a list of effects out.
 //!
 //! This is the contract of quorate-core as far as one pool is concerned. Everything that is
 //! particular to a protocol ends here: messages and records leave as bytes, alarms as numbers, and
-//! the engine, which owns all seats, performs the deeds in order ([`crate::engine`]).
+//! the engine, which owns all seats, performs the effects in order ([`crate::engine`]).
 //!
 //! A protocol that finds a contradiction in itself panics. The panic stops this seat for good: it
 //! promises nothing more, and its clients are told. Other pools go on.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::convert::Infallible;
 use std::fmt::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::{
-    Claim, ClaimId, Effect, Entry, Event, Explorable, Fact, LeaseEnd, Moment, Move, NodeId, Order,
-    Outbox, Protocol, Refusal, Seat, Shares, Shortage, Start, Unit,
+    ClaimId, Effect, Entry, Event, Explorable, Fact, LeaseEnd, Moment, NodeId, Order, Outbox,
+    Protocol, Seat, Shortage, Start, Unit,
 };
 use quorate_wire::survey::Labelled;
 use quorate_wire::{DecodeError, Delivery, Wire, frame};
 
-/// Something that happened to a seat.
-#[derive(Debug)]
-pub(crate) enum Happening<'a> {
-    /// See [`Event::Claim`].
-    Claim(Claim),
-    /// See [`Event::Release`].
-    Release(ClaimId),
-    /// See [`Event::Cancel`].
-    Cancel(ClaimId),
-    /// See [`Event::Renew`].
-    Renew { claim: ClaimId, shares: Shares },
-    /// See [`Event::Hear`]; the message as bytes.
-    Hear { from: NodeId, message: &'a [u8] },
-    /// See [`Event::Ring`]: of the alarms that are due, if any is, the first.
-    Ring,
-    /// See [`Event::Suspect`].
-    Suspect(NodeId),
-    /// See [`Event::Trust`].
-    Trust(NodeId),
-}
+/// What happens to a seat: a message comes as bytes, and which alarm rings the seat knows itself.
+pub(crate) type SeatEvent<'a> = Event<&'a [u8], FirstDue>;
 
-/// Something a seat wants done: an [`Effect`] without its protocol.
+/// Of the alarms that are due, if any is, the first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct FirstDue;
+
+/// What a seat wants done: its messages and records are bytes, and its alarms it keeps to itself.
+pub(crate) type SeatEffect = Effect<Parcel, Infallible, Vec<u8>>;
+
+/// A message for a peer's seat in the same pool.
 #[derive(Debug)]
-pub(crate) enum Deed {
-    /// A barrier: nothing after it may be seen before this is on disk.
-    Persist(Vec<u8>),
-    /// A message, with the pool's name in front of it.
-    Tell {
-        to: NodeId,
-        kind: usize,
-        delivery: Delivery,
-        packed: Box<[u8]>,
-    },
-    Grant {
-        claim: ClaimId,
-        shares: Shares,
-        until: Moment,
-    },
-    Extend {
-        claim: ClaimId,
-        until: Moment,
-    },
-    Move {
-        claim: ClaimId,
-        shares: Shares,
-        it: Move,
-    },
-    Refuse {
-        claim: ClaimId,
-        why: Refusal,
-    },
-    Lose {
-        claim: ClaimId,
-    },
-    Reclaim {
-        claim: ClaimId,
-        shares: Shares,
-    },
-    Anomaly {
-        peer: NodeId,
-        what: &'static str,
-    },
+pub(crate) struct Parcel {
+    /// Which of the protocol's kinds it is, for counting.
+    pub(crate) kind: usize,
+    pub(crate) delivery: Delivery,
+    /// The pool's name and the message, as the peer reads them.
+    pub(crate) packed: Box<[u8]>,
 }
 
 /// Why a seat did nothing with what happened.
@@ -123,12 +80,12 @@ pub(crate) enum Origin {
 
 /// A seat of whatever protocol.
 pub(crate) trait AnySeat: Send {
-    /// Consumes one event; deeds are appended in order.
+    /// Consumes one event; effects are appended in order.
     fn step(
         &mut self,
         now: Moment,
-        happening: Happening<'_>,
-        deeds: &mut Vec<Deed>,
+        event: SeatEvent<'_>,
+        effects: &mut Vec<SeatEffect>,
     ) -> Result<(), SeatError>;
     /// A fault on purpose: every variable becomes anything that it can be. Says whether the
     /// protocol can heal from that; if not, nothing was done.
@@ -136,11 +93,15 @@ pub(crate) trait AnySeat: Send {
         &mut self,
         now: Moment,
         draw: &mut dyn FnMut(u64) -> u64,
-        deeds: &mut Vec<Deed>,
+        effects: &mut Vec<SeatEffect>,
     ) -> Result<bool, SeatError>;
     /// Does what an operator orders, as [`Protocol::obey`]. Says whether it did.
-    fn obey(&mut self, now: Moment, order: Order, deeds: &mut Vec<Deed>)
-    -> Result<bool, SeatError>;
+    fn obey(
+        &mut self,
+        now: Moment,
+        order: Order,
+        effects: &mut Vec<SeatEffect>,
+    ) -> Result<bool, SeatError>;
     /// Shows the books, as [`Protocol::ledger`].
     fn ledger(&self, show: &mut dyn FnMut(Entry));
     /// Why a claim waits, as [`Protocol::explain`].
@@ -199,7 +160,7 @@ impl<P: Runs> Driver<P> {
         place: Place,
         pool: P::Pool,
         origin: Origin,
-        deeds: &mut Vec<Deed>,
+        effects: &mut Vec<SeatEffect>,
     ) -> Result<Self, SeatError> {
         let start = match origin {
             Origin::First => Start::First,
@@ -226,28 +187,16 @@ impl<P: Runs> Driver<P> {
             Ok(participant) => driver.participant = Some(participant),
             Err(panic) => return Err(driver.stop(&*panic)),
         }
-        driver.drain(since, deeds);
+        driver.drain(since, effects);
         Ok(driver)
     }
 
-    /// Turns the effects of a step into deeds.
-    fn drain(&mut self, now: Moment, deeds: &mut Vec<Deed>) {
+    /// The alarms of a step stay here; what others see leaves as bytes.
+    fn drain(&mut self, now: Moment, effects: &mut Vec<SeatEffect>) {
         // The outbox keeps its room: it is put back when it is empty.
         let mut outbox = std::mem::take(&mut self.outbox);
         for effect in outbox.drain() {
             match effect {
-                Effect::Persist(record) => {
-                    let mut bytes = Vec::new();
-                    P::encode_record(&record, &mut bytes);
-                    deeds.push(Deed::Persist(bytes));
-                }
-                Effect::Tell { to, message } => {
-                    let mut packed = Vec::with_capacity(64);
-                    frame::pack(&self.place.name, &mut packed);
-                    P::encode_message(&message, &mut packed);
-                    let (kind, delivery) = (P::kind(&message), P::DELIVERY);
-                    deeds.push(Deed::Tell { to, kind, delivery, packed: packed.into() });
-                }
                 Effect::Arm { alarm, after } => {
                     let earlier = P::lease_end(&alarm) == LeaseEnd::Earlier;
                     // Later than asked is always allowed; the configuration may want it so.
@@ -255,20 +204,25 @@ impl<P: Runs> Driver<P> {
                     self.arm(alarm, now.after(after));
                 }
                 Effect::Disarm(alarm) => self.disarm(alarm),
-                Effect::Grant { claim, shares, until } => {
-                    deeds.push(Deed::Grant { claim, shares, until });
-                }
-                Effect::Extend { claim, until } => deeds.push(Deed::Extend { claim, until }),
-                Effect::Move { claim, shares, it } => {
-                    deeds.push(Deed::Move { claim, shares, it: *it });
-                }
-                Effect::Refuse { claim, why } => deeds.push(Deed::Refuse { claim, why }),
-                Effect::Lose { claim } => deeds.push(Deed::Lose { claim }),
-                Effect::Reclaim { claim, shares } => deeds.push(Deed::Reclaim { claim, shares }),
-                Effect::Anomaly { peer, what } => deeds.push(Deed::Anomaly { peer, what }),
+                other => effects.push(other.map(
+                    |message| self.pack(&message),
+                    |_| unreachable!("alarms stay here"),
+                    |record| {
+                        let mut bytes = Vec::new();
+                        P::encode_record(&record, &mut bytes);
+                        bytes
+                    },
+                )),
             }
         }
         self.outbox = outbox;
+    }
+
+    fn pack(&self, message: &P::Message) -> Parcel {
+        let mut packed = Vec::with_capacity(64);
+        frame::pack(&self.place.name, &mut packed);
+        P::encode_message(message, &mut packed);
+        Parcel { kind: P::kind(message), delivery: P::DELIVERY, packed: packed.into() }
     }
 
     fn arm(&mut self, alarm: P::Alarm, at: Moment) {
@@ -283,36 +237,18 @@ impl<P: Runs> Driver<P> {
         }
     }
 
-    /// What the protocol is to be told, if anything.
-    fn event(
-        &mut self,
-        now: Moment,
-        happening: Happening<'_>,
-    ) -> Result<Option<Event<P>>, SeatError> {
-        Ok(Some(match happening {
-            Happening::Claim(claim) => Event::Claim(claim),
-            Happening::Release(claim) => Event::Release(claim),
-            Happening::Cancel(claim) => Event::Cancel(claim),
-            Happening::Renew { claim, shares } => Event::Renew { claim, shares },
-            Happening::Hear { from, message } => {
-                Event::Hear { from, message: P::decode_message(message)? }
-            }
-            Happening::Ring => {
-                let first = self.agenda.first().filter(|(at, _)| *at <= now);
-                let Some((_, alarm)) = first.copied() else { return Ok(None) };
-                self.disarm(alarm);
-                Event::Ring(alarm)
-            }
-            Happening::Suspect(node) => Event::Suspect(node),
-            Happening::Trust(node) => Event::Trust(node),
-        }))
+    /// Takes down the first alarm that is due.
+    fn take_due(&mut self, now: Moment) -> Option<P::Alarm> {
+        let (_, alarm) = *self.agenda.first().filter(|(at, _)| *at <= now)?;
+        self.disarm(alarm);
+        Some(alarm)
     }
 
-    /// The participant does something, and its effects become deeds.
+    /// The participant does something, and its effects leave as bytes.
     fn act(
         &mut self,
         now: Moment,
-        deeds: &mut Vec<Deed>,
+        effects: &mut Vec<SeatEffect>,
         act: impl FnOnce(&mut P, &Seat<'_, P>, &mut Outbox<P>),
     ) -> Result<(), SeatError> {
         let Some(participant) = &mut self.participant else {
@@ -330,7 +266,7 @@ impl<P: Runs> Driver<P> {
         if let Err(panic) = acted {
             return Err(self.stop(&*panic));
         }
-        self.drain(now, deeds);
+        self.drain(now, effects);
         Ok(())
     }
 
@@ -350,22 +286,30 @@ impl<P: Runs> AnySeat for Driver<P> {
     fn step(
         &mut self,
         now: Moment,
-        happening: Happening<'_>,
-        deeds: &mut Vec<Deed>,
+        event: SeatEvent<'_>,
+        effects: &mut Vec<SeatEffect>,
     ) -> Result<(), SeatError> {
-        let Some(event) = self.event(now, happening)? else { return Ok(()) };
+        let event = event.try_map(
+            |bytes| P::decode_message(bytes).map_err(|error| Some(error.into())),
+            |FirstDue| self.take_due(now).ok_or(None),
+        );
+        let event = match event {
+            Ok(event) => event,
+            Err(None) => return Ok(()), // No alarm is due.
+            Err(Some(error)) => return Err(error),
+        };
         self.trace.note(&event);
-        self.act(now, deeds, |participant, seat, outbox| participant.step(seat, event, outbox))
+        self.act(now, effects, |participant, seat, outbox| participant.step(seat, event, outbox))
     }
 
     fn corrupt(
         &mut self,
         now: Moment,
         draw: &mut dyn FnMut(u64) -> u64,
-        deeds: &mut Vec<Deed>,
+        effects: &mut Vec<SeatEffect>,
     ) -> Result<bool, SeatError> {
         let Some(corrupt) = P::CORRUPT else { return Ok(false) };
-        self.act(now, deeds, |participant, seat, out| corrupt(participant, seat, draw, out))?;
+        self.act(now, effects, |participant, seat, out| corrupt(participant, seat, draw, out))?;
         Ok(true)
     }
 
@@ -373,10 +317,12 @@ impl<P: Runs> AnySeat for Driver<P> {
         &mut self,
         now: Moment,
         order: Order,
-        deeds: &mut Vec<Deed>,
+        effects: &mut Vec<SeatEffect>,
     ) -> Result<bool, SeatError> {
         let mut obeyed = false;
-        self.act(now, deeds, |participant, seat, out| obeyed = participant.obey(seat, order, out))?;
+        self.act(now, effects, |participant, seat, out| {
+            obeyed = participant.obey(seat, order, out)
+        })?;
         Ok(obeyed)
     }
 

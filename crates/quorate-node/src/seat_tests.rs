@@ -4,12 +4,14 @@ use std::fmt;
 use std::time::Duration;
 
 use quorate_core::{
-    Claim, ClaimId, Entry, Event, Explorable, Fence, LeaseEnd, Moment, NodeId, NodeSet, Number,
-    Outbox, Protocol, Seat, Share, Shares, Start, Unit, Units,
+    Claim, ClaimId, Effect, Entry, Event, EventOf, Explorable, Fence, LeaseEnd, Moment, NodeId,
+    NodeSet, Number, Outbox, Protocol, Seat, Share, Shares, Start, Unit, Units,
 };
 use quorate_wire::{DecodeError, Wire};
 
-use crate::seat::{AnySeat, Deed, Driver, Happening, Origin, Place, Runs, SeatError};
+use crate::seat::{
+    AnySeat, Driver, FirstDue, Origin, Parcel, Place, Runs, SeatEffect, SeatError, SeatEvent,
+};
 
 /// Grants at once, except that a claim for 3 finds it contradicting itself.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -46,10 +48,10 @@ impl Protocol for Toy {
         Toy
     }
 
-    fn step(&mut self, seat: &Seat<'_, Self>, event: Event<Self>, out: &mut Outbox<Self>) {
+    fn step(&mut self, seat: &Seat<'_, Self>, event: EventOf<Self>, out: &mut Outbox<Self>) {
         match event {
             Event::Claim(claim) => {
-                assert_ne!(claim.units.get(), 3, "three is one too many");
+                assert_ne!(claim.wanted.units.get(), 3, "three is one too many");
                 let share = Share { unit: Unit(0), fence: Fence(1) };
                 out.persist(7);
                 out.grant(claim.id, Shares::new(&[share]), seat.now.after(SECOND));
@@ -108,37 +110,38 @@ impl Explorable for Toy {
     }
 }
 
-fn seat(origin: Origin) -> (Driver<Toy>, Vec<Deed>) {
+fn seat(origin: Origin) -> (Driver<Toy>, Vec<SeatEffect>) {
     let since = Moment::ZERO.after(SECOND);
     let place = Place { name: "pool".into(), me: NodeId(0), boot: 1, since, grace: 5 * SECOND };
-    let mut deeds = Vec::new();
-    let driver = Driver::boot(place, (), origin, &mut deeds).unwrap();
-    (driver, deeds)
+    let mut effects = Vec::new();
+    let driver = Driver::boot(place, (), origin, &mut effects).unwrap();
+    (driver, effects)
 }
 
-fn step(seat: &mut Driver<Toy>, happening: Happening<'_>) -> Result<Vec<Deed>, SeatError> {
-    let mut deeds = Vec::new();
-    seat.step(Moment::ZERO.after(10 * SECOND), happening, &mut deeds)?;
-    Ok(deeds)
+fn step(seat: &mut Driver<Toy>, event: SeatEvent<'_>) -> Result<Vec<SeatEffect>, SeatError> {
+    let mut effects = Vec::new();
+    seat.step(Moment::ZERO.after(10 * SECOND), event, &mut effects)?;
+    Ok(effects)
 }
 
-fn claim(units: u32) -> Happening<'static> {
-    Happening::Claim(Claim::any(ClaimId::default(), Units::new(units, 9).unwrap()))
+fn claim(units: u32) -> SeatEvent<'static> {
+    Event::Claim(Claim::any(ClaimId::default(), Units::new(units, 9).unwrap()))
 }
 
 #[test]
-fn effects_become_deeds_in_their_order() {
-    let (mut seat, deeds) = seat(Origin::First);
-    assert!(deeds.is_empty());
-    let deeds = step(&mut seat, claim(1)).unwrap();
-    assert!(matches!(&deeds[..], [Deed::Persist(_), Deed::Grant { .. }]), "{deeds:?}");
-    let heard = Happening::Hear { from: NodeId(1), message: &[4] };
-    let deeds = step(&mut seat, heard).unwrap();
-    let [Deed::Tell { to: NodeId(1), kind: 0, packed, .. }] = &deeds[..] else {
-        panic!("{deeds:?}")
+fn effects_leave_as_bytes_in_their_order() {
+    let (mut seat, effects) = seat(Origin::First);
+    assert!(effects.is_empty());
+    let effects = step(&mut seat, claim(1)).unwrap();
+    assert!(matches!(&effects[..], [Effect::Persist(_), Effect::Grant { .. }]), "{effects:?}");
+    let heard = Event::Hear { from: NodeId(1), message: &[4][..] };
+    let effects = step(&mut seat, heard).unwrap();
+    let [Effect::Tell { to: NodeId(1), message: Parcel { kind: 0, packed, .. } }] = &effects[..]
+    else {
+        panic!("{effects:?}")
     };
     assert_eq!(&packed[..], b"\x04pool\x05");
-    let nonsense = Happening::Hear { from: NodeId(1), message: &[] };
+    let nonsense = Event::Hear { from: NodeId(1), message: &[][..] };
     assert!(matches!(step(&mut seat, nonsense), Err(SeatError::Undecodable(_))));
     assert!(step(&mut seat, claim(1)).is_ok(), "and it goes on");
 }
@@ -147,21 +150,21 @@ fn effects_become_deeds_in_their_order() {
 fn an_alarm_that_was_disarmed_or_replaced_never_rings() {
     let (mut seat, _) = seat(Origin::First);
     let at = |seconds: u32| Moment::ZERO.after(SECOND * seconds);
-    let mut step = |now: u32, happening: Happening<'_>| {
-        let mut deeds = Vec::new();
-        seat.step(at(now), happening, &mut deeds).unwrap();
-        (deeds.len(), seat.due())
+    let mut step = |now: u32, event: SeatEvent<'_>| {
+        let mut effects = Vec::new();
+        seat.step(at(now), event, &mut effects).unwrap();
+        (effects.len(), seat.due())
     };
     let (arm, disarm) =
-        (|| Happening::Cancel(ClaimId::default()), || Happening::Release(ClaimId::default()));
+        (|| Event::Cancel(ClaimId::default()), || Event::Release(ClaimId::default()));
     assert_eq!(step(10, arm()), (0, Some(at(11))));
     assert_eq!(step(11, arm()), (0, Some(at(12))), "armed again");
-    assert_eq!(step(11, Happening::Ring), (0, Some(at(12))), "it is not due");
-    assert_eq!(step(12, Happening::Ring), (1, None));
-    assert_eq!(step(13, Happening::Ring), (0, None), "it rings once");
+    assert_eq!(step(11, Event::Ring(FirstDue)), (0, Some(at(12))), "it is not due");
+    assert_eq!(step(12, Event::Ring(FirstDue)), (1, None));
+    assert_eq!(step(13, Event::Ring(FirstDue)), (0, None), "it rings once");
     assert_eq!(step(13, arm()), (0, Some(at(14))));
     assert_eq!(step(13, disarm()), (0, None));
-    assert_eq!(step(20, Happening::Ring), (0, None));
+    assert_eq!(step(20, Event::Ring(FirstDue)), (0, None));
 }
 
 #[test]
@@ -169,7 +172,7 @@ fn old_promises_are_respected_from_the_start_of_the_node_for_as_long_as_configur
     let (mut seat, _) = seat(Origin::Amnesia);
     let over = Moment::ZERO.after(6 * SECOND);
     assert_eq!((seat.due(), seat.grace_until()), (Some(over), Some(over)));
-    step(&mut seat, Happening::Ring).unwrap();
+    step(&mut seat, Event::Ring(FirstDue)).unwrap();
     assert_eq!(seat.grace_until(), None);
 }
 

@@ -63,7 +63,7 @@ pub(crate) async fn run(mut stream: TcpStream, mut app: App) -> Result<(), Sessi
                     Ok(used) => drop(incoming.drain(..used)),
                     Err(error) => {
                         let problem = Problem::new(ProblemKind::BadRequest, error.to_string());
-                        // Whoever does not listen learns it from the end of the connection.
+                        // A client that does not read learns it from the end of the connection.
                         let _ = tokio::time::timeout(FAREWELL, refuse(stream, 0, problem)).await;
                         return Err(error.into());
                     }
@@ -80,7 +80,7 @@ pub(crate) async fn run(mut stream: TcpStream, mut app: App) -> Result<(), Sessi
                     link::encode(&answer, &mut outgoing);
                 }
                 link::encode(&FromNode::Goodbye, &mut outgoing);
-                // Whoever does not listen learns it from the end of the connection.
+                // A client that does not read learns it from the end of the connection.
                 let _ = tokio::time::timeout(FAREWELL, stream.write_all(&outgoing)).await;
                 return Ok(());
             }

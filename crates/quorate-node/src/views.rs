@@ -310,7 +310,7 @@ impl Picture {
         let short = cut.map(|short| shortage(short, def, self.labels.as_deref()));
         let position = place.map(|place| u32::try_from(place + 1).unwrap_or(u32::MAX));
         let queued = books(def) != Books::None;
-        // Who has a copy can do without those that are in grace.
+        // Where members keep copies of one table, those in grace are not needed.
         let grace_ms = self.grace_ms.filter(|_| books(def) != Books::Copy || position.is_none());
         let summary = match (grace_ms, position) {
             (Some(left), _) => format!(

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::{Claim, LINES_MAX, Lease, Line, NodeId, Refusal, Shares, Unit, Units};
+use quorate_core::{Claim, LINES_MAX, Lease, Line, NodeId, Refusal, Shares, Unit, Units, Wanted};
 
 use crate::allocator::labels::Labels;
 use crate::allocator::{Allocator, Among, Impossible, Policy, Want};
@@ -97,8 +97,13 @@ impl Goods {
         lines.iter().map(|line| self.want(labels, node, line)).collect()
     }
 
-    /// Whether these can be the lines of a claim on so many units of this pool.
-    pub(crate) fn has_lines(&self, units: Units, lines: &[Line]) -> bool {
+    /// Whether a claim of this pool can ask for this.
+    pub(crate) fn has(&self, wanted: &Wanted) -> bool {
+        wanted.units.get() <= self.units
+            && wanted.lines.as_deref().is_none_or(|lines| self.has_lines(wanted.units, lines))
+    }
+
+    fn has_lines(&self, units: Units, lines: &[Line]) -> bool {
         let named = |line: &Line| {
             line.among.windows(2).all(|pair| pair[0] < pair[1])
                 && line.among.last().is_none_or(|unit| unit.0 < self.units)
@@ -118,17 +123,18 @@ impl Goods {
         claim: &Claim,
         labels: Option<&Labels>,
     ) -> Option<Refusal> {
-        assert!(claim.units.get() <= self.units, "h <= k was settled at the door");
-        if let Some(lines) = &claim.lines {
+        let Wanted { units, lines, .. } = &claim.wanted;
+        assert!(units.get() <= self.units, "h <= k was settled at the door");
+        if let Some(lines) = lines {
             if self.labels.is_none() {
                 return Some(Refusal::NotByName);
             }
-            assert!(self.has_lines(claim.units, lines), "lines were settled at the door");
+            assert!(self.has_lines(*units, lines), "lines were settled at the door");
             if self.serve(&self.wants_by(labels, node, lines)).is_err() {
                 return Some(Refusal::NeverEnough);
             }
         }
-        (claim.units.get() > self.units_for(node)).then_some(Refusal::TooManyForOneNode)
+        (units.get() > self.units_for(node)).then_some(Refusal::TooManyForOneNode)
     }
 
     /// Whether a claim of a node's client with these lines could ever be granted, by the labels the
@@ -145,10 +151,10 @@ impl Goods {
     }
 
     /// Whether these units are what a claim asks for, whatever their labels.
-    pub(crate) fn serves(&self, units: Units, lines: Option<&[Line]>, shares: &Shares) -> bool {
-        shares.len() == units.get() as usize
+    pub(crate) fn serves(&self, wanted: &Wanted, shares: &Shares) -> bool {
+        shares.len() == wanted.units.get() as usize
             && shares.iter().all(|share| share.unit.0 < self.units)
-            && lines.is_none_or(|lines| self.suits(lines, shares))
+            && wanted.lines.as_deref().is_none_or(|lines| self.suits(lines, shares))
     }
 
     fn suits(&self, lines: &[Line], shares: &Shares) -> bool {

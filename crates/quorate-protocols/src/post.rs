@@ -11,20 +11,26 @@ use quorate_core::{NodeId, Outbox, Protocol};
 pub(crate) struct Post<'a, P: Protocol> {
     me: NodeId,
     pub(crate) out: &'a mut Outbox<P>,
-    own: VecDeque<P::Message>,
+    /// Made when it is needed: most steps send nothing to their own seat.
+    own: Option<VecDeque<P::Message>>,
 }
 
 impl<'a, P: Protocol> Post<'a, P> {
     pub(crate) fn new(me: NodeId, out: &'a mut Outbox<P>) -> Self {
-        Post { me, out, own: VecDeque::new() }
+        Post { me, out, own: None }
     }
 
+    #[inline(always)]
     pub(crate) fn send(&mut self, to: NodeId, message: P::Message) {
-        if to == self.me { self.own.push_back(message) } else { self.out.tell(to, message) }
+        if to == self.me {
+            self.own.get_or_insert_default().push_back(message);
+        } else {
+            self.out.tell(to, message);
+        }
     }
 
     /// The next message of the own seat to itself.
     pub(crate) fn next_own(&mut self) -> Option<P::Message> {
-        self.own.pop_front()
+        self.own.as_mut()?.pop_front()
     }
 }

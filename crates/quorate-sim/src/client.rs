@@ -1,8 +1,6 @@
 //! What a client process is, when it wakes up, and what it draws; `clients.rs` says what it does.
 
-use std::sync::Arc;
-
-use quorate_core::{ClaimId, Line, Moment, NodeId, Protocol, Share, Shares, Units};
+use quorate_core::{ClaimId, Moment, NodeId, Protocol, Share, Shares, Units, Wanted};
 
 use crate::Arrivals;
 use crate::queue::Ticket;
@@ -21,11 +19,8 @@ pub(crate) struct Client {
     pub(crate) phase: Phase,
     pub(crate) serial: u64,
     pub(crate) wake: Option<Ticket>,
-    pub(crate) units: Units,
-    /// Which units will do, if not any.
-    pub(crate) lines: Option<Arc<[Line]>>,
-    /// Whether it can be asked to move.
-    pub(crate) movable: bool,
+    /// What it asks for.
+    pub(crate) wanted: Wanted,
     /// What it was asked to leave, and has not left yet.
     pub(crate) leaving: Vec<Share>,
     pub(crate) draw: u64,
@@ -110,12 +105,13 @@ impl<P: Protocol> World<'_, P> {
         }
     }
 
-    pub(crate) fn draw_units(&mut self, index: usize) -> (Units, Option<Arc<[Line]>>) {
+    /// What a client asks for; whether it can be moved is drawn later.
+    pub(crate) fn draw_wanted(&mut self, index: usize) -> Wanted {
         let k = self.measures.units();
         match &self.plan.workload.arrivals {
             Arrivals::Script(arrivals) => {
                 let units = Units::new(arrivals[index].units, k);
-                (units.expect("a script asks for what there is"), None)
+                Wanted::any(units.expect("a script asks for what there is"))
             }
             _ => self.plan.workload.want.draw(&mut self.chance.clients, k),
         }

@@ -4,7 +4,9 @@
 //!
 //! A client has one wake-up in the queue at most, whichever thing it does next.
 
-use quorate_core::{Claim, ClaimId, Event, Moment, Move, NodeId, Protocol, Refusal, Shares, Units};
+use quorate_core::{
+    Claim, ClaimId, Event, Moment, Move, NodeId, Protocol, Refusal, Shares, Units, Wanted,
+};
 use quorate_laws::{Breach, End, EveryoneServed, Observation};
 
 use crate::Arrivals;
@@ -23,9 +25,7 @@ impl<P: Protocol> World<'_, P> {
             phase: Phase::Thinking,
             serial: 0,
             wake: None,
-            units: Units::ONE,
-            lines: None,
-            movable: false,
+            wanted: Wanted::any(Units::ONE),
             leaving: Vec::new(),
             draw: 0,
             since: 0,
@@ -92,15 +92,16 @@ impl<P: Protocol> World<'_, P> {
             self.clients[index].phase = Phase::Due;
             return Ok(());
         }
-        let (units, lines) = self.draw_units(index);
+        let mut wanted = self.draw_wanted(index);
+        let units = wanted.units;
         let now = self.now;
         let place = self.measures.claimed(now);
         let (fate, patience) = self.draw_patience();
         let client = &mut self.clients[index];
         client.phase = Phase::Waiting;
         client.serial += 1;
-        (client.units, client.lines) = (units, lines);
-        client.movable = self.plan.workload.want.draw_movable(&mut self.chance.clients);
+        wanted.movable = self.plan.workload.want.draw_movable(&mut self.chance.clients);
+        client.wanted = wanted;
         client.draw = self.chance.clients.draw();
         client.since = now;
         client.place = place;
@@ -119,8 +120,8 @@ impl<P: Protocol> World<'_, P> {
     /// Hands the claim to the home, for the first time or again.
     fn ask(&mut self, index: usize) -> Result<(), Stop> {
         let client = &self.clients[index];
-        let Client { units, draw, ref lines, movable, .. } = *client;
-        let claim = Claim { id: client.claim(index), units, draw, lines: lines.clone(), movable };
+        let wanted = client.wanted.clone();
+        let claim = Claim { id: client.claim(index), draw: client.draw, wanted };
         self.step(client.home, Event::Claim(claim))
     }
 
@@ -157,8 +158,8 @@ impl<P: Protocol> World<'_, P> {
         }
         self.laws.see(Observation::Granted { claim, shares: &shares })?;
         let answers = client.claim(index) == claim && client.phase == Phase::Waiting;
-        let suits = client.lines.as_ref().is_none_or(|lines| suits(lines, &shares));
-        if !answers || !suits || shares.len() != client.units.get() as usize {
+        let suits = client.wanted.lines.as_ref().is_none_or(|lines| suits(lines, &shares));
+        if !answers || !suits || shares.len() != client.wanted.units.get() as usize {
             let what = format!("{claim} was granted {shares}, which it does not wait for");
             return Err(Breach { law: "one grant per claim", what }.into());
         }
@@ -271,8 +272,8 @@ impl<P: Protocol> World<'_, P> {
         }
         let leaving = client.leaving.iter().chain([&from]);
         let moved = leaving.fold(shares.clone(), |shares, share| shares.without(*share));
-        let suits = client.lines.as_ref().is_none_or(|lines| suits(lines, &moved));
-        if !client.movable || !suits || client.shares.with(to) != shares {
+        let suits = client.wanted.lines.as_ref().is_none_or(|lines| suits(lines, &moved));
+        if !client.wanted.movable || !suits || client.shares.with(to) != shares {
             let what = format!("{claim} has {}, and is asked to have {shares}", client.shares);
             return Err(broken_contract(what));
         }
@@ -506,7 +507,7 @@ impl<P: Protocol> World<'_, P> {
         let mut law = EveryoneServed::default();
         for (index, client) in self.clients.iter().enumerate() {
             if client.phase == Phase::Waiting {
-                let (claim, units) = (client.claim(index), client.units);
+                let (claim, units) = (client.claim(index), client.wanted.units);
                 law.see(Observation::Claimed { claim, units });
             }
         }

@@ -49,18 +49,20 @@ impl DriftingClock {
         if self.ppm == 0 {
             return self.since.saturating_add(ahead);
         }
-        let rate = MILLION as u64 - 500_000 + (self.ppm + 500_000) as u64;
-        let elapsed = if ahead < SHORT {
-            ahead * MILLION as u64 / rate
-        } else {
-            (i128::from(ahead) * MILLION / i128::from(rate)) as u64
-        };
-        // Rounding both ways leaves the answer at most a few nanoseconds off.
-        let mut at = self.since.saturating_add(elapsed.saturating_sub(2));
-        while self.read(at) < moment {
-            at += 1;
+        if ahead == 0 {
+            return self.since;
         }
-        at
+        // What is wrong is rounded towards zero: for a fast clock that rounds its reading down, for
+        // a slow one up. So the first time is this quotient rounded up, or the next whole number
+        // above the quotient for one nanosecond less.
+        let rate = (MILLION as i64 + i64::from(self.ppm)) as u64;
+        let (span, more) = if self.ppm > 0 { (ahead, rate - 1) } else { (ahead - 1, rate) };
+        let elapsed = if ahead < SHORT {
+            (span * MILLION as u64 + more) / rate
+        } else {
+            ((i128::from(span) * MILLION + i128::from(more)) / i128::from(rate)) as u64
+        };
+        self.since.saturating_add(elapsed)
     }
 
     /// From now on it is wrong by `ppm` millionths.

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use quorate_core::{Corruptible, Event, NodeId, Outbox, Protocol, Seat};
+use quorate_core::{Corruptible, EventOf, NodeId, Outbox, Protocol, Seat};
 use quorate_laws::{Breach, Observation};
 
 use crate::Rng;
@@ -36,7 +36,7 @@ pub(crate) struct Corruption<P: Protocol> {
     corrupt: fn(&mut P, &Seat<'_, P>, &mut Draw<'_>, &mut Outbox<P>),
     garbage: fn(&P::Pool, &mut Draw<'_>, &mut Show<'_, P>),
     is_legitimate: IsLegitimate<P>,
-    is_disturbed_by: fn(&P, &Seat<'_, P>, &Event<P>) -> bool,
+    is_disturbed_by: fn(&P, &Seat<'_, P>, &EventOf<P>) -> bool,
 }
 
 impl<P: Corruptible> Corruption<P> {
@@ -89,7 +89,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// Before a step: whether a legitimate pool may be anything but that after it.
-    pub(crate) fn look_at_event(&mut self, seat: &Seat<'_, P>, event: &Event<P>) {
+    pub(crate) fn look_at_event(&mut self, seat: &Seat<'_, P>, event: &EventOf<P>) {
         if let Some(corruption) = &self.corruption
             && let Some(participant) = &self.nodes[seat.me.index()].seat
             && (corruption.is_disturbed_by)(participant, seat, event)
@@ -162,7 +162,7 @@ impl<P: Protocol> World<'_, P> {
         self.measures.legitimate_at = Some(self.now);
         self.note(&"all", format_args!("legitimate"));
         for (index, client) in self.clients.iter().enumerate() {
-            let (claim, units) = (client.claim(index), client.units);
+            let (claim, units) = (client.claim(index), client.wanted.units);
             if matches!(client.phase, Phase::Waiting | Phase::Cancelling | Phase::Using) {
                 self.laws.see(Observation::Claimed { claim, units })?;
             }

@@ -8,14 +8,14 @@
 
 use std::collections::VecDeque;
 
-use quorate_core::{Effect, Protocol};
+use quorate_core::{Effect, EffectOf, Protocol};
 
 /// One node's disk, and the effects that wait for it.
 #[derive(Debug)]
 pub(crate) struct Disk<P: Protocol> {
     image: Option<P::Durable>,
     /// Records not yet synced, each followed by the effects that wait for it.
-    behind: VecDeque<Effect<P>>,
+    behind: VecDeque<EffectOf<P>>,
     /// How many records of `behind` the sync under way covers.
     syncing: usize,
     /// Whether what was on it is gone and nothing was written since: the node has forgotten
@@ -62,7 +62,7 @@ impl<P: Protocol> Disk<P> {
     }
 
     /// Puts an effect behind the barrier.
-    pub(crate) fn wait(&mut self, effect: Effect<P>) {
+    pub(crate) fn wait(&mut self, effect: EffectOf<P>) {
         self.behind.push_back(effect);
     }
 
@@ -74,7 +74,7 @@ impl<P: Protocol> Disk<P> {
     }
 
     /// The sync is done. Gives back the effects that may now happen, one by one, until `None`.
-    pub(crate) fn next_released(&mut self) -> Option<Effect<P>> {
+    pub(crate) fn next_released(&mut self) -> Option<EffectOf<P>> {
         loop {
             match self.behind.front()? {
                 Effect::Persist(_) if self.syncing == 0 => return None,

@@ -15,7 +15,7 @@
 
 use std::fmt::Write as _;
 
-use quorate_core::{Effect, Event, NodeId, Protocol, Seat, Start};
+use quorate_core::{Effect, EffectOf, Event, EventOf, NodeId, Protocol, Seat, Start};
 use quorate_laws::Breach;
 
 use crate::Span;
@@ -53,7 +53,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// Something happens to a participant that is running.
-    pub(crate) fn step(&mut self, me: NodeId, event: Event<P>) -> Result<(), Stop> {
+    pub(crate) fn step(&mut self, me: NodeId, event: EventOf<P>) -> Result<(), Stop> {
         if self.is_watched {
             return self.step_watched(me, event);
         }
@@ -62,7 +62,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     #[inline(always)]
-    fn take_step(&mut self, me: NodeId, event: Event<P>) {
+    fn take_step(&mut self, me: NodeId, event: EventOf<P>) {
         self.measures.steps += 1;
         let node = &mut self.nodes[me.index()];
         let now = node.clock.read(self.now);
@@ -73,7 +73,7 @@ impl<P: Protocol> World<'_, P> {
 
     /// A step that somebody looks at: apart, so that others are fast.
     #[cold]
-    fn step_watched(&mut self, me: NodeId, event: Event<P>) -> Result<(), Stop> {
+    fn step_watched(&mut self, me: NodeId, event: EventOf<P>) -> Result<(), Stop> {
         let text = self.trace.is_on().then(|| event.to_string());
         if self.corruption.is_some() {
             let node = &self.nodes[me.index()];
@@ -165,7 +165,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// The table above.
-    fn perform(&mut self, me: NodeId, effect: Effect<P>) -> Result<(), Stop> {
+    fn perform(&mut self, me: NodeId, effect: EffectOf<P>) -> Result<(), Stop> {
         match effect {
             Effect::Arm { alarm, after } => {
                 self.arm(me, alarm, after);
@@ -193,7 +193,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// An effect that outsiders see, once nothing on the way to the disk is before it.
-    fn perform_visibly(&mut self, me: NodeId, effect: Effect<P>) -> Result<(), Stop> {
+    fn perform_visibly(&mut self, me: NodeId, effect: EffectOf<P>) -> Result<(), Stop> {
         match effect {
             Effect::Persist(record) => {
                 self.persist(me, record);

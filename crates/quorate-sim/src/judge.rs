@@ -31,6 +31,7 @@ impl Judge {
         Judge::Quick { capacity: Capacity::new(k), named }
     }
 
+    #[inline]
     pub(crate) fn see(&mut self, seen: Observation<'_>) -> Result<(), Breach> {
         match self {
             Judge::Nobody => Ok(()),

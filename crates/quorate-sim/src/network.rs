@@ -205,8 +205,8 @@ pub(crate) struct Network {
     cuts: Vec<(u32, Cut)>,
     /// Nodes whose links are slow now, and how many times slower.
     slow: Option<(NodeSet, u32)>,
-    /// Whether each message only takes its time: nothing is lost, repeated, cut, slow or kept in
-    /// order.
+    /// Whether each message only takes its time: nothing is lost, repeated, cut or slow, and links
+    /// need not see to the order of their messages.
     is_plain: bool,
 }
 
@@ -220,12 +220,19 @@ impl Network {
 
     /// Looks whether links are plain now.
     fn look(&mut self) {
-        let Links { ordered, loss_ppm, duplicate_ppm, .. } = self.links;
-        self.is_plain = !ordered
+        let Links { loss_ppm, duplicate_ppm, .. } = self.links;
+        self.is_plain = !self.must_keep_order()
             && loss_ppm == 0
             && duplicate_ppm == 0
             && self.cuts.is_empty()
             && self.slow.is_none();
+    }
+
+    /// Whether links must see to it that messages arrive in order. Where each takes the same time
+    /// they do by themselves, unless some were slow, and may still be on their way.
+    fn must_keep_order(&self) -> bool {
+        let even = matches!(self.links.delay, Delay::Everywhere(Span::Constant(_)));
+        self.links.ordered && !(even && self.slow.is_none() && self.last.is_empty())
     }
 
     /// Whether each message only takes its time, and [`Self::plain_arrival`] says when it arrives.
@@ -264,11 +271,7 @@ impl Network {
             delay = delay.saturating_mul(u64::from(*factor));
         }
         let at = now.saturating_add(delay);
-        if !self.links.ordered
-            || matches!(self.links.delay, Delay::Everywhere(Span::Constant(_)))
-                && self.slow.is_none()
-                && self.last.is_empty()
-        {
+        if !self.must_keep_order() {
             return at;
         }
         let last = self.last.entry((from.0, to.0)).or_insert(0);

@@ -50,7 +50,7 @@ const NEAR_MAX: usize = 4 * SORTED_MAX;
 /// Buckets of lower digits than this are short enough in time to be sorted by [`rank`].
 const RANKED_DIGITS: usize = 4;
 /// A list with more places than this gives them back.
-const SPARE_MAX: usize = 1 << 12;
+const SPARE_MAX: usize = 1 << 14;
 const DIGIT: u32 = u8::BITS;
 const DIGITS: usize = (u64::BITS / DIGIT) as usize;
 const VALUES: usize = 1 << DIGIT;

@@ -63,23 +63,20 @@ impl Series {
     }
 
     fn advance(&mut self, now: u64) {
-        while self.since < now {
-            let slot = (self.since / self.width) as usize;
-            if slot >= SLOTS {
-                self.merge();
-                continue;
+        while now > SLOTS as u64 * self.width {
+            self.merge();
+        }
+        loop {
+            let slot_end = self.areas.len() as u64 * self.width;
+            let end = now.min(slot_end);
+            if let Some(area) = self.areas.last_mut() {
+                *area += (end - self.since) * self.level as u64;
+                self.since = end;
             }
-            if slot >= self.areas.len() {
-                self.areas.resize(slot + 1, 0);
+            if now <= slot_end {
+                return;
             }
-            // Time that outgrows the slots is counted in wider ones: merging costs what it saves.
-            if now / self.width >= 2 * SLOTS as u64 {
-                self.merge();
-                continue;
-            }
-            let end = now.min((slot as u64 + 1) * self.width);
-            self.areas[slot] += (end - self.since) * self.level as u64;
-            self.since = end;
+            self.areas.push(0);
         }
     }
 

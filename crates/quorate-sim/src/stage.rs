@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
-use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::{
-    Claim, ClaimId, Effect, Event, Line, Moment, NodeId, Outbox, Protocol, Seat, Shares, Start,
-    Unit, Units,
+    Claim, ClaimId, Effect, EffectOf, Event, EventOf, Line, Moment, NodeId, Outbox, Protocol, Seat,
+    Shares, Start, Unit, Units, Wanted,
 };
 use quorate_laws::{Breach, End, Observation, StatuteBook};
 
@@ -42,9 +41,7 @@ struct Place<P: Protocol> {
 struct Client {
     home: NodeId,
     serial: u64,
-    units: Units,
-    /// Which units will do, if not any.
-    lines: Option<Arc<[Line]>>,
+    wanted: Wanted,
     shares: Option<(Shares, Moment)>,
 }
 
@@ -92,7 +89,8 @@ impl<P: Protocol> Stage<P> {
         let line = |units: &Vec<Unit>| Line::of(Units::ONE, units.as_slice().into());
         let lines = (!among.is_empty()).then(|| among.iter().map(line).collect());
         let serial = self.clients.get(&client).map_or(1, |before| before.serial + 1);
-        let new = Client { home, serial, units, lines, shares: None };
+        let wanted = Wanted { lines, ..Wanted::any(units) };
+        let new = Client { home, serial, wanted, shares: None };
         self.clients.insert(client, new);
         let claim = ClaimId { origin: client, serial };
         self.judge(|laws| laws.see(Observation::Claimed { claim, units }));
@@ -100,9 +98,9 @@ impl<P: Protocol> Stage<P> {
     }
 
     fn ask(&mut self, client: u64) -> Result<(), String> {
-        let Client { home, serial, units, ref lines, .. } = *self.client(client)?;
+        let Client { home, serial, ref wanted, .. } = *self.client(client)?;
         let id = ClaimId { origin: client, serial };
-        let claim = Claim { lines: lines.clone(), ..Claim::any(id, units) };
+        let claim = Claim::new(id, wanted.clone());
         self.step(home, Event::Claim(claim))
     }
 
@@ -363,7 +361,7 @@ impl<P: Protocol> Stage<P> {
         self.perform_all(me, outbox);
     }
 
-    fn step(&mut self, me: NodeId, event: Event<P>) -> Result<(), String> {
+    fn step(&mut self, me: NodeId, event: EventOf<P>) -> Result<(), String> {
         let place = &mut self.nodes[me.index()];
         let Some(participant) = &mut place.seat else {
             return Err(format!("{me} is down"));
@@ -394,7 +392,7 @@ impl<P: Protocol> Stage<P> {
         }
     }
 
-    fn perform(&mut self, me: NodeId, effect: Effect<P>) {
+    fn perform(&mut self, me: NodeId, effect: EffectOf<P>) {
         let shown = match &effect {
             Effect::Arm { after, .. } => format!("{effect} {}", Time::from(*after)),
             Effect::Grant { until, .. } | Effect::Extend { until, .. } => {

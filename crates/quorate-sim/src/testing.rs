@@ -7,8 +7,8 @@ use std::fmt;
 use std::time::Duration;
 
 use quorate_core::{
-    Entry, Event, Fence, Moment, NodeId, NodeSet, Outbox, Protocol, Seat, Share, Shares, Start,
-    Unit,
+    Entry, Event, EventOf, Fence, Moment, NodeId, NodeSet, Outbox, Protocol, Seat, Share, Shares,
+    Start, Unit,
 };
 
 /// Lists of things to do; the first is done at boot, a claim for h units does the h-th after it.
@@ -65,11 +65,11 @@ impl Protocol for Probe {
         probe
     }
 
-    fn step(&mut self, seat: &Seat<'_, Self>, event: Event<Self>, out: &mut Outbox<Self>) {
+    fn step(&mut self, seat: &Seat<'_, Self>, event: EventOf<Self>, out: &mut Outbox<Self>) {
         let what = event.to_string();
         self.seen.push((seat.now, what));
         if let Event::Claim(claim) = event
-            && let Some(deeds) = seat.pool.get(claim.units.get() as usize)
+            && let Some(deeds) = seat.pool.get(claim.wanted.units.get() as usize)
         {
             do_all(deeds, out, Some(claim.id), seat.now);
         }

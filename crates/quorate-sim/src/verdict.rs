@@ -110,7 +110,7 @@ impl Report {
 
 /// How a run drawn by the swarm is started from the command line.
 pub fn swarm_command(protocol: &str, seed: u64, profile: Profile) -> String {
-    format!("quorate sim run --protocol {protocol} --swarm --seed {seed:#x} --faults {profile}")
+    format!("quorate-lab sim run --protocol {protocol} --swarm --seed {seed:#x} --faults {profile}")
 }
 
 /// Runs a plan.

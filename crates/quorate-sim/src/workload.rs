@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use quorate_core::{Line, Shares, Units};
+use quorate_core::{Line, Shares, Units, Wanted};
 
 use crate::{Rng, Span};
 
@@ -105,13 +105,14 @@ impl Want {
     }
 
     /// Draws one, for a pool of `k` units.
-    pub(crate) fn draw(&self, rng: &mut Rng, k: u32) -> (Units, Option<Arc<[Line]>>) {
+    pub(crate) fn draw(&self, rng: &mut Rng, k: u32) -> Wanted {
         let mut left = if self.choices.len() == 1 { 0 } else { rng.below(self.weight) };
         for (choice, &(units, weight)) in self.choices.iter().enumerate() {
             if left < u64::from(weight) {
                 let units = Units::new(units, k);
                 let units = units.expect("no claim asks for more than the pool has");
-                return (units, self.lines.get(choice).cloned());
+                let lines = self.lines.get(choice).cloned();
+                return Wanted { lines, ..Wanted::any(units) };
             }
             left -= u64::from(weight);
         }
@@ -202,7 +203,7 @@ mod tests {
     fn wants_are_drawn_by_weight() {
         let want: Want = "1:80,4:20".parse().unwrap();
         let mut rng = Rng::new(1);
-        let big = (0..100_000).filter(|_| want.draw(&mut rng, 4).0.get() == 4).count();
+        let big = (0..100_000).filter(|_| want.draw(&mut rng, 4).units.get() == 4).count();
         assert!((19_000..21_000).contains(&big), "{big}");
         assert_eq!(want.to_string(), "1:80,4:20");
         assert_eq!("1, 2".parse::<Want>().unwrap().to_string(), "1,2");

@@ -80,7 +80,7 @@ fn caught(profile: Profile, mistake: Mistake) -> String {
         let report = play(seed, profile, Some(mistake), None);
         let Verdict::Broken(breach) = &report.verdict else { continue };
         let line = report.replay_line(&swarm_command("toy", seed, profile));
-        let start = format!("quorate sim run --protocol toy --swarm --seed {seed:#x} --faults");
+        let start = format!("quorate-lab sim run --protocol toy --swarm --seed {seed:#x} --faults");
         assert!(line.starts_with(&start), "{line}");
         let until = line.split(" --until ").nth(1).and_then(|rest| rest.split(' ').next());
         let until = quorate_sim::parse_time(until.expect("a time")).expect("a time");

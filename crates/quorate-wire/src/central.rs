@@ -8,13 +8,14 @@ use quorate_protocols::central::{Central, Message, Pool, Record, RecordLine};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{
-    self, DecodeError, Wire, WireAttempt, WireClaim, WireLabels, WireLines, WireShares, WireStamp,
-    WireUnits, put_labels, put_lines, take_labels, take_lines,
+    self, DecodeError, Wire, WireAttempt, WireClaim, WireLabels, WireShares, WireStamp, WireUnits,
+    WireWanted, put_labels, take_labels,
 };
 
 #[derive(Serialize, Deserialize)]
 enum WireMessage {
-    Request(WireClaim, WireAttempt, u32, u64),
+    /// The last: the requester's clock.
+    Request(WireClaim, WireAttempt, WireWanted, u64),
     /// The last two: the echoed clock, the wait in nanoseconds.
     Grant(WireClaim, WireAttempt, WireShares, u64, u64),
     Release(WireClaim),
@@ -22,10 +23,6 @@ enum WireMessage {
     Renew(WireClaim, WireAttempt, WireShares, u64),
     Renewed(WireClaim, WireAttempt, u64),
     Lost(WireClaim, WireAttempt),
-    /// A request for units that differ: how many of which, line by line.
-    Choose(WireClaim, WireAttempt, WireLines, u64),
-    /// A request whose holder can be asked to move: so many of any, or line by line.
-    Movable(WireClaim, WireAttempt, u32, Option<WireLines>, u64),
     /// The last two: the unit to leave and the one to have, each with its fence.
     Move(WireClaim, WireAttempt, (u32, u64), (u32, u64)),
     Refused(WireClaim, WireAttempt),
@@ -43,15 +40,8 @@ fn take_move(from: (u32, u64), to: (u32, u64)) -> Result<Move, DecodeError> {
 impl From<&Message> for WireMessage {
     fn from(message: &Message) -> Self {
         match message {
-            Message::Request { claim, attempt, units, lines, movable, sent } => {
-                let (claim, attempt) = ((*claim).into(), (*attempt).into());
-                match lines.as_deref().map(put_lines) {
-                    lines if *movable => {
-                        WireMessage::Movable(claim, attempt, units.get(), lines, sent.0)
-                    }
-                    None => WireMessage::Request(claim, attempt, units.get(), sent.0),
-                    Some(lines) => WireMessage::Choose(claim, attempt, lines, sent.0),
-                }
+            Message::Request { claim, attempt, wanted, sent } => {
+                WireMessage::Request((*claim).into(), (*attempt).into(), wanted.into(), sent.0)
             }
             Message::Grant { claim, attempt, shares, sent, waited } => WireMessage::Grant(
                 (*claim).into(),
@@ -89,36 +79,12 @@ impl TryFrom<WireMessage> for Message {
 
     fn try_from(message: WireMessage) -> Result<Self, DecodeError> {
         Ok(match message {
-            WireMessage::Request(claim, attempt, units, sent) => Message::Request {
+            WireMessage::Request(claim, attempt, wanted, sent) => Message::Request {
                 claim: claim.into(),
                 attempt: attempt.try_into()?,
-                units: codec::units(units)?,
-                lines: None,
-                movable: false,
+                wanted: wanted.try_into()?,
                 sent: Moment(sent),
             },
-            WireMessage::Choose(claim, attempt, lines, sent) => {
-                let (lines, units) = take_lines(lines)?;
-                Message::Request {
-                    claim: claim.into(),
-                    attempt: attempt.try_into()?,
-                    units,
-                    lines: Some(lines),
-                    movable: false,
-                    sent: Moment(sent),
-                }
-            }
-            WireMessage::Movable(claim, attempt, units, lines, sent) => {
-                let lines = lines.map(take_lines).transpose()?.map(|(lines, _)| lines);
-                Message::Request {
-                    claim: claim.into(),
-                    attempt: attempt.try_into()?,
-                    units: codec::units(units)?,
-                    lines,
-                    movable: true,
-                    sent: Moment(sent),
-                }
-            }
             WireMessage::Move(claim, attempt, from, to) => Message::Move {
                 claim: claim.into(),
                 attempt: attempt.try_into()?,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use quorate_core::{
     ClaimId, Fence, LINES_MAX, Line, NODES_MAX, NodeId, NodeSet, Protocol, Share, Shares, Stamp,
-    UNITS_MAX, Unit, Units,
+    UNITS_MAX, Unit, Units, Wanted,
 };
 use quorate_protocols::Attempt;
 use quorate_protocols::allocator::labels::is_label;
@@ -185,8 +185,22 @@ impl TryFrom<WireUnits> for Arc<[Unit]> {
     }
 }
 
-/// How many, of which, and with which labels, if it matters, line by line.
-pub(crate) type WireLines = Vec<(u32, WireUnits, Option<WireLabels>)>;
+/// What a claim asks for: the one encoding of it.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct WireWanted {
+    units: u32,
+    lines: Option<Vec<WireLine>>,
+    movable: bool,
+}
+
+/// How many, of which, and with which labels, if it matters.
+#[derive(Clone, Serialize, Deserialize)]
+struct WireLine {
+    units: u32,
+    among: WireUnits,
+    labels: Option<WireLabels>,
+}
+
 pub(crate) type WireLabels = Vec<(String, String)>;
 
 /// Most labels in a line or of a unit.
@@ -205,27 +219,55 @@ pub(crate) fn take_labels(labels: WireLabels) -> Result<BTreeMap<String, String>
     Ok(labels.into_iter().collect())
 }
 
-pub(crate) fn put_lines(lines: &[Line]) -> WireLines {
-    let line = |line: &Line| {
-        let labels = line.labels.as_deref().map(put_labels);
-        (line.units.get(), (&*line.among).into(), labels)
-    };
-    lines.iter().map(line).collect()
+impl From<&Line> for WireLine {
+    fn from(line: &Line) -> Self {
+        WireLine {
+            units: line.units.get(),
+            among: (&*line.among).into(),
+            labels: line.labels.as_deref().map(put_labels),
+        }
+    }
 }
 
-/// The lines, and how many units they ask for together.
-pub(crate) fn take_lines(lines: WireLines) -> Result<(Arc<[Line]>, Units), DecodeError> {
-    if lines.len() > LINES_MAX {
-        return Err(DecodeError::Impossible(format!("{} lines in a claim", lines.len())));
+impl TryFrom<WireLine> for Line {
+    type Error = DecodeError;
+
+    fn try_from(line: WireLine) -> Result<Self, DecodeError> {
+        Ok(Line {
+            units: units(line.units)?,
+            among: line.among.try_into()?,
+            labels: line.labels.map(take_labels).transpose()?.map(Arc::new),
+        })
     }
-    let line = |(count, among, labels): (u32, WireUnits, Option<WireLabels>)| {
-        let labels = labels.map(take_labels).transpose()?.map(Arc::new);
-        Ok(Line { labels, ..Line::of(units(count)?, among.try_into()?) })
-    };
-    let lines: Vec<Line> = lines.into_iter().map(line).collect::<Result<_, DecodeError>>()?;
-    // Each is at most 2^20, and there are few.
-    let sum = lines.iter().map(|line| line.units.get()).sum();
-    Ok((lines.into(), units(sum)?))
+}
+
+impl From<&Wanted> for WireWanted {
+    fn from(wanted: &Wanted) -> Self {
+        let Wanted { units, lines, movable } = wanted;
+        let lines = lines.as_ref().map(|lines| lines.iter().map(WireLine::from).collect());
+        WireWanted { units: units.get(), lines, movable: *movable }
+    }
+}
+
+impl TryFrom<WireWanted> for Wanted {
+    type Error = DecodeError;
+
+    fn try_from(wanted: WireWanted) -> Result<Self, DecodeError> {
+        let WireWanted { units: count, lines, movable } = wanted;
+        let lines: Option<Arc<[Line]>> = match lines {
+            Some(lines) if lines.len() > LINES_MAX => {
+                return Err(DecodeError::Impossible(format!("{} lines in a claim", lines.len())));
+            }
+            Some(lines) => Some(lines.into_iter().map(Line::try_from).collect::<Result<_, _>>()?),
+            None => None,
+        };
+        // Each is at most 2^20, and there are few.
+        let sum = |lines: &Arc<[Line]>| lines.iter().map(|line| line.units.get()).sum::<u32>();
+        if lines.as_ref().is_some_and(|lines| sum(lines) != count) {
+            return Err(DecodeError::Impossible("lines that do not add up to their claim".into()));
+        }
+        Ok(Wanted { units: units(count)?, lines, movable })
+    }
 }
 
 /// Units with their fences, ascending by unit.

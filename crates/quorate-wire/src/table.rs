@@ -7,9 +7,7 @@ use quorate_core::{ClaimId, Moment, NodeId};
 use quorate_protocols::table::{Message, Pool, Record, Row, Sheet, State, Table, Version};
 use serde::{Deserialize, Serialize};
 
-use crate::codec::{
-    self, DecodeError, Wire, WireAttempt, WireClaim, WireLines, WireShares, put_lines, take_lines,
-};
+use crate::codec::{self, DecodeError, Wire, WireAttempt, WireClaim, WireShares, WireWanted};
 
 /// Round, count.
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -39,8 +37,7 @@ struct WireRow {
     node: u32,
     attempt: WireAttempt,
     age: u64,
-    units: u32,
-    lines: Option<WireLines>,
+    wanted: WireWanted,
     passed: u32,
     state: WireState,
 }
@@ -59,8 +56,7 @@ impl From<(&ClaimId, &Row)> for WireRow {
             node: row.node.0,
             attempt: row.attempt.into(),
             age: row.age,
-            units: row.units.get(),
-            lines: row.lines.as_deref().map(put_lines),
+            wanted: (&row.wanted).into(),
             passed: row.passed,
             state: match &row.state {
                 State::Waiting { sent, waited } => {
@@ -78,7 +74,6 @@ impl TryFrom<WireRow> for (ClaimId, Row) {
     type Error = DecodeError;
 
     fn try_from(row: WireRow) -> Result<Self, DecodeError> {
-        let lines = row.lines.map(take_lines).transpose()?;
         let state = match row.state {
             WireState::Waiting(sent, waited) => {
                 State::Waiting { sent: Moment(sent), waited: Duration::from_nanos(waited) }
@@ -91,8 +86,7 @@ impl TryFrom<WireRow> for (ClaimId, Row) {
             node: NodeId(row.node),
             attempt: row.attempt.try_into()?,
             age: codec::clock(row.age)?,
-            units: codec::units(row.units)?,
-            lines: lines.map(|(lines, _)| lines),
+            wanted: row.wanted.try_into()?,
             passed: row.passed,
             state,
         };
@@ -253,7 +247,7 @@ impl TryFrom<WireMessage> for Message {
 }
 
 /// Version of the record, its first byte.
-const RECORD_VERSION: u8 = 1;
+const RECORD_VERSION: u8 = 2;
 
 #[derive(Serialize, Deserialize)]
 struct WireRecord {

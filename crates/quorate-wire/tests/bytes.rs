@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use quorate_core::{ClaimId, Fence, Line, Moment, Move, NodeId, Share, Shares, Stamp, Unit, Units};
+use quorate_core::{
+    ClaimId, Fence, Line, Moment, Move, NodeId, Share, Shares, Stamp, Unit, Units, Wanted,
+};
 use quorate_protocols::Goods;
 use quorate_protocols::allocator::labels::Labels;
 use quorate_protocols::central::{Attempt, Central, Message, Pool, Record, RecordLine};
 use quorate_wire::frame::{self, Data, Frame, FrameError, Load};
-use quorate_wire::glance::{Glance, Wanted};
+use quorate_wire::glance::{self, Glance};
 use quorate_wire::order::{Done, Order, Ordered, Outcome, Receipt};
 use quorate_wire::survey::{Answer, HomeClaim, Question, Survey};
 use quorate_wire::{DecodeError, Hello, Life, Resume, Wire};
@@ -43,13 +45,13 @@ fn lines() -> Arc<[Line]> {
 /// version.
 fn messages() -> Vec<(Message, &'static str)> {
     let (claim, attempt, sent) = (CLAIM, ATTEMPT, Moment(1000));
-    let units = Units::new(2, 3).unwrap();
+    let request = |lines, movable| {
+        let wanted = Wanted { units: Units::new(2, 3).unwrap(), lines, movable };
+        Message::Request { claim, attempt, wanted, sent }
+    };
     let waited = Duration::from_nanos(6);
     vec![
-        (
-            Message::Request { claim, attempt, units, lines: None, movable: false, sent },
-            "0001ac02020502e807",
-        ),
+        (request(None, false), "0001ac020205020000e807"),
         (
             Message::Grant { claim, attempt, shares: shares(), sent, waited },
             "0101ac0202050200070309e80706",
@@ -60,19 +62,16 @@ fn messages() -> Vec<(Message, &'static str)> {
         (Message::Renewed { claim, attempt, sent }, "0501ac020205e807"),
         (Message::Lost { claim, attempt }, "0601ac020205"),
         (
-            Message::Request { claim, attempt, units, lines: Some(lines()), movable: false, sent },
-            "0701ac0202050201010500010180010101036770750468313030e807",
+            request(Some(lines()), false),
+            "0001ac0202050201020101050001018001010103677075046831303000e807",
         ),
         (
-            Message::Request { claim, attempt, units, lines: Some(lines()), movable: true, sent },
-            "0801ac02020502010201010500010180010101036770750468313030e807",
+            request(Some(lines()), true),
+            "0001ac0202050201020101050001018001010103677075046831303001e807",
         ),
-        (
-            Message::Request { claim, attempt, units, lines: None, movable: true, sent },
-            "0801ac0202050200e807",
-        ),
-        (Message::Move { claim, attempt, it: a_move() }, "0901ac02020500070309"),
-        (Message::Refused { claim, attempt }, "0a01ac020205"),
+        (request(None, true), "0001ac020205020001e807"),
+        (Message::Move { claim, attempt, it: a_move() }, "0701ac02020500070309"),
+        (Message::Refused { claim, attempt }, "0801ac020205"),
     ]
 }
 
@@ -128,20 +127,22 @@ fn the_record_of_central_is_pinned_and_must_fit_its_pool() {
 #[test]
 fn what_no_peer_could_have_sent_does_not_decode() {
     for (hex, why) in [
-        ("0001ac020205040200e807", "no units"),
+        ("0001ac020205000000e807", "no units"),
         ("0401ac0202050203070009e807", "units out of order"),
         ("0401ac0202050203070309e807", "a unit twice"),
         ("0201ac0200", "something after the message"),
-        ("0b01ac02", "no such message"),
-        ("0801ac0202050000e807", "movable, and for no units"),
-        ("0701ac02020500e807", "a choice without lines"),
-        ("0701ac0202050100010500e807", "a line for no units"),
-        ("0701ac020205010102050000e807", "a set of units with nothing at its end"),
-        ("0701ac0202050101010501020167016801670169e807", "a label twice"),
-        ("0701ac02020501010105010101670120e807", "a label that cannot be"),
+        ("0901ac02", "no such message"),
+        ("0001ac020205000001e807", "movable, and for no units"),
+        ("0001ac02020501010000e807", "a choice without lines"),
+        ("0001ac0202050101020001050001010500 00 e807", "a line for no units"),
+        ("0001ac020205020101010105 00 00 e807", "lines that do not add up"),
+        ("0001ac02020501010101020500 00 00 e807", "a set of units with nothing at its end"),
+        ("0001ac02020501010101010501020167016801670169 00 e807", "a label twice"),
+        ("0001ac0202050101010101050101 0167 0120 00 e807", "a label that cannot be"),
         ("02", "too short"),
         ("", "empty"),
     ] {
+        let hex = hex.replace(' ', "");
         let bytes: Vec<u8> = (0..hex.len() / 2)
             .map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap())
             .collect();
@@ -192,7 +193,10 @@ fn frames() -> Vec<(Frame<'static>, &'static str)> {
         ),
         (Frame::Ping(300), "5175010702000000ac02"),
         (Frame::Pong(300), "5175010802000000ac02"),
-        (Frame::Ask(1, Question::Glance(Wanted::default())), "5175010507000000010200000000 00"),
+        (
+            Frame::Ask(1, Question::Glance(glance::Wanted::default())),
+            "5175010507000000010200000000 00",
+        ),
         (Frame::Labels("p".into(), vec![(2, labels)]), "5175010b09000000017001020101 6b 0176"),
     ]
 }

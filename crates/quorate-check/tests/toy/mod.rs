@@ -8,8 +8,8 @@ use std::fmt;
 use std::time::Duration;
 
 use quorate_core::{
-    ClaimId, Clock, Entry, Event, Explorable, Fence, LeaseEnd, Moment, NodeId, NodeSet, Number,
-    Outbox, Protocol, Refusal, Seat, Share, Shares, Stamp, Standing, Start, Unit, Units,
+    ClaimId, Clock, Entry, Event, EventOf, Explorable, Fence, LeaseEnd, Moment, NodeId, NodeSet,
+    Number, Outbox, Protocol, Refusal, Seat, Share, Shares, Stamp, Standing, Start, Unit, Units,
 };
 
 const ARBITER: NodeId = NodeId(0);
@@ -231,9 +231,9 @@ impl Protocol for Toy {
         toy
     }
 
-    fn step(&mut self, seat: &Place<'_>, event: Event<Toy>, out: &mut Outbox<Toy>) {
+    fn step(&mut self, seat: &Place<'_>, event: EventOf<Toy>, out: &mut Outbox<Toy>) {
         match event {
-            Event::Claim(claim) => self.on_claim(seat, claim.id, claim.units, out),
+            Event::Claim(claim) => self.on_claim(seat, claim.id, claim.wanted.units, out),
             Event::Release(claim) => self.on_free(seat, claim, out),
             Event::Cancel(claim) => {
                 if seat.pool.flaw != Some(Flaw::CancelInSilence) {

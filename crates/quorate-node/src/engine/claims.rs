@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use quorate_api::link::FromNode;
 use quorate_api::{ChangeKind, ClaimState};
-use quorate_core::{ClaimId, Moment, Shares};
+use quorate_core::{ClaimId, Event, Moment, Shares};
 use quorate_wire::glance::What;
 
 use super::{Ask, Engine, REMEMBER, stopping};
@@ -17,7 +17,6 @@ use crate::admission;
 use crate::clock;
 use crate::convert;
 use crate::ledger::{Claimed, State, Waiter, Wish};
-use crate::seat::Happening;
 
 /// Waiters of one claim among which those that have gone away are tolerated...
 const WAITERS_KEPT: usize = 8;
@@ -30,7 +29,8 @@ impl Engine {
         if self.stopping {
             return waiter.answer(Err(stopping()));
         }
-        // Who only looks leaves nothing behind: where there is no seat, no claim is known.
+        // A question leaves nothing behind: no seat is made for it, and a pool without a seat knows
+        // no claim.
         let looks = matches!(ask, Ask::Status { .. } | Ask::Renew { shown: None });
         if looks && self.config.pool(pool).is_some() && !self.by_name.contains_key(pool) {
             return waiter.answer(Err(admission::unknown_claim()));
@@ -101,7 +101,7 @@ impl Engine {
         self.insert(seat, id, claimed);
         self.changed(seat, id, ChangeKind::Claimed);
         self.note(seat, id, What::Claimed, Duration::ZERO);
-        self.step(seat, Happening::Claim(claim));
+        self.step(seat, Event::Claim(claim));
         // It may be granted already, if this node decides.
         self.answer(seat, id, wait, waiter, now);
     }
@@ -156,7 +156,7 @@ impl Engine {
             }
             push_waiter(&mut claimed.waiters, waiter);
         }
-        self.step(seat, Happening::Renew { claim: id, shares });
+        self.step(seat, Event::Renew { claim: id, shares });
     }
 
     /// A claim of which only its client knows: this node restarted, or the client moved here.
@@ -189,18 +189,18 @@ impl Engine {
         }
         match pool.ledger.get(&id).map(|claimed| &claimed.state) {
             Some(State::Granted { .. }) => {
-                self.step(seat, Happening::Release(id));
+                self.step(seat, Event::Release(id));
                 self.over(seat, id, ClaimState::Released, "the client released it", now);
             }
             Some(State::Waiting | State::Shown { .. }) => {
                 // First, so that the seat's acknowledgement finds it over and is no second end.
                 self.over(seat, id, ClaimState::Cancelled, "the client cancelled it", now);
-                self.step(seat, Happening::Cancel(id));
+                self.step(seat, Event::Cancel(id));
             }
             // Also for a claim that is not known here: its client may have outlived our last start,
             // or its cancellation may have overtaken it.
             None => {
-                self.step(seat, Happening::Cancel(id));
+                self.step(seat, Event::Cancel(id));
                 let mut claimed = Claimed::new(Wish::default(), now, State::Waiting);
                 claimed.assumed = true;
                 self.insert(seat, id, claimed);
@@ -213,7 +213,7 @@ impl Engine {
                 if let Some(claimed) = pool.ledger.get_mut(&id) {
                     claimed.left = None;
                 }
-                self.step(seat, Happening::Release(id));
+                self.step(seat, Event::Release(id));
             }
             Some(State::Over { .. }) => {}
         }
@@ -231,7 +231,7 @@ impl Engine {
             Some(State::Waiting) => {
                 // Over first: its client is to hear that it was revoked, not that it cancelled.
                 self.over(seat, id, ClaimState::Revoked, reason, now);
-                return self.step(seat, Happening::Cancel(id));
+                return self.step(seat, Event::Cancel(id));
             }
             Some(State::Granted { .. } | State::Shown { .. }) => {}
             Some(State::Over { state: ClaimState::Lost, .. }) => {}

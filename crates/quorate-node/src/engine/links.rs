@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use quorate_api::PeerView;
-use quorate_core::{Moment, NodeId};
+use quorate_core::{Event, Moment, NodeId};
 use quorate_wire::frame::{self, Data, Frame, Load};
 use quorate_wire::glance::{Sight, What};
 use quorate_wire::link::{Bound, Cargo, Link, LinkError, Meeting, SendError};
@@ -16,7 +16,7 @@ use super::suspicion::Watch;
 use crate::clock;
 use crate::config::Config;
 use crate::peers::Outgoing;
-use crate::seat::{Happening, SeatError};
+use crate::seat::SeatError;
 
 /// Shortest time between two warnings in the log about peers that send nonsense.
 const BETWEEN_WARNINGS: Duration = Duration::from_secs(1);
@@ -377,7 +377,7 @@ impl Engine {
                 return Ok(());
             }
         };
-        match self.try_step(seat, Happening::Hear { from: peer, message }) {
+        match self.try_step(seat, Event::Hear { from: peer, message }) {
             Ok(()) | Err(SeatError::Stopped(_)) => {}
             // A lost message. The link carries those of all pools, and other leases rest on it.
             Err(SeatError::Undecodable(error)) => self.anomaly(peer, &error.to_string()),

@@ -1,13 +1,13 @@
 //! The engine: one task that owns every seat, every claim and every link of a node.
 //!
 //! Whatever happens, at a client's connection, at a peer's, on the disk or on the clock, arrives
-//! here as a [`Command`]. The engine turns it into an event for a seat, performs the seat's deeds
+//! here as a [`Command`]. The engine turns it into an event for a seat, performs the seat's effects
 //! in order, and answers. Nothing is shared and nothing is locked, so the order of effects is the
 //! order in which things are done. The engine never waits for anybody: answers go into queues that
 //! are bounded by what was asked.
 //!
 //! * `claims`: what clients ask;
-//! * `deeds`: what seats want done, and the barrier of the journal;
+//! * `effects`: what seats want done, and the barrier of the journal;
 //! * `gather`: what nodes ask each other, and what they answer;
 //! * `glance`: what an operator sees, and the record of what happened;
 //! * `links`: what peers say;
@@ -17,7 +17,7 @@
 //! * `pools`: seats, made when their pool is first used, and what is told about them.
 
 mod claims;
-mod deeds;
+mod effects;
 mod gather;
 mod glance;
 mod links;
@@ -33,7 +33,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_api::{Change, Check, NodeView, PoolsView, Problem, ProblemKind};
-use quorate_core::{ClaimId, Moment, NodeId, Shares};
+use quorate_core::{ClaimId, Event, Moment, NodeId, Shares};
 use quorate_wire::glance::What;
 use quorate_wire::order::{Done, Ordered};
 use quorate_wire::survey::{Answer, Question};
@@ -49,7 +49,7 @@ use crate::journal::{Journal, Records, Written};
 use crate::ledger::{Waiter, Wish};
 use crate::metrics::Metrics;
 use crate::planted::Planted;
-use crate::seat::{AnySeat, Deed, Happening, SeatError};
+use crate::seat::{AnySeat, FirstDue, SeatEffect, SeatError, SeatEvent};
 
 pub(crate) use gather::Gathered;
 use gather::Gathering;
@@ -148,7 +148,7 @@ pub(crate) struct Engine {
     fatal: mpsc::UnboundedSender<String>,
     /// Records up to this number are on disk.
     durable: u64,
-    /// Pools with deeds that wait for the disk.
+    /// Pools with effects that wait for the disk.
     behind: Vec<usize>,
     /// Records of the last start that no seat has taken up yet.
     records: Records,
@@ -163,8 +163,8 @@ pub(crate) struct Engine {
     /// When the log last warned of a peer that sent nonsense.
     warned: Option<Moment>,
     stopping: bool,
-    /// Room for the deeds of a step.
-    deeds: Vec<Deed>,
+    /// Room for the effects of a step.
+    effects: Vec<SeatEffect>,
 }
 
 /// Why an engine cannot start.
@@ -219,7 +219,7 @@ impl Engine {
             random: since.0 ^ u64::from(boot.number).rotate_left(40) ^ config.digest,
             warned: None,
             stopping: false,
-            deeds: Vec::new(),
+            effects: Vec::new(),
             records,
             config,
             metrics,
@@ -344,7 +344,7 @@ impl Engine {
     fn ring_pool(&mut self, seat: usize, now: Moment) {
         self.pools[seat].rings_at = None;
         while self.pools[seat].seat.due().is_some_and(|at| at <= now) {
-            self.step(seat, Happening::Ring);
+            self.step(seat, Event::Ring(FirstDue));
         }
         while let Some(claim) = self.pools[seat].ledger.ended(now) {
             self.on_grant_end(seat, claim, now);
@@ -363,29 +363,29 @@ impl Engine {
     }
 
     /// One event for one seat. Anything wrong with it has been dealt with when this returns.
-    fn step(&mut self, seat: usize, happening: Happening<'_>) {
-        if let Err(SeatError::Undecodable(error)) = self.try_step(seat, happening) {
+    fn step(&mut self, seat: usize, event: SeatEvent<'_>) {
+        if let Err(SeatError::Undecodable(error)) = self.try_step(seat, event) {
             tracing::warn!(pool = %self.pools[seat].name, %error, "a message that means nothing");
         }
     }
 
-    fn try_step(&mut self, seat: usize, happening: Happening<'_>) -> Result<(), SeatError> {
-        self.act(seat, |seat, now, deeds| seat.step(now, happening, deeds))
+    fn try_step(&mut self, seat: usize, event: SeatEvent<'_>) -> Result<(), SeatError> {
+        self.act(seat, |seat, now, effects| seat.step(now, event, effects))
     }
 
     /// A seat does something, and what it wants done is done.
     fn act<T>(
         &mut self,
         seat: usize,
-        act: impl FnOnce(&mut dyn AnySeat, Moment, &mut Vec<Deed>) -> Result<T, SeatError>,
+        act: impl FnOnce(&mut dyn AnySeat, Moment, &mut Vec<SeatEffect>) -> Result<T, SeatError>,
     ) -> Result<T, SeatError> {
         let now = clock::now();
-        let mut deeds = std::mem::take(&mut self.deeds);
-        let result = act(&mut *self.pools[seat].seat, now, &mut deeds);
-        for deed in deeds.drain(..) {
-            self.perform(seat, deed, now);
+        let mut effects = std::mem::take(&mut self.effects);
+        let result = act(&mut *self.pools[seat].seat, now, &mut effects);
+        for effect in effects.drain(..) {
+            self.perform(seat, effect, now);
         }
-        self.deeds = deeds;
+        self.effects = effects;
         if let Err(SeatError::Stopped(why)) = &result {
             self.stop_seat(seat, why);
         }

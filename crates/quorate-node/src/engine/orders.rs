@@ -170,7 +170,7 @@ impl Engine {
             self.accepts(seat, *unit, labels)?;
         }
         let waited = standings(&self.pools[seat]).0;
-        let obeyed = self.act(seat, |seat, now, deeds| seat.obey(now, order, deeds));
+        let obeyed = self.act(seat, |seat, now, effects| seat.obey(now, order, effects));
         if !obeyed.unwrap_or(false) {
             return Ok(None);
         }

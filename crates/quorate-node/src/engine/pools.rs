@@ -26,7 +26,7 @@ use crate::config::{Names, PoolDef};
 use crate::ledger::{Claimed, Ledger, State, Terms};
 use crate::metrics::{PoolMeters, Standing};
 use crate::protocols::{self, Books};
-use crate::seat::{AnySeat, Deed, Origin, Place, SeatError};
+use crate::seat::{AnySeat, Origin, Place, SeatEffect, SeatError};
 use crate::selection::Known;
 
 /// Most units of one claim, and most characters of a text, that other nodes are told for people to
@@ -56,7 +56,7 @@ pub(super) struct Pool {
     /// The last record submitted: what follows waits until it is on disk...
     pub(super) barrier: u64,
     /// ...in here.
-    pub(super) held: VecDeque<(u64, Deed)>,
+    pub(super) held: VecDeque<(u64, SeatEffect)>,
     /// When it is rung next, as the heap of alarms knows it.
     pub(super) rings_at: Option<Moment>,
     /// What its seat told about itself when that was last looked at.
@@ -141,9 +141,9 @@ impl Engine {
             }
             Past::Same { .. } | Past::Unknown => Origin::Amnesia,
         };
-        let mut deeds = std::mem::take(&mut self.deeds);
+        let mut effects = std::mem::take(&mut self.effects);
         let members = self.config.members.len();
-        let seat = protocols::take_seat(place, def, members, origin, &mut deeds)?;
+        let seat = protocols::take_seat(place, def, members, origin, &mut effects)?;
         let label = def.label();
         let meters = match self.meters.get(&label) {
             Some(meters) => Arc::clone(meters),
@@ -171,10 +171,10 @@ impl Engine {
         self.by_name.insert(Arc::clone(name), index);
         self.learn_own_labels(index);
         self.metrics.seats.inc();
-        for deed in deeds.drain(..) {
-            self.perform(index, deed, self.since);
+        for effect in effects.drain(..) {
+            self.perform(index, effect, self.since);
         }
-        self.deeds = deeds;
+        self.effects = effects;
         self.schedule(index);
         self.tell_suspects(index);
         Ok(index)
@@ -194,7 +194,7 @@ impl Engine {
         let mut random = self.draw();
         let mut draw = |bound: u64| super::draw(&mut random) % bound;
         let healing = self
-            .act(seat, |seat, now, deeds| seat.corrupt(now, &mut draw, deeds))
+            .act(seat, |seat, now, effects| seat.corrupt(now, &mut draw, effects))
             .map_err(|error| Problem::new(ProblemKind::SeatStopped, error.to_string()))?;
         if !healing {
             let text = "this pool's protocol heals from no such thing; nothing changed";

@@ -7,12 +7,12 @@
 //! has cut the node off from what the units protect.
 
 use quorate_api::{Problem, ProblemKind};
-use quorate_core::{Moment, NodeId};
+use quorate_core::{Event, Moment, NodeId};
 use quorate_wire::glance::What;
 
 use super::{Engine, HEARTBEAT};
 use crate::caller::Caller;
-use crate::seat::Happening;
+use crate::seat::SeatEvent;
 
 /// What is heard of the other nodes.
 pub(super) struct Watch {
@@ -47,7 +47,7 @@ impl Watch {
 
     /// Who is suspected from now on.
     fn look(&mut self, now: Moment, patience: std::time::Duration) -> Vec<NodeId> {
-        // Who stood still itself has heard nobody, and knows nothing about the others.
+        // A node that stood still itself has heard nobody meanwhile, and learns nothing from that.
         if now.since(self.looked) > HEARTBEAT * 2 {
             self.heard.fill(now);
         }
@@ -68,7 +68,7 @@ impl Engine {
             tracing::info!(peer = self.name_of(peer), "heard again");
             let name = &self.config.members[peer.index()].name;
             self.history.note_node(What::Trusted, name, "heard again");
-            self.tell_all_seats(|| Happening::Trust(peer));
+            self.tell_all_seats(|| Event::Trust(peer));
         }
     }
 
@@ -78,7 +78,7 @@ impl Engine {
             tracing::warn!(peer = self.name_of(peer), "silent for too long: suspected");
             let name = &self.config.members[peer.index()].name;
             self.history.note_node(What::Suspected, name, "silent for too long");
-            self.tell_all_seats(|| Happening::Suspect(peer));
+            self.tell_all_seats(|| Event::Suspect(peer));
         }
     }
 
@@ -106,7 +106,7 @@ impl Engine {
             is
         };
         let was_awaited = is(self, "awaited");
-        self.step(seat, Happening::Suspect(peer));
+        self.step(seat, Event::Suspect(peer));
         if !was_awaited && !is(self, "counted_out") {
             let me = self.name_of(self.watch.me);
             return wrong(format!(
@@ -126,11 +126,11 @@ impl Engine {
         }
         let suspects: Vec<NodeId> = self.watch.suspects().collect();
         for node in suspects {
-            self.step(seat, Happening::Suspect(node));
+            self.step(seat, Event::Suspect(node));
         }
     }
 
-    fn tell_all_seats(&mut self, what: impl Fn() -> Happening<'static>) {
+    fn tell_all_seats(&mut self, what: impl Fn() -> SeatEvent<'static>) {
         for seat in 0..self.pools.len() {
             if self.pools[seat].def.protocol.needs_proof() {
                 continue;

@@ -8,7 +8,7 @@ use quorate_core::ClaimId;
 use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
-use super::{Ask, Command, Engine};
+use super::{Ask, Engine};
 use crate::boot::Boot;
 use crate::clock;
 use crate::config::Config;

@@ -33,11 +33,11 @@ impl Allocator {
             if flow.spare_total() == 0 {
                 break;
             }
-            for (group, units) in older.lines.iter() {
+            for (group, units) in older.shape.iter() {
                 flow.augment(&self.groups, *group, *units, &mut log);
             }
         }
-        let mut lines = waiting.lines.iter().enumerate();
+        let mut lines = waiting.shape.iter().enumerate();
         let (line, (group, _)) = lines.find(|(_, (group, units))| {
             flow.augment(&self.groups, *group, *units, &mut log) < *units
         })?;
@@ -53,7 +53,7 @@ impl Allocator {
         let inside = |group: usize| {
             self.groups[group].classes.iter().all(|class| full.classes.contains(class))
         };
-        let rivals = self.queue.iter().filter(|(_, w)| w.lines.iter().any(|(g, _)| inside(*g)));
+        let rivals = self.queue.iter().filter(|(_, w)| w.shape.iter().any(|(g, _)| inside(*g)));
         Some(Cut {
             line,
             held: units.len() as u32 - free,

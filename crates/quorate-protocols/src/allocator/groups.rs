@@ -1,25 +1,23 @@
 //! Claims by what will do for them, and units by who wants them: both only make the flow small.
 
-use std::sync::Arc;
-
 use super::flow::Flow;
 use super::free_set::FreeSet;
 use super::layout::{Among, Group, Layout};
-use super::queue::Lines;
+use super::queue::Shape;
 use super::{Allocator, Impossible, Want};
 
 /// Groups without claims that are kept for claims to come.
 const IDLE_GROUPS_MAX: usize = 32;
 
 impl Allocator {
-    pub(super) fn join_groups(&mut self, lines: &Lines) {
-        for (group, _) in lines {
+    pub(super) fn join_groups(&mut self, shape: &Shape) {
+        for (group, _) in shape.iter() {
             self.groups[*group].claims += 1;
         }
     }
 
-    pub(super) fn leave_groups(&mut self, lines: &Lines) {
-        for (group, _) in lines {
+    pub(super) fn leave_groups(&mut self, shape: &Shape) {
+        for (group, _) in shape.iter() {
             self.groups[*group].claims -= 1;
         }
     }
@@ -71,15 +69,15 @@ impl Allocator {
     }
 
     /// The lines of a claim by group, if an empty pool could serve them.
-    pub(super) fn lines(&mut self, wants: &[Want]) -> Result<Arc<Lines>, Impossible> {
+    pub(super) fn shape_of(&mut self, wants: &[Want]) -> Result<Shape, Impossible> {
         self.forget_groups();
-        let lines = self.grouped(wants);
-        self.possible(&lines)?;
-        Ok(lines)
+        let shape = self.grouped(wants);
+        self.possible(&shape)?;
+        Ok(shape)
     }
 
     /// The lines of a claim by group, whether or not anybody could serve them.
-    pub(super) fn grouped(&mut self, wants: &[Want]) -> Arc<Lines> {
+    pub(super) fn grouped(&mut self, wants: &[Want]) -> Shape {
         wants.iter().map(|want| (self.group_of(&want.among), want.units)).collect()
     }
 
@@ -88,11 +86,11 @@ impl Allocator {
     /// # Errors
     /// It could not.
     pub fn serves(mut self, wants: &[Want]) -> Result<(), Impossible> {
-        self.lines(wants).map(|_| ())
+        self.shape_of(wants).map(|_| ())
     }
 
-    pub(super) fn possible(&self, lines: &Lines) -> Result<(), Impossible> {
-        if let [(group, units)] = lines {
+    pub(super) fn possible(&self, lines: &Shape) -> Result<(), Impossible> {
+        if let [(group, units)] = &**lines {
             let there_are = self.groups[*group].classes.iter().map(|class| self.capacity(*class));
             let (there_are, wanted) = (there_are.sum(), *units);
             if wanted > there_are {
@@ -103,7 +101,7 @@ impl Allocator {
         let capacity: Vec<u32> =
             (0..self.layout.classes()).map(|class| self.capacity(class)).collect();
         let mut empty = Flow::new(self.groups.len(), capacity);
-        for (group, units) in lines {
+        for (group, units) in lines.iter() {
             if empty.augment(&self.groups, *group, *units, &mut Vec::new()) == *units {
                 continue;
             }
@@ -146,7 +144,7 @@ impl Allocator {
         self.groups = kept;
         self.queue.rename(|group| names[group], |_| {});
         for mover in self.movers.values_mut() {
-            mover.lines = mover.lines.iter().map(|(group, n)| (names[*group], *n)).collect();
+            mover.shape = mover.shape.iter().map(|(group, n)| (names[*group], *n)).collect();
         }
         self.cut_classes();
         self.order_classes();

@@ -40,7 +40,6 @@ pub(crate) mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::Arc;
 
 use quorate_core::{ClaimId, Unit};
 
@@ -48,7 +47,7 @@ use flow::Flow;
 use free_set::FreeSet;
 use layout::{Group, Layout};
 use place::{Mover, Plan};
-use queue::{Lines, Queue};
+use queue::{Queue, Shape};
 
 pub use explain::Cut;
 pub use layout::Among;
@@ -221,9 +220,9 @@ impl Allocator {
         wants: &[Want],
         movable: bool,
     ) -> Result<(), Impossible> {
-        let lines = self.lines(wants)?;
-        self.join_groups(&lines);
-        self.queue.insert(ticket, lines, movable);
+        let shape = self.shape_of(wants)?;
+        self.join_groups(&shape);
+        self.queue.insert(ticket, shape, movable);
         let first = match self.news {
             News::Nothing => ticket,
             News::Since(first) => first.min(ticket),
@@ -274,13 +273,13 @@ impl Allocator {
     /// A claim that waits is over. Says whether it did wait.
     pub fn cancel(&mut self, ticket: Ticket) -> bool {
         if let Some((waiting, units)) = self.plan.cancel(ticket) {
-            self.leave_groups(&waiting.lines);
+            self.leave_groups(&waiting.shape);
             units.into_iter().for_each(|unit| self.put_back(unit));
             self.unsettle();
             return true;
         }
         let Some(waiting) = self.queue.remove(ticket) else { return false };
-        self.leave_groups(&waiting.lines);
+        self.leave_groups(&waiting.shape);
         self.unsettle();
         true
     }
@@ -290,7 +289,7 @@ impl Allocator {
     pub fn release(&mut self, ticket: Ticket, units: impl IntoIterator<Item = Unit>) {
         match self.movers.remove(&ticket) {
             Some(mover) => {
-                self.leave_groups(&mover.lines);
+                self.leave_groups(&mover.shape);
                 for (group, unit) in mover.units() {
                     self.count_seat(group, unit, -1);
                     self.put_back(unit);
@@ -388,11 +387,11 @@ impl Allocator {
         }
         self.recount();
         self.unsettle();
-        let mut judged: BTreeMap<&Lines, bool> = BTreeMap::new();
+        let mut judged: BTreeMap<&Shape, bool> = BTreeMap::new();
         let mut over = Vec::new();
         for (ticket, waiting) in self.queue.iter() {
-            let judge = || self.possible(&waiting.lines).is_err();
-            if *judged.entry(&waiting.lines).or_insert_with(judge) {
+            let judge = || self.possible(&waiting.shape).is_err();
+            if *judged.entry(&waiting.shape).or_insert_with(judge) {
                 over.push(ticket);
             }
         }
@@ -415,7 +414,7 @@ impl Allocator {
     /// to move may go on.
     pub fn call_off(&mut self) {
         for (ticket, waiting, units) in self.plan.call_off() {
-            self.queue.insert(ticket, waiting.lines, waiting.movable);
+            self.queue.insert(ticket, waiting.shape, waiting.movable);
             units.into_iter().for_each(|unit| self.put_back(unit));
         }
         self.unsettle();
@@ -429,16 +428,16 @@ impl Allocator {
     /// It waits, and can never be granted this. Nothing changed: cancel it.
     pub fn reselect(&mut self, ticket: Ticket, wants: &[Want]) -> Result<(), Impossible> {
         self.forget_groups();
-        let lines = self.grouped(wants);
+        let shape = self.grouped(wants);
         let before = if self.queue.get(ticket).is_some() {
-            self.possible(&lines)?;
-            self.queue.replace(ticket, Arc::clone(&lines))
+            self.possible(&shape)?;
+            self.queue.replace(ticket, shape.clone())
         } else {
             let mover = self.movers.get_mut(&ticket);
-            mover.map(|mover| std::mem::replace(&mut mover.lines, Arc::clone(&lines)))
+            mover.map(|mover| std::mem::replace(&mut mover.shape, shape.clone()))
         };
         if let Some(before) = before {
-            self.join_groups(&lines);
+            self.join_groups(&shape);
             self.leave_groups(&before);
         }
         self.recount();
@@ -474,7 +473,7 @@ impl Allocator {
         self.unsettle();
     }
 
-    /// What can be counted in two ways comes out the same.
+    /// Numbers that can be counted in two ways must agree.
     fn audit_books(&self) {
         let mut counted = self.clone();
         counted.recount();
@@ -484,8 +483,8 @@ impl Allocator {
             assert!((0..size).filter(|place| free.contains(*place)).count() as u32 == free.count());
         }
         for (index, group) in self.groups.iter().enumerate() {
-            let lines = self.queue.iter().flat_map(|(_, waiting)| waiting.lines.iter());
-            let lines = lines.chain(self.movers.values().flat_map(|mover| mover.lines.iter()));
+            let lines = self.queue.iter().flat_map(|(_, waiting)| waiting.shape.iter());
+            let lines = lines.chain(self.movers.values().flat_map(|mover| mover.shape.iter()));
             let lines = lines.filter(|(group, _)| *group == index).count();
             assert!(lines as u32 <= group.claims, "a group knows its claims");
         }

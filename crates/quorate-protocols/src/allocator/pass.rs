@@ -2,10 +2,9 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
-use std::sync::Arc;
 
 use super::flow::Change;
-use super::queue::{Lines, Waiting};
+use super::queue::{Shape, Waiting};
 use super::{Allocator, Deed, News, Policy, Ticket, broken};
 
 /// A claim that the pass grants. Its units have no names yet.
@@ -21,7 +20,7 @@ const AUDIT_CLAIMS_MAX: usize = 16;
 /// ...or more units are not audited.
 const AUDIT_UNITS_MAX: u32 = 64;
 
-type Heads = BinaryHeap<Reverse<(Ticket, Arc<Lines>)>>;
+type Heads = BinaryHeap<Reverse<(Ticket, Shape)>>;
 
 /// What a pass knows while it goes through the queue.
 struct Walk {
@@ -31,9 +30,9 @@ struct Walk {
     /// Whether the oldest may be passed once more.
     patient: bool,
     /// Shapes that are blocked: whoever is younger is blocked too.
-    closed: BTreeSet<Arc<Lines>>,
+    closed: BTreeSet<Shape>,
     /// Shapes that find nothing at all, so that protecting more of them changes nothing.
-    barren: BTreeSet<Arc<Lines>>,
+    barren: BTreeSet<Shape>,
     /// The next of every shape, oldest first; made when there are shapes to skip.
     heads: Option<Heads>,
     /// Most units that claims of a group can still find, where that is known.
@@ -79,12 +78,12 @@ impl Allocator {
     /// needed to see it.
     fn grant_oldest(&mut self, deeds: &mut Vec<Deed>) {
         while let Some((ticket, waiting)) = self.queue.oldest()
-            && let [(_, count)] = *waiting.lines
+            && let [(_, count)] = *waiting.shape
             && count <= self.free[0].count()
             && !waiting.movable
         {
             let waiting = self.queue.remove(ticket).expect("it is the oldest");
-            self.leave_groups(&waiting.lines);
+            self.leave_groups(&waiting.shape);
             let mut units = Vec::with_capacity(count as usize);
             self.take_lowest(0, count, &mut units);
             deeds.push(Deed::Grant { ticket, units });
@@ -132,7 +131,7 @@ impl Allocator {
             let known = matches!(self.news, News::Since(first) if ticket < first);
             if known && walk.protect == 0 {
                 let News::Since(first) = self.news else { unreachable!("just matched") };
-                next = self.queue.from(first).map(|(ticket, _)| ticket);
+                next = self.queue.from(first);
                 continue;
             }
             if !self.try_grant(ticket, known, &mut walk, granted) && broken!(self, StrictFifo) {
@@ -147,23 +146,23 @@ impl Allocator {
         let skipped = match walk.protect {
             0 => &walk.closed,
             u32::MAX => &walk.barren,
-            _ => return self.queue.after(ticket).map(|(ticket, _)| ticket),
+            _ => return self.queue.after(ticket),
         };
         if skipped.is_empty() {
-            return self.queue.after(ticket).map(|(ticket, _)| ticket);
+            return self.queue.after(ticket);
         }
-        let all = || self.queue.heads().map(|(head, lines)| Reverse((head, Arc::clone(lines))));
+        let all = || self.queue.heads().map(|(head, shape)| Reverse((head, shape.clone())));
         let heads = walk.heads.get_or_insert_with(|| all().collect());
-        while let Some(Reverse((head, lines))) = heads.pop() {
-            if skipped.contains(&lines) {
+        while let Some(Reverse((head, shape))) = heads.pop() {
+            if skipped.contains(&shape) {
                 continue;
             }
             if head > ticket {
-                heads.push(Reverse((head, lines)));
+                heads.push(Reverse((head, shape)));
                 return Some(head);
             }
-            let next = self.queue.after_of(&lines, ticket);
-            heads.extend(next.map(|next| Reverse((next, lines))));
+            let next = self.queue.after_of(&shape, ticket);
+            heads.extend(next.map(|next| Reverse((next, shape))));
         }
         None
     }
@@ -181,12 +180,12 @@ impl Allocator {
         let mark = walk.log.len();
         let too_much =
             |(group, units): &(usize, u32)| walk.left.get(group).is_some_and(|l| l < units);
-        if walk.protect == 0 && waiting.lines.iter().any(too_much) {
-            walk.closed.insert(Arc::clone(&waiting.lines));
+        if walk.protect == 0 && waiting.shape.iter().any(too_much) {
+            walk.closed.insert(waiting.shape.clone());
             return false;
         }
         let (mut complete, mut got) = (true, 0);
-        for (group, units) in waiting.lines.iter() {
+        for (group, units) in waiting.shape.iter() {
             got = self.flow.augment(&self.groups, *group, *units, &mut walk.log);
             complete &= got == *units;
         }
@@ -206,7 +205,7 @@ impl Allocator {
         }
         let found = walk.log.len() > mark;
         self.look_at_patience(walk);
-        if let [(group, _)] = *waiting.lines {
+        if let [(group, _)] = *waiting.shape {
             // More is taken from here on, never less.
             walk.left.insert(group, if walk.protect > 0 { 0 } else { got });
         }
@@ -217,9 +216,9 @@ impl Allocator {
         } else {
             self.flow.undo(&mut walk.log, mark);
         }
-        walk.closed.insert(Arc::clone(&waiting.lines));
+        walk.closed.insert(waiting.shape.clone());
         if !found {
-            walk.barren.insert(Arc::clone(&waiting.lines));
+            walk.barren.insert(waiting.shape.clone());
         }
         false
     }
@@ -240,7 +239,7 @@ impl Allocator {
             return;
         }
         let (_, oldest) = self.queue.oldest().expect("somebody was passed");
-        for (group, units) in oldest.lines.iter() {
+        for (group, units) in oldest.shape.iter() {
             self.flow.augment(&self.groups, *group, *units, &mut walk.log);
         }
         if walk.protect < u32::MAX {

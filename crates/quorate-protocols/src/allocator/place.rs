@@ -5,18 +5,17 @@
 //! free unit (labels spec 6.2 and 6.6.2).
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 
 use quorate_core::Unit;
 
 use super::pass::Granted;
-use super::queue::{Lines, Waiting};
+use super::queue::{Shape, Waiting};
 use super::{Allocator, Deed, Ticket, broken};
 
 /// A holder that can be moved.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Mover {
-    pub(super) lines: Arc<Lines>,
+    pub(super) shape: Shape,
     /// Its units, line by line.
     pub(super) held: Vec<Unit>,
 }
@@ -25,7 +24,7 @@ impl Mover {
     /// Its units, each with the group of its line.
     pub(super) fn units(&self) -> impl Iterator<Item = (usize, Unit)> + '_ {
         let groups =
-            self.lines.iter().flat_map(|(g, units)| std::iter::repeat_n(*g, *units as usize));
+            self.shape.iter().flat_map(|(g, units)| std::iter::repeat_n(*g, *units as usize));
         groups.zip(self.held.iter().copied())
     }
 }
@@ -133,12 +132,12 @@ impl Allocator {
     /// Nobody has to move: what the flow gives is free.
     fn bind_alone(&mut self, granted: Granted, deeds: &mut Vec<Deed>) {
         let Granted { ticket, waiting, classes } = granted;
-        let mut units = Vec::with_capacity(waiting.lines.iter().map(|l| l.1 as usize).sum());
+        let mut units = Vec::with_capacity(waiting.shape.iter().map(|l| l.1 as usize).sum());
         for class in classes {
             self.take_lowest(class, 1, &mut units);
         }
         if units.is_empty() {
-            for (group, count) in waiting.lines.iter() {
+            for (group, count) in waiting.shape.iter() {
                 let mut left = *count;
                 for at in 0..self.groups[*group].classes.len() {
                     let class = self.groups[*group].classes[at];
@@ -203,7 +202,7 @@ impl Allocator {
         if !granted.classes.is_empty() {
             return;
         }
-        for (group, units) in granted.waiting.lines.iter() {
+        for (group, units) in granted.waiting.shape.iter() {
             let mut left = *units;
             for &class in &self.groups[*group].classes {
                 let given = self.flow.amount(*group, class);
@@ -385,19 +384,19 @@ impl Allocator {
         deeds: &mut Vec<Deed>,
     ) {
         let mut line = units.as_mut_slice();
-        for (_, count) in waiting.lines.iter() {
+        for (_, count) in waiting.shape.iter() {
             let (first, rest) = line.split_at_mut(*count as usize);
             first.sort_unstable();
             line = rest;
         }
         if waiting.movable {
-            let mover = Mover { lines: waiting.lines, held: units.clone() };
+            let mover = Mover { shape: waiting.shape, held: units.clone() };
             for (group, unit) in mover.units() {
                 self.count_seat(group, unit, 1);
             }
             self.movers.insert(ticket, mover);
         } else {
-            self.leave_groups(&waiting.lines);
+            self.leave_groups(&waiting.shape);
         }
         deeds.push(Deed::Grant { ticket, units });
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use quorate_core::{Claim, Line, Shares, Unit, Units};
+use quorate_core::{Claim, Line, Shares, Unit, Units, Wanted};
 
 use super::message::Wish;
 use super::pool::{Mode, Pool};
@@ -12,22 +12,17 @@ use super::pool::{Mode, Pool};
 /// those that other claims of this node have last. `None` if the claim names units and the pool
 /// counts, or no choice of units satisfies all its lines.
 pub(super) fn choose(pool: &Pool, claim: &Claim, taken: &BTreeSet<Unit>) -> Option<Wish> {
-    let units = claim.units;
+    let Wanted { units, ref lines, .. } = claim.wanted;
     match pool.mode {
-        Mode::Count { .. } => claim.lines.is_none().then_some(Wish { units, names: None }),
-        Mode::Named => choose_among(pool, units, claim.lines.as_deref(), claim.draw, taken),
+        Mode::Count { .. } => lines.is_none().then_some(Wish { units, names: None }),
+        Mode::Named => choose_among(pool, &claim.wanted, claim.draw, taken),
     }
 }
 
-fn choose_among(
-    pool: &Pool,
-    units: Units,
-    lines: Option<&[Line]>,
-    draw: u64,
-    taken: &BTreeSet<Unit>,
-) -> Option<Wish> {
+fn choose_among(pool: &Pool, wanted: &Wanted, draw: u64, taken: &BTreeSet<Unit>) -> Option<Wish> {
+    let units = wanted.units;
     let mut chosen: BTreeSet<Unit> = BTreeSet::new();
-    match lines {
+    match wanted.lines.as_deref() {
         None => pick(&all(pool), units, draw, taken, &mut chosen)?,
         Some(lines) => {
             let known = |line: &Line| line.among.iter().all(|unit| unit.0 < pool.units);
@@ -42,16 +37,15 @@ fn choose_among(
 /// The same choice, if none of the units is taken.
 pub(super) fn choose_free(
     pool: &Pool,
-    units: Units,
-    lines: Option<&[Line]>,
+    wanted: &Wanted,
     draw: u64,
     taken: &BTreeSet<Unit>,
 ) -> Option<Wish> {
-    if let Some(lines) = lines {
+    if let Some(lines) = &wanted.lines {
         let names = Bundle::new(lines, draw, taken).fill(false)?.into_iter().collect();
-        return Some(Wish { units, names: Some(names) });
+        return Some(Wish { units: wanted.units, names: Some(names) });
     }
-    let wish = choose_among(pool, units, None, draw, taken)?;
+    let wish = choose_among(pool, wanted, draw, taken)?;
     let names = wish.names.as_ref().expect("units have names here");
     names.iter().all(|unit| !taken.contains(unit)).then_some(wish)
 }
@@ -107,9 +101,9 @@ impl<'a> Bundle<'a> {
 }
 
 /// Whether a claim could have other units than those chosen for it.
-pub(super) fn has_choice(pool: &Pool, units: Units, lines: Option<&[Line]>) -> bool {
-    match lines {
-        None => units.get() < pool.units,
+pub(super) fn has_choice(pool: &Pool, wanted: &Wanted) -> bool {
+    match &wanted.lines {
+        None => wanted.units.get() < pool.units,
         Some(lines) => lines.iter().any(|line| line.among.len() > line.units.get() as usize),
     }
 }
@@ -183,7 +177,8 @@ mod tests {
     fn claim(h: u32, draw: u64, lines: &[Line]) -> Claim {
         let lines = (!lines.is_empty()).then(|| lines.into());
         let units = Units::new(h, 9).unwrap();
-        Claim { draw, lines, ..Claim::any(ClaimId::default(), units) }
+        let wanted = Wanted { lines, ..Wanted::any(units) };
+        Claim { id: ClaimId::default(), draw, wanted }
     }
 
     #[test]
@@ -212,7 +207,7 @@ mod tests {
             assert_eq!(wish.and_then(|wish| wish.names), Some(units(&[0, 1, 2, 3])), "{draw}");
             let free = |taken: &[Unit]| {
                 let taken = taken.iter().copied().collect();
-                choose_free(&pool, claim.units, claim.lines.as_deref(), draw, &taken)
+                choose_free(&pool, &claim.wanted, draw, &taken)
             };
             assert!(free(&[Unit(4)]).is_some() && free(&[Unit(2)]).is_none(), "{draw}");
         }

@@ -132,7 +132,8 @@ impl Requester {
             return;
         };
         if given.grant <= permit.yielded && !broken!(seat, M2NoGrantNumbers) {
-            // We gave it back before it arrived. Say so again, in case that was lost.
+            // This home gave the permission back before it arrived, and says so again, in case that
+            // was lost.
             return post.send(from, Message::Yield { claim, attempt, grant: given.grant });
         }
         let again =
@@ -165,7 +166,7 @@ impl Requester {
         if let Some(permit) = permit.filter(|permit| permit.attempt == attempt)
             && let PermitState::Asked { rings } = &mut permit.state
         {
-            *rings = 0; // It lives, and we are in its queue.
+            *rings = 0; // The arbiter lives, and has the claim in its queue.
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use quorate_core::{ClaimId, Fence, Line, Moment, NodeId, NodeSet, Seat, Shares, Stamp, Unit};
+use quorate_core::{ClaimId, Fence, Moment, NodeId, NodeSet, Seat, Shares, Stamp, Unit, Wanted};
 
 use super::Arbiter;
 use super::booked::shares;
@@ -14,6 +14,9 @@ use crate::home;
 /// A local client's claim.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Local {
+    /// What its client asked for...
+    pub(super) wanted: Wanted,
+    /// ...and what arbiters are asked for.
     pub(super) wish: Wish,
     /// Its age, for life.
     pub(super) stamp: Stamp,
@@ -25,9 +28,7 @@ pub(super) struct Local {
     /// spec M7).
     pub(super) enlisted: BTreeMap<NodeId, Permit>,
     pub(super) phase: Phase,
-    /// What its client said about which units it can use, where units are locks...
-    pub(super) lines: Option<Arc<[Line]>>,
-    /// ...and how often others were chosen since it was last asked for again.
+    /// How often other units were chosen since it was last asked for again, where units are locks.
     pub(super) moves: u32,
     /// The units it picked, where permissions only count and grants name units.
     pub(super) pick: Option<Pick>,

@@ -74,7 +74,9 @@ mod tests;
 
 use std::fmt;
 
-use quorate_core::{Entry, Event, Fact, NodeId, NodeSet, Outbox, Protocol, Seat, Start, Units};
+use quorate_core::{
+    Entry, Event, EventOf, Fact, NodeId, NodeSet, Outbox, Protocol, Seat, Start, Units,
+};
 
 use grantor::Grantor;
 use requester::Requester;
@@ -149,7 +151,7 @@ impl Protocol for Arbiter {
         Arbiter { requester: Requester::default(), grantor }
     }
 
-    fn step(&mut self, seat: &Seat<'_, Self>, event: Event<Self>, out: &mut Outbox<Self>) {
+    fn step(&mut self, seat: &Seat<'_, Self>, event: EventOf<Self>, out: &mut Outbox<Self>) {
         let post = &mut Post::new(seat.me, out);
         match event {
             Event::Claim(claim) => self.requester.on_claim(seat, &claim, post),

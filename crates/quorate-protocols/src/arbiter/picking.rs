@@ -155,7 +155,7 @@ impl Requester {
             _ => _ = local.taken.insert(from, taken),
         }
         let names = local.wish.names.as_deref().expect("units have names here");
-        let can_move = has_choice(seat.pool, local.wish.units, local.lines.as_deref());
+        let can_move = has_choice(seat.pool, &local.wanted);
         if !can_move || !local.is_blocked(names) {
             return;
         }
@@ -175,7 +175,7 @@ impl Requester {
         let heard = local.taken.iter().filter(|(node, _)| local.enlisted.contains_key(node));
         let heard = heard.flat_map(|(_, taken)| taken.iter());
         let avoid: BTreeSet<Unit> = mine.chain(heard).copied().collect();
-        choose_free(seat.pool, local.wish.units, local.lines.as_deref(), local.draw, &avoid)
+        choose_free(seat.pool, &local.wanted, local.draw, &avoid)
     }
 
     /// Asks for other units, at its age. At most once for each unit of the pool until it asks again

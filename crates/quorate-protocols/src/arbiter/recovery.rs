@@ -249,7 +249,7 @@ impl Grantor {
         self.give(bid, State::Granted { grant, inquired, waited, adopted: true });
     }
 
-    /// Whatever follows in this step rests on what the books say now.
+    /// Written before the rest of this step is told, which rests on these books.
     pub(super) fn write_down(&mut self, seat: &Seat<'_, Arbiter>, out: &mut Outbox<Arbiter>) {
         if !seat.pool.durable {
             return self.write_down_fences(seat, out);
@@ -275,7 +275,7 @@ fn is_it(
         (Some(_), true) => known.wish.units == shown.wish.units,
         (None, true) => shown.wish.names.as_deref() == Some(known.locked()),
     };
-    // Who holds units has told its arbiters its fence; a client that shows a larger one made it up.
+    // A holder's home has told the arbiters its fence; a client that shows a larger one made it up.
     let agrees = wanted.map_or(shown.token <= known.token, |number| number == grant);
     names_agree && agrees
 }

@@ -4,7 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use quorate_core::{Claim, ClaimId, Fact, Fence, NodeId, NodeSet, Refusal, Seat, Shares, Stamp};
+use quorate_core::{
+    Claim, ClaimId, Fact, Fence, NodeId, NodeSet, Refusal, Seat, Shares, Stamp, Wanted,
+};
 
 use super::choice::{choose, wish_of};
 use super::local::{Local, Permit, PermitState, Phase, Polls};
@@ -36,7 +38,7 @@ impl Requester {
         claim: &Claim,
         post: &mut Post<'_>,
     ) {
-        assert!(claim.units.get() <= seat.pool.units, "h <= k was settled at the door");
+        assert!(claim.wanted.units.get() <= seat.pool.units, "h <= k was settled at the door");
         if self.claims.contains_key(&claim.id) {
             return; // A client that repeats itself changes nothing.
         }
@@ -54,13 +56,13 @@ impl Requester {
         };
         let attempt = self.outlook.next_attempt(seat.boot);
         let mut local = Local {
+            wanted: claim.wanted.clone(),
             wish,
             stamp: Stamp { clock: attempt.clock, node: seat.me },
             draw: claim.draw,
             token: self.next_token(seat),
             enlisted: BTreeMap::new(),
             phase: Phase::Waiting(Polls::FIRST),
-            lines: claim.lines.clone(),
             moves: 0,
             pick: None,
             taken: BTreeMap::new(),
@@ -68,7 +70,8 @@ impl Requester {
             failed: false,
         };
         let (quorums, hedge) = (&seat.pool.quorums, seat.pool.hedge);
-        let first = self.outlook.first_choice(quorums, claim.units, (seat.me, claim.draw), hedge);
+        let (units, draw) = (claim.wanted.units, claim.draw);
+        let first = self.outlook.first_choice(quorums, units, (seat.me, draw), hedge);
         for node in first.iter() {
             enlist(&mut local, seat, claim.id, node, attempt, post);
         }
@@ -141,13 +144,13 @@ impl Requester {
         let token = shares.iter().map(|share| share.fence).max().unwrap_or_default();
         let shown = Permit { state: PermitState::Shown, ..Permit::asked(attempt, token) };
         let local = Local {
+            wanted: Wanted::any(wish.units),
             wish,
             stamp: Stamp { clock: attempt.clock, node: seat.me },
             draw: 0,
             token,
             enlisted: seat.pool.quorums.members().iter().map(|node| (node, shown)).collect(),
             phase: Phase::Held { told: None },
-            lines: None,
             moves: 0,
             pick,
             taken: BTreeMap::new(),

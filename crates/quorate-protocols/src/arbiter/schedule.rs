@@ -110,7 +110,7 @@ impl Grantor {
         let (no_elders, no_bound) =
             (broken!(seat, M12BackfillWithoutElders), broken!(seat, M13BackfillWithoutBound));
         if !blocked_by_elders && !no_elders && !no_bound {
-            return; // Its juniors will give way, so nobody may take their place (arbiter spec M12).
+            return; // Younger ones will give way: nobody may take their place (arbiter spec M12).
         }
         let mut after = head;
         let mut patience = self.patience(seat, head.1, bound);
@@ -138,7 +138,7 @@ impl Grantor {
     /// Everybody older who waits has been passed once more.
     fn count_overtake(&mut self, seat: &Seat<'_, Arbiter>, young: (Stamp, Bid)) {
         if broken!(seat, M13BackfillWithoutBound) {
-            return; // Nobody counts what has no bound.
+            return; // Passes are not counted where there is no bound.
         }
         for (_, older) in self.queue.range(..young) {
             let booked = self.entries.get_mut(older).expect("whoever is in the queue is booked");

@@ -17,9 +17,9 @@ pub(crate) struct Desk {
 impl Desk {
     /// Why a claim cannot be served by this kind of pool at all.
     pub(crate) fn objection(claim: &Claim, node_units_max: u32) -> Option<Refusal> {
-        if claim.lines.is_some() {
+        if claim.wanted.lines.is_some() {
             Some(Refusal::NotByName)
-        } else if claim.units.get() > node_units_max {
+        } else if claim.wanted.units.get() > node_units_max {
             Some(Refusal::TooManyForOneNode)
         } else {
             None
@@ -29,7 +29,7 @@ impl Desk {
     /// Puts a claim at the end. A client that repeats itself changes nothing.
     pub(crate) fn push(&mut self, claim: &Claim) {
         if !self.queue.iter().any(|&(waiting, _)| waiting == claim.id) {
-            self.queue.push_back((claim.id, claim.units));
+            self.queue.push_back((claim.id, claim.wanted.units));
         }
     }
 

@@ -1,11 +1,12 @@
 //! Who has crashed, without timers.
 //!
 //! The query mechanism of Mostefaoui, Mourgaya and Raynal 2003 as Bouillaguet, Arantes and Sens
-//! 2009 use it: a query ends when all but f have answered. Who has not is *unheard*, which is no
-//! accusation, since somebody must be last. But every answer carries the unheard of its sender, and
-//! who is unheard by everybody who answered, the asker's previous query included, is taken for
-//! crashed. Under the responsiveness property (broadcast spec 4) that is always right: each live
-//! node has f+1 nodes that always hear it in time, and one of them is among the n-f who answered.
+//! 2009 use it: a query ends when all but f have answered. A node that has not answered is
+//! *unheard*, which is no accusation, since somebody must be last. But every answer carries the
+//! unheard of its sender, and a node that everybody who answered did not hear, nor the asker in its
+//! previous query, is taken for crashed. Under the responsiveness property (broadcast spec 4) that
+//! is always right: each live node has f+1 nodes that always hear it in time, and one of them is
+//! among the n-f who answered.
 //!
 //! Differences from the paper: a query is not tied to a request and lasts until it is answered;
 //! answers count for the query they name and for no other (broadcast spec E5 and E3); what is known

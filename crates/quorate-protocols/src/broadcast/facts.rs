@@ -14,8 +14,9 @@ impl Weighted {
     /// earlier is counted, and no alarm.
     pub fn warnings(&self, seat: &Seat<'_, Self>) -> Warnings {
         let most = seat.pool.crashes_max;
-        // Where suspects are never counted out, one that is heard again does no harm and is
-        // forgotten only when it restarts. Who was expelled has to come back first.
+        // Where suspects are never counted out, a suspect that is heard again does no harm, and the
+        // suspicion is forgotten only when it restarts. A node that was expelled has to come back
+        // first.
         let is_unheard =
             || self.crashed().contains(seat.me) && self.heard_by(seat, seat.me) <= most;
         let is_expelled = self.is_expelled(seat) || self.expulsions > 0 && !self.is_member();

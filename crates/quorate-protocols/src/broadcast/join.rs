@@ -1,31 +1,31 @@
-//! Coming back: a node that restarted, or was expelled, joins again (broadcast spec 7.3).
+//! A node that restarted, or was expelled, joins again (broadcast spec 7.3).
 //!
-//! Two things must not happen. What clients of an earlier life still use must not be given to
-//! others; and a new request must not slip in before one that the node let pass in an earlier life
-//! and has forgotten, or k+1 enter. Against the first there is *grace*: grants are leased by the
-//! node to its own clients ([`super::Pool::lease`]), and a restarted node says nothing about units
-//! until one lease is over. Then it tells everybody that it is back and that its earlier lives use
-//! nothing. Against the second it asks for units only when everybody who may have been let pass has
-//! answered with its clock, and puts its own behind all of them.
+//! Two things must not happen. Units that clients of an earlier life still use must not be given to
+//! others. And a new request of the node must not go before one that it let pass in an earlier life
+//! and has forgotten, or k+1 clients enter. Against the first there is *grace*: grants are leased
+//! by the node to its own clients ([`super::Pool::lease`]), and a restarted node says nothing about
+//! units until one lease is over. Then it tells everybody that it is back and that its earlier
+//! lives use nothing. Against the second it asks for units only when everybody who may have been
+//! let pass has answered with its clock, and puts its own behind all of them.
 //!
 //! Nodes that are joining answer each other, so that a whole pool may restart at once. And
 //! everybody means everybody, suspects and those counted out included: a node that stays down keeps
 //! others from coming back. If suspects were exempt, one that was merely slow would enter on what
 //! an earlier life let pass, while the newcomer enters before it (`tests/leased.rs`). Nor is it
-//! enough that others count a suspect out: who has forgotten that it came back takes its earlier
-//! life for the present one. Exempt is only who is cut off now, in whatever life, as an operator
-//! says it to the newcomer ([`Reclaim::Fenced`]): it uses nothing until it joins again, and then it
-//! asks the newcomer.
+//! enough that others count a suspect out: a node that has forgotten that the suspect came back
+//! takes its earlier life for the present one. Exempt is only a node that is cut off now, in
+//! whatever life, as an operator says to the newcomer ([`Reclaim::Fenced`]): it uses nothing until
+//! it joins again, and then it asks the newcomer.
 //!
-//! **Under leases** more can be forgotten: that somebody is suspected,
-//! and that somebody else came back since. A draft handed out six units of three: a restarted node
-//! took an old belief about an earlier life for one about the present, and did not count a live
-//! node. Hence every message tells its sender's life, and three rules. What an earlier life said is
-//! void. What a life says that has not joined renews no lease. And who joins is counted at once,
-//! but its answers are waited for only when it takes part, that is, when it knows from everybody
-//! who is suspected. Why that is enough: let m count x out, after all whom m does not suspect named
-//! x. If x has a lease later on, one of those, j, has answered without naming it, and so restarted
-//! since; but then m told j of x before j took part.
+//! **Under leases** more can be forgotten: that somebody is suspected, and that somebody else came
+//! back since. A draft handed out six units of three: a restarted node took an old belief about an
+//! earlier life for one about the present, and did not count a live node. Hence every message tells
+//! its sender's life, and three rules. Messages of an earlier life are void. Messages of a life
+//! that has not joined renew no lease. And a node that joins is counted at once, but its answers
+//! are waited for only when it takes part, that is, when it knows from everybody who is suspected.
+//! Why that is enough: let m count x out, after all whom m does not suspect named x. If x has a
+//! lease later on, one of those, j, has answered without naming it, and so restarted since; but
+//! then m told j of x before j took part.
 
 use quorate_core::{NodeId, NodeSet, Outbox, Seat};
 
@@ -81,7 +81,8 @@ impl Weighted {
 
     /// Whether a message that tells its sender's life is to be heeded. Not what an earlier life of
     /// its sender said; and under leases, where an answer lets its receiver go on, not what a life
-    /// says that has not joined. Who has not joined itself takes everybody's life as it finds it.
+    /// says that has not joined. A node that has not joined itself takes every peer's life as it
+    /// finds it.
     pub(super) fn is_timely(
         &mut self,
         seat: &Seat<'_, Self>,
@@ -137,8 +138,8 @@ impl Weighted {
     }
 
     /// A node is there in a new life. What its earlier ones were asked, and did not answer or did
-    /// not live to answer, is asked again: that it joins is no permission. It may have joined long
-    /// ago, and only we have forgotten it.
+    /// not live to answer, is asked again: a join is no permission. The node may have joined long
+    /// ago, and only this one has forgotten it.
     fn welcome(&mut self, seat: &Seat<'_, Self>, node: NodeId, life: Life, out: &mut Outbox<Self>) {
         let is_relied_on = !seat.pool.is_leased();
         self.detector.welcome(node, life, is_relied_on);

@@ -14,10 +14,10 @@
 //! Timer-free *is* weighted with one unit per node. The two older ones are reference. Errata and
 //! counterexamples are in the specification (broadcast spec E1 to E27, D1 to D8, P1 to P4).
 //!
-//! What nobody here promises: unit names (grants are numbered from 0). A node that restarts comes
-//! back under weighted where something is leased, except with [`Reclaim::TrustRp`] (`join.rs`);
-//! elsewhere it stays out, because it may have forgotten whom it let pass, and is to the others a
-//! crashed one.
+//! Units have no names here: a grant's units are numbered from 0. A node that restarts comes back
+//! under weighted where something is leased, except with [`Reclaim::TrustRp`] (`join.rs`);
+//! elsewhere it stays out, because it may have forgotten whom it let pass, and the others treat it
+//! as crashed.
 
 mod deaths;
 mod deferred;
@@ -38,8 +38,8 @@ mod tests;
 use std::fmt;
 
 use quorate_core::{
-    ClaimId, Clock, Entry, Event, Fact, NodeId, NodeSet, Outbox, Protocol, Refusal, Seat, Stamp,
-    Start,
+    ClaimId, Clock, Entry, Event, EventOf, Fact, NodeId, NodeSet, Outbox, Protocol, Refusal, Seat,
+    Stamp, Start,
 };
 
 use deferred::Deferrals;
@@ -276,7 +276,7 @@ impl Protocol for Weighted {
         node
     }
 
-    fn step(&mut self, seat: &Seat<'_, Self>, mut event: Event<Self>, out: &mut Outbox<Self>) {
+    fn step(&mut self, seat: &Seat<'_, Self>, mut event: EventOf<Self>, out: &mut Outbox<Self>) {
         // Nearly everything is heard, and looked at where it lies.
         if let Event::Hear { from, message } = &mut event {
             return self.hear(seat, *from, message, out);

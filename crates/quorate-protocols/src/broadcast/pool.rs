@@ -179,7 +179,7 @@ pub(crate) enum Mutant {
     AbandonQueries,
     /// Deferred answers are sent first and the state changes in a second step (broadcast spec E6).
     ReleaseInTwoSteps,
-    /// Who leaves does not answer those it made wait.
+    /// A node that releases does not answer the requests that it deferred.
     DropDeferred,
     /// Nobody ever concludes that somebody crashed.
     NoDetection,

@@ -1,5 +1,5 @@
-//! What follows from a belief that somebody crashed: nothing, or its units come back (broadcast
-//! spec 7.2).
+//! What a node does when it believes that a peer crashed: nothing, or it counts the peer out so
+//! that its units come back (broadcast spec 7.2).
 //!
 //! A grant is *clean* if there was room for it with everybody counted, and *reclaimed* if only
 //! because some were counted out. A clean grant is safe whatever the network does; a reclaimed one
@@ -7,10 +7,10 @@
 //!
 //! **Leases.** A node may hold, or enter, only until one lease after it *sent* the last query that
 //! everybody it does not suspect has answered without naming it. A suspect is counted out one lease
-//! after everybody not suspected has answered a query and named it. This is stricter than the
-//! design it follows (7.2 starts counting at the suspicion), and in return needs no assumption
-//! about messages: of those who have to renew the suspect's lease, at least n-1-f, at most f-1 are
-//! suspects themselves, and all others name it.
+//! after everybody not suspected has answered a query and named it. Counting from the suspicion
+//! would need an assumption about messages (broadcast spec 7.2); this does not: of those who have
+//! to renew the suspect's lease, at least n-1-f, at most f-1 are suspects themselves, and all
+//! others name it.
 
 use std::time::Duration;
 
@@ -89,10 +89,10 @@ impl Weighted {
     }
 
     /// The driver says that a node can no longer reach the protected thing until it joins again.
-    /// For a member that is said of the life that it believes to be over: who is not suspected is
-    /// not counted out for it later. Who is joining may take an earlier life of a node for its
-    /// present one, and counts nobody out; but whatever it let that node do, in any life, does no
-    /// harm any more, and it need not wait for it.
+    /// For a node that takes part this is about the life that it believes to be over: a peer that
+    /// is not suspected now is not counted out for it later. A node that is joining may take an
+    /// earlier life of a peer for the present one, so it counts nobody out; but whatever it let
+    /// that peer do, in any life, does no harm any more, and it need not wait for that peer.
     pub(super) fn on_fenced(
         &mut self,
         seat: &Seat<'_, Self>,

@@ -1,12 +1,13 @@
 //! The arbiter's half: who gets which units, and until when.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::collections::btree_map::{BTreeMap, Entry as Place};
 use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::{
     ClaimId, Clock, Entry, Fence, Holding, Line, Moment, NodeId, Outbox, Seat, Share, Shares,
-    Shortage, Stamp, Standing, Start, Unit, Units,
+    Shortage, Stamp, Standing, Start, Unit, Units, Wanted,
 };
 
 use super::message::Message;
@@ -24,7 +25,8 @@ const AUDIT_ENTRIES_MAX: usize = 256;
 pub(crate) struct Arbiter {
     /// Stamps claims as they come.
     pub(crate) clock: Clock,
-    pub(crate) entries: BTreeMap<ClaimId, Booked>,
+    /// Boxed: a map moves its values about whenever one comes or goes.
+    pub(crate) entries: BTreeMap<ClaimId, Box<Booked>>,
     /// Who waits, oldest first, and what is free.
     pub(crate) allocator: Allocator,
     /// The labels of units, by which claims choose.
@@ -40,22 +42,15 @@ pub(crate) struct Arbiter {
 pub(crate) struct Booked {
     pub(crate) asker: Asker,
     pub(crate) stamp: Stamp,
-    pub(crate) units: Units,
+    /// What it asks for. Its lines only if they choose by labels, and while it waits or can be moved:
+    /// labels may change.
+    pub(crate) wanted: Wanted,
     /// The asker's clock when it sent the request that counts, to be echoed...
     pub(crate) sent: Moment,
     /// ...and ours when that request arrived. The two belong together: adding a wait to a newer
     /// reading than the one echoed would promise too much (arbiter spec C1).
     pub(crate) arrived: Moment,
-    /// What it chooses by labels, while it waits or can be moved: these may change.
-    pub(crate) lines: Option<Arc<[Line]>>,
     pub(crate) state: State,
-}
-
-/// What a request asks for.
-pub(crate) struct Asked {
-    units: Units,
-    lines: Option<Arc<[Line]>>,
-    movable: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -68,6 +63,17 @@ impl Booked {
     /// The claim as the allocator knows it. Its age is the arbiter's clock when it came.
     pub(crate) fn ticket(&self, claim: ClaimId) -> Ticket {
         Ticket { age: self.stamp.clock, claim }
+    }
+
+    /// What its asker is told of its grant.
+    #[inline]
+    pub(super) fn answer(&self, claim: ClaimId) -> (NodeId, Message) {
+        let State::Granted { held, waited, .. } = &self.state else {
+            unreachable!("only grants are told");
+        };
+        let (shares, waited, sent) = (held.before_moves(), *waited, self.sent);
+        let Asker { node, attempt } = self.asker;
+        (node, Message::Grant { claim, attempt, shares, sent, waited })
     }
 
     /// A new promise, counted from here, if these are the units it has: returns what it left.
@@ -89,7 +95,8 @@ impl Booked {
             {
                 let left = held.shares.iter().filter(|share| !theirs.contains(**share));
                 let left = left.copied().collect();
-                self.units = Units::new(theirs.len() as u32, self.units.get()).ok()?;
+                let units = &mut self.wanted.units;
+                *units = Units::new(theirs.len() as u32, units.get()).ok()?;
                 held.shares = theirs.clone();
                 left
             }
@@ -166,7 +173,7 @@ impl Arbiter {
         self.allocator.take(held.shares.iter().map(|share| share.unit));
         *adopted = true;
         self.clock.hear(booked.stamp.clock);
-        self.entries.insert(claim, booked);
+        self.entries.insert(claim, Box::new(booked));
         // A fresh lease, whatever was left of the old one: our clock may have started anew.
         out.arm(Alarm::LeaseEnd(claim), seat.pool.goods.lease.length());
     }
@@ -179,19 +186,19 @@ impl Arbiter {
         post: &mut Post<'_>,
     ) {
         match message {
-            Message::Request { claim, attempt, units, lines, movable, sent } => {
-                if units.get() > seat.pool.goods.units {
+            Message::Request { claim, attempt, mut wanted, sent } => {
+                if wanted.units.get() > seat.pool.goods.units {
                     return post.out.anomaly(from, "a request for more units than the pool has");
                 }
-                if lines.as_ref().is_some_and(|lines| !seat.pool.goods.has_lines(units, lines)) {
+                if !seat.pool.goods.has(&wanted) {
                     return post
                         .out
                         .anomaly(from, "a request with lines that this pool cannot have");
                 }
                 let asker = Asker { node: from, attempt };
-                let movable = movable && seat.pool.goods.labels.is_some();
-                let lines = lines.filter(|_| !broken!(seat, IgnoreLines));
-                self.on_request(seat, asker, claim, Asked { units, lines, movable }, sent, post);
+                wanted.movable &= seat.pool.goods.labels.is_some();
+                wanted.lines = wanted.lines.filter(|_| !broken!(seat, IgnoreLines));
+                self.on_request(seat, asker, claim, wanted, sent, post);
             }
             Message::Release { claim } => self.end(seat, claim, post),
             Message::Decline { claim, attempt } => {
@@ -220,44 +227,49 @@ impl Arbiter {
         seat: &Seat<'_, Central>,
         asker: Asker,
         claim: ClaimId,
-        asked: Asked,
+        mut wanted: Wanted,
         sent: Moment,
         post: &mut Post<'_>,
     ) {
-        let Some(booked) = self.entries.get_mut(&claim) else {
-            let stamp = Stamp { clock: self.clock.tick(), node: asker.node };
-            let (ticket, mut deeds) = (Ticket { age: stamp.clock, claim }, Vec::new());
-            let Asked { units, lines, movable } = asked;
-            let (any, chosen);
-            let wants = match &lines {
-                // The common case, without an allocation.
-                None => {
-                    any = [seat.pool.goods.any(asker.node, units)];
-                    &any[..]
+        let booked = match self.entries.entry(claim) {
+            Place::Occupied(known) => known.into_mut(),
+            Place::Vacant(place) => {
+                let stamp = Stamp { clock: self.clock.tick(), node: asker.node };
+                let (ticket, mut deeds) = (Ticket { age: stamp.clock, claim }, Vec::new());
+                let (any, chosen);
+                let wants = match &wanted.lines {
+                    // The common case, without an allocation.
+                    None => {
+                        any = [seat.pool.goods.any(asker.node, wanted.units)];
+                        &any[..]
+                    }
+                    Some(lines) => {
+                        let labels = self.tags.labels(seat);
+                        chosen = seat.pool.goods.wants_by(labels, asker.node, lines);
+                        &chosen[..]
+                    }
+                };
+                let entered = match self.grace {
+                    true => self.allocator.enter(ticket, wants, wanted.movable),
+                    false => self.allocator.submit(ticket, wants, wanted.movable, &mut deeds),
+                };
+                let by_label = |lines: &Arc<[Line]>| lines.iter().any(|line| line.labels.is_some());
+                wanted.lines = wanted.lines.filter(by_label);
+                let may_change =
+                    wanted.lines.is_some() || self.allocator.drained().next().is_some();
+                if entered.is_err() && may_change {
+                    let attempt = asker.attempt;
+                    return post.send(asker.node, Message::Refused { claim, attempt });
                 }
-                Some(lines) => {
-                    chosen = seat.pool.goods.wants_by(self.tags.labels(seat), asker.node, lines);
-                    &chosen[..]
+                if entered.is_err() {
+                    let what = "a request for more units than its node may use";
+                    return post.out.anomaly(asker.node, what);
                 }
-            };
-            let entered = match self.grace {
-                true => self.allocator.enter(ticket, wants, movable),
-                false => self.allocator.submit(ticket, wants, movable, &mut deeds),
-            };
-            let by_label = |lines: &Arc<[Line]>| lines.iter().any(|line| line.labels.is_some());
-            let lines = lines.filter(by_label);
-            if entered.is_err() && (lines.is_some() || self.allocator.drained().next().is_some()) {
-                let attempt = asker.attempt;
-                return post.send(asker.node, Message::Refused { claim, attempt });
+                let state = State::Waiting;
+                let booked = Booked { asker, stamp, wanted, sent, arrived: seat.now, state };
+                place.insert(Box::new(booked));
+                return self.carry_out(seat, deeds, post);
             }
-            if entered.is_err() {
-                let what = "a request for more units than its node may use";
-                return post.out.anomaly(asker.node, what);
-            }
-            let state = State::Waiting;
-            let booked = Booked { asker, stamp, units, sent, arrived: seat.now, lines, state };
-            self.entries.insert(claim, booked);
-            return self.carry_out(seat, deeds, post);
         };
         if asker.is_before(booked.asker) {
             return;
@@ -276,7 +288,8 @@ impl Arbiter {
             }
             post.out.arm(Alarm::LeaseEnd(claim), seat.pool.goods.lease.length());
         }
-        self.tell_grant(claim, post);
+        let (node, answer) = self.entries[&claim].answer(claim);
+        post.send(node, answer);
         self.tell_moves(claim, post);
     }
 
@@ -344,8 +357,9 @@ impl Arbiter {
         let stamp = Stamp { clock: self.clock.tick(), node: asker.node };
         let held = Holding::new(shares.clone());
         let state = State::Granted { held, waited: Duration::ZERO, adopted: true };
-        let (arrived, lines) = (seat.now, None);
-        self.entries.insert(claim, Booked { asker, stamp, units, sent, arrived, lines, state });
+        let (arrived, wanted) = (seat.now, Wanted::any(units));
+        let booked = Booked { asker, stamp, wanted, sent, arrived, state };
+        self.entries.insert(claim, Box::new(booked));
         true
     }
 
@@ -402,39 +416,31 @@ impl Arbiter {
 
     /// The claim is over, if it was not already.
     fn end(&mut self, seat: &Seat<'_, Central>, claim: ClaimId, post: &mut Post<'_>) {
-        let Some(booked) = self.remove(claim) else { return };
-        if matches!(booked.state, State::Granted { .. }) {
+        let Some(held_units) = self.remove(claim) else { return };
+        if held_units {
             post.out.disarm(Alarm::LeaseEnd(claim));
         }
         self.schedule(seat, post);
     }
 
-    fn remove(&mut self, claim: ClaimId) -> Option<Booked> {
+    /// Takes a claim out of the books: whether it held units, if it was there.
+    fn remove(&mut self, claim: ClaimId) -> Option<bool> {
         let booked = self.entries.remove(&claim)?;
         match &booked.state {
             State::Waiting => {
                 let queued = self.allocator.cancel(booked.ticket(claim));
                 assert!(queued, "whoever waits is in the queue");
+                Some(false)
             }
             State::Granted { held, .. } => {
                 let units = held.shares.iter().map(|share| share.unit);
                 self.allocator.release(booked.ticket(claim), units);
+                Some(true)
             }
         }
-        Some(booked)
     }
 
-    pub(super) fn tell_grant(&self, claim: ClaimId, post: &mut Post<'_>) {
-        let booked = &self.entries[&claim];
-        let State::Granted { held, waited, .. } = &booked.state else {
-            unreachable!("only grants are told");
-        };
-        let (shares, waited, sent) = (held.before_moves(), *waited, booked.sent);
-        let Asker { node, attempt } = booked.asker;
-        post.send(node, Message::Grant { claim, attempt, shares, sent, waited });
-    }
-
-    /// Whatever follows in this step rests on what the books say now.
+    /// Written before the rest of this step is told, which rests on these books.
     pub(super) fn write_down(&self, seat: &Seat<'_, Central>, out: &mut Outbox<Central>) {
         if !seat.pool.goods.durable {
             return;
@@ -443,7 +449,10 @@ impl Arbiter {
             .entries
             .iter()
             .filter(|(_, booked)| matches!(booked.state, State::Granted { .. }))
-            .map(|(&claim, booked)| (claim, Booked { lines: None, ..booked.clone() }))
+            .map(|(&claim, booked)| {
+                let wanted = Wanted::any(booked.wanted.units);
+                (claim, Booked { wanted, ..(**booked).clone() })
+            })
             .collect();
         let drained = self.allocator.drained().collect();
         let relabelled = self.tags.changed().clone();
@@ -457,7 +466,7 @@ impl Arbiter {
                 State::Granted { adopted: false, .. } => Standing::Granted,
                 State::Granted { adopted: true, .. } => Standing::Adopted,
             };
-            show(Entry { claim, stamp: booked.stamp, units: booked.units, standing });
+            show(Entry { claim, stamp: booked.stamp, units: booked.wanted.units, standing });
         }
     }
 
@@ -494,7 +503,7 @@ impl Arbiter {
                 }
                 State::Granted { held, .. } => {
                     let extra = held.moves.len();
-                    assert_eq!(held.shares.len(), booked.units.get() as usize + extra);
+                    assert_eq!(held.shares.len(), booked.wanted.units.get() as usize + extra);
                     for share in &held.shares {
                         assert!(share.fence <= self.fence);
                         assert!(!self.allocator.is_free(share.unit), "what is held is not free");

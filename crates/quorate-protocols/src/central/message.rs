@@ -1,10 +1,9 @@
 //! What seats of a `central` pool tell each other.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::{ClaimId, Line, Moment, Move, Shares, Units};
+use quorate_core::{ClaimId, Moment, Move, Shares, Wanted};
 
 use crate::attempt::Attempt;
 
@@ -12,16 +11,8 @@ use crate::attempt::Attempt;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[allow(missing_docs, reason = "the fields are described once, below")]
 pub enum Message {
-    /// `lines`: which units will do, if not any. `movable`: whether the holder can be asked to
-    /// move. `sent`: the requester's clock, to be echoed.
-    Request {
-        claim: ClaimId,
-        attempt: Attempt,
-        units: Units,
-        lines: Option<Arc<[Line]>>,
-        movable: bool,
-        sent: Moment,
-    },
+    /// `sent`: the requester's clock, to be echoed.
+    Request { claim: ClaimId, attempt: Attempt, wanted: Wanted, sent: Moment },
     /// `sent`: echo of the request that put the claim in the queue. `waited`: for how long it has
     /// been there, by the arbiter's clock.
     Grant { claim: ClaimId, attempt: Attempt, shares: Shares, sent: Moment, waited: Duration },
@@ -78,9 +69,9 @@ impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(Self::KINDS[self.kind()])?;
         match self {
-            Message::Request { claim, attempt, units, lines, .. } => {
-                write!(f, " {claim} h{units}")?;
-                for line in lines.iter().flat_map(|lines| lines.iter()) {
+            Message::Request { claim, attempt, wanted, .. } => {
+                write!(f, " {claim} h{}", wanted.units)?;
+                for line in wanted.lines.iter().flat_map(|lines| lines.iter()) {
                     write!(f, " {} of {}", line.units, line.among.len())?;
                 }
                 write!(f, " {attempt}")

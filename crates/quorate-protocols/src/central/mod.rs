@@ -52,8 +52,8 @@ pub(crate) mod tests;
 use std::fmt;
 
 use quorate_core::{
-    ClaimId, Entry, Event, Fact, NodeId, NodeSet, Order, Outbox, Protocol, Relabelled, Seat,
-    Shortage, Start, Unit,
+    ClaimId, Entry, Event, EventOf, Fact, NodeId, NodeSet, Order, Outbox, Protocol, Relabelled,
+    Seat, Shortage, Start, Unit,
 };
 
 use arbiter::Arbiter;
@@ -134,7 +134,7 @@ impl Protocol for Central {
         Central { requester: Requester::default(), arbiter }
     }
 
-    fn step(&mut self, seat: &Seat<'_, Self>, event: Event<Self>, out: &mut Outbox<Self>) {
+    fn step(&mut self, seat: &Seat<'_, Self>, event: EventOf<Self>, out: &mut Outbox<Self>) {
         let post = &mut Post::new(seat.me, out);
         match event {
             Event::Claim(claim) => self.requester.on_claim(seat, &claim, post),

@@ -76,12 +76,14 @@ impl Arbiter {
     /// Looks again at what will do for every claim that chooses by labels.
     fn choose_again(&mut self, seat: &Seat<'_, Central>, post: &mut Post<'_>) {
         self.allocator.call_off();
-        let chosen = |(claim, booked): (&_, &Booked)| {
-            let lines = booked.lines.clone()?;
-            Some((booked.ticket(*claim), booked.asker.node, lines))
-        };
-        let choosy: Vec<(Ticket, NodeId, Arc<[Line]>)> =
-            self.entries.iter().filter_map(chosen).collect();
+        let choosy: Vec<(Ticket, NodeId, Arc<[Line]>)> = self
+            .entries
+            .iter()
+            .filter_map(|(claim, booked)| {
+                let lines = booked.wanted.lines.clone()?;
+                Some((booked.ticket(*claim), booked.asker.node, lines))
+            })
+            .collect();
         let mut over = Vec::new();
         for (ticket, node, lines) in choosy {
             let wants = seat.pool.goods.wants_by(self.tags.labels(seat), node, &lines);

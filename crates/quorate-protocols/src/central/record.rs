@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use quorate_core::{
-    ClaimId, Holding, Moment, Move, NodeId, Relabelled, Shares, Stamp, Unit, Units,
+    ClaimId, Holding, Moment, Move, NodeId, Relabelled, Shares, Stamp, Unit, Units, Wanted,
 };
 
 use super::Pool;
@@ -114,8 +114,8 @@ impl Record {
             let (waited, adopted) = (line.waited, line.adopted);
             let state = State::Granted { held, waited, adopted };
             let (stamp, sent, arrived) = (line.stamp, line.sent, line.arrived);
-            let booked = Booked { asker, stamp, units, sent, arrived, lines: None, state };
-            grants.push((claim, booked));
+            let wanted = Wanted::any(units);
+            grants.push((claim, Booked { asker, stamp, wanted, sent, arrived, state }));
         }
         let ascending = drained.windows(2).all(|pair| pair[0] < pair[1]);
         if !ascending || drained.last().is_some_and(|unit| unit.0 >= pool.goods.units) {

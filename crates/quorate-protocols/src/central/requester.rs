@@ -1,11 +1,10 @@
 //! The requester's half: what a node does for its own clients.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::{
-    Claim, ClaimId, Clock, Holding, Line, Moment, Move, Refusal, Seat, Shares, Units,
+    Claim, ClaimId, Clock, Holding, Moment, Move, Refusal, Seat, Shares, Units, Wanted,
 };
 
 use super::message::Message;
@@ -27,9 +26,7 @@ pub(super) struct Requester {
 /// A local client's claim.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Local {
-    units: Units,
-    lines: Option<Arc<[Line]>>,
-    movable: bool,
+    wanted: Wanted,
     attempt: Attempt,
     standing: Standing,
 }
@@ -75,9 +72,7 @@ impl Requester {
             return; // A client that repeats itself changes nothing.
         }
         let attempt = self.next_attempt(seat);
-        let Claim { units, ref lines, movable, .. } = *claim;
-        let lines = lines.clone();
-        let local = Local { units, lines, movable, attempt, standing: Standing::Fresh };
+        let local = Local { wanted: claim.wanted.clone(), attempt, standing: Standing::Fresh };
         post.send(seat.pool.arbiter, local.request(claim.id, seat.now));
         self.claims.insert(claim.id, local);
         self.arm_retry(seat, post);
@@ -135,8 +130,8 @@ impl Requester {
                     return post.out.lose(claim);
                 };
                 let standing = Standing::Held { until: None, moving: Moving::new(seat, &shares) };
-                let local = Local { units, lines: None, movable: false, attempt, standing };
-                self.claims.insert(claim, local);
+                let wanted = Wanted::any(units);
+                self.claims.insert(claim, Local { wanted, attempt, standing });
                 attempt
             }
         };
@@ -209,7 +204,7 @@ impl Requester {
                 if local.is_held() {
                     return; // The same answer again.
                 }
-                let served = seat.pool.goods.serves(local.units, local.lines.as_deref(), &shares);
+                let served = seat.pool.goods.serves(&local.wanted, &shares);
                 if !served && !broken!(seat, IgnoreLines) {
                     // Somebody else's claim has this name, and may be using these units.
                     self.claims.remove(&claim);
@@ -340,7 +335,6 @@ impl Local {
     }
 
     fn request(&self, claim: ClaimId, sent: Moment) -> Message {
-        let Local { units, attempt, movable, ref lines, .. } = *self;
-        Message::Request { claim, attempt, units, lines: lines.clone(), movable, sent }
+        Message::Request { claim, attempt: self.attempt, wanted: self.wanted.clone(), sent }
     }
 }

@@ -54,7 +54,6 @@ impl Arbiter {
         post: &mut Post<'_>,
     ) {
         let claim = ticket.claim;
-        let movable = self.allocator.is_movable(ticket);
         let booked = self.entries.get_mut(&claim).expect("only booked claims are granted");
         if !broken!(seat, ReuseFence) || self.fence == Fence::floor(seat.boot) {
             self.fence = self.fence.next();
@@ -67,14 +66,17 @@ impl Arbiter {
         let waited = seat.now.since(booked.arrived);
         assert_eq!(booked.state, State::Waiting, "only waiting claims are granted");
         booked.state = State::Granted { held: Holding::new(shares), waited, adopted: false };
-        booked.lines = booked.lines.take().filter(|_| movable);
+        if !self.allocator.is_movable(ticket) {
+            booked.wanted.lines = None;
+        }
+        let (node, answer) = booked.answer(claim);
         if broken!(seat, TellBeforePersist) {
-            self.tell_grant(claim, post);
+            post.send(node, answer.clone());
         }
         self.write_down(seat, post.out);
         post.out.arm(Alarm::LeaseEnd(claim), seat.pool.goods.lease.length());
         if !broken!(seat, TellBeforePersist) {
-            self.tell_grant(claim, post);
+            post.send(node, answer);
         }
     }
 }

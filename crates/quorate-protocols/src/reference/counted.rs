@@ -25,8 +25,8 @@ use std::hash::Hash;
 use std::marker::PhantomData;
 
 use quorate_core::{
-    ClaimId, Clock, Entry, Event, Explorable, LeaseEnd, Moment, NodeId, NodeSet, Number, Outbox,
-    Protocol, Refusal, Seat, Stamp, Start, Units,
+    ClaimId, Clock, Entry, Event, EventOf, Explorable, LeaseEnd, Moment, NodeId, NodeSet, Number,
+    Outbox, Protocol, Refusal, Seat, Stamp, Start, Units,
 };
 
 use crate::broadcast::desk::{Desk, shares};
@@ -274,7 +274,7 @@ impl<R: Rule> Protocol for Counted<R> {
         }
     }
 
-    fn step(&mut self, seat: &Seat<'_, Self>, event: Event<Self>, out: &mut Outbox<Self>) {
+    fn step(&mut self, seat: &Seat<'_, Self>, event: EventOf<Self>, out: &mut Outbox<Self>) {
         match event {
             Event::Claim(claim) => match Desk::objection(&claim, seat.pool.node_units_max) {
                 Some(why) => out.refuse(claim.id, why),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use quorate_core::{
-    ClaimId, Effect, Entry, Event, Fact, Line, NodeSet, Order, Outbox, Protocol, Relabelled, Seat,
+    ClaimId, Entry, Event, EventOf, Fact, Line, NodeSet, Order, Outbox, Protocol, Relabelled, Seat,
     Shortage, Start, Unit, Units,
 };
 
@@ -75,14 +75,14 @@ impl Judged {
     }
 
     /// What the arbiter is about to be asked.
-    fn overhear(&mut self, seat: &Seat<'_, Central>, event: &Event<Central>) {
+    fn overhear(&mut self, seat: &Seat<'_, Central>, event: &EventOf<Central>) {
         if self.central.arbiter.is_none() {
             return;
         }
         let (claim, asked) = match event {
-            Event::Claim(claim) => (claim.id, (seat.me, claim.units, claim.lines.clone())),
-            Event::Hear { from, message: Message::Request { claim, units, lines, .. } } => {
-                (*claim, (*from, *units, lines.clone()))
+            Event::Claim(claim) => (claim.id, (seat.me, claim.wanted.clone())),
+            Event::Hear { from, message: Message::Request { claim, wanted, .. } } => {
+                (*claim, (*from, wanted.clone()))
             }
             _ => return,
         };
@@ -102,22 +102,12 @@ impl Protocol for Judged {
     fn boot(seat: &Seat<'_, Self>, start: Start<Record>, out: &mut Outbox<Self>) -> Self {
         let mut effects = Outbox::new();
         let central = Central::boot(&inner(seat), start, &mut effects);
-        pass_on(&mut effects, out);
+        effects.drain().for_each(|effect| out.push(effect));
         Judged { central, theorems: Theorems::default(), steps: 0 }
     }
 
-    fn step(&mut self, seat: &Seat<'_, Self>, event: Event<Self>, out: &mut Outbox<Self>) {
+    fn step(&mut self, seat: &Seat<'_, Self>, event: EventOf<Self>, out: &mut Outbox<Self>) {
         let (operator, seat, mut effects) = (seat.pool.1, inner(seat), Outbox::new());
-        let event = match event {
-            Event::Claim(claim) => Event::Claim(claim),
-            Event::Release(claim) => Event::Release(claim),
-            Event::Cancel(claim) => Event::Cancel(claim),
-            Event::Renew { claim, shares } => Event::Renew { claim, shares },
-            Event::Hear { from, message } => Event::Hear { from, message },
-            Event::Ring(alarm) => Event::Ring(alarm),
-            Event::Suspect(node) => Event::Suspect(node),
-            Event::Trust(node) => Event::Trust(node),
-        };
         self.overhear(&seat, &event);
         self.central.step(&seat, event, &mut effects);
         self.judge(&seat);
@@ -129,7 +119,7 @@ impl Protocol for Judged {
         {
             self.judge(&seat);
         }
-        pass_on(&mut effects, out);
+        effects.drain().for_each(|effect| out.push(effect));
     }
 
     fn audit(&self, seat: &Seat<'_, Self>) {
@@ -170,25 +160,6 @@ impl Protocol for Judged {
 
     fn can_lose(pool: &Self::Pool, dead: &NodeSet) -> bool {
         Central::can_lose(&pool.0, dead)
-    }
-}
-
-/// The same effects, of another protocol.
-fn pass_on(effects: &mut Outbox<Central>, out: &mut Outbox<Judged>) {
-    for effect in effects.drain() {
-        match effect {
-            Effect::Persist(record) => out.persist(record),
-            Effect::Tell { to, message } => out.tell(to, message),
-            Effect::Arm { alarm, after } => out.arm(alarm, after),
-            Effect::Disarm(alarm) => out.disarm(alarm),
-            Effect::Grant { claim, shares, until } => out.grant(claim, shares, until),
-            Effect::Extend { claim, until } => out.extend(claim, until),
-            Effect::Move { claim, shares, it } => out.ask_to_move(claim, shares, it.from, it.to),
-            Effect::Refuse { claim, why } => out.refuse(claim, why),
-            Effect::Lose { claim } => out.lose(claim),
-            Effect::Reclaim { claim, shares } => out.reclaim(claim, shares),
-            Effect::Anomaly { peer, what } => out.anomaly(peer, what),
-        }
     }
 }
 

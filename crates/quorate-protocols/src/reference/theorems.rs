@@ -15,9 +15,8 @@
 //! B begin anew.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use quorate_core::{ClaimId, Line, NodeId, Relabelled, Seat, Unit, Units};
+use quorate_core::{ClaimId, NodeId, Relabelled, Seat, Unit, Units, Wanted};
 
 use crate::allocator::oracle::{self, Case, Demand, mask};
 use crate::central::Central;
@@ -37,7 +36,7 @@ pub(super) struct Theorems {
     relabelled: BTreeMap<Unit, BTreeMap<String, String>>,
 }
 
-type Asked = (NodeId, Units, Option<Arc<[Line]>>);
+type Asked = (NodeId, Wanted);
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Oldest {
@@ -105,7 +104,7 @@ impl Theorems {
 
     /// What a claim asks for by the labels of now.
     fn wants(&self, seat: &Seat<'_, Central>, arbiter: &Arbiter, asked: &Asked) -> Vec<Demand> {
-        let (node, units, lines) = asked;
+        let (node, Wanted { units, lines, .. }) = asked;
         let wants = match lines {
             None => vec![seat.pool.goods.any(*node, *units)],
             Some(lines) => seat.pool.goods.wants_by(arbiter.tags.labels(seat), *node, lines),
@@ -133,7 +132,7 @@ impl Theorems {
         Case {
             holders: movers.collect(),
             waiting: waiting.into_iter().filter_map(|(claim, _)| wants(claim)).collect(),
-            single: arbiter.entries.values().all(|booked| booked.units == Units::ONE),
+            single: arbiter.entries.values().all(|booked| booked.wanted.units == Units::ONE),
         }
     }
 

@@ -7,7 +7,7 @@ use super::place::{Job, Place, Seated};
 use super::tokens::Tokens;
 
 impl Ring {
-    /// Everybody shows its own tokens; sums over the nodes are the pool's, but for what travels.
+    /// Every node shows its own tokens. Their sum is the pool's, without the tokens on their way.
     pub(super) fn show_facts(&self, seat: &Seat<'_, Ring>, show: &mut dyn FnMut(Fact)) {
         let sum = |of: fn(&Place) -> u32| self.places.iter().map(of).sum::<u32>();
         let waiting = self.places.iter().filter(|p| matches!(p.job, Job::Waiting { .. })).count();

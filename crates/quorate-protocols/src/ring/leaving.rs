@@ -49,8 +49,9 @@ impl Ring {
         }
     }
 
-    /// It carries nothing, and whoever waits may be behind the times. One of a *later* epoch comes
-    /// from a node that a fault took there: it hears nobody until the root is beyond it.
+    /// A wake carries no tokens, and the node that waits may not have heard of the new epoch. A
+    /// wake of a *later* epoch comes from a node that a fault put there: that node hears nobody
+    /// until the root's epoch is beyond its own.
     fn on_wake(
         &mut self,
         seat: &Seat<'_, Ring>,

@@ -59,7 +59,7 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use quorate_core::{
-    ClaimId, Entry, Event, Fact, NodeSet, Outbox, Protocol, Refusal, Seat, Start, Units,
+    ClaimId, Entry, Event, EventOf, Fact, NodeSet, Outbox, Protocol, Refusal, Seat, Start, Units,
 };
 
 use message::Kinds;
@@ -74,7 +74,7 @@ pub use message::{Frame, Message};
 pub use pool::{Pool, TourError, Variant};
 pub use seat::Healed;
 pub use station::{Post, Standing, Station};
-pub use terms::{Erratum, Fixes, Terms};
+pub use terms::Terms;
 pub use tether::{Epoch, Parcel};
 pub use tokens::{Census, Count, Named, Tally, Tokens};
 
@@ -144,7 +144,7 @@ impl Protocol for Ring {
         Ring::begin(seat, &start, out)
     }
 
-    fn step(&mut self, seat: &Seat<'_, Self>, event: Event<Self>, out: &mut Outbox<Self>) {
+    fn step(&mut self, seat: &Seat<'_, Self>, event: EventOf<Self>, out: &mut Outbox<Self>) {
         self.look_at_the_clock(seat, out);
         match event {
             Event::Claim(claim) => self.on_claim(seat, &claim, out),

@@ -3,7 +3,7 @@
 //! The paper's processor has one request and one critical section. A node has many clients, so it
 //! takes several places next to each other, as if it were several processors with links that take
 //! no time: every argument about the ring holds for them as it is. A free place holds nothing and
-//! may be added or taken away (ring spec 7, "join").
+//! may be added or taken away ("join" in ring spec 7).
 
 use quorate_core::{ClaimId, Fence, Shares, Units};
 

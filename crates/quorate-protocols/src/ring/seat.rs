@@ -121,12 +121,12 @@ impl Ring {
         claim: &Claim,
         out: &mut Outbox<Ring>,
     ) {
-        if claim.lines.is_some() {
+        if claim.wanted.lines.is_some() {
             return out.refuse(claim.id, Refusal::NotByName);
         }
         let known = self.waiting.iter().any(|(id, _)| *id == claim.id);
         if !known && self.place_of(claim.id).is_none() {
-            self.waiting.push_back((claim.id, claim.units));
+            self.waiting.push_back((claim.id, claim.wanted.units));
             self.serve(seat, out);
         }
     }

@@ -1,7 +1,5 @@
 //! What all stations of a ring agree on, and which of the paper's errata are repaired.
 
-use std::fmt;
-
 use quorate_core::UNITS_MAX;
 
 /// The numbers and rules of one ring (ring spec 2).
@@ -16,7 +14,7 @@ pub struct Terms {
     /// How many sequence numbers there are: M, at least the number of controller tokens that a
     /// fault can leave in the ring (ring spec E19).
     pub seqs: u64,
-    fixes: Fixes,
+    pub(crate) fixes: Fixes,
 }
 
 impl Terms {
@@ -29,12 +27,6 @@ impl Terms {
         assert!((1..=units).contains(&claim_max), "1 <= K <= l");
         assert!(units <= UNITS_MAX, "a pool has at most {UNITS_MAX} units");
         Terms { units, claim_max, collect_max: claim_max, seqs: 1 << 56, fixes: Fixes::ALL }
-    }
-
-    /// The same ring with rules of the paper put back: for replaying the specification's
-    /// counterexamples and for tests that find them again. No pool is made with such terms.
-    pub fn with_fixes(self, fixes: Fixes) -> Self {
-        Terms { fixes, ..self }
     }
 
     /// Whether an erratum is repaired.
@@ -94,73 +86,16 @@ impl Erratum {
     ];
 }
 
-/// Which errata are repaired.
+/// Which errata are repaired: all of them, but where [`crate::reference::ring`] puts one back.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Fixes(u8);
+pub struct Fixes(pub(crate) u8);
 
 impl Fixes {
     /// All: the only rules that a pool runs.
     pub const ALL: Fixes = Fixes(u8::MAX);
 
-    /// Without one of them.
-    #[must_use]
-    pub fn without(self, erratum: Erratum) -> Self {
-        Fixes(self.0 & !(1 << erratum as u8))
-    }
-
     /// Whether one is repaired.
     pub fn has(self, erratum: Erratum) -> bool {
         self.0 & 1 << erratum as u8 != 0
-    }
-
-    /// The rules by the name that the specification gives them: `repaired` (and `train`, which has
-    /// no other rules), `charitable`, or `no-E4` for one repair taken out, `no-E4-E7` for several.
-    /// The paper's text as printed has no name here: too much of it is lost.
-    pub fn named(name: &str) -> Option<Self> {
-        match name {
-            "repaired" | "train" => return Some(Fixes::ALL),
-            // The garbled places read in the authors' favour, the clear ones as they stand.
-            "charitable" => {
-                let as_printed = [Erratum::E4, Erratum::E7, Erratum::E13];
-                return Some(as_printed.into_iter().fold(Fixes::ALL, Fixes::without));
-            }
-            _ => {}
-        }
-        name.strip_prefix("no-")?.split('-').try_fold(Fixes::ALL, |fixes, one| {
-            let erratum = Erratum::ALL.into_iter().find(|e| format!("{e:?}") == one)?;
-            Some(fixes.without(erratum))
-        })
-    }
-}
-
-impl fmt::Display for Fixes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if *self == Fixes::ALL {
-            return f.write_str("repaired");
-        }
-        f.write_str("no")?;
-        for erratum in Erratum::ALL.into_iter().filter(|&e| !self.has(e)) {
-            write!(f, "-{erratum:?}")?;
-        }
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rules_have_the_names_that_the_specification_gives_them() {
-        assert_eq!(Fixes::named("repaired"), Some(Fixes::ALL));
-        for erratum in Erratum::ALL {
-            let fixes = Fixes::named(&format!("no-{erratum:?}")).expect("a name of the spec");
-            assert!(!fixes.has(erratum));
-            assert_eq!(fixes.to_string(), format!("no-{erratum:?}"));
-        }
-        assert_eq!(Fixes::named("charitable"), Fixes::named("no-E4-E7-E13"));
-        for unknown in ["", "no-", "no-E99", "printed", "debt"] {
-            assert_eq!(Fixes::named(unknown), None, "{unknown}");
-        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use quorate_core::{Corruptible, Event, NodeId, NodeSet, Outbox, Seat};
+use quorate_core::{Corruptible, Event, EventOf, NodeId, NodeSet, Outbox, Seat};
 
 use super::legitimate::Stabilizing;
 use super::message::Message;
@@ -57,7 +57,8 @@ impl Corruptible for Ring {
     ) -> bool {
         let one_ring = participants.iter().all(|ring| {
             let same = ring.tether.epoch == participants[ROOT.index()].tether.epoch;
-            // Who is blind may not report all that is used; who has no licence keeps what it has.
+            // A blind node may not report all that its clients use; a node without a licence keeps
+            // its tokens.
             let settled = !ring.blind && ring.watch.as_ref().is_none_or(|watch| !watch.settling);
             let licensed = ring.places.iter().all(|place| !place.is_barred());
             same && ring.tether.skipped.is_empty() && settled && licensed
@@ -81,7 +82,7 @@ impl Corruptible for Ring {
         }
     }
 
-    fn is_disturbed_by(&self, seat: &Seat<'_, Self>, event: &Event<Self>) -> bool {
+    fn is_disturbed_by(&self, seat: &Seat<'_, Self>, event: &EventOf<Self>) -> bool {
         let fences_itself = self.tether.until.is_some_and(|until| until <= seat.now);
         fences_itself
             || match event {

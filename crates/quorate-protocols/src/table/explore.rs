@@ -22,7 +22,7 @@ impl Explorable for Table {
         see(Number::Clock(&mut requester.clock.0));
         see(Number::Fence(&mut requester.round));
         for local in requester.claims.values_mut() {
-            attempt_numbers(&mut local.wish.attempt, see);
+            attempt_numbers(&mut local.attempt, see);
         }
         requester.errands.values_mut().for_each(|errand| errand_numbers(errand, see));
         if let Some(section) = &mut requester.section {

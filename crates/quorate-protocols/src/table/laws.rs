@@ -88,8 +88,8 @@ fn is_holder(row: &Row) -> bool {
 fn case(seat: &Seat<'_, Table>, sheet: &Sheet, holds: impl Fn(&ClaimId) -> bool) -> Case {
     let goods = &seat.pool.goods;
     let wants = |row: &Row| -> Vec<Demand> {
-        let wants = match &row.lines {
-            None => vec![goods.any(row.node, row.units)],
+        let wants = match &row.wanted.lines {
+            None => vec![goods.any(row.node, row.wanted.units)],
             Some(lines) => goods.wants(row.node, lines),
         };
         let all = u32::MAX >> (UNITS_MAX - goods.units);
@@ -108,6 +108,6 @@ fn case(seat: &Seat<'_, Table>, sheet: &Sheet, holds: impl Fn(&ClaimId) -> bool)
     Case {
         holders,
         waiting: waiting.filter(|(_, wants)| possible(wants)).collect(),
-        single: sheet.rows.values().all(|row| row.units == Units::ONE),
+        single: sheet.rows.values().all(|row| row.wanted.units == Units::ONE),
     }
 }

@@ -365,7 +365,7 @@ impl Member {
                 None => Standing::Waiting,
             };
             let stamp = Stamp { clock: row.age, node: row.node };
-            show(Entry { claim, stamp, units: row.units, standing });
+            show(Entry { claim, stamp, units: row.wanted.units, standing });
         }
     }
 

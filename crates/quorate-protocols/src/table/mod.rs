@@ -65,7 +65,7 @@ mod tests;
 
 use std::fmt;
 
-use quorate_core::{ClaimId, Entry, Event, Fact, NodeId, NodeSet, Outbox, Protocol};
+use quorate_core::{ClaimId, Entry, Event, EventOf, Fact, NodeId, NodeSet, Outbox, Protocol};
 use quorate_core::{Seat, Shortage, Start, Units};
 
 use member::Member;
@@ -169,7 +169,7 @@ impl Protocol for Table {
         Table { requester: Requester::default(), member }
     }
 
-    fn step(&mut self, seat: &Seat<'_, Self>, event: Event<Self>, out: &mut Outbox<Self>) {
+    fn step(&mut self, seat: &Seat<'_, Self>, event: EventOf<Self>, out: &mut Outbox<Self>) {
         let post = &mut Post::new(seat.me, out);
         match event {
             Event::Claim(claim) => self.requester.on_claim(seat, &claim, post),

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use quorate_core::{
     Claim, ClaimId, Clock, Fact, Fence, Moment, NodeId, NodeSet, Refusal, Seat, Shares, Units,
+    Wanted,
 };
 
 use super::message::Message;
 use super::pool::broken;
 use super::section::Section;
-use super::sheet::{Errand, Wish};
+use super::sheet::Errand;
 use super::{Alarm, Post, Table};
 use crate::attempt::Attempt;
 use crate::count::Count;
@@ -39,7 +40,8 @@ pub(super) struct Requester {
 /// A local client's claim.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Local {
-    pub(super) wish: Wish,
+    pub(super) wanted: Wanted,
+    pub(super) attempt: Attempt,
     pub(super) standing: Standing,
 }
 
@@ -70,9 +72,8 @@ impl Requester {
             return; // A client that repeats itself changes nothing.
         }
         self.draw = claim.draw;
-        let (units, lines, attempt) = (claim.units, claim.lines.clone(), self.next_attempt(seat));
-        let wish = Wish { units, lines, attempt };
-        self.claims.insert(claim.id, Local { wish, standing: Standing::Asking });
+        let (wanted, attempt) = (claim.wanted.clone(), self.next_attempt(seat));
+        self.claims.insert(claim.id, Local { wanted, attempt, standing: Standing::Asking });
         self.want(seat, claim.id, Errand::Ask, post);
     }
 
@@ -106,7 +107,8 @@ impl Requester {
     ) {
         match self.claims.get(&claim).map(|local| &local.standing) {
             Some(Standing::Held { until: Some(until) }) if *until <= seat.now => {
-                // Dead is for good: its client has stopped.
+                // The deadline has passed and its client has stopped: a late answer revives
+                // nothing.
                 self.claims.remove(&claim);
                 post.out.lose(claim);
                 return self.want(seat, claim, Errand::End(None), post);
@@ -119,9 +121,9 @@ impl Requester {
                 let Ok(units) = Units::new(count, seat.pool.goods.units) else {
                     return post.out.lose(claim);
                 };
-                let wish = Wish { units, lines: None, attempt: self.next_attempt(seat) };
+                let (wanted, attempt) = (Wanted::any(units), self.next_attempt(seat));
                 let standing = Standing::Held { until: None };
-                self.claims.insert(claim, Local { wish, standing });
+                self.claims.insert(claim, Local { wanted, attempt, standing });
             }
         }
         self.want(seat, claim, Errand::Renew(shares), post);
@@ -150,7 +152,7 @@ impl Requester {
         let attempt = self.next_attempt(seat);
         let local = self.claims.get_mut(&claim).expect("only a claim that waits here");
         assert!(!local.is_held(), "what the client has is not asked for again");
-        (local.wish.attempt, local.standing) = (attempt, Standing::Asking);
+        (local.attempt, local.standing) = (attempt, Standing::Asking);
         self.want(seat, claim, Errand::Ask, post);
     }
 
@@ -163,10 +165,9 @@ impl Requester {
     ) {
         match message {
             Message::Notify { claim, attempt, shares, sent, waited } => {
-                let wish = self.claims.get(&claim).map(|local| &local.wish);
-                let serves = wish.filter(|wish| wish.attempt == attempt).is_none_or(|wish| {
-                    seat.pool.goods.serves(wish.units, wish.lines.as_deref(), &shares)
-                });
+                let known = self.claims.get(&claim).filter(|local| local.attempt == attempt);
+                let serves =
+                    known.is_none_or(|local| seat.pool.goods.serves(&local.wanted, &shares));
                 if !serves && !broken!(seat, IgnoreLines) {
                     return post.out.anomaly(from, "units that will not do for the claim");
                 }
@@ -174,7 +175,7 @@ impl Requester {
                 self.on_grant(seat, claim, attempt, shares, until, post);
             }
             Message::Lost { claim, attempt } => {
-                let known = self.claims.get(&claim).filter(|local| local.wish.attempt == attempt);
+                let known = self.claims.get(&claim).filter(|local| local.attempt == attempt);
                 match known.map(Local::is_held) {
                     Some(true) => {
                         self.claims.remove(&claim);
@@ -188,7 +189,7 @@ impl Requester {
             Message::Told { claim, attempt, waits } => {
                 let Some(local) = self.claims.get_mut(&claim) else { return };
                 let Standing::Waiting { unsure, .. } = &mut local.standing else { return };
-                if local.wish.attempt != attempt {
+                if local.attempt != attempt {
                     return;
                 }
                 unsure.remove(from);
@@ -211,7 +212,7 @@ impl Requester {
         post: &mut Post<'_>,
     ) {
         match self.claims.get_mut(&claim) {
-            Some(local) if local.wish.attempt == attempt => {
+            Some(local) if local.attempt == attempt => {
                 if local.is_held() {
                     return; // The same answer again.
                 }
@@ -267,7 +268,7 @@ impl Requester {
         let mut anew = Vec::new();
         let idle = self.section.is_none();
         for (&claim, local) in &mut self.claims {
-            let attempt = local.wish.attempt;
+            let attempt = local.attempt;
             let Standing::Waiting { keepers, unsure, asked } = &mut local.standing else {
                 if idle && local.standing == Standing::Asking {
                     anew.push(claim); // There was no room for it.

@@ -112,7 +112,7 @@ impl Requester {
         self.sections.add();
     }
 
-    /// The section comes to nothing here and now. Another begins, without those that are quiet.
+    /// Gives the section up and begins another, without the members that do not answer.
     fn restart(&mut self, seat: &Seat<'_, Table>, quiet: NodeSet, post: &mut Post<'_>) {
         let Some(section) = self.section.take() else { return };
         self.restarts.add();
@@ -123,13 +123,14 @@ impl Requester {
                     post.send(to, Message::Unlock { section: section.id, clean: true });
                 }
             }
-            // What it stored somewhere is older than what follows: the lock will be taken away. Yet
-            // others may go on from it, and tell of it, so what is asked again is a new try.
+            // Members will take the lock away, so what this section stored somewhere is older than
+            // what follows. Yet other sections may go on from it and tell of it, so each errand is
+            // asked for again in a new try.
             Phase::Storing { errands, .. } => {
                 for (claim, errand) in errands {
                     let attempt = self.next_attempt(seat);
                     if let (Errand::Ask, Some(local)) = (&errand, self.claims.get_mut(&claim)) {
-                        local.wish.attempt = attempt;
+                        local.attempt = attempt;
                     }
                     self.errands.entry(claim).or_insert(errand);
                 }
@@ -154,7 +155,7 @@ impl Requester {
             section.rings = section.rings.saturating_add(1);
             if section.rings > patience {
                 let awaited = section.awaited();
-                // If all that is left are such as were quiet before, they get another chance.
+                // If only members are left that did not answer before, they are asked again.
                 for quiet in [section.quiet.union(&awaited), awaited] {
                     if self.can_avoid(seat, &quiet) {
                         return self.restart(seat, quiet, post);
@@ -191,8 +192,8 @@ impl Requester {
             _ => return self.hear_about_claim(seat, from, message, post),
         };
         let Some(section) = self.section.as_mut().filter(|section| section.id == id) else {
-            // It is over, and whoever has a lock for it may have it back. But it may have stored
-            // something elsewhere.
+            // The section is over, and the member may have its lock back. But the section may have
+            // stored something elsewhere.
             if matches!(message, Message::Locked { .. } | Message::Probe { .. }) {
                 post.send(from, Message::Unlock { section: id, clean: false });
             }
@@ -268,8 +269,8 @@ impl Requester {
         let errands = std::mem::take(&mut self.errands);
         self.tidy = false;
         for (&claim, errand) in &errands {
-            let wish = self.claims.get(&claim).map(|local| &local.wish);
-            sheet.run(seat, claim, errand, wish, &mut upshot);
+            let asked = self.claims.get(&claim).map(|local| (&local.wanted, local.attempt));
+            sheet.run(seat, claim, errand, asked, &mut upshot);
         }
         sheet.pass(seat, floor, &mut upshot);
         if let Err(broken) = laws::judge(seat, &found, &sheet) {
@@ -321,7 +322,7 @@ impl Requester {
                 (Errand::Ask, None) => {
                     if let Some(local) = self.claims.get_mut(&claim)
                         && local.standing == Standing::Asking
-                        && row.is_some_and(|row| row.attempt == local.wish.attempt)
+                        && row.is_some_and(|row| row.attempt == local.attempt)
                     {
                         let (keepers, unsure) = (keepers.clone(), NodeSet::new());
                         local.standing = Standing::Waiting { keepers, unsure, asked: false };

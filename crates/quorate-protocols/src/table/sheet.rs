@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::{ClaimId, Fence, Line, Moment, NodeId, Seat, Share, Shares, Shortage, Units};
+use quorate_core::{ClaimId, Fence, Line, Moment, NodeId, Seat, Share, Shares, Shortage, Wanted};
 
 use super::Table;
 use super::pool::broken;
@@ -52,10 +51,8 @@ pub struct Row {
     pub attempt: Attempt,
     /// How old it is: smaller is older.
     pub age: u64,
-    /// How many units it asks for...
-    pub units: Units,
-    /// ...and which will do, if not any.
-    pub lines: Option<Arc<[Line]>>,
+    /// What it asks for.
+    pub wanted: Wanted,
     /// Claims granted while this was the youngest of those older than them that wait: how often it
     /// was passed is the sum over it and all younger ones, as the allocator counts.
     pub passed: u32,
@@ -94,7 +91,7 @@ impl Row {
     /// The most that it adds to a message, units that it may be granted apart: those are the
     /// pool's, however many claims there are.
     pub fn weight(&self) -> usize {
-        let lines = self.lines.iter().flat_map(|lines| lines.iter());
+        let lines = self.wanted.lines.iter().flat_map(|lines| lines.iter());
         let among =
             |line: &Line| 10 + line.among.last().map_or(0, |unit| unit.index() / 64 * 10 + 10);
         90 + lines.map(among).sum::<usize>()
@@ -114,14 +111,6 @@ pub(super) enum Errand {
     Renew(Shares),
     /// To be over; only if it is known by this try, if one is named.
     End(Option<Attempt>),
-}
-
-/// What a client asks for.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Wish {
-    pub(super) units: Units,
-    pub(super) lines: Option<Arc<[Line]>>,
-    pub(super) attempt: Attempt,
 }
 
 /// What a section does, beside the new table.
@@ -149,12 +138,10 @@ impl Sheet {
         passed.is_some()
             && [round, count, self.fence].iter().all(|number| number.0 < NUMBER_MAX)
             && self.rows.values().all(|row| {
-                let h = row.units.get();
-                let lines = row.lines.as_deref();
+                let h = row.wanted.units.get();
                 let mut shares = row.granted().into_iter().flat_map(|(shares, _)| shares.iter());
                 row.age < NUMBER_MAX
-                    && h <= goods.units
-                    && lines.is_none_or(|lines| goods.has_lines(row.units, lines))
+                    && goods.has(&row.wanted)
                     && row.granted().is_none_or(|(shares, _)| shares.len() == h as usize)
                     && shares.all(|share| {
                         share.unit.0 < goods.units
@@ -210,23 +197,23 @@ impl Sheet {
         seat: &Seat<'_, Table>,
         claim: ClaimId,
         errand: &Errand,
-        wish: Option<&Wish>,
+        asked: Option<(&Wanted, Attempt)>,
         upshot: &mut Upshot,
     ) {
         let version = self.version;
         let row = self.rows.get_mut(&claim);
-        match (errand, row, wish) {
+        match (errand, row, asked) {
             (Errand::End(only), Some(row), _)
                 if only.is_none_or(|only| (row.node, row.attempt) == (seat.me, only)) =>
             {
                 self.remove(seat, claim);
             }
-            (Errand::Ask, Some(row), Some(wish)) => {
-                if row.units != wish.units || row.lines != wish.lines {
+            (Errand::Ask, Some(row), Some((wanted, attempt))) => {
+                if row.wanted != *wanted {
                     return upshot.clashes.push(claim);
                 }
                 // A new try: what the home's clock said in an older one means nothing any more.
-                (row.node, row.attempt) = (seat.me, wish.attempt);
+                (row.node, row.attempt) = (seat.me, attempt);
                 match &mut row.state {
                     State::Waiting { sent, waited } => {
                         (*sent, *waited) = (seat.now, Duration::ZERO)
@@ -234,22 +221,21 @@ impl Sheet {
                     State::Granted { since, .. } => *since = version,
                 }
             }
-            (Errand::Ask, None, Some(wish)) => {
+            (Errand::Ask, None, Some((wanted, attempt))) => {
                 let age = self.rows.values().map(|row| row.age).max().unwrap_or(0) + 1;
-                let Wish { units, lines, attempt } = wish.clone();
                 let state = State::Waiting { sent: seat.now, waited: Duration::ZERO };
-                let node = seat.me;
-                let row = Row { node, attempt, age, units, lines, passed: 0, state };
+                let (node, wanted) = (seat.me, wanted.clone());
+                let row = Row { node, attempt, age, wanted, passed: 0, state };
                 let weight: usize = self.rows.values().map(Row::weight).sum();
                 if weight + row.weight() <= seat.pool.room {
                     self.rows.insert(claim, row);
                 }
             }
-            (Errand::Renew(theirs), Some(row), Some(wish)) => {
+            (Errand::Renew(theirs), Some(row), Some((_, attempt))) => {
                 if let State::Granted { shares, since } = &mut row.state
                     && shares == theirs
                 {
-                    (row.node, row.attempt, *since) = (seat.me, wish.attempt, version);
+                    (row.node, row.attempt, *since) = (seat.me, attempt, version);
                 }
             }
             _ => {}
@@ -265,9 +251,9 @@ impl Sheet {
         }
         let mut waiting = Vec::new();
         for (&claim, row) in self.rows.iter().filter(|(_, row)| row.granted().is_none()) {
-            let wants = match &row.lines {
+            let wants = match &row.wanted.lines {
                 Some(lines) if !broken!(seat, IgnoreLines) => goods.wants(row.node, lines),
-                _ => vec![goods.any(row.node, row.units)],
+                _ => vec![goods.any(row.node, row.wanted.units)],
             };
             // What can never be granted was refused at the door. Should its node be allowed less
             // than it was then, it waits.
@@ -306,7 +292,7 @@ impl Sheet {
             let State::Waiting { sent, waited } = row.state else { unreachable!("only these do") };
             let shares: Vec<Share> = units.iter().map(|&unit| Share { unit, fence }).collect();
             let shares = Shares::new(&shares);
-            let serves = seat.pool.goods.serves(row.units, row.lines.as_deref(), &shares);
+            let serves = seat.pool.goods.serves(&row.wanted, &shares);
             assert!(serves || broken!(seat, IgnoreLines), "law S");
             row.state = State::Granted { shares, since: self.version };
             upshot.granted.push((ticket.claim, sent, waited));

@@ -33,7 +33,7 @@ impl Requester {
             Message::Queued { claim, attempt, mark } => {
                 let about = About { from, claim, attempt };
                 if let Some((said, _)) = self.said(about) {
-                    said.rings = 0; // It lives, and knows us.
+                    said.rings = 0; // The member lives, and knows the claim.
                     self.heed(seat, about, mark, post);
                 }
             }
@@ -56,8 +56,8 @@ impl Requester {
         Some((said, phase))
     }
 
-    /// Nobody waits for it here. But what an earlier boot of ours asked for may be in use, and this
-    /// be an old copy.
+    /// Nobody waits for it here. But an earlier boot of this node may have asked for it: its client
+    /// may use the units, and this message be an old copy.
     fn decline(&self, seat: &Seat<'_, Ticket>, about: About, post: &mut Post<'_>) {
         let About { from, claim, attempt } = about;
         if attempt.boot == seat.boot && !broken!(seat, NoHeal) {
@@ -202,7 +202,7 @@ impl Requester {
         let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
         let Phase::Held { told } = local.phase else { return };
         if local.phase.has_stopped(seat.now) && !broken!(seat, ReviveDead) {
-            return; // Dead is for good: its client has stopped.
+            return; // The deadline has passed: a late answer revives nothing.
         }
         let Some(until) = local.deadline(seat) else { return };
         if until > seat.now && told.is_none_or(|told| until > told) {

@@ -128,7 +128,7 @@ impl Member {
     ) {
         let bid = asker.bid(claim);
         if self.grace {
-            // It does not know what it must exceed. Others may do.
+            // A member in grace does not know what a ticket must exceed; others may propose one.
             let attempt = asker.attempt;
             return post.send(asker.node, Message::Lost { claim, attempt });
         }
@@ -201,9 +201,9 @@ impl Member {
                 }
                 shown.joined = self.let_join(seat, bid, shown.ticket, post);
             }
-            // Only what is in use and relied on us all the time: anything else may have ended here
-            // before the crash, or never have been here, and others may enter without having seen
-            // it.
+            // Taken up is only what is in use and relied on this member all the time: anything else
+            // may have ended here before the crash, or never have been here, and others may enter
+            // without having seen it.
             None if self.grace && held && relied => self.reclaims.add(),
             _ => return post.send(node, Message::Lost { claim, attempt }),
         }

@@ -54,7 +54,7 @@ mod tests;
 
 use std::fmt;
 
-use quorate_core::{Entry, Event, Fact, NodeId, NodeSet, Outbox, Protocol};
+use quorate_core::{Entry, Event, EventOf, Fact, NodeId, NodeSet, Outbox, Protocol};
 use quorate_core::{Seat, Start, Units};
 
 use member::Member;
@@ -125,7 +125,7 @@ impl Protocol for Ticket {
         Ticket { requester: Requester::default(), member }
     }
 
-    fn step(&mut self, seat: &Seat<'_, Self>, event: Event<Self>, out: &mut Outbox<Self>) {
+    fn step(&mut self, seat: &Seat<'_, Self>, event: EventOf<Self>, out: &mut Outbox<Self>) {
         let post = &mut Post::new(seat.me, out);
         match event {
             Event::Claim(claim) => self.requester.on_claim(seat, &claim, post),

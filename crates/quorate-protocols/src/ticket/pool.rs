@@ -79,7 +79,7 @@ pub(crate) enum Mutant {
     ReviveMember,
     /// A member that a holder joins says so while others rely on views without that holder.
     JoinAtOnce,
-    /// Who hears that its view is void keeps it.
+    /// A claim keeps a view although it heard that the view is void.
     KeepVoidViews,
 }
 

@@ -26,14 +26,14 @@ pub(super) struct Requester {
 
 impl Requester {
     pub(super) fn on_claim(&mut self, seat: &Seat<'_, Ticket>, claim: &Claim, post: &mut Post<'_>) {
-        assert!(claim.units.get() <= seat.pool.units, "h <= k was settled at the door");
+        assert!(claim.wanted.units.get() <= seat.pool.units, "h <= k was settled at the door");
         if self.claims.contains_key(&claim.id) {
             return; // A client that repeats itself changes nothing.
         }
-        if claim.lines.is_some() {
+        if claim.wanted.lines.is_some() {
             return post.out.refuse(claim.id, Refusal::NotByName);
         }
-        self.start(seat, claim.id, claim.units, claim.draw, Fence::default(), post);
+        self.start(seat, claim.id, claim.wanted.units, claim.draw, Fence::default(), post);
     }
 
     /// Asks a quorum for a ticket above this one.

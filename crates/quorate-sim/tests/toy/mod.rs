@@ -6,8 +6,8 @@ use std::fmt;
 use std::time::Duration;
 
 use quorate_core::{
-    Claim, ClaimId, Entry, Event, Fence, Lease, Moment, NodeId, NodeSet, Outbox, Protocol, Refusal,
-    Seat, Share, Shares, Stamp, Standing, Start, Unit, Units,
+    Claim, ClaimId, Entry, Event, EventOf, Fence, Lease, Moment, NodeId, NodeSet, Outbox, Protocol,
+    Refusal, Seat, Share, Shares, Stamp, Standing, Start, Unit, Units,
 };
 
 const ARBITER: NodeId = NodeId(0);
@@ -216,17 +216,17 @@ impl Protocol for Toy {
         toy
     }
 
-    fn step(&mut self, seat: &Seat<'_, Self>, event: Event<Self>, out: &mut Outbox<Self>) {
+    fn step(&mut self, seat: &Seat<'_, Self>, event: EventOf<Self>, out: &mut Outbox<Self>) {
         match event {
-            Event::Claim(Claim { id, units, .. }) => {
+            Event::Claim(Claim { id, wanted, .. }) => {
                 if self.pending.contains_key(&id) {
                     return;
                 }
-                self.pending.insert(id, Some(units));
+                self.pending.insert(id, Some(wanted.units));
                 if seat.pool.mistake != Some(Mistake::NeverRetry) {
                     out.arm(Alarm::Retry, seat.pool.retry);
                 }
-                self.ask(seat, id, units, out);
+                self.ask(seat, id, wanted.units, out);
             }
             Event::Release(claim) | Event::Cancel(claim) => {
                 if matches!(event, Event::Cancel(_)) {

@@ -7,7 +7,7 @@ use std::fmt;
 use std::hash::Hash;
 use std::time::Duration;
 
-use quorate_core::{Effect, Entry, Event, NodeId, NodeSet, Outbox, Protocol, Seat, Start};
+use quorate_core::{Effect, Entry, Event, EventOf, NodeId, NodeSet, Outbox, Protocol, Seat, Start};
 use quorate_wire::link::{Bound, Cargo, Link, SendError};
 use quorate_wire::{Life, Resume};
 
@@ -215,27 +215,20 @@ impl<P: Protocol> Linked<P> {
     fn pass_on(&mut self, seat: &Place<'_, P>, effects: &mut Outbox<P>, out: &mut Out<P>) {
         for effect in effects.drain() {
             match effect {
-                Effect::Persist(record) => out.persist(record),
                 Effect::Tell { to, message } => {
                     self.lines.get_mut(&to).expect("a peer").send(seat.boot, message);
                     self.flush(to, out);
                 }
-                Effect::Arm { alarm, after } => out.arm(Alarm::Inner(alarm), after),
-                Effect::Disarm(alarm) => out.disarm(Alarm::Inner(alarm)),
-                Effect::Grant { claim, shares, until } => out.grant(claim, shares, until),
-                Effect::Extend { claim, until } => out.extend(claim, until),
-                Effect::Move { claim, shares, it } => {
-                    out.ask_to_move(claim, shares, it.from, it.to);
-                }
-                Effect::Refuse { claim, why } => out.refuse(claim, why),
-                Effect::Lose { claim } => out.lose(claim),
-                Effect::Reclaim { claim, shares } => out.reclaim(claim, shares),
-                Effect::Anomaly { peer, what } => out.anomaly(peer, what),
+                other => out.push(other.map(
+                    |_| unreachable!("told through a link"),
+                    Alarm::Inner,
+                    |record| record,
+                )),
             }
         }
     }
 
-    fn give(&mut self, seat: &Place<'_, P>, event: Event<P>, out: &mut Out<P>) {
+    fn give(&mut self, seat: &Place<'_, P>, event: EventOf<P>, out: &mut Out<P>) {
         let mut effects = Outbox::new();
         self.inner.step(&inner_seat(seat), event, &mut effects);
         self.pass_on(seat, &mut effects, out);
@@ -345,17 +338,17 @@ impl<P: Protocol> Protocol for Linked<P> {
         linked
     }
 
-    fn step(&mut self, seat: &Place<'_, P>, event: Event<Self>, out: &mut Out<P>) {
+    fn step(&mut self, seat: &Place<'_, P>, event: EventOf<Self>, out: &mut Out<P>) {
         let event = match event {
             Event::Hear { from, message } => return self.hear(seat, from, message, out),
             Event::Ring(Alarm::Tick) => return self.tick(seat, out),
-            Event::Ring(Alarm::Inner(alarm)) => Event::Ring(alarm),
-            Event::Claim(claim) => Event::Claim(claim),
-            Event::Release(claim) => Event::Release(claim),
-            Event::Cancel(claim) => Event::Cancel(claim),
-            Event::Renew { claim, shares } => Event::Renew { claim, shares },
-            Event::Suspect(node) => Event::Suspect(node),
-            Event::Trust(node) => Event::Trust(node),
+            other => other.map(
+                |_| unreachable!("heard through a link"),
+                |alarm| match alarm {
+                    Alarm::Inner(alarm) => alarm,
+                    Alarm::Tick => unreachable!("rung for the links"),
+                },
+            ),
         };
         self.give(seat, event, out);
     }

@@ -208,7 +208,7 @@ async fn connected(nodes: &[Node]) {
     }
 }
 
-/// Whatever comes first.
+/// Whichever happens first.
 async fn first_of<F: Future<Output = String> + Unpin>(mut futures: Vec<F>) -> String {
     std::future::poll_fn(|cx| {
         for future in &mut futures {

@@ -1,9 +1,6 @@
 //! One file per verb: its arguments, and what it does with them.
 
 mod acquire;
-mod bench;
-mod check;
-mod cluster;
 mod daemon;
 mod dev;
 mod drain;
@@ -13,21 +10,19 @@ mod holders;
 mod init;
 mod pools;
 mod queue;
-pub(crate) mod quorum;
 mod relabel;
 mod release;
 mod renew;
 mod revoke;
-mod ring;
 pub(crate) mod run;
 mod serve;
 mod signals;
-mod sim;
 mod status;
 mod top;
-mod vectors;
 mod wanted;
 mod why;
+
+use quorate_cli::cluster;
 
 use crate::Outcome;
 
@@ -52,20 +47,8 @@ pub(crate) enum Command {
     Drain(drain::Args),
     Fence(fence::Args),
     Relabel(relabel::Args),
-    /// The laboratory: which sets of nodes may decide, and what that is worth.
-    #[command(subcommand)]
-    Quorum(quorum::Command),
-    /// Simulate a pool: measure it, break things, look for broken laws.
-    #[command(subcommand)]
-    Sim(sim::Sim),
-    Check(check::Args),
-    /// Measure how fast this machine answers.
-    #[command(subcommand)]
-    Bench(bench::Command),
     #[command(name = "__exec", hide = true)]
     Exec(run::ExecArgs),
-    /// Look into protocol `ring`.
-    Ring(ring::Args),
 }
 
 /// Does it.
@@ -89,11 +72,6 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Drain(args) => drain::run(args),
         Command::Fence(args) => fence::run(args),
         Command::Relabel(args) => relabel::run(args),
-        Command::Quorum(command) => quorum::run(command),
-        Command::Ring(args) => ring::run(&args),
-        Command::Sim(sim) => sim::run(sim),
-        Command::Check(args) => check::run(&args),
-        Command::Bench(command) => bench::run(command),
         Command::Exec(args) => run::exec(args),
     }
 }

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use quorate_core::{
-    Claim, ClaimId, Effect, Event, Moment, NodeId, Outbox, Protocol, Seat, Shares, Start, Units,
+    Claim, ClaimId, Effect, Event, EventOf, Moment, NodeId, Outbox, Protocol, Seat, Shares, Start,
+    Units,
 };
 use quorate_laws::{Breach, End, Observation, StatuteBook};
 
@@ -82,7 +83,7 @@ impl Cluster {
         cluster
     }
 
-    pub(super) fn step(&mut self, node: NodeId, event: Event<Arbiter>) {
+    pub(super) fn step(&mut self, node: NodeId, event: EventOf<Arbiter>) {
         let _ = writeln!(self.trace, "{node} {event}");
         let index = node.index();
         let seat = Seat { me: node, boot: self.boots[index], now: self.now, pool: &self.pool };
@@ -167,7 +168,7 @@ impl Cluster {
     pub(super) fn claim_as(&mut self, node: u32, claim: Claim) {
         self.homes.entry(claim.id).or_insert(NodeId(node));
         let seen = self.alias(NodeId(node), claim.id);
-        self.see(Observation::Claimed { claim: seen, units: claim.units });
+        self.see(Observation::Claimed { claim: seen, units: claim.wanted.units });
         self.waiting.insert(seen, NodeId(node));
         self.step(NodeId(node), Event::Claim(claim));
     }

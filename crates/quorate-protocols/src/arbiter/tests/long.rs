@@ -102,7 +102,7 @@ fn sets(count: usize) -> Scope<Arbiter> {
     for (plan, set) in scope.clients.iter_mut().zip(sets) {
         let units = Units::new(set.len() as u32, 3).unwrap();
         let among = set.iter().copied().map(Unit).collect();
-        plan.claim.lines = Some([Line::of(units, among)].into());
+        plan.claim.wanted.lines = Some([Line::of(units, among)].into());
     }
     scope
 }

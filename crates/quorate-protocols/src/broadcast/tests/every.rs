@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use quorate_core::{
-    Claim, ClaimId, Effect, Event, NodeId, NodeSet, Outbox, Protocol, Start, Units,
+    Claim, ClaimId, Effect, EffectOf, Event, NodeId, NodeSet, Outbox, Protocol, Start, Units,
 };
 
 use super::reduced::Remembered;
@@ -238,7 +238,7 @@ impl<P: Explored> Explorer<'_, P> {
         for (node, requests) in self.scope.requests.iter().enumerate() {
             let mut out = Outbox::new();
             let boot = P::boot(&seat(&self.scope.pool, node.into()), Start::First, &mut out);
-            let is_alarm = |effect: &Effect<P>| matches!(effect, Effect::Arm { .. });
+            let is_alarm = |effect: &EffectOf<P>| matches!(effect, Effect::Arm { .. });
             assert!(out.effects().all(is_alarm), "nothing is said at first");
             if let Some(requests) = *requests {
                 nodes[node] = (self.participants.put(boot), requests);

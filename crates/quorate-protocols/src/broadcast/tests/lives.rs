@@ -15,7 +15,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use quorate_core::{
-    Claim, ClaimId, Effect, Event, Moment, NodeId, NodeSet, Outbox, Protocol, Seat, Start, Units,
+    Claim, ClaimId, Effect, Event, EventOf, Moment, NodeId, NodeSet, Outbox, Protocol, Seat, Start,
+    Units,
 };
 
 use super::seen::{Seen, Shelf, hash};
@@ -342,7 +343,7 @@ impl Explorer<'_> {
         &mut self,
         state: &mut State,
         id: NodeId,
-        event: Event<Weighted>,
+        event: EventOf<Weighted>,
     ) -> Option<&'static str> {
         self.act(state, id, |participant, seat, out| participant.step(seat, event, out))
     }

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use quorate_core::{
-    Claim, ClaimId, Effect, Event, Moment, NodeId, Outbox, Protocol, Seat, Start, Units,
+    Claim, ClaimId, Effect, EffectOf, Event, EventOf, Moment, NodeId, Outbox, Protocol, Seat,
+    Start, Units,
 };
 
 use crate::broadcast::{Message, Pool, Weighted};
@@ -84,7 +85,7 @@ impl<P: Scripted> World<P> {
         self.nodes[node.index()] = Some(P::boot(&seat, Start::Amnesia, &mut Outbox::new()));
     }
 
-    pub(super) fn step(&mut self, node: NodeId, event: Event<P>) {
+    pub(super) fn step(&mut self, node: NodeId, event: EventOf<P>) {
         let Some(participant) = &mut self.nodes[node.index()] else { return };
         let mut out = Outbox::new();
         participant.step(&seat(&self.pool, node), event, &mut out);
@@ -94,7 +95,7 @@ impl<P: Scripted> World<P> {
         }
     }
 
-    fn perform(&mut self, node: NodeId, effect: Effect<P>) {
+    fn perform(&mut self, node: NodeId, effect: EffectOf<P>) {
         match effect {
             Effect::Tell { to, message } => {
                 assert_ne!(to, node, "nobody tells itself");

@@ -31,8 +31,9 @@ fn scope(clients: &[Client<'_>], budget: Budget) -> Scope<Central> {
     let mut scope = Scope::new(3, pool, &wants).unwrap();
     for (plan, (_, movable, lines)) in scope.clients.iter_mut().zip(clients) {
         let list = |list: &&[u32]| -> Arc<[Unit]> { list.iter().map(|unit| Unit(*unit)).collect() };
-        plan.claim.lines = Some(lines.iter().map(|l| Line::of(Units::ONE, list(l))).collect());
-        plan.claim.movable = *movable;
+        plan.claim.wanted.lines =
+            Some(lines.iter().map(|l| Line::of(Units::ONE, list(l))).collect());
+        plan.claim.wanted.movable = *movable;
     }
     scope.budget = budget;
     scope.crashing = NodeSet::first(1);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use quorate_core::{Claim, Event, Fence, Line, NodeId, Share, Shares, Start, Unit, Units};
+use quorate_core::{Claim, Event, Fence, Line, NodeId, Share, Shares, Start, Unit, Units, Wanted};
 use quorate_sim::{Needs, Plan, Profile, Verdict, Want, Watch, run};
 
 use super::{Table, id};
@@ -36,7 +36,8 @@ fn claim(table: &mut Table, node: usize, serial: u64, lines: &[(u32, &str)]) {
     let sum = lines.iter().map(|(count, _)| count).sum();
     let units = Units::new(sum, table.pool.goods.units).unwrap();
     let lines = Some(bundle(&table.pool, lines));
-    table.step(node, Event::Claim(Claim { lines, ..Claim::any(id(serial), units) }));
+    let wanted = Wanted { lines, ..Wanted::any(units) };
+    table.step(node, Event::Claim(Claim::new(id(serial), wanted)));
     table.deliver_all();
 }
 
@@ -88,7 +89,8 @@ fn what_can_never_be_granted_is_refused_at_once() {
 fn a_pool_whose_units_are_alike_refuses_claims_that_choose() {
     let mut table = Table::new(2, Pool::new(6));
     let lines = Some(bundle(&pool(6), &[(1, "gpu=h100")]));
-    table.step(1, Event::Claim(Claim { lines, ..Claim::any(id(1), Units::ONE) }));
+    let wanted = Wanted { lines, ..Wanted::any(Units::ONE) };
+    table.step(1, Event::Claim(Claim::new(id(1), wanted)));
     let counts = "n1 REFUSE 7.1: this pool's protocol counts units and cannot choose among them";
     assert_eq!(table.wanted(), [counts]);
 }
@@ -108,9 +110,8 @@ fn lines_that_no_peer_may_send_change_nothing() {
         vec![line(2, &[0, 3])],
         vec![line(1, &[0]), line(1, &[3])],
     ] {
-        let (units, lines) = (Units::ONE, Some(lines.into()));
-        let movable = false;
-        let message = Message::Request { claim, attempt, units, lines, movable, sent };
+        let wanted = Wanted { lines: Some(lines.into()), ..Wanted::any(Units::ONE) };
+        let message = Message::Request { claim, attempt, wanted, sent };
         table.step(0, Event::Hear { from: NodeId(1), message });
         let wanted = table.wanted();
         assert!(matches!(&wanted[..], [one] if one.contains("cannot have")), "{wanted:?}");

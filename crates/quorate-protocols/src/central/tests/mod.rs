@@ -14,7 +14,7 @@ mod transcripts;
 use std::collections::VecDeque;
 
 use quorate_core::{
-    Claim, ClaimId, Effect, Event, Moment, NodeId, Outbox, Protocol, Seat, Start, Units,
+    Claim, ClaimId, Effect, Event, EventOf, Moment, NodeId, Outbox, Protocol, Seat, Start, Units,
 };
 
 use super::{Central, Message, Pool};
@@ -68,7 +68,7 @@ impl Table {
         self.seats[node] = self.boot(node, start);
     }
 
-    fn step(&mut self, node: usize, event: Event<Central>) {
+    fn step(&mut self, node: usize, event: EventOf<Central>) {
         let mut out = Outbox::new();
         let seat =
             Seat { me: node.into(), boot: self.boots[node], now: self.now, pool: &self.pool };

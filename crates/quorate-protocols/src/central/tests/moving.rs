@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use quorate_core::{
     Claim, Event, Fence, NodeId, Order, Outbox, Protocol, Seat, Share, Shares, Start, Unit, Units,
+    Wanted,
 };
 use quorate_sim::{Profile, Verdict};
 
@@ -18,7 +19,8 @@ fn claim(table: &mut Table, node: usize, serial: u64, lines: &[(u32, &str)], mov
     let sum = lines.iter().map(|(count, _)| count).sum();
     let units = Units::new(sum, table.pool.goods.units).unwrap();
     let lines = Some(bundle(&table.pool, lines));
-    table.step(node, Event::Claim(Claim { lines, movable, ..Claim::any(id(serial), units) }));
+    let claim = Claim::new(id(serial), Wanted { units, lines, movable });
+    table.step(node, Event::Claim(claim));
     table.deliver_all();
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::{Claim, Event, Line, Order, Protocol, Seat, Start, Unit, Units};
+use quorate_core::{Claim, Event, Line, Order, Protocol, Seat, Start, Unit, Units, Wanted};
 
 use super::labelled::pool;
 use super::moving::{obey, shares};
@@ -32,7 +32,8 @@ fn claim(table: &mut Table, node: usize, serial: u64, lines: &[(u32, &str)], mov
     };
     let units = Units::new(sum, table.pool.goods.units).unwrap();
     let lines = Some(lines.iter().map(line).collect());
-    table.step(node, Event::Claim(Claim { lines, movable, ..Claim::any(id(serial), units) }));
+    let claim = Claim::new(id(serial), Wanted { units, lines, movable });
+    table.step(node, Event::Claim(claim));
     table.deliver_all();
 }
 

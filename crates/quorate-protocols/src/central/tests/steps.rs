@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::{Claim, Event, Fence, Line, NodeId, Share, Shares, Start, Unit, Units};
+use quorate_core::{Claim, Event, Fence, Line, NodeId, Share, Shares, Start, Unit, Units, Wanted};
 
 use super::{Table, id};
 use crate::central::{Alarm, Attempt, Message, Pool};
@@ -187,9 +187,7 @@ fn a_restarted_requester_leaves_alone_what_its_clients_may_still_use() {
     let poll = Message::Request {
         claim: id(1),
         attempt,
-        units: Units::ONE,
-        lines: None,
-        movable: false,
+        wanted: Wanted::any(Units::ONE),
         sent: table.now,
     };
     table.restart(1, Start::Amnesia);
@@ -228,10 +226,8 @@ fn messages_that_no_correct_peer_sends_are_anomalies_and_change_nothing() {
     let mut table = Table::new(2, Pool::new(1));
     let before = table.seats.clone();
     let attempt = Attempt { boot: 0, clock: 1 };
-    let units = Units::new(2, 2).unwrap();
-    let sent = table.now;
-    let (lines, movable) = (None, false);
-    let greedy = Message::Request { claim: id(1), attempt, units, lines, movable, sent };
+    let wanted = Wanted::any(Units::new(2, 2).unwrap());
+    let greedy = Message::Request { claim: id(1), attempt, wanted, sent: table.now };
     table.step(0, Event::Hear { from: NodeId(1), message: greedy });
     table.step(1, Event::Hear { from: NodeId(0), message: Message::Release { claim: id(1) } });
     let lost = Message::Lost { claim: id(1), attempt };
@@ -246,8 +242,8 @@ fn messages_that_no_correct_peer_sends_are_anomalies_and_change_nothing() {
 fn a_claim_for_particular_units_is_refused_by_a_pool_that_counts() {
     let mut table = Table::new(1, Pool::new(2));
     let line = Line::of(Units::ONE, Arc::from([Unit(1)]));
-    let claim = Claim { lines: Some(Arc::from([line])), ..Claim::any(id(1), Units::ONE) };
-    table.step(0, Event::Claim(claim));
+    let wanted = Wanted { lines: Some(Arc::from([line])), ..Wanted::any(Units::ONE) };
+    table.step(0, Event::Claim(Claim::new(id(1), wanted)));
     assert!(table.wanted()[0].starts_with("n0 REFUSE 7.1"));
 }
 

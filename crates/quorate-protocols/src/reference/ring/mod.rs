@@ -2,11 +2,13 @@
 //! to measure how long a ring takes to become right, and to visit every state of a small one.
 
 mod core;
+mod fixes;
 mod stabilize;
 mod track;
 mod wander;
 
 pub use core::Core;
+pub use fixes::{Erratum, Fixes};
 pub use stabilize::{Load, Measured, Plan, stabilize};
 pub use track::Track;
 pub use wander::{Wander, Wandered};

@@ -33,8 +33,8 @@ use std::convert::Infallible;
 use std::fmt;
 
 use quorate_core::{
-    Claim, ClaimId, Entry, Event, Fence, Moment, NodeId, NodeSet, Outbox, Protocol, Refusal, Seat,
-    Share, Shares, Stamp, Standing, Start, Unit, Units,
+    Claim, ClaimId, Entry, Event, EventOf, Fence, Moment, NodeId, NodeSet, Outbox, Protocol,
+    Refusal, Seat, Share, Shares, Stamp, Standing, Start, Unit, Units,
 };
 
 pub use pool::{Order, Pool, PoolError};
@@ -97,10 +97,10 @@ type Post<'a> = crate::post::Post<'a, Sharing>;
 
 impl Sharing {
     fn on_claim(&mut self, seat: &Seat<'_, Self>, claim: &Claim, post: &mut Post<'_>) {
-        if claim.lines.is_some() {
+        if claim.wanted.lines.is_some() {
             return post.out.refuse(claim.id, Refusal::NotByName);
         }
-        if claim.units != Units::ONE {
+        if claim.wanted.units != Units::ONE {
             return post.out.refuse(claim.id, Refusal::TooManyForOneNode);
         }
         if self.claims.contains_key(&claim.id) || !self.member {
@@ -195,7 +195,7 @@ impl Protocol for Sharing {
         Sharing { claims: BTreeMap::new(), arbiters, member: start == Start::First }
     }
 
-    fn step(&mut self, seat: &Seat<'_, Self>, event: Event<Self>, out: &mut Outbox<Self>) {
+    fn step(&mut self, seat: &Seat<'_, Self>, event: EventOf<Self>, out: &mut Outbox<Self>) {
         let post = &mut Post::new(seat.me, out);
         match event {
             Event::Claim(claim) => self.on_claim(seat, &claim, post),

@@ -84,7 +84,7 @@ impl Pool {
         0..self.hosts.len() as u32
     }
 
-    /// Who plays an arbiter. One that nobody plays is nobody's.
+    /// The node that plays an arbiter; none if nobody does.
     pub(super) fn host(&self, arbiter: u32) -> NodeId {
         self.hosts.get(arbiter as usize).copied().unwrap_or(NodeId(u32::MAX))
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use quorate_check::{Limits, Scope, check};
 use quorate_core::{
-    Claim, ClaimId, Effect, Event, Moment, NodeId, Outbox, Protocol, Seat, Start, Units,
+    Claim, ClaimId, Effect, Event, EventOf, Moment, NodeId, Outbox, Protocol, Seat, Start, Units,
 };
 use quorate_quorum::sharing::{Construction, Structure};
 
@@ -76,7 +76,7 @@ impl Model<'_> {
         Seat { me: node.into(), boot: 0, now: Moment::ZERO, pool: &self.pool }
     }
 
-    fn step(&self, world: &World, node: usize, event: Event<Sharing>) -> World {
+    fn step(&self, world: &World, node: usize, event: EventOf<Sharing>) -> World {
         let (mut next, mut out) = (world.clone(), Outbox::new());
         next.seats[node].step(&self.seat(node), event, &mut out);
         next.seats[node].audit(&self.seat(node));

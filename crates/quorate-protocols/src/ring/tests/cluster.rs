@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use quorate_core::{Claim, ClaimId, Effect, Event, Moment, NodeId, Outbox, Protocol, Seat, Shares};
+use quorate_core::{
+    Claim, ClaimId, Effect, Event, EventOf, Moment, NodeId, Outbox, Protocol, Seat, Shares,
+};
 use quorate_core::{Start, Units};
 use quorate_laws::{Breach, End, Observation, StatuteBook};
 
@@ -72,7 +74,7 @@ impl Cluster {
         cluster
     }
 
-    fn step(&mut self, node: NodeId, event: Event<Ring>) {
+    fn step(&mut self, node: NodeId, event: EventOf<Ring>) {
         let pool = self.pool.clone();
         let boot = self.boots[node.index()];
         let seat = Seat { me: node, boot, now: Moment::ZERO, pool: &pool };

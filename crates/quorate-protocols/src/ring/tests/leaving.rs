@@ -11,7 +11,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{Hash, Hasher};
 
-use quorate_core::{Claim, ClaimId, Effect, Event, Moment, NodeId, Outbox, Protocol, Seat};
+use quorate_core::{
+    Claim, ClaimId, Effect, Event, EventOf, Moment, NodeId, Outbox, Protocol, Seat,
+};
 use quorate_core::{Shares, Start, Units};
 
 use super::super::pool::Mutant;
@@ -131,7 +133,7 @@ impl World {
         self.perform(me, &mut out);
     }
 
-    fn step(&mut self, pool: &Pool, me: NodeId, event: Event<Ring>) {
+    fn step(&mut self, pool: &Pool, me: NodeId, event: EventOf<Ring>) {
         let seat = self.seat(me, pool);
         let Some(ring) = &mut self.seats[me.index()] else { return };
         let mut out = Outbox::new();

@@ -3,6 +3,7 @@
 
 use super::every::{Atlas, from_start, tiny};
 use super::*;
+use crate::reference::ring::{Erratum, Fixes};
 
 type Core = crate::reference::ring::Core<Count>;
 

@@ -142,7 +142,7 @@ fn system(kinds: [u32; 4]) -> Scope<Table> {
     let mut scope = scope(3, pool, &wants);
     for (plan, (h, units)) in scope.clients.iter_mut().zip(chosen) {
         let among = units.iter().map(|unit| Unit(*unit)).collect();
-        plan.claim.lines = Some([Line::of(Units::new(h, 2).unwrap(), among)].into());
+        plan.claim.wanted.lines = Some([Line::of(Units::new(h, 2).unwrap(), among)].into());
     }
     scope
 }

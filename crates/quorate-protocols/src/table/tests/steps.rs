@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::{
-    Claim, ClaimId, Effect, Event, Fence, Line, Moment, NodeId, Outbox, Protocol, Seat, Share,
-    Shares, Start, Unit, Units,
+    Claim, ClaimId, Effect, Event, EventOf, Fence, Line, Moment, NodeId, Outbox, Protocol, Seat,
+    Share, Shares, Start, Unit, Units, Wanted,
 };
 
 use crate::allocator::labels::Labels;
@@ -39,7 +39,7 @@ impl Cluster {
         cluster
     }
 
-    fn step(&mut self, node: usize, event: Event<Table>) {
+    fn step(&mut self, node: usize, event: EventOf<Table>) {
         let mut out = Outbox::new();
         let seat = Seat { me: node.into(), boot: 0, now: Moment::ZERO, pool: &self.pool };
         self.seats[node].step(&seat, event, &mut out);
@@ -149,7 +149,8 @@ fn bundles_of_labelled_units_are_granted_at_once_by_name() {
     let claim = |serial, lines: &Arc<[Line]>| {
         let units = lines.iter().map(|line| line.units.get()).sum();
         let units = Units::new(units, 6).unwrap();
-        Event::Claim(Claim { lines: Some(lines.clone()), ..Claim::any(id(serial), units) })
+        let wanted = Wanted { lines: Some(lines.clone()), ..Wanted::any(units) };
+        Event::Claim(Claim::new(id(serial), wanted))
     };
     cluster.step(0, claim(1, &one));
     cluster.deliver_all();
@@ -264,8 +265,7 @@ fn passed_too_often() -> BTreeMap<ClaimId, Row> {
         node: NodeId(1),
         attempt: crate::table::Attempt { boot: 0, clock: 1 },
         age,
-        units: Units::ONE,
-        lines: None,
+        wanted: Wanted::any(Units::ONE),
         passed: u32::MAX,
         state: State::Waiting { sent: Moment::ZERO, waited: Duration::ZERO },
     };
@@ -293,7 +293,7 @@ fn messages_that_no_correct_peer_sends_are_anomalies_and_change_nothing() {
     cluster.claim(1, 1, 1);
     cluster.claim(0, 2, 1);
     cluster.wanted();
-    let attempt = cluster.seats[0].requester.claims[&id(2)].wish.attempt;
+    let attempt = cluster.seats[0].requester.claims[&id(2)].attempt;
     let shares = Shares::new(&[Share { unit: Unit(1), fence: Fence(2) }]);
     let (sent, waited) = (Moment::ZERO, Duration::ZERO);
     let message = Message::Notify { claim: id(2), attempt, shares, sent, waited };

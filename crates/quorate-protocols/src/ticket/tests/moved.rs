@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use quorate_core::{
-    Claim, ClaimId, Effect, Event, Moment, NodeId, Outbox, Protocol, Seat, Share, Shares, Start,
-    Unit, Units,
+    Claim, ClaimId, Effect, Event, EventOf, Moment, NodeId, Outbox, Protocol, Seat, Share, Shares,
+    Start, Unit, Units,
 };
 
 use crate::ticket::pool::Mutant;
@@ -34,7 +34,7 @@ impl World {
     }
 
     /// Something happens to a node, and all that comes of it.
-    fn step(&mut self, node: u32, event: Event<Ticket>) {
+    fn step(&mut self, node: u32, event: EventOf<Ticket>) {
         let mut happens = vec![(NodeId(node), event)];
         while !happens.is_empty() {
             let (me, event) = happens.remove(0);
@@ -45,7 +45,7 @@ impl World {
             for effect in out.drain() {
                 match effect {
                     Effect::Tell { to, message } => {
-                        happens.push((to, Event::<Ticket>::Hear { from: me, message }));
+                        happens.push((to, EventOf::<Ticket>::Hear { from: me, message }));
                     }
                     Effect::Grant { claim, .. } => drop(self.granted.insert((me, claim))),
                     _ => {}

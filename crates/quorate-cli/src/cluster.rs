@@ -1,0 +1,142 @@
+//! What the commands that talk to a cluster have in common: which one, and how to print answers.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::time::Duration;
+
+use anyhow::Context;
+use quorate_api::{ClaimId, format_span};
+use quorate_client::{Client, Options, Views};
+
+/// Which cluster, and how to answer.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Cluster {
+    /// A node, as HOST:PORT or http://HOST:PORT; name several by repeating it or with commas, and
+    /// one that answers is used. Without it: $QUORATE_SERVER, or the local dev node
+    /// (127.0.0.1:7420).
+    #[arg(long, value_name = "URL", value_delimiter = ',', global = true)]
+    server: Vec<String>,
+}
+
+/// How to answer.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub struct Json {
+    /// Print the answer as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+const VARIABLE: &str = "QUORATE_SERVER";
+/// The administrator's token; in the environment, since others can read the arguments of a process.
+const TOKEN: &str = "QUORATE_TOKEN";
+/// Where the first node of `quorate dev` listens.
+pub const LOCAL: &str = "127.0.0.1:7420";
+
+impl Cluster {
+    /// Whether a cluster was named, here or in the environment.
+    pub fn is_named(&self) -> bool {
+        !self.server.is_empty() || std::env::var_os(VARIABLE).is_some_and(|value| !value.is_empty())
+    }
+
+    /// The nodes that were named, here or in the environment, or the local dev node.
+    pub fn servers(&self) -> Vec<String> {
+        if !self.server.is_empty() {
+            return self.server.clone();
+        }
+        let named = std::env::var(VARIABLE).unwrap_or_default();
+        let named: Vec<String> =
+            named.split(',').map(str::trim).filter(|s| !s.is_empty()).map(String::from).collect();
+        if named.is_empty() { vec![LOCAL.into()] } else { named }
+    }
+
+    /// A client of the cluster that says who asks.
+    pub async fn connect(&self) -> anyhow::Result<Client> {
+        let options = Options { name: who_asks(), ..Options::default() };
+        Ok(Client::connect_with(self.servers(), options).await?)
+    }
+
+    /// The cluster as people see it, with the administrator's rights if the environment has them.
+    pub fn views(&self) -> anyhow::Result<Views> {
+        let token = std::env::var(TOKEN).ok().filter(|token| !token.is_empty());
+        Ok(Views::new(self.servers())?.with_token(token))
+    }
+
+    /// The views of one of the servers.
+    pub fn views_of(&self, server: &str) -> anyhow::Result<Views> {
+        Cluster { server: vec![server.to_owned()] }.views()
+    }
+}
+
+/// Runs a command's future to its end, on this thread: a child process that asks to die with us
+/// dies with the thread that started it.
+pub fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
+    runtime.block_on(work)
+}
+
+/// Whom others see waiting or holding: a user, a machine and a process.
+fn who_asks() -> String {
+    let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
+    let system = rustix::system::uname();
+    let host = system.nodename().to_string_lossy();
+    let process = std::process::id();
+    match user {
+        Ok(user) => format!("{user}@{host} ({process})"),
+        Err(_) => format!("{host} ({process})"),
+    }
+}
+
+/// Prints a value as JSON, or as its text.
+pub fn print(
+    json: bool,
+    value: &impl serde::Serialize,
+    text: impl FnOnce() -> String,
+) -> anyhow::Result<()> {
+    let mut answer = if json { serde_json::to_string_pretty(value)? } else { text() };
+    if !answer.is_empty() && !answer.ends_with('\n') {
+        answer.push('\n');
+    }
+    std::io::stdout().write_all(answer.as_bytes())?;
+    Ok(())
+}
+
+/// Rows under a header, in columns that fit.
+pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).chain([header[column].len()]).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..header.len()).map(width).collect();
+    let mut text = String::new();
+    let header: Vec<String> = header.iter().map(|&cell| cell.to_owned()).collect();
+    for row in std::iter::once(&header).chain(rows) {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            // Writing to a string cannot fail.
+            let _ = write!(line, "{cell:width$}  ");
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// A span that was measured: as coarse as it may be read.
+pub fn span(millis: Option<u64>) -> String {
+    match millis {
+        None => "-".into(),
+        Some(millis @ 10_000..) => format_span(Duration::from_secs(millis / 1000)),
+        Some(millis) => format_span(Duration::from_millis(millis)),
+    }
+}
+
+/// The name of a claim, from the command line.
+pub fn claim_id(text: &str) -> Result<ClaimId, String> {
+    text.parse().map_err(|error: quorate_api::ClaimIdError| error.to_string())
+}
+
+/// A span of time, from the command line.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    quorate_api::parse_span(text).map_err(|error| error.to_string())
+}

@@ -1,0 +1,28 @@
+//! `quorate-lab bench`: how fast this machine answers. One subcommand per subject; each lives with
+//! it.
+
+mod allocator;
+mod load;
+mod local;
+
+use crate::Outcome;
+use crate::commands::quorum;
+
+/// What can be measured.
+#[derive(clap::Subcommand, Debug)]
+pub(crate) enum Command {
+    Load(load::Args),
+    /// Decisions of the allocator for units that differ
+    Allocator(allocator::Args),
+    /// Questions of the quorum laboratory
+    Quorum(quorum::bench::Args),
+}
+
+/// Does it.
+pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
+    match command {
+        Command::Load(args) => load::run(&args),
+        Command::Allocator(args) => allocator::run(&args),
+        Command::Quorum(args) => quorum::bench::run(&args),
+    }
+}

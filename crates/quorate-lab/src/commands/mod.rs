@@ -1,0 +1,40 @@
+//! One file or folder per verb: its arguments, and what it does with them.
+
+mod bench;
+mod check;
+pub(crate) mod quorum;
+mod ring;
+mod sim;
+mod vectors;
+
+use quorate_cli::cluster;
+
+use crate::Outcome;
+
+/// What the laboratory can do.
+#[derive(clap::Subcommand, Debug)]
+pub(crate) enum Command {
+    /// Which sets of nodes may decide, and what that is worth.
+    #[command(subcommand)]
+    Quorum(quorum::Command),
+    /// Simulate a pool: measure it, break things, look for broken laws.
+    #[command(subcommand)]
+    Sim(sim::Sim),
+    Check(check::Args),
+    /// Measure how fast this machine answers.
+    #[command(subcommand)]
+    Bench(bench::Command),
+    /// Look into protocol `ring`.
+    Ring(ring::Args),
+}
+
+/// Does it.
+pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
+    match command {
+        Command::Quorum(command) => quorum::run(command),
+        Command::Sim(sim) => sim::run(sim),
+        Command::Check(args) => check::run(&args),
+        Command::Bench(command) => bench::run(command),
+        Command::Ring(args) => ring::run(&args),
+    }
+}

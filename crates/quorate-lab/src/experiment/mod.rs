@@ -1,0 +1,26 @@
+//! Experiments: the same workload under several protocols and settings, repeated, summarised and
+//! drawn.
+//!
+//! A [`Sweep`] says what is varied; `quorate-lab sim sweep` reads one from a file, and the presets
+//! of `quorate-lab sim figures` are nothing but sweeps with a page that compares them with a paper.
+//! A run is a [`quorate_sim::Session`]; everything here is about many of them.
+
+mod chart;
+mod claims;
+mod compare;
+mod contender;
+mod crew;
+mod limits;
+mod metric;
+mod output;
+mod page;
+mod play;
+mod setting;
+mod stats;
+mod sweep;
+mod timer_free;
+
+pub(crate) use compare::compare;
+pub(crate) use output::{Folder, write_all};
+pub(crate) use sweep::{Broken, Sweep};
+pub(crate) use timer_free::{Effort, figures};
