@@ -76,8 +76,8 @@ impl Engine {
         let said = vec![(self.config.me, self.carry_out(&order))];
         let packed = frame::seal(&order);
         let (mut missing, mut absent) = (BTreeSet::new(), Vec::new());
-        let others = (0..self.config.members.len()).map(NodeId::from);
-        for peer in others.filter(|peer| *peer != self.config.me) {
+        let (me, others) = (self.config.me, (0..self.config.members.len()).map(NodeId::from));
+        for peer in others.filter(|peer| *peer != me) {
             let (load, delivery) = (Load::Order, Delivery::Resumed);
             match self.send(peer, Letter { load, delivery, packed: packed.clone() }) {
                 true => drop(missing.insert(peer)),

@@ -221,7 +221,7 @@ impl Engine {
     }
 
     /// What this node knows of a pool, or of one claim in it.
-    pub(super) fn survey(&mut self, name: &str, only: Option<ClaimId>) -> Survey {
+    pub(super) fn survey(&self, name: &str, only: Option<ClaimId>) -> Survey {
         let Some(pool) = self.by_name.get(name).map(|seat| &self.pools[*seat]) else {
             return Survey::default();
         };
