@@ -113,7 +113,12 @@ pub(crate) async fn restore(app: App, path: Path<(String, String)>, id: OrderId)
         (status = 404, description = "there is no such pool", body = Problem),
         (status = 504, description = "not acknowledged: what came of it is unknown", body = Problem),
     ))]
-pub(crate) async fn relabel(app: App, path: Path<(String, String)>, bytes: Bytes) -> Answered {
+pub(crate) async fn relabel(
+    app: App,
+    path: Path<(String, String)>,
+    id: OrderId,
+    bytes: Bytes,
+) -> Answered {
     let RelabelRequest { labels } = body(&bytes)?;
     check_labels(&labels).map_err(|text| bad_request(text + "; nothing changed"))?;
     let what = |unit| Ordered::Relabel { unit, labels: Some(labels) };
