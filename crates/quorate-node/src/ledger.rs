@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use quorate_api::link::{Answer, FromNode, Reply};
 use quorate_api::{ClaimState, Line, Problem};
-use quorate_core::{ClaimId, Holding, Lease, Moment, Move, Shares};
+use quorate_core::{ClaimId, Holding, Lease, Moment, Move, Refusal, Shares};
 use quorate_protocols::allocator::labels::Labels;
 use tokio::sync::{mpsc, oneshot};
 
@@ -70,6 +70,8 @@ pub(crate) struct Snapshot {
     pub(crate) client: String,
     pub(crate) reason: String,
     pub(crate) ended: Option<String>,
+    /// Why its pool would not take it, if that is how it ended.
+    pub(crate) refusal: Option<Refusal>,
 }
 
 /// What a client asked.
@@ -112,6 +114,8 @@ pub(crate) struct Claimed {
     pub(crate) left: Option<(Shares, Moment)>,
     /// Moves that its client has not answered; both units of each are among what it has.
     pub(crate) moves: Vec<Move>,
+    /// Why its pool would not take it, if that is how it ended.
+    pub(crate) refusal: Option<Refusal>,
 }
 
 /// How a claim stands here.
@@ -151,6 +155,7 @@ impl Claimed {
             left: None,
             counted: false,
             moves: Vec::new(),
+            refusal: None,
         }
     }
 
@@ -189,6 +194,7 @@ impl Claimed {
             client: self.wish.client.clone(),
             reason: self.wish.reason.clone(),
             ended: None,
+            refusal: self.refusal,
         };
         match &self.state {
             State::Waiting | State::Shown { .. } => {}

@@ -6,9 +6,8 @@ use quorate_protocols::arbiter::Arbiter;
 use quorate_protocols::broadcast::Weighted;
 use quorate_protocols::central::Central;
 use quorate_protocols::ring::Ring;
-use quorate_protocols::table::{self, Table};
+use quorate_protocols::table::Table;
 use quorate_protocols::ticket::Ticket;
-use quorate_wire::survey::FactLine;
 
 use crate::config::{PoolDef, ProtocolDef};
 use crate::seat::{AnySeat, Corrupt, Driver, Origin, Place, Runs, SeatEffect, SeatError};
@@ -153,16 +152,4 @@ pub(crate) fn books(def: &PoolDef) -> Books {
         ProtocolDef::Table(_) => Books::Copy,
         ProtocolDef::Ticket(_) | ProtocolDef::Broadcast(_) | ProtocolDef::Ring(_) => Books::None,
     }
-}
-
-/// Whether the seats of this pool tell who seems to have crashed and what that costs, by the names
-/// that [`crate::troubles`] knows.
-pub(crate) fn tells_crashes(def: &PoolDef) -> bool {
-    matches!(def.protocol, ProtocolDef::Broadcast(_))
-}
-
-/// How new a node's copy of the books is, by what it tells of itself ([`Books::Copy`]).
-pub(crate) fn edition(facts: &[FactLine]) -> (u64, u64) {
-    let fact = |name| facts.iter().find(|fact| fact.name == name).map_or(0, |fact| fact.value);
-    (fact(table::ROUND), fact(table::VERSION))
 }

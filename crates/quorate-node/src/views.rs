@@ -22,12 +22,13 @@ use crate::forecast::Contest;
 use crate::ledger::shrink;
 use crate::overview::Glances;
 use crate::protocols::{self, Books, books};
-use crate::troubles::Told;
+use crate::troubles::{Told, Troubles};
 
 /// What is known of one pool.
 #[derive(Debug)]
 pub(crate) struct Picture {
     lines: BTreeMap<ClaimId, Line>,
+    told: Vec<Told>,
     facts: Vec<FactView>,
     grace_ms: Option<u64>,
     silent: Vec<String>,
@@ -150,6 +151,7 @@ impl Picture {
         let name = |node: quorate_core::NodeId| config.members[node.index()].name.clone();
         let mut picture = Picture {
             lines: BTreeMap::new(),
+            told: Vec::new(),
             facts: Vec::new(),
             grace_ms: None,
             silent: gathered.silent.iter().map(|node| name(*node)).collect(),
@@ -159,7 +161,7 @@ impl Picture {
             shortages: Vec::new(),
             past_ms: Vec::new(),
         };
-        let edition = |(_, survey): &(_, Survey)| protocols::edition(&survey.facts);
+        let edition = |(_, survey): &(_, Survey)| survey.health.edition;
         let newest = gathered.said.iter().max_by_key(|known| edition(known)).map(|(n, _)| *n);
         let mut known = false;
         for (node, survey) in gathered.said {
@@ -177,6 +179,8 @@ impl Picture {
                 let granted = line.granted() || booked.is_some_and(|(_, _, granted)| granted);
                 *booked = Some((line.stamp(), line.units(), granted));
             }
+            let named = |place: u32| Some(config.members.get(place as usize)?.name.clone());
+            picture.told.push(Told::new(name(node), &survey.health, named));
             for fact in survey.facts {
                 let about = fact.about.and_then(|place| config.members.get(place as usize));
                 picture.facts.push(FactView {
@@ -223,10 +227,9 @@ impl Picture {
         self.held().map(|(_, line)| line.units()).fold(0, u32::saturating_add)
     }
 
-    /// What the nodes tell of crashes, if they do.
-    fn told(&self, def: &PoolDef) -> Told<'_> {
-        let facts = if protocols::tells_crashes(def) { &self.facts[..] } else { &[] };
-        Told::new(facts, def.units)
+    /// What is the matter with nodes.
+    fn troubles(&self, def: &PoolDef) -> Troubles<'_> {
+        Troubles::new(&self.told, def.units)
     }
 
     /// One pool, with its counts.
@@ -244,7 +247,7 @@ impl Picture {
                 .map(|short| shortage(short, def, self.labels.as_deref()))
                 .collect(),
             grace_ms: self.grace_ms,
-            troubles: self.told(def).troubles(),
+            troubles: self.troubles(def).sentences(),
             facts: self.facts.clone(),
             silent: self.silent.clone(),
             ..pool_view(name, def, self.labels.as_deref())
@@ -302,7 +305,7 @@ impl Picture {
         let ahead: Vec<Obstacle> =
             queue.iter().take(place.unwrap_or(0)).map(|(id, line)| line.obstacle(*id)).collect();
         let drained = self.drained.iter().filter(|unit| !self.is_held(**unit)).count() as u32;
-        let (lost, _) = self.told(def).lost();
+        let (lost, _) = self.troubles(def).lost();
         let held = self.units_held().saturating_add(drained);
         let free = def.units.saturating_sub(held).saturating_sub(lost);
         let missing = asked.saturating_sub(free);
@@ -368,7 +371,7 @@ impl Picture {
 
     /// Why a claim waits where nobody keeps a queue.
     fn unqueued(&self, id: ClaimId, def: &PoolDef, held: u32) -> String {
-        let told = self.told(def);
+        let told = self.troubles(def);
         let home = self.lines.get(&id).map(Line::node).unwrap_or_default();
         if let Some(absence) = told.absence(&home) {
             return absence;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use quorate_core::{ClaimId, Entry, Fact, NodeId, Stamp, Standing};
+use quorate_core::{ClaimId, Entry, Fact, Health, NodeId, NodeSet, Stamp, Standing};
 use serde::{Deserialize, Serialize};
 
 use crate::glance::{Glance, Wanted};
@@ -68,7 +68,9 @@ pub struct Survey {
     pub grace_micros: Option<u64>,
     /// Whether its seat has stopped after a contradiction.
     pub stopped: bool,
-    /// What its seat tells about itself.
+    /// How its seat is.
+    pub health: HealthLine,
+    /// What its seat tells people about itself.
     pub facts: Vec<FactLine>,
     /// Units that it grants no more, since an operator said so.
     pub drained: Vec<u32>,
@@ -160,6 +162,44 @@ mod bitmap {
         let units: Arc<[Unit]> =
             WireUnits::deserialize(from)?.try_into().map_err(D::Error::custom)?;
         Ok(units.iter().map(|unit| unit.0).collect())
+    }
+}
+
+/// How a seat is: [`Health`], with nodes as numbers.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct HealthLine {
+    /// How new its copy of the books is, where every node keeps one.
+    pub edition: (u64, u64),
+    /// If it does not take part yet: for whom it waits.
+    pub joining: Option<Vec<u32>>,
+    /// Who seems to have crashed.
+    pub crashed: Vec<u32>,
+    /// Who does not answer and is counted as using all that a node may.
+    pub silent: Vec<u32>,
+    /// Units that nobody can have because of that.
+    pub units_lost: u32,
+    /// Who is not counted any more, where that can be.
+    pub counted_out: Option<Vec<u32>>,
+    /// Whether it is taken for crashed while it runs.
+    pub falsely_suspected: bool,
+    /// Whether more nodes are away than the pool allows for.
+    pub too_many_crashed: bool,
+}
+
+impl HealthLine {
+    /// As a seat tells it.
+    pub fn new(health: &Health) -> Self {
+        let numbers = |nodes: &NodeSet| nodes.iter().map(|node| node.0).collect();
+        HealthLine {
+            edition: health.edition,
+            joining: health.joining.as_ref().map(numbers),
+            crashed: numbers(&health.crashed),
+            silent: numbers(&health.silent),
+            units_lost: health.units_lost,
+            counted_out: health.counted_out.as_ref().map(numbers),
+            falsely_suspected: health.falsely_suspected,
+            too_many_crashed: health.too_many_crashed,
+        }
     }
 }
 

@@ -85,7 +85,7 @@ pub(crate) async fn put(
     let snapshot = call.ask_within(ask, wait).await?;
     match snapshot.state {
         ClaimState::Granted | ClaimState::Waiting => call.answer(snapshot).await,
-        ClaimState::Refused => Err(convert::refused(snapshot.ended.as_deref()).into()),
+        ClaimState::Refused => Err(convert::refused(snapshot.refusal, snapshot.ended).into()),
         _ => Err(over(&snapshot).into()),
     }
 }

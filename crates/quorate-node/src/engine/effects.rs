@@ -193,6 +193,9 @@ impl Engine {
         let short = wish.filter(|_| why == Refusal::NeverEnough).and_then(|wish| {
             selection::why_never(&pool.def, pool.terms.labels.as_deref(), self.config.me, wish)
         });
+        if let Some(claimed) = self.pools[seat].ledger.get_mut(&claim) {
+            claimed.refusal = Some(why);
+        }
         self.over(seat, claim, state, &short.unwrap_or_else(|| why.to_string()), now);
     }
 

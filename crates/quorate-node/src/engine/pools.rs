@@ -12,7 +12,7 @@ use quorate_protocols::allocator::labels::Labels;
 use quorate_protocols::voting::Worth;
 use quorate_wire::glance::What;
 use quorate_wire::survey::{
-    BookLine, FACTS_MAX, FactLine, HomeClaim, LINES_MAX, Labelled, ShortLine, Survey,
+    BookLine, FACTS_MAX, FactLine, HealthLine, HomeClaim, LINES_MAX, Labelled, ShortLine, Survey,
 };
 
 use super::orders::own_labels;
@@ -251,6 +251,7 @@ impl Engine {
             claims,
             books,
             left_out: left_out as u64,
+            health: HealthLine::new(&pool.seat.health(now)),
             facts: facts(pool, now),
             grace_micros: pool.seat.grace_until().map(|until| micros(until.since(now))),
             stopped: pool.stopped.is_some(),

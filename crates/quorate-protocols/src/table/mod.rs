@@ -65,7 +65,9 @@ mod tests;
 
 use std::fmt;
 
-use quorate_core::{ClaimId, Entry, Event, EventOf, Fact, NodeId, NodeSet, Outbox, Protocol};
+use quorate_core::{
+    ClaimId, Entry, Event, EventOf, Fact, Health, NodeId, NodeSet, Outbox, Protocol,
+};
 use quorate_core::{Seat, Shortage, Start, Units};
 
 use member::Member;
@@ -76,11 +78,6 @@ pub use member::Record;
 pub use message::Message;
 pub use pool::Pool;
 pub use sheet::{Row, Sheet, State, Version};
-
-/// The fact that tells the round of a member's copy of the table...
-pub const ROUND: &str = "round";
-/// ...and which of that round it is: copies with larger ones are newer.
-pub const VERSION: &str = "version";
 
 type Post<'a> = crate::post::Post<'a, Table>;
 
@@ -205,6 +202,11 @@ impl Protocol for Table {
         if let Some(member) = &self.member {
             member.ledger(show);
         }
+    }
+
+    fn health(&self, _seat: &Seat<'_, Self>) -> Health {
+        let edition = self.member.as_ref().map(|member| member.edition());
+        Health { edition: edition.unwrap_or_default(), ..Health::default() }
     }
 
     fn facts(&self, seat: &Seat<'_, Self>, show: &mut dyn FnMut(Fact)) {
