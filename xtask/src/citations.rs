@@ -1,4 +1,5 @@
-//! Every rule that a comment or a page cites is defined in `docs/specs`.
+//! Every rule that a comment or a page cites is defined in `docs/specs`, and every Rust file that
+//! one names in backquotes exists.
 //!
 //! A citation names its specification and then one rule or several: `arbiter spec C1`, `ring spec
 //! E7 and E13`, `labels spec theorem M`, `conventions 4.2`. A rule is defined by an anchor
@@ -21,7 +22,9 @@ pub(crate) fn check(files: &[(PathBuf, String)], findings: &mut Vec<String>) {
         }
         let rust = path.extension().is_some_and(|ending| ending == "rs");
         if rust || path.extension().is_some_and(|ending| ending == "md") {
-            cited(path, &words(text, rust), &specs, findings);
+            let words = words(text, rust);
+            cited(path, &words, &specs, findings);
+            named(path, words.iter().filter(|word| word.comment || !rust), files, findings);
         }
     }
 }
@@ -118,6 +121,22 @@ fn cited(path: &Path, words: &[Word<'_>], specs: &Specs, findings: &mut Vec<Stri
     }
 }
 
+/// Finds names of Rust files that do not exist. A changelog may name files of the past.
+fn named<'a>(
+    path: &Path,
+    words: impl Iterator<Item = &'a Word<'a>>,
+    files: &[(PathBuf, String)],
+    findings: &mut Vec<String>,
+) {
+    for Word { text, line, .. } in words.filter(|_| !path.ends_with("CHANGELOG.md")) {
+        let name = text.split('`').nth(1).filter(|name| name.ends_with(".rs"));
+        let Some(name) = name.filter(|name| !name.contains(['*', '<', '{'])) else { continue };
+        if !files.iter().any(|(file, _)| file.ends_with(name)) {
+            findings.push(format!("{}:{line}: there is no file {name}", path.display()));
+        }
+    }
+}
+
 /// A word without the punctuation around it. What is in backquotes stays as it is.
 fn bare(word: &str) -> &str {
     word.trim_matches(['(', ')', '[', ']', ',', '.', ';', ':', '"', '*', '!', '?'])
@@ -176,6 +195,12 @@ mod tests {
         ] {
             assert_eq!(findings_of("a.rs", text), [found], "{text}");
         }
+    }
+
+    #[test]
+    fn files_that_do_not_exist_are_found() {
+        assert_eq!(findings_of("src/a.rs", "//! As `src/a.rs` says."), Vec::<String>::new());
+        assert_eq!(findings_of("a.md", "(`b.rs`)"), ["a.md:1: there is no file b.rs"]);
     }
 
     #[test]

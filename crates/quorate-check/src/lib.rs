@@ -65,7 +65,7 @@ mod views;
 mod world;
 
 pub use report::{Counterexample, Limits, Progress, Report, Verdict};
-pub use scope::{Budget, Network, Plan, Restart, Scope, ScopeError};
+pub use scope::{Budget, ClientPlan, Network, Restart, Scope, ScopeError};
 pub use search::check;
 pub use sometimes::{Sightings, Sometimes};
 pub use views::client_views;

@@ -12,7 +12,7 @@ pub struct Scope<P: Protocol> {
     /// What they share.
     pub pool: P::Pool,
     /// Every client and its one claim, in the order of their names.
-    pub clients: Vec<Plan>,
+    pub clients: Vec<ClientPlan>,
     /// What links do with messages.
     pub network: Network,
     /// Which nodes may crash...
@@ -34,7 +34,7 @@ pub struct Scope<P: Protocol> {
 
 /// What one client will do: claim these units at this node, use them, release them.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Plan {
+pub struct ClientPlan {
     /// The node it talks to.
     pub home: NodeId,
     /// What it claims there.
@@ -110,7 +110,7 @@ impl<P: Protocol> Scope<P> {
             }
             let units = Units::new(h, P::capacity(&pool)).map_err(|e| ScopeError(e.to_string()))?;
             let id = ClaimId { origin: position as u64 + 1, serial: 1 };
-            clients.push(Plan { home, claim: Claim::any(id, units) });
+            clients.push(ClientPlan { home, claim: Claim::any(id, units) });
         }
         Ok(Scope {
             nodes,

@@ -235,7 +235,7 @@ pub(crate) fn settle_later(
     boot: &Boot,
 ) -> Option<impl Future<Output = ()> + use<>> {
     let (lease, number) = (config.lease_max(), boot.number);
-    let fences = config.pools.iter().any(|pool| pool.protocol.forgets_fences());
+    let fences = config.pools.iter().any(|pool| pool.protocol.about.forgets_fences);
     let complete = boot.is_complete() || !fences;
     if boot.lease_before <= lease && complete == boot.is_complete() {
         return None;

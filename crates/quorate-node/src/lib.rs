@@ -53,13 +53,13 @@ mod troubles;
 mod views;
 
 pub use config::{
-    Chosen, Config, ConfigError, Data, Limits, MEMBERS_MAX, Member, Names, POOL_NAME_MAX,
-    POOL_UNITS_MAX, Pattern, PoolDef, ProtocolDef, Reserved, Secret, is_pool_name,
+    Config, ConfigError, Data, Limits, MEMBERS_MAX, Member, Names, POOL_NAME_MAX, POOL_UNITS_MAX,
+    Pattern, PoolDef, Reserved, Secret, is_pool_name,
 };
 pub use node::{Node, StartError};
 #[cfg(feature = "planted-bugs")]
 pub use planted::Bug;
-pub use protocols::Promises;
+pub use protocols::{Promises, ProtocolDef};
 
 /// The OpenAPI document that every node serves.
 pub fn openapi() -> String {

@@ -12,7 +12,6 @@ use quorate_core::{
 use quorate_wire::frame;
 
 use crate::config::{Config, PoolDef};
-use crate::protocols::take_seat;
 use crate::seat::{AnySeat, FirstDue, Origin, Place, SeatEffect, SeatError, SeatEvent};
 
 const NODES: usize = 3;
@@ -88,7 +87,7 @@ impl World {
             grace: Duration::from_secs(10),
         };
         let mut effects = Vec::new();
-        let seat = take_seat(place, &self.def, NODES, origin, &mut effects);
+        let seat = self.def.protocol.rules.take_seat(place, NODES, origin, &mut effects);
         (seat.expect("it reads what it wrote"), effects)
     }
 

@@ -15,10 +15,10 @@ use crate::seat::{
 
 /// Grants at once, except that a claim for 3 finds it contradicting itself.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Toy;
+pub(crate) struct Toy;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-enum Alarm {
+pub(crate) enum Alarm {
     Tick,
     Grace,
 }

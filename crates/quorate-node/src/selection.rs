@@ -65,7 +65,7 @@ pub(crate) fn lines(
     let among = allowed.unwrap_or_else(|| Arc::clone(labels.all()));
     let line = |line: &ApiLine| {
         let units = count(def, line.units)?;
-        if !def.relabels() {
+        if !def.protocol.about.relabels {
             // Chosen once and for all.
             let chosen = labels.having(&line.labels);
             let both = chosen.iter().filter(|unit| among.binary_search(unit).is_ok());

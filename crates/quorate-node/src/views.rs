@@ -21,7 +21,7 @@ use crate::engine::{Gathered, current_labels, pool_view};
 use crate::forecast::Contest;
 use crate::ledger::shrink;
 use crate::overview::Glances;
-use crate::protocols::{self, Books, books};
+use crate::protocols::Books;
 use crate::troubles::{Told, Troubles};
 
 /// What is known of one pool.
@@ -147,7 +147,7 @@ impl Line {
 
 impl Picture {
     pub(crate) fn new(config: &Config, def: &PoolDef, gathered: Gathered<Survey>) -> Self {
-        let decided = books(def) == Books::Decide;
+        let decided = def.protocol.about.books.decide();
         let name = |node: quorate_core::NodeId| config.members[node.index()].name.clone();
         let mut picture = Picture {
             lines: BTreeMap::new(),
@@ -165,7 +165,7 @@ impl Picture {
         let newest = gathered.said.iter().max_by_key(|known| edition(known)).map(|(n, _)| *n);
         let mut known = false;
         for (node, survey) in gathered.said {
-            let counts = books(def) != Books::Copy || newest == Some(node);
+            let counts = def.protocol.about.books != Books::Copy || newest == Some(node);
             // Our own word comes first, and that of whoever decides counts.
             if survey.labels_known || (node == config.me && !known) {
                 picture.relabelled = survey.relabelled;
@@ -234,7 +234,7 @@ impl Picture {
 
     /// One pool, with its counts.
     pub(crate) fn pool(&self, config: &Config, name: &str, def: &PoolDef) -> PoolView {
-        let needs = protocols::needs(&def.protocol, name, config.members.len());
+        let needs = def.protocol.rules.needs(name, config.members.len());
         PoolView {
             needs: needs.iter().map(|node| config.members[node.index()].name.clone()).collect(),
             held: Some(self.units_held()),
@@ -312,9 +312,10 @@ impl Picture {
         let cut = self.shortages.iter().find(|s| s.claims.contains(&(id.origin, id.serial)));
         let short = cut.map(|short| shortage(short, def, self.labels.as_deref()));
         let position = place.map(|place| u32::try_from(place + 1).unwrap_or(u32::MAX));
-        let queued = books(def) != Books::None;
+        let queued = def.protocol.about.books != Books::None;
         // Where members keep copies of one table, those in grace are not needed.
-        let grace_ms = self.grace_ms.filter(|_| books(def) != Books::Copy || position.is_none());
+        let grace_ms =
+            self.grace_ms.filter(|_| def.protocol.about.books != Books::Copy || position.is_none());
         let summary = match (grace_ms, position) {
             (Some(left), _) => format!(
                 "{} restarted and waits {} until old promises are over",

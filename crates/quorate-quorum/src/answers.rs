@@ -7,7 +7,7 @@ use quorate_core::{NodeId, NodeSet};
 
 use crate::catalog::Family;
 use crate::rule::Rule;
-use crate::sampling::{self, Estimate, Plan};
+use crate::sampling::{self, Estimate, Samples};
 use crate::set::SMALL;
 use crate::{
     Chances, Domination, Effort, Explicit, Natural, Ratio, Reach, Symmetric, Table, TooLarge,
@@ -297,7 +297,7 @@ impl<'a> Answers<'a> {
         }
     }
 
-    fn sampling_plan(&self, effort: &mut Effort<'_>) -> Plan {
+    fn sampling_plan(&self, effort: &mut Effort<'_>) -> Samples {
         let nodes = self.rule.nodes();
         // Keep the work of all samples together within reason, whatever one membership test costs.
         let listed = self.minimal().map_or(0, |minimal| minimal.quorums().len());
@@ -307,7 +307,7 @@ impl<'a> Answers<'a> {
             4 * nodes + 8 * listed
         };
         let smallest = self.rule.sizes().and_then(|sizes| sizes.keys().next().copied());
-        Plan {
+        Samples {
             nodes,
             survives: self.survives(effort).low,
             smallest: smallest.unwrap_or(1),

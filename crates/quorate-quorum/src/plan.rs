@@ -13,7 +13,7 @@ use crate::{
 
 /// What is wanted.
 #[derive(Clone, Debug)]
-pub struct Wish {
+pub struct Requirements {
     /// Nodes there are.
     pub nodes: usize,
     /// Units to share.
@@ -57,7 +57,7 @@ pub struct Candidate {
 
 /// What is recommended.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct Advice {
     /// The best first, then the runners-up, then what was ruled out. Empty if nothing can do it.
     pub candidates: Vec<Candidate>,
     /// How many of them meet the wish.
@@ -80,13 +80,13 @@ const NEARLY: f64 = 2.0;
 const PLENTY: f64 = 1e-6;
 
 /// Finds the best family for a wish.
-pub fn plan(wish: &Wish, effort: &mut Effort<'_>) -> Plan {
+pub fn plan(wish: &Requirements, effort: &mut Effort<'_>) -> Advice {
     let smallest_claim = wish.claims.iter().map(|(claim, _)| *claim).min().unwrap_or(1).max(1);
     // Conflicts of claims of at least g units have at most k/g + 1 members.
     let effective_units = (wish.units / smallest_claim).max(1);
     let survives_max = bounds::survives_max(wish.nodes, effective_units);
     let mut plan =
-        Plan { candidates: vec![], good: 0, effective_units, survives_max, advice: vec![] };
+        Advice { candidates: vec![], good: 0, effective_units, survives_max, advice: vec![] };
     if wish.survive.is_some_and(|crashes| crashes > survives_max) {
         plan.advice = instead(wish, effective_units, survives_max);
         return plan;
@@ -170,7 +170,7 @@ fn alike(a: usize, b: usize) -> bool {
 }
 
 fn weigh(
-    wish: &Wish,
+    wish: &Requirements,
     units: usize,
     spec: &str,
     voters: usize,
@@ -202,14 +202,14 @@ fn weigh(
     })
 }
 
-fn mean_wait(rule: &dyn Rule, wish: &Wish) -> Option<f64> {
+fn mean_wait(rule: &dyn Rule, wish: &Requirements) -> Option<f64> {
     let delays = wish.delays.as_ref()?;
     // Those who do not vote ask as well.
     latency::mean_nearest(rule, delays)
 }
 
 /// A family per claim size: worth it when claims differ.
-fn by_claim(wish: &Wish) -> Option<Candidate> {
+fn by_claim(wish: &Requirements) -> Option<Candidate> {
     let total: f64 = wish.claims.iter().map(|(_, weight)| weight).sum();
     if wish.claims.iter().all(|(claim, _)| *claim == 1) || total <= 0.0 {
         return None;
@@ -246,7 +246,7 @@ fn by_claim(wish: &Wish) -> Option<Candidate> {
     Some(candidate)
 }
 
-fn rank(wish: &Wish, plan: &mut Plan, mut candidates: Vec<Candidate>) {
+fn rank(wish: &Requirements, plan: &mut Advice, mut candidates: Vec<Candidate>) {
     // Without a wish, survive one crash if anything can: a configuration that tolerates nothing
     // must be asked for.
     let survive = wish.survive.unwrap_or(plan.survives_max.min(1));
@@ -286,7 +286,7 @@ fn rank(wish: &Wish, plan: &mut Plan, mut candidates: Vec<Candidate>) {
 }
 
 /// What to do when no family can survive that many crashes.
-fn instead(wish: &Wish, units: usize, most: usize) -> Vec<String> {
+fn instead(wish: &Requirements, units: usize, most: usize) -> Vec<String> {
     let crashes = wish.survive.unwrap_or(0);
     let mut advice = vec![
         format!(
@@ -320,7 +320,7 @@ fn instead(wish: &Wish, units: usize, most: usize) -> Vec<String> {
 }
 
 /// What would change the answer.
-fn changes(wish: &Wish, plan: &Plan) -> Vec<String> {
+fn changes(wish: &Requirements, plan: &Advice) -> Vec<String> {
     let mut advice = Vec::new();
     let Some((first, others)) = plan.candidates.split_first() else { return advice };
     if plan.effective_units < wish.units {

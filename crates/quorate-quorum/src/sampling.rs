@@ -56,7 +56,7 @@ impl Draws {
 /// What a sampler may use: how many nodes, what the family tolerates for certain, and how often to
 /// try.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan {
+pub struct Samples {
     /// Number of nodes.
     pub nodes: usize,
     /// Any this many crashes are survived.
@@ -71,7 +71,7 @@ pub struct Plan {
 
 /// Estimates the availability when every node is alive with probability `up`.
 /// `survived` says whether a quorum is left when the nodes listed are dead.
-pub fn by_strata(plan: Plan, up: f64, survived: impl Fn(&[usize]) -> bool) -> Estimate {
+pub fn by_strata(plan: Samples, up: f64, survived: impl Fn(&[usize]) -> bool) -> Estimate {
     let mut draws = Draws::new(plan.seed);
     let weights = binomial_weights(plan.nodes, 1.0 - up);
     let (first, last) = (plan.survives + 1, plan.nodes.saturating_sub(plan.smallest));
@@ -113,7 +113,7 @@ pub fn by_strata(plan: Plan, up: f64, survived: impl Fn(&[usize]) -> bool) -> Es
 /// For each number of dead nodes, the share of such sets that leave a quorum: certain where the
 /// plan says so, sampled in between. From these the availability follows for every probability at
 /// once.
-pub fn survived_shares(plan: Plan, survived: impl Fn(&[usize]) -> bool) -> Vec<f64> {
+pub fn survived_shares(plan: Samples, survived: impl Fn(&[usize]) -> bool) -> Vec<f64> {
     let mut draws = Draws::new(plan.seed);
     let (first, last) = (plan.survives + 1, plan.nodes.saturating_sub(plan.smallest));
     let tries = plan.samples / (last + 1).saturating_sub(first).max(1) as u64 + 1;

@@ -199,7 +199,7 @@ fn sampling_brackets_the_truth_and_knows_what_is_certain() {
         };
         let hitting =
             smallest_hitting(&list, &mut Effort::default()).expect("small").expect("a set");
-        let plan = quorate_quorum::sampling::Plan {
+        let plan = quorate_quorum::sampling::Samples {
             nodes,
             survives: hitting.len() - 1,
             smallest: list.quorums()[0].len(),

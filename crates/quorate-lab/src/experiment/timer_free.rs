@@ -38,14 +38,14 @@ const UNITS: f64 = 10.0;
 const HOLD: f64 = 2.0;
 
 /// The experiments.
-pub(super) struct Plan {
+pub(super) struct Sweeps {
     pub(super) load: Sweep,
     pub(super) decline: Sweep,
     pub(super) detection: Sweep,
     pub(super) faster: Sweep,
 }
 
-fn plan(effort: Effort) -> Plan {
+fn plan(effort: Effort) -> Sweeps {
     let profile = Sweep {
         protocols: vec![Contender::Raymond, Contender::TimerFree],
         nodes: Many::One(NODES as u32),
@@ -108,7 +108,7 @@ fn plan(effort: Effort) -> Plan {
         probe: Many::List(vec![0.0, 20.0]),
         ..detection.clone()
     };
-    Plan { load, decline, detection, faster }
+    Sweeps { load, decline, detection, faster }
 }
 
 /// What theory says (broadcast spec 6.2).
@@ -182,7 +182,7 @@ pub(crate) fn figures(
 pub(super) struct Report {
     pub(super) effort: Effort,
     pub(super) theory: Theory,
-    pub(super) plan: Plan,
+    pub(super) plan: Sweeps,
     pub(super) load: Vec<Cell>,
     pub(super) decline: Vec<Cell>,
     pub(super) detection: Vec<Cell>,

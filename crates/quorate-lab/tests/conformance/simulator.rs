@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use quorate_core::{Protocol, Units};
-use quorate_node::{Config, ProtocolDef};
+use quorate_node::{Config, PoolDef};
 use quorate_protocols::allocator::labels::Labels;
 use quorate_protocols::arbiter::Arbiter;
 use quorate_protocols::broadcast::Weighted;
@@ -27,30 +27,35 @@ const SETTLE: &str = "run 400ms\n";
 const PASS: &str = "run 8s\n";
 
 /// What is observed, in the order of the scenario, and the transcript.
-pub(crate) fn run(scenario: &Scenario, config: &Config) -> (Vec<(String, String)>, String) {
-    match &config.pools[0].protocol {
-        ProtocolDef::Central { arbiter, pool } => {
-            let arbiter = arbiter.node("p", crate::NODES);
-            let pool = quorate_protocols::central::Pool { arbiter, ..pool.clone() };
-            Arm { remembers: pool.goods.durable, labels: pool.goods.labels.clone() }
-                .play::<Central>(scenario, &pool)
-        }
-        ProtocolDef::Arbiter(pool) => {
-            Arm { remembers: true, labels: None }.play::<Arbiter>(scenario, pool)
-        }
-        ProtocolDef::Ticket(pool) => {
-            Arm { remembers: false, labels: None }.play::<Ticket>(scenario, pool)
-        }
-        ProtocolDef::Table(pool) => {
-            Arm { remembers: true, labels: pool.goods.labels.clone() }.play::<Table>(scenario, pool)
-        }
-        ProtocolDef::Broadcast(pool) => {
-            Arm { remembers: false, labels: None }.play::<Weighted>(scenario, pool)
-        }
-        ProtocolDef::Ring(pool) => {
-            Arm { remembers: false, labels: None }.play::<Ring>(scenario, pool)
-        }
+type Played = (Vec<(String, String)>, String);
+
+/// Plays a scenario if the pool's protocol is this one.
+type Play = fn(&Scenario, &PoolDef) -> Option<Played>;
+
+const EVERY: [Play; 6] = [
+    play::<Central>,
+    play::<Arbiter>,
+    play::<Ticket>,
+    play::<Table>,
+    play::<Weighted>,
+    play::<Ring>,
+];
+
+/// Plays a scenario with the pool of this configuration.
+pub(crate) fn run(scenario: &Scenario, config: &Config) -> Played {
+    let def = &config.pools[0];
+    let played = EVERY.iter().find_map(|play| play(scenario, def));
+    played.unwrap_or_else(|| panic!("{} has no line in EVERY", def.protocol.name()))
+}
+
+fn play<P: Protocol<Pool: 'static>>(scenario: &Scenario, def: &PoolDef) -> Option<Played> {
+    // Several protocols may be told of their pools in the same way.
+    if def.protocol.name() != P::NAME {
+        return None;
     }
+    let pool = def.protocol.pool::<P>("p", crate::NODES)?;
+    let arm = Arm { remembers: def.protocol.reads_records(), labels: def.labels().cloned() };
+    Some(arm.play::<P>(scenario, &pool))
 }
 
 struct Arm {
@@ -61,11 +66,7 @@ struct Arm {
 }
 
 impl Arm {
-    fn play<P: Protocol>(
-        &self,
-        scenario: &Scenario,
-        pool: &P::Pool,
-    ) -> (Vec<(String, String)>, String) {
+    fn play<P: Protocol>(&self, scenario: &Scenario, pool: &P::Pool) -> Played {
         let mut script = format!("nodes {}\n", crate::NODES);
         let mut observed = Vec::new();
         for step in &scenario.steps {

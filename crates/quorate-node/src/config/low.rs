@@ -72,9 +72,8 @@ pub(super) struct Pool {
     pub(super) claim_min: Option<u32>,
     /// Most units a claim may ask for; all unless said otherwise.
     pub(super) claim_max: Option<u32>,
-    /// Who decides: `central`, `arbiter`, `broadcast` or `ring`.
-    #[serde(default = "central")]
-    pub(super) protocol: String,
+    /// Who decides: a name of [`crate::protocols::REGISTRY`], the first unless said otherwise.
+    pub(super) protocol: Option<String>,
     /// How long a grant lasts without renewal.
     #[serde(default = "ten_seconds")]
     pub(super) lease: String,
@@ -129,10 +128,6 @@ pub(super) struct Reserved {
     pub(super) members: Option<Vec<String>>,
     /// ...and for clients with these names: each with one `*` at most, which stands for anything.
     pub(super) clients: Option<Vec<String>>,
-}
-
-fn central() -> String {
-    "central".into()
 }
 
 fn three_seconds() -> String {

@@ -6,7 +6,6 @@ mod limits;
 mod low;
 mod options;
 mod pool;
-mod protocol;
 mod reserved;
 #[cfg(test)]
 mod tests;
@@ -19,9 +18,11 @@ use std::time::Duration;
 
 use quorate_core::NodeId;
 
+use crate::protocols::{REGISTRY, Registered};
+
 pub use limits::Limits;
+pub(crate) use options::{Basis, Options, SHORTEST};
 pub use pool::{Names, POOL_NAME_MAX, POOL_UNITS_MAX, PoolDef, is_pool_name};
-pub use protocol::{Chosen, ProtocolDef};
 pub use reserved::{Pattern, Reserved};
 
 /// Least length of a token.
@@ -210,6 +211,11 @@ impl Config {
     /// # Errors
     /// Says what is wrong.
     pub fn parse_in_memory(text: &str) -> Result<Config, ConfigError> {
+        Config::parse_among(text, REGISTRY)
+    }
+
+    /// The same, where pools choose among these protocols.
+    pub(crate) fn parse_among(text: &str, registry: &[Registered]) -> Result<Config, ConfigError> {
         let file = read(text)?;
         if file.bootstrap.is_some() {
             return Err(ConfigError::Bootstrap);
@@ -236,8 +242,11 @@ impl Config {
         let Some(me) = names.iter().position(|name| *name == file.node) else {
             return Err(ConfigError::NotAMember { name: file.node, members: names });
         };
-        let pools: Result<Vec<_>, _> =
-            file.pools.into_iter().map(|pool| PoolDef::read(pool, &names, file.epoch)).collect();
+        let pools: Result<Vec<_>, _> = file
+            .pools
+            .into_iter()
+            .map(|pool| PoolDef::read(pool, registry, &names, file.epoch))
+            .collect();
         let pools: Vec<Arc<PoolDef>> = pools?.into_iter().map(Arc::new).collect();
         let labels: Vec<String> = pools.iter().map(|pool| pool.label()).collect();
         if let Some(name) = twice(&labels) {
@@ -313,7 +322,7 @@ impl Config {
 
     /// Whether any pool writes down what it must not forget.
     pub(crate) fn keeps_journal(&self) -> bool {
-        self.pools.iter().any(|pool| pool.protocol.reads_records())
+        self.pools.iter().any(|pool| pool.protocol.about.reads_records)
     }
 
     /// The longest time for which anything promised under this configuration may be in use.

@@ -1,45 +1,52 @@
-//! The options of a pool's protocol, as they were written. Each protocol takes its own; what is
-//! left over is refused.
+//! What a pool's protocol is told: what is said of every pool, and its own options as they were
+//! written. Each protocol takes its own; what is left over is refused.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_api::{format_span, parse_span};
+use quorate_core::{Lease, NodeId, Unit};
 use quorate_protocols::Fairness;
+use quorate_protocols::allocator::labels::Labels;
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
-/// Every option of any protocol, and who has it. A new option is a line here and one where its
-/// protocol takes it.
-const OPTIONS: &[(&str, &[&str])] = &[
-    ("allow_corruption", &["ring"]),
-    ("arbiter", &["central"]),
-    ("crashes_max", &["broadcast"]),
-    ("durable", &["arbiter", "central", "table"]),
-    ("fairness", &["arbiter", "central", "table"]),
-    ("family", &["arbiter", "table"]),
-    ("grants_max", &["ring"]),
-    ("hedge", &["arbiter"]),
-    ("idle", &["ring"]),
-    ("max_holders", &["arbiter"]),
-    ("mode", &["arbiter"]),
-    ("naming", &["arbiter"]),
-    ("node_units_max", &["broadcast"]),
-    ("patience", &["arbiter", "table"]),
-    ("probe", &["broadcast"]),
-    ("reclaim", &["broadcast"]),
-    ("retry", &["arbiter", "broadcast", "central", "table"]),
-    ("spares", &["arbiter"]),
-    ("survive", &["arbiter", "table"]),
-    ("timeout", &["ring"]),
-    ("ttl", &["ring"]),
-    ("voters", &["arbiter", "table"]),
-];
+use super::reserved::{self, Reserved};
+use crate::protocols::{self, Registered};
+
+/// What every protocol is told.
+pub(crate) struct Basis<'a> {
+    pub(crate) units: u32,
+    /// What is known of each unit, if they differ.
+    pub(crate) labels: Option<Arc<Labels>>,
+    /// Units that are not for everybody.
+    pub(crate) reserved: &'a [Reserved],
+    pub(crate) lease: Lease,
+    pub(crate) members: &'a [String],
+    /// The cluster's epoch.
+    pub(crate) epoch: u32,
+}
+
+impl Basis<'_> {
+    pub(crate) fn nodes(&self) -> u32 {
+        u32::try_from(self.members.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Which units the clients of each member may use, whoever they are; `None` if any.
+    pub(crate) fn eligible(&self) -> Option<Arc<[Arc<[Unit]>]>> {
+        let one = |member| reserved::allowed(self.reserved, self.units, NodeId(member), None);
+        let each: Vec<Option<Arc<[Unit]>>> = (0..self.nodes()).map(one).collect();
+        let all = || (0..self.units).map(Unit).collect();
+        let differ = each.iter().any(Option::is_some);
+        differ.then(|| each.into_iter().map(|units| units.unwrap_or_else(all)).collect())
+    }
+}
 
 /// Shortest span that a protocol waits before it does something again.
-pub(super) const SHORTEST: Duration = Duration::from_millis(10);
+pub(crate) const SHORTEST: Duration = Duration::from_millis(10);
 
 /// What is written about a pool beyond what all pools have.
-pub(super) struct Options {
+pub(crate) struct Options {
     given: Table,
 }
 
@@ -49,14 +56,14 @@ impl Options {
     }
 
     /// An option, if it is given.
-    pub(super) fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>, String> {
+    pub(crate) fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>, String> {
         let value: Option<Value> = self.given.remove(name);
         let read = |value: Value| value.try_into().map_err(|error| format!("{name}: {error}"));
         value.map(read).transpose()
     }
 
     /// A number in a range.
-    pub(super) fn number(
+    pub(crate) fn number(
         &mut self,
         name: &str,
         (least, most): (u32, u32),
@@ -70,7 +77,7 @@ impl Options {
     }
 
     /// A span of time after which something is done again.
-    pub(super) fn span(&mut self, name: &str) -> Result<Option<Duration>, String> {
+    pub(crate) fn span(&mut self, name: &str) -> Result<Option<Duration>, String> {
         let text: Option<String> = self.take(name)?;
         let read = |text: String| match parse_span(&text) {
             Err(error) => Err(error.to_string()),
@@ -83,7 +90,7 @@ impl Options {
     }
 
     /// Who may pass whom.
-    pub(super) fn fairness(&mut self) -> Result<Fairness, String> {
+    pub(crate) fn fairness(&mut self) -> Result<Fairness, String> {
         let text: String = self.take("fairness")?.unwrap_or_else(|| "fifo".into());
         let fairness = match text.split_once(':') {
             None if text == "fifo" => Some(Fairness::Fifo),
@@ -93,19 +100,17 @@ impl Options {
         fairness.ok_or_else(|| format!("fairness {text:?}: choose \"fifo\" or \"backfill:N\""))
     }
 
-    /// Refuses what no one took.
-    pub(super) fn finish(self, protocol: &str) -> Result<(), String> {
+    /// Refuses what this protocol, one of these, did not take.
+    pub(super) fn finish(self, registry: &[Registered], protocol: &str) -> Result<(), String> {
         let Some(name) = self.given.keys().next() else { return Ok(()) };
-        let owners = OPTIONS.iter().find(|(option, _)| option == name).map(|(_, owners)| *owners);
-        Err(match owners {
-            None => format!("unknown field `{name}`"),
-            Some(owners) if owners.contains(&protocol) => {
-                format!("{name} means nothing beside the other options of this pool")
-            }
-            Some(owners) => {
-                let owners = owners.join(", ");
-                format!("{name} is an option of {owners}, and this pool's protocol is {protocol}")
-            }
+        let owners = protocols::owners(registry, name);
+        Err(if owners.is_empty() {
+            format!("unknown field `{name}`")
+        } else if owners.contains(&protocol) {
+            format!("{name} means nothing beside the other options of this pool")
+        } else {
+            let owners = owners.join(", ");
+            format!("{name} is an option of {owners}, and this pool's protocol is {protocol}")
         })
     }
 }

@@ -8,11 +8,10 @@ use quorate_core::{Lease, NodeId, Unit};
 use quorate_protocols::allocator::labels::{Labels, is_label};
 use quorate_protocols::voting::Worth;
 
-use super::options::Options;
-use super::protocol::{Basis, ProtocolDef};
+use super::options::{Basis, Options};
 use super::reserved::{self, Reserved};
 use super::{ConfigError, low};
-use crate::protocols::{self, Promises};
+use crate::protocols::{self, Promises, ProtocolDef, Registered};
 
 /// Longest name of a pool, in bytes.
 pub const POOL_NAME_MAX: usize = 128;
@@ -23,7 +22,7 @@ pub const POOL_UNITS_MAX: u32 = 1 << 16;
 const LEASE_RANGE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(86_400));
 
 /// A pool, or a pattern for many.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, Debug)]
 pub struct PoolDef {
     /// Which pools this is about.
     pub names: Names,
@@ -88,16 +87,7 @@ impl PoolDef {
 
     /// What is known of its units at first, if they differ.
     pub fn labels(&self) -> Option<&Arc<Labels>> {
-        match &self.protocol {
-            ProtocolDef::Central { pool, .. } => pool.goods.labels.as_ref(),
-            ProtocolDef::Table(pool) => pool.goods.labels.as_ref(),
-            _ => None,
-        }
-    }
-
-    /// Whether labels can change while the pool runs.
-    pub fn relabels(&self) -> bool {
-        matches!(self.protocol, ProtocolDef::Central { .. })
+        self.protocol.about.labels.as_ref()
     }
 
     /// The units that a client may use who asks at a member and calls itself this, ascending;
@@ -107,24 +97,17 @@ impl PoolDef {
     }
 
     /// Whether what is held must move to other members in time when one crashes. Nothing helps
-    /// where no crash is survived, and tickets that enough members know of need not move.
+    /// where no crash is survived, and what enough members know of need not move.
     pub(super) fn moves_grants(&self) -> bool {
         let survives = self.promises.survives;
-        match &self.protocol {
-            ProtocolDef::Arbiter(_) => survives > 0,
-            ProtocolDef::Ticket(pool) => pool.spares < survives,
-            ProtocolDef::Central { .. }
-            | ProtocolDef::Table(_)
-            | ProtocolDef::Broadcast(_)
-            | ProtocolDef::Ring(_) => false,
-        }
+        self.protocol.about.spares.is_some_and(|spares| spares < survives)
     }
 
     /// What every member must agree on, in one line.
     pub(super) fn canonical(&self) -> String {
         let PoolDef { units, unit_names, claim_min, claim_max, .. } = self;
         let (lease, drift) = (self.lease.length().as_nanos(), self.lease.drift_ppm());
-        let (grace, protocol) = (self.grace.as_nanos(), self.protocol.canonical());
+        let (grace, protocol) = (self.grace.as_nanos(), &self.protocol.about.canonical);
         let reserved = match &self.reserved[..] {
             [] => String::new(),
             reserved => format!(" {reserved:?}"),
@@ -138,6 +121,7 @@ impl PoolDef {
 
     pub(super) fn read(
         pool: low::Pool,
+        registry: &[Registered],
         members: &[String],
         epoch: u32,
     ) -> Result<PoolDef, ConfigError> {
@@ -198,14 +182,15 @@ impl PoolDef {
             .map_err(&wrong)?;
         let mut options = Options::new(pool.options);
         let basis = Basis { units, labels, reserved: &reserved, lease, members, epoch };
+        let name = pool.protocol.as_deref().unwrap_or(registry[0].name);
         let (protocol, quorums) =
-            ProtocolDef::read(&pool.protocol, &basis, &mut options).map_err(&wrong)?;
-        let allow_corruption = match protocol {
-            ProtocolDef::Ring(_) => options.take("allow_corruption").map_err(&wrong)?,
-            _ => None,
+            protocols::read(registry, name, &basis, &mut options).map_err(&wrong)?;
+        let allow_corruption = match protocol.heals {
+            true => options.take("allow_corruption").map_err(&wrong)?,
+            false => None,
         };
-        options.finish(&pool.protocol).map_err(&wrong)?;
-        let most = protocol.claim_max(units);
+        options.finish(registry, name).map_err(&wrong)?;
+        let most = protocol.about.claim_max.unwrap_or(units);
         let (claim_min, claim_max) = (pool.claim_min.unwrap_or(1), pool.claim_max.unwrap_or(most));
         if !(1 <= claim_min && claim_min <= claim_max && claim_max <= most) {
             return Err(wrong(format!(
@@ -213,14 +198,13 @@ impl PoolDef {
                  1 <= claim_min <= claim_max <= {most} must hold"
             )));
         }
-        let mut promises = protocols::promises(&protocol, members.len());
+        let mut promises = protocol.rules.promises(members.len());
         if let Some(worth) = &quorums {
             promises.survives = u32::try_from(worth.summary.survives).unwrap_or(u32::MAX);
         }
         if !promises.names_units && !unit_names.is_empty() {
             return Err(wrong(format!(
-                "{} only counts units and cannot say who has which: give units, not unit_names",
-                pool.protocol
+                "{name} only counts units and cannot say who has which: give units, not unit_names"
             )));
         }
         Ok(PoolDef {

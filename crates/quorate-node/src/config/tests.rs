@@ -1,5 +1,7 @@
 //! What is read, what it means, and what is refused.
 
+use quorate_protocols::table::Table;
+
 use super::*;
 
 const GOOD: &str = r#"
@@ -31,7 +33,7 @@ fn a_file_is_read_and_understood() {
     assert_eq!(config.pool("gpu").unwrap().units, 2);
     let ci = config.pool("ci-build").unwrap();
     assert_eq!(
-        (ci.label().as_str(), ci.units, ci.claim_max, ci.protocol.is_durable()),
+        (ci.label().as_str(), ci.units, ci.claim_max, ci.protocol.about.durable),
         ("ci-*", 8, 8, true)
     );
     assert_eq!(ci.promises.overtakes_max, Some(4));
@@ -301,7 +303,7 @@ fn units_have_names_and_labels() {
     let text = GOOD.replace("unit_names = [\"left\", \"right\"]", &of_a_table);
     let text = text.replacen("arbiter = \"a\"", "protocol = \"table\"\nsurvive = 0", 1);
     let tabled = Config::parse(&text).unwrap();
-    let ProtocolDef::Table(pool) = &tabled.pool("gpu").unwrap().protocol else { panic!("{text}") };
+    let pool = tabled.pool("gpu").unwrap().protocol.pool::<Table>("gpu", 2).unwrap();
     assert_eq!(pool.goods.labels.as_ref(), def.labels());
     let eligible = pool.goods.eligible.as_ref().unwrap();
     assert_eq!(eligible.iter().map(|units| units.len()).collect::<Vec<_>>(), [3, 2]);

@@ -29,7 +29,6 @@ use crate::caller::Caller;
 use crate::clock;
 use crate::config::PoolDef;
 use crate::ledger::State;
-use crate::protocols;
 use crate::selection::LABELS_MAX;
 
 /// Most units whose labels differ from the configuration: all of them must fit in one frame.
@@ -239,7 +238,7 @@ impl Engine {
     pub(super) fn on_labels(&mut self, peer: NodeId, name: &str, relabelled: &Labelled) {
         let Ok(seat) = self.seat(name) else { return };
         let pool = &mut self.pools[seat];
-        let needs = protocols::needs(&pool.def.protocol, name, self.config.members.len());
+        let needs = pool.def.protocol.rules.needs(name, self.config.members.len());
         let sound = relabelled.len() <= RELABELLED_MAX
             && relabelled.iter().all(|(_, labels)| check_labels(labels).is_ok());
         if needs.iter().eq([peer]) && sound {

@@ -25,7 +25,7 @@ use crate::clock;
 use crate::config::{Names, PoolDef};
 use crate::ledger::{Claimed, Ledger, State, Terms};
 use crate::metrics::{PoolMeters, Standing};
-use crate::protocols::{self, Books};
+use crate::protocols::{self, REGISTRY};
 use crate::seat::{AnySeat, Origin, Place, SeatEffect, SeatError};
 use crate::selection::Known;
 
@@ -70,7 +70,7 @@ pub(super) type PoolMeterCache = BTreeMap<String, Arc<PoolMeters>>;
 impl Pool {
     /// What this node knows of its units.
     pub(super) fn known(&self) -> Known<'_> {
-        let decides = !self.def.relabels() || own_labels(self).is_some();
+        let decides = !self.def.protocol.about.relabels || own_labels(self).is_some();
         Known { labels: self.terms.labels.as_ref(), decides }
     }
 
@@ -133,7 +133,7 @@ impl Engine {
         };
         let origin = match self.past {
             Past::Nothing => Origin::First,
-            Past::Same { complete } if def.protocol.reads_records() => {
+            Past::Same { complete } if def.protocol.about.reads_records => {
                 match self.records.remove(name) {
                     None if !complete => Origin::Amnesia,
                     record => Origin::Recovered(record),
@@ -143,7 +143,7 @@ impl Engine {
         };
         let mut effects = std::mem::take(&mut self.effects);
         let members = self.config.members.len();
-        let seat = protocols::take_seat(place, def, members, origin, &mut effects)?;
+        let seat = def.protocol.rules.take_seat(place, members, origin, &mut effects)?;
         let label = def.label();
         let meters = match self.meters.get(&label) {
             Some(meters) => Arc::clone(meters),
@@ -187,8 +187,12 @@ impl Engine {
             return Err(problem);
         }
         if !self.pools[seat].def.allow_corruption {
-            let text = "the state of a pool is scrambled on purpose only in tests; nothing \
-                        changed. A pool of protocol ring allows it by allow_corruption = true";
+            let option = "allow_corruption";
+            let owners = protocols::owners(REGISTRY, option).join(", ");
+            let text = format!(
+                "the state of a pool is scrambled on purpose only in tests; nothing changed. A \
+                 pool of protocol {owners} allows it by {option} = true"
+            );
             return Err(Problem::new(ProblemKind::Forbidden, text));
         }
         let mut random = self.draw();
@@ -330,7 +334,7 @@ impl Engine {
     pub(super) fn grace_left(&self) -> Duration {
         let forgot = |def: &&Arc<PoolDef>| match self.past {
             Past::Nothing => false,
-            Past::Same { .. } if !def.protocol.is_durable() => true,
+            Past::Same { .. } if !def.protocol.about.durable => true,
             Past::Same { complete } => match &def.names {
                 // Its record may say that the last start was in grace.
                 Names::One(name) => {
@@ -368,7 +372,7 @@ fn add(standing: &mut Standing, pool: &Pool, me: NodeId, members: usize, now: Mo
         *claims += 1;
         *sum += u64::from(units);
     };
-    let by_the_books = protocols::books(&pool.def) == Books::Decide;
+    let by_the_books = pool.def.protocol.about.books.decide();
     pool.seat.ledger(&mut |entry| {
         if by_the_books {
             count(entry.standing != BookStanding::Waiting, entry.units.get());
@@ -394,7 +398,7 @@ fn add(standing: &mut Standing, pool: &Pool, me: NodeId, members: usize, now: Mo
     standing.held += held.1;
     standing.waiters += waiting.0;
     standing.wait_units += waiting.1;
-    if protocols::answers_for(&pool.def, &pool.name, me, members) {
+    if pool.def.protocol.answers_for(&pool.name, me, members) {
         let units = u64::from(pool.def.units);
         standing.capacity += units;
         if by_the_books {
@@ -438,7 +442,7 @@ pub(crate) fn pool_view(name: &str, def: &PoolDef, labels: Option<&Labels>) -> P
         unit_names: def.unit_names.clone(),
         unit_labels: unit_labels(def, labels),
         protocol: def.protocol.name().to_owned(),
-        terms: def.protocol.terms(),
+        terms: def.protocol.about.terms.clone(),
         lease_ms: u64::try_from(def.lease.length().as_millis()).unwrap_or(u64::MAX),
         drift_ppm: def.lease.drift_ppm(),
         names_units: def.promises.names_units,
@@ -446,7 +450,7 @@ pub(crate) fn pool_view(name: &str, def: &PoolDef, labels: Option<&Labels>) -> P
         survives: def.promises.survives,
         quorums: def.quorums.as_ref().map(quorums_view),
         needs: Vec::new(),
-        durable: def.protocol.is_durable(),
+        durable: def.protocol.about.durable,
         held: None,
         waiting: None,
         drained: Vec::new(),

@@ -12,6 +12,7 @@ use quorate_wire::glance::What;
 
 use super::{Engine, HEARTBEAT};
 use crate::caller::Caller;
+use crate::protocols::{self, REGISTRY};
 use crate::seat::SeatEvent;
 
 /// What is heard of the other nodes.
@@ -89,10 +90,12 @@ impl Engine {
         if let Some(problem) = self.pools[seat].stopped() {
             return Err(problem);
         }
-        if !self.pools[seat].def.protocol.needs_proof() {
-            let text = "only a pool of protocol broadcast with reclaim = \"fenced\" waits for \
-                        this; nothing changed";
-            return wrong(text.to_owned());
+        if !self.pools[seat].def.protocol.about.needs_proof {
+            let owners = protocols::owners(REGISTRY, "reclaim").join(", ");
+            return wrong(format!(
+                "only a pool of protocol {owners} with reclaim = \"fenced\" waits for this; \
+                 nothing changed"
+            ));
         }
         let place = self.config.members.iter().position(|member| member.name == node);
         let Some(peer) = place.map(NodeId::from) else {
@@ -115,7 +118,7 @@ impl Engine {
 
     /// A seat that was just taken learns whom the node suspects.
     pub(super) fn tell_suspects(&mut self, seat: usize) {
-        if self.pools[seat].def.protocol.needs_proof() {
+        if self.pools[seat].def.protocol.about.needs_proof {
             return;
         }
         let suspects: Vec<NodeId> = self.watch.suspects().collect();
@@ -126,7 +129,7 @@ impl Engine {
 
     fn tell_all_seats(&mut self, what: impl Fn() -> SeatEvent<'static>) {
         for seat in 0..self.pools.len() {
-            if self.pools[seat].def.protocol.needs_proof() {
+            if self.pools[seat].def.protocol.about.needs_proof {
                 continue;
             }
             self.step(seat, what());

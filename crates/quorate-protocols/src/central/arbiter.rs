@@ -42,8 +42,8 @@ pub(crate) struct Arbiter {
 pub(crate) struct Booked {
     pub(crate) asker: Asker,
     pub(crate) stamp: Stamp,
-    /// What it asks for. Its lines only if they choose by labels, and while it waits or can be moved:
-    /// labels may change.
+    /// What it asks for. Its lines only if they choose by labels, and while it waits or can be
+    /// moved: labels may change.
     pub(crate) wanted: Wanted,
     /// The asker's clock when it sent the request that counts, to be echoed...
     pub(crate) sent: Moment,

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use quorate_core::NodeSet;
-use quorate_quorum::plan::{Wish, plan};
+use quorate_quorum::plan::{Requirements, plan};
 use quorate_quorum::{
     Answers, Effort, Expr, Family, Findings, Formula, Rule, bounds, build, fewest_apart, requests,
 };
@@ -189,7 +189,7 @@ impl Need {
     /// # Errors
     /// Nothing survives enough crashes.
     pub fn best(&self) -> Result<Chosen, FamilyError> {
-        let wish = Wish {
+        let wish = Requirements {
             nodes: self.nodes,
             units: self.meet,
             survive: Some(self.survive),

@@ -5,7 +5,7 @@
 
 use super::legitimate::Stabilizing;
 use super::message::{Frame, Message};
-use super::station::{Standing, Station};
+use super::station::{Station, StationClaim};
 use super::terms::Terms;
 use super::tokens::{Tally, Tokens};
 use super::train::Train;
@@ -70,9 +70,9 @@ fn tally<T: Tokens>(terms: &Terms, draw: &mut Draw<'_>) -> T::Tally {
 fn station<T: Tokens>(terms: &Terms, draw: &mut Draw<'_>) -> Station<T> {
     let need = between(1, terms.claim_max, draw);
     let standing = match draw(3) {
-        0 => Standing::Out,
-        1 => Standing::Requesting { need },
-        _ => Standing::Using { units: T::garbage(need, terms.units, draw) },
+        0 => StationClaim::Out,
+        1 => StationClaim::Requesting { need },
+        _ => StationClaim::Using { units: T::garbage(need, terms.units, draw) },
     };
     let nominal = between(0, terms.claim_max, draw);
     let disabled = between(0, nominal, draw);

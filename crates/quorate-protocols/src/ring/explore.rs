@@ -7,7 +7,7 @@ use quorate_core::{ClaimId, Explorable, LeaseEnd, Number, Shares};
 
 use super::message::Message;
 use super::place::{Job, Place, Seated};
-use super::station::{Standing, Station};
+use super::station::{Station, StationClaim};
 use super::tether::Parcel;
 use super::tokens::Named;
 use super::{Alarm, Ring};
@@ -98,7 +98,7 @@ fn place_numbers(place: &mut Place, see: &mut See<'_>) {
 
 fn station_numbers(station: &mut Station<Named>, see: &mut See<'_>) {
     token_numbers(&mut station.held, see);
-    if let Standing::Using { units } = &mut station.standing {
+    if let StationClaim::Using { units } = &mut station.standing {
         token_numbers(units, see);
     }
 }

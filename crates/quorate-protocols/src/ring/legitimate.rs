@@ -10,7 +10,7 @@
 
 use super::machine::Machine;
 use super::message::Message;
-use super::station::Standing;
+use super::station::StationClaim;
 use super::tokens::{Tally, Tokens};
 use super::train::Train;
 use crate::reference::ring::Core;
@@ -61,11 +61,11 @@ fn stations_agree<M: Machine>(track: &Track<M>, front: Option<Place>) -> bool {
     track.stations.iter().enumerate().all(|(i, machine)| {
         let station = machine.station();
         let settled = match &station.standing {
-            Standing::Out => station.nominal() == 0,
-            Standing::Requesting { need } => {
+            StationClaim::Out => station.nominal() == 0,
+            StationClaim::Requesting { need } => {
                 station.held.len() < *need && station.nominal() <= *need
             }
-            Standing::Using { .. } => station.is_whole(),
+            StationClaim::Using { .. } => station.is_whole(),
         };
         let passed = front.is_some_and(|front| i <= front.link);
         settled && (i == 0 || passed == (station.seq == current))

@@ -73,7 +73,7 @@ pub use machine::{Machine, Role};
 pub use message::{Frame, Message};
 pub use pool::{Pool, TourError, Variant};
 pub use seat::Healed;
-pub use station::{Post, Standing, Station};
+pub use station::{Post, Station, StationClaim};
 pub use terms::Terms;
 pub use tether::{Epoch, Parcel};
 pub use tokens::{Census, Count, Named, Tally, Tokens};

@@ -11,7 +11,7 @@ use super::legitimate::Stabilizing;
 use super::machine::{Machine, Role};
 use super::message::Message;
 use super::pool::{Pool, Variant};
-use super::station::{Post, Standing, Station};
+use super::station::{Post, Station, StationClaim};
 use super::tokens::{Named, Tokens};
 use super::train::Train;
 use crate::reference::ring::Core;
@@ -168,7 +168,7 @@ impl Place {
             machine.kept = Named::default();
         }
         let station = self.station_mut();
-        if !matches!(station.standing, Standing::Using { .. }) {
+        if !matches!(station.standing, StationClaim::Using { .. }) {
             (station.held, station.disabled) = (Named::default(), 0);
             station.favoured = false;
         }
@@ -182,7 +182,7 @@ impl Place {
         };
         if granted.is_some() {
             self.job = Job::Free;
-            self.station_mut().standing = Standing::Out;
+            self.station_mut().standing = StationClaim::Out;
         }
         self.forget_tokens();
         self.set_barred(true);
@@ -232,7 +232,7 @@ impl Place {
         self.job = Job::Granted { claim, shares: shares.clone() };
         let units = Named::new(shares.as_slice());
         *self.station_mut() = Station {
-            standing: Standing::Using { units },
+            standing: StationClaim::Using { units },
             seq: self.station().seq,
             turn: self.station().turn,
             ..Station::default()
@@ -243,9 +243,11 @@ impl Place {
     pub(super) fn scramble(&mut self, pool: &Pool, draw: &mut dyn FnMut(u64) -> u64) {
         seated!(self, machine => machine.scramble(pool.terms(), draw));
         self.station_mut().standing = match &self.job {
-            Job::Free => Standing::Out,
-            Job::Waiting { units, .. } => Standing::Requesting { need: units.get() },
-            Job::Granted { shares, .. } => Standing::Using { units: Named::new(shares.as_slice()) },
+            Job::Free => StationClaim::Out,
+            Job::Waiting { units, .. } => StationClaim::Requesting { need: units.get() },
+            Job::Granted { shares, .. } => {
+                StationClaim::Using { units: Named::new(shares.as_slice()) }
+            }
         };
     }
 
@@ -256,8 +258,8 @@ impl Place {
     /// Bytes that this place takes, with what it points to.
     pub(super) fn bytes(&self) -> usize {
         let units = match &self.station().standing {
-            Standing::Using { units } => units.heap_bytes(),
-            Standing::Out | Standing::Requesting { .. } => 0,
+            StationClaim::Using { units } => units.heap_bytes(),
+            StationClaim::Out | StationClaim::Requesting { .. } => 0,
         };
         let fences = |mint: &Vec<Fence>| mint.capacity() * size_of::<Fence>();
         let (kept, root) = match &self.seated {
@@ -282,9 +284,11 @@ impl Place {
     /// Whether the ring's idea of the claim is the application's.
     pub(super) fn agrees(&self) -> bool {
         match (&self.job, &self.station().standing) {
-            (Job::Free, Standing::Out) => true,
-            (Job::Waiting { units, .. }, Standing::Requesting { need }) => units.get() == *need,
-            (Job::Granted { shares, .. }, Standing::Using { units }) => units.shares() == *shares,
+            (Job::Free, StationClaim::Out) => true,
+            (Job::Waiting { units, .. }, StationClaim::Requesting { need }) => units.get() == *need,
+            (Job::Granted { shares, .. }, StationClaim::Using { units }) => {
+                units.shares() == *shares
+            }
             _ => false,
         }
     }

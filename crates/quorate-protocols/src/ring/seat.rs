@@ -380,7 +380,7 @@ impl Ring {
         let Job::Waiting { claim, .. } = place.job else {
             unreachable!("the ring grants only what was asked for");
         };
-        let super::Standing::Using { units } = &place.station().standing else {
+        let super::StationClaim::Using { units } = &place.station().standing else {
             unreachable!("whoever entered uses its units");
         };
         let shares = units.shares();

@@ -20,7 +20,7 @@ use super::tokens::Tokens;
 
 /// Where a station's claim stands. The paper's STATE and NEED.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub enum Standing<T> {
+pub enum StationClaim<T> {
     /// It has none.
     #[default]
     Out,
@@ -40,7 +40,7 @@ pub enum Standing<T> {
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 #[allow(missing_docs, reason = "the fields are described in the module's table")]
 pub struct Station<T> {
-    pub standing: Standing<T>,
+    pub standing: StationClaim<T>,
     pub held: T,
     pub disabled: u32,
     pub seq: u64,
@@ -105,23 +105,23 @@ impl<T: Tokens> Station<T> {
     /// Units asked for or used. The paper's NEED.
     pub fn need(&self) -> u32 {
         match &self.standing {
-            Standing::Out => 0,
-            Standing::Requesting { need } => *need,
-            Standing::Using { units } => units.len(),
+            StationClaim::Out => 0,
+            StationClaim::Requesting { need } => *need,
+            StationClaim::Using { units } => units.len(),
         }
     }
 
     /// Units in use.
     pub fn in_use(&self) -> u32 {
         match &self.standing {
-            Standing::Using { units } => units.len(),
-            Standing::Out | Standing::Requesting { .. } => 0,
+            StationClaim::Using { units } => units.len(),
+            StationClaim::Out | StationClaim::Requesting { .. } => 0,
         }
     }
 
     /// Whether it waits.
     pub fn is_requesting(&self) -> bool {
-        matches!(self.standing, Standing::Requesting { .. })
+        matches!(self.standing, StationClaim::Requesting { .. })
     }
 
     /// Tokens nominally held. The paper's T_h.
@@ -132,7 +132,7 @@ impl<T: Tokens> Station<T> {
     /// What the station answers when it is counted. The paper's T-ENABLED (ring spec E7).
     pub fn reported(&self, terms: &Terms) -> &T {
         match &self.standing {
-            Standing::Using { units } if terms.fixed(Erratum::E7) => units,
+            StationClaim::Using { units } if terms.fixed(Erratum::E7) => units,
             _ => &self.held,
         }
     }
@@ -140,14 +140,14 @@ impl<T: Tokens> Station<T> {
     /// Tokens still to come. The paper's REM.
     fn missing(&self) -> u32 {
         match self.standing {
-            Standing::Requesting { need } => need.saturating_sub(self.held.len()),
-            Standing::Out | Standing::Using { .. } => 0,
+            StationClaim::Requesting { need } => need.saturating_sub(self.held.len()),
+            StationClaim::Out | StationClaim::Using { .. } => 0,
         }
     }
 
     /// Whether it has tokens, but not enough. The paper's LOCK (ring spec E4).
     fn is_locked(&self, terms: &Terms) -> bool {
-        let Standing::Requesting { need } = self.standing else { return false };
+        let StationClaim::Requesting { need } = self.standing else { return false };
         let has = if terms.fixed(Erratum::E4) { self.held.len() } else { self.nominal() };
         0 < has && has < need
     }
@@ -155,16 +155,16 @@ impl<T: Tokens> Station<T> {
     /// Whether whatever is used here is also held here, as it is unless there was a fault.
     pub(crate) fn is_whole(&self) -> bool {
         match &self.standing {
-            Standing::Using { units } => self.held == *units && self.disabled == 0,
-            Standing::Out | Standing::Requesting { .. } => true,
+            StationClaim::Using { units } => self.held == *units && self.disabled == 0,
+            StationClaim::Out | StationClaim::Requesting { .. } => true,
         }
     }
 
     /// A claim arrives, if there is none. Returns whether it was taken.
     pub(crate) fn request(&mut self, need: u32) -> bool {
-        let free = self.standing == Standing::Out;
+        let free = self.standing == StationClaim::Out;
         if free {
-            self.standing = Standing::Requesting { need };
+            self.standing = StationClaim::Requesting { need };
         }
         free
     }
@@ -176,26 +176,26 @@ impl<T: Tokens> Station<T> {
             self.turn ^= self.favoured;
             self.favoured = false;
         }
-        self.standing = Standing::Out;
+        self.standing = StationClaim::Out;
     }
 
     /// The local actions, which come before any message (ring spec N1, N2, L1, L2; the first of
     /// them holds by type).
     pub(crate) fn settle(&mut self, terms: &Terms) -> Local<T> {
         match &mut self.standing {
-            Standing::Using { units } => {
+            StationClaim::Using { units } => {
                 if terms.fixed(Erratum::E7) {
                     let beyond = self.held.take_beyond(units);
                     self.disabled = self.disabled.saturating_add(beyond.len());
                 }
                 Local::Quiet
             }
-            Standing::Out => {
+            StationClaim::Out => {
                 self.disabled = 0;
                 let all = self.held.take_all();
                 if all.is_empty() { Local::Quiet } else { Local::Released(all) }
             }
-            Standing::Requesting { need } if self.held.len() >= *need => {
+            StationClaim::Requesting { need } if self.held.len() >= *need => {
                 // What the claim does not need goes on at once (ring spec E10), not when it ends.
                 let mut units = self.held.take(*need);
                 let beyond = std::mem::replace(&mut self.held, units.clone());
@@ -203,17 +203,17 @@ impl<T: Tokens> Station<T> {
                 units.hand_over();
                 self.disabled = 0;
                 self.favoured = false;
-                self.standing = Standing::Using { units };
+                self.standing = StationClaim::Using { units };
                 Local::Entered(beyond)
             }
-            Standing::Requesting { .. } => Local::Quiet,
+            StationClaim::Requesting { .. } => Local::Quiet,
         }
     }
 
     /// Free tokens pass: takes what it needs, and forwards when satisfied (A_l2, A_l8; ring spec
     /// E8).
     pub(crate) fn absorb(&mut self, free: &mut T) {
-        let Standing::Requesting { need } = self.standing else { return };
+        let StationClaim::Requesting { need } = self.standing else { return };
         let taken = free.take(self.missing());
         // Tokens first fill up to what was asked for, then replace what was taken away.
         let fill = taken.len().min(need.saturating_sub(self.nominal()));

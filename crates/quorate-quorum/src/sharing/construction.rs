@@ -43,7 +43,7 @@ pub struct Blocks {
 
 /// What a construction takes and gives.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Plan {
+pub struct Blueprint {
     /// Which construction.
     pub construction: Construction,
     /// Its blocks; none for the named sum, whose blocks are the units.
@@ -72,7 +72,7 @@ pub struct Verdicts {
 /// Carries out a construction. The verdicts follow from theorem B for products and from 4.2 for the
 /// named sum; [`Assignment::examine`] decides them by looking through all families of disjoint
 /// quorums.
-pub fn plan(structure: &Structure, construction: Construction, circuits: &[Circuit]) -> Plan {
+pub fn plan(structure: &Structure, construction: Construction, circuits: &[Circuit]) -> Blueprint {
     let family = match construction {
         Construction::Named => return named(structure),
         Construction::Product => structure.group_sets().collect(),
@@ -95,7 +95,7 @@ pub fn plan(structure: &Structure, construction: Construction, circuits: &[Circu
         family.iter().zip(&sizes).filter(with).map(|(_, size)| *size)
     };
     let groups = 0..structure.groups().len();
-    Plan {
+    Blueprint {
         construction,
         arbiters: sizes.iter().map(|size| u64::from(*size)).sum(),
         quorum_size: groups.clone().map(|group| of(group).count() as u32).collect(),
@@ -110,9 +110,9 @@ pub fn plan(structure: &Structure, construction: Construction, circuits: &[Circu
     }
 }
 
-fn named(structure: &Structure) -> Plan {
+fn named(structure: &Structure) -> Blueprint {
     let groups = structure.groups();
-    Plan {
+    Blueprint {
         construction: Construction::Named,
         blocks: None,
         arbiters: u64::from(structure.k(structure.everyone())),
@@ -137,7 +137,7 @@ fn contained(structure: &Structure, family: &[Groups]) -> impl Iterator<Item = u
     })
 }
 
-impl Plan {
+impl Blueprint {
     /// The quorums written out, if no group has more than `most`.
     ///
     /// # Errors

@@ -30,7 +30,7 @@ mod structure;
 
 pub use circuits::{Circuit, circuits, closed_sets, hall_exact, reduced_family, tight_sets};
 pub use conditions::{Assignment, AssignmentError, Examined, Failing, Locked, Stuck};
-pub use construction::{Blocks, Construction, Plan, Verdicts, plan};
+pub use construction::{Blocks, Blueprint, Construction, Verdicts, plan};
 pub use counting::{HallArbiters, hall_arbiters, hall_semaphores};
 pub use demands::{Demand, max_flow, most_holders, smallest_violating};
 pub use gap::{common_quorums_suffice, never_moving_suffices, never_moving_suffices_for_each};

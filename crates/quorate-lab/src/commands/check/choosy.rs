@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
-use quorate_check::Plan;
+use quorate_check::ClientPlan;
 use quorate_core::{Line, Unit};
 use quorate_protocols::allocator::labels::Labels;
 
@@ -76,7 +76,7 @@ impl Choosy {
     }
 
     /// Tells the claims of a world.
-    pub(super) fn tell(&self, clients: &mut [Plan]) -> anyhow::Result<()> {
+    pub(super) fn tell(&self, clients: &mut [ClientPlan]) -> anyhow::Result<()> {
         for (plan, among) in clients.iter_mut().zip(&self.among) {
             plan.claim.wanted.lines =
                 Some([Line::of(plan.claim.wanted.units, Arc::clone(among))].into());
@@ -89,7 +89,7 @@ impl Choosy {
 }
 
 /// What a claim asks for: `2 among 0+1+2, movable`.
-pub(super) fn describe(plan: &Plan) -> String {
+pub(super) fn describe(plan: &ClientPlan) -> String {
     let lines = plan.claim.wanted.lines.iter().flat_map(|lines| lines.iter());
     let among = lines.map(|line| {
         let units: Vec<String> = line.among.iter().map(|unit| unit.0.to_string()).collect();

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use quorate_check::{Plan, Report, Scope, Sightings, Sometimes, Verdict};
+use quorate_check::{ClientPlan, Report, Scope, Sightings, Sometimes, Verdict};
 use quorate_core::{NodeId, Wanted};
 use quorate_protocols::Fairness;
 use serde_json::json;
@@ -173,7 +173,7 @@ impl<P: Checked> Output<'_, P> {
 
 /// The claims of a world: `n0 claims 1, n2 claims 2`.
 fn describe<P: Checked>(scope: &Scope<P>) -> String {
-    let claim = |plan: &Plan| format!("{} claims {}", plan.home, choosy::describe(plan));
+    let claim = |plan: &ClientPlan| format!("{} claims {}", plan.home, choosy::describe(plan));
     let claims: Vec<String> = scope.clients.iter().map(claim).collect();
     claims.join(", ")
 }

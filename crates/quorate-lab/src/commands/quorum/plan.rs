@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
 use quorate_quorum::Effort;
-use quorate_quorum::plan::{Candidate, Plan, Wish, plan};
+use quorate_quorum::plan::{Advice, Candidate, Requirements, plan};
 use serde_json::{Value, json};
 
 use super::input::{self, Up};
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         None => None,
     };
     let up = args.up.for_nodes(nodes)?;
-    let wish = Wish { nodes, units, survive: args.survive, claims, up, delays };
+    let wish = Requirements { nodes, units, survive: args.survive, claims, up, delays };
     let mut effort = input::effort(Effort::DEFAULT / 20, "weighing families");
     let plan = plan(&wish, &mut effort);
     drop(effort);
@@ -83,7 +83,7 @@ fn parse_claims(text: &str, units: usize) -> anyhow::Result<Vec<(usize, f64)>> {
     text.split(',').map(claim).collect()
 }
 
-fn in_words(wish: &Wish, plan: &Plan) -> String {
+fn in_words(wish: &Requirements, plan: &Advice) -> String {
     let mut text = format!(
         "{} and {}: at most {} can be survived by any family\n",
         many(wish.nodes, "node", "nodes"),
@@ -131,7 +131,7 @@ fn table(candidates: &[Candidate]) -> String {
     text
 }
 
-fn to_json(wish: &Wish, plan: &Plan) -> Value {
+fn to_json(wish: &Requirements, plan: &Advice) -> Value {
     let candidate = |c: &Candidate| {
         json!({
             "family": c.name, "voters": c.voters, "size": c.size, "messages": c.messages,

@@ -7,7 +7,7 @@
 
 use anyhow::{bail, ensure};
 use quorate_protocols::reference::ring::{Core, Track};
-use quorate_protocols::ring::{Count, Machine, Standing, Station, train};
+use quorate_protocols::ring::{Count, Machine, Station, StationClaim, train};
 
 use super::vector::{Event, Node, Run, Seen};
 
@@ -95,9 +95,9 @@ fn load_station(station: &mut Station<Count>, node: &Node) -> anyhow::Result<()>
     ensure!(node.st == "Out" || node.need > 0, "need is 0 in state {:?}", node.st);
     *station = Station {
         standing: match node.st.as_str() {
-            "Out" => Standing::Out,
-            "Req" => Standing::Requesting { need: node.need },
-            "In" => Standing::Using { units: Count(node.need) },
+            "Out" => StationClaim::Out,
+            "Req" => StationClaim::Requesting { need: node.need },
+            "In" => StationClaim::Using { units: Count(node.need) },
             other => bail!("there is no state {other:?}"),
         },
         held: Count(node.th.saturating_sub(node.td)),
@@ -111,9 +111,9 @@ fn load_station(station: &mut Station<Count>, node: &Node) -> anyhow::Result<()>
 
 fn show_station(station: &Station<Count>) -> Vec<(&'static str, u64)> {
     let state = match station.standing {
-        Standing::Out => 0,
-        Standing::Requesting { .. } => 1,
-        Standing::Using { .. } => 2,
+        StationClaim::Out => 0,
+        StationClaim::Requesting { .. } => 1,
+        StationClaim::Using { .. } => 2,
     };
     vec![
         ("st (0 Out, 1 Req, 2 In)", state),

@@ -10,7 +10,7 @@ use anyhow::{Context as _, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 use quorate_core::UNITS_MAX;
 use quorate_protocols::reference::ring::{
-    Core, Load, Measured, Plan, Track, Wander, Wandered, stabilize,
+    Core, Load, Measured, RingTrial, Track, Wander, Wandered, stabilize,
 };
 use quorate_protocols::ring::{Count, Stabilizing, Terms, train};
 use quorate_sim::Rng;
@@ -207,7 +207,7 @@ fn start<M: Stabilizing>(args: &Args, nodes: u32, units: u32, seed: u64, row: &M
     let rounds = |load| {
         let mut rng = Rng::new(seed);
         let track = scrambled(&mut rng);
-        stabilize(track, Plan::new(size, load), &mut |n| rng.below(n))
+        stabilize(track, RingTrial::new(size, load), &mut |n| rng.below(n))
     };
     let (idle, loaded) = (rounds(Load::Idle), rounds(Load::Heavy { uses: args.uses }));
     let mut row = row.lock().expect("no worker panics with it");

@@ -9,6 +9,6 @@ mod wander;
 
 pub use core::Core;
 pub use fixes::{Erratum, Fixes};
-pub use stabilize::{Load, Measured, Plan, stabilize};
+pub use stabilize::{Load, Measured, RingTrial, stabilize};
 pub use track::Track;
 pub use wander::{Wander, Wandered};

@@ -5,7 +5,7 @@
 
 use super::track::Track;
 use crate::ring::legitimate::Stabilizing;
-use crate::ring::station::Standing;
+use crate::ring::station::StationClaim;
 
 /// What stations' clients do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,7 +21,7 @@ pub enum Load {
 
 /// How to run a ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Plan {
+pub struct RingTrial {
     /// For so many rounds.
     pub rounds: u32,
     /// The root waits so long for its traversal.
@@ -32,7 +32,7 @@ pub struct Plan {
     pub load: Load,
 }
 
-impl Plan {
+impl RingTrial {
     /// As in ring spec 5.1: a timeout of two traversals, and as many rounds as it takes to see that
     /// nothing happens any more.
     pub fn new(size: usize, load: Load) -> Self {
@@ -41,7 +41,7 @@ impl Plan {
             Load::Idle => 6,
             Load::Heavy { uses } => 4 * uses,
         };
-        Plan { rounds: 10 * n + 2 * uses + 20, timeout: 2 * n, park: 2 * n, load }
+        RingTrial { rounds: 10 * n + 2 * uses + 20, timeout: 2 * n, park: 2 * n, load }
     }
 }
 
@@ -82,7 +82,7 @@ impl Measured {
 /// A ring with its clients.
 struct Run<'a, M: Stabilizing> {
     track: Track<M>,
-    plan: Plan,
+    plan: RingTrial,
     draw: &'a mut dyn FnMut(u64) -> u64,
     /// Rounds for which each station's units will still be used.
     left: Vec<u32>,
@@ -96,7 +96,7 @@ struct Run<'a, M: Stabilizing> {
 /// Runs a ring from whatever state it is in.
 pub fn stabilize<M: Stabilizing>(
     track: Track<M>,
-    plan: Plan,
+    plan: RingTrial,
     draw: &mut dyn FnMut(u64) -> u64,
 ) -> Measured {
     let size = track.size();
@@ -192,13 +192,13 @@ impl<M: Stabilizing> Run<'_, M> {
 
     /// What the client at a station does in this round.
     fn client(&mut self, station: usize, now: u32) {
-        if let Standing::Using { .. } = self.track.stations[station].station().standing {
+        if let StationClaim::Using { .. } = self.track.stations[station].station().standing {
             match self.left[station].checked_sub(1) {
                 Some(less) => self.left[station] = less,
                 None => self.act(station, now, M::leave),
             }
         }
-        let free = self.track.stations[station].station().standing == Standing::Out;
+        let free = self.track.stations[station].station().standing == StationClaim::Out;
         if free && matches!(self.plan.load, Load::Heavy { .. }) {
             let need = (self.draw)(u64::from(self.track.terms.claim_max)) as u32 + 1;
             self.asked[station] = now;

@@ -6,7 +6,7 @@
 use super::track::Track;
 use crate::ring::legitimate::Stabilizing;
 use crate::ring::message::Message;
-use crate::ring::station::Standing;
+use crate::ring::station::StationClaim;
 
 /// A ring under a scheduler that knows no fairness but that of chance.
 pub struct Wander<'a, M: Stabilizing> {
@@ -80,7 +80,7 @@ impl<'a, M: Stabilizing> Wander<'a, M> {
     pub fn everyone_is_served(&mut self) -> bool {
         self.asking = false;
         for _ in 0..Self::PATIENCE * self.track.size() as u64 {
-            if self.track.stations.iter().all(|m| m.station().standing == Standing::Out) {
+            if self.track.stations.iter().all(|m| m.station().standing == StationClaim::Out) {
                 return true;
             }
             self.step();

@@ -159,15 +159,15 @@ impl<M: Stabilizing> Atlas<M> {
                 acts.push(Act::Deliver(name));
             }
             match machine.station().standing {
-                Standing::Out => {
+                StationClaim::Out => {
                     acts.extend(self.wants[i].iter().map(|&need| Act::Ask(name, need as u8)));
                 }
-                Standing::Requesting { .. } if self.freedom.withdrawals => {
+                StationClaim::Requesting { .. } if self.freedom.withdrawals => {
                     acts.push(Act::Withdraw(name));
                 }
-                Standing::Requesting { .. } => {}
-                Standing::Using { .. } if self.freedom.forever == Some(i) => {}
-                Standing::Using { .. } => acts.push(Act::End(name)),
+                StationClaim::Requesting { .. } => {}
+                StationClaim::Using { .. } if self.freedom.forever == Some(i) => {}
+                StationClaim::Using { .. } => acts.push(Act::End(name)),
             }
         }
         let traversal = |message: &Message<M::Tokens>| {

@@ -74,30 +74,30 @@ fn adversary(algorithm: &mut impl Algorithm) -> (bool, u32) {
 
 /// Definition 2(b) to the letter, and nothing else: whoever fits into what is free is served.
 struct AsPrinted {
-    small: [Standing<Count>; 2],
+    small: [StationClaim<Count>; 2],
     large: bool,
 }
 
 impl Algorithm for AsPrinted {
     fn ask(&mut self, small: usize) {
-        self.small[small] = Standing::Requesting { need: 1 };
+        self.small[small] = StationClaim::Requesting { need: 1 };
     }
 
     fn end(&mut self, small: usize) {
-        self.small[small] = Standing::Out;
+        self.small[small] = StationClaim::Out;
     }
 
     fn go_on(&mut self) {
         for small in &mut self.small {
-            if !self.large && matches!(small, Standing::Requesting { .. }) {
-                *small = Standing::Using { units: Count(1) };
+            if !self.large && matches!(small, StationClaim::Requesting { .. }) {
+                *small = StationClaim::Using { units: Count(1) };
             }
         }
-        self.large |= !self.small.iter().any(|small| matches!(small, Standing::Using { .. }));
+        self.large |= !self.small.iter().any(|small| matches!(small, StationClaim::Using { .. }));
     }
 
     fn uses(&self, small: usize) -> bool {
-        matches!(self.small[small], Standing::Using { .. })
+        matches!(self.small[small], StationClaim::Using { .. })
     }
 
     fn serves_the_large_one(&self) -> bool {
@@ -107,7 +107,7 @@ impl Algorithm for AsPrinted {
 
 #[test]
 fn an_algorithm_with_the_printed_liveness_lets_a_large_claim_wait_for_ever() {
-    let small = [Standing::Requesting { need: 1 }, Standing::Out];
+    let small = [StationClaim::Requesting { need: 1 }, StationClaim::Out];
     let mut printed = AsPrinted { small, large: false };
     assert_eq!(adversary(&mut printed), (false, 20), "every turn ends as it began");
 }

@@ -8,7 +8,7 @@ fn run<M: Stabilizing>(units: u32, claim_max: u32, size: usize, load: Load, star
         let mut chance = Chance(seed);
         let mut draw = |bound| chance.below(bound);
         let track = Track::<M>::scrambled(terms, size, 4, &mut draw);
-        let measured = stabilize(track, Plan::new(size, load), &mut draw);
+        let measured = stabilize(track, RingTrial::new(size, load), &mut draw);
         assert!(!measured.has_failed(), "{units} {size} {load:?} seed {seed}: {measured:?}");
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use quorate_quorum::sharing::{
-    Circuit, Construction, Examined, Plan, Structure, circuits, common_quorums_suffice,
+    Blueprint, Circuit, Construction, Examined, Structure, circuits, common_quorums_suffice,
     group_names, most_holders, never_moving_suffices, plan,
 };
 use quorate_quorum::{Effort, Natural, TooLarge};
@@ -24,7 +24,7 @@ pub(super) struct Found<'a> {
     structure: &'a Structure,
     circuits: Vec<Circuit>,
     /// Each construction with what a search says, if it was small enough.
-    plans: Vec<(Plan, Option<Examined>)>,
+    plans: Vec<(Blueprint, Option<Examined>)>,
     chosen: Option<Construction>,
     among: Vec<usize>,
 }
@@ -77,11 +77,11 @@ impl<'a> Found<'a> {
         json
     }
 
-    fn shows(&self, plan: &Plan) -> bool {
+    fn shows(&self, plan: &Blueprint) -> bool {
         self.chosen.is_none_or(|chosen| chosen == plan.construction)
     }
 
-    fn quorums(&self, plan: &Plan) -> Option<Map<String, Value>> {
+    fn quorums(&self, plan: &Blueprint) -> Option<Map<String, Value>> {
         let assignment = plan.quorums(self.structure, SHOWN_MAX).ok()?;
         let shown = assignment.quorums().enumerate().map(|(group, list)| {
             let list: Vec<_> = list.iter().map(members).collect();
@@ -287,7 +287,7 @@ fn locks(locked: &[(usize, quorate_core::NodeSet)]) -> String {
 /// Looks through all families of disjoint quorums, if they are few enough.
 pub(super) fn search(
     structure: &Structure,
-    plan: &Plan,
+    plan: &Blueprint,
     effort: &mut Effort<'_>,
 ) -> Option<Examined> {
     plan.quorums(structure, QUORUMS_MAX).ok()?.examine(structure, effort).ok()
@@ -335,7 +335,7 @@ pub(super) fn basics(structure: &Structure, circuits: &[Circuit]) -> Value {
 }
 
 /// A construction.
-pub(super) fn plan_json(plan: &Plan) -> Value {
+pub(super) fn plan_json(plan: &Blueprint) -> Value {
     let by_group = |values: Vec<Value>| -> Map<String, Value> {
         values.into_iter().enumerate().map(|(i, v)| (format!("G{}", i + 1), v)).collect()
     };

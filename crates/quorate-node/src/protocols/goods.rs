@@ -1,0 +1,24 @@
+//! What `central` and `table` are told about the units that they choose among.
+
+use quorate_protocols::Goods;
+
+use crate::config::{Basis, Options};
+
+/// What there is, for whom, and who may pass whom.
+pub(super) fn read(basis: &Basis<'_>, options: &mut Options) -> Result<Goods, String> {
+    let mut goods = Goods::new(basis.units);
+    goods.lease = basis.lease;
+    goods.labels = basis.labels.clone();
+    goods.eligible = basis.eligible();
+    goods.fairness = options.fairness()?;
+    goods.durable = options.take("durable")?.unwrap_or(false);
+    goods.retry = options.span("retry")?.unwrap_or(goods.retry);
+    Ok(goods)
+}
+
+/// The same, as every member must know it.
+pub(super) fn agreed(goods: &Goods) -> String {
+    let passes = goods.fairness.overtakes_max();
+    let labels = goods.labels.as_ref().map(|labels| format!(" {labels:?}")).unwrap_or_default();
+    format!("passes {passes} durable {}{labels}", goods.durable)
+}
