@@ -15,6 +15,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::net::TcpStream;
 
+use crate::chance::entropy;
 use crate::error::ConnectError;
 use crate::server::Server;
 
@@ -257,9 +258,13 @@ impl Views {
     ) -> Result<T, ViewError> {
         let body = body.map(|body| serde_json::to_vec(body).expect("plain data always encodes"));
         let body = Bytes::from(body.unwrap_or_default());
+        // An order that is repeated at another server is carried out once.
+        let key = ClaimId::from_halves(entropy(), entropy()).to_string();
         let mut why = String::new();
         for server in &self.servers {
-            let once = exchange(server, method.clone(), path, body.clone(), self.token.as_deref());
+            let mut headers = vec![("idempotency-key", key.clone())];
+            headers.extend(self.token.iter().map(|t| ("authorization", format!("Bearer {t}"))));
+            let once = exchange(server, method.clone(), path, body.clone(), headers);
             match tokio::time::timeout(TIMEOUT, once).await {
                 Ok(Ok((status, answer))) => return read(server, status, &answer),
                 Ok(Err(error)) => why = format!("{server}: {error}"),
@@ -277,7 +282,7 @@ async fn exchange(
     method: Method,
     path: &str,
     body: Bytes,
-    token: Option<&str>,
+    headers: Vec<(&str, String)>,
 ) -> Result<(StatusCode, Bytes), Failure> {
     let stream = TcpStream::connect(server.address()).await?;
     // Nodes know no names: one of somebody else's could lead a browser to them.
@@ -290,8 +295,8 @@ async fn exchange(
         .uri(path)
         .header("host", host)
         .header("content-type", "application/json");
-    if let Some(token) = token {
-        request = request.header("authorization", format!("Bearer {token}"));
+    for (name, value) in headers {
+        request = request.header(name, value);
     }
     let request = request.body(Full::new(body))?;
     let response = sender.send_request(request).await?;

@@ -46,6 +46,7 @@
 //! | choose a quorum without chance inside the protocol | arbiter, ticket, table | [`Claim::draw`]: the driver draws, the checker enumerates |
 //! | opinions about who crashed | arbiter, ticket, table, broadcast, ring | [`Event::Suspect`], [`Event::Trust`] |
 //! | things to tell people that only one protocol knows | arbiter, broadcast, ring | [`Fact`]: shown by [`Protocol::facts`], read by nobody but people |
+//! | readiness, which copy of the books counts, units that are lost | broadcast, table | [`Health`] |
 //! | incarnations and restarts | all | [`Seat::boot`], [`Start`] |
 //! | units that differ, units by name, bundles | central, table, arbiter | [`Wanted::lines`] |
 //! | holders that can be asked to move | central | [`Effect::Move`], answered by [`Event::Renew`] |
@@ -60,6 +61,7 @@ mod corruptible;
 mod event;
 mod explorable;
 mod grant;
+mod health;
 mod holding;
 mod lease;
 mod node;
@@ -76,6 +78,7 @@ pub use corruptible::Corruptible;
 pub use event::{Effect, EffectOf, Event, EventOf};
 pub use explorable::Explorable;
 pub use grant::{Fence, Share, Shares, Unit};
+pub use health::Health;
 pub use holding::{Holding, Move};
 pub use lease::{Lease, Moment};
 pub use node::NodeId;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::hash::Hash;
 
-use crate::{ClaimId, EventOf, Moment, NodeId, NodeSet, Outbox, Shortage, Stamp, Units};
+use crate::{ClaimId, EventOf, Health, Moment, NodeId, NodeSet, Outbox, Shortage, Stamp, Units};
 
 /// One participant: a plain value that changes only inside [`Protocol::step`].
 pub trait Protocol: Clone + Eq + Hash + fmt::Debug {
@@ -33,6 +33,12 @@ pub trait Protocol: Clone + Eq + Hash + fmt::Debug {
     /// Shows what this participant, as an arbiter, has queued and promised: the public books that
     /// laws about queues read. A participant that decides nothing shows nothing.
     fn ledger(&self, show: &mut dyn FnMut(Entry));
+
+    /// How this participant is: drivers decide by it whether a node is ready, whose books count and
+    /// how many units there are to be had.
+    fn health(&self, _seat: &Seat<'_, Self>) -> Health {
+        Health::default()
+    }
 
     /// Shows what this participant can tell people about itself that the contract has no word for:
     /// whom it suspects, how many tokens it made, which quorum it uses. Drivers print, count and

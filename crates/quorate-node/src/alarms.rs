@@ -17,6 +17,8 @@ pub(crate) enum Due {
     Pool(usize),
     /// Nodes that have not answered this question by now are silent.
     Gathering(u64),
+    /// Nodes that have not acknowledged this order by now may or may not carry it out.
+    Order(u64),
     /// Time to show the peers that we live.
     Heartbeat,
 }

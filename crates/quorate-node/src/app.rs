@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use quorate_api::{Change, Problem};
 use quorate_core::{ClaimId, Moment};
+use quorate_wire::glance::{Glance, Wanted};
+use quorate_wire::order::{Done, Ordered};
+use quorate_wire::survey::{Question, Survey};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use crate::admission;
 use crate::caller::{Action, Caller, authorize};
 use crate::config::{Config, PoolDef};
-use crate::engine::{Ask, Command, Request, stopping};
+use crate::engine::{Ask, Command, Gathered, Request, stopping};
 use crate::ledger::{Recipient, Snapshot, Waiter};
 use crate::metrics::Metrics;
 
@@ -103,6 +106,28 @@ impl App {
         let (reply, answer) = oneshot::channel();
         self.send(request(reply)).await.map_err(|(problem, _)| problem)?;
         answer.await.map_err(|_| stopping())
+    }
+
+    /// Asks all nodes what they know of a pool or a claim.
+    pub(crate) async fn survey(&self, question: Question) -> Result<Gathered<Survey>, Problem> {
+        Ok(self.fetch(|reply| Request::Gather { question, reply }).await??.surveys())
+    }
+
+    /// Asks all nodes what an operator wants to see.
+    pub(crate) async fn glance(&self, wanted: Wanted) -> Result<Gathered<Glance>, Problem> {
+        let question = Question::Glance(wanted);
+        Ok(self.fetch(|reply| Request::Gather { question, reply }).await??.glances())
+    }
+
+    /// Has all nodes do something, once under this id: what those say who did it in time.
+    pub(crate) async fn order(
+        &self,
+        pool: &str,
+        what: Ordered,
+        id: Option<u128>,
+    ) -> Result<Gathered<Done>, Problem> {
+        let pool = pool.to_owned();
+        self.fetch(|reply| Request::Order { pool, what, id, reply }).await?
     }
 
     /// The way to the engine; what did not get there comes back.

@@ -12,7 +12,7 @@
 use std::fmt;
 
 use quorate_api::{Problem, ProblemKind};
-use quorate_wire::survey::Question;
+use quorate_wire::order::Ordered;
 
 use crate::config::Config;
 use crate::engine::{Ask, Request};
@@ -105,8 +105,11 @@ impl Request {
     pub(crate) fn needs(&self) -> (Option<&str>, Action) {
         match self {
             Request::Claim { pool, ask, .. } => (Some(pool), ask.needs()),
-            Request::Gather { pool, question, .. } => (Some(pool), question_needs(question)),
-            Request::Look { wanted, .. } => (wanted.pool.as_deref(), Action::See),
+            Request::Gather { question, .. } => (question.pool(), Action::See),
+            Request::Order { pool, what: Ordered::Revoke { .. }, .. } => {
+                (Some(pool), Action::Revoke)
+            }
+            Request::Order { pool, .. } => (Some(pool), Action::Admin),
             Request::Pools(_) | Request::Node(_) | Request::Measure(_) => (None, Action::See),
             Request::Checks(_) => (None, Action::Health),
             Request::Corrupt { pool, .. } | Request::Fence { pool, .. } => {
@@ -122,16 +125,5 @@ impl Ask {
             Ask::Claim { .. } | Ask::Renew { .. } | Ask::End => Action::Claim,
             Ask::Status { .. } => Action::See,
         }
-    }
-}
-
-fn question_needs(question: &Question) -> Action {
-    match question {
-        Question::Pool { .. }
-        | Question::Claim { .. }
-        | Question::Glance(_)
-        | Question::Labels { .. } => Action::See,
-        Question::Revoke { .. } => Action::Revoke,
-        Question::Drain { .. } | Question::Relabel { .. } => Action::Admin,
     }
 }

@@ -99,12 +99,15 @@ pub(crate) fn move_views(
 }
 
 /// A claim that the pool's protocol would not take.
-pub(crate) fn refused(why: Option<&str>) -> Problem {
-    match why {
-        Some(why) if why != Refusal::NameTaken.to_string() => {
-            Problem::new(ProblemKind::Impossible, why)
-        }
-        _ => admission::different(),
+pub(crate) fn refused(refusal: Option<Refusal>, why: Option<String>) -> Problem {
+    match refusal {
+        Some(Refusal::NameTaken) | None => admission::different(),
+        Some(
+            Refusal::Cancelled
+            | Refusal::NotByName
+            | Refusal::TooManyForOneNode
+            | Refusal::NeverEnough,
+        ) => Problem::new(ProblemKind::Impossible, why.unwrap_or_default()),
     }
 }
 
@@ -137,7 +140,7 @@ pub(crate) fn reply(snapshot: Snapshot, def: Option<&PoolDef>, claims: bool) -> 
             moves: snapshot.moves.into_iter().map(|it| link_move(it, def, labels)).collect(),
         },
         (ClaimState::Waiting | ClaimState::Granted, _) => Reply::Waiting,
-        (ClaimState::Refused, _) => Reply::Problem(refused(snapshot.ended.as_deref())),
+        (ClaimState::Refused, _) => Reply::Problem(refused(snapshot.refusal, snapshot.ended)),
         (state, _) => Reply::Over { state, why: snapshot.ended.unwrap_or_default() },
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use quorate_api::link::{Answer, FromNode, Reply};
 use quorate_api::{ClaimState, Problem, Want};
-use quorate_core::{ClaimId, Holding, Lease, Moment, Move, Shares, UnitsError};
+use quorate_core::{ClaimId, Holding, Lease, Moment, Move, Refusal, Shares, UnitsError};
 use quorate_protocols::allocator::labels::Labels;
 use tokio::sync::{mpsc, oneshot};
 
@@ -68,6 +68,8 @@ pub(crate) struct Snapshot {
     pub(crate) lease: Duration,
     pub(crate) waited: Duration,
     pub(crate) ended: Option<String>,
+    /// Why its pool would not take it, if that is how it ended.
+    pub(crate) refusal: Option<Refusal>,
 }
 
 /// A claim of one of our clients.
@@ -89,6 +91,8 @@ pub(crate) struct Claimed {
     pub(crate) left: Option<(Shares, Moment)>,
     /// Moves that its client has not answered; both units of each are among what it has.
     pub(crate) moves: Vec<Move>,
+    /// Why its pool would not take it, if that is how it ended.
+    pub(crate) refusal: Option<Refusal>,
 }
 
 /// How a claim stands here.
@@ -128,6 +132,7 @@ impl Claimed {
             left: None,
             counted: false,
             moves: Vec::new(),
+            refusal: None,
         }
     }
 
@@ -163,6 +168,7 @@ impl Claimed {
             lease: terms.lease.length(),
             waited: now.since(self.made),
             ended: None,
+            refusal: self.refusal,
         };
         match &self.state {
             State::Waiting | State::Shown { .. } => {}

@@ -8,6 +8,7 @@ use quorate_api::{
 };
 use quorate_core::{ClaimId, NodeId};
 use quorate_wire::glance::{Bucket, Glance, Record, What};
+use quorate_wire::survey::Survey;
 
 use crate::config::{Config, PoolDef};
 use crate::convert;
@@ -40,13 +41,20 @@ pub(crate) struct Page {
 }
 
 impl<'a> Glances<'a> {
-    /// Takes them out of what was gathered.
-    pub(crate) fn take(config: &'a Config, gathered: &mut Gathered) -> Self {
-        let surveys = gathered.surveys.iter_mut();
-        let told = surveys
-            .filter_map(|(node, survey)| survey.glance.take().map(|glance| (*node, *glance)))
-            .collect();
-        Glances { config, told }
+    /// What was told of nodes, and what of the pool that was asked about.
+    pub(crate) fn take(config: &'a Config, gathered: Gathered<Glance>) -> (Self, Gathered<Survey>) {
+        let Gathered { said: mut told, silent } = gathered;
+        let survey =
+            |(node, glance): &mut (NodeId, Glance)| (*node, std::mem::take(&mut glance.survey));
+        let said = told.iter_mut().map(survey).collect();
+        (Glances { config, told }, Gathered { said, silent })
+    }
+
+    /// How long units of the pool were held that were given back, in milliseconds.
+    pub(crate) fn holds_ms(&self) -> Vec<u64> {
+        let records = self.told.iter().flat_map(|(_, glance)| &glance.records);
+        let released = records.filter(|record| record.what == What::Released);
+        released.map(|record| record.took_ms).collect()
     }
 
     /// Pools that match on some node, by name; and how many there are.

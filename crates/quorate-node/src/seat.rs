@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::{
-    ClaimId, Effect, Entry, Event, Fact, LeaseEnd, Moment, NodeId, Order, Outbox, Protocol,
+    ClaimId, Effect, Entry, Event, Fact, Health, LeaseEnd, Moment, NodeId, Order, Outbox, Protocol,
     Relabelled, Seat, Shortage, Start, Unit,
 };
 use quorate_wire::survey::Labelled;
@@ -110,6 +110,8 @@ pub(crate) trait AnySeat: Send {
     fn drained(&self, show: &mut dyn FnMut(Unit, bool));
     /// Which units have other labels, as [`quorate_core::Obeys::relabelled`].
     fn relabelled(&self) -> Option<Labelled>;
+    /// How it is, as [`Protocol::health`].
+    fn health(&self, now: Moment) -> Health;
     /// Shows what only the protocol knows, as [`Protocol::facts`].
     fn facts(&self, now: Moment, show: &mut dyn FnMut(Fact));
     /// When the first alarm is due.
@@ -357,6 +359,12 @@ impl<P: Runs> AnySeat for Driver<P> {
         if let Some(participant) = &self.participant {
             participant.ledger(show);
         }
+    }
+
+    fn health(&self, now: Moment) -> Health {
+        let seat = Seat { me: self.place.me, boot: self.place.boot, now, pool: &self.pool };
+        let health = self.participant.as_ref().map(|participant| participant.health(&seat));
+        health.unwrap_or_default()
     }
 
     fn facts(&self, now: Moment, show: &mut dyn FnMut(Fact)) {

@@ -1,90 +1,107 @@
-//! What is the matter with a pool that broadcasts, in words: from what its nodes tell about
-//! themselves ([`quorate_core::Protocol::facts`]).
+//! What is the matter with a pool, in words: from how its nodes say that they are
+//! ([`quorate_core::Health`]).
 
-use quorate_api::FactView;
+use quorate_wire::survey::HealthLine;
 
-/// What nodes tell of one pool.
+/// How one node says that it is, with the names of others.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Told {
+    node: String,
+    /// If it does not take part yet: for whom it waits.
+    joining: Option<Vec<String>>,
+    silent: Vec<String>,
+    units_lost: u32,
+    counts_out: bool,
+    falsely_suspected: bool,
+    too_many_crashed: bool,
+}
+
+impl Told {
+    /// `name` is nothing for a node that does not exist.
+    pub(crate) fn new(
+        node: String,
+        health: &HealthLine,
+        name: impl Fn(u32) -> Option<String>,
+    ) -> Self {
+        let names = |nodes: &[u32]| nodes.iter().filter_map(|node| name(*node)).collect();
+        Told {
+            node,
+            joining: health.joining.as_deref().map(names),
+            silent: names(&health.silent),
+            units_lost: health.units_lost,
+            counts_out: health.counted_out.is_some(),
+            falsely_suspected: health.falsely_suspected,
+            too_many_crashed: health.too_many_crashed,
+        }
+    }
+}
+
+/// What the nodes of one pool tell.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Told<'a> {
-    facts: &'a [FactView],
+pub(crate) struct Troubles<'a> {
+    told: &'a [Told],
     units: u32,
 }
 
-impl<'a> Told<'a> {
-    pub(crate) fn new(facts: &'a [FactView], units: u32) -> Self {
-        Told { facts, units }
+impl<'a> Troubles<'a> {
+    pub(crate) fn new(told: &'a [Told], units: u32) -> Self {
+        Troubles { told, units }
     }
 
-    /// Facts of this name that hold.
-    fn true_ones(self, name: &'static str) -> impl Iterator<Item = &'a FactView> {
-        self.facts.iter().filter(move |fact| fact.name == name && fact.value > 0)
-    }
-
-    /// Nodes of which this holds.
-    fn nodes(self, name: &'static str) -> Vec<&'a str> {
-        self.true_ones(name).map(|fact| fact.node.as_str()).collect()
-    }
-
-    /// Peers of which a node says this.
-    fn peers(self, name: &'static str, node: &str) -> Vec<&'a str> {
-        let facts = self.true_ones(name).filter(|fact| fact.node == node);
-        facts.filter_map(|fact| fact.about.as_deref()).collect()
+    fn of(self, node: &str) -> Option<&'a Told> {
+        self.told.iter().find(|told| told.node == node)
     }
 
     /// How many units nobody can use because nodes that do not answer are taken to use them, and
     /// which nodes: as whoever misses most sees it.
-    pub(crate) fn lost(self) -> (u32, Vec<&'a str>) {
-        let worst = self.true_ones("units_lost").max_by_key(|fact| fact.value);
-        worst.map_or((0, Vec::new()), |worst| {
-            let units = u32::try_from(worst.value).unwrap_or(u32::MAX);
-            (units.min(self.units), self.peers("silent", &worst.node))
-        })
+    pub(crate) fn lost(self) -> (u32, &'a [String]) {
+        let some = self.told.iter().filter(|told| told.units_lost > 0);
+        let worst = some.max_by_key(|told| told.units_lost);
+        worst.map_or((0, &[]), |worst| (worst.units_lost.min(self.units), &worst.silent))
     }
 
     /// Why a node asks for nothing at the moment, if it says so.
     pub(crate) fn absence(self, node: &str) -> Option<String> {
-        let awaited = self.peers("awaited", node);
-        let is_joining = self.nodes("joining").contains(&node);
-        (is_joining && !awaited.is_empty()).then(|| {
-            let verb = if awaited.len() == 1 { "answers" } else { "answer" };
-            let awaited = awaited.join(", ");
-            format!("{node} is joining: it asks for nothing until {awaited} {verb}")
-        })
+        let awaited = self.of(node)?.joining.as_ref().filter(|awaited| !awaited.is_empty())?;
+        let verb = if awaited.len() == 1 { "answers" } else { "answer" };
+        let awaited = awaited.join(", ");
+        Some(format!("{node} is joining: it asks for nothing until {awaited} {verb}"))
     }
 
     /// Why, as a node sees it, it may be that nothing is granted to anybody.
     pub(crate) fn outage(self, node: &str) -> Option<&'static str> {
-        let sees = self.nodes("too_many_crashed").contains(&node);
+        let sees = self.of(node).is_some_and(|told| told.too_many_crashed);
         sees.then_some("more nodes are away than crashes_max allows for")
     }
 
     /// All of it, a sentence each.
-    pub(crate) fn troubles(self) -> Vec<String> {
-        let joining = self.nodes("joining");
-        let mut all: Vec<String> = joining.iter().filter_map(|node| self.absence(node)).collect();
+    pub(crate) fn sentences(self) -> Vec<String> {
+        let mut all: Vec<String> =
+            self.told.iter().filter_map(|told| self.absence(&told.node)).collect();
         if let (lost @ 1.., silent) = self.lost() {
             let [seem, are, they_are] = match silent.len() {
                 1 => ["seems", "is", "it is"],
                 _ => ["seem", "are", "they are"],
             };
-            // Where nobody is ever counted out nothing is told about it.
-            let is_counted_out = self.facts.iter().any(|fact| fact.name == "counted_out");
-            let until = if is_counted_out { "counted out" } else { "back" };
+            let counts_out = self.told.iter().any(|told| told.counts_out);
+            let until = if counts_out { "counted out" } else { "back" };
             let (silent, units) = (silent.join(", "), self.units);
             all.push(format!(
                 "fewer units than configured: {silent} {seem} to have crashed and {are} taken to \
                  use {lost} of {units} until {they_are} {until}"
             ));
         }
-        for (name, what) in [
+        let alarms: [(fn(&Told) -> bool, &str); 2] = [
             (
-                "too_many_crashed",
+                |told| told.too_many_crashed,
                 "more nodes are away than crashes_max allows for: they crashed, or the network \
                  is split",
             ),
-            ("falsely_suspected", "taken for crashed while it runs"),
-        ] {
-            if let nodes @ [_, ..] = &self.nodes(name)[..] {
+            (|told| told.falsely_suspected, "taken for crashed while it runs"),
+        ];
+        for (is_so, what) in alarms {
+            let nodes = self.told.iter().filter(|told| is_so(told));
+            if let nodes @ [_, ..] = &nodes.map(|told| told.node.as_str()).collect::<Vec<_>>()[..] {
                 all.push(format!("ALARM at {}: {what}", nodes.join(", ")));
             }
         }
@@ -96,66 +113,47 @@ impl<'a> Told<'a> {
 mod tests {
     use super::*;
 
-    /// `"n0 crashed n4 1"`: a node, a fact, the peer that it is about if any, a value.
-    fn facts(lines: &[&str]) -> Vec<FactView> {
-        let fact = |line: &&str| {
-            let words: Vec<&str> = line.split(' ').collect();
-            let about = (words.len() == 4).then(|| words[2].to_owned());
-            FactView {
-                node: words[0].into(),
-                name: words[1].into(),
-                about,
-                value: words[words.len() - 1].parse().unwrap(),
-                grows: false,
-            }
-        };
-        lines.iter().map(fact).collect()
+    fn told(node: u32, health: HealthLine) -> Told {
+        let name = |node: u32| format!("n{node}");
+        Told::new(name(node), &health, |node| (node < 9).then(|| name(node)))
     }
 
     #[test]
     fn what_the_dead_cost_is_said_as_whoever_misses_most_sees_it() {
-        let told = facts(&[
-            "n0 units_lost 2",
-            "n0 silent n4 1",
-            "n1 units_lost 4",
-            "n1 silent n3 1",
-            "n1 silent n4 1",
-            "n1 silent n2 0",
-            "n1 too_many_crashed 0",
-        ]);
-        let told = Told::new(&told, 6);
-        assert_eq!(told.lost(), (4, vec!["n3", "n4"]));
+        let some = HealthLine { units_lost: 2, silent: vec![4], ..HealthLine::default() };
+        let more = HealthLine { units_lost: 4, silent: vec![3, 4, 99], ..HealthLine::default() };
+        let told = [told(0, some), told(1, more)];
+        let troubles = Troubles::new(&told, 6);
+        assert_eq!(troubles.lost(), (4, &["n3".to_owned(), "n4".to_owned()][..]));
         let expected = "fewer units than configured: n3, n4 seem to have crashed and are taken to \
                         use 4 of 6 until they are back";
-        assert_eq!(told.troubles(), [expected]);
-        assert_eq!((told.absence("n1"), told.outage("n1")), (None, None));
+        assert_eq!(troubles.sentences(), [expected]);
+        assert_eq!((troubles.absence("n1"), troubles.outage("n1")), (None, None));
     }
 
     #[test]
     fn a_node_that_joins_says_for_whom_it_waits() {
-        let told = facts(&["n3 joining 1", "n3 awaited n4 1", "n3 awaited n0 0", "n2 joining 0"]);
-        let told = Told::new(&told, 6);
+        let joining = |nodes| HealthLine { joining: Some(nodes), ..HealthLine::default() };
+        let told = [told(3, joining(vec![4])), told(2, joining(vec![]))];
+        let troubles = Troubles::new(&told, 6);
         let expected = "n3 is joining: it asks for nothing until n4 answers";
-        assert_eq!(told.absence("n3").as_deref(), Some(expected));
-        assert_eq!(told.absence("n2"), None);
-        assert_eq!(told.troubles(), [expected]);
+        assert_eq!(troubles.absence("n3").as_deref(), Some(expected));
+        assert_eq!(troubles.absence("n2"), None);
+        assert_eq!(troubles.sentences(), [expected]);
     }
 
     #[test]
     fn alarms_name_the_nodes_that_raise_them() {
-        let told = facts(&[
-            "n0 too_many_crashed 1",
-            "n1 too_many_crashed 1",
-            "n2 too_many_crashed 0",
-            "n2 falsely_suspected 1",
-        ]);
-        let told = Told::new(&told, 3);
+        let many = || HealthLine { too_many_crashed: true, ..HealthLine::default() };
+        let falsely = HealthLine { falsely_suspected: true, ..HealthLine::default() };
+        let told = [told(0, many()), told(1, many()), told(2, falsely)];
+        let troubles = Troubles::new(&told, 3);
         let expected = [
             "ALARM at n0, n1: more nodes are away than crashes_max allows for: they crashed, or \
              the network is split",
             "ALARM at n2: taken for crashed while it runs",
         ];
-        assert_eq!(told.troubles(), expected);
-        assert!(told.outage("n0").is_some() && told.outage("n2").is_none());
+        assert_eq!(troubles.sentences(), expected);
+        assert!(troubles.outage("n0").is_some() && troubles.outage("n2").is_none());
     }
 }

@@ -9,25 +9,26 @@ use std::time::Duration;
 
 use quorate_api::{
     ClaimState, ClaimStatus, FactView, HolderView, HoldersView, Line as ApiLine, Obstacle,
-    OrderOutcome, PoolView, QueueView, ShortageView, WaiterView, Why, format_span,
+    PoolView, QueueView, ShortageView, WaiterView, Why, format_span,
 };
 use quorate_core::{ClaimId, Fence, Move, Share, Stamp, Unit};
 use quorate_protocols::allocator::labels::Labels;
-use quorate_wire::glance::What;
-use quorate_wire::survey::{HomeClaim, Labelled, Outcome, ShortLine, Survey};
+use quorate_wire::survey::{HomeClaim, Labelled, ShortLine, Survey};
 
 use crate::config::{Config, PoolDef};
 use crate::convert;
 use crate::engine::{Gathered, current_labels, pool_view};
 use crate::forecast::Contest;
 use crate::ledger::shrink;
-use crate::protocols::{self, Books};
-use crate::troubles::Told;
+use crate::overview::Glances;
+use crate::protocols::Books;
+use crate::troubles::{Told, Troubles};
 
 /// What is known of one pool.
 #[derive(Debug)]
 pub(crate) struct Picture {
     lines: BTreeMap<ClaimId, Line>,
+    told: Vec<Told>,
     facts: Vec<FactView>,
     grace_ms: Option<u64>,
     silent: Vec<String>,
@@ -37,15 +38,12 @@ pub(crate) struct Picture {
     /// ...and all labels with that.
     labels: Option<Arc<Labels>>,
     shortages: Vec<ShortLine>,
-    /// What came of an order, if some node obeyed it...
-    obeyed: Option<Outcome>,
-    /// ...and why one did not.
-    objection: Option<String>,
     /// How long units were held lately, if that was asked for.
     past_ms: Vec<u64>,
 }
 
-fn ids(claims: &[(u64, u64)]) -> Vec<quorate_api::ClaimId> {
+/// Claims by name.
+pub(crate) fn ids(claims: &[(u64, u64)]) -> Vec<quorate_api::ClaimId> {
     let id = |(origin, serial): &(u64, u64)| ClaimId { origin: *origin, serial: *serial };
     claims.iter().map(|claim| convert::api_id(id(claim))).collect()
 }
@@ -148,11 +146,12 @@ impl Line {
 }
 
 impl Picture {
-    pub(crate) fn new(config: &Config, def: &PoolDef, gathered: Gathered) -> Self {
+    pub(crate) fn new(config: &Config, def: &PoolDef, gathered: Gathered<Survey>) -> Self {
         let decided = def.protocol.about.books.decide();
         let name = |node: quorate_core::NodeId| config.members[node.index()].name.clone();
         let mut picture = Picture {
             lines: BTreeMap::new(),
+            told: Vec::new(),
             facts: Vec::new(),
             grace_ms: None,
             silent: gathered.silent.iter().map(|node| name(*node)).collect(),
@@ -160,33 +159,28 @@ impl Picture {
             relabelled: Vec::new(),
             labels: None,
             shortages: Vec::new(),
-            obeyed: None,
-            objection: None,
             past_ms: Vec::new(),
         };
-        let edition = |(_, survey): &(_, Survey)| protocols::edition(&survey.facts);
-        let newest = gathered.surveys.iter().max_by_key(|known| edition(known)).map(|(n, _)| *n);
+        let edition = |(_, survey): &(_, Survey)| survey.health.edition;
+        let newest = gathered.said.iter().max_by_key(|known| edition(known)).map(|(n, _)| *n);
         let mut known = false;
-        for (node, survey) in gathered.surveys {
+        for (node, survey) in gathered.said {
             let counts = def.protocol.about.books != Books::Copy || newest == Some(node);
             // Our own word comes first, and that of whoever decides counts.
             if survey.labels_known || (node == config.me && !known) {
                 picture.relabelled = survey.relabelled;
                 known |= survey.labels_known;
             }
-            let records = survey.glance.iter().flat_map(|glance| &glance.records);
-            let released = records.filter(|record| record.what == What::Released);
-            picture.past_ms.extend(released.map(|record| record.took_ms));
             picture.drained.extend(survey.drained);
             picture.shortages.extend(survey.shortages.into_iter().filter(|_| counts));
-            picture.obeyed = picture.obeyed.or(survey.obeyed);
-            picture.objection = picture.objection.or(survey.objection);
             picture.grace_ms = picture.grace_ms.max(survey.grace_micros.map(|m| m / 1000));
             for line in survey.books.iter().filter(|_| counts) {
                 let booked = &mut picture.line(line.claim(), decided).booked;
                 let granted = line.granted() || booked.is_some_and(|(_, _, granted)| granted);
                 *booked = Some((line.stamp(), line.units(), granted));
             }
+            let named = |place: u32| Some(config.members.get(place as usize)?.name.clone());
+            picture.told.push(Told::new(name(node), &survey.health, named));
             for fact in survey.facts {
                 let about = fact.about.and_then(|place| config.members.get(place as usize));
                 picture.facts.push(FactView {
@@ -233,10 +227,9 @@ impl Picture {
         self.held().map(|(_, line)| line.units()).fold(0, u32::saturating_add)
     }
 
-    /// What the nodes tell of crashes, if they do.
-    fn told(&self, def: &PoolDef) -> Told<'_> {
-        let facts = if def.protocol.about.tells_crashes { &self.facts[..] } else { &[] };
-        Told::new(facts, def.units)
+    /// What is the matter with nodes.
+    fn troubles(&self, def: &PoolDef) -> Troubles<'_> {
+        Troubles::new(&self.told, def.units)
     }
 
     /// One pool, with its counts.
@@ -248,17 +241,13 @@ impl Picture {
             waiting: Some(u32::try_from(self.queue().len()).unwrap_or(u32::MAX)),
             drained: self.drained.iter().map(|unit| unit_name(*unit, def)).collect(),
             relabelled: self.relabelled.iter().map(|(unit, _)| unit_name(*unit, def)).collect(),
-            outcome: self.obeyed.as_ref().map(|outcome| OrderOutcome {
-                granted: ids(&outcome.granted),
-                refused: ids(&outcome.refused),
-            }),
             shortages: self
                 .shortages
                 .iter()
                 .map(|short| shortage(short, def, self.labels.as_deref()))
                 .collect(),
             grace_ms: self.grace_ms,
-            troubles: self.told(def).troubles(),
+            troubles: self.troubles(def).sentences(),
             facts: self.facts.clone(),
             silent: self.silent.clone(),
             ..pool_view(name, def, self.labels.as_deref())
@@ -316,7 +305,7 @@ impl Picture {
         let ahead: Vec<Obstacle> =
             queue.iter().take(place.unwrap_or(0)).map(|(id, line)| line.obstacle(*id)).collect();
         let drained = self.drained.iter().filter(|unit| !self.is_held(**unit)).count() as u32;
-        let (lost, _) = self.told(def).lost();
+        let (lost, _) = self.troubles(def).lost();
         let held = self.units_held().saturating_add(drained);
         let free = def.units.saturating_sub(held).saturating_sub(lost);
         let missing = asked.saturating_sub(free);
@@ -383,7 +372,7 @@ impl Picture {
 
     /// Why a claim waits where nobody keeps a queue.
     fn unqueued(&self, id: ClaimId, def: &PoolDef, held: u32) -> String {
-        let told = self.told(def);
+        let told = self.troubles(def);
         let home = self.lines.get(&id).map(Line::node).unwrap_or_default();
         if let Some(absence) = told.absence(&home) {
             return absence;
@@ -463,19 +452,9 @@ impl Picture {
         self.shortages.extend(other.shortages);
     }
 
-    /// Whether some node did what it was told.
-    pub(crate) fn obeyed(&self) -> bool {
-        self.obeyed.is_some()
-    }
-
-    /// Why whoever could have obeyed did not.
-    pub(crate) fn objection(&self) -> Option<&str> {
-        self.objection.as_deref()
-    }
-
-    /// Nodes that did not answer.
-    pub(crate) fn silent(&self) -> &[String] {
-        &self.silent
+    /// Takes in how long units were held lately.
+    pub(crate) fn learn_past(&mut self, glances: &Glances<'_>) {
+        self.past_ms = glances.holds_ms();
     }
 
     /// Whether some node answers for this claim, and did not take it back.

@@ -6,13 +6,14 @@
 //! | 1 | [`VERSION`] |
 //! | 1 | kind |
 //! | 4 | length of the body, little-endian, at most [`BODY_MAX`] |
-//! | length | the body: postcard, then for `data` the message itself |
+//! | length | the body: postcard, then for what has a number on the link the load itself |
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{self, DecodeError};
 use crate::hello::Hello;
-use crate::survey::{Question, Survey};
+use crate::survey::{Answer, Labelled, Question};
 
 /// The first two bytes of every frame.
 pub const MAGIC: [u8; 2] = *b"Qu";
@@ -22,7 +23,7 @@ pub const VERSION: u8 = 1;
 pub const BODY_MAX: usize = 4 << 20;
 /// Length of the header.
 pub const HEADER: usize = 8;
-/// Longest pool's name and message that a `data` frame can carry, beside two numbers.
+/// Longest load that a frame of the link can carry, beside two numbers.
 pub const PACKED_MAX: usize = BODY_MAX - 20;
 
 const HELLO: u8 = 1;
@@ -33,6 +34,9 @@ const ASK: u8 = 5;
 const TELL: u8 = 6;
 const PING: u8 = 7;
 const PONG: u8 = 8;
+const ORDER: u8 = 9;
+const RECEIPT: u8 = 10;
+const LABELS: u8 = 11;
 
 /// One frame.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -41,29 +45,55 @@ pub enum Frame<'a> {
     Hello(Hello),
     /// Why the caller is refused, in a sentence for its log.
     Refused(String),
-    /// A protocol's message, numbered.
+    /// Something that the lasting link carries, numbered.
     Data(Data<'a>),
     /// Everything up to this number has arrived. Also says that the sender lives.
     Ack(u64),
     /// A question outside the protocols.
     Ask(u64, Question),
     /// Its answer.
-    Tell(u64, Survey),
+    Tell(u64, Answer),
     /// A reading of the sender's clock, to be sent back: how long is the way?
     Ping(u64),
     /// The reading that was sent.
     Pong(u64),
+    /// Whoever decides over a pool tells which of its units have other labels than the
+    /// configuration says.
+    Labels(String, Labelled),
 }
 
-/// A protocol's message on its way.
+/// Something that the lasting link carries, on its way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Data<'a> {
+    /// What it is.
+    pub load: Load,
     /// Its number on this link.
     pub seq: u64,
     /// The last number that has arrived from the other side.
     pub ack: u64,
-    /// Pool and message, as [`pack`] wrote them.
+    /// Itself, as [`pack`] or [`seal`] wrote it.
     pub packed: &'a [u8],
+}
+
+/// What the lasting link carries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Load {
+    /// A protocol's message, behind the name of its pool: [`pack`], [`unpack`].
+    Message,
+    /// An [`Order`](crate::order::Order): [`seal`], [`open`].
+    Order,
+    /// A [`Receipt`](crate::order::Receipt), likewise.
+    Receipt,
+}
+
+impl Load {
+    fn kind(self) -> u8 {
+        match self {
+            Load::Message => DATA,
+            Load::Order => ORDER,
+            Load::Receipt => RECEIPT,
+        }
+    }
 }
 
 /// Why bytes are not a frame. Nothing was delivered; the connection is closed.
@@ -93,12 +123,13 @@ pub fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
     let kind = match frame {
         Frame::Hello(_) => HELLO,
         Frame::Refused(_) => REFUSED,
-        Frame::Data(_) => DATA,
+        Frame::Data(data) => data.load.kind(),
         Frame::Ack(_) => ACK,
         Frame::Ask(..) => ASK,
         Frame::Tell(..) => TELL,
         Frame::Ping(_) => PING,
         Frame::Pong(_) => PONG,
+        Frame::Labels(..) => LABELS,
     };
     out.extend_from_slice(&[MAGIC[0], MAGIC[1], VERSION, kind, 0, 0, 0, 0]);
     match frame {
@@ -110,24 +141,25 @@ pub fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
         }
         Frame::Ack(number) | Frame::Ping(number) | Frame::Pong(number) => codec::put(number, out),
         Frame::Ask(number, question) => codec::put(&(number, question), out),
-        Frame::Tell(number, survey) => codec::put(&(number, survey), out),
+        Frame::Tell(number, answer) => codec::put(&(number, answer), out),
+        Frame::Labels(pool, labels) => codec::put(&(pool, labels), out),
     }
     let length = u32::try_from(out.len() - start - HEADER).unwrap_or(u32::MAX);
     out[start + 4..start + HEADER].copy_from_slice(&length.to_le_bytes());
 }
 
 /// An answer, with less in it if it were too long for a frame: whoever asks must not lose the link.
-pub fn encode_answer(number: u64, mut survey: Survey) -> Vec<u8> {
+pub fn encode_answer(number: u64, mut answer: Answer) -> Vec<u8> {
     loop {
-        let (frame, mut bytes) = (Frame::Tell(number, survey), Vec::new());
+        let (frame, mut bytes) = (Frame::Tell(number, answer), Vec::new());
         encode(&frame, &mut bytes);
         let Frame::Tell(_, long) = frame else { unreachable!("just made") };
         if bytes.len() <= HEADER + BODY_MAX {
             return bytes;
         }
-        survey = long;
-        if !survey.shorten() {
-            survey = Survey::default();
+        answer = long;
+        if !answer.shorten() {
+            answer = answer.emptied();
         }
     }
 }
@@ -143,25 +175,33 @@ pub fn decode(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, FrameError> {
     let frame = match kind {
         HELLO => Frame::Hello(codec::take(body)?),
         REFUSED => Frame::Refused(codec::take(body)?),
-        DATA => {
-            let ((seq, ack), packed) = postcard::take_from_bytes::<(u64, u64)>(body)
-                .map_err(|_| FrameError::Body(DecodeError::Garbage))?;
-            Frame::Data(Data { seq, ack, packed })
-        }
+        DATA => Frame::Data(data(Load::Message, body)?),
+        ORDER => Frame::Data(data(Load::Order, body)?),
+        RECEIPT => Frame::Data(data(Load::Receipt, body)?),
         ACK => Frame::Ack(codec::take(body)?),
         ASK => {
             let (number, question) = codec::take(body)?;
             Frame::Ask(number, question)
         }
         TELL => {
-            let (number, survey) = codec::take(body)?;
-            Frame::Tell(number, survey)
+            let (number, answer) = codec::take(body)?;
+            Frame::Tell(number, answer)
         }
         PING => Frame::Ping(codec::take(body)?),
         PONG => Frame::Pong(codec::take(body)?),
+        LABELS => {
+            let (pool, labels) = codec::take(body)?;
+            Frame::Labels(pool, labels)
+        }
         kind => return Err(FrameError::Kind(kind)),
     };
     Ok(Some((frame, HEADER + length)))
+}
+
+fn data(load: Load, body: &[u8]) -> Result<Data<'_>, DecodeError> {
+    let ((seq, ack), packed) =
+        postcard::take_from_bytes::<(u64, u64)>(body).map_err(|_| DecodeError::Garbage)?;
+    Ok(Data { load, seq, ack, packed })
 }
 
 /// The kind and the length of the body, if the header is there.
@@ -195,6 +235,21 @@ pub fn whole(bytes: &[u8]) -> Result<usize, FrameError> {
         used += HEADER + length;
     }
     Ok(used)
+}
+
+/// The bytes of an order or a receipt.
+pub fn seal(load: &impl Serialize) -> Box<[u8]> {
+    let mut bytes = Vec::new();
+    codec::put(load, &mut bytes);
+    bytes.into()
+}
+
+/// The order or receipt in these bytes.
+///
+/// # Errors
+/// It is none.
+pub fn open<T: DeserializeOwned>(packed: &[u8]) -> Result<T, DecodeError> {
+    codec::take(packed)
 }
 
 /// What goes in front of a protocol's message.

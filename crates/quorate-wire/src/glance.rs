@@ -3,10 +3,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::survey::Survey;
+
 /// What an operator wants to see of a node, beyond a pool's claims.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Wanted {
-    /// The pool whose records and charts are shown, if one is.
+    /// The pool that is shown in full, if one is.
     pub pool: Option<String>,
     /// Pools of which the claims are counted.
     pub counted: Vec<String>,
@@ -35,6 +37,8 @@ pub struct Glance {
     pub sees: Vec<Sight>,
     /// Of each pool that was asked about: units held and claims waiting of its own clients.
     pub counts: Vec<(u64, u64)>,
+    /// What it knows of the pool that was asked about.
+    pub survey: Survey,
     /// What happened in the pool, the oldest first.
     pub records: Vec<Record>,
     /// The pool's last minutes.

@@ -7,6 +7,7 @@
 //! * [`Wire`]: the messages and records of each protocol, field by field and by name. Protocol
 //!   types know nothing of bytes: which field comes when, and which values can be, is decided here
 //!   alone;
+//! * [`order`]: what an operator orders, and what came of it;
 //! * [`survey`]: what nodes ask each other outside the protocols, to be able to tell people who
 //!   holds what and why; [`glance`]: the same about nodes and their recent past.
 //!
@@ -21,6 +22,7 @@ pub mod frame;
 pub mod glance;
 mod hello;
 pub mod link;
+pub mod order;
 mod ring;
 pub mod survey;
 mod table;

@@ -1,9 +1,9 @@
 //! What nodes ask each other outside the protocols, so that any of them can tell people who holds
-//! what, who waits and why. No decision rests on the answers.
+//! what, who waits and why. Questions change nothing, and no decision rests on the answers.
 
 use std::collections::BTreeMap;
 
-use quorate_core::{ClaimId, Entry, Fact, NodeId, Stamp, Standing};
+use quorate_core::{ClaimId, Entry, Fact, Health, NodeId, NodeSet, Stamp, Standing};
 use serde::{Deserialize, Serialize};
 
 use crate::glance::{Glance, Wanted};
@@ -29,43 +29,27 @@ pub enum Question {
         /// The claim: origin and serial.
         claim: (u64, u64),
     },
-    /// An operator takes a claim back: stop answering for it.
-    Revoke {
-        /// The pool.
-        pool: String,
-        /// The claim: origin and serial.
-        claim: (u64, u64),
-        /// Why.
-        reason: String,
-    },
     /// What does an operator see who looks at you?
     Glance(Wanted),
-    /// An operator takes a unit out of service, or brings it back: do so, if you decide over it.
-    Drain {
-        /// The pool.
-        pool: String,
-        /// The unit.
-        unit: u32,
-        /// Whether it is brought back.
-        undo: bool,
-    },
-    /// An operator gives a unit other labels: do so, if you decide over it.
-    Relabel {
-        /// The pool.
-        pool: String,
-        /// The unit.
-        unit: u32,
-        /// All its labels; nothing for those of the configuration.
-        labels: Option<BTreeMap<String, String>>,
-    },
-    /// The one who decides tells which units have other labels than the configuration says. The
-    /// answer is not read.
-    Labels {
-        /// The pool.
-        pool: String,
-        /// The units.
-        relabelled: Labelled,
-    },
+}
+
+impl Question {
+    /// The pool that it is about, if it is about one.
+    pub fn pool(&self) -> Option<&str> {
+        match self {
+            Question::Pool { pool } | Question::Claim { pool, .. } => Some(pool),
+            Question::Glance(wanted) => wanted.pool.as_deref(),
+        }
+    }
+}
+
+/// The answer to a question.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Answer {
+    /// To [`Question::Pool`] and [`Question::Claim`].
+    Survey(Survey),
+    /// To [`Question::Glance`].
+    Glance(Box<Glance>),
 }
 
 /// Units, each with all its labels.
@@ -84,10 +68,10 @@ pub struct Survey {
     pub grace_micros: Option<u64>,
     /// Whether its seat has stopped after a contradiction.
     pub stopped: bool,
-    /// What its seat tells about itself.
+    /// How its seat is.
+    pub health: HealthLine,
+    /// What its seat tells people about itself.
     pub facts: Vec<FactLine>,
-    /// More, if it was asked for.
-    pub glance: Option<Box<Glance>>,
     /// Units that it grants no more, since an operator said so.
     pub drained: Vec<u32>,
     /// Units that have other labels than the configuration says, as far as it knows...
@@ -96,28 +80,41 @@ pub struct Survey {
     pub labels_known: bool,
     /// What is short, where units differ.
     pub shortages: Vec<ShortLine>,
-    /// What came of an order, if it obeyed one.
-    pub obeyed: Option<Outcome>,
-    /// Why it did not obey, if it could have.
-    pub objection: Option<String>,
 }
 
-impl Survey {
+impl Answer {
     /// Leaves out the middle half of every list: the oldest and the newest matter most. Says
     /// whether there was any.
     pub(crate) fn shorten(&mut self) -> bool {
+        match self {
+            Answer::Survey(survey) => survey.shorten(),
+            Answer::Glance(glance) => {
+                let rest = halve(&mut glance.records)
+                    + halve(&mut glance.notable)
+                    + halve(&mut glance.found)
+                    + halve(&mut glance.buckets);
+                glance.survey.shorten() || rest > 0
+            }
+        }
+    }
+
+    /// The same kind of answer with nothing in it.
+    pub(crate) fn emptied(self) -> Self {
+        match self {
+            Answer::Survey(_) => Answer::Survey(Survey::default()),
+            Answer::Glance(_) => Answer::Glance(Box::default()),
+        }
+    }
+}
+
+impl Survey {
+    fn shorten(&mut self) -> bool {
         let lines = halve(&mut self.claims) + halve(&mut self.books);
         self.left_out = self.left_out.saturating_add(lines as u64);
-        let mut rest = halve(&mut self.facts)
+        let rest = halve(&mut self.facts)
             + halve(&mut self.drained)
             + halve(&mut self.relabelled)
             + halve(&mut self.shortages);
-        if let Some(glance) = &mut self.glance {
-            rest += halve(&mut glance.records)
-                + halve(&mut glance.notable)
-                + halve(&mut glance.found)
-                + halve(&mut glance.buckets);
-        }
         lines + rest > 0
     }
 }
@@ -126,15 +123,6 @@ impl Survey {
 fn halve<T>(list: &mut Vec<T>) -> usize {
     let kept = list.len() / 4;
     list.drain(kept..list.len() - kept).len()
-}
-
-/// What came of an operator's order, for claims that waited.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Outcome {
-    /// Claims that were granted: origin and serial.
-    pub granted: Vec<(u64, u64)>,
-    /// Claims that can never be granted now, and were refused.
-    pub refused: Vec<(u64, u64)>,
 }
 
 /// Units that are short, and how many compete for them.
@@ -171,6 +159,44 @@ mod bitmap {
         let words = Vec::deserialize(from)?;
         let units = numbers(words, UNITS_MAX, "units").map_err(D::Error::custom)?;
         Ok(units.map(|unit| unit as u32).collect())
+    }
+}
+
+/// How a seat is: [`Health`], with nodes as numbers.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct HealthLine {
+    /// How new its copy of the books is, where every node keeps one.
+    pub edition: (u64, u64),
+    /// If it does not take part yet: for whom it waits.
+    pub joining: Option<Vec<u32>>,
+    /// Who seems to have crashed.
+    pub crashed: Vec<u32>,
+    /// Who does not answer and is counted as using all that a node may.
+    pub silent: Vec<u32>,
+    /// Units that nobody can have because of that.
+    pub units_lost: u32,
+    /// Who is not counted any more, where that can be.
+    pub counted_out: Option<Vec<u32>>,
+    /// Whether it is taken for crashed while it runs.
+    pub falsely_suspected: bool,
+    /// Whether more nodes are away than the pool allows for.
+    pub too_many_crashed: bool,
+}
+
+impl HealthLine {
+    /// As a seat tells it.
+    pub fn new(health: &Health) -> Self {
+        let numbers = |nodes: &NodeSet| nodes.iter().map(|node| node.0).collect();
+        HealthLine {
+            edition: health.edition,
+            joining: health.joining.as_ref().map(numbers),
+            crashed: numbers(&health.crashed),
+            silent: numbers(&health.silent),
+            units_lost: health.units_lost,
+            counted_out: health.counted_out.as_ref().map(numbers),
+            falsely_suspected: health.falsely_suspected,
+            too_many_crashed: health.too_many_crashed,
+        }
     }
 }
 

@@ -11,9 +11,10 @@ use quorate_core::{
 use quorate_protocols::Goods;
 use quorate_protocols::allocator::labels::Labels;
 use quorate_protocols::central::{Attempt, Central, Message, Pool, Record, RecordLine};
-use quorate_wire::frame::{self, Data, Frame, FrameError};
-use quorate_wire::glance;
-use quorate_wire::survey::{HomeClaim, Question, Survey};
+use quorate_wire::frame::{self, Data, Frame, FrameError, Load};
+use quorate_wire::glance::{self, Glance};
+use quorate_wire::order::{Done, Order, Ordered, Outcome, Receipt};
+use quorate_wire::survey::{Answer, HomeClaim, Question, Survey};
 use quorate_wire::{DecodeError, Hello, Life, Resume, Wire};
 
 fn hex(bytes: &[u8]) -> String {
@@ -175,23 +176,28 @@ fn frames() -> Vec<(Frame<'static>, &'static str)> {
         revoked: None,
     };
     let survey = Survey { claims: vec![home], grace_micros: Some(3), ..Survey::default() };
+    let labels = BTreeMap::from([("k".to_owned(), "v".to_owned())]);
+    let data = |load, packed| Frame::Data(Data { load, seq: 1, ack: 2, packed });
     vec![
         (Frame::Hello(hello), "517501010e0000000163010201610162030601040705"),
         (Frame::Refused("no".into()), "5175010203000000026e6f"),
-        (Frame::Data(Data { seq: 1, ack: 2, packed: b"\x01px" }), "51750103050000000102017078"),
+        (data(Load::Message, b"\x01px"), "51750103050000000102017078"),
+        (data(Load::Order, b"x"), "5175010903000000010278"),
+        (data(Load::Receipt, b"x"), "5175010a03000000010278"),
         (Frame::Ack(300), "5175010402000000ac02"),
         (Frame::Ask(1, Question::Pool { pool: "p".into() }), "517501050400000001000170"),
         (
-            Frame::Tell(1, survey),
-            "51750106290000000101010201026369 00 01 02 01 016b 0176 01010007 01 0007 0108 \
-             01020000000103 00 00 00 00 00 00 00 00 00",
+            Frame::Tell(1, Answer::Survey(survey)),
+            "51750106300000000100010102010263690001020101 6b 0176 01010007 01 0007 0108 \
+             01020000000103 00 000000000000000000 00 00 00 00 00",
         ),
         (Frame::Ping(300), "5175010702000000ac02"),
         (Frame::Pong(300), "5175010802000000ac02"),
         (
             Frame::Ask(1, Question::Glance(glance::Wanted::default())),
-            "5175010507000000010300000000 00",
+            "5175010507000000010200000000 00",
         ),
+        (Frame::Labels("p".into(), vec![(2, labels)]), "5175010b09000000017001020101 6b 0176"),
     ]
 }
 
@@ -220,11 +226,44 @@ fn frames_are_pinned_and_come_back_as_they_were() {
 }
 
 #[test]
+fn orders_and_receipts_are_pinned_and_come_back_as_they_were() {
+    let labels = BTreeMap::from([("k".to_owned(), "v".to_owned())]);
+    let orders = [
+        (Ordered::Revoke { claim: (1, 2), reason: "no".into() }, "ac02 0161 0170 00 01 02 026e6f"),
+        (Ordered::Drain { unit: 3 }, "ac02 0161 0170 01 03"),
+        (Ordered::Restore { unit: 3 }, "ac02 0161 0170 02 03"),
+        (Ordered::Relabel { unit: 3, labels: None }, "ac02 0161 0170 03 03 00"),
+        (
+            Ordered::Relabel { unit: 3, labels: Some(labels) },
+            "ac02 0161 0170 03 03 01 01 016b 0176",
+        ),
+    ];
+    for (what, golden) in orders {
+        let order = Order { id: 300, by: "a".into(), pool: "p".into(), what };
+        let bytes = frame::seal(&order);
+        assert_eq!(hex(&bytes), golden.replace(' ', ""), "{order:?}");
+        assert_eq!(frame::open::<Order>(&bytes), Ok(order));
+    }
+    let outcome = Outcome { granted: vec![(1, 2)], refused: vec![] };
+    let receipts = [
+        (Done::NotHere, "ac02 00"),
+        (Done::Obeyed(outcome), "ac02 01 01 01 02 00"),
+        (Done::Objected("no".into()), "ac02 02 026e6f"),
+    ];
+    for (done, golden) in receipts {
+        let receipt = Receipt { id: 300, done };
+        let bytes = frame::seal(&receipt);
+        assert_eq!(hex(&bytes), golden.replace(' ', ""), "{receipt:?}");
+        assert_eq!(frame::open::<Receipt>(&bytes), Ok(receipt));
+    }
+}
+
+#[test]
 fn strangers_are_recognised_by_their_first_bytes() {
     assert_eq!(frame::decode(b"GET / HTTP/1.1"), Err(FrameError::Magic));
     assert_eq!(frame::decode(b"Qx"), Err(FrameError::Magic));
     assert_eq!(frame::decode(b"Qu\x02"), Err(FrameError::Version(2)));
-    assert_eq!(frame::decode(b"Qu\x01\x09\0\0\0\0"), Err(FrameError::Kind(9)));
+    assert_eq!(frame::decode(b"Qu\x01\x0c\0\0\0\0"), Err(FrameError::Kind(12)));
     assert_eq!(frame::decode(b"Qu\x01\x03\xff\xff\xff\xff"), Err(FrameError::Length(0xffff_ffff)));
 }
 
@@ -234,7 +273,9 @@ proptest! {
         let _ = Central::decode_message(&bytes);
         let _ = Central::decode_record(&Pool::new(4), &bytes);
         let _ = frame::unpack(&bytes);
-        for kind in 0..10 {
+        let _ = frame::open::<Order>(&bytes);
+        let _ = frame::open::<Receipt>(&bytes);
+        for kind in 0..13 {
             let mut framed = vec![b'Q', b'u', 1, kind, bytes.len() as u8, 0, 0, 0];
             framed.extend_from_slice(&bytes);
             let _ = frame::decode(&framed);
@@ -272,13 +313,18 @@ fn an_answer_that_is_too_long_for_a_frame_has_less_in_it() {
     };
     for (claims, told) in [(0, 0), (200, 200), (1000, 124), (1, 1)] {
         let survey = Survey { claims: (0..claims).map(claim).collect(), ..Survey::default() };
-        let bytes = frame::encode_answer(7, survey);
-        let Ok(Some((Frame::Tell(7, heard), _))) = frame::decode(&bytes) else {
+        let bytes = frame::encode_answer(7, Answer::Survey(survey));
+        let Ok(Some((Frame::Tell(7, Answer::Survey(heard)), _))) = frame::decode(&bytes) else {
             panic!("{claims} claims are no frame");
         };
         assert_eq!((heard.claims.len() as u64, heard.left_out), (told, claims - told));
     }
-    let (unknown, long) = (Survey::default(), "x".repeat(frame::BODY_MAX));
-    let bytes = frame::encode_answer(7, Survey { objection: Some(long), ..unknown.clone() });
-    assert_eq!(frame::decode(&bytes).unwrap().unwrap().0, Frame::Tell(7, unknown));
+    let long = HomeClaim { client: "x".repeat(frame::BODY_MAX), ..claim(1) };
+    let survey = Survey { claims: vec![long], ..Survey::default() };
+    let glance = Glance { survey, boot: 3, ..Glance::default() };
+    let bytes = frame::encode_answer(7, Answer::Glance(Box::new(glance)));
+    let Ok(Some((Frame::Tell(7, Answer::Glance(heard)), _))) = frame::decode(&bytes) else {
+        panic!("a long text is no frame");
+    };
+    assert_eq!((heard.boot, heard.survey.left_out), (3, 1));
 }

@@ -11,11 +11,14 @@ use quorate_api::{
     ClaimState, ClaimStatus, Problem, ProblemKind, RenewRequest, RevokeRequest, Want, parse_span,
 };
 use quorate_core::{ClaimId, Moment};
+use quorate_wire::order::Ordered;
 use quorate_wire::survey::Question;
 use serde::Deserialize;
 use tokio::time::timeout;
 
+use super::OrderId;
 use super::overview::look_with_past;
+use super::pools::outcome;
 use super::reply::{Failure, bad_request, body, ok};
 use crate::admission;
 use crate::app::App;
@@ -24,6 +27,7 @@ use crate::config::PoolDef;
 use crate::convert;
 use crate::engine::{Ask, Request};
 use crate::ledger::Snapshot;
+use crate::overview::Glances;
 use crate::views::Picture;
 
 /// How long an answer waits for a grant if the client does not say: free units are usually granted
@@ -76,7 +80,7 @@ pub(crate) async fn put(
     let snapshot = call.ask_within(ask, wait).await?;
     match snapshot.state {
         ClaimState::Granted | ClaimState::Waiting => call.answer(snapshot).await,
-        ClaimState::Refused => Err(convert::refused(snapshot.ended.as_deref()).into()),
+        ClaimState::Refused => Err(convert::refused(snapshot.refusal, snapshot.ended).into()),
         _ => Err(over(&snapshot).into()),
     }
 }
@@ -198,22 +202,24 @@ pub(crate) async fn renew(
         (status = 200, description = "it will not be renewed or granted", body = ClaimStatus),
         (status = 403, description = "the administrator's token is missing", body = Problem),
         (status = 404, description = "no such pool, or no node knows the claim", body = Problem),
+        (status = 504, description = "not acknowledged: what came of it is unknown", body = Problem),
     ))]
 pub(crate) async fn revoke(
     app: App,
     Path((pool, id)): Path<(String, String)>,
     params: Asked,
+    OrderId(order): OrderId,
     bytes: Bytes,
 ) -> Answered {
     let request: RevokeRequest = body(&bytes)?;
     admission::text(&app.config.limits, "reason", &request.reason)?;
     let call = Call::new(&app, &pool, &id, params)?;
     let claim = (call.id.origin, call.id.serial);
-    let reason = request.reason.clone();
-    let question = Question::Revoke { pool: pool.clone(), claim, reason };
-    let picture = call.gather(question).await?;
+    let picture = call.gather(Question::Claim { pool: pool.clone(), claim }).await?;
+    let what = Ordered::Revoke { claim, reason: request.reason.clone() };
+    outcome(&app, app.order(&pool, what, order).await?)?;
     let Some(mut status) = picture.status(call.id, &pool, call.def) else {
-        let text = "no node that answered knows the claim; they will not renew it either";
+        let text = "no node knows the claim; none will renew it either";
         return Err(Problem::new(ProblemKind::UnknownClaim, text).into());
     };
     status.state = ClaimState::Revoked;
@@ -272,8 +278,7 @@ impl<'a> Call<'a> {
     }
 
     async fn gather(&self, question: Question) -> Result<Picture, Problem> {
-        let pool = self.pool.to_owned();
-        let gathered = self.app.fetch(|reply| Request::Gather { pool, question, reply }).await??;
+        let gathered = self.app.survey(question).await?;
         Ok(Picture::new(&self.app.config, self.def, gathered))
     }
 
@@ -290,7 +295,9 @@ impl<'a> Call<'a> {
             return Ok(());
         }
         let gathered = look_with_past(self.app, self.pool).await?;
-        let mut picture = Picture::new(&self.app.config, self.def, gathered);
+        let (glances, surveys) = Glances::take(&self.app.config, gathered);
+        let mut picture = Picture::new(&self.app.config, self.def, surveys);
+        picture.learn_past(&glances);
         if self.def.labels().is_some() {
             // Only of the oldest claims it is said unasked what they are short of.
             let claim = (self.id.origin, self.id.serial);

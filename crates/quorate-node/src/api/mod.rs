@@ -21,9 +21,11 @@ use axum::routing::{get, post, put};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use quorate_api::ClaimId;
 use tokio::net::TcpStream;
 
 use crate::app::App;
+use reply::{Failure, bad_request};
 
 /// Longest body of a request: a renewal shows every unit of a grant.
 const BODY_MAX: usize = 8 << 20;
@@ -70,6 +72,24 @@ impl FromRequestParts<App> for App {
         // Whoever shows something else than a token shows one that nobody has.
         let token = shown.map(|text| text.strip_prefix("Bearer ").unwrap_or_default().trim());
         Ok(app.serving(app.caller.shows(&app.config, token)))
+    }
+}
+
+/// What an order is called, if whoever gives it may have to repeat it.
+pub(crate) struct OrderId(Option<u128>);
+
+impl FromRequestParts<App> for OrderId {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Failure> {
+        let Some(key) = parts.headers.get("idempotency-key") else { return Ok(OrderId(None)) };
+        let id =
+            key.to_str().ok().and_then(|text| text.parse::<ClaimId>().ok()).ok_or_else(|| {
+                let text = "an Idempotency-Key is 1 to 32 hexadecimal digits, or a UUID; nothing \
+                        changed";
+                bad_request(text)
+            })?;
+        Ok(OrderId(Some(u128::from(id.origin()) << 64 | u128::from(id.serial()))))
     }
 }
 

@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use quorate_api::{Change, FoundView, HistoryView, Overview, Problem};
-use quorate_wire::glance::Wanted;
+use quorate_wire::glance::{Glance, Wanted};
 use serde::Deserialize;
 use tokio::sync::{broadcast, mpsc};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -124,8 +124,8 @@ async fn draw(app: &App, screen: &Screen) -> Result<Overview, Problem> {
         None => None,
     };
     let search = Some(screen.search.clone());
-    let mut listed = look(app, Wanted { search, ..Wanted::default() }).await?;
-    let glances = Glances::take(&app.config, &mut listed);
+    let listed = app.glance(Wanted { search, ..Wanted::default() }).await?;
+    let (glances, _) = Glances::take(&app.config, listed);
     let (names, pools_found) = glances.found();
     let start = screen.page.saturating_mul(size);
     let names: Vec<String> = names.into_iter().skip(start).take(size).map(String::from).collect();
@@ -133,8 +133,7 @@ async fn draw(app: &App, screen: &Screen) -> Result<Overview, Problem> {
     let (mut counted, pool) = (names.clone(), screen.pool.clone());
     counted.extend(pool.clone());
     let wanted = Wanted { pool, counted, records_max: EVENTS, ..Wanted::default() };
-    let mut gathered = look(app, wanted).await?;
-    let glances = Glances::take(&app.config, &mut gathered);
+    let (glances, surveys) = Glances::take(&app.config, app.glance(wanted).await?);
     let node = app.fetch(Request::Node).await?;
     let page = Page {
         search: screen.claims.clone(),
@@ -147,7 +146,7 @@ async fn draw(app: &App, screen: &Screen) -> Result<Overview, Problem> {
         pools: glances.rows(&names),
         pools_found,
         pool: screen.pool.as_ref().zip(def).map(|(pool, def)| {
-            let picture = Picture::new(&app.config, def, gathered);
+            let picture = Picture::new(&app.config, def, surveys);
             glances.pool(pool, def, &picture, names.len(), &page)
         }),
         notable: glances.notable(),
@@ -165,10 +164,9 @@ async fn draw(app: &App, screen: &Screen) -> Result<Overview, Problem> {
     ))]
 pub(crate) async fn history(app: App, Path(pool): Path<String>) -> Result<Response, Failure> {
     app.pool(&pool)?;
-    let mut gathered = look_with_past(&app, &pool).await?;
-    let glances = Glances::take(&app.config, &mut gathered);
+    let (glances, surveys) = Glances::take(&app.config, look_with_past(&app, &pool).await?);
     let name = |node: &quorate_core::NodeId| app.config.members[node.index()].name.clone();
-    let silent = gathered.silent.iter().map(name).collect();
+    let silent = surveys.silent.iter().map(name).collect();
     Ok(ok(StatusCode::OK, &HistoryView { events: glances.history(), silent }))
 }
 
@@ -179,20 +177,16 @@ pub(crate) async fn find(app: App, Path(id): Path<String>) -> Result<Response, F
     let id: quorate_api::ClaimId =
         id.parse().map_err(|error: quorate_api::ClaimIdError| bad_request(error.to_string()))?;
     let claim = Some((id.origin(), id.serial()));
-    let mut gathered = look(&app, Wanted { claim, ..Wanted::default() }).await?;
-    let glances = Glances::take(&app.config, &mut gathered);
+    let gathered = app.glance(Wanted { claim, ..Wanted::default() }).await?;
+    let (glances, surveys) = Glances::take(&app.config, gathered);
     let pools = glances.found().0.into_iter().map(String::from).collect();
     let name = |node: &quorate_core::NodeId| app.config.members[node.index()].name.clone();
-    let silent = gathered.silent.iter().map(name).collect();
+    let silent = surveys.silent.iter().map(name).collect();
     Ok(ok(StatusCode::OK, &FoundView { pools, silent }))
 }
 
 /// Everything about a pool, with what nodes remember of it.
-pub(super) async fn look_with_past(app: &App, pool: &str) -> Result<Gathered, Problem> {
+pub(super) async fn look_with_past(app: &App, pool: &str) -> Result<Gathered<Glance>, Problem> {
     let pool = Some(pool.to_owned());
-    look(app, Wanted { pool, records_max: RECORDS, ..Wanted::default() }).await
-}
-
-async fn look(app: &App, wanted: Wanted) -> Result<Gathered, Problem> {
-    app.fetch(|reply| Request::Look { wanted, reply }).await?
+    app.glance(Wanted { pool, records_max: RECORDS, ..Wanted::default() }).await
 }

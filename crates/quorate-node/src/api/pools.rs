@@ -5,15 +5,18 @@ use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::Response;
 use quorate_api::{
-    HoldersView, PoolView, PoolsView, Problem, ProblemKind, QueueView, RelabelRequest,
+    HoldersView, OrderOutcome, PoolView, PoolsView, Problem, ProblemKind, QueueView, RelabelRequest,
 };
+use quorate_core::NodeId;
+use quorate_wire::order::{Done, Ordered, Outcome};
 use quorate_wire::survey::Question;
 
+use super::OrderId;
 use super::reply::{Failure, bad_request, body, ok};
 use crate::app::App;
 use crate::config::PoolDef;
-use crate::engine::{Request, check_labels};
-use crate::views::Picture;
+use crate::engine::{Gathered, Request, check_labels};
+use crate::views::{Picture, ids};
 
 type Answered = Result<Response, Failure>;
 
@@ -64,32 +67,34 @@ pub(crate) async fn queue(app: App, Path(pool): Path<String>) -> Answered {
 /// it is done. Claims that can never be granted without it are refused. It lasts until it is
 /// undone, or until the node that decides restarts, unless the pool is durable.
 #[utoipa::path(put, path = "/v1/pools/{pool}/units/{unit}/drain", tag = "pools",
-    params(("pool" = String, Path), ("unit" = String, Path, description = "its name or number")),
+    params(("pool" = String, Path), ("unit" = String, Path, description = "its name or number"),
+        ("idempotency-key" = Option<String>, Header, description = "orders of one key are carried \
+            out once: 1 to 32 hexadecimal digits, or a UUID")),
     responses(
         (status = 200, description = "done; the pool soon after", body = PoolView),
         (status = 400, description = "no such unit, or the protocol cannot", body = Problem),
         (status = 403, description = "the administrator's token is missing", body = Problem),
         (status = 404, description = "there is no such pool", body = Problem),
-        (status = 504, description = "the node that decides did not answer", body = Problem),
+        (status = 504, description = "not acknowledged: what came of it is unknown", body = Problem),
     ))]
-pub(crate) async fn drain(app: App, path: Path<(String, String)>) -> Answered {
-    let what = |pool, unit| Question::Drain { pool, unit, undo: false };
-    order(app, path, "drain units", what).await
+pub(crate) async fn drain(app: App, path: Path<(String, String)>, id: OrderId) -> Answered {
+    order(app, path, id, "drain units", |unit| Ordered::Drain { unit }).await
 }
 
 /// Brings a drained unit back.
 #[utoipa::path(delete, path = "/v1/pools/{pool}/units/{unit}/drain", tag = "pools",
-    params(("pool" = String, Path), ("unit" = String, Path, description = "its name or number")),
+    params(("pool" = String, Path), ("unit" = String, Path, description = "its name or number"),
+        ("idempotency-key" = Option<String>, Header, description = "orders of one key are carried \
+            out once: 1 to 32 hexadecimal digits, or a UUID")),
     responses(
         (status = 200, description = "done; the pool soon after", body = PoolView),
         (status = 400, description = "no such unit, or the protocol cannot", body = Problem),
         (status = 403, description = "the administrator's token is missing", body = Problem),
         (status = 404, description = "there is no such pool", body = Problem),
-        (status = 504, description = "the node that decides did not answer", body = Problem),
+        (status = 504, description = "not acknowledged: what came of it is unknown", body = Problem),
     ))]
-pub(crate) async fn restore(app: App, path: Path<(String, String)>) -> Answered {
-    let what = |pool, unit| Question::Drain { pool, unit, undo: true };
-    order(app, path, "drain units", what).await
+pub(crate) async fn restore(app: App, path: Path<(String, String)>, id: OrderId) -> Answered {
+    order(app, path, id, "drain units", |unit| Ordered::Restore { unit }).await
 }
 
 /// Gives a unit other labels. Whoever holds it keeps it. Claims that wait are looked at again: they
@@ -97,42 +102,52 @@ pub(crate) async fn restore(app: App, path: Path<(String, String)>) -> Answered 
 /// changed again; in a pool that is not durable, a restart of the node that decides brings back the
 /// labels of the configuration.
 #[utoipa::path(put, path = "/v1/pools/{pool}/units/{unit}/labels", tag = "pools",
-    params(("pool" = String, Path), ("unit" = String, Path, description = "its name or number")),
+    params(("pool" = String, Path), ("unit" = String, Path, description = "its name or number"),
+        ("idempotency-key" = Option<String>, Header, description = "orders of one key are carried \
+            out once: 1 to 32 hexadecimal digits, or a UUID")),
     request_body = RelabelRequest,
     responses(
         (status = 200, description = "done; the pool soon after", body = PoolView),
         (status = 400, description = "no such unit, or no labels there", body = Problem),
         (status = 403, description = "the administrator's token is missing", body = Problem),
         (status = 404, description = "there is no such pool", body = Problem),
-        (status = 504, description = "the node that decides did not answer", body = Problem),
+        (status = 504, description = "not acknowledged: what came of it is unknown", body = Problem),
     ))]
-pub(crate) async fn relabel(app: App, path: Path<(String, String)>, bytes: Bytes) -> Answered {
+pub(crate) async fn relabel(
+    app: App,
+    path: Path<(String, String)>,
+    id: OrderId,
+    bytes: Bytes,
+) -> Answered {
     let RelabelRequest { labels } = body(&bytes)?;
     check_labels(&labels).map_err(|text| bad_request(text + "; nothing changed"))?;
-    let what = |pool, unit| Question::Relabel { pool, unit, labels: Some(labels) };
-    order(app, path, "give units other labels", what).await
+    let what = |unit| Ordered::Relabel { unit, labels: Some(labels) };
+    order(app, path, id, "give units other labels", what).await
 }
 
 /// Gives a unit the labels of the configuration again.
 #[utoipa::path(delete, path = "/v1/pools/{pool}/units/{unit}/labels", tag = "pools",
-    params(("pool" = String, Path), ("unit" = String, Path, description = "its name or number")),
+    params(("pool" = String, Path), ("unit" = String, Path, description = "its name or number"),
+        ("idempotency-key" = Option<String>, Header, description = "orders of one key are carried \
+            out once: 1 to 32 hexadecimal digits, or a UUID")),
     responses(
         (status = 200, description = "done; the pool soon after", body = PoolView),
         (status = 400, description = "no such unit, or the pool has no labels", body = Problem),
         (status = 403, description = "the administrator's token is missing", body = Problem),
         (status = 404, description = "there is no such pool", body = Problem),
-        (status = 504, description = "the node that decides did not answer", body = Problem),
+        (status = 504, description = "not acknowledged: what came of it is unknown", body = Problem),
     ))]
-pub(crate) async fn unlabel(app: App, path: Path<(String, String)>) -> Answered {
-    let what = |pool, unit| Question::Relabel { pool, unit, labels: None };
-    order(app, path, "give units other labels", what).await
+pub(crate) async fn unlabel(app: App, path: Path<(String, String)>, id: OrderId) -> Answered {
+    let what = |unit| Ordered::Relabel { unit, labels: None };
+    order(app, path, id, "give units other labels", what).await
 }
 
 async fn order(
     app: App,
     Path((pool, unit)): Path<(String, String)>,
+    OrderId(id): OrderId,
     deed: &str,
-    what: impl FnOnce(String, u32) -> Question,
+    what: impl FnOnce(u32) -> Ordered,
 ) -> Answered {
     let def = app.pool(&pool)?;
     let named = def.unit_names.iter().position(|name| *name == unit);
@@ -148,22 +163,41 @@ async fn order(
         let text = format!("the pool has no unit {unit:?}, but {there}; nothing changed");
         return Err(bad_request(text).into());
     };
-    let question = what(pool.clone(), unit);
-    let name = pool.clone();
-    let gathered = app.fetch(|reply| Request::Gather { pool: name, question, reply }).await??;
-    let picture = Picture::new(&app.config, def, gathered);
-    if picture.obeyed() {
-        return Ok(ok(StatusCode::OK, &picture.pool(&app.config, &pool, def)));
-    }
-    let problem = match (picture.objection(), picture.silent()) {
-        (Some(objection), _) => bad_request(format!("{objection}; nothing changed")),
-        (None, []) => bad_request(format!("this pool cannot {deed}; nothing changed")),
-        (None, silent) => {
-            let text = format!("no answer from {}: ask again", silent.join(", "));
-            Problem::new(ProblemKind::Unknown, text)
-        }
+    let carried = app.order(&pool, what(unit), id).await?;
+    let Some(outcome) = outcome(&app, carried)? else {
+        return Err(bad_request(format!("this pool cannot {deed}; nothing changed")).into());
     };
-    Err(problem.into())
+    let (def, picture) = look(&app, &pool).await?;
+    let outcome = OrderOutcome { granted: ids(&outcome.granted), refused: ids(&outcome.refused) };
+    let view = PoolView { outcome: Some(outcome), ..picture.pool(&app.config, &pool, def) };
+    Ok(ok(StatusCode::OK, &view))
+}
+
+/// What came of an order, if some node carried it out; nothing, if none could. Of those that have
+/// not acknowledged it nothing is known.
+pub(super) fn outcome(app: &App, carried: Gathered<Done>) -> Result<Option<Outcome>, Problem> {
+    let mut objection = None;
+    for (_, done) in carried.said {
+        match done {
+            Done::Obeyed(outcome) => return Ok(Some(outcome)),
+            Done::Objected(why) => objection = Some(why),
+            Done::NotHere => {}
+        }
+    }
+    if let Some(objection) = objection {
+        return Err(bad_request(format!("{objection}; nothing changed")));
+    }
+    let name = |node: &NodeId| app.config.members[node.index()].name.as_str();
+    let silent: Vec<&str> = carried.silent.iter().map(name).collect();
+    if silent.is_empty() {
+        return Ok(None);
+    }
+    let text = format!(
+        "no acknowledgement from {}: the order may have been carried out there, or be on its way \
+         and be carried out later. Look how things stand, or repeat it",
+        silent.join(", ")
+    );
+    Err(Problem::new(ProblemKind::Unknown, text))
 }
 
 /// Scrambles the state of this node's seat, to see the pool heal. For tests: while it heals, more
@@ -203,7 +237,6 @@ pub(crate) async fn fence(app: App, Path((pool, node)): Path<(String, String)>) 
 /// Asks every node what it knows of a pool.
 pub(super) async fn look<'a>(app: &'a App, pool: &str) -> Result<(&'a PoolDef, Picture), Problem> {
     let def = app.pool(pool)?;
-    let (pool, question) = (pool.to_owned(), Question::Pool { pool: pool.to_owned() });
-    let gathered = app.fetch(|reply| Request::Gather { pool, question, reply }).await??;
+    let gathered = app.survey(Question::Pool { pool: pool.to_owned() }).await?;
     Ok((def, Picture::new(&app.config, def, gathered)))
 }

@@ -6,6 +6,7 @@
 use quorate_api::link::FromNode;
 use quorate_api::{Change, ChangeKind, ClaimState};
 use quorate_core::{ClaimId, Effect, Moment, Move, Refusal, Shares};
+use quorate_wire::frame::Load;
 use quorate_wire::glance::What;
 
 use super::Engine;
@@ -79,7 +80,7 @@ impl Engine {
                 if let Some(counter) = self.pools[seat].meters.messages.get(kind) {
                     counter.inc();
                 }
-                self.send(to, Letter { delivery, packed });
+                self.send(to, Letter { load: Load::Message, delivery, packed });
             }
             Effect::Grant { claim, shares, until } => self.grant(seat, claim, shares, until, now),
             Effect::Extend { claim, until } => self.extend(seat, claim, until, now),
@@ -192,6 +193,9 @@ impl Engine {
         let short = want.filter(|_| why == Refusal::NeverEnough).and_then(|want| {
             selection::why_never(&pool.def, pool.terms.labels.as_deref(), self.config.me, want)
         });
+        if let Some(claimed) = self.pools[seat].ledger.get_mut(&claim) {
+            claimed.refusal = Some(why);
+        }
         self.over(seat, claim, state, &short.unwrap_or_else(|| why.to_string()), now);
     }
 

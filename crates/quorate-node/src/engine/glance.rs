@@ -16,7 +16,7 @@ const COUNTED_MAX: usize = 256;
 
 impl Engine {
     /// Answers an operator.
-    pub(super) fn glance(&mut self, wanted: &Wanted) -> Glance {
+    pub(super) fn glance(&self, wanted: &Wanted) -> Glance {
         let view = self.node_view();
         let seat = wanted.pool.as_ref().and_then(|pool| self.by_name.get(pool.as_str()));
         let mut glance = Glance {
@@ -29,6 +29,9 @@ impl Engine {
             notable: self.history.notable(NOTABLE),
             ..Glance::default()
         };
+        if let Some(pool) = &wanted.pool {
+            glance.survey = self.survey(pool, None);
+        }
         if let Some(seat) = seat {
             let most = wanted.records_max.min(RECORDS_MAX) as usize;
             glance.records = self.history.records(*seat, most);

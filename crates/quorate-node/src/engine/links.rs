@@ -3,25 +3,21 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use quorate_api::{PeerView, Problem};
-use quorate_core::{ClaimId, Event, Moment, NodeId, Order, Unit};
-use quorate_wire::frame::{self, Data, Frame};
-use quorate_wire::glance::{Sight, Wanted, What};
+use quorate_api::PeerView;
+use quorate_core::{Event, Moment, NodeId};
+use quorate_wire::frame::{self, Data, Frame, Load};
+use quorate_wire::glance::{Sight, What};
 use quorate_wire::link::{Bound, Cargo, Link, LinkError, Meeting, SendError};
-use quorate_wire::survey::{Question, Survey};
 use quorate_wire::{Delivery, Hello, Life, Resume};
 use tokio::sync::oneshot;
 
+use super::Engine;
 use super::suspicion::Watch;
-use super::{Engine, stopping};
-use crate::alarms::Due;
 use crate::clock;
 use crate::config::Config;
 use crate::peers::Outgoing;
 use crate::seat::SeatError;
 
-/// How long other nodes have to answer a question.
-const PATIENCE: Duration = Duration::from_millis(1500);
 /// Shortest time between two warnings in the log about peers that send nonsense.
 const BETWEEN_WARNINGS: Duration = Duration::from_secs(1);
 /// Messages that are acknowledged at once, if there is nothing else to send.
@@ -60,8 +56,8 @@ pub(super) struct Peers {
 /// A message on its way.
 #[derive(Debug)]
 pub(super) struct Letter {
+    pub(super) load: Load,
     pub(super) delivery: Delivery,
-    /// The pool's name, and the message.
     pub(super) packed: Box<[u8]>,
 }
 
@@ -83,34 +79,6 @@ struct Slot {
     problem: Option<String>,
     /// How long a ping and its answer took lately; 0 if unknown.
     latency_us: u64,
-}
-
-/// What all nodes know.
-#[derive(Debug)]
-pub(crate) struct Gathered {
-    /// Who said what.
-    pub(crate) surveys: Vec<(NodeId, Survey)>,
-    /// Who said nothing in time.
-    pub(crate) silent: Vec<NodeId>,
-}
-
-/// A question that has been asked.
-pub(super) struct Gathering {
-    surveys: Vec<(NodeId, Survey)>,
-    /// Who was asked and has not answered...
-    missing: BTreeSet<NodeId>,
-    /// ...and who could not be asked.
-    absent: Vec<NodeId>,
-    reply: oneshot::Sender<Result<Gathered, Problem>>,
-}
-
-impl Gathering {
-    pub(super) fn finish(self) {
-        let mut silent = self.absent;
-        silent.extend(self.missing);
-        // Whoever asked may have gone away.
-        let _ = self.reply.send(Ok(Gathered { surveys: self.surveys, silent }));
-    }
 }
 
 impl Peers {
@@ -157,6 +125,21 @@ impl Peers {
     /// Bytes for a peer, if there is a connection.
     pub(super) fn write(&mut self, peer: NodeId, bytes: Vec<u8>) {
         self.slots[peer.index()].write(bytes);
+    }
+
+    /// Bytes for all peers: with whom there is a connection, and with whom there is none.
+    pub(super) fn write_all(&mut self, bytes: &[u8]) -> (BTreeSet<NodeId>, Vec<NodeId>) {
+        let (mut written, mut absent) = (BTreeSet::new(), Vec::new());
+        for (place, slot) in self.slots.iter_mut().enumerate() {
+            let node = NodeId::from(place);
+            if slot.connection.is_some() {
+                written.insert(node);
+                slot.write(bytes.to_vec());
+            } else if node != self.me {
+                absent.push(node);
+            }
+        }
+        (written, absent)
     }
 
     pub(super) fn connected(&self) -> usize {
@@ -294,18 +277,21 @@ impl Engine {
         Ok(())
     }
 
-    /// A message for a peer. If it is lost, so be it: protocols can bear that.
-    pub(super) fn send(&mut self, to: NodeId, letter: Letter) {
-        let Err(error) = self.peers.send(to, letter) else { return };
+    /// A message for a peer. Says whether the link took it. If it is lost, so be it: protocols can
+    /// bear that.
+    pub(super) fn send(&mut self, to: NodeId, letter: Letter) -> bool {
+        let Err(error) = self.peers.send(to, letter) else { return true };
         self.metrics.messages_dropped.inc();
         let SendError::Full(others) = error else {
-            return tracing::debug!(to = self.name_of(to), %error, "a message reaches nobody");
+            tracing::debug!(to = self.name_of(to), %error, "a message reaches nobody");
+            return false;
         };
         self.metrics.messages_dropped.inc_by(others as u64);
         tracing::warn!(to = self.name_of(to), others, "a peer does not listen: all is given up");
         if self.peers.slots[to.index()].connection.is_some() {
             self.hang_up(to, error.to_string());
         }
+        false
     }
 
     /// A peer sent what no correct node sends: it is told so, and the connection is closed.
@@ -343,25 +329,18 @@ impl Engine {
     fn on_frame(&mut self, peer: NodeId, frame: Frame<'_>) -> Result<(), String> {
         let link = &mut self.peers.slots[peer.index()].link;
         match frame {
-            Frame::Data(Data { seq, ack, packed }) => {
+            Frame::Data(Data { load, seq, ack, packed }) => {
                 if link.hear(seq, ack).map_err(|error| error.to_string())? {
-                    return self.on_message(peer, packed);
+                    return self.on_load(peer, load, packed);
                 }
             }
             Frame::Ack(ack) => link.acknowledge(ack).map_err(|error| error.to_string())?,
             Frame::Ask(number, question) => {
-                let survey = self.on_question(peer, &question);
-                self.peers.slots[peer.index()].answer(frame::encode_answer(number, survey))?;
+                let answer = self.answer_question(&question);
+                self.peers.slots[peer.index()].answer(frame::encode_answer(number, answer))?;
             }
-            Frame::Tell(number, survey) => {
-                let Some(gathering) = self.gatherings.get_mut(&number) else { return Ok(()) };
-                if gathering.missing.remove(&peer) {
-                    gathering.surveys.push((peer, survey));
-                }
-                if gathering.missing.is_empty() {
-                    self.finish_gathering(number);
-                }
-            }
+            Frame::Tell(number, answer) => self.on_answer(peer, number, answer),
+            Frame::Labels(pool, relabelled) => self.on_labels(peer, &pool, &relabelled),
             Frame::Ping(reading) => {
                 let mut bytes = Vec::new();
                 frame::encode(&Frame::Pong(reading), &mut bytes);
@@ -370,6 +349,19 @@ impl Engine {
             Frame::Pong(reading) => self.peers.slots[peer.index()].pong(reading),
             Frame::Refused(why) => return Err(format!("the peer refused us: {why}")),
             Frame::Hello(_) => return Err("a second greeting".into()),
+        }
+        Ok(())
+    }
+
+    fn on_load(&mut self, peer: NodeId, load: Load, packed: &[u8]) -> Result<(), String> {
+        let taken = match load {
+            Load::Message => return self.on_message(peer, packed),
+            Load::Order => frame::open(packed).map(|order| self.on_order(peer, &order)),
+            Load::Receipt => frame::open(packed).map(|receipt| self.on_receipt(peer, receipt)),
+        };
+        // As lost: the link carries the messages of all pools, and leases rest on it.
+        if let Err(error) = taken {
+            self.anomaly(peer, &error.to_string());
         }
         Ok(())
     }
@@ -415,8 +407,8 @@ impl Engine {
             slot.dirty = false;
             let mut bytes = Vec::new();
             while let Some((seq, ack, letter)) = slot.link.transmit() {
-                let packed = &*letter.packed;
-                frame::encode(&Frame::Data(Data { seq, ack, packed }), &mut bytes);
+                let Letter { load, packed, .. } = letter;
+                frame::encode(&Frame::Data(Data { load: *load, seq, ack, packed }), &mut bytes);
             }
             if slot.link.unsaid() >= UNSAID_MAX
                 && let Some(ack) = slot.link.ack()
@@ -425,107 +417,6 @@ impl Engine {
             }
             if !bytes.is_empty() {
                 slot.write(bytes);
-            }
-        }
-    }
-
-    /// Asks everybody, ourselves included.
-    pub(super) fn on_gather(
-        &mut self,
-        pool: &str,
-        question: Question,
-        reply: oneshot::Sender<Result<Gathered, Problem>>,
-    ) {
-        if self.stopping || self.config.pool(pool).is_none() {
-            let problem =
-                if self.stopping { stopping() } else { crate::admission::unknown_pool(pool) };
-            let _ = reply.send(Err(problem));
-            return;
-        }
-        self.ask_everybody(question, reply);
-    }
-
-    /// An operator looks at all nodes.
-    pub(super) fn on_look(
-        &mut self,
-        wanted: Wanted,
-        reply: oneshot::Sender<Result<Gathered, Problem>>,
-    ) {
-        if self.stopping {
-            let _ = reply.send(Err(stopping()));
-            return;
-        }
-        self.ask_everybody(Question::Glance(wanted), reply);
-    }
-
-    fn ask_everybody(
-        &mut self,
-        question: Question,
-        reply: oneshot::Sender<Result<Gathered, Problem>>,
-    ) {
-        let number = self.question_next;
-        self.question_next += 1;
-        let own = self.on_question(self.config.me, &question);
-        let mut bytes = Vec::new();
-        frame::encode(&Frame::Ask(number, question), &mut bytes);
-        let (mut missing, mut absent) = (BTreeSet::new(), Vec::new());
-        for (place, slot) in self.peers.slots.iter_mut().enumerate() {
-            let node = NodeId::from(place);
-            if slot.connection.is_some() {
-                missing.insert(node);
-                slot.write(bytes.clone());
-            } else if node != self.peers.me {
-                absent.push(node);
-            }
-        }
-        let everybody = missing.is_empty();
-        let surveys = vec![(self.config.me, own)];
-        self.gatherings.insert(number, Gathering { surveys, missing, absent, reply });
-        if everybody {
-            return self.finish_gathering(number);
-        }
-        self.alarms.set(clock::now().after(PATIENCE), Due::Gathering(number));
-    }
-
-    pub(super) fn finish_gathering(&mut self, number: u64) {
-        if let Some(gathering) = self.gatherings.remove(&number) {
-            gathering.finish();
-        }
-    }
-
-    fn on_question(&mut self, asker: NodeId, question: &Question) -> Survey {
-        let id = |claim: &(u64, u64)| ClaimId { origin: claim.0, serial: claim.1 };
-        match question {
-            Question::Pool { pool } => self.survey(pool, None),
-            Question::Claim { pool, claim } => self.survey(pool, Some(id(claim))),
-            Question::Glance(wanted) => {
-                let mut survey = match &wanted.pool {
-                    Some(pool) => self.survey(pool, None),
-                    None => Survey::default(),
-                };
-                survey.glance = Some(Box::new(self.glance(wanted)));
-                survey
-            }
-            Question::Drain { pool, unit, undo } => {
-                let unit = Unit(*unit);
-                self.order(pool, if *undo { Order::Restore(unit) } else { Order::Drain(unit) })
-            }
-            Question::Relabel { pool, unit, labels } => {
-                self.order(pool, Order::Relabel { unit: Unit(*unit), labels: labels.clone() })
-            }
-            Question::Labels { pool, relabelled } => {
-                self.on_labels(asker, pool, relabelled);
-                Survey::default()
-            }
-            Question::Revoke { pool, claim, reason } => {
-                let survey = self.survey(pool, Some(id(claim)));
-                let fine = crate::admission::text(&self.config.limits, "reason", reason).is_ok();
-                if let Ok(seat) = self.seat(pool)
-                    && fine
-                {
-                    self.revoke(seat, id(claim), reason);
-                }
-                survey
             }
         }
     }

@@ -8,14 +8,17 @@
 //!
 //! * `claims`: what clients ask;
 //! * `effects`: what seats want done, and the barrier of the journal;
+//! * `gather`: what nodes ask each other, and what they answer;
 //! * `glance`: what an operator sees, and the record of what happened;
 //! * `links`: what peers say;
+//! * `orders`: what operators order, and what came of it;
 //! * `suspicion`: which peers have been silent for too long;
 //! * `states`: what begins and ends in what seats tell about themselves;
 //! * `pools`: seats, made when their pool is first used, and what is told about them.
 
 mod claims;
 mod effects;
+mod gather;
 mod glance;
 mod links;
 mod orders;
@@ -31,8 +34,9 @@ use std::time::Duration;
 
 use quorate_api::{Change, Check, NodeView, PoolsView, Problem, ProblemKind, Want};
 use quorate_core::{ClaimId, Event, Moment, NodeId, Shares};
-use quorate_wire::glance::{Wanted, What};
-use quorate_wire::survey::Question;
+use quorate_wire::glance::What;
+use quorate_wire::order::{Done, Ordered};
+use quorate_wire::survey::{Answer, Question};
 use tokio::sync::{broadcast, mpsc, oneshot};
 
 use crate::alarms::{Alarms, Due};
@@ -47,8 +51,11 @@ use crate::metrics::Metrics;
 use crate::planted::Planted;
 use crate::seat::{AnySeat, FirstDue, SeatEffect, SeatError, SeatEvent};
 
-pub(crate) use links::{Gathered, PeerEvent, hello};
-use links::{Gathering, Peers};
+pub(crate) use gather::Gathered;
+use gather::Gathering;
+use links::Peers;
+pub(crate) use links::{PeerEvent, hello};
+use orders::Orders;
 pub(crate) use orders::{check_labels, current as current_labels};
 pub(crate) use pools::pool_view;
 use pools::{Pool, PoolMeterCache};
@@ -78,9 +85,14 @@ pub(crate) enum Request {
     /// Something about a claim.
     Claim { pool: String, id: ClaimId, ask: Ask, waiter: Waiter },
     /// What all nodes know.
-    Gather { pool: String, question: Question, reply: oneshot::Sender<Result<Gathered, Problem>> },
-    /// What an operator sees who looks at all nodes.
-    Look { wanted: Wanted, reply: oneshot::Sender<Result<Gathered, Problem>> },
+    Gather { question: Question, reply: oneshot::Sender<Result<Gathered<Answer>, Problem>> },
+    /// Something that all nodes are to do, once under this id.
+    Order {
+        pool: String,
+        what: Ordered,
+        id: Option<u128>,
+        reply: oneshot::Sender<Result<Gathered<Done>, Problem>>,
+    },
     /// What this node knows of its pools.
     Pools(oneshot::Sender<PoolsView>),
     /// How this node is...
@@ -144,7 +156,8 @@ pub(crate) struct Engine {
     over: VecDeque<(Moment, usize, ClaimId)>,
     /// Claims that are not over.
     active: usize,
-    gatherings: BTreeMap<u64, Gathering>,
+    gatherings: BTreeMap<u64, Gathering<Answer>>,
+    orders: Orders,
     question_next: u64,
     random: u64,
     /// When the log last warned of a peer that sent nonsense.
@@ -200,6 +213,7 @@ impl Engine {
             over: VecDeque::new(),
             active: 0,
             gatherings: BTreeMap::new(),
+            orders: Orders::default(),
             question_next: 0,
             // Chance need not be good: it only spreads choices.
             random: since.0 ^ u64::from(boot.number).rotate_left(40) ^ config.digest,
@@ -284,8 +298,10 @@ impl Engine {
     fn on_request(&mut self, caller: Caller, request: Request) {
         match request {
             Request::Claim { pool, id, ask, waiter } => self.on_client(&pool, id, ask, waiter),
-            Request::Gather { pool, question, reply } => self.on_gather(&pool, question, reply),
-            Request::Look { wanted, reply } => self.on_look(wanted, reply),
+            Request::Gather { question, reply } => self.on_gather(question, reply),
+            Request::Order { pool, what, id, reply } => {
+                self.give_order(caller, (pool, what, id), reply);
+            }
             // Whoever asked may have gone away.
             Request::Pools(reply) => drop(reply.send(self.pools_view())),
             Request::Node(reply) => drop(reply.send(self.node_view())),
@@ -312,6 +328,7 @@ impl Engine {
                 }
                 Due::Pool(_) => {}
                 Due::Gathering(number) => self.finish_gathering(number),
+                Due::Order(number) => self.finish_order(number),
                 Due::Heartbeat => {
                     self.peers.heartbeat(now);
                     self.look_for_the_silent(now);
@@ -387,6 +404,7 @@ impl Engine {
         for (_, gathering) in std::mem::take(&mut self.gatherings) {
             gathering.finish();
         }
+        self.orders.finish_all();
     }
 
     fn draw(&mut self) -> u64 {

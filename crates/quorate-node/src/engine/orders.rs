@@ -1,47 +1,178 @@
-//! What operators order about units, and who must know of it.
+//! What operators order, and who must know of it.
+//!
+//! An order goes to every node over the lasting link, under an id. Each carries it out once, however
+//! often it hears of it, and acknowledges it. An operator is told what those say who acknowledged in
+//! time; of the others nothing is known: the order may be on its way, and take effect later.
 //!
 //! Labels begin as the configuration says. The node that decides over a pool keeps what an operator
 //! changed since, and tells it to the others whenever they meet and whenever it changes. They show
 //! it to people and programs; no decision of theirs rests on it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use quorate_core::{ClaimId, NodeId, Order, Unit};
+use quorate_api::{ClaimState, Problem};
+use quorate_core::{ClaimId, NodeId, Order as CoreOrder, Unit};
 use quorate_protocols::allocator::labels::{Labels, is_label};
-use quorate_wire::frame::{self, Frame};
-use quorate_wire::survey::{Labelled, Outcome, Question, Survey};
+use quorate_wire::Delivery;
+use quorate_wire::frame::{self, Frame, Load};
+use quorate_wire::order::{Done, Order, Ordered, Outcome, Receipt};
+use quorate_wire::survey::Labelled;
+use tokio::sync::oneshot;
 
-use super::{Engine, Pool};
+use super::gather::{Gathered, Gathering, PATIENCE};
+use super::links::Letter;
+use super::{Engine, Pool, stopping};
+use crate::admission;
+use crate::alarms::Due;
+use crate::caller::Caller;
+use crate::clock;
 use crate::config::PoolDef;
+use crate::ledger::State;
 use crate::selection::LABELS_MAX;
 
 /// Most units whose labels differ from the configuration: all of them must fit in one frame.
 pub(crate) const RELABELLED_MAX: usize = 512;
 
+/// Orders whose outcome is remembered, in case they are repeated.
+const REMEMBERED: usize = 1024;
+
+/// The orders of which this node knows.
+#[derive(Default)]
+pub(super) struct Orders {
+    /// What came of those that were carried out here, the oldest first.
+    done: VecDeque<(u128, Outcome)>,
+    /// Those that were given here and that others have not acknowledged.
+    given: BTreeMap<u64, (u128, Gathering<Done>)>,
+    next: u64,
+}
+
+impl Orders {
+    /// Nobody waits any longer.
+    pub(super) fn finish_all(&mut self) {
+        std::mem::take(&mut self.given).into_values().for_each(|(_, given)| given.finish());
+    }
+}
+
 impl Engine {
-    /// An operator orders something; what came of it, if this node decides over that.
-    pub(super) fn order(&mut self, name: &str, order: Order) -> Survey {
-        let (obeyed, objection) = match self.obey(name, order) {
-            Ok(obeyed) => (obeyed, None),
-            Err(objection) => (None, Some(objection)),
-        };
-        Survey { obeyed, objection, ..self.survey(name, None) }
+    /// A client of ours gives an order: to everybody, ourselves included.
+    pub(super) fn give_order(
+        &mut self,
+        caller: Caller,
+        (pool, what, id): (String, Ordered, Option<u128>),
+        reply: oneshot::Sender<Result<Gathered<Done>, Problem>>,
+    ) {
+        if self.stopping {
+            let _ = reply.send(Err(stopping()));
+            return;
+        }
+        let number = self.orders.next;
+        self.orders.next += 1;
+        // Chance alone would not do: nodes that start at once may draw the same.
+        let place = u64::from(self.config.me.0) << 48 | number & 0xffff_ffff_ffff;
+        let id = id.unwrap_or_else(|| u128::from(self.draw()) << 64 | u128::from(place));
+        let order = Order { id, by: caller.to_string(), pool, what };
+        let said = vec![(self.config.me, self.carry_out(&order))];
+        let packed = frame::seal(&order);
+        let (mut missing, mut absent) = (BTreeSet::new(), Vec::new());
+        let (me, others) = (self.config.me, (0..self.config.members.len()).map(NodeId::from));
+        for peer in others.filter(|peer| *peer != me) {
+            let (load, delivery) = (Load::Order, Delivery::Resumed);
+            match self.send(peer, Letter { load, delivery, packed: packed.clone() }) {
+                true => drop(missing.insert(peer)),
+                false => absent.push(peer),
+            }
+        }
+        let everybody = missing.is_empty();
+        self.orders.given.insert(number, (id, Gathering { said, missing, absent, reply }));
+        if everybody {
+            return self.finish_order(number);
+        }
+        self.alarms.set(clock::now().after(PATIENCE), Due::Order(number));
     }
 
-    fn obey(&mut self, name: &str, order: Order) -> Result<Option<Outcome>, String> {
+    /// A peer passes an order on.
+    pub(super) fn on_order(&mut self, peer: NodeId, order: &Order) {
+        let receipt = Receipt { id: order.id, done: self.carry_out(order) };
+        let (load, delivery, packed) = (Load::Receipt, Delivery::Resumed, frame::seal(&receipt));
+        self.send(peer, Letter { load, delivery, packed });
+    }
+
+    pub(super) fn on_receipt(&mut self, peer: NodeId, receipt: Receipt) {
+        let mut complete = Vec::new();
+        for (number, (id, given)) in &mut self.orders.given {
+            if *id == receipt.id && given.hear(peer, receipt.done.clone()) {
+                complete.push(*number);
+            }
+        }
+        complete.into_iter().for_each(|number| self.finish_order(number));
+    }
+
+    pub(super) fn finish_order(&mut self, number: u64) {
+        if let Some((_, given)) = self.orders.given.remove(&number) {
+            given.finish();
+        }
+    }
+
+    /// Does what is ordered, if it can be done here and has not been done yet.
+    fn carry_out(&mut self, order: &Order) -> Done {
+        let Order { id, by, pool, what } = order;
+        if let Some((_, outcome)) = self.orders.done.iter().find(|(known, _)| known == id) {
+            return Done::Obeyed(outcome.clone());
+        }
+        let done = match what {
+            Ordered::Revoke { claim: (origin, serial), reason } => {
+                let claim = ClaimId { origin: *origin, serial: *serial };
+                Ok(self.take_back(pool, claim, reason).then(Outcome::default))
+            }
+            Ordered::Drain { unit } => self.obey(pool, CoreOrder::Drain(Unit(*unit))),
+            Ordered::Restore { unit } => self.obey(pool, CoreOrder::Restore(Unit(*unit))),
+            Ordered::Relabel { unit, labels } => {
+                let (unit, labels) = (Unit(*unit), labels.clone());
+                self.obey(pool, CoreOrder::Relabel { unit, labels })
+            }
+        };
+        match done {
+            Ok(None) => Done::NotHere,
+            Err(objection) => Done::Objected(objection),
+            Ok(Some(outcome)) => {
+                tracing::info!(pool, by, ?what, "an order was carried out");
+                if self.orders.done.len() >= REMEMBERED {
+                    self.orders.done.pop_front();
+                }
+                self.orders.done.push_back((*id, outcome.clone()));
+                Done::Obeyed(outcome)
+            }
+        }
+    }
+
+    /// Takes a claim back, and says whether it was known here. If it was not, it will not be
+    /// renewed through this node either.
+    fn take_back(&mut self, pool: &str, claim: ClaimId, reason: &str) -> bool {
+        let fine = admission::text(&self.config.limits, "reason", reason).is_ok();
+        let Some(seat) = self.seat(pool).ok().filter(|_| fine) else { return false };
+        let known = self.pools[seat].ledger.get(&claim).is_some_and(|known| match known.state {
+            State::Waiting | State::Shown { .. } | State::Granted { .. } => true,
+            // Unless it is known by name only, from an order like this: then it asks for nothing.
+            State::Over { state: ClaimState::Revoked, .. } => known.wish.units > 0,
+            State::Over { .. } => false,
+        });
+        self.revoke(seat, claim, reason);
+        known
+    }
+
+    /// What came of an order about units, if this node decides over them.
+    fn obey(&mut self, name: &str, order: CoreOrder) -> Result<Option<Outcome>, String> {
         let Ok(seat) = self.seat(name) else { return Ok(None) };
-        let relabels = matches!(order, Order::Relabel { .. });
-        if let Order::Relabel { unit, labels: Some(labels) } = &order {
+        let relabels = matches!(order, CoreOrder::Relabel { .. });
+        if let CoreOrder::Relabel { unit, labels: Some(labels) } = &order {
             self.accepts(seat, *unit, labels)?;
         }
         let waited = standings(&self.pools[seat]).0;
-        let what = format!("{order:?}");
         let obeyed = self.act(seat, |seat, now, effects| seat.obey(now, order, effects));
         if !obeyed.unwrap_or(false) {
             return Ok(None);
         }
-        tracing::info!(pool = name, what, "an administrator's order");
         let (waits, holds) = standings(&self.pools[seat]);
         let ids = |claims: BTreeSet<ClaimId>| {
             claims.into_iter().map(|claim| (claim.origin, claim.serial)).collect()
@@ -90,10 +221,8 @@ impl Engine {
         let mut bytes = Vec::new();
         for (_, pool) in self.pools.iter().enumerate().filter(wanted) {
             let Some(relabelled) = own_labels(pool) else { continue };
-            let question = Question::Labels { pool: pool.name.to_string(), relabelled };
             let begun = bytes.len();
-            // Nobody gathers answers under this number.
-            frame::encode(&Frame::Ask(u64::MAX, question), &mut bytes);
+            frame::encode(&Frame::Labels(pool.name.to_string(), relabelled), &mut bytes);
             if bytes.len() - begun > frame::HEADER + frame::BODY_MAX {
                 // It would break the link, and nobody decides by it.
                 tracing::warn!(pool = &*pool.name, "too many labels changed to tell others");

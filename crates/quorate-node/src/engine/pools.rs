@@ -12,7 +12,7 @@ use quorate_protocols::allocator::labels::Labels;
 use quorate_protocols::voting::Worth;
 use quorate_wire::glance::What;
 use quorate_wire::survey::{
-    BookLine, FACTS_MAX, FactLine, HomeClaim, LINES_MAX, Labelled, ShortLine, Survey,
+    BookLine, FACTS_MAX, FactLine, HealthLine, HomeClaim, LINES_MAX, Labelled, ShortLine, Survey,
 };
 
 use super::orders::own_labels;
@@ -225,7 +225,7 @@ impl Engine {
     }
 
     /// What this node knows of a pool, or of one claim in it.
-    pub(super) fn survey(&mut self, name: &str, only: Option<ClaimId>) -> Survey {
+    pub(super) fn survey(&self, name: &str, only: Option<ClaimId>) -> Survey {
         let Some(pool) = self.by_name.get(name).map(|seat| &self.pools[*seat]) else {
             return Survey::default();
         };
@@ -255,16 +255,14 @@ impl Engine {
             claims,
             books,
             left_out: left_out as u64,
+            health: HealthLine::new(&pool.seat.health(now)),
             facts: facts(pool, now),
             grace_micros: pool.seat.grace_until().map(|until| micros(until.since(now))),
             stopped: pool.stopped.is_some(),
-            glance: None,
             drained: drained(pool),
             relabelled: pool.relabelled.clone(),
             labels_known: own_labels(pool).is_some(),
             shortages,
-            obeyed: None,
-            objection: None,
         }
     }
 

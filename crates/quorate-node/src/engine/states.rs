@@ -1,9 +1,9 @@
-//! What begins and what ends in what seats tell about themselves: one look a heartbeat, a line in
-//! the log and in the pool's history for each change.
+//! What begins and what ends in how seats are: one look a heartbeat, a line in the log and in the
+//! pool's history for each change.
 
 use std::collections::BTreeSet;
 
-use quorate_core::{Fact, Moment, NodeId};
+use quorate_core::{Health, Moment, NodeId, NodeSet};
 use quorate_wire::glance::{Record, What};
 
 use super::Engine;
@@ -13,27 +13,70 @@ use crate::history;
 /// Pools looked at in one heartbeat: where there are more, each has its turn and nobody waits.
 const AT_ONCE: usize = 1000;
 
-/// A state that is watched, by its place in [`WATCHED`], and the peer that it is about.
-pub(super) type State = (usize, Option<NodeId>);
+/// What an operator should know of a seat while it lasts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum State {
+    Crashed(NodeId),
+    Silent(NodeId),
+    CountedOut(NodeId),
+    Joining,
+    Awaited(NodeId),
+    FalselySuspected,
+    TooManyCrashed,
+}
 
-/// Which facts are states, what is said when one begins, and what when it ends. `{}` is the peer.
-const WATCHED: &[(&str, &str, &str)] = &[
-    ("crashed", "{} seems to have crashed", "{} is back"),
-    ("silent", "{} does not answer and is taken to use all that a node may", "{} answers again"),
-    ("counted_out", "{} is counted out: others may have what it had", "{} is counted again"),
-    ("joining", "it does not take part yet", "it takes part"),
-    ("awaited", "it takes part when {} has answered", "{} is not waited for any more"),
-    ("falsely_suspected", "it is taken for crashed while it runs", "it is heard again"),
-    (
-        "too_many_crashed",
-        "more nodes are away than crashes_max allows for",
-        "no more nodes are away than crashes_max allows for",
-    ),
-];
+impl State {
+    /// What is said when it begins, what when it ends, and about which peer.
+    fn words(self) -> (&'static str, &'static str, Option<NodeId>) {
+        match self {
+            State::Crashed(peer) => ("{} seems to have crashed", "{} is back", Some(peer)),
+            State::Silent(peer) => (
+                "{} does not answer and is taken to use all that a node may",
+                "{} answers again",
+                Some(peer),
+            ),
+            State::CountedOut(peer) => (
+                "{} is counted out: others may have what it had",
+                "{} is counted again",
+                Some(peer),
+            ),
+            State::Joining => ("it does not take part yet", "it takes part", None),
+            State::Awaited(peer) => {
+                ("it takes part when {} has answered", "{} is not waited for any more", Some(peer))
+            }
+            State::FalselySuspected => {
+                ("it is taken for crashed while it runs", "it is heard again", None)
+            }
+            State::TooManyCrashed => (
+                "more nodes are away than crashes_max allows for",
+                "no more nodes are away than crashes_max allows for",
+                None,
+            ),
+        }
+    }
+}
 
-fn state(fact: &Fact) -> Option<State> {
-    let place = WATCHED.iter().position(|(name, ..)| *name == fact.name)?;
-    (fact.value > 0).then_some((place, fact.about))
+fn states(health: &Health) -> BTreeSet<State> {
+    let mut states = BTreeSet::new();
+    let mut each = |nodes: &NodeSet, state: fn(NodeId) -> State| {
+        states.extend(nodes.iter().map(state));
+    };
+    each(&health.crashed, State::Crashed);
+    each(&health.silent, State::Silent);
+    if let Some(out) = &health.counted_out {
+        each(out, State::CountedOut);
+    }
+    if let Some(awaited) = &health.joining {
+        each(awaited, State::Awaited);
+        states.insert(State::Joining);
+    }
+    if health.falsely_suspected {
+        states.insert(State::FalselySuspected);
+    }
+    if health.too_many_crashed {
+        states.insert(State::TooManyCrashed);
+    }
+    states
 }
 
 impl Engine {
@@ -41,20 +84,20 @@ impl Engine {
         for _ in 0..self.pools.len().min(AT_ONCE) {
             let seat = self.next_look % self.pools.len();
             self.next_look = seat + 1;
-            let pool = &self.pools[seat];
-            if !pool.def.protocol.about.tells_crashes || pool.stopped().is_some() {
+            if self.pools[seat].stopped().is_some() {
                 continue;
             }
-            let mut states = BTreeSet::new();
-            self.pools[seat].seat.facts(now, &mut |fact| states.extend(state(&fact)));
+            let states = states(&self.pools[seat].seat.health(now));
             let before = std::mem::replace(&mut self.pools[seat].states, states.clone());
             for ended in before.difference(&states) {
-                let text = self.words(WATCHED[ended.0].2, ended.1);
+                let (_, words, about) = ended.words();
+                let text = self.words(words, about);
                 tracing::info!(pool = %self.pools[seat].name, "{text}");
                 self.note_state(seat, What::Cleared, text);
             }
             for begun in states.difference(&before) {
-                let text = self.words(WATCHED[begun.0].1, begun.1);
+                let (words, _, about) = begun.words();
+                let text = self.words(words, about);
                 tracing::warn!(pool = %self.pools[seat].name, "{text}");
                 self.note_state(seat, What::Warned, text);
             }
@@ -83,16 +126,10 @@ impl Engine {
     /// The pools in which this node does not take part because it waits for others, and for whom.
     pub(super) fn unjoined(&self, now: Moment) -> Vec<String> {
         let awaited = |pool: &Pool| {
-            let mut awaited = Vec::new();
-            pool.seat.facts(now, &mut |fact| {
-                if let ("awaited", 1.., Some(peer)) = (fact.name, fact.value, fact.about) {
-                    awaited.push(self.name_of(peer).to_owned());
-                }
-            });
-            let nodes = awaited.join(", ");
-            (!awaited.is_empty()).then(|| format!("pool {} waits for {nodes}", pool.name))
+            let awaited = pool.seat.health(now).joining.filter(|nodes| !nodes.is_empty())?;
+            let nodes: Vec<&str> = awaited.iter().map(|peer| self.name_of(peer)).collect();
+            Some(format!("pool {} waits for {}", pool.name, nodes.join(", ")))
         };
-        let told = self.pools.iter().filter(|pool| pool.def.protocol.about.tells_crashes);
-        told.filter_map(awaited).collect()
+        self.pools.iter().filter_map(awaited).collect()
     }
 }

@@ -101,16 +101,10 @@ impl Engine {
         let Some(peer) = place.map(NodeId::from) else {
             return wrong(format!("no node is called {node:?}; nothing changed"));
         };
-        let is = |engine: &Engine, name: &str| {
-            let mut is = false;
-            engine.pools[seat].seat.facts(crate::clock::now(), &mut |fact| {
-                is |= (fact.name, fact.about) == (name, Some(peer)) && fact.value > 0;
-            });
-            is
-        };
-        let was_awaited = is(self, "awaited");
+        let health = |engine: &Engine| engine.pools[seat].seat.health(crate::clock::now());
+        let was_awaited = health(self).joining.is_some_and(|awaited| awaited.contains(peer));
         self.step(seat, Event::Suspect(peer));
-        if !was_awaited && !is(self, "counted_out") {
+        if !was_awaited && !health(self).counted_out.is_some_and(|out| out.contains(peer)) {
             let me = self.name_of(self.watch.me);
             return wrong(format!(
                 "{me} neither believes that {node} has crashed nor waits for it to join; nothing \

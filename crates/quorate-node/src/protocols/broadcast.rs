@@ -27,7 +27,6 @@ fn read(basis: &Basis<'_>, options: &mut Options) -> Result<Read, String> {
         terms: Some(format!(
             "reclaim {reclaim}, crashes_max {crashes}, node_units_max {node_units}"
         )),
-        tells_crashes: true,
         ..About::default()
     };
     Ok((ProtocolDef::new::<Weighted>(about, pool), None))

@@ -24,8 +24,6 @@ use quorate_protocols::voting::Worth;
 use crate::config::{Basis, Options};
 use crate::seat::{AnySeat, Driver, Origin, Place, Runs, SeatEffect, SeatError};
 
-pub(crate) use table::edition;
-
 /// What `protocol = "..."` can be. A new protocol is a file beside this one and a line here. A pool
 /// that names none has the first.
 pub(crate) const REGISTRY: &[Registered] =
@@ -113,9 +111,6 @@ pub(crate) struct About {
     pub(crate) spares: Option<u32>,
     /// What the books of its nodes say.
     pub(crate) books: Books,
-    /// Whether its seats tell who seems to have crashed and what that costs, by the names that
-    /// [`crate::troubles`] knows.
-    pub(crate) tells_crashes: bool,
 }
 
 /// What the books of a node ([`quorate_core::Protocol::ledger`]) say about a claim.

@@ -1,9 +1,8 @@
 //! `table`: quorums keep a table of all claims.
 
 use quorate_core::Protocol;
-use quorate_protocols::table::{self, Table};
+use quorate_protocols::table::Table;
 use quorate_protocols::voting::{self, Mode, Settled};
-use quorate_wire::survey::FactLine;
 
 use super::{About, Books, ProtocolDef, Read, Registered, goods, quorums};
 use crate::config::{Basis, Options};
@@ -35,10 +34,4 @@ fn read(basis: &Basis<'_>, options: &mut Options) -> Result<Read, String> {
         ..About::default()
     };
     Ok((ProtocolDef::new::<Table>(about, pool), Some(worth)))
-}
-
-/// How new a node's copy of the books is, by what it tells of itself ([`Books::Copy`]).
-pub(crate) fn edition(facts: &[FactLine]) -> (u64, u64) {
-    let fact = |name| facts.iter().find(|fact| fact.name == name).map_or(0, |fact| fact.value);
-    (fact(table::ROUND), fact(table::VERSION))
 }

@@ -11,6 +11,7 @@ mod links_that_break;
 mod made_up_fences;
 mod nonsense_and_limits;
 mod operators_view;
+mod orders;
 mod ring_heals;
 mod second_starts;
 mod watching;

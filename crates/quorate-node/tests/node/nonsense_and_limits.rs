@@ -4,7 +4,7 @@
 use crate::common::{Cluster, PATIENCE, until};
 use quorate_api::link::{self, Answer, Ask, FromClient, FromNode, PREFACE, Reply, Request};
 use quorate_api::{ClaimId, Problem, ProblemKind};
-use quorate_wire::frame::{self, Data, Frame};
+use quorate_wire::frame::{self, Data, Frame, Load};
 use quorate_wire::glance::Wanted;
 use quorate_wire::survey::Question;
 use quorate_wire::{Hello, Life, Resume};
@@ -127,7 +127,8 @@ async fn a_peer_that_talks_nonsense_is_told_and_cut_off_and_may_come_back() {
     let ours = Hello { node: "n0".into(), to: "n1".into(), resume, ..hello(&cluster) };
     let data = |seq, ack, packed: &[u8]| {
         let mut bytes = Vec::new();
-        frame::encode(&Frame::Data(Data { seq, ack, packed }), &mut bytes);
+        let load = Load::Message;
+        frame::encode(&Frame::Data(Data { load, seq, ack, packed }), &mut bytes);
         bytes
     };
     for (words, why) in [

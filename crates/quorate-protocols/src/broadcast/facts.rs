@@ -1,7 +1,7 @@
 //! What a node can tell people: whom it believes in, how near the responsiveness property is to
 //! breaking, and what crashes cost.
 
-use quorate_core::{Fact, NodeId, NodeSet, Seat};
+use quorate_core::{Fact, Health, NodeId, NodeSet, Seat};
 
 use super::detect::Detector;
 use super::join::Membership;
@@ -70,17 +70,37 @@ impl Weighted {
         (0..seat.pool.nodes).map(NodeId).filter(|&peer| hears(peer)).count() as u32
     }
 
-    pub(super) fn show_facts(&self, seat: &Seat<'_, Self>, show: &mut dyn FnMut(Fact)) {
+    pub(super) fn condition(&self, seat: &Seat<'_, Self>) -> Health {
         let Warnings { falsely_suspected, too_many_crashed } = self.warnings(seat);
-        show(Fact::gauge("falsely_suspected", falsely_suspected));
-        show(Fact::gauge("too_many_crashed", too_many_crashed));
-        show(Fact::gauge("joining", !self.is_member()));
+        let counts_out = seat.pool.reclaim != Reclaim::Never;
+        let mut crashed = self.crashed().clone();
+        crashed.remove(seat.me);
+        Health {
+            joining: match &self.membership {
+                Membership::Member => None,
+                Membership::Joining(awaited) => Some(awaited.clone()),
+                Membership::Grace | Membership::LettingGo | Membership::Out => Some(NodeSet::new()),
+            },
+            crashed,
+            silent: self.silent(seat),
+            units_lost: self.units_lost(seat),
+            counted_out: counts_out.then(|| self.counted_out().clone()),
+            falsely_suspected,
+            too_many_crashed,
+            ..Health::default()
+        }
+    }
+
+    pub(super) fn show_facts(&self, seat: &Seat<'_, Self>, show: &mut dyn FnMut(Fact)) {
+        let health = self.condition(seat);
+        show(Fact::gauge("falsely_suspected", health.falsely_suspected));
+        show(Fact::gauge("too_many_crashed", health.too_many_crashed));
+        show(Fact::gauge("joining", health.joining.is_some()));
         show(Fact::counter("false_suspicions", self.false_suspicions(seat)));
         show(Fact::counter("expulsions", self.expulsions));
         show(Fact::gauge("crashes_max", seat.pool.crashes_max));
-        show(Fact::gauge("units_lost", self.units_lost(seat)));
+        show(Fact::gauge("units_lost", health.units_lost));
         show(Fact::gauge("units_reclaimed", self.reclaimed()));
-        let silent = self.silent(seat);
         let waits = self.asked.iter().find_map(|asked| match &asked.standing {
             AskedPhase::Waiting(tally) => Some(tally),
             AskedPhase::Held { .. } | AskedPhase::Lost => None,
@@ -89,13 +109,13 @@ impl Weighted {
             if let Membership::Joining(awaited) = &self.membership {
                 show(Fact::gauge("awaited", awaited.contains(peer)).about(peer));
             }
-            show(Fact::gauge("crashed", self.crashed().contains(peer)).about(peer));
-            if seat.pool.reclaim != Reclaim::Never {
-                show(Fact::gauge("counted_out", self.counting.is_out(peer)).about(peer));
+            show(Fact::gauge("crashed", health.crashed.contains(peer)).about(peer));
+            if let Some(out) = &health.counted_out {
+                show(Fact::gauge("counted_out", out.contains(peer)).about(peer));
             }
             let answered = self.detector.query.is_some() && !self.detector.missing().contains(peer);
             show(Fact::gauge("answered", answered).about(peer));
-            show(Fact::gauge("silent", silent.contains(peer)).about(peer));
+            show(Fact::gauge("silent", health.silent.contains(peer)).about(peer));
             show(Fact::gauge("heard_by", self.heard_by(seat, peer)).about(peer));
             // What the peer may use ahead of this node's oldest request; not known if no request
             // waits.

@@ -38,8 +38,8 @@ mod tests;
 use std::fmt;
 
 use quorate_core::{
-    ClaimId, Clock, Entry, Event, EventOf, Fact, LeaseEnd, NodeId, NodeSet, Outbox, Protocol,
-    Refusal, Seat, Stamp, Start,
+    ClaimId, Clock, Entry, Event, EventOf, Fact, Health, LeaseEnd, NodeId, NodeSet, Outbox,
+    Protocol, Refusal, Seat, Stamp, Start,
 };
 
 use deferred::Deferrals;
@@ -329,6 +329,10 @@ impl Protocol for Weighted {
     }
 
     fn ledger(&self, _: &mut dyn FnMut(Entry)) {}
+
+    fn health(&self, seat: &Seat<'_, Self>) -> Health {
+        self.condition(seat)
+    }
 
     fn facts(&self, seat: &Seat<'_, Self>, show: &mut dyn FnMut(Fact)) {
         self.show_facts(seat, show);

@@ -10,7 +10,7 @@ use quorate_core::{
 use super::message::Message;
 use super::pool::broken;
 use super::sheet::{NUMBER_MAX, Sheet};
-use super::{Alarm, Pool, Post, ROUND, Seat, Table, VERSION};
+use super::{Alarm, Pool, Post, Seat, Table};
 use crate::attempt::Attempt;
 use crate::count::Count;
 use crate::opening::{BLOCK, Opening, Report};
@@ -381,10 +381,16 @@ impl Member {
         }
     }
 
+    /// Round and number of this copy of the table: copies with larger ones are newer.
+    pub(super) fn edition(&self) -> (u64, u64) {
+        (self.sheet.version.round.0, self.sheet.version.count.0)
+    }
+
     pub(super) fn facts(&self, show: &mut dyn FnMut(Fact)) {
+        let (round, version) = self.edition();
         show(Fact::gauge("in_grace", !self.is_open()));
-        show(Fact::gauge(ROUND, self.sheet.version.round.0));
-        show(Fact::gauge(VERSION, self.sheet.version.count.0));
+        show(Fact::gauge("round", round));
+        show(Fact::gauge("version", version));
         show(Fact::gauge("rows", self.sheet.rows.len() as u64));
         show(Fact::gauge("locked", self.lock.is_some()));
         show(Fact::counter("locks_taken_away", self.breaks.get()));

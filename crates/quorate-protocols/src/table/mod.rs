@@ -66,7 +66,7 @@ mod tests;
 use std::fmt;
 
 use quorate_core::{
-    ClaimId, Entry, Event, EventOf, Fact, LeaseEnd, NodeId, NodeSet, Outbox, Protocol,
+    ClaimId, Entry, Event, EventOf, Fact, Health, LeaseEnd, NodeId, NodeSet, Outbox, Protocol,
 };
 use quorate_core::{Shortage, Start, Units};
 
@@ -78,11 +78,6 @@ pub use member::Record;
 pub use message::Message;
 pub use pool::Pool;
 pub use sheet::{Row, Sheet, State, Version};
-
-/// The fact that tells the round of a member's copy of the table...
-pub const ROUND: &str = "round";
-/// ...and which of that round it is: copies with larger ones are newer.
-pub const VERSION: &str = "version";
 
 type Post<'a> = crate::post::Post<'a, Table>;
 type Seat<'a> = quorate_core::Seat<'a, Table>;
@@ -209,6 +204,11 @@ impl Protocol for Table {
         if let Some(member) = &self.member {
             member.ledger(show);
         }
+    }
+
+    fn health(&self, _seat: &Seat<'_>) -> Health {
+        let edition = self.member.as_ref().map(|member| member.edition());
+        Health { edition: edition.unwrap_or_default(), ..Health::default() }
     }
 
     fn facts(&self, seat: &Seat<'_>, show: &mut dyn FnMut(Fact)) {

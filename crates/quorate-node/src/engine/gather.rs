@@ -1,0 +1,133 @@
+//! What nodes ask each other for people: who holds what, who waits and why. Questions change
+//! nothing, and nothing is decided by the answers.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use quorate_api::Problem;
+use quorate_core::{ClaimId, NodeId};
+use quorate_wire::frame::{self, Frame};
+use quorate_wire::glance::Glance;
+use quorate_wire::survey::{Answer, Question, Survey};
+use tokio::sync::oneshot;
+
+use super::{Engine, stopping};
+use crate::alarms::Due;
+use crate::clock;
+
+/// How long other nodes have to answer a question, or to acknowledge an order.
+pub(super) const PATIENCE: Duration = Duration::from_millis(1500);
+
+/// What all nodes know.
+#[derive(Debug)]
+pub(crate) struct Gathered<T> {
+    /// Who said what.
+    pub(crate) said: Vec<(NodeId, T)>,
+    /// Who said nothing in time.
+    pub(crate) silent: Vec<NodeId>,
+}
+
+impl<T> Gathered<T> {
+    /// The same with another view of what was said, as far as there is one.
+    fn filter<U>(self, view: impl Fn(T) -> Option<U>) -> Gathered<U> {
+        let said = self.said.into_iter();
+        let said = said.filter_map(|(node, said)| Some((node, view(said)?))).collect();
+        Gathered { said, silent: self.silent }
+    }
+}
+
+impl Gathered<Answer> {
+    /// What nodes know of a pool.
+    pub(crate) fn surveys(self) -> Gathered<Survey> {
+        self.filter(|answer| match answer {
+            Answer::Survey(survey) => Some(survey),
+            Answer::Glance(_) => None,
+        })
+    }
+
+    /// What an operator sees of nodes.
+    pub(crate) fn glances(self) -> Gathered<Glance> {
+        self.filter(|answer| match answer {
+            Answer::Glance(glance) => Some(*glance),
+            Answer::Survey(_) => None,
+        })
+    }
+}
+
+/// A question that has been asked, or an order that has been given.
+pub(super) struct Gathering<T> {
+    pub(super) said: Vec<(NodeId, T)>,
+    /// Who was asked and has not answered...
+    pub(super) missing: BTreeSet<NodeId>,
+    /// ...and who could not be asked.
+    pub(super) absent: Vec<NodeId>,
+    pub(super) reply: oneshot::Sender<Result<Gathered<T>, Problem>>,
+}
+
+impl<T> Gathering<T> {
+    /// A node answers: only the first time, and only if it was asked. Says whether all have.
+    pub(super) fn hear(&mut self, from: NodeId, said: T) -> bool {
+        if self.missing.remove(&from) {
+            self.said.push((from, said));
+        }
+        self.missing.is_empty()
+    }
+
+    pub(super) fn finish(self) {
+        let mut silent = self.absent;
+        silent.extend(self.missing);
+        // Whoever asked may have gone away.
+        let _ = self.reply.send(Ok(Gathered { said: self.said, silent }));
+    }
+}
+
+impl Engine {
+    /// Asks everybody, ourselves included.
+    pub(super) fn on_gather(
+        &mut self,
+        question: Question,
+        reply: oneshot::Sender<Result<Gathered<Answer>, Problem>>,
+    ) {
+        if self.stopping {
+            let _ = reply.send(Err(stopping()));
+            return;
+        }
+        let number = self.question_next;
+        self.question_next += 1;
+        let said = vec![(self.config.me, self.answer_question(&question))];
+        let mut bytes = Vec::new();
+        frame::encode(&Frame::Ask(number, question), &mut bytes);
+        let (missing, absent) = self.peers.write_all(&bytes);
+        let everybody = missing.is_empty();
+        self.gatherings.insert(number, Gathering { said, missing, absent, reply });
+        if everybody {
+            return self.finish_gathering(number);
+        }
+        self.alarms.set(clock::now().after(PATIENCE), Due::Gathering(number));
+    }
+
+    pub(super) fn on_answer(&mut self, peer: NodeId, number: u64, answer: Answer) {
+        let gathering = self.gatherings.get_mut(&number);
+        if gathering.is_some_and(|gathering| gathering.hear(peer, answer)) {
+            self.finish_gathering(number);
+        }
+    }
+
+    pub(super) fn finish_gathering(&mut self, number: u64) {
+        if let Some(gathering) = self.gatherings.remove(&number) {
+            gathering.finish();
+        }
+    }
+
+    /// Tells what this node knows.
+    pub(super) fn answer_question(&self, question: &Question) -> Answer {
+        match question {
+            Question::Pool { pool } => Answer::Survey(self.survey(pool, None)),
+            Question::Claim { pool, claim: (origin, serial) } => {
+                let id = ClaimId { origin: *origin, serial: *serial };
+                Answer::Survey(self.survey(pool, Some(id)))
+            }
+            Question::Glance(wanted) => Answer::Glance(Box::new(self.glance(wanted))),
+        }
+    }
+}
