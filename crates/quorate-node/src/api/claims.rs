@@ -25,7 +25,7 @@ use crate::app::App;
 use crate::clock;
 use crate::config::PoolDef;
 use crate::convert;
-use crate::engine::{Ask, Request};
+use crate::engine::Ask;
 use crate::ledger::Snapshot;
 use crate::overview::Glances;
 use crate::views::Picture;

@@ -154,7 +154,7 @@ impl Engine {
         let known = self.pools[seat].ledger.get(&claim).is_some_and(|known| match known.state {
             State::Waiting | State::Shown { .. } | State::Granted { .. } => true,
             // Unless it is known by name only, from an order like this: then it asks for nothing.
-            State::Over { state: ClaimState::Revoked, .. } => known.wish.units > 0,
+            State::Over { state: ClaimState::Revoked, .. } => known.want.units() > 0,
             State::Over { .. } => false,
         });
         self.revoke(seat, claim, reason);
