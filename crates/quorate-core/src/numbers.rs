@@ -1,7 +1,7 @@
 //! Numbers of which only the order matters, wherever they are.
 //!
 //! The model checker renames clocks and fences, so it must see every one of them. What a type has
-//! in it is said once, by [`numbers!`](crate::numbers), which names all fields of the type: one
+//! in it is said once, by [`numbers!`](crate::numbers!), which names all fields of the type: one
 //! that is forgotten does not compile.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
