@@ -2,8 +2,8 @@
 
 use crate::NodeSet;
 
-/// How a participant is, see [`Protocol::health`](crate::Protocol::health). A protocol fills in what
-/// it knows; the rest says that nothing is the matter.
+/// How a participant is, see [`Protocol::health`](crate::Protocol::health). A protocol fills in
+/// what it knows; the rest says that nothing is the matter.
 #[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Health {
     /// How new its copy of the books is, where every participant keeps one: the newest counts.

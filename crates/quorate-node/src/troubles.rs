@@ -91,20 +91,18 @@ impl<'a> Troubles<'a> {
                  use {lost} of {units} until {they_are} {until}"
             ));
         }
-        let alarms: [(fn(&Told) -> bool, &str); 2] = [
-            (
-                |told| told.too_many_crashed,
-                "more nodes are away than crashes_max allows for: they crashed, or the network \
-                 is split",
-            ),
-            (|told| told.falsely_suspected, "taken for crashed while it runs"),
-        ];
-        for (is_so, what) in alarms {
+        let mut alarm = |is_so: fn(&Told) -> bool, what: &str| {
             let nodes = self.told.iter().filter(|told| is_so(told));
             if let nodes @ [_, ..] = &nodes.map(|told| told.node.as_str()).collect::<Vec<_>>()[..] {
                 all.push(format!("ALARM at {}: {what}", nodes.join(", ")));
             }
-        }
+        };
+        alarm(
+            |told| told.too_many_crashed,
+            "more nodes are away than crashes_max allows for: they crashed, or the network is \
+             split",
+        );
+        alarm(|told| told.falsely_suspected, "taken for crashed while it runs");
         all
     }
 }

@@ -47,7 +47,7 @@ impl Question {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Answer {
     /// To [`Question::Pool`] and [`Question::Claim`].
-    Survey(Survey),
+    Survey(Box<Survey>),
     /// To [`Question::Glance`].
     Glance(Box<Glance>),
 }
@@ -101,7 +101,7 @@ impl Answer {
     /// The same kind of answer with nothing in it.
     pub(crate) fn emptied(self) -> Self {
         match self {
-            Answer::Survey(_) => Answer::Survey(Survey::default()),
+            Answer::Survey(_) => Answer::Survey(Box::default()),
             Answer::Glance(_) => Answer::Glance(Box::default()),
         }
     }

@@ -187,7 +187,7 @@ fn frames() -> Vec<(Frame<'static>, &'static str)> {
         (Frame::Ack(300), "5175010402000000ac02"),
         (Frame::Ask(1, Question::Pool { pool: "p".into() }), "517501050400000001000170"),
         (
-            Frame::Tell(1, Answer::Survey(survey)),
+            Frame::Tell(1, Answer::Survey(Box::new(survey))),
             "51750106300000000100010102010263690001020101 6b 0176 01010007 01 0007 0108 \
              01020000000103 00 000000000000000000 00 00 00 00 00",
         ),
@@ -313,7 +313,7 @@ fn an_answer_that_is_too_long_for_a_frame_has_less_in_it() {
     };
     for (claims, told) in [(0, 0), (200, 200), (1000, 124), (1, 1)] {
         let survey = Survey { claims: (0..claims).map(claim).collect(), ..Survey::default() };
-        let bytes = frame::encode_answer(7, Answer::Survey(survey));
+        let bytes = frame::encode_answer(7, Answer::Survey(Box::new(survey)));
         let Ok(Some((Frame::Tell(7, Answer::Survey(heard)), _))) = frame::decode(&bytes) else {
             panic!("{claims} claims are no frame");
         };

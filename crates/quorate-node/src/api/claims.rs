@@ -202,7 +202,7 @@ pub(crate) async fn renew(
         (status = 200, description = "it will not be renewed or granted", body = ClaimStatus),
         (status = 403, description = "the administrator's token is missing", body = Problem),
         (status = 404, description = "no such pool, or no node knows the claim", body = Problem),
-        (status = 504, description = "not acknowledged: what came of it is unknown", body = Problem),
+        (status = 504, description = "not acknowledged: what came is unknown", body = Problem),
     ))]
 pub(crate) async fn revoke(
     app: App,

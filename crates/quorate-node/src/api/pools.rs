@@ -75,7 +75,7 @@ pub(crate) async fn queue(app: App, Path(pool): Path<String>) -> Answered {
         (status = 400, description = "no such unit, or the protocol cannot", body = Problem),
         (status = 403, description = "the administrator's token is missing", body = Problem),
         (status = 404, description = "there is no such pool", body = Problem),
-        (status = 504, description = "not acknowledged: what came of it is unknown", body = Problem),
+        (status = 504, description = "not acknowledged: what came is unknown", body = Problem),
     ))]
 pub(crate) async fn drain(app: App, path: Path<(String, String)>, id: OrderId) -> Answered {
     order(app, path, id, "drain units", |unit| Ordered::Drain { unit }).await
@@ -91,7 +91,7 @@ pub(crate) async fn drain(app: App, path: Path<(String, String)>, id: OrderId) -
         (status = 400, description = "no such unit, or the protocol cannot", body = Problem),
         (status = 403, description = "the administrator's token is missing", body = Problem),
         (status = 404, description = "there is no such pool", body = Problem),
-        (status = 504, description = "not acknowledged: what came of it is unknown", body = Problem),
+        (status = 504, description = "not acknowledged: what came is unknown", body = Problem),
     ))]
 pub(crate) async fn restore(app: App, path: Path<(String, String)>, id: OrderId) -> Answered {
     order(app, path, id, "drain units", |unit| Ordered::Restore { unit }).await
@@ -111,7 +111,7 @@ pub(crate) async fn restore(app: App, path: Path<(String, String)>, id: OrderId)
         (status = 400, description = "no such unit, or no labels there", body = Problem),
         (status = 403, description = "the administrator's token is missing", body = Problem),
         (status = 404, description = "there is no such pool", body = Problem),
-        (status = 504, description = "not acknowledged: what came of it is unknown", body = Problem),
+        (status = 504, description = "not acknowledged: what came is unknown", body = Problem),
     ))]
 pub(crate) async fn relabel(
     app: App,
@@ -135,7 +135,7 @@ pub(crate) async fn relabel(
         (status = 400, description = "no such unit, or the pool has no labels", body = Problem),
         (status = 403, description = "the administrator's token is missing", body = Problem),
         (status = 404, description = "there is no such pool", body = Problem),
-        (status = 504, description = "not acknowledged: what came of it is unknown", body = Problem),
+        (status = 504, description = "not acknowledged: what came is unknown", body = Problem),
     ))]
 pub(crate) async fn unlabel(app: App, path: Path<(String, String)>, id: OrderId) -> Answered {
     let what = |unit| Ordered::Relabel { unit, labels: None };

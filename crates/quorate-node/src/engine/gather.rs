@@ -40,7 +40,7 @@ impl Gathered<Answer> {
     /// What nodes know of a pool.
     pub(crate) fn surveys(self) -> Gathered<Survey> {
         self.filter(|answer| match answer {
-            Answer::Survey(survey) => Some(survey),
+            Answer::Survey(survey) => Some(*survey),
             Answer::Glance(_) => None,
         })
     }
@@ -122,10 +122,10 @@ impl Engine {
     /// Tells what this node knows.
     pub(super) fn answer_question(&self, question: &Question) -> Answer {
         match question {
-            Question::Pool { pool } => Answer::Survey(self.survey(pool, None)),
+            Question::Pool { pool } => Answer::Survey(Box::new(self.survey(pool, None))),
             Question::Claim { pool, claim: (origin, serial) } => {
                 let id = ClaimId { origin: *origin, serial: *serial };
-                Answer::Survey(self.survey(pool, Some(id)))
+                Answer::Survey(Box::new(self.survey(pool, Some(id))))
             }
             Question::Glance(wanted) => Answer::Glance(Box::new(self.glance(wanted))),
         }

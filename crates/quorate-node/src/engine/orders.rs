@@ -1,8 +1,9 @@
 //! What operators order, and who must know of it.
 //!
-//! An order goes to every node over the lasting link, under an id. Each carries it out once, however
-//! often it hears of it, and acknowledges it. An operator is told what those say who acknowledged in
-//! time; of the others nothing is known: the order may be on its way, and take effect later.
+//! An order goes to every node over the lasting link, under an id. Each carries it out once,
+//! however often it hears of it, and acknowledges it. An operator is told what those say who
+//! acknowledged in time; of the others nothing is known: the order may be on its way, and take
+//! effect later.
 //!
 //! Labels begin as the configuration says. The node that decides over a pool keeps what an operator
 //! changed since, and tells it to the others whenever they meet and whenever it changes. They show
