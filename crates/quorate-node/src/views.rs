@@ -577,10 +577,8 @@ mod tests {
             let picture = Picture::new(&config, &config.pools[0], Gathered { said, silent });
             (picture.waits(id), picture.whereabouts(id, decider))
         };
-        let granted = home(Some(vec![(0, 1)]));
-        assert!(
-            matches!(look(vec![granted], vec![], None), (false, Whereabouts::At(node)) if node == "a")
-        );
+        let found = look(vec![home(Some(vec![(0, 1)]))], vec![], None);
+        assert!(matches!(found, (false, Whereabouts::At(node)) if node == "a"));
         assert!(matches!(look(vec![home(None)], vec![], None), (true, Whereabouts::Nowhere)));
         let unknown = look(vec![], vec![NodeId(1)], None).1;
         assert!(matches!(unknown, Whereabouts::Unknown(silent) if silent == ["b"]));

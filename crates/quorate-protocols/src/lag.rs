@@ -1,13 +1,11 @@
 //! What is over, and still in a durable arbiter's record.
 //!
-//! A grant is written down before it is told (arbiter spec C2). Its end is not: a record that has
+//! A grant is written down before it is told (arbiter spec C3). Its end is not: a record that has
 //! too much costs the next life one lease at most and breaks no law, since nobody is given what it
 //! has. So a release waits for no disk. But it must not stay unwritten either, or every restart
-//! would bring back whatever ended since the last grant. It is written when an alarm rings, together
-//! with all that ended meanwhile, or with the next grant if that comes first.
-//!
-//! That is the order of decide, persist, tell: leaving out the alarm is always allowed, since a
-//! crash may come before it, and the checker lets it ring at any moment or never.
+//! would bring back whatever ended since the last grant. It is written when an alarm rings, with
+//! all that ended meanwhile, or with the next grant if that comes first. A crash may come before
+//! it, and the checker lets it ring at any moment or never.
 
 use std::time::Duration;
 

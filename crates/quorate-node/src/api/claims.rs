@@ -174,8 +174,8 @@ pub(crate) async fn delete(
     params(("pool" = String, Path), ("id" = String, Path)),
     request_body = RenewRequest,
     responses(
-        (status = 200, description = "extended: `expires_in_ms` is at least half of what it was at best",
-            body = ClaimStatus),
+        (status = 200, description = "extended: `expires_in_ms` is at least half of what it was \
+            at best", body = ClaimStatus),
         (status = 404, description = "no such pool, or show the units", body = Problem),
         (status = 410, description = "the claim is over", body = Problem),
         (status = 504, description = "it was not extended, and the deadline you know of holds: \

@@ -57,8 +57,8 @@ async fn who_never_renews_loses_by_the_lease() {
     assert_eq!(status, 410);
 }
 
-/// A node that is cut off sees the deadline pass that it knew of. The client may have renewed through
-/// a node that it cannot ask, so none of its answers is final, and each says where to ask.
+/// A node that is cut off sees the deadline pass that it knew of. The client may have renewed
+/// through a node that it cannot ask, so none of its answers is final, and each says where to ask.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_is_cut_off_does_not_say_that_a_claim_is_lost() {
     for pools in [SHORT.to_owned(), SHORT.replace("arbiter = \"n0\"", "protocol = \"table\"")] {
