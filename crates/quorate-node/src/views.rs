@@ -139,6 +139,18 @@ impl Line {
         }
     }
 
+    /// The same of somebody who holds some of these units, and how many of them. If nobody knows
+    /// which it holds, it may be any.
+    fn in_the_way(&self, id: ClaimId, useful: Option<&BTreeSet<u32>>) -> Option<Obstacle> {
+        let mut obstacle = self.obstacle(id);
+        let shares = self.home.as_ref().and_then(|(_, home)| home.shares.as_ref());
+        if let (Some(useful), Some(shares)) = (useful, shares) {
+            let own = shares.iter().filter(|(unit, _)| useful.contains(unit)).count();
+            obstacle.units = u32::try_from(own).unwrap_or(u32::MAX);
+        }
+        (obstacle.units > 0).then_some(obstacle)
+    }
+
     fn expires_in_ms(&self) -> Option<u64> {
         let home = self.home.as_ref().map(|(_, home)| home);
         home.filter(|home| home.shares.is_some()).map(|home| home.left_micros / 1000)
@@ -203,6 +215,11 @@ impl Picture {
         }
         picture.labels = current_labels(def, &picture.relabelled);
         picture
+    }
+
+    /// What is known of the units, if they differ.
+    pub(crate) fn labels(&self) -> Option<&Labels> {
+        self.labels.as_deref()
     }
 
     fn line(&mut self, id: ClaimId, decided: bool) -> &mut Line {
@@ -302,14 +319,19 @@ impl Picture {
     pub(crate) fn why(&self, id: ClaimId, asked: u32, def: &PoolDef) -> Why {
         let queue = self.queue();
         let place = queue.iter().position(|(other, line)| *other == id && line.booked.is_some());
-        let ahead: Vec<Obstacle> =
-            queue.iter().take(place.unwrap_or(0)).map(|(id, line)| line.obstacle(*id)).collect();
+        let cut = self.shortages.iter().find(|s| s.claims.contains(&(id.origin, id.serial)));
+        let useful = self.useful(id, cut);
+        let ahead: Vec<Obstacle> = queue
+            .iter()
+            .take(place.unwrap_or(0))
+            .filter(|(_, line)| self.rivals(line, useful.as_ref()))
+            .map(|(id, line)| line.obstacle(*id))
+            .collect();
         let drained = self.drained.iter().filter(|unit| !self.is_held(**unit)).count() as u32;
         let (lost, _) = self.troubles(def).lost();
         let held = self.units_held().saturating_add(drained);
         let free = def.units.saturating_sub(held).saturating_sub(lost);
         let missing = asked.saturating_sub(free);
-        let cut = self.shortages.iter().find(|s| s.claims.contains(&(id.origin, id.serial)));
         let short = cut.map(|short| shortage(short, def, self.labels.as_deref()));
         let position = place.map(|place| u32::try_from(place + 1).unwrap_or(u32::MAX));
         let queued = def.protocol.about.books != Books::None;
@@ -319,14 +341,15 @@ impl Picture {
         let summary = match (grace_ms, position) {
             (Some(left), _) => format!(
                 "{} restarted and waits {} until old promises are over",
-                if queued { "the arbiter" } else { "a node" },
+                def.protocol.about.books.keeper(),
                 format_span(Duration::from_millis(left))
             ),
             (None, None) if !queued => self.unqueued(id, def, held),
             (None, None) if !self.silent.is_empty() => {
-                format!("no arbiter has it in its books; silent: {}", self.silent.join(", "))
+                let silent = self.silent.join(", ");
+                format!("it waits for {}; silent: {silent}", def.protocol.about.awaits)
             }
-            (None, None) => "it is on its way to the arbiter".to_owned(),
+            (None, None) => format!("it waits for {}", def.protocol.about.awaits),
             (None, Some(_)) if short.is_some() => {
                 short.as_ref().map(|short| short.summary.clone()).unwrap_or_default()
             }
@@ -341,7 +364,8 @@ impl Picture {
             }
             (None, Some(_)) => "it is about to be granted".to_owned(),
         };
-        let mut holders: Vec<Obstacle> = self.held().map(|(id, line)| line.obstacle(*id)).collect();
+        let mut holders: Vec<Obstacle> =
+            self.held().filter_map(|(id, line)| line.in_the_way(*id, useful.as_ref())).collect();
         holders.sort_by_key(|holder| (std::cmp::Reverse(holder.since_ms), holder.id));
         let contest = match cut {
             Some(cut) => self.contest_for(cut, id),
@@ -370,6 +394,29 @@ impl Picture {
         }
     }
 
+    /// The units that a claim could use, where units differ: those that are short, or all that have
+    /// the labels it asks for. `None` if any will do.
+    fn useful(&self, id: ClaimId, cut: Option<&ShortLine>) -> Option<BTreeSet<u32>> {
+        if let Some(cut) = cut {
+            return Some(cut.units.iter().copied().collect());
+        }
+        let (labels, lines) = (self.labels.as_ref()?, self.lines.get(&id)?.lines());
+        (!lines.is_empty()).then(|| {
+            let units = lines.iter().map(|line| labels.having(&line.labels));
+            units.flat_map(|units| units.iter().map(|unit| unit.0).collect::<Vec<_>>()).collect()
+        })
+    }
+
+    /// Whether a claim could use some of these units.
+    fn rivals(&self, line: &Line, useful: Option<&BTreeSet<u32>>) -> bool {
+        let (Some(useful), Some(labels)) = (useful, &self.labels) else { return true };
+        let lines = line.lines();
+        let some = |one: &ApiLine| {
+            labels.having(&one.labels).iter().any(|unit| useful.contains(&unit.0))
+        };
+        lines.is_empty() || lines.iter().any(some)
+    }
+
     /// Why a claim waits where nobody keeps a queue.
     fn unqueued(&self, id: ClaimId, def: &PoolDef, held: u32) -> String {
         let told = self.troubles(def);
@@ -386,11 +433,7 @@ impl Picture {
                 ", {lost} are lost: {dead} {verb} not answer and {be} taken to use them"
             ));
         }
-        text.push_str(if lost > 0 {
-            "; nobody keeps a queue"
-        } else {
-            ", and nobody keeps a queue"
-        });
+        text.push_str(&format!("; it waits for {}", def.protocol.about.awaits));
         let silent =
             (!self.silent.is_empty()).then(|| format!("silent: {}", self.silent.join(", ")));
         for more in told.outage(&home).map(String::from).into_iter().chain(silent) {

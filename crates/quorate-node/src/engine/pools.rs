@@ -443,6 +443,7 @@ pub(crate) fn pool_view(name: &str, def: &PoolDef, labels: Option<&Labels>) -> P
         unit_labels: unit_labels(def, labels),
         protocol: def.protocol.name().to_owned(),
         terms: def.protocol.about.terms.clone(),
+        awaits: def.protocol.about.awaits.to_owned(),
         lease_ms: u64::try_from(def.lease.length().as_millis()).unwrap_or(u64::MAX),
         drift_ppm: def.lease.drift_ppm(),
         names_units: def.promises.names_units,
