@@ -173,7 +173,8 @@ mod tests {
         for n in 0..2000 {
             history.note(0, record(n, What::Expired));
         }
-        let told: Vec<_> = history.notable(100).iter().map(|r| (r.what, r.times, r.at_ms)).collect();
+        let told: Vec<_> =
+            history.notable(100).iter().map(|r| (r.what, r.times, r.at_ms)).collect();
         assert_eq!(told.len(), 2, "the rare one is still there");
         assert_eq!((told[0].0, told[0].1), (What::Suspected, 1));
         assert_eq!(told[1], (What::Expired, 2000, 1999));

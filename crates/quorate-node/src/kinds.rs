@@ -22,7 +22,8 @@ pub(crate) fn of(
 ) -> (Vec<KindView>, u64) {
     let held = holders.iter().flat_map(|holder| holder.units.iter().map(|unit| unit.unit));
     let Some(labels) = picture.labels() else {
-        let held = def.promises.names_units.then(|| u32::try_from(held.count()).unwrap_or(u32::MAX));
+        let held =
+            def.promises.names_units.then(|| u32::try_from(held.count()).unwrap_or(u32::MAX));
         let wanted = (waiting.len() as u64).saturating_add(unlisted);
         return (vec![KindView { units: def.units, held, wanted, ..KindView::default() }], 0);
     };

@@ -411,9 +411,8 @@ impl Picture {
     fn rivals(&self, line: &Line, useful: Option<&BTreeSet<u32>>) -> bool {
         let (Some(useful), Some(labels)) = (useful, &self.labels) else { return true };
         let lines = line.lines();
-        let some = |one: &ApiLine| {
-            labels.having(&one.labels).iter().any(|unit| useful.contains(&unit.0))
-        };
+        let some =
+            |one: &ApiLine| labels.having(&one.labels).iter().any(|unit| useful.contains(&unit.0));
         lines.is_empty() || lines.iter().any(some)
     }
 

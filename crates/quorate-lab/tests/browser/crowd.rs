@@ -72,8 +72,10 @@ fn a_crowd_is_shown_in_full_and_within_reach() {
     let waits = "document.querySelector('#waits-now').innerText";
     browser.until(&format!("{waits}.includes('counting 131 who still wait')"));
     // HTTP needs no connection; its clients are clients.
-    browser.until("/[1-9][0-9]* claims of [1-9][0-9]* clients/.test( \
-                   document.querySelector('#members [data-key=n2]').innerText)");
+    browser.until(
+        "/[1-9][0-9]* claims of [1-9][0-9]* clients/.test( \
+                   document.querySelector('#members [data-key=n2]').innerText)",
+    );
     assert_eq!(browser.eval(OUT_OF_REACH), 0, "at 1440 pixels");
     assert_eq!(browser.eval(SMALL), json!([]));
     browser.screenshot("crowd-light");
@@ -88,7 +90,8 @@ fn a_crowd_is_shown_in_full_and_within_reach() {
              f.dispatchEvent(new Event('change'))"
         ));
     };
-    let row = |place: usize| format!("document.querySelectorAll('#rows .name')[{place}]?.innerText");
+    let row =
+        |place: usize| format!("document.querySelectorAll('#rows .name')[{place}]?.innerText");
     browser.until(&format!("{} === 'ci-0000'", row(0)));
     choose("#sort", "waiting");
     browser.until(&format!("{} === 'fleet' && {} === 'ci-0042'", row(0), row(1)));
