@@ -2,7 +2,7 @@
 
 import { grants, waits } from "./charts.js";
 import { byId, h, keyed, plural, s, say, span } from "./dom.js";
-import { awaited, business, grouped, health, nodesSum, sentence, wanted } from "./words.js";
+import { awaited, business, grouped, health, hindered, nodesSum, sentence, wanted } from "./words.js";
 
 const clock = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
 const short = (id) => `${id.slice(0, 4)}…${id.slice(-6)}`;
@@ -81,8 +81,9 @@ export function drawRows(view, screen, choose, seek) {
       say(count, `${pool.held}/${pool.units}`);
       meter.firstChild.setAttribute("width", Math.min(100, (100 * pool.held) / pool.units));
       const waiting = pool.waiting ? `${pool.waiting} waiting, oldest ${span(pool.oldest_ms)}` : "";
-      say(more, [pool.stalled ? "grants nothing" : "", waiting].filter(Boolean).join("; "));
-      more.className = pool.stalled ? "bad" : pool.waiting ? "warn" : "dim";
+      const [stalled] = hindered(pool.grants);
+      say(more, [stalled ? "grants nothing" : "", waiting].filter(Boolean).join("; "));
+      more.className = stalled ? "bad" : pool.waiting ? "warn" : "dim";
       if (pool.name === screen.pool) button.setAttribute("aria-current", "true");
       else button.removeAttribute("aria-current");
     },
@@ -123,9 +124,11 @@ export function drawPool({ pool, nodes }) {
   ];
   if (view.terms) facts.push(view.terms);
   say(byId("facts"), facts.join(" · "));
-  say(byId("stalled"), view.stalled ? `This pool grants nothing now: ${view.stalled}` : "");
+  const [stalled, hindrance] = hindered(view.grants);
+  say(byId("stalled"), stalled ? hindrance : "");
   const warnings = [...(view.troubles ?? [])];
-  if (view.grace_ms) warnings.push(`Grace: ${span(view.grace_ms)} left until promises of an earlier start are over.`);
+  if (hindrance && !stalled) warnings.unshift(hindrance);
+  if (view.grace_ms && !stalled) warnings.push(`Grace: ${span(view.grace_ms)} left until promises of an earlier start are over.`);
   const silent = nodes.filter((node) => !node.answers).map((node) => node.name);
   if (silent.length) warnings.push(`No answer from ${silent.join(", ")}: what is shown may be incomplete.`);
   keyed(byId("warnings"), warnings, (text) => text.replace(/[0-9]/g, ""), () => h("li", {}), (item, text) => {

@@ -27,6 +27,17 @@ export function awaited(waiter, view) {
   return position > 1 ? `its turn${ahead}` : "its grant, any moment";
 }
 
+// What is in the way of all claims, or of some: [nothing is granted, why]. A node that does not say
+// which claims can be granted says nothing of that.
+export function hindered(grants) {
+  const why = grants?.hindrance?.summary;
+  if (!grants || !why) return [false, ""];
+  if (grants.largest === 0) return [true, `This pool grants nothing now: ${why}.`];
+  const { smallest, largest } = grants;
+  const some = smallest > 1 ? `${smallest} to ${plural(largest, "unit")}` : `at most ${plural(largest, "unit")}`;
+  return [false, `Only claims of ${some} can be granted now: ${why}.`];
+}
+
 const NODES = { met: "met", missed: "lost", suspected: "suspects", trusted: "trusts" };
 
 export function sentence(event) {

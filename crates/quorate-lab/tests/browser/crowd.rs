@@ -164,6 +164,14 @@ fn the_words_of_the_page() {
     assert_eq!(awaited("{count:2}", ticket), "older tickets");
     let room = "{units:4,held:2,drained:['3'],protocol:'central'}";
     assert_eq!(awaited("{count:2,position:1}", room), "1 unit");
+    // A pool that grants nothing says so first; one that grants some, up to what.
+    let hindered = |grants: &str| says(&format!("w.hindered({grants})"));
+    let none = "{smallest:0,largest:0,hindrance:{summary:'n1 is away'}}";
+    assert_eq!(hindered(none), json!([true, "This pool grants nothing now: n1 is away."]));
+    let some = "{smallest:1,largest:2,hindrance:{summary:'2 of 4 are lost'}}";
+    let expected = "Only claims of at most 2 units can be granted now: 2 of 4 are lost.";
+    assert_eq!(hindered(some), json!([false, expected]));
+    assert_eq!(hindered("{smallest:1,largest:4}"), json!([false, ""]));
     // One grant at once, and one that has waited 9 s and still does.
     let waited = "w.waitedLately([{granted:1,waited_ms:0}], \
                   {waiting:1,waited_ms:9000,waited_max_ms:9000})";
