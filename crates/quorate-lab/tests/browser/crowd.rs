@@ -19,8 +19,7 @@ const POOLS: &str = r#"
 "#;
 
 /// Everything that can be pressed in the tables is inside the window, and so is what it stands on.
-const OUT_OF_REACH: &str = "return [...document.querySelectorAll('#holders button, #queue button')] \
-    .filter((one) => { const box = one.getBoundingClientRect(); \
+const OUT_OF_REACH: &str = "return [...document.querySelectorAll('#holders button, #queue button')].filter((one) => { const box = one.getBoundingClientRect(); \
     const card = one.closest('.card').getBoundingClientRect(); \
     return box.width === 0 || box.left < card.left || box.right > card.right \
     || box.right > innerWidth; }).length";

@@ -1,4 +1,5 @@
-//! The dashboard and the page of the API: the files of quorate-view, and what browsers may do with them.
+//! The dashboard and the page of the API: the files of quorate-view, and what browsers may do with
+//! them.
 
 use axum::extract::Path;
 use axum::http::header;
