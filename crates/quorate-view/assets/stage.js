@@ -218,11 +218,14 @@ export class Stage {
       if (!flight) return void group.setAttribute("visibility", "hidden");
       const [x1, y1] = this.at(flight.from, this.count);
       const [x2, y2] = this.at(flight.to, this.count);
-      // A little to the right of the straight line, so that two that meet are told apart.
+      // From edge to edge, and a little to the right of the straight line, so that two that meet are
+      // told apart.
       const length = Math.hypot(x2 - x1, y2 - y1) || 1;
+      const [dx, dy] = [(x2 - x1) / length, (y2 - y1) / length];
+      const way = this.size + 6 + (length - 2 * (this.size + 6)) * flight.progress;
       const bend = 14 * Math.sin(Math.PI * flight.progress);
-      const x = x1 + (x2 - x1) * flight.progress - ((y2 - y1) / length) * bend;
-      const y = y1 + (y2 - y1) * flight.progress + ((x2 - x1) / length) * bend;
+      const x = x1 + dx * way - dy * bend;
+      const y = y1 + dy * way + dx * bend;
       group.setAttribute("visibility", "visible");
       group.setAttribute("transform", `translate(${x.toFixed(1)} ${y.toFixed(1)})`);
       group.setAttribute("class", flight.lost ? "flight lost" : `flight k${flight.kind % 8}`);
