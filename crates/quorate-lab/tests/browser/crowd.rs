@@ -124,7 +124,7 @@ fn an_unknown_pool_is_said_to_be_unknown_and_the_rest_is_there() {
     let cluster = Cluster::start("unknown", 1, "", POOLS);
     let browser = Browser::open("unknown", 1400, 950);
     browser.visit(&format!("{}#pool=flet", cluster.url(0)));
-    browser.until("document.querySelector('#none.bad').innerText.includes('flet')");
+    browser.until("document.querySelector('#none.bad')?.innerText.includes('flet')");
     browser.until("document.querySelector('#members').innerText.includes('ready')");
     browser.until("document.querySelector('#rows').innerText.includes('fleet')");
     browser.screenshot("unknown-pool");
