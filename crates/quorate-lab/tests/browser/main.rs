@@ -261,6 +261,7 @@ fn quorums_permissions_and_tokens_are_drawn() {
         browser.until("document.querySelectorAll('#kinds .chip.full').length === 2");
         browser
             .until(&format!("document.querySelector('#caption').innerText.includes({caption:?})"));
+        browser.eval("document.querySelector('.pair').scrollIntoView()");
         browser.screenshot(&format!("picture-{pool}"));
     }
     quiet(&browser);
@@ -355,7 +356,7 @@ fn it_looks_as_it_should() {
     for id in 0..6 {
         cluster.claim(id % 3, &format!("ci-main-{id}"), 1, 1, "runner", "integration tests");
     }
-    let browser = Browser::open("looks", 1440, 960);
+    let browser = Browser::open("looks", 1440, 1560);
     browser.visit(&format!("{}#pool=gpus", cluster.url(0)));
     browser.until(&format!("{QUEUE}.includes('sweep') && {HOLDERS}.includes('bob@lab-1')"));
     browser.until("document.querySelector('#members').innerText.includes('ms')");
