@@ -1,5 +1,5 @@
-//! Who is in the way of a claim: where units differ, only those who have, or want before it, some of
-//! the units that it could use.
+//! Who is in the way of a claim: where units differ, only those who have, or want before it, some
+//! of the units that it could use.
 
 use std::collections::BTreeSet;
 
