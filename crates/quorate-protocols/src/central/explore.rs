@@ -21,7 +21,7 @@ impl Explorable for Central {
 // What the allocator wants done is done when a step ends.
 numbers!(Arbiter { clock, entries, allocator, deeds: plain, tags: plain, fence, grace });
 numbers!(Booked { asker: plain, stamp, wanted, sent, arrived, state });
-numbers!(enum State { Waiting, Granted { held, waited, adopted } });
+numbers!(enum State { Waiting, Absent, Granted { held, waited, adopted } });
 numbers!(Record { grants, grace, drained, relabelled });
 numbers!(enum Message {
     Request { claim, attempt: plain, wanted, sent },
