@@ -88,6 +88,8 @@ pub enum Alarm {
     Grace,
     /// Arbiter: claims of this node, which seemed dead, are not asked for any more.
     Absent(NodeId),
+    /// Arbiter: the record has grants that are over.
+    WriteDown,
 }
 
 impl fmt::Display for Alarm {
@@ -97,6 +99,7 @@ impl fmt::Display for Alarm {
             Alarm::LeaseEnd(claim) => write!(f, "lease-end {claim}"),
             Alarm::Grace => f.write_str("grace"),
             Alarm::Absent(node) => write!(f, "absent {node}"),
+            Alarm::WriteDown => f.write_str("write-down"),
         }
     }
 }
@@ -158,6 +161,7 @@ impl Protocol for Central {
                 match alarm {
                     Alarm::LeaseEnd(claim) => arbiter.on_ring_lease_end(seat, claim, post),
                     Alarm::Grace => arbiter.on_ring_grace(seat, post),
+                    Alarm::WriteDown => arbiter.on_ring_write_down(seat, post),
                     Alarm::Absent(node) => arbiter.on_ring_absent(node),
                     Alarm::Retry => unreachable!("it is the requester's"),
                 }
@@ -201,10 +205,14 @@ impl Protocol for Central {
 
     fn lease_end(alarm: &Alarm) -> LeaseEnd {
         match alarm {
-            Alarm::Retry | Alarm::Absent(_) => LeaseEnd::Nothing,
+            Alarm::Retry | Alarm::WriteDown | Alarm::Absent(_) => LeaseEnd::Nothing,
             Alarm::LeaseEnd(claim) => LeaseEnd::Of(*claim),
             Alarm::Grace => LeaseEnd::Earlier,
         }
+    }
+
+    fn rings_at_stop(alarm: &Alarm) -> bool {
+        *alarm == Alarm::WriteDown
     }
 
     fn kind(message: &Message) -> usize {
