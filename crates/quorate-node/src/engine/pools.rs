@@ -7,7 +7,7 @@ use std::time::Duration;
 use quorate_api::{
     Check, ClaimState, Line, NodeView, PoolView, PoolsView, Problem, ProblemKind, QuorumsView,
 };
-use quorate_core::{ClaimId, Moment, NodeId, Share, Standing as BookStanding, Unit};
+use quorate_core::{ClaimId, Moment, NodeId, Share, Unit};
 use quorate_protocols::allocator::labels::Labels;
 use quorate_protocols::voting::Worth;
 use quorate_wire::glance::What;
@@ -376,7 +376,7 @@ fn add(standing: &mut Standing, pool: &Pool, me: NodeId, members: usize, now: Mo
     let by_the_books = pool.def.protocol.about.books.decide();
     pool.seat.ledger(&mut |entry| {
         if by_the_books {
-            count(entry.standing != BookStanding::Waiting, entry.units.get());
+            count(!entry.standing.waits(), entry.units.get());
         }
     });
     for (_, claimed) in pool.ledger.iter() {
