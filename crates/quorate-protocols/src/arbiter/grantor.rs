@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use quorate_core::{ClaimId, Clock, Entry, Fact, Fence, NodeId, Outbox, Stamp, Standing, Unit};
 
@@ -136,6 +137,11 @@ impl Grantor {
         if self.bids(claim).any(|known| bid.is_earlier_life_of(known)) {
             return;
         }
+        // A holder's home asks (its clock is 0), and this arbiter has what another home of the same
+        // client asked for last: a late request for the same thing.
+        if new.stamp.clock == 0 && self.hand_over(seat, bid, None, &new, post.out) {
+            return self.give_again(seat, bid, new, post);
+        }
         self.drop_earlier_lives(seat, bid, &mut new, post.out);
         if let Some(known) = self.entries.get_mut(&bid) {
             if new.asker.is_before(known.asker) {
@@ -168,6 +174,22 @@ impl Grantor {
         {
             self.answer_poll(seat, bid, post);
         }
+    }
+
+    /// What was handed over is promised to its new home from now on.
+    fn give_again(&mut self, seat: &Seat<'_>, bid: Bid, new: Booked, post: &mut Post<'_>) {
+        let booked = self.entries.get_mut(&bid).expect("it was handed over");
+        let State::Granted { waited, .. } = &mut booked.state else {
+            unreachable!("it is a permission");
+        };
+        *waited = Duration::ZERO;
+        (booked.sent, booked.arrived) = (new.sent, new.arrived);
+        if let Some(picked) = &mut booked.picked {
+            picked.pick.round = 0; // Its home will say in which of its own.
+        }
+        self.write_down(seat, post.out);
+        self.arm_lease(seat, bid, post.out);
+        self.tell_grant(seat, bid, post);
     }
 
     /// All that asked for a claim.
