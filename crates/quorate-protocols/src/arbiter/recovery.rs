@@ -258,7 +258,12 @@ impl Grantor {
 }
 
 /// Whether the books have the permission that is shown.
-fn is_it(seat: &Seat<'_>, known: &Booked, wanted: Option<GrantNumber>, shown: &Booked) -> bool {
+pub(super) fn is_it(
+    seat: &Seat<'_>,
+    known: &Booked,
+    wanted: Option<GrantNumber>,
+    shown: &Booked,
+) -> bool {
     let State::Granted { grant, .. } = known.state else { return false };
     let names_agree = match (wanted, seat.pool.picks_units()) {
         (_, false) => known.wish == shown.wish,

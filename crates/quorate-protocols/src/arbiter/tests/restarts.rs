@@ -7,17 +7,22 @@ use super::cluster::Cluster;
 use super::seeds::{Kind, pool};
 use crate::arbiter::pool::Mutant;
 use crate::arbiter::{Arbiter, Pool};
+use crate::quorums::Quorums;
 
 const KINDS: [Kind; 5] = [Kind::Named, Kind::Uniform, Kind::BySize, Kind::FewHolders, Kind::Naming];
 
 /// The law that a seed finds broken, and how many nodes were restarted.
 fn play(seed: u64, kind: Kind, mutant: Option<Mutant>) -> (Option<&'static str>, u64) {
     let plan = Plan::swarm(seed, Profile::Restarts, Needs::default());
-    if plan.nodes > 10 {
-        return (None, 0);
+    match plan.nodes {
+        ..=10 => judge(&plan, kind, pool(&plan, kind, mutant)),
+        _ => (None, 0),
     }
-    let pool = pool(&plan, kind, mutant);
-    let report = run::<Arbiter>(&plan, &pool, Watch { strict: true, ..Watch::default() });
+}
+
+fn judge(plan: &Plan, kind: Kind, pool: Pool) -> (Option<&'static str>, u64) {
+    let (seed, mutant) = (plan.seed, pool.mutant);
+    let report = run::<Arbiter>(plan, &pool, Watch { strict: true, ..Watch::default() });
     match report.verdict {
         Verdict::Clean | Verdict::Stopped => (None, report.measures.crashes),
         Verdict::Broken(breach) if mutant.is_some() => (Some(breach.law), report.measures.crashes),
@@ -33,6 +38,23 @@ fn whoever_renews_keeps_what_it_has_while_nodes_are_restarted_one_after_the_othe
     for kind in KINDS {
         let restarts: u64 = (0..40).map(|seed| play(seed, kind, None).1).sum();
         assert!(restarts > 50, "{kind:?}: {restarts}");
+    }
+}
+
+/// Where quorums are not just any so many, a holder asks as many more as one of them may fail.
+#[test]
+fn families_that_are_no_thresholds_outlive_restarts_too() {
+    for spec in ["hierarchy:3,3", "wall"] {
+        let built = quorate_quorum::build(spec, Some(9), 1).expect("it fits");
+        let quorums = Quorums::of(&*built.rule).expect("not too many");
+        let play = |seed| {
+            let mut plan = Plan::swarm(seed, Profile::Restarts, Needs::default());
+            plan.nodes = 9;
+            let named = pool(&plan, Kind::Named, None);
+            judge(&plan, Kind::Named, Pool { quorums: quorums.clone(), ..named }).1
+        };
+        let restarts: u64 = (0..15).map(play).sum();
+        assert!(restarts > 50, "{spec}: {restarts}");
     }
 }
 
