@@ -59,6 +59,13 @@ pub trait Protocol: Clone + Eq + Hash + fmt::Debug {
     /// Which leases are over when this alarm rings.
     fn lease_end(alarm: &Self::Alarm) -> LeaseEnd;
 
+    /// Whether a driver that stops in good order rings this alarm first, if it is armed. It is one
+    /// whose only work is to write down what may be lost: nobody was promised that it is on disk,
+    /// and the next life is better off with it.
+    fn rings_at_stop(_alarm: &Self::Alarm) -> bool {
+        false
+    }
+
     /// Which of [`Protocol::KINDS`] a message is, for counting.
     fn kind(message: &Self::Message) -> usize;
 

@@ -70,6 +70,8 @@ pub(crate) struct Snapshot {
     pub(crate) ended: Option<String>,
     /// Why its pool would not take it, if that is how it ended.
     pub(crate) refusal: Option<Refusal>,
+    /// See [`Claimed::lapsed`].
+    pub(crate) lapsed: bool,
 }
 
 /// A claim of one of our clients.
@@ -93,6 +95,11 @@ pub(crate) struct Claimed {
     pub(crate) moves: Vec<Move>,
     /// Why its pool would not take it, if that is how it ended.
     pub(crate) refusal: Option<Refusal>,
+    /// Whether it is lost by this node's clock alone: the deadline passed that this node knew of.
+    /// Its client may have renewed it through another node, which then knows a later one.
+    pub(crate) lapsed: bool,
+    /// The longest time that its client was ever given here at once.
+    pub(crate) span: Duration,
 }
 
 /// How a claim stands here.
@@ -133,7 +140,18 @@ impl Claimed {
             counted: false,
             moves: Vec::new(),
             refusal: None,
+            lapsed: false,
+            span: Duration::ZERO,
         }
+    }
+
+    /// Its client may go on until then. Says whether that is worth a renewal: at least half of the
+    /// longest time it was ever given here. Less is what a node that is cut off from those who
+    /// decide can still scrape together from what it heard before, and says nothing new.
+    pub(crate) fn is_given(&mut self, until: Moment, now: Moment) -> bool {
+        let left = until.since(now);
+        self.span = self.span.max(left);
+        left >= self.span / 2
     }
 
     /// Its client shows what it has: takes in what it left, and returns all that it may use. `None`
@@ -169,6 +187,7 @@ impl Claimed {
             waited: now.since(self.made),
             ended: None,
             refusal: self.refusal,
+            lapsed: self.lapsed,
         };
         match &self.state {
             State::Waiting | State::Shown { .. } => {}

@@ -81,6 +81,20 @@ fn shortage(short: &ShortLine, def: &PoolDef, labels: Option<&Labels>) -> Shorta
     }
 }
 
+/// Where a claim is that a node has given up, as far as all nodes together know.
+#[derive(Debug)]
+pub(crate) enum Whereabouts {
+    /// Its client holds it through this node.
+    At(String),
+    /// Those who decide have it in their books: until its lease ends there, or because some node
+    /// renewed it.
+    Booked,
+    /// These did not answer, and one of them may have renewed it.
+    Unknown(Vec<String>),
+    /// Nobody has it.
+    Nowhere,
+}
+
 /// What is known of one claim.
 #[derive(Debug)]
 struct Line {
@@ -463,6 +477,32 @@ impl Picture {
         home.is_some_and(|(_, home)| home.revoked.is_none())
     }
 
+    /// Whether some node answers for this claim, which waits.
+    pub(crate) fn waits(&self, id: ClaimId) -> bool {
+        let waits = |line: &Line| line.home.as_ref().is_some_and(|_| !line.granted());
+        self.has_home(id) && self.lines.get(&id).is_some_and(waits)
+    }
+
+    /// Where a claim is that this node has given up.
+    pub(crate) fn whereabouts(&self, id: ClaimId, decider: Option<&str>) -> Whereabouts {
+        let line = self.lines.get(&id);
+        let home = line.and_then(|line| line.home.as_ref());
+        if let Some((node, home)) = home.filter(|(_, home)| home.revoked.is_none())
+            && home.shares.is_some()
+        {
+            return Whereabouts::At(node.clone());
+        }
+        // If one node decides and has answered, it would know.
+        let decided = decider.is_some_and(|node| self.silent.iter().all(|silent| silent != node));
+        if !self.silent.is_empty() && !decided {
+            return Whereabouts::Unknown(self.silent.clone());
+        }
+        match line.is_some_and(|line| line.booked.is_some_and(|(_, _, granted)| granted)) {
+            true => Whereabouts::Booked,
+            false => Whereabouts::Nowhere,
+        }
+    }
+
     /// How a claim stands that another node answers for, or only an arbiter knows.
     pub(crate) fn status(&self, id: ClaimId, pool: &str, def: &PoolDef) -> Option<ClaimStatus> {
         let line = self.lines.get(&id)?;
@@ -502,5 +542,48 @@ impl Picture {
             ended: revoked,
             why: None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quorate_core::NodeId;
+
+    use super::*;
+
+    #[test]
+    fn a_claim_that_is_given_up_here_may_live_where_a_node_has_it_or_did_not_answer() {
+        let text = "cluster = \"c\"\nepoch = 1\nnode = \"a\"\n\
+            listen = { clients = \"127.0.0.1:1\", peers = \"127.0.0.1:2\" }\n\
+            members = [{ name = \"a\", peers = \"127.0.0.1:2\" },\
+                       { name = \"b\", peers = \"127.0.0.1:3\" }]\n\
+            [[pools]]\nname = \"p\"\nunits = 1\narbiter = \"a\"\n";
+        let config = Config::parse_in_memory(text).unwrap();
+        let id = ClaimId { origin: 0, serial: 1 };
+        let home = |shares: Option<Vec<(u32, u64)>>| HomeClaim {
+            claim: (0, 1),
+            units: 1,
+            client: String::new(),
+            reason: String::new(),
+            lines: Vec::new(),
+            shares,
+            moves: Vec::new(),
+            since_micros: 0,
+            left_micros: 5,
+            revoked: None,
+        };
+        let look = |claims: Vec<HomeClaim>, silent: Vec<NodeId>, decider| {
+            let said = vec![(NodeId(0), Survey { claims, ..Survey::default() })];
+            let picture = Picture::new(&config, &config.pools[0], Gathered { said, silent });
+            (picture.waits(id), picture.whereabouts(id, decider))
+        };
+        let found = look(vec![home(Some(vec![(0, 1)]))], vec![], None);
+        assert!(matches!(found, (false, Whereabouts::At(node)) if node == "a"));
+        assert!(matches!(look(vec![home(None)], vec![], None), (true, Whereabouts::Nowhere)));
+        let unknown = look(vec![], vec![NodeId(1)], None).1;
+        assert!(matches!(unknown, Whereabouts::Unknown(silent) if silent == ["b"]));
+        // Who decides alone would know.
+        assert!(matches!(look(vec![], vec![NodeId(1)], Some("a")).1, Whereabouts::Nowhere));
+        assert!(matches!(look(vec![], vec![NodeId(1)], Some("b")).1, Whereabouts::Unknown(_)));
     }
 }

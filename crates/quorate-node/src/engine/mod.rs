@@ -40,7 +40,7 @@ use quorate_wire::survey::{Answer, Question};
 use tokio::sync::{broadcast, mpsc, oneshot};
 
 use crate::alarms::{Alarms, Due};
-use crate::boot::{Boot, Past};
+use crate::boot::{Boot, Past, Promised};
 use crate::caller::Caller;
 use crate::clock;
 use crate::config::Config;
@@ -128,8 +128,8 @@ pub(crate) struct Engine {
     planted: Planted,
     /// What earlier starts may have promised.
     past: Past,
-    /// The longest lease among those promises.
-    lease_before: Duration,
+    /// The leases of those promises.
+    before: Promised,
     boot: u32,
     /// When this start began; seats boot as of then.
     since: Moment,
@@ -194,7 +194,7 @@ impl Engine {
         let mut engine = Engine {
             planted,
             past: planted.past(boot.past),
-            lease_before: boot.lease_before,
+            before: boot.before.clone(),
             boot: boot.number,
             since,
             pools: Vec::new(),
@@ -394,9 +394,14 @@ impl Engine {
     }
 
     /// The node is stopping. Claims are left as they are: their clients hold units until their own
-    /// deadlines, and may ask for them elsewhere.
+    /// deadlines, and may ask for them elsewhere. What was not written down yet is.
     fn stop(&mut self) {
         self.stopping = true;
+        let now = clock::now();
+        for seat in 0..self.pools.len() {
+            self.pools[seat].seat.hurry(now);
+            self.schedule(seat);
+        }
         let problem = stopping();
         for pool in &mut self.pools {
             pool.ledger.dismiss(&problem);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_api::{ClaimState, Problem, ProblemKind, Want};
-use quorate_core::ClaimId;
+use quorate_core::{ClaimId, Effect, Moment};
 use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
@@ -13,7 +13,7 @@ use crate::boot::Boot;
 use crate::clock;
 use crate::config::Config;
 use crate::journal::{Journal, Records, Written};
-use crate::ledger::{Recipient, Snapshot, Waiter};
+use crate::ledger::{Recipient, Snapshot, State, Waiter};
 use crate::metrics::Metrics;
 use crate::planted::Planted;
 
@@ -26,13 +26,16 @@ fn engine(pools: &str, journal: Journal) -> Engine {
          members = [{{ name = \"a\", peers = \"127.0.0.1:2\" }}]\n\
          limits = {{ claims = 4, queue = 2, pools = 3, remembered = 2, text = 8 }}\n{pools}"
     );
-    let config = Arc::new(Config::parse_in_memory(&text).unwrap());
+    let config = Config::parse_in_memory(&text).unwrap();
+    started(config, &Boot::first(), (journal, Records::new()))
+}
+
+fn started(config: Config, boot: &Boot, journal: (Journal, Records)) -> Engine {
     let (changes, _) = broadcast::channel(1);
     let (fatal, _) = mpsc::unbounded_channel();
-    let journal = (journal, Records::new());
     let metrics = Arc::new(Metrics::new());
-    Engine::new(config, metrics, changes, &Boot::first(), journal, fatal, Planted::default())
-        .unwrap()
+    let (config, planted) = (Arc::new(config), Planted::default());
+    Engine::new(config, metrics, changes, boot, journal, fatal, planted).unwrap()
 }
 
 fn ask(engine: &mut Engine, pool: &str, serial: u64, ask: Ask) -> Answer {
@@ -145,4 +148,98 @@ fn what_came_and_went_leaves_no_alarms_behind() {
     }
     // One for each pool, and the heartbeat.
     assert!(engine.alarms.len() <= 4, "{}", engine.alarms.len());
+}
+
+#[tokio::test]
+async fn after_a_restart_a_pool_waits_for_its_own_leases_and_for_no_others() {
+    let directory = std::env::temp_dir().join(format!("quorate-graces-{}", std::process::id()));
+    let text = |day: &str| {
+        format!(
+            "cluster = \"c\"\nepoch = 1\nnode = \"a\"\ndata_dir = {directory:?}\n\
+             listen = {{ clients = \"127.0.0.1:1\", peers = \"127.0.0.1:2\" }}\n\
+             members = [{{ name = \"a\", peers = \"127.0.0.1:2\" }}]\n\
+             [[pools]]\nname = \"day\"\nunits = 1\nlease = \"{day}\"\n\
+             [[pools]]\npattern = \"q*\"\nunits = 1\nlease = \"2s\"\n"
+        )
+    };
+    crate::boot::declare_new(&Config::parse(&text("1d")).unwrap()).unwrap();
+    // The first start, a second one, and one whose lease of a day has become an hour.
+    for (day, graces) in [("1d", [None; 2]), ("1d", [Some(86_400), Some(2)])]
+        .into_iter()
+        .chain([("1h", [Some(86_400), Some(2)])])
+    {
+        let config = Config::parse(&text(day)).unwrap();
+        let boot = crate::boot::count(&config).await.unwrap();
+        boot.take_up(&config).unwrap();
+        let mut engine = started(config, &boot, (Journal::nowhere(), Records::new()));
+        let waits = ["day", "q1"].map(|pool| {
+            let seat = engine.seat(pool).unwrap();
+            let until = engine.pools[seat].seat.grace_until();
+            until.map(|until| until.since(engine.since).as_secs())
+        });
+        assert_eq!(waits, graces, "day = {day}");
+    }
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+/// An engine in which claim 1 of pool `p` is granted, and until when.
+fn granted() -> (Engine, ClaimId, Moment) {
+    let mut engine = engine(PLAIN, Journal::nowhere());
+    assert_eq!(state(claim(&mut engine, "p", 1, 1)), ClaimState::Granted);
+    let id = ClaimId { origin: 0, serial: 1 };
+    let State::Granted { until, .. } = engine.pools[0].ledger.get(&id).unwrap().state else {
+        unreachable!("it is granted");
+    };
+    (engine, id, until)
+}
+
+#[test]
+fn a_deadline_that_this_node_saw_pass_is_no_final_answer_until_those_who_decide_say_so() {
+    let (mut engine, id, until) = granted();
+    engine.on_grant_end(0, id, until);
+    let look = |engine: &mut Engine, what: Ask| {
+        let snapshot = ask(engine, "p", 1, what).try_recv().unwrap().unwrap();
+        (snapshot.state, snapshot.lapsed)
+    };
+    assert_eq!(look(&mut engine, Ask::Status { wait: true }), (ClaimState::Lost, true));
+    assert_eq!(look(&mut engine, Ask::Renew { shown: None }), (ClaimState::Lost, true));
+    engine.perform(0, Effect::Lose { claim: id }, until);
+    assert_eq!(look(&mut engine, Ask::Renew { shown: None }), (ClaimState::Lost, false));
+    // The client's own word is final too.
+    let (mut engine, id, until) = granted();
+    engine.on_grant_end(0, id, until);
+    assert_eq!(look(&mut engine, Ask::End), (ClaimState::Lost, false));
+}
+
+#[test]
+fn that_a_lease_had_ended_is_never_said_before_it_has() {
+    for (early, words) in [(true, "do not know it any more"), (false, "the lease had ended")] {
+        let (mut engine, id, until) = granted();
+        let now = if early { Moment(until.0 - 1) } else { until };
+        engine.perform(0, Effect::Lose { claim: id }, now);
+        let mut answer = ask(&mut engine, "p", 1, Ask::Status { wait: false });
+        let ended = answer.try_recv().unwrap().unwrap().ended.unwrap();
+        assert!(ended.contains(words), "{ended}");
+    }
+}
+
+/// Under `ring` a node extends by its licence, under `ticket` by what members said before: one that
+/// is cut off has next to nothing to give.
+#[test]
+fn a_renewal_that_brings_nothing_is_not_answered_as_one() {
+    let (mut engine, id, until) = granted();
+    let (reply, mut answer) = oneshot::channel();
+    let late = Moment(until.0 - 1_000_000_000);
+    let waiter = Waiter { received: late, to: Recipient::Http(reply) };
+    engine.pools[0].ledger.get_mut(&id).unwrap().waiters.push(waiter);
+    for gained in [0, 5_000_000] {
+        let until = Moment(until.0 + gained);
+        engine.perform(0, Effect::Extend { claim: id, until }, late);
+        assert_eq!(answer.try_recv().unwrap_err(), TryRecvError::Empty, "{gained} ns");
+    }
+    let longer = late.after(engine.pools[0].def.lease.length());
+    engine.perform(0, Effect::Extend { claim: id, until: longer }, late);
+    let snapshot = answer.try_recv().unwrap().unwrap();
+    assert_eq!(snapshot.state, ClaimState::Granted);
+    assert!(snapshot.valid_for > Duration::from_secs(2), "{:?}", snapshot.valid_for);
 }

@@ -66,7 +66,7 @@ async fn what_can_never_be_granted_is_refused_at_the_door() {
         ("POST /v1/pools/gpu/claims/77/renew", "", 404, "unknown-claim"),
         ("POST /v1/pools/gpu/claims/77/renew", UNIT_9, 400, "bad-request"),
         ("POST /v1/pools/gpu/claims/77/revoke", r#"{"reason": "x"}"#, 404, "unknown-claim"),
-        ("GET /v2", "", 404, "bad-request"),
+        ("GET /v2", "", 404, "no-such-page"),
     ] {
         let (got, problem) = cluster.request(0, what, body).await;
         assert_eq!((got, &problem["type"]), (status, &kind.into()), "{what} {problem}");

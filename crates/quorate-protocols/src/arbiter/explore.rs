@@ -94,6 +94,7 @@ numbers!(Grantor {
     top,
     ceiling,
     opening,
+    lag: plain,
     reclaims: plain,
 });
 numbers!(Booked {

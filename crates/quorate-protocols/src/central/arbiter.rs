@@ -16,6 +16,7 @@ use super::pool::broken;
 use super::{Alarm, Central, Post};
 use crate::allocator::{Allocator, Deed, Ticket};
 use crate::attempt::Asker;
+use crate::lag::Lag;
 
 /// Longer books are not audited after every step.
 const AUDIT_ENTRIES_MAX: usize = 256;
@@ -37,6 +38,8 @@ pub(crate) struct Arbiter {
     pub(crate) fence: Fence,
     /// Whether promises of an earlier life may still be in force.
     pub(crate) grace: bool,
+    /// Whether the record has grants that are over.
+    pub(crate) lag: Lag,
 }
 
 /// A claim in the books.
@@ -109,9 +112,9 @@ impl Booked {
     }
 }
 
-/// What a durable arbiter writes down: every grant in force. The queue is not in it, since
-/// requesters ask again; nor is a release, which costs at most one lease if it is forgotten; nor
-/// the last fence, since those of the next boot are larger.
+/// What a durable arbiter writes down: every grant in force, and for a moment some that are over
+/// ([`Lag`]). The queue is not in it, since requesters ask again; nor is the last fence, since
+/// those of the next boot are larger.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Record {
     pub(super) grants: Vec<(ClaimId, Booked)>,
@@ -137,6 +140,7 @@ impl Arbiter {
             tags: Tags::default(),
             fence: Fence::floor(seat.boot),
             grace: false,
+            lag: Lag::default(),
         };
         match start {
             Start::First => {}
@@ -407,7 +411,12 @@ impl Arbiter {
         post.out.reclaim(claim, held.shares.clone());
         post.send(node, Message::Lost { claim, attempt });
         self.remove(claim);
+        self.write_down_soon(seat, post.out);
         self.schedule(seat, post);
+    }
+
+    pub(super) fn on_ring_write_down(&mut self, seat: &Seat<'_, Central>, post: &mut Post<'_>) {
+        self.write_down(seat, post.out);
     }
 
     pub(super) fn on_ring_grace(&mut self, seat: &Seat<'_, Central>, post: &mut Post<'_>) {
@@ -422,8 +431,16 @@ impl Arbiter {
         let Some(held_units) = self.remove(claim) else { return };
         if held_units {
             post.out.disarm(Alarm::LeaseEnd(claim));
+            self.write_down_soon(seat, post.out);
         }
         self.schedule(seat, post);
+    }
+
+    /// A grant is over that the record has.
+    fn write_down_soon(&mut self, seat: &Seat<'_, Central>, out: &mut Outbox<Central>) {
+        if seat.pool.goods.durable {
+            self.lag.begin(Alarm::WriteDown, &seat.pool.goods.lease, out);
+        }
     }
 
     /// Takes a claim out of the books: whether it held units, if it was there.
@@ -444,10 +461,11 @@ impl Arbiter {
     }
 
     /// Written before the rest of this step is told, which rests on these books.
-    pub(super) fn write_down(&self, seat: &Seat<'_, Central>, out: &mut Outbox<Central>) {
+    pub(super) fn write_down(&mut self, seat: &Seat<'_, Central>, out: &mut Outbox<Central>) {
         if !seat.pool.goods.durable {
             return;
         }
+        self.lag.end(Alarm::WriteDown, out);
         let grants = self
             .entries
             .iter()

@@ -85,6 +85,8 @@ pub enum Alarm {
     LeaseEnd(ClaimId),
     /// Arbiter: whatever was promised before the boot is over.
     Grace,
+    /// Arbiter: the record has grants that are over.
+    WriteDown,
 }
 
 impl fmt::Display for Alarm {
@@ -93,6 +95,7 @@ impl fmt::Display for Alarm {
             Alarm::Retry => f.write_str("retry"),
             Alarm::LeaseEnd(claim) => write!(f, "lease-end {claim}"),
             Alarm::Grace => f.write_str("grace"),
+            Alarm::WriteDown => f.write_str("write-down"),
         }
     }
 }
@@ -149,10 +152,11 @@ impl Protocol for Central {
             Event::Renew { claim, shares } => self.requester.on_renew(seat, claim, shares, post),
             Event::Hear { from, message } => self.hear(seat, from, message, post),
             Event::Ring(Alarm::Retry) => self.requester.on_ring_retry(seat, post),
-            Event::Ring(alarm @ (Alarm::LeaseEnd(_) | Alarm::Grace)) => {
+            Event::Ring(alarm @ (Alarm::LeaseEnd(_) | Alarm::Grace | Alarm::WriteDown)) => {
                 let arbiter = self.arbiter.as_mut().expect("only an arbiter arms this alarm");
                 match alarm {
                     Alarm::LeaseEnd(claim) => arbiter.on_ring_lease_end(seat, claim, post),
+                    Alarm::WriteDown => arbiter.on_ring_write_down(seat, post),
                     _ => arbiter.on_ring_grace(seat, post),
                 }
             }
@@ -187,10 +191,14 @@ impl Protocol for Central {
 
     fn lease_end(alarm: &Alarm) -> LeaseEnd {
         match alarm {
-            Alarm::Retry => LeaseEnd::Nothing,
+            Alarm::Retry | Alarm::WriteDown => LeaseEnd::Nothing,
             Alarm::LeaseEnd(claim) => LeaseEnd::Of(*claim),
             Alarm::Grace => LeaseEnd::Earlier,
         }
+    }
+
+    fn rings_at_stop(alarm: &Alarm) -> bool {
+        *alarm == Alarm::WriteDown
     }
 
     fn kind(message: &Message) -> usize {

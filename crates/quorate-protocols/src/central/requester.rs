@@ -75,6 +75,17 @@ impl Asks for Requests {
         post.send(seat.pool.arbiter, Message::Release { claim });
     }
 
+    /// A decline counts against the try that it names, and a release against any.
+    fn give_back(
+        home: &mut Requester,
+        seat: &Seat<'_>,
+        claim: ClaimId,
+        local: Self::Local,
+        post: &mut Post<'_>,
+    ) {
+        Self::decline(home, seat, claim, local.attempt, post);
+    }
+
     fn take_over(home: &mut Requester, seat: &Seat<'_>, shares: &Shares) -> Option<Self::Local> {
         home.shown(seat, shares)
     }

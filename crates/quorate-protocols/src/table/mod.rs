@@ -183,9 +183,7 @@ impl Protocol for Table {
                     member.on_suspect(seat, node, post);
                 }
             }
-            Event::Trust(node) => {
-                self.requester.suspects.remove(node);
-            }
+            Event::Trust(node) => self.requester.on_trust(seat, node, post),
         }
         while let Some(message) = post.next_own() {
             self.hear(seat, seat.me, message, post);

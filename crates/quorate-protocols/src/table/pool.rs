@@ -86,6 +86,8 @@ pub(crate) enum Mutant {
     ForgetPassed,
     /// Any units will do for any claim.
     IgnoreLines,
+    /// A section asks a member that seems dead, if its turn comes later. Our first draft.
+    AskTheDead,
 }
 
 /// Whether a rule is broken: never, outside this crate's tests.

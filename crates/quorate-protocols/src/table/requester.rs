@@ -89,6 +89,16 @@ impl Asks for Sections {
         home.want(seat, claim, Errand::End(None), post);
     }
 
+    fn give_back(
+        home: &mut Requester,
+        seat: &Seat<'_>,
+        claim: ClaimId,
+        local: Self::Local,
+        post: &mut Post<'_>,
+    ) {
+        home.want(seat, claim, Errand::End(Some(local.attempt)), post);
+    }
+
     fn take_over(home: &mut Requester, seat: &Seat<'_>, shares: &Shares) -> Option<Self::Local> {
         home.shown(seat, shares)
     }

@@ -72,18 +72,27 @@ impl Section {
         }
     }
 
+    /// Whether it cannot end without a member: to store with it, or to lock it first.
+    fn needs(&self, node: NodeId) -> bool {
+        match &self.phase {
+            Phase::Locking { .. } => self.quorum.contains(&node),
+            Phase::Storing { left, .. } => left.contains(node),
+        }
+    }
+
     /// Says again what was not answered.
     fn repeat(&self, post: &mut Post<'_>) {
+        self.awaited().iter().for_each(|to| self.tell(to, post));
+    }
+
+    /// Says to a member what it is to answer.
+    fn tell(&self, to: NodeId, post: &mut Post<'_>) {
         let section = self.id;
-        for to in self.awaited().iter() {
-            let message = match &self.phase {
-                Phase::Locking { .. } => Message::Lock { section, round: self.round },
-                Phase::Storing { sheet, .. } => {
-                    Message::Store { section, sheet: Arc::clone(sheet) }
-                }
-            };
-            post.send(to, message);
-        }
+        let message = match &self.phase {
+            Phase::Locking { .. } => Message::Lock { section, round: self.round },
+            Phase::Storing { sheet, .. } => Message::Store { section, sheet: Arc::clone(sheet) },
+        };
+        post.send(to, message);
     }
 
     /// Whether a claim's new lease has begun at some members, and its home may yet hear of it.
@@ -174,12 +183,34 @@ impl Requester {
         section.repeat(post);
     }
 
+    /// A section that will need a member that seems dead goes round it at once, also if that
+    /// member's turn to be locked has not come. Otherwise the section would ask it when its turn
+    /// comes, and keep the locks it has from everybody else for as long as it is patient.
     pub(super) fn on_suspect(&mut self, seat: &Seat<'_>, node: NodeId, post: &mut Post<'_>) {
         self.suspects.insert(node);
         let Some(section) = &self.own.section else { return };
-        let (waits, quiet) = (section.awaited().contains(node), section.quiet.clone());
-        if waits && self.can_avoid(seat, &NodeSet::new()) {
+        let needs = match broken!(seat, AskTheDead) {
+            false => section.needs(node),
+            true => section.awaited().contains(node),
+        };
+        if needs && self.can_avoid(seat, &NodeSet::new()) {
+            let quiet = section.quiet.clone();
             self.restart(seat, quiet, post);
+        }
+    }
+
+    /// A node is heard again. What was said to it may be lost, and is said once more; and with it
+    /// there may be a quorum without those who are not heard.
+    pub(super) fn on_trust(&mut self, seat: &Seat<'_>, node: NodeId, post: &mut Post<'_>) {
+        self.suspects.remove(node);
+        let Some(section) = &self.own.section else { return };
+        let stuck = self.suspects.iter().any(|suspect| section.needs(suspect));
+        if stuck && self.can_avoid(seat, &NodeSet::new()) {
+            let quiet = section.quiet.clone();
+            return self.restart(seat, quiet, post);
+        }
+        if section.awaited().contains(node) {
+            section.tell(node, post);
         }
     }
 

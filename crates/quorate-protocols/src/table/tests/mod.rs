@@ -3,4 +3,5 @@
 mod checks;
 mod labelled;
 mod seeds;
+mod stalls;
 mod steps;
