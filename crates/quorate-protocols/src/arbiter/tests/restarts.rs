@@ -37,7 +37,7 @@ fn judge(plan: &Plan, kind: Kind, pool: Pool) -> (Option<&'static str>, u64) {
 fn whoever_renews_keeps_what_it_has_while_nodes_are_restarted_one_after_the_other() {
     for kind in KINDS {
         let restarts: u64 = (0..40).map(|seed| play(seed, kind, None).1).sum();
-        assert!(restarts > 50, "{kind:?}: {restarts}");
+        assert!(restarts > 20, "{kind:?}: {restarts}");
     }
 }
 
@@ -54,7 +54,7 @@ fn families_that_are_no_thresholds_outlive_restarts_too() {
             judge(&plan, Kind::Named, Pool { quorums: quorums.clone(), ..named }).1
         };
         let restarts: u64 = (0..15).map(play).sum();
-        assert!(restarts > 50, "{spec}: {restarts}");
+        assert!(restarts > 20, "{spec}: {restarts}");
     }
 }
 
