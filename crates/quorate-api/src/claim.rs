@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ClaimId;
+use crate::{ClaimId, Hindrance};
 
 /// What a claim asks for, in its client's words: the body of `PUT /v1/pools/{pool}/claims/{id}`,
 /// and what a claim on the client link says. Said again under the same id, it must ask for the
@@ -272,7 +272,10 @@ pub struct Why {
     /// Its place in the queue, 1 for the next; none if no arbiter has it in its books yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<u32>,
-    /// Units that nobody holds now.
+    /// If no claim of its size can be granted with the nodes that are there: why not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hindrance: Option<Hindrance>,
+    /// Units that it could have now: that nobody holds, none if it cannot be granted.
     pub free: u32,
     /// Units that are missing for this claim alone, were it next.
     pub missing: u32,

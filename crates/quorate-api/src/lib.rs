@@ -17,6 +17,7 @@
 
 mod claim;
 mod claim_id;
+mod grants;
 pub mod link;
 mod node;
 mod overview;
@@ -29,6 +30,7 @@ pub use claim::{
     RevokeRequest, ShortageView, UnitView, Want, Why,
 };
 pub use claim_id::{ClaimId, ClaimIdError};
+pub use grants::{GrantsView, Hindrance, HindranceKind};
 pub use node::{Change, ChangeKind, Check, NodeView, PeerView};
 pub use overview::{
     CellView, ChartPoint, FoundView, HistoryEvent, HistoryKind, HistoryView, MemberView, Overview,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ClaimId, HolderView, NodeView, PoolView, WaiterView};
+use crate::{ClaimId, GrantsView, HolderView, NodeView, PoolView, WaiterView};
 
 /// Answer to `GET /v1/overview`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -77,6 +77,8 @@ pub struct PoolRow {
     pub waiting: u64,
     /// The protocol that decides.
     pub protocol: String,
+    /// Which claims can be granted with the nodes that are there.
+    pub grants: GrantsView,
 }
 
 /// One pool in full.

@@ -27,6 +27,7 @@ const ENDPOINTS: &[(&str, &str, Option<Action>)] = &[
     ("GET", "/v1/openapi.json", None),
     ("GET", "/readyz", Some(Action::Health)),
     ("GET", "/readyz/{check}", Some(Action::Health)),
+    ("GET", "/readyz/pools/{pool}", Some(Action::Health)),
     ("GET", "/metrics", Some(Action::See)),
     ("GET", "/v1/node", Some(Action::See)),
     ("GET", "/v1/watch", Some(Action::See)),

@@ -40,6 +40,7 @@ mod metrics;
 mod node;
 #[cfg(test)]
 mod nonsense_tests;
+mod outlook;
 mod overview;
 mod peers;
 mod planted;

@@ -3,16 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_api::{
-    CellView, ChartPoint, HistoryEvent, HistoryKind, HolderView, MemberView, NodeView, PoolDetail,
-    PoolRow, ShareView, SightView, WaiterView,
+    CellView, ChartPoint, GrantsView, HistoryEvent, HistoryKind, HolderView, MemberView, NodeView,
+    PoolDetail, PoolRow, ShareView, SightView, WaiterView,
 };
-use quorate_core::{ClaimId, NodeId};
+use quorate_core::{ClaimId, NodeId, NodeSet};
 use quorate_wire::glance::{Bucket, Glance, Record, What};
 use quorate_wire::survey::Survey;
 
 use crate::config::{Config, PoolDef};
 use crate::convert;
 use crate::engine::Gathered;
+use crate::outlook::{Opinions, Words};
 use crate::views::Picture;
 
 /// Most events of a list.
@@ -28,6 +29,7 @@ const CHART: u64 = 60;
 pub(crate) struct Glances<'a> {
     config: &'a Config,
     told: Vec<(NodeId, Glance)>,
+    silent: NodeSet,
 }
 
 /// Which part of long lists is wanted.
@@ -47,7 +49,8 @@ impl<'a> Glances<'a> {
         let survey =
             |(node, glance): &mut (NodeId, Glance)| (*node, std::mem::take(&mut glance.survey));
         let said = told.iter_mut().map(survey).collect();
-        (Glances { config, told }, Gathered { said, silent })
+        let away = silent.iter().copied().collect();
+        (Glances { config, told, silent: away }, Gathered { said, silent })
     }
 
     /// How long units of the pool were held that were given back, in milliseconds.
@@ -80,9 +83,25 @@ impl<'a> Glances<'a> {
             let def = self.config.pool(name)?;
             let (held, waiting) = self.count(place);
             let (units, protocol) = (def.units, def.protocol.name().to_owned());
-            Some(PoolRow { name: name.clone(), units, held, waiting, protocol })
+            let grants = self.grants(place, name, def);
+            Some(PoolRow { name: name.clone(), units, held, waiting, protocol, grants })
         };
         names.iter().enumerate().filter_map(row).collect()
+    }
+
+    /// Which claims the pool that was asked about at this place can grant.
+    fn grants(&self, place: usize, name: &str, def: &PoolDef) -> GrantsView {
+        let (config, units) = (self.config, def.units);
+        let line = |glance: &Glance| glance.outlooks.get(place).cloned().flatten();
+        let told = self.told.iter();
+        let opinions = Opinions {
+            said: told.filter_map(|(node, glance)| Some((*node, line(glance)?))).collect(),
+            silent: self.silent.clone(),
+        };
+        let grace = self.told.iter().map(|(_, glance)| glance.grace_micros).max();
+        let grace_ms = grace.filter(|micros| *micros > 0).map(|micros| micros / 1000);
+        let outlook = opinions.outlook(name, def, config.members.len());
+        Words { config, units, grace_ms, who: None }.view(&outlook)
     }
 
     /// Every member: what it says of itself, or what the node that was asked says of it.

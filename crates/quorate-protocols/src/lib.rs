@@ -9,6 +9,8 @@ mod count;
 mod goods;
 mod home;
 mod opening;
+#[cfg(test)]
+mod outlooks;
 mod post;
 
 pub mod allocator;

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::outlook::OutlookLine;
 use crate::survey::Survey;
 
 /// What an operator wants to see of a node, beyond a pool's claims.
@@ -37,6 +38,8 @@ pub struct Glance {
     pub sees: Vec<Sight>,
     /// Of each pool that was asked about: units held and claims waiting of its own clients.
     pub counts: Vec<(u64, u64)>,
+    /// Of each of these: which claims it believes can be granted, as [`Survey::outlook`].
+    pub outlooks: Vec<Option<OutlookLine>>,
     /// What it knows of the pool that was asked about.
     pub survey: Survey,
     /// What happened in the pool, the oldest first.

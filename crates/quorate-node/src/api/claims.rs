@@ -279,7 +279,7 @@ impl<'a> Call<'a> {
 
     async fn gather(&self, question: Question) -> Result<Picture, Problem> {
         let gathered = self.app.survey(question).await?;
-        Ok(Picture::new(&self.app.config, self.def, gathered))
+        Ok(Picture::new(&self.app.config, self.pool, self.def, gathered))
     }
 
     async fn answer(&self, snapshot: Snapshot) -> Answered {
@@ -296,7 +296,7 @@ impl<'a> Call<'a> {
         }
         let gathered = look_with_past(self.app, self.pool).await?;
         let (glances, surveys) = Glances::take(&self.app.config, gathered);
-        let mut picture = Picture::new(&self.app.config, self.def, surveys);
+        let mut picture = Picture::new(&self.app.config, self.pool, self.def, surveys);
         picture.learn_past(&glances);
         if self.def.labels().is_some() {
             // Only of the oldest claims it is said unasked what they are short of.

@@ -102,6 +102,7 @@ pub(crate) fn router(app: App) -> Router {
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))
         .route("/readyz/{check}", get(health::readyz_check))
+        .route("/readyz/pools/{pool}", get(health::readyz_pool))
         .route("/metrics", get(health::metrics))
         .route("/v1/openapi.json", get(openapi::get))
         .route("/v1/node", get(health::node))

@@ -41,6 +41,7 @@ use super::{claims, health, overview, pools, watch};
         health::node,
         health::livez,
         health::readyz,
+        health::readyz_pool,
         health::metrics,
     )
 )]

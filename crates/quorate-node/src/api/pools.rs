@@ -238,5 +238,5 @@ pub(crate) async fn fence(app: App, Path((pool, node)): Path<(String, String)>) 
 pub(super) async fn look<'a>(app: &'a App, pool: &str) -> Result<(&'a PoolDef, Picture), Problem> {
     let def = app.pool(pool)?;
     let gathered = app.survey(Question::Pool { pool: pool.to_owned() }).await?;
-    Ok((def, Picture::new(&app.config, def, gathered)))
+    Ok((def, Picture::new(&app.config, pool, def, gathered)))
 }

@@ -5,6 +5,7 @@ use quorate_core::{ClaimId, Moment};
 use quorate_wire::glance::{FOUND_MAX, Glance, Record, Wanted, What};
 
 use super::Engine;
+use crate::clock;
 use crate::history;
 use crate::ledger::{Claimed, State};
 
@@ -37,8 +38,10 @@ impl Engine {
             glance.records = self.history.records(*seat, most);
             glance.buckets = self.history.buckets(*seat);
         }
+        let now = clock::now();
         for name in wanted.counted.iter().take(COUNTED_MAX) {
             let pool = self.by_name.get(name.as_str()).map(|seat| &self.pools[*seat]);
+            glance.outlooks.push(pool.and_then(|pool| self.outlook_line(pool, now)));
             glance.counts.push(pool.map_or((0, 0), |pool| {
                 let held = pool.ledger.iter().map(|(_, claimed)| match &claimed.state {
                     State::Granted { shares, .. } => shares.len() as u64,

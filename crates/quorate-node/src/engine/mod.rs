@@ -23,6 +23,7 @@ mod glance;
 mod links;
 mod orders;
 mod pools;
+mod readiness;
 mod states;
 mod suspicion;
 #[cfg(test)]
@@ -32,7 +33,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_api::{Change, Check, NodeView, PoolsView, Problem, ProblemKind, Want};
+use quorate_api::{Change, Check, GrantsView, NodeView, PoolsView, Problem, ProblemKind, Want};
 use quorate_core::{ClaimId, Event, Moment, NodeId, Shares};
 use quorate_wire::glance::What;
 use quorate_wire::order::{Done, Ordered};
@@ -99,6 +100,8 @@ pub(crate) enum Request {
     Node(oneshot::Sender<NodeView>),
     /// ...and only whether it is ready.
     Checks(oneshot::Sender<Vec<Check>>),
+    /// Which claims a pool can grant, as this node sees it.
+    Grants { pool: String, reply: oneshot::Sender<Result<GrantsView, Problem>> },
     /// To see a pool heal.
     Corrupt { pool: String, reply: oneshot::Sender<Result<(), Problem>> },
     /// To let a pool know that a node was cut off from what its units protect.
@@ -306,6 +309,7 @@ impl Engine {
             Request::Pools(reply) => drop(reply.send(self.pools_view())),
             Request::Node(reply) => drop(reply.send(self.node_view())),
             Request::Checks(reply) => drop(reply.send(self.checks())),
+            Request::Grants { pool, reply } => drop(reply.send(self.grants(&pool))),
             Request::Corrupt { pool, reply } => drop(reply.send(self.corrupt(caller, &pool))),
             Request::Fence { pool, node, reply } => {
                 drop(reply.send(self.fence(caller, &pool, &node)));

@@ -15,4 +15,5 @@ mod orders;
 mod ring_heals;
 mod second_starts;
 mod watching;
+mod what_can_be_granted;
 mod what_is_counted;

@@ -190,6 +190,8 @@ pub(crate) enum Mutant {
     HandOverWhole,
     /// A requester gives back what its client lost before that client can have heard it.
     GiveBackWhatIsLost,
+    /// What can be granted is said of the largest claims, whose quorums are the smallest.
+    PromiseByLargest,
 }
 
 /// Whether a rule is broken: never, outside this crate's tests.

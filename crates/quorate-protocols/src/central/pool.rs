@@ -71,6 +71,8 @@ pub(crate) enum Mutant {
     CountOnly,
     /// A renewal from before a move counts after it.
     ExtendAfterMove,
+    /// What can be granted is said as if the arbiter were there.
+    PromiseWithoutArbiter,
     /// A durable arbiter does not write down that a grant was asked for in a new attempt. Likewise.
     ForgetNewAttempt,
 }
