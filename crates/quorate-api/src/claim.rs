@@ -249,6 +249,14 @@ pub struct ClaimStatus {
     pub waited_ms: u64,
     /// The node at which the claim was made, and which answers for it.
     pub node: String,
+    /// How often that node has been started; none if no node answers for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot: Option<u32>,
+    /// If it was granted there: which grant of the pool at that node since that start, the first
+    /// being 1. With node and start it tells a grant from any other. None for a claim that waits,
+    /// and where its client keeps up what it was granted at another node or before a restart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<u64>,
     /// Who asked, in the client's words.
     #[serde(default)]
     pub client: String,

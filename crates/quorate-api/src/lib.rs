@@ -23,6 +23,7 @@ mod node;
 mod overview;
 mod pool;
 mod problem;
+mod register;
 mod span;
 
 pub use claim::{
@@ -41,4 +42,5 @@ pub use pool::{
     RelabelRequest, WaiterView,
 };
 pub use problem::{Problem, ProblemKind};
+pub use register::{GrantEvent, RegisterView};
 pub use span::{SpanError, format_span, parse_span};

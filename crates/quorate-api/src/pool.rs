@@ -188,6 +188,13 @@ pub struct HolderView {
     pub units: Vec<UnitView>,
     /// The node that answers for the claim; empty if none does (its node restarted).
     pub node: String,
+    /// How often that node has been started, and which of its grants this is: as in an answer
+    /// about the claim.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot: Option<u32>,
+    /// See `boot`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<u64>,
     /// Who, in the client's words.
     pub client: String,
     /// What for, in the client's words.

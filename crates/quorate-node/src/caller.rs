@@ -112,6 +112,7 @@ impl Request {
             Request::Order { pool, .. } => (Some(pool), Action::Admin),
             Request::Pools(_) | Request::Node(_) | Request::Measure(_) => (None, Action::See),
             Request::Checks(_) | Request::Grants { .. } => (None, Action::Health),
+            Request::Register { pool, .. } => (Some(pool), Action::See),
             Request::Corrupt { pool, .. } | Request::Fence { pool, .. } => {
                 (Some(pool), Action::Admin)
             }

@@ -38,6 +38,7 @@ const ENDPOINTS: &[(&str, &str, Option<Action>)] = &[
     ("GET", "/v1/pools/{pool}", Some(Action::See)),
     ("GET", "/v1/pools/{pool}/holders", Some(Action::See)),
     ("GET", "/v1/pools/{pool}/queue", Some(Action::See)),
+    ("GET", "/v1/pools/{pool}/grants", Some(Action::See)),
     ("GET", "/v1/pools/{pool}/history", Some(Action::See)),
     ("GET", "/v1/pools/{pool}/watch", Some(Action::See)),
     ("GET", "/v1/pools/{pool}/claims/{id}", Some(Action::See)),

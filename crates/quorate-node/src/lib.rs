@@ -45,6 +45,7 @@ mod overview;
 mod peers;
 mod planted;
 mod protocols;
+mod register;
 mod seat;
 #[cfg(test)]
 mod seat_tests;

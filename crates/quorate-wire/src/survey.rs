@@ -250,6 +250,10 @@ pub struct HomeClaim {
     pub left_micros: u64,
     /// If an operator took it back: why.
     pub revoked: Option<String>,
+    /// How often the node has been started...
+    pub boot: u32,
+    /// ...and which of its grants in this pool since then it is, if it was granted there.
+    pub grant: Option<u64>,
 }
 
 /// A claim in an arbiter's books.

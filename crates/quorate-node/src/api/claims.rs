@@ -284,7 +284,8 @@ impl<'a> Call<'a> {
 
     async fn answer(&self, snapshot: Snapshot) -> Answered {
         let config = &self.app.config;
-        let mut status = convert::status(snapshot, self.pool, config.name(), self.def);
+        let mut status =
+            convert::status(snapshot, self.pool, (config.name(), self.app.boot), self.def);
         self.explain(&mut status).await?;
         Ok(ok(code(status.state), &status))
     }

@@ -116,6 +116,7 @@ pub(crate) fn router(app: App) -> Router {
         .route("/v1/pools/{pool}", get(pools::one))
         .route("/v1/pools/{pool}/holders", get(pools::holders))
         .route("/v1/pools/{pool}/queue", get(pools::queue))
+        .route("/v1/pools/{pool}/grants", get(pools::grants))
         .route("/v1/pools/{pool}/units/{unit}/drain", put(pools::drain).delete(pools::restore))
         .route("/v1/pools/{pool}/units/{unit}/labels", put(pools::relabel).delete(pools::unlabel))
         .route("/v1/pools/{pool}/history", get(overview::history))

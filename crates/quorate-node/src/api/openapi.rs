@@ -26,6 +26,7 @@ use super::{claims, health, overview, pools, watch};
         pools::one,
         pools::holders,
         pools::queue,
+        pools::grants,
         pools::corrupt,
         pools::fence,
         pools::drain,

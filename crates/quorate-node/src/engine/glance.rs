@@ -1,13 +1,16 @@
 //! What an operator sees who looks at this node, and the record of what happened.
 
-use quorate_api::ClaimState;
+use quorate_api::{ClaimState, GrantEvent, Problem, RegisterView};
 use quorate_core::{ClaimId, Moment};
 use quorate_wire::glance::{FOUND_MAX, Glance, Record, Wanted, What};
 
 use super::Engine;
+use crate::admission;
 use crate::clock;
+use crate::convert;
 use crate::history;
 use crate::ledger::{Claimed, State};
+use crate::register::SHARES_MAX;
 
 /// Most records in one answer: it must fit in a frame.
 const RECORDS_MAX: u32 = 512;
@@ -71,6 +74,30 @@ impl Engine {
         let Some(claimed) = pool.ledger.get(&id) else { return };
         let record = record(&pool.name, id, claimed, what, took, &claimed.want.reason);
         self.history.note(seat, record);
+        if what == What::Granted {
+            self.register(seat, id, ClaimState::Granted);
+        }
+    }
+
+    /// Enters a grant of ours, or that it is about to be over, into the register.
+    fn register(&mut self, seat: usize, id: ClaimId, state: ClaimState) {
+        let pool = &self.pools[seat];
+        let Some(claimed) = pool.ledger.get(&id) else { return };
+        let State::Granted { shares, .. } = &claimed.state else { return };
+        let shares = shares.iter().take(SHARES_MAX).map(|s| (s.unit.0, s.fence.0)).collect();
+        let (at_ms, boot, grant) = (history::now_ms(), self.boot, claimed.grant);
+        let id = convert::api_id(id);
+        let event = GrantEvent { number: 0, at_ms, boot, grant, id, state, shares };
+        let (number, line) = self.register.enter(&pool.name, event);
+        if pool.def.protocol.about.durable {
+            self.journal.note(&pool.name, number, line);
+        }
+    }
+
+    pub(super) fn registered(&self, pool: &str, after: u64) -> Result<RegisterView, Problem> {
+        let def = self.config.pool(pool).ok_or_else(|| admission::unknown_pool(pool))?;
+        let (node, durable) = (self.config.name().to_owned(), def.protocol.about.durable);
+        Ok(RegisterView { node, durable, events: self.register.after(pool, after) })
     }
 
     /// A claim is about to be over; says nothing of claims that are known by name only.
@@ -82,6 +109,7 @@ impl Engine {
         why: &str,
         now: Moment,
     ) {
+        self.register(seat, id, state);
         let pool = &self.pools[seat];
         let Some(claimed) = pool.ledger.get(&id).filter(|claimed| claimed.want.units() > 0) else {
             return;

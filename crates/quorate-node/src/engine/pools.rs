@@ -235,7 +235,7 @@ impl Engine {
             .ledger
             .iter()
             .filter(|(id, _)| wanted(id))
-            .filter_map(|(id, claimed)| home_claim(*id, claimed, now))
+            .filter_map(|(id, claimed)| home_claim(*id, claimed, self.boot, now))
             .collect();
         let mut books = Vec::new();
         pool.seat.ledger(&mut |entry| {
@@ -494,7 +494,7 @@ fn facts(pool: &Pool, now: Moment) -> Vec<FactLine> {
 
 /// A claim as others may see it; none if it is over. One that was revoked and not released may
 /// still be in use, and is shown.
-fn home_claim(id: ClaimId, claimed: &Claimed, now: Moment) -> Option<HomeClaim> {
+fn home_claim(id: ClaimId, claimed: &Claimed, boot: u32, now: Moment) -> Option<HomeClaim> {
     let mut home = HomeClaim {
         claim: (id.origin, id.serial),
         units: claimed.want.units(),
@@ -506,6 +506,8 @@ fn home_claim(id: ClaimId, claimed: &Claimed, now: Moment) -> Option<HomeClaim> 
         since_micros: micros(now.since(claimed.made)),
         left_micros: 0,
         revoked: None,
+        boot,
+        grant: claimed.grant,
     };
     match &claimed.state {
         State::Waiting => {}
