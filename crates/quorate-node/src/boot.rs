@@ -6,6 +6,8 @@
 //! the directory itself, as a count of no starts. A disk that is lost takes both with it, so a node
 //! never takes lost promises for none.
 
+mod promised;
+
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
@@ -17,6 +19,8 @@ use quorate_core::Fence;
 use quorate_wire::Life;
 
 use crate::config::{Config, Data};
+
+pub(crate) use promised::Promised;
 
 /// Boot numbers stay below this, so that fences can be made of them.
 const BOOT_MAX: u32 = Fence::BOOTS;
@@ -32,8 +36,8 @@ pub(crate) struct Boot {
     pub(crate) number: u32,
     /// What came before.
     pub(crate) past: Past,
-    /// The longest lease that an earlier start may have promised.
-    pub(crate) lease_before: Duration,
+    /// How long what earlier starts promised may be in use.
+    pub(crate) before: Promised,
     /// Tells this start from any other, also where the number fails to.
     mark: u64,
     /// Keeps a second process out of the directory, as long as it is open.
@@ -43,12 +47,12 @@ pub(crate) struct Boot {
 impl Boot {
     /// The first start of a new cluster.
     pub(crate) fn first() -> Self {
-        Boot::new(1, Past::Nothing, Duration::ZERO, None)
+        Boot::new(1, Past::Nothing, Promised::default(), None)
     }
 
-    fn new(number: u32, past: Past, lease_before: Duration, lock: Option<File>) -> Self {
+    fn new(number: u32, past: Past, before: Promised, lock: Option<File>) -> Self {
         let mark = RandomState::new().hash_one(number);
-        Boot { number, past, lease_before, mark, _lock: lock }
+        Boot { number, past, before, mark, _lock: lock }
     }
 
     /// Whether the journal tells all that there was, once this start has taken it up.
@@ -62,9 +66,9 @@ impl Boot {
 
     /// The journal holds nothing but records of this configuration: the next start may read it.
     pub(crate) fn take_up(&self, config: &Config) -> Result<(), BootError> {
-        let lease = config.lease_max().max(self.lease_before);
-        let digest = Some(config.digest);
-        write(config, &Kept { number: self.number, digest, lease, complete: self.is_complete() })
+        let (digest, promised) = (Some(config.digest), self.before.and(config));
+        let complete = self.is_complete();
+        write(config, &Kept { number: self.number, digest, promised, complete })
     }
 
     /// As other nodes know it.
@@ -138,8 +142,8 @@ async fn count_by(config: &Config, minutes: impl FnMut() -> u32) -> Result<Boot,
         return Ok(Boot::first());
     };
     let (lock, before) = enter(directory)?;
-    let (number, past, lease_before) = match before {
-        Some(Kept { number, digest, lease, complete }) => {
+    let (number, past, promised) = match before {
+        Some(Kept { number, digest, promised, complete }) => {
             let past = match number {
                 _ if digest != Some(config.digest) => Past::Unknown,
                 0 => Past::Nothing,
@@ -147,9 +151,9 @@ async fn count_by(config: &Config, minutes: impl FnMut() -> u32) -> Result<Boot,
                 _ if config.keeps_journal() && !journal(directory).exists() => Past::Unknown,
                 _ => Past::Same { complete },
             };
-            (number.saturating_add(1), past, lease)
+            (number.saturating_add(1), past, promised)
         }
-        None => (fresh_number(minutes).await, Past::Unknown, Duration::ZERO),
+        None => (fresh_number(minutes).await, Past::Unknown, Promised::default()),
     };
     if number >= BOOT_MAX {
         return Err(BootError::TooOften(number));
@@ -157,12 +161,12 @@ async fn count_by(config: &Config, minutes: impl FnMut() -> u32) -> Result<Boot,
     if past == Past::Unknown {
         tracing::warn!("this start does not know what was promised before, and waits it out");
     }
-    let boot = Boot::new(number, past, lease_before, Some(lock));
+    let boot = Boot::new(number, past, promised, Some(lock));
     // An older promise may be in force until its lease has passed once more. And the journal may
     // hold records of another configuration until it is cleared.
-    let lease = config.lease_max().max(lease_before);
+    let promised = boot.before.and(config);
     let digest = matches!(past, Past::Same { .. }).then_some(config.digest);
-    write(config, &Kept { number, digest, lease, complete: boot.is_complete() })?;
+    write(config, &Kept { number, digest, promised, complete: boot.is_complete() })?;
     Ok(boot)
 }
 
@@ -170,8 +174,8 @@ async fn count_by(config: &Config, minutes: impl FnMut() -> u32) -> Result<Boot,
 pub(crate) fn declare_new(config: &Config) -> Result<(), BootError> {
     let _lock = check_unused(config)?;
     // The others may begin without this node, and all be configured anew before it first starts.
-    let (digest, lease) = (Some(config.digest), config.lease_max());
-    write(config, &Kept { number: 0, digest, lease, complete: true })
+    let (digest, promised) = (Some(config.digest), Promised::default().and(config));
+    write(config, &Kept { number: 0, digest, promised, complete: true })
 }
 
 /// Nobody started from this directory, as far as it tells. Nobody does while the file is open.
@@ -227,28 +231,49 @@ async fn fresh_number(mut minutes: impl FnMut() -> u32) -> u32 {
     }
 }
 
-/// Forgets what earlier starts may have promised once it is over, so that later starts need not
-/// wait for it: an older, longer lease, and what the journal lacks. Fences are never over: where
-/// only records tell how far they came, the journal stays incomplete.
+/// Forgets what earlier starts may have promised as it ends, so that later starts need not wait for
+/// it: older, longer leases, each when it has passed, and what the journal lacks. Fences are never
+/// over: where only records tell how far they came, the journal stays incomplete.
 pub(crate) fn settle_later(
     config: Arc<Config>,
     boot: &Boot,
 ) -> Option<impl Future<Output = ()> + use<>> {
-    let (lease, number) = (config.lease_max(), boot.number);
-    let fences = config.pools.iter().any(|pool| pool.protocol.about.forgets_fences);
-    let complete = boot.is_complete() || !fences;
-    if boot.lease_before <= lease && complete == boot.is_complete() {
+    let steps = steps(&config, boot);
+    if steps.is_empty() {
         return None;
     }
-    let grace = config.pools.iter().map(|pool| pool.grace).max().unwrap_or_default();
-    let over = grace.max(boot.lease_before);
+    let started = tokio::time::Instant::now();
     Some(async move {
-        tokio::time::sleep(over).await;
-        let digest = Some(config.digest);
-        if let Err(error) = write(&config, &Kept { number, digest, lease, complete }) {
-            tracing::warn!(%error, "the next start will wait longer than it need");
+        for (at, kept) in steps {
+            tokio::time::sleep_until(started + at).await;
+            if let Err(error) = write(&config, &kept) {
+                tracing::warn!(%error, "the next start will wait longer than it need");
+            }
         }
     })
+}
+
+/// What is to be kept from when on, counted from this start, until nothing older is left.
+fn steps(config: &Config, boot: &Boot) -> Vec<(Duration, Kept)> {
+    let fences = config.pools.iter().any(|pool| pool.protocol.about.forgets_fences);
+    let grace = config.pools.iter().map(|pool| pool.grace).max().unwrap_or_default();
+    let over = grace.max(boot.before.longest());
+    let older = boot.before.besides(config);
+    let kept = |at: Duration| {
+        let complete = boot.is_complete() || (!fences && at >= over);
+        let promised = older.after(at).and(config);
+        Kept { number: boot.number, digest: Some(config.digest), promised, complete }
+    };
+    let mut times = older.lengths();
+    times.push(over);
+    let mut steps: Vec<(Duration, Kept)> = times.into_iter().map(|at| (at, kept(at))).collect();
+    // The first is what is in the file since the start, and what only repeats is not written again.
+    let mut last = (boot.before.and(config), boot.is_complete());
+    steps.retain(|(_, kept)| {
+        let next = (kept.promised.clone(), kept.complete);
+        std::mem::replace(&mut last, next.clone()) != next
+    });
+    steps
 }
 
 /// What is in the file.
@@ -256,16 +281,16 @@ struct Kept {
     number: u32,
     /// The configuration whose records the journal holds, if it is known.
     digest: Option<u64>,
-    lease: Duration,
+    promised: Promised,
     complete: bool,
 }
 
 fn write(config: &Config, kept: &Kept) -> Result<(), BootError> {
     let Data::Directory(directory) = &config.data else { return Ok(()) };
-    let Kept { number, digest, lease, complete } = kept;
+    let Kept { number, digest, promised, complete } = kept;
     let digest = digest.map_or("none".to_owned(), |digest| format!("{digest:016x}"));
-    let lease = lease.as_millis();
-    let text = format!("boot {number}\ndigest {digest}\nlease_ms {lease}\ncomplete {complete}\n");
+    let promised = promised.lines();
+    let text = format!("boot {number}\ndigest {digest}\ncomplete {complete}\n{promised}");
     let path = directory.join("boot");
     replace(directory, &path, &text).map_err(|error| BootError::Io { path, error })
 }
@@ -290,7 +315,7 @@ fn parse(text: &str) -> Option<Kept> {
     Some(Kept {
         number: field("boot")?.parse().ok()?,
         digest,
-        lease: Duration::from_millis(field("lease_ms")?.parse().ok()?),
+        promised: Promised::read(text)?,
         complete: field("complete") == Some("true"),
     })
 }

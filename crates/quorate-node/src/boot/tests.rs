@@ -14,6 +14,8 @@ fn node(test: &str) -> (PathBuf, String) {
     (directory, text)
 }
 
+const HOUR: Duration = Duration::from_secs(3600);
+
 fn parse(text: &str) -> Config {
     Config::parse(text).unwrap()
 }
@@ -121,7 +123,7 @@ async fn what_was_said_of_one_configuration_says_nothing_about_the_next() {
     let other = parse(&text.replace("epoch = 1", "epoch = 2").replace("1h", "1s"));
     let boot = count(&other).await.unwrap();
     assert_eq!((boot.number, boot.past), (1, Past::Unknown));
-    assert_eq!(boot.lease_before, Duration::from_secs(3600));
+    assert_eq!(boot.before.by("p"), HOUR);
     fs::remove_dir_all(&directory).unwrap();
 }
 
@@ -144,4 +146,126 @@ async fn a_journal_that_is_gone_says_nothing() {
         boot.take_up(&config).unwrap();
     }
     fs::remove_dir_all(&directory).unwrap();
+}
+
+/// A node whose pools have these names or patterns, and leases of so many seconds.
+fn pools(text: &str, pools: &[(&str, u64)]) -> Config {
+    let (head, _) = text.split_once("[[pools]]").unwrap();
+    let pool = |(label, seconds): &(&str, u64)| {
+        let key = if label.contains('*') { "pattern" } else { "name" };
+        format!("[[pools]]\n{key} = \"{label}\"\nunits = 1\nlease = \"{seconds}s\"\n")
+    };
+    parse(&(head.to_owned() + &pools.iter().map(pool).collect::<String>()))
+}
+
+/// What the next start takes earlier ones to have promised.
+async fn before(config: &Config) -> Promised {
+    let boot = count(config).await.unwrap();
+    boot.take_up(config).unwrap();
+    boot.before.clone()
+}
+
+#[tokio::test]
+async fn a_pool_waits_for_its_own_leases_and_for_no_others() {
+    let (directory, text) = node("own");
+    let names = ["day", "short", "job-1", "job-2", "new"];
+    let leases = |promised: &Promised| names.map(|name| promised.by(name).as_secs());
+    let first = pools(&text, &[("day", 86_400), ("short", 2), ("job-1", 3), ("job-*", 60)]);
+    declare_new(&first).unwrap();
+    assert_eq!(leases(&before(&first).await), [86_400, 2, 3, 60, 0], "as declared");
+    assert_eq!(leases(&before(&first).await), [86_400, 2, 3, 60, 0], "again");
+    // One is shortened, one lengthened, one disappears, and one loses its name to a pattern.
+    let second = pools(&text, &[("day", 5), ("short", 9), ("*-1", 1)]);
+    assert_eq!(leases(&before(&second).await), [86_400, 2, 3, 60, 0]);
+    let third = pools(&text, &[("job-*", 4)]);
+    assert_eq!(leases(&before(&third).await), [86_400, 9, 3, 60, 0], "the longer of two");
+    // Those that come back find what they promised long ago, with whatever lease they have now.
+    assert_eq!(leases(&before(&first).await), [86_400, 9, 4, 60, 0]);
+    fs::remove_dir_all(&directory).unwrap();
+}
+
+#[tokio::test]
+async fn each_older_lease_is_forgotten_when_it_has_passed() {
+    let (directory, text) = node("settled");
+    let first = pools(&text, &[("day", 86_400), ("job-1", 3), ("job-*", 60)]);
+    declare_new(&first).unwrap();
+    before(&first).await;
+    assert!(steps(&first, &count(&first).await.unwrap()).is_empty(), "nothing is older");
+    let second = pools(&text, &[("day", 5), ("job-*", 4)]);
+    let boot = count(&second).await.unwrap();
+    let steps: Vec<(u64, [u64; 3])> = steps(&second, &boot)
+        .into_iter()
+        .map(|(at, kept)| {
+            write(&second, &kept).unwrap();
+            let left = enter_again(&directory).promised;
+            (at.as_secs(), ["day", "job-1", "job-2"].map(|name| left.by(name).as_secs()))
+        })
+        .collect();
+    let expected = [(3, [86_400, 4, 60]), (60, [86_400, 4, 4]), (86_400, [5, 4, 4])];
+    assert_eq!(steps, expected);
+    fs::remove_dir_all(&directory).unwrap();
+}
+
+fn enter_again(directory: &Path) -> Kept {
+    super::parse(&fs::read_to_string(directory.join("boot")).unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn a_file_with_one_lease_for_all_pools_counts_for_all_and_half_a_file_for_none() {
+    let (directory, text) = node("older");
+    let config = pools(&text, &[("p", 2), ("q*", 3)]);
+    declare_new(&config).unwrap();
+    let path = directory.join("boot");
+    let old = format!("boot 7\ndigest {:016x}\nlease_ms 3600000\ncomplete true\n", config.digest);
+    fs::write(&path, old).unwrap();
+    let boot = count(&config).await.unwrap();
+    assert_eq!((boot.number, boot.past), (8, Past::Same { complete: true }));
+    assert_eq!(["p", "q1", "z"].map(|name| boot.before.by(name)), [HOUR; 3]);
+    assert_eq!(boot.before.by_any(&config.pools[1].names), HOUR);
+    // After an hour, each has its own.
+    let (at, kept) = steps(&config, &boot).pop().unwrap();
+    write(&config, &kept).unwrap();
+    drop(boot);
+    assert_eq!(at, HOUR);
+    let boot = count(&config).await.unwrap();
+    assert_eq!(["p", "q1", "z"].map(|name| boot.before.by(name).as_secs()), [2, 3, 0]);
+    drop(boot);
+    let whole = fs::read_to_string(&path).unwrap();
+    let lines: Vec<&str> = whole.lines().collect();
+    for length in 0..lines.len() {
+        fs::write(&path, lines[..length].join("\n")).unwrap();
+        assert!(matches!(count(&config).await, Err(BootError::Damaged(_))), "{length} lines");
+    }
+    fs::remove_dir_all(&directory).unwrap();
+}
+
+#[tokio::test]
+async fn many_configurations_in_a_row_make_a_wait_longer_and_never_shorter() {
+    let (directory, text) = node("many");
+    let first = pools(&text, &[("p", 100), ("q", 1)]);
+    declare_new(&first).unwrap();
+    for lease in 2..40 {
+        let config = pools(&text, &[("p", 1), ("q", lease)]);
+        let promised = before(&config).await;
+        assert_eq!(promised.by("p").as_secs(), 100);
+        assert!(promised.by("q").as_secs() >= lease - 1);
+        assert!(fs::metadata(directory.join("boot")).unwrap().len() < 1000);
+    }
+    fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+fn names_that_may_share_a_pool_are_never_told_apart() {
+    let all = ["a", "ab", "abc", "*", "a*", "ab*", "*b", "*bc", "a*c", "b*c", "a*bc"];
+    let names = |label: &str| crate::config::Names::read(label).unwrap();
+    for (one, two) in all.iter().flat_map(|one| all.iter().map(move |two| (*one, *two))) {
+        let share = ["a", "ab", "abc", "b", "bc", "abbc", "bac", "axc", "abxbc", "bxc"]
+            .iter()
+            .any(|name| names(one).covers(name) && names(two).covers(name));
+        assert!(!share || names(one).may_share(&names(two)), "{one} {two}");
+        assert_eq!(names(one).may_share(&names(two)), names(two).may_share(&names(one)));
+        assert_eq!(names(one).label(), one);
+    }
+    assert!(!names("a*").may_share(&names("b*")) && !names("*a").may_share(&names("*b")));
+    assert!(crate::config::Names::read("a**").is_none());
 }

@@ -326,7 +326,9 @@ impl Config {
     pub fn pool(&self, name: &str) -> Option<&Arc<PoolDef>> {
         let exact = |pool: &&Arc<PoolDef>| matches!(&pool.names, Names::One(own) if own == name);
         self.pools.iter().find(exact).or_else(|| {
-            is_pool_name(name).then(|| self.pools.iter().find(|pool| pool.covers(name))).flatten()
+            is_pool_name(name)
+                .then(|| self.pools.iter().find(|pool| pool.names.covers(name)))
+                .flatten()
         })
     }
 

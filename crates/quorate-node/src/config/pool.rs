@@ -64,18 +64,31 @@ pub enum Names {
     },
 }
 
-impl PoolDef {
-    /// How the definition is written: a name or a pattern.
+impl Names {
+    /// Every pool there can be.
+    pub(crate) fn all() -> Names {
+        Names::Like { prefix: String::new(), suffix: String::new() }
+    }
+
+    /// How they are written: a name or a pattern.
     pub fn label(&self) -> String {
-        match &self.names {
+        match self {
             Names::One(name) => name.clone(),
             Names::Like { prefix, suffix } => format!("{prefix}*{suffix}"),
         }
     }
 
-    /// Whether the definition is about this pool. A name is one that [`is_pool_name`] accepts.
+    /// What was written, if it is a name or a pattern.
+    pub(crate) fn read(label: &str) -> Option<Names> {
+        let is_pattern = label.contains('*');
+        let (name, pattern) = (Some(label.to_owned()), None);
+        let (name, pattern) = if is_pattern { (pattern, name) } else { (name, pattern) };
+        names(name, pattern).ok()
+    }
+
+    /// Whether this pool is among them. A name is one that [`is_pool_name`] accepts.
     pub fn covers(&self, name: &str) -> bool {
-        match &self.names {
+        match self {
             Names::One(own) => own == name,
             Names::Like { prefix, suffix } => {
                 name.len() >= prefix.len() + suffix.len()
@@ -83,6 +96,25 @@ impl PoolDef {
                     && name.ends_with(suffix.as_str())
             }
         }
+    }
+
+    /// Whether a pool can be among both. Never no if there is one.
+    pub(crate) fn may_share(&self, other: &Names) -> bool {
+        let (one, two) = match (self, other) {
+            (Names::One(name), names) | (names, Names::One(name)) => return names.covers(name),
+            (Names::Like { prefix: a, suffix: x }, Names::Like { prefix: b, suffix: y }) => {
+                ((a, b), (x, y))
+            }
+        };
+        let begin_alike = one.0.starts_with(one.1.as_str()) || one.1.starts_with(one.0.as_str());
+        begin_alike && (two.0.ends_with(two.1.as_str()) || two.1.ends_with(two.0.as_str()))
+    }
+}
+
+impl PoolDef {
+    /// How the definition is written: a name or a pattern.
+    pub fn label(&self) -> String {
+        self.names.label()
     }
 
     /// What is known of its units at first, if they differ.
@@ -126,10 +158,7 @@ impl PoolDef {
         epoch: u32,
     ) -> Result<PoolDef, ConfigError> {
         let names = names(pool.name, pool.pattern)?;
-        let label = match &names {
-            Names::One(name) => name.clone(),
-            Names::Like { prefix, suffix } => format!("{prefix}*{suffix}"),
-        };
+        let label = names.label();
         let wrong = |what: String| ConfigError::Pool { pool: label.clone(), what };
         let mut labels = None;
         let (units, unit_names) = match (pool.units, pool.unit_names) {

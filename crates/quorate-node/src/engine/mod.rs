@@ -43,7 +43,7 @@ use quorate_wire::survey::{Answer, Question};
 use tokio::sync::{broadcast, mpsc, oneshot};
 
 use crate::alarms::{Alarms, Due};
-use crate::boot::{Boot, Past};
+use crate::boot::{Boot, Past, Promised};
 use crate::caller::Caller;
 use crate::clock;
 use crate::config::Config;
@@ -136,8 +136,8 @@ pub(crate) struct Engine {
     planted: Planted,
     /// What earlier starts may have promised.
     past: Past,
-    /// The longest lease among those promises.
-    lease_before: Duration,
+    /// The leases of those promises.
+    before: Promised,
     boot: u32,
     /// When this start began; seats boot as of then.
     since: Moment,
@@ -203,7 +203,7 @@ impl Engine {
         let mut engine = Engine {
             planted,
             past: planted.past(boot.past),
-            lease_before: boot.lease_before,
+            before: boot.before.clone(),
             boot: boot.number,
             since,
             pools: Vec::new(),

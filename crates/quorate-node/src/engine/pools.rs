@@ -129,7 +129,7 @@ impl Engine {
             me: self.config.me,
             boot: self.boot,
             since: self.since,
-            grace: def.grace.max(self.lease_before),
+            grace: def.grace.max(self.before.by(name)),
         };
         let origin = match self.past {
             Past::Nothing => Origin::First,
@@ -319,8 +319,9 @@ impl Engine {
             },
             Past::Unknown => true,
         };
-        let longest = self.config.pools.iter().filter(forgot).map(|def| def.grace).max();
-        let until = longest.map(|grace| self.since.after(grace.max(self.lease_before)));
+        let own = |def: &Arc<PoolDef>| def.grace.max(self.before.by_any(&def.names));
+        let longest = self.config.pools.iter().filter(forgot).map(own).max();
+        let until = longest.map(|grace| self.since.after(grace));
         until.map_or(Duration::ZERO, |until| until.since(clock::now()))
     }
 

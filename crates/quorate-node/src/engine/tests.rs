@@ -26,13 +26,16 @@ fn engine(pools: &str, journal: Journal) -> Engine {
          members = [{{ name = \"a\", peers = \"127.0.0.1:2\" }}]\n\
          limits = {{ claims = 4, queue = 2, pools = 3, remembered = 2, text = 8 }}\n{pools}"
     );
-    let config = Arc::new(Config::parse_in_memory(&text).unwrap());
+    let config = Config::parse_in_memory(&text).unwrap();
+    started(config, &Boot::first(), (journal, Records::new()))
+}
+
+fn started(config: Config, boot: &Boot, journal: (Journal, Records)) -> Engine {
     let (changes, _) = broadcast::channel(1);
     let (fatal, _) = mpsc::unbounded_channel();
-    let journal = (journal, Records::new());
     let metrics = Arc::new(Metrics::new());
-    Engine::new(config, metrics, changes, &Boot::first(), journal, fatal, Planted::default())
-        .unwrap()
+    let (config, planted) = (Arc::new(config), Planted::default());
+    Engine::new(config, metrics, changes, boot, journal, fatal, planted).unwrap()
 }
 
 fn ask(engine: &mut Engine, pool: &str, serial: u64, ask: Ask) -> Answer {
@@ -145,4 +148,36 @@ fn what_came_and_went_leaves_no_alarms_behind() {
     }
     // One for each pool, and the heartbeat.
     assert!(engine.alarms.len() <= 4, "{}", engine.alarms.len());
+}
+
+#[tokio::test]
+async fn after_a_restart_a_pool_waits_for_its_own_leases_and_for_no_others() {
+    let directory = std::env::temp_dir().join(format!("quorate-graces-{}", std::process::id()));
+    let text = |day: &str| {
+        format!(
+            "cluster = \"c\"\nepoch = 1\nnode = \"a\"\ndata_dir = {directory:?}\n\
+             listen = {{ clients = \"127.0.0.1:1\", peers = \"127.0.0.1:2\" }}\n\
+             members = [{{ name = \"a\", peers = \"127.0.0.1:2\" }}]\n\
+             [[pools]]\nname = \"day\"\nunits = 1\nlease = \"{day}\"\n\
+             [[pools]]\npattern = \"q*\"\nunits = 1\nlease = \"2s\"\n"
+        )
+    };
+    crate::boot::declare_new(&Config::parse(&text("1d")).unwrap()).unwrap();
+    // The first start, a second one, and one whose lease of a day has become an hour.
+    for (day, graces) in [("1d", [None; 2]), ("1d", [Some(86_400), Some(2)])]
+        .into_iter()
+        .chain([("1h", [Some(86_400), Some(2)])])
+    {
+        let config = Config::parse(&text(day)).unwrap();
+        let boot = crate::boot::count(&config).await.unwrap();
+        boot.take_up(&config).unwrap();
+        let mut engine = started(config, &boot, (Journal::nowhere(), Records::new()));
+        let waits = ["day", "q1"].map(|pool| {
+            let seat = engine.seat(pool).unwrap();
+            let until = engine.pools[seat].seat.grace_until();
+            until.map(|until| until.since(engine.since).as_secs())
+        });
+        assert_eq!(waits, graces, "day = {day}");
+    }
+    std::fs::remove_dir_all(&directory).unwrap();
 }
