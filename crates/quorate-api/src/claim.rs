@@ -277,7 +277,8 @@ pub struct ClaimStatus {
 pub struct Why {
     /// In one sentence.
     pub summary: String,
-    /// Its place in the queue, 1 for the next; none if no arbiter has it in its books yet.
+    /// Its place in the queue, 1 for the next; none if nobody has it in its books, or there are
+    /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<u32>,
     /// If no claim of its size can be granted with the nodes that are there: why not.
@@ -293,9 +294,9 @@ pub struct Why {
     /// If the pool's arbiter restarted and waits until old promises are over: for how long yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace_ms: Option<u64>,
-    /// Who holds units.
+    /// Who holds units that it could use: where units differ, how many of those.
     pub holders: Vec<Obstacle>,
-    /// Who is ahead in the queue, the next one first.
+    /// Who is ahead in the queue and could use the same units, the next one first.
     pub ahead: Vec<Obstacle>,
     /// When it may start, guessed from how long units were held lately; none if too little is
     /// known.

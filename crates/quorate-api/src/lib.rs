@@ -34,8 +34,8 @@ pub use claim_id::{ClaimId, ClaimIdError};
 pub use grants::{GrantsView, Hindrance, HindranceKind};
 pub use node::{Change, ChangeKind, Check, NodeView, PeerView};
 pub use overview::{
-    CellView, ChartPoint, FoundView, HistoryEvent, HistoryKind, HistoryView, MemberView, Overview,
-    PoolDetail, PoolRow, ShareView, SightView,
+    CellView, ChartPoint, FoundView, HistoryEvent, HistoryKind, HistoryView, KindView, MemberView,
+    Overview, PatternRow, PoolDetail, PoolRow, ShareView, SightView, StillView,
 };
 pub use pool::{
     FactView, HolderView, HoldersView, OrderOutcome, PoolView, PoolsView, QueueView, QuorumsView,

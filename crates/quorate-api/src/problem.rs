@@ -46,6 +46,15 @@ pub enum ProblemKind {
     /// Too little time has passed, or too many nodes are silent, to say. The outcome is unknown:
     /// ask again by the claim's id.
     Unknown,
+    /// There is nothing at this path, or not for this method. Nothing changed.
+    NoSuchPage,
+    /// The request did not come to its end in time. Nothing changed.
+    TooSlow,
+    /// The body is larger than a node reads. Nothing changed.
+    TooLarge,
+    /// The request is for a host of another name, or comes from a page of another site. Nothing
+    /// changed.
+    OtherSite,
 }
 
 impl ProblemKind {
@@ -53,10 +62,12 @@ impl ProblemKind {
     pub fn status(self) -> u16 {
         match self {
             ProblemKind::BadRequest => 400,
-            ProblemKind::Forbidden => 403,
-            ProblemKind::UnknownPool | ProblemKind::UnknownClaim => 404,
+            ProblemKind::Forbidden | ProblemKind::OtherSite => 403,
+            ProblemKind::UnknownPool | ProblemKind::UnknownClaim | ProblemKind::NoSuchPage => 404,
+            ProblemKind::TooSlow => 408,
             ProblemKind::DifferentClaim => 409,
             ProblemKind::ClaimOver => 410,
+            ProblemKind::TooLarge => 413,
             ProblemKind::Impossible => 422,
             ProblemKind::Limit => 429,
             ProblemKind::SeatStopped => 500,
@@ -79,6 +90,10 @@ impl ProblemKind {
             ProblemKind::Stopping => "the node is stopping",
             ProblemKind::SeatStopped => "the pool has stopped on this node",
             ProblemKind::Unknown => "the outcome is unknown",
+            ProblemKind::NoSuchPage => "there is no such page",
+            ProblemKind::TooSlow => "the request took too long",
+            ProblemKind::TooLarge => "the request is too large",
+            ProblemKind::OtherSite => "the request is not from here",
         }
     }
 }

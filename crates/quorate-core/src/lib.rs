@@ -25,7 +25,11 @@
 //!   repeated or reordered unless the protocol says in its documentation that it needs better.
 //! * **Alarms** have names. At most one of each is armed, arming again replaces, and an alarm that
 //!   was disarmed or replaced never rings. How long an alarm takes is never a matter of safety (a
-//!   checker rings any armed alarm at any moment), with one exception: leases, below.
+//!   checker rings any armed alarm at any moment), with one exception: leases, below. So what is
+//!   to reach the disk, and need not before anything is told, waits for an alarm and is persisted
+//!   when that rings: no step waits for it, one record has all that happened meanwhile, and a crash
+//!   may come before it. A driver that stops in good order rings such alarms
+//!   ([`Protocol::rings_at_stop`]) before it ends.
 //! * **Boot numbers** ([`Seat::boot`]) grow with every restart of a node and are never reused.
 //! * **Time.** [`Seat::now`] is the driver's own monotonic reading, and a protocol uses it for
 //!   leases only. The rate of any two clocks differs by no more than the drift the pool declares

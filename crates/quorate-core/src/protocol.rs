@@ -70,6 +70,13 @@ pub trait Protocol: Clone + Eq + Hash + fmt::Debug {
     /// Which leases are over when this alarm rings.
     fn lease_end(alarm: &Self::Alarm) -> LeaseEnd;
 
+    /// Whether a driver that stops in good order rings this alarm first, if it is armed. It is one
+    /// whose only work is to write down what may be lost: nobody was promised that it is on disk,
+    /// and the next life is better off with it.
+    fn rings_at_stop(_alarm: &Self::Alarm) -> bool {
+        false
+    }
+
     /// Which of [`Protocol::KINDS`] a message is, for counting.
     fn kind(message: &Self::Message) -> usize;
 
@@ -149,11 +156,23 @@ pub struct Entry {
 pub enum Standing {
     /// In the queue.
     Waiting,
+    /// Out of its turn: the node that asked for it was taken for dead since. It keeps its age, and
+    /// nobody who is granted meanwhile overtakes it.
+    Absent,
+    /// In the queue again, after it was out of its turn so many times.
+    Returned(u32),
     /// Promised by this arbiter: the units are its own as far as it can say.
     Granted,
     /// Promised in an earlier life of this arbiter, and known to it again: from its record, or
     /// because the holder renewed.
     Adopted,
+}
+
+impl Standing {
+    /// Whether it has nothing yet.
+    pub fn waits(self) -> bool {
+        matches!(self, Standing::Waiting | Standing::Absent | Standing::Returned(_))
+    }
 }
 
 /// One thing a participant tells people about itself, see [`Protocol::facts`].

@@ -6,6 +6,7 @@ use quorate_core::{Claim, ClaimId, Fence, Shares, Units, UnitsError, Wanted};
 
 use crate::config::{Config, Limits, PoolDef};
 use crate::selection::{self, Known};
+use crate::views::Whereabouts;
 
 /// A claim that this pool could grant to a client of this node.
 pub(crate) fn claim(
@@ -137,4 +138,23 @@ pub(crate) fn lost_here() -> Problem {
     let text = "the deadline this node knew of has passed. If another node renewed the claim \
                 since, it goes on: ask there. If none did, it is lost";
     Problem::new(ProblemKind::Unknown, text)
+}
+
+/// The same, after all nodes were asked; none if nobody has it.
+pub(crate) fn lost_but(whereabouts: Whereabouts) -> Option<Problem> {
+    let rest = match whereabouts {
+        Whereabouts::Nowhere => return None,
+        Whereabouts::At(node) => format!("node {node} renewed the claim since: ask there"),
+        Whereabouts::Booked => "those who decide still have the claim in their books. If another \
+             node renewed it, it goes on: ask there. If none did, it is lost when its lease ends \
+             there: ask again then"
+            .to_owned(),
+        Whereabouts::Unknown(silent) => format!(
+            "{} did not answer. If another node renewed the claim since, it goes on: ask there. \
+             If none did, it is lost",
+            silent.join(", ")
+        ),
+    };
+    let text = format!("the deadline this node knew of has passed, and {rest}");
+    Some(Problem::new(ProblemKind::Unknown, text))
 }

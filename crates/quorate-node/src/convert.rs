@@ -148,6 +148,7 @@ pub(crate) fn reply(snapshot: Snapshot, def: Option<&PoolDef>, claims: bool) -> 
         },
         (ClaimState::Waiting | ClaimState::Granted, _) => Reply::Waiting,
         (ClaimState::Refused, _) => Reply::Problem(refused(snapshot.refusal, snapshot.ended)),
+        (ClaimState::Lost, _) if snapshot.lapsed => Reply::Problem(admission::lost_here()),
         (state, _) => Reply::Over { state, why: snapshot.ended.unwrap_or_default() },
     }
 }

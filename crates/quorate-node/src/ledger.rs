@@ -72,6 +72,8 @@ pub(crate) struct Snapshot {
     pub(crate) refusal: Option<Refusal>,
     /// As [`Claimed::grant`].
     pub(crate) grant: Option<u64>,
+    /// See [`Claimed::lapsed`].
+    pub(crate) lapsed: bool,
 }
 
 /// A claim of one of our clients.
@@ -98,6 +100,11 @@ pub(crate) struct Claimed {
     /// Which grant of its pool it was, of those made here since the node started, the first being
     /// 1. Nothing if it was not granted here: its client only keeps up what it got elsewhere.
     pub(crate) grant: Option<u64>,
+    /// Whether it is lost by this node's clock alone: the deadline passed that this node knew of.
+    /// Its client may have renewed it through another node, which then knows a later one.
+    pub(crate) lapsed: bool,
+    /// The longest time that its client was ever given here at once.
+    pub(crate) span: Duration,
 }
 
 /// How a claim stands here.
@@ -141,7 +148,18 @@ impl Claimed {
             moves: Vec::new(),
             refusal: None,
             grant: None,
+            lapsed: false,
+            span: Duration::ZERO,
         }
+    }
+
+    /// Its client may go on until then. Says whether that is worth a renewal: at least half of the
+    /// longest time it was ever given here. Less is what a node that is cut off from those who
+    /// decide can still scrape together from what it heard before, and says nothing new.
+    pub(crate) fn is_given(&mut self, until: Moment, now: Moment) -> bool {
+        let left = until.since(now);
+        self.span = self.span.max(left);
+        left >= self.span / 2
     }
 
     /// Its client shows what it has: takes in what it left, and returns all that it may use. `None`
@@ -178,6 +196,7 @@ impl Claimed {
             ended: None,
             refusal: self.refusal,
             grant: self.grant,
+            lapsed: self.lapsed,
         };
         match &self.state {
             State::Waiting | State::Shown { .. } => {}
@@ -241,6 +260,20 @@ impl Ledger {
     /// Claims that wait.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.len()
+    }
+
+    /// When those were made that wait, the oldest first.
+    pub(crate) fn waiting_since(&self) -> impl Iterator<Item = Moment> {
+        self.waiting.iter().map(|(made, _)| *made)
+    }
+
+    /// Units that clients may use now.
+    pub(crate) fn units_held(&self) -> u64 {
+        let held = |(_, id): &(Moment, ClaimId)| match &self.claims.get(id)?.state {
+            State::Granted { shares, .. } => Some(shares.len() as u64),
+            State::Waiting | State::Shown { .. } | State::Over { .. } => None,
+        };
+        self.ends.iter().filter_map(held).sum()
     }
 
     /// Whether one that was made earlier than then waits.

@@ -119,6 +119,9 @@ pub(crate) trait AnySeat: Send {
     fn facts(&self, now: Moment, show: &mut dyn FnMut(Fact));
     /// When the first alarm is due.
     fn due(&self) -> Option<Moment>;
+    /// The node is stopping: what is still to be written down is due now, as
+    /// [`Protocol::rings_at_stop`].
+    fn hurry(&mut self, now: Moment);
     /// When promises of an earlier life are over, if they may still be in force.
     fn grace_until(&self) -> Option<Moment>;
     /// The kinds of messages, for counting.
@@ -384,6 +387,13 @@ impl<P: Runs> AnySeat for Driver<P> {
 
     fn due(&self) -> Option<Moment> {
         self.agenda.first().map(|(at, _)| *at)
+    }
+
+    fn hurry(&mut self, now: Moment) {
+        let waiting = self.alarms.keys().copied().filter(P::rings_at_stop);
+        for alarm in waiting.collect::<Vec<_>>() {
+            self.arm(alarm, now);
+        }
     }
 
     fn grace_until(&self) -> Option<Moment> {

@@ -3,6 +3,8 @@
 //! Arbiters know the order and the counts; the node of a claim's client knows who, why and for how
 //! long. Either may be silent, and what is told then says so.
 
+mod rivals;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,6 +85,20 @@ fn shortage(short: &ShortLine, def: &PoolDef, labels: Option<&Labels>) -> Shorta
         holders: *holders,
         waiting: *waiting,
     }
+}
+
+/// Where a claim is that a node has given up, as far as all nodes together know.
+#[derive(Debug)]
+pub(crate) enum Whereabouts {
+    /// Its client holds it through this node.
+    At(String),
+    /// Those who decide have it in their books: until its lease ends there, or because some node
+    /// renewed it.
+    Booked,
+    /// These did not answer, and one of them may have renewed it.
+    Unknown(Vec<String>),
+    /// Nobody has it.
+    Nowhere,
 }
 
 /// What is known of one claim.
@@ -228,6 +244,11 @@ impl Picture {
         picture
     }
 
+    /// What is known of the units, if they differ.
+    pub(crate) fn labels(&self) -> Option<&Labels> {
+        self.labels.as_deref()
+    }
+
     fn line(&mut self, id: ClaimId, decided: bool) -> &mut Line {
         self.lines.entry(id).or_insert(Line { booked: None, decided, home: None })
     }
@@ -248,18 +269,6 @@ impl Picture {
 
     fn units_held(&self) -> u32 {
         self.held().map(|(_, line)| line.units()).fold(0, u32::saturating_add)
-    }
-
-    /// Units held or drained.
-    fn taken(&self) -> u32 {
-        let drained = self.drained.iter().filter(|unit| !self.is_held(**unit)).count() as u32;
-        self.units_held().saturating_add(drained)
-    }
-
-    /// Units that are neither taken nor lost.
-    fn free(&self, def: &PoolDef) -> u32 {
-        let (lost, _) = self.troubles(def).lost();
-        def.units.saturating_sub(self.taken()).saturating_sub(lost)
     }
 
     /// What is the matter with nodes.
@@ -341,8 +350,6 @@ impl Picture {
     pub(crate) fn why(&self, id: ClaimId, asked: u32, def: &PoolDef) -> Why {
         let queue = self.queue();
         let place = queue.iter().position(|(other, line)| *other == id && line.booked.is_some());
-        let ahead: Vec<Obstacle> =
-            queue.iter().take(place.unwrap_or(0)).map(|(id, line)| line.obstacle(*id)).collect();
         let held = self.taken();
         // What cannot be granted is not promised: neither with the nodes that are there, nor as
         // the claim's own node sees it.
@@ -352,8 +359,15 @@ impl Picture {
             .filter(|grants| !grants.allows(asked))
             .find_map(|grants| grants.hindrance.clone());
         let free = if hindrance.is_none() { self.free(def) } else { 0 };
-        let missing = asked.saturating_sub(free);
         let cut = self.shortages.iter().find(|s| s.claims.contains(&(id.origin, id.serial)));
+        let useful = self.useful(id, cut);
+        let ahead: Vec<Obstacle> = queue
+            .iter()
+            .take(place.unwrap_or(0))
+            .filter(|(_, line)| self.rivals(line, useful.as_ref()))
+            .map(|(id, line)| line.obstacle(*id))
+            .collect();
+        let missing = asked.saturating_sub(free);
         let short = cut.map(|short| shortage(short, def, self.labels.as_deref()));
         let position = place.map(|place| u32::try_from(place + 1).unwrap_or(u32::MAX));
         let queued = def.protocol.about.books != Books::None;
@@ -362,9 +376,10 @@ impl Picture {
             (Some(hindrance), _) => hindrance.summary.clone(),
             (None, None) if !queued => self.unqueued(id, def, held),
             (None, None) if !self.silent.is_empty() => {
-                format!("no arbiter has it in its books; silent: {}", self.silent.join(", "))
+                let silent = self.silent.join(", ");
+                format!("it waits for {}; silent: {silent}", def.protocol.about.awaits)
             }
-            (None, None) => "it is on its way to the arbiter".to_owned(),
+            (None, None) => format!("it waits for {}", def.protocol.about.awaits),
             (None, Some(_)) if short.is_some() => {
                 short.as_ref().map(|short| short.summary.clone()).unwrap_or_default()
             }
@@ -379,7 +394,8 @@ impl Picture {
             }
             (None, Some(_)) => "it is about to be granted".to_owned(),
         };
-        let mut holders: Vec<Obstacle> = self.held().map(|(id, line)| line.obstacle(*id)).collect();
+        let mut holders: Vec<Obstacle> =
+            self.held().filter_map(|(id, line)| line.in_the_way(*id, useful.as_ref())).collect();
         holders.sort_by_key(|holder| (std::cmp::Reverse(holder.since_ms), holder.id));
         let contest = match cut {
             Some(cut) => self.contest_for(cut, id),
@@ -427,11 +443,7 @@ impl Picture {
                 ", {lost} are lost: {dead} {verb} not answer and {be} taken to use them"
             ));
         }
-        text.push_str(if lost > 0 {
-            "; nobody keeps a queue"
-        } else {
-            ", and nobody keeps a queue"
-        });
+        text.push_str(&format!("; it waits for {}", def.protocol.about.awaits));
         let silent =
             (!self.silent.is_empty()).then(|| format!("silent: {}", self.silent.join(", ")));
         for more in told.outage(&home).map(String::from).into_iter().chain(silent) {
@@ -444,48 +456,6 @@ impl Picture {
     fn is_held(&self, unit: u32) -> bool {
         let shares = self.held().filter_map(|(_, line)| line.home.as_ref()?.1.shares.as_ref());
         shares.flatten().any(|(own, _)| *own == unit)
-    }
-
-    /// Who is in the way of a claim where units differ: those who have, or want before it, some of
-    /// the units that are short. What else they have does not matter.
-    fn contest_for(&self, cut: &ShortLine, id: ClaimId) -> Contest {
-        let inside = |unit: &u32| cut.units.binary_search(unit).is_ok();
-        let has = |line: &Line| {
-            let shares = line.home.as_ref().and_then(|(_, home)| home.shares.as_ref());
-            let own = shares.into_iter().flatten().filter(|(unit, _)| inside(unit)).count();
-            u32::try_from(own).unwrap_or(u32::MAX)
-        };
-        // Lines that can be served by nothing else.
-        let wants = |line: &Line| {
-            let only = |one: &ApiLine| {
-                let units = self.labels.as_ref().map(|labels| labels.having(&one.labels));
-                units.is_none_or(|units| units.iter().all(|unit| inside(&unit.0)))
-            };
-            let lines = line.lines();
-            let some = lines.iter().filter(|one| only(one)).map(|one| one.units);
-            match some.fold(0, u32::saturating_add) {
-                0 => line.units().min(cut.units.len() as u32),
-                units => units,
-            }
-        };
-        let api = |id: &ClaimId| convert::api_id(*id);
-        let rivals = cut.rivals.iter().map(|(origin, serial)| {
-            let (origin, serial) = (*origin, *serial);
-            ClaimId { origin, serial }
-        });
-        let ahead = rivals.take_while(|rival| *rival != id);
-        Contest {
-            capacity: cut.units.len() as u32,
-            holders: self
-                .held()
-                .map(|(id, line)| (api(id), has(line), line.since_ms()))
-                .filter(|(_, units, _)| *units > 0)
-                .collect(),
-            ahead: ahead
-                .filter_map(|rival| Some((api(&rival), wants(self.lines.get(&rival)?))))
-                .collect(),
-            asked: self.lines.get(&id).map_or(1, wants),
-        }
     }
 
     /// Takes in what another picture says is short.
@@ -502,6 +472,32 @@ impl Picture {
     pub(crate) fn has_home(&self, id: ClaimId) -> bool {
         let home = self.lines.get(&id).and_then(|line| line.home.as_ref());
         home.is_some_and(|(_, home)| home.revoked.is_none())
+    }
+
+    /// Whether some node answers for this claim, which waits.
+    pub(crate) fn waits(&self, id: ClaimId) -> bool {
+        let waits = |line: &Line| line.home.as_ref().is_some_and(|_| !line.granted());
+        self.has_home(id) && self.lines.get(&id).is_some_and(waits)
+    }
+
+    /// Where a claim is that this node has given up.
+    pub(crate) fn whereabouts(&self, id: ClaimId, decider: Option<&str>) -> Whereabouts {
+        let line = self.lines.get(&id);
+        let home = line.and_then(|line| line.home.as_ref());
+        if let Some((node, home)) = home.filter(|(_, home)| home.revoked.is_none())
+            && home.shares.is_some()
+        {
+            return Whereabouts::At(node.clone());
+        }
+        // If one node decides and has answered, it would know.
+        let decided = decider.is_some_and(|node| self.silent.iter().all(|silent| silent != node));
+        if !self.silent.is_empty() && !decided {
+            return Whereabouts::Unknown(self.silent.clone());
+        }
+        match line.is_some_and(|line| line.booked.is_some_and(|(_, _, granted)| granted)) {
+            true => Whereabouts::Booked,
+            false => Whereabouts::Nowhere,
+        }
     }
 
     /// How a claim stands that another node answers for, or only an arbiter knows.
@@ -545,5 +541,50 @@ impl Picture {
             ended: revoked,
             why: None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quorate_core::NodeId;
+
+    use super::*;
+
+    #[test]
+    fn a_claim_that_is_given_up_here_may_live_where_a_node_has_it_or_did_not_answer() {
+        let text = "cluster = \"c\"\nepoch = 1\nnode = \"a\"\n\
+            listen = { clients = \"127.0.0.1:1\", peers = \"127.0.0.1:2\" }\n\
+            members = [{ name = \"a\", peers = \"127.0.0.1:2\" },\
+                       { name = \"b\", peers = \"127.0.0.1:3\" }]\n\
+            [[pools]]\nname = \"p\"\nunits = 1\narbiter = \"a\"\n";
+        let config = Config::parse_in_memory(text).unwrap();
+        let id = ClaimId { origin: 0, serial: 1 };
+        let home = |shares: Option<Vec<(u32, u64)>>| HomeClaim {
+            claim: (0, 1),
+            units: 1,
+            client: String::new(),
+            reason: String::new(),
+            lines: Vec::new(),
+            shares,
+            moves: Vec::new(),
+            since_micros: 0,
+            left_micros: 5,
+            revoked: None,
+            boot: 1,
+            grant: None,
+        };
+        let look = |claims: Vec<HomeClaim>, silent: Vec<NodeId>, decider| {
+            let said = vec![(NodeId(0), Survey { claims, ..Survey::default() })];
+            let picture = Picture::new(&config, "p", &config.pools[0], Gathered { said, silent });
+            (picture.waits(id), picture.whereabouts(id, decider))
+        };
+        let found = look(vec![home(Some(vec![(0, 1)]))], vec![], None);
+        assert!(matches!(found, (false, Whereabouts::At(node)) if node == "a"));
+        assert!(matches!(look(vec![home(None)], vec![], None), (true, Whereabouts::Nowhere)));
+        let unknown = look(vec![], vec![NodeId(1)], None).1;
+        assert!(matches!(unknown, Whereabouts::Unknown(silent) if silent == ["b"]));
+        // Who decides alone would know.
+        assert!(matches!(look(vec![], vec![NodeId(1)], Some("a")).1, Whereabouts::Nowhere));
+        assert!(matches!(look(vec![], vec![NodeId(1)], Some("b")).1, Whereabouts::Unknown(_)));
     }
 }

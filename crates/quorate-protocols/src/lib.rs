@@ -8,6 +8,7 @@ mod attempt;
 mod count;
 mod goods;
 mod home;
+mod lag;
 mod opening;
 #[cfg(test)]
 mod outlooks;

@@ -175,7 +175,11 @@ impl Session {
             | ProblemKind::UnknownPool
             | ProblemKind::DifferentClaim
             | ProblemKind::ClaimOver
-            | ProblemKind::Impossible => true,
+            | ProblemKind::Impossible
+            | ProblemKind::NoSuchPage
+            | ProblemKind::TooSlow
+            | ProblemKind::TooLarge
+            | ProblemKind::OtherSite => true,
         };
         let later = Some(now + self.beat());
         match &mut claim.state {

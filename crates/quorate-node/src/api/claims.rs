@@ -14,7 +14,7 @@ use quorate_core::{ClaimId, Moment};
 use quorate_wire::order::Ordered;
 use quorate_wire::survey::Question;
 use serde::Deserialize;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::OrderId;
 use super::overview::look_with_past;
@@ -35,6 +35,8 @@ use crate::views::Picture;
 const WAIT_DEFAULT: Duration = Duration::from_millis(500);
 /// Longest wait for one answer; clients ask again.
 const WAIT_MAX: Duration = Duration::from_secs(300);
+/// How often other nodes are asked about a claim that waits there.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
 /// How long a renewal waits for the arbiter.
 const RENEWAL_WAIT: Duration = Duration::from_secs(5);
 
@@ -66,6 +68,8 @@ type Answered = Result<Response, Failure>;
         (status = 422, description = "no pool of this size can grant it", body = Problem),
         (status = 429, description = "a limit of this node is reached", body = Problem),
         (status = 503, description = "the node is stopping", body = Problem),
+        (status = 504, description = "this node's deadline for it has passed, and another may have \
+            renewed it: ask there", body = Problem),
     ))]
 pub(crate) async fn put(
     app: App,
@@ -81,7 +85,7 @@ pub(crate) async fn put(
     match snapshot.state {
         ClaimState::Granted | ClaimState::Waiting => call.answer(snapshot).await,
         ClaimState::Refused => Err(convert::refused(snapshot.refusal, snapshot.ended).into()),
-        _ => Err(over(&snapshot).into()),
+        _ => Err(call.over(&snapshot).await?.into()),
     }
 }
 
@@ -96,6 +100,8 @@ pub(crate) async fn put(
         (status = 200, description = "granted, or over", body = ClaimStatus),
         (status = 202, description = "queued", body = ClaimStatus),
         (status = 404, description = "no such pool, or no node knows the claim", body = Problem),
+        (status = 504, description = "this node's deadline for it has passed, and another may have \
+            renewed it: ask there", body = Problem),
     ))]
 pub(crate) async fn get(
     app: App,
@@ -112,12 +118,23 @@ pub(crate) async fn get(
     };
     if elsewhere {
         let claim = (call.id.origin, call.id.serial);
-        let picture = call.gather(Question::Claim { pool: pool.clone(), claim }).await?;
+        let question = Question::Claim { pool: pool.clone(), claim };
+        let mut picture = call.gather(question.clone()).await?;
+        // The node that answers for it wakes its own clients only: here it is looked at again.
+        while picture.waits(call.id) && clock::now().since(call.received) < wait {
+            sleep(LOOK_AGAIN.min(wait)).await;
+            picture = call.gather(question.clone()).await?;
+        }
         // What is lost here stays in the arbiter's books for a moment; that revives nothing.
         let lives = known.is_err() || picture.has_home(call.id);
         if let Some(mut status) = picture.status(call.id, &pool, call.def).filter(|_| lives) {
             call.explain(&mut status).await?;
             return Ok(ok(code(status.state), &status));
+        }
+        if known.as_ref().is_ok_and(|snapshot| snapshot.lapsed)
+            && let Some(problem) = call.lost_but(&picture)
+        {
+            return Err(problem.into());
         }
     }
     call.answer(known?).await
@@ -157,10 +174,12 @@ pub(crate) async fn delete(
     params(("pool" = String, Path), ("id" = String, Path)),
     request_body = RenewRequest,
     responses(
-        (status = 200, description = "extended", body = ClaimStatus),
+        (status = 200, description = "extended: `expires_in_ms` is at least half of what it was \
+            at best", body = ClaimStatus),
         (status = 404, description = "no such pool, or show the units", body = Problem),
         (status = 410, description = "the claim is over", body = Problem),
-        (status = 504, description = "no arbiter answered in time: ask again", body = Problem),
+        (status = 504, description = "it was not extended, and the deadline you know of holds: \
+            `Retry-After` says when to ask again, `detail` where", body = Problem),
     ))]
 pub(crate) async fn renew(
     app: App,
@@ -182,14 +201,15 @@ pub(crate) async fn renew(
     let snapshot = match timeout(wait, ask).await {
         Ok(answer) => answer?,
         Err(_) => {
-            let text = "no arbiter has confirmed the renewal yet; it may still take effect. \
-                        Until you hear of it, the old deadline holds: ask again";
+            let text = "those who decide have not confirmed the renewal yet; it may still take \
+                        effect. Until you hear of it, the old deadline holds: ask again in a \
+                        second, or at another node, if that leaves you enough time";
             return Err(Problem::new(ProblemKind::Unknown, text).into());
         }
     };
     match snapshot.state {
         ClaimState::Granted | ClaimState::Waiting => call.answer(snapshot).await,
-        _ => Err(over(&snapshot).into()),
+        _ => Err(call.over(&snapshot).await?.into()),
     }
 }
 
@@ -280,6 +300,28 @@ impl<'a> Call<'a> {
     async fn gather(&self, question: Question) -> Result<Picture, Problem> {
         let gathered = self.app.survey(question).await?;
         Ok(Picture::new(&self.app.config, self.pool, self.def, gathered))
+    }
+
+    /// Why a claim is over; or that this node cannot say so, if it only saw the deadline pass that
+    /// it knew of and another may know a later one.
+    async fn over(&self, snapshot: &Snapshot) -> Result<Problem, Problem> {
+        if snapshot.state == ClaimState::Lost && snapshot.lapsed {
+            let claim = (self.id.origin, self.id.serial);
+            let picture =
+                self.gather(Question::Claim { pool: self.pool.to_owned(), claim }).await?;
+            if let Some(problem) = self.lost_but(&picture) {
+                return Ok(problem);
+            }
+        }
+        Ok(over(snapshot))
+    }
+
+    fn lost_but(&self, picture: &Picture) -> Option<Problem> {
+        let (config, rules) = (&self.app.config, &self.def.protocol);
+        let needs = rules.rules.needs(self.pool, config.members.len());
+        let decider = needs.iter().next().filter(|_| rules.about.books.decide());
+        let decider = decider.map(|node| config.members[node.index()].name.as_str());
+        admission::lost_but(picture.whereabouts(self.id, decider))
     }
 
     async fn answer(&self, snapshot: Snapshot) -> Answered {

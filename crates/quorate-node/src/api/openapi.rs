@@ -3,6 +3,7 @@
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use utoipa::OpenApi;
+use utoipa::openapi::{RefOr, Required};
 
 use super::{claims, health, overview, pools, watch};
 
@@ -50,7 +51,20 @@ struct Document;
 
 /// The document, as JSON.
 pub(crate) fn document() -> String {
-    let mut text = Document::openapi().to_pretty_json().unwrap_or_default();
+    let mut document = Document::openapi();
+    for (path, item) in &mut document.paths.paths {
+        let operation = match &**path {
+            "/v1/pools/{pool}/claims/{id}" => item.put.as_mut(),
+            "/v1/pools/{pool}/claims/{id}/renew" => item.post.as_mut(),
+            _ => None,
+        };
+        // Everything in what these two take may be left out, and so may all of it.
+        let body = operation.and_then(|operation| operation.request_body.as_mut());
+        if let Some(RefOr::T(body)) = body {
+            body.required = Some(Required::False);
+        }
+    }
+    let mut text = document.to_pretty_json().unwrap_or_default();
     text.push('\n');
     text
 }

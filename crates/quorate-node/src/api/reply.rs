@@ -35,7 +35,12 @@ impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let status =
             StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        json(status, PROBLEM, &self.0)
+        let mut response = json(status, PROBLEM, &self.0);
+        if self.0.kind == ProblemKind::Unknown {
+            // Some of these are answered at once: who asks again at once learns nothing new.
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
     }
 }
 
@@ -66,10 +71,11 @@ pub(crate) fn bad_request(detail: impl Into<String>) -> Problem {
 }
 
 pub(crate) async fn no_such_page(uri: Uri) -> Response {
-    let text =
-        format!("there is nothing at {}; GET /v1/openapi.json lists what there is", uri.path());
-    let problem = Problem { status: 404, ..bad_request(text) };
-    Failure(problem).into_response()
+    let text = format!(
+        "there is nothing at {}; /docs, or GET /v1/openapi.json, lists what there is",
+        uri.path()
+    );
+    Failure(Problem::new(ProblemKind::NoSuchPage, text)).into_response()
 }
 
 /// Every answer says which node gave it and how often that was started: what it says of a claim it
@@ -99,18 +105,22 @@ pub(crate) async fn count_refusals(
         return response;
     }
     let (mut head, theirs) = response.into_parts();
-    let text = match status {
-        StatusCode::METHOD_NOT_ALLOWED => format!("{path} takes no {method}; nothing changed"),
+    let (kind, text) = match status {
+        StatusCode::METHOD_NOT_ALLOWED => {
+            (ProblemKind::NoSuchPage, format!("{path} takes no {method}; nothing changed"))
+        }
         StatusCode::PAYLOAD_TOO_LARGE => {
             let max = super::BODY_MAX;
-            format!("a body of more than {max} bytes; nothing changed")
+            (ProblemKind::TooLarge, format!("a body of more than {max} bytes; nothing changed"))
         }
         _ => {
             let theirs = to_bytes(theirs, REFUSAL_MAX).await.unwrap_or_default();
-            format!("{}; nothing changed", String::from_utf8_lossy(&theirs))
+            let text = format!("{}; nothing changed", String::from_utf8_lossy(&theirs));
+            (ProblemKind::BadRequest, text)
         }
     };
-    let ours = Failure(Problem { status: status.as_u16(), ..bad_request(text) }).into_response();
+    let problem = Problem { status: status.as_u16(), ..Problem::new(kind, text) };
+    let ours = Failure(problem).into_response();
     let (new, body) = ours.into_parts();
     head.headers.remove(header::CONTENT_LENGTH);
     head.headers.extend(new.headers);
@@ -134,7 +144,7 @@ async fn whole(request: Request, within: Duration) -> Result<Request, Response> 
         Ok(Err(refused)) => Err(refused.into_response()),
         Err(_) => {
             let text = format!("the body did not come in {within:?}; nothing changed");
-            let refused = Failure(Problem { status: 408, ..bad_request(text) }).into_response();
+            let refused = Failure(Problem::new(ProblemKind::TooSlow, text)).into_response();
             Err(([(header::CONNECTION, "close")], refused).into_response())
         }
     }
@@ -153,7 +163,7 @@ pub(crate) async fn refuse_other_sites(request: Request, next: Next) -> Response
     } else {
         return next.run(request).await;
     };
-    Failure(Problem { status: 403, ..bad_request(text) }).into_response()
+    Failure(Problem::new(ProblemKind::OtherSite, text)).into_response()
 }
 
 /// Browsers always say whom they ask; whoever does not is none.
@@ -214,6 +224,15 @@ mod tests {
             assert!(!for_us(other), "{other}");
         }
         assert!(is_for_us(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn who_is_told_that_something_is_unknown_is_told_when_to_ask_again() {
+        let answer = |kind| Failure(Problem::new(kind, "")).into_response();
+        let unknown = answer(ProblemKind::Unknown);
+        assert_eq!(unknown.status(), StatusCode::GATEWAY_TIMEOUT);
+        assert_eq!(unknown.headers()[header::RETRY_AFTER], "1");
+        assert!(!answer(ProblemKind::ClaimOver).headers().contains_key(header::RETRY_AFTER));
     }
 
     /// A body that has begun and does not go on.

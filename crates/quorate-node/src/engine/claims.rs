@@ -17,6 +17,7 @@ use crate::admission::{self, Unfit};
 use crate::clock;
 use crate::convert;
 use crate::ledger::{Claimed, State, Waiter};
+use crate::protocols::Books;
 
 /// Waiters of one claim among which those that have gone away are tolerated...
 const WAITERS_KEPT: usize = 8;
@@ -56,7 +57,7 @@ impl Engine {
     fn settle(&mut self, seat: usize, id: ClaimId, now: Moment) {
         let state = self.pools[seat].ledger.get(&id).map(|claimed| &claimed.state);
         if matches!(state, Some(State::Granted { until, .. }) if *until <= now) {
-            self.over(seat, id, ClaimState::Lost, "the lease ended without a renewal", now);
+            self.on_grant_end(seat, id, now);
         }
     }
 
@@ -140,11 +141,8 @@ impl Engine {
                 }
                 shown
             }
-            // The client may have renewed it through another node, which would know; here the old
-            // deadline passed, and dead is for good.
-            (Some(State::Over { state: ClaimState::Lost, .. }), Some(_)) => {
-                return waiter.answer(Err(admission::lost_here()));
-            }
+            // Here its deadline passed, and dead is for good. Whether the client renewed it through
+            // another node since is for whoever is answered to find out.
             (Some(State::Over { .. }), _) => return self.answer(seat, id, false, waiter, now),
             (None, None) => return waiter.answer(Err(admission::unknown_claim())),
         };
@@ -208,7 +206,7 @@ impl Engine {
             // was revoked says that it has stopped.
             Some(State::Over { state: ClaimState::Lost | ClaimState::Revoked, .. }) => {
                 if let Some(claimed) = pool.ledger.get_mut(&id) {
-                    claimed.left = None;
+                    (claimed.left, claimed.lapsed) = (None, false);
                 }
                 self.step(seat, Event::Release(id));
             }
@@ -264,11 +262,13 @@ impl Engine {
         }
     }
 
-    /// A grant's deadline has come.
+    /// A grant's deadline has come, as far as this node knows.
     pub(super) fn on_grant_end(&mut self, seat: usize, claim: ClaimId, now: Moment) {
-        let shown = self.pools[seat].ledger.get(&claim);
-        let shown = shown.is_some_and(|claimed| matches!(claimed.state, State::Shown { .. }));
-        let why = match shown {
+        let pool = &mut self.pools[seat];
+        let Some(claimed) = pool.ledger.get_mut(&claim) else { return };
+        // Where no books are kept, a grant is renewed at its own node and nowhere else.
+        claimed.lapsed = pool.def.protocol.about.books != Books::None;
+        let why = match matches!(claimed.state, State::Shown { .. }) {
             true => "no arbiter confirmed the renewal",
             false => "the lease ended without a renewal",
         };

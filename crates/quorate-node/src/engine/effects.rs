@@ -87,11 +87,17 @@ impl Engine {
             Effect::Move { claim, shares, it } => self.ask_to_move(seat, claim, shares, *it),
             Effect::Refuse { claim, why } => self.refuse(seat, claim, why, now),
             Effect::Lose { claim } => {
-                let active = self.pools[seat].ledger.get(&claim);
-                if active.is_some_and(|c| !matches!(c.state, State::Over { .. })) {
-                    let why = "the units were taken back, since the lease had ended";
-                    self.over(seat, claim, ClaimState::Lost, why, now);
-                }
+                let Some(claimed) = self.pools[seat].ledger.get_mut(&claim) else { return };
+                let why = match &claimed.state {
+                    // Those who decide say so too: it was renewed nowhere.
+                    State::Over { .. } => return claimed.lapsed = false,
+                    State::Granted { until, .. } if *until > now => {
+                        "those who decide do not know it any more: it was ended through another \
+                         node, or they restarted and forgot it"
+                    }
+                    _ => "the units were taken back, since the lease had ended",
+                };
+                self.over(seat, claim, ClaimState::Lost, why, now);
             }
             Effect::Reclaim { claim, shares } => {
                 let pool = &self.pools[seat];
@@ -126,6 +132,9 @@ impl Engine {
         pool.meters.granted_after.observe(waited.as_secs_f64());
         let made = claimed.made;
         pool.ledger.change(&claim, State::Granted { shares, until, since: now });
+        if let Some(claimed) = pool.ledger.get_mut(&claim) {
+            claimed.is_given(until, now);
+        }
         if pool.ledger.passes(made) {
             pool.meters.overtakes.inc();
         }
@@ -137,17 +146,19 @@ impl Engine {
     fn extend(&mut self, seat: usize, claim: ClaimId, until: Moment, now: Moment) {
         let pool = &mut self.pools[seat];
         let until = self.planted.deadline(until, pool.def.lease.length());
-        let new = match pool.ledger.get(&claim).map(|claimed| &claimed.state) {
-            Some(State::Granted { shares, until: before, since }) => {
-                State::Granted { shares: shares.clone(), until: until.max(*before), since: *since }
-            }
-            Some(State::Shown { shares, .. }) => {
-                State::Granted { shares: shares.clone(), until, since: now }
-            }
-            Some(State::Waiting | State::Over { .. }) | None => return,
+        let Some(claimed) = pool.ledger.get_mut(&claim) else { return };
+        let (shares, until, since) = match &claimed.state {
+            State::Granted { shares, until: before, since } => (shares, until.max(*before), *since),
+            State::Shown { shares, .. } => (shares, until, now),
+            State::Waiting | State::Over { .. } => return,
         };
-        pool.meters.renewed.inc();
+        let new = State::Granted { shares: shares.clone(), until, since };
+        let renewed = claimed.is_given(until, now);
         pool.ledger.change(&claim, new);
+        if !renewed {
+            return; // Whoever asked for it waits on, and hears that it is unknown if no more comes.
+        }
+        pool.meters.renewed.inc();
         pool.ledger.wake(&claim, &pool.terms, now);
         self.changed(seat, claim, ChangeKind::Renewed);
     }

@@ -408,9 +408,14 @@ impl Engine {
     }
 
     /// The node is stopping. Claims are left as they are: their clients hold units until their own
-    /// deadlines, and may ask for them elsewhere.
+    /// deadlines, and may ask for them elsewhere. What was not written down yet is.
     fn stop(&mut self) {
         self.stopping = true;
+        let now = clock::now();
+        for seat in 0..self.pools.len() {
+            self.pools[seat].seat.hurry(now);
+            self.schedule(seat);
+        }
         let problem = stopping();
         for pool in &mut self.pools {
             pool.ledger.dismiss(&problem);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_api::{ClaimState, Problem, ProblemKind, Want};
-use quorate_core::ClaimId;
+use quorate_core::{ClaimId, Effect, Moment};
 use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
@@ -13,7 +13,7 @@ use crate::boot::Boot;
 use crate::clock;
 use crate::config::Config;
 use crate::journal::{Journal, Records, Written};
-use crate::ledger::{Recipient, Snapshot, Waiter};
+use crate::ledger::{Recipient, Snapshot, State, Waiter};
 use crate::metrics::Metrics;
 use crate::planted::Planted;
 
@@ -180,4 +180,66 @@ async fn after_a_restart_a_pool_waits_for_its_own_leases_and_for_no_others() {
         assert_eq!(waits, graces, "day = {day}");
     }
     std::fs::remove_dir_all(&directory).unwrap();
+}
+
+/// An engine in which claim 1 of pool `p` is granted, and until when.
+fn granted() -> (Engine, ClaimId, Moment) {
+    let mut engine = engine(PLAIN, Journal::nowhere());
+    assert_eq!(state(claim(&mut engine, "p", 1, 1)), ClaimState::Granted);
+    let id = ClaimId { origin: 0, serial: 1 };
+    let State::Granted { until, .. } = engine.pools[0].ledger.get(&id).unwrap().state else {
+        unreachable!("it is granted");
+    };
+    (engine, id, until)
+}
+
+#[test]
+fn a_deadline_that_this_node_saw_pass_is_no_final_answer_until_those_who_decide_say_so() {
+    let (mut engine, id, until) = granted();
+    engine.on_grant_end(0, id, until);
+    let look = |engine: &mut Engine, what: Ask| {
+        let snapshot = ask(engine, "p", 1, what).try_recv().unwrap().unwrap();
+        (snapshot.state, snapshot.lapsed)
+    };
+    assert_eq!(look(&mut engine, Ask::Status { wait: true }), (ClaimState::Lost, true));
+    assert_eq!(look(&mut engine, Ask::Renew { shown: None }), (ClaimState::Lost, true));
+    engine.perform(0, Effect::Lose { claim: id }, until);
+    assert_eq!(look(&mut engine, Ask::Renew { shown: None }), (ClaimState::Lost, false));
+    // The client's own word is final too.
+    let (mut engine, id, until) = granted();
+    engine.on_grant_end(0, id, until);
+    assert_eq!(look(&mut engine, Ask::End), (ClaimState::Lost, false));
+}
+
+#[test]
+fn that_a_lease_had_ended_is_never_said_before_it_has() {
+    for (early, words) in [(true, "do not know it any more"), (false, "the lease had ended")] {
+        let (mut engine, id, until) = granted();
+        let now = if early { Moment(until.0 - 1) } else { until };
+        engine.perform(0, Effect::Lose { claim: id }, now);
+        let mut answer = ask(&mut engine, "p", 1, Ask::Status { wait: false });
+        let ended = answer.try_recv().unwrap().unwrap().ended.unwrap();
+        assert!(ended.contains(words), "{ended}");
+    }
+}
+
+/// Under `ring` a node extends by its licence, under `ticket` by what members said before: one that
+/// is cut off has next to nothing to give.
+#[test]
+fn a_renewal_that_brings_nothing_is_not_answered_as_one() {
+    let (mut engine, id, until) = granted();
+    let (reply, mut answer) = oneshot::channel();
+    let late = Moment(until.0 - 1_000_000_000);
+    let waiter = Waiter { received: late, to: Recipient::Http(reply) };
+    engine.pools[0].ledger.get_mut(&id).unwrap().waiters.push(waiter);
+    for gained in [0, 5_000_000] {
+        let until = Moment(until.0 + gained);
+        engine.perform(0, Effect::Extend { claim: id, until }, late);
+        assert_eq!(answer.try_recv().unwrap_err(), TryRecvError::Empty, "{gained} ns");
+    }
+    let longer = late.after(engine.pools[0].def.lease.length());
+    engine.perform(0, Effect::Extend { claim: id, until: longer }, late);
+    let snapshot = answer.try_recv().unwrap().unwrap();
+    assert_eq!(snapshot.state, ClaimState::Granted);
+    assert!(snapshot.valid_for > Duration::from_secs(2), "{:?}", snapshot.valid_for);
 }

@@ -66,7 +66,7 @@ async fn what_can_never_be_granted_is_refused_at_the_door() {
         ("POST /v1/pools/gpu/claims/77/renew", "", 404, "unknown-claim"),
         ("POST /v1/pools/gpu/claims/77/renew", UNIT_9, 400, "bad-request"),
         ("POST /v1/pools/gpu/claims/77/revoke", r#"{"reason": "x"}"#, 404, "unknown-claim"),
-        ("GET /v2", "", 404, "bad-request"),
+        ("GET /v2", "", 404, "no-such-page"),
     ] {
         let (got, problem) = cluster.request(0, what, body).await;
         assert_eq!((got, &problem["type"]), (status, &kind.into()), "{what} {problem}");
@@ -201,6 +201,26 @@ async fn health_and_pages() {
     let (status, metrics) = cluster.text(0, "GET /metrics").await;
     assert!(status == 200 && metrics.contains("quorate_members{state=\"connected\"} 3"));
     assert!(metrics.contains("quorate_build_info"), "{metrics}");
+}
+
+/// Who reads docs/http.md finds every call, with a line for the shell.
+#[test]
+fn every_call_has_its_place_in_the_documentation() {
+    let page = include_str!("../../../../docs/http.md");
+    let document: serde_json::Value =
+        serde_json::from_str(&quorate_node::openapi()).expect("a document");
+    let paths = document["paths"].as_object().expect("paths");
+    let mut calls = 0;
+    for (path, methods) in paths {
+        for method in methods.as_object().expect("methods").keys() {
+            let heading = format!("### `{} {path}`\n", method.to_uppercase());
+            let rest = page.split_once(&heading).unwrap_or_else(|| panic!("{heading}")).1;
+            let section = rest.split("\n### ").next().unwrap_or_default();
+            assert!(section.contains("\ncurl "), "{heading} shows no curl");
+            calls += 1;
+        }
+    }
+    assert!(calls > 20, "{calls}");
 }
 
 #[test]

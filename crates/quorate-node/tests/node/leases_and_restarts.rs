@@ -57,6 +57,48 @@ async fn who_never_renews_loses_by_the_lease() {
     assert_eq!(status, 410);
 }
 
+/// A node that is cut off sees the deadline pass that it knew of. The client may have renewed
+/// through a node that it cannot ask, so none of its answers is final, and each says where to ask.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_is_cut_off_does_not_say_that_a_claim_is_lost() {
+    for pools in [SHORT.to_owned(), SHORT.replace("arbiter = \"n0\"", "protocol = \"table\"")] {
+        let mut cluster = Cluster::start(3, &pools).await;
+        let (status, granted) = cluster.request(1, &put(1), ALL).await;
+        assert_eq!(status, 200, "{granted}");
+        cluster.crash(0).await;
+        cluster.crash(2).await;
+        let renew = "POST /v1/pools/p/claims/1/renew?wait=1m";
+        // First the answer of one who waits for it, then of one who comes later.
+        for body in ["", "", &units(&granted)] {
+            let (status, unknown) = cluster.request(1, renew, body).await;
+            let text = unknown["detail"].as_str().unwrap_or_default();
+            assert!(status == 504 && text.contains("n0, n2 did not answer"), "{unknown}");
+        }
+        let (status, unknown) = cluster.request(1, "GET /v1/pools/p/claims/1", "").await;
+        assert_eq!(status, 504, "{unknown}");
+        let (status, unknown) = cluster.request(1, &put(1), ALL).await;
+        assert_eq!(status, 504, "{unknown}");
+    }
+}
+
+/// Who waits for a claim that another node answers for is not answered before there is news.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_at_a_node_that_is_not_the_claims_waits_too() {
+    let cluster = Cluster::start(2, LONG).await;
+    assert_eq!(cluster.request(0, &put(1), ALL).await.0, 200);
+    assert_eq!(cluster.request(0, "PUT /v1/pools/p/claims/2?wait=0", ALL).await.0, 202);
+    let look = cluster.request(1, "GET /v1/pools/p/claims/2?wait=1m", "");
+    let release = async {
+        // Whoever does not wait is answered meanwhile.
+        for _ in 0..5 {
+            assert_eq!(cluster.request(1, "GET /v1/pools/p/claims/2", "").await.0, 202);
+        }
+        cluster.request(0, "DELETE /v1/pools/p/claims/1", "").await.0
+    };
+    let ((status, granted), released) = tokio::join!(look, release);
+    assert_eq!((status, released, &granted["state"]), (200, 200, &"granted".into()), "{granted}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_moves_keeps_its_grant() {
     let cluster = Cluster::start(3, LONG).await;
@@ -104,7 +146,10 @@ async fn an_arbiter_that_forgot_promises_nothing_until_old_promises_are_over() {
     assert_eq!(status, 202);
     until("the waiting claim is told of the grace", || async {
         let (_, waits) = cluster.request(2, "GET /v1/pools/p/claims/2?why=true", "").await;
-        waits["why"]["summary"].as_str().unwrap_or_default().contains("the arbiter restarted")
+        waits["why"]["summary"]
+            .as_str()
+            .unwrap_or_default()
+            .contains("the node that decides restarted")
     })
     .await;
     // A holder that renews is known again.
@@ -140,6 +185,29 @@ async fn durable_grants_survive_a_crash_of_everybody() {
     assert!(second["units"][0]["fence"].as_u64() > granted["units"][0]["fence"].as_u64());
     let (status, _) = cluster.request(0, "PUT /v1/pools/p/claims/3?wait=0", "").await;
     assert_eq!(status, 202);
+}
+
+/// A stop in good order writes down what was given back a moment before: no lease has to pass.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_released_before_a_stop_is_free_at_the_next_start() {
+    let arbiter = |mode: &str| {
+        let protocol = format!("protocol = \"arbiter\"\nmode = \"{mode}\"");
+        DURABLE.replace("arbiter = \"n0\"", &protocol)
+    };
+    let pools = [DURABLE.to_owned(), arbiter("count"), arbiter("named")];
+    for (number, pools) in pools.iter().enumerate() {
+        let mut cluster = Cluster::on_disk(&format!("released_{number}"), 1, pools).await;
+        let (status, granted) = cluster.request(0, &put(1), ALL).await;
+        assert_eq!(status, 200, "{granted}");
+        let (status, over) = cluster.request(0, "DELETE /v1/pools/p/claims/1", "").await;
+        assert_eq!(status, 200, "{over}");
+        cluster.stop(0).await;
+        cluster.restart(0, None).await;
+        let (_, holders) = cluster.request(0, "GET /v1/pools/p/holders", "").await;
+        assert_eq!(holders["holders"].as_array().unwrap().len(), 0, "{holders}");
+        let (status, second) = cluster.request(0, "PUT /v1/pools/p/claims/2?wait=1m", ALL).await;
+        assert_eq!(status, 200, "{second}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -242,9 +242,14 @@ async fn what_http_refuses_is_a_problem_and_counted() {
     let cluster = Cluster::start(1, POOLS).await;
     let claim = "PUT /v1/pools/p/claims/1";
     let (status, problem) = cluster.request(0, claim, &"x".repeat((8 << 20) + 1)).await;
-    assert_eq!((status, &problem["status"]), (413, &413.into()), "{problem}");
+    assert_eq!((status, &problem["type"]), (413, &"too-large".into()), "{problem}");
+    assert_eq!(problem["status"], 413);
+    let elsewhere = "GET /v1/pools HTTP/1.1\r\nhost: other.example\r\nconnection: close\r\n\r\n";
+    let answer = say(cluster.address(0), elsewhere.as_bytes()).await;
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(answer.starts_with("HTTP/1.1 403") && answer.contains("other-site"), "{answer}");
     let (status, problem) = cluster.request(0, "POST /v1/pools", "").await;
-    assert_eq!((status, &problem["type"]), (405, &"bad-request".into()), "{problem}");
+    assert_eq!((status, &problem["type"]), (405, &"no-such-page".into()), "{problem}");
     let (status, _) = cluster.request(0, claim, "{").await;
     assert_eq!(status, 400);
     let (status, _) = cluster.request(0, "GET /v1/pools/none", "").await;

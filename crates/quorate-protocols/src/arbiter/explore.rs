@@ -92,6 +92,7 @@ numbers!(Grantor {
     top,
     ceiling,
     opening,
+    lag: plain,
     reclaims: plain,
 });
 numbers!(Booked {

@@ -17,6 +17,7 @@ use super::pool::{Mode, broken};
 use super::{Alarm, Arbiter, Post, Seat};
 use crate::attempt::{Asker, Bid};
 use crate::count::Count;
+use crate::lag::Lag;
 use crate::opening::Opening;
 
 /// The books of one arbiter.
@@ -42,6 +43,8 @@ pub(super) struct Grantor {
     /// Fences up to this one are on disk, if only permissions are not.
     pub(super) ceiling: Fence,
     pub(super) opening: Opening,
+    /// Whether the record has permissions that are over.
+    pub(super) lag: Lag,
     /// How many permissions of an earlier life were taken into the books.
     pub(super) reclaims: Count,
 }
@@ -233,6 +236,7 @@ impl Grantor {
             return;
         }
         let booked = self.remove(bid).expect("it is granted");
+        self.write_down_soon(seat, post.out);
         if broken!(seat, M6ForgetYielded) {
             post.out.disarm(Alarm::LeaseEnd(bid));
             return self.schedule(seat, post, None);
@@ -337,6 +341,9 @@ impl Grantor {
         let booked = self.remove(bid).expect("only what is in the books ends");
         if maybe_held {
             self.floors.raise(booked.fenced(seat.pool), booked.token);
+        }
+        if !booked.is_waiting() {
+            self.write_down_soon(seat, out);
         }
         if seat.pool.leases_end() {
             out.disarm(Alarm::LeaseEnd(bid));

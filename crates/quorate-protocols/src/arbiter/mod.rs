@@ -112,6 +112,8 @@ pub enum Alarm {
     Grace,
     /// Arbiter: ask the others once more what fences there were.
     Survey,
+    /// Arbiter: the record has permissions that are over.
+    WriteDown,
 }
 
 impl fmt::Display for Alarm {
@@ -121,6 +123,7 @@ impl fmt::Display for Alarm {
             Alarm::LeaseEnd(bid) => write!(f, "lease-end {bid}"),
             Alarm::Grace => f.write_str("grace"),
             Alarm::Survey => f.write_str("survey"),
+            Alarm::WriteDown => f.write_str("write-down"),
         }
     }
 }
@@ -170,6 +173,7 @@ impl Protocol for Arbiter {
                     Alarm::LeaseEnd(bid) => grantor.on_ring_lease_end(seat, bid, post),
                     Alarm::Grace => grantor.on_ring_grace(seat, post),
                     Alarm::Survey => grantor.on_ring_survey(seat, post),
+                    Alarm::WriteDown => grantor.write_down(seat, post.out),
                     Alarm::Retry => unreachable!("it is the requester's"),
                 }
             }
@@ -209,10 +213,14 @@ impl Protocol for Arbiter {
 
     fn lease_end(alarm: &Alarm) -> LeaseEnd {
         match alarm {
-            Alarm::Retry | Alarm::Survey => LeaseEnd::Nothing,
+            Alarm::Retry | Alarm::Survey | Alarm::WriteDown => LeaseEnd::Nothing,
             Alarm::LeaseEnd(bid) => LeaseEnd::Of(bid.claim),
             Alarm::Grace => LeaseEnd::Earlier,
         }
+    }
+
+    fn rings_at_stop(alarm: &Alarm) -> bool {
+        *alarm == Alarm::WriteDown
     }
 
     fn kind(message: &Message) -> usize {

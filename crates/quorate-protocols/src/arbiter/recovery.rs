@@ -21,9 +21,8 @@ use super::{Alarm, Arbiter, Post, Seat};
 use crate::attempt::{Asker, Bid};
 use crate::opening::Opening;
 
-/// What a durable arbiter writes down: every permission in force and the floors of fences. The
-/// queue is not in it, since requesters ask again; nor is a release, which costs at most one lease
-/// if it is forgotten.
+/// What a durable arbiter writes down: every permission in force, for a moment some that are over
+/// ([`crate::lag`]), and the floors of fences. The queue is not in it, since requesters ask again.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Record {
     pub(super) grants: Vec<(ClaimId, Booked)>,
@@ -55,6 +54,7 @@ impl Grantor {
             top: Fence::default(),
             ceiling: Fence::default(),
             opening: Opening::Open,
+            lag: Default::default(),
             reclaims: Default::default(),
         };
         match start {
@@ -250,10 +250,18 @@ impl Grantor {
         if !seat.pool.durable {
             return self.write_down_fences(seat, out);
         }
+        self.lag.end(Alarm::WriteDown, out);
         let grants =
             self.granted.iter().map(|(_, bid)| (bid.claim, self.entries[bid].clone())).collect();
         let unsure = !self.is_open();
         out.persist(Record { grants, floors: self.floors.clone(), unsure });
+    }
+
+    /// A permission is over that the record has.
+    pub(super) fn write_down_soon(&mut self, seat: &Seat<'_>, out: &mut Outbox<Arbiter>) {
+        if seat.pool.durable {
+            self.lag.begin(Alarm::WriteDown, &seat.pool.lease, out);
+        }
     }
 }
 

@@ -16,6 +16,7 @@ use super::pool::broken;
 use super::{Alarm, Central, Post};
 use crate::allocator::{Allocator, Deed, Ticket};
 use crate::attempt::Asker;
+use crate::lag::Lag;
 
 /// Longer books are not audited after every step.
 const AUDIT_ENTRIES_MAX: usize = 256;
@@ -37,6 +38,8 @@ pub(crate) struct Arbiter {
     pub(crate) fence: Fence,
     /// Whether promises of an earlier life may still be in force.
     pub(crate) grace: bool,
+    /// Whether the record has grants that are over.
+    pub(crate) lag: Lag,
 }
 
 /// A claim in the books.
@@ -58,7 +61,14 @@ pub(crate) struct Booked {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum State {
     Waiting,
-    Granted { held: Holding, waited: Duration, adopted: bool },
+    /// It waits, and is not in the queue: its node was taken for dead, and has not asked for it
+    /// since.
+    Absent,
+    Granted {
+        held: Holding,
+        waited: Duration,
+        adopted: bool,
+    },
 }
 
 impl Booked {
@@ -109,9 +119,9 @@ impl Booked {
     }
 }
 
-/// What a durable arbiter writes down: every grant in force. The queue is not in it, since
-/// requesters ask again; nor is a release, which costs at most one lease if it is forgotten; nor
-/// the last fence, since those of the next boot are larger.
+/// What a durable arbiter writes down: every grant in force, and for a moment some that are over
+/// ([`Lag`]). The queue is not in it, since requesters ask again; nor is the last fence, since
+/// those of the next boot are larger.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Record {
     pub(super) grants: Vec<(ClaimId, Booked)>,
@@ -137,6 +147,7 @@ impl Arbiter {
             tags: Tags::default(),
             fence: Fence::floor(seat.boot),
             grace: false,
+            lag: Lag::default(),
         };
         match start {
             Start::First => {}
@@ -234,10 +245,12 @@ impl Arbiter {
         sent: Moment,
         post: &mut Post<'_>,
     ) {
+        let place_kept = self.bring_back(seat, claim, asker);
         let booked = match self.entries.entry(claim) {
             Place::Occupied(known) => known.into_mut(),
             Place::Vacant(place) => {
-                let stamp = Stamp { clock: self.clock.tick(), node: asker.node };
+                let stamp = place_kept
+                    .unwrap_or_else(|| Stamp { clock: self.clock.tick(), node: asker.node });
                 let ticket = Ticket { age: stamp.clock, claim };
                 let (any, chosen);
                 let wants = match &wanted.lines {
@@ -407,7 +420,12 @@ impl Arbiter {
         post.out.reclaim(claim, held.shares.clone());
         post.send(node, Message::Lost { claim, attempt });
         self.remove(claim);
+        self.write_down_soon(seat, post.out);
         self.schedule(seat, post);
+    }
+
+    pub(super) fn on_ring_write_down(&mut self, seat: &Seat<'_, Central>, post: &mut Post<'_>) {
+        self.write_down(seat, post.out);
     }
 
     pub(super) fn on_ring_grace(&mut self, seat: &Seat<'_, Central>, post: &mut Post<'_>) {
@@ -422,8 +440,16 @@ impl Arbiter {
         let Some(held_units) = self.remove(claim) else { return };
         if held_units {
             post.out.disarm(Alarm::LeaseEnd(claim));
+            self.write_down_soon(seat, post.out);
         }
         self.schedule(seat, post);
+    }
+
+    /// A grant is over that the record has.
+    fn write_down_soon(&mut self, seat: &Seat<'_, Central>, out: &mut Outbox<Central>) {
+        if seat.pool.goods.durable {
+            self.lag.begin(Alarm::WriteDown, &seat.pool.goods.lease, out);
+        }
     }
 
     /// Takes a claim out of the books: whether it held units, if it was there.
@@ -435,6 +461,7 @@ impl Arbiter {
                 assert!(queued, "whoever waits is in the queue");
                 Some(false)
             }
+            State::Absent => Some(false),
             State::Granted { held, .. } => {
                 let units = held.shares.iter().map(|share| share.unit);
                 self.allocator.release(booked.ticket(claim), units);
@@ -444,10 +471,11 @@ impl Arbiter {
     }
 
     /// Written before the rest of this step is told, which rests on these books.
-    pub(super) fn write_down(&self, seat: &Seat<'_, Central>, out: &mut Outbox<Central>) {
+    pub(super) fn write_down(&mut self, seat: &Seat<'_, Central>, out: &mut Outbox<Central>) {
         if !seat.pool.goods.durable {
             return;
         }
+        self.lag.end(Alarm::WriteDown, out);
         let grants = self
             .entries
             .iter()
@@ -466,6 +494,7 @@ impl Arbiter {
         for (&claim, booked) in &self.entries {
             let standing = match booked.state {
                 State::Waiting => Standing::Waiting,
+                State::Absent => Standing::Absent,
                 State::Granted { adopted: false, .. } => Standing::Granted,
                 State::Granted { adopted: true, .. } => Standing::Adopted,
             };
@@ -478,7 +507,7 @@ impl Arbiter {
         let cut = self.allocator.explain(self.entries.get(&claim)?.ticket(claim))?;
         let held = self.entries.iter().filter_map(|(claim, booked)| match &booked.state {
             State::Granted { held, .. } => Some((*claim, &held.shares)),
-            State::Waiting => None,
+            State::Waiting | State::Absent => None,
         });
         Some(cut.shortage(held))
     }
@@ -504,6 +533,7 @@ impl Arbiter {
                     waiting += 1;
                     assert!(self.allocator.waits(booked.ticket(*claim)));
                 }
+                State::Absent => assert!(!self.allocator.waits(booked.ticket(*claim))),
                 State::Granted { held, .. } => {
                     let extra = held.moves.len();
                     assert_eq!(held.shares.len(), booked.wanted.units.get() as usize + extra);

@@ -19,9 +19,18 @@ impl Explorable for Central {
 // Attempts are not among the numbers: they are compared within one claim only, and there are as
 // many as things that happen.
 // What the allocator wants done is done when a step ends.
-numbers!(Arbiter { clock, entries, allocator, deeds: plain, tags: plain, fence, grace });
+numbers!(Arbiter {
+    clock,
+    entries,
+    allocator,
+    deeds: plain,
+    tags: plain,
+    fence,
+    grace,
+    lag: plain
+});
 numbers!(Booked { asker: plain, stamp, wanted, sent, arrived, state });
-numbers!(enum State { Waiting, Granted { held, waited, adopted } });
+numbers!(enum State { Waiting, Absent, Granted { held, waited, adopted } });
 numbers!(Record { grants, grace, drained, relabelled });
 numbers!(enum Message {
     Request { claim, attempt: plain, wanted, sent },

@@ -73,6 +73,10 @@ pub(crate) enum Mutant {
     ExtendAfterMove,
     /// What can be granted is said as if the arbiter were there.
     PromiseWithoutArbiter,
+    /// Claims of homes that seem dead are granted in their turn. Our first draft.
+    ServeTheDead,
+    /// A claim that was out of its turn stays so when its home asks for it.
+    StayAway,
     /// A durable arbiter does not write down that a grant was asked for in a new attempt. Likewise.
     ForgetNewAttempt,
 }

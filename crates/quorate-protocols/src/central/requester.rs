@@ -75,6 +75,17 @@ impl Asks for Requests {
         post.send(seat.pool.arbiter, Message::Release { claim });
     }
 
+    /// A decline counts against the try that it names, and a release against any.
+    fn give_back(
+        home: &mut Requester,
+        seat: &Seat<'_>,
+        claim: ClaimId,
+        local: Self::Local,
+        post: &mut Post<'_>,
+    ) {
+        Self::decline(home, seat, claim, local.attempt, post);
+    }
+
     fn take_over(home: &mut Requester, seat: &Seat<'_>, shares: &Shares) -> Option<Self::Local> {
         home.shown(seat, shares)
     }
@@ -239,6 +250,14 @@ impl Requester {
         if moving.held.begin(it) {
             moving.since = if news { Some(seat.now) } else { moving.since };
             post.out.ask_to_move(claim, moving.held.shares.clone(), it.from, it.to);
+        }
+    }
+
+    /// The arbiter is heard again. What was said to it may be lost, and if it could not hear us
+    /// either, claims of ours may be out of their turn.
+    pub(super) fn ask_all_again(&self, seat: &Seat<'_>, post: &mut Post<'_>) {
+        for (&claim, local) in self.claims.iter().filter(|(_, local)| !local.phase.is_held()) {
+            post.send(seat.pool.arbiter, local.request(claim, seat.now));
         }
     }
 

@@ -18,7 +18,8 @@
 //!   stopped (arbiter spec C1: dead is for good), so it has nothing that could be renewed, and
 //!   nobody else uses its units: they are given back, and not waited for until the lease ends
 //!   where they were granted. To pass the renewal on instead could only bring back a client that
-//!   others may take for gone.
+//!   others may take for gone. Given back is what this home asked for: a client that renewed
+//!   through another home meanwhile was told a later moment there.
 //! * *An answer to a renewal* revives nothing whose deadline has passed, and takes nothing back of
 //!   what a later answer said.
 //! * *A grant that does not fit its claim* (other units than were asked for) belongs to another
@@ -89,6 +90,19 @@ pub(crate) trait Asks: Clone + Eq + Hash + Debug + Default {
         local: Option<Self::Local>,
         post: &mut Post<'_, Self>,
     );
+
+    /// A claim's client has stopped, as far as this home knows, and gave no word: what this home
+    /// asked for is given back. What the client was given through another home is not, since it may
+    /// be using that until a later moment.
+    fn give_back(
+        home: &mut Home<Self>,
+        seat: &Seat<'_, Self>,
+        claim: ClaimId,
+        local: Self::Local,
+        post: &mut Post<'_, Self>,
+    ) {
+        Self::end(home, seat, claim, Some(local), post);
+    }
 
     /// A client that outlived the home's last boot shows what it has; `None` if no pool like this
     /// gave it that.
@@ -274,9 +288,15 @@ impl<A: Asks> Home<A> {
         let phase = A::phase(local);
         let ends = phase.is_over(seat.now) || (asks && phase.has_stopped(seat.now));
         if ends {
-            self.on_release(seat, claim, post);
+            self.give_back(seat, claim, post);
         }
         ends
+    }
+
+    fn give_back(&mut self, seat: &Seat<'_, A>, claim: ClaimId, post: &mut Post<'_, A>) {
+        if let Some(local) = self.claims.remove(&claim) {
+            A::give_back(self, seat, claim, local, post);
+        }
     }
 
     /// A claim that waited has these units until then, and its client is told.
@@ -329,7 +349,7 @@ impl<A: Asks> Home<A> {
         };
         post.out.lose(claim);
         if until <= seat.now || A::breaks(seat, Rule::KeepWhatIsLost) {
-            return self.on_release(seat, claim, post);
+            return self.give_back(seat, claim, post);
         }
         *phase = Phase::Ending { until };
         self.arm_retry(seat, post);

@@ -244,3 +244,27 @@ fn a_client_that_outlives_its_home_renews_and_releases_there() {
     }
     under_every_protocol!(play);
 }
+
+/// A home that cannot know of a renewal through another takes nothing back on its own account: only
+/// a client's word ends what the client was given elsewhere.
+#[test]
+fn a_home_whose_deadline_passed_takes_nothing_from_a_client_that_renewed_elsewhere() {
+    fn play<P: Instance>() {
+        let mut world = World::<P>::new(1);
+        let (shares, until) = world.granted(HOME, 1);
+        world.now = Moment(until.0 / 2);
+        world.step(OTHER, Event::Renew { claim: id(1), shares: shares.clone() });
+        let told = world.settle();
+        assert!(matches!(told[..], [Told::Extended(later)] if later > until), "{told:?}");
+        world.now = until;
+        world.step(HOME, Event::Renew { claim: id(1), shares: shares.clone() });
+        assert_eq!(world.settle(), [Told::Lost], "{}", P::NAME);
+        // The unit is in use.
+        world.claim(HOME, 2);
+        assert_eq!(world.settle(), [], "{}", P::NAME);
+        world.step(OTHER, Event::Renew { claim: id(1), shares });
+        let told = world.settle();
+        assert!(matches!(told[..], [Told::Extended(_)]), "{}: {told:?}", P::NAME);
+    }
+    under_every_protocol!(play);
+}

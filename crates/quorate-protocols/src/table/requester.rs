@@ -89,6 +89,16 @@ impl Asks for Sections {
         home.want(seat, claim, Errand::End(None), post);
     }
 
+    fn give_back(
+        home: &mut Requester,
+        seat: &Seat<'_>,
+        claim: ClaimId,
+        local: Self::Local,
+        post: &mut Post<'_>,
+    ) {
+        home.want(seat, claim, Errand::End(Some(local.attempt)), post);
+    }
+
     fn take_over(home: &mut Requester, seat: &Seat<'_>, shares: &Shares) -> Option<Self::Local> {
         home.shown(seat, shares)
     }
@@ -221,6 +231,18 @@ impl Requester {
                 }
             }
             _ => unreachable!("everything else is about sections"),
+        }
+    }
+
+    /// A node is heard again that keeps claims of ours. If it could not hear us either, they may be
+    /// out of their turn by now: it says so, and they are asked for again.
+    pub(super) fn ask_keeper(&self, node: NodeId, post: &mut Post<'_>) {
+        for (&claim, local) in &self.claims {
+            if let Phase::Waiting(Wait::Listed { keepers, .. }) = &local.phase
+                && keepers.contains(node)
+            {
+                post.send(node, Message::Ask { claim, attempt: local.attempt });
+            }
         }
     }
 

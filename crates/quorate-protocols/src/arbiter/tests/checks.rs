@@ -140,7 +140,7 @@ const ELSEWHERE: [(u32, u32); 2] = [(1, 1), (2, 1)];
 
 #[test]
 fn an_arbiter_with_leases_crashes_and_remembers() {
-    assert_eq!(states(&crashing(only(), Restart::Durable, &ELSEWHERE)), 53_498);
+    assert_eq!(states(&crashing(only(), Restart::Durable, &ELSEWHERE)), 54_070);
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn an_arbiter_with_leases_crashes_and_forgets() {
 #[test]
 fn one_of_two_arbiters_with_leases_crashes() {
     let both = Pool { quorums: Quorums::Threshold { members: 2, size: 2 }, ..Pool::new(1, 2) };
-    assert_eq!(states(&crashing(both.clone(), Restart::Durable, &[(0, 1)])), 2_024);
+    assert_eq!(states(&crashing(both.clone(), Restart::Durable, &[(0, 1)])), 2_090);
     assert_eq!(states(&crashing(both, Restart::Amnesia, &[(0, 1)])), 2_608);
 }
 
@@ -168,8 +168,8 @@ fn hasty(pool: Pool, restart: Restart, wants: &[(u32, u32)]) -> Scope<Arbiter> {
 #[test]
 fn alarms_ring_at_any_moment_and_an_arbiter_crashes() {
     let both = Pool { quorums: Quorums::Threshold { members: 2, size: 2 }, ..Pool::new(1, 2) };
-    assert_eq!(states(&hasty(both, Restart::Durable, &[(0, 1)])), 246_247);
-    assert_eq!(states(&hasty(only(), Restart::Durable, &[(1, 1)])), 768);
+    assert_eq!(states(&hasty(both, Restart::Durable, &[(0, 1)])), 307_371);
+    assert_eq!(states(&hasty(only(), Restart::Durable, &[(1, 1)])), 1_058);
     assert_eq!(states(&hasty(only(), Restart::Amnesia, &[(1, 1)])), 5_454);
 }
 
@@ -177,9 +177,9 @@ fn alarms_ring_at_any_moment_and_an_arbiter_crashes() {
 #[test]
 fn an_alarm_rings_early_and_an_arbiter_with_two_clients_crashes() {
     for (wants, restart, count) in [
-        (TWO, Restart::Durable, 58_649),
+        (TWO, Restart::Durable, 60_388),
         (TWO, Restart::Amnesia, 46_455),
-        (ELSEWHERE, Restart::Durable, 292_346),
+        (ELSEWHERE, Restart::Durable, 297_981),
         (ELSEWHERE, Restart::Amnesia, 523_350),
     ] {
         let mut scope = crashing(only(), restart, &wants);

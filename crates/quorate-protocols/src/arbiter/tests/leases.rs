@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use quorate_core::{Lease, Moment, NodeId};
+use quorate_core::{Lease, Moment, NodeId, Start};
 use quorate_laws::End;
 
 use super::cluster::{Cluster, id};
@@ -187,4 +187,28 @@ fn dead_while_it_moves(mutant: Option<Mutant>) -> bool {
 fn a_home_renews_nothing_for_a_client_that_stopped() {
     assert!(dead_while_it_moves(None));
     assert!(!dead_while_it_moves(Some(Mutant::RenewForTheDead)));
+}
+
+/// A durable arbiter restarts after a grant was given back: the unit is free at once, counted and
+/// by name.
+#[test]
+fn a_durable_arbiter_brings_back_nothing_that_ended() {
+    for pool in [Pool::new(1, 1), Pool::named(1, 1)] {
+        let mut world = Cluster::new(2, Pool { durable: true, ..pool });
+        world.claim(1, 1, 1, 0);
+        world.settle();
+        assert!(world.is_using(1), "{}", world.trace);
+        let before = world.disks[0].clone();
+        world.release(1, 1);
+        world.settle();
+        assert_eq!(world.disks[0], before, "nothing waited for the disk");
+        world.ring(0, Alarm::WriteDown);
+        let record = world.disks[0].clone();
+        assert_ne!(record, before);
+        world.restart(0, Start::Recovered(record));
+        world.claim(1, 2, 1, 0);
+        world.settle();
+        assert!(world.is_using(2), "{}", world.trace);
+        world.must_be_lawful();
+    }
 }

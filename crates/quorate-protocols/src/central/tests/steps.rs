@@ -262,3 +262,49 @@ fn a_waiting_claim_is_asked_for_again_and_answered_with_the_same_grant() {
     table.deliver_all();
     assert_eq!(table.wanted(), ["n1 GRANT 7.1 u0 f1"]);
 }
+
+/// The record that is there when the arbiter restarts, and what it grants then at once.
+#[test]
+fn a_durable_arbiter_brings_back_nothing_that_ended() {
+    for released in [true, false] {
+        let mut pool = Pool::new(1);
+        pool.goods.durable = true;
+        let mut table = Table::new(2, pool);
+        table.claim(1, 1, 1);
+        table.deliver_all();
+        table.wanted();
+        match released {
+            true => table.step(1, Event::Release(id(1))),
+            false => table.step(0, Event::Ring(Alarm::LeaseEnd(id(1)))),
+        }
+        table.deliver_all();
+        // Nothing waited for the disk, and a crash here would cost a lease.
+        assert!(!table.wanted.iter().any(|line| line.contains("persist")), "{:?}", table.wanted);
+        assert_eq!(table.record.as_ref().unwrap().lines().count(), 1);
+        table.step(0, Event::Ring(Alarm::WriteDown));
+        let record = table.record.clone();
+        assert_eq!(record.as_ref().unwrap().lines().count(), 0);
+        table.restart(0, Start::Recovered(record));
+        table.wanted();
+        table.claim(0, 2, 1);
+        assert_eq!(table.wanted().last().unwrap(), "n0 GRANT 7.2 u0 f1/1");
+    }
+}
+
+/// However many end meanwhile, one record has them all; and the next grant's makes it needless.
+#[test]
+fn what_ended_is_written_once_and_with_the_next_grant_if_that_is_sooner() {
+    let mut pool = Pool::new(3);
+    pool.goods.durable = true;
+    let mut table = Table::new(1, pool);
+    (1..=3).for_each(|serial| table.claim(0, serial, 1));
+    table.wanted.clear();
+    table.step(0, Event::Release(id(1)));
+    table.step(0, Event::Release(id(2)));
+    let alarms: Vec<&String> = table.wanted.iter().filter(|w| w.contains("write-down")).collect();
+    assert_eq!(alarms.len(), 1, "{:?}", table.wanted);
+    table.wanted.clear();
+    table.claim(0, 4, 1);
+    assert!(table.wanted.iter().any(|line| line.contains("disarm write-down")));
+    assert_eq!(table.record.as_ref().unwrap().lines().count(), 2);
+}
