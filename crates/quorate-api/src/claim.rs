@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ClaimId;
+use crate::{ClaimId, Hindrance};
 
 /// What a claim asks for, in its client's words: the body of `PUT /v1/pools/{pool}/claims/{id}`,
 /// and what a claim on the client link says. Said again under the same id, it must ask for the
@@ -250,6 +250,14 @@ pub struct ClaimStatus {
     pub waited_ms: u64,
     /// The node at which the claim was made, and which answers for it.
     pub node: String,
+    /// How often that node has been started; none if no node answers for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot: Option<u32>,
+    /// If it was granted there: which grant of the pool at that node since that start, the first
+    /// being 1. With node and start it tells a grant from any other. None for a claim that waits,
+    /// and where its client keeps up what it was granted at another node or before a restart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<u64>,
     /// Who asked, in the client's words.
     #[serde(default)]
     pub client: String,
@@ -274,7 +282,10 @@ pub struct Why {
     /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<u32>,
-    /// Units that nobody holds now.
+    /// If no claim of its size can be granted with the nodes that are there: why not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hindrance: Option<Hindrance>,
+    /// Units that it could have now: that nobody holds, none if it cannot be granted.
     pub free: u32,
     /// Units that are missing for this claim alone, were it next.
     pub missing: u32,

@@ -17,11 +17,13 @@
 
 mod claim;
 mod claim_id;
+mod grants;
 pub mod link;
 mod node;
 mod overview;
 mod pool;
 mod problem;
+mod register;
 mod span;
 mod units;
 
@@ -30,6 +32,7 @@ pub use claim::{
     RevokeRequest, ShortageView, UnitView, Want, Why,
 };
 pub use claim_id::{ClaimId, ClaimIdError};
+pub use grants::{GrantsView, Hindrance, HindranceKind};
 pub use node::{Change, ChangeKind, Check, NodeView, PeerView};
 pub use overview::{
     CellView, ChartPoint, FoundView, HistoryEvent, HistoryKind, HistoryView, KindView, MemberView,
@@ -40,4 +43,5 @@ pub use pool::{
     RelabelRequest, WaiterView,
 };
 pub use problem::{Problem, ProblemKind};
+pub use register::{GrantEvent, RegisterView};
 pub use span::{SpanError, format_span, parse_span};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ClaimId, HolderView, NodeView, PoolView, WaiterView};
+use crate::{ClaimId, GrantsView, HolderView, NodeView, PoolView, WaiterView};
 
 /// Answer to `GET /v1/overview`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -99,6 +99,8 @@ pub struct PatternRow {
     pub units: u32,
     /// The protocol that decides.
     pub protocol: String,
+    /// Which claims can be granted with the nodes that are there.
+    pub grants: GrantsView,
 }
 
 /// One pool in full.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ClaimId, Line, ShortageView, UnitView};
+use crate::{ClaimId, GrantsView, Line, ShortageView, UnitView};
 
 /// Answer to `GET /v1/pools`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -52,6 +52,10 @@ pub struct PoolView {
     /// Its quorums, if quorums decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quorums: Option<QuorumsView>,
+    /// Which claims can be granted with the nodes that are there: as all nodes together see it if
+    /// the pool was asked about by name, else as this node does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grants: Option<GrantsView>,
     /// Without whom nothing is granted; none where the pool was not asked about by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
@@ -64,6 +68,10 @@ pub struct PoolView {
     /// about by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<u32>,
+    /// Units that claims could have now, likewise: those that nobody has, that are not drained and
+    /// not lost, and none while nothing can be granted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub free: Option<u32>,
     /// Claims that wait, likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<u32>,
@@ -183,6 +191,13 @@ pub struct HolderView {
     pub units: Vec<UnitView>,
     /// The node that answers for the claim; empty if none does (its node restarted).
     pub node: String,
+    /// How often that node has been started, and which of its grants this is: as in an answer
+    /// about the claim.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot: Option<u32>,
+    /// See `boot`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<u64>,
     /// Who, in the client's words.
     pub client: String,
     /// What for, in the client's words.

@@ -50,7 +50,8 @@
 //! | choose a quorum without chance inside the protocol | arbiter, ticket, table | [`Claim::draw`]: the driver draws, the checker enumerates |
 //! | opinions about who crashed | arbiter, ticket, table, broadcast, ring | [`Event::Suspect`], [`Event::Trust`] |
 //! | things to tell people that only one protocol knows | arbiter, broadcast, ring | [`Fact`]: shown by [`Protocol::facts`], read by nobody but people |
-//! | readiness, which copy of the books counts, units that are lost | broadcast, table | [`Health`] |
+//! | readiness, which copy of the books counts, units that are lost | broadcast, table, ring | [`Health`] |
+//! | which claims can be granted with the nodes that are there | all | [`Outlook`]: [`Protocol::grants`], [`Protocol::outlook`] |
 //! | incarnations and restarts | all | [`Seat::boot`], [`Start`] |
 //! | units that differ, units by name, bundles | central, table, arbiter | [`Wanted::lines`] |
 //! | holders that can be asked to move | central | [`Effect::Move`], answered by [`Event::Renew`] |
@@ -82,7 +83,7 @@ pub use corruptible::Corruptible;
 pub use event::{Effect, EffectOf, Event, EventOf};
 pub use explorable::Explorable;
 pub use grant::{Fence, Share, Shares, Unit};
-pub use health::Health;
+pub use health::{Health, Hurdle, Outlook, Remade};
 pub use holding::{Holding, Move};
 pub use lease::{Lease, Moment};
 pub use node::NodeId;

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::hash::Hash;
 
-use crate::{ClaimId, EventOf, Health, Moment, NodeId, NodeSet, Outbox, Shortage, Stamp, Units};
+use crate::{ClaimId, EventOf, Health, Hurdle, Moment, NodeId, NodeSet, Outbox, Outlook};
+use crate::{Shortage, Stamp, Units};
 
 /// One participant: a plain value that changes only inside [`Protocol::step`].
 pub trait Protocol: Clone + Eq + Hash + fmt::Debug {
@@ -38,6 +39,16 @@ pub trait Protocol: Clone + Eq + Hash + fmt::Debug {
     /// how many units there are to be had.
     fn health(&self, _seat: &Seat<'_, Self>) -> Health {
         Health::default()
+    }
+
+    /// Which claims this participant could be granted for its clients, with what it knows, if the
+    /// driver believes that these are away: the one answer that readiness, `status`, `why` and
+    /// metrics share. What it says can be granted is granted once holders leave room, unless
+    /// something changes that nobody here knows of yet; what it says cannot be granted is not.
+    fn outlook(&self, seat: &Seat<'_, Self>, away: &NodeSet) -> Outlook {
+        let idle = self.health(seat).in_grace;
+        let grace: NodeSet = idle.then_some(seat.me).into_iter().collect();
+        Outlook::of(|away| Self::grants(seat.pool, away), away, &grace)
     }
 
     /// Shows what this participant can tell people about itself that the contract has no word for:
@@ -91,6 +102,15 @@ pub trait Protocol: Clone + Eq + Hash + fmt::Debug {
 
     /// Whether the others must still grant everything if these nodes never come back.
     fn can_lose(pool: &Self::Pool, dead: &NodeSet) -> bool;
+
+    /// Which claims can be granted while these nodes are away: less than everything where
+    /// [`Protocol::can_lose`] says so, and then perhaps something.
+    fn grants(pool: &Self::Pool, away: &NodeSet) -> Outlook {
+        match Self::can_lose(pool, away) {
+            true => Outlook::all(Self::capacity(pool)),
+            false => Outlook::nothing(Hurdle::Away(away.clone())),
+        }
+    }
 }
 
 /// A node's place in one pool, at the moment of one step.

@@ -111,7 +111,8 @@ impl Request {
             }
             Request::Order { pool, .. } => (Some(pool), Action::Admin),
             Request::Pools(_) | Request::Node(_) | Request::Measure(_) => (None, Action::See),
-            Request::Checks(_) => (None, Action::Health),
+            Request::Checks(_) | Request::Grants { .. } => (None, Action::Health),
+            Request::Register { pool, .. } => (Some(pool), Action::See),
             Request::Corrupt { pool, .. } | Request::Fence { pool, .. } => {
                 (Some(pool), Action::Admin)
             }

@@ -65,7 +65,12 @@ fn about(shares: &Shares, def: &PoolDef, labels: Option<&Labels>) -> Vec<About> 
 }
 
 /// How a claim stands, in JSON's words.
-pub(crate) fn status(snapshot: Snapshot, pool: &str, node: &str, def: &PoolDef) -> ClaimStatus {
+pub(crate) fn status(
+    snapshot: Snapshot,
+    pool: &str,
+    (node, boot): (&str, u32),
+    def: &PoolDef,
+) -> ClaimStatus {
     let millis = |span: std::time::Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
     let shares = snapshot.shares.iter().flatten().map(|s| (s.unit.0, s.fence.0));
     let labels = snapshot.labels.as_deref();
@@ -81,6 +86,8 @@ pub(crate) fn status(snapshot: Snapshot, pool: &str, node: &str, def: &PoolDef) 
         expires_in_ms: (snapshot.state == ClaimState::Granted).then(|| millis(snapshot.valid_for)),
         waited_ms: millis(snapshot.waited),
         node: node.to_owned(),
+        boot: Some(boot),
+        grant: snapshot.grant,
         client: snapshot.want.client,
         reason: snapshot.want.reason,
         ended: snapshot.ended,

@@ -16,7 +16,13 @@ use std::time::{Duration, Instant};
 
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 
+use crate::register::KEPT;
+
 const RECORDS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("records");
+/// The lines of registers, by pool and number ([`crate::register`]).
+const LINES: TableDefinition<'_, (&str, u64), &[u8]> = TableDefinition::new("lines");
+/// How long lines that nobody waits for may wait for a record to go to disk with.
+const LINGER: Duration = Duration::from_secs(1);
 
 /// Where records go.
 #[derive(Debug)]
@@ -25,13 +31,49 @@ pub(crate) struct Journal {
     submitted: u64,
     /// None if there is no disk, and nothing to wait for.
     writer: Option<(Sender<Submission>, JoinHandle<()>)>,
+    /// Lines of earlier starts.
+    lines: Lines,
 }
 
 #[derive(Debug)]
-struct Submission {
-    number: u64,
-    pool: Arc<str>,
-    record: Vec<u8>,
+enum Submission {
+    Record { number: u64, pool: Arc<str>, record: Vec<u8> },
+    Line { number: u64, pool: Arc<str>, line: Vec<u8> },
+}
+
+/// What goes to disk together.
+#[derive(Debug, Default)]
+struct Batch {
+    /// The number of the last record.
+    last: Option<u64>,
+    records: BTreeMap<Arc<str>, Vec<u8>>,
+    lines: Vec<(Arc<str>, u64, Vec<u8>)>,
+}
+
+impl Batch {
+    /// Waits for something; none at the end.
+    fn next(submissions: &Receiver<Submission>) -> Option<Batch> {
+        let mut batch = Batch::default();
+        batch.take(submissions.recv().ok()?);
+        let until = Instant::now() + LINGER;
+        while batch.last.is_none() {
+            let left = until.saturating_duration_since(Instant::now());
+            let Ok(more) = submissions.recv_timeout(left) else { break };
+            batch.take(more);
+        }
+        submissions.try_iter().for_each(|more| batch.take(more));
+        Some(batch)
+    }
+
+    fn take(&mut self, submission: Submission) {
+        match submission {
+            Submission::Record { number, pool, record } => {
+                self.last = Some(number);
+                self.records.insert(pool, record);
+            }
+            Submission::Line { number, pool, line } => self.lines.push((pool, number, line)),
+        }
+    }
 }
 
 /// What the journal reports.
@@ -54,10 +96,13 @@ pub(crate) struct JournalError {
 /// The last record of each pool.
 pub(crate) type Records = BTreeMap<Arc<str>, Vec<u8>>;
 
+/// The lines of each pool's register, in order.
+pub(crate) type Lines = BTreeMap<Arc<str>, Vec<Vec<u8>>>;
+
 impl Journal {
     /// A journal that forgets, for clusters that end with their process.
     pub(crate) fn nowhere() -> Self {
-        Journal { submitted: 0, writer: None }
+        Journal { submitted: 0, writer: None, lines: Lines::new() }
     }
 
     /// A journal whose disk is the test.
@@ -65,9 +110,13 @@ impl Journal {
     pub(crate) fn slow() -> (Self, impl FnMut() -> Vec<(u64, Vec<u8>)>) {
         let (sender, receiver) = channel();
         let thread = std::thread::spawn(|| ());
-        let submitted =
-            move || receiver.try_iter().map(|s: Submission| (s.number, s.record)).collect();
-        (Journal { submitted: 0, writer: Some((sender, thread)) }, submitted)
+        let record = |submission| match submission {
+            Submission::Record { number, record, .. } => Some((number, record)),
+            Submission::Line { .. } => None,
+        };
+        let submitted = move || receiver.try_iter().filter_map(record).collect();
+        let writer = Some((sender, thread));
+        (Journal { submitted: 0, writer, lines: Lines::new() }, submitted)
     }
 
     /// Opens the journal, or makes it, and reads what it holds. What it holds is dropped first
@@ -87,22 +136,36 @@ impl Journal {
             clear(&database).map_err(|error| wrong(&error))?;
         }
         let records = read(&database).map_err(|error| wrong(&error))?;
+        let lines = read_lines(&database).map_err(|error| wrong(&error))?;
         let (sender, receiver) = channel();
         let thread = std::thread::Builder::new()
             .name("quorate-journal".into())
             .spawn(move || run(&database, &receiver, &report))
             .map_err(|error| wrong(&error))?;
-        Ok((Journal { submitted: 0, writer: Some((sender, thread)) }, records))
+        Ok((Journal { submitted: 0, writer: Some((sender, thread)), lines }, records))
     }
 
     /// Submits a record. What rests on it must wait until this number is reported.
     pub(crate) fn submit(&mut self, pool: &Arc<str>, record: Vec<u8>) -> u64 {
         let Some((sender, _)) = &self.writer else { return 0 };
         self.submitted += 1;
-        let submission = Submission { number: self.submitted, pool: Arc::clone(pool), record };
+        let (number, pool) = (self.submitted, Arc::clone(pool));
+        let submission = Submission::Record { number, pool, record };
         // If the thread is gone it has reported its failure, and the node is stopping.
         let _ = sender.send(submission);
         self.submitted
+    }
+
+    /// Submits a line of a pool's register. Nothing waits for it.
+    pub(crate) fn note(&mut self, pool: &Arc<str>, number: u64, line: Vec<u8>) {
+        if let Some((sender, _)) = &self.writer {
+            let _ = sender.send(Submission::Line { number, pool: Arc::clone(pool), line });
+        }
+    }
+
+    /// What earlier starts noted.
+    pub(crate) fn take_lines(&mut self) -> Lines {
+        std::mem::take(&mut self.lines)
     }
 
     /// Waits until everything submitted is on disk, and closes.
@@ -145,29 +208,50 @@ fn read(database: &Database) -> Result<Records, redb::Error> {
     Ok(records)
 }
 
-fn run(database: &Database, submissions: &Receiver<Submission>, report: &dyn Fn(Written)) {
-    while let Ok(first) = submissions.recv() {
-        let mut last = first.number;
-        let mut batch = BTreeMap::from([(first.pool, first.record)]);
-        for submission in submissions.try_iter() {
-            last = submission.number;
-            batch.insert(submission.pool, submission.record);
+fn read_lines(database: &Database) -> Result<Lines, redb::Error> {
+    let mut lines = Lines::new();
+    let transaction = database.begin_read()?;
+    match transaction.open_table(LINES) {
+        Ok(table) => {
+            for line in table.iter()? {
+                let (place, line) = line?;
+                let (pool, _) = place.value();
+                lines.entry(pool.into()).or_default().push(line.value().to_vec());
+            }
         }
+        Err(redb::TableError::TableDoesNotExist(_)) => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(lines)
+}
+
+fn run(database: &Database, submissions: &Receiver<Submission>, report: &dyn Fn(Written)) {
+    while let Some(batch) = Batch::next(submissions) {
         let began = Instant::now();
-        match write(database, &batch) {
-            Ok(()) => report(Written::UpTo(last, began.elapsed())),
-            Err(error) => return report(Written::Failed(error.to_string())),
+        match (write(database, &batch), batch.last) {
+            (Ok(()), Some(last)) => report(Written::UpTo(last, began.elapsed())),
+            (Ok(()), None) => {}
+            (Err(error), _) => return report(Written::Failed(error.to_string())),
         }
     }
 }
 
 /// One commit, one fsync (redb's commits are durable unless told otherwise).
-fn write(database: &Database, batch: &BTreeMap<Arc<str>, Vec<u8>>) -> Result<(), redb::Error> {
+fn write(database: &Database, batch: &Batch) -> Result<(), redb::Error> {
     let transaction = database.begin_write()?;
     {
         let mut table = transaction.open_table(RECORDS)?;
-        for (pool, record) in batch {
+        for (pool, record) in &batch.records {
             table.insert(&**pool, record.as_slice())?;
+        }
+    }
+    if !batch.lines.is_empty() {
+        let mut table = transaction.open_table(LINES)?;
+        for (pool, number, line) in &batch.lines {
+            table.insert((&**pool, *number), line.as_slice())?;
+            if let Some(oldest) = number.checked_sub(KEPT) {
+                table.remove((&**pool, oldest))?;
+            }
         }
     }
     transaction.commit()?;

@@ -70,6 +70,8 @@ pub(crate) struct Snapshot {
     pub(crate) ended: Option<String>,
     /// Why its pool would not take it, if that is how it ended.
     pub(crate) refusal: Option<Refusal>,
+    /// As [`Claimed::grant`].
+    pub(crate) grant: Option<u64>,
     /// See [`Claimed::lapsed`].
     pub(crate) lapsed: bool,
 }
@@ -95,6 +97,9 @@ pub(crate) struct Claimed {
     pub(crate) moves: Vec<Move>,
     /// Why its pool would not take it, if that is how it ended.
     pub(crate) refusal: Option<Refusal>,
+    /// Which grant of its pool it was, of those made here since the node started, the first being
+    /// 1. Nothing if it was not granted here: its client only keeps up what it got elsewhere.
+    pub(crate) grant: Option<u64>,
     /// Whether it is lost by this node's clock alone: the deadline passed that this node knew of.
     /// Its client may have renewed it through another node, which then knows a later one.
     pub(crate) lapsed: bool,
@@ -125,6 +130,8 @@ pub(crate) struct Ledger {
     /// When those end that hold units, the first one first.
     ends: BTreeSet<(Moment, ClaimId)>,
     active: usize,
+    /// Grants made so far.
+    granted: u64,
 }
 
 impl Claimed {
@@ -140,6 +147,7 @@ impl Claimed {
             counted: false,
             moves: Vec::new(),
             refusal: None,
+            grant: None,
             lapsed: false,
             span: Duration::ZERO,
         }
@@ -187,6 +195,7 @@ impl Claimed {
             waited: now.since(self.made),
             ended: None,
             refusal: self.refusal,
+            grant: self.grant,
             lapsed: self.lapsed,
         };
         match &self.state {
@@ -307,7 +316,12 @@ impl Ledger {
     pub(crate) fn change(&mut self, id: &ClaimId, state: State) {
         let Some(claimed) = self.claims.get_mut(id) else { return };
         let (made, is) = (claimed.made, Counts::of(&state));
+        let is_grant = matches!(state, State::Granted { .. });
         let was = Counts::of(&std::mem::replace(&mut claimed.state, state));
+        if is_grant && was.waits {
+            self.granted += 1;
+            claimed.grant = Some(self.granted);
+        }
         self.count(*id, made, was, is);
     }
 
@@ -395,6 +409,23 @@ impl Waiter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A client that shows what it got elsewhere was not granted anything here.
+    #[test]
+    fn grants_are_numbered_and_copies_have_no_number() {
+        let (mut ledger, second) = (Ledger::default(), |s: u64| Moment(s * 1_000_000_000));
+        let shares = || Shares::new(&[]);
+        let granted = || State::Granted { shares: shares(), until: second(30), since: second(20) };
+        let shown = || State::Shown { shares: shares(), until: second(9) };
+        let id = |serial| ClaimId { origin: 1, serial };
+        for (serial, before) in [(1, State::Waiting), (2, shown()), (3, State::Waiting)] {
+            ledger.insert(id(serial), Claimed::new(1.into(), second(1), before));
+            ledger.change(&id(serial), granted());
+            ledger.change(&id(serial), granted());
+        }
+        let number = |serial| ledger.get(&id(serial)).and_then(|claimed| claimed.grant);
+        assert_eq!([1, 2, 3].map(number), [Some(1), None, Some(2)]);
+    }
 
     #[test]
     fn an_answer_counts_from_the_receipt_of_its_own_request() {

@@ -41,10 +41,12 @@ mod metrics;
 mod node;
 #[cfg(test)]
 mod nonsense_tests;
+mod outlook;
 mod overview;
 mod peers;
 mod planted;
 mod protocols;
+mod register;
 mod seat;
 #[cfg(test)]
 mod seat_tests;

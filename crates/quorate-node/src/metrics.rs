@@ -102,6 +102,8 @@ struct PoolFamilies {
     oldest_hold: Family<PoolLabel, Seconds>,
     acquires: Family<OutcomeLabel, Counter>,
     releases: Family<CauseLabel, Counter>,
+    grants_up_to: Family<PoolLabel, Gauge>,
+    unavailable: Family<PoolLabel, Gauge>,
     overtakes: Family<PoolLabel, Counter>,
     fence_rejections: Family<PoolLabel, Counter>,
     acquire_duration: HistogramFamily<OutcomeLabel>,
@@ -141,8 +143,20 @@ pub(crate) struct Standing {
     pub(crate) wait_units: u64,
     pub(crate) oldest_wait: Duration,
     pub(crate) oldest_hold: Duration,
+    /// Units of the largest claim that every one of these pools in use can grant...
+    pub(crate) grants_up_to: Option<u64>,
+    /// ...and how many of them can grant none.
+    pub(crate) unavailable: u64,
     /// What only the protocols know.
     pub(crate) facts: Vec<Fact>,
+}
+
+impl Standing {
+    /// One of these pools can grant claims of up to so many units.
+    pub(crate) fn see_outlook(&mut self, most: u64) {
+        self.grants_up_to = Some(self.grants_up_to.map_or(most, |least| least.min(most)));
+        self.unavailable += u64::from(most == 0);
+    }
 }
 
 /// From 50 microseconds to 27 minutes, in factors of two.
@@ -311,6 +325,10 @@ impl Metrics {
         if let Some(free) = standing.known_free {
             units("free", free);
         }
+        if let Some(most) = standing.grants_up_to {
+            self.pools.grants_up_to.get_or_create(&pool()).set(count(most));
+            self.pools.unavailable.get_or_create(&pool()).set(count(standing.unavailable));
+        }
         self.pools.capacity.get_or_create(&pool()).set(count(standing.capacity));
         self.pools.waiters.get_or_create(&pool()).set(count(standing.waiters));
         self.pools.wait_units.get_or_create(&pool()).set(count(standing.wait_units));
@@ -379,6 +397,8 @@ impl PoolFamilies {
             oldest_hold: Family::default(),
             acquires: Family::default(),
             releases: Family::default(),
+            grants_up_to: Family::default(),
+            unavailable: Family::default(),
             overtakes: Family::default(),
             fence_rejections: Family::default(),
             acquire_duration: Family::new_with_constructor(buckets),
@@ -390,6 +410,11 @@ impl PoolFamilies {
             "Units this node decides over or its clients hold, by state",
             f.units.clone(),
         );
+        let help = "Units of the largest claim that can be granted with the nodes that are there, \
+                    as this node sees it; 0 if none can";
+        registry.register("pool_grants_up_to_units", help, f.grants_up_to.clone());
+        let help = "Pools in use at this node that can grant nothing, as it sees it";
+        registry.register("pools_unavailable", help, f.unavailable.clone());
         registry.register("pool_capacity_units", "Units this node answers for", f.capacity.clone());
         registry.register(
             "waiters",

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use quorate_api::{
-    CellView, ChartPoint, HistoryEvent, HistoryKind, HolderView, MemberView, NodeView, PoolDetail,
-    PoolRow, ShareView, SightView, StillView, WaiterView,
+    CellView, ChartPoint, GrantsView, HistoryEvent, HistoryKind, HolderView, MemberView, NodeView,
+    PoolDetail, PoolRow, ShareView, SightView, StillView, WaiterView,
 };
-use quorate_core::{ClaimId, NodeId};
+use quorate_core::{ClaimId, NodeId, NodeSet};
 use quorate_wire::glance::{Bucket, Count, Glance, Order, Record, What};
 use quorate_wire::survey::Survey;
 
@@ -14,6 +14,7 @@ use crate::config::{Config, PoolDef};
 use crate::convert;
 use crate::engine::Gathered;
 use crate::kinds;
+use crate::outlook::{Opinions, Words};
 use crate::views::Picture;
 
 /// Most events of a list.
@@ -29,6 +30,7 @@ const CHART: u64 = 60;
 pub(crate) struct Glances<'a> {
     config: &'a Config,
     told: Vec<(NodeId, Glance)>,
+    silent: NodeSet,
 }
 
 /// Which part of long lists is wanted.
@@ -48,7 +50,8 @@ impl<'a> Glances<'a> {
         let survey =
             |(node, glance): &mut (NodeId, Glance)| (*node, std::mem::take(&mut glance.survey));
         let said = told.iter_mut().map(survey).collect();
-        (Glances { config, told }, Gathered { said, silent })
+        let away = silent.iter().copied().collect();
+        (Glances { config, told, silent: away }, Gathered { said, silent })
     }
 
     /// How long units of the pool were held that were given back, in milliseconds.
@@ -87,9 +90,26 @@ impl<'a> Glances<'a> {
             let Count { held, waiting, oldest_ms, .. } = self.count(place);
             let oldest_ms = (waiting > 0).then_some(oldest_ms);
             let (units, protocol) = (def.units, def.protocol.name().to_owned());
-            Some(PoolRow { name: name.clone(), units, held, waiting, oldest_ms, protocol })
+            let grants = self.grants(place, name, def);
+            let name = name.clone();
+            Some(PoolRow { name, units, held, waiting, oldest_ms, protocol, grants })
         };
         names.iter().enumerate().filter_map(row).collect()
+    }
+
+    /// Which claims the pool that was asked about at this place can grant.
+    fn grants(&self, place: usize, name: &str, def: &PoolDef) -> GrantsView {
+        let (config, units) = (self.config, def.units);
+        let line = |glance: &Glance| glance.outlooks.get(place).cloned().flatten();
+        let told = self.told.iter();
+        let opinions = Opinions {
+            said: told.filter_map(|(node, glance)| Some((*node, line(glance)?))).collect(),
+            silent: self.silent.clone(),
+        };
+        let grace = self.told.iter().map(|(_, glance)| glance.grace_micros).max();
+        let grace_ms = grace.filter(|micros| *micros > 0).map(|micros| micros / 1000);
+        let outlook = opinions.outlook(name, def, config.members.len());
+        Words { config, units, grace_ms, who: None }.view(&outlook)
     }
 
     /// Every member: what it says of itself, or what the node that was asked says of it.

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::{
-    ClaimId, Effect, Entry, Event, Fact, Health, LeaseEnd, Moment, NodeId, Order, Outbox, Protocol,
-    Relabelled, Seat, Shortage, Start, Unit,
+    ClaimId, Effect, Entry, Event, Fact, Health, LeaseEnd, Moment, NodeId, NodeSet, Order, Outbox,
+    Outlook, Protocol, Relabelled, Seat, Shortage, Start, Unit,
 };
 use quorate_wire::survey::Labelled;
 use quorate_wire::{DecodeError, Delivery, Wire, frame};
@@ -112,6 +112,9 @@ pub(crate) trait AnySeat: Send {
     fn relabelled(&self) -> Option<Labelled>;
     /// How it is, as [`Protocol::health`].
     fn health(&self, now: Moment) -> Health;
+    /// Which claims it could be granted while these are away, as [`Protocol::outlook`]; nothing if
+    /// it has stopped.
+    fn outlook(&self, now: Moment, away: &NodeSet) -> Option<Outlook>;
     /// Shows what only the protocol knows, as [`Protocol::facts`].
     fn facts(&self, now: Moment, show: &mut dyn FnMut(Fact));
     /// When the first alarm is due.
@@ -368,6 +371,11 @@ impl<P: Runs> AnySeat for Driver<P> {
         let seat = Seat { me: self.place.me, boot: self.place.boot, now, pool: &self.pool };
         let health = self.participant.as_ref().map(|participant| participant.health(&seat));
         health.unwrap_or_default()
+    }
+
+    fn outlook(&self, now: Moment, away: &NodeSet) -> Option<Outlook> {
+        let seat = Seat { me: self.place.me, boot: self.place.boot, now, pool: &self.pool };
+        self.participant.as_ref().map(|participant| participant.outlook(&seat, away))
     }
 
     fn facts(&self, now: Moment, show: &mut dyn FnMut(Fact)) {

@@ -11,7 +11,10 @@ pub(crate) struct Told {
     joining: Option<Vec<String>>,
     silent: Vec<String>,
     units_lost: u32,
-    counts_out: bool,
+    /// If units are missing that are made anew: whether whoever had them must stop first.
+    remade_later: Option<bool>,
+    /// Who is not counted any more, where that can be.
+    counted_out: Option<Vec<String>>,
     falsely_suspected: bool,
     too_many_crashed: bool,
 }
@@ -29,7 +32,8 @@ impl Told {
             joining: health.joining.as_deref().map(names),
             silent: names(&health.silent),
             units_lost: health.units_lost,
-            counts_out: health.counted_out.is_some(),
+            remade_later: health.remade_later,
+            counted_out: health.counted_out.as_deref().map(names),
             falsely_suspected: health.falsely_suspected,
             too_many_crashed: health.too_many_crashed,
         }
@@ -55,9 +59,31 @@ impl<'a> Troubles<'a> {
     /// How many units nobody can use because nodes that do not answer are taken to use them, and
     /// which nodes: as whoever misses most sees it.
     pub(crate) fn lost(self) -> (u32, &'a [String]) {
-        let some = self.told.iter().filter(|told| told.units_lost > 0);
-        let worst = some.max_by_key(|told| told.units_lost);
+        let worst = self.worst();
         worst.map_or((0, &[]), |worst| (worst.units_lost.min(self.units), &worst.silent))
+    }
+
+    fn worst(self) -> Option<&'a Told> {
+        let some = self.told.iter().filter(|told| told.units_lost > 0);
+        some.max_by_key(|told| told.units_lost)
+    }
+
+    /// What a node counts that makes missing units anew.
+    fn counted(self, told: &Told, later: bool) -> String {
+        let without = match told.counted_out.as_deref().unwrap_or_default() {
+            [] => String::new(),
+            nodes => format!(" without {}", nodes.join(", ")),
+        };
+        let later = match later {
+            true => "once whoever had them must have stopped",
+            false => "by the next counts",
+        };
+        let (node, units) = (&told.node, self.units);
+        let counted = units.saturating_sub(told.units_lost);
+        format!(
+            "fewer units than configured: {node} counted {counted} of {units}{without}; the rest \
+             is made anew {later}"
+        )
     }
 
     /// Why a node asks for nothing at the moment, if it says so.
@@ -78,12 +104,15 @@ impl<'a> Troubles<'a> {
     pub(crate) fn sentences(self) -> Vec<String> {
         let mut all: Vec<String> =
             self.told.iter().filter_map(|told| self.absence(&told.node)).collect();
-        if let (lost @ 1.., silent) = self.lost() {
+        let remade = self.worst().and_then(|worst| Some((worst, worst.remade_later?)));
+        if let Some((worst, later)) = remade {
+            all.push(self.counted(worst, later));
+        } else if let (lost @ 1.., silent) = self.lost() {
             let [seem, are, they_are] = match silent.len() {
                 1 => ["seems", "is", "it is"],
                 _ => ["seem", "are", "they are"],
             };
-            let counts_out = self.told.iter().any(|told| told.counts_out);
+            let counts_out = self.told.iter().any(|told| told.counted_out.is_some());
             let until = if counts_out { "counted out" } else { "back" };
             let (silent, units) = (silent.join(", "), self.units);
             all.push(format!(
@@ -127,6 +156,22 @@ mod tests {
                         use 4 of 6 until they are back";
         assert_eq!(troubles.sentences(), [expected]);
         assert_eq!((troubles.absence("n1"), troubles.outage("n1")), (None, None));
+    }
+
+    #[test]
+    fn units_that_are_made_anew_are_missing_as_their_node_counts() {
+        let counts = |later| HealthLine {
+            units_lost: 2,
+            remade_later: Some(later),
+            counted_out: Some(vec![3]),
+            ..HealthLine::default()
+        };
+        let told = [told(1, HealthLine::default()), told(0, counts(true))];
+        let troubles = Troubles::new(&told, 6);
+        let expected = "fewer units than configured: n0 counted 4 of 6 without n3; the rest is \
+                        made anew once whoever had them must have stopped";
+        assert_eq!(troubles.sentences(), [expected]);
+        assert_eq!(troubles.lost().0, 2);
     }
 
     #[test]

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_api::{
-    ClaimState, ClaimStatus, FactView, HolderView, HoldersView, Line as ApiLine, Obstacle,
-    PoolView, QueueView, ShortageView, WaiterView, Why, format_span,
+    ClaimState, ClaimStatus, FactView, GrantsView, HolderView, HoldersView, Line as ApiLine,
+    Obstacle, PoolView, QueueView, ShortageView, WaiterView, Why,
 };
-use quorate_core::{ClaimId, Fence, Move, Share, Stamp, Unit};
+use quorate_core::{ClaimId, Fence, Move, Outlook, Share, Stamp, Unit};
 use quorate_protocols::allocator::labels::Labels;
 use quorate_wire::survey::{HomeClaim, Labelled, ShortLine, Survey};
 
@@ -22,6 +22,7 @@ use crate::convert;
 use crate::engine::{Gathered, current_labels, pool_view};
 use crate::forecast::Contest;
 use crate::ledger::shrink;
+use crate::outlook::{Opinions, Words};
 use crate::overview::Glances;
 use crate::protocols::Books;
 use crate::troubles::{Told, Troubles};
@@ -31,6 +32,9 @@ use crate::troubles::{Told, Troubles};
 pub(crate) struct Picture {
     lines: BTreeMap<ClaimId, Line>,
     told: Vec<Told>,
+    /// Which claims the pool can grant: all nodes together, and each.
+    grants: GrantsView,
+    each: BTreeMap<String, GrantsView>,
     facts: Vec<FactView>,
     grace_ms: Option<u64>,
     silent: Vec<String>,
@@ -162,14 +166,34 @@ impl Line {
 }
 
 impl Picture {
-    pub(crate) fn new(config: &Config, def: &PoolDef, gathered: Gathered<Survey>) -> Self {
+    pub(crate) fn new(
+        config: &Config,
+        pool: &str,
+        def: &PoolDef,
+        gathered: Gathered<Survey>,
+    ) -> Self {
         let decided = def.protocol.about.books.decide();
         let name = |node: quorate_core::NodeId| config.members[node.index()].name.clone();
+        let said = gathered.said.iter();
+        let opinions = Opinions {
+            said: said.filter_map(|(node, s)| Some((*node, s.outlook.clone()?))).collect(),
+            silent: gathered.silent.iter().copied().collect(),
+        };
+        let (members, units) = (config.members.len(), def.units);
+        let graces = gathered.said.iter().filter_map(|(_, survey)| survey.grace_micros);
+        let grace_ms = graces.max().map(|micros| micros / 1000);
+        let view = |outlook: &Outlook, who| Words { config, units, grace_ms, who }.view(outlook);
+        let each = opinions.said.iter().map(|(node, line)| {
+            let who = &config.members[node.index()].name;
+            (who.clone(), view(&line.outlook(members), Some(who.as_str())))
+        });
         let mut picture = Picture {
             lines: BTreeMap::new(),
             told: Vec::new(),
+            grants: view(&opinions.outlook(pool, def, members), None),
+            each: each.collect(),
             facts: Vec::new(),
-            grace_ms: None,
+            grace_ms,
             silent: gathered.silent.iter().map(|node| name(*node)).collect(),
             drained: BTreeSet::new(),
             relabelled: Vec::new(),
@@ -189,7 +213,6 @@ impl Picture {
             }
             picture.drained.extend(survey.drained);
             picture.shortages.extend(survey.shortages.into_iter().filter(|_| counts));
-            picture.grace_ms = picture.grace_ms.max(survey.grace_micros.map(|m| m / 1000));
             for line in survey.books.iter().filter(|_| counts) {
                 let booked = &mut picture.line(line.claim(), decided).booked;
                 let granted = line.granted() || booked.is_some_and(|(_, _, granted)| granted);
@@ -257,8 +280,10 @@ impl Picture {
     pub(crate) fn pool(&self, config: &Config, name: &str, def: &PoolDef) -> PoolView {
         let needs = def.protocol.rules.needs(name, config.members.len());
         PoolView {
+            grants: Some(self.grants.clone()),
             needs: needs.iter().map(|node| config.members[node.index()].name.clone()).collect(),
             held: Some(self.units_held()),
+            free: Some(if self.grants.grants() { self.free(def) } else { 0 }),
             waiting: Some(u32::try_from(self.queue().len()).unwrap_or(u32::MAX)),
             drained: self.drained.iter().map(|unit| unit_name(*unit, def)).collect(),
             relabelled: self.relabelled.iter().map(|(unit, _)| unit_name(*unit, def)).collect(),
@@ -288,6 +313,8 @@ impl Picture {
                     count: line.units(),
                     units: convert::unit_views(shares.into_iter(), def, self.labels.as_deref()),
                     node: line.node(),
+                    boot: home.map(|home| home.boot),
+                    grant: home.and_then(|home| home.grant),
                     client: line.text(|home| &home.client),
                     reason: line.text(|home| &home.reason),
                     held_ms: line.since_ms(),
@@ -323,6 +350,15 @@ impl Picture {
     pub(crate) fn why(&self, id: ClaimId, asked: u32, def: &PoolDef) -> Why {
         let queue = self.queue();
         let place = queue.iter().position(|(other, line)| *other == id && line.booked.is_some());
+        let held = self.taken();
+        // What cannot be granted is not promised: neither with the nodes that are there, nor as
+        // the claim's own node sees it.
+        let home = self.lines.get(&id).map(Line::node).unwrap_or_default();
+        let hindered = [self.each.get(&home), Some(&self.grants)].into_iter().flatten();
+        let hindrance = hindered
+            .filter(|grants| !grants.allows(asked))
+            .find_map(|grants| grants.hindrance.clone());
+        let free = if hindrance.is_none() { self.free(def) } else { 0 };
         let cut = self.shortages.iter().find(|s| s.claims.contains(&(id.origin, id.serial)));
         let useful = self.useful(id, cut);
         let ahead: Vec<Obstacle> = queue
@@ -331,23 +367,13 @@ impl Picture {
             .filter(|(_, line)| self.rivals(line, useful.as_ref()))
             .map(|(id, line)| line.obstacle(*id))
             .collect();
-        let drained = self.drained.iter().filter(|unit| !self.is_held(**unit)).count() as u32;
-        let (lost, _) = self.troubles(def).lost();
-        let held = self.units_held().saturating_add(drained);
-        let free = def.units.saturating_sub(held).saturating_sub(lost);
         let missing = asked.saturating_sub(free);
         let short = cut.map(|short| shortage(short, def, self.labels.as_deref()));
         let position = place.map(|place| u32::try_from(place + 1).unwrap_or(u32::MAX));
         let queued = def.protocol.about.books != Books::None;
-        // Where members keep copies of one table, those in grace are not needed.
-        let grace_ms =
-            self.grace_ms.filter(|_| def.protocol.about.books != Books::Copy || position.is_none());
-        let summary = match (grace_ms, position) {
-            (Some(left), _) => format!(
-                "{} restarted and waits {} until old promises are over",
-                def.protocol.about.books.keeper(),
-                format_span(Duration::from_millis(left))
-            ),
+        let grace_ms = hindrance.as_ref().and_then(|hindrance| hindrance.for_ms);
+        let summary = match (&hindrance, position) {
+            (Some(hindrance), _) => hindrance.summary.clone(),
             (None, None) if !queued => self.unqueued(id, def, held),
             (None, None) if !self.silent.is_empty() => {
                 let silent = self.silent.join(", ");
@@ -382,12 +408,13 @@ impl Picture {
         };
         // Where units differ, only a shortage says who is in the way.
         let known = cut.is_some() || def.labels().is_none();
-        let known = known && position.is_some() && grace_ms.is_none();
+        let known = known && position.is_some() && hindrance.is_none();
         Why {
             estimate: known.then(|| contest.estimate(&self.past_ms)).flatten(),
             remedy: known.then(|| contest.remedy()),
             summary,
             position,
+            hindrance,
             free,
             missing,
             shortage: short,
@@ -407,7 +434,9 @@ impl Picture {
         }
         let (lost, dead) = told.lost();
         let mut text = format!("{} of {} units are held", held.min(def.units), def.units);
-        if lost > 0 {
+        if lost > 0 && dead.is_empty() {
+            text.push_str(&format!(", {lost} are missing and will be made anew"));
+        } else if lost > 0 {
             let (be, verb) = if dead.len() == 1 { ("is", "does") } else { ("are", "do") };
             let dead = dead.join(", ");
             text.push_str(&format!(
@@ -505,6 +534,8 @@ impl Picture {
             counted: !def.promises.names_units,
             waited_ms: line.since_ms().filter(|_| !line.granted()).unwrap_or(0),
             node: line.node(),
+            boot: home.map(|home| home.boot),
+            grant: home.and_then(|home| home.grant),
             client: line.text(|home| &home.client),
             reason: line.text(|home| &home.reason),
             ended: revoked,
@@ -539,10 +570,12 @@ mod tests {
             since_micros: 0,
             left_micros: 5,
             revoked: None,
+            boot: 1,
+            grant: None,
         };
         let look = |claims: Vec<HomeClaim>, silent: Vec<NodeId>, decider| {
             let said = vec![(NodeId(0), Survey { claims, ..Survey::default() })];
-            let picture = Picture::new(&config, &config.pools[0], Gathered { said, silent });
+            let picture = Picture::new(&config, "p", &config.pools[0], Gathered { said, silent });
             (picture.waits(id), picture.whereabouts(id, decider))
         };
         let found = look(vec![home(Some(vec![(0, 1)]))], vec![], None);

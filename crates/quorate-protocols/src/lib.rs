@@ -10,6 +10,8 @@ mod goods;
 mod home;
 mod lag;
 mod opening;
+#[cfg(test)]
+mod outlooks;
 mod post;
 
 pub mod allocator;

@@ -338,10 +338,7 @@ impl<P: Protocol> World<'_, P> {
     /// Faults are over: links are whole, nobody is paused, and every node runs that the pool cannot
     /// do without. Clients claim once more at most.
     pub(crate) fn calm_down(&mut self) -> Result<(), Stop> {
-        self.calm = true;
-        self.note(&"all", format_args!("faults are over"));
-        self.network.calm();
-        self.let_held_arrive()?;
+        self.be_calm()?;
         let mut down = NodeSet::new();
         for name in (0..self.nodes.len()).map(NodeId::from) {
             self.nodes[name.index()].crash_after = None;
@@ -376,6 +373,14 @@ impl<P: Protocol> World<'_, P> {
         Ok(())
     }
 
+    /// Links are whole from now on, and nothing new goes wrong.
+    pub(crate) fn be_calm(&mut self) -> Result<(), Stop> {
+        self.calm = true;
+        self.note(&"all", format_args!("faults are over"));
+        self.network.calm();
+        self.let_held_arrive()
+    }
+
     /// Nodes that run, and do not know what they should.
     fn forgetful(&self) -> NodeSet {
         let forgot = |node: &NodeId| {
@@ -385,7 +390,7 @@ impl<P: Protocol> World<'_, P> {
         (0..self.nodes.len()).map(NodeId::from).filter(forgot).collect()
     }
 
-    fn correct_opinions(&mut self) {
+    pub(crate) fn correct_opinions(&mut self) {
         for observer in (0..self.nodes.len()).map(NodeId::from) {
             let Some(aside) = &self.nodes[observer.index()].aside else { continue };
             for about in aside.suspects.clone().iter() {

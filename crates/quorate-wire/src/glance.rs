@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::outlook::OutlookLine;
 use crate::survey::Survey;
 
 /// What an operator wants to see of a node, beyond a pool's claims.
@@ -120,6 +121,8 @@ pub struct Glance {
     pub sees: Vec<Sight>,
     /// Of each pool that was asked about: what its own clients have.
     pub counts: Vec<Count>,
+    /// Of each of these: which claims it believes can be granted, as [`Survey::outlook`].
+    pub outlooks: Vec<Option<OutlookLine>>,
     /// What it knows of the pool that was asked about.
     pub survey: Survey,
     /// What happened in the pool, the oldest first.

@@ -9,7 +9,8 @@
 //!   alone;
 //! * [`order`]: what an operator orders, and what came of it;
 //! * [`survey`]: what nodes ask each other outside the protocols, to be able to tell people who
-//!   holds what and why; [`glance`]: the same about nodes and their recent past.
+//!   holds what and why; [`glance`]: the same about nodes and their recent past; [`outlook`]: what
+//!   a pool can grant.
 //!
 //! Nothing that arrives can make this crate panic or allocate more than a frame's length suggests.
 //! Nothing here has a default: every field is on the wire.
@@ -23,6 +24,7 @@ pub mod glance;
 mod hello;
 pub mod link;
 pub mod order;
+pub mod outlook;
 mod ring;
 pub mod survey;
 mod table;

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use quorate_core::{ClaimId, Entry, Fact, Health, NodeId, NodeSet, Stamp};
+use quorate_core::{ClaimId, Entry, Fact, Health, NodeId, NodeSet, Remade, Stamp};
 use serde::{Deserialize, Serialize};
 
 use crate::glance::{Glance, Wanted};
+use crate::outlook::OutlookLine;
 
 /// Most claims and most book entries in one survey; more are counted, not listed.
 pub const LINES_MAX: usize = 1000;
@@ -70,6 +71,8 @@ pub struct Survey {
     pub stopped: bool,
     /// How its seat is.
     pub health: HealthLine,
+    /// Which claims it believes can be granted; nothing if it has no seat, or a stopped one.
+    pub outlook: Option<OutlookLine>,
     /// What its seat tells people about itself.
     pub facts: Vec<FactLine>,
     /// Units that it grants no more, since an operator said so.
@@ -175,6 +178,8 @@ pub struct HealthLine {
     pub silent: Vec<u32>,
     /// Units that nobody can have because of that.
     pub units_lost: u32,
+    /// If units are missing that are made anew: whether whoever had them must stop first.
+    pub remade_later: Option<bool>,
     /// Who is not counted any more, where that can be.
     pub counted_out: Option<Vec<u32>>,
     /// Whether it is taken for crashed while it runs.
@@ -193,6 +198,7 @@ impl HealthLine {
             crashed: numbers(&health.crashed),
             silent: numbers(&health.silent),
             units_lost: health.units_lost,
+            remade_later: health.remade.map(|when| when == Remade::WhenStopped),
             counted_out: health.counted_out.as_ref().map(numbers),
             falsely_suspected: health.falsely_suspected,
             too_many_crashed: health.too_many_crashed,
@@ -244,6 +250,10 @@ pub struct HomeClaim {
     pub left_micros: u64,
     /// If an operator took it back: why.
     pub revoked: Option<String>,
+    /// How often the node has been started...
+    pub boot: u32,
+    /// ...and which of its grants in this pool since then it is, if it was granted there.
+    pub grant: Option<u64>,
 }
 
 /// A claim in an arbiter's books.

@@ -174,6 +174,8 @@ fn frames() -> Vec<(Frame<'static>, &'static str)> {
         since_micros: 1,
         left_micros: 2,
         revoked: None,
+        boot: 5,
+        grant: Some(6),
     };
     let survey = Survey { claims: vec![home], grace_micros: Some(3), ..Survey::default() };
     let labels = BTreeMap::from([("k".to_owned(), "v".to_owned())]);
@@ -188,8 +190,8 @@ fn frames() -> Vec<(Frame<'static>, &'static str)> {
         (Frame::Ask(1, Question::Pool { pool: "p".into() }), "517501050400000001000170"),
         (
             Frame::Tell(1, Answer::Survey(Box::new(survey))),
-            "51750106300000000100010102010263690001020101 6b 0176 01010007 01 0007 0108 \
-             01020000000103 00 000000000000000000 00 00 00 00 00",
+            "51750106350000000100010102010263690001020101 6b 0176 01010007 01 0007 0108 \
+             010200 05 0106 00000103 00 00000000000000000000 00 00 00 00 00 00",
         ),
         (Frame::Ping(300), "5175010702000000ac02"),
         (Frame::Pong(300), "5175010802000000ac02"),
@@ -310,6 +312,8 @@ fn an_answer_that_is_too_long_for_a_frame_has_less_in_it() {
         since_micros: 0,
         left_micros: 0,
         revoked: None,
+        boot: 1,
+        grant: None,
     };
     for (claims, told) in [(0, 0), (200, 200), (1000, 124), (1, 1)] {
         let survey = Survey { claims: (0..claims).map(claim).collect(), ..Survey::default() };

@@ -299,7 +299,7 @@ impl<'a> Call<'a> {
 
     async fn gather(&self, question: Question) -> Result<Picture, Problem> {
         let gathered = self.app.survey(question).await?;
-        Ok(Picture::new(&self.app.config, self.def, gathered))
+        Ok(Picture::new(&self.app.config, self.pool, self.def, gathered))
     }
 
     /// Why a claim is over; or that this node cannot say so, if it only saw the deadline pass that
@@ -326,7 +326,8 @@ impl<'a> Call<'a> {
 
     async fn answer(&self, snapshot: Snapshot) -> Answered {
         let config = &self.app.config;
-        let mut status = convert::status(snapshot, self.pool, config.name(), self.def);
+        let mut status =
+            convert::status(snapshot, self.pool, (config.name(), self.app.boot), self.def);
         self.explain(&mut status).await?;
         Ok(ok(code(status.state), &status))
     }
@@ -338,7 +339,7 @@ impl<'a> Call<'a> {
         }
         let gathered = look_with_past(self.app, self.pool).await?;
         let (glances, surveys) = Glances::take(&self.app.config, gathered);
-        let mut picture = Picture::new(&self.app.config, self.def, surveys);
+        let mut picture = Picture::new(&self.app.config, self.pool, self.def, surveys);
         picture.learn_past(&glances);
         if self.def.labels().is_some() {
             // Only of the oldest claims it is said unasked what they are short of.

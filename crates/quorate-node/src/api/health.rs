@@ -3,7 +3,7 @@
 use axum::extract::{Path, RawQuery};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use quorate_api::NodeView;
+use quorate_api::{GrantsView, NodeView, Problem};
 
 use super::reply::{Failure, ok};
 use crate::app::App;
@@ -25,10 +25,13 @@ pub(crate) async fn livez() -> &'static str {
     "ok\n"
 }
 
-/// The node can serve its clients.
+/// The node can serve its clients: it sees most members, at least one of its pools in use can
+/// grant, and nothing of its own is the matter. Pools that grant nothing are named in check
+/// `pools`; `/readyz/pools/{pool}` tells of one alone.
 #[utoipa::path(get, path = "/readyz", tag = "node",
     params(("verbose" = Option<String>, Query, description = "list the checks")),
-    responses((status = 200, description = "ready"), (status = 503, description = "not ready")))]
+    responses((status = 200, description = "ready: some pool can grant, perhaps not every one"),
+        (status = 503, description = "not ready, and why")))]
 pub(crate) async fn readyz(app: App, RawQuery(query): RawQuery) -> Response {
     let query = query.unwrap_or_default();
     let parts = || query.split('&');
@@ -57,6 +60,19 @@ pub(crate) async fn readyz_check(app: App, Path(name): Path<String>) -> Response
         Some(check) => answer(check.ok, format!("{}: {}\n", check.name, check.detail)),
         None => (StatusCode::NOT_FOUND, "there is no such check\n").into_response(),
     }
+}
+
+/// Whether this node can grant claims in one pool, whatever its other pools do.
+#[utoipa::path(get, path = "/readyz/pools/{pool}", tag = "node", params(("pool" = String, Path)),
+    responses(
+        (status = 200, description = "some claims can be granted, and which", body = GrantsView),
+        (status = 404, description = "there is no such pool", body = Problem),
+        (status = 503, description = "none can be granted, and why", body = GrantsView),
+    ))]
+pub(crate) async fn readyz_pool(app: App, Path(pool): Path<String>) -> Result<Response, Failure> {
+    let view = app.fetch(|reply| Request::Grants { pool, reply }).await??;
+    let status = if view.grants() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    Ok(ok(status, &view))
 }
 
 fn answer(ready: bool, mut text: String) -> Response {

@@ -27,6 +27,7 @@ use super::{claims, health, overview, pools, watch};
         pools::one,
         pools::holders,
         pools::queue,
+        pools::grants,
         pools::corrupt,
         pools::fence,
         pools::drain,
@@ -42,6 +43,7 @@ use super::{claims, health, overview, pools, watch};
         health::node,
         health::livez,
         health::readyz,
+        health::readyz_pool,
         health::metrics,
     )
 )]

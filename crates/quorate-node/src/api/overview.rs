@@ -169,7 +169,7 @@ async fn draw(app: &App, screen: &Screen) -> Result<Overview, Problem> {
         pools_found,
         patterns: patterns(app, &screen.search),
         pool: screen.pool.as_ref().zip(def).map(|(pool, def)| {
-            let picture = Picture::new(&app.config, def, surveys);
+            let picture = Picture::new(&app.config, pool, def, surveys);
             glances.pool(pool, def, &picture, names.len(), &page)
         }),
         notable: glances.notable(),

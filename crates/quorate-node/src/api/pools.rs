@@ -1,11 +1,13 @@
 //! Pools, who holds their units and who waits.
 
 use axum::body::Bytes;
-use axum::extract::Path;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query};
 use axum::http::StatusCode;
 use axum::response::Response;
 use quorate_api::{
-    HoldersView, OrderOutcome, PoolView, PoolsView, Problem, ProblemKind, QueueView, RelabelRequest,
+    HoldersView, OrderOutcome, PoolView, PoolsView, Problem, ProblemKind, QueueView, RegisterView,
+    RelabelRequest,
 };
 use quorate_core::NodeId;
 use quorate_wire::order::{Done, Ordered, Outcome};
@@ -49,6 +51,34 @@ pub(crate) async fn one(app: App, Path(pool): Path<String>) -> Answered {
 pub(crate) async fn holders(app: App, Path(pool): Path<String>) -> Answered {
     let (def, picture) = look(&app, &pool).await?;
     Ok(ok(StatusCode::OK, &picture.holders(def)))
+}
+
+/// Which part of a register is wanted.
+#[derive(serde::Deserialize, Debug, Default)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct After {
+    /// Only what came after the event of this number.
+    after: u64,
+}
+
+/// Tells what this node granted to its clients and what became of it, in order: the last thousand
+/// events. In a pool that is durable they survive restarts.
+#[utoipa::path(get, path = "/v1/pools/{pool}/grants", tag = "pools",
+    params(("pool" = String, Path),
+        ("after" = Option<u64>, Query, description = "only what came after the event of this \
+            number")),
+    responses(
+        (status = 200, description = "grants and their ends, in order", body = RegisterView),
+        (status = 404, description = "there is no such pool", body = Problem),
+    ))]
+pub(crate) async fn grants(
+    app: App,
+    Path(pool): Path<String>,
+    query: Result<Query<After>, QueryRejection>,
+) -> Answered {
+    let Query(After { after }) = query.map_err(|error| bad_request(error.body_text()))?;
+    let view = app.fetch(|reply| Request::Register { pool, after, reply }).await??;
+    Ok(ok(StatusCode::OK, &view))
 }
 
 /// Lists who waits.
@@ -238,5 +268,5 @@ pub(crate) async fn fence(app: App, Path((pool, node)): Path<(String, String)>) 
 pub(super) async fn look<'a>(app: &'a App, pool: &str) -> Result<(&'a PoolDef, Picture), Problem> {
     let def = app.pool(pool)?;
     let gathered = app.survey(Question::Pool { pool: pool.to_owned() }).await?;
-    Ok((def, Picture::new(&app.config, def, gathered)))
+    Ok((def, Picture::new(&app.config, pool, def, gathered)))
 }

@@ -78,6 +78,15 @@ pub(crate) async fn no_such_page(uri: Uri) -> Response {
     Failure(Problem::new(ProblemKind::NoSuchPage, text)).into_response()
 }
 
+/// Every answer says which node gave it and how often that was started: what it says of a claim it
+/// says as of that start.
+fn say_who(app: &App, headers: &mut HeaderMap) {
+    headers.insert("quorate-start", HeaderValue::from(app.boot));
+    if let Ok(name) = HeaderValue::from_str(app.config.name()) {
+        headers.insert("quorate-node", name);
+    }
+}
+
 /// Counts what is refused, and puts what was refused before it reached a handler into our words.
 pub(crate) async fn count_refusals(
     State(app): State<App>,
@@ -85,7 +94,8 @@ pub(crate) async fn count_refusals(
     next: Next,
 ) -> Response {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let response = next.run(request).await;
+    let mut response = next.run(request).await;
+    say_who(&app, response.headers_mut());
     let status = response.status();
     if !status.is_client_error() {
         return response;

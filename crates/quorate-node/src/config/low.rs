@@ -1,7 +1,7 @@
 //! The configuration as it is written: a TOML file, every field of it.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use serde::Deserialize;
@@ -45,6 +45,8 @@ pub(super) struct Listen {
     pub(super) clients: SocketAddr,
     /// For the other members.
     pub(super) peers: SocketAddr,
+    /// From which address to call the other members; any unless said otherwise.
+    pub(super) source: Option<IpAddr>,
 }
 
 /// A node of the cluster.

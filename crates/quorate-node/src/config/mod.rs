@@ -11,7 +11,7 @@ mod reserved;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,6 +48,8 @@ pub struct Config {
     pub listen_clients: SocketAddr,
     /// Where the other members find us.
     pub listen_peers: SocketAddr,
+    /// From which address we call them, if it matters.
+    pub source: Option<IpAddr>,
     /// Where things are kept.
     pub data: Data,
     /// The pools, in the order of the file.
@@ -180,6 +182,14 @@ pub enum ConfigError {
         /// Where.
         address: SocketAddr,
     },
+    /// Nobody could be called from there.
+    #[error("listen.source = {address}: {what}")]
+    Source {
+        /// What was written.
+        address: IpAddr,
+        /// What is the matter with it.
+        what: String,
+    },
     /// A token that could be guessed protects nothing.
     #[error("admin_token is shorter than {TOKEN_MIN} characters")]
     WeakToken,
@@ -192,6 +202,20 @@ pub enum ConfigError {
          `quorate init --config FILE` on every member before the first start of a new cluster"
     )]
     Bootstrap,
+}
+
+/// Whether members can be called from there.
+fn check_source(address: IpAddr, members: &[low::Member]) -> Result<(), ConfigError> {
+    let wrong = |what: String| Err(ConfigError::Source { address, what });
+    if !address.is_loopback() {
+        return wrong("nodes talk over loopback addresses only, like 127.0.0.1".into());
+    }
+    match members.iter().find(|member| member.peers.is_ipv4() != address.is_ipv4()) {
+        Some(low::Member { name, peers }) => {
+            wrong(format!("{name} at {peers} cannot be called from an address of the other kind"))
+        }
+        None => Ok(()),
+    }
 }
 
 impl Config {
@@ -258,6 +282,9 @@ impl Config {
                 return Err(ConfigError::NotLoopback { which, address });
             }
         }
+        if let Some(source) = listen.source {
+            check_source(source, &file.members)?;
+        }
         let suspect_after = quorate_api::parse_span(&file.suspect_after)
             .map_err(|error| ConfigError::Text(format!("suspect_after: {error}")))?;
         if suspect_after < SUSPECT_AFTER_MIN {
@@ -277,6 +304,7 @@ impl Config {
                 .collect(),
             listen_clients: listen.clients,
             listen_peers: listen.peers,
+            source: listen.source,
             data: Data::Memory,
             pools,
             suspect_after,

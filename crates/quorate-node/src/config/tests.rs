@@ -379,3 +379,23 @@ fn members_that_disagree_about_a_pool_have_different_digests() {
         assert_ne!(digest(GOOD), digest(&GOOD.replace(from, to)), "{from}");
     }
 }
+
+#[test]
+fn peers_are_called_from_where_the_file_says() {
+    let from = |source: &str| {
+        let listen = format!("7520\", source = {source:?} }}");
+        Config::parse(&GOOD.replacen("7520\" }", &listen, 1))
+    };
+    assert_eq!(Config::parse(GOOD).unwrap().source, None);
+    assert_eq!(from("127.0.0.9").unwrap().source, Some("127.0.0.9".parse().unwrap()));
+    let digest = |config: Config| config.digest;
+    assert_eq!(from("127.0.0.9").map(digest).unwrap(), Config::parse(GOOD).unwrap().digest);
+    for (source, says) in [
+        ("10.0.0.1", "over loopback addresses only"),
+        ("::1", "cannot be called from an address of the other kind"),
+        ("here", "invalid IP address"),
+    ] {
+        let error = from(source).unwrap_err().to_string();
+        assert!(error.contains(says), "{source}: {error}");
+    }
+}

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use quorate_api::ClaimState;
+use quorate_api::{ClaimState, GrantEvent, Problem, RegisterView};
 use quorate_core::{ClaimId, Moment};
 use quorate_wire::glance::{Count, FOUND_MAX, Glance, Record, Wanted, What};
 
 use super::{Engine, Pool};
 use crate::ledger::{Claimed, State};
-use crate::{clock, history};
+use crate::register::SHARES_MAX;
+use crate::{admission, clock, convert, history};
 
 /// Most records in one answer: it must fit in a frame.
 const RECORDS_MAX: u32 = 512;
@@ -42,6 +43,7 @@ impl Engine {
         }
         for name in wanted.counted.iter().take(COUNTED_MAX) {
             let pool = self.by_name.get(name.as_str()).map(|seat| &self.pools[*seat]);
+            glance.outlooks.push(pool.and_then(|pool| self.outlook_line(pool, now)));
             glance.counts.push(pool.map_or_else(Count::default, |pool| count(pool, now)));
         }
         if let Some((origin, serial)) = wanted.claim {
@@ -87,6 +89,30 @@ impl Engine {
         let Some(claimed) = pool.ledger.get(&id) else { return };
         let record = record(&pool.name, id, claimed, what, took, &claimed.want.reason);
         self.history.note(seat, record);
+        if what == What::Granted {
+            self.register(seat, id, ClaimState::Granted);
+        }
+    }
+
+    /// Enters a grant of ours, or that it is about to be over, into the register.
+    fn register(&mut self, seat: usize, id: ClaimId, state: ClaimState) {
+        let pool = &self.pools[seat];
+        let Some(claimed) = pool.ledger.get(&id) else { return };
+        let State::Granted { shares, .. } = &claimed.state else { return };
+        let shares = shares.iter().take(SHARES_MAX).map(|s| (s.unit.0, s.fence.0)).collect();
+        let (at_ms, boot, grant) = (history::now_ms(), self.boot, claimed.grant);
+        let id = convert::api_id(id);
+        let event = GrantEvent { number: 0, at_ms, boot, grant, id, state, shares };
+        let (number, line) = self.register.enter(&pool.name, event);
+        if pool.def.protocol.about.durable {
+            self.journal.note(&pool.name, number, line);
+        }
+    }
+
+    pub(super) fn registered(&self, pool: &str, after: u64) -> Result<RegisterView, Problem> {
+        let def = self.config.pool(pool).ok_or_else(|| admission::unknown_pool(pool))?;
+        let (node, durable) = (self.config.name().to_owned(), def.protocol.about.durable);
+        Ok(RegisterView { node, durable, events: self.register.after(pool, after) })
     }
 
     /// A claim is about to be over; says nothing of claims that are known by name only.
@@ -98,6 +124,7 @@ impl Engine {
         why: &str,
         now: Moment,
     ) {
+        self.register(seat, id, state);
         let pool = &self.pools[seat];
         let Some(claimed) = pool.ledger.get(&id).filter(|claimed| claimed.want.units() > 0) else {
             return;

@@ -23,6 +23,7 @@ mod glance;
 mod links;
 mod orders;
 mod pools;
+mod readiness;
 mod states;
 mod suspicion;
 #[cfg(test)]
@@ -32,7 +33,9 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_api::{Change, Check, NodeView, PoolsView, Problem, ProblemKind, Want};
+use quorate_api::{
+    Change, Check, GrantsView, NodeView, PoolsView, Problem, ProblemKind, RegisterView, Want,
+};
 use quorate_core::{ClaimId, Event, Moment, NodeId, Shares};
 use quorate_wire::glance::What;
 use quorate_wire::order::{Done, Ordered};
@@ -49,6 +52,7 @@ use crate::journal::{Journal, Records, Written};
 use crate::ledger::Waiter;
 use crate::metrics::Metrics;
 use crate::planted::Planted;
+use crate::register::Register;
 use crate::seat::{AnySeat, FirstDue, SeatEffect, SeatError, SeatEvent};
 
 pub(crate) use gather::Gathered;
@@ -99,6 +103,10 @@ pub(crate) enum Request {
     Node(oneshot::Sender<NodeView>),
     /// ...and only whether it is ready.
     Checks(oneshot::Sender<Vec<Check>>),
+    /// What this node granted in a pool after the event of this number, and what became of it.
+    Register { pool: String, after: u64, reply: oneshot::Sender<Result<RegisterView, Problem>> },
+    /// Which claims a pool can grant, as this node sees it.
+    Grants { pool: String, reply: oneshot::Sender<Result<GrantsView, Problem>> },
     /// To see a pool heal.
     Corrupt { pool: String, reply: oneshot::Sender<Result<(), Problem>> },
     /// To let a pool know that a node was cut off from what its units protect.
@@ -139,6 +147,7 @@ pub(crate) struct Engine {
     by_name: HashMap<Arc<str>, usize>,
     meters: PoolMeterCache,
     history: History,
+    register: Register,
     alarms: Alarms,
     peers: Peers,
     watch: Watch,
@@ -186,7 +195,7 @@ impl Engine {
         metrics: Arc<Metrics>,
         changes: broadcast::Sender<Change>,
         boot: &Boot,
-        (journal, records): (Journal, Records),
+        (mut journal, records): (Journal, Records),
         fatal: mpsc::UnboundedSender<String>,
         planted: Planted,
     ) -> Result<Self, RecordError> {
@@ -201,6 +210,7 @@ impl Engine {
             by_name: HashMap::new(),
             meters: PoolMeterCache::default(),
             history: History::default(),
+            register: Register::recalled(journal.take_lines()),
             alarms: Alarms::default(),
             peers: Peers::new(&config, boot.life()),
             watch: Watch::new(config.me, config.members.len(), since),
@@ -306,6 +316,10 @@ impl Engine {
             Request::Pools(reply) => drop(reply.send(self.pools_view())),
             Request::Node(reply) => drop(reply.send(self.node_view())),
             Request::Checks(reply) => drop(reply.send(self.checks())),
+            Request::Register { pool, after, reply } => {
+                drop(reply.send(self.registered(&pool, after)));
+            }
+            Request::Grants { pool, reply } => drop(reply.send(self.grants(&pool))),
             Request::Corrupt { pool, reply } => drop(reply.send(self.corrupt(caller, &pool))),
             Request::Fence { pool, node, reply } => {
                 drop(reply.send(self.fence(caller, &pool, &node)));

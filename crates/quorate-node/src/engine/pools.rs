@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_api::{
-    Check, ClaimState, Line, NodeView, PoolView, PoolsView, Problem, ProblemKind, QuorumsView,
+    ClaimState, Line, NodeView, PoolView, PoolsView, Problem, ProblemKind, QuorumsView,
 };
 use quorate_core::{ClaimId, Moment, NodeId, Share, Unit};
 use quorate_protocols::allocator::labels::Labels;
@@ -235,7 +235,7 @@ impl Engine {
             .ledger
             .iter()
             .filter(|(id, _)| wanted(id))
-            .filter_map(|(id, claimed)| home_claim(*id, claimed, now))
+            .filter_map(|(id, claimed)| home_claim(*id, claimed, self.boot, now))
             .collect();
         let mut books = Vec::new();
         pool.seat.ledger(&mut |entry| {
@@ -256,6 +256,7 @@ impl Engine {
             books,
             left_out: left_out as u64,
             health: HealthLine::new(&pool.seat.health(now)),
+            outlook: self.outlook_line(pool, now),
             facts: facts(pool, now),
             grace_micros: pool.seat.grace_until().map(|until| micros(until.since(now))),
             stopped: pool.stopped.is_some(),
@@ -271,12 +272,13 @@ impl Engine {
         names.sort_by(|a, b| a.name.cmp(&b.name));
         let left_out = names.len().saturating_sub(POOLS_LISTED) as u64;
         let patterns = self.config.pools.iter();
+        let (away, now) = (self.suspects(), clock::now());
+        let view = |pool: &Pool| PoolView {
+            grants: Some(self.grants_view(pool, &away, now)),
+            ..pool_view(&pool.name, &pool.def, pool.terms.labels.as_deref())
+        };
         PoolsView {
-            pools: names
-                .into_iter()
-                .take(POOLS_LISTED)
-                .map(|pool| pool_view(&pool.name, &pool.def, pool.terms.labels.as_deref()))
-                .collect(),
+            pools: names.into_iter().take(POOLS_LISTED).map(view).collect(),
             patterns: patterns
                 .filter(|def| matches!(def.names, Names::Like { .. }))
                 .map(|def| def.label())
@@ -300,34 +302,6 @@ impl Engine {
             claims: self.active as u64,
             clients,
         }
-    }
-
-    pub(super) fn checks(&self) -> Vec<Check> {
-        let check = |name: &str, ok, detail: String| Check { name: name.into(), ok, detail };
-        let (up, all) = (self.peers.connected() + 1, self.config.members.len());
-        let stopped = self.metrics.seats_stopped.get();
-        let grace = self.grace_left();
-        let waits = quorate_api::format_span(grace);
-        let grace_text = if grace.is_zero() {
-            "over".to_owned()
-        } else {
-            let why = match self.past {
-                Past::Unknown => "; the data directory was empty, not whole or of other pools",
-                Past::Nothing | Past::Same { .. } => "",
-            };
-            format!("waiting {waits} more until promises of earlier starts are over{why}")
-        };
-        let unjoined = self.unjoined(clock::now());
-        let joined = if unjoined.is_empty() { "yes".to_owned() } else { unjoined.join("; ") };
-        let journal = self.journal_failed.clone().unwrap_or_else(|| "fine".into());
-        vec![
-            check("quorum", up > all / 2, format!("{up} of {all} members")),
-            check("grace", grace.is_zero(), grace_text),
-            check("joined", unjoined.is_empty(), joined),
-            check("journal", self.journal_failed.is_none(), journal),
-            check("seats", stopped == 0, format!("{stopped} stopped")),
-            check("running", !self.stopping, if self.stopping { "stopping" } else { "yes" }.into()),
-        ]
     }
 
     /// For how long some pool of ours may yet have to respect promises that it has forgotten.
@@ -358,8 +332,11 @@ impl Engine {
         for def in &self.config.pools {
             standings.insert(def.label(), Standing::default());
         }
+        let away = self.suspects();
         for pool in &self.pools {
             let standing = standings.entry(pool.def.label()).or_default();
+            let most = self.outlook_of(pool, &away, now).map_or(0, |outlook| outlook.most());
+            standing.see_outlook(most.into());
             add(standing, pool, self.config.me, self.config.members.len(), now);
         }
         self.metrics.measure(&self.config, standings.iter());
@@ -451,9 +428,11 @@ pub(crate) fn pool_view(name: &str, def: &PoolDef, labels: Option<&Labels>) -> P
         overtakes_max: def.promises.overtakes_max,
         survives: def.promises.survives,
         quorums: def.quorums.as_ref().map(quorums_view),
+        grants: None,
         needs: Vec::new(),
         durable: def.protocol.about.durable,
         held: None,
+        free: None,
         waiting: None,
         drained: Vec::new(),
         relabelled: Vec::new(),
@@ -517,7 +496,7 @@ fn facts(pool: &Pool, now: Moment) -> Vec<FactLine> {
 
 /// A claim as others may see it; none if it is over. One that was revoked and not released may
 /// still be in use, and is shown.
-fn home_claim(id: ClaimId, claimed: &Claimed, now: Moment) -> Option<HomeClaim> {
+fn home_claim(id: ClaimId, claimed: &Claimed, boot: u32, now: Moment) -> Option<HomeClaim> {
     let mut home = HomeClaim {
         claim: (id.origin, id.serial),
         units: claimed.want.units(),
@@ -529,6 +508,8 @@ fn home_claim(id: ClaimId, claimed: &Claimed, now: Moment) -> Option<HomeClaim> 
         since_micros: micros(now.since(claimed.made)),
         left_micros: 0,
         revoked: None,
+        boot,
+        grant: claimed.grant,
     };
     match &claimed.state {
         State::Waiting => {}

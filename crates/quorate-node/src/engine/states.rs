@@ -23,6 +23,7 @@ pub(super) enum State {
     Awaited(NodeId),
     FalselySuspected,
     TooManyCrashed,
+    GrantsNothing,
 }
 
 impl State {
@@ -52,6 +53,7 @@ impl State {
                 "no more nodes are away than crashes_max allows for",
                 None,
             ),
+            State::GrantsNothing => ("it grants nothing", "it grants again", None),
         }
     }
 }
@@ -87,7 +89,12 @@ impl Engine {
             if self.pools[seat].stopped().is_some() {
                 continue;
             }
-            let states = states(&self.pools[seat].seat.health(now));
+            let pool = &self.pools[seat];
+            let mut states = states(&pool.seat.health(now));
+            let grants = self.grants_view(pool, &self.suspects(), now);
+            if !grants.grants() {
+                states.insert(State::GrantsNothing);
+            }
             let before = std::mem::replace(&mut self.pools[seat].states, states.clone());
             for ended in before.difference(&states) {
                 let (_, words, about) = ended.words();
@@ -97,7 +104,10 @@ impl Engine {
             }
             for begun in states.difference(&before) {
                 let (words, _, about) = begun.words();
-                let text = self.words(words, about);
+                let mut text = self.words(words, about);
+                if let (State::GrantsNothing, Some(why)) = (begun, &grants.hindrance) {
+                    text.push_str(&format!(": {}", why.summary));
+                }
                 tracing::warn!(pool = %self.pools[seat].name, "{text}");
                 self.note_state(seat, What::Warned, text);
             }

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use quorate_core::NodeId;
 use quorate_wire::{Life, Resume};
-use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use super::dial;
 use super::greeting::{self, GreetingError};
 use crate::config::Config;
 
@@ -43,7 +43,7 @@ pub(crate) async fn objection(config: &Config) -> Option<String> {
 
 async fn ask(config: &Config, peer: NodeId) -> Option<String> {
     let member = &config.members[peer.index()];
-    let stream = timeout(TO_CONNECT, TcpStream::connect(member.peers)).await.ok()?.ok()?;
+    let stream = timeout(TO_CONNECT, dial(config, peer)).await.ok()?.ok()?;
     let name = &member.name;
     match timeout(TO_ANSWER, greeting::call(config, peer, UNBORN, stream)).await.ok()? {
         Ok((_, Resume { life: Life { boot, .. }, .. })) if boot > 1 => {

@@ -6,12 +6,13 @@ mod greeting;
 mod inquiry;
 mod outgoing;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use quorate_core::NodeId;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
@@ -39,6 +40,15 @@ pub(crate) struct Mesh {
     pub(crate) engine: mpsc::Sender<Command>,
     pub(crate) metrics: Arc<Metrics>,
     connections: Arc<AtomicU64>,
+}
+
+/// A connection to a member, from where the configuration says.
+async fn dial(config: &Config, peer: NodeId) -> std::io::Result<TcpStream> {
+    let to = config.members[peer.index()].peers;
+    let Some(source) = config.source else { return TcpStream::connect(to).await };
+    let socket = if source.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.bind(SocketAddr::new(source, 0))?;
+    socket.connect(to).await
 }
 
 impl Mesh {
@@ -89,7 +99,7 @@ impl Mesh {
     }
 
     async fn greet(&self, peer: NodeId) -> Result<Connection, greeting::GreetingError> {
-        let stream = TcpStream::connect(self.config.members[peer.index()].peers).await?;
+        let stream = dial(&self.config, peer).await?;
         let (reply, resume) = oneshot::channel();
         self.tell(PeerEvent::Calling { peer, reply }).await?;
         let ours = resume.await?;
@@ -159,5 +169,29 @@ impl Mesh {
     async fn tell(&self, event: PeerEvent) -> Result<(), greeting::GreetingError> {
         let sent = self.engine.send(Command::Peer(event)).await;
         sent.map_err(|_| greeting::GreetingError::Stopping)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_member_is_called_from_the_address_of_the_configuration() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        for source in ["127.0.0.1", "127.0.0.9"] {
+            let config = Config::parse_in_memory(&format!(
+                "cluster = \"c\"\nepoch = 1\nnode = \"a\"\n\
+                 listen = {{ clients = \"127.0.0.1:1\", peers = \"127.0.0.1:2\", \
+                 source = {source:?} }}\n[[members]]\nname = \"a\"\npeers = \"127.0.0.1:2\"\n\
+                 [[members]]\nname = \"b\"\npeers = \"{address}\"\n"
+            ))
+            .unwrap();
+            let (called, accepted) = tokio::join!(dial(&config, NodeId(1)), listener.accept());
+            let (_, from) = accepted.unwrap();
+            assert_eq!(from.ip().to_string(), source);
+            assert_eq!(called.unwrap().local_addr().unwrap(), from);
+        }
     }
 }

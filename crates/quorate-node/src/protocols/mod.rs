@@ -17,7 +17,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use quorate_core::{NodeId, NodeSet, Protocol};
+use quorate_core::{NodeId, NodeSet, Outlook, Protocol};
 use quorate_protocols::allocator::labels::Labels;
 use quorate_protocols::voting::Worth;
 
@@ -258,6 +258,8 @@ pub(crate) trait Rules: Send + Sync {
     fn promises(&self, members: usize) -> Promises;
     /// Without whom a pool stands still.
     fn needs(&self, name: &str, members: usize) -> NodeSet;
+    /// Which claims a pool can grant while these are away, as [`Protocol::grants`].
+    fn grants(&self, name: &str, members: usize, away: &NodeSet) -> Outlook;
 }
 
 impl fmt::Debug for dyn Rules {
@@ -301,6 +303,10 @@ impl<P: Runs, F: Fn(&str, usize) -> P::Pool + Send + Sync> Rules for Made<P, F> 
         let pool = (self.pool)(name, members);
         let alone = |node: &NodeId| P::can_lose(&pool, &std::iter::once(*node).collect());
         (0..members).map(NodeId::from).filter(|node| !alone(node)).collect()
+    }
+
+    fn grants(&self, name: &str, members: usize, away: &NodeSet) -> Outlook {
+        P::grants(&(self.pool)(name, members), away)
     }
 }
 

@@ -8,6 +8,7 @@ use quorate_core::ClaimId;
 use quorate_wire::survey::ShortLine;
 
 use super::{Line, Picture};
+use crate::config::PoolDef;
 use crate::convert;
 use crate::forecast::Contest;
 
@@ -30,6 +31,18 @@ impl Line {
 }
 
 impl Picture {
+    /// Units held or drained.
+    pub(super) fn taken(&self) -> u32 {
+        let drained = self.drained.iter().filter(|unit| !self.is_held(**unit)).count() as u32;
+        self.units_held().saturating_add(drained)
+    }
+
+    /// Units that are neither taken nor lost.
+    pub(super) fn free(&self, def: &PoolDef) -> u32 {
+        let (lost, _) = self.troubles(def).lost();
+        def.units.saturating_sub(self.taken()).saturating_sub(lost)
+    }
+
     /// The units that a claim could use, where units differ: those that are short, or all that have
     /// the labels it asks for. `None` if any will do.
     pub(super) fn useful(&self, id: ClaimId, cut: Option<&ShortLine>) -> Option<BTreeSet<u32>> {

@@ -197,7 +197,7 @@ async fn health_and_pages() {
     assert_eq!(cluster.text(0, "GET /livez").await, (200, "ok\n".into()));
     let (status, text) = cluster.text(0, "GET /readyz?verbose").await;
     assert_eq!(status, 200, "{text}");
-    assert!(text.contains("[+]quorum ok: 3 of 3 members"), "{text}");
+    assert!(text.contains("[+]members ok: 3 of 3 are connected"), "{text}");
     let (status, metrics) = cluster.text(0, "GET /metrics").await;
     assert!(status == 200 && metrics.contains("quorate_members{state=\"connected\"} 3"));
     assert!(metrics.contains("quorate_build_info"), "{metrics}");

@@ -18,6 +18,8 @@ const POOLS: &str = r#"
 const NAMES: &[&str] = &[
     "quorate_pool_units",
     "quorate_pool_capacity_units",
+    "quorate_pool_grants_up_to_units",
+    "quorate_pools_unavailable",
     "quorate_waiters",
     "quorate_wait_units",
     "quorate_oldest_wait_seconds",

@@ -75,7 +75,8 @@ mod tests;
 use std::fmt;
 
 use quorate_core::{
-    Entry, Event, EventOf, Fact, LeaseEnd, NodeId, NodeSet, Outbox, Protocol, Start, Units,
+    Entry, Event, EventOf, Fact, Health, LeaseEnd, NodeId, NodeSet, Outbox, Outlook, Protocol,
+    Start, Units,
 };
 
 use grantor::Grantor;
@@ -83,6 +84,8 @@ use requester::Requester;
 
 pub use crate::attempt::{Attempt, Bid};
 pub use message::{End, GrantNumber, Message, Pick, Wish};
+#[cfg(test)]
+pub(crate) use pool::Mutant;
 pub use pool::{Mode, Pool};
 pub use record::{RecordLine, RecordLines};
 pub use recovery::Record;
@@ -196,6 +199,11 @@ impl Protocol for Arbiter {
         }
     }
 
+    fn health(&self, _seat: &Seat<'_>) -> Health {
+        let in_grace = self.grantor.as_ref().is_some_and(|grantor| !grantor.is_open());
+        Health { in_grace, ..Health::default() }
+    }
+
     fn facts(&self, _seat: &Seat<'_>, show: &mut dyn FnMut(Fact)) {
         self.requester.facts(show);
         if let Some(grantor) = &self.grantor {
@@ -244,5 +252,15 @@ impl Protocol for Arbiter {
     fn can_lose(pool: &Pool, dead: &NodeSet) -> bool {
         // The smallest claims have the largest quorums.
         pool.quorums.contains_quorum(Units::ONE, &pool.quorums.members().difference(dead))
+    }
+
+    fn grants(pool: &Pool, away: &NodeSet) -> Outlook {
+        #[cfg(test)]
+        if pool.mutant == Some(pool::Mutant::PromiseByLargest)
+            && pool.quorums.outlook(pool.units, away).allows(pool.units)
+        {
+            return Outlook::all(pool.units);
+        }
+        pool.quorums.outlook(pool.units, away)
     }
 }

@@ -198,6 +198,8 @@ pub(crate) enum Mutant {
     /// A client has lost its units as soon as too few arbiters remember, and its requester gives
     /// back what the others gave before that client can have heard it.
     GiveBackWhatIsLost,
+    /// What can be granted is said of the largest claims, whose quorums are the smallest.
+    PromiseByLargest,
 }
 
 /// Whether a rule is broken: never, outside this crate's tests.

@@ -1,7 +1,7 @@
 //! What a node can tell people: whom it believes in, how near the responsiveness property is to
 //! breaking, and what crashes cost.
 
-use quorate_core::{Fact, Health, NodeId, NodeSet, Seat};
+use quorate_core::{Fact, Health, Hurdle, NodeId, NodeSet, Outlook, Seat};
 
 use super::detect::Detector;
 use super::join::Membership;
@@ -81,6 +81,7 @@ impl Weighted {
                 Membership::Joining(awaited) => Some(awaited.clone()),
                 Membership::Grace | Membership::LettingGo | Membership::Out => Some(NodeSet::new()),
             },
+            in_grace: self.membership == Membership::Grace,
             crashed,
             silent: self.silent(seat),
             units_lost: self.units_lost(seat),
@@ -89,6 +90,20 @@ impl Weighted {
             too_many_crashed,
             ..Health::default()
         }
+    }
+
+    /// What its own detector says counts beside what the driver believes.
+    pub(super) fn prospect(&self, seat: &Seat<'_, Self>, away: &NodeSet) -> Outlook {
+        let health = self.condition(seat);
+        if health.in_grace {
+            return Outlook::nothing(Hurdle::Grace([seat.me].into_iter().collect()));
+        }
+        if let Some(awaited) = health.joining {
+            return Outlook::nothing(Hurdle::Joining(awaited));
+        }
+        // Until somebody is counted out its units are lost, also where that will be soon.
+        let silent = away.union(&health.silent).difference(self.counted_out());
+        seat.pool.outlook(&silent, seat.pool.is_leased() && health.too_many_crashed)
     }
 
     pub(super) fn show_facts(&self, seat: &Seat<'_, Self>, show: &mut dyn FnMut(Fact)) {

@@ -39,7 +39,7 @@ use std::fmt;
 
 use quorate_core::{
     ClaimId, Clock, Entry, Event, EventOf, Fact, Health, LeaseEnd, NodeId, NodeSet, Outbox,
-    Protocol, Refusal, Seat, Stamp, Start,
+    Outlook, Protocol, Refusal, Seat, Stamp, Start,
 };
 
 use deferred::Deferrals;
@@ -334,6 +334,10 @@ impl Protocol for Weighted {
         self.condition(seat)
     }
 
+    fn outlook(&self, seat: &Seat<'_, Self>, away: &NodeSet) -> Outlook {
+        self.prospect(seat, away)
+    }
+
     fn facts(&self, seat: &Seat<'_, Self>, show: &mut dyn FnMut(Fact)) {
         self.show_facts(seat, show);
     }
@@ -366,5 +370,14 @@ impl Protocol for Weighted {
 
     fn can_lose(pool: &Pool, dead: &NodeSet) -> bool {
         pool.survives(dead.len())
+    }
+
+    /// Under leases up to `crashes_max` are counted out sooner or later, and cost nothing then.
+    fn grants(pool: &Pool, away: &NodeSet) -> Outlook {
+        let too_many = pool.is_leased() && away.len() > pool.crashes_max as usize;
+        match pool.is_leased() && !too_many {
+            true => pool.outlook(&NodeSet::new(), false),
+            false => pool.outlook(away, too_many),
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorate_core::{Lease, NodeId};
+use quorate_core::{Hurdle, Lease, NodeId, NodeSet, Outlook};
 
 /// A pool in which everybody is asked. The four variants share it; Raymond and Raynal read only
 /// `nodes`, `units` and `node_units_max`.
@@ -146,6 +146,18 @@ impl Pool {
         let blocked = dead as u64 * u64::from(self.node_units_max);
         let has_room = blocked + u64::from(self.node_units_max) <= u64::from(self.units);
         has_room && (!self.is_leased() || dead <= self.crashes_max as usize)
+    }
+
+    /// What can be granted while these are taken to use all that a node may, or while so many are
+    /// away that no lease is renewed.
+    pub(super) fn outlook(&self, silent: &NodeSet, too_many: bool) -> Outlook {
+        if too_many {
+            return Outlook::nothing(Hurdle::TooManyCrashed(silent.clone()));
+        }
+        let lost = silent.len() as u64 * u64::from(self.node_units_max);
+        let lost = u32::try_from(lost).unwrap_or(u32::MAX).min(self.units);
+        let lose = || Hurdle::UnitsLost(lost, silent.clone());
+        Outlook::all(self.node_units_max).up_to(self.units - lost, lose)
     }
 
     /// Panics if the numbers contradict each other.

@@ -53,8 +53,8 @@ pub(crate) mod tests;
 use std::fmt;
 
 use quorate_core::{
-    ClaimId, Entry, Event, EventOf, Fact, LeaseEnd, NodeId, NodeSet, Obeys, Order, Outbox,
-    Protocol, Refusal, Relabelled, Shortage, Start, Unit,
+    ClaimId, Entry, Event, EventOf, Fact, Health, Hurdle, LeaseEnd, NodeId, NodeSet, Obeys, Order,
+    Outbox, Outlook, Protocol, Refusal, Relabelled, Shortage, Start, Unit,
 };
 
 use arbiter::Arbiter;
@@ -192,6 +192,11 @@ impl Protocol for Central {
         }
     }
 
+    fn health(&self, _seat: &Seat<'_>) -> Health {
+        let in_grace = self.arbiter.as_ref().is_some_and(|arbiter| arbiter.grace);
+        Health { in_grace, ..Health::default() }
+    }
+
     fn facts(&self, _seat: &Seat<'_>, show: &mut dyn FnMut(Fact)) {
         if let Some(arbiter) = &self.arbiter {
             show(Fact::gauge("decides", true));
@@ -229,6 +234,17 @@ impl Protocol for Central {
 
     fn can_lose(pool: &Pool, dead: &NodeSet) -> bool {
         !dead.contains(pool.arbiter)
+    }
+
+    fn grants(pool: &Pool, away: &NodeSet) -> Outlook {
+        #[cfg(test)]
+        if pool.goods.mutant == Some(Mutant::PromiseWithoutArbiter) {
+            return Outlook::all(pool.goods.units);
+        }
+        match away.contains(pool.arbiter) {
+            true => Outlook::nothing(Hurdle::Away([pool.arbiter].into_iter().collect())),
+            false => Outlook::all(pool.goods.units),
+        }
     }
 }
 

@@ -71,6 +71,8 @@ pub(crate) enum Mutant {
     CountOnly,
     /// A renewal from before a move counts after it.
     ExtendAfterMove,
+    /// What can be granted is said as if the arbiter were there.
+    PromiseWithoutArbiter,
     /// Claims of homes that seem dead are granted in their turn. Our first draft.
     ServeTheDead,
     /// A claim that was out of its turn stays so when its home asks for it.

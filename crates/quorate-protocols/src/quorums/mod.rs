@@ -12,7 +12,7 @@ pub mod family;
 
 use std::sync::Arc;
 
-use quorate_core::{NodeId, NodeSet, Units};
+use quorate_core::{Hurdle, NodeId, NodeSet, Outlook, Units};
 use quorate_quorum::sampling::Draws;
 use quorate_quorum::{Expr, Rule};
 
@@ -172,6 +172,29 @@ impl Quorums {
         (chosen.len() == size).then_some(chosen)
     }
 
+    /// Which claims, of a pool of so many units, find a quorum while these nodes are away.
+    pub(crate) fn outlook(&self, units: u32, away: &NodeSet) -> Outlook {
+        let members = self.members();
+        let here = members.difference(away);
+        let least = match self {
+            // The smallest claims have the largest quorums.
+            Quorums::BySize { sizes, .. } => {
+                sizes.partition_point(|size| *size as usize > here.len()) as u32 + 1
+            }
+            _ if self.contains_quorum(Units::ONE, &here) => 1,
+            _ => units.saturating_add(1),
+        };
+        Outlook::all(units).from(least, || Hurdle::NoQuorum {
+            away: members.intersection(away),
+            voters: members.len() as u32,
+            needed: match self {
+                Quorums::Threshold { size, .. } => Some(*size),
+                Quorums::BySize { sizes, .. } => sizes.first().copied(),
+                Quorums::Explicit(_) | Quorums::Nested(_) => None,
+            },
+        })
+    }
+
     /// Whether `have` contains a quorum for `units`.
     pub fn contains_quorum(&self, units: Units, have: &NodeSet) -> bool {
         match self {
@@ -303,6 +326,32 @@ mod tests {
                         assert_eq!(drawn.contains(NodeId(me)), quorums.is_member(NodeId(me)));
                     }
                 }
+            }
+        }
+    }
+
+    /// The same as asking for every size, and no claim of more than that is promised.
+    #[test]
+    fn what_can_be_granted_is_what_finds_a_quorum() {
+        let of = |spec: &str, n| Quorums::of(&*quorate_quorum::build(spec, n, 2).unwrap().rule);
+        let families = [
+            Quorums::majority(5),
+            Quorums::uniform(5, 3),
+            Quorums::by_size(5, 4),
+            of("tree", Some(7)).unwrap(),
+            of("wall", Some(6)).unwrap(),
+        ];
+        for quorums in families {
+            for bits in 0u32..1 << 7 {
+                let away: NodeSet = (0..7).filter(|node| bits & 1 << node != 0).collect();
+                let rest = quorums.members().difference(&away);
+                let outlook = quorums.outlook(4, &away);
+                for h in 1..=4 {
+                    let found = quorums.contains_quorum(units(h), &rest);
+                    assert_eq!(outlook.allows(h), found, "{quorums:?} without {away}: {h}");
+                }
+                assert!(!outlook.allows(5));
+                assert_eq!(outlook.hurdle.is_some(), outlook.sizes != Some((1, 4)));
             }
         }
     }

@@ -1,12 +1,36 @@
 //! What a seat tells people about the ring, and the root about its healing.
 
-use quorate_core::{Fact, Seat};
+use quorate_core::{Fact, Health, Hurdle, NodeSet, Outlook, Protocol, Remade, Seat};
 
 use super::Ring;
 use super::place::{Job, Place, Seated};
 use super::tokens::Tokens;
 
 impl Ring {
+    /// Only the root counts, and knows whom it left out.
+    pub(super) fn condition(&self, seat: &Seat<'_, Ring>) -> Health {
+        let Some(watch) = &self.watch else { return Health::default() };
+        let units = seat.pool.terms().units;
+        let counted = watch.healed().counted.unwrap_or(units).min(units);
+        let later = if watch.settling || self.blind { Remade::WhenStopped } else { Remade::Soon };
+        Health {
+            units_lost: units - counted,
+            remade: (counted < units).then_some(later),
+            counted_out: Some(self.tether.skipped.clone()),
+            ..Health::default()
+        }
+    }
+
+    pub(super) fn prospect(&self, seat: &Seat<'_, Ring>, away: &NodeSet) -> Outlook {
+        let outlook = Ring::grants(seat.pool, away);
+        if outlook.sizes.is_some() && self.places.iter().any(Place::is_barred) {
+            return Outlook::nothing(Hurdle::CutOff);
+        }
+        let lost = self.condition(seat).units_lost;
+        let lose = || Hurdle::UnitsLost(lost, self.tether.skipped.clone());
+        outlook.up_to(seat.pool.terms().units - lost, lose)
+    }
+
     /// Every node shows its own tokens. Their sum is the pool's, without the tokens on their way.
     pub(super) fn show_facts(&self, seat: &Seat<'_, Ring>, show: &mut dyn FnMut(Fact)) {
         let sum = |of: fn(&Place) -> u32| self.places.iter().map(of).sum::<u32>();

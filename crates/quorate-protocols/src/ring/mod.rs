@@ -59,8 +59,8 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use quorate_core::{
-    ClaimId, Entry, Event, EventOf, Fact, LeaseEnd, NodeSet, Outbox, Protocol, Refusal, Seat,
-    Start, Units,
+    ClaimId, Entry, Event, EventOf, Fact, Health, Hurdle, LeaseEnd, NodeSet, Outbox, Outlook,
+    Protocol, Refusal, Seat, Start, Units,
 };
 
 use message::Kinds;
@@ -175,6 +175,14 @@ impl Protocol for Ring {
     /// No node decides for others: there are no books.
     fn ledger(&self, _show: &mut dyn FnMut(Entry)) {}
 
+    fn health(&self, seat: &Seat<'_, Self>) -> Health {
+        self.condition(seat)
+    }
+
+    fn outlook(&self, seat: &Seat<'_, Self>, away: &NodeSet) -> Outlook {
+        self.prospect(seat, away)
+    }
+
     fn facts(&self, seat: &Seat<'_, Self>, show: &mut dyn FnMut(Fact)) {
         self.show_facts(seat, show);
     }
@@ -207,6 +215,14 @@ impl Protocol for Ring {
 
     fn can_lose(pool: &Pool, dead: &NodeSet) -> bool {
         dead.iter().all(|node| pool.can_skip(node))
+    }
+
+    fn grants(pool: &Pool, away: &NodeSet) -> Outlook {
+        let needed: NodeSet = away.iter().filter(|node| !pool.can_skip(*node)).collect();
+        match needed.is_empty() {
+            true => Outlook::all(pool.terms().units),
+            false => Outlook::nothing(Hurdle::Away(needed)),
+        }
     }
 }
 

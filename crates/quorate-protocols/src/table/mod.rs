@@ -66,9 +66,9 @@ mod tests;
 use std::fmt;
 
 use quorate_core::{
-    ClaimId, Entry, Event, EventOf, Fact, Health, LeaseEnd, NodeId, NodeSet, Outbox, Protocol,
+    ClaimId, Entry, Event, EventOf, Fact, Health, LeaseEnd, NodeId, NodeSet, Outbox, Outlook,
+    Protocol, Shortage, Start, Units,
 };
-use quorate_core::{Shortage, Start, Units};
 
 use member::Member;
 use requester::Requester;
@@ -205,8 +205,8 @@ impl Protocol for Table {
     }
 
     fn health(&self, _seat: &Seat<'_>) -> Health {
-        let edition = self.member.as_ref().map(|member| member.edition());
-        Health { edition: edition.unwrap_or_default(), ..Health::default() }
+        let Some(member) = &self.member else { return Health::default() };
+        Health { edition: member.edition(), in_grace: !member.is_open(), ..Health::default() }
     }
 
     fn facts(&self, seat: &Seat<'_>, show: &mut dyn FnMut(Fact)) {
@@ -247,5 +247,9 @@ impl Protocol for Table {
 
     fn can_lose(pool: &Pool, dead: &NodeSet) -> bool {
         pool.quorums.contains_quorum(Units::ONE, &pool.quorums.members().difference(dead))
+    }
+
+    fn grants(pool: &Pool, away: &NodeSet) -> Outlook {
+        pool.quorums.outlook(pool.goods.units, away)
     }
 }

@@ -76,6 +76,10 @@ impl Member {
         Member { top, entries, order, mark, joining, grace, reclaims }
     }
 
+    pub(super) fn is_in_grace(&self) -> bool {
+        self.grace
+    }
+
     pub(super) fn hear(
         &mut self,
         seat: &Seat<'_>,

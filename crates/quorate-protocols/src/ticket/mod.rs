@@ -54,8 +54,10 @@ mod tests;
 
 use std::fmt;
 
-use quorate_core::{Entry, Event, EventOf, Fact, LeaseEnd, NodeId, NodeSet, Outbox, Protocol};
-use quorate_core::{Start, Units};
+use quorate_core::{
+    Entry, Event, EventOf, Fact, Health, LeaseEnd, NodeId, NodeSet, Outbox, Outlook, Protocol,
+    Start, Units,
+};
 
 use member::Member;
 use requester::Requester;
@@ -162,6 +164,11 @@ impl Protocol for Ticket {
     /// No member decides anything, so there are no books that laws about queues could read.
     fn ledger(&self, _show: &mut dyn FnMut(Entry)) {}
 
+    fn health(&self, _seat: &Seat<'_>) -> Health {
+        let in_grace = self.member.as_ref().is_some_and(|member| member.is_in_grace());
+        Health { in_grace, ..Health::default() }
+    }
+
     fn facts(&self, _seat: &Seat<'_>, show: &mut dyn FnMut(Fact)) {
         self.requester.facts(show);
         if let Some(member) = &self.member {
@@ -197,5 +204,9 @@ impl Protocol for Ticket {
 
     fn can_lose(pool: &Pool, dead: &NodeSet) -> bool {
         pool.quorums.contains_quorum(Units::ONE, &pool.quorums.members().difference(dead))
+    }
+
+    fn grants(pool: &Pool, away: &NodeSet) -> Outlook {
+        pool.quorums.outlook(pool.units, away)
     }
 }

@@ -92,9 +92,11 @@ fn rows(pools: &[PoolView]) -> String {
                 pool.protocol.clone(),
                 format_span(std::time::Duration::from_millis(pool.lease_ms)),
                 if pool.durable { "yes" } else { "no" }.into(),
-                pool.grace_ms.map_or_else(String::new, |_| {
-                    format!("grace {}", cluster::span(pool.grace_ms))
-                }),
+                match (&pool.grants, pool.grace_ms) {
+                    (Some(grants), _) if !grants.grants() => "UNAVAILABLE".into(),
+                    (_, Some(_)) => format!("grace {}", cluster::span(pool.grace_ms)),
+                    (_, None) => String::new(),
+                },
             ]
         })
         .collect();

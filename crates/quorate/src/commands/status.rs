@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use quorate_api::{
-    ClaimId, ClaimState, ClaimStatus, Estimate, FactView, Line, NodeView, Obstacle, PoolView,
-    QuorumsView, Remedy, UnitView, Why, format_span,
+    ClaimId, ClaimState, ClaimStatus, Estimate, FactView, Hindrance, Line, NodeView, Obstacle,
+    PoolView, QuorumsView, Remedy, UnitView, Why, format_span,
 };
 use quorate_protocols::quorums::family::Summary;
 
@@ -118,8 +118,6 @@ pub(crate) fn pool_text(pool: &PoolView) -> String {
         let (mode, family) = (&quorums.mode, &quorums.family);
         let _ = writeln!(text, "{mode}{naming}, {family}: {}", summary(quorums));
     }
-    let missing: Vec<&str> =
-        pool.needs.iter().filter(|node| pool.silent.contains(node)).map(String::as_str).collect();
     let _ = match (pool.survives, &pool.needs[..]) {
         (0, []) => writeln!(text, "stands still while a node that it needs is away"),
         (0, [one]) => writeln!(text, "stands still while {one} is away, goes on without others"),
@@ -127,12 +125,7 @@ pub(crate) fn pool_text(pool: &PoolView) -> String {
         (1, _) => writeln!(text, "goes on without any one node"),
         (many, _) => writeln!(text, "goes on without any {many} nodes"),
     };
-    if !missing.is_empty() {
-        let _ = writeln!(text, "UNAVAILABLE: no answer from {}", missing.join(", "));
-    }
-    if pool.protocol == "ring" {
-        text.push_str(&ring_text(pool, &missing));
-    }
+    text.push_str(&grants_text(pool));
     for trouble in &pool.troubles {
         let _ = writeln!(text, "{trouble}");
     }
@@ -165,33 +158,17 @@ pub(crate) fn pool_text(pool: &PoolView) -> String {
     text
 }
 
-/// What is the matter with a ring that has not all its units, or no root.
-fn ring_text(pool: &PoolView, missing: &[&str]) -> String {
-    if let [root, ..] = missing {
-        return format!(
-            "root {root} is away: nothing is granted until it is back, and clients stop within a \
-             ttl\n"
-        );
+/// Which claims can be granted, if not all can.
+pub(crate) fn grants_text(pool: &PoolView) -> String {
+    let Some(grants) = &pool.grants else { return String::new() };
+    let Some(Hindrance { summary, .. }) = &grants.hindrance else { return String::new() };
+    match (grants.smallest, grants.largest) {
+        (_, 0) => format!("UNAVAILABLE: {summary}\n"),
+        (1, most) => format!("only claims of up to {most} units can be granted: {summary}\n"),
+        (least, most) => {
+            format!("only claims of {least} to {most} units can be granted: {summary}\n")
+        }
     }
-    let named = |name: &'static str| pool.facts.iter().filter(move |fact| fact.name == name);
-    let Some(count) = named("tokens_counted").next() else { return String::new() };
-    if count.value >= u64::from(pool.units) {
-        return String::new();
-    }
-    let left_out: Vec<&str> = named("left_out").filter_map(|f| f.about.as_deref()).collect();
-    let without = match &left_out[..] {
-        [] => String::new(),
-        nodes => format!(" without {}", nodes.join(", ")),
-    };
-    let later = match named("quarantine").chain(named("blind")).any(|fact| fact.value > 0) {
-        true => "once whoever had them must have stopped",
-        false => "by the next counts",
-    };
-    let (root, counted, units) = (&count.node, count.value, pool.units);
-    format!(
-        "fewer units than configured: {root} counted {counted} of {units}{without}; \
-         the rest is made anew {later}\n"
-    )
 }
 
 fn summary(quorums: &QuorumsView) -> Summary {
@@ -225,10 +202,6 @@ fn why_text(why: &Why) -> String {
         Some(short) => writeln!(text, "free: {}, {} of those it needs", why.free, short.free),
         None => writeln!(text, "free: {}, missing: {}", why.free, why.missing),
     };
-    if why.grace_ms.is_some() {
-        let wait = span(why.grace_ms);
-        let _ = writeln!(text, "the arbiter restarted and waits {wait} for old promises to end");
-    }
     for (title, list) in [("holding", &why.holders), ("ahead", &why.ahead)] {
         for Obstacle { id, units, client, reason, since_ms, expires_in_ms } in list {
             let since = since_ms.map(|_| format!(" since {}", span(*since_ms)));
@@ -339,7 +312,35 @@ mod tests {
             "facts": [{ "node": "n0", "name": "units_lost", "value": 1, "grows": false }],
         });
         let text = pool_text(&serde_json::from_value(pool).unwrap());
+        assert!(!text.contains("UNAVAILABLE"), "{text}");
         assert!(text.contains("\nreclaim never, crashes_max 1, node_units_max 1\n"), "{text}");
         assert!(text.ends_with("\nALARM at n0: more nodes are away\nn0: units_lost 1\n"), "{text}");
+    }
+
+    /// The same words for every protocol, from the one answer that nodes give.
+    #[test]
+    fn a_pool_that_cannot_grant_says_so_and_why() {
+        let text = |grants: serde_json::Value| {
+            let pool = serde_json::json!({
+                "name": "gpu", "units": 5, "protocol": "arbiter", "lease_ms": 10_000,
+                "drift_ppm": 200, "names_units": true, "survives": 1, "durable": false,
+                "grants": grants,
+            });
+            grants_text(&serde_json::from_value(pool).unwrap())
+        };
+        let hindered = |smallest: u32, largest: u32| {
+            let hindrance = serde_json::json!({
+                "kind": "no_quorum", "summary": "no quorum answers: n3, n4 are away",
+                "nodes": ["n3", "n4"], "voters": 5, "needed": 4,
+            });
+            text(serde_json::json!({
+                "smallest": smallest, "largest": largest, "hindrance": hindrance,
+            }))
+        };
+        assert_eq!(text(serde_json::json!({ "smallest": 1, "largest": 5 })), "");
+        assert_eq!(hindered(0, 0), "UNAVAILABLE: no quorum answers: n3, n4 are away\n");
+        let some =
+            "only claims of 3 to 5 units can be granted: no quorum answers: n3, n4 are away\n";
+        assert_eq!(hindered(3, 5), some);
     }
 }

@@ -91,18 +91,22 @@ fn draw_pools(canvas: &mut Canvas, area: Area, model: &Model, view: &Overview) {
         let full = (pool.held * BAR / u64::from(pool.units.max(1))).min(BAR) as usize;
         let bar = "█".repeat(full) + &"░".repeat(BAR as usize - full);
         let waiting = if pool.waiting == 0 { String::new() } else { pool.waiting.to_string() };
+        let (state, name, style) = match pool.grants.grants() {
+            true => (pool.protocol.clone(), Style::Plain, Style::Dim),
+            false => ("UNAVAILABLE".to_owned(), Style::Red, Style::Red),
+        };
         vec![
-            (pool.name.clone(), Style::Plain),
+            (pool.name.clone(), name),
             (format!("{bar} {}/{}", pool.held, pool.units), Style::Plain),
             (waiting, Style::Yellow),
-            (pool.protocol.clone(), Style::Dim),
+            (state, style),
         ]
     });
     let columns = [
         ("pool", Width::Share(1)),
         ("held", Width::Fixed(24)),
         ("waiting", Width::Fixed(8)),
-        ("protocol", Width::Fixed(10)),
+        ("protocol", Width::Fixed(11)),
     ];
     let title = format!(" {} of {} pools ", pools.len(), view.pools_found);
     let (rows, cursor) = (rows.collect(), Some(model.cursor));
@@ -122,7 +126,12 @@ fn draw_pool(canvas: &mut Canvas, area: Area, model: &Model, pool: &PoolDetail) 
     if view.grace_ms.is_some() {
         text.push_str(&format!(", GRACE {}", span(view.grace_ms)));
     }
-    canvas.write(area.rows(0, 1), &text, Style::Bold);
+    let mut style = Style::Bold;
+    if let Some(grants) = view.grants.as_ref().filter(|grants| !grants.grants()) {
+        let why = grants.hindrance.as_ref().map(|it| it.summary.as_str()).unwrap_or_default();
+        (text, style) = (format!("{}: UNAVAILABLE: {why}", view.name), Style::Red);
+    }
+    canvas.write(area.rows(0, 1), &text, style);
 
     let holders = model.holders().into_iter().map(|holder| {
         let unit = |u: &quorate_api::UnitView| u.name.clone().unwrap_or_else(|| u.unit.to_string());

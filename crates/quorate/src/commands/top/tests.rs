@@ -33,7 +33,7 @@ fn overview(pool: Option<Value>) -> Overview {
     };
     let row = |name: &str, units: u32, held: u64, waiting: u64| {
         json!({"name": name, "units": units, "held": held, "waiting": waiting,
-               "protocol": "central"})
+               "protocol": "central", "grants": {"smallest": 1, "largest": 4}})
     };
     let mut view = json!({
         "node": node,

@@ -1,0 +1,130 @@
+//! Whether this node can serve its clients: the checks of `/readyz`, and which pools can grant.
+
+use quorate_api::{Check, GrantsView, Hindrance, HindranceKind, Problem};
+use quorate_core::{Moment, NodeSet, Outlook};
+use quorate_wire::outlook::OutlookLine;
+
+use super::Engine;
+use super::pools::Pool;
+use crate::admission;
+use crate::boot::Past;
+use crate::clock;
+use crate::config::PoolDef;
+use crate::outlook::Words;
+
+/// Most pools that a check names.
+const NAMED_MAX: usize = 10;
+
+impl Engine {
+    pub(super) fn checks(&self) -> Vec<Check> {
+        let check = |name: &str, ok, detail: String| Check { name: name.into(), ok, detail };
+        let (up, all) = (self.peers.connected() + 1, self.config.members.len());
+        let stopped = self.metrics.seats_stopped.get();
+        let grace = self.grace_left();
+        let waits = quorate_api::format_span(grace);
+        let grace_text = if grace.is_zero() {
+            "over".to_owned()
+        } else {
+            let why = match self.past {
+                Past::Unknown => "; the data directory was empty, not whole or of other pools",
+                Past::Nothing | Past::Same { .. } => "",
+            };
+            format!("waiting {waits} more until promises of earlier starts are over{why}")
+        };
+        let now = clock::now();
+        let unjoined = self.unjoined(now);
+        let joined = if unjoined.is_empty() { "yes".to_owned() } else { unjoined.join("; ") };
+        let journal = self.journal_failed.clone().unwrap_or_else(|| "fine".into());
+        let (useful, pools) = self.pools_check(now);
+        vec![
+            check("members", up > all / 2, format!("{up} of {all} are connected")),
+            check("pools", useful, pools),
+            check("grace", grace.is_zero(), grace_text),
+            check("joined", unjoined.is_empty(), joined),
+            check("journal", self.journal_failed.is_none(), journal),
+            check("seats", stopped == 0, format!("{stopped} stopped")),
+            check("running", !self.stopping, if self.stopping { "stopping" } else { "yes" }.into()),
+        ]
+    }
+
+    /// Whether a client has anything to gain here, and which pools grant nothing. A node is of no
+    /// use when none of its pools grants; while some do, clients of those need it.
+    fn pools_check(&self, now: Moment) -> (bool, String) {
+        let away = self.suspects();
+        let (mut blocked, mut named) = (0, Vec::new());
+        for pool in &self.pools {
+            let outlook = self.outlook_of(pool, &away, now);
+            if outlook.as_ref().is_some_and(|outlook| outlook.sizes.is_some()) {
+                continue;
+            }
+            blocked += 1;
+            if named.len() < NAMED_MAX {
+                let hindrance = self.grants_view(pool, &away, now).hindrance;
+                let why = hindrance.map(|it| it.summary).unwrap_or_default();
+                named.push(format!("{} ({why})", pool.name));
+            }
+        }
+        let all = self.pools.len();
+        if blocked == 0 {
+            return (true, format!("all {all} in use can grant"));
+        }
+        let more = if blocked > named.len() { ", ..." } else { "" };
+        let text = format!("{blocked} of {all} grant nothing: {}{more}", named.join(", "));
+        (blocked < all, text)
+    }
+
+    /// Whom this node misses.
+    pub(super) fn suspects(&self) -> NodeSet {
+        self.watch.suspects().collect()
+    }
+
+    /// What a pool can grant as this node sees it; nothing if its seat has stopped.
+    pub(super) fn outlook_of(&self, pool: &Pool, away: &NodeSet, now: Moment) -> Option<Outlook> {
+        pool.stopped().is_none().then(|| pool.seat.outlook(now, away)).flatten()
+    }
+
+    /// The same, for other nodes.
+    pub(super) fn outlook_line(&self, pool: &Pool, now: Moment) -> Option<OutlookLine> {
+        let outlook = self.outlook_of(pool, &self.suspects(), now)?;
+        Some(OutlookLine::new(&outlook, pool.seat.health(now).in_grace))
+    }
+
+    /// The same, for people.
+    pub(super) fn grants_view(&self, pool: &Pool, away: &NodeSet, now: Moment) -> GrantsView {
+        let grace = pool.seat.grace_until().map(|until| until.since(now).as_millis());
+        let words = Words {
+            config: &self.config,
+            units: pool.def.units,
+            grace_ms: grace.map(|ms| u64::try_from(ms).unwrap_or(u64::MAX)),
+            who: Some(self.config.name()),
+        };
+        match self.outlook_of(pool, away, now) {
+            Some(outlook) => words.view(&outlook),
+            None => GrantsView {
+                smallest: 0,
+                largest: 0,
+                hindrance: Some(Hindrance {
+                    kind: HindranceKind::Stopped,
+                    summary: "it found a contradiction in itself and stopped".to_owned(),
+                    nodes: vec![self.config.name().to_owned()],
+                    voters: None,
+                    needed: None,
+                    units_lost: None,
+                    for_ms: None,
+                }),
+            },
+        }
+    }
+
+    /// What this node can say of a pool, which need not be in use.
+    pub(super) fn grants(&self, name: &str) -> Result<GrantsView, Problem> {
+        let away = self.suspects();
+        if let Some(seat) = self.by_name.get(name) {
+            return Ok(self.grants_view(&self.pools[*seat], &away, clock::now()));
+        }
+        let def: &PoolDef = self.config.pool(name).ok_or_else(|| admission::unknown_pool(name))?;
+        let outlook = def.protocol.rules.grants(name, self.config.members.len(), &away);
+        let (config, units) = (&*self.config, def.units);
+        Ok(Words { config, units, grace_ms: None, who: None }.view(&outlook))
+    }
+}
