@@ -225,6 +225,8 @@ pub enum HistoryKind {
     Warned,
     /// ...and that it is over.
     Cleared,
+    /// Its turn came while nobody was there for it: it has none until its client asks again.
+    Passed,
 }
 
 impl HistoryKind {
@@ -247,6 +249,7 @@ impl HistoryKind {
             HistoryKind::Stopped => "stopped",
             HistoryKind::Warned => "warned",
             HistoryKind::Cleared => "cleared",
+            HistoryKind::Passed => "passed",
         }
     }
 }

@@ -85,6 +85,7 @@ pub(crate) fn status(snapshot: Snapshot, pool: &str, node: &str, def: &PoolDef) 
         reason: snapshot.want.reason,
         ended: snapshot.ended,
         why: None,
+        unheard: Vec::new(),
     }
 }
 

@@ -43,6 +43,7 @@ mod nonsense_tests;
 mod overview;
 mod peers;
 mod planted;
+mod presence;
 mod protocols;
 mod seat;
 #[cfg(test)]

@@ -5,6 +5,7 @@ use quorate_core::{ClaimId, Moment};
 use quorate_wire::glance::{FOUND_MAX, Glance, Record, Wanted, What};
 
 use super::Engine;
+use super::claims::CANCELLED;
 use crate::history;
 use crate::ledger::{Claimed, State};
 
@@ -89,7 +90,10 @@ impl Engine {
         };
         let (what, text) = match state {
             ClaimState::Released => (What::Released, claimed.want.reason.as_str()),
-            ClaimState::Cancelled => (What::Cancelled, claimed.want.reason.as_str()),
+            ClaimState::Cancelled if why == CANCELLED => {
+                (What::Cancelled, claimed.want.reason.as_str())
+            }
+            ClaimState::Cancelled => (What::Cancelled, why),
             ClaimState::Revoked => (What::Revoked, why),
             ClaimState::Refused => (What::Refused, why),
             ClaimState::Lost | ClaimState::Waiting | ClaimState::Granted => (What::Expired, why),

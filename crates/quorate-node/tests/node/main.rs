@@ -10,6 +10,7 @@ mod leases_and_restarts;
 mod links_that_break;
 mod made_up_fences;
 mod nonsense_and_limits;
+mod one_claim;
 mod operators_view;
 mod orders;
 mod ring_heals;

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use quorate_api::{ClaimId, ClaimState, format_span};
-use quorate_client::AcquireError;
+use quorate_client::{AcquireError, Want};
 use serde::Serialize;
 
 use super::cluster::{self, Cluster, Json};
 use super::signals::{ENDING, Signals};
+use super::status;
 use super::wanted::Wanted;
 use crate::Outcome;
 
@@ -23,9 +24,10 @@ Examples:
   quorate acquire gpus -n 2 --where gpu=h100,zone=eu --and 1:kind=nic
   claim=$(quorate acquire licences --json | jq -r .id)
   quorate release licences \"$claim\"
+  quorate acquire licences --detach 1h --id 17
 
-Exit codes: 0 granted; 124 not granted in time (the claim is cancelled); 128 + the signal that
-interrupted it (likewise); 2 anything else.")]
+Exit codes: 0 granted, or with --detach queued; 124 not granted in time (the claim is
+cancelled); 128 + the signal that interrupted it (likewise); 2 anything else.")]
 pub(crate) struct Args {
     /// The pool.
     pool: String,
@@ -34,6 +36,11 @@ pub(crate) struct Args {
     /// How long to wait, such as 30s; forever, if left out.
     #[arg(long, value_name = "SPAN", value_parser = cluster::duration)]
     timeout: Option<Duration>,
+    /// Do not wait: leave the claim in the queue, and print how it stands. Without anybody who asks
+    /// for it, it is kept for this long. Ask for it at the same node (--id, --server): granted, it
+    /// lasts one lease, whether or not anybody came for it.
+    #[arg(long, value_name = "SPAN", value_parser = cluster::duration, conflicts_with = "timeout")]
+    detach: Option<Duration>,
     /// What for, in words that whoever waits will read.
     #[arg(long, default_value = "", value_name = "TEXT")]
     reason: String,
@@ -64,6 +71,9 @@ struct Granted {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
+    if let Some(keep) = args.detach {
+        return leave(&args, keep);
+    }
     cluster::block_on(async {
         let client = args.cluster.connect().await?;
         let mut pool = client.pool(&args.pool).reason(&args.reason);
@@ -94,6 +104,19 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
         client.settle().await;
         eprintln!("quorate: interrupted; the claim is cancelled");
         Ok(Outcome::Code(128 + signal.as_raw() as u8))
+    })
+}
+
+/// Makes the claim, and does not wait for it.
+fn leave(args: &Args, keep: Duration) -> anyhow::Result<Outcome> {
+    cluster::block_on(async {
+        let want = Want { reason: args.reason.clone(), ..args.wanted.want() };
+        let views = args.cluster.views()?;
+        let status = views.leave_claim(&args.pool, args.id, &want, keep).await?;
+        cluster::print(args.json.json, &status, || {
+            format!("{} at {}", status::one_line(&status), status.node)
+        })?;
+        Ok(Outcome::Good)
     })
 }
 
