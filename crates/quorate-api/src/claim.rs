@@ -15,6 +15,7 @@ use crate::ClaimId;
 pub struct Want {
     /// How many units, all at once: 1 to what the pool has. Left out it is 1, or as many as `lines`
     /// ask for, which is all it may be where there are lines.
+    #[serde(deserialize_with = "crate::units::maybe")]
     pub units: Option<u32>,
     /// Which units, where the pool's units have labels: several lines are granted together or not
     /// at all. None means any.
@@ -105,7 +106,7 @@ pub struct Line {
     #[serde(rename = "where", default)]
     pub labels: BTreeMap<String, String>,
     /// How many units.
-    #[serde(default = "one")]
+    #[serde(default = "one", deserialize_with = "crate::units::some")]
     pub units: u32,
 }
 
@@ -273,7 +274,8 @@ pub struct ClaimStatus {
 pub struct Why {
     /// In one sentence.
     pub summary: String,
-    /// Its place in the queue, 1 for the next; none if no arbiter has it in its books yet.
+    /// Its place in the queue, 1 for the next; none if nobody has it in its books, or there are
+    /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<u32>,
     /// Units that nobody holds now.
@@ -286,9 +288,9 @@ pub struct Why {
     /// If the pool's arbiter restarted and waits until old promises are over: for how long yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace_ms: Option<u64>,
-    /// Who holds units.
+    /// Who holds units that it could use: where units differ, how many of those.
     pub holders: Vec<Obstacle>,
-    /// Who is ahead in the queue, the next one first.
+    /// Who is ahead in the queue and could use the same units, the next one first.
     pub ahead: Vec<Obstacle>,
     /// When it may start, guessed from how long units were held lately; none if too little is
     /// known.

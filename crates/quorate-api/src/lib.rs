@@ -23,6 +23,7 @@ mod overview;
 mod pool;
 mod problem;
 mod span;
+mod units;
 
 pub use claim::{
     ClaimState, ClaimStatus, Estimate, Line, MoveView, Obstacle, Remedy, RenewRequest,
@@ -31,8 +32,8 @@ pub use claim::{
 pub use claim_id::{ClaimId, ClaimIdError};
 pub use node::{Change, ChangeKind, Check, NodeView, PeerView};
 pub use overview::{
-    CellView, ChartPoint, FoundView, HistoryEvent, HistoryKind, HistoryView, MemberView, Overview,
-    PoolDetail, PoolRow, ShareView, SightView,
+    CellView, ChartPoint, FoundView, HistoryEvent, HistoryKind, HistoryView, KindView, MemberView,
+    Overview, PatternRow, PoolDetail, PoolRow, ShareView, SightView, StillView,
 };
 pub use pool::{
     FactView, HolderView, HoldersView, OrderOutcome, PoolView, PoolsView, QueueView, QuorumsView,

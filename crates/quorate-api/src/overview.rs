@@ -16,6 +16,9 @@ pub struct Overview {
     pub pools: Vec<PoolRow>,
     /// How many pools match.
     pub pools_found: u64,
+    /// Patterns whose pools are made on demand.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub patterns: Vec<PatternRow>,
     /// The pool that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<PoolDetail>,
@@ -43,6 +46,10 @@ pub struct MemberView {
     pub claims: u64,
     /// Connections of clients.
     pub clients: u64,
+    /// Clients that have claims here and no connection, by the names they gave: those that speak
+    /// HTTP, and those that are away.
+    #[serde(default)]
+    pub unconnected: u64,
     /// How it sees each member, itself too, in the same order.
     pub sees: Vec<SightView>,
     /// Why it does not answer, as far as known.
@@ -75,6 +82,21 @@ pub struct PoolRow {
     pub held: u64,
     /// Claims of such clients that wait.
     pub waiting: u64,
+    /// How long the oldest of these has waited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oldest_ms: Option<u64>,
+    /// The protocol that decides.
+    pub protocol: String,
+}
+
+/// A pattern: pools whose name fits are made when somebody first asks for units of them.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PatternRow {
+    /// The pattern, with one `*` for any text.
+    pub pattern: String,
+    /// How many units each of its pools has.
+    pub units: u32,
     /// The protocol that decides.
     pub protocol: String,
 }
@@ -97,7 +119,16 @@ pub struct PoolDetail {
     pub unlisted: u64,
     /// Units held and claims waiting of each member's clients, in the order of `nodes`.
     pub shares: Vec<ShareView>,
-    /// Who holds which unit, of the first 256.
+    /// How long those have waited that still wait, as far as their nodes answered.
+    #[serde(default)]
+    pub still: StillView,
+    /// Units with the same labels, together: how many are held and wanted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kinds: Vec<KindView>,
+    /// How many more kinds there are than were listed.
+    #[serde(default)]
+    pub kinds_left_out: u64,
+    /// Who holds which unit, of the first 256 that are held.
     pub cells: Vec<CellView>,
     /// The last minutes, ten seconds each, the oldest first.
     pub chart: Vec<ChartPoint>,
@@ -113,6 +144,33 @@ pub struct ShareView {
     pub held: u64,
     /// Claims of theirs that wait.
     pub waiting: u64,
+}
+
+/// Those who wait now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct StillView {
+    /// How many.
+    pub waiting: u64,
+    /// How long they have waited on average.
+    pub waited_ms: u64,
+    /// How long the oldest has waited.
+    pub waited_max_ms: u64,
+}
+
+/// Units with the same labels.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct KindView {
+    /// Their labels; none where units are alike.
+    pub labels: std::collections::BTreeMap<String, String>,
+    /// How many there are.
+    pub units: u32,
+    /// How many of them are held, where the pool says which.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<u32>,
+    /// Claims that wait and could use some of them, of all that nodes listed.
+    pub wanted: u64,
 }
 
 /// A unit that is held.
@@ -186,6 +244,17 @@ pub struct HistoryEvent {
     /// What for, or why.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
+    /// How often the same happened, the last time then; 1 if left out.
+    #[serde(default = "once", skip_serializing_if = "is_once")]
+    pub times: u32,
+}
+
+fn once() -> u32 {
+    1
+}
+
+fn is_once(times: &u32) -> bool {
+    *times == 1
 }
 
 /// What happened.

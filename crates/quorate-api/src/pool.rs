@@ -55,6 +55,9 @@ pub struct PoolView {
     /// Without whom nothing is granted; none where the pool was not asked about by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
+    /// What a claim waits for that has no place in a queue, after "it waits for".
+    #[serde(default)]
+    pub awaits: String,
     /// Whether grants survive a restart of every node.
     pub durable: bool,
     /// Units granted, as far as the nodes that answered know; none where the pool was not asked
@@ -76,7 +79,7 @@ pub struct PoolView {
     /// Where units differ and claims wait: what is short. Only the oldest claims are looked at.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shortages: Vec<ShortageView>,
-    /// If the pool's arbiter restarted and waits until old promises are over: for how long yet.
+    /// If a node restarted and waits until old promises are over: for how long yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace_ms: Option<u64>,
     /// What is the matter with it now, a sentence each; where the protocol can tell. What needs an
@@ -211,7 +214,7 @@ pub struct QueueView {
 pub struct WaiterView {
     /// The claim.
     pub id: ClaimId,
-    /// Its place, 1 for the next; none if no arbiter has it in its books yet.
+    /// Its place, 1 for the next; none if nobody has it in its books, or there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<u32>,
     /// How many units it asks for.

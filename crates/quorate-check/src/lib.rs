@@ -38,7 +38,7 @@
 //!   client; one more is lost.
 //! * A client hears of a grant in the instant of the effect, makes one claim, and asks again only
 //!   after its home restarted. Whoever suspects a node trusts it again at once
-//!   ([`Budget::suspicions`]).
+//!   ([`Budget::suspicions`]), or never ([`Scope::trusts_again`]).
 //! * In a scope of nodes that forget ([`Restart::Amnesia`]) every crash takes the records with it:
 //!   what a node wrote after it had forgotten is never read.
 //! * Clocks and fences are renamed (`numbers.rs`), which rests on how protocols use them.

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use quorate_core::{Entry, Explorable, LeaseEnd, Number, Numbers, Standing};
+use quorate_core::{Entry, Explorable, LeaseEnd, Number, Numbers};
 use quorate_laws::StatuteBook;
 
 use crate::client::Client;
@@ -114,7 +114,7 @@ impl<P: Explorable> Parts<P> {
         participant.ledger(&mut |entry| ledger.push(entry));
         let holders = ledger
             .iter()
-            .filter(|entry| entry.standing != Standing::Waiting)
+            .filter(|entry| !entry.standing.waits())
             .filter_map(|entry| scope.client_of(entry.claim))
             .fold(0, |bits, client| bits | 1 << client);
         self.participants.put(participant, |_| ParticipantCard { numbers, ledger, holders })

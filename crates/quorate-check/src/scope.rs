@@ -21,6 +21,9 @@ pub struct Scope<P: Protocol> {
     pub restart: Restart,
     /// How often things may go wrong, in all.
     pub budget: Budget,
+    /// Whether whoever takes a node for dead trusts it again at once. If not, it never does, and
+    /// everybody must be served even so.
+    pub trusts_again: bool,
     /// Most equal copies of a message on one link. One more is lost, so that a protocol that
     /// repeats itself on an alarm has finitely many states.
     pub copies_max: usize,
@@ -81,8 +84,8 @@ pub struct Budget {
     /// limit says that messages are mostly faster than alarms, and makes larger worlds finite in
     /// practice.
     pub early_rings: Option<u8>,
-    /// A node with clients takes another one for dead, and trusts it again at once: whoever goes
-    /// round it does so, and may come back.
+    /// A node with clients takes another one for dead, and trusts it again at once
+    /// ([`Scope::trusts_again`]): whoever goes round it does so, and may come back.
     pub suspicions: u8,
 }
 
@@ -120,6 +123,7 @@ impl<P: Protocol> Scope<P> {
             crashing: NodeSet::new(),
             restart: Restart::Durable,
             budget: Budget::default(),
+            trusts_again: true,
             copies_max: 1,
             ends: false,
             renaming: true,

@@ -108,7 +108,7 @@ fn run<P: Explorable>(
                 let number = stepper.participant.expect("only a running participant steps");
                 let mut participant = parts.participants.get(number).clone();
                 let trusts = match event {
-                    Event::Suspect(about) => Some(Event::Trust(about)),
+                    Event::Suspect(about) if scope.trusts_again => Some(Event::Trust(about)),
                     _ => None,
                 };
                 participant.step(&seat, event, &mut out);

@@ -136,11 +136,23 @@ pub struct Entry {
 pub enum Standing {
     /// In the queue.
     Waiting,
+    /// Out of its turn: the node that asked for it was taken for dead since. It keeps its age, and
+    /// nobody who is granted meanwhile overtakes it.
+    Absent,
+    /// In the queue again, after it was out of its turn so many times.
+    Returned(u32),
     /// Promised by this arbiter: the units are its own as far as it can say.
     Granted,
     /// Promised in an earlier life of this arbiter, and known to it again: from its record, or
     /// because the holder renewed.
     Adopted,
+}
+
+impl Standing {
+    /// Whether it has nothing yet.
+    pub fn waits(self) -> bool {
+        matches!(self, Standing::Waiting | Standing::Absent | Standing::Returned(_))
+    }
 }
 
 /// One thing a participant tells people about itself, see [`Protocol::facts`].

@@ -3,6 +3,10 @@
 //! Read from an arbiter's public books after each of its steps, and counted here, not taken from
 //! the arbiter's own count. A claim that is not yet in the books cannot be overtaken there, and an
 //! arbiter that forgot its queue starts counting anew.
+//!
+//! Nor can a claim be overtaken while it is out of its turn ([`Standing::Absent`]): its home was
+//! taken for dead, and has not asked for it again since. When it is back, it is counted anew
+//! ([`Standing::Returned`]): who looks at books now and then may not have seen it absent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,8 +26,9 @@ numbers!(BoundedOvertaking { bound, books, overtakes: plain });
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 struct Book {
-    /// Waiting claims, oldest first, and how often each was passed.
-    waiting: BTreeMap<(Stamp, ClaimId), u32>,
+    /// Claims in their turn, oldest first, and how often each was passed since it came, or came
+    /// back for the last of so many times.
+    waiting: BTreeMap<(Stamp, ClaimId, u32), u32>,
     decided: BTreeSet<ClaimId>,
 }
 
@@ -64,11 +69,17 @@ impl BoundedOvertaking {
             .map(|e| (e.stamp, e.claim))
             .collect();
         let mut waiting = BTreeMap::new();
-        for entry in entries.iter().filter(|e| e.standing == Standing::Waiting) {
-            let key = (entry.stamp, entry.claim);
+        for entry in entries {
+            let absences = match entry.standing {
+                Standing::Waiting => 0,
+                Standing::Returned(times) => times,
+                Standing::Absent | Standing::Granted | Standing::Adopted => continue,
+            };
+            let key = (entry.stamp, entry.claim, absences);
             let mut passed = book.waiting.get(&key).copied().unwrap_or(0);
             if book.waiting.contains_key(&key) {
-                let now = news.iter().filter(|&&young| key < young).count() as u32;
+                let now =
+                    news.iter().filter(|&&young| (entry.stamp, entry.claim) < young).count() as u32;
                 passed += now;
                 self.overtakes += u64::from(now);
                 if self.bound.is_some_and(|bound| now > 0 && passed > bound) {
@@ -116,6 +127,24 @@ mod tests {
         assert!(breach.what.contains(&id(1).to_string()));
         law.forget(at);
         law.see(at, &[entry(1, 5, Standing::Waiting), entry(3, 7, Standing::Granted)]).unwrap();
+    }
+
+    #[test]
+    fn who_is_absent_is_not_overtaken_and_who_is_back_is_counted_anew() {
+        let mut law = BoundedOvertaking::new(Some(1));
+        let at = NodeId(0);
+        let old = |standing| entry(1, 5, standing);
+        law.see(at, &[old(Standing::Waiting)]).unwrap();
+        law.see(at, &[old(Standing::Waiting), entry(2, 6, Standing::Granted)]).unwrap();
+        for younger in 3..6 {
+            law.see(at, &[old(Standing::Absent), entry(younger, 7, Standing::Granted)]).unwrap();
+        }
+        // Of what happened before these books were seen, nobody knows whether it was absent.
+        law.see(at, &[old(Standing::Returned(1)), entry(6, 8, Standing::Granted)]).unwrap();
+        law.see(at, &[old(Standing::Returned(1)), entry(7, 8, Standing::Granted)]).unwrap();
+        law.clone().see(at, &[old(Standing::Returned(2)), entry(8, 8, Standing::Granted)]).unwrap();
+        let breach = law.see(at, &[old(Standing::Returned(1)), entry(8, 8, Standing::Granted)]);
+        assert_eq!(breach.unwrap_err().law, "bounded overtaking");
     }
 
     #[test]

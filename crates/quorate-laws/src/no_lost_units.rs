@@ -1,7 +1,7 @@
 //! At rest everything is free again (conventions 4.6): when no client uses or waits for anything
 //! and no message or alarm is outstanding, no arbiter may still count a unit as taken.
 
-use quorate_core::{Entry, NodeId, Standing};
+use quorate_core::{Entry, NodeId};
 
 use crate::Breach;
 
@@ -15,7 +15,7 @@ pub fn no_lost_units<'a>(
     books: impl IntoIterator<Item = (NodeId, &'a [Entry])>,
 ) -> Result<(), Breach> {
     for (arbiter, entries) in books {
-        if let Some(entry) = entries.iter().find(|e| e.standing != Standing::Waiting) {
+        if let Some(entry) = entries.iter().find(|e| !e.standing.waits()) {
             return Err(Breach {
                 law: LAW,
                 what: format!(
@@ -31,6 +31,8 @@ pub fn no_lost_units<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use quorate_core::Standing;
+
     use crate::testing::entry;
 
     #[test]

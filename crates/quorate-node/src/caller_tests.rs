@@ -22,6 +22,7 @@ const TOKEN: &str = "0123456789abcdef";
 /// Everything there is over HTTP, and what it takes; nothing, if it tells nothing about the node.
 const ENDPOINTS: &[(&str, &str, Option<Action>)] = &[
     ("GET", "/", None),
+    ("GET", "/docs", None),
     ("GET", "/assets/{name}", None),
     ("GET", "/livez", None),
     ("GET", "/v1/openapi.json", None),

@@ -64,12 +64,18 @@ impl History {
             took_ms: 0,
             who: who.to_owned(),
             text: text.to_owned(),
+            times: 1,
         };
         shorten(&mut record);
         self.keep_notable(record);
     }
 
-    fn keep_notable(&mut self, record: Record) {
+    /// What happens again and again is one record, so that it displaces nothing else.
+    fn keep_notable(&mut self, mut record: Record) {
+        let like = self.notable.iter().rposition(|old| old.is_like(&record));
+        if let Some(old) = like.and_then(|place| self.notable.remove(place)) {
+            record.times = record.times.saturating_add(old.times);
+        }
         if self.notable.len() >= NOTABLE_MAX {
             self.notable.pop_front();
         }
@@ -142,7 +148,7 @@ mod tests {
 
     fn record(at_ms: u64, what: What) -> Record {
         let (pool, who, text) = ("p".into(), String::new(), "\u{e9}".repeat(500));
-        Record { at_ms, what, pool, claim: (1, 2), units: 1, took_ms: 5, who, text }
+        Record { at_ms, what, pool, claim: (1, 2), units: 1, took_ms: 5, who, text, times: 1 }
     }
 
     #[test]
@@ -158,6 +164,21 @@ mod tests {
         assert_eq!(history.records(0, 1)[0].what, What::Expired);
         assert_eq!(history.notable(10).len(), 1, "releases are not worth knowing");
         assert_eq!(history.records(0, 1)[0].text.chars().count(), TEXT_MAX);
+    }
+
+    #[test]
+    fn what_happens_again_and_again_is_told_once_and_displaces_nothing() {
+        let mut history = History::default();
+        history.note_node(What::Suspected, "n2", "silent for 3s");
+        for n in 0..2000 {
+            history.note(0, record(n, What::Expired));
+        }
+        let told: Vec<_> =
+            history.notable(100).iter().map(|r| (r.what, r.times, r.at_ms)).collect();
+        assert_eq!(told.len(), 2, "the rare one is still there");
+        assert_eq!((told[0].0, told[0].1), (What::Suspected, 1));
+        assert_eq!(told[1], (What::Expired, 2000, 1999));
+        assert_eq!(history.records(0, 1)[0].times, 1, "the pool's own past has each by itself");
     }
 
     #[test]

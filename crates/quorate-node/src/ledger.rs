@@ -325,6 +325,20 @@ impl Ledger {
         self.waiting.len()
     }
 
+    /// When those were made that wait, the oldest first.
+    pub(crate) fn waiting_since(&self) -> impl Iterator<Item = Moment> {
+        self.waiting.iter().map(|(made, _)| *made)
+    }
+
+    /// Units that clients may use now.
+    pub(crate) fn units_held(&self) -> u64 {
+        let held = |(_, id): &(Moment, ClaimId)| match &self.claims.get(id)?.state {
+            State::Granted { shares, .. } => Some(shares.len() as u64),
+            State::Waiting | State::Shown { .. } | State::Over { .. } => None,
+        };
+        self.ends.iter().filter_map(held).sum()
+    }
+
     /// Whether one that was made earlier than then waits.
     pub(crate) fn passes(&self, made: Moment) -> bool {
         self.waiting.first().is_some_and(|(oldest, _)| *oldest < made)

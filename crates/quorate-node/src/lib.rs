@@ -35,6 +35,7 @@ mod engine;
 mod forecast;
 mod history;
 mod journal;
+mod kinds;
 mod ledger;
 mod metrics;
 mod node;

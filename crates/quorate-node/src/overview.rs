@@ -1,18 +1,19 @@
 //! What an operator sees of the whole cluster, put together from what all nodes told.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use quorate_api::{
     CellView, ChartPoint, HistoryEvent, HistoryKind, HolderView, MemberView, NodeView, PoolDetail,
-    PoolRow, ShareView, SightView, WaiterView,
+    PoolRow, ShareView, SightView, StillView, WaiterView,
 };
 use quorate_core::{ClaimId, NodeId};
-use quorate_wire::glance::{Bucket, Glance, Record, What};
+use quorate_wire::glance::{Bucket, Count, Glance, Order, Record, What};
 use quorate_wire::survey::Survey;
 
 use crate::config::{Config, PoolDef};
 use crate::convert;
 use crate::engine::Gathered;
+use crate::kinds;
 use crate::views::Picture;
 
 /// Most events of a list.
@@ -57,30 +58,36 @@ impl<'a> Glances<'a> {
         released.map(|record| record.took_ms).collect()
     }
 
-    /// Pools that match on some node, by name; and how many there are.
-    pub(crate) fn found(&self) -> (BTreeSet<&str>, u64) {
-        let names: BTreeSet<&str> =
-            self.told.iter().flat_map(|(_, glance)| glance.found.iter().map(|n| &**n)).collect();
+    /// Pools that match on some node, in this order; and how many there are.
+    pub(crate) fn found(&self, order: Order) -> (Vec<&str>, u64) {
+        let mut found: BTreeMap<&str, Count> = BTreeMap::new();
+        for (name, count) in self.told.iter().flat_map(|(_, glance)| &glance.found) {
+            let sum = found.entry(name).or_default();
+            *sum = sum.plus(*count);
+        }
+        let units = |name: &str| self.config.pool(name).map_or(1, |def| def.units);
+        let mut names: Vec<(u64, &str)> =
+            found.iter().map(|(name, count)| (order.rank(count, units(name)), *name)).collect();
+        names.sort_unstable_by_key(|(rank, name)| (std::cmp::Reverse(*rank), *name));
         let most = self.told.iter().map(|(_, glance)| glance.found_count).max().unwrap_or(0);
         let count = most.max(names.len() as u64);
-        (names, count)
+        (names.into_iter().map(|(_, name)| name).collect(), count)
     }
 
-    /// Units held and claims waiting in the pool that was asked about at this place.
-    fn count(&self, place: usize) -> (u64, u64) {
+    /// What clients of all nodes have of the pool that was asked about at this place.
+    fn count(&self, place: usize) -> Count {
         let counts = self.told.iter().filter_map(|(_, glance)| glance.counts.get(place));
-        counts.fold((0, 0), |sum, (held, waiting)| {
-            (u64::saturating_add(sum.0, *held), u64::saturating_add(sum.1, *waiting))
-        })
+        counts.fold(Count::default(), |sum, count| sum.plus(*count))
     }
 
     /// The rows of a list of pools, in the order in which they were asked about.
     pub(crate) fn rows(&self, names: &[String]) -> Vec<PoolRow> {
         let row = |(place, name): (usize, &String)| {
             let def = self.config.pool(name)?;
-            let (held, waiting) = self.count(place);
+            let Count { held, waiting, oldest_ms, .. } = self.count(place);
+            let oldest_ms = (waiting > 0).then_some(oldest_ms);
             let (units, protocol) = (def.units, def.protocol.name().to_owned());
-            Some(PoolRow { name: name.clone(), units, held, waiting, protocol })
+            Some(PoolRow { name: name.clone(), units, held, waiting, oldest_ms, protocol })
         };
         names.iter().enumerate().filter_map(row).collect()
     }
@@ -105,6 +112,7 @@ impl<'a> Glances<'a> {
                 grace_ms: glance.map_or(0, |glance| glance.grace_micros / 1000),
                 claims: glance.map_or(0, |glance| glance.claims),
                 clients: glance.map_or(0, |glance| glance.clients),
+                unconnected: glance.map_or(0, |glance| glance.unconnected),
                 sees: glance.map_or_else(Vec::new, |g| g.sees.iter().map(sight).collect()),
                 problem: match (glance, peer) {
                     (None, Some(peer)) => peer.problem.clone().or(Some("no answer".into())),
@@ -132,12 +140,14 @@ impl<'a> Glances<'a> {
         };
         let units = holders.iter().flat_map(|h| h.units.iter().map(move |u| cell(h, u.unit)));
         let cells = units.take(CELLS).collect();
-        let (holders, holders_found) = page.cut(holders, page.holders, fits_h);
         let waiting = picture.waiting().waiting;
         let listed = waiting.len() as u64;
+        let count = self.count(place);
+        let unlisted = count.waiting.saturating_sub(listed);
+        let (kinds, kinds_left_out) = kinds::of(def, picture, &holders, &waiting, unlisted);
+        let (holders, holders_found) = page.cut(holders, page.holders, fits_h);
         let (queue, queue_found) = page.cut(waiting, page.queue, fits_w);
         let mut view = picture.pool(self.config, name, def);
-        let unlisted = self.count(place).1.saturating_sub(listed);
         let more = u32::try_from(unlisted).unwrap_or(u32::MAX);
         view.waiting = view.waiting.map(|waiting| waiting.saturating_add(more));
         let mut events = self.events(|glance| &glance.records);
@@ -150,6 +160,13 @@ impl<'a> Glances<'a> {
             queue_found,
             unlisted,
             shares: self.shares(place),
+            still: StillView {
+                waiting: count.waiting,
+                waited_ms: count.waited_ms / count.waiting.max(1),
+                waited_max_ms: count.oldest_ms,
+            },
+            kinds,
+            kinds_left_out,
             cells,
             chart: self.chart(),
             events,
@@ -159,7 +176,7 @@ impl<'a> Glances<'a> {
     fn shares(&self, place: usize) -> Vec<ShareView> {
         let mut shares = vec![ShareView::default(); self.config.members.len()];
         for (node, glance) in &self.told {
-            if let Some((held, waiting)) = glance.counts.get(place) {
+            if let Some(Count { held, waiting, .. }) = glance.counts.get(place) {
                 shares[node.index()] = ShareView { held: *held, waiting: *waiting };
             }
         }
@@ -259,6 +276,7 @@ fn event(node: &str, record: &Record) -> HistoryEvent {
         }),
         who: record.who.clone(),
         text: record.text.clone(),
+        times: record.times,
     }
 }
 

@@ -3,6 +3,8 @@
 //! Arbiters know the order and the counts; the node of a claim's client knows who, why and for how
 //! long. Either may be silent, and what is told then says so.
 
+mod rivals;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -219,6 +221,11 @@ impl Picture {
         picture
     }
 
+    /// What is known of the units, if they differ.
+    pub(crate) fn labels(&self) -> Option<&Labels> {
+        self.labels.as_deref()
+    }
+
     fn line(&mut self, id: ClaimId, decided: bool) -> &mut Line {
         self.lines.entry(id).or_insert(Line { booked: None, decided, home: None })
     }
@@ -316,14 +323,19 @@ impl Picture {
     pub(crate) fn why(&self, id: ClaimId, asked: u32, def: &PoolDef) -> Why {
         let queue = self.queue();
         let place = queue.iter().position(|(other, line)| *other == id && line.booked.is_some());
-        let ahead: Vec<Obstacle> =
-            queue.iter().take(place.unwrap_or(0)).map(|(id, line)| line.obstacle(*id)).collect();
+        let cut = self.shortages.iter().find(|s| s.claims.contains(&(id.origin, id.serial)));
+        let useful = self.useful(id, cut);
+        let ahead: Vec<Obstacle> = queue
+            .iter()
+            .take(place.unwrap_or(0))
+            .filter(|(_, line)| self.rivals(line, useful.as_ref()))
+            .map(|(id, line)| line.obstacle(*id))
+            .collect();
         let drained = self.drained.iter().filter(|unit| !self.is_held(**unit)).count() as u32;
         let (lost, _) = self.troubles(def).lost();
         let held = self.units_held().saturating_add(drained);
         let free = def.units.saturating_sub(held).saturating_sub(lost);
         let missing = asked.saturating_sub(free);
-        let cut = self.shortages.iter().find(|s| s.claims.contains(&(id.origin, id.serial)));
         let short = cut.map(|short| shortage(short, def, self.labels.as_deref()));
         let position = place.map(|place| u32::try_from(place + 1).unwrap_or(u32::MAX));
         let queued = def.protocol.about.books != Books::None;
@@ -333,14 +345,15 @@ impl Picture {
         let summary = match (grace_ms, position) {
             (Some(left), _) => format!(
                 "{} restarted and waits {} until old promises are over",
-                if queued { "the arbiter" } else { "a node" },
+                def.protocol.about.books.keeper(),
                 format_span(Duration::from_millis(left))
             ),
             (None, None) if !queued => self.unqueued(id, def, held),
             (None, None) if !self.silent.is_empty() => {
-                format!("no arbiter has it in its books; silent: {}", self.silent.join(", "))
+                let silent = self.silent.join(", ");
+                format!("it waits for {}; silent: {silent}", def.protocol.about.awaits)
             }
-            (None, None) => "it is on its way to the arbiter".to_owned(),
+            (None, None) => format!("it waits for {}", def.protocol.about.awaits),
             (None, Some(_)) if short.is_some() => {
                 short.as_ref().map(|short| short.summary.clone()).unwrap_or_default()
             }
@@ -355,7 +368,8 @@ impl Picture {
             }
             (None, Some(_)) => "it is about to be granted".to_owned(),
         };
-        let mut holders: Vec<Obstacle> = self.held().map(|(id, line)| line.obstacle(*id)).collect();
+        let mut holders: Vec<Obstacle> =
+            self.held().filter_map(|(id, line)| line.in_the_way(*id, useful.as_ref())).collect();
         holders.sort_by_key(|holder| (std::cmp::Reverse(holder.since_ms), holder.id));
         let contest = match cut {
             Some(cut) => self.contest_for(cut, id),
@@ -400,11 +414,7 @@ impl Picture {
                 ", {lost} are lost: {dead} {verb} not answer and {be} taken to use them"
             ));
         }
-        text.push_str(if lost > 0 {
-            "; nobody keeps a queue"
-        } else {
-            ", and nobody keeps a queue"
-        });
+        text.push_str(&format!("; it waits for {}", def.protocol.about.awaits));
         let silent =
             (!self.silent.is_empty()).then(|| format!("silent: {}", self.silent.join(", ")));
         for more in told.outage(&home).map(String::from).into_iter().chain(silent) {
@@ -417,48 +427,6 @@ impl Picture {
     fn is_held(&self, unit: u32) -> bool {
         let shares = self.held().filter_map(|(_, line)| line.home.as_ref()?.1.shares.as_ref());
         shares.flatten().any(|(own, _)| *own == unit)
-    }
-
-    /// Who is in the way of a claim where units differ: those who have, or want before it, some of
-    /// the units that are short. What else they have does not matter.
-    fn contest_for(&self, cut: &ShortLine, id: ClaimId) -> Contest {
-        let inside = |unit: &u32| cut.units.binary_search(unit).is_ok();
-        let has = |line: &Line| {
-            let shares = line.home.as_ref().and_then(|(_, home)| home.shares.as_ref());
-            let own = shares.into_iter().flatten().filter(|(unit, _)| inside(unit)).count();
-            u32::try_from(own).unwrap_or(u32::MAX)
-        };
-        // Lines that can be served by nothing else.
-        let wants = |line: &Line| {
-            let only = |one: &ApiLine| {
-                let units = self.labels.as_ref().map(|labels| labels.having(&one.labels));
-                units.is_none_or(|units| units.iter().all(|unit| inside(&unit.0)))
-            };
-            let lines = line.lines();
-            let some = lines.iter().filter(|one| only(one)).map(|one| one.units);
-            match some.fold(0, u32::saturating_add) {
-                0 => line.units().min(cut.units.len() as u32),
-                units => units,
-            }
-        };
-        let api = |id: &ClaimId| convert::api_id(*id);
-        let rivals = cut.rivals.iter().map(|(origin, serial)| {
-            let (origin, serial) = (*origin, *serial);
-            ClaimId { origin, serial }
-        });
-        let ahead = rivals.take_while(|rival| *rival != id);
-        Contest {
-            capacity: cut.units.len() as u32,
-            holders: self
-                .held()
-                .map(|(id, line)| (api(id), has(line), line.since_ms()))
-                .filter(|(_, units, _)| *units > 0)
-                .collect(),
-            ahead: ahead
-                .filter_map(|rival| Some((api(&rival), wants(self.lines.get(&rival)?))))
-                .collect(),
-            asked: self.lines.get(&id).map_or(1, wants),
-        }
     }
 
     /// Takes in what another picture says is short.

@@ -53,6 +53,12 @@ impl Goods {
         }
     }
 
+    /// How long a claim that is out of its turn is kept, so that it has its place when its home
+    /// asks for it again: much longer than a home that lives is taken for dead, and not for ever.
+    pub(crate) fn kept_absent(&self) -> Duration {
+        self.lease.length().saturating_mul(10)
+    }
+
     /// The units that clients of a node may use.
     pub(crate) fn eligible(&self, node: NodeId) -> Among {
         let nodes = self.eligible.as_ref()?;

@@ -6,10 +6,15 @@
 import { askDrain, askRevoke, showWhy } from "./dialogs.js";
 import { byId, readJson, say } from "./dom.js";
 import { drawKinds } from "./kinds.js";
-import { drawHolders, drawLog, drawMembers, drawPages, drawPool, drawQueue, drawRows, eventKey, sentence } from "./panels.js";
-import { Stage } from "./stage.js";
+import { drawHolders, drawLog, drawMembers, drawPages, drawPool, drawQueue, drawRows, eventKey } from "./panels.js";
+import { drawLegend, Stage } from "./stage.js";
+import { sentence } from "./words.js";
 
 const ROWS = 25;
+// On a small screen what is not the pool is folded away.
+const small = matchMedia("(max-width: 900px)");
+const NODES_OPEN = 12;
+const CLAIM_ROWS = small.matches ? 5 : 10;
 const FLIGHT_MS = 800;
 // Screen readers are told of a few things, and not too often.
 const SPEAK = new Set(["expired", "revoked", "missed", "met", "suspected", "stopped"]);
@@ -24,12 +29,15 @@ let seen = null;
 let heard = null;
 let spokenAt = 0;
 let flights = [];
+let unknown = "";
+let last = null;
 
 function readScreen() {
   const hash = new URLSearchParams(location.hash.slice(1));
   const number = (name) => Math.max(0, Math.floor(Number(hash.get(name)) || 0));
   return {
     pool: hash.get("pool") ?? "", search: hash.get("search") ?? "", claims: hash.get("claims") ?? "",
+    sort: hash.get("sort") ?? "", only: hash.get("only") ?? "",
     page: number("page"), holders_page: number("holders_page"), queue_page: number("queue_page"),
   };
 }
@@ -44,14 +52,16 @@ function change(what) {
 function choose(pool) {
   change({ pool, claims: "", holders_page: 0, queue_page: 0 });
   byId("claims").value = "";
-  if (matchMedia("(max-width: 900px)").matches) byId("pool").scrollIntoView();
+  if (!small.matches) return;
+  byId("pools-box").open = false;
+  byId("pool").scrollIntoView();
 }
 
 function open() {
   source?.close();
   clearTimeout(retry);
-  [seen, heard, flights] = [null, heard, []];
-  const query = new URLSearchParams({ rows: ROWS });
+  [seen, heard, flights, unknown] = [null, heard, [], ""];
+  const query = new URLSearchParams({ rows: ROWS, claim_rows: CLAIM_ROWS });
   for (const [name, value] of Object.entries(screen)) if (value) query.set(name, value);
   source = new EventSource(`/v1/overview/watch?${query}`);
   const mine = source;
@@ -73,9 +83,18 @@ function link(text, kind) {
 
 function lost(problem) {
   link("live", "up");
+  const none = `There is no pool ${screen.pool}, and no pattern that its name would fit. Choose one of those there are.`;
+  unknown = problem.type === "unknown-pool" ? none : `${problem.title}: ${problem.detail}`;
+  nothing();
+}
+
+// No pool is shown: either there is none of that name, or none was chosen.
+function nothing() {
   byId("detail").hidden = true;
-  byId("none").hidden = false;
-  say(byId("none"), problem.detail);
+  const none = byId("none");
+  none.hidden = false;
+  none.className = unknown ? "empty bad" : "empty";
+  say(none, unknown || "No pool is shown. Choose one.");
 }
 
 function draw(view) {
@@ -85,25 +104,29 @@ function draw(view) {
   document.title = `${node.cluster}: quorate`;
   say(byId("cluster"), node.cluster);
   say(byId("here"), `seen from ${node.name}, epoch ${node.epoch}, version ${node.version}`);
+  if (!last) byId("nodes").open = !small.matches && view.nodes.length <= NODES_OPEN;
+  last = view;
   drawMembers(view);
-  drawRows(view, screen.pool, choose);
+  drawRows(view, screen, choose, seek);
   drawPages(byId("pools-pages"), screen.page, view.pools_found, ROWS, (page) => change({ page }));
-  drawLog(byId("notable"), view.notable.slice(0, 60), true);
+  drawLog(byId("notable"), view.notable, true);
+  say(byId("notable-none"), view.notable.length ? "" : "Nothing yet. Expired leases, revoked claims, and nodes that come and go will appear here.");
   speak(view.notable);
   const { pool } = view;
-  byId("detail").hidden = !pool;
-  byId("none").hidden = Boolean(pool);
   if (!pool) {
+    nothing();
     // A first look shows something.
     if (!screen.pool && !screen.search && view.pools.length) choose(view.pools[0].name);
     return;
   }
+  byId("detail").hidden = false;
+  byId("none").hidden = true;
   const revoke = (claim) => askRevoke(pool.view.name, claim, view.guarded);
   drawPool(view);
-  drawHolders(pool, revoke);
-  drawPages(byId("holders-pages"), screen.holders_page, pool.holders_found, ROWS, (page) => change({ holders_page: page }));
-  drawQueue(pool, revoke, (claim) => showWhy(pool.view.name, claim));
-  drawPages(byId("queue-pages"), screen.queue_page, pool.queue_found, ROWS, (page) => change({ queue_page: page }));
+  drawHolders(pool, screen.claims, revoke);
+  drawPages(byId("holders-pages"), screen.holders_page, pool.holders_found, CLAIM_ROWS, (page) => change({ holders_page: page }));
+  drawQueue(pool, screen.claims, revoke, (claim) => showWhy(pool.view.name, claim));
+  drawPages(byId("queue-pages"), screen.queue_page, pool.queue_found, CLAIM_ROWS, (page) => change({ queue_page: page }));
   drawPicture(view);
 }
 
@@ -113,12 +136,7 @@ function drawPicture({ nodes, pool, guarded }) {
   for (const { node, name, about, value, grows } of pool.view.facts ?? []) {
     facts[place.get(node)]?.push({ name, about: about === undefined ? null : (place.get(about) ?? null), value, grows });
   }
-  const named = pool.view.names_units;
-  // Units that have no names of their own are drawn in the order of their holders.
-  const held = named
-    ? pool.cells.map((cell) => ({ unit: cell.unit, node: place.get(cell.node) ?? 0, claim: cell.id }))
-    : pool.shares.flatMap((share, node) => Array.from({ length: Math.min(share.held, pool.view.units) }, () => ({ node })))
-        .map((one, unit) => ({ ...one, unit, claim: "held" }));
+  // Units stand in a card of their own.
   const scene = {
     nodes: nodes.map((node, index) => ({
       name: node.name,
@@ -126,16 +144,16 @@ function drawPicture({ nodes, pool, guarded }) {
       holds: pool.shares[index]?.held ?? 0,
       waiting: pool.shares[index]?.waiting ?? 0,
     })),
-    units: pool.view.units,
-    held,
-    named,
+    units: 0,
+    held: [],
     cuts: nodes.flatMap((node, from) => node.sees.flatMap((sight, to) => (from < to && node.answers && nodes[to].answers && !sight.connected ? [[from, to]] : []))),
     facts: (node) => facts[node] ?? [],
     fact: (node, name, about = null) => facts[node]?.find((fact) => fact.name === name && fact.about === about)?.value ?? 0,
   };
   const shown = stage.show(pool.view.protocol, scene);
   say(byId("caption"), shown.caption ?? "");
-  drawKinds(pool, place, (unit, drained) => askDrain(pool.view.name, unit, drained, guarded));
+  drawLegend(byId("legend"), shown.legend ?? []);
+  drawKinds(pool, nodes, place, (unit, drained) => askDrain(pool.view.name, unit, drained, guarded));
   animate(pool.events, shown.deciders ?? (() => []), place);
 }
 
@@ -183,10 +201,28 @@ function searchField(id, name, pages) {
   });
 }
 
+function choice(id) {
+  const field = byId(id);
+  field.value = screen[id];
+  field.addEventListener("change", () => change({ [id]: field.value, page: 0 }));
+}
+
+// A pattern was pressed: its pools.
+function seek(part) {
+  byId("search").value = part;
+  change({ search: part, page: 0 });
+}
+
+choice("sort");
+choice("only");
+// Pictures are drawn pixel by pixel, and anew when there is more or less room.
+new ResizeObserver(() => last?.pool && draw(last)).observe(byId("pool"));
+if (small.matches && screen.pool) byId("pools-box").open = false;
 searchField("search", "search", { page: 0 });
 searchField("claims", "claims", { holders_page: 0, queue_page: 0 });
 window.addEventListener("hashchange", () => {
   screen = readScreen();
+  for (const id of ["sort", "only", "search", "claims"]) byId(id).value = screen[id];
   open();
 });
 open();

@@ -84,7 +84,9 @@ function explain(status) {
   if (!why) return [h("p", {}, `${title}. It does not wait: ${status.state}.`)];
   const parts = [h("p", {}, `${title}: ${why.summary}.`)];
   const place = why.position ? `Place ${why.position} in the queue. ` : "";
-  parts.push(h("p", {}, `${place}${plural(why.free, "unit")} free, ${why.missing} missing.`));
+  // Where units differ, how many are free in all says nothing.
+  const room = why.shortage ? "" : `${plural(why.free, "unit")} free, ${why.missing} missing.`;
+  if (place || room) parts.push(h("p", {}, `${place}${room}`));
   if (why.shortage) parts.push(h("p", {}, h("b", {}, why.shortage.summary)), units(why.shortage));
   if (why.estimate) {
     const { soon_ms, likely_ms, late_ms, holds } = why.estimate;

@@ -2,42 +2,58 @@
 
 import { grants, waits } from "./charts.js";
 import { byId, h, keyed, plural, s, say, span } from "./dom.js";
-import { wanted } from "./kinds.js";
+import { awaited, business, grouped, health, hindered, nodesSum, sentence, wanted } from "./words.js";
 
 const clock = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
 const short = (id) => `${id.slice(0, 4)}…${id.slice(-6)}`;
 const dash = (text) => text || "–";
+const LOG_MAX = 40;
 
-// A cell whose text may change.
+// A cell whose text may change. What does not fit is in its title.
 function cell(row, index, text, title) {
   const child = row.children[index];
   say(child, String(text));
-  if (title !== undefined && child.title !== title) child.title = title;
+  const about = title ?? String(text);
+  if (child.title !== about) child.title = about;
+}
+
+// Cells with the names of their columns, for screens on which a row is a card.
+function cells(names, numbers, mono) {
+  return names.map((name, index) => {
+    const kinds = [numbers.includes(index) ? "n" : null, index === mono ? "mono" : null].filter(Boolean);
+    return h("td", { "data-name": name, class: kinds.join(" ") || null });
+  });
 }
 
 export function drawMembers(view) {
   const names = view.nodes.map((node) => node.name);
+  const sum = byId("nodes-sum");
+  say(sum, nodesSum(view.nodes));
+  const well = view.nodes.every((node) => node.answers && node.ready);
+  sum.className = well ? "dim" : view.nodes.every((node) => node.answers) ? "warn" : "bad";
   keyed(
     byId("members"),
     view.nodes,
     (node) => node.name,
-    () => h("li", {}, h("span", { class: "dot" }), h("b", {}), h("span", { class: "state" }), h("span", { class: "dim" }), h("span", { class: "sees" })),
+    () => h("li", {}, h("b", {}), h("span", { class: "state" }), h("span", { class: "dim" }), h("span", { class: "sees" })),
     (item, node) => {
       const [state, kind] = health(node);
       item.className = kind;
-      say(item.children[1], node.name);
-      say(item.children[2], state);
-      const start = node.boot ? `start ${node.boot}, ` : "";
-      say(item.children[3], node.answers ? `${start}${plural(node.claims, "claim")}, ${plural(node.clients, "client")}` : (node.problem ?? ""));
+      const [name, how, does, seen] = item.children;
+      say(name, node.name);
+      say(how, state);
+      say(does, node.answers ? business(node) : (node.problem ?? ""));
       const sees = node.sees.map((sight, place) => ({ ...sight, name: names[place] })).filter((sight) => sight.name !== node.name);
       const blind = sees.filter((sight) => !sight.connected || sight.suspected).map((sight) => sight.name);
       const far = sees.filter((sight) => sight.connected && sight.latency_us).map((sight) => sight.latency_us);
       const range = far.length ? ` within ${milli(Math.max(...far))}` : "";
-      if (!node.answers) say(item.children[4], "");
-      else if (blind.length) say(item.children[4], `does not see ${blind.join(", ")}`);
-      else say(item.children[4], `sees all${range}`);
-      item.title = sees.map((sight) => `${sight.name}: ${sight.connected ? (sight.latency_us ? milli(sight.latency_us) : "connected") : "not seen"}`).join("\n");
-      item.children[4].className = blind.length ? "sees bad" : "sees dim";
+      if (!node.answers) say(seen, "");
+      else if (blind.length) say(seen, `does not see ${blind.join(", ")}`);
+      else say(seen, `sees all${range}`);
+      const about = [node.boot ? `start ${node.boot}` : "", `${plural(node.clients, "client")} connected, ${node.unconnected ?? 0} over HTTP or away`];
+      const others = sees.map((sight) => `${sight.name}: ${sight.connected ? (sight.latency_us ? milli(sight.latency_us) : "connected") : "not seen"}`);
+      item.title = [...about, ...others].filter(Boolean).join("\n");
+      seen.className = blind.length ? "sees bad" : "sees dim";
     },
   );
 }
@@ -46,14 +62,7 @@ function milli(micros) {
   return `${(micros / 1000).toFixed(micros < 9950 ? 1 : 0)}ms`;
 }
 
-function health(node) {
-  if (!node.answers) return ["does not answer", "down"];
-  if (node.grace_ms > 0) return [`grace, ${span(node.grace_ms)} left`, "grace"];
-  if (!node.ready) return ["not ready", "grace"];
-  return ["ready", "up"];
-}
-
-export function drawRows(view, chosen, choose) {
+export function drawRows(view, screen, choose, seek) {
   keyed(
     byId("rows"),
     view.pools,
@@ -68,15 +77,27 @@ export function drawRows(view, chosen, choose) {
       const button = item.firstChild;
       const [name, count, meter, more] = button.children;
       say(name, pool.name);
+      if (name.title !== pool.name) name.title = pool.name;
       say(count, `${pool.held}/${pool.units}`);
       meter.firstChild.setAttribute("width", Math.min(100, (100 * pool.held) / pool.units));
-      say(more, pool.waiting ? `${pool.waiting} waiting` : "");
-      more.className = pool.waiting ? "warn" : "dim";
-      if (pool.name === chosen) button.setAttribute("aria-current", "true");
+      const waiting = pool.waiting ? `${pool.waiting} waiting, oldest ${span(pool.oldest_ms)}` : "";
+      const [stalled] = hindered(pool.grants);
+      say(more, [stalled ? "grants nothing" : "", waiting].filter(Boolean).join("; "));
+      more.className = stalled ? "bad" : pool.waiting ? "warn" : "dim";
+      if (pool.name === screen.pool) button.setAttribute("aria-current", "true");
       else button.removeAttribute("aria-current");
     },
   );
   say(byId("pools-count"), String(view.pools_found));
+  const patterns = view.patterns ?? [];
+  byId("patterns-box").hidden = !patterns.length;
+  keyed(byId("patterns"), patterns, (one) => one.pattern, (one) => {
+    const part = one.pattern.split("*").sort((a, b) => b.length - a.length)[0];
+    return h("li", {}, h("button", { type: "button", class: "quiet", onclick: () => seek(part) }, one.pattern), h("span", { class: "dim" }, `${plural(one.units, "unit")} each, ${one.protocol}`));
+  });
+  const narrowed = screen.search || screen.only;
+  const demand = patterns.length ? " Pools of a pattern appear here when they are first used." : "";
+  say(byId("rows-none"), view.pools.length ? "" : narrowed ? "No pool in use is like that." : `No pools yet.${demand}`);
 }
 
 // Buttons to the pages before and after; nothing if all fits on one.
@@ -101,26 +122,36 @@ export function drawPool({ pool, nodes }) {
     view.protocol, `${view.held} of ${view.units} units held`, `${view.waiting} waiting`,
     `lease ${span(view.lease_ms)}`, view.durable ? "durable" : "in memory",
   ];
+  if (view.terms) facts.push(view.terms);
   say(byId("facts"), facts.join(" · "));
-  const warnings = [];
-  if (view.grace_ms) warnings.push(`Grace: nothing is granted for ${span(view.grace_ms)}, until promises of an earlier start are over.`);
+  const [stalled, hindrance] = hindered(view.grants);
+  say(byId("stalled"), stalled ? hindrance : "");
+  const warnings = [...(view.troubles ?? [])];
+  if (hindrance && !stalled) warnings.unshift(hindrance);
+  if (view.grace_ms && !stalled) warnings.push(`Grace: ${span(view.grace_ms)} left until promises of an earlier start are over.`);
   const silent = nodes.filter((node) => !node.answers).map((node) => node.name);
   if (silent.length) warnings.push(`No answer from ${silent.join(", ")}: what is shown may be incomplete.`);
-  say(byId("warning"), warnings.join(" "));
+  keyed(byId("warnings"), warnings, (text) => text.replace(/[0-9]/g, ""), () => h("li", {}), (item, text) => {
+    say(item, text);
+    item.className = text.startsWith("ALARM") || silent.length ? "bad" : "warn";
+  });
   say(byId("grants-now"), grants(byId("grants"), pool.chart));
-  say(byId("waits-now"), waits(byId("waits"), pool.chart));
-  drawLog(byId("events"), pool.events.slice(0, 30), false);
+  say(byId("waits-now"), waits(byId("waits"), pool.chart, pool.still));
+  drawLog(byId("events"), pool.events, false);
+  say(byId("events-none"), pool.events.length ? "" : "Nothing yet, as far as the nodes remember. Claims, grants, releases and what was lost will appear here.");
 }
 
-export function drawHolders(pool, revoke) {
-  say(byId("holders-count"), pool.holders_found ? String(pool.holders_found) : "nobody");
+export function drawHolders(pool, search, revoke) {
+  say(byId("holders-count"), String(pool.holders_found));
+  say(byId("holders-none"), pool.holders_found ? "" : search ? "No holder has that in its name, purpose, node or id." : "Nobody. Whoever is granted units will appear here, with units, fence and lease.");
   keyed(
     byId("holders"),
     pool.holders,
     (holder) => holder.id,
     (holder) => {
       const button = h("button", { type: "button", class: "quiet", "aria-label": `Revoke the claim of ${holder.client || holder.id}` }, "revoke");
-      const row = h("tr", {}, ...Array.from({ length: 8 }, (_, i) => h("td", { class: [3, 4, 5].includes(i) ? "n" : i === 7 ? "mono" : null })), h("td", {}, button));
+      const names = ["who", "what for", "units", "fence", "held for", "lease left", "node", "claim"];
+      const row = h("tr", {}, ...cells(names, [3, 4, 5], 7), h("td", { class: "does" }, button));
       button.addEventListener("click", () => revoke(row.item));
       return row;
     },
@@ -142,10 +173,10 @@ export function drawHolders(pool, revoke) {
   );
 }
 
-export function drawQueue(pool, revoke, why) {
+export function drawQueue(pool, search, revoke, why) {
   const more = pool.unlisted ? `, ${pool.unlisted} of them not listed` : "";
-  say(byId("queue-count"), pool.queue_found ? `${pool.queue_found + pool.unlisted}${more}` : "nobody");
-  const free = Math.max(0, pool.view.units - pool.view.held);
+  say(byId("queue-count"), `${pool.queue_found + pool.unlisted}${more}`);
+  say(byId("queue-none"), pool.queue_found ? "" : search ? "No claim that waits has that in its name, purpose, node or id." : "Nobody. A claim that cannot be granted at once will appear here, with its place and what it waits for.");
   keyed(
     byId("queue"),
     pool.queue,
@@ -153,26 +184,20 @@ export function drawQueue(pool, revoke, why) {
     () => {
       const explain = h("button", { type: "button", class: "quiet" }, "why");
       const end = h("button", { type: "button", class: "quiet" }, "revoke");
-      const row = h("tr", {}, ...Array.from({ length: 8 }, (_, i) => h("td", { class: [0, 3, 4].includes(i) ? "n" : i === 7 ? "mono" : null })), h("td", {}, explain, end));
+      const names = ["place", "who", "what for", "units", "waiting", "waits for", "node", "claim"];
+      const row = h("tr", {}, ...cells(names, [0, 3, 4], 7), h("td", { class: "does" }, explain, end));
       explain.addEventListener("click", () => why(row.item));
       end.addEventListener("click", () => revoke(row.item));
       return row;
     },
     (row, waiter) => {
       row.item = waiter;
-      const missing = waiter.count - free;
-      const first = waiter.position === 1;
-      const ahead = (waiter.position ?? 1) - 1;
-      const what = pool.view.grace_ms ? "grace"
-        : waiter.position === undefined ? "an answer of the arbiter"
-        : waiter.lines?.length ? `${wanted(waiter.lines)}${ahead ? `, ${ahead} ahead` : ""}`
-        : missing > 0 ? `${plural(missing, "unit")}${ahead ? `, ${ahead} ahead` : ""}` : first ? "its grant, any moment" : `${ahead} ahead`;
-      cell(row, 0, waiter.position ?? "–");
+      cell(row, 0, waiter.position ?? "–", waiter.position === undefined ? "it has no place in a queue" : "its place in the queue");
       cell(row, 1, dash(waiter.client));
       cell(row, 2, dash(waiter.reason));
-      cell(row, 3, waiter.count, wanted(waiter.lines ?? []));
+      cell(row, 3, waiter.count, waiter.lines?.length ? wanted(waiter.lines) : undefined);
       cell(row, 4, span(waiter.waiting_ms));
-      cell(row, 5, what);
+      cell(row, 5, awaited(waiter, pool.view));
       cell(row, 6, dash(waiter.node));
       cell(row, 7, short(waiter.id), waiter.id);
       row.lastChild.firstChild.setAttribute("aria-label", `Why does ${waiter.client || waiter.id} wait?`);
@@ -183,25 +208,24 @@ export function drawQueue(pool, revoke, why) {
 
 const BAD = new Set(["expired", "revoked", "missed", "suspected", "stopped", "reclaimed", "refused", "warned"]);
 
-export function sentence(event) {
-  const { what, node, who, text } = event;
-  const units = event.units ? ` ${plural(event.units, "unit")}` : "";
-  const took = event.waited_ms !== undefined ? (event.waited_ms < 1 ? " at once" : ` after ${span(event.waited_ms)}`) : event.held_ms !== undefined ? `, held ${span(event.held_ms)}` : "";
-  const why = text ? `: ${text}` : "";
-  if (what === "started") return `${node} started (${text})`;
-  if (["met", "missed", "suspected", "trusted"].includes(what)) {
-    return `${node} ${{ met: "met", missed: "lost", suspected: "suspects", trusted: "trusts" }[what]} ${who}${why}`;
-  }
-  return `${who || node} ${what}${units}${took}${why}`;
-}
-
 export function eventKey(event) {
   return [event.at_ms, event.node, event.what, event.pool ?? "", event.id ?? "", event.who ?? ""].join("|");
 }
 
 export function drawLog(list, events, pools) {
-  keyed(list, events, eventKey, (event) =>
-    h("li", { class: BAD.has(event.what) ? "bad" : event.what === "granted" ? "good" : null },
-      h("time", { datetime: new Date(event.at_ms).toISOString() }, clock.format(event.at_ms)),
-      h("span", {}, pools && event.pool ? h("b", {}, `${event.pool} `) : null, sentence(event))));
+  const lines = grouped(events);
+  const shown = lines.slice(0, LOG_MAX);
+  if (lines.length > LOG_MAX) shown.push({ key: "more", more: lines.length - LOG_MAX });
+  keyed(list, shown, (line) => line.key, ({ event }) => {
+    if (!event) return h("li", { class: "dim" }, h("span", {}), h("span", {}));
+    const kind = BAD.has(event.what) ? "bad" : event.what === "granted" ? "good" : null;
+    const pool = pools && event.pool ? h("b", {}, `${event.pool} `) : null;
+    return h("li", { class: kind }, h("time", {}), h("span", {}, pool, sentence(event), h("b", {})));
+  }, (item, { event, times, more }) => {
+    if (!event) return say(item.lastChild, `and ${more} older`);
+    const at = new Date(event.at_ms).toISOString();
+    if (item.firstChild.dateTime !== at) item.firstChild.dateTime = at;
+    say(item.firstChild, clock.format(event.at_ms));
+    say(item.lastChild.lastChild, times > 1 ? ` ×${times}` : "");
+  });
 }

@@ -18,6 +18,8 @@ import { plural } from "./dom.js";
 //   ring     true to draw the way round
 //   deciders node => [nodes] whom a claim made there travels to, and from whom a grant comes back
 //   caption  one sentence
+//   legend   [[sign, text]]: what the signs mean that it uses; a sign is the class of a link, "lit"
+//            or "ring"
 //
 // A protocol without a function of its own gets `plain`: every fact about another node becomes a
 // link, every other fact a mark. To add a picture, add a function to PICTURES; the facts are what
@@ -55,7 +57,9 @@ function plain(scene) {
       else push(shown.marks, node, `${value} ${name.replaceAll("_", " ")}`);
     }
   }
-  return { ...shown, caption: "" };
+  const legend = [["quiet", "what a node says of another"]];
+  const caption = "Marks under a node are what it says of itself.";
+  return { ...shown, legend, caption };
 }
 
 function central(scene) {
@@ -73,7 +77,8 @@ function central(scene) {
   let caption = `${names(scene, seats)} decides: claims travel to it, grants back.`;
   if (!seats.length) caption = "The seat is down: nothing is granted until it is back.";
   if (grace.length) caption = `${names(scene, grace)} restarted and waits until old promises are over.`;
-  return { ...shown, deciders: () => seats, caption };
+  const legend = [["lit", "decides"], ["strong", "its clients hold units or wait"], ["quiet", "nobody there wants anything"]];
+  return { ...shown, deciders: () => seats, legend, caption };
 }
 
 function arbiter(scene) {
@@ -95,7 +100,39 @@ function arbiter(scene) {
   let caption = quorum.length ? `Quorums in use: ${names(scene, quorum)}.` : "No quorum is in use.";
   if (moved) caption += ` ${plural(moved, "migration")} so far.`;
   const deciders = (home) => each(scene).filter((node) => scene.fact(home, "quorum_member", node) > 0);
-  return { ...shown, deciders, caption };
+  const legend = [["lit", "in a quorum that is in use"], ["strong", "relies on it for what its clients hold"], ["quiet", "asks it for a claim that waits, or would"]];
+  return { ...shown, deciders, legend, caption };
+}
+
+// One table of which members keep copies. Whoever wants something locks a quorum of them in turn,
+// takes the newest copy, and stores the next.
+function table(scene) {
+  const shown = common(scene);
+  const version = (node) => [scene.fact(node, "round"), scene.fact(node, "version")];
+  const later = (a, b) => a[0] - b[0] || a[1] - b[1];
+  const keepers = each(scene).filter((node) => scene.facts(node).some(({ name }) => name === "rows"));
+  const newest = keepers.map(version).sort(later).at(-1) ?? [0, 0];
+  const [current, behind] = [[], []];
+  for (const node of keepers) {
+    const same = later(version(node), newest) === 0;
+    (same ? current : behind).push(node);
+    if (same) shown.lit[node] = "has the newest copy";
+    else push(shown.marks, node, "older copy");
+    if (scene.fact(node, "locked") > 0) push(shown.marks, node, "locked");
+  }
+  for (const node of each(scene)) {
+    const busy = scene.nodes[node].holds + scene.nodes[node].waiting > 0;
+    for (const { name, about, value } of scene.facts(node)) {
+      if (name !== "quorum_member" || value === 0 || about === null || about === node) continue;
+      shown.links.push({ from: node, to: about, kind: busy ? "strong" : "quiet", arrow: true });
+    }
+  }
+  const rows = Math.max(0, ...current.map((node) => scene.fact(node, "rows")));
+  let caption = keepers.length ? `${names(scene, current)} ${current.length === 1 ? "has" : "have"} the newest table, with ${plural(rows, "claim")} in it` : "No member that answers keeps a copy of the table";
+  if (behind.length) caption += `; ${names(scene, behind)} will get it when next asked`;
+  const deciders = (home) => each(scene).filter((node) => scene.fact(home, "quorum_member", node) > 0);
+  const legend = [["lit", "has the newest copy of the table"], ["strong", "will write there next, for clients that hold or wait"], ["quiet", "would write there"]];
+  return { ...shown, deciders, legend, caption: `${caption}.` };
 }
 
 function broadcast(scene) {
@@ -129,7 +166,8 @@ function broadcast(scene) {
   if (lost.size) caption = `Believed crashed: ${names(scene, [...lost])}.`;
   if (broken) caption = "More are believed crashed than the pool allows for.";
   const deciders = (home) => up.filter((node) => node !== home);
-  return { ...shown, deciders, caption };
+  const legend = [["strong", "has permitted a claim that waits there"], ["bad", "takes it for crashed"]];
+  return { ...shown, deciders, legend, caption };
 }
 
 function ring(scene) {
@@ -154,10 +192,11 @@ function ring(scene) {
   }
   let caption = "Tokens go round; whoever has one may use a unit.";
   if (known) caption = healing ? "Healing: the tokens are not yet as many as the units." : "As many tokens as units.";
-  return { ...shown, ring: true, caption };
+  const legend = [["ring", "the way of the tokens"], ["lit", "has tokens"], ["bad", "leaves it out"]];
+  return { ...shown, ring: true, legend, caption };
 }
 
-const PICTURES = { central, arbiter, ticket: arbiter, broadcast, ring };
+const PICTURES = { central, arbiter, ticket: arbiter, table, broadcast, ring };
 
 // The picture of a protocol, "broadcast/raymond" and "broadcast" alike.
 export function picture(protocol, scene) {

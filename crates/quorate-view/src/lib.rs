@@ -10,7 +10,9 @@
 //! | `dom.js` | elements, and numbers as people say them |
 //! | `pictures.js` | what each protocol's picture shows, in words |
 //! | `stage.js` | draws it: nodes on a circle, units, messages |
+//! | `words.js` | what the dashboard says, from what a node told |
 //! | `dashboard.js`, `panels.js`, `kinds.js`, `charts.js`, `dialogs.js` | the dashboard |
+//! | `docs.html`, `docs.js` | what a node answers to, from its OpenAPI document |
 //! | `film.js`, `replay.js` | a recorded run, and its player |
 //! | `style.css` | one look, light and dark |
 
@@ -38,6 +40,9 @@ macro_rules! files {
 /// The page that every node serves.
 pub const DASHBOARD: &str = include_str!("../assets/dashboard.html");
 
+/// The page of what a node answers to, drawn from its OpenAPI document.
+pub const DOCS: &str = include_str!("../assets/docs.html");
+
 /// What pages are made of.
 pub const FILES: &[File] = files! {
     "style.css" "text/css; charset=utf-8",
@@ -51,7 +56,10 @@ pub const FILES: &[File] = files! {
     "panels.js" "text/javascript; charset=utf-8",
     "kinds.js" "text/javascript; charset=utf-8",
     "charts.js" "text/javascript; charset=utf-8",
+    "words.js" "text/javascript; charset=utf-8",
     "dialogs.js" "text/javascript; charset=utf-8",
+    "docs.css" "text/css; charset=utf-8",
+    "docs.js" "text/javascript; charset=utf-8",
 };
 
 /// The modules of the replay page, each after those it imports.

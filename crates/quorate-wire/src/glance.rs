@@ -16,8 +16,89 @@ pub struct Wanted {
     pub records_max: u32,
     /// Find the pools that know this claim.
     pub claim: Option<(u64, u64)>,
-    /// List the pools in use whose name contains this.
+    /// List the pools in use whose name contains this...
     pub search: Option<String>,
+    /// ...in this order...
+    pub order: Order,
+    /// ...and only these.
+    pub only: Only,
+}
+
+/// In which order pools are listed; those that are alike, by name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// By name.
+    #[default]
+    Name,
+    /// Where most claims wait first.
+    Waiting,
+    /// Where the largest share of the units is held first.
+    Held,
+    /// Where somebody has waited longest first.
+    Oldest,
+}
+
+/// Which pools are listed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Only {
+    /// All.
+    #[default]
+    All,
+    /// Where somebody waits.
+    Waiting,
+    /// Where somebody holds units.
+    Held,
+}
+
+/// What clients of a node have of a pool, and want of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Count {
+    /// Units they hold.
+    pub held: u64,
+    /// Claims of theirs that wait.
+    pub waiting: u64,
+    /// How long these have waited together...
+    pub waited_ms: u64,
+    /// ...and the oldest of them.
+    pub oldest_ms: u64,
+}
+
+impl Count {
+    /// What the clients of both have.
+    #[must_use]
+    pub fn plus(self, other: Count) -> Count {
+        Count {
+            held: self.held.saturating_add(other.held),
+            waiting: self.waiting.saturating_add(other.waiting),
+            waited_ms: self.waited_ms.saturating_add(other.waited_ms),
+            oldest_ms: self.oldest_ms.max(other.oldest_ms),
+        }
+    }
+}
+
+impl Only {
+    /// Whether a pool of which a node's clients have this is listed.
+    pub fn takes(self, count: &Count) -> bool {
+        match self {
+            Only::All => true,
+            Only::Waiting => count.waiting > 0,
+            Only::Held => count.held > 0,
+        }
+    }
+}
+
+impl Order {
+    /// What is listed first has more of this; 0 where names decide.
+    pub fn rank(self, count: &Count, units: u32) -> u64 {
+        match self {
+            Order::Name => 0,
+            Order::Waiting => count.waiting,
+            Order::Held => count.held.saturating_mul(1_000_000) / u64::from(units.max(1)),
+            Order::Oldest => count.oldest_ms,
+        }
+    }
 }
 
 /// How a node is, and what it remembers.
@@ -33,10 +114,12 @@ pub struct Glance {
     pub claims: u64,
     /// Connections of clients.
     pub clients: u64,
+    /// Clients that have claims and no connection, by the names they gave.
+    pub unconnected: u64,
     /// How it sees each member, in the order of the configuration; itself too.
     pub sees: Vec<Sight>,
-    /// Of each pool that was asked about: units held and claims waiting of its own clients.
-    pub counts: Vec<(u64, u64)>,
+    /// Of each pool that was asked about: what its own clients have.
+    pub counts: Vec<Count>,
     /// What it knows of the pool that was asked about.
     pub survey: Survey,
     /// What happened in the pool, the oldest first.
@@ -46,7 +129,7 @@ pub struct Glance {
     /// What is worth knowing of all pools and of the node, the oldest first.
     pub notable: Vec<Record>,
     /// Pools that know the claim, or match the text, that was asked about: in order...
-    pub found: Vec<String>,
+    pub found: Vec<(String, Count)>,
     /// ...and how many there are in all.
     pub found_count: u64,
 }
@@ -84,6 +167,17 @@ pub struct Record {
     pub who: String,
     /// Why, or what for.
     pub text: String,
+    /// How often the same happened, if that was counted: this is the last time.
+    pub times: u32,
+}
+
+impl Record {
+    /// Whether people would read the same twice.
+    pub fn is_like(&self, other: &Record) -> bool {
+        let words = |one: &Record| (one.what, one.units);
+        let same = self.pool == other.pool && self.who == other.who && self.text == other.text;
+        same && words(self) == words(other)
+    }
 }
 
 /// What happened.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use quorate_core::{ClaimId, Entry, Fact, Health, NodeId, NodeSet, Stamp, Standing};
+use quorate_core::{ClaimId, Entry, Fact, Health, NodeId, NodeSet, Stamp};
 use serde::{Deserialize, Serialize};
 
 use crate::glance::{Glance, Wanted};
@@ -262,7 +262,7 @@ impl BookLine {
             claim: (entry.claim.origin, entry.claim.serial),
             stamp: (entry.stamp.clock, entry.stamp.node.0),
             units: entry.units.get(),
-            granted: entry.standing != Standing::Waiting,
+            granted: !entry.standing.waits(),
         }
     }
 

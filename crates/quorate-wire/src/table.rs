@@ -10,7 +10,7 @@ coded!(struct Version { round, count });
 coded!(struct Row { node, attempt, age: Clock, wanted, passed, state });
 
 coded!(enum State {
-    0 => Waiting { sent, waited },
+    0 => Waiting { sent, waited, absent, absences },
     1 => Granted { shares, since },
 });
 
@@ -57,7 +57,7 @@ coded!(enum Message {
 coded!(struct Record { round, fence, unsure, sheet });
 
 /// Version of the record, its first byte.
-const RECORD_VERSION: u8 = 2;
+const RECORD_VERSION: u8 = 3;
 
 impl Wire for Table {
     fn encode_message(message: &Message, out: &mut Vec<u8>) {

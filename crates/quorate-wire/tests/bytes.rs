@@ -198,7 +198,7 @@ fn frames() -> Vec<(Frame<'static>, &'static str)> {
         (Frame::Pong(300), "5175010802000000ac02"),
         (
             Frame::Ask(1, Question::Glance(glance::Wanted::default())),
-            "5175010507000000010200000000 00",
+            "5175010509000000010200000000 00 00 00",
         ),
         (Frame::Labels("p".into(), vec![(2, labels)]), "5175010b09000000017001020101 6b 0176"),
     ]

@@ -200,7 +200,8 @@ fn sheet() -> Arc<Sheet> {
         state,
     };
     let line = |unit| Line::of(Units::ONE, [Unit(unit), Unit(3)].into());
-    let waits = State::Waiting { sent: Moment(1000), waited: Duration::from_nanos(3) };
+    let (sent, waited, absent) = (Moment(1000), Duration::from_nanos(3), Duration::from_nanos(2));
+    let waits = State::Waiting { sent, waited, absent: Some(absent), absences: 1 };
     let has = State::Granted { shares: Shares::new(&[share(1, 7)]), since: version(2, 8) };
     let lines: Arc<[Line]> = [line(0), line(2)].into();
     let other = ClaimId { origin: 2, serial: 4 };
@@ -219,13 +220,13 @@ fn table_messages() -> Vec<(table::Message, &'static str)> {
         (
             Locked { section, sheet: sheet(), known_for: waited, overdue, floor: Fence(6) },
             "0202050209070201ac02020205050100000101010107020802\
-             04020205060201020101090001010c00000100e80703030101ac02020806",
+             04020205060201020101090001010c00000100e80703010201030101ac02020806",
         ),
         (Refused { section, round, closed: true }, "0302050301"),
         (
             Store { section, sheet: sheet() },
             "0402050209070201ac02020205050100000101010107020802\
-             04020205060201020101090001010c00000100e80703",
+             04020205060201020101090001010c00000100e80703010201",
         ),
         (Stored { section }, "050205"),
         (Unlock { section, clean: true }, "06020501"),
@@ -312,8 +313,8 @@ fn the_record_of_table_is_pinned_and_must_fit_its_pool() {
     Table::encode_record(&record, &mut bytes);
     assert_eq!(
         hex(&bytes),
-        "0203ac0201010209070201ac02020205050100000101010107020802\
-             04020205060201020101090001010c00000100e80703"
+        "0303ac0201010209070201ac02020205050100000101010107020802\
+             04020205060201020101090001010c00000100e80703010201"
     );
     assert_eq!(Table::decode_record(&pool(4), &bytes), Ok(record));
     let smaller = Table::decode_record(&pool(3), &bytes);

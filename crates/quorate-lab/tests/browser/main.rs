@@ -4,6 +4,7 @@
 //! to target/screenshots, for people to look at.
 
 mod cluster;
+mod crowd;
 mod driver;
 
 use std::process::Command;
@@ -81,7 +82,7 @@ fn a_killed_node_turns_red_and_comes_back_and_the_page_outlives_its_own_node() {
     cluster.kill(2);
     state("n3", "down");
     browser.until("document.querySelectorAll('.nodes .node.down').length === 1");
-    browser.until("document.querySelector('#warning').innerText.includes('No answer from n3')");
+    browser.until("document.querySelector('#warnings').innerText.includes('No answer from n3')");
     browser.until("document.querySelector('#notable').innerText.includes('lost n3')");
     browser.screenshot("node-down");
     cluster.revive(2);
@@ -188,7 +189,7 @@ fn five_thousand_claims_and_a_thousand_pools_stay_on_one_small_page() {
     assert!(size() < 3000, "{} elements", size());
     // A page on, and a search, while it is all live.
     browser.click("#queue-pages button:last-child");
-    browser.until("document.querySelector('#queue td').innerText === '26'");
+    browser.until("document.querySelector('#queue td').innerText === '11'");
     browser.click("#claims");
     browser.keys("worker-77");
     let rows = "[...document.querySelectorAll('#queue tr')]";
@@ -224,16 +225,29 @@ fn quorums_permissions_and_tokens_are_drawn() {
     units = 2
     protocol = "ring"
     lease = "1m"
+    [[pools]]
+    name = "tickets"
+    units = 2
+    protocol = "arbiter"
+    mode = "ticket"
+    lease = "1m"
+    [[pools]]
+    name = "tables"
+    units = 2
+    protocol = "table"
+    lease = "1m"
     "#;
     let cluster = Cluster::start("pictures", 5, "", pools);
     let browser = Browser::open("pictures", 1400, 950);
     browser.visit(&cluster.url(0));
     let pictures = [
-        ("quorums", "Quorums in use:", ".node .lit"),
-        ("permissions", "permission", ".links .strong"),
-        ("tokens", "As many tokens as units", ".node .lit"),
+        ("quorums", "Quorums in use:", ".node .lit", "1 unit"),
+        ("permissions", "permission", ".links .strong", "permission of the other nodes"),
+        ("tokens", "As many tokens as units", ".node .lit", "1 free token to come round"),
+        ("tickets", "Quorums in use:", ".node .lit", "older tickets to leave room"),
+        ("tables", "the newest table, with 3 claims in it", ".node .lit", "1 unit"),
     ];
-    for (pool, caption, sign) in pictures {
+    for (pool, caption, sign, awaited) in pictures {
         browser.visit(&format!("{}#pool={pool}", cluster.url(0)));
         browser.until(&format!("document.querySelector('#pool-title').innerText === {pool:?}"));
         // Messages of what happens while it is looked at; a still picture of the rest.
@@ -241,11 +255,13 @@ fn quorums_permissions_and_tokens_are_drawn() {
         cluster.claim(3, pool, 3, 1, "carol", "second");
         browser.until(&format!("{HOLDERS}.includes('ann') && {HOLDERS}.includes('carol')"));
         cluster.claim(2, pool, 2, 1, "bob", "waits");
-        browser.until(&format!("{QUEUE}.includes('waits')"));
+        browser.until(&format!("{QUEUE}.includes('waits') && {QUEUE}.includes({awaited:?})"));
+        browser.until("document.querySelectorAll('#legend li').length > 3");
         browser.until(&format!("document.querySelectorAll('#stage {sign}').length > 0"));
-        browser.until("document.querySelectorAll('#stage .cell.full').length === 2");
+        browser.until("document.querySelectorAll('#kinds .chip.full').length === 2");
         browser
             .until(&format!("document.querySelector('#caption').innerText.includes({caption:?})"));
+        browser.eval("document.querySelector('.pair').scrollIntoView()");
         browser.screenshot(&format!("picture-{pool}"));
     }
     quiet(&browser);
@@ -283,7 +299,7 @@ fn units_that_differ_are_shown_by_their_labels() {
     claim(2, 3, "carol", json!([{"where": eu, "units": 1}, {"where": {"zone": "us"}, "units": 1}]));
     browser.until(&format!("{QUEUE}.includes('1 with gpu=h100,zone=eu and 1 with zone=us')"));
     let full = "document.querySelector('#kinds [data-key=\"gpu=h100 zone=eu\"]').innerText";
-    browser.until(&format!("{full}.includes('2 of 2 held, 1 claim could use them')"));
+    browser.until(&format!("{full}.includes('2 of 2 held, 1 waiting claim could use them')"));
     browser.until("document.querySelector('#shortages').innerText.includes('gpu=h100,zone=eu')");
     browser.until("document.querySelectorAll('#kinds .chip.short').length === 2");
     browser.screenshot("labels");
@@ -340,7 +356,7 @@ fn it_looks_as_it_should() {
     for id in 0..6 {
         cluster.claim(id % 3, &format!("ci-main-{id}"), 1, 1, "runner", "integration tests");
     }
-    let browser = Browser::open("looks", 1440, 960);
+    let browser = Browser::open("looks", 1440, 1560);
     browser.visit(&format!("{}#pool=gpus", cluster.url(0)));
     browser.until(&format!("{QUEUE}.includes('sweep') && {HOLDERS}.includes('bob@lab-1')"));
     browser.until("document.querySelector('#members').innerText.includes('ms')");

@@ -98,6 +98,7 @@ pub(crate) fn router(app: App) -> Router {
     let claim = put(claims::put).get(claims::get).delete(claims::delete);
     Router::new()
         .route("/", get(page::page))
+        .route("/docs", get(page::docs))
         .route("/assets/{name}", get(page::asset))
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))

@@ -1,6 +1,7 @@
 //! What an operator looks at: the whole cluster on one screen, the past of a pool, and where a
 //! claim is.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::rejection::QueryRejection;
@@ -8,8 +9,8 @@ use axum::extract::{Path, Query};
 use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use quorate_api::{Change, FoundView, HistoryView, Overview, Problem};
-use quorate_wire::glance::{Glance, Wanted};
+use quorate_api::{Change, FoundView, HistoryView, Overview, PatternRow, Problem};
+use quorate_wire::glance::{Glance, Only, Order, Wanted};
 use serde::Deserialize;
 use tokio::sync::{broadcast, mpsc};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -17,6 +18,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::reply::{Failure, bad_request, ok};
 use super::watch::Events;
 use crate::app::App;
+use crate::config::{Names, PoolDef};
 use crate::engine::{Gathered, Request};
 use crate::overview::{Glances, Page};
 use crate::views::Picture;
@@ -38,6 +40,10 @@ const LATEST: Duration = Duration::from_secs(1);
 pub(crate) struct Screen {
     /// Only pools whose name contains this...
     search: String,
+    /// ...and of these only those that are in use so...
+    only: Only,
+    /// ...in this order...
+    sort: Order,
     /// ...from this page on.
     page: usize,
     /// The pool that is shown in full.
@@ -46,8 +52,10 @@ pub(crate) struct Screen {
     claims: String,
     holders_page: usize,
     queue_page: usize,
-    /// Rows of each page.
+    /// Rows of each page...
     rows: Option<usize>,
+    /// ...and of pages of claims, if that is something else.
+    claim_rows: Option<usize>,
 }
 
 type Asked = Result<Query<Screen>, QueryRejection>;
@@ -56,11 +64,16 @@ type Asked = Result<Query<Screen>, QueryRejection>;
 #[utoipa::path(get, path = "/v1/overview", tag = "overview",
     params(
         ("search" = Option<String>, Query, description = "only pools whose name contains this"),
+        ("only" = Option<String>, Query,
+            description = "only pools where somebody is `waiting`, or has something `held`"),
+        ("sort" = Option<String>, Query, description = "pools by `name`, or first those where most \
+            are `waiting`, the largest share is `held`, or the `oldest` wait is longest"),
         ("page" = Option<usize>, Query, description = "which page of pools, from 0"),
         ("pool" = Option<String>, Query, description = "the pool to show in full"),
         ("claims" = Option<String>, Query, description = "only its claims that contain this"),
         ("holders_page" = Option<usize>, Query), ("queue_page" = Option<usize>, Query),
         ("rows" = Option<usize>, Query, description = "rows of a page, at most 200"),
+        ("claim_rows" = Option<usize>, Query, description = "rows of a page of claims, likewise"),
     ),
     responses(
         (status = 200, description = "the overview", body = Overview),
@@ -74,7 +87,8 @@ pub(crate) async fn overview(app: App, screen: Asked) -> Result<Response, Failur
 /// Shows it again whenever something changes.
 #[utoipa::path(get, path = "/v1/overview/watch", tag = "overview",
     responses((status = 200, description = "events named `overview`, at least one a second; \
-        `problem` if there is no such pool", body = Overview, content_type = "text/event-stream")))]
+        `problem` if there is no such pool, and then the rest", body = Overview,
+        content_type = "text/event-stream")))]
 pub(crate) async fn watch(app: App, screen: Asked) -> Result<Response, Failure> {
     let Query(screen) = screen.map_err(|error| bad_request(error.body_text()))?;
     let changes = app.changes(None)?;
@@ -99,34 +113,42 @@ async fn show(
         let began = Instant::now();
         // What changes while we look is in the next picture.
         let mut changes = changes.resubscribe();
-        let event = match draw(&app, &screen).await {
-            Ok(view) => {
-                let text = serde_json::to_string(&view).unwrap_or_default();
-                Event::default().event("overview").data(text)
-            }
+        let events = match draw(&app, &screen).await {
+            Ok(view) => vec![event("overview", &view)],
+            // The rest of the screen is there although the pool is not.
             Err(problem) => {
-                let text = serde_json::to_string(&problem).unwrap_or_default();
-                Event::default().event("problem").data(text)
+                let rest = Screen { pool: None, ..screen.clone() };
+                let rest = draw(&app, &rest).await.ok();
+                let rest = rest.filter(|_| screen.pool.is_some());
+                let rest = rest.map(|view| event("overview", &view));
+                std::iter::once(event("problem", &problem)).chain(rest).collect()
             }
         };
-        if sender.send(event).await.is_err() {
-            return; // Nobody looks any more.
+        for event in events {
+            if sender.send(event).await.is_err() {
+                return; // Nobody looks any more.
+            }
         }
         let _ = timeout(LATEST, changes.recv()).await;
         sleep_until(began + SOONEST).await;
     }
 }
 
+fn event(name: &str, what: &impl serde::Serialize) -> Event {
+    Event::default().event(name).data(serde_json::to_string(what).unwrap_or_default())
+}
+
 async fn draw(app: &App, screen: &Screen) -> Result<Overview, Problem> {
     let size = screen.rows.unwrap_or(ROWS).clamp(1, ROWS_MAX);
+    let claims = screen.claim_rows.unwrap_or(size).clamp(1, ROWS_MAX);
     let def = match &screen.pool {
         Some(pool) => Some(app.pool(pool)?),
         None => None,
     };
-    let search = Some(screen.search.clone());
-    let listed = app.glance(Wanted { search, ..Wanted::default() }).await?;
+    let (search, order, only) = (Some(screen.search.clone()), screen.sort, screen.only);
+    let listed = app.glance(Wanted { search, order, only, ..Wanted::default() }).await?;
     let (glances, _) = Glances::take(&app.config, listed);
-    let (names, pools_found) = glances.found();
+    let (names, pools_found) = glances.found(order);
     let start = screen.page.saturating_mul(size);
     let names: Vec<String> = names.into_iter().skip(start).take(size).map(String::from).collect();
 
@@ -139,12 +161,13 @@ async fn draw(app: &App, screen: &Screen) -> Result<Overview, Problem> {
         search: screen.claims.clone(),
         holders: screen.holders_page,
         queue: screen.queue_page,
-        size,
+        size: claims,
     };
     Ok(Overview {
         nodes: glances.members(&node),
         pools: glances.rows(&names),
         pools_found,
+        patterns: patterns(app, &screen.search),
         pool: screen.pool.as_ref().zip(def).map(|(pool, def)| {
             let picture = Picture::new(&app.config, def, surveys);
             glances.pool(pool, def, &picture, names.len(), &page)
@@ -153,6 +176,17 @@ async fn draw(app: &App, screen: &Screen) -> Result<Overview, Problem> {
         guarded: app.config.admin_token.is_some(),
         node,
     })
+}
+
+/// Patterns with the text in them.
+fn patterns(app: &App, search: &str) -> Vec<PatternRow> {
+    let defs = app.config.pools.iter().filter(|def| matches!(def.names, Names::Like { .. }));
+    let row = |def: &Arc<PoolDef>| PatternRow {
+        pattern: def.label(),
+        units: def.units,
+        protocol: def.protocol.name().to_owned(),
+    };
+    defs.filter(|def| def.label().contains(search)).map(row).collect()
 }
 
 /// Tells what happened in a pool, as far as nodes remember.
@@ -179,7 +213,7 @@ pub(crate) async fn find(app: App, Path(id): Path<String>) -> Result<Response, F
     let claim = Some((id.origin(), id.serial()));
     let gathered = app.glance(Wanted { claim, ..Wanted::default() }).await?;
     let (glances, surveys) = Glances::take(&app.config, gathered);
-    let pools = glances.found().0.into_iter().map(String::from).collect();
+    let pools = glances.found(Order::Name).0.into_iter().map(String::from).collect();
     let name = |node: &quorate_core::NodeId| app.config.members[node.index()].name.clone();
     let silent = surveys.silent.iter().map(name).collect();
     Ok(ok(StatusCode::OK, &FoundView { pools, silent }))

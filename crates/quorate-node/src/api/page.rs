@@ -1,4 +1,5 @@
-//! The dashboard: the files of quorate-view, and what browsers may do with them.
+//! The dashboard and the page of the API: the files of quorate-view, and what browsers may do with
+//! them.
 
 use axum::extract::Path;
 use axum::http::header;
@@ -12,6 +13,10 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 
 pub(crate) async fn page() -> Response {
     serve("text/html; charset=utf-8", quorate_view::DASHBOARD)
+}
+
+pub(crate) async fn docs() -> Response {
+    serve("text/html; charset=utf-8", quorate_view::DOCS)
 }
 
 pub(crate) async fn asset(Path(name): Path<String>, uri: axum::http::Uri) -> Response {

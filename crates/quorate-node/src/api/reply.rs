@@ -71,8 +71,10 @@ pub(crate) fn bad_request(detail: impl Into<String>) -> Problem {
 }
 
 pub(crate) async fn no_such_page(uri: Uri) -> Response {
-    let text =
-        format!("there is nothing at {}; GET /v1/openapi.json lists what there is", uri.path());
+    let text = format!(
+        "there is nothing at {}; /docs, or GET /v1/openapi.json, lists what there is",
+        uri.path()
+    );
     Failure(Problem::new(ProblemKind::NoSuchPage, text)).into_response()
 }
 

@@ -1,13 +1,15 @@
 //! What an operator sees who looks at this node, and the record of what happened.
 
+use std::collections::BTreeSet;
+
 use quorate_api::ClaimState;
 use quorate_core::{ClaimId, Moment};
-use quorate_wire::glance::{FOUND_MAX, Glance, Record, Wanted, What};
+use quorate_wire::glance::{Count, FOUND_MAX, Glance, Record, Wanted, What};
 
-use super::Engine;
 use super::claims::CANCELLED;
-use crate::history;
+use super::{Engine, Pool};
 use crate::ledger::{Claimed, State};
+use crate::{clock, history};
 
 /// Most records in one answer: it must fit in a frame.
 const RECORDS_MAX: u32 = 512;
@@ -18,7 +20,7 @@ const COUNTED_MAX: usize = 256;
 impl Engine {
     /// Answers an operator.
     pub(super) fn glance(&self, wanted: &Wanted) -> Glance {
-        let view = self.node_view();
+        let (view, now) = (self.node_view(), clock::now());
         let seat = wanted.pool.as_ref().and_then(|pool| self.by_name.get(pool.as_str()));
         let mut glance = Glance {
             boot: self.boot,
@@ -26,6 +28,7 @@ impl Engine {
             grace_micros: u64::try_from(self.grace_left().as_micros()).unwrap_or(u64::MAX),
             claims: view.claims,
             clients: view.clients,
+            unconnected: self.unconnected(),
             sees: self.peers.sights(&self.watch),
             notable: self.history.notable(NOTABLE),
             ..Glance::default()
@@ -40,27 +43,43 @@ impl Engine {
         }
         for name in wanted.counted.iter().take(COUNTED_MAX) {
             let pool = self.by_name.get(name.as_str()).map(|seat| &self.pools[*seat]);
-            glance.counts.push(pool.map_or((0, 0), |pool| {
-                let held = pool.ledger.iter().map(|(_, claimed)| match &claimed.state {
-                    State::Granted { shares, .. } => shares.len() as u64,
-                    _ => 0,
-                });
-                (held.sum(), pool.ledger.waiting() as u64)
-            }));
+            glance.counts.push(pool.map_or_else(Count::default, |pool| count(pool, now)));
         }
         if let Some((origin, serial)) = wanted.claim {
             let id = ClaimId { origin, serial };
-            let knows = |pool: &&super::Pool| pool.ledger.get(&id).is_some();
-            glance.found = self.pools.iter().filter(knows).map(|p| p.name.to_string()).collect();
+            let knows = |pool: &&Pool| pool.ledger.get(&id).is_some();
+            let found = self.pools.iter().filter(knows);
+            glance.found = found.map(|pool| (pool.name.to_string(), Count::default())).collect();
         } else if let Some(search) = &wanted.search {
-            let names = self.pools.iter().map(|pool| &pool.name);
-            let mut found: Vec<&str> =
-                names.filter(|name| name.contains(search.as_str())).map(|name| &**name).collect();
-            found.sort_unstable();
+            let matching = self.pools.iter().filter(|pool| pool.name.contains(search.as_str()));
+            let mut found: Vec<(u64, &str, Count)> = matching
+                .map(|pool| (pool, count(pool, now)))
+                .filter(|(_, count)| wanted.only.takes(count))
+                .map(|(pool, count)| {
+                    (wanted.order.rank(&count, pool.def.units), &*pool.name, count)
+                })
+                .collect();
+            // What is first here is first anywhere only if others agree; whoever asks adds it up.
+            found.sort_unstable_by_key(|(rank, name, _)| (std::cmp::Reverse(*rank), *name));
             glance.found_count = found.len() as u64;
-            glance.found = found.into_iter().take(FOUND_MAX).map(String::from).collect();
+            let found = found.into_iter().take(FOUND_MAX);
+            glance.found = found.map(|(_, name, count)| (name.to_owned(), count)).collect();
         }
         glance
+    }
+
+    /// Clients that have claims here and are not connected: HTTP needs no connection to hold units.
+    /// They are told apart by what they call themselves, and by claim where they say nothing.
+    fn unconnected(&self) -> u64 {
+        let claims = self.pools.iter().flat_map(|pool| pool.ledger.iter());
+        let away = claims.filter(|(_, claimed)| {
+            let linked = claimed.session.as_ref().is_some_and(|session| !session.is_closed());
+            !linked && !matches!(claimed.state, State::Over { .. })
+        });
+        let (named, nameless): (Vec<_>, Vec<_>) =
+            away.partition(|(_, claimed)| !claimed.want.client.is_empty());
+        let names: BTreeSet<&str> = named.iter().map(|(_, c)| c.want.client.as_str()).collect();
+        (names.len() + nameless.len()) as u64
     }
 
     /// A claim was made or granted.
@@ -113,6 +132,7 @@ impl Engine {
             took_ms: 0,
             who: String::new(),
             text: "the holder did not renew".into(),
+            times: 1,
         };
         self.history.note(seat, record);
     }
@@ -135,5 +155,18 @@ fn record(
         took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
         who: claimed.want.client.clone(),
         text: text.to_owned(),
+        times: 1,
+    }
+}
+
+/// What this node's clients have of a pool.
+fn count(pool: &Pool, now: Moment) -> Count {
+    let waited = |made: Moment| u64::try_from(now.since(made).as_millis()).unwrap_or(u64::MAX);
+    let waits = || pool.ledger.waiting_since().map(waited);
+    Count {
+        held: pool.ledger.units_held(),
+        waiting: pool.ledger.waiting() as u64,
+        waited_ms: waits().fold(0, u64::saturating_add),
+        oldest_ms: waits().next().unwrap_or(0),
     }
 }

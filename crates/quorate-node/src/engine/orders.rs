@@ -275,7 +275,7 @@ pub(super) fn own_labels(pool: &Pool) -> Option<Labelled> {
 fn standings(pool: &Pool) -> (BTreeSet<ClaimId>, BTreeSet<ClaimId>) {
     let (mut waiting, mut holding) = (BTreeSet::new(), BTreeSet::new());
     pool.seat.ledger(&mut |entry| {
-        let waits = entry.standing == quorate_core::Standing::Waiting;
+        let waits = entry.standing.waits();
         if waits { &mut waiting } else { &mut holding }.insert(entry.claim);
     });
     (waiting, holding)

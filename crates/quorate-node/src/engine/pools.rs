@@ -7,7 +7,7 @@ use std::time::Duration;
 use quorate_api::{
     Check, ClaimState, Line, NodeView, PoolView, PoolsView, Problem, ProblemKind, QuorumsView,
 };
-use quorate_core::{ClaimId, Moment, NodeId, Share, Standing as BookStanding, Unit};
+use quorate_core::{ClaimId, Moment, NodeId, Share, Unit};
 use quorate_protocols::allocator::labels::Labels;
 use quorate_protocols::voting::Worth;
 use quorate_wire::glance::What;
@@ -379,7 +379,7 @@ fn add(standing: &mut Standing, pool: &Pool, me: NodeId, members: usize, now: Mo
     let by_the_books = pool.def.protocol.about.books.decide();
     pool.seat.ledger(&mut |entry| {
         if by_the_books {
-            count(entry.standing != BookStanding::Waiting, entry.units.get());
+            count(!entry.standing.waits(), entry.units.get());
         }
     });
     for (_, claimed) in pool.ledger.iter() {
@@ -447,6 +447,7 @@ pub(crate) fn pool_view(name: &str, def: &PoolDef, labels: Option<&Labels>) -> P
         unit_labels: unit_labels(def, labels),
         protocol: def.protocol.name().to_owned(),
         terms: def.protocol.about.terms.clone(),
+        awaits: def.protocol.about.awaits.to_owned(),
         lease_ms: u64::try_from(def.lease.length().as_millis()).unwrap_or(u64::MAX),
         drift_ppm: def.lease.drift_ppm(),
         names_units: def.promises.names_units,

@@ -119,6 +119,7 @@ impl Engine {
             took_ms: 0,
             who: String::new(),
             text,
+            times: 1,
         };
         self.history.note(seat, record);
     }

@@ -71,6 +71,7 @@ fn permissions(
         forgets_fences: true,
         spares: Some(0),
         books: Books::Advise,
+        awaits: "its quorum to book it",
         ..About::default()
     };
     Ok(ProtocolDef::new::<Arbiter>(about, pool))

@@ -24,6 +24,7 @@ fn read(basis: &Basis<'_>, options: &mut Options) -> Result<Read, String> {
         canonical: format!("broadcast crashes {crashes} node_units {node_units} reclaim {reclaim}"),
         needs_proof: pool.reclaim == Reclaim::Fenced,
         claim_max: Some(node_units),
+        awaits: "permission of the other nodes",
         terms: Some(format!(
             "reclaim {reclaim}, crashes_max {crashes}, node_units_max {node_units}"
         )),

@@ -53,6 +53,7 @@ fn read(basis: &Basis<'_>, options: &mut Options) -> Result<Read, String> {
         labels: pool.goods.labels.clone(),
         relabels: true,
         books: Books::Decide(arbiter),
+        awaits: "the node that decides to book it",
         ..About::default()
     };
     let made =

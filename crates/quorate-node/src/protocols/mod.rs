@@ -111,6 +111,9 @@ pub(crate) struct About {
     pub(crate) spares: Option<u32>,
     /// What the books of its nodes say.
     pub(crate) books: Books,
+    /// What a claim waits for that is in nobody's books, or where there are none: after "it waits
+    /// for".
+    pub(crate) awaits: &'static str,
 }
 
 /// What the books of a node ([`quorate_core::Protocol::ledger`]) say about a claim.
@@ -132,6 +135,16 @@ impl Books {
     /// Whether one node's books say how every claim stands.
     pub(crate) fn decide(self) -> bool {
         matches!(self, Books::Decide(_))
+    }
+
+    /// Who may be in grace, in words.
+    pub(crate) fn keeper(self) -> &'static str {
+        match self {
+            Books::Decide(_) => "the node that decides",
+            Books::Advise => "an arbiter",
+            Books::Copy => "a member that keeps the table",
+            Books::None => "a node",
+        }
     }
 }
 

@@ -34,6 +34,7 @@ fn read(basis: &Basis<'_>, options: &mut Options) -> Result<Read, String> {
     }
     let about = About {
         canonical: format!("ring train ttl {}", pool.ttl.length().as_nanos()),
+        awaits: "enough free tokens to come round to its node",
         ..About::default()
     };
     Ok((ProtocolDef::new::<Ring>(about, pool), None))

@@ -31,6 +31,7 @@ fn read(basis: &Basis<'_>, options: &mut Options) -> Result<Read, String> {
         forgets_fences: true,
         labels: pool.goods.labels.clone(),
         books: Books::Copy,
+        awaits: "its node's turn to write it into the table",
         ..About::default()
     };
     Ok((ProtocolDef::new::<Table>(about, pool), Some(worth)))

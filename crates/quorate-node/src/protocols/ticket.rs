@@ -26,6 +26,7 @@ pub(super) fn read(
         // How many spares a node asks is its own matter.
         canonical: format!("ticket quorums {}", quorums::agreed(&pool.quorums)),
         spares: Some(pool.spares),
+        awaits: "older tickets to leave room at its quorum",
         ..About::default()
     };
     Ok((ProtocolDef::new::<Ticket>(about, pool), Some(worth)))

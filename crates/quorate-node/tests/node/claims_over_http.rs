@@ -203,6 +203,26 @@ async fn health_and_pages() {
     assert!(metrics.contains("quorate_build_info"), "{metrics}");
 }
 
+/// Who reads docs/http.md finds every call, with a line for the shell.
+#[test]
+fn every_call_has_its_place_in_the_documentation() {
+    let page = include_str!("../../../../docs/http.md");
+    let document: serde_json::Value =
+        serde_json::from_str(&quorate_node::openapi()).expect("a document");
+    let paths = document["paths"].as_object().expect("paths");
+    let mut calls = 0;
+    for (path, methods) in paths {
+        for method in methods.as_object().expect("methods").keys() {
+            let heading = format!("### `{} {path}`\n", method.to_uppercase());
+            let rest = page.split_once(&heading).unwrap_or_else(|| panic!("{heading}")).1;
+            let section = rest.split("\n### ").next().unwrap_or_default();
+            assert!(section.contains("\ncurl "), "{heading} shows no curl");
+            calls += 1;
+        }
+    }
+    assert!(calls > 20, "{calls}");
+}
+
 #[test]
 fn the_openapi_document_is_the_one_on_file() {
     expect_test::expect_file!["openapi.json"].assert_eq(&quorate_node::openapi());

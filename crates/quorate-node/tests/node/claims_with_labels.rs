@@ -239,6 +239,13 @@ async fn why_a_claim_waits_says_which_units_are_short_and_how_many_want_them() {
         let ends: Vec<&str> = release.iter().map(|id| &id.as_str().unwrap()[31..]).collect();
         assert_eq!(ends, ["1", "2"], "{claim}");
         assert_eq!(claim["why"]["remedy"]["cancel"], serde_json::json!([]), "{claim}");
+        // Nor is whoever holds others in the way.
+        let named = |list: &Value| -> std::collections::BTreeSet<String> {
+            let ids = list.as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap());
+            ids.map(|id| id[31..].to_owned()).collect()
+        };
+        assert_eq!(named(&claim["why"]["holders"]), ["1", "2"].map(String::from).into(), "{claim}");
+        assert_eq!(named(&claim["why"]["ahead"]), ["3"].map(String::from).into(), "{claim}");
         let (_, pool) = cluster.request(0, "GET /v1/pools/gpus", "").await;
         assert_eq!(pool["shortages"][0]["summary"], sentence, "{pool}");
         assert_eq!(pool["shortages"].as_array().map(Vec::len), Some(1), "{pool}");

@@ -61,7 +61,14 @@ pub(crate) struct Booked {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum State {
     Waiting,
-    Granted { held: Holding, waited: Duration, adopted: bool },
+    /// It waits, and is not in the queue: its node was taken for dead, and has not asked for it
+    /// since.
+    Absent,
+    Granted {
+        held: Holding,
+        waited: Duration,
+        adopted: bool,
+    },
 }
 
 impl Booked {
@@ -238,10 +245,12 @@ impl Arbiter {
         sent: Moment,
         post: &mut Post<'_>,
     ) {
+        let place_kept = self.bring_back(seat, claim, asker);
         let booked = match self.entries.entry(claim) {
             Place::Occupied(known) => known.into_mut(),
             Place::Vacant(place) => {
-                let stamp = Stamp { clock: self.clock.tick(), node: asker.node };
+                let stamp = place_kept
+                    .unwrap_or_else(|| Stamp { clock: self.clock.tick(), node: asker.node });
                 let ticket = Ticket { age: stamp.clock, claim };
                 let (any, chosen);
                 let wants = match &wanted.lines {
@@ -452,6 +461,7 @@ impl Arbiter {
                 assert!(queued, "whoever waits is in the queue");
                 Some(false)
             }
+            State::Absent => Some(false),
             State::Granted { held, .. } => {
                 let units = held.shares.iter().map(|share| share.unit);
                 self.allocator.release(booked.ticket(claim), units);
@@ -484,6 +494,7 @@ impl Arbiter {
         for (&claim, booked) in &self.entries {
             let standing = match booked.state {
                 State::Waiting => Standing::Waiting,
+                State::Absent => Standing::Absent,
                 State::Granted { adopted: false, .. } => Standing::Granted,
                 State::Granted { adopted: true, .. } => Standing::Adopted,
             };
@@ -496,7 +507,7 @@ impl Arbiter {
         let cut = self.allocator.explain(self.entries.get(&claim)?.ticket(claim))?;
         let held = self.entries.iter().filter_map(|(claim, booked)| match &booked.state {
             State::Granted { held, .. } => Some((*claim, &held.shares)),
-            State::Waiting => None,
+            State::Waiting | State::Absent => None,
         });
         Some(cut.shortage(held))
     }
@@ -522,6 +533,7 @@ impl Arbiter {
                     waiting += 1;
                     assert!(self.allocator.waits(booked.ticket(*claim)));
                 }
+                State::Absent => assert!(!self.allocator.waits(booked.ticket(*claim))),
                 State::Granted { held, .. } => {
                     let extra = held.moves.len();
                     assert_eq!(held.shares.len(), booked.wanted.units.get() as usize + extra);

@@ -30,7 +30,7 @@ numbers!(Arbiter {
     lag: plain
 });
 numbers!(Booked { asker: plain, stamp, wanted, sent, arrived, state });
-numbers!(enum State { Waiting, Granted { held, waited, adopted } });
+numbers!(enum State { Waiting, Absent, Granted { held, waited, adopted } });
 numbers!(Record { grants, grace, drained, relabelled });
 numbers!(enum Message {
     Request { claim, attempt: plain, wanted, sent },

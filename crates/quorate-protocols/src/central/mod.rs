@@ -34,9 +34,10 @@
 //! * *A restarted arbiter* reloads its record (`durable`), or waits out one lease before it
 //!   promises anything (*grace*), while holders that renew get their units back into its books.
 //!
-//! Suspicion plays no part: it could only make the arbiter free units early, and leases do that
-//! soundly.
+//! Suspicion frees no units: leases do that soundly. It takes the waiting claims of a node that
+//! seems dead out of their turn, until a node asks for them again (`absent`).
 
+mod absent;
 pub(crate) mod arbiter;
 mod explore;
 mod message;
@@ -85,6 +86,8 @@ pub enum Alarm {
     LeaseEnd(ClaimId),
     /// Arbiter: whatever was promised before the boot is over.
     Grace,
+    /// Arbiter: claims of this node, which seemed dead, are not asked for any more.
+    Absent(NodeId),
     /// Arbiter: the record has grants that are over.
     WriteDown,
 }
@@ -95,6 +98,7 @@ impl fmt::Display for Alarm {
             Alarm::Retry => f.write_str("retry"),
             Alarm::LeaseEnd(claim) => write!(f, "lease-end {claim}"),
             Alarm::Grace => f.write_str("grace"),
+            Alarm::Absent(node) => write!(f, "absent {node}"),
             Alarm::WriteDown => f.write_str("write-down"),
         }
     }
@@ -153,15 +157,25 @@ impl Protocol for Central {
             Event::Renew { claim, shares } => self.requester.on_renew(seat, claim, shares, post),
             Event::Hear { from, message } => self.hear(seat, from, message, post),
             Event::Ring(Alarm::Retry) => self.requester.on_ring_retry(seat, post),
-            Event::Ring(alarm @ (Alarm::LeaseEnd(_) | Alarm::Grace | Alarm::WriteDown)) => {
+            Event::Ring(alarm) => {
                 let arbiter = self.arbiter.as_mut().expect("only an arbiter arms this alarm");
                 match alarm {
                     Alarm::LeaseEnd(claim) => arbiter.on_ring_lease_end(seat, claim, post),
+                    Alarm::Grace => arbiter.on_ring_grace(seat, post),
                     Alarm::WriteDown => arbiter.on_ring_write_down(seat, post),
-                    _ => arbiter.on_ring_grace(seat, post),
+                    Alarm::Absent(node) => arbiter.on_ring_absent(node),
+                    Alarm::Retry => unreachable!("it is the requester's"),
                 }
             }
-            Event::Suspect(_) | Event::Trust(_) => {}
+            Event::Suspect(node) => {
+                if let Some(arbiter) = &mut self.arbiter {
+                    arbiter.on_suspect(seat, node, post);
+                }
+            }
+            Event::Trust(node) if node == seat.pool.arbiter => {
+                self.requester.ask_all_again(seat, post);
+            }
+            Event::Trust(_) => {}
         }
         self.deliver_own(seat, post);
     }
@@ -192,7 +206,7 @@ impl Protocol for Central {
 
     fn lease_end(alarm: &Alarm) -> LeaseEnd {
         match alarm {
-            Alarm::Retry | Alarm::WriteDown => LeaseEnd::Nothing,
+            Alarm::Retry | Alarm::WriteDown | Alarm::Absent(_) => LeaseEnd::Nothing,
             Alarm::LeaseEnd(claim) => LeaseEnd::Of(*claim),
             Alarm::Grace => LeaseEnd::Earlier,
         }

@@ -106,6 +106,6 @@ impl Arbiter {
 pub(crate) fn holds(booked: &Booked, unit: Unit) -> bool {
     match &booked.state {
         State::Granted { held, .. } => held.shares.iter().any(|share| share.unit == unit),
-        State::Waiting => false,
+        State::Waiting | State::Absent => false,
     }
 }

@@ -71,6 +71,10 @@ pub(crate) enum Mutant {
     CountOnly,
     /// A renewal from before a move counts after it.
     ExtendAfterMove,
+    /// Claims of homes that seem dead are granted in their turn. Our first draft.
+    ServeTheDead,
+    /// A claim that was out of its turn stays so when its home asks for it.
+    StayAway,
     /// A durable arbiter does not write down that a grant was asked for in a new attempt. Likewise.
     ForgetNewAttempt,
 }

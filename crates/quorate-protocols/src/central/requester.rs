@@ -253,6 +253,14 @@ impl Requester {
         }
     }
 
+    /// The arbiter is heard again. What was said to it may be lost, and if it could not hear us
+    /// either, claims of ours may be out of their turn.
+    pub(super) fn ask_all_again(&self, seat: &Seat<'_>, post: &mut Post<'_>) {
+        for (&claim, local) in self.claims.iter().filter(|(_, local)| !local.phase.is_held()) {
+            post.send(seat.pool.arbiter, local.request(claim, seat.now));
+        }
+    }
+
     fn find(&self, claim: ClaimId, attempt: Attempt) -> Option<&Asked<Wait, Option<Box<Moving>>>> {
         self.claims.get(&claim).filter(|local| local.attempt == attempt)
     }

@@ -173,7 +173,7 @@ fn holders(arbiter: &Arbiter) -> impl Iterator<Item = (ClaimId, Vec<Unit>)> + '_
         State::Granted { held, .. } => {
             Some((*claim, held.shares.iter().map(|share| share.unit).collect()))
         }
-        State::Waiting => None,
+        State::Waiting | State::Absent => None,
     })
 }
 
@@ -181,6 +181,6 @@ fn holders(arbiter: &Arbiter) -> impl Iterator<Item = (ClaimId, Vec<Unit>)> + '_
 fn granted(arbiter: &Arbiter, claim: ClaimId) -> Vec<Unit> {
     match &arbiter.entries[&claim].state {
         State::Granted { held, .. } => held.before_moves().iter().map(|share| share.unit).collect(),
-        State::Waiting => Vec::new(),
+        State::Waiting | State::Absent => Vec::new(),
     }
 }

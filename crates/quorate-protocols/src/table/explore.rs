@@ -41,7 +41,7 @@ numbers!(Asked<Wait> { wanted, attempt, phase: plain, holds });
 numbers!(Version { round, count });
 numbers!(Sheet { version, fence, rows });
 numbers!(Row { node, attempt, age: plain, wanted, passed, state });
-numbers!(enum State { Waiting { sent, waited }, Granted { shares, since } });
+numbers!(enum State { Waiting { sent, waited, absent, absences }, Granted { shares, since } });
 numbers!(
     enum Errand {
         Ask,

@@ -134,6 +134,8 @@ fn case(seat: &Seat<'_>, sheet: &Sheet, holds: impl Fn(&ClaimId) -> bool) -> Cas
     };
     let (held, mut waiting): (Vec<_>, Vec<_>) =
         sheet.rows.iter().partition(|(claim, row)| is_holder(row) && holds(claim));
+    // Who is out of its turn is as good as not there.
+    waiting.retain(|(_, row)| !row.is_absent());
     let shares = held.iter().filter_map(|(_, row)| row.granted()).flat_map(|(shares, _)| shares);
     let holders = shares.map(|share| Demand { alpha: 1 << share.unit.0, units: 1 }).collect();
     waiting.sort_by_key(|(claim, row)| (row.age, **claim));

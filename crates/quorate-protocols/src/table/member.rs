@@ -162,7 +162,7 @@ impl Member {
                 if self.is_open() {
                     let row = self.sheet.rows.get(&claim);
                     let waits = row.is_some_and(|row| {
-                        (row.node, row.attempt) == (from, attempt) && row.granted().is_none()
+                        (row.node, row.attempt) == (from, attempt) && row.is_in_turn()
                     });
                     post.send(from, Message::Told { claim, attempt, waits });
                 }
@@ -374,7 +374,7 @@ impl Member {
         for (&claim, row) in self.sheet.rows.iter().filter(|_| self.has_leases) {
             let standing = match row.granted() {
                 Some(_) => Standing::Granted,
-                None => Standing::Waiting,
+                None => row.waits_as(),
             };
             let stamp = Stamp { clock: row.age, node: row.node };
             show(Entry { claim, stamp, units: row.wanted.units, standing });

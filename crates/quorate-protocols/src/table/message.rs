@@ -47,7 +47,7 @@ pub enum Message {
     Notify { claim: ClaimId, attempt: Attempt, shares: Shares, sent: Moment, waited: Duration },
     /// The claim's lease is over.
     Lost { claim: ClaimId, attempt: Attempt },
-    /// Does the claim still wait?
+    /// Does the claim still wait, in its turn?
     Ask { claim: ClaimId, attempt: Attempt },
     /// So far as the member knows.
     Told { claim: ClaimId, attempt: Attempt, waits: bool },

@@ -86,6 +86,10 @@ pub(crate) enum Mutant {
     ForgetPassed,
     /// Any units will do for any claim.
     IgnoreLines,
+    /// Claims of homes that seem dead are granted in their turn. Our first draft.
+    ServeTheDead,
+    /// A claim that was out of its turn stays so when its home asks for it.
+    StayAway,
     /// A section asks a member that seems dead, if its turn comes later. Our first draft.
     AskTheDead,
 }

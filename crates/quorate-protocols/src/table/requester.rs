@@ -234,6 +234,18 @@ impl Requester {
         }
     }
 
+    /// A node is heard again that keeps claims of ours. If it could not hear us either, they may be
+    /// out of their turn by now: it says so, and they are asked for again.
+    pub(super) fn ask_keeper(&self, node: NodeId, post: &mut Post<'_>) {
+        for (&claim, local) in &self.claims {
+            if let Phase::Waiting(Wait::Listed { keepers, .. }) = &local.phase
+                && keepers.contains(node)
+            {
+                post.send(node, Message::Ask { claim, attempt: local.attempt });
+            }
+        }
+    }
+
     /// A section renewed what a client has, or found that it has it no more.
     pub(super) fn on_renewed(
         &mut self,

@@ -203,6 +203,7 @@ impl Requester {
     /// there may be a quorum without those who are not heard.
     pub(super) fn on_trust(&mut self, seat: &Seat<'_>, node: NodeId, post: &mut Post<'_>) {
         self.suspects.remove(node);
+        self.ask_keeper(node, post);
         let Some(section) = &self.own.section else { return };
         let stuck = self.suspects.iter().any(|suspect| section.needs(suspect));
         if stuck && self.can_avoid(seat, &NodeSet::new()) {
@@ -310,6 +311,7 @@ impl Requester {
             let asked = self.claims.get(&claim).map(|local| (&local.wanted, local.attempt));
             sheet.run(seat, claim, errand, asked, &mut upshot);
         }
+        sheet.excuse(seat, &self.suspects);
         sheet.pass(seat, floor, &mut upshot);
         let sheet = Arc::new(sheet);
         self.own.changes.note(found, &sheet);

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
-use quorate_core::{ClaimId, Fence, Line, Moment, NodeId, Share, Shares, Shortage, Wanted};
+use quorate_core::{
+    ClaimId, Fence, Line, Moment, NodeId, NodeSet, Share, Shares, Shortage, Standing, Wanted,
+};
 
 use super::Seat;
 use super::pool::broken;
@@ -69,6 +71,11 @@ pub enum State {
         sent: Moment,
         /// By the clocks of members, one after the other.
         waited: Duration,
+        /// For how long it is out of its turn, if it is: its home was taken for dead, and has not
+        /// asked for it since.
+        absent: Option<Duration>,
+        /// How often it was.
+        absences: u32,
     },
     /// It has these units.
     Granted {
@@ -88,13 +95,32 @@ impl Row {
         }
     }
 
+    /// Whether it waits and may be granted.
+    pub fn is_in_turn(&self) -> bool {
+        matches!(self.state, State::Waiting { absent: None, .. })
+    }
+
+    /// How it waits, as books show it.
+    pub(super) fn waits_as(&self) -> Standing {
+        match self.state {
+            State::Waiting { absent: Some(_), .. } => Standing::Absent,
+            State::Waiting { absences: times @ 1.., .. } => Standing::Returned(times),
+            State::Waiting { .. } | State::Granted { .. } => Standing::Waiting,
+        }
+    }
+
+    /// Whether it waits, and its home must ask for it before it is granted.
+    pub fn is_absent(&self) -> bool {
+        matches!(self.state, State::Waiting { absent: Some(_), .. })
+    }
+
     /// The most that it adds to a message, units that it may be granted apart: those are the
     /// pool's, however many claims there are.
     pub fn weight(&self) -> usize {
         let lines = self.wanted.lines.iter().flat_map(|lines| lines.iter());
         let among =
             |line: &Line| 10 + line.among.last().map_or(0, |unit| unit.index() / 64 * 10 + 10);
-        90 + lines.map(among).sum::<usize>()
+        106 + lines.map(among).sum::<usize>()
     }
 
     fn ticket(&self, claim: ClaimId) -> Ticket {
@@ -154,8 +180,9 @@ impl Sheet {
     /// So much time has passed at the member that knew this table longest.
     pub(super) fn wait(&mut self, more: Duration) {
         for row in self.rows.values_mut() {
-            if let State::Waiting { waited, .. } = &mut row.state {
+            if let State::Waiting { waited, absent, .. } = &mut row.state {
                 *waited = waited.saturating_add(more);
+                *absent = absent.map(|absent| absent.saturating_add(more));
             }
         }
     }
@@ -164,13 +191,47 @@ impl Sheet {
     /// the youngest of these ([`Row::passed`]).
     fn remove(&mut self, seat: &Seat<'_>, claim: ClaimId) -> Option<Row> {
         let gone = self.rows.remove(&claim)?;
-        let older = |row: &&mut Row| row.granted().is_none() && row.age < gone.age;
+        self.hand_down(seat, gone.age, gone.passed);
+        Some(gone)
+    }
+
+    /// So many passed a claim of this age, which leaves the queue.
+    fn hand_down(&mut self, seat: &Seat<'_>, age: u64, passed: u32) {
+        let older = |row: &&mut Row| row.is_in_turn() && row.age < age;
         if let Some(older) = self.rows.values_mut().filter(older).max_by_key(|row| row.age)
             && !broken!(seat, ForgetPassed)
         {
-            older.passed = older.passed.saturating_add(gone.passed);
+            older.passed = older.passed.saturating_add(passed);
         }
-        Some(gone)
+    }
+
+    /// Takes claims out of their turn whose homes seem dead, and those of earlier lives of this
+    /// node: granted, they would cost a lease each, and nobody would have it. They keep their age,
+    /// and are back when a home asks for them. This is an opinion, which may be wrong, and only the
+    /// order of grants depends on it.
+    pub(super) fn excuse(&mut self, seat: &Seat<'_>, suspects: &NodeSet) {
+        if broken!(seat, ServeTheDead) {
+            return;
+        }
+        let (mut absent, mut forgotten) = (Vec::new(), Vec::new());
+        for (&claim, row) in &mut self.rows {
+            let earlier = row.node == seat.me && row.attempt.boot < seat.boot;
+            let gone = earlier || suspects.contains(row.node);
+            match &mut row.state {
+                State::Waiting { absent: Some(so_long), .. } => {
+                    if *so_long >= seat.pool.goods.kept_absent() {
+                        forgotten.push(claim);
+                    }
+                }
+                State::Waiting { absent: away @ None, absences, .. } if gone => {
+                    (*away, *absences) = (Some(Duration::ZERO), absences.saturating_add(1));
+                    absent.push((row.age, std::mem::take(&mut row.passed)));
+                }
+                State::Waiting { .. } | State::Granted { .. } => {}
+            }
+        }
+        absent.into_iter().for_each(|(age, passed)| self.hand_down(seat, age, passed));
+        forgotten.iter().for_each(|claim| _ = self.rows.remove(claim));
     }
 
     /// Ends the leases that are over: in this very version of each.
@@ -215,15 +276,19 @@ impl Sheet {
                 // A new try: what the home's clock said in an older one means nothing any more.
                 (row.node, row.attempt) = (seat.me, attempt);
                 match &mut row.state {
-                    State::Waiting { sent, waited } => {
-                        (*sent, *waited) = (seat.now, Duration::ZERO)
+                    State::Waiting { sent, waited, absent, .. } => {
+                        (*sent, *waited) = (seat.now, Duration::ZERO);
+                        if !broken!(seat, StayAway) {
+                            *absent = None;
+                        }
                     }
                     State::Granted { since, .. } => *since = version,
                 }
             }
             (Errand::Ask, None, Some((wanted, attempt))) => {
                 let age = self.rows.values().map(|row| row.age).max().unwrap_or(0) + 1;
-                let state = State::Waiting { sent: seat.now, waited: Duration::ZERO };
+                let (sent, waited) = (seat.now, Duration::ZERO);
+                let state = State::Waiting { sent, waited, absent: None, absences: 0 };
                 let (node, wanted) = (seat.me, wanted.clone());
                 let row = Row { node, attempt, age, wanted, passed: 0, state };
                 let weight: usize = self.rows.values().map(Row::weight).sum();
@@ -250,7 +315,7 @@ impl Sheet {
             allocator.take(shares.iter().map(|share| share.unit));
         }
         let mut waiting = Vec::new();
-        for (&claim, row) in self.rows.iter().filter(|(_, row)| row.granted().is_none()) {
+        for (&claim, row) in self.rows.iter().filter(|(_, row)| row.is_in_turn()) {
             let wants = match &row.wanted.lines {
                 Some(lines) if !broken!(seat, IgnoreLines) => goods.wants(row.node, lines),
                 _ => vec![goods.any(row.node, row.wanted.units)],
@@ -289,7 +354,9 @@ impl Sheet {
                 unreachable!("no holder of this pool can be moved")
             };
             let row = self.rows.get_mut(&ticket.claim).expect("only rows enter");
-            let State::Waiting { sent, waited } = row.state else { unreachable!("only these do") };
+            let State::Waiting { sent, waited, .. } = row.state else {
+                unreachable!("only these do")
+            };
             let shares: Vec<Share> = units.iter().map(|&unit| Share { unit, fence }).collect();
             let shares = Shares::new(&shares);
             let serves = seat.pool.goods.serves(&row.wanted, &shares);

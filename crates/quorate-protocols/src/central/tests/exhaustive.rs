@@ -69,11 +69,19 @@ fn small_worlds_are_exhausted_in_as_many_states_as_ever() {
     let rough = Budget { cancels: 1, ..crash };
     let calm = Budget { early_rings: Some(1), ..QUIET };
     let leases = Budget { deaths: 1, renewals: 1, lapses: 1, crashes: 1, ..calm };
+    let opinions = Budget { suspicions: 2, cancels: 1, ..calm };
     let links = Budget { cancels: 1, duplicates: 1, losses: 1, ..calm };
     let mut counted = Vec::new();
     let mut pinned = Vec::new();
     for (name, scope, required, counts) in [
         ("quiet", scope(THREE, QUIET), &[Enter, Full][..], (101_149, 483_237, 29)),
+        ("opinions", scope(THREE, opinions), &[Enter, Full], (289_629, 1_607_266, 30)),
+        (
+            "wrong backfill",
+            backfill(1, scope(THREE, opinions)),
+            &[Overtake],
+            (264_724, 1_525_976, 29),
+        ),
         ("backfill", backfill(1, scope(THREE, calm)), &[Full, Overtake], (5_104, 13_849, 22)),
         ("crash", scope(HERE_AND_THERE, rough), &[CancelCrossesGrant], (9_040, 30_127, 21)),
         ("durable", durable(scope(HERE_AND_THERE, rough)), &[CrashSurvived], (27_655, 95_134, 24)),

@@ -1,5 +1,6 @@
 //! What `central` promises, step by step: one event in, exactly these effects out.
 
+pub(crate) mod absent;
 pub(crate) mod eligible;
 mod exhaustive;
 mod exhaustive_moves;

@@ -75,6 +75,12 @@ fn a_requester_that_asks_only_once_is_caught() {
     assert_eq!(caught(Profile::Network, Mutant::NeverRetry), "everyone served");
 }
 
+/// Network faults come with wrong suspicions.
+#[test]
+fn a_claim_that_never_comes_back_into_its_turn_is_caught() {
+    assert_eq!(caught(Profile::Network, Mutant::StayAway), "everyone served");
+}
+
 #[test]
 fn an_arbiter_that_never_reclaims_is_caught() {
     let law = caught(Profile::Clients, Mutant::NeverReclaim);

@@ -69,6 +69,13 @@ fn impatient(mut scope: Scope<Table>) -> Scope<Table> {
     scope
 }
 
+/// Nodes take others for dead, wrongly and for good.
+fn doubting(suspicions: u8, mut scope: Scope<Table>) -> Scope<Table> {
+    scope.budget.suspicions = suspicions;
+    scope.trusts_again = false;
+    scope
+}
+
 #[test]
 fn small_worlds_are_exhausted_in_as_many_states_as_ever() {
     use Restart::{Amnesia, Durable};
@@ -97,6 +104,7 @@ fn small_worlds_are_exhausted_in_as_many_states_as_ever() {
             &[CrashSurvived],
             571_660,
         ),
+        ("opinions", doubting(2, scope(3, robust(1, 3), &TWO)), &[Enter], 407_055),
         (
             "impatient",
             impatient(with(scope(3, robust(1, 3), &TWO), |b| b.early_rings = Some(1))),
@@ -214,6 +222,7 @@ fn every_broken_rule_is_found_by_the_law_it_breaks() {
             "capacity",
         ),
         (Mutant::NeverReclaim, with(scope(3, robust(1, 3), &TWO), |b| b.deaths = 1), "no deadlock"),
+        (Mutant::StayAway, doubting(1, scope(3, robust(1, 3), &TWO)), "no deadlock"),
         (Mutant::NeverRetry, with(scope(3, robust(1, 3), &TWO), |b| b.losses = 1), "no deadlock"),
     ] {
         assert_eq!(broken(mutant, scope), Some(law), "{mutant:?}");

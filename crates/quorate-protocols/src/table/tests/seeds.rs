@@ -50,6 +50,7 @@ fn broken_rules_are_caught() {
         (Profile::None, Mutant::ReuseFence, &["fence order"]),
         (Profile::Swarm, Mutant::ForgetPassed, &["bounded overtaking"]),
         (Profile::Clients, Mutant::NeverReclaim, &["everyone served", "no lost units"]),
+        (Profile::Network, Mutant::StayAway, &["everyone served"]),
         (Profile::Network, Mutant::NeverRetry, &["everyone served", "no lost units"]),
         (Profile::Amnesia, Mutant::NoGrace, &["capacity", "fence order", "exclusivity"]),
     ] {

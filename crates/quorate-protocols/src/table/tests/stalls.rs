@@ -6,6 +6,7 @@ use quorate_core::NodeId;
 use quorate_sim::{Arrivals, Plan, Session, Span, Watch};
 
 use crate::central;
+use crate::central::tests::absent;
 use crate::table::pool::Mutant;
 use crate::table::{Pool, Table};
 
@@ -69,4 +70,17 @@ fn sections_that_ask_the_dead_are_caught() {
     let gaps = distribution(Some(Mutant::AskTheDead));
     let bound = (SUSPICION.1 + ROUND_TRIPS) / MS;
     assert!(gaps.iter().filter(|gap| **gap > bound).count() > 5, "{gaps:?} ms, up to {bound}");
+}
+
+#[test]
+fn a_node_that_dies_with_ten_waiting_claims_delays_nobody() {
+    let plan = absent::dead_waiters(1);
+    let goods = central::tests::seeds::pool(&plan, None).goods;
+    let served_after = |mutant| {
+        let pool = Pool { goods: goods.clone(), mutant, ..Pool::new(1, 3) };
+        absent::served_after::<Table>(&plan, &pool)
+    };
+    assert!(served_after(None) < 100);
+    let without = served_after(Some(Mutant::ServeTheDead));
+    assert!(without > 10 * 3_000 - 100, "a lease each: {without} ms");
 }

@@ -204,7 +204,7 @@ fn units_of_a_holder_that_did_not_renew_come_back_with_a_larger_fence() {
 
 #[test]
 fn claims_beyond_what_a_message_can_carry_wait_at_their_homes() {
-    let mut cluster = Cluster::new(3, Pool { room: 200, ..Pool::new(1, 3) });
+    let mut cluster = Cluster::new(3, Pool { room: 220, ..Pool::new(1, 3) });
     for serial in 1..=4 {
         cluster.claim(serial as usize % 3, serial, 1);
     }
@@ -267,7 +267,12 @@ fn passed_too_often() -> BTreeMap<ClaimId, Row> {
         age,
         wanted: Wanted::any(Units::ONE),
         passed: u32::MAX,
-        state: State::Waiting { sent: Moment::ZERO, waited: Duration::ZERO },
+        state: State::Waiting {
+            sent: Moment::ZERO,
+            waited: Duration::ZERO,
+            absent: None,
+            absences: 0,
+        },
     };
     (1..=2).map(|serial| (id(serial), row(serial))).collect()
 }
