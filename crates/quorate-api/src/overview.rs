@@ -296,6 +296,8 @@ pub enum HistoryKind {
     Warned,
     /// ...and that it is over.
     Cleared,
+    /// Its turn came while nobody was there for it: it has none until its client asks again.
+    Passed,
 }
 
 impl HistoryKind {
@@ -318,6 +320,7 @@ impl HistoryKind {
             HistoryKind::Stopped => "stopped",
             HistoryKind::Warned => "warned",
             HistoryKind::Cleared => "cleared",
+            HistoryKind::Passed => "passed",
         }
     }
 }

@@ -9,7 +9,7 @@ use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use quorate_api::{
     ClaimId, ClaimStatus, FoundView, HistoryView, HoldersView, NodeView, Overview, PoolView,
-    PoolsView, Problem, QueueView, RelabelRequest, RenewRequest, RevokeRequest,
+    PoolsView, Problem, QueueView, RelabelRequest, RenewRequest, RevokeRequest, Want, format_span,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -132,6 +132,24 @@ impl Views {
     pub async fn claim(&self, pool: &str, id: ClaimId) -> Result<ClaimStatus, ViewError> {
         let path = pool_path(pool, &format!("/claims/{id}?why=true"));
         self.ask(Method::GET, &path, None::<&()>).await
+    }
+
+    /// Makes a claim and does not wait for it: it is kept for this long without anybody who asks
+    /// for it, or for a lease if that is longer. Repeating it under its id is harmless.
+    ///
+    /// # Errors
+    /// See [`ViewError`].
+    pub async fn leave_claim(
+        &self,
+        pool: &str,
+        id: Option<ClaimId>,
+        want: &Want,
+        keep: Duration,
+    ) -> Result<ClaimStatus, ViewError> {
+        let id = id.unwrap_or_else(|| ClaimId::from_halves(entropy(), entropy()));
+        let keep = format_span(keep);
+        let path = pool_path(pool, &format!("/claims/{id}?wait=0s&detach={keep}"));
+        self.ask(Method::PUT, &path, Some(want)).await
     }
 
     /// The pools that know a claim.

@@ -28,6 +28,11 @@ pub enum Event<M, A> {
     Release(ClaimId),
     /// A local client no longer wants the claim, whatever became of it.
     Cancel(ClaimId),
+    /// No local client is there for the claim any more, and none was told that it has units: its
+    /// client may have gone to another node. Ends what was asked for through this participant, and
+    /// nothing that another one asked for under the same name. Not acknowledged; a claim made again
+    /// is a new one.
+    Withdraw(ClaimId),
     /// A local client wants to keep what it has, and shows what that is. If it was asked to move,
     /// what it no longer shows it has left.
     Renew {
@@ -75,6 +80,7 @@ impl<M, A> Event<M, A> {
             Event::Claim(claim) => Event::Claim(claim),
             Event::Release(claim) => Event::Release(claim),
             Event::Cancel(claim) => Event::Cancel(claim),
+            Event::Withdraw(claim) => Event::Withdraw(claim),
             Event::Renew { claim, shares } => Event::Renew { claim, shares },
             Event::Hear { from, message: it } => Event::Hear { from, message: message(it)? },
             Event::Ring(it) => Event::Ring(alarm(it)?),
@@ -217,6 +223,7 @@ impl<M: fmt::Display, A: fmt::Display> fmt::Display for Event<M, A> {
             Event::Claim(claim) => write!(f, "claim {} h{}", claim.id, claim.wanted.units),
             Event::Release(claim) => write!(f, "release {claim}"),
             Event::Cancel(claim) => write!(f, "cancel {claim}"),
+            Event::Withdraw(claim) => write!(f, "withdraw {claim}"),
             Event::Renew { claim, .. } => write!(f, "renew {claim}"),
             Event::Hear { from, message } => write!(f, "< {from} {message}"),
             Event::Ring(alarm) => write!(f, "ring {alarm}"),

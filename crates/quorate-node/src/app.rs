@@ -13,7 +13,7 @@ use crate::admission;
 use crate::caller::{Action, Caller, authorize};
 use crate::config::{Config, PoolDef};
 use crate::engine::{Ask, Command, Gathered, Request, stopping};
-use crate::ledger::{Recipient, Snapshot, Waiter};
+use crate::ledger::{Mailbox, Recipient, Snapshot, Waiter};
 use crate::metrics::Metrics;
 
 /// What every client's connection needs to know. Nobody reaches the engine but through here, and
@@ -93,9 +93,10 @@ impl App {
         received: Moment,
     ) -> Result<Snapshot, Problem> {
         let (reply, answer) = oneshot::channel();
-        let waiter = Waiter { received, to: Recipient::Http(reply) };
+        let sender = Some((self.engine.downgrade(), pool.to_owned()));
+        let waiter = Waiter { received, to: Recipient::Http(Mailbox { reply, sender }) };
         self.ask_for(pool.to_owned(), id, ask, waiter).await;
-        answer.await.map_err(|_| stopping())?
+        answer.await.map_err(|_| stopping())?.read()
     }
 
     /// Asks the engine for anything else.

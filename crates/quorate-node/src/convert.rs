@@ -92,6 +92,7 @@ pub(crate) fn status(
         reason: snapshot.want.reason,
         ended: snapshot.ended,
         why: None,
+        unheard: Vec::new(),
     }
 }
 

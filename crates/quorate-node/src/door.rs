@@ -8,6 +8,7 @@ use std::time::Duration;
 use axum::Router;
 use quorate_api::link::PREFACE;
 use quorate_api::{Problem, ProblemKind};
+use rustix::net::sockopt;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -27,6 +28,9 @@ const FEW_WORDS: Duration = Duration::from_secs(1);
 pub(crate) const TURNED_AWAY_MAX: usize = 64;
 /// How long to wait for the rest of a preface that has begun.
 const MOMENT: Duration = Duration::from_millis(2);
+/// After how much silence a client's machine is asked whether it is there: three times, and a third
+/// of this apart.
+const SILENCE: Duration = Duration::from_secs(15);
 /// How long the last answers may take when the node stops.
 const FAREWELL: Duration = Duration::from_secs(3);
 
@@ -89,6 +93,9 @@ pub(crate) async fn run(listener: TcpListener, app: App) {
 
 async fn receive(stream: TcpStream, app: App, router: Router) {
     let metrics = Arc::clone(&app.metrics);
+    if let Err(error) = notice_silence(&stream) {
+        tracing::debug!(%error, "a connection that goes silent may not be noticed");
+    }
     match timeout(FIRST_WORDS, first_words(&stream)).await {
         Ok(Ok(Language::Link)) => {
             metrics.clients.inc();
@@ -109,6 +116,15 @@ async fn receive(stream: TcpStream, app: App, router: Router) {
         }
         Ok(Err(_)) | Err(_) => metrics.refuse("client"),
     }
+}
+
+/// A client whose machine is gone says nothing any more, and must not be waited for: the system
+/// asks whether the other end is there, and closes the connection if it is not.
+fn notice_silence(stream: &TcpStream) -> io::Result<()> {
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, SILENCE)?;
+    sockopt::set_tcp_keepintvl(stream, SILENCE / 3)?;
+    Ok(sockopt::set_tcp_keepcnt(stream, 3)?)
 }
 
 /// What a client begins to speak. Takes nothing off the stream.

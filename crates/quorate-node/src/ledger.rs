@@ -11,13 +11,15 @@ use std::time::Duration;
 
 use quorate_api::link::{Answer, FromNode, Reply};
 use quorate_api::{ClaimState, Problem, Want};
-use quorate_core::{ClaimId, Holding, Lease, Moment, Move, Refusal, Shares, UnitsError};
+use quorate_core::{ClaimId, Holding, Lease, Moment, Move, NodeId, Refusal, Shares, UnitsError};
 use quorate_protocols::allocator::labels::Labels;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::admission::Unfit;
 use crate::config::PoolDef;
 use crate::convert;
+use crate::engine::Command;
+use crate::presence::Presence;
 
 /// Somebody who asked and waits for an answer.
 #[derive(Debug)]
@@ -32,7 +34,7 @@ pub(crate) struct Waiter {
 #[derive(Debug)]
 pub(crate) enum Recipient {
     /// To a handler of an HTTP request.
-    Http(oneshot::Sender<Result<Snapshot, Problem>>),
+    Http(Mailbox),
     /// To a client's connection, under a number. What is known of units comes from here, if they
     /// have names; said of all of them to whoever claims, and of new ones to whoever renews.
     Link {
@@ -41,6 +43,45 @@ pub(crate) enum Recipient {
         about: Option<Arc<PoolDef>>,
         claims: bool,
     },
+}
+
+/// Where a handler of an HTTP request waits for an answer.
+#[derive(Debug)]
+pub(crate) struct Mailbox {
+    pub(crate) reply: oneshot::Sender<Envelope>,
+    /// Who wants to know if a grant that is put in here is never taken out: nobody, in tests.
+    pub(crate) sender: Option<(mpsc::WeakSender<Command>, String)>,
+}
+
+/// An answer on its way to a handler. A client that hangs up takes its handler with it, and then
+/// the envelope is dropped unopened: if it told of a grant, the engine hears that nobody was told.
+#[derive(Debug)]
+pub(crate) struct Envelope {
+    answer: Option<Result<Snapshot, Problem>>,
+    sender: Option<(mpsc::WeakSender<Command>, String)>,
+}
+
+impl Envelope {
+    /// Reads it: from now on the client may know.
+    pub(crate) fn read(mut self) -> Result<Snapshot, Problem> {
+        self.sender = None;
+        self.answer.take().expect("an envelope is opened once")
+    }
+}
+
+impl Drop for Envelope {
+    fn drop(&mut self) {
+        let Some((engine, pool)) = self.sender.take() else { return };
+        let Some(Ok(Snapshot { id, since: Some(since), .. })) = self.answer.take() else { return };
+        let Some(engine) = engine.upgrade() else { return };
+        let unread = Command::Unread { pool, id, since };
+        // The queue may be full, and dropping cannot wait.
+        if let Err(mpsc::error::TrySendError::Full(unread)) = engine.try_send(unread)
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            runtime.spawn(async move { drop(engine.send(unread).await) });
+        }
+    }
 }
 
 /// What holds for all claims of a pool.
@@ -58,6 +99,8 @@ pub(crate) struct Snapshot {
     pub(crate) state: ClaimState,
     pub(crate) want: Want,
     pub(crate) shares: Option<Shares>,
+    /// If it is granted: since when.
+    pub(crate) since: Option<Moment>,
     /// What is known of the pool's units, if they differ.
     pub(crate) labels: Option<Arc<Labels>>,
     /// What the client is asked to do and has not done.
@@ -72,6 +115,8 @@ pub(crate) struct Snapshot {
     pub(crate) refusal: Option<Refusal>,
     /// As [`Claimed::grant`].
     pub(crate) grant: Option<u64>,
+    /// If its client has just ended it: which nodes have not heard of that.
+    pub(crate) unheard: Vec<NodeId>,
     /// See [`Claimed::lapsed`].
     pub(crate) lapsed: bool,
 }
@@ -84,6 +129,8 @@ pub(crate) struct Claimed {
     pub(crate) state: State,
     /// Who waits until it is granted, extended or over.
     pub(crate) waiters: Vec<Waiter>,
+    /// Whether anybody is there for it.
+    pub(crate) presence: Presence,
     /// The connection that made or renewed it last, to be told if it is lost.
     pub(crate) session: Option<mpsc::UnboundedSender<FromNode>>,
     /// Whether what it wants is guessed, since the claim was not made here.
@@ -141,6 +188,7 @@ impl Claimed {
             made,
             state,
             waiters: Vec::new(),
+            presence: Presence::new(made),
             session: None,
             assumed: false,
             left: None,
@@ -174,6 +222,27 @@ impl Claimed {
         fits.then(|| shares.clone())
     }
 
+    /// Whether somebody waits for it now.
+    pub(crate) fn is_attended(&self) -> bool {
+        self.waiters.iter().any(|waiter| !waiter.is_gone())
+    }
+
+    /// Whether somebody is there, or expected, who would take its units: always, once it was told
+    /// that it has some.
+    pub(crate) fn is_wanted(&self, now: Moment, lease: Duration) -> bool {
+        let shown = matches!(self.state, State::Shown { .. });
+        shown || self.is_attended() || self.presence.is_expected(now, lease)
+    }
+
+    /// Answers how it stands. If that tells of a grant, somebody may know of it from now on.
+    pub(crate) fn answer(&mut self, id: ClaimId, terms: &Terms, waiter: Waiter, now: Moment) {
+        let snapshot = self.snapshot(id, terms, waiter.received, now);
+        let granted = snapshot.since.is_some();
+        if waiter.reaches(Ok(snapshot)) && granted {
+            self.presence.tell();
+        }
+    }
+
     /// How it stands, as an answer to a request received then.
     pub(crate) fn snapshot(
         &self,
@@ -187,6 +256,7 @@ impl Claimed {
             state: ClaimState::Waiting,
             want: self.want.clone(),
             shares: None,
+            since: None,
             labels: terms.labels.clone(),
             moves: Vec::new(),
             counted: self.counted,
@@ -196,6 +266,7 @@ impl Claimed {
             ended: None,
             refusal: self.refusal,
             grant: self.grant,
+            unheard: Vec::new(),
             lapsed: self.lapsed,
         };
         match &self.state {
@@ -203,6 +274,7 @@ impl Claimed {
             State::Granted { shares, until, since } => {
                 snapshot.state = ClaimState::Granted;
                 snapshot.shares = Some(shares.clone());
+                snapshot.since = Some(*since);
                 snapshot.moves = self.moves.clone();
                 snapshot.valid_for = shrink(&terms.lease, until.since(received));
                 snapshot.waited = since.since(self.made);
@@ -312,6 +384,18 @@ impl Ledger {
         }
     }
 
+    /// Forgets a claim whatever became of it: nobody here knows of it, or ever will.
+    pub(crate) fn remove(&mut self, id: &ClaimId) {
+        if let Some(old) = self.claims.remove(id) {
+            self.count(*id, old.made, Counts::of(&old.state), Counts::default());
+        }
+    }
+
+    /// Those that wait, the oldest first.
+    pub(crate) fn in_line(&self) -> impl Iterator<Item = ClaimId> {
+        self.waiting.iter().map(|(_, id)| *id)
+    }
+
     /// Changes how a claim stands, if it is known.
     pub(crate) fn change(&mut self, id: &ClaimId, state: State) {
         let Some(claimed) = self.claims.get_mut(id) else { return };
@@ -342,8 +426,7 @@ impl Ledger {
     pub(crate) fn wake(&mut self, id: &ClaimId, terms: &Terms, now: Moment) {
         let Some(claimed) = self.claims.get_mut(id) else { return };
         for waiter in std::mem::take(&mut claimed.waiters) {
-            let snapshot = claimed.snapshot(*id, terms, waiter.received, now);
-            waiter.answer(Ok(snapshot));
+            claimed.answer(*id, terms, waiter, now);
         }
     }
 
@@ -360,16 +443,27 @@ impl Ledger {
 impl Waiter {
     /// Answers. Whoever has gone away meanwhile is not missed: it can ask again by the claim's id.
     pub(crate) fn answer(self, result: Result<Snapshot, Problem>) {
+        self.reaches(result);
+    }
+
+    /// Answers, and says whether anybody was there.
+    fn reaches(self, result: Result<Snapshot, Problem>) -> bool {
         match self.to {
-            Recipient::Http(sender) => {
-                let _ = sender.send(result);
+            Recipient::Http(Mailbox { reply, sender }) => {
+                let Err(mut returned) = reply.send(Envelope { answer: Some(result), sender })
+                else {
+                    return true;
+                };
+                // Whoever sent it knows already.
+                returned.sender = None;
+                false
             }
             Recipient::Link { answers, number, about, claims } => {
                 let reply = match result {
                     Err(problem) => Reply::Problem(problem),
                     Ok(snapshot) => convert::reply(snapshot, about.as_deref(), claims),
                 };
-                let _ = answers.send(FromNode::Answer(Answer { number, reply }));
+                answers.send(FromNode::Answer(Answer { number, reply })).is_ok()
             }
         }
     }
@@ -392,9 +486,14 @@ impl Waiter {
     /// Whether nobody listens any more.
     pub(crate) fn is_gone(&self) -> bool {
         match &self.to {
-            Recipient::Http(sender) => sender.is_closed(),
+            Recipient::Http(mailbox) => mailbox.reply.is_closed(),
             Recipient::Link { answers, .. } => answers.is_closed(),
         }
+    }
+
+    /// Whether it is one of the client link.
+    pub(crate) fn is_link(&self) -> bool {
+        matches!(self.to, Recipient::Link { .. })
     }
 
     /// The connection, if it is one.

@@ -45,6 +45,7 @@ mod outlook;
 mod overview;
 mod peers;
 mod planted;
+mod presence;
 mod protocols;
 mod register;
 mod seat;

@@ -318,5 +318,6 @@ fn kind(what: What) -> HistoryKind {
         What::Stopped => HistoryKind::Stopped,
         What::Warned => HistoryKind::Warned,
         What::Cleared => HistoryKind::Cleared,
+        What::Passed => HistoryKind::Passed,
     }
 }

@@ -154,7 +154,7 @@ impl Session {
             LinkAsk::Hello { client } => return self.on_hello(number, client),
             LinkAsk::Claim { pool, id, want } => {
                 let want = Want { client: self.client.clone(), ..want };
-                (pool, id, Ask::Claim { want, wait: true })
+                (pool, id, Ask::Claim { want, wait: true, keep: None })
             }
             LinkAsk::Renew { pool, id, units } => {
                 let shown = convert::shares(units.iter().map(|share| (share.unit, share.fence)));

@@ -540,6 +540,7 @@ impl Picture {
             reason: line.text(|home| &home.reason),
             ended: revoked,
             why: None,
+            unheard: Vec::new(),
         })
     }
 }

@@ -37,6 +37,8 @@ const PONG: u8 = 8;
 const ORDER: u8 = 9;
 const RECEIPT: u8 = 10;
 const LABELS: u8 = 11;
+const TIDINGS: u8 = 12;
+const HEARD: u8 = 13;
 
 /// One frame.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -84,6 +86,10 @@ pub enum Load {
     Order,
     /// A [`Receipt`](crate::order::Receipt), likewise.
     Receipt,
+    /// [`Tidings`](crate::tidings::Tidings), likewise.
+    Tidings,
+    /// That they were [`Heard`](crate::tidings::Heard), likewise.
+    Heard,
 }
 
 impl Load {
@@ -92,6 +98,8 @@ impl Load {
             Load::Message => DATA,
             Load::Order => ORDER,
             Load::Receipt => RECEIPT,
+            Load::Tidings => TIDINGS,
+            Load::Heard => HEARD,
         }
     }
 }
@@ -178,6 +186,8 @@ pub fn decode(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, FrameError> {
         DATA => Frame::Data(data(Load::Message, body)?),
         ORDER => Frame::Data(data(Load::Order, body)?),
         RECEIPT => Frame::Data(data(Load::Receipt, body)?),
+        TIDINGS => Frame::Data(data(Load::Tidings, body)?),
+        HEARD => Frame::Data(data(Load::Heard, body)?),
         ACK => Frame::Ack(codec::take(body)?),
         ASK => {
             let (number, question) = codec::take(body)?;
@@ -237,14 +247,14 @@ pub fn whole(bytes: &[u8]) -> Result<usize, FrameError> {
     Ok(used)
 }
 
-/// The bytes of an order or a receipt.
+/// The bytes of an order, a receipt or tidings.
 pub fn seal(load: &impl Serialize) -> Box<[u8]> {
     let mut bytes = Vec::new();
     codec::put(load, &mut bytes);
     bytes.into()
 }
 
-/// The order or receipt in these bytes.
+/// The order, receipt or tidings in these bytes.
 ///
 /// # Errors
 /// It is none.

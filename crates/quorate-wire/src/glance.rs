@@ -218,12 +218,15 @@ pub enum What {
     Warned,
     /// ...and that it is over.
     Cleared,
+    /// A claim's turn came while nobody was there for it.
+    Passed,
 }
 
 impl What {
     /// Whether an operator wants to know even without looking at the pool.
     pub fn is_notable(self) -> bool {
-        !matches!(self, What::Claimed | What::Granted | What::Released | What::Cancelled)
+        use What::{Cancelled, Claimed, Granted, Passed, Released};
+        !matches!(self, Claimed | Granted | Released | Cancelled | Passed)
     }
 }
 

@@ -8,6 +8,7 @@
 //!   types know nothing of bytes: which field comes when, and which values can be, is decided here
 //!   alone;
 //! * [`order`]: what an operator orders, and what came of it;
+//! * [`tidings`]: where clients wait, and which claims are over;
 //! * [`survey`]: what nodes ask each other outside the protocols, to be able to tell people who
 //!   holds what and why; [`glance`]: the same about nodes and their recent past; [`outlook`]: what
 //!   a pool can grant.
@@ -29,6 +30,7 @@ mod ring;
 pub mod survey;
 mod table;
 mod ticket;
+pub mod tidings;
 
 pub use codec::{DecodeError, Delivery, Wire};
 pub use hello::{Hello, Life, Resume};

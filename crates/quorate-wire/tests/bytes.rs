@@ -15,6 +15,7 @@ use quorate_wire::frame::{self, Data, Frame, FrameError, Load};
 use quorate_wire::glance::{self, Glance};
 use quorate_wire::order::{Done, Order, Ordered, Outcome, Receipt};
 use quorate_wire::survey::{Answer, HomeClaim, Question, Survey};
+use quorate_wire::tidings::{Heard, OfPool, Tidings};
 use quorate_wire::{DecodeError, Hello, Life, Resume, Wire};
 
 fn hex(bytes: &[u8]) -> String {
@@ -186,6 +187,8 @@ fn frames() -> Vec<(Frame<'static>, &'static str)> {
         (data(Load::Message, b"\x01px"), "51750103050000000102017078"),
         (data(Load::Order, b"x"), "5175010903000000010278"),
         (data(Load::Receipt, b"x"), "5175010a03000000010278"),
+        (data(Load::Tidings, b"x"), "5175010c03000000010278"),
+        (data(Load::Heard, b"x"), "5175010d03000000010278"),
         (Frame::Ack(300), "5175010402000000ac02"),
         (Frame::Ask(1, Question::Pool { pool: "p".into() }), "517501050400000001000170"),
         (
@@ -225,6 +228,30 @@ fn frames_are_pinned_and_come_back_as_they_were() {
     frame::pack("gpu", &mut packed);
     packed.push(9);
     assert_eq!(frame::unpack(&packed), Ok(("gpu", &[9][..])));
+}
+
+#[test]
+fn tidings_are_pinned_and_come_back_as_they_were() {
+    let of = OfPool { pool: "p".into(), here: vec![(1, 300)], over: vec![(2, 3), (4, 5)] };
+    for (tidings, golden) in [
+        (Tidings { number: None, pools: vec![of] }, "00 01 0170 01 01ac02 02 0203 0405"),
+        (Tidings { number: Some(300), pools: Vec::new() }, "01ac02 00"),
+    ] {
+        let bytes = frame::seal(&tidings);
+        assert_eq!(hex(&bytes), golden.replace(' ', ""), "{tidings:?}");
+        assert_eq!(frame::open::<Tidings>(&bytes), Ok(tidings));
+    }
+    let bytes = frame::seal(&Heard { number: 300 });
+    assert_eq!(hex(&bytes), "ac02");
+    assert_eq!(frame::open::<Heard>(&bytes), Ok(Heard { number: 300 }));
+    // A list that is said to be longer than the bytes there are is no list.
+    for nonsense in ["00ffffffff0f", "0001 0170 ffffffff0f", "02"] {
+        let nonsense = nonsense.replace(' ', "");
+        let bytes: Vec<u8> = (0..nonsense.len() / 2)
+            .map(|at| u8::from_str_radix(&nonsense[2 * at..2 * at + 2], 16).unwrap())
+            .collect();
+        assert!(frame::open::<Tidings>(&bytes).is_err(), "{nonsense}");
+    }
 }
 
 #[test]
@@ -277,6 +304,8 @@ proptest! {
         let _ = frame::unpack(&bytes);
         let _ = frame::open::<Order>(&bytes);
         let _ = frame::open::<Receipt>(&bytes);
+        let _ = frame::open::<Tidings>(&bytes);
+        let _ = frame::open::<Heard>(&bytes);
         for kind in 0..13 {
             let mut framed = vec![b'Q', b'u', 1, kind, bytes.len() as u8, 0, 0, 0];
             framed.extend_from_slice(&bytes);

@@ -8,9 +8,10 @@ use axum::extract::{Path, Query};
 use axum::http::StatusCode;
 use axum::response::Response;
 use quorate_api::{
-    ClaimState, ClaimStatus, Problem, ProblemKind, RenewRequest, RevokeRequest, Want, parse_span,
+    ClaimState, ClaimStatus, Problem, ProblemKind, RenewRequest, RevokeRequest, Want, format_span,
+    parse_span,
 };
-use quorate_core::{ClaimId, Moment};
+use quorate_core::{ClaimId, Moment, NodeId};
 use quorate_wire::order::Ordered;
 use quorate_wire::survey::Question;
 use serde::Deserialize;
@@ -35,6 +36,8 @@ use crate::views::Picture;
 const WAIT_DEFAULT: Duration = Duration::from_millis(500);
 /// Longest wait for one answer; clients ask again.
 const WAIT_MAX: Duration = Duration::from_secs(300);
+/// Longest time for which a claim is kept without anybody who waits for it.
+const DETACH_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 /// How often other nodes are asked about a claim that waits there.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 /// How long a renewal waits for the arbiter.
@@ -44,6 +47,7 @@ const RENEWAL_WAIT: Duration = Duration::from_secs(5);
 #[serde(deny_unknown_fields)]
 pub(crate) struct Params {
     wait: Option<String>,
+    detach: Option<String>,
     why: Option<bool>,
 }
 
@@ -56,12 +60,17 @@ type Answered = Result<Response, Failure>;
         ("pool" = String, Path), ("id" = String, Path, description = "128 random bits, in hex"),
         ("wait" = Option<String>, Query, description = "how long to wait for the grant: `10s`. \
             With `0s` what another node decides, a refusal too, is in the next answer"),
+        ("detach" = Option<String>, Query, description = "how long to keep the claim while nobody \
+            waits or asks for it: `1h`, at most `7d`. Without it, and at least, one lease of the \
+            pool; after that it is cancelled. A client that hangs up while it waits keeps its place \
+            for as long, but is passed over if its turn comes meanwhile, unless it said this"),
         ("why" = Option<bool>, Query, description = "if it waits, say why"),
     ),
     request_body = Want,
     responses(
         (status = 200, description = "granted", body = ClaimStatus),
-        (status = 202, description = "queued: ask again, by PUT or GET", body = ClaimStatus),
+        (status = 202, description = "queued: ask again, by PUT or GET, at this node and within \
+            a lease of the pool", body = ClaimStatus),
         (status = 404, description = "there is no such pool", body = Problem),
         (status = 409, description = "the id belongs to a different claim", body = Problem),
         (status = 410, description = "the claim is over", body = Problem),
@@ -80,7 +89,7 @@ pub(crate) async fn put(
     let want: Want = body(&bytes)?;
     let call = Call::new(&app, &pool, &id, params)?;
     let wait = call.wait.unwrap_or(WAIT_DEFAULT);
-    let ask = Ask::Claim { want, wait: !wait.is_zero() };
+    let ask = Ask::Claim { want, wait: !wait.is_zero(), keep: call.detach };
     let snapshot = call.ask_within(ask, wait).await?;
     match snapshot.state {
         ClaimState::Granted | ClaimState::Waiting => call.answer(snapshot).await,
@@ -149,14 +158,16 @@ pub(crate) async fn get(
         (status = 404, description = "no such pool, or no node knows the claim", body = Problem),
     ))]
 pub(crate) async fn why(app: App, path: Path<(String, String)>) -> Answered {
-    get(app, path, Ok(Query(Params { wait: None, why: Some(true) }))).await
+    get(app, path, Ok(Query(Params { wait: None, detach: None, why: Some(true) }))).await
 }
 
-/// Releases a claim, or cancels it if it waits. Repeating is harmless.
+/// Releases a claim, or cancels it if it waits, at all nodes. Repeating is harmless.
 #[utoipa::path(delete, path = "/v1/pools/{pool}/claims/{id}", tag = "claims",
     params(("pool" = String, Path), ("id" = String, Path)),
     responses(
-        (status = 200, description = "it is over, and will not be granted", body = ClaimStatus),
+        (status = 200, description = "it is over, and its id will not be granted for as long as \
+            ids are remembered (10 min, or two of the longest leases), by no node but those in \
+            `unheard`", body = ClaimStatus),
         (status = 404, description = "there is no such pool", body = Problem),
     ))]
 pub(crate) async fn delete(
@@ -166,7 +177,10 @@ pub(crate) async fn delete(
 ) -> Answered {
     let call = Call::new(&app, &pool, &id, params)?;
     let snapshot = app.ask(&pool, call.id, Ask::End, call.received).await?;
-    call.answer(snapshot).await
+    let name = |node: &NodeId| app.config.members[node.index()].name.clone();
+    let unheard = snapshot.unheard.iter().map(name).collect();
+    let status = convert::status(snapshot, &pool, app.config.name(), call.def);
+    Ok(ok(StatusCode::OK, &ClaimStatus { unheard, ..status }))
 }
 
 /// Extends the lease of a claim.
@@ -255,6 +269,7 @@ struct Call<'a> {
     id: ClaimId,
     received: Moment,
     wait: Option<Duration>,
+    detach: Option<Duration>,
     why: bool,
 }
 
@@ -263,10 +278,15 @@ impl<'a> Call<'a> {
         // Read after the request has arrived: the client sent it earlier.
         let received = clock::now();
         let Query(params) = params.map_err(|error| bad_request(error.body_text()))?;
-        let wait = match params.wait.as_deref() {
-            None => None,
-            Some(text) => Some(parse_span(text).map_err(|error| bad_request(error.to_string()))?),
+        let span = |text: &Option<String>| {
+            let parsed = text.as_deref().map(parse_span).transpose();
+            parsed.map_err(|error| bad_request(error.to_string()))
         };
+        let (wait, detach) = (span(&params.wait)?, span(&params.detach)?);
+        if detach.is_some_and(|detach| detach > DETACH_MAX) {
+            let most = format_span(DETACH_MAX);
+            return Err(bad_request(format!("detach is at most {most}; nothing changed")));
+        }
         let id: quorate_api::ClaimId = id
             .parse()
             .map_err(|error: quorate_api::ClaimIdError| bad_request(error.to_string()))?;
@@ -278,6 +298,7 @@ impl<'a> Call<'a> {
             id: convert::claim_id(id),
             received,
             wait: wait.map(|wait| wait.min(WAIT_MAX)),
+            detach,
             why: params.why.unwrap_or(false),
         })
     }
@@ -288,7 +309,10 @@ impl<'a> Call<'a> {
         if wait.is_zero() {
             return asked.await;
         }
-        match timeout(wait, asked).await {
+        // Kept until the second answer is there: dropped before, it would look as if the client had
+        // hung up.
+        let mut asked = std::pin::pin!(asked);
+        match timeout(wait, &mut asked).await {
             Ok(answer) => answer,
             Err(_) => {
                 let ask = Ask::Status { wait: false };

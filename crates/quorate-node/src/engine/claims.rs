@@ -1,9 +1,8 @@
 //! What clients ask about claims.
 //!
-//! A node ends nothing on its own: a claim's name may be in use at another node too, to which its
-//! client moved, and the end of a claim is unconditional. Only the client's own words, or the
-//! lease, end a claim. A claim whose client died while it waited is therefore granted in its turn,
-//! and lost by its lease.
+//! What a client has been told that it holds ends by its own words or with the lease. What nobody
+//! was told, and nobody is there for, a node gives up by itself (`presence`): only as far as this
+//! node asked for it, since the claim's name may be in use at another to which its client moved.
 
 use std::time::Duration;
 
@@ -25,6 +24,9 @@ const WAITERS_KEPT: usize = 8;
 /// in which it asked.
 const WAITERS_MAX: usize = 64;
 
+/// Why a claim is over that its client no longer wanted.
+pub(super) const CANCELLED: &str = "the client cancelled it";
+
 impl Engine {
     pub(super) fn on_client(&mut self, pool: &str, id: ClaimId, ask: Ask, waiter: Waiter) {
         if self.stopping {
@@ -45,11 +47,18 @@ impl Engine {
         }
         let now = clock::now();
         self.settle(seat, id, now);
+        self.recall_end(seat, id, now);
         match ask {
-            Ask::Claim { want, wait } => self.on_claim(seat, id, want, wait, waiter),
+            Ask::Claim { want, wait, keep } => {
+                self.on_claim(seat, id, want, wait, waiter);
+                self.detach(seat, id, keep);
+            }
             Ask::Renew { shown } => self.on_renew(seat, id, shown, waiter, now),
             Ask::End => self.on_end(seat, id, waiter, now),
-            Ask::Status { wait } => self.answer(seat, id, wait, waiter, now),
+            Ask::Status { wait } => {
+                self.attend(seat, id, now);
+                self.answer(seat, id, wait, waiter, now);
+            }
         }
     }
 
@@ -65,6 +74,9 @@ impl Engine {
         let now = clock::now();
         let session = waiter.session();
         let pool = &mut self.pools[seat];
+        if pool.ledger.get(&id).is_some_and(|claimed| claimed.presence.abandoned) {
+            pool.ledger.forget(&id); // Its client is back after all.
+        }
         if let Some(claimed) = pool.ledger.get_mut(&id) {
             if !matches!(claimed.state, State::Over { .. }) {
                 let same_units = claimed.want.units() == want.units();
@@ -78,6 +90,7 @@ impl Engine {
                 claimed.want = want;
                 claimed.assumed = false;
                 claimed.session = session;
+                self.attend(seat, id, now);
             }
             return self.answer(seat, id, wait, waiter, now);
         }
@@ -182,14 +195,20 @@ impl Engine {
             // Whoever ends it is answered, and need not be told as well.
             claimed.session = None;
         }
-        match pool.ledger.get(&id).map(|claimed| &claimed.state) {
+        let state = pool.ledger.get(&id).map(|claimed| &claimed.state);
+        let known = match state {
+            Some(State::Granted { .. }) => true,
+            Some(State::Over { state, .. }) => *state != ClaimState::Lost,
+            Some(State::Waiting | State::Shown { .. }) | None => false,
+        };
+        match state {
             Some(State::Granted { .. }) => {
                 self.step(seat, Event::Release(id));
                 self.over(seat, id, ClaimState::Released, "the client released it", now);
             }
             Some(State::Waiting | State::Shown { .. }) => {
                 // First, so that the seat's acknowledgement finds it over and is no second end.
-                self.over(seat, id, ClaimState::Cancelled, "the client cancelled it", now);
+                self.over(seat, id, ClaimState::Cancelled, CANCELLED, now);
                 self.step(seat, Event::Cancel(id));
             }
             // Also for a claim that is not known here: its client may have outlived our last start,
@@ -212,7 +231,16 @@ impl Engine {
             }
             Some(State::Over { .. }) => {}
         }
+        // A client on a link releases where it holds; whoever else ends a claim may hold it, or
+        // have left a copy of it, anywhere, and wants to know that it is over everywhere.
+        let alone = self.config.members.len() == 1;
+        if !waiter.is_link() && !alone {
+            return self.tell_end(seat, id, Some(waiter));
+        }
         self.answer(seat, id, false, waiter, now);
+        if !known && !alone {
+            self.tell_end(seat, id, None);
+        }
     }
 
     /// An operator takes a claim back. If it waits, it is cancelled. If it is granted, its client
@@ -254,11 +282,19 @@ impl Engine {
         let Some(claimed) = pool.ledger.get_mut(&id) else {
             return waiter.answer(Err(admission::unknown_claim()));
         };
+        let news = claimed.state == State::Waiting && !claimed.presence.announced;
         if wait && matches!(claimed.state, State::Waiting | State::Shown { .. }) {
             push_waiter(&mut claimed.waiters, waiter);
+            claimed.presence.stays(now);
+            if news {
+                self.begins_to_wait(seat, id, now);
+            }
         } else {
-            let snapshot = claimed.snapshot(id, &pool.terms, waiter.received, now);
-            waiter.answer(Ok(snapshot));
+            claimed.answer(id, &pool.terms, waiter, now);
+            claimed.presence.answered(now);
+            if claimed.presence.is_told() && !pool.untold.is_empty() {
+                pool.untold.remove(&id);
+            }
         }
     }
 
@@ -275,12 +311,13 @@ impl Engine {
         self.over(seat, claim, ClaimState::Lost, why, now);
     }
 
-    fn insert(&mut self, seat: usize, id: ClaimId, mut claimed: Claimed) {
+    pub(super) fn insert(&mut self, seat: usize, id: ClaimId, mut claimed: Claimed) {
         claimed.counted = !self.pools[seat].def.promises.names_units;
         let ledger = &mut self.pools[seat].ledger;
         let before = ledger.active();
         ledger.insert(id, claimed);
         self.active = self.active + ledger.active() - before;
+        self.lines.insert(seat);
     }
 
     /// A claim is over: whoever waits for it is answered, its connection told, and it is remembered
@@ -364,6 +401,7 @@ impl Engine {
         while self.over.front().is_some_and(|(since, ..)| now.since(*since) > keep) {
             self.forget_first();
         }
+        self.forget_ends(now, keep);
     }
 }
 

@@ -48,6 +48,7 @@ impl Engine {
                     self.catch_up(seat, now);
                     self.schedule(seat);
                 }
+                self.give_back();
             }
             Written::Failed(why) => {
                 // What waits for the disk waits for ever: a node that cannot remember must not
@@ -128,6 +129,9 @@ impl Engine {
             // by its deadline stays over.
             State::Granted { .. } | State::Over { .. } => return,
         }
+        if !claimed.is_wanted(now, pool.def.lease.length()) {
+            return self.unwanted.push((seat, claim));
+        }
         pool.meters.granted.inc();
         let waited = now.since(claimed.made);
         pool.meters.granted_after.observe(waited.as_secs_f64());
@@ -140,6 +144,9 @@ impl Engine {
             pool.meters.overtakes.inc();
         }
         pool.ledger.wake(&claim, &pool.terms, now);
+        if pool.ledger.get(&claim).is_some_and(|claimed| !claimed.presence.is_told()) {
+            pool.untold.insert(claim);
+        }
         self.changed(seat, claim, ChangeKind::Granted);
         self.note(seat, claim, What::Granted, waited);
     }

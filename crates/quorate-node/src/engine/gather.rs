@@ -120,11 +120,12 @@ impl Engine {
     }
 
     /// Tells what this node knows.
-    pub(super) fn answer_question(&self, question: &Question) -> Answer {
+    pub(super) fn answer_question(&mut self, question: &Question) -> Answer {
         match question {
             Question::Pool { pool } => Answer::Survey(Box::new(self.survey(pool, None))),
             Question::Claim { pool, claim: (origin, serial) } => {
                 let id = ClaimId { origin: *origin, serial: *serial };
+                self.look_after(pool, id);
                 Answer::Survey(Box::new(self.survey(pool, Some(id))))
             }
             Question::Glance(wanted) => Answer::Glance(Box::new(self.glance(wanted))),

@@ -6,6 +6,7 @@ use quorate_api::{ClaimState, GrantEvent, Problem, RegisterView};
 use quorate_core::{ClaimId, Moment};
 use quorate_wire::glance::{Count, FOUND_MAX, Glance, Record, Wanted, What};
 
+use super::claims::CANCELLED;
 use super::{Engine, Pool};
 use crate::ledger::{Claimed, State};
 use crate::register::SHARES_MAX;
@@ -135,7 +136,10 @@ impl Engine {
         };
         let (what, text) = match state {
             ClaimState::Released => (What::Released, claimed.want.reason.as_str()),
-            ClaimState::Cancelled => (What::Cancelled, claimed.want.reason.as_str()),
+            ClaimState::Cancelled if why == CANCELLED => {
+                (What::Cancelled, claimed.want.reason.as_str())
+            }
+            ClaimState::Cancelled => (What::Cancelled, why),
             ClaimState::Revoked => (What::Revoked, why),
             ClaimState::Refused => (What::Refused, why),
             ClaimState::Lost | ClaimState::Waiting | ClaimState::Granted => (What::Expired, why),

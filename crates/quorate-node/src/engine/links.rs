@@ -272,9 +272,17 @@ impl Engine {
             self.peers.slots[peer.index()].write(bytes);
         }
         self.tell_labels(peer, None);
+        if matches!(meeting, Meeting::New { .. }) {
+            self.tell_anew(peer);
+        }
         self.metrics.mesh(&self.config, self.peers.connected());
         self.heard_of(peer, clock::now());
         Ok(())
+    }
+
+    /// Whether a peer can be expected to answer soon.
+    pub(super) fn answers_soon(&self, peer: NodeId) -> bool {
+        self.peers.slots[peer.index()].connection.is_some() && !self.watch.is_suspected(peer)
     }
 
     /// A message for a peer. Says whether the link took it. If it is lost, so be it: protocols can
@@ -358,6 +366,8 @@ impl Engine {
             Load::Message => return self.on_message(peer, packed),
             Load::Order => frame::open(packed).map(|order| self.on_order(peer, &order)),
             Load::Receipt => frame::open(packed).map(|receipt| self.on_receipt(peer, receipt)),
+            Load::Tidings => frame::open(packed).map(|tidings| self.on_tidings(peer, tidings)),
+            Load::Heard => frame::open(packed).map(|heard| self.on_heard(peer, &heard)),
         };
         // As lost: the link carries the messages of all pools, and leases rest on it.
         if let Err(error) = taken {

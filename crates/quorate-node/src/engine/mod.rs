@@ -7,6 +7,7 @@
 //! are bounded by what was asked.
 //!
 //! * `claims`: what clients ask;
+//! * `copies`: claims that were asked for at several nodes;
 //! * `effects`: what seats want done, and the barrier of the journal;
 //! * `gather`: what nodes ask each other, and what they answer;
 //! * `glance`: what an operator sees, and the record of what happened;
@@ -14,22 +15,25 @@
 //! * `orders`: what operators order, and what came of it;
 //! * `suspicion`: which peers have been silent for too long;
 //! * `states`: what begins and ends in what seats tell about themselves;
+//! * `presence`: claims that nobody is there for;
 //! * `pools`: seats, made when their pool is first used, and what is told about them.
 
 mod claims;
+mod copies;
 mod effects;
 mod gather;
 mod glance;
 mod links;
 mod orders;
 mod pools;
+mod presence;
 mod readiness;
 mod states;
 mod suspicion;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,6 +59,7 @@ use crate::planted::Planted;
 use crate::register::Register;
 use crate::seat::{AnySeat, FirstDue, SeatEffect, SeatError, SeatEvent};
 
+use copies::Copies;
 pub(crate) use gather::Gathered;
 use gather::Gathering;
 use links::Peers;
@@ -79,6 +84,8 @@ pub(crate) enum Command {
     Client { caller: Caller, request: Request },
     /// A connection to a peer.
     Peer(PeerEvent),
+    /// What was granted then was told to a client that had hung up.
+    Unread { pool: String, id: ClaimId, since: Moment },
     /// The node is stopping: everybody who waits is told.
     Stop(oneshot::Sender<()>),
 }
@@ -119,7 +126,8 @@ pub(crate) enum Request {
 #[derive(Debug)]
 pub(crate) enum Ask {
     /// Make it, or say how it stands; if it waits, answer now or when it no longer does.
-    Claim { want: Want, wait: bool },
+    /// Without anybody who waits for it, it is kept for a lease, or for as long as is said here.
+    Claim { want: Want, wait: bool, keep: Option<Duration> },
     /// Extend its lease.
     Renew { shown: Option<Shares> },
     /// End it: released if it is granted, cancelled if it waits.
@@ -165,6 +173,12 @@ pub(crate) struct Engine {
     over: VecDeque<(Moment, usize, ClaimId)>,
     /// Claims that are not over.
     active: usize,
+    /// Pools in which claims may wait for which nobody is there.
+    lines: BTreeSet<usize>,
+    /// Claims that were granted to nobody: given back when the step is done.
+    unwanted: Vec<(usize, ClaimId)>,
+    giving_back: bool,
+    copies: Copies,
     gatherings: BTreeMap<u64, Gathering<Answer>>,
     orders: Orders,
     question_next: u64,
@@ -222,6 +236,10 @@ impl Engine {
             behind: Vec::new(),
             over: VecDeque::new(),
             active: 0,
+            lines: BTreeSet::new(),
+            unwanted: Vec::new(),
+            giving_back: false,
+            copies: Copies::default(),
             gatherings: BTreeMap::new(),
             orders: Orders::default(),
             question_next: 0,
@@ -283,6 +301,7 @@ impl Engine {
                 }
             }
             self.ring();
+            self.tell_ends();
             self.flush();
             if let Some(done) = stopped {
                 self.journal.close();
@@ -297,6 +316,7 @@ impl Engine {
         match command {
             Command::Client { caller, request } => self.on_request(caller, request),
             Command::Peer(event) => self.on_peer(event),
+            Command::Unread { pool, id, since } => self.on_unread(&pool, id, since),
             Command::Stop(done) => {
                 self.stop();
                 return Some(done);
@@ -343,9 +363,15 @@ impl Engine {
                 Due::Pool(_) => {}
                 Due::Gathering(number) => self.finish_gathering(number),
                 Due::Order(number) => self.finish_order(number),
+                Due::Copies => self.tell_who_waits(now),
+                Due::Heard(number) => self.all_have_heard(number),
                 Due::Heartbeat => {
                     self.peers.heartbeat(now);
                     self.look_for_the_silent(now);
+                    match now.since(at) > HEARTBEAT {
+                        true => self.forgive_absence(now),
+                        false => self.look_for_the_absent(now),
+                    }
                     self.look_at_states(now);
                     self.forget_old(now);
                     self.alarms.set(now.after(HEARTBEAT), Due::Heartbeat);
@@ -404,6 +430,7 @@ impl Engine {
             self.stop_seat(seat, why);
         }
         self.schedule(seat);
+        self.give_back();
         result
     }
 
@@ -424,6 +451,7 @@ impl Engine {
             gathering.finish();
         }
         self.orders.finish_all();
+        self.stop_telling();
     }
 
     fn draw(&mut self) -> u64 {

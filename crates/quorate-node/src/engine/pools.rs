@@ -57,6 +57,8 @@ pub(super) struct Pool {
     pub(super) barrier: u64,
     /// ...in here.
     pub(super) held: VecDeque<(u64, SeatEffect)>,
+    /// Claims that were granted, and of whose grant nobody was told yet.
+    pub(super) untold: BTreeSet<ClaimId>,
     /// When it is rung next, as the heap of alarms knows it.
     pub(super) rings_at: Option<Moment>,
     /// What its seat told about itself when that was last looked at.
@@ -164,6 +166,7 @@ impl Engine {
             meters,
             barrier: 0,
             held: VecDeque::new(),
+            untold: BTreeSet::new(),
             rings_at: None,
             states: BTreeSet::new(),
             stopped: None,

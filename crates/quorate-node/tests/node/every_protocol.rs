@@ -5,11 +5,11 @@ use crate::common::{Cluster, until};
 use serde_json::Value;
 
 /// A pool of two units, with leases that end or do not end within a test.
-fn pool(protocol: &str, lease: &str) -> String {
+pub(crate) fn pool(protocol: &str, lease: &str) -> String {
     format!("[[pools]]\nname = \"p\"\nunits = 2\nlease = \"{lease}\"\n{protocol}\n")
 }
 
-const CENTRAL: &str = "protocol = \"central\"\narbiter = \"n0\"\nretry = \"100ms\"";
+pub(crate) const CENTRAL: &str = "protocol = \"central\"\narbiter = \"n0\"\nretry = \"100ms\"";
 const NAMED: &str = "protocol = \"arbiter\"\nretry = \"100ms\"";
 const COUNT: &str = "protocol = \"arbiter\"\nmode = \"arbiter\"\nsurvive = 0\nretry = \"100ms\"";
 const NAMING: &str =
@@ -22,7 +22,8 @@ const LEASED: &str =
     "protocol = \"broadcast\"\nnode_units_max = 2\nretry = \"100ms\"\nreclaim = \"lease\"";
 const RING: &str = "protocol = \"ring\"\ntimeout = \"200ms\"\nidle = \"50ms\"";
 
-const EVERY: [&str; 9] = [CENTRAL, NAMED, COUNT, NAMING, TICKET, TABLE, BROADCAST, LEASED, RING];
+pub(crate) const EVERY: [&str; 9] =
+    [CENTRAL, NAMED, COUNT, NAMING, TICKET, TABLE, BROADCAST, LEASED, RING];
 
 fn put(id: u32) -> String {
     format!("PUT /v1/pools/p/claims/{id}?wait=1m")
@@ -36,16 +37,20 @@ fn receipt(status: &Value) -> String {
     serde_json::json!({ "units": status["units"] }).to_string()
 }
 
-const BOTH: &str = r#"{"units": 2}"#;
+pub(crate) const BOTH: &str = r#"{"units": 2}"#;
 const ONE: &str = r#"{"units": 1}"#;
 
 /// A claim in a task of its own: it waits.
-fn waiting(cluster: &Cluster, place: usize, id: u32) -> tokio::task::JoinHandle<(u16, Value)> {
+pub(crate) fn waiting(
+    cluster: &Cluster,
+    place: usize,
+    id: u32,
+) -> tokio::task::JoinHandle<(u16, Value)> {
     let address = cluster.address(place);
     tokio::spawn(async move { crate::common::request(address, &put(id), BOTH).await })
 }
 
-async fn counts(cluster: &Cluster, held: u32, waiting: u32) {
+pub(crate) async fn counts(cluster: &Cluster, held: u32, waiting: u32) {
     until("the counts are as they should be", || async {
         let (_, pool) = cluster.request(1, "GET /v1/pools/p", "").await;
         pool["held"] == held && pool["waiting"] == waiting

@@ -11,6 +11,7 @@ mod links_that_break;
 mod made_up_fences;
 mod nonsense_and_limits;
 mod numbered_grants;
+mod one_claim;
 mod operators_view;
 mod orders;
 mod ring_heals;

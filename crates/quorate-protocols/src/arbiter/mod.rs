@@ -164,6 +164,7 @@ impl Protocol for Arbiter {
             Event::Claim(claim) => self.requester.on_claim(seat, &claim, post),
             Event::Release(claim) => self.requester.on_release(seat, claim, post),
             Event::Cancel(claim) => self.requester.on_cancel(seat, claim, post),
+            Event::Withdraw(claim) => self.requester.on_withdraw(seat, claim, post),
             Event::Renew { claim, shares } => self.requester.on_renew(seat, claim, shares, post),
             Event::Hear { from, message } => self.hear(seat, from, message, post),
             Event::Ring(Alarm::Retry) => self.requester.on_ring_retry(seat, post),

@@ -290,7 +290,7 @@ impl Protocol for Weighted {
                     self.ask(seat, out);
                 }
             },
-            Event::Release(claim) => self.end(seat, claim, out),
+            Event::Release(claim) | Event::Withdraw(claim) => self.end(seat, claim, out),
             #[cfg(test)]
             Event::Cancel(claim) if pool::broken!(seat, ReleaseInTwoSteps) => {
                 self.end_second_step(claim);

@@ -153,6 +153,7 @@ impl Protocol for Central {
                 post.out.refuse(claim, Refusal::Cancelled);
             }
             Event::Cancel(claim) => self.requester.on_cancel(seat, claim, post),
+            Event::Withdraw(claim) => self.requester.on_withdraw(seat, claim, post),
             Event::Renew { claim, shares } => self.requester.on_renew(seat, claim, shares, post),
             Event::Hear { from, message } => self.hear(seat, from, message, post),
             Event::Ring(Alarm::Retry) => self.requester.on_ring_retry(seat, post),

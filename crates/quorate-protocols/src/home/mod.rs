@@ -14,6 +14,8 @@
 //! * *A release* is passed on whether or not the claim is known: its client may have outlived the
 //!   home's last boot. So may one that renews: the home takes up what it shows, and those who
 //!   decide say whether they know it. Nothing here need survive a crash.
+//! * *A claim that nobody is here for any more* is given up as far as this home asked for it last: its
+//!   client may have gone to another home, and what that one asked for goes on.
 //! * *A renewal past its deadline* is a loss, at once. The client was told that moment and has
 //!   stopped (arbiter spec C1: dead is for good), so it has nothing that could be renewed, and
 //!   nobody else uses its units: they are given back, and not waited for until the lease ends
@@ -243,6 +245,19 @@ impl<A: Asks> Home<A> {
     pub(crate) fn on_cancel(&mut self, seat: &Seat<'_, A>, claim: ClaimId, post: &mut Post<'_, A>) {
         self.on_release(seat, claim, post);
         post.out.refuse(claim, Refusal::Cancelled);
+    }
+
+    /// Nobody is here for it any more. Its client may be at another home, which has asked for the
+    /// same claim: that goes on. What is not known was not asked for here.
+    pub(crate) fn on_withdraw(
+        &mut self,
+        seat: &Seat<'_, A>,
+        claim: ClaimId,
+        post: &mut Post<'_, A>,
+    ) {
+        if let Some(local) = self.claims.remove(&claim) {
+            A::give_back(self, seat, claim, local, post);
+        }
     }
 
     pub(crate) fn on_renew(

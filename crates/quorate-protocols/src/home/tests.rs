@@ -245,6 +245,47 @@ fn a_client_that_outlives_its_home_renews_and_releases_there() {
     under_every_protocol!(play);
 }
 
+/// Its client went to another home while it waited: what the first gives up is its own, and the
+/// units go to where the client is.
+#[test]
+fn what_one_home_gives_up_is_not_what_another_asked_for() {
+    fn play<P: Instance>() {
+        let mut world = World::<P>::new(1);
+        world.granted(HOME, 1);
+        world.claim(HOME, 2);
+        world.settle();
+        world.claim(OTHER, 2);
+        world.settle();
+        world.step(HOME, Event::Withdraw(id(2)));
+        assert_eq!(world.settle(), [], "{}", P::NAME);
+        world.step(HOME, Event::Release(id(1)));
+        assert!(matches!(world.settle()[..], [Told::Granted(..)]), "{}", P::NAME);
+        // The other home has it, and can give it back.
+        world.step(OTHER, Event::Release(id(2)));
+        world.settle();
+        world.granted(HOME, 3);
+    }
+    under_every_protocol!(play);
+}
+
+/// A grant of which nobody was told goes to the next claim, and the same claim can be made again.
+#[test]
+fn what_nobody_came_for_goes_to_the_next() {
+    fn play<P: Instance>() {
+        let mut world = World::<P>::new(1);
+        world.granted(HOME, 1);
+        world.claim(OTHER, 2);
+        world.settle();
+        world.step(HOME, Event::Withdraw(id(1)));
+        assert!(matches!(world.settle()[..], [Told::Granted(..)]), "{}", P::NAME);
+        world.claim(HOME, 1);
+        assert_eq!(world.settle(), [], "{}", P::NAME);
+        world.step(OTHER, Event::Withdraw(id(2)));
+        assert!(matches!(world.settle()[..], [Told::Granted(..)]), "{}", P::NAME);
+    }
+    under_every_protocol!(play);
+}
+
 /// A home that cannot know of a renewal through another takes nothing back on its own account: only
 /// a client's word ends what the client was given elsewhere.
 #[test]

@@ -284,7 +284,7 @@ impl<R: Rule> Protocol for Counted<R> {
                     self.ask(seat, out);
                 }
             },
-            Event::Release(claim) => self.end(seat, claim, out),
+            Event::Release(claim) | Event::Withdraw(claim) => self.end(seat, claim, out),
             Event::Cancel(claim) => {
                 self.end(seat, claim, out);
                 out.refuse(claim, Refusal::Cancelled);

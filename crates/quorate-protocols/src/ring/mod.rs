@@ -149,7 +149,7 @@ impl Protocol for Ring {
         self.look_at_the_clock(seat, out);
         match event {
             Event::Claim(claim) => self.on_claim(seat, &claim, out),
-            Event::Release(claim) => self.on_end(seat, claim, out),
+            Event::Release(claim) | Event::Withdraw(claim) => self.on_end(seat, claim, out),
             Event::Cancel(claim) => {
                 self.on_end(seat, claim, out);
                 out.refuse(claim, Refusal::Cancelled);

@@ -92,6 +92,7 @@ impl Corruptible for Ring {
                 Event::Claim(_)
                 | Event::Release(_)
                 | Event::Cancel(_)
+                | Event::Withdraw(_)
                 | Event::Renew { .. }
                 | Event::Hear { .. } => false,
             }

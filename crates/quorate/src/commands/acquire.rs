@@ -1,12 +1,15 @@
 //! `quorate acquire`: a grant that outlives the command, for scripts that release it themselves.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use quorate_api::{ClaimId, ClaimState};
+use quorate_client::Want;
 use serde::Serialize;
 
 use super::cluster::{self, Cluster, Json};
 use super::signals::{ENDING, Signals};
+use super::status;
 use super::waiting::{self, Claimed, Patience, Wish};
 use super::wanted::Wanted;
 use crate::Outcome;
@@ -24,9 +27,10 @@ Examples:
   quorate acquire licences --try || echo 'none is free'
   claim=$(quorate acquire licences --json | jq -r .id)
   quorate release licences \"$claim\"
+  quorate acquire licences --detach 1h --id 17
 
-Exit codes: 0 granted; 122 not free (--try); 124 not granted in time (the claim is cancelled);
-128 + the signal that interrupted it (likewise); 2 anything else.")]
+Exit codes: 0 granted, or with --detach queued; 122 not free (--try); 124 not granted in time (the
+claim is cancelled); 128 + the signal that interrupted it (likewise); 2 anything else.")]
 pub(crate) struct Args {
     /// The pool.
     pool: String,
@@ -34,6 +38,12 @@ pub(crate) struct Args {
     wanted: Wanted,
     #[command(flatten)]
     patience: Patience,
+    /// Do not wait: leave the claim in the queue, and print how it stands. Without anybody who asks
+    /// for it, it is kept for this long. Ask for it at the same node (--id, --server): granted, it
+    /// lasts one lease, whether or not anybody came for it.
+    #[arg(long, value_name = "SPAN", value_parser = cluster::duration)]
+    #[arg(conflicts_with_all = ["timeout", "now"])]
+    detach: Option<Duration>,
     /// What for, in words that whoever waits will read.
     #[arg(long, default_value = "", value_name = "TEXT")]
     reason: String,
@@ -64,6 +74,9 @@ struct Granted {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
+    if let Some(keep) = args.detach {
+        return leave(&args, keep);
+    }
     cluster::block_on(async {
         let client = args.cluster.connect().await?;
         let mut signals = Signals::hear(&ENDING)?;
@@ -81,6 +94,19 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
             Claimed::Over(code) => Ok(Outcome::Code(code)),
             Claimed::Failed(error) => Err(error.into()),
         }
+    })
+}
+
+/// Makes the claim, and does not wait for it.
+fn leave(args: &Args, keep: Duration) -> anyhow::Result<Outcome> {
+    cluster::block_on(async {
+        let want = Want { reason: args.reason.clone(), ..args.wanted.want() };
+        let views = args.cluster.views()?;
+        let status = views.leave_claim(&args.pool, args.id, &want, keep).await?;
+        cluster::print(args.json.json, &status, || {
+            format!("{} at {}", status::one_line(&status), status.node)
+        })?;
+        Ok(Outcome::Good)
     })
 }
 

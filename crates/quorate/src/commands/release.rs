@@ -8,7 +8,8 @@ use crate::Outcome;
 
 /// Give units back, or cancel a claim that waits.
 ///
-/// Any node will do, and repeating it is harmless.
+/// Any node will do, and repeating it is harmless: the claim is over at all nodes that have heard of
+/// it, and those that have not are named.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Example:
@@ -29,6 +30,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
     cluster::block_on(async {
         let status = args.cluster.views()?.release(&args.pool, args.id).await?;
         cluster::print(args.json.json, &status, || status::one_line(&status))?;
+        if !status.unheard.is_empty() {
+            let nodes = status.unheard.join(", ");
+            eprintln!("quorate: not heard yet by {nodes}; they hear it when they are back");
+        }
         Ok(Outcome::Good)
     })
 }

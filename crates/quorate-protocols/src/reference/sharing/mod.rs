@@ -199,7 +199,9 @@ impl Protocol for Sharing {
         let post = &mut Post::new(seat.me, out);
         match event {
             Event::Claim(claim) => self.on_claim(seat, &claim, post),
-            Event::Release(claim) => self.on_release(seat, claim, post),
+            Event::Release(claim) | Event::Withdraw(claim) => {
+                self.on_release(seat, claim, post);
+            }
             Event::Cancel(claim) => {
                 self.on_release(seat, claim, post);
                 post.out.refuse(claim, Refusal::Cancelled);
