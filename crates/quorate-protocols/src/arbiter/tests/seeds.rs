@@ -145,9 +145,8 @@ fn what_seeds_have_found_stays_found() {
 /// Whoever is waited for by an arbiter that took up what it never gave is in the way of others.
 #[test]
 fn taking_up_what_is_shown_without_a_number_is_caught() {
-    let (profile, seed, kind) = (Profile::Amnesia, 161, Kind::Named);
-    assert!(play(seed, profile, kind, Some(Mutant::AdoptUnnumbered)).is_some());
-    assert_eq!(play(seed, profile, kind, None), None);
+    let law = caught(Profile::Amnesia, Kind::Named, Mutant::AdoptUnnumbered);
+    assert!(is_unsafe(law) || law == "everyone served", "{law}");
 }
 
 #[test]
