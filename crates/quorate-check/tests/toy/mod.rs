@@ -234,7 +234,7 @@ impl Protocol for Toy {
     fn step(&mut self, seat: &Place<'_>, event: EventOf<Toy>, out: &mut Outbox<Toy>) {
         match event {
             Event::Claim(claim) => self.on_claim(seat, claim.id, claim.wanted.units, out),
-            Event::Release(claim) => self.on_free(seat, claim, out),
+            Event::Release(claim) | Event::Withdraw(claim) => self.on_free(seat, claim, out),
             Event::Cancel(claim) => {
                 if seat.pool.flaw != Some(Flaw::CancelInSilence) {
                     self.on_free(seat, claim, out);

@@ -228,7 +228,7 @@ impl Protocol for Toy {
                 }
                 self.ask(seat, id, wanted.units, out);
             }
-            Event::Release(claim) | Event::Cancel(claim) => {
+            Event::Release(claim) | Event::Cancel(claim) | Event::Withdraw(claim) => {
                 if matches!(event, Event::Cancel(_)) {
                     out.refuse(claim, Refusal::Cancelled);
                 }
