@@ -1,5 +1,5 @@
-//! What nodes tell each other of claims beside the protocols: where the client of a claim waits, and
-//! that a claim is over. No unit changes hands by it that anybody was told of, except by its
+//! What nodes tell each other of claims beside the protocols: where the client of a claim waits,
+//! and that a claim is over. No unit changes hands by it that anybody was told of, except by its
 //! client's own words.
 //!
 //! Tidings travel on the lasting link ([`crate::link`]), many claims in one.

@@ -4,11 +4,11 @@
 //! claim once for all nodes that is one claim; where each node asks for itself both copies stand in
 //! line, and both would be granted. So nodes tell each other ([`Tidings`]):
 //!
-//! * *its client waits here*, once, of a claim that has waited for a moment: claims that are granted
-//!   quickly cost nothing. A copy at which nobody waits, and of whose grant nobody was told, then
-//!   gives way at once. If somebody waits there too, both stay, until one of them has gone: only
-//!   clients know whether they are the same. What was told as granted stays with whoever was told,
-//!   until it is released or its lease ends;
+//! * *its client waits here*, once, of a claim that has waited for a moment: claims that are
+//!   granted quickly cost nothing. A copy at which nobody waits, and of whose grant nobody was
+//!   told, then gives way at once. If somebody waits there too, both stay, until one of them has
+//!   gone: only clients know whether they are the same. What was told as granted stays with whoever
+//!   was told, until it is released or its lease ends;
 //! * *its client ended it*. Whoever has a copy ends it too, and everybody remembers the name for as
 //!   long as names are remembered, so that it is not granted again wherever it is repeated. A node
 //!   that is met anew is told again.

@@ -2,8 +2,8 @@
 //!
 //! Three things can happen to them, and none to what a client was told that it holds:
 //!
-//! * *its turn comes*: the units are given back at once, and the claim stands aside until its client
-//!   asks again. It has lost its place then, since somebody else was served in it;
+//! * *its turn comes*: the units are given back at once, and the claim stands aside until its
+//!   client asks again. It has lost its place then, since somebody else was served in it;
 //! * *nobody comes* for a lease, or for as long as the client said: it is cancelled. A client that
 //!   does come later, and repeats it, makes it anew;
 //! * *its client waits at another node*: the copy here gives way, without a trace.

@@ -8,8 +8,8 @@ use crate::Outcome;
 
 /// Give units back, or cancel a claim that waits.
 ///
-/// Any node will do, and repeating it is harmless: the claim is over at all nodes that have heard of
-/// it, and those that have not are named.
+/// Any node will do, and repeating it is harmless: the claim is over at all nodes that have heard
+/// of it, and those that have not are named.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Example:
