@@ -271,8 +271,7 @@ pub struct ClaimStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<Why>,
     /// In answer to `DELETE`: nodes that have not heard that it is over. One that is cut off hears
-    /// it as soon as it is back; until then, the same id could be granted there if it is claimed
-    /// there.
+    /// it when it is back; until then, the same id could be granted there if it is claimed there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unheard: Vec<String>,
 }
