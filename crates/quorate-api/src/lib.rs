@@ -25,6 +25,7 @@ mod pool;
 mod problem;
 mod register;
 mod span;
+mod units;
 
 pub use claim::{
     ClaimState, ClaimStatus, Estimate, Line, MoveView, Obstacle, Remedy, RenewRequest,
