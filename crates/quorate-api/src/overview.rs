@@ -87,6 +87,8 @@ pub struct PoolRow {
     pub oldest_ms: Option<u64>,
     /// The protocol that decides.
     pub protocol: String,
+    /// Which claims can be granted with the nodes that are there.
+    pub grants: GrantsView,
 }
 
 /// A pattern: pools whose name fits are made when somebody first asks for units of them.
@@ -99,8 +101,6 @@ pub struct PatternRow {
     pub units: u32,
     /// The protocol that decides.
     pub protocol: String,
-    /// Which claims can be granted with the nodes that are there.
-    pub grants: GrantsView,
 }
 
 /// One pool in full.

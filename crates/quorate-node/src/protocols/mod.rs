@@ -136,16 +136,6 @@ impl Books {
     pub(crate) fn decide(self) -> bool {
         matches!(self, Books::Decide(_))
     }
-
-    /// Who may be in grace, in words.
-    pub(crate) fn keeper(self) -> &'static str {
-        match self {
-            Books::Decide(_) => "the node that decides",
-            Books::Advise => "an arbiter",
-            Books::Copy => "a member that keeps the table",
-            Books::None => "a node",
-        }
-    }
 }
 
 /// How a special node is chosen.
