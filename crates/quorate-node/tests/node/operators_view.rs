@@ -122,8 +122,8 @@ async fn an_overview_shows_nodes_pools_and_one_page_of_many_claims() {
     assert_eq!((view["pools"].as_array().unwrap().len(), &view["pools_found"]), (20, &31.into()));
     assert_eq!(
         view["pools"][0],
-        json!({"name": "ci-00", "units": 2, "held": 1, "waiting": 0,
-        "protocol": "central"})
+        json!({"name": "ci-00", "units": 2, "held": 1, "waiting": 0, "protocol": "central",
+            "grants": {"smallest": 1, "largest": 2}})
     );
     let pool = &view["pool"];
     assert_eq!((&pool["view"]["held"], &pool["view"]["waiting"]), (&3.into(), &60.into()));
