@@ -15,6 +15,7 @@ use crate::ClaimId;
 pub struct Want {
     /// How many units, all at once: 1 to what the pool has. Left out it is 1, or as many as `lines`
     /// ask for, which is all it may be where there are lines.
+    #[serde(deserialize_with = "crate::units::maybe")]
     pub units: Option<u32>,
     /// Which units, where the pool's units have labels: several lines are granted together or not
     /// at all. None means any.
@@ -105,7 +106,7 @@ pub struct Line {
     #[serde(rename = "where", default)]
     pub labels: BTreeMap<String, String>,
     /// How many units.
-    #[serde(default = "one")]
+    #[serde(default = "one", deserialize_with = "crate::units::some")]
     pub units: u32,
 }
 

@@ -23,6 +23,7 @@ mod overview;
 mod pool;
 mod problem;
 mod span;
+mod units;
 
 pub use claim::{
     ClaimState, ClaimStatus, Estimate, Line, MoveView, Obstacle, Remedy, RenewRequest,

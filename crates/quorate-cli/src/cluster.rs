@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use anyhow::Context;
-use quorate_api::{ClaimId, format_span};
+use quorate_api::ClaimId;
 use quorate_client::{Client, Options, Views};
 
 /// Which cluster, and how to answer.
@@ -122,12 +122,17 @@ pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     text
 }
 
-/// A span that was measured: as coarse as it may be read.
+/// A span that was measured, as people say it: two numbers are enough.
 pub fn span(millis: Option<u64>) -> String {
+    let Some(millis) = millis else { return "-".into() };
+    let (seconds, minutes, hours) = (millis / 1_000, millis / 60_000, millis / 3_600_000);
     match millis {
-        None => "-".into(),
-        Some(millis @ 10_000..) => format_span(Duration::from_secs(millis / 1000)),
-        Some(millis) => format_span(Duration::from_millis(millis)),
+        ..1_000 => format!("{millis} ms"),
+        ..10_000 => format!("{seconds}.{} s", millis % 1_000 / 100),
+        ..60_000 => format!("{seconds} s"),
+        ..3_600_000 => format!("{minutes} min {} s", seconds % 60),
+        ..86_400_000 => format!("{hours} h {} min", minutes % 60),
+        _ => format!("{} d {} h", hours / 24, hours % 24),
     }
 }
 
@@ -139,4 +144,25 @@ pub fn claim_id(text: &str) -> Result<ClaimId, String> {
 /// A span of time, from the command line.
 pub fn duration(text: &str) -> Result<Duration, String> {
     quorate_api::parse_span(text).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_told_as_people_say_them() {
+        for (millis, told) in [
+            (0, "0 ms"),
+            (999, "999 ms"),
+            (9_293, "9.2 s"),
+            (42_900, "42 s"),
+            (90_500, "1 min 30 s"),
+            (7_260_000, "2 h 1 min"),
+            (90_000_000, "1 d 1 h"),
+        ] {
+            assert_eq!(span(Some(millis)), told);
+        }
+        assert_eq!(span(None), "-");
+    }
 }

@@ -6,11 +6,16 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ErrorKind};
 
 /// Help goes to standard output in full; a mistake gets one line, and exits with `misunderstood`.
+/// Whoever says nothing at all is shown what could be said.
 pub(crate) fn explain(command: &clap::Command, misunderstood: u8, error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
         // Nothing better can be done if even help cannot be printed.
         let _ = error.print();
         return ExitCode::SUCCESS;
+    }
+    if std::env::args_os().len() == 1 {
+        eprintln!("{}", command.clone().render_help());
+        return ExitCode::from(misunderstood);
     }
     let what = match error.kind() {
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {

@@ -20,7 +20,7 @@ use crate::session::{Pace, Session};
 pub struct Options {
     /// Who asks, in words that whoever waits behind will read; the default names the process.
     pub name: String,
-    /// For how long [`crate::Pool::try_acquire_many`] waits for an answer, since even a free pool
+    /// For how long [`crate::Pool::try_acquire`] waits for an answer, since even a free pool
     /// takes a few messages to say so.
     pub try_for: Duration,
     /// How long a release waits for its acknowledgement before it reports *unknown*.
@@ -50,6 +50,7 @@ pub struct Client {
 pub(crate) struct Shared {
     pub(crate) commands: mpsc::UnboundedSender<Command>,
     pub(crate) try_for: Duration,
+    reach: watch::Receiver<Reach>,
     patience: Duration,
     origin: u64,
     serial: AtomicU64,
@@ -86,24 +87,42 @@ impl Client {
         let (reach, mut reached) = watch::channel(Reach::Trying);
         let driver = Driver::new(servers, session, queue, commands.downgrade(), reach);
         tokio::spawn(driver.run());
-        let decided = reached.wait_for(|reach| *reach != Reach::Trying).await;
-        if let Ok(reach) = decided
-            && let Reach::Offline { why } = &*reach
-        {
+        // Without its task nothing is ever reached; whoever claims finds that out.
+        let _ = reached.wait_for(|reach| *reach != Reach::Trying).await;
+        if let Reach::Offline { why } = &*reached.borrow() {
             return Err(ConnectError::Unreachable { why: why.clone() });
         }
         let (origin, serial) = (entropy(), AtomicU64::new(1));
-        let Options { try_for, patience, .. } = options;
-        Ok(Client { shared: Arc::new(Shared { commands, try_for, patience, origin, serial }) })
+        let (Options { try_for, patience, .. }, reach) = (options, reached);
+        let shared = Shared { commands, try_for, reach, patience, origin, serial };
+        Ok(Client { shared: Arc::new(shared) })
     }
 
     /// Waits until whatever was dropped so far is released or cancelled, but not for longer than
-    /// [`Options::patience`]. Call it before the runtime ends.
-    pub async fn settle(&self) {
+    /// [`Options::patience`], and says whether nodes have acknowledged all of it: what they have
+    /// not returns when its lease ends. Call it before the runtime ends.
+    pub async fn settle(&self) -> bool {
         let (answer, settled) = oneshot::channel();
-        if self.shared.commands.send(Command::Settle { answer }).is_ok() {
-            let _ = tokio::time::timeout(self.shared.patience, settled).await;
+        self.shared.commands.send(Command::Settle { answer }).is_ok()
+            && matches!(tokio::time::timeout(self.shared.patience, settled).await, Ok(Ok(())))
+    }
+
+    /// The node that answers now, as it was named.
+    ///
+    /// # Errors
+    /// None of the list does, and this happened last. Claims, renewals and releases are repeated
+    /// as soon as one does.
+    pub fn server(&self) -> Result<String, ConnectError> {
+        match &*self.shared.reach.borrow() {
+            Reach::Online { server } => Ok(server.clone()),
+            Reach::Trying => Err(ConnectError::Unreachable { why: "not tried yet".into() }),
+            Reach::Offline { why } => Err(ConnectError::Unreachable { why: why.clone() }),
         }
+    }
+
+    /// A name for a claim that nobody else uses, for [`Pool::named`].
+    pub fn new_id(&self) -> ClaimId {
+        self.shared.next_id()
     }
 
     /// The pool of this name. Whether it exists shows when it is asked for units.

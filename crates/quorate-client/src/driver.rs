@@ -55,7 +55,7 @@ pub(crate) enum Command {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Reach {
     Trying,
-    Online,
+    Online { server: String },
     Offline { why: String },
 }
 
@@ -245,8 +245,9 @@ impl Driver {
                     }
                 }
                 Action::Tell { id, news } => self.tell(id, news),
-                Action::Online => {
-                    self.reach.send_replace(Reach::Online);
+                Action::Online { server } => {
+                    let server = self.servers[server].address().to_owned();
+                    self.reach.send_replace(Reach::Online { server });
                 }
                 Action::Offline { why } => {
                     self.reach.send_replace(Reach::Offline { why });

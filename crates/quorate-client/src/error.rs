@@ -4,6 +4,7 @@ use quorate_api::{ClaimId, Problem};
 
 /// Why there is no connection to any node. Nothing was asked of anybody.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConnectError {
     /// The list of servers is empty.
     #[error("no server is named: give at least one, such as 127.0.0.1:7420")]
@@ -24,6 +25,7 @@ pub enum ConnectError {
 
 /// Why a claim was not granted.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum AcquireError {
     /// No units were asked for. Nothing was sent.
     #[error("a claim must ask for at least 1 unit")]
@@ -100,8 +102,9 @@ pub enum AcquireError {
     Closed,
 }
 
-/// Why [`crate::Pool::try_acquire_many`] got nothing.
+/// Why [`crate::Pool::try_acquire`] got nothing.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TryAcquireError {
     /// The units are not free now. The claim is cancelled; nothing was left behind.
     #[error("the units are not free now")]
@@ -113,6 +116,7 @@ pub enum TryAcquireError {
 
 /// How a grant was lost. Whoever holds it must have stopped by its deadline.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Lost {
     /// This client's own clock reached the deadline, and no renewal had succeeded.
     #[error("the lease ended and could not be renewed in time")]
@@ -132,8 +136,22 @@ pub enum Lost {
     },
 }
 
+/// Why [`crate::Pool::run`] has no result.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The units were not granted: nothing was run.
+    #[error(transparent)]
+    Acquire(#[from] AcquireError),
+    /// The units were lost while the work went on: it was stopped where it waited last, and what it
+    /// had done by then is done.
+    #[error("the work was stopped: {0}")]
+    Lost(#[from] Lost),
+}
+
 /// Why a release was not acknowledged.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ReleaseError {
     /// The grant had been lost before: somebody else may have used the units meanwhile. Nothing was
     /// left behind.

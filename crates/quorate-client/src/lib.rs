@@ -3,7 +3,11 @@
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let client = quorate_client::Client::connect(["127.0.0.1:7420"]).await?;
-//! let grant = client.pool("licences").reason("nightly build").acquire_many(2).await?;
+//! let pool = client.pool("licences").reason("nightly build");
+//! // Waits for two units, works while it has them, and stops if they are lost.
+//! pool.run(2, async |grant| work(grant.fences()).await).await?;
+//! // The same by hand.
+//! let grant = pool.acquire_many(2).await?;
 //! tokio::select! {
 //!     () = work(grant.fences()) => grant.release().await?,
 //!     lost = grant.lost() => eprintln!("stopped: {lost}"),
@@ -12,6 +16,8 @@
 //! # }
 //! # async fn work(_: Vec<u64>) {}
 //! ```
+//!
+//! Programs without a runtime use [`blocking`]. `examples/` has both.
 //!
 //! * `session.rs` is the machine: what to send when, deadlines, retries. It does no IO.
 //! * `driver.rs` gives it a clock, a socket and somebody to tell: one task per [`Client`].
@@ -32,6 +38,7 @@
 //! deadline finds at its first look that the grant is lost. What it does before it looks, only
 //! fences protect against.
 
+pub mod blocking;
 mod chance;
 mod client;
 mod clock;
@@ -45,7 +52,7 @@ mod session;
 
 pub use client::{Client, Options};
 pub use clock::{Instant, sleep_until};
-pub use error::{AcquireError, ConnectError, Lost, ReleaseError, TryAcquireError};
+pub use error::{AcquireError, ConnectError, Lost, ReleaseError, RunError, TryAcquireError};
 pub use grant::Grant;
 pub use http::{Screen, ViewError, Views};
 pub use pool::Pool;

@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::client::Shared;
 use crate::clock::Instant;
 use crate::driver::Command;
-use crate::error::{AcquireError, TryAcquireError};
+use crate::error::{AcquireError, RunError, TryAcquireError};
 use crate::grant::Grant;
 
 /// A pool as a client uses it. Cheap to clone.
@@ -58,6 +58,36 @@ impl Pool {
     /// They will not be granted: see [`AcquireError`].
     pub async fn acquire_many(&self, want: impl Into<Want>) -> Result<Grant, AcquireError> {
         self.claim(want.into(), None).await
+    }
+
+    /// Takes one unit if it is free now.
+    ///
+    /// # Errors
+    /// None is free, or never will be: see [`TryAcquireError`].
+    pub async fn try_acquire(&self) -> Result<Grant, TryAcquireError> {
+        self.try_acquire_many(1).await
+    }
+
+    /// Waits for units, does the work while it has them, and gives them back. If they are lost or
+    /// revoked meanwhile, the work is stopped: its future is dropped where it waits, so it must not
+    /// block its thread.
+    ///
+    /// # Errors
+    /// Nothing was granted, or the units were lost before the work was done: see [`RunError`].
+    pub async fn run<T>(
+        &self,
+        want: impl Into<Want>,
+        work: impl AsyncFnOnce(&Grant) -> T,
+    ) -> Result<T, RunError> {
+        let grant = self.acquire_many(want).await?;
+        let done = tokio::select! {
+            biased;
+            lost = grant.lost() => Err(RunError::Lost(lost)),
+            result = work(&grant) => Ok(result),
+        };
+        // The work is over either way. What no node acknowledges returns with its lease.
+        let _ = grant.release().await;
+        done
     }
 
     /// Takes units if they are free now, where *now* is as long as it takes to ask

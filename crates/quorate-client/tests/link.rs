@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use fake::Cluster;
 use quorate_client::{
-    AcquireError, Client, ConnectError, Instant, Lost, ReleaseError, TryAcquireError,
+    AcquireError, Client, ConnectError, Instant, Lost, Options, ReleaseError, RunError,
+    TryAcquireError, blocking,
 };
 
 const LONG: Duration = Duration::from_secs(30);
@@ -135,4 +136,65 @@ async fn a_list_without_a_node_is_an_error_that_says_so() {
     let _ = node.await;
     let error = Client::connect([address]).await.unwrap_err();
     assert!(matches!(error, ConnectError::Unreachable { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn work_is_done_while_units_are_held_and_stopped_when_they_are_lost() {
+    let (cluster, client) = one_node(2, SHORT).await;
+    let pool = client.pool("pool");
+    let held = pool.run(2, async |grant| {
+        assert_eq!(pool.try_acquire().await.unwrap_err(), TryAcquireError::NoUnits);
+        grant.count()
+    });
+    assert_eq!(held.await, Ok(2));
+    assert_eq!(cluster.look(|books| books.free()), 2);
+    assert_eq!(
+        pool.run(3, async |_| ()).await,
+        Err(RunError::Acquire(AcquireError::TooLarge { h: 3, k: 2 }))
+    );
+    let lost = pool.run(1, async |_| {
+        cluster.look(|books| books.mute = true);
+        std::future::pending::<()>().await
+    });
+    assert_eq!(lost.await, Err(RunError::Lost(Lost::Deadline)));
+}
+
+#[tokio::test]
+async fn a_client_says_which_node_answers_and_whether_its_last_words_were_heard() {
+    let cluster = Cluster::new(1, LONG);
+    let (address, node) = cluster.node().await;
+    let options = Options { patience: Duration::from_millis(100), ..Options::default() };
+    let client = Client::connect_with([&address], options).await.unwrap();
+    assert_eq!(client.server(), Ok(address));
+    drop(client.pool("pool").acquire().await.unwrap());
+    assert!(client.settle().await);
+    let grant = client.pool("pool").acquire().await.unwrap();
+    node.abort();
+    cluster.cut();
+    drop(grant);
+    assert!(!client.settle().await);
+    while client.server().is_ok() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[test]
+fn without_async_the_same_is_had_by_waiting() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let cluster = Cluster::new(2, SHORT);
+    let (address, _) = runtime.block_on(cluster.node());
+    let client = blocking::Client::connect([address]).unwrap();
+    let pool = client.pool("pool").reason("a test");
+    let grant = pool.acquire(2).unwrap();
+    assert_eq!(grant.units(), [0, 1]);
+    assert_eq!(pool.try_acquire(1).unwrap_err(), TryAcquireError::NoUnits);
+    let error = pool.acquire_timeout(1, Duration::from_millis(20)).unwrap_err();
+    assert!(matches!(error, AcquireError::Timeout { .. }), "{error}");
+    drop(grant);
+    assert_eq!(cluster.look(|books| books.free()), 2, "dropping waits");
+    let grant = pool.try_acquire(1).unwrap();
+    assert_eq!(grant.lost_within(Duration::ZERO), None);
+    cluster.look(|books| books.mute = true);
+    assert_eq!(grant.lost_within(LONG), Some(Lost::Deadline));
+    assert_eq!(grant.release(), Err(ReleaseError::Lost(Lost::Deadline)));
 }

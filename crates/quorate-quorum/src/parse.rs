@@ -70,6 +70,8 @@ impl Reader<'_> {
         }
         let word = self.word();
         self.open()?;
+        // Each list is read to its end before anything is made of it: of a text that stops in the
+        // middle, that is what is wrong with it.
         let expr = match word.as_str() {
             "any" => Expr::any(self.parts(depth)?)?,
             "all" => Expr::all(self.parts(depth)?)?,
@@ -92,6 +94,7 @@ impl Reader<'_> {
                     }
                     of.extend(self.part(depth + 1)?.into_iter().map(|part| (weight, part)));
                 }
+                self.close()?;
                 Expr::weighted(need, of)?
             }
             "dual" => match self.parts(depth)?.as_slice() {
@@ -102,18 +105,21 @@ impl Reader<'_> {
                 return Err(self.expected("a node, any, all, choose, majority, weighted or dual"));
             }
         };
-        if !self.eat(b')') {
-            return Err(self.expected("')' or ','"));
-        }
         Ok(vec![expr])
     }
 
+    /// The rest of a list, with its end.
     fn parts(&mut self, depth: usize) -> Result<Vec<Expr>, ParseError> {
         let mut parts = self.part(depth + 1)?;
         while self.eat(b',') {
             parts.extend(self.part(depth + 1)?);
         }
+        self.close()?;
         Ok(parts)
+    }
+
+    fn close(&mut self) -> Result<(), ParseError> {
+        if self.eat(b')') { Ok(()) } else { Err(self.expected("')' or ','")) }
     }
 
     fn number(&mut self) -> Result<usize, ParseError> {
@@ -197,6 +203,7 @@ mod tests {
     fn nonsense_is_refused_with_the_place() {
         for (text, error) in [
             ("any(0))", "expected the end at character 7 of the expression"),
+            ("choose(2,0", "expected ')' or ',' at character 11 of the expression"),
             ("choose(x)", "expected a number at character 8 of the expression"),
             ("choose(3, 0, 1)", "in the expression: cannot need 3 of 2: it must be from 1 to 2"),
             ("all(5-2)", "expected a range that goes up at character 8 of the expression"),

@@ -403,3 +403,62 @@ fn bad_input_gets_one_clear_line() {
         assert!(output.stdout.is_empty());
     }
 }
+
+/// What `quorate` answers to these words, and how it exits.
+fn misunderstood(words: &[&str]) -> (Option<i32>, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_quorate")).args(words).output();
+    let output = output.expect("the command was built");
+    (output.status.code(), text(&output.stderr))
+}
+
+#[test]
+fn what_a_newcomer_mistypes_is_explained_in_their_words() {
+    let (code, said) = misunderstood(&[]);
+    assert!(code == Some(2) && said.contains("Usage:") && said.contains("acquire"), "{said}");
+    for units in ["-1", "abc", "0"] {
+        let (code, said) = misunderstood(&["run", "demo", "-n", units, "--", "true"]);
+        assert_eq!(code, Some(125), "{said}");
+        assert!(said.contains("ask for 1 unit or more"), "{said}");
+    }
+    let (code, said) = misunderstood(&["dev", "--port", "65535"]);
+    assert!(code == Some(2) && said.contains("choose 65533 or less, or 0"), "{said}");
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("bad-pools.toml");
+    std::fs::write(&file, "[[pools]]\nname = \"a\"\nunits = 2\ncolour = 3\n").expect("ours");
+    let file = file.to_str().expect("a path of letters");
+    let (code, said) = misunderstood(&["dev", "--port", "0", "--pools", file]);
+    assert!(code == Some(2) && said.contains("line 4") && said.contains("colour"), "{said}");
+}
+
+#[test]
+fn whoever_does_not_want_to_wait_is_told_at_once_and_pools_say_what_is_held() {
+    let dev = Dev::start();
+    assert_eq!(dev.code("run demo --try -n 3 -- true"), 0);
+    dev.until("pools demo", |pool| pool["held"] == 0);
+    dev.json("acquire demo -n 3");
+    for words in ["acquire demo -n 2 --try", "run demo -n 2 --try -- true"] {
+        let output = dev.run(words);
+        assert_eq!(output.status.code(), Some(122), "{words}");
+        assert!(text(&output.stderr).contains("not free now"), "{words}");
+    }
+    let pools = dev.json("pools");
+    assert_eq!((&pools["pools"][0]["held"], &pools["pools"][0]["waiting"]), (&3.into(), &0.into()));
+}
+
+#[test]
+fn whoever_waits_at_a_terminal_sees_its_place_and_an_interruption_says_what_is_known() {
+    let dev = Dev::start();
+    dev.json("acquire demo -n 3");
+    let commands = "\"$Q\" acquire demo -n 2; echo \"code $?\"";
+    let shown = on_a_terminal(&dev, commands, &[("place 1", "\x03")]);
+    assert!(shown.contains("waiting for 2 units since"), "{shown}");
+    assert!(shown.contains("is cancelled") && shown.contains("code 130"), "{shown}");
+    dev.until("queue demo", |queue| queue["waiting"][0].is_null());
+
+    let mut acquire = Sheltered::start("acquire demo -n 2 2>&1", &dev.server);
+    dev.until("queue demo", |queue| queue["waiting"][0]["id"].is_string());
+    drop(dev);
+    acquire.signal("-TERM");
+    let said = acquire.lines.next().unwrap_or_default();
+    assert!(said.contains("no node acknowledged that claim"), "{said}");
+    assert!(said.contains("quorate release demo"), "{said}");
+}

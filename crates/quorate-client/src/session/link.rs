@@ -61,7 +61,7 @@ impl Session {
             return self.hang_up(now, why);
         }
         self.link = Link::Up { heard: now, pinged: None };
-        self.actions.push_back(Action::Online);
+        self.actions.push_back(Action::Online { server: self.server });
         let ids: Vec<ClaimId> = self.claims.keys().copied().collect();
         for id in ids {
             if let Some(mut claim) = self.take(id) {

@@ -79,7 +79,7 @@ impl Story {
                 Action::Send(request) => self.sent.push(request),
                 Action::Tell { news, .. } => self.news.push(news),
                 Action::Dial { server } => self.dials.push(server),
-                Action::HangUp | Action::Online | Action::Offline { .. } => {}
+                Action::HangUp | Action::Online { .. } | Action::Offline { .. } => {}
             }
         }
     }

@@ -43,8 +43,8 @@ pub(crate) enum Action {
     Send(Request),
     /// Tell whoever made the claim.
     Tell { id: ClaimId, news: News },
-    /// A node answers...
-    Online,
+    /// This server of the list answers...
+    Online { server: usize },
     /// ...or none of the list does, and this happened last.
     Offline { why: String },
 }

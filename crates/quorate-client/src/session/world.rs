@@ -251,7 +251,7 @@ impl World {
                     requests.push_back((at, request));
                 }
                 Action::Tell { id, news } => party.hear(id, news),
-                Action::Online | Action::Offline { .. } => {}
+                Action::Online { .. } | Action::Offline { .. } => {}
             }
         }
     }

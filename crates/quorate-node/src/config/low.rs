@@ -57,6 +57,14 @@ pub(super) struct Member {
     pub(super) peers: SocketAddr,
 }
 
+/// A file of pools alone.
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Pools {
+    #[serde(default, rename = "pools")]
+    pub(super) _pools: Vec<Pool>,
+}
+
 /// A pool, or a pattern for pools that are made on demand.
 #[derive(Deserialize, Debug)]
 pub(super) struct Pool {

@@ -289,6 +289,18 @@ impl Config {
         })
     }
 
+    /// Whether a file that has pools and nothing else can be read: what is wrong with it is said
+    /// with its own lines.
+    ///
+    /// # Errors
+    /// It is no TOML, has other things than pools, or fields that no pool has.
+    pub fn check_pools(text: &str) -> Result<(), ConfigError> {
+        match toml::from_str::<low::Pools>(text) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(ConfigError::Text(error.to_string())),
+        }
+    }
+
     /// This node's name.
     pub fn name(&self) -> &str {
         &self.members[self.me.index()].name
@@ -320,6 +332,20 @@ impl Config {
             )
         };
         self.pools.iter().filter(short).map(warning).collect()
+    }
+
+    /// The pools that the crash of one node stops, and what would help.
+    pub fn fragile(&self) -> Vec<String> {
+        let fragile = |pool: &&Arc<PoolDef>| pool.promises.survives == 0 && self.members.len() > 1;
+        let third = if self.members.len() > 2 { "" } else { "with a third member, " };
+        let stops = |pool: &Arc<PoolDef>| {
+            let (label, protocol) = (pool.label(), pool.protocol.name());
+            format!(
+                "pool {label}: {protocol} grants nothing while a node that it needs is away; \
+                 {third}`protocol = \"arbiter\"` or `\"table\"` goes on without any one node"
+            )
+        };
+        self.pools.iter().filter(fragile).map(stops).collect()
     }
 
     /// Whether any pool writes down what it must not forget.

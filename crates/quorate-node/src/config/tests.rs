@@ -242,6 +242,14 @@ fn quorums_are_chosen_by_mode_family_and_what_must_be_survived() {
 }
 
 #[test]
+fn pools_that_one_crash_stops_are_named_with_what_would_help() {
+    let told = of_five("central", "units = 2").unwrap().fragile();
+    assert!(told[0].starts_with("pool p: central grants nothing while a node"), "{told:?}");
+    assert!(told[0].contains("`protocol = \"arbiter\"` or `\"table\"`"), "{told:?}");
+    assert_eq!(of_five("arbiter", "units = 2").unwrap().fragile(), [""; 0]);
+}
+
+#[test]
 fn leases_too_short_for_grants_to_move_in_time_are_warned_of() {
     for (pool, warned) in [
         ("units = 2", false),

@@ -101,7 +101,8 @@ impl Engine {
             }
             Effect::Reclaim { claim, shares } => {
                 let pool = &self.pools[seat];
-                tracing::info!(pool = %pool.name, %claim, %shares, "not renewed: taken back");
+                let id = convert::api_id(claim);
+                tracing::info!(pool = %pool.name, claim = %id, %shares, "not renewed: taken back");
                 self.note_reclaim(seat, claim, shares.len());
                 self.tell_change(
                     seat,

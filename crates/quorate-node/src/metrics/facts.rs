@@ -46,8 +46,8 @@ impl Collector for Facts {
         for ((name, grows), lines) in &*self.lock() {
             let kind = if *grows { MetricType::Counter } else { MetricType::Gauge };
             let full = format!("protocol_{name}");
-            let help = "See docs/protocols";
-            let mut metric = encoder.encode_descriptor(&full, help, None, kind)?;
+            let help = format!("{}, as the pool's protocol tells it", name.replace('_', " "));
+            let mut metric = encoder.encode_descriptor(&full, &help, None, kind)?;
             for ((pool, peer), value) in lines {
                 let mut labels = vec![("pool", pool.as_str())];
                 labels.extend(peer.as_ref().map(|peer| ("peer", peer.as_str())));
@@ -88,10 +88,10 @@ mod tests {
         encode(&mut text, &registry).unwrap();
         assert_eq!(
             text,
-            "# HELP quorate_protocol_suspected See docs/protocols\n\
+            "# HELP quorate_protocol_suspected suspected, as the pool's protocol tells it\n\
              # TYPE quorate_protocol_suspected gauge\n\
              quorate_protocol_suspected{pool=\"p\",peer=\"c\"} 1\n\
-             # HELP quorate_protocol_tokens_made See docs/protocols\n\
+             # HELP quorate_protocol_tokens_made tokens made, as the pool's protocol tells it\n\
              # TYPE quorate_protocol_tokens_made counter\n\
              quorate_protocol_tokens_made_total{pool=\"p\"} 6\n# EOF\n"
         );

@@ -1,39 +1,39 @@
 //! `quorate acquire`: a grant that outlives the command, for scripts that release it themselves.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use quorate_api::{ClaimId, ClaimState, format_span};
-use quorate_client::AcquireError;
+use quorate_api::{ClaimId, ClaimState};
 use serde::Serialize;
 
 use super::cluster::{self, Cluster, Json};
 use super::signals::{ENDING, Signals};
+use super::waiting::{self, Claimed, Patience, Wish};
 use super::wanted::Wanted;
 use crate::Outcome;
 
 /// Claim units, wait for them, and print what was granted.
 ///
 /// The grant is not renewed: release it, or renew it with `quorate renew`, before its lease ends.
-/// `quorate run` does all of that for a command. Interrupting the wait cancels the claim.
+/// `quorate run` does all of that for a command. Interrupting the wait cancels the claim. While it
+/// waits, a terminal shows its place, how long it may take and which node answers.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   quorate acquire licences -n 2
   quorate acquire gpus -n 2 --where gpu=h100,zone=eu --and 1:kind=nic
+  quorate acquire licences --try || echo 'none is free'
   claim=$(quorate acquire licences --json | jq -r .id)
   quorate release licences \"$claim\"
 
-Exit codes: 0 granted; 124 not granted in time (the claim is cancelled); 128 + the signal that
-interrupted it (likewise); 2 anything else.")]
+Exit codes: 0 granted; 122 not free (--try); 124 not granted in time (the claim is cancelled);
+128 + the signal that interrupted it (likewise); 2 anything else.")]
 pub(crate) struct Args {
     /// The pool.
     pool: String,
     #[command(flatten)]
     wanted: Wanted,
-    /// How long to wait, such as 30s; forever, if left out.
-    #[arg(long, value_name = "SPAN", value_parser = cluster::duration)]
-    timeout: Option<Duration>,
+    #[command(flatten)]
+    patience: Patience,
     /// What for, in words that whoever waits will read.
     #[arg(long, default_value = "", value_name = "TEXT")]
     reason: String,
@@ -66,34 +66,21 @@ struct Granted {
 pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
     cluster::block_on(async {
         let client = args.cluster.connect().await?;
-        let mut pool = client.pool(&args.pool).reason(&args.reason);
-        if let Some(id) = args.id {
-            pool = pool.named(id);
-        }
         let mut signals = Signals::hear(&ENDING)?;
-        let granted = async {
-            match args.timeout {
-                Some(within) => pool.acquire_timeout(args.wanted.want(), within).await,
-                None => pool.acquire_many(args.wanted.want()).await,
-            }
+        let wish = Wish {
+            client: &client,
+            cluster: &args.cluster,
+            pool: &args.pool,
+            reason: args.reason.clone(),
+            id: args.id.unwrap_or_else(|| client.new_id()),
+            want: args.wanted.want(),
+            patience: &args.patience,
         };
-        let signal = tokio::select! {
-            granted = granted => {
-                return match granted {
-                    Ok(grant) => print(&args, grant),
-                    Err(error @ (AcquireError::Timeout { .. } | AcquireError::Unknown { .. })) => {
-                        eprintln!("quorate: {error}");
-                        Ok(Outcome::Code(124))
-                    }
-                    Err(error) => Err(error.into()),
-                };
-            }
-            signal = signals.any() => signal,
-        };
-        // The future is dropped, and with it the claim.
-        client.settle().await;
-        eprintln!("quorate: interrupted; the claim is cancelled");
-        Ok(Outcome::Code(128 + signal.as_raw() as u8))
+        match waiting::claim(wish, signals.any()).await {
+            Claimed::Granted(grant) => print(&args, grant),
+            Claimed::Over(code) => Ok(Outcome::Code(code)),
+            Claimed::Failed(error) => Err(error.into()),
+        }
     })
 }
 
@@ -114,7 +101,8 @@ fn print(args: &Args, grant: quorate_client::Grant) -> anyhow::Result<Outcome> {
         expires_in_ms: left.as_millis() as u64,
     };
     cluster::print(args.json.json, &granted, || {
-        format!("{} {} for {}", grant.id(), shares(&grant), format_span(left))
+        let left = cluster::span(Some(granted.expires_in_ms));
+        format!("{} {} for {left}", grant.id(), shares(&grant))
     })?;
     grant.forget();
     Ok(Outcome::Good)

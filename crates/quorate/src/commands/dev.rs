@@ -34,7 +34,7 @@ pub(crate) struct Args {
     /// Who decides over the pools.
     #[arg(long, value_enum, default_value_t = Protocol::Central)]
     protocol: Protocol,
-    /// Instead of those, the pools of this file: `[[pools]]` as in a configuration, members n1, n2
+    /// Instead of those, the pools of this file: `[[pools]]` as in a configuration, members n0, n1
     /// and so on.
     #[arg(long, value_name = "FILE", conflicts_with = "protocol")]
     pools: Option<PathBuf>,
@@ -66,9 +66,7 @@ impl Protocol {
     /// The options of a pool, and of the demo pool besides.
     fn options(self) -> (&'static str, &'static str) {
         match self {
-            Protocol::Central => {
-                ("protocol = \"central\"", "arbiter = \"n1\"\nfairness = \"backfill:8\"")
-            }
+            Protocol::Central => ("protocol = \"central\"", "arbiter = \"n0\""),
             // Two nodes survive no crash by voting; whoever asks for so few knows.
             Protocol::Arbiter => ("protocol = \"arbiter\"\nsurvive = 0", ""),
             Protocol::Count => ("protocol = \"arbiter\"\nmode = \"arbiter\"\nsurvive = 0", ""),
@@ -78,7 +76,7 @@ impl Protocol {
                 (every, "")
             }
             Protocol::Ticket => ("protocol = \"arbiter\"\nmode = \"ticket\"\nsurvive = 0", ""),
-            Protocol::Table => ("protocol = \"table\"\nsurvive = 0", "fairness = \"backfill:8\""),
+            Protocol::Table => ("protocol = \"table\"\nsurvive = 0", ""),
             Protocol::Broadcast => ("protocol = \"broadcast\"", ""),
             Protocol::Ring => ("protocol = \"ring\"", ""),
         }
@@ -105,7 +103,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         connected(&nodes).await;
         let mut text = String::new();
         let _ = writeln!(text, "{} nodes, nothing kept on disk:", nodes.len());
-        for (node, number) in nodes.iter().zip(1..) {
+        for (node, number) in nodes.iter().zip(0..) {
             let _ = writeln!(text, "  n{number}  http://{}", node.clients_address());
         }
         let first = nodes[0].clients_address();
@@ -116,7 +114,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         if args.pools.is_none() {
             let units = claim_max.min(2);
             let _ = writeln!(text, "\ntry: quorate run demo -n {units}{server} -- sleep 5");
-            let url = claim_url(first, 1);
+            let url = claim_url(first);
             let _ = writeln!(text, "or: curl -X PUT -d '{{\"units\": {units}}}' {url}");
             let _ = writeln!(text, "then: quorate holders demo{server}");
         } else {
@@ -143,37 +141,48 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     })
 }
 
-fn claim_url(address: SocketAddr, id: u32) -> String {
-    format!("http://{address}/v1/pools/demo/claims/{id}")
+/// A claim that is a new one every second: an id that was used is over with its lease.
+fn claim_url(address: SocketAddr) -> String {
+    format!("http://{address}/v1/pools/demo/claims/$(date +%s)")
 }
 
 /// The nodes, and most units that one claim on the demo pool may ask for.
 async fn start(args: &Args) -> anyhow::Result<(Vec<Node>, u32)> {
     let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let last = usize::from(u16::MAX) + 1 - args.nodes;
+    ensure!(
+        usize::from(args.port) <= last,
+        "--port {}: {} nodes take that port and the next ones, and {} is the last there is; \
+         choose {last} or less, or 0 for any free ports",
+        args.port,
+        args.nodes,
+        u16::MAX
+    );
     let mut listeners = Vec::new();
     for place in 0..args.nodes {
-        let port = match args.port {
-            0 => 0,
-            first => u16::try_from(usize::from(first) + place)
-                .with_context(|| format!("--port {first} leaves no room for {place} more"))?,
-        };
+        let port = if args.port == 0 { 0 } else { args.port + place as u16 };
         let clients = TcpListener::bind(local(port))
             .await
             .with_context(|| format!("cannot listen at 127.0.0.1:{port}; choose another --port"))?;
         listeners.push((clients, TcpListener::bind(local(0)).await?));
     }
     let mut members = String::new();
-    for ((_, peers), number) in listeners.iter().zip(1..) {
+    for ((_, peers), number) in listeners.iter().zip(0..) {
         let address = peers.local_addr()?;
         members.push_str(&format!("[[members]]\nname = \"n{number}\"\npeers = \"{address}\"\n"));
     }
     let pools = match &args.pools {
         None => args.protocol.pools(),
-        Some(file) => std::fs::read_to_string(file)
-            .with_context(|| format!("cannot read {}", file.display()))?,
+        Some(file) => {
+            let shown = file.display();
+            let text =
+                std::fs::read_to_string(file).with_context(|| format!("cannot read {shown}"))?;
+            Config::check_pools(&text).with_context(|| shown.to_string())?;
+            text
+        }
     };
     let (mut nodes, mut claim_max) = (Vec::new(), 0);
-    for ((clients, peers), number) in listeners.into_iter().zip(1..) {
+    for ((clients, peers), number) in listeners.into_iter().zip(0..) {
         let (at, among) = (clients.local_addr()?, peers.local_addr()?);
         let text = format!(
             "cluster = \"dev\"\nepoch = 1\nnode = \"n{number}\"\n\
@@ -181,11 +190,7 @@ async fn start(args: &Args) -> anyhow::Result<(Vec<Node>, u32)> {
         );
         let config = Config::parse_in_memory(&text).with_context(|| match &args.pools {
             None => "the pools of this command".to_owned(),
-            // What stands above them is part of the text that the error shows.
-            Some(file) => {
-                let above = text.lines().count() - pools.lines().count();
-                format!("{}, its first line being line {}", file.display(), above + 1)
-            }
+            Some(file) => file.display().to_string(),
         })?;
         claim_max = config.pool("demo").map_or(0, |demo| demo.claim_max);
         nodes.push(Node::start_on(config, clients, peers).await?);

@@ -7,8 +7,9 @@ use crate::Outcome;
 ///
 /// For pools of protocol broadcast with `reclaim = "fenced"`: what the node had is given to others
 /// at once. So cut it off first (power, credentials, a firewall), and keep it so until it was
-/// restarted. Every server that is named is told; name all nodes that run. A server that is joining
-/// itself then joins without the node, and must be told again when it takes part. If the cluster
+/// restarted. Each node decides for its own clients whom it counts: every server that is named is
+/// told, and all that run must be named. One that is joining itself then joins without the node,
+/// and must be told again when it takes part. If the cluster
 /// asks for the administrator's token, give it in $QUORATE_TOKEN.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\

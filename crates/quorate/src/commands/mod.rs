@@ -19,6 +19,7 @@ mod serve;
 mod signals;
 mod status;
 mod top;
+mod waiting;
 mod wanted;
 mod why;
 

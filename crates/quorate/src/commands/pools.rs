@@ -1,6 +1,9 @@
 //! `quorate pools`: what there is.
 
+use std::collections::BTreeMap;
+
 use quorate_api::{PoolView, format_span};
+use quorate_client::{Screen, Views};
 
 use super::cluster::{self, Cluster, Json, table};
 use super::status;
@@ -34,7 +37,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
             })?;
             return Ok(Outcome::Good);
         }
-        let pools = views.pools().await?;
+        let mut pools = views.pools().await?;
+        let counted = counts(&views).await?;
+        for pool in &mut pools.pools {
+            if let Some((held, waiting)) = counted.get(&pool.name) {
+                (pool.held, pool.waiting) = (Some(*held), Some(*waiting));
+            }
+        }
         cluster::print(args.json.json, &pools, || {
             let mut text = rows(&pools.pools);
             for pattern in &pools.patterns {
@@ -48,6 +57,27 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
         Ok(Outcome::Good)
     })
 }
+
+/// How many units of each pool are held, and how many claims wait, over all nodes.
+async fn counts(views: &Views) -> anyhow::Result<BTreeMap<String, (u32, u32)>> {
+    let mut counts = BTreeMap::new();
+    for page in 0.. {
+        let screen = Screen { page, rows: ROWS, ..Screen::default() };
+        let overview = views.overview(&screen).await?;
+        let short = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+        let rows = overview.pools.into_iter();
+        let before = counts.len();
+        counts.extend(rows.map(|row| (row.name, (short(row.held), short(row.waiting)))));
+        // Pools may come and go between two pages.
+        if counts.len() == before || counts.len() as u64 >= overview.pools_found {
+            break;
+        }
+    }
+    Ok(counts)
+}
+
+/// As many as a node shows at once.
+const ROWS: usize = 200;
 
 fn rows(pools: &[PoolView]) -> String {
     let known = |number: Option<u32>| number.map_or_else(|| "-".into(), |n| n.to_string());

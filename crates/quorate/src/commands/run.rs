@@ -10,9 +10,8 @@ mod terminal;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::time::Duration;
 
-use quorate_client::{AcquireError, Client, Grant, Instant, Lost, ReleaseError};
+use quorate_client::{Grant, Instant, Lost, ReleaseError};
 use rustix::process::Signal;
 
 use self::child::{Child, Started};
@@ -20,6 +19,7 @@ use self::mover::Mover;
 use self::terminal::Terminal;
 use super::cluster::{self, Cluster};
 use super::signals::Signals;
+use super::waiting::{self, Claimed, Patience, Wish};
 use super::wanted::Wanted;
 use crate::Outcome;
 pub(crate) use child::{ExecArgs, exec};
@@ -46,17 +46,16 @@ Examples:
   quorate run gpus -n 2 --where gpu=h100 --and 1:kind=nic --and 4:kind=cpu -- ./train.sh
   quorate run gpus --where zone=eu --on-move ./migrate.sh -- ./serve.sh
 
-Exit codes: the command's own, or 128 + the signal that ended it; 123 the grant was lost and the
-command was stopped; 124 not granted in time; 125 quorate could not do it; 126 the command cannot be
-executed; 127 it cannot be found.")]
+Exit codes: the command's own, or 128 + the signal that ended it; 122 the units are not free
+(--try); 123 the grant was lost and the command was stopped; 124 not granted in time; 125 quorate
+could not do it; 126 the command cannot be executed; 127 it cannot be found.")]
 pub(crate) struct Args {
     /// The pool.
     pool: String,
     #[command(flatten)]
     wanted: Wanted,
-    /// How long to wait for them, such as 30s; forever, if left out.
-    #[arg(long, value_name = "SPAN", value_parser = cluster::duration)]
-    timeout: Option<Duration>,
+    #[command(flatten)]
+    patience: Patience,
     /// Lets the claim be moved: when another claim needs one of its units and others will do, this
     /// program is run, without a shell, and the unit is given back once it has succeeded. Its
     /// arguments are the names of the unit to leave and of the other one; it finds the same in
@@ -76,7 +75,6 @@ pub(crate) struct Args {
 
 /// Exit codes of our own.
 const LOST: u8 = 123;
-const TIMED_OUT: u8 = 124;
 /// Also for input that was not understood, since every smaller code may be the command's.
 pub(crate) const FAILED: u8 = 125;
 
@@ -92,25 +90,25 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
 async fn wrap(args: Args, terminal: Option<Terminal>) -> anyhow::Result<u8> {
     let mut signals = Signals::hear(&HEARD)?;
     let client = args.cluster.connect().await?;
-    let grant = tokio::select! {
-        granted = claim(&client, &args) => match granted {
-            Ok(grant) => grant,
-            Err(error) => {
-                eprintln!("quorate: {error}");
-                let late = matches!(
-                    error,
-                    AcquireError::Timeout { .. }
-                        | AcquireError::Unknown { .. }
-                        | AcquireError::Unreachable { .. }
-                );
-                return Ok(if late { TIMED_OUT } else { FAILED });
-            }
-        },
-        signal = ending(&mut signals) => {
-            client.settle().await;
-            eprintln!("quorate: interrupted; the claim is cancelled");
-            return Ok(128 + signal.as_raw() as u8);
-        }
+    // Only the command's name: its arguments may be nobody else's business.
+    let name = || args.command[0].to_string_lossy().into_owned();
+    let mut want = args.wanted.want();
+    if args.on_move.is_some() {
+        want = want.movable();
+    }
+    let wish = Wish {
+        client: &client,
+        cluster: &args.cluster,
+        pool: &args.pool,
+        reason: args.reason.clone().unwrap_or_else(name),
+        id: client.new_id(),
+        want,
+        patience: &args.patience,
+    };
+    let grant = match waiting::claim(wish, ending(&mut signals)).await {
+        Claimed::Granted(grant) => grant,
+        Claimed::Over(code) => return Ok(code),
+        Claimed::Failed(error) => return Err(error.into()),
     };
     let child = match child::start(&args.command, &environment(&grant), terminal)? {
         Started::Running(child) => child,
@@ -122,20 +120,6 @@ async fn wrap(args: Args, terminal: Option<Terminal>) -> anyhow::Result<u8> {
     };
     let mover = Mover::new(args.on_move, &grant);
     attend(child, grant, signals, mover).await
-}
-
-async fn claim(client: &Client, args: &Args) -> Result<Grant, AcquireError> {
-    // Only the command's name: its arguments may be nobody else's business.
-    let name = || args.command[0].to_string_lossy().into_owned();
-    let pool = client.pool(&args.pool).reason(args.reason.clone().unwrap_or_else(name));
-    let mut want = args.wanted.want();
-    if args.on_move.is_some() {
-        want = want.movable();
-    }
-    match args.timeout {
-        Some(within) => pool.acquire_timeout(want, within).await,
-        None => pool.acquire_many(want).await,
-    }
 }
 
 fn environment(grant: &Grant) -> Vec<(&'static str, String)> {
@@ -244,7 +228,7 @@ fn stop_times(grant: &Grant, lost: Option<&Lost>) -> (Instant, Instant) {
     match lost {
         None => (before(4), before(20)),
         Some(Lost::Revoked { .. }) => (now, before(20)),
-        Some(Lost::Deadline | Lost::Told { .. }) => (now, now),
+        Some(_) => (now, now),
     }
 }
 

@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         for pool in &config.pools {
             crate::print(worth(pool))?;
         }
-        for warning in config.warnings() {
+        for warning in config.warnings().into_iter().chain(config.fragile()) {
             crate::print(format_args!("warning: {warning}"))?;
         }
         return Ok(Outcome::Good);

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use quorate_api::{
     ClaimId, ClaimState, ClaimStatus, Estimate, FactView, Line, NodeView, Obstacle, PoolView,
-    QuorumsView, Remedy, UnitView, Why,
+    QuorumsView, Remedy, UnitView, Why, format_span,
 };
 use quorate_protocols::quorums::family::Summary;
 
@@ -103,7 +104,7 @@ pub(crate) fn pool_text(pool: &PoolView) -> String {
     let (name, units, protocol) = (&pool.name, pool.units, &pool.protocol);
     let mut text = format!("pool {name}: {units} units, {protocol}\n");
     let _ = writeln!(text, "held: {}, waiting: {}", known(pool.held), known(pool.waiting));
-    let lease = span(Some(pool.lease_ms));
+    let lease = format_span(Duration::from_millis(pool.lease_ms));
     let durable = if pool.durable { "durable" } else { "not durable" };
     let _ = writeln!(text, "lease {lease}, {durable}");
     if !pool.names_units {
@@ -286,11 +287,26 @@ pub(crate) fn or_dash(text: &str) -> &str {
     if text.is_empty() { "-" } else { text }
 }
 
+/// How often a node was started. One that keeps no count, or lost it, goes on from the minutes
+/// since 2026, which are more than any count.
+fn start(number: u32) -> String {
+    match number {
+        ..COUNTS => format!("start {number}"),
+        _ => format!("start number {number} by the clock, as no count is kept"),
+    }
+}
+
+const COUNTS: u32 = 100_000;
+
 fn node_text(node: &NodeView) -> String {
     let ready = if node.ready { "ready" } else { "not ready" };
     let mut text = format!(
-        "node {} of cluster {} (epoch {}, start {}, version {}): {ready}\n",
-        node.name, node.cluster, node.epoch, node.boot, node.version
+        "node {} of cluster {} (epoch {}, {}, version {}): {ready}\n",
+        node.name,
+        node.cluster,
+        node.epoch,
+        start(node.boot),
+        node.version
     );
     let _ = writeln!(text, "{} claims, {} clients", node.claims, node.clients);
     for check in &node.checks {

@@ -6,7 +6,8 @@ use quorate_client::Want;
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Wanted {
     /// How many units, all at once.
-    #[arg(short = 'n', long, default_value_t = 1, value_name = "H")]
+    #[arg(short = 'n', long, default_value_t = 1, value_name = "H", value_parser = units,
+        allow_negative_numbers = true)]
     units: u32,
     /// Only units with all of these labels.
     #[arg(long = "where", value_name = "KEY=VALUE,...", value_parser = selector)]
@@ -47,16 +48,28 @@ fn selector(text: &str) -> Result<Labels, String> {
 /// `2:kind=nic`, or `kind=nic` for one.
 fn line(text: &str) -> Result<(u32, Labels), String> {
     let (count, labels) = text.split_once(':').unwrap_or(("1", text));
-    let units: u32 = count.parse().map_err(|_| format!("'{count}' is no number of units"))?;
-    if units == 0 {
-        return Err("0 units are none: leave it out".into());
+    Ok((units(count)?, selector(labels)?))
+}
+
+/// A number of units that somebody could want.
+fn units(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(units @ 1..) => Ok(units),
+        _ => Err("ask for 1 unit or more, at most as many as the pool has".into()),
     }
-    Ok((units, selector(labels)?))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn units_are_counted_from_one() {
+        assert_eq!(units("3"), Ok(3));
+        for wrong in ["0", "-1", "abc", "1.5", ""] {
+            assert!(units(wrong).unwrap_err().contains("1 unit or more"), "{wrong}");
+        }
+    }
 
     #[test]
     fn lines_are_a_number_and_labels() {

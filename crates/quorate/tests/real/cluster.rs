@@ -134,6 +134,10 @@ pub(crate) struct Cluster {
     pools: Pools,
     nodes: Vec<Node>,
     bug: Option<Bug>,
+    /// What nodes run.
+    program: PathBuf,
+    /// Where each finds the others, if not all find them at the same doors.
+    exits: Vec<Vec<SocketAddr>>,
 }
 
 struct Node {
@@ -234,6 +238,29 @@ impl Cluster {
         (cluster, wires)
     }
 
+    /// The same with a wire from each node to each, so that one can be cut off from all others.
+    /// What nodes run may be another build.
+    pub(crate) async fn start_apart(
+        folder: &Path,
+        nodes: usize,
+        pools: Pools,
+        program: &Path,
+    ) -> (Cluster, Vec<Vec<Proxy>>) {
+        let mut cluster = Cluster::new(folder, nodes, pools, None);
+        cluster.program = program.to_path_buf();
+        let mut wires = Vec::new();
+        for _ in 0..nodes {
+            let mut exits = Vec::new();
+            for node in &cluster.nodes {
+                exits.push(Proxy::new(node.peers).await);
+            }
+            cluster.exits.push(exits.iter().map(|exit| exit.address).collect());
+            wires.push(exits);
+        }
+        cluster.start_all().await;
+        (cluster, wires)
+    }
+
     /// The same before anything is started, and before anybody has said that the cluster is new.
     pub(crate) async fn unsaid(folder: &Path, nodes: usize, pools: Pools) -> (Cluster, Vec<Proxy>) {
         let mut cluster = Cluster::new(folder, nodes, pools, None);
@@ -258,7 +285,8 @@ impl Cluster {
             Node { clients: free_address(), peers, door: peers, process: None }
         };
         let nodes = (0..nodes).map(node).collect();
-        Cluster { folder: folder.to_path_buf(), pools, nodes, bug }
+        let program = PathBuf::from(env!("CARGO_BIN_EXE_quorate"));
+        Cluster { folder: folder.to_path_buf(), pools, nodes, bug, program, exits: Vec::new() }
     }
 
     async fn start_all(&mut self) {
@@ -278,7 +306,7 @@ impl Cluster {
 
     /// Somebody says that the cluster is new.
     pub(crate) async fn init(&self, node: usize) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
+        let mut command = Command::new(&self.program);
         command.args(["init", "--config"]).arg(self.config_path(node));
         // It asks other nodes, over wires that are ours.
         let output = tokio::task::spawn_blocking(move || command.output()).await;
@@ -411,7 +439,7 @@ impl Cluster {
         let log = std::fs::OpenOptions::new().create(true).append(true).open(self.log_path(node));
         let log = log.expect("a log file");
         let mut command = match self.bug {
-            None => Command::new(env!("CARGO_BIN_EXE_quorate")),
+            None => Command::new(&self.program),
             Some(_) => Command::new(std::env::current_exe().expect("we are a program")),
         };
         match self.bug {
@@ -466,7 +494,10 @@ impl Cluster {
             self.data(node)
         );
         for (number, member) in self.nodes.iter().enumerate() {
-            let _ = writeln!(text, "  {{ name = \"n{number}\", peers = \"{}\" }},", member.door);
+            let own = number == node;
+            let exits = self.exits.get(node).filter(|_| !own);
+            let door = exits.map_or(if own { *peers } else { member.door }, |exits| exits[number]);
+            let _ = writeln!(text, "  {{ name = \"n{number}\", peers = \"{door}\" }},");
         }
         text.push_str("]\n");
         let Pools { names, units, lease, protocol, .. } = &self.pools;

@@ -14,6 +14,7 @@
 //! | `minority.rs` | as many nodes as quorums can do without are killed |
 //! | `ring.rs` | a node and then the root of a ring are killed |
 //! | `trial.rs` | one seeded trial: faults, healing, judgement |
+//! | `recovery.rs` | how long until a cluster grants again: measured, on request only |
 //! | `hardship.rs` | one hardship at a time, with what must follow from it |
 //! | `lost.rs` | data directories are lost |
 //! | `history.rs` | what clients wrote down, and what the laws say to it |
@@ -36,9 +37,11 @@ mod lost;
 mod minority;
 mod planted;
 mod proxy;
+mod recovery;
 mod ring;
 mod trial;
 
+use std::path::Path;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
@@ -53,7 +56,10 @@ cargo test -p quorate --test real -- [NAME] [OPTIONS]
   --protocol P   central, named, count, naming or ticket (arbiter), table, broadcast, leased
                  (broadcast that counts nodes out) or ring, instead of each in turn
   --seconds N    how long faults happen in each trial
-  --minutes N    fresh seeds for so long";
+  --minutes N    fresh seeds for so long
+  --recovery N   instead of tests: N rounds of one node killed, paused and cut off, and how long it
+                 took until all units could be had again
+  --nodes PATH   with --recovery: the command that nodes run, to compare with another build";
 
 /// What was asked for.
 #[derive(Default)]
@@ -63,6 +69,8 @@ struct Wish {
     seconds: Option<u64>,
     minutes: Option<u64>,
     protocol: Option<Protocol>,
+    recovery: Option<u64>,
+    nodes: Option<String>,
 }
 
 const NAMES: [&str; 11] = [
@@ -96,6 +104,11 @@ fn main() {
     let wish = read(&words);
     let wanted = |name: &str| wish.name.as_ref().is_none_or(|part| name.contains(part.as_str()));
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    if let Some(rounds) = wish.recovery {
+        let program = wish.nodes.as_deref().unwrap_or(env!("CARGO_BIN_EXE_quorate"));
+        let measured = recovery::measure(wish.protocol, rounds as usize, Path::new(program));
+        return runtime.block_on(measured);
+    }
     if wanted(NAMES[0]) {
         history::check_the_checker();
         println!("{}: ok", NAMES[0]);
@@ -238,6 +251,8 @@ fn read(words: &[String]) -> Wish {
             "--seed" => wish.seed = number(),
             "--seconds" => wish.seconds = number(),
             "--minutes" => wish.minutes = number(),
+            "--recovery" => wish.recovery = number(),
+            "--nodes" => wish.nodes = words.next().cloned(),
             "--nocapture" | "--exact" | "--quiet" | "-q" | "--include-ignored" => {}
             "--ignored" => std::process::exit(0), // Nothing is.
             option if option.starts_with('-') => usage(&format!("not understood: {option}")),

@@ -1,6 +1,8 @@
 //! Paints the model. Everything fits on 80 columns and 24 lines.
 
-use quorate_api::{MemberView, Overview, PoolDetail};
+use std::time::Duration;
+
+use quorate_api::{MemberView, Overview, PoolDetail, format_span};
 
 use super::canvas::{Area, Canvas, Style, Table, Width};
 use super::model::{List, Model, Typing};
@@ -115,7 +117,7 @@ fn draw_pool(canvas: &mut Canvas, area: Area, model: &Model, pool: &PoolDetail) 
         view.name,
         view.units,
         view.protocol,
-        span(Some(view.lease_ms))
+        format_span(Duration::from_millis(view.lease_ms))
     );
     if view.grace_ms.is_some() {
         text.push_str(&format!(", GRACE {}", span(view.grace_ms)));
@@ -138,8 +140,8 @@ fn draw_pool(canvas: &mut Canvas, area: Area, model: &Model, pool: &PoolDetail) 
         ("who", Width::Share(3)),
         ("what for", Width::Share(4)),
         ("units", Width::Share(2)),
-        ("held", Width::Fixed(7)),
-        ("lease", Width::Fixed(7)),
+        ("held", Width::Fixed(11)),
+        ("lease", Width::Fixed(11)),
         ("node", Width::Fixed(6)),
     ];
     let upper = area.height * 45 / 100;
