@@ -75,6 +75,21 @@ impl<'a, P: Protocol> Session<'a, P> {
         Ok(())
     }
 
+    /// A node crashes. Its clients live, and ask again when it is back.
+    pub fn crash(&mut self, node: NodeId) {
+        self.world.crash(node);
+    }
+
+    /// A node that is down comes back: remembering nothing as often as the plan says, else with
+    /// what it had written down.
+    ///
+    /// # Errors
+    /// The law that was broken.
+    pub fn restart(&mut self, node: NodeId) -> Result<(), Breach> {
+        let boot = self.world.nodes[node.index()].boot;
+        self.world.restart(node, boot).map_err(|stop| *stop)
+    }
+
     /// The clients of a node go away for good; it goes on without any.
     ///
     /// # Errors

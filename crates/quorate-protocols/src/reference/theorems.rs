@@ -29,6 +29,8 @@ pub(super) struct Theorems {
     asked: BTreeMap<ClaimId, Asked>,
     /// Who held units after the last step.
     held: BTreeSet<ClaimId>,
+    /// Who was out of its turn after it.
+    absent: BTreeSet<ClaimId>,
     /// The oldest who waits, if it is protected.
     oldest: Option<Oldest>,
     /// Units that are drained, and labels that differ, at that time.
@@ -67,6 +69,12 @@ impl Theorems {
         self.asked.retain(|claim, _| arbiter.entries.contains_key(claim));
         self.law_s(seat, arbiter)?;
         self.held = holders(arbiter).map(|(claim, _)| claim).collect();
+        let absent = arbiter.entries.iter().filter(|(_, booked)| booked.state == State::Absent);
+        let absent: BTreeSet<ClaimId> = absent.map(|(claim, _)| *claim).collect();
+        if !self.absent.is_subset(&absent) {
+            self.oldest = None; // Whoever came back may be older.
+        }
+        self.absent = absent;
         if arbiter.grace || arbiter.allocator.is_moving() {
             return Ok(());
         }

@@ -1,6 +1,7 @@
 //! Tests of the quorum table.
 
 mod checks;
+mod forgotten;
 mod labelled;
 mod seeds;
 mod stalls;
