@@ -163,6 +163,9 @@ impl Engine {
             if session.is_some() {
                 claimed.session = session;
             }
+            // Whoever renews knows of its grant, perhaps from another node: whatever becomes of
+            // this answer, the units may be in use.
+            claimed.presence.tell();
             push_waiter(&mut claimed.waiters, waiter);
         }
         self.step(seat, Event::Renew { claim: id, shares });

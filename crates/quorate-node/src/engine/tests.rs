@@ -340,6 +340,21 @@ fn a_copy_that_nobody_waits_at_gives_way_to_the_one_where_the_client_is() {
 }
 
 #[test]
+fn what_its_client_renewed_is_in_use_whatever_became_of_the_answer() {
+    let mut engine = taken();
+    drop(ask(&mut engine, "p", 2, Ask::Claim { want: want(1), wait: false, keep: None }));
+    drop(ask(&mut engine, "p", 1, Ask::End));
+    let Some(State::Granted { since, .. }) = standing(&engine, 2) else { panic!("not granted") };
+    let since = *since;
+    let mut renewed = ask(&mut engine, "p", 2, Ask::Renew { shown: None });
+    if renewed.try_recv().is_ok() {
+        engine.on_unread("p", ClaimId { origin: 0, serial: 2 }, since);
+    }
+    engine.on_tidings(NodeId(0), tidings(&[2], &[]));
+    assert!(is_granted(&engine, 2));
+}
+
+#[test]
 fn a_copy_where_a_client_waits_stays_until_it_has_gone() {
     let mut engine = taken();
     let waits = claim(&mut engine, "p", 2, 1);
