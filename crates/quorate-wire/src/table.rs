@@ -7,7 +7,7 @@ use crate::codec::{self, Boot, Clock, Coded, DecodeError, Wire, coded};
 
 coded!(struct Version { round, count });
 
-coded!(struct Row { node, attempt, age: Clock, wanted, passed, state });
+coded!(struct Row { node, attempt, age: Clock, wanted, passed, shared, state });
 
 coded!(enum State {
     0 => Waiting { sent, waited, absent, absences },
@@ -57,7 +57,7 @@ coded!(enum Message {
 coded!(struct Record { round, fence, unsure, sheet });
 
 /// Version of the record, its first byte.
-const RECORD_VERSION: u8 = 3;
+const RECORD_VERSION: u8 = 4;
 
 impl Wire for Table {
     fn encode_message(message: &Message, out: &mut Vec<u8>) {

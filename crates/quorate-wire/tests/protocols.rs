@@ -197,6 +197,7 @@ fn sheet() -> Arc<Sheet> {
         age,
         wanted: Wanted { lines, ..Wanted::any(Units::new(units, 4).unwrap()) },
         passed: 1,
+        shared: true,
         state,
     };
     let line = |unit| Line::of(Units::ONE, [Unit(unit), Unit(3)].into());
@@ -219,14 +220,14 @@ fn table_messages() -> Vec<(table::Message, &'static str)> {
         (Queued { section }, "010205"),
         (
             Locked { section, sheet: sheet(), known_for: waited, overdue, floor: Fence(6) },
-            "0202050209070201ac02020205050100000101010107020802\
-             04020205060201020101090001010c00000100e80703010201030101ac02020806",
+            "0202050209070201ac0202020505010000010101010107020802\
+             04020205060201020101090001010c0000010100e80703010201030101ac02020806",
         ),
         (Refused { section, round, closed: true }, "0302050301"),
         (
             Store { section, sheet: sheet() },
-            "0402050209070201ac02020205050100000101010107020802\
-             04020205060201020101090001010c00000100e80703010201",
+            "0402050209070201ac0202020505010000010101010107020802\
+             04020205060201020101090001010c0000010100e80703010201",
         ),
         (Stored { section }, "050205"),
         (Unlock { section, clean: true }, "06020501"),

@@ -73,7 +73,7 @@ impl Arm {
             Step::Differ { client, units } => {
                 let body = format!("{{\"units\": {units}}}");
                 let home = self.client(client).home;
-                let what = format!("PUT {}?wait=0", path(client));
+                let what = format!("PUT {}?wait=0&detach=1h", path(client));
                 let (status, answer) = self.cluster.request(home, &what, &body).await;
                 let seen = if status == 409 { "conflict".into() } else { answer.to_string() };
                 self.observed.push(("differ".into(), seen));
@@ -99,7 +99,7 @@ impl Arm {
         };
         let lines: Vec<Value> = selectors.iter().map(line).collect();
         let body = serde_json::json!({ "units": units, "lines": lines }).to_string();
-        let what = format!("PUT {}?wait=0", path(client));
+        let what = format!("PUT {}?wait=0&detach=1h", path(client));
         let (status, _) = self.cluster.request(home, &what, &body).await;
         self.client(client).status = status;
     }

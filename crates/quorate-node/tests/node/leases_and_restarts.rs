@@ -149,7 +149,7 @@ async fn an_arbiter_that_forgot_promises_nothing_until_old_promises_are_over() {
         waits["why"]["summary"]
             .as_str()
             .unwrap_or_default()
-            .contains("the node that decides restarted")
+            .contains("n0 restarted")
     })
     .await;
     // A holder that renews is known again.

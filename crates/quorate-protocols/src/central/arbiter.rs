@@ -55,6 +55,9 @@ pub(crate) struct Booked {
     /// ...and ours when that request arrived. The two belong together: adding a wait to a newer
     /// reading than the one echoed would promise too much (arbiter spec C1).
     pub(crate) arrived: Moment,
+    /// Whether more than one home has asked for it, or more than one life of a home: each may have
+    /// told a client, and none can give it back for the others.
+    pub(crate) shared: bool,
     pub(crate) state: State,
 }
 
@@ -72,6 +75,12 @@ pub(crate) enum State {
 }
 
 impl Booked {
+    /// Whether the home that asked last may give it back on its own account, without a client's
+    /// word. What an earlier life of this arbiter granted it may have granted to several.
+    fn is_its_own(&self) -> bool {
+        !matches!(self.state, State::Granted { adopted, .. } if adopted || self.shared)
+    }
+
     /// The claim as the allocator knows it. Its age is the arbiter's clock when it came.
     pub(crate) fn ticket(&self, claim: ClaimId) -> Ticket {
         Ticket { age: self.stamp.clock, claim }
@@ -218,7 +227,9 @@ impl Arbiter {
             Message::Decline { claim, attempt } => {
                 let asker = Asker { node: from, attempt };
                 let booked = self.entries.get(&claim);
-                if booked.is_some_and(|b| b.asker == asker || broken!(seat, DeclineAnyAttempt)) {
+                let is_its = |b: &Booked| b.is_its_own() || broken!(seat, DeclineShared);
+                let fits = |b: &Booked| b.asker == asker && is_its(b);
+                if booked.is_some_and(|b| fits(b) || broken!(seat, DeclineAnyAttempt)) {
                     self.end(seat, claim, post);
                 }
             }
@@ -282,7 +293,8 @@ impl Arbiter {
                     return post.out.anomaly(asker.node, what);
                 }
                 let state = State::Waiting;
-                let booked = Booked { asker, stamp, wanted, sent, arrived: seat.now, state };
+                let (arrived, shared) = (seat.now, false);
+                let booked = Booked { asker, stamp, wanted, sent, arrived, shared, state };
                 place.insert(Box::new(booked));
                 return self.carry_out(seat, post);
             }
@@ -292,6 +304,8 @@ impl Arbiter {
         }
         let anew = asker != booked.asker;
         if anew {
+            let life = |asker: Asker| (asker.node, asker.attempt.boot);
+            booked.shared |= life(asker) != life(booked.asker);
             // The client asks in a new try: its old clock reading means nothing any more.
             (booked.asker, booked.sent, booked.arrived) = (asker, sent, seat.now);
         }
@@ -373,8 +387,8 @@ impl Arbiter {
         let stamp = Stamp { clock: self.clock.tick(), node: asker.node };
         let held = Holding::new(shares.clone());
         let state = State::Granted { held, waited: Duration::ZERO, adopted: true };
-        let (arrived, wanted) = (seat.now, Wanted::any(units));
-        let booked = Booked { asker, stamp, wanted, sent, arrived, state };
+        let (arrived, wanted, shared) = (seat.now, Wanted::any(units), false);
+        let booked = Booked { asker, stamp, wanted, sent, arrived, shared, state };
         self.entries.insert(claim, Box::new(booked));
         true
     }

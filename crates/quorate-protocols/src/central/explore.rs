@@ -29,7 +29,7 @@ numbers!(Arbiter {
     grace,
     lag: plain
 });
-numbers!(Booked { asker: plain, stamp, wanted, sent, arrived, state });
+numbers!(Booked { asker: plain, stamp, wanted, sent, arrived, shared, state });
 numbers!(enum State { Waiting, Absent, Granted { held, waited, adopted } });
 numbers!(Record { grants, grace, drained, relabelled });
 numbers!(enum Message {

@@ -43,7 +43,7 @@ mod explore;
 mod message;
 mod moves;
 pub(crate) mod orders;
-mod pool;
+pub(crate) mod pool;
 mod record;
 mod requester;
 mod schedule;

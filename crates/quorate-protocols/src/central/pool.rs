@@ -47,6 +47,8 @@ pub(crate) enum Mutant {
     DeclineForeignBoot,
     /// A decline counts whatever attempt it names.
     DeclineAnyAttempt,
+    /// A home gives back on its own account what another has asked for too. Our first draft.
+    DeclineShared,
     /// A holder counts its lease from when the grant arrived.
     CountFromReceipt,
     /// A holder trusts all clocks to run alike.

@@ -115,7 +115,8 @@ impl Record {
             let state = State::Granted { held, waited, adopted };
             let (stamp, sent, arrived) = (line.stamp, line.sent, line.arrived);
             let wanted = Wanted::any(units);
-            grants.push((claim, Booked { asker, stamp, wanted, sent, arrived, state }));
+            let shared = false; // All of them are taken up as if they were.
+            grants.push((claim, Booked { asker, stamp, wanted, sent, arrived, shared, state }));
         }
         let ascending = drained.windows(2).all(|pair| pair[0] < pair[1]);
         if !ascending || drained.last().is_some_and(|unit| unit.0 >= pool.goods.units) {

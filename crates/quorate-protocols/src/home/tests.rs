@@ -80,7 +80,10 @@ struct World<P: Instance> {
 
 impl<P: Instance> World<P> {
     fn new(units: u32) -> Self {
-        let pool = P::pool(units);
+        World::of(P::pool(units))
+    }
+
+    fn of(pool: P::Pool) -> Self {
         let boot = |node| {
             let seat = Seat { me: NodeId(node), boot: 0, now: Moment::ZERO, pool: &pool };
             P::boot(&seat, Start::First, &mut Outbox::new())
@@ -284,6 +287,34 @@ fn what_nobody_came_for_goes_to_the_next() {
         assert!(matches!(world.settle()[..], [Told::Granted(..)]), "{}", P::NAME);
     }
     under_every_protocol!(play);
+}
+
+/// A client uses a unit by the word of one home, and the same claim was made at another, where
+/// nobody is any more. Says what clients are told afterwards, one of whom wants the unit.
+fn given_up_elsewhere<P: Instance>(pool: P::Pool) -> Vec<Told> {
+    let mut world = World::<P>::of(pool);
+    world.granted(HOME, 1);
+    world.claim(OTHER, 1);
+    world.settle();
+    world.step(OTHER, Event::Withdraw(id(1)));
+    world.claim(OTHER, 2);
+    world.settle()
+}
+
+#[test]
+fn what_two_homes_asked_for_is_given_back_by_neither_alone() {
+    fn play<P: Instance>() {
+        assert_eq!(given_up_elsewhere::<P>(P::pool(1)), [], "{}: it is in use", P::NAME);
+    }
+    under_every_protocol!(play);
+    let mut pool = central::Pool::new(1);
+    pool.goods.mutant = Some(central::pool::Mutant::DeclineShared);
+    let told = given_up_elsewhere::<central::Central>(pool);
+    assert!(matches!(told[..], [Told::Granted(..)]), "{told:?}");
+    let mutant = Some(table::pool::Mutant::EndShared);
+    let pool = table::Pool { mutant, ..table::Pool::new(1, 3) };
+    let told = given_up_elsewhere::<table::Table>(pool);
+    assert!(matches!(told[..], [Told::Granted(..)]), "{told:?}");
 }
 
 /// A home that cannot know of a renewal through another takes nothing back on its own account: only

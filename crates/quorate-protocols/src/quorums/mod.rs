@@ -338,7 +338,7 @@ mod tests {
             Quorums::majority(5),
             Quorums::uniform(5, 3),
             Quorums::by_size(5, 4),
-            of("tree", Some(7)).unwrap(),
+            of("tree", Some(4)).unwrap(),
             of("wall", Some(6)).unwrap(),
         ];
         for quorums in families {

@@ -40,7 +40,7 @@ impl Numbers for Table {
 numbers!(Asked<Wait> { wanted, attempt, phase: plain, holds });
 numbers!(Version { round, count });
 numbers!(Sheet { version, fence, rows });
-numbers!(Row { node, attempt, age: plain, wanted, passed, state });
+numbers!(Row { node, attempt, age: plain, wanted, passed, shared, state });
 numbers!(enum State { Waiting { sent, waited, absent, absences }, Granted { shares, since } });
 numbers!(
     enum Errand {

@@ -56,7 +56,7 @@ mod laws;
 mod member;
 mod message;
 mod opening;
-mod pool;
+pub(crate) mod pool;
 mod requester;
 mod section;
 mod sheet;

@@ -90,6 +90,8 @@ pub(crate) enum Mutant {
     ServeTheDead,
     /// A claim that was out of its turn stays so when its home asks for it.
     StayAway,
+    /// A home gives back on its own account what another has asked for too. Our first draft.
+    EndShared,
     /// A section asks a member that seems dead, if its turn comes later. Our first draft.
     AskTheDead,
 }

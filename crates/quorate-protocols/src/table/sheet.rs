@@ -58,6 +58,9 @@ pub struct Row {
     /// Claims granted while this was the youngest of those older than them that wait: how often it
     /// was passed is the sum over it and all younger ones, as the allocator counts.
     pub passed: u32,
+    /// Whether more than one home has asked for it, or more than one life of a home: each may have
+    /// told a client, and none can give it back for the others.
+    pub shared: bool,
     /// How it stands.
     pub state: State,
 }
@@ -95,6 +98,12 @@ impl Row {
         }
     }
 
+    /// Whether the home that asked last may give it back on its own account, without a client's
+    /// word.
+    fn is_its_own(&self) -> bool {
+        !self.shared || matches!(self.state, State::Waiting { .. })
+    }
+
     /// Whether it waits and may be granted.
     pub fn is_in_turn(&self) -> bool {
         matches!(self.state, State::Waiting { absent: None, .. })
@@ -120,7 +129,7 @@ impl Row {
         let lines = self.wanted.lines.iter().flat_map(|lines| lines.iter());
         let among =
             |line: &Line| 10 + line.among.last().map_or(0, |unit| unit.index() / 64 * 10 + 10);
-        106 + lines.map(among).sum::<usize>()
+        107 + lines.map(among).sum::<usize>()
     }
 
     fn ticket(&self, claim: ClaimId) -> Ticket {
@@ -265,7 +274,10 @@ impl Sheet {
         let row = self.rows.get_mut(&claim);
         match (errand, row, asked) {
             (Errand::End(only), Some(row), _)
-                if only.is_none_or(|only| (row.node, row.attempt) == (seat.me, only)) =>
+                if only.is_none_or(|only| {
+                    let its = row.is_its_own() || broken!(seat, EndShared);
+                    (row.node, row.attempt) == (seat.me, only) && its
+                }) =>
             {
                 self.remove(seat, claim);
             }
@@ -273,6 +285,7 @@ impl Sheet {
                 if row.wanted != *wanted {
                     return upshot.clashes.push(claim);
                 }
+                row.shared |= (row.node, row.attempt.boot) != (seat.me, attempt.boot);
                 // A new try: what the home's clock said in an older one means nothing any more.
                 (row.node, row.attempt) = (seat.me, attempt);
                 match &mut row.state {
@@ -290,7 +303,8 @@ impl Sheet {
                 let (sent, waited) = (seat.now, Duration::ZERO);
                 let state = State::Waiting { sent, waited, absent: None, absences: 0 };
                 let (node, wanted) = (seat.me, wanted.clone());
-                let row = Row { node, attempt, age, wanted, passed: 0, state };
+                let (passed, shared) = (0, false);
+                let row = Row { node, attempt, age, wanted, passed, shared, state };
                 let weight: usize = self.rows.values().map(Row::weight).sum();
                 if weight + row.weight() <= seat.pool.room {
                     self.rows.insert(claim, row);

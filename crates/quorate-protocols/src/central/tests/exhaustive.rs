@@ -84,7 +84,7 @@ fn small_worlds_are_exhausted_in_as_many_states_as_ever() {
         ),
         ("backfill", backfill(1, scope(THREE, calm)), &[Full, Overtake], (5_104, 13_849, 22)),
         ("crash", scope(HERE_AND_THERE, rough), &[CancelCrossesGrant], (9_040, 30_127, 21)),
-        ("durable", durable(scope(HERE_AND_THERE, rough)), &[CrashSurvived], (27_655, 95_134, 24)),
+        ("durable", durable(scope(HERE_AND_THERE, rough)), &[CrashSurvived], (27_561, 95_134, 24)),
         ("anybody", anybody(scope(REMOTE, crash)), &[CrashSurvived], (98_354, 419_831, 32)),
         ("leases", scope(REMOTE, leases), &[Reclaim, CrashSurvived], (46_353, 122_907, 25)),
         ("durable leases", durable(scope(REMOTE, leases)), &[Reclaim], (73_781, 193_177, 25)),

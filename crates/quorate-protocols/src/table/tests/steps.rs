@@ -267,6 +267,7 @@ fn passed_too_often() -> BTreeMap<ClaimId, Row> {
         age,
         wanted: Wanted::any(Units::ONE),
         passed: u32::MAX,
+        shared: false,
         state: State::Waiting {
             sent: Moment::ZERO,
             waited: Duration::ZERO,
