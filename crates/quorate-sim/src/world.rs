@@ -22,7 +22,6 @@ use crate::misfortune::Trouble;
 use crate::network::Network;
 use crate::plan::Plan;
 use crate::queue::{Due, Queue, Ticket};
-use crate::rolling::Rolling;
 use crate::table::Table;
 use crate::trace::{Stamp, Trace};
 use crate::verdict::{Memory, Pulse};
@@ -62,8 +61,6 @@ pub(crate) struct World<'a, P: Protocol> {
     /// Whether anybody looks at each step: a trace, all laws, or what becomes of a corrupted pool.
     pub(crate) is_watched: bool,
     pub(crate) laws: Judge,
-    /// Only where nodes are restarted one after the other.
-    pub(crate) rolling: Option<Rolling>,
     /// Until the pool is right, if it began in any state.
     pub(crate) corruption: Option<Corruption<P>>,
     pub(crate) books: Vec<Entry>,
@@ -245,7 +242,6 @@ impl<'a, P: Protocol> World<'a, P> {
             outbox: Outbox::new(),
             is_watched: strict || trace.is_on(),
             laws: Judge::new::<P>(pool, strict),
-            rolling: plan.faults.restarts.map(|_| Rolling::default()),
             corruption: None,
             books: Vec::new(),
             measures: Measures::new(units, P::KINDS.len(), plan.clients()),

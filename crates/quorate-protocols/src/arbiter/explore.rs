@@ -63,8 +63,6 @@ numbers!(Local {
     moves,
     pick,
     taken,
-    shown,
-    lacks,
     #[cfg(test)]
     failed,
 });

@@ -9,7 +9,6 @@ mod long;
 mod moved;
 mod names;
 mod offers;
-mod restarts;
 mod scenarios;
 mod seeds;
 mod walk;
