@@ -314,8 +314,8 @@ fn the_record_of_table_is_pinned_and_must_fit_its_pool() {
     Table::encode_record(&record, &mut bytes);
     assert_eq!(
         hex(&bytes),
-        "0303ac0201010209070201ac02020205050100000101010107020802\
-             04020205060201020101090001010c00000100e80703010201"
+        "0403ac0201010209070201ac0202020505010000010101010107020802\
+             04020205060201020101090001010c0000010100e80703010201"
     );
     assert_eq!(Table::decode_record(&pool(4), &bytes), Ok(record));
     let smaller = Table::decode_record(&pool(3), &bytes);

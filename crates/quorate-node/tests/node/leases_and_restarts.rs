@@ -146,10 +146,7 @@ async fn an_arbiter_that_forgot_promises_nothing_until_old_promises_are_over() {
     assert_eq!(status, 202);
     until("the waiting claim is told of the grace", || async {
         let (_, waits) = cluster.request(2, "GET /v1/pools/p/claims/2?why=true", "").await;
-        waits["why"]["summary"]
-            .as_str()
-            .unwrap_or_default()
-            .contains("n0 restarted")
+        waits["why"]["summary"].as_str().unwrap_or_default().contains("n0 restarted")
     })
     .await;
     // A holder that renews is known again.

@@ -312,10 +312,7 @@ impl Arbiter {
         let State::Granted { waited, .. } = &mut booked.state else { return };
         if anew {
             *waited = Duration::ZERO;
-            // Or else a decline of the old try would count against the new one after a restart.
-            if !broken!(seat, ForgetNewAttempt) {
-                self.write_down(seat, post.out);
-            }
+            // Not written down: after a restart no try can be declined.
             post.out.arm(Alarm::LeaseEnd(claim), seat.pool.goods.lease.length());
         }
         let (node, answer) = self.entries[&claim].answer(claim);

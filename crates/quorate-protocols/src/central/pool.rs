@@ -79,8 +79,6 @@ pub(crate) enum Mutant {
     ServeTheDead,
     /// A claim that was out of its turn stays so when its home asks for it.
     StayAway,
-    /// A durable arbiter does not write down that a grant was asked for in a new attempt. Likewise.
-    ForgetNewAttempt,
 }
 
 /// Whether a rule is broken: never, outside this crate's tests.

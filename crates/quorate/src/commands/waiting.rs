@@ -158,10 +158,10 @@ mod tests {
     fn a_person_sees_place_estimate_and_reason() {
         let status = serde_json::json!({
             "id": "0000000000000000000000000000004d", "pool": "demo", "state": "waiting",
-            "asked": 2, "waited_ms": 9_300,
+            "asked": 2, "waited_ms": 9_300, "node": "n0",
             "why": {
                 "summary": "1 of 2 units is missing", "position": 3, "free": 1, "missing": 1,
-                "holders": [], "ahead": [],
+                "holders": [], "ahead": [], "silent": [],
                 "estimate": { "soon_ms": 1000, "likely_ms": 4_200, "late_ms": 9000, "holds": 7 },
             },
         });

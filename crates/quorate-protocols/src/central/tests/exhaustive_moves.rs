@@ -56,8 +56,8 @@ fn holders_that_move_are_exhausted_in_as_many_states_as_ever() {
         ("chain", scope(CHAIN, calm), &[Move, Full], (27_626, 84_608, 30)),
         ("bundle", scope(BUNDLE, QUIET), &[Move, Full], (31_215, 131_324, 28)),
         ("crash", scope(PAIR, crash), &[Move, CrashSurvived], (6_430, 17_815, 25)),
-        ("durable", durable(scope(PAIR, crash)), &[Move, CrashSurvived], (17_654, 45_419, 28)),
-        ("anybody", anybody(scope(PAIR, crash)), &[Move, CrashSurvived], (16_351, 48_660, 25)),
+        ("durable", durable(scope(PAIR, crash)), &[Move, CrashSurvived], (18_104, 46_310, 28)),
+        ("anybody", anybody(scope(PAIR, crash)), &[Move, CrashSurvived], (17_792, 53_008, 25)),
         ("leases", scope(PAIR, leases), &[Move, Reclaim], (16_443, 51_129, 25)),
         ("links", reordering(scope(PAIR, links)), &[Move], (72_988, 301_965, 29)),
     ] {

@@ -96,13 +96,13 @@ fn small_worlds_are_exhausted_in_as_many_states_as_ever() {
             "durable",
             crashing(scope(3, robust(1, 3), &TWO), &[0], Durable),
             &[CrashSurvived],
-            118_024,
+            118_487,
         ),
         (
             "amnesia",
             crashing(scope(3, robust(1, 3), &TWO), &[1], Amnesia),
             &[CrashSurvived],
-            571_660,
+            573_060,
         ),
         ("opinions", doubting(2, scope(3, robust(1, 3), &TWO)), &[Enter], 407_055),
         (

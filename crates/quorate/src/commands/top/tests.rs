@@ -103,31 +103,31 @@ fn pools_on_a_small_terminal() {
     shows(
         &model,
         &expect![[r#"
-        quorate fleet · seen from n1 · 2 of 3 nodes answer
-        ● n2 grace 4s200ms   ● n3 DOWN   ● n1 3 claims
-        ┌ 3 of 3 pools ────────────────────────────────────────────────────────────────┐
-        │pool                              held                     waiting  protocol  │
-        │builds                            ███░░░░░░░░░ 2/8                  central   │
-        │gpus                              █████████░░░ 3/4         2        central   │
-        │reboots                           ████████████ 2/2         1        central   │
-        │                                                                              │
-        │                                                                              │
-        │                                                                              │
-        │                                                                              │
-        │                                                                              │
-        │                                                                              │
-        │                                                                              │
-        │                                                                              │
-        │                                                                              │
-        │                                                                              │
-        │                                                                              │
-        │                                                                              │
-        │                                                                              │
-        │                                                                              │
-        │                                                                              │
-        └──────────────────────────────────────────────────────────────────────────────┘
-        ↑↓  enter looks in  / filter  s sort: name  q quit
-    "#]],
+            quorate fleet · seen from n1 · 2 of 3 nodes answer
+            ● n2 grace 4.2 s   ● n3 DOWN   ● n1 3 claims
+            ┌ 3 of 3 pools ────────────────────────────────────────────────────────────────┐
+            │pool                             held                     waiting  protocol   │
+            │builds                           ███░░░░░░░░░ 2/8                  central    │
+            │gpus                             █████████░░░ 3/4         2        central    │
+            │reboots                          ████████████ 2/2         1        central    │
+            │                                                                              │
+            │                                                                              │
+            │                                                                              │
+            │                                                                              │
+            │                                                                              │
+            │                                                                              │
+            │                                                                              │
+            │                                                                              │
+            │                                                                              │
+            │                                                                              │
+            │                                                                              │
+            │                                                                              │
+            │                                                                              │
+            │                                                                              │
+            │                                                                              │
+            └──────────────────────────────────────────────────────────────────────────────┘
+            ↑↓  enter looks in  / filter  s sort: name  q quit
+        "#]],
     );
     press(&mut model, &text("s"));
     let names: Vec<&str> = model.pools().iter().map(|pool| pool.name.as_str()).collect();
@@ -149,12 +149,12 @@ fn a_pool_on_a_small_terminal_and_how_to_revoke() {
         &model,
         &expect![[r#"
             quorate fleet · seen from n1 · 2 of 3 nodes answer
-            ● n2 grace 4s200ms   ● n3 DOWN   ● n1 3 claims
+            ● n2 grace 4.2 s   ● n3 DOWN   ● n1 3 claims
             gpus: 3 of 4 units held, 2 waiting, central, lease 1m
             ┌ holding: 2 ──────────────────────────────────────────────────────────────────┐
-            │who                what for                units        held    lease   node  │
-            │ann@lab-3          train resnet            0,1          1m1s    58s     n2    │
-            │-                  -                       1            -       -       -     │
+            │who             what for             units      held        lease       node  │
+            │ann@lab-3       train resnet         0,1        1 min 1 s   58 s        n2    │
+            │-               -                    1          -           -           -     │
             │                                                                              │
             │                                                                              │
             │                                                                              │
@@ -162,8 +162,8 @@ fn a_pool_on_a_small_terminal_and_how_to_revoke() {
             └──────────────────────────────────────────────────────────────────────────────┘
             ┌ waiting: 2 ──────────────────────────────────────────────────────────────────┐
             │place  who                   what for                     units waits   node  │
-            │1      bob@lab-1             evaluate checkpoint 40       2     9s      n1    │
-            │2      carol                 sweep                        1     2s500ms n3    │
+            │1      bob@lab-1             evaluate checkpoint 40       2     9.0 s   n1    │
+            │2      carol                 sweep                        1     2.5 s   n3    │
             │                                                                              │
             │                                                                              │
             │                                                                              │
@@ -190,7 +190,7 @@ fn a_pool_on_a_small_terminal_and_how_to_revoke() {
         &model,
         &expect![[r#"
             quorate fleet · seen from n1 · 2 of 3 nodes answer
-            ● n2 grace 4s200ms   ● n3 DOWN   ● n1 3 claims
+            ● n2 grace 4.2 s   ● n3 DOWN   ● n1 3 claims
             gpu┌ any key closes ────────────────────────────────────────────────────────┐
             ┌ h│1 of 2 units are missing                                                │──┐
             │wh│                                                                        │  │
