@@ -126,12 +126,12 @@ pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
 pub fn span(millis: Option<u64>) -> String {
     let Some(millis) = millis else { return "-".into() };
     let (seconds, minutes, hours) = (millis / 1_000, millis / 60_000, millis / 3_600_000);
-    match millis {
-        ..1_000 => format!("{millis} ms"),
-        ..10_000 => format!("{seconds}.{} s", millis % 1_000 / 100),
-        ..60_000 => format!("{seconds} s"),
-        ..3_600_000 => format!("{minutes} min {} s", seconds % 60),
-        ..86_400_000 => format!("{hours} h {} min", minutes % 60),
+    match (seconds, minutes, hours) {
+        (0, ..) => format!("{millis} ms"),
+        (1..10, ..) => format!("{seconds}.{} s", millis % 1_000 / 100),
+        (_, 0, _) => format!("{seconds} s"),
+        (_, _, 0) => format!("{minutes} min {} s", seconds % 60),
+        (_, _, 1..24) => format!("{hours} h {} min", minutes % 60),
         _ => format!("{} d {} h", hours / 24, hours % 24),
     }
 }
