@@ -22,7 +22,7 @@ use crate::attempt::{Asker, Bid};
 use crate::opening::Opening;
 
 /// What a durable arbiter writes down: every permission in force, for a moment some that are over
-/// ([`crate::lag`]), and the floors of fences. The queue is not in it, since requesters ask again.
+/// (`lag.rs`), and the floors of fences. The queue is not in it, since requesters ask again.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Record {
     pub(super) grants: Vec<(ClaimId, Booked)>,

@@ -129,7 +129,7 @@ impl Booked {
 }
 
 /// What a durable arbiter writes down: every grant in force, and for a moment some that are over
-/// ([`Lag`]). The queue is not in it, since requesters ask again; nor is the last fence, since
+/// (`lag.rs`). The queue is not in it, since requesters ask again; nor is the last fence, since
 /// those of the next boot are larger.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Record {
