@@ -15,7 +15,9 @@
 //!   home's last boot. So may one that renews: the home takes up what it shows, and those who
 //!   decide say whether they know it. Nothing here need survive a crash.
 //! * *A claim that nobody is here for any more* is given up as far as this home asked for it last:
-//!   its client may have gone to another home, and what that one asked for goes on.
+//!   its client may have gone to another home, and what that one asked for goes on. What is
+//!   granted and was asked for by two homes, each of which may have told a client, is given back by
+//!   neither alone: only a client's word or the lease ends it.
 //! * *A renewal past its deadline* is a loss, at once. The client was told that moment and has
 //!   stopped (arbiter spec C1: dead is for good), so it has nothing that could be renewed, and
 //!   nobody else uses its units: they are given back, and not waited for until the lease ends
