@@ -16,6 +16,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("quorate-check", &["quorate-core", "quorate-laws"]),
     ("quorate-wire", &["quorate-core", "quorate-protocols"]),
     ("quorate-api", &[]),
+    ("quorate-trust", &[]),
     ("quorate-view", &[]),
     (
         "quorate-node",
