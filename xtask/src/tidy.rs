@@ -26,7 +26,14 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("quorate-cli", &["quorate-api", "quorate-client"]),
     (
         "quorate",
-        &["quorate-api", "quorate-cli", "quorate-client", "quorate-node", "quorate-protocols"],
+        &[
+            "quorate-api",
+            "quorate-cli",
+            "quorate-client",
+            "quorate-node",
+            "quorate-protocols",
+            "quorate-trust",
+        ],
     ),
 ];
 

@@ -111,9 +111,10 @@ impl Certificate {
         }
     }
 
-    /// The DNS names it speaks for.
-    pub fn dns_names(&self) -> &[String] {
-        &self.dns
+    /// The DNS names and addresses it speaks for.
+    pub fn addresses(&self) -> Vec<String> {
+        let addresses = der::addresses(&self.der);
+        self.dns.iter().cloned().chain(addresses.iter().map(ToString::to_string)).collect()
     }
 
     /// From when to when it is valid, since 1970, if it says so in a way that we understand.

@@ -1,6 +1,7 @@
-//! As much of DER as it takes to read when a certificate is valid, which webpki checks and does not
-//! tell. Nothing is decided by this: it is shown to people and measured.
+//! As much of DER as it takes to read when and at which addresses a certificate is valid, which
+//! webpki checks and does not tell. Nothing is decided by this: it is shown to people and measured.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::date::{DAY, Date};
@@ -9,11 +10,40 @@ const SEQUENCE: u8 = 0x30;
 const VERSION: u8 = 0xa0;
 const UTC_TIME: u8 = 0x17;
 const TIME: u8 = 0x18;
+const EXTENSIONS: u8 = 0xa3;
+/// Subject alternative name.
+const NAMES: (u8, &[u8]) = (0x06, &[0x55, 0x1d, 0x11]);
+const ADDRESS: u8 = 0x87;
 
 /// From when to when a certificate is valid, since 1970; nothing if it cannot be read.
 pub(crate) fn validity(certificate: &[u8]) -> Option<(Duration, Duration)> {
-    let (_, outer, _) = element(certificate).filter(|(tag, ..)| *tag == SEQUENCE)?;
-    let (_, mut rest, _) = element(outer).filter(|(tag, ..)| *tag == SEQUENCE)?;
+    let (_, times, _) = element(before_validity(certificate)?).filter(is_sequence)?;
+    let (from, rest) = time(times)?;
+    let (until, _) = time(rest)?;
+    Some((from, until))
+}
+
+/// The addresses at which it is valid, those that can be read.
+pub(crate) fn addresses(certificate: &[u8]) -> Vec<IpAddr> {
+    let Some(rest) = before_validity(certificate) else { return Vec::new() };
+    // Validity, subject and key come first.
+    let extensions = elements(rest).find(|(tag, _)| *tag == EXTENSIONS);
+    let extensions = extensions.into_iter().flat_map(|(_, list)| elements(list)).flat_map(inside);
+    let names = extensions.filter(|(_, one)| elements(one).next() == Some(NAMES));
+    let names = names.filter_map(|(_, one)| elements(one).last());
+    let names = names.flat_map(inside).flat_map(inside);
+    let address = |(tag, bytes): (u8, &[u8])| match (tag, bytes.len()) {
+        (ADDRESS, 4) => <[u8; 4]>::try_from(bytes).ok().map(IpAddr::from),
+        (ADDRESS, 16) => <[u8; 16]>::try_from(bytes).ok().map(IpAddr::from),
+        _ => None,
+    };
+    names.filter_map(address).collect()
+}
+
+/// What a certificate says, from its validity on.
+fn before_validity(certificate: &[u8]) -> Option<&[u8]> {
+    let (_, outer, _) = element(certificate).filter(is_sequence)?;
+    let (_, mut rest, _) = element(outer).filter(is_sequence)?;
     if let Some((VERSION, _, after)) = element(rest) {
         rest = after;
     }
@@ -21,10 +51,24 @@ pub(crate) fn validity(certificate: &[u8]) -> Option<(Duration, Duration)> {
     for _ in 0..3 {
         (_, _, rest) = element(rest)?;
     }
-    let (_, times, _) = element(rest).filter(|(tag, ..)| *tag == SEQUENCE)?;
-    let (from, rest) = time(times)?;
-    let (until, _) = time(rest)?;
-    Some((from, until))
+    Some(rest)
+}
+
+fn is_sequence((tag, ..): &(u8, &[u8], &[u8])) -> bool {
+    *tag == SEQUENCE
+}
+
+/// Tag and content of each element, up to the first that cannot be read.
+fn elements(mut bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+    std::iter::from_fn(move || {
+        let (tag, content, rest) = element(bytes)?;
+        bytes = rest;
+        Some((tag, content))
+    })
+}
+
+fn inside((_, content): (u8, &[u8])) -> impl Iterator<Item = (u8, &[u8])> {
+    elements(content)
 }
 
 /// Tag, content, and what follows.
@@ -110,8 +154,11 @@ mod tests {
     proptest! {
         #[test]
         fn no_bytes_are_too_strange_to_be_read(bytes: Vec<u8>) {
-            let _ = validity(&bytes);
-            let _ = validity(&tagged(SEQUENCE, &tagged(SEQUENCE, &bytes)));
+            let nested = tagged(SEQUENCE, &tagged(SEQUENCE, &bytes));
+            for bytes in [bytes, nested] {
+                let _ = validity(&bytes);
+                let _ = addresses(&bytes);
+            }
         }
     }
 }

@@ -48,7 +48,7 @@ fn a_node_is_a_node_of_its_cluster_on_both_sides() {
     for other in ["10.0.0.2", "b.example", "quorate://rack-7/node/a", "", "a"] {
         assert_eq!(node.is_for(other), Err(CertificateError::Name(other.into())));
     }
-    assert_eq!(node.dns_names(), ["a.example"]);
+    assert_eq!(node.addresses(), ["a.example", "10.0.0.1", "::1"]);
 }
 
 #[test]
