@@ -55,7 +55,7 @@ pub enum CertificateError {
     Usage,
     /// It says nothing that we understand about whose it is, or too much.
     #[error(
-        "the certificate does not say whose it is: it has {0} URIs like quorate://CLUSTER/node/NAME"
+        "the certificate does not say whose it is: {0} of its URIs are like quorate://C/node/N"
     )]
     Nobody(usize),
     /// It does not speak for this name or address.

@@ -133,7 +133,9 @@ mod tests {
         }
 
         #[test]
-        fn whatever_is_read_is_written_the_same(text in "(quorate://)?\\PC{0,12}(/(node|client)/)?\\PC{0,12}") {
+        fn whatever_is_read_is_written_the_same(
+            text in "(quorate://)?\\PC{0,12}(/(node|client)/)?\\PC{0,12}",
+        ) {
             if let Ok(identity) = text.parse::<Identity>() {
                 prop_assert_eq!(identity.to_string(), text);
             }

@@ -116,7 +116,10 @@ mod tests {
         }
 
         #[test]
-        fn without_a_star_a_pattern_covers_itself_alone(name in "[a-c]{1,3}", other in "[a-c]{1,3}") {
+        fn without_a_star_a_pattern_covers_itself_alone(
+            name in "[a-c]{1,3}",
+            other in "[a-c]{1,3}",
+        ) {
             prop_assert_eq!(pattern(&name).covers(&other), name == other);
         }
 

@@ -278,7 +278,10 @@ mod tests {
             (typed[at], typed[at + 1]) = (ALPHABET[one], ALPHABET[two]);
             let typed = String::from_utf8(typed).unwrap();
             let read = typed.parse::<Secret>().map(|read| read.reveal().to_owned());
-            let expected = if typed == token.reveal() { Ok(typed) } else { Err(TokenError::Checksum) };
+            let expected = match typed == token.reveal() {
+                true => Ok(typed),
+                false => Err(TokenError::Checksum),
+            };
             prop_assert_eq!(read, expected);
         }
 
