@@ -48,7 +48,7 @@ pub enum CertificateError {
     #[error("the certificate expired{}", when(" on ", *.0))]
     Expired(Option<Date>),
     /// It is worth nothing yet.
-    #[error("the certificate is not valid yet{}; is the clock right?", when(": it begins on ", *.0))]
+    #[error("the certificate is not valid yet{}; is the clock right?", when(": from ", *.0))]
     NotYet(Option<Date>),
     /// It was made for the other side.
     #[error("the certificate is not for this use (extended key usage)")]

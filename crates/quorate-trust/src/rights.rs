@@ -1,11 +1,11 @@
 //! What somebody may do: four words on pools, some bounds, and the table that decides.
 //!
-//! | demand | permit has it | permit lacks it |
-//! |---|---|---|
-//! | `see` a pool | reads it, its claims and its history | reads the claims it made itself, if it may `claim` |
-//! | `claim` in a pool | makes, renews and ends its own claims | nothing |
-//! | `revoke` in a pool | ends the claims of others | nothing |
-//! | `admin` of a pool | changes what the pool is; may do all of the above | nothing |
+//! | right in a pool | what it is for |
+//! |---|---|
+//! | `see` | reads the pool, its claims and its history |
+//! | `claim` | makes claims; renews, ends and reads those it made itself |
+//! | `revoke` | ends the claims of others |
+//! | `admin` | changes what the pool is; may do all of the above |
 //!
 //! A pool on which a permit has no right at all does not exist for it. Every bound (expiry, most
 //! units, names of clients) only ever takes away.
