@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use quorate_api::ClaimId;
+use quorate_api::link::Token;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::chance::entropy;
@@ -13,7 +14,7 @@ use crate::driver::{Command, Driver, Reach};
 use crate::error::ConnectError;
 use crate::pool::Pool;
 use crate::server::Server;
-use crate::session::{Pace, Session};
+use crate::session::{Greeting, Pace, Session};
 
 /// How a client behaves; the defaults suit most.
 #[derive(Clone, Debug)]
@@ -25,6 +26,8 @@ pub struct Options {
     pub try_for: Duration,
     /// How long a release waits for its acknowledgement before it reports *unknown*.
     pub patience: Duration,
+    /// What gives this client its rights, where clusters ask for that.
+    pub token: Option<Token>,
 }
 
 impl Default for Options {
@@ -33,6 +36,7 @@ impl Default for Options {
             name: format!("process {}", std::process::id()),
             try_for: Duration::from_millis(500),
             patience: Duration::from_secs(3),
+            token: None,
         }
     }
 }
@@ -82,7 +86,8 @@ impl Client {
         }
         let pace = Pace { patience: options.patience, ..Pace::default() };
         let now = Instant::now();
-        let session = Session::new(options.name.clone(), servers.len(), pace, entropy(), now);
+        let greeting = Greeting { client: options.name.clone(), token: options.token.clone() };
+        let session = Session::new(greeting, servers.len(), pace, entropy(), now);
         let (commands, queue) = mpsc::unbounded_channel();
         let (reach, mut reached) = watch::channel(Reach::Trying);
         let driver = Driver::new(servers, session, queue, commands.downgrade(), reach);

@@ -7,6 +7,7 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
+use quorate_api::link::Token;
 use quorate_api::{
     ClaimId, ClaimStatus, FoundView, HistoryView, HoldersView, NodeView, Overview, PoolView,
     PoolsView, Problem, QueueView, RelabelRequest, RenewRequest, RevokeRequest, Want, format_span,
@@ -63,7 +64,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug)]
 pub struct Views {
     servers: Vec<Server>,
-    token: Option<String>,
+    token: Option<Token>,
 }
 
 impl Views {
@@ -80,8 +81,8 @@ impl Views {
         Ok(Views { servers, token: None })
     }
 
-    /// Shows the administrator's token with every request.
-    pub fn with_token(self, token: Option<String>) -> Views {
+    /// Shows a token with every request.
+    pub fn with_token(self, token: Option<Token>) -> Views {
         Views { token, ..self }
     }
 
@@ -281,7 +282,7 @@ impl Views {
         let mut why = String::new();
         for server in &self.servers {
             let mut headers = vec![("idempotency-key", key.clone())];
-            headers.extend(self.token.iter().map(|t| ("authorization", format!("Bearer {t}"))));
+            headers.extend(self.token.iter().map(|t| ("authorization", format!("Bearer {}", t.0))));
             let once = exchange(server, method.clone(), path, body.clone(), headers);
             match tokio::time::timeout(TIMEOUT, once).await {
                 Ok(Ok((status, answer))) => return read(server, status, &answer),

@@ -56,6 +56,6 @@ pub use error::{AcquireError, ConnectError, Lost, ReleaseError, RunError, TryAcq
 pub use grant::Grant;
 pub use http::{Screen, ViewError, Views};
 pub use pool::Pool;
-pub use quorate_api::link::{About, Move, Share};
+pub use quorate_api::link::{About, Move, Share, Token};
 pub use quorate_api::{ClaimId, Want};
 pub use server::{DEFAULT_PORT, Server};

@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 
 use crate::admission;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::clock;
 use crate::convert;
 use crate::engine::Ask;
@@ -152,6 +153,11 @@ impl Session {
         let (pool, id, ask) = match request.ask {
             LinkAsk::Ping => return self.answer(number, Reply::Pong),
             LinkAsk::Hello { client } => return self.on_hello(number, client),
+            LinkAsk::Introduce { client, token } => {
+                let shown = Caller::Anonymous.shows(&self.app.config, Some(&token.0));
+                self.app = self.app.serving(shown);
+                return self.on_hello(number, client);
+            }
             LinkAsk::Claim { pool, id, want } => {
                 let want = Want { client: self.client.clone(), ..want };
                 (pool, id, Ask::Claim { want, wait: true, keep: None })

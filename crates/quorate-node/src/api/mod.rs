@@ -25,6 +25,7 @@ use quorate_api::ClaimId;
 use tokio::net::TcpStream;
 
 use crate::app::App;
+use crate::caller::token_of;
 use reply::{Failure, bad_request};
 
 /// Longest body of a request: a renewal shows every unit of a grant.
@@ -69,9 +70,8 @@ impl FromRequestParts<App> for App {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Infallible> {
         let shown = parts.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        // Whoever shows something else than a token shows one that nobody has.
-        let token = shown.map(|text| text.strip_prefix("Bearer ").unwrap_or_default().trim());
-        Ok(app.serving(app.caller.shows(&app.config, token)))
+        let token = shown.map(token_of);
+        Ok(app.serving(app.caller.clone().shows(&app.config, token.as_deref())))
     }
 }
 

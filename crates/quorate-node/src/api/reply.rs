@@ -40,6 +40,11 @@ impl IntoResponse for Failure {
             // Some of these are answered at once: who asks again at once learns nothing new.
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
+        if self.0.kind == ProblemKind::Unauthorized {
+            // What browsers and curl know how to answer: the token is the password.
+            let basic = HeaderValue::from_static("Basic realm=\"quorate\"");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, basic);
+        }
         response
     }
 }

@@ -7,6 +7,7 @@ mod low;
 mod options;
 mod pool;
 mod reserved;
+mod rights;
 #[cfg(test)]
 mod tests;
 
@@ -24,6 +25,7 @@ pub use limits::Limits;
 pub(crate) use options::{Basis, Options, SHORTEST};
 pub use pool::{Names, POOL_NAME_MAX, POOL_UNITS_MAX, PoolDef, is_pool_name};
 pub use reserved::{Pattern, Reserved};
+pub use rights::Guarded;
 
 /// Least length of a token.
 const TOKEN_MIN: usize = 16;
@@ -60,6 +62,8 @@ pub struct Config {
     pub limits: Limits,
     /// What whoever takes claims back must show, if anything.
     pub admin_token: Option<Secret>,
+    /// Who may do what; everybody everything but what takes `admin_token`, if there is nothing here.
+    pub guarded: Option<Guarded>,
     /// What members must agree on, in one number.
     pub digest: u64,
 }
@@ -174,7 +178,7 @@ pub enum ConfigError {
     /// Anybody could claim, release and revoke.
     #[error(
         "listen.{which} = {address} is not a loopback address: until nodes can authenticate \
-         clients and peers they bind to loopback only; use 127.0.0.1 or [::1]"
+         each other and encrypt, they bind to loopback only; use 127.0.0.1 or [::1]"
     )]
     NotLoopback {
         /// Which listener.
@@ -193,6 +197,9 @@ pub enum ConfigError {
     /// A token that could be guessed protects nothing.
     #[error("admin_token is shorter than {TOKEN_MIN} characters")]
     WeakToken,
+    /// A token or the rights of all make no sense.
+    #[error("{0}")]
+    Rights(String),
     /// A node must at least remember how often it was started.
     #[error("data_dir is missing: a node must at least remember how often it was started")]
     NoDataDir,
@@ -313,6 +320,7 @@ impl Config {
                 Some(token) if token.len() < TOKEN_MIN => return Err(ConfigError::WeakToken),
                 token => token.map(Secret),
             },
+            guarded: Guarded::read(file.tokens, file.rights).map_err(ConfigError::Rights)?,
             digest: digest(agreed.as_bytes()),
         })
     }

@@ -14,6 +14,7 @@ mod numbered_grants;
 mod one_claim;
 mod operators_view;
 mod orders;
+mod rights;
 mod ring_heals;
 mod second_starts;
 mod watching;
