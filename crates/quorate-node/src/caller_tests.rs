@@ -370,15 +370,16 @@ async fn a_guarded_node_does_so_on_the_client_link() {
                 Some(token) => Ask::Introduce { client: String::new(), token: link::Token(token) },
                 None => Ask::Hello { client: String::new() },
             };
-            let mut bytes = Vec::new();
+            let mut replies = Vec::new();
             for (number, ask) in [(1, hello), (2, ask.clone())] {
+                let mut bytes = Vec::new();
                 link::encode(&FromClient::Request(Request { number, ask }), &mut bytes);
+                stream.write_all(&bytes).await.unwrap();
+                replies.push(answer(&mut stream, number).await);
             }
-            stream.write_all(&bytes).await.unwrap();
-            let welcome = answer(&mut stream, 1).await;
+            let [welcome, reply] = &replies[..] else { unreachable!("two were asked") };
             assert!(matches!(welcome, Reply::Welcome { .. }), "{welcome:?}");
-            let reply = answer(&mut stream, 2).await;
-            let said = match &reply {
+            let said = match reply {
                 Reply::Problem(problem) => Some((problem.kind, &*problem.detail)),
                 _ => None,
             };
