@@ -7,16 +7,20 @@ use std::time::Duration;
 
 use anyhow::Context;
 use quorate_api::ClaimId;
-use quorate_client::{Client, Options, Token, Views};
+use quorate_client::{Client, Options, Tls, Token, Views};
 
 /// Which cluster, and how to answer.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Cluster {
-    /// A node, as HOST:PORT or http://HOST:PORT; name several by repeating it or with commas, and
+    /// A node, as HOST:PORT, http://HOST:PORT or https://HOST:PORT; name several by repeating it or with commas, and
     /// one that answers is used. Without it: $QUORATE_SERVER, or the local dev node
     /// (127.0.0.1:7420).
     #[arg(long, value_name = "URL", value_delimiter = ',', global = true)]
     server: Vec<String>,
+    /// The certificate of the cluster's authority (ca.crt), for servers with https. Without it:
+    /// $QUORATE_CA.
+    #[arg(long, value_name = "FILE", global = true)]
+    ca: Option<PathBuf>,
     /// A file with the token that gives you rights. Without it: $QUORATE_TOKEN,
     /// $CREDENTIALS_DIRECTORY/quorate-token, or quorate/token in your configuration directory.
     #[arg(long, value_name = "FILE", global = true)]
@@ -34,6 +38,8 @@ pub struct Json {
 const VARIABLE: &str = "QUORATE_SERVER";
 /// A token; in the environment, since others can read the arguments of a process.
 const TOKEN: &str = "QUORATE_TOKEN";
+/// The authority's certificate.
+const AUTHORITY: &str = "QUORATE_CA";
 /// What the client calls itself.
 const CLIENT: &str = "QUORATE_CLIENT";
 /// Where the first node of `quorate dev` listens.
@@ -58,13 +64,27 @@ impl Cluster {
 
     /// A client of the cluster that says who asks.
     pub async fn connect(&self) -> anyhow::Result<Client> {
-        let options = Options { name: who_asks(), token: self.token()?, ..Options::default() };
+        let options = Options {
+            name: who_asks(),
+            token: self.token()?,
+            tls: self.tls()?,
+            ..Options::default()
+        };
         Ok(Client::connect_with(self.servers(), options).await?)
     }
 
     /// The cluster as people see it, with the rights of whatever token is found.
     pub fn views(&self) -> anyhow::Result<Views> {
-        Ok(Views::new(self.servers())?.with_token(self.token()?))
+        Ok(Views::new(self.servers())?.with_tls(self.tls()?)?.with_token(self.token()?))
+    }
+
+    /// Whom to trust, if that was said.
+    fn tls(&self) -> anyhow::Result<Option<Tls>> {
+        let named = self.ca.clone().or_else(|| variable(AUTHORITY).map(PathBuf::from));
+        let Some(file) = named else { return Ok(None) };
+        let pem = std::fs::read(&file)
+            .with_context(|| format!("cannot read {}; nothing was asked", file.display()))?;
+        Ok(Some(Tls::trusting(&pem).with_context(|| file.display().to_string())?))
     }
 
     /// The first token of those places where one may be. A file that was named must be there; one

@@ -14,11 +14,12 @@ use quorate_api::{
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::net::TcpStream;
 
 use crate::chance::entropy;
+use crate::client::known;
 use crate::error::ConnectError;
 use crate::server::Server;
+use crate::tls::{Stream, Tls, dial};
 
 /// Why something could not be seen or done.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +66,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Views {
     servers: Vec<Server>,
     token: Option<Token>,
+    tls: Option<Tls>,
 }
 
 impl Views {
@@ -78,12 +80,21 @@ impl Views {
         if servers.is_empty() {
             return Err(ConnectError::NoServers);
         }
-        Ok(Views { servers, token: None })
+        Ok(Views { servers, token: None, tls: None })
     }
 
     /// Shows a token with every request.
     pub fn with_token(self, token: Option<Token>) -> Views {
         Views { token, ..self }
+    }
+
+    /// Trusts these, where servers are named with `https://`.
+    ///
+    /// # Errors
+    /// A server is, and nothing says whom to trust.
+    pub fn with_tls(self, tls: Option<Tls>) -> Result<Views, ConnectError> {
+        known(&self.servers, tls.as_ref())?;
+        Ok(Views { tls, ..self })
     }
 
     /// The node that answers.
@@ -283,7 +294,8 @@ impl Views {
         for server in &self.servers {
             let mut headers = vec![("idempotency-key", key.clone())];
             headers.extend(self.token.iter().map(|t| ("authorization", format!("Bearer {}", t.0))));
-            let once = exchange(server, method.clone(), path, body.clone(), headers);
+            let once =
+                exchange((server, self.tls.as_ref()), method.clone(), path, body.clone(), headers);
             match tokio::time::timeout(TIMEOUT, once).await {
                 Ok(Ok((status, answer))) => return read(server, status, &answer),
                 Ok(Err(error)) => why = format!("{server}: {error}"),
@@ -297,15 +309,18 @@ impl Views {
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 async fn exchange(
-    server: &Server,
+    (server, tls): (&Server, Option<&Tls>),
     method: Method,
     path: &str,
     body: Bytes,
     headers: Vec<(&str, String)>,
 ) -> Result<(StatusCode, Bytes), Failure> {
-    let stream = TcpStream::connect(server.address()).await?;
-    // Nodes know no names: one of somebody else's could lead a browser to them.
-    let host = stream.peer_addr()?.to_string();
+    let stream = dial(server, tls).await?;
+    let host = match &stream {
+        // Nodes know no names: one of somebody else's could lead a browser to them.
+        Stream::Plain(stream) => stream.peer_addr()?.to_string(),
+        Stream::Tls(_) => server.address().to_owned(),
+    };
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     let running = tokio::spawn(connection);

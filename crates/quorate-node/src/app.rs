@@ -26,6 +26,8 @@ pub(crate) struct App {
     pub(crate) metrics: Arc<Metrics>,
     /// Who is at the other end.
     pub(crate) caller: Caller,
+    /// Whether nobody else hears what is said.
+    pub(crate) encrypted: bool,
     engine: mpsc::Sender<Command>,
     changes: broadcast::Sender<Change>,
     stopping: watch::Receiver<bool>,
@@ -42,12 +44,17 @@ impl App {
         stopping: watch::Receiver<bool>,
     ) -> Self {
         let caller = Caller::Administrator;
-        App { config, boot, metrics, caller, engine, changes, stopping }
+        App { config, boot, metrics, caller, encrypted: false, engine, changes, stopping }
     }
 
     /// The same for another caller.
     pub(crate) fn serving(&self, caller: Caller) -> Self {
         App { caller, ..self.clone() }
+    }
+
+    /// The same over TLS.
+    pub(crate) fn encrypted(&self) -> Self {
+        App { encrypted: true, ..self.clone() }
     }
 
     /// Returns when the node stops.

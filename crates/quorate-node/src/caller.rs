@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use quorate_api::{Problem, ProblemKind};
-use quorate_trust::{Demand, Permit, Refusal, Right, Secret, TokenError};
+use quorate_trust::{Demand, Identity, Kind, Permit, Refusal, Right, Secret, TokenError};
 use quorate_wire::order::Ordered;
 use quorate_wire::survey::Question;
 
@@ -76,6 +76,16 @@ impl Action {
 }
 
 impl Caller {
+    /// Whoever shows this certificate: one of a client that the configuration knows, or nobody.
+    pub(crate) fn certified(config: &Config, shown: Option<&Identity>) -> Self {
+        let known = shown.filter(|it| it.kind == Kind::Client && it.cluster == config.cluster);
+        let permit = known.zip(config.guarded.as_ref());
+        match permit.and_then(|(it, guarded)| guarded.certified(&it.name)) {
+            Some(permit) => Caller::Holder(Arc::clone(permit)),
+            None => Caller::Anonymous,
+        }
+    }
+
     /// The same caller, who has shown this token with a request.
     pub(crate) fn shows(self, config: &Config, token: Option<&str>) -> Self {
         let Some(shown) = token else { return self };

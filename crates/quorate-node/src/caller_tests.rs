@@ -189,7 +189,7 @@ async fn linked(app: App) -> TcpStream {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     let (served, _) = listener.accept().await.unwrap();
-    tokio::spawn(session::run(served, app));
+    tokio::spawn(session::run(served.into(), app));
     stream.write_all(&PREFACE).await.unwrap();
     stream
 }

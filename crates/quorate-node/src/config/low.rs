@@ -25,8 +25,13 @@ pub(super) struct File {
     /// Those who may do something, where not everybody may.
     #[serde(default)]
     pub(super) tokens: Vec<Token>,
+    /// The same for clients that show a certificate.
+    #[serde(default)]
+    pub(super) certificates: Vec<Token>,
     /// What holds for all of them.
     pub(super) rights: Option<Rights>,
+    /// Where the files are that encryption needs.
+    pub(super) tls: Option<super::Tls>,
     /// Where to listen.
     pub(super) listen: Listen,
     /// How long another node may be silent before it is suspected to have crashed.
@@ -54,14 +59,14 @@ pub(super) struct Listen {
     pub(super) source: Option<IpAddr>,
 }
 
-/// A token, as `quorate token new` prints it.
+/// A token, as `quorate token new` prints it, or the client of a certificate.
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Token {
     /// Whose it is.
     pub(super) name: String,
-    /// Its hash: 64 hexadecimal digits.
-    pub(super) sha256: String,
+    /// Its hash: 64 hexadecimal digits. Certificates have none.
+    pub(super) sha256: Option<String>,
     /// What it may do: see, claim, revoke, admin.
     pub(super) may: Vec<String>,
     /// In which pools: names, or patterns with one `*`.
