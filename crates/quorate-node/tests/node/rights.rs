@@ -48,10 +48,10 @@ const CLAIM: &str = "/v1/pools/p/claims/c1";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claim_belongs_to_who_made_it_at_every_node() {
-    for protocol in ["central", "ticket", "broadcast"] {
+    for protocol in ["central", "arbiter", "broadcast"] {
         let guests = Guests::new();
-        let crashes = if protocol == "broadcast" { "crashes_max = 1" } else { "" };
-        let pool = format!("units = 3\nprotocol = \"{protocol}\"\n{crashes}");
+        let options = if protocol == "broadcast" { "retry = \"100ms\"" } else { "" };
+        let pool = format!("units = 3\nprotocol = \"{protocol}\"\n{options}");
         let cluster = Cluster::start(3, &guests.file(&pool)).await;
         let Guests { ann, bob, blind, boss } = &guests;
         let ask = async |node: usize, guest: &Secret, what: &str, body: &str| {
