@@ -121,7 +121,11 @@ impl Node {
         let keys = config.keys().map_err(StartError::new)?.map(Arc::new);
         let config = Arc::new(config);
         let boot = boot::count(&config).await.map_err(StartError::new)?;
-        let metrics = Arc::new(Metrics::new());
+        let mut metrics = Metrics::new();
+        if let Some((_, until)) = keys.as_ref().and_then(|keys| keys.certificate().validity()) {
+            metrics.tell_expiry(until);
+        }
+        let metrics = Arc::new(metrics);
         let (commands, inbox) = mpsc::channel(COMMANDS);
         let (changes, _) = broadcast::channel(CHANGES);
         let (report, written) = mpsc::unbounded_channel();

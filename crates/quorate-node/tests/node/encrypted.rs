@@ -65,6 +65,11 @@ fn file(ann: &Secret) -> String {
     )
 }
 
+/// A request in the clear, from this machine.
+fn by(guest: &Secret, what: &str) -> String {
+    format!("{what} HTTP/1.1\r\nauthorization: Bearer {}\r\nx-rest:", guest.reveal())
+}
+
 fn options(tls: Tls, token: Option<&Secret>) -> Options {
     let token = token.map(|secret| Token(secret.reveal().to_owned()));
     Options { tls: Some(tls), token, ..Options::default() }
@@ -83,6 +88,8 @@ async fn nodes_and_clients_with_certificates_share_units() {
     let token = Token(ann.reveal().to_owned());
     let views = Views::new([server(1)]).unwrap();
     let views = views.with_tls(Some(tls.clone())).unwrap().with_token(Some(token));
+    let (_, counted) = cluster.text(0, &by(&ann, "GET /metrics")).await;
+    assert!(counted.contains("\nquorate_tls_certificate_expiry_timestamp_seconds 1"), "{counted}");
     let holders = views.holders("p").await.unwrap().holders;
     assert_eq!(holders[0].client, "ann");
     grant.release().await.unwrap();
