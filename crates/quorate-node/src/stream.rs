@@ -133,6 +133,24 @@ impl AsyncWrite for Stream {
         }
     }
 
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.way {
+            Way::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, bytes),
+            Way::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, bytes),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match &self.way {
+            Way::Plain(stream) => stream.is_write_vectored(),
+            Way::Tls(stream) => stream.is_write_vectored(),
+        }
+    }
+
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.way {
             Way::Plain(stream) => Pin::new(stream).poll_flush(cx),
