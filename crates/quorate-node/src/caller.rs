@@ -6,10 +6,11 @@
 //! ([`crate::app::App`]), and the engine is told who it was.
 //!
 //! Without `[[tokens]]` and `[rights]` a node is open to whoever reaches it, and listens on
-//! loopback addresses only; if the configuration has an `admin_token`, taking claims back and administering
-//! pools needs it. With them nothing is open but health, `admin_token` may do everything, and each
-//! token what its permit says (`quorate_trust::Permit`). A pool on which a caller has no right does
-//! not exist for it: it is answered as for a pool that nobody has heard of.
+//! loopback addresses only; if the configuration has an `admin_token`, taking claims back and
+//! administering pools needs it. With them nothing is open but health, `admin_token` may do
+//! everything, and each token what its permit says (`quorate_trust::Permit`). A pool on which a
+//! caller has no right does not exist for it: it is answered as for a pool that nobody has heard
+//! of.
 
 use std::fmt;
 use std::str::FromStr as _;
