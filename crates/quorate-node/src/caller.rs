@@ -5,11 +5,12 @@
 //! the engine passes [`authorize`] first, over HTTP and over the client link alike
 //! ([`crate::app::App`]), and the engine is told who it was.
 //!
-//! Without `[[tokens]]` and `[rights]` a node is open to whoever reaches it, and listens on loopback
-//! addresses only; if the configuration has an `admin_token`, taking claims back and administering
-//! pools needs it. With them nothing is open but health, `admin_token` may do everything, and each
-//! token what its permit says (`quorate_trust::Permit`). A pool on which a caller has no right does
-//! not exist for it: it is answered as for a pool that nobody has heard of.
+//! Without `[[tokens]]` and `[rights]` a node is open to whoever reaches it, and listens on
+//! loopback addresses only; if the configuration has an `admin_token`, taking claims back and
+//! administering pools needs it. With them nothing is open but health, `admin_token` may do
+//! everything, and each token what its permit says (`quorate_trust::Permit`). A pool on which a
+//! caller has no right does not exist for it: it is answered as for a pool that nobody has heard
+//! of.
 
 use std::fmt;
 use std::str::FromStr as _;
@@ -220,8 +221,8 @@ fn decide_openly(config: &Config, caller: &Caller, action: Action) -> Result<(),
     }
 }
 
-const HOW: &str = "Send a token as `Authorization: Bearer TOKEN`, or give the command QUORATE_TOKEN \
-                   or --token-file";
+const HOW: &str = "Send a token as `Authorization: Bearer TOKEN`, or give the command \
+                   QUORATE_TOKEN or --token-file";
 
 impl Why {
     fn problem(self, pool: Option<&str>) -> Problem {

@@ -64,7 +64,7 @@ pub struct Config {
     pub limits: Limits,
     /// What whoever takes claims back must show, if anything.
     pub admin_token: Option<Secret>,
-    /// Who may do what; everybody everything but what takes `admin_token`, if there is nothing here.
+    /// Who may do what; if nothing is here, everybody everything but what takes `admin_token`.
     pub guarded: Option<Guarded>,
     /// Where the files are that encryption needs; without them a node stays on its own machine.
     pub tls: Option<Tls>,
