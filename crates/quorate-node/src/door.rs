@@ -1,6 +1,6 @@
 //! The clients' address: HTTP and the client link on one port, told apart by their first bytes.
-//! Who connects becomes a caller here. A node with certificates speaks TLS with everybody, and in the
-//! clear only with clients on its own machine.
+//! Who connects becomes a caller here. A node with certificates speaks TLS with everybody, and in
+//! the clear only with clients on its own machine.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,6 +1,6 @@
 //! Certificates and tokens, as a shell sees their files: who may read them, what is never written
-//! over, and what independent programs (openssl and curl, where they are installed) make of them and
-//! of nodes that have them.
+//! over, and what independent programs (openssl and curl, where they are installed) make of them
+//! and of nodes that have them.
 
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
