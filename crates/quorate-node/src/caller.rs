@@ -80,9 +80,9 @@ impl Caller {
     /// Whoever shows this certificate: one of a client that the configuration knows, or nobody.
     pub(crate) fn certified(config: &Config, shown: Option<&Identity>) -> Self {
         let known = shown.filter(|it| it.kind == Kind::Client && it.cluster == config.cluster);
-        let permit = known.zip(config.guarded.as_ref());
-        match permit.and_then(|(it, guarded)| guarded.certified(&it.name)) {
-            Some(permit) => Caller::Holder(Arc::clone(permit)),
+        let permit = known.zip(config.guarded.now());
+        match permit.and_then(|(it, guarded)| guarded.certified(&it.name).cloned()) {
+            Some(permit) => Caller::Holder(permit),
             None => Caller::Anonymous,
         }
     }
@@ -90,7 +90,7 @@ impl Caller {
     /// The same caller, who has shown this token with a request.
     pub(crate) fn shows(self, config: &Config, token: Option<&str>) -> Self {
         let Some(shown) = token else { return self };
-        match (&config.admin_token, &config.guarded) {
+        match (&config.admin_token, config.guarded.now()) {
             (Some(token), _) if token.is(shown) => Caller::Administrator,
             (None, None) => self,
             (Some(_), None) => Caller::Stranger(None),
@@ -174,7 +174,7 @@ fn decide(
     action: Action,
     units: Option<u32>,
 ) -> Result<(), Why> {
-    let Some(guarded) = &config.guarded else {
+    let Some(guarded) = config.guarded.now() else {
         return decide_openly(config, caller, action);
     };
     let open = match action {
@@ -187,6 +187,8 @@ fn decide(
         Caller::Administrator => Ok(()),
         Caller::Anonymous => Err(Why::Nothing),
         Caller::Stranger(wrong) => Err(Why::Strange(*wrong)),
+        // Its token was taken out of the file, or changed, since it was let in.
+        Caller::Holder(permit) if !guarded.still(permit) => Err(Why::Strange(None)),
         Caller::Holder(permit) => {
             let now = since_1970();
             let one = |right: &Right| permit.decide(Demand { right: *right, pool, units }, now);

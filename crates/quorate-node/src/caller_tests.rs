@@ -451,6 +451,25 @@ async fn metrics_are_open_if_the_file_says_so_and_nothing_else_is() {
 }
 
 #[test]
+fn whoever_was_let_in_with_a_token_that_is_gone_may_do_nothing_more() {
+    let secret = Secret::random().unwrap();
+    let file = |may: &str| {
+        let name = format!("name = \"ci\", sha256 = \"{}\"", secret.digest());
+        config(&format!("tokens = [{{ {name}, may = [\"{may}\"], pools = [\"*\"] }}]")).unwrap()
+    };
+    let running = file("see");
+    let caller = Caller::Anonymous.shows(&running, Some(secret.reveal()));
+    let see = || authorize(&running, &caller, Some("p"), Action::See).map_err(|why| why.kind);
+    assert_eq!(see(), Ok(()));
+    running.guarded.replace(&file("see").guarded);
+    assert_eq!(see(), Ok(()), "nothing changed for it");
+    running.guarded.replace(&file("claim").guarded);
+    assert_eq!(see(), Err(ProblemKind::Unauthorized));
+    running.guarded.replace(&config("rights = {}").unwrap().guarded);
+    assert_eq!(see(), Err(ProblemKind::Unauthorized));
+}
+
+#[test]
 fn tokens_are_taken_as_bearer_and_as_the_password_of_basic() {
     assert_eq!(token_of("Bearer abc"), "abc");
     assert_eq!(token_of("bearer  abc "), "abc");

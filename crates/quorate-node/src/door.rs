@@ -15,6 +15,7 @@ use rustix::net::sockopt;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio::sync::watch::Receiver;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::rustls::ServerConfig;
@@ -49,7 +50,7 @@ enum Language {
 }
 
 /// Serves clients until the node stops.
-pub(crate) async fn run(listener: TcpListener, app: App, keys: Option<Arc<Keys>>) {
+pub(crate) async fn run(listener: TcpListener, app: App, keys: Receiver<Option<Arc<Keys>>>) {
     // Connections tell nothing about who makes them; a request may.
     let mut app = app.serving(Caller::Anonymous);
     let places = Arc::new(Semaphore::new(app.config.limits.clients));
@@ -58,7 +59,7 @@ pub(crate) async fn run(listener: TcpListener, app: App, keys: Option<Arc<Keys>>
         router: api::router(app.clone()),
         encrypted: api::router(app.encrypted()),
         app: app.clone(),
-        tls: keys.map(|keys| keys.for_clients()),
+        keys,
     };
     let mut guests = JoinSet::new();
     loop {
@@ -79,7 +80,7 @@ pub(crate) async fn run(listener: TcpListener, app: App, keys: Option<Arc<Keys>>
                 Err(_) => {
                     app.metrics.refuse("limit");
                     // Nobody who waits for a handshake would understand it.
-                    if hall.tls.is_none()
+                    if hall.keys.borrow().is_none()
                         && let Ok(porter) = Arc::clone(&porters).try_acquire_owned()
                     {
                         let max = app.config.limits.clients;
@@ -111,12 +112,14 @@ struct Hall {
     router: Router,
     /// For those who speak TLS.
     encrypted: Router,
-    tls: Option<Arc<ServerConfig>>,
+    /// What it is spoken with, now.
+    keys: Receiver<Option<Arc<Keys>>>,
 }
 
 impl Hall {
     async fn receive(self, stream: TcpStream, from: SocketAddr) {
-        let Hall { app, router, encrypted, tls } = self;
+        let Hall { app, router, encrypted, keys } = self;
+        let tls = keys.borrow().as_ref().map(|keys| keys.for_clients());
         let metrics = Arc::clone(&app.metrics);
         if let Err(error) = notice_silence(&stream) {
             tracing::debug!(%error, "a connection that goes silent may not be noticed");

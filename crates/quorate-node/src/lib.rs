@@ -58,7 +58,7 @@ mod troubles;
 mod views;
 
 pub use config::{
-    Config, ConfigError, Data, Guarded, Limits, MEMBERS_MAX, Member, Names, POOL_NAME_MAX,
+    Config, ConfigError, Data, Guard, Guarded, Limits, MEMBERS_MAX, Member, Names, POOL_NAME_MAX,
     POOL_UNITS_MAX, Pattern, PoolDef, Reserved, Secret, Tls, is_pool_name,
 };
 pub use node::{Node, StartError};

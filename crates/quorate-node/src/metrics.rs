@@ -89,6 +89,8 @@ pub(crate) struct Metrics {
     pub(crate) messages_dropped: Counter,
     pub(crate) seats_stopped: Gauge,
     pub(crate) seats: Gauge,
+    expiry: Gauge,
+    reloads: Family<PlainOutcome, Counter>,
     pools: PoolFamilies,
 }
 
@@ -197,6 +199,12 @@ impl Metrics {
             "HTTP requests that were not carried out, by the status of the answer",
             Family::clone(&refused_requests),
         );
+        let reloads = Family::default();
+        registry.register(
+            "reloads",
+            "Times that the configuration was read anew, by what came of it",
+            Family::clone(&reloads),
+        );
         let fsync = buckets();
         registry.register_with_unit(
             "fsync_duration",
@@ -236,6 +244,8 @@ impl Metrics {
                 "messages_dropped",
                 "Messages that reached nobody",
             ),
+            expiry: Gauge::default(),
+            reloads,
             registry,
             messages,
             renewals,
@@ -250,10 +260,21 @@ impl Metrics {
 
     /// When the node's certificate expires, since 1970.
     pub(crate) fn tell_expiry(&mut self, since_1970: Duration) {
-        let gauge: Gauge = Gauge::default();
-        gauge.set(i64::try_from(since_1970.as_secs()).unwrap_or(i64::MAX));
         let help = "When this node's certificate expires, in seconds since 1970";
-        self.registry.register("tls_certificate_expiry_timestamp_seconds", help, gauge);
+        let name = "tls_certificate_expiry_timestamp_seconds";
+        self.registry.register(name, help, self.expiry.clone());
+        self.set_expiry(since_1970);
+    }
+
+    /// The same, of another.
+    pub(crate) fn set_expiry(&self, since_1970: Duration) {
+        self.expiry.set(i64::try_from(since_1970.as_secs()).unwrap_or(i64::MAX));
+    }
+
+    /// The configuration was read anew, or could not be.
+    pub(crate) fn reloaded(&self, taken: bool) {
+        let outcome = if taken { "taken" } else { "refused" };
+        self.reloads.get_or_create(&PlainOutcome { outcome }).inc();
     }
 
     /// The meters of one definition.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_api::NodeView;
+use quorate_trust::Keys;
 use tokio::net::TcpListener;
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
@@ -12,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::app::App;
 use crate::boot::{self, Past};
-use crate::config::{Config, Data};
+use crate::config::{Config, ConfigError, Data};
 use crate::descriptors;
 use crate::door;
 use crate::engine::{Engine, Request};
@@ -34,6 +35,7 @@ pub struct Node {
     app: App,
     clients: SocketAddr,
     stop: watch::Sender<bool>,
+    keys: watch::Sender<Option<Arc<Keys>>>,
     fatal: mpsc::UnboundedReceiver<String>,
     engine: JoinHandle<()>,
     mesh: JoinHandle<()>,
@@ -126,6 +128,7 @@ impl Node {
             metrics.tell_expiry(until);
         }
         let metrics = Arc::new(metrics);
+        let (keys, _) = watch::channel(keys);
         let (commands, inbox) = mpsc::channel(COMMANDS);
         let (changes, _) = broadcast::channel(CHANGES);
         let (report, written) = mpsc::unbounded_channel();
@@ -160,7 +163,7 @@ impl Node {
         if let Some(later) = boot::settle_later(Arc::clone(&config), &boot) {
             settling.spawn(later);
         }
-        let mesh = Mesh::new(Arc::clone(&config), commands, metrics, keys.clone());
+        let mesh = Mesh::new(Arc::clone(&config), commands, metrics, keys.subscribe());
         Ok(Node {
             clients: address,
             stop,
@@ -172,9 +175,36 @@ impl Node {
                 drop(guards);
             }),
             mesh: tokio::spawn(mesh.run(peers)),
-            door: tokio::spawn(door::run(clients, app.clone(), keys)),
+            door: tokio::spawn(door::run(clients, app.clone(), keys.subscribe())),
+            keys,
             app,
         })
+    }
+
+    /// Takes up the tokens, rights and certificates of a changed file while it runs. Whoever was
+    /// let in with a token that is gone may do nothing more; connections that were made with an
+    /// earlier certificate go on until they end.
+    ///
+    /// # Errors
+    /// The files are not good, or something else changed that takes a restart: everything is as
+    /// before.
+    pub fn reload(&self, new: &Config) -> Result<(), ConfigError> {
+        let taken = self.take_up(new);
+        self.app.metrics.reloaded(taken.is_ok());
+        taken
+    }
+
+    fn take_up(&self, new: &Config) -> Result<(), ConfigError> {
+        if let Some(what) = self.app.config.differs(new) {
+            return Err(ConfigError::Restart { what });
+        }
+        let keys = new.keys()?.map(Arc::new);
+        if let Some((_, until)) = keys.as_ref().and_then(|keys| keys.certificate().validity()) {
+            self.app.metrics.set_expiry(until);
+        }
+        self.keys.send_replace(keys);
+        self.app.config.guarded.replace(&new.guarded);
+        Ok(())
     }
 
     /// The way to its engine.

@@ -211,7 +211,7 @@ fn three(folder: &Folder) -> (Vec<Served>, [u16; 6]) {
 #[test]
 fn three_nodes_with_certificates_serve_whoever_has_a_token() {
     let folder = Folder::new("trust-cluster");
-    let (_nodes, ports) = three(&folder);
+    let (nodes, ports) = three(&folder);
     let server = format!("https://127.0.0.1:{},https://localhost:{}", ports[0], ports[1]);
     let with = format!("--server {server} --ca ca.crt");
     let began = Instant::now();
@@ -240,6 +240,66 @@ fn three_nodes_with_certificates_serve_whoever_has_a_token() {
     let said = text(&folder.run(&format!("pools {with} --token-file mistyped")).stderr);
     assert!(said.contains("mistyped") && !said.contains(&mistyped), "{said}");
     independent_clients(&folder, ports[2], secret.trim());
+    changed_files(&folder, &nodes[0], ports[0]);
+}
+
+/// What a node takes up of a changed file, and what it does not.
+fn changed_files(folder: &Folder, node: &Served, port: u16) {
+    let hang_up = || {
+        let kill = Command::new("kill").args(["-HUP", &node.0.id().to_string()]).status();
+        assert!(kill.expect("it was sent").success());
+    };
+    let path = folder.0.join("a.toml");
+    let file = std::fs::read_to_string(&path).expect("it is there");
+    let ask = |token: &str| {
+        let with = format!("--server https://127.0.0.1:{port} --ca ca.crt --token-file {token}");
+        folder.run(&format!("pools {with}"))
+    };
+    let until = |what: &str, so: &dyn Fn() -> bool| {
+        let began = Instant::now();
+        while !so() {
+            assert!(began.elapsed() < PATIENCE, "in vain: {what}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    };
+    let refused = |token: &str| {
+        let output = ask(token);
+        !output.status.success() && text(&output.stderr).contains("does not know the token")
+    };
+    let before = file.split("[[tokens]]").next().expect("a file begins").to_owned();
+    let other = folder.fine("token new other --may see --secret-file other.token");
+    std::fs::write(&path, format!("{before}{other}")).expect("a folder of our own");
+    assert!(refused("other.token"), "nobody told the node to read it");
+    hang_up();
+    until("the new token is good", &|| ask("other.token").status.success());
+    until("the old one is not", &|| refused("ci.token"));
+    // A file that cannot be read changes nothing, and neither does one with other pools.
+    for wrong in ["nonsense".to_owned(), format!("{file}[[pools]]\nname = \"x\"\nunits = 1\n")] {
+        std::fs::write(&path, wrong).expect("a folder of our own");
+        hang_up();
+        assert!(ask("other.token").status.success());
+        assert!(refused("ci.token"));
+    }
+    // A certificate of another authority is not taken up, and one that is renewed is.
+    std::fs::write(&path, file).expect("a folder of our own");
+    folder.fine("cert node a --address 127.0.0.1,renewed.example --ca . --dir renewed");
+    for name in ["node-a.crt", "node-a.key"] {
+        let (from, to) = (folder.0.join("renewed").join(name), folder.0.join(name));
+        std::fs::rename(from, to).expect("a folder of our own");
+    }
+    hang_up();
+    until("the first file holds again", &|| ask("ci.token").status.success());
+    until("its certificate is the new one", &|| {
+        let mut curl = Command::new("curl");
+        let place = format!("renewed.example:{port}:127.0.0.1");
+        curl.args(["-s", "--cacert", "ca.crt", "--resolve", &place]).current_dir(&folder.0);
+        curl.arg(format!("https://renewed.example:{port}/livez"));
+        curl.output().is_ok_and(|output| output.status.success()) || !has_curl()
+    });
+}
+
+fn has_curl() -> bool {
+    Command::new("curl").arg("--version").output().is_ok()
 }
 
 /// What curl and openssl make of a node.

@@ -183,7 +183,7 @@ async fn draw(app: &App, screen: &Screen) -> Result<Overview, Problem> {
             .into_iter()
             .filter(|event| event.pool.is_empty() || app.sees(&event.pool))
             .collect(),
-        guarded: app.config.admin_token.is_some() || app.config.guarded.is_some(),
+        guarded: app.config.admin_token.is_some() || app.config.guarded.now().is_some(),
         node,
     })
 }

@@ -26,7 +26,7 @@ pub use limits::Limits;
 pub(crate) use options::{Basis, Options, SHORTEST};
 pub use pool::{Names, POOL_NAME_MAX, POOL_UNITS_MAX, PoolDef, is_pool_name};
 pub use reserved::{Pattern, Reserved};
-pub use rights::Guarded;
+pub use rights::{Guard, Guarded};
 pub use tls::Tls;
 
 /// Least length of a token.
@@ -65,7 +65,7 @@ pub struct Config {
     /// What whoever takes claims back must show, if anything.
     pub admin_token: Option<Secret>,
     /// Who may do what; if nothing is here, everybody everything but what takes `admin_token`.
-    pub guarded: Option<Guarded>,
+    pub guarded: Guard,
     /// Where the files are that encryption needs; without them a node stays on its own machine.
     pub tls: Option<Tls>,
     /// What members must agree on, in one number.
@@ -218,6 +218,12 @@ pub enum ConfigError {
         /// What is the matter with them.
         what: String,
     },
+    /// It says something else that a running node cannot take up.
+    #[error("{what} changed, which takes a restart; nothing was taken up")]
+    Restart {
+        /// What.
+        what: &'static str,
+    },
     /// Nobody could be called from there.
     #[error("listen.source = {address}: {what}")]
     Source {
@@ -350,7 +356,7 @@ impl Config {
                 Some(token) if token.len() < TOKEN_MIN => return Err(ConfigError::WeakToken),
                 token => token.map(Secret),
             },
-            guarded,
+            guarded: Guard::new(guarded),
             tls: file.tls,
             digest: digest(agreed.as_bytes()),
         })
@@ -366,6 +372,20 @@ impl Config {
             Ok(_) => Ok(()),
             Err(error) => Err(ConfigError::Text(error.to_string())),
         }
+    }
+
+    /// What else differs in a configuration that a running node should take up, if anything does
+    /// that it would have to be restarted for.
+    pub(crate) fn differs(&self, new: &Config) -> Option<&'static str> {
+        let same = [
+            ("the cluster", self.cluster == new.cluster),
+            ("the node's name", self.name() == new.name()),
+            ("members or pools", self.digest == new.digest),
+            ("listen.clients", self.listen_clients == new.listen_clients),
+            ("listen.peers", self.listen_peers == new.listen_peers),
+            ("whether there is [tls]", self.tls.is_some() == new.tls.is_some()),
+        ];
+        same.iter().find(|(_, same)| !same).map(|(what, _)| *what)
     }
 
     /// This node's name.

@@ -1,6 +1,6 @@
 //! Whom a node knows, and what each may do: `[[tokens]]` and `[rights]`.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use quorate_trust::{Digest, Permit, Secret, is_name};
 
@@ -8,6 +8,28 @@ use super::low;
 
 /// Most tokens of a file: every request is compared with all of them.
 const TOKENS_MAX: usize = 1000;
+
+/// Who may do what now: shared by all who ask, and replaced as a whole while the node runs.
+#[derive(Clone, Debug, Default)]
+pub struct Guard(Arc<RwLock<Option<Arc<Guarded>>>>);
+
+impl Guard {
+    pub(super) fn new(guarded: Option<Guarded>) -> Guard {
+        Guard(Arc::new(RwLock::new(guarded.map(Arc::new))))
+    }
+
+    /// Nothing, if everything is open to everybody.
+    pub(crate) fn now(&self) -> Option<Arc<Guarded>> {
+        // Nobody panics between the two halves of an assignment.
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// From now on this holds.
+    pub(crate) fn replace(&self, other: &Guard) {
+        let other = other.now();
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = other;
+    }
+}
 
 /// Who may do what, where that is not open to everybody.
 #[derive(Clone, Debug)]
@@ -66,6 +88,12 @@ impl Guarded {
         }
         let open_metrics = rights.is_some_and(|rights| rights.open_metrics);
         Ok(Some(Guarded { tokens: known, certificates: certified, open_metrics }))
+    }
+
+    /// Whether somebody who was let in with this permit still has it, as it was.
+    pub(crate) fn still(&self, permit: &Permit) -> bool {
+        let tokens = self.tokens.iter().map(|(_, known)| known);
+        tokens.chain(&self.certificates).any(|known| **known == *permit)
     }
 
     /// What the client of a certificate may do.

@@ -14,7 +14,7 @@ use std::time::Duration;
 use quorate_core::NodeId;
 use quorate_trust::{Identity, Keys, Kind};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -41,7 +41,7 @@ pub(crate) struct Mesh {
     pub(crate) config: Arc<Config>,
     pub(crate) engine: mpsc::Sender<Command>,
     pub(crate) metrics: Arc<Metrics>,
-    keys: Option<Arc<Keys>>,
+    keys: watch::Receiver<Option<Arc<Keys>>>,
     connections: Arc<AtomicU64>,
 }
 
@@ -70,7 +70,7 @@ impl Mesh {
         config: Arc<Config>,
         engine: mpsc::Sender<Command>,
         metrics: Arc<Metrics>,
-        keys: Option<Arc<Keys>>,
+        keys: watch::Receiver<Option<Arc<Keys>>>,
     ) -> Self {
         Mesh { config, engine, metrics, keys, connections: Arc::default() }
     }
@@ -114,7 +114,8 @@ impl Mesh {
     }
 
     async fn greet(&self, peer: NodeId) -> Result<Connection, greeting::GreetingError> {
-        let stream = dial(&self.config, self.keys.as_deref(), peer).await?;
+        let keys = self.keys.borrow().clone();
+        let stream = dial(&self.config, keys.as_deref(), peer).await?;
         let (reply, resume) = oneshot::channel();
         self.tell(PeerEvent::Calling { peer, reply }).await?;
         let ours = resume.await?;
@@ -147,7 +148,8 @@ impl Mesh {
     async fn welcome(self, stream: TcpStream) {
         let greeted = timeout(GREETING, async {
             stream.set_nodelay(true)?;
-            let stream = match &self.keys {
+            let keys = self.keys.borrow().clone();
+            let stream = match keys {
                 Some(keys) => Stream::accept(stream, keys.for_peers()).await?,
                 None => stream.into(),
             };

@@ -5,17 +5,20 @@ use std::path::PathBuf;
 use anyhow::Context;
 use quorate_node::{Config, Node, PoolDef};
 use quorate_trust::Date;
+use rustix::process::Signal;
 
 use super::daemon;
+use super::signals::{ENDING, Signals};
 use crate::Outcome;
 
 /// Run one member of a cluster.
 ///
 /// The file names the node, its addresses, its peers and the pools; docs/configuration.md describes
 /// every field. Results of `--check-config` go to standard output, the log to standard error
-/// (`QUORATE_LOG=debug` shows more). Stop it with Ctrl-C, SIGTERM or SIGHUP: clients that wait are
-/// told to ask elsewhere, and nothing that is granted is taken back. A signal that was ignored when
-/// it started stays ignored.
+/// (`QUORATE_LOG=debug` shows more). Stop it with Ctrl-C or SIGTERM: clients that wait are told to
+/// ask elsewhere, and nothing that is granted is taken back. SIGHUP makes it read tokens, rights and
+/// certificates anew; if anything is wrong with the file, all stays as it was, and the log says so.
+/// A signal that was ignored when it started stays ignored.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -64,16 +67,36 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         let mut node = Node::start(config).await?;
         let scheme = if keys.is_some() { "https" } else { "http" };
         eprintln!("quorate: listening on {scheme}://{}", node.clients_address());
-        let failed = tokio::select! {
-            stopped = daemon::asked_to_stop() => stopped.map(|()| None),
-            why = node.failed() => Ok(Some(why)),
+        let mut signals = Signals::hear(&ENDING)?;
+        let failed = loop {
+            tokio::select! {
+                signal = signals.any() => match signal {
+                    Signal::HUP => reload(&node, args),
+                    _ => break None,
+                },
+                why = node.failed() => break Some(why),
+            }
         };
         node.stop().await;
-        match failed? {
+        match failed {
             None => Ok(Outcome::Good),
             Some(why) => anyhow::bail!("the node cannot go on: {why}"),
         }
     })
+}
+
+/// Takes up what a running node can of a changed file; if anything is wrong with it, nothing.
+fn reload(node: &Node, args: &Args) {
+    let shown = args.config.display();
+    let taken = std::fs::read_to_string(&args.config)
+        .map_err(anyhow::Error::new)
+        .and_then(|text| Ok(node.reload(&Config::parse(&text)?)?));
+    match taken {
+        Ok(()) => tracing::info!("tokens, rights and certificates are those of {shown} now"),
+        Err(error) => {
+            tracing::error!("{shown}: {error:#}; all is as it was before the file was changed");
+        }
+    }
 }
 
 /// What a pool can do without, in one line.
