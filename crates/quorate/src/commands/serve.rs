@@ -16,9 +16,9 @@ use crate::Outcome;
 /// The file names the node, its addresses, its peers and the pools; docs/configuration.md describes
 /// every field. Results of `--check-config` go to standard output, the log to standard error
 /// (`QUORATE_LOG=debug` shows more). Stop it with Ctrl-C or SIGTERM: clients that wait are told to
-/// ask elsewhere, and nothing that is granted is taken back. SIGHUP makes it read tokens, rights and
-/// certificates anew; if anything is wrong with the file, all stays as it was, and the log says so.
-/// A signal that was ignored when it started stays ignored.
+/// ask elsewhere, and nothing that is granted is taken back. SIGHUP makes it read tokens, rights
+/// and certificates anew; if anything is wrong with the file, all stays as it was, and the log says
+/// so. A signal that was ignored when it started stays ignored.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
