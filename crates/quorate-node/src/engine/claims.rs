@@ -221,7 +221,7 @@ impl Engine {
                 let mut claimed = Claimed::new(0.into(), now, State::Waiting);
                 claimed.assumed = true;
                 self.insert(seat, id, claimed);
-                let why = "the client ended it through a node that did not know it";
+                let why = "its client ended it, at a node where it was not made";
                 self.over(seat, id, ClaimState::Cancelled, why, now);
             }
             // The client may hold it through another node; its word counts. A client whose claim
