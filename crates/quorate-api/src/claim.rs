@@ -151,6 +151,7 @@ pub struct RevokeRequest {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct UnitView {
     /// Which unit, numbered from 0.
+    #[serde(deserialize_with = "crate::units::unit")]
     pub unit: u32,
     /// Its name, if the pool's units have names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -160,6 +161,7 @@ pub struct UnitView {
     pub labels: BTreeMap<String, String>,
     /// Grows from holder to holder of this unit: what is protected should refuse smaller ones than
     /// the largest it has seen.
+    #[serde(deserialize_with = "crate::units::fence")]
     pub fence: u64,
 }
 

@@ -61,8 +61,9 @@ impl<'a> Glances<'a> {
         released.map(|record| record.took_ms).collect()
     }
 
-    /// Pools that match on some node, in this order; and how many there are.
-    pub(crate) fn found(&self, order: Order) -> (Vec<&str>, u64) {
+    /// Pools that match on some node, in this order; how many there are, and how many of those that
+    /// were told grant nothing.
+    pub(crate) fn found(&self, order: Order) -> (Vec<&str>, u64, u64) {
         let mut found: BTreeMap<&str, Count> = BTreeMap::new();
         for (name, count) in self.told.iter().flat_map(|(_, glance)| &glance.found) {
             let sum = found.entry(name).or_default();
@@ -74,7 +75,8 @@ impl<'a> Glances<'a> {
         names.sort_unstable_by_key(|(rank, name)| (std::cmp::Reverse(*rank), *name));
         let most = self.told.iter().map(|(_, glance)| glance.found_count).max().unwrap_or(0);
         let count = most.max(names.len() as u64);
-        (names.into_iter().map(|(_, name)| name).collect(), count)
+        let unavailable = found.values().filter(|count| count.unavailable > 0).count() as u64;
+        (names.into_iter().map(|(_, name)| name).collect(), count, unavailable)
     }
 
     /// What clients of all nodes have of the pool that was asked about at this place.
@@ -297,6 +299,7 @@ fn event(node: &str, record: &Record) -> HistoryEvent {
         who: record.who.clone(),
         text: record.text.clone(),
         times: record.times,
+        more_pools: record.more_pools,
     }
 }
 

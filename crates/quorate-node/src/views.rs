@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use quorate_api::{
-    FactView, GrantsView, HolderView, HoldersView, Line as ApiLine,
-    Obstacle, PoolView, QueueView, ShortageView, WaiterView, Why,
+    FactView, GrantsView, HolderView, HoldersView, Line as ApiLine, Obstacle, PoolView, QueueView,
+    ShortageView, WaiterView, Why,
 };
 use quorate_core::{ClaimId, Outlook, Stamp, Unit};
 use quorate_protocols::allocator::labels::Labels;
@@ -275,7 +275,9 @@ impl Picture {
         PoolView {
             grants: Some(self.grants.clone()),
             needs: needs.iter().map(|node| config.members[node.index()].name.clone()).collect(),
-            held: Some(self.units_held()),
+            // Where several must agree, and the node of a claim is silent, a permission may be
+            // half of a grant or none: that many are held at most.
+            held: Some(self.units_held().min(def.units)),
             free: Some(if self.grants.grants() { self.free(def) } else { 0 }),
             waiting: Some(u32::try_from(self.queue().len()).unwrap_or(u32::MAX)),
             drained: self.drained.iter().map(|unit| unit_name(*unit, def)).collect(),
@@ -464,9 +466,37 @@ impl Picture {
 
 #[cfg(test)]
 mod tests {
-    use quorate_core::NodeId;
+    use quorate_core::{Entry, NodeId, Standing, Units};
+    use quorate_wire::survey::BookLine;
 
     use super::*;
+
+    /// The node of the clients is silent, and members have given permissions to different claims.
+    #[test]
+    fn no_more_units_are_told_as_held_than_there_are() {
+        let text = "cluster = \"c\"\nepoch = 1\nnode = \"a\"\n\
+            listen = { clients = \"127.0.0.1:1\", peers = \"127.0.0.1:2\" }\n\
+            members = [{ name = \"a\", peers = \"127.0.0.1:2\" },\
+                       { name = \"b\", peers = \"127.0.0.1:3\" },\
+                       { name = \"c\", peers = \"127.0.0.1:4\" }]\n\
+            [[pools]]\nname = \"p\"\nunits = 4\nprotocol = \"arbiter\"\n";
+        let config = Config::parse_in_memory(text).unwrap();
+        let permitted = |serial: u64| {
+            BookLine::new(&Entry {
+                claim: ClaimId { origin: 2, serial },
+                units: Units::new(3, 4).unwrap(),
+                stamp: Stamp { clock: serial, node: NodeId(2) },
+                standing: Standing::Granted,
+            })
+        };
+        let said = [0, 1].map(|node| {
+            let books = vec![permitted(u64::from(node))];
+            (NodeId(node), Survey { books, ..Survey::default() })
+        });
+        let gathered = Gathered { said: said.into(), silent: vec![NodeId(2)] };
+        let picture = Picture::new(&config, "p", &config.pools[0], gathered);
+        assert_eq!(picture.pool(&config, "p", &config.pools[0]).held, Some(4));
+    }
 
     #[test]
     fn a_claim_that_is_given_up_here_may_live_where_a_node_has_it_or_did_not_answer() {

@@ -52,11 +52,17 @@ export function sentence(event) {
   return `${who || node} ${what}${units}${took}${why}`;
 }
 
+// In which pools something happened: one by name, and how many more.
+export function where(event) {
+  if (!event.pool) return "";
+  return event.more_pools ? `${event.pool} and ${plural(event.more_pools, "more pool")}` : event.pool;
+}
+
 // Events that read the same are one, at the last time, with how often.
 export function grouped(events) {
   const found = new Map();
   for (const event of events) {
-    const key = `${event.pool ?? ""}|${event.what}|${sentence(event)}`;
+    const key = `${where(event)}|${event.what}|${sentence(event)}`;
     const first = found.get(key);
     if (first) first.times += event.times ?? 1;
     else found.set(key, { key, event, times: event.times ?? 1 });

@@ -20,7 +20,7 @@ use tokio::time::{sleep, timeout};
 use super::OrderId;
 use super::overview::look_with_past;
 use super::pools::outcome;
-use super::reply::{Failure, bad_request, body, ok};
+use super::reply::{Failure, bad_request, body, ok, unreadable};
 use crate::admission;
 use crate::app::App;
 use crate::clock;
@@ -300,7 +300,7 @@ impl<'a> Call<'a> {
     fn new(app: &'a App, pool: &'a str, id: &str, params: Asked) -> Result<Self, Problem> {
         // Read after the request has arrived: the client sent it earlier.
         let received = clock::now();
-        let Query(params) = params.map_err(|error| bad_request(error.body_text()))?;
+        let Query(params) = params.map_err(|error| unreadable(&error))?;
         let span = |text: &Option<String>| {
             let parsed = text.as_deref().map(parse_span).transpose();
             parsed.map_err(|error| bad_request(error.to_string()))

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use tokio::sync::{broadcast, mpsc};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::reply::{Failure, bad_request, ok};
+use super::reply::{Failure, bad_request, number, ok, some_number, unreadable};
 use super::watch::Events;
 use crate::app::App;
 use crate::config::{Names, PoolDef};
@@ -45,16 +45,21 @@ pub(crate) struct Screen {
     /// ...in this order...
     sort: Order,
     /// ...from this page on.
+    #[serde(deserialize_with = "number")]
     page: usize,
     /// The pool that is shown in full.
     pool: Option<String>,
     /// Only claims in which this text appears.
     claims: String,
+    #[serde(deserialize_with = "number")]
     holders_page: usize,
+    #[serde(deserialize_with = "number")]
     queue_page: usize,
     /// Rows of each page...
+    #[serde(deserialize_with = "some_number")]
     rows: Option<usize>,
     /// ...and of pages of claims, if that is something else.
+    #[serde(deserialize_with = "some_number")]
     claim_rows: Option<usize>,
 }
 
@@ -65,9 +70,11 @@ type Asked = Result<Query<Screen>, QueryRejection>;
     params(
         ("search" = Option<String>, Query, description = "only pools whose name contains this"),
         ("only" = Option<String>, Query,
-            description = "only pools where somebody is `waiting`, or has something `held`"),
+            description = "only pools where somebody is `waiting`, or has something `held`, or \
+            that are `unavailable`: they grant nothing"),
         ("sort" = Option<String>, Query, description = "pools by `name`, or first those where most \
-            are `waiting`, the largest share is `held`, or the `oldest` wait is longest"),
+            are `waiting`, the largest share is `held`, or the `oldest` wait is longest, or those \
+            that are `unavailable`"),
         ("page" = Option<usize>, Query, description = "which page of pools, from 0"),
         ("pool" = Option<String>, Query, description = "the pool to show in full"),
         ("claims" = Option<String>, Query, description = "only its claims that contain this"),
@@ -80,7 +87,7 @@ type Asked = Result<Query<Screen>, QueryRejection>;
         (status = 404, description = "there is no such pool", body = Problem),
     ))]
 pub(crate) async fn overview(app: App, screen: Asked) -> Result<Response, Failure> {
-    let Query(screen) = screen.map_err(|error| bad_request(error.body_text()))?;
+    let Query(screen) = screen.map_err(|error| unreadable(&error))?;
     Ok(ok(StatusCode::OK, &draw(&app, &screen).await?))
 }
 
@@ -90,7 +97,7 @@ pub(crate) async fn overview(app: App, screen: Asked) -> Result<Response, Failur
         `problem` if there is no such pool, and then the rest", body = Overview,
         content_type = "text/event-stream")))]
 pub(crate) async fn watch(app: App, screen: Asked) -> Result<Response, Failure> {
-    let Query(screen) = screen.map_err(|error| bad_request(error.body_text()))?;
+    let Query(screen) = screen.map_err(|error| unreadable(&error))?;
     let changes = app.changes(None)?;
     let (sender, receiver) = mpsc::channel::<Event>(1);
     let mut stopping = app.clone();
@@ -148,7 +155,7 @@ async fn draw(app: &App, screen: &Screen) -> Result<Overview, Problem> {
     let (search, order, only) = (Some(screen.search.clone()), screen.sort, screen.only);
     let listed = app.glance(Wanted { search, order, only, ..Wanted::default() }).await?;
     let (glances, _) = Glances::take(&app.config, listed);
-    let (names, pools_found) = glances.found(order);
+    let (names, pools_found, pools_unavailable) = glances.found(order);
     let start = screen.page.saturating_mul(size);
     let names: Vec<String> = names.into_iter().skip(start).take(size).map(String::from).collect();
 
@@ -167,6 +174,7 @@ async fn draw(app: &App, screen: &Screen) -> Result<Overview, Problem> {
         nodes: glances.members(&node),
         pools: glances.rows(&names),
         pools_found,
+        pools_unavailable,
         patterns: patterns(app, &screen.search),
         pool: screen.pool.as_ref().zip(def).map(|(pool, def)| {
             let picture = Picture::new(&app.config, pool, def, surveys);

@@ -141,7 +141,7 @@ impl Engine {
             (Some(State::Granted { .. } | State::Shown { .. }), Some(shown)) => {
                 let Some(shares) = pool.ledger.get_mut(&id).and_then(|c| c.shows(&shown)) else {
                     pool.meters.fence_rejections.inc();
-                    return waiter.answer(Err(admission::different()));
+                    return waiter.answer(Err(admission::other_units()));
                 };
                 shares
             }

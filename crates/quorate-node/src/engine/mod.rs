@@ -152,6 +152,8 @@ pub(crate) struct Engine {
     pools: Vec<Pool>,
     /// The pool whose states are looked at next.
     next_look: usize,
+    /// What operators were told a moment ago.
+    recent: glance::Recent,
     by_name: HashMap<Arc<str>, usize>,
     meters: PoolMeterCache,
     history: History,
@@ -231,6 +233,7 @@ impl Engine {
             journal,
             journal_failed: None,
             next_look: 0,
+            recent: glance::Recent::default(),
             fatal,
             durable: 0,
             behind: Vec::new(),

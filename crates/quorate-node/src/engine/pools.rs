@@ -65,6 +65,8 @@ pub(super) struct Pool {
     pub(super) rings_at: Option<Moment>,
     /// What its seat told about itself when that was last looked at.
     pub(super) states: BTreeSet<SeatState>,
+    /// Whether it granted nothing at the last look.
+    pub(super) stalled: bool,
     stopped: Option<String>,
 }
 
@@ -171,6 +173,7 @@ impl Engine {
             untold: BTreeSet::new(),
             rings_at: None,
             states: BTreeSet::new(),
+            stalled: false,
             stopped: None,
         });
         self.by_name.insert(Arc::clone(name), index);

@@ -112,9 +112,10 @@ impl Picture {
         }
     }
 
-    /// How a claim ended, if a node knows that and none has it any more.
+    /// How the claim ended that was asked about, if a node knows that. Those who decide may have it
+    /// in their books for a moment yet.
     pub(crate) fn over(&self, id: ClaimId, pool: &str) -> Option<ClaimStatus> {
-        let (node, end) = self.ended.as_ref().filter(|_| !self.lines.contains_key(&id))?;
+        let (node, end) = self.ended.as_ref()?;
         Some(ClaimStatus {
             id: convert::api_id(id),
             pool: pool.to_owned(),
@@ -147,7 +148,10 @@ impl Picture {
         def: &PoolDef,
         through: &str,
     ) -> Option<ClaimStatus> {
-        let Some(before) = self.status(id, pool, def) else { return self.over(id, pool) };
+        let over = self.over(id, pool).filter(|_| !self.has_home(id));
+        let Some(before) = self.status(id, pool, def).filter(|_| over.is_none()) else {
+            return over;
+        };
         let (state, what) = match before.state {
             ClaimState::Granted => (ClaimState::Released, "released"),
             ClaimState::Waiting => (ClaimState::Cancelled, "cancelled"),
