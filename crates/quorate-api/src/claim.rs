@@ -276,8 +276,8 @@ pub struct ClaimStatus {
     /// it when it is back; until then, the same id could be granted there if it is claimed there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unheard: Vec<String>,
-    /// In answer to `DELETE`: no node that answers knew the claim. It is remembered as cancelled all
-    /// the same, since its request may be on its way.
+    /// In answer to `DELETE`: no node that answers knew the claim. It is remembered as cancelled
+    /// all the same, since its request may be on its way.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unknown: bool,
 }

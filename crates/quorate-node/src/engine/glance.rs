@@ -86,8 +86,8 @@ impl Engine {
         glance
     }
 
-    /// The pools with this text in their names, in this order: as they were, if that was asked for a
-    /// moment ago.
+    /// The pools with this text in their names, in this order: as they were, if that was asked for
+    /// a moment ago.
     fn list(&mut self, search: &str, only: Only, order: Order, now: Moment) -> Arc<List> {
         let pools = self.pools.len();
         let lists = &mut self.recent.lists;

@@ -103,8 +103,8 @@ impl Picture {
         })
     }
 
-    /// A node tells how the claim ended that was asked about. Copies of it may have ended in several
-    /// ways: whoever had its units knows best.
+    /// A node tells how the claim ended that was asked about. Copies of it may have ended in
+    /// several ways: whoever had its units knows best.
     pub(super) fn learn_end(&mut self, node: String, end: EndLine) {
         let had_units = |end: &EndLine| convert::state(end.how) != ClaimState::Cancelled;
         if self.ended.as_ref().is_none_or(|(_, known)| !had_units(known) && had_units(&end)) {

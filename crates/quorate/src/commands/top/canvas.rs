@@ -168,8 +168,8 @@ impl Canvas {
         }
     }
 
-    /// Writes lines, broken between words, or anywhere in a word that is longer than a row. Says how
-    /// many rows that took.
+    /// Writes lines, broken between words, or anywhere in a word that is longer than a row. Says
+    /// how many rows that took.
     pub(super) fn wrapped(&mut self, area: Area, text: &str, style: Style) -> usize {
         let mut row = 0;
         for line in text.lines() {
