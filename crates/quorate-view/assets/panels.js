@@ -2,7 +2,7 @@
 
 import { grants, waits } from "./charts.js";
 import { byId, h, keyed, plural, s, say, span } from "./dom.js";
-import { awaited, business, grouped, health, hindered, nodesSum, sentence, wanted, where } from "./words.js";
+import { awaited, business, grouped, health, hindered, nodesSum, sentence, started, wanted, where } from "./words.js";
 
 const clock = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
 const short = (id) => `${id.slice(0, 4)}…${id.slice(-6)}`;
@@ -50,7 +50,7 @@ export function drawMembers(view) {
       if (!node.answers) say(seen, "");
       else if (blind.length) say(seen, `does not see ${blind.join(", ")}`);
       else say(seen, `sees all${range}`);
-      const about = [node.boot ? `start ${node.boot}` : "", `${plural(node.clients, "client")} connected, ${node.unconnected ?? 0} over HTTP or away`];
+      const about = [node.boot ? started(node.boot) : "", `${plural(node.clients, "client")} connected, ${node.unconnected ?? 0} over HTTP or away`];
       const others = sees.map((sight) => `${sight.name}: ${sight.connected ? (sight.latency_us ? milli(sight.latency_us) : "connected") : "not seen"}`);
       item.title = [...about, ...others].filter(Boolean).join("\n");
       seen.className = blind.length ? "sees bad" : "sees dim";

@@ -106,6 +106,11 @@ export function health(node) {
   return ["ready", "up"];
 }
 
+// How often a node was started; one that lost its count goes on from the clock, beyond any count.
+export function started(number) {
+  return number < 100_000 ? `start ${number}` : `start number ${number} by the clock, as no count is kept`;
+}
+
 // All nodes in one line.
 export function nodesSum(nodes) {
   const not = nodes.map((node) => [node.name, ...health(node)]).filter(([, , kind]) => kind !== "up");

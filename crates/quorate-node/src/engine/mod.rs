@@ -39,6 +39,7 @@ use std::time::Duration;
 
 use quorate_api::{
     Change, Check, GrantsView, NodeView, PoolsView, Problem, ProblemKind, RegisterView, Want,
+    told_start,
 };
 use quorate_core::{ClaimId, Event, Moment, NodeId, Shares};
 use quorate_wire::glance::What;
@@ -256,7 +257,7 @@ impl Engine {
             metrics,
             changes,
         };
-        let text = format!("start {}", engine.boot);
+        let text = told_start(engine.boot);
         engine.history.note_node(What::Started, engine.config.name(), &text);
         for def in &engine.config.pools {
             let (pool, protocol) = (def.label(), def.protocol.name());
