@@ -91,7 +91,7 @@ export function drawRows(view, screen, choose, seek) {
   say(byId("pools-count"), String(view.pools_found));
   const stalled = screen.only === "unavailable" ? 0 : view.pools_unavailable;
   const outage = byId("pools-stalled");
-  say(outage, stalled ? `${plural(stalled, "pool")} ${stalled === 1 ? "grants" : "grant"} nothing` : "");
+  say(outage, `${plural(stalled ?? 0, "pool")} ${stalled === 1 ? "grants" : "grant"} nothing`);
   outage.hidden = !stalled;
   const patterns = view.patterns ?? [];
   byId("patterns-box").hidden = !patterns.length;
