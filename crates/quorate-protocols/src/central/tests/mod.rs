@@ -7,6 +7,7 @@ mod exhaustive_moves;
 mod judged;
 pub(crate) mod labelled;
 mod moving;
+pub(crate) mod recovery;
 mod relabelled;
 pub(crate) mod seeds;
 mod steps;
