@@ -7,7 +7,6 @@ mod exhaustive_moves;
 mod judged;
 pub(crate) mod labelled;
 mod moving;
-pub(crate) mod recovery;
 mod relabelled;
 pub(crate) mod seeds;
 mod steps;

@@ -6,7 +6,7 @@ use quorate_core::NodeId;
 use quorate_sim::{Arrivals, Plan, Session, Span, Watch};
 
 use crate::central;
-use crate::central::tests::{absent, recovery};
+use crate::central::tests::absent;
 use crate::table::pool::Mutant;
 use crate::table::{Pool, Table};
 
@@ -83,15 +83,4 @@ fn a_node_that_dies_with_ten_waiting_claims_delays_nobody() {
     assert!(served_after(None) < 100);
     let without = served_after(Some(Mutant::ServeTheDead));
     assert!(without > 10 * 3_000 - 100, "a lease each: {without} ms");
-}
-
-/// As `central`: a lease for what holders have who are gone, and what was lost is said again.
-#[test]
-fn after_a_fault_of_one_node_all_units_can_be_had_within_a_lease_and_two_retries() {
-    let measured = recovery::measured::<Table>(|plan| {
-        let goods = central::tests::seeds::pool(plan, None).goods;
-        Pool { goods, ..Pool::new(4, 5) }
-    });
-    let bound = recovery::BOUND;
-    assert!(measured.iter().all(|(_, _, longest)| *longest <= bound), "{measured:?} ms > {bound}");
 }
