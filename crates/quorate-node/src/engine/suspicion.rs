@@ -98,7 +98,7 @@ impl Engine {
     }
 
     /// An administrator says that a node is cut off from what the units of a pool protect.
-    pub(super) fn fence(&mut self, caller: Caller, pool: &str, node: &str) -> Result<(), Problem> {
+    pub(super) fn fence(&mut self, caller: &Caller, pool: &str, node: &str) -> Result<(), Problem> {
         let wrong = |text: String| Err(Problem::new(ProblemKind::BadRequest, text));
         let seat = self.seat(pool)?;
         if let Some(problem) = self.pools[seat].stopped() {
