@@ -1,12 +1,14 @@
 //! The failure detector: who has been silent for too long.
 //!
 //! Every node shows its peers once a heartbeat that it lives. One that has not been heard for
-//! `suspect_after` is suspected, and trusted again as soon as it is heard. One that was started
-//! again is another: seats are told that the one they knew is gone, and that it is there, though it
-//! was away for less than anybody's patience. Its clients' claims that wait are nobody's until they
-//! are asked for again, and what it gave it may have forgotten. Seats are told both: to them it is an opinion, which may be wrong, and on which nothing rests but how soon they ask
+//! `suspect_after` is suspected, and trusted again as soon as it is heard. Seats are told both: to
+//! them it is an opinion, which may be wrong, and on which nothing rests but how soon they ask
 //! somebody else. Seats to which it would be more than that are told by an administrator only, who
 //! has cut the node off from what the units protect.
+//!
+//! A node that was started again is another, though it was away for less than anybody's patience:
+//! seats are told that the one they knew is gone, and then that it is there. Claims that wait for
+//! its clients are nobody's until they are asked for again, and what it gave it may have forgotten.
 
 use quorate_api::{Problem, ProblemKind};
 use quorate_core::{Event, Moment, NodeId};
