@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use quorate_core::{ClaimId, Clock, Entry, Fact, Fence, NodeId, Outbox, Stamp, Standing, Unit};
 
@@ -14,6 +15,7 @@ use super::booked::{Booked, State, is_sensible};
 use super::floors::Floors;
 use super::message::{End, GrantNumber, Message};
 use super::pool::{Mode, broken};
+use super::recovery::is_it;
 use super::{Alarm, Arbiter, Post, Seat};
 use crate::attempt::{Asker, Bid};
 use crate::count::Count;
@@ -139,6 +141,16 @@ impl Grantor {
         if self.bids(claim).any(|known| bid.is_earlier_life_of(known)) {
             return;
         }
+        // A holder's home asks (its clock is 0), and this arbiter gave another home of the same
+        // client what it asks for: late, or while both were waiting.
+        if new.stamp.clock == 0 && self.gave_elsewhere(seat, bid, &new) {
+            if self.entries.contains_key(&bid) {
+                self.end(seat, bid, false, post.out);
+            }
+            let handed = self.hand_over(seat, bid, None, &new, post.out);
+            assert!(handed, "it was found above");
+            return self.give_again(seat, bid, new, post);
+        }
         self.drop_earlier_lives(seat, bid, &mut new, post.out);
         if let Some(known) = self.entries.get_mut(&bid) {
             if new.asker.is_before(known.asker) {
@@ -171,6 +183,27 @@ impl Grantor {
         {
             self.answer_poll(seat, bid, post);
         }
+    }
+
+    /// Whether another home has what this one asks for and waits for.
+    fn gave_elsewhere(&self, seat: &Seat<'_>, bid: Bid, new: &Booked) -> bool {
+        let waits = self.entries.get(&bid).is_none_or(|known| {
+            known.is_waiting() && !new.asker.is_before(known.asker) && !known.shared
+        });
+        waits && self.bids(bid.claim).any(|other| is_it(seat, &self.entries[&other], None, new))
+    }
+
+    /// What was handed over is promised to its new home from now on.
+    fn give_again(&mut self, seat: &Seat<'_>, bid: Bid, new: Booked, post: &mut Post<'_>) {
+        let booked = self.entries.get_mut(&bid).expect("it was handed over");
+        let State::Granted { waited, .. } = &mut booked.state else {
+            unreachable!("it is a permission");
+        };
+        *waited = Duration::ZERO;
+        (booked.sent, booked.arrived) = (new.sent, new.arrived);
+        self.write_down(seat, post.out);
+        self.arm_lease(seat, bid, post.out);
+        self.tell_grant(seat, bid, post);
     }
 
     /// All that asked for a claim.

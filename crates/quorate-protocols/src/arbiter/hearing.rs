@@ -239,7 +239,11 @@ impl Requester {
             }
             *told = if *told == *named { *told } else { 0 };
         }
+        let was_unconfirmed = self.claims[&claim].is_unconfirmed();
         self.go_on(seat, claim, post);
+        if was_unconfirmed {
+            self.reach_out(seat, claim, post);
+        }
     }
 
     fn on_lost(
@@ -268,9 +272,23 @@ impl Requester {
             return self.arm_retry(seat, post);
         }
         local.enlisted.remove(&from);
-        if !seat.pool.quorums.contains_quorum(local.wish.units, &local.counted_on()) {
-            self.lose(seat, claim, post);
+        if seat.pool.quorums.contains_quorum(local.wish.units, &local.counted_on()) {
+            return self.reach_out(seat, claim, post);
         }
+        // An arbiter whose promise lasts says this only if it forgot, and then it promises nothing
+        // else for as long: the client may go on, and others are asked meanwhile. Of what a client
+        // shows here those that have not answered may still know.
+        let goes_on = match local.phase {
+            Phase::Held { told: Some(told) } => told > seat.now,
+            Phase::Held { told: None } => !local.known_or_shown().is_empty(),
+            Phase::Waiting(_) | Phase::Ending { .. } => false,
+        };
+        let breaks = broken!(seat, LoseWhatIsForgotten) || broken!(seat, GiveBackWhatIsLost);
+        if goes_on && seat.pool.leases_end() && !breaks {
+            local.lacks = true;
+            return self.reach_out(seat, claim, post);
+        }
+        self.lose(seat, claim, post);
     }
 
     fn on_retokened(
@@ -301,6 +319,7 @@ impl Requester {
         if local.phase.has_stopped(seat.now) && !broken!(seat, L6ReviveDead) {
             return; // Dead is for good: its client has stopped (arbiter spec C1).
         }
+        local.lacks &= !seat.pool.quorums.contains_quorum(local.wish.units, &local.counted_on());
         let until = local.deadline(seat).unwrap_or(Moment(0));
         if self.extend(seat, claim, until, post) {
             self.leave_suspects(seat, claim, post);
@@ -316,11 +335,12 @@ impl Requester {
         let (quorums, how_long) = (&seat.pool.quorums, (told, &self.suspects));
         let found = lasting_quorum(quorums, local.wish.units, how_long, local.relied());
         let Some(quorum) = found else { return };
-        if local.enlisted.len() > quorum.len() {
-            self.own.migrations.add();
+        if local.enlisted.keys().all(|&node| !self.suspects.contains(node)) {
+            return;
         }
+        self.own.migrations.add();
         local.enlisted.retain(|&node, permit| {
-            let stays = quorum.contains(node);
+            let stays = quorum.contains(node) || !self.suspects.contains(node);
             if !stays {
                 let attempt = permit.attempt;
                 post.send(node, Message::Release { claim, attempt, end: End::Unused });

@@ -178,7 +178,7 @@ impl Grantor {
     /// An earlier life relies on nothing. But another node may, as long as it was promised: as a
     /// holder whose client talks to both, or waiting for the rest of a quorum while what is shown
     /// here is an old story. So from then on the permission ends with its lease and not before.
-    fn hand_over(
+    pub(super) fn hand_over(
         &mut self,
         seat: &Seat<'_>,
         to: Bid,
@@ -266,7 +266,12 @@ impl Grantor {
 }
 
 /// Whether the books have the permission that is shown.
-fn is_it(seat: &Seat<'_>, known: &Booked, wanted: Option<GrantNumber>, shown: &Booked) -> bool {
+pub(super) fn is_it(
+    seat: &Seat<'_>,
+    known: &Booked,
+    wanted: Option<GrantNumber>,
+    shown: &Booked,
+) -> bool {
     let State::Granted { grant, .. } = known.state else { return false };
     let names_agree = match (wanted, seat.pool.picks_units()) {
         (_, false) => known.wish == shown.wish,

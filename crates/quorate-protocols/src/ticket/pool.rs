@@ -81,6 +81,8 @@ pub(crate) enum Mutant {
     JoinAtOnce,
     /// A claim keeps a view although it heard that the view is void.
     KeepVoidViews,
+    /// A client has lost its units as soon as too few members remember.
+    LoseWhatIsForgotten,
 }
 
 /// Whether a rule is broken: never, outside this crate's tests.

@@ -158,6 +158,21 @@ fn one_of_two_arbiters_with_leases_crashes() {
     assert_eq!(states(&crashing(both, Restart::Amnesia, &[(0, 1)])), 2_608);
 }
 
+/// Majorities of three: a holder that renews asks the third arbiter too, and goes on without the
+/// one that forgot, which is its home as well.
+#[test]
+fn whoever_renews_asks_all_arbiters_and_one_of_them_forgets() {
+    let pool = || Pool { patience: None, ..Pool::new(1, 3) };
+    let mut quiet = scope(3, pool(), &TWO);
+    quiet.budget = Budget { renewals: 1, early_rings: Some(0), ..Budget::default() };
+    assert_eq!(states(&quiet), 184_370);
+    for (renewals, count) in [(1, 5_261), (2, 8_400)] {
+        let mut forgets = crashing(pool(), Restart::Amnesia, &[(0, 1)]);
+        forgets.budget.renewals = renewals;
+        assert_eq!(states(&forgets), count, "{renewals}");
+    }
+}
+
 /// Alarms that ring at any moment, as often as they like, and the same crash.
 fn hasty(pool: Pool, restart: Restart, wants: &[(u32, u32)]) -> Scope<Arbiter> {
     let mut scope = crashing(pool, restart, wants);

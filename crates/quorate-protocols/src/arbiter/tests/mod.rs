@@ -9,6 +9,7 @@ mod long;
 mod moved;
 mod names;
 mod offers;
+mod restarts;
 mod scenarios;
 mod seeds;
 mod walk;

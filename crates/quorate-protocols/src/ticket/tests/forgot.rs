@@ -149,6 +149,27 @@ fn a_holder_does_not_come_back_to_a_member_whose_entry_may_have_ended() {
     assert!(back_to_a_member(Some(Mutant::ReviveMember)));
 }
 
+/// Claim 1 is held by the word of n0 and n1. Then n0 forgets it, and so does its home, to which its
+/// client shows it: n1 knows it, and n2 can. Says whether the client got more time.
+fn home_and_member_forget(mutant: Option<Mutant>) -> bool {
+    let mut world = World::new(0, mutant);
+    world.claim(3, HELD, 0);
+    world.at(5);
+    world.forget(0);
+    world.forget(3);
+    let before = world.told[&HELD];
+    world.renew();
+    world.claim(5, NEXT, 2);
+    assert!(!world.broken && !world.told.contains_key(&NEXT));
+    world.told[&HELD] > before
+}
+
+#[test]
+fn who_outlives_its_home_is_known_by_a_member_that_was_never_asked() {
+    assert!(home_and_member_forget(None));
+    assert!(!home_and_member_forget(Some(Mutant::LoseWhatIsForgotten)));
+}
+
 /// With a spare a grant outlives the crash of any one member, for as long as it likes; without, it
 /// ends when a member of its quorum does.
 #[test]
