@@ -162,6 +162,13 @@ impl Grantor {
                 }
                 return self.answer_poll(seat, bid, post);
             }
+            // A holder's home heard, perhaps late or twice, that this arbiter had forgotten, and
+            // asks again. What its client uses may rest on this permission: it goes on.
+            let held = new.stamp.clock == 0 && !known.is_waiting() && known.wish == new.wish;
+            if held && !broken!(seat, EndWhatIsAskedAgain) {
+                (known.asker, known.token) = (new.asker, known.token.max(new.token));
+                return self.give_again(seat, bid, new, post);
+            }
             if known.shared {
                 return; // It will ask again when the lease has ended.
             }

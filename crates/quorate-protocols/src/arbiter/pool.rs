@@ -195,6 +195,8 @@ pub(crate) enum Mutant {
     /// Where permissions are counted, a holder that asks another arbiter waits for as many younger
     /// claims as have what it needs, though they may be using it.
     AskTheYoungest,
+    /// A holder's permission ends when its home asks the same arbiter again.
+    EndWhatIsAskedAgain,
     /// A client has lost its units as soon as too few arbiters remember, and its requester gives
     /// back what the others gave before that client can have heard it.
     GiveBackWhatIsLost,

@@ -131,12 +131,22 @@ fn l_4_a_wait_counted_on_a_newer_reading_is_caught() {
 /// asked further arbiters).
 #[test]
 fn what_seeds_have_found_stays_found() {
-    let (profile, seed, kind) = (Profile::Everything, 65, Kind::BySize);
-    assert_eq!(play(seed, profile, kind, Some(Mutant::AdoptUnnumbered)), Some("capacity"));
-    assert_eq!(play(seed, profile, kind, None), None);
+    let kind = Kind::BySize;
     assert_eq!(play(179, Profile::Amnesia, kind, None), None);
+    // An arbiter that a holder's home asked again, having heard twice that it forgot, ended what
+    // the holder had.
+    let mutant = Some(Mutant::EndWhatIsAskedAgain);
+    assert_eq!(play(65, Profile::Everything, kind, mutant), Some("capacity"));
+    assert_eq!(play(65, Profile::Everything, kind, None), None);
     // The same wait goes on after a restart, and is overtaken no more often.
     assert_eq!(play(14, Profile::Everything, Kind::Uniform, None), None);
+}
+
+/// Whoever is waited for by an arbiter that took up what it never gave is in the way of others.
+#[test]
+fn taking_up_what_is_shown_without_a_number_is_caught() {
+    let law = caught(Profile::Amnesia, Kind::Named, Mutant::AdoptUnnumbered);
+    assert!(is_unsafe(law) || law == "everyone served", "{law}");
 }
 
 #[test]
