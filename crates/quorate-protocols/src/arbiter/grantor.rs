@@ -141,9 +141,11 @@ impl Grantor {
         if self.bids(claim).any(|known| bid.is_earlier_life_of(known)) {
             return;
         }
-        // A holder's home asks (its clock is 0), and this arbiter gave another home of the same
-        // client what it asks for: late, or while both were waiting.
-        if new.stamp.clock == 0 && self.gave_elsewhere(seat, bid, &new) {
+        // A holder's home asks (its clock is 0), and this arbiter gave an earlier life of it what it
+        // asks for. What another home was given is not its own: somebody else may have repeated the
+        // claim there, and go in with that.
+        let may_give_again = self.is_open() || broken!(seat, GiveAgainInGrace);
+        if new.stamp.clock == 0 && may_give_again && self.gave_before(seat, bid, &new) {
             if self.entries.contains_key(&bid) {
                 self.end(seat, bid, false, post.out);
             }
@@ -163,9 +165,13 @@ impl Grantor {
                 return self.answer_poll(seat, bid, post);
             }
             // A holder's home heard, perhaps late or twice, that this arbiter had forgotten, and
-            // asks again. What its client uses may rest on this permission: it goes on.
+            // asks again. What its client uses may rest on this permission: it goes on. In grace it
+            // is not promised anew, since its number is not shown; the home will ask again.
             let held = new.stamp.clock == 0 && !known.is_waiting() && known.wish == new.wish;
             if held && !broken!(seat, EndWhatIsAskedAgain) {
+                if !may_give_again {
+                    return;
+                }
                 (known.asker, known.token) = (new.asker, known.token.max(new.token));
                 return self.give_again(seat, bid, new, post);
             }
@@ -192,12 +198,15 @@ impl Grantor {
         }
     }
 
-    /// Whether another home has what this one asks for and waits for.
-    fn gave_elsewhere(&self, seat: &Seat<'_>, bid: Bid, new: &Booked) -> bool {
+    /// Whether an earlier life of a home has what this one asks for and waits for.
+    fn gave_before(&self, seat: &Seat<'_>, bid: Bid, new: &Booked) -> bool {
         let waits = self.entries.get(&bid).is_none_or(|known| {
             known.is_waiting() && !new.asker.is_before(known.asker) && !known.shared
         });
-        waits && self.bids(bid.claim).any(|other| is_it(seat, &self.entries[&other], None, new))
+        let may_have =
+            |other: &Bid| other.is_earlier_life_of(bid) || broken!(seat, TakeFromAnother);
+        let is_it = |other: Bid| is_it(seat, &self.entries[&other], None, new);
+        waits && self.bids(bid.claim).filter(may_have).any(is_it)
     }
 
     /// What was handed over is promised to its new home from now on.

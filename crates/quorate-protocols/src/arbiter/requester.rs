@@ -149,6 +149,7 @@ impl Asks for Permissions {
         _shares: Shares,
         post: &mut Post<'_>,
     ) {
+        home.ask_where_over(seat, claim, post);
         let local = &home.claims[&claim];
         for (&node, permit) in &local.enlisted {
             if permit.is_given() || permit.state == PermitState::Shown {
@@ -210,6 +211,7 @@ impl Requester {
     /// Asks all that have not answered, and others instead of those that are quiet for long.
     fn poll(&mut self, seat: &Seat<'_>, claim: ClaimId, post: &mut Post<'_>) {
         self.own.polls.add();
+        self.ask_where_over(seat, claim, post);
         let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
         if !broken!(seat, MoveInTheDark) {
             local.look_again();
@@ -309,6 +311,38 @@ impl Requester {
         self.arm_retry(seat, post);
     }
 
+    /// Permissions that are over are not renewed: an arbiter that forgot would take them up although
+    /// it may have ended them, and given them to others, before it forgot (arbiter spec C3). They
+    /// are asked for anew, at the age of the claim.
+    fn ask_where_over(&mut self, seat: &Seat<'_>, claim: ClaimId, post: &mut Post<'_>) {
+        let is_over = |permit: &Permit| permit.until().is_some_and(|until| until <= seat.now);
+        let enlisted = self.claims[&claim].enlisted.iter();
+        let over: Vec<NodeId> =
+            enlisted.filter(|(_, permit)| is_over(permit)).map(|(&node, _)| node).collect();
+        for node in over {
+            if !broken!(seat, ReviveWhatEnded) {
+                self.ask_anew(seat, claim, node, post);
+            }
+        }
+    }
+
+    /// Asks an arbiter in a new try, whatever it said in the last one.
+    pub(super) fn ask_anew(
+        &mut self,
+        seat: &Seat<'_>,
+        claim: ClaimId,
+        node: NodeId,
+        post: &mut Post<'_>,
+    ) {
+        let attempt = Attempt::next(&mut self.clock, seat.boot);
+        let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
+        if local.is_held() {
+            local.stamp.clock = 0; // As in `on_suspect`: whoever waits can give way.
+        }
+        enlist(local, seat, claim, node, attempt, post);
+        self.arm_retry(seat, post);
+    }
+
     /// Ends what a client showed and too few arbiters confirmed for a whole lease: whoever told the
     /// client of it did so before, so it has stopped. Says whether it did.
     fn ends_unconfirmed(&mut self, seat: &Seat<'_>, claim: ClaimId, post: &mut Post<'_>) -> bool {
@@ -347,7 +381,8 @@ impl Requester {
             return; // A test broke a rule on purpose: the laws must find it, not this assertion.
         }
         for local in self.claims.values() {
-            if !matches!(local.phase, Phase::Held { .. }) {
+            // What a client shows rests on what another home was given, and what is over on nothing.
+            if !matches!(local.phase, Phase::Held { told: Some(told) } if told > seat.now) {
                 continue;
             }
             let enough = seat.pool.quorums.contains_quorum(local.wish.units, &local.counted_on());

@@ -228,6 +228,9 @@ impl Requester {
             }
             return;
         }
+        if matches!(phase, Phase::Ending { .. }) {
+            return; // All of it ends soon, and not before its client must have stopped.
+        }
         // A member that was relied on says this only if it forgot, and then it shows nobody
         // anything for as long: the client may go on, and the member is asked to know of it again.
         // Of what a client shows here those that have not answered may still know.
@@ -244,8 +247,9 @@ impl Requester {
             local.tell_joined(seat, about.claim, post);
             return self.arm_retry(seat, post);
         }
+        let nobody_knows = local.is_unconfirmed() && !goes_on;
         local.quorum.remove(&about.from);
-        if !seat.pool.quorums.contains_quorum(local.units, &local.members()) {
+        if nobody_knows || !seat.pool.quorums.contains_quorum(local.units, &local.members()) {
             self.lose(seat, about.claim, post);
         }
     }

@@ -99,7 +99,7 @@ fn units_by_name_that_clients_choose() {
 /// Re-selection, there and back: a home takes arbiters for dead for a moment, and asks others.
 #[test]
 fn claims_go_round_arbiters_that_are_suspected_and_come_back() {
-    for (suspicions, count) in [(1, 15_038), (2, 204_715)] {
+    for (suspicions, count) in [(1, 15_038), (2, 202_059)] {
         let mut scope = scope(3, once(Pool::new(1, 3)), &TWO);
         scope.budget.suspicions = suspicions;
         assert_eq!(states(&scope), count, "{suspicions}");

@@ -3,6 +3,7 @@
 
 mod checks;
 mod cluster;
+mod forgot;
 mod leases;
 #[cfg(feature = "long-checks")]
 mod long;
