@@ -78,8 +78,10 @@ fn ended_before_it_was_forgotten(said_before: bool, mutant: Option<Mutant>) -> C
     world.restart(2, Start::Amnesia);
     world.wires.extend(late);
     for _ in 0..3 {
-        world.ring(3, Alarm::Retry);
-        world.settle();
+        if world.breach.is_none() {
+            world.ring(3, Alarm::Retry);
+            world.settle();
+        }
     }
     world
 }
