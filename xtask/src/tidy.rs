@@ -16,6 +16,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("quorate-check", &["quorate-core", "quorate-laws"]),
     ("quorate-wire", &["quorate-core", "quorate-protocols"]),
     ("quorate-api", &[]),
+    ("quorate-trust", &[]),
     ("quorate-view", &[]),
     (
         "quorate-node",
@@ -25,7 +26,14 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("quorate-cli", &["quorate-api", "quorate-client"]),
     (
         "quorate",
-        &["quorate-api", "quorate-cli", "quorate-client", "quorate-node", "quorate-protocols"],
+        &[
+            "quorate-api",
+            "quorate-cli",
+            "quorate-client",
+            "quorate-node",
+            "quorate-protocols",
+            "quorate-trust",
+        ],
     ),
 ];
 

@@ -23,6 +23,8 @@ pub(crate) enum Due {
     Copies,
     /// Whoever waits until all have heard these tidings is told who has not.
     Heard(u64),
+    /// Somebody who hung up had until now to come for a grant of this pool.
+    Absent(usize),
     /// Time to show the peers that we live.
     Heartbeat,
 }

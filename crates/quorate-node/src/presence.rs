@@ -2,8 +2,10 @@
 //!
 //! A client is *there* while a request or a connection of it waits for the claim. Between two
 //! requests it is *expected*: whoever was answered that the claim waits has a lease to ask again,
-//! or as long as it said (`detach`). Whoever hung up without an answer is not expected: the claim
-//! keeps its place for as long, in case its client comes back, but is given no units meanwhile. And
+//! or as long as it said (`detach`). Whoever hung up without an answer is expected for a moment,
+//! since a broken connection is mended in less, and must not cost a client its place; after that
+//! the claim is kept for as long as any, in case its client comes back, but is given no units
+//! meanwhile. However many hung up together, all of them delay others by that moment once. And
 //! where another node has said that the client waits *there*, nobody is expected here.
 //!
 //! What was granted is somebody's from the moment it was told to anybody. What was told to nobody
@@ -12,6 +14,11 @@
 use std::time::Duration;
 
 use quorate_core::Moment;
+
+/// How long whoever hung up has to ask again, here or at another node, since it was last seen (once
+/// per heartbeat): longer than clients take to notice, to connect elsewhere and to repeat what they
+/// asked for.
+const BROKEN_FOR: Duration = Duration::from_secs(2);
 
 /// What is known of whoever is there for a claim.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -92,8 +99,14 @@ impl Presence {
 
     /// Whether somebody who is not there now can be expected to come for its grant.
     pub(crate) fn is_expected(&self, now: Moment, lease: Duration) -> bool {
-        let returns = self.answered || self.keep.is_some();
+        let returns = self.gone_at().is_none_or(|gone| now < gone);
         returns && !self.elsewhere && !self.is_given_up(now, lease)
+    }
+
+    /// Until when whoever hung up is expected. Others are for as long as the claim is kept.
+    pub(crate) fn gone_at(&self) -> Option<Moment> {
+        let hung_up = !self.answered && self.keep.is_none();
+        hung_up.then(|| self.seen.after(BROKEN_FOR))
     }
 
     /// Its grant was told to somebody.
@@ -123,10 +136,11 @@ mod tests {
     }
 
     #[test]
-    fn who_was_answered_is_expected_for_a_lease_and_who_hung_up_is_not() {
+    fn who_was_answered_is_expected_for_a_lease_and_who_hung_up_for_a_moment() {
         let mut presence = Presence::new(at(0));
         presence.stays(at(0));
-        assert!(!presence.is_expected(at(1), LEASE), "nobody was answered");
+        assert!(presence.is_expected(at(1), LEASE), "perhaps its connection broke");
+        assert!(!presence.is_expected(at(3), LEASE), "nobody was answered");
         assert!(!presence.is_given_up(at(10), LEASE), "it may come back");
         assert!(presence.is_given_up(at(11), LEASE));
         presence.answered(at(1));
@@ -134,7 +148,7 @@ mod tests {
         assert!(!presence.is_expected(at(12), LEASE));
         presence.asks(at(2));
         presence.stays(at(2));
-        assert!(!presence.is_expected(at(3), LEASE), "the request is under way, or broken off");
+        assert!(!presence.is_expected(at(5), LEASE), "the request is under way, or broken off");
     }
 
     #[test]

@@ -63,8 +63,8 @@ type Answered = Result<Response, Failure>;
         ("detach" = Option<String>, Query, description = "how long to keep the claim while nobody \
             waits or asks for it: `1h`, at most `7d`. Without it, and at least, one lease of the \
             pool; after that it is cancelled. A client that hangs up while it waits keeps its \
-            place for as long, but is passed over if its turn comes meanwhile, unless it said \
-            this"),
+            place for as long, but is passed over if its turn comes meanwhile and it does not \
+            ask again within two seconds, unless it said this"),
         ("why" = Option<bool>, Query, description = "if it waits, say why"),
     ),
     request_body = Want,

@@ -145,7 +145,7 @@ impl Engine {
         }
         pool.ledger.wake(&claim, &pool.terms, now);
         if pool.ledger.get(&claim).is_some_and(|claimed| !claimed.presence.is_told()) {
-            pool.untold.insert(claim);
+            self.keep_for(seat, claim);
         }
         self.changed(seat, claim, ChangeKind::Granted);
         self.note(seat, claim, What::Granted, waited);

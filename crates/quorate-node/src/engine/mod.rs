@@ -365,6 +365,11 @@ impl Engine {
                 Due::Order(number) => self.finish_order(number),
                 Due::Copies => self.tell_who_waits(now),
                 Due::Heard(number) => self.all_have_heard(number),
+                // Else this node stood still, and could not see who came.
+                Due::Absent(seat) if now.since(at) <= HEARTBEAT => {
+                    self.look_along(seat, now);
+                }
+                Due::Absent(_) => {}
                 Due::Heartbeat => {
                     self.peers.heartbeat(now);
                     self.look_for_the_silent(now);

@@ -2,8 +2,9 @@
 //!
 //! Three things can happen to them, and none to what a client was told that it holds:
 //!
-//! * *its turn comes*: the units are given back at once, and the claim stands aside until its
-//!   client asks again. It has lost its place then, since somebody else was served in it;
+//! * *its turn comes*: the units are given back as soon as nobody is expected, and the claim stands
+//!   aside until its client asks again. It has lost its place then, since somebody else was served
+//!   in it;
 //! * *nobody comes* for a lease, or for as long as the client said: it is cancelled. A client that
 //!   does come later, and repeats it, makes it anew;
 //! * *its client waits at another node*: the copy here gives way, without a trace.
@@ -14,7 +15,7 @@ use quorate_api::ClaimState;
 use quorate_core::{ClaimId, Event, Moment};
 use quorate_wire::glance::What;
 
-use super::Engine;
+use super::{Due, Engine};
 use crate::admission;
 use crate::clock;
 use crate::ledger::State;
@@ -122,12 +123,25 @@ impl Engine {
             return;
         }
         if claimed.is_wanted(now, lease) {
-            pool.untold.insert(id);
-            return;
+            return self.keep_for(seat, id);
         }
-        pool.ledger.change(&id, State::Waiting);
-        self.unwanted.push((seat, id));
+        self.pass(seat, id);
         self.give_back();
+    }
+
+    /// Nobody was told of a grant yet, and somebody is expected to come for it.
+    pub(super) fn keep_for(&mut self, seat: usize, id: ClaimId) {
+        let pool = &mut self.pools[seat];
+        pool.untold.insert(id);
+        if let Some(gone) = pool.ledger.get(&id).and_then(|claimed| claimed.presence.gone_at()) {
+            self.alarms.set(gone, Due::Absent(seat));
+        }
+    }
+
+    /// Nobody came for a grant that nobody was told of.
+    fn pass(&mut self, seat: usize, id: ClaimId) {
+        self.pools[seat].ledger.change(&id, State::Waiting);
+        self.unwanted.push((seat, id));
     }
 
     /// This node stood still itself, and could not see who came.
@@ -151,7 +165,7 @@ impl Engine {
     }
 
     /// Says whether there is anything to look for in this pool next time.
-    fn look_along(&mut self, seat: usize, now: Moment) -> bool {
+    pub(super) fn look_along(&mut self, seat: usize, now: Moment) -> bool {
         let pool = &mut self.pools[seat];
         let ledger = &pool.ledger;
         pool.untold.retain(|id| {
@@ -159,7 +173,7 @@ impl Engine {
             claimed.is_some_and(|claimed| !claimed.presence.is_told())
         });
         let lease = pool.def.lease.length();
-        let (mut over, mut elsewhere) = (Vec::new(), Vec::new());
+        let (mut over, mut elsewhere, mut passed) = (Vec::new(), Vec::new(), Vec::new());
         let asked: Vec<ClaimId> = ledger.in_line().chain(pool.untold.iter().copied()).collect();
         for id in asked {
             let Some(claimed) = pool.ledger.get_mut(&id) else { continue };
@@ -169,6 +183,8 @@ impl Engine {
                 elsewhere.push(id);
             } else if claimed.presence.is_given_up(now, lease) {
                 over.push(id);
+            } else if claimed.state != State::Waiting && !claimed.is_wanted(now, lease) {
+                passed.push(id);
             }
         }
         for id in elsewhere {
@@ -182,6 +198,10 @@ impl Engine {
             }
             self.step(seat, Event::Withdraw(id));
         }
+        for id in passed {
+            self.pass(seat, id);
+        }
+        self.give_back();
         let pool = &self.pools[seat];
         pool.ledger.waiting() > 0 || !pool.untold.is_empty()
     }

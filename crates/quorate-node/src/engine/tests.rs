@@ -179,12 +179,53 @@ fn later(seconds: u64) -> Moment {
     clock::now().after(Duration::from_secs(seconds))
 }
 
+/// Whoever is not there has not been for so long.
+fn away_for(engine: &mut Engine, seconds: u64) {
+    let seen = Moment(clock::now().0 - seconds * 1_000_000_000);
+    let ledger = &mut engine.pools[0].ledger;
+    for id in ledger.in_line().collect::<Vec<_>>() {
+        let claimed = ledger.get_mut(&id).expect("it is in line");
+        if !claimed.is_attended() {
+            claimed.presence.waits(seen);
+        }
+    }
+}
+
+#[test]
+fn a_broken_connection_costs_nobody_its_turn() {
+    let mut engine = taken();
+    drop(claim(&mut engine, "p", 2, 1));
+    let waits = claim(&mut engine, "p", 3, 1);
+    drop(ask(&mut engine, "p", 1, Ask::End));
+    assert!(is_granted(&engine, 2), "it is about to ask again");
+    assert_eq!(state(claim(&mut engine, "p", 2, 1)), ClaimState::Granted);
+    engine.look_for_the_absent(later(5));
+    assert!(is_granted(&engine, 2), "it did");
+    drop(waits);
+}
+
+#[test]
+fn who_does_not_come_back_delays_others_by_a_moment_and_no_lease() {
+    let mut engine = taken();
+    drop(claim(&mut engine, "p", 2, 1));
+    let waits = claim(&mut engine, "p", 3, 1);
+    drop(ask(&mut engine, "p", 1, Ask::End));
+    assert!(is_granted(&engine, 2));
+    assert_eq!(engine.alarms.len(), 3, "of the pool, of the heartbeat, and of its return");
+    engine.look_for_the_absent(later(1));
+    assert!(is_granted(&engine, 2));
+    engine.look_for_the_absent(later(3));
+    assert_eq!(standing(&engine, 2), Some(&State::Waiting));
+    assert_eq!(state(waits), ClaimState::Granted);
+}
+
 #[test]
 fn who_hung_up_does_not_take_a_turn_and_may_come_back() {
     let mut engine = taken();
     let gone = claim(&mut engine, "p", 2, 1);
     let waits = claim(&mut engine, "p", 3, 1);
     drop(gone);
+    away_for(&mut engine, 3);
     drop(ask(&mut engine, "p", 1, Ask::End));
     assert_eq!(state(waits), ClaimState::Granted, "past the one that nobody is there for");
     assert_eq!(standing(&engine, 2), Some(&State::Waiting));
@@ -205,6 +246,8 @@ fn who_hung_up_while_it_was_told_holds_nothing() {
     let since = *since;
     // The answer is on its way, and nobody reads it.
     drop(gone);
+    let id = ClaimId { origin: 0, serial: 2 };
+    engine.pools[0].ledger.get_mut(&id).expect("it is known").presence.waits(Moment(0));
     engine.on_unread("p", ClaimId { origin: 0, serial: 2 }, since);
     assert_eq!(state(waits), ClaimState::Granted);
     // What is said again of a grant that is over changes nothing.
@@ -236,6 +279,7 @@ fn a_thousand_that_hung_up_are_passed_at_once() {
         drop(claim(&mut engine, "p", serial, 1));
     }
     let last = claim(&mut engine, "p", 2000, 1);
+    away_for(&mut engine, 3);
     drop(ask(&mut engine, "p", 1, Ask::End));
     assert_eq!(state(last), ClaimState::Granted);
 }

@@ -7,7 +7,8 @@
 
 use quorate_core::{ClaimId, NodeId, Seat, Stamp};
 
-use super::arbiter::{Arbiter, State};
+use super::arbiter::Arbiter;
+use super::booked::State;
 use super::pool::broken;
 use super::{Alarm, Central, Post};
 use crate::attempt::Asker;

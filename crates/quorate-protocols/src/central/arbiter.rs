@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::{
-    ClaimId, Clock, Entry, Fence, Holding, Line, Moment, NodeId, Outbox, Seat, Share, Shares,
-    Shortage, Stamp, Standing, Start, Unit, Units, Wanted,
+    ClaimId, Clock, Entry, Fence, Holding, Line, Moment, NodeId, Outbox, Seat, Shares, Shortage,
+    Stamp, Standing, Start, Unit, Units, Wanted,
 };
 
+use super::booked::{Asking, Booked, State};
 use super::message::Message;
 use super::orders::Tags;
 use super::pool::broken;
@@ -40,92 +41,6 @@ pub(crate) struct Arbiter {
     pub(crate) grace: bool,
     /// Whether the record has grants that are over.
     pub(crate) lag: Lag,
-}
-
-/// A claim in the books.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Booked {
-    pub(crate) asker: Asker,
-    pub(crate) stamp: Stamp,
-    /// What it asks for. Its lines only if they choose by labels, and while it waits or can be
-    /// moved: labels may change.
-    pub(crate) wanted: Wanted,
-    /// The asker's clock when it sent the request that counts, to be echoed...
-    pub(crate) sent: Moment,
-    /// ...and ours when that request arrived. The two belong together: adding a wait to a newer
-    /// reading than the one echoed would promise too much (arbiter spec C1).
-    pub(crate) arrived: Moment,
-    /// Whether more than one home has asked for it, or more than one life of a home: each may have
-    /// told a client, and none can give it back for the others.
-    pub(crate) shared: bool,
-    pub(crate) state: State,
-}
-
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum State {
-    Waiting,
-    /// It waits, and is not in the queue: its node was taken for dead, and has not asked for it
-    /// since.
-    Absent,
-    Granted {
-        held: Holding,
-        waited: Duration,
-        adopted: bool,
-    },
-}
-
-impl Booked {
-    /// Whether the home that asked last may give it back on its own account, without a client's
-    /// word. What an earlier life of this arbiter granted it may have granted to several.
-    fn is_its_own(&self) -> bool {
-        !matches!(self.state, State::Granted { adopted, .. } if adopted || self.shared)
-    }
-
-    /// The claim as the allocator knows it. Its age is the arbiter's clock when it came.
-    pub(crate) fn ticket(&self, claim: ClaimId) -> Ticket {
-        Ticket { age: self.stamp.clock, claim }
-    }
-
-    /// What its asker is told of its grant.
-    #[inline]
-    pub(super) fn answer(&self, claim: ClaimId) -> (NodeId, Message) {
-        let State::Granted { held, waited, .. } = &self.state else {
-            unreachable!("only grants are told");
-        };
-        let (shares, waited, sent) = (held.before_moves(), *waited, self.sent);
-        let Asker { node, attempt } = self.asker;
-        (node, Message::Grant { claim, attempt, shares, sent, waited })
-    }
-
-    /// A new promise, counted from here, if these are the units it has: returns what it left.
-    /// `None` if they are not.
-    fn renew(
-        &mut self,
-        asker: Asker,
-        theirs: &Shares,
-        sent: Moment,
-        now: Moment,
-    ) -> Option<Vec<Share>> {
-        let State::Granted { held, waited, adopted } = &mut self.state else { return None };
-        let left = match held.shown(theirs) {
-            Some(left) => left,
-            // It answers a move of which an earlier life asked it, and which nobody wrote down.
-            None if *adopted
-                && held.moves.is_empty()
-                && theirs.iter().all(|share| held.shares.contains(*share)) =>
-            {
-                let left = held.shares.iter().filter(|share| !theirs.contains(**share));
-                let left = left.copied().collect();
-                let units = &mut self.wanted.units;
-                *units = Units::new(theirs.len() as u32, units.get()).ok()?;
-                held.shares = theirs.clone();
-                left
-            }
-            None => return None,
-        };
-        (self.asker, self.sent, self.arrived, *waited) = (asker, sent, now, Duration::ZERO);
-        Some(left)
-    }
 }
 
 /// What a durable arbiter writes down: every grant in force, and for a moment some that are over
@@ -226,10 +141,17 @@ impl Arbiter {
             Message::Release { claim } => self.end(seat, claim, post),
             Message::Decline { claim, attempt } => {
                 let asker = Asker { node: from, attempt };
-                let booked = self.entries.get(&claim);
-                let is_its = |b: &Booked| b.is_its_own() || broken!(seat, DeclineShared);
-                let fits = |b: &Booked| b.asker == asker && is_its(b);
-                if booked.is_some_and(|b| fits(b) || broken!(seat, DeclineAnyAttempt)) {
+                let Some(booked) = self.entries.get_mut(&claim) else { return };
+                let over = match booked.state {
+                    State::Waiting | State::Absent if !broken!(seat, GiveUpForAll) => {
+                        booked.given_up_by(asker)
+                    }
+                    _ => {
+                        let is_its = booked.is_its_own() || broken!(seat, DeclineShared);
+                        booked.asker == asker && is_its
+                    }
+                };
+                if over || broken!(seat, DeclineAnyAttempt) {
                     self.end(seat, claim, post);
                 }
             }
@@ -293,21 +215,25 @@ impl Arbiter {
                     return post.out.anomaly(asker.node, what);
                 }
                 let state = State::Waiting;
-                let (arrived, shared) = (seat.now, false);
-                let booked = Booked { asker, stamp, wanted, sent, arrived, shared, state };
+                let (arrived, others) = (seat.now, Vec::new());
+                let booked = Booked { asker, stamp, wanted, sent, arrived, others, state };
                 place.insert(Box::new(booked));
                 return self.carry_out(seat, post);
             }
         };
-        if asker.is_before(booked.asker) {
+        let others = || booked.others.iter().map(|other| other.asker);
+        if asker.is_before(booked.asker) || others().any(|other| asker.is_before(other)) {
+            return;
+        }
+        // A home repeats what it asked for though its client may have moved. That is no new try.
+        let repeated = booked.state == State::Waiting && others().any(|other| other == asker);
+        if repeated && !broken!(seat, GiveUpForAll) {
             return;
         }
         let anew = asker != booked.asker;
         if anew {
-            let life = |asker: Asker| (asker.node, asker.attempt.boot);
-            booked.shared |= life(asker) != life(booked.asker);
             // The client asks in a new try: its old clock reading means nothing any more.
-            (booked.asker, booked.sent, booked.arrived) = (asker, sent, seat.now);
+            booked.asked_by(Asking { asker, sent, arrived: seat.now });
         }
         let State::Granted { waited, .. } = &mut booked.state else { return };
         if anew {
@@ -384,8 +310,8 @@ impl Arbiter {
         let stamp = Stamp { clock: self.clock.tick(), node: asker.node };
         let held = Holding::new(shares.clone());
         let state = State::Granted { held, waited: Duration::ZERO, adopted: true };
-        let (arrived, wanted, shared) = (seat.now, Wanted::any(units), false);
-        let booked = Booked { asker, stamp, wanted, sent, arrived, shared, state };
+        let (arrived, wanted, others) = (seat.now, Wanted::any(units), Vec::new());
+        let booked = Booked { asker, stamp, wanted, sent, arrived, others, state };
         self.entries.insert(claim, Box::new(booked));
         true
     }

@@ -2,7 +2,8 @@
 
 use quorate_core::{ClaimId, Explorable, Number, Numbers, numbers};
 
-use super::arbiter::{Arbiter, Booked, State};
+use super::arbiter::Arbiter;
+use super::booked::{Asking, Booked, State};
 use super::message::Message;
 use super::{Central, Record};
 use crate::allocator::Allocator;
@@ -29,7 +30,8 @@ numbers!(Arbiter {
     grace,
     lag: plain
 });
-numbers!(Booked { asker: plain, stamp, wanted, sent, arrived, shared, state });
+numbers!(Booked { asker: plain, stamp, wanted, sent, arrived, others, state });
+numbers!(Asking { asker: plain, sent, arrived });
 numbers!(enum State { Waiting, Absent, Granted { held, waited, adopted } });
 numbers!(Record { grants, grace, drained, relabelled });
 numbers!(enum Message {

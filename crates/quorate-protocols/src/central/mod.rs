@@ -39,6 +39,7 @@
 
 mod absent;
 pub(crate) mod arbiter;
+pub(crate) mod booked;
 mod explore;
 mod message;
 mod moves;

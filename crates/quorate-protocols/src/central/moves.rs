@@ -8,7 +8,8 @@
 
 use quorate_core::{ClaimId, Move, Share, Unit};
 
-use super::arbiter::{Arbiter, State};
+use super::arbiter::Arbiter;
+use super::booked::State;
 use super::message::Message;
 use super::{Post, Seat};
 use crate::allocator::Ticket;

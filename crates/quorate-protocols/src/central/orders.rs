@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use quorate_core::{Line, NodeId, Order, Relabelled, Unit};
 
-use super::arbiter::{Arbiter, Booked, State};
+use super::arbiter::Arbiter;
+use super::booked::{Booked, State};
 use super::message::Message;
 use super::{Post, Seat};
 use crate::allocator::Ticket;

@@ -49,6 +49,9 @@ pub(crate) enum Mutant {
     DeclineAnyAttempt,
     /// A home gives back on its own account what another has asked for too. Our first draft.
     DeclineShared,
+    /// A home that gives up a claim that waits takes it out of the queue for the others that asked
+    /// for it: its client had moved, and lost its place. Found with real processes.
+    GiveUpForAll,
     /// A holder counts its lease from when the grant arrived.
     CountFromReceipt,
     /// A holder trusts all clocks to run alike.

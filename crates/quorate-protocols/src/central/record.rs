@@ -9,7 +9,8 @@ use quorate_core::{
 };
 
 use super::Pool;
-use super::arbiter::{Booked, Record, State};
+use super::arbiter::Record;
+use super::booked::{Booked, State};
 use crate::attempt::{Asker, Attempt};
 
 /// One grant of a [`Record`].
@@ -115,8 +116,8 @@ impl Record {
             let state = State::Granted { held, waited, adopted };
             let (stamp, sent, arrived) = (line.stamp, line.sent, line.arrived);
             let wanted = Wanted::any(units);
-            let shared = false; // All of them are taken up as if they were.
-            grants.push((claim, Booked { asker, stamp, wanted, sent, arrived, shared, state }));
+            let others = Vec::new(); // All of them are taken up as if there were some.
+            grants.push((claim, Booked { asker, stamp, wanted, sent, arrived, others, state }));
         }
         let ascending = drained.windows(2).all(|pair| pair[0] < pair[1]);
         if !ascending || drained.last().is_some_and(|unit| unit.0 >= pool.goods.units) {

@@ -8,7 +8,8 @@
 
 use quorate_core::{Fence, Holding, Seat, Share, Shares, Unit};
 
-use super::arbiter::{Arbiter, State};
+use super::arbiter::Arbiter;
+use super::booked::State;
 use super::pool::broken;
 use super::{Alarm, Central, Post};
 use crate::allocator::{Deed, Ticket};

@@ -20,7 +20,8 @@ use quorate_core::{ClaimId, NodeId, Relabelled, Seat, Unit, Units, Wanted};
 
 use crate::allocator::oracle::{self, Case, Demand, mask};
 use crate::central::Central;
-use crate::central::arbiter::{Arbiter, State};
+use crate::central::arbiter::Arbiter;
+use crate::central::booked::State;
 
 /// What the laws remember of one life of an arbiter.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]

@@ -1,6 +1,7 @@
 //! One file per verb: its arguments, and what it does with them.
 
 mod acquire;
+mod cert;
 mod daemon;
 mod dev;
 mod drain;
@@ -8,6 +9,7 @@ mod fence;
 mod history;
 mod holders;
 mod init;
+mod keep;
 mod pools;
 mod queue;
 mod relabel;
@@ -18,6 +20,7 @@ pub(crate) mod run;
 mod serve;
 mod signals;
 mod status;
+mod token;
 mod top;
 mod waiting;
 mod wanted;
@@ -48,6 +51,8 @@ pub(crate) enum Command {
     Drain(drain::Args),
     Fence(fence::Args),
     Relabel(relabel::Args),
+    Cert(cert::Args),
+    Token(token::Args),
     #[command(name = "__exec", hide = true)]
     Exec(run::ExecArgs),
 }
@@ -73,6 +78,8 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Drain(args) => drain::run(args),
         Command::Fence(args) => fence::run(args),
         Command::Relabel(args) => relabel::run(args),
+        Command::Cert(args) => cert::run(&args),
+        Command::Token(args) => token::run(&args),
         Command::Exec(args) => run::exec(args),
     }
 }

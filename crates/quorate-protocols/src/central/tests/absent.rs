@@ -67,6 +67,44 @@ fn a_claim_that_is_not_asked_for_any_more_is_forgotten() {
     assert_eq!(table.wanted(), ["n2 GRANT 7.3 u0 f2", "n1 GRANT 7.2 u0 f3"], "it was new");
 }
 
+/// The claim of n1's client is asked for at n2 too, where its client is now; n1 repeats it, and
+/// then gives it up. Says who is granted next: it, or the younger claim of n2's.
+fn moved_client(mutant: Option<Mutant>) -> Vec<String> {
+    let mut table = queue_of_two();
+    table.pool.goods.mutant = mutant;
+    table.claim(2, 2, 1);
+    table.deliver_all();
+    ask_again(&mut table, 1);
+    table.step(1, Event::Withdraw(id(2)));
+    table.deliver_all();
+    ask_again(&mut table, 2);
+    table.step(0, Event::Release(id(1)));
+    table.deliver_all();
+    table.wanted()
+}
+
+#[test]
+fn a_client_that_moved_to_another_node_keeps_its_place() {
+    assert_eq!(moved_client(None), ["n2 GRANT 7.2 u0 f2"]);
+    assert_eq!(moved_client(Some(Mutant::GiveUpForAll)), ["n2 GRANT 7.3 u0 f2"]);
+}
+
+#[test]
+fn a_client_that_came_back_keeps_its_place() {
+    let mut table = queue_of_two();
+    table.claim(2, 2, 1);
+    table.deliver_all();
+    table.step(2, Event::Withdraw(id(2)));
+    table.deliver_all();
+    table.step(0, Event::Release(id(1)));
+    table.deliver_all();
+    assert_eq!(table.wanted(), ["n1 GRANT 7.2 u0 f2"]);
+    // Nobody else asked for it meanwhile that could have been told of it.
+    table.step(1, Event::Withdraw(id(2)));
+    table.deliver_all();
+    assert_eq!(table.wanted(), ["n2 GRANT 7.3 u0 f3"]);
+}
+
 #[test]
 fn requests_are_repeated_as_soon_as_the_arbiter_is_heard_again() {
     let mut table = queue_of_two();
