@@ -141,9 +141,9 @@ impl Grantor {
         if self.bids(claim).any(|known| bid.is_earlier_life_of(known)) {
             return;
         }
-        // A holder's home asks (its clock is 0), and this arbiter gave an earlier life of it what it
-        // asks for. What another home was given is not its own: somebody else may have repeated the
-        // claim there, and go in with that.
+        // A holder's home asks (its clock is 0), and this arbiter gave an earlier life of it what
+        // it asks for. What another home was given is not its own: somebody else may have repeated
+        // the claim there, and go in with that.
         let may_give_again = self.is_open() || broken!(seat, GiveAgainInGrace);
         if new.stamp.clock == 0 && may_give_again && self.gave_before(seat, bid, &new) {
             if self.entries.contains_key(&bid) {

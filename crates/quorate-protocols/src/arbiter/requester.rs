@@ -311,9 +311,9 @@ impl Requester {
         self.arm_retry(seat, post);
     }
 
-    /// Permissions that are over are not renewed: an arbiter that forgot would take them up although
-    /// it may have ended them, and given them to others, before it forgot (arbiter spec C3). They
-    /// are asked for anew, at the age of the claim.
+    /// Permissions that are over are not renewed: an arbiter that forgot would take them up
+    /// although it may have ended them, and given them to others, before it forgot (arbiter spec
+    /// C3). They are asked for anew, at the age of the claim.
     fn ask_where_over(&mut self, seat: &Seat<'_>, claim: ClaimId, post: &mut Post<'_>) {
         let is_over = |permit: &Permit| permit.until().is_some_and(|until| until <= seat.now);
         let enlisted = self.claims[&claim].enlisted.iter();
@@ -381,7 +381,7 @@ impl Requester {
             return; // A test broke a rule on purpose: the laws must find it, not this assertion.
         }
         for local in self.claims.values() {
-            // What a client shows rests on what another home was given, and what is over on nothing.
+            // What a client shows rests on what another home was given; what is over, on nothing.
             if !matches!(local.phase, Phase::Held { told: Some(told) } if told > seat.now) {
                 continue;
             }

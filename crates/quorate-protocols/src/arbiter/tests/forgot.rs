@@ -138,8 +138,8 @@ fn what_an_arbiter_took_up_late_is_not_promised_again_in_grace() {
     taken_up_late(Some(Mutant::GiveAgainInGrace)).must_break("capacity");
 }
 
-/// Claim 1 is held through n3 by the word of n0 and n1; claim 2 of n4 has the permission of n2. Then
-/// n2 forgets, and so does n3, to which the client shows what it has. It does not reach n0.
+/// Claim 1 is held through n3 by the word of n0 and n1; claim 2 of n4 has the permission of n2.
+/// Then n2 forgets, and so does n3, to which the client shows what it has. It does not reach n0.
 fn shown_to_a_stranger(mutant: Option<Mutant>) -> Cluster {
     let mut world = world(mutant);
     world.claim(3, 1, 2, 0);
