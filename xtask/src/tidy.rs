@@ -20,7 +20,14 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("quorate-view", &[]),
     (
         "quorate-node",
-        &["quorate-api", "quorate-core", "quorate-protocols", "quorate-view", "quorate-wire"],
+        &[
+            "quorate-api",
+            "quorate-core",
+            "quorate-protocols",
+            "quorate-trust",
+            "quorate-view",
+            "quorate-wire",
+        ],
     ),
     ("quorate-client", &["quorate-api"]),
     ("quorate-cli", &["quorate-api", "quorate-client"]),

@@ -91,6 +91,24 @@ pub enum Ask {
     },
     /// Answered by [`Reply::Pong`].
     Ping,
+    /// As [`Ask::Hello`], by somebody who has a token. It is welcomed with any: what the token is
+    /// not good for is refused when it is asked for.
+    Introduce {
+        /// The client, in its own words.
+        client: String,
+        /// What gives it rights.
+        token: Token,
+    },
+}
+
+/// What gives rights. Never shown.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Token(pub String);
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Token(..)")
+    }
 }
 
 /// One unit as its holder has it.

@@ -24,7 +24,7 @@ pub struct Problem {
 pub enum ProblemKind {
     /// The request makes no sense as it stands. Nothing changed.
     BadRequest,
-    /// Only an administrator may do this. Nothing changed.
+    /// Who asks may not do this. Nothing changed.
     Forbidden,
     /// There is no such pool. Nothing changed.
     UnknownPool,
@@ -55,6 +55,8 @@ pub enum ProblemKind {
     /// The request is for a host of another name, or comes from a page of another site. Nothing
     /// changed.
     OtherSite,
+    /// Who asks has not shown a token that this cluster takes. Nothing changed.
+    Unauthorized,
 }
 
 impl ProblemKind {
@@ -62,6 +64,7 @@ impl ProblemKind {
     pub fn status(self) -> u16 {
         match self {
             ProblemKind::BadRequest => 400,
+            ProblemKind::Unauthorized => 401,
             ProblemKind::Forbidden | ProblemKind::OtherSite => 403,
             ProblemKind::UnknownPool | ProblemKind::UnknownClaim | ProblemKind::NoSuchPage => 404,
             ProblemKind::TooSlow => 408,
@@ -94,6 +97,7 @@ impl ProblemKind {
             ProblemKind::TooSlow => "the request took too long",
             ProblemKind::TooLarge => "the request is too large",
             ProblemKind::OtherSite => "the request is not from here",
+            ProblemKind::Unauthorized => "a token is needed",
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use quorate_api::link::{
-    self, About, Answer, Ask, FrameError, FromClient, FromNode, Move, Reply, Request, Share,
+    self, About, Answer, Ask, FrameError, FromClient, FromNode, Move, Reply, Request, Share, Token,
 };
 use quorate_api::{ClaimId, ClaimState, Problem, ProblemKind, Want};
 
@@ -50,6 +50,10 @@ fn requests() -> Vec<(FromClient, &'static str)> {
         (request(Ask::Release { pool: pool.clone(), id }), "0b000000010005030367707501ac02"),
         (request(Ask::Status { pool, id }), "0b000000010005040367707501ac02"),
         (request(Ask::Ping), "0400000001000505"),
+        (
+            request(Ask::Introduce { client: "ci".into(), token: Token("t".into()) }),
+            "09000000010005060263690174",
+        ),
     ]
 }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use quorate_api::ClaimId;
+use quorate_api::link::Token;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::chance::entropy;
@@ -13,7 +14,8 @@ use crate::driver::{Command, Driver, Reach};
 use crate::error::ConnectError;
 use crate::pool::Pool;
 use crate::server::Server;
-use crate::session::{Pace, Session};
+use crate::session::{Greeting, Pace, Session};
+use crate::tls::Tls;
 
 /// How a client behaves; the defaults suit most.
 #[derive(Clone, Debug)]
@@ -25,6 +27,10 @@ pub struct Options {
     pub try_for: Duration,
     /// How long a release waits for its acknowledgement before it reports *unknown*.
     pub patience: Duration,
+    /// What gives this client its rights, where clusters ask for that.
+    pub token: Option<Token>,
+    /// Whom to trust, for servers that are named with `https://`.
+    pub tls: Option<Tls>,
 }
 
 impl Default for Options {
@@ -33,6 +39,8 @@ impl Default for Options {
             name: format!("process {}", std::process::id()),
             try_for: Duration::from_millis(500),
             patience: Duration::from_secs(3),
+            token: None,
+            tls: None,
         }
     }
 }
@@ -57,7 +65,8 @@ pub(crate) struct Shared {
 }
 
 impl Client {
-    /// Connects to one node of this list: `HOST:PORT` or `http://HOST:PORT` each.
+    /// Connects to one node of this list: `HOST:PORT`, `http://HOST:PORT` or
+    /// `https://HOST:PORT` each.
     ///
     /// # Errors
     /// The list makes no sense, or none of its nodes answers. Nothing was left behind.
@@ -80,12 +89,20 @@ impl Client {
         if servers.is_empty() {
             return Err(ConnectError::NoServers);
         }
+        known(&servers, options.tls.as_ref())?;
         let pace = Pace { patience: options.patience, ..Pace::default() };
         let now = Instant::now();
-        let session = Session::new(options.name.clone(), servers.len(), pace, entropy(), now);
+        let greeting = Greeting { client: options.name.clone(), token: options.token.clone() };
+        let session = Session::new(greeting, servers.len(), pace, entropy(), now);
         let (commands, queue) = mpsc::unbounded_channel();
         let (reach, mut reached) = watch::channel(Reach::Trying);
-        let driver = Driver::new(servers, session, queue, commands.downgrade(), reach);
+        let driver = Driver::new(
+            (servers, options.tls.clone()),
+            session,
+            queue,
+            commands.downgrade(),
+            reach,
+        );
         tokio::spawn(driver.run());
         // Without its task nothing is ever reached; whoever claims finds that out.
         let _ = reached.wait_for(|reach| *reach != Reach::Trying).await;
@@ -128,6 +145,14 @@ impl Client {
     /// The pool of this name. Whether it exists shows when it is asked for units.
     pub fn pool(&self, name: impl Into<String>) -> Pool {
         Pool::new(Arc::clone(&self.shared), name.into())
+    }
+}
+
+/// Whether it can be found out whom to trust.
+pub(crate) fn known(servers: &[Server], tls: Option<&Tls>) -> Result<(), ConnectError> {
+    match servers.iter().find(|server| server.is_secure() && tls.is_none()) {
+        Some(server) => Err(ConnectError::NoAuthority { server: server.to_string() }),
+        None => Ok(()),
     }
 }
 

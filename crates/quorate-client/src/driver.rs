@@ -8,7 +8,7 @@ use std::io;
 
 use quorate_api::link::{self, FromClient, FromNode, PREFACE, Share};
 use quorate_api::{ClaimId, Want};
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -17,6 +17,7 @@ use crate::error::{AcquireError, ReleaseError};
 use crate::grant::{Grant, Life};
 use crate::server::Server;
 use crate::session::{Action, News, Session};
+use crate::tls::{self, Stream, Tls};
 
 /// What the handles ask of the task.
 #[derive(Debug)]
@@ -69,6 +70,7 @@ enum Ear {
 
 pub(crate) struct Driver {
     servers: Vec<Server>,
+    tls: Option<Tls>,
     session: Session,
     commands: mpsc::UnboundedReceiver<Command>,
     /// For the grants to come. Weak: the task must not keep itself alive.
@@ -82,15 +84,21 @@ pub(crate) struct Driver {
 /// The socket, if any, and what waits on either side of it.
 enum Wire {
     None,
-    Dialing(tokio::task::JoinHandle<io::Result<TcpStream>>),
-    Open { stream: TcpStream, inbox: Vec<u8>, outbox: Vec<u8> },
+    Dialing(tokio::task::JoinHandle<io::Result<Stream>>),
+    /// `late`: something was written that may not have left yet, where it is encrypted.
+    Open {
+        stream: Stream,
+        inbox: Vec<u8>,
+        outbox: Vec<u8>,
+        late: bool,
+    },
 }
 
 /// Something that happened.
 enum Event {
     Commands,
     HandlesGone,
-    Dialed(io::Result<TcpStream>),
+    Dialed(io::Result<Stream>),
     Read(io::Result<usize>),
     Wrote(io::Result<()>),
     Clock,
@@ -102,14 +110,14 @@ const READ_CHUNK: usize = 16 * 1024;
 
 impl Driver {
     pub(crate) fn new(
-        servers: Vec<Server>,
+        (servers, tls): (Vec<Server>, Option<Tls>),
         session: Session,
         commands: mpsc::UnboundedReceiver<Command>,
         handle: mpsc::WeakUnboundedSender<Command>,
         reach: watch::Sender<Reach>,
     ) -> Driver {
         let (ears, wire, settlers) = (BTreeMap::new(), Wire::None, Vec::new());
-        Driver { servers, session, commands, handle, reach, ears, wire, settlers }
+        Driver { servers, tls, session, commands, handle, reach, ears, wire, settlers }
     }
 
     pub(crate) async fn run(mut self) {
@@ -190,12 +198,11 @@ impl Driver {
         }
     }
 
-    fn on_dialed(&mut self, now: Instant, outcome: io::Result<TcpStream>) {
+    fn on_dialed(&mut self, now: Instant, outcome: io::Result<Stream>) {
         match outcome {
             Ok(stream) => {
-                // Small messages in a hurry.
-                let _ = stream.set_nodelay(true);
-                self.wire = Wire::Open { stream, inbox: Vec::new(), outbox: PREFACE.to_vec() };
+                let (inbox, outbox) = (Vec::new(), PREFACE.to_vec());
+                self.wire = Wire::Open { stream, inbox, outbox, late: false };
                 self.session.dialed(now);
             }
             Err(error) => {
@@ -234,8 +241,8 @@ impl Driver {
         while let Some(action) = self.session.next_action() {
             match action {
                 Action::Dial { server } => {
-                    let address = self.servers[server].address().to_owned();
-                    let dial = async move { TcpStream::connect(address).await };
+                    let (server, tls) = (self.servers[server].clone(), self.tls.clone());
+                    let dial = async move { tls::dial(&server, tls.as_ref()).await };
                     self.wire = Wire::Dialing(tokio::spawn(dial));
                 }
                 Action::HangUp => self.wire = Wire::None,
@@ -246,7 +253,7 @@ impl Driver {
                 }
                 Action::Tell { id, news } => self.tell(id, news),
                 Action::Online { server } => {
-                    let server = self.servers[server].address().to_owned();
+                    let server = self.servers[server].to_string();
                     self.reach.send_replace(Reach::Online { server });
                 }
                 Action::Offline { why } => {
@@ -317,11 +324,19 @@ impl Wire {
                 let outcome = dial.await.unwrap_or_else(|error| Err(io::Error::other(error)));
                 Event::Dialed(outcome)
             }
-            Wire::Open { stream, inbox, outbox } if outbox.is_empty() => {
+            Wire::Open { stream, inbox, outbox, late: false } if outbox.is_empty() => {
                 inbox.reserve(READ_CHUNK);
                 Event::Read(stream.read_buf(inbox).await)
             }
-            Wire::Open { stream, inbox, outbox } => {
+            Wire::Open { stream: Stream::Tls(stream), inbox, outbox, late } => {
+                let (mut reader, mut writer) = tokio::io::split(&mut **stream);
+                inbox.reserve(READ_CHUNK);
+                tokio::select! {
+                    read = reader.read_buf(inbox) => Event::Read(read),
+                    wrote = write_encrypted(&mut writer, outbox, late) => Event::Wrote(wrote),
+                }
+            }
+            Wire::Open { stream: Stream::Plain(stream), inbox, outbox, .. } => {
                 let (mut reader, writer) = stream.split();
                 inbox.reserve(READ_CHUNK);
                 tokio::select! {
@@ -337,7 +352,7 @@ impl Wire {
 
     /// Writes without waiting; what does not go stays for [`Wire::next`].
     fn flush_what_goes(&mut self) {
-        if let Wire::Open { stream, outbox, .. } = self
+        if let Wire::Open { stream: Stream::Plain(stream), outbox, .. } = self
             && !outbox.is_empty()
         {
             // An error shows again at the next read.
@@ -346,7 +361,7 @@ impl Wire {
     }
 
     fn is_flushed(&self) -> bool {
-        !matches!(self, Wire::Open { outbox, .. } if !outbox.is_empty())
+        !matches!(self, Wire::Open { outbox, late, .. } if *late || !outbox.is_empty())
     }
 }
 
@@ -356,6 +371,23 @@ impl Drop for Wire {
             dial.abort();
         }
     }
+}
+
+/// Writes some. May be dropped at any time: what was written is taken out at once, and `late` says
+/// that it may have to be sent on its way.
+async fn write_encrypted(
+    writer: &mut (impl AsyncWrite + Unpin),
+    outbox: &mut Vec<u8>,
+    late: &mut bool,
+) -> io::Result<()> {
+    if !outbox.is_empty() {
+        let written = writer.write(outbox).await?;
+        *late = true;
+        outbox.drain(..written);
+    }
+    writer.flush().await?;
+    *late = false;
+    Ok(())
 }
 
 fn write_some(stream: &TcpStream, outbox: &mut Vec<u8>) -> io::Result<()> {

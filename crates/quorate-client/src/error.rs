@@ -10,10 +10,22 @@ pub enum ConnectError {
     #[error("no server is named: give at least one, such as 127.0.0.1:7420")]
     NoServers,
     /// A name in the list is not the address of a server.
-    #[error("{text:?} is not a server: write HOST:PORT or http://HOST:PORT")]
+    #[error("{text:?} is not a server: write HOST:PORT, http://HOST:PORT or https://HOST:PORT")]
     BadServer {
         /// What was given.
         text: String,
+    },
+    /// What should say whom to trust does not.
+    #[error("the certificates cannot be used: {what}")]
+    BadCertificate {
+        /// What is the matter.
+        what: String,
+    },
+    /// A server is named with `https://`, and nothing says whom to trust.
+    #[error("{server} asks for encryption: name the certificate of its authority (ca.crt) too")]
+    NoAuthority {
+        /// Which server.
+        server: String,
     },
     /// None of the servers answered.
     #[error("no node answers ({why}): start one with `quorate dev`, or name another server")]

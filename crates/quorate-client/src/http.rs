@@ -7,17 +7,19 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
+use quorate_api::link::Token;
 use quorate_api::{
     ClaimId, ClaimStatus, FoundView, HistoryView, HoldersView, NodeView, Overview, PoolView,
     PoolsView, Problem, QueueView, RelabelRequest, RenewRequest, RevokeRequest, Want, format_span,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::net::TcpStream;
 
 use crate::chance::entropy;
+use crate::client::known;
 use crate::error::ConnectError;
 use crate::server::Server;
+use crate::tls::{Stream, Tls, dial};
 
 /// Why something could not be seen or done.
 #[derive(Debug, thiserror::Error)]
@@ -63,7 +65,8 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug)]
 pub struct Views {
     servers: Vec<Server>,
-    token: Option<String>,
+    token: Option<Token>,
+    tls: Option<Tls>,
 }
 
 impl Views {
@@ -77,12 +80,21 @@ impl Views {
         if servers.is_empty() {
             return Err(ConnectError::NoServers);
         }
-        Ok(Views { servers, token: None })
+        Ok(Views { servers, token: None, tls: None })
     }
 
-    /// Shows the administrator's token with every request.
-    pub fn with_token(self, token: Option<String>) -> Views {
+    /// Shows a token with every request.
+    pub fn with_token(self, token: Option<Token>) -> Views {
         Views { token, ..self }
+    }
+
+    /// Trusts these, where servers are named with `https://`.
+    ///
+    /// # Errors
+    /// A server is, and nothing says whom to trust.
+    pub fn with_tls(self, tls: Option<Tls>) -> Result<Views, ConnectError> {
+        known(&self.servers, tls.as_ref())?;
+        Ok(Views { tls, ..self })
     }
 
     /// The node that answers.
@@ -281,8 +293,9 @@ impl Views {
         let mut why = String::new();
         for server in &self.servers {
             let mut headers = vec![("idempotency-key", key.clone())];
-            headers.extend(self.token.iter().map(|t| ("authorization", format!("Bearer {t}"))));
-            let once = exchange(server, method.clone(), path, body.clone(), headers);
+            headers.extend(self.token.iter().map(|t| ("authorization", format!("Bearer {}", t.0))));
+            let once =
+                exchange((server, self.tls.as_ref()), method.clone(), path, body.clone(), headers);
             match tokio::time::timeout(TIMEOUT, once).await {
                 Ok(Ok((status, answer))) => return read(server, status, &answer),
                 Ok(Err(error)) => why = format!("{server}: {error}"),
@@ -296,15 +309,18 @@ impl Views {
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 async fn exchange(
-    server: &Server,
+    (server, tls): (&Server, Option<&Tls>),
     method: Method,
     path: &str,
     body: Bytes,
     headers: Vec<(&str, String)>,
 ) -> Result<(StatusCode, Bytes), Failure> {
-    let stream = TcpStream::connect(server.address()).await?;
-    // Nodes know no names: one of somebody else's could lead a browser to them.
-    let host = stream.peer_addr()?.to_string();
+    let stream = dial(server, tls).await?;
+    let host = match &stream {
+        // Nodes know no names: one of somebody else's could lead a browser to them.
+        Stream::Plain(stream) => stream.peer_addr()?.to_string(),
+        Stream::Tls(_) => server.address().to_owned(),
+    };
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     let running = tokio::spawn(connection);

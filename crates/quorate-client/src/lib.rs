@@ -49,6 +49,7 @@ mod http;
 mod pool;
 mod server;
 mod session;
+mod tls;
 
 pub use client::{Client, Options};
 pub use clock::{Instant, sleep_until};
@@ -56,6 +57,7 @@ pub use error::{AcquireError, ConnectError, Lost, ReleaseError, RunError, TryAcq
 pub use grant::Grant;
 pub use http::{Screen, ViewError, Views};
 pub use pool::Pool;
-pub use quorate_api::link::{About, Move, Share};
+pub use quorate_api::link::{About, Move, Share, Token};
 pub use quorate_api::{ClaimId, Want};
 pub use server::{DEFAULT_PORT, Server};
+pub use tls::Tls;

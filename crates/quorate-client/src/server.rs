@@ -9,16 +9,22 @@ pub const DEFAULT_PORT: u16 = 7420;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Server {
     address: String,
+    /// Whether what is said there is encrypted.
+    secure: bool,
 }
 
 impl Server {
-    /// Reads `HOST:PORT`, `HOST`, or either with `http://` in front and `/` behind.
+    /// Reads `HOST:PORT`, `HOST`, or either with `http://` or `https://` in front and `/` behind.
     ///
     /// # Errors
     /// The text names no server. Nothing was sent.
     pub fn parse(text: &str) -> Result<Server, ConnectError> {
         let bad = || ConnectError::BadServer { text: text.chars().take(128).collect() };
-        let bare = text.trim().strip_prefix("http://").unwrap_or(text.trim());
+        let text = text.trim();
+        let (bare, secure) = match text.strip_prefix("https://") {
+            Some(bare) => (bare, true),
+            None => (text.strip_prefix("http://").unwrap_or(text), false),
+        };
         let bare = bare.strip_suffix('/').unwrap_or(bare);
         let odd =
             |c: char| c.is_whitespace() || c.is_control() || matches!(c, '/' | '@' | '?' | '#');
@@ -36,17 +42,29 @@ impl Server {
         if plain.unwrap_or(host).is_empty() || (plain.is_none() && host.contains(':')) {
             return Err(bad());
         }
-        Ok(Server { address: format!("{host}:{port}") })
+        Ok(Server { address: format!("{host}:{port}"), secure })
     }
 
     /// `HOST:PORT`.
     pub fn address(&self) -> &str {
         &self.address
     }
+
+    /// Whether it was named with `https://`.
+    pub fn is_secure(&self) -> bool {
+        self.secure
+    }
+
+    /// Its name or address, without brackets.
+    pub(crate) fn host(&self) -> &str {
+        let host = self.address.rsplit_once(':').map_or(&*self.address, |(host, _)| host);
+        host.trim_start_matches('[').trim_end_matches(']')
+    }
 }
 
 impl std::fmt::Display for Server {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.secure { "https://" } else { "" })?;
         f.write_str(&self.address)
     }
 }
@@ -66,7 +84,12 @@ mod tests {
         ] {
             assert_eq!(Server::parse(text).unwrap().address(), address, "{text}");
         }
-        for text in ["", ":7420", "https://a:1", "a:b", "a:70000", "a/b", "::1", "a b", "[]:1"] {
+        let secure = Server::parse("https://[::1]:7420").unwrap();
+        assert_eq!((secure.is_secure(), secure.host()), (true, "::1"));
+        assert_eq!(Server::parse("node-1").unwrap().host(), "node-1");
+        for text in
+            ["", ":7420", "ftp://a:1", "https://", "a:b", "a:70000", "a/b", "::1", "a b", "[]:1"]
+        {
             assert!(Server::parse(text).is_err(), "{text}");
         }
     }

@@ -33,7 +33,7 @@ use crate::clock::Instant;
 use crate::error::{AcquireError, Lost, ReleaseError};
 use claim::{Claim, Holding, Leave, State, reached};
 use link::{Link, Next};
-pub(crate) use words::{Action, News, Pace};
+pub(crate) use words::{Action, Greeting, News, Pace};
 
 /// A request on its way: whose, and read from the clock before it was sent.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +45,7 @@ struct Asked {
 /// The machine.
 #[derive(Debug)]
 pub(crate) struct Session {
-    client: String,
+    greeting: Greeting,
     pace: Pace,
     chance: Chance,
     servers: usize,
@@ -68,7 +68,7 @@ pub(crate) struct Session {
 
 impl Session {
     pub(crate) fn new(
-        client: String,
+        greeting: Greeting,
         servers: usize,
         pace: Pace,
         seed: u64,
@@ -78,7 +78,7 @@ impl Session {
         let mut chance = Chance::new(seed);
         let server = chance.below(servers as u64) as usize;
         Session {
-            client,
+            greeting,
             pace,
             chance,
             servers,
@@ -168,7 +168,11 @@ impl Session {
     // What happened to the connection.
 
     pub(crate) fn dialed(&mut self, now: Instant) {
-        let ask = Ask::Hello { client: self.client.clone() };
+        let Greeting { client, token } = self.greeting.clone();
+        let ask = match token {
+            Some(token) => Ask::Introduce { client, token },
+            None => Ask::Hello { client },
+        };
         self.send(now, None, ask);
     }
 

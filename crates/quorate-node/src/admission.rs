@@ -126,6 +126,14 @@ pub(crate) fn unknown_claim() -> Problem {
     Problem::new(ProblemKind::UnknownClaim, text)
 }
 
+/// The claim is somebody else's.
+pub(crate) fn not_yours(owner: &str) -> Problem {
+    let text = format!(
+        "the claim belongs to {owner}, and goes on as it was: to end it takes the right `revoke`"
+    );
+    Problem::new(ProblemKind::Forbidden, text)
+}
+
 /// The claim's name is taken.
 pub(crate) fn different() -> Problem {
     let text = "the claim of this id asks for something else; it goes on as it was. \

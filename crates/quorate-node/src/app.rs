@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use quorate_api::{Change, Problem};
 use quorate_core::{ClaimId, Moment};
+use quorate_trust::{Pattern, Right};
 use quorate_wire::glance::{Glance, Wanted};
 use quorate_wire::order::{Done, Ordered};
 use quorate_wire::survey::{Question, Survey};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use crate::admission;
-use crate::caller::{Action, Caller, authorize};
+use crate::caller::{self, Action, Caller, authorize, authorize_units};
 use crate::config::{Config, PoolDef};
 use crate::engine::{Ask, Command, Gathered, Request, stopping};
 use crate::ledger::{Mailbox, Recipient, Snapshot, Waiter};
@@ -25,6 +26,8 @@ pub(crate) struct App {
     pub(crate) metrics: Arc<Metrics>,
     /// Who is at the other end.
     pub(crate) caller: Caller,
+    /// Whether nobody else hears what is said.
+    pub(crate) encrypted: bool,
     engine: mpsc::Sender<Command>,
     changes: broadcast::Sender<Change>,
     stopping: watch::Receiver<bool>,
@@ -41,12 +44,17 @@ impl App {
         stopping: watch::Receiver<bool>,
     ) -> Self {
         let caller = Caller::Administrator;
-        App { config, boot, metrics, caller, engine, changes, stopping }
+        App { config, boot, metrics, caller, encrypted: false, engine, changes, stopping }
     }
 
     /// The same for another caller.
     pub(crate) fn serving(&self, caller: Caller) -> Self {
         App { caller, ..self.clone() }
+    }
+
+    /// The same over TLS.
+    pub(crate) fn encrypted(&self) -> Self {
+        App { encrypted: true, ..self.clone() }
     }
 
     /// Returns when the node stops.
@@ -57,7 +65,30 @@ impl App {
 
     /// Whether the caller may do that.
     pub(crate) fn authorize(&self, pool: Option<&str>, action: Action) -> Result<(), Problem> {
-        authorize(&self.config, self.caller, pool, action)
+        authorize(&self.config, &self.caller, pool, action)
+    }
+
+    /// Whether the caller may see this pool.
+    pub(crate) fn sees(&self, pool: &str) -> bool {
+        caller::may(&self.config, &self.caller, Some(pool), Action::See)
+    }
+
+    /// Whether there is anything that the caller may not see.
+    pub(crate) fn sees_everything(&self) -> bool {
+        match &self.caller {
+            Caller::Holder(permit) => {
+                self.authorize(None, Action::See).is_ok()
+                    && permit.may.has(Right::See)
+                    && permit.pools.iter().any(Pattern::is_all)
+            }
+            _ => caller::may(&self.config, &self.caller, None, Action::See),
+        }
+    }
+
+    /// How a pool is configured, if it exists for the caller.
+    pub(crate) fn known_pool(&self, name: &str) -> Result<&Arc<PoolDef>, Problem> {
+        self.authorize(Some(name), Action::Read)?;
+        self.config.pool(name).ok_or_else(|| admission::unknown_pool(name))
     }
 
     /// How a pool is configured, if the caller may see it.
@@ -75,8 +106,67 @@ impl App {
         Ok(self.changes.subscribe())
     }
 
+    /// What a client asks about a claim, with the name that its caller is known by: if it may ask
+    /// that of this claim.
+    async fn prepare(&self, pool: &str, id: ClaimId, mut ask: Ask) -> Result<Ask, Problem> {
+        let Caller::Holder(_) = &self.caller else { return Ok(ask) };
+        self.authorize(Some(pool), ask.needs())?;
+        if let Ask::Claim { want, .. } = &mut ask {
+            authorize_units(&self.config, &self.caller, pool, want.units())?;
+            want.client = caller::called(&self.caller, &want.client)?;
+        }
+        self.own(pool, id, &ask).await?;
+        Ok(ask)
+    }
+
+    /// Whether a claim is the caller's, where that matters: of others' claims `see` reads, `revoke`
+    /// ends, and nobody repeats or renews them. A claim that no node knows is whoever's shows it:
+    /// its node may have crashed, and its client moved.
+    ///
+    /// # Errors
+    /// It is somebody else's; nothing changed.
+    pub(crate) async fn own(&self, pool: &str, id: ClaimId, ask: &Ask) -> Result<(), Problem> {
+        let Caller::Holder(permit) = &self.caller else { return Ok(()) };
+        let enough = match ask {
+            Ask::Status { .. } => Some(Action::See),
+            Ask::End => Some(Action::Revoke),
+            Ask::Claim { .. } | Ask::Renew { .. } => None,
+        };
+        let may = |action| caller::may(&self.config, &self.caller, Some(pool), action);
+        if enough.is_some_and(may) {
+            return Ok(());
+        }
+        match self.owner(pool, id).await? {
+            Some(owner) if permit.client(Some(&owner)) != Ok(&owner) => Err(match ask {
+                Ask::Claim { .. } => admission::different(),
+                _ if !may(Action::See) => admission::unknown_claim(),
+                _ => admission::not_yours(&owner),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// What the client of a claim is called, as far as any node that answers knows.
+    async fn owner(&self, pool: &str, id: ClaimId) -> Result<Option<String>, Problem> {
+        let node = self.serving(Caller::Administrator);
+        let name = pool.to_owned();
+        let here = node.fetch(|reply| Request::Owner { pool: name, id, reply }).await?;
+        if here.is_some() || self.config.members.len() == 1 {
+            return Ok(here);
+        }
+        let (pool, claim) = (pool.to_owned(), (id.origin, id.serial));
+        let said = node.survey(Question::Owner { pool, claim }).await?.said;
+        let mut claims = said.into_iter().flat_map(|(_, survey)| survey.claims);
+        let known = claims.find(|known| known.claim == claim && !known.client.is_empty());
+        Ok(known.map(|known| known.client))
+    }
+
     /// Asks the engine about a claim, for whoever waits for the answer.
     pub(crate) async fn ask_for(&self, pool: String, id: ClaimId, ask: Ask, waiter: Waiter) {
+        let ask = match self.prepare(&pool, id, ask).await {
+            Ok(ask) => ask,
+            Err(problem) => return waiter.answer(Err(problem)),
+        };
         if let Err((problem, Request::Claim { waiter, .. })) =
             self.send(Request::Claim { pool, id, ask, waiter }).await
         {
@@ -137,7 +227,7 @@ impl App {
         if let Err(problem) = self.authorize(pool, action) {
             return Err((problem, request));
         }
-        let caller = self.caller;
+        let caller = self.caller.clone();
         match self.engine.send(Command::Client { caller, request }).await {
             Err(mpsc::error::SendError(Command::Client { request, .. })) => {
                 Err((stopping(), request))

@@ -1,29 +1,41 @@
 //! Who asks, and whether it may: the one place that decides.
 //!
-//! The door makes a [`Caller`] of whoever connects, and what a request shows may tell more about it
-//! (today: the administrator's token in an HTTP header). Whatever a caller wants from the engine
-//! passes [`authorize`] first, over HTTP and over the client link alike ([`crate::app::App`]), and
-//! the engine is told who it was.
+//! The door makes a [`Caller`] of whoever connects, and what a request or a greeting shows tells
+//! more about it: a token, in an HTTP header or on the client link. Whatever a caller wants from
+//! the engine passes [`authorize`] first, over HTTP and over the client link alike
+//! ([`crate::app::App`]), and the engine is told who it was.
 //!
-//! Nodes cannot authenticate anybody yet and listen on loopback addresses only. If the
-//! configuration has an `admin_token`, taking claims back and administering pools needs it;
-//! everything else is open to whoever reaches the node.
+//! Without `[[tokens]]` and `[rights]` a node is open to whoever reaches it, and listens on
+//! loopback addresses only; if the configuration has an `admin_token`, taking claims back and
+//! administering pools needs it. With them nothing is open but health, `admin_token` may do
+//! everything, and each token what its permit says (`quorate_trust::Permit`). A pool on which a
+//! caller has no right does not exist for it: it is answered as for a pool that nobody has heard
+//! of.
 
 use std::fmt;
+use std::str::FromStr as _;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use quorate_api::{Problem, ProblemKind};
+use quorate_trust::{Demand, Identity, Kind, Permit, Refusal, Right, Secret, TokenError};
 use quorate_wire::order::Ordered;
+use quorate_wire::survey::Question;
 
+use crate::admission;
 use crate::config::Config;
 use crate::engine::{Ask, Request};
 
 /// Who asks, as far as this node knows.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Caller {
     /// Somebody who showed nothing.
     Anonymous,
-    /// Somebody who showed a token that gives no rights.
-    Stranger,
+    /// Somebody who showed a token that gives no rights; and what is wrong with its form, if that
+    /// is why.
+    Stranger(Option<TokenError>),
+    /// Whoever has a token of the configuration.
+    Holder(Arc<Permit>),
     /// Whoever has the administrator's token, and whoever runs this process.
     Administrator,
     /// Somebody who may do nothing: shows that everybody is asked for its rights.
@@ -36,8 +48,12 @@ pub(crate) enum Caller {
 pub(crate) enum Action {
     /// To know whether the node lives and is ready.
     Health,
+    /// To know what the node counts.
+    Measure,
     /// To look.
     See,
+    /// To know how a claim stands: whoever made it may, too.
+    Read,
     /// To make, renew and end claims.
     Claim,
     /// To take somebody else's claim back.
@@ -46,13 +62,45 @@ pub(crate) enum Action {
     Admin,
 }
 
+impl Action {
+    /// The rights of which one will do, where tokens have rights.
+    fn rights(self) -> &'static [Right] {
+        match self {
+            Action::Health => &[],
+            Action::Measure | Action::See => &[Right::See],
+            Action::Read => &[Right::See, Right::Claim, Right::Revoke],
+            Action::Claim => &[Right::Claim],
+            Action::Revoke => &[Right::Revoke],
+            Action::Admin => &[Right::Admin],
+        }
+    }
+}
+
 impl Caller {
+    /// Whoever shows this certificate: one of a client that the configuration knows, or nobody.
+    pub(crate) fn certified(config: &Config, shown: Option<&Identity>) -> Self {
+        let known = shown.filter(|it| it.kind == Kind::Client && it.cluster == config.cluster);
+        let permit = known.zip(config.guarded.as_ref());
+        match permit.and_then(|(it, guarded)| guarded.certified(&it.name)) {
+            Some(permit) => Caller::Holder(Arc::clone(permit)),
+            None => Caller::Anonymous,
+        }
+    }
+
     /// The same caller, who has shown this token with a request.
     pub(crate) fn shows(self, config: &Config, token: Option<&str>) -> Self {
-        match (token, &config.admin_token) {
-            (Some(shown), Some(token)) if token.is(shown) => Caller::Administrator,
-            (Some(_), Some(_)) => Caller::Stranger,
-            (None, _) | (_, None) => self,
+        let Some(shown) = token else { return self };
+        match (&config.admin_token, &config.guarded) {
+            (Some(token), _) if token.is(shown) => Caller::Administrator,
+            (None, None) => self,
+            (Some(_), None) => Caller::Stranger(None),
+            (_, Some(guarded)) => match Secret::from_str(shown) {
+                Ok(secret) => match guarded.whose(&secret) {
+                    Some(permit) => Caller::Holder(Arc::clone(permit)),
+                    None => Caller::Stranger(None),
+                },
+                Err(wrong) => Caller::Stranger(Some(wrong)),
+            },
         }
     }
 }
@@ -62,12 +110,26 @@ impl fmt::Display for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Caller::Anonymous => "anonymous",
-            Caller::Stranger => "stranger",
+            Caller::Stranger(_) => "stranger",
+            Caller::Holder(permit) => &permit.name,
             Caller::Administrator => "administrator",
             #[cfg(test)]
             Caller::Nobody => "nobody",
         })
     }
+}
+
+/// Why a caller may not do something.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Why {
+    /// It showed nothing.
+    Nothing,
+    /// It showed something else.
+    Strange(Option<TokenError>),
+    /// What it showed does not go so far.
+    Permit(Refusal),
+    /// It is no administrator, where only those are told apart.
+    Administrators(&'static str),
 }
 
 /// Whether this caller may do that, to this pool or, without one, to the node.
@@ -76,28 +138,183 @@ impl fmt::Display for Caller {
 /// It may not; nothing changed.
 pub(crate) fn authorize(
     config: &Config,
-    caller: Caller,
+    caller: &Caller,
     pool: Option<&str>,
     action: Action,
 ) -> Result<(), Problem> {
+    decide(config, caller, pool, action, None).map_err(|why| {
+        tracing::debug!(%caller, pool, ?action, "refused");
+        why.problem(pool)
+    })
+}
+
+/// Whether this caller may claim so many units.
+///
+/// # Errors
+/// It may not; nothing changed.
+pub(crate) fn authorize_units(
+    config: &Config,
+    caller: &Caller,
+    pool: &str,
+    units: u32,
+) -> Result<(), Problem> {
+    decide(config, caller, Some(pool), Action::Claim, Some(units))
+        .map_err(|why| why.problem(Some(pool)))
+}
+
+/// The same as [`authorize`], for whoever wants nothing but an answer.
+pub(crate) fn may(config: &Config, caller: &Caller, pool: Option<&str>, action: Action) -> bool {
+    decide(config, caller, pool, action, None).is_ok()
+}
+
+fn decide(
+    config: &Config,
+    caller: &Caller,
+    pool: Option<&str>,
+    action: Action,
+    units: Option<u32>,
+) -> Result<(), Why> {
+    let Some(guarded) = &config.guarded else {
+        return decide_openly(config, caller, action);
+    };
     let open = match action {
-        Action::Health | Action::See | Action::Claim => true,
-        Action::Revoke | Action::Admin => config.admin_token.is_none(),
+        Action::Health => true,
+        Action::Measure => guarded.open_metrics,
+        _ => false,
     };
-    let why = match caller {
-        Caller::Administrator => return Ok(()),
+    match caller {
+        _ if open => Ok(()),
+        Caller::Administrator => Ok(()),
+        Caller::Anonymous => Err(Why::Nothing),
+        Caller::Stranger(wrong) => Err(Why::Strange(*wrong)),
+        Caller::Holder(permit) => {
+            let now = since_1970();
+            let one = |right: &Right| permit.decide(Demand { right: *right, pool, units }, now);
+            let decided: Vec<Result<(), Refusal>> = action.rights().iter().map(one).collect();
+            match decided.first() {
+                _ if decided.contains(&Ok(())) => Ok(()),
+                // Where several rights would do, the first asks for least.
+                Some(Err(refusal)) => Err(Why::Permit(*refusal)),
+                _ => Ok(()),
+            }
+        }
         #[cfg(test)]
-        Caller::Nobody if action != Action::Health => "this caller may do nothing",
-        _ if open => return Ok(()),
-        Caller::Stranger => "the token is not the administrator's",
-        _ => "this cluster asks for the administrator's token",
+        Caller::Nobody => Err(Why::Nothing),
+    }
+}
+
+/// Where tokens have no rights: administrators are told apart from everybody else.
+fn decide_openly(config: &Config, caller: &Caller, action: Action) -> Result<(), Why> {
+    let open = match action {
+        Action::Revoke | Action::Admin => config.admin_token.is_none(),
+        _ => true,
     };
-    tracing::debug!(%caller, pool, ?action, "refused");
-    let text = format!(
-        "{why}; nothing changed. Send it as `Authorization: Bearer TOKEN`, or give the command \
-         QUORATE_TOKEN"
-    );
-    Err(Problem::new(ProblemKind::Forbidden, text))
+    match caller {
+        Caller::Administrator => Ok(()),
+        #[cfg(test)]
+        Caller::Nobody if action != Action::Health => {
+            Err(Why::Administrators("this caller may do nothing"))
+        }
+        _ if open => Ok(()),
+        Caller::Stranger(_) => Err(Why::Administrators("the token is not the administrator's")),
+        _ => Err(Why::Administrators("this cluster asks for the administrator's token")),
+    }
+}
+
+const HOW: &str = "Send a token as `Authorization: Bearer TOKEN`, or give the command \
+                   QUORATE_TOKEN or --token-file";
+
+impl Why {
+    fn problem(self, pool: Option<&str>) -> Problem {
+        let unknown = |text: String| {
+            Problem::new(ProblemKind::Unauthorized, format!("{text}; nothing changed. {HOW}"))
+        };
+        let forbidden =
+            |text: String| Problem::new(ProblemKind::Forbidden, format!("{text}; nothing changed"));
+        match (self, pool) {
+            (Why::Nothing, _) => unknown("this cluster asks for a token".into()),
+            (Why::Strange(Some(wrong)), _) => unknown(wrong.to_string()),
+            (Why::Strange(None), _) => unknown("this cluster does not know the token".into()),
+            (Why::Permit(Refusal::Expired { on }), _) => {
+                unknown(format!("this token expired on {on}"))
+            }
+            (Why::Permit(Refusal::Hidden), Some(pool)) => admission::unknown_pool(pool),
+            (Why::Permit(Refusal::Hidden), None) => forbidden("this token may see no pool".into()),
+            (Why::Permit(Refusal::Lacks(right)), _) => forbidden(format!(
+                "this token lacks the right `{right}`: ask whoever keeps the configuration"
+            )),
+            (Why::Permit(Refusal::TooMany { most }), _) => {
+                forbidden(format!("this token may claim at most {most} units at once"))
+            }
+            (Why::Administrators(text), _) => {
+                let text = format!("{text}; nothing changed. {HOW}");
+                Problem::new(ProblemKind::Forbidden, text)
+            }
+        }
+    }
+}
+
+/// What a client of this caller is called that calls itself so. Where tokens have rights, that is
+/// a name which its token allows; elsewhere, whatever it says.
+///
+/// # Errors
+/// It may not call itself that; nothing changed.
+pub(crate) fn called(caller: &Caller, said: &str) -> Result<String, Problem> {
+    let Caller::Holder(permit) = caller else { return Ok(said.to_owned()) };
+    let said = (!said.is_empty()).then_some(said);
+    permit.client(said).map(str::to_owned).map_err(|_| {
+        let patterns: Vec<String> = permit.clients.iter().map(ToString::to_string).collect();
+        let text = format!(
+            "clients with this token may call themselves {} or {}, or nothing at all; nothing \
+             changed. The command says what QUORATE_CLIENT says",
+            permit.name,
+            patterns.join(" or ")
+        );
+        Problem::new(ProblemKind::Forbidden, text)
+    })
+}
+
+fn since_1970() -> Duration {
+    // A clock that is before 1970 finds nothing expired, which it cannot know anyway.
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
+}
+
+/// The token of an `Authorization` header: `Bearer TOKEN`, or as the password of `Basic`, for those
+/// who can do nothing else. Whoever shows something else shows a token that nobody has.
+pub(crate) fn token_of(header: &str) -> String {
+    let (scheme, rest) = header.split_once(' ').unwrap_or((header, ""));
+    if scheme.eq_ignore_ascii_case("bearer") {
+        return rest.trim().to_owned();
+    }
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return String::new();
+    }
+    let decoded = base64(rest.trim()).and_then(|bytes| String::from_utf8(bytes).ok());
+    let password = decoded.as_deref().and_then(|text| text.split_once(':'));
+    password.map(|(_, password)| password.to_owned()).unwrap_or_default()
+}
+
+/// RFC 4648, section 4, with or without padding.
+fn base64(text: &str) -> Option<Vec<u8>> {
+    let (mut bytes, mut bits, mut count) = (Vec::new(), 0u32, 0);
+    for digit in text.trim_end_matches('=').bytes() {
+        let six = match digit {
+            b'A'..=b'Z' => digit - b'A',
+            b'a'..=b'z' => digit - b'a' + 26,
+            b'0'..=b'9' => digit - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return None,
+        };
+        bits = bits << 6 | u32::from(six);
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            bytes.push((bits >> count) as u8);
+            bits &= (1 << count) - 1;
+        }
+    }
+    Some(bytes)
 }
 
 impl Request {
@@ -105,14 +322,21 @@ impl Request {
     pub(crate) fn needs(&self) -> (Option<&str>, Action) {
         match self {
             Request::Claim { pool, ask, .. } => (Some(pool), ask.needs()),
+            Request::Gather { question: Question::Claim { pool, .. }, .. } => {
+                (Some(pool), Action::Read)
+            }
             Request::Gather { question, .. } => (question.pool(), Action::See),
             Request::Order { pool, what: Ordered::Revoke { .. }, .. } => {
                 (Some(pool), Action::Revoke)
             }
             Request::Order { pool, .. } => (Some(pool), Action::Admin),
-            Request::Pools(_) | Request::Node(_) | Request::Measure(_) => (None, Action::See),
-            Request::Checks(_) | Request::Grants { .. } => (None, Action::Health),
-            Request::Register { pool, .. } => (Some(pool), Action::See),
+            Request::Pools(_) | Request::Node(_) => (None, Action::See),
+            Request::Measure(_) => (None, Action::Measure),
+            Request::Checks(_) => (None, Action::Health),
+            Request::Register { pool, .. } | Request::Grants { pool, .. } => {
+                (Some(pool), Action::See)
+            }
+            Request::Owner { pool, .. } => (Some(pool), Action::Claim),
             Request::Corrupt { pool, .. } | Request::Fence { pool, .. } => {
                 (Some(pool), Action::Admin)
             }
@@ -121,10 +345,11 @@ impl Request {
 }
 
 impl Ask {
-    fn needs(&self) -> Action {
+    /// What it takes. Whose the claim may be is looked at as well (`App::own`).
+    pub(crate) fn needs(&self) -> Action {
         match self {
             Ask::Claim { .. } | Ask::Renew { .. } | Ask::End => Action::Claim,
-            Ask::Status { .. } => Action::See,
+            Ask::Status { .. } => Action::Read,
         }
     }
 }

@@ -2,18 +2,22 @@
 //! needs is in one table here, and whatever is added must be added to it.
 
 use std::collections::BTreeSet;
+use std::pin::Pin;
 
 use axum::body::{Body, to_bytes};
 use axum::http::{Request as HttpRequest, StatusCode, header};
+use axum::response::Response;
+use futures_core::Stream as _;
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 use quorate_api::link::{self, Answer, Ask, FromClient, FromNode, PREFACE, Reply, Request};
-use quorate_api::{ClaimId, ProblemKind};
+use quorate_api::{ClaimId, Problem, ProblemKind};
+use quorate_trust::{Right, Secret};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::app::App;
-use crate::caller::{Action, Caller, authorize};
+use crate::caller::{Action, Caller, authorize, token_of};
 use crate::config::{Config, ConfigError};
 use crate::{Node, api, session};
 
@@ -28,8 +32,8 @@ const ENDPOINTS: &[(&str, &str, Option<Action>)] = &[
     ("GET", "/v1/openapi.json", None),
     ("GET", "/readyz", Some(Action::Health)),
     ("GET", "/readyz/{check}", Some(Action::Health)),
-    ("GET", "/readyz/pools/{pool}", Some(Action::Health)),
-    ("GET", "/metrics", Some(Action::See)),
+    ("GET", "/readyz/pools/{pool}", Some(Action::See)),
+    ("GET", "/metrics", Some(Action::Measure)),
     ("GET", "/v1/node", Some(Action::See)),
     ("GET", "/v1/watch", Some(Action::See)),
     ("GET", "/v1/overview", Some(Action::See)),
@@ -42,8 +46,8 @@ const ENDPOINTS: &[(&str, &str, Option<Action>)] = &[
     ("GET", "/v1/pools/{pool}/grants", Some(Action::See)),
     ("GET", "/v1/pools/{pool}/history", Some(Action::See)),
     ("GET", "/v1/pools/{pool}/watch", Some(Action::See)),
-    ("GET", "/v1/pools/{pool}/claims/{id}", Some(Action::See)),
-    ("GET", "/v1/pools/{pool}/claims/{id}/why", Some(Action::See)),
+    ("GET", "/v1/pools/{pool}/claims/{id}", Some(Action::Read)),
+    ("GET", "/v1/pools/{pool}/claims/{id}/why", Some(Action::Read)),
     ("PUT", "/v1/pools/{pool}/claims/{id}", Some(Action::Claim)),
     ("POST", "/v1/pools/{pool}/claims/{id}/renew", Some(Action::Claim)),
     ("DELETE", "/v1/pools/{pool}/claims/{id}", Some(Action::Claim)),
@@ -75,8 +79,8 @@ async fn node() -> Node {
     Node::start_on(guarded(), bind().await.unwrap(), bind().await.unwrap()).await.unwrap()
 }
 
-/// Asks for something of the pool; says whether rights are missing.
-async fn is_refused(app: &App, method: &str, path: &str, token: Option<&str>) -> bool {
+/// Asks for something of the pool.
+async fn call(app: &App, method: &str, path: &str, token: Option<&str>) -> Response {
     let names = [("{pool}", "p"), ("{unit}", "0"), ("{node}", "a"), ("{check}", "grace")];
     let mut path = path.replace("{id}", &ClaimId::from_halves(1, 2).to_string());
     for (name, value) in names {
@@ -92,7 +96,12 @@ async fn is_refused(app: &App, method: &str, path: &str, token: Option<&str>) ->
         request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
     }
     let service = TowerToHyperService::new(api::router(app.clone()));
-    let answer = service.call(request.body(Body::from(body)).unwrap()).await.unwrap();
+    service.call(request.body(Body::from(body)).unwrap()).await.unwrap()
+}
+
+/// Says whether rights are missing.
+async fn is_refused(app: &App, method: &str, path: &str, token: Option<&str>) -> bool {
+    let answer = call(app, method, path, token).await;
     if answer.status() != StatusCode::FORBIDDEN {
         return false;
     }
@@ -137,27 +146,31 @@ fn no_endpoint_is_missing_in_the_table() {
 /// What a request of the client link takes.
 fn needs(ask: &Ask) -> Option<Action> {
     match ask {
-        Ask::Hello { .. } | Ask::Ping => None,
+        Ask::Hello { .. } | Ask::Introduce { .. } | Ask::Ping => None,
         Ask::Claim { .. } | Ask::Renew { .. } | Ask::Release { .. } => Some(Action::Claim),
-        Ask::Status { .. } => Some(Action::See),
+        Ask::Status { .. } => Some(Action::Read),
     }
 }
 
-#[tokio::test]
-async fn every_request_of_the_client_link_asks_for_the_right_that_it_needs() {
+fn all_asks() -> Vec<Ask> {
     let (pool, id) = (String::from("p"), ClaimId::from_halves(1, 2));
     let units = vec![link::Share { unit: 0, fence: 1 }];
-    let asks = [
+    vec![
         Ask::Hello { client: String::new() },
         Ask::Ping,
         Ask::Claim { pool: pool.clone(), id, want: 1.into() },
         Ask::Renew { pool: pool.clone(), id, units },
         Ask::Status { pool: pool.clone(), id },
         Ask::Release { pool, id },
-    ];
+    ]
+}
+
+#[tokio::test]
+async fn every_request_of_the_client_link_asks_for_the_right_that_it_needs() {
+    let asks = all_asks();
     let node = node().await;
-    for caller in [Caller::Anonymous, Caller::Stranger, Caller::Nobody] {
-        let mut stream = linked(node.app().serving(caller)).await;
+    for caller in [Caller::Anonymous, Caller::Stranger(None), Caller::Nobody] {
+        let mut stream = linked(node.app().serving(caller.clone())).await;
         for (number, ask) in (1..).zip(&asks) {
             let request = FromClient::Request(Request { number, ask: ask.clone() });
             let mut bytes = Vec::new();
@@ -176,7 +189,7 @@ async fn linked(app: App) -> TcpStream {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     let (served, _) = listener.accept().await.unwrap();
-    tokio::spawn(session::run(served, app));
+    tokio::spawn(session::run(served.into(), app));
     stream.write_all(&PREFACE).await.unwrap();
     stream
 }
@@ -197,7 +210,8 @@ async fn answer(stream: &mut TcpStream, wanted: u64) -> Reply {
 
 #[test]
 fn only_the_token_gives_rights_and_without_one_everybody_has_them() {
-    let may = |config: &Config, caller| authorize(config, caller, Some("p"), Action::Revoke);
+    let may =
+        |config: &Config, caller: Caller| authorize(config, &caller, Some("p"), Action::Revoke);
     let (open, guarded) = (config("").unwrap(), guarded());
     let shown = |config, token| Caller::Anonymous.shows(config, token);
     assert!(may(&open, shown(&open, None)).is_ok());
@@ -209,4 +223,292 @@ fn only_the_token_gives_rights_and_without_one_everybody_has_them() {
     }
     assert!(!format!("{guarded:?}").contains(TOKEN), "secrets are not shown");
     assert!(config("admin_token = \"0123abcdef\"").is_err(), "too short");
+}
+
+/// What a caller of a guarded node is, in one word for tests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Answered {
+    /// It is served, whatever comes of that.
+    Served,
+    /// It must say who it is.
+    Unknown,
+    /// It is known, and may not.
+    Forbidden,
+    /// There is no such pool for it.
+    NoPool,
+}
+
+impl Answered {
+    fn of(problem: Option<(ProblemKind, &str)>) -> Answered {
+        match problem {
+            Some((ProblemKind::Unauthorized, _)) => Answered::Unknown,
+            // A seat may be protected against everybody; that says nothing of rights.
+            Some((ProblemKind::Forbidden, text)) if text.contains("lacks the right") => {
+                Answered::Forbidden
+            }
+            Some((ProblemKind::UnknownPool, _)) => Answered::NoPool,
+            _ => Answered::Served,
+        }
+    }
+}
+
+/// Tokens of a guarded node: for each right one in this pool, one in another and one that expired.
+struct Tokens {
+    file: String,
+    secrets: Vec<(Right, [Secret; 3])>,
+}
+
+impl Tokens {
+    fn new() -> Tokens {
+        let (mut file, mut secrets) = (String::new(), Vec::new());
+        for right in Right::ALL {
+            let three = [(); 3].map(|()| Secret::random().unwrap());
+            let kinds = [("here", "p", ""), ("there", "q", ""), ("old", "p", "2020-01-01")];
+            for (secret, (kind, pool, expires)) in three.iter().zip(kinds) {
+                let expires = match expires {
+                    "" => String::new(),
+                    date => format!("expires = {date:?}"),
+                };
+                file.push_str(&format!(
+                    "[[tokens]]\nname = \"{kind}-{right}\"\nsha256 = \"{}\"\n\
+                     may = [\"{right}\"]\npools = [\"{pool}\"]\n{expires}\n",
+                    secret.digest()
+                ));
+            }
+            secrets.push((right, three));
+        }
+        Tokens { file, secrets }
+    }
+
+    fn secret(&self, right: Right) -> &str {
+        let found = self.secrets.iter().find(|(known, _)| *known == right).unwrap();
+        found.1[0].reveal()
+    }
+
+    async fn node(&self, top: &str) -> Node {
+        let text = format!(
+            "{top}cluster = \"c\"\nepoch = 1\nnode = \"a\"\n\
+             listen = {{ clients = \"127.0.0.1:1\", peers = \"127.0.0.1:2\" }}\n\
+             members = [{{ name = \"a\", peers = \"127.0.0.1:2\" }}]\n\
+             [[pools]]\nname = \"p\"\nunits = 1\n[[pools]]\nname = \"q\"\nunits = 1\n\
+             [[pools]]\nname = \"hushed\"\nunits = 1\n{}",
+            self.file
+        );
+        let bind = || TcpListener::bind("127.0.0.1:0");
+        let config = Config::parse_in_memory(&text).unwrap();
+        Node::start_on(config, bind().await.unwrap(), bind().await.unwrap()).await.unwrap()
+    }
+
+    /// Every credential there is, and what it should be answered where this is needed.
+    fn walk(&self, needs: Option<Action>, of_a_pool: bool) -> Vec<(Option<String>, Answered)> {
+        let open = matches!(needs, None | Some(Action::Health));
+        let rights: &[Right] = match needs {
+            None | Some(Action::Health) => &[],
+            Some(Action::See | Action::Measure) => &[Right::See],
+            Some(Action::Read) => &[Right::See, Right::Claim, Right::Revoke],
+            Some(Action::Claim) => &[Right::Claim],
+            Some(Action::Revoke) => &[Right::Revoke],
+            Some(Action::Admin) => &[],
+        };
+        let or = |answered| if open { Answered::Served } else { answered };
+        let mut walk = vec![(None, or(Answered::Unknown))];
+        let unknown = Secret::random().unwrap();
+        let mistyped = format!("{}0", &unknown.reveal()[..Secret::LEN - 1]);
+        for wrong in [String::new(), "hunter2".into(), mistyped, unknown.reveal().to_owned()] {
+            walk.push((Some(wrong), or(Answered::Unknown)));
+        }
+        for (right, [here, there, old]) in &self.secrets {
+            let enough = *right == Right::Admin || rights.contains(right);
+            let answered = if enough { Answered::Served } else { Answered::Forbidden };
+            walk.push((Some(here.reveal().to_owned()), or(answered)));
+            // Of what belongs to no pool it sees its part.
+            let elsewhere = if of_a_pool { Answered::NoPool } else { answered };
+            walk.push((Some(there.reveal().to_owned()), or(elsewhere)));
+            walk.push((Some(old.reveal().to_owned()), or(Answered::Unknown)));
+        }
+        walk
+    }
+}
+
+#[tokio::test]
+async fn a_guarded_node_gives_every_token_what_it_may_have_and_nothing_else() {
+    let tokens = Tokens::new();
+    let node = tokens.node("").await;
+    let app = node.app().serving(Caller::Anonymous);
+    for (method, path, needs) in ENDPOINTS {
+        for (token, expected) in tokens.walk(*needs, path.contains("{pool}")) {
+            let answer = call(&app, method, path, token.as_deref()).await;
+            let status = answer.status();
+            let asks = answer.headers().contains_key(header::WWW_AUTHENTICATE);
+            let problem: Option<Problem> = match status.is_client_error() {
+                true => {
+                    let body = to_bytes(answer.into_body(), 1 << 16).await.unwrap();
+                    let text = String::from_utf8_lossy(&body);
+                    let shown = token.as_ref().is_some_and(|t| t.len() > 9 && text.contains(t));
+                    assert!(!shown, "a token is in the answer: {text}");
+                    serde_json::from_slice(&body).ok()
+                }
+                false => None,
+            };
+            let said = problem.as_ref().map(|problem| (problem.kind, &*problem.detail));
+            let answered = Answered::of(said);
+            assert_eq!(answered, expected, "{method} {path} {needs:?}: {said:?}");
+            assert_eq!(asks, answered == Answered::Unknown, "{method} {path}");
+        }
+    }
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_guarded_node_does_so_on_the_client_link() {
+    let tokens = Tokens::new();
+    let node = tokens.node("").await;
+    for ask in all_asks() {
+        for (token, expected) in tokens.walk(needs(&ask), true) {
+            let mut stream = linked(node.app().serving(Caller::Anonymous)).await;
+            let hello = match token {
+                Some(token) => Ask::Introduce { client: String::new(), token: link::Token(token) },
+                None => Ask::Hello { client: String::new() },
+            };
+            let mut replies = Vec::new();
+            for (number, ask) in [(1, hello), (2, ask.clone())] {
+                let mut bytes = Vec::new();
+                link::encode(&FromClient::Request(Request { number, ask }), &mut bytes);
+                stream.write_all(&bytes).await.unwrap();
+                replies.push(answer(&mut stream, number).await);
+            }
+            let [welcome, reply] = &replies[..] else { unreachable!("two were asked") };
+            assert!(matches!(welcome, Reply::Welcome { .. }), "{welcome:?}");
+            let said = match reply {
+                Reply::Problem(problem) => Some((problem.kind, &*problem.detail)),
+                _ => None,
+            };
+            assert_eq!(Answered::of(said), expected, "{ask:?}: {reply:?}");
+        }
+    }
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn what_a_token_may_not_see_is_not_there() {
+    let tokens = Tokens::new();
+    let node = tokens.node("").await;
+    let app = node.app().serving(Caller::Anonymous);
+    // As the node itself, which may do everything.
+    let claim = |pool: &str| format!("/v1/pools/{pool}/claims/{{id}}");
+    assert_eq!(call(node.app(), "PUT", &claim("hushed"), None).await.status(), StatusCode::OK);
+    assert_eq!(call(node.app(), "PUT", &claim("p"), None).await.status(), StatusCode::OK);
+    let see = Some(tokens.secret(Right::See));
+    for (method, path, _) in ENDPOINTS.iter().filter(|(method, ..)| *method == "GET") {
+        if path.ends_with("watch") || path.starts_with("/assets") {
+            continue; // Looked at below; and files.
+        }
+        for token in [see, None] {
+            let answer = call(&app, method, path, token).await;
+            let body = to_bytes(answer.into_body(), 1 << 24).await.unwrap();
+            let text = String::from_utf8_lossy(&body);
+            assert!(!text.contains("hushed"), "{method} {path}: {text}");
+        }
+    }
+    let text = |answer: Response| async {
+        String::from_utf8_lossy(&to_bytes(answer.into_body(), 1 << 20).await.unwrap()).into_owned()
+    };
+    // A pool that is hidden and one that does not exist are told in the same words.
+    let hidden = text(call(&app, "GET", "/v1/pools/hushed", see).await).await;
+    let none = text(call(&app, "GET", "/v1/pools/nobody", see).await).await;
+    assert_eq!(hidden.replace("hushed", "?"), none.replace("nobody", "?"));
+    let pools = text(call(&app, "GET", "/v1/pools", see).await).await;
+    assert!(pools.contains("\"p\""), "{pools}");
+    let counted = text(call(&app, "GET", "/metrics", see).await).await;
+    assert!(counted.contains("pool=\"p\""), "{counted}");
+    let mut events = call(&app, "GET", "/v1/watch", see).await.into_body().into_data_stream();
+    for pool in ["hushed", "p"] {
+        let ended = call(node.app(), "DELETE", &claim(pool), None).await;
+        assert_eq!(ended.status(), StatusCode::OK);
+    }
+    let mut seen = String::new();
+    while !seen.contains("\"p\"") {
+        let next = std::future::poll_fn(|cx| Pin::new(&mut events).poll_next(cx)).await;
+        seen.push_str(&String::from_utf8_lossy(&next.unwrap().unwrap()));
+    }
+    assert!(!seen.contains("hushed"), "{seen}");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn metrics_are_open_if_the_file_says_so_and_nothing_else_is() {
+    let tokens = Tokens::new();
+    let node = tokens.node("rights = { open_metrics = true }\n").await;
+    let app = node.app().serving(Caller::Anonymous);
+    assert_eq!(call(&app, "GET", "/metrics", None).await.status(), StatusCode::OK);
+    let refused = call(&app, "GET", "/v1/pools", None).await;
+    assert_eq!(refused.status(), StatusCode::UNAUTHORIZED);
+    node.stop().await;
+    // Rights without any token close everything.
+    let nobody = config("rights = {}").unwrap();
+    let see = authorize(&nobody, &Caller::Anonymous, Some("p"), Action::See).unwrap_err();
+    assert_eq!((see.kind, see.status), (ProblemKind::Unauthorized, 401));
+}
+
+#[test]
+fn tokens_are_taken_as_bearer_and_as_the_password_of_basic() {
+    assert_eq!(token_of("Bearer abc"), "abc");
+    assert_eq!(token_of("bearer  abc "), "abc");
+    // printf 'ci:qt1_x:y' | base64
+    assert_eq!(token_of("Basic Y2k6cXQxX3g6eQ=="), "qt1_x:y");
+    assert_eq!(token_of("basic Y2k6cXQxX3g6eQ"), "qt1_x:y");
+    for strange in ["", "Basic", "Basic !", "Basic Y2k=", "Digest x", "abc", "Basic /w=="] {
+        assert_eq!(token_of(strange), "", "{strange}");
+    }
+}
+
+#[test]
+fn entries_that_make_no_sense_are_refused_with_the_tokens_name() {
+    let secret = Secret::random().unwrap();
+    let hash = secret.digest().to_string();
+    let entry = |hash: &str, rest: &str| {
+        config(&format!("tokens = [{{ name = \"ci\", sha256 = \"{hash}\", {rest} }}]"))
+    };
+    let fine = "may = [\"see\"], pools = [\"*\"]";
+    assert!(entry(&hash, fine).is_ok());
+    let wrong = [
+        entry("abc", fine),
+        entry(secret.reveal(), fine),
+        entry(&hash, "may = [\"all\"], pools = [\"*\"]"),
+        entry(&hash, "may = [\"see\"], pools = [\"a**\"]"),
+        entry(&hash, &format!("{fine}, most_units = 0")),
+        entry(&hash, &format!("{fine}, expires = \"soon\"")),
+    ];
+    for wrong in wrong {
+        let said = wrong.unwrap_err().to_string();
+        assert!(said.contains("token \"ci\""), "{said}");
+        assert!(!said.contains(secret.reveal()), "{said}");
+    }
+    let twice = format!("{{ name = \"ci\", sha256 = \"{hash}\", {fine} }}");
+    assert!(config(&format!("tokens = [{twice}, {twice}]")).is_err());
+}
+
+/// The table of the documentation says what is needed.
+#[test]
+fn the_documentation_lists_every_endpoint_and_request_with_its_right() {
+    let page = include_str!("../../../docs/rights.md");
+    let word = |needs: Option<Action>| match needs {
+        None | Some(Action::Health) => "–",
+        Some(Action::See) => "`see`",
+        Some(Action::Measure) => "`see`, or `open_metrics`",
+        Some(Action::Read) => "`see`, or its own",
+        Some(Action::Claim) => "`claim`",
+        Some(Action::Revoke) => "`revoke`",
+        Some(Action::Admin) => "`admin`",
+    };
+    let endpoints =
+        ENDPOINTS.iter().map(|(method, path, needs)| (format!("{method} {path}"), *needs));
+    let name = |ask: &Ask| format!("{ask:?}").split([' ', '{']).next().unwrap().to_lowercase();
+    let introduced = Ask::Introduce { client: String::new(), token: link::Token(String::new()) };
+    let asks = all_asks().into_iter().chain([introduced]);
+    let asks = asks.map(|ask| (format!("link: {}", name(&ask)), needs(&ask)));
+    for (what, needs) in endpoints.chain(asks) {
+        let row = format!("| `{what}` | {} |", word(needs));
+        assert!(page.contains(&row), "docs/rights.md lacks the row\n{row}");
+    }
 }

@@ -1,24 +1,29 @@
 //! The clients' address: HTTP and the client link on one port, told apart by their first bytes.
-//! Who connects becomes a caller here.
+//! Who connects becomes a caller here. A node with certificates speaks TLS with everybody, and in
+//! the clear only with clients on its own machine.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use quorate_api::link::PREFACE;
 use quorate_api::{Problem, ProblemKind};
+use quorate_trust::Keys;
 use rustix::net::sockopt;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
+use tokio_rustls::rustls::ServerConfig;
 
 use crate::api;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::session::{self, SessionError};
+use crate::stream::Stream;
 
 /// How long a client may take to say its first words...
 const FIRST_WORDS: Duration = Duration::from_secs(10);
@@ -26,8 +31,8 @@ const FIRST_WORDS: Duration = Duration::from_secs(10);
 const FEW_WORDS: Duration = Duration::from_secs(1);
 /// Connections that are being told so; others are closed without a word.
 pub(crate) const TURNED_AWAY_MAX: usize = 64;
-/// How long to wait for the rest of a preface that has begun.
-const MOMENT: Duration = Duration::from_millis(2);
+/// The first byte of a TLS handshake; no HTTP request and no client link begins so.
+const HANDSHAKE: u8 = 0x16;
 /// After how much silence a client's machine is asked whether it is there: three times, and a third
 /// of this apart.
 const SILENCE: Duration = Duration::from_secs(15);
@@ -44,12 +49,17 @@ enum Language {
 }
 
 /// Serves clients until the node stops.
-pub(crate) async fn run(listener: TcpListener, app: App) {
+pub(crate) async fn run(listener: TcpListener, app: App, keys: Option<Arc<Keys>>) {
     // Connections tell nothing about who makes them; a request may.
     let mut app = app.serving(Caller::Anonymous);
     let places = Arc::new(Semaphore::new(app.config.limits.clients));
     let porters = Arc::new(Semaphore::new(TURNED_AWAY_MAX));
-    let router = api::router(app.clone());
+    let hall = Hall {
+        router: api::router(app.clone()),
+        encrypted: api::router(app.encrypted()),
+        app: app.clone(),
+        tls: keys.map(|keys| keys.for_clients()),
+    };
     let mut guests = JoinSet::new();
     loop {
         while guests.try_join_next().is_some() {}
@@ -58,17 +68,20 @@ pub(crate) async fn run(listener: TcpListener, app: App) {
             () = app.stopped() => break,
         };
         match accepted {
-            Ok((stream, _)) => match Arc::clone(&places).try_acquire_owned() {
+            Ok((stream, from)) => match Arc::clone(&places).try_acquire_owned() {
                 Ok(place) => {
-                    let (app, router) = (app.clone(), router.clone());
+                    let hall = hall.clone();
                     guests.spawn(async move {
-                        receive(stream, app, router).await;
+                        hall.receive(stream, from).await;
                         drop(place);
                     });
                 }
                 Err(_) => {
                     app.metrics.refuse("limit");
-                    if let Ok(porter) = Arc::clone(&porters).try_acquire_owned() {
+                    // Nobody who waits for a handshake would understand it.
+                    if hall.tls.is_none()
+                        && let Ok(porter) = Arc::clone(&porters).try_acquire_owned()
+                    {
                         let max = app.config.limits.clients;
                         guests.spawn(async move {
                             // A client that does not read learns it from the end of the connection.
@@ -91,31 +104,109 @@ pub(crate) async fn run(listener: TcpListener, app: App) {
     }
 }
 
-async fn receive(stream: TcpStream, app: App, router: Router) {
-    let metrics = Arc::clone(&app.metrics);
-    if let Err(error) = notice_silence(&stream) {
-        tracing::debug!(%error, "a connection that goes silent may not be noticed");
-    }
-    match timeout(FIRST_WORDS, first_words(&stream)).await {
-        Ok(Ok(Language::Link)) => {
-            metrics.clients.inc();
-            match session::run(stream, app).await {
-                Ok(()) | Err(SessionError::Io(_)) => {}
-                Err(SessionError::Frame(error)) => {
-                    metrics.refuse("client");
-                    tracing::info!(%error, "a client's connection is closed");
-                }
+/// What every guest is received with.
+#[derive(Clone)]
+struct Hall {
+    app: App,
+    router: Router,
+    /// For those who speak TLS.
+    encrypted: Router,
+    tls: Option<Arc<ServerConfig>>,
+}
+
+impl Hall {
+    async fn receive(self, stream: TcpStream, from: SocketAddr) {
+        let Hall { app, router, encrypted, tls } = self;
+        let metrics = Arc::clone(&app.metrics);
+        if let Err(error) = notice_silence(&stream) {
+            tracing::debug!(%error, "a connection that goes silent may not be noticed");
+        }
+        // Without it answers would wait for nothing; with an error there, nothing is lost.
+        let _ = stream.set_nodelay(true);
+        let said = async {
+            let (mut stream, is_tls) = enter(stream, from, tls).await?;
+            let language = first_words(&mut stream).await?;
+            Ok::<_, io::Error>((stream, is_tls, language))
+        };
+        let (stream, is_tls, language) = match timeout(FIRST_WORDS, said).await {
+            Ok(Ok(said)) => said,
+            Ok(Err(error)) => {
+                metrics.refuse("client");
+                return tracing::debug!(%error, %from, "a client's connection is closed");
             }
-            metrics.clients.dec();
+            Err(_) => return metrics.refuse("client"),
+        };
+        let caller = Caller::certified(&app.config, stream.shown());
+        let app = app.serving(caller);
+        match language {
+            Language::Link => {
+                metrics.clients.inc();
+                match session::run(stream, app).await {
+                    Ok(()) | Err(SessionError::Io(_)) => {}
+                    Err(SessionError::Frame(error)) => {
+                        metrics.refuse("client");
+                        tracing::info!(%error, "a client's connection is closed");
+                    }
+                }
+                metrics.clients.dec();
+            }
+            // A router knows one caller; most have no certificate.
+            Language::Http if app.caller != Caller::Anonymous => {
+                let router = api::router(app.encrypted());
+                api::serve(stream, app, router).await;
+            }
+            Language::Http if is_tls => api::serve(stream, app, encrypted).await,
+            Language::Http => api::serve(stream, app, router).await,
+            Language::OtherLink(version) => {
+                metrics.refuse("client");
+                // A client that does not read learns it from the end of the connection.
+                let refusal = session::refuse(stream, 0, other_version(version));
+                let _ = timeout(FEW_WORDS, refusal).await;
+            }
         }
-        Ok(Ok(Language::Http)) => api::serve(stream, app, router).await,
-        Ok(Ok(Language::OtherLink(version))) => {
-            metrics.refuse("client");
-            // A client that does not read learns it from the end of the connection.
-            let _ = timeout(FEW_WORDS, session::refuse(stream, 0, other_version(version))).await;
-        }
-        Ok(Err(_)) | Err(_) => metrics.refuse("client"),
     }
+}
+
+/// TLS, if the node speaks it; without it, only from this machine.
+async fn enter(
+    stream: TcpStream,
+    from: SocketAddr,
+    tls: Option<Arc<ServerConfig>>,
+) -> io::Result<(Stream, bool)> {
+    let Some(tls) = tls else { return Ok((stream.into(), false)) };
+    let mut first = [0];
+    if stream.peek(&mut first).await? == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    if first == [HANDSHAKE] {
+        return Ok((Stream::accept(stream, tls).await?, true));
+    }
+    if from.ip().is_loopback() {
+        return Ok((stream.into(), false));
+    }
+    refuse_plain(stream).await?;
+    Err(io::Error::other("it does not speak TLS"))
+}
+
+/// Says to whoever speaks plain HTTP what is spoken here, and hangs up.
+async fn refuse_plain(stream: TcpStream) -> io::Result<()> {
+    let text =
+        "this node speaks TLS: ask https://, and trust its cluster's ca.crt; nothing changed";
+    let problem = Problem::new(ProblemKind::BadRequest, text);
+    let mut stream = Stream::from(stream);
+    let answer = plain_answer("Bad Request", &problem)?;
+    stream.write_all(answer.as_bytes()).await?;
+    timeout(FEW_WORDS, session::hang_up(stream)).await?
+}
+
+fn plain_answer(reason: &str, problem: &Problem) -> io::Result<String> {
+    let body = serde_json::to_string(problem)?;
+    Ok(format!(
+        "HTTP/1.1 {} {reason}\r\ncontent-type: application/problem+json\r\n\
+         content-length: {}\r\nconnection: close\r\n\r\n{body}",
+        problem.status,
+        body.len()
+    ))
 }
 
 /// A client whose machine is gone says nothing any more, and must not be waited for: the system
@@ -127,25 +218,19 @@ fn notice_silence(stream: &TcpStream) -> io::Result<()> {
     Ok(sockopt::set_tcp_keepcnt(stream, 3)?)
 }
 
-/// What a client begins to speak. Takes nothing off the stream.
-async fn first_words(stream: &TcpStream) -> io::Result<Language> {
+/// What a client begins to speak. Nothing of it is lost.
+async fn first_words(stream: &mut Stream) -> io::Result<Language> {
     let (name, version) = PREFACE.split_at(PREFACE.len() - 1);
-    let mut bytes = [0; PREFACE.len()];
     loop {
-        let seen = stream.peek(&mut bytes).await?;
-        if seen == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        let known = seen.min(name.len());
-        if bytes[..known] != name[..known] {
+        let seen = stream.first().await?;
+        let known = seen.len().min(name.len());
+        if seen[..known] != name[..known] {
             return Ok(Language::Http);
         }
-        if seen == PREFACE.len() {
-            let said = bytes[name.len()];
-            let ours = [said] == version;
-            return Ok(if ours { Language::Link } else { Language::OtherLink(said) });
+        if let Some(said) = seen.get(name.len()) {
+            let ours = [*said] == version;
+            return Ok(if ours { Language::Link } else { Language::OtherLink(*said) });
         }
-        sleep(MOMENT).await;
     }
 }
 
@@ -156,19 +241,13 @@ fn other_version(version: u8) -> Problem {
 }
 
 /// Says why there is no place, and hangs up.
-async fn turn_away(mut stream: TcpStream, max: usize) -> io::Result<()> {
+async fn turn_away(stream: TcpStream, max: usize) -> io::Result<()> {
     let problem = crate::admission::limit("clients", max, "connections of clients");
-    if first_words(&stream).await? != Language::Http {
+    let mut stream = Stream::from(stream);
+    if first_words(&mut stream).await? != Language::Http {
         let number = session::first_number(&mut stream).await.unwrap_or(0);
         return session::refuse(stream, number, problem).await;
     }
-    let body = serde_json::to_string(&problem)?;
-    let text = format!(
-        "HTTP/1.1 {} Too Many Requests\r\ncontent-type: application/problem+json\r\n\
-         content-length: {}\r\nconnection: close\r\n\r\n{body}",
-        problem.status,
-        body.len()
-    );
-    stream.write_all(text.as_bytes()).await?;
+    stream.write_all(plain_answer("Too Many Requests", &problem)?.as_bytes()).await?;
     session::hang_up(stream).await
 }

@@ -15,8 +15,8 @@
 //! | `journal` | what must be on disk before anything else is seen |
 //! | `peers` | connections to the other members; what they mean is the engine's matter |
 //!
-//! The node contains no protocol decision, and only `protocols` names a protocol. Until it can
-//! authenticate anybody, it binds to loopback addresses only.
+//! The node contains no protocol decision, and only `protocols` names a protocol. Without
+//! certificates it binds to loopback addresses only.
 
 mod admission;
 mod alarms;
@@ -53,12 +53,13 @@ mod seat;
 mod seat_tests;
 mod selection;
 mod session;
+mod stream;
 mod troubles;
 mod views;
 
 pub use config::{
-    Config, ConfigError, Data, Limits, MEMBERS_MAX, Member, Names, POOL_NAME_MAX, POOL_UNITS_MAX,
-    Pattern, PoolDef, Reserved, Secret, is_pool_name,
+    Config, ConfigError, Data, Guarded, Limits, MEMBERS_MAX, Member, Names, POOL_NAME_MAX,
+    POOL_UNITS_MAX, Pattern, PoolDef, Reserved, Secret, Tls, is_pool_name,
 };
 pub use node::{Node, StartError};
 #[cfg(feature = "planted-bugs")]

@@ -248,6 +248,14 @@ impl Metrics {
         }
     }
 
+    /// When the node's certificate expires, since 1970.
+    pub(crate) fn tell_expiry(&mut self, since_1970: Duration) {
+        let gauge: Gauge = Gauge::default();
+        gauge.set(i64::try_from(since_1970.as_secs()).unwrap_or(i64::MAX));
+        let help = "When this node's certificate expires, in seconds since 1970";
+        self.registry.register("tls_certificate_expiry_timestamp_seconds", help, gauge);
+    }
+
     /// The meters of one definition.
     pub(crate) fn pool(&self, label: &str, kinds: &[&'static str]) -> PoolMeters {
         let pool = || label.to_owned();

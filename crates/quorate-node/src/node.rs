@@ -68,7 +68,8 @@ impl Node {
     /// The directory was in use before, or a member knows that the cluster is not new.
     pub async fn check_new(config: &Config) -> Result<(), StartError> {
         let _lock = boot::check_unused(config).map_err(StartError::new)?;
-        let Some(why) = peers::objection(config).await else { return Ok(()) };
+        let keys = config.keys().map_err(StartError::new)?;
+        let Some(why) = peers::objection(config, keys).await else { return Ok(()) };
         Err(StartError(format!(
             "the cluster is not new: {why}. Nothing changed; start the node as it is, and it waits \
              until nothing that was promised before can be in use"
@@ -117,9 +118,14 @@ impl Node {
         planted: Planted,
     ) -> Result<Node, StartError> {
         config.limits.clients = descriptors::clients(&config);
+        let keys = config.keys().map_err(StartError::new)?.map(Arc::new);
         let config = Arc::new(config);
         let boot = boot::count(&config).await.map_err(StartError::new)?;
-        let metrics = Arc::new(Metrics::new());
+        let mut metrics = Metrics::new();
+        if let Some((_, until)) = keys.as_ref().and_then(|keys| keys.certificate().validity()) {
+            metrics.tell_expiry(until);
+        }
+        let metrics = Arc::new(metrics);
         let (commands, inbox) = mpsc::channel(COMMANDS);
         let (changes, _) = broadcast::channel(CHANGES);
         let (report, written) = mpsc::unbounded_channel();
@@ -154,7 +160,7 @@ impl Node {
         if let Some(later) = boot::settle_later(Arc::clone(&config), &boot) {
             settling.spawn(later);
         }
-        let mesh = Mesh::new(Arc::clone(&config), commands, metrics);
+        let mesh = Mesh::new(Arc::clone(&config), commands, metrics, keys.clone());
         Ok(Node {
             clients: address,
             stop,
@@ -166,7 +172,7 @@ impl Node {
                 drop(guards);
             }),
             mesh: tokio::spawn(mesh.run(peers)),
-            door: tokio::spawn(door::run(clients, app.clone())),
+            door: tokio::spawn(door::run(clients, app.clone(), keys)),
             app,
         })
     }

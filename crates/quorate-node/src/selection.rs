@@ -1,8 +1,8 @@
 //! Which units will do for a claim: what it asks for, and what its client may use.
 //!
-//! Who a client is, is what it says of itself: without authentication a reservation keeps honest
-//! clients apart, and nobody else. Which member it asks at is known, and the protocol checks that
-//! again.
+//! Who a client is, is what it says of itself, unless tokens have rights: then it is a name that
+//! its token allows, and without them a reservation keeps honest clients apart and nobody else.
+//! Which member it asks at is known, and the protocol checks that again.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -11,15 +11,16 @@ use quorate_api::link::{
 use quorate_api::{ClaimId, Problem, ProblemKind, Want};
 use quorate_core::Moment;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
 use crate::admission;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::clock;
 use crate::convert;
 use crate::engine::Ask;
 use crate::ledger::{Recipient, Waiter};
+use crate::stream::Stream;
 
 /// Room for what arrives at once.
 const BUFFER: usize = 16 << 10;
@@ -42,8 +43,7 @@ pub(crate) enum SessionError {
 }
 
 /// Serves one client until it hangs up, talks nonsense, or the node stops.
-pub(crate) async fn run(mut stream: TcpStream, mut app: App) -> Result<(), SessionError> {
-    stream.set_nodelay(true)?;
+pub(crate) async fn run(mut stream: Stream, mut app: App) -> Result<(), SessionError> {
     let mut preface = [0; PREFACE.len()];
     stream.read_exact(&mut preface).await?;
     let (answers, mut queue) = mpsc::unbounded_channel();
@@ -73,6 +73,7 @@ pub(crate) async fn run(mut stream: TcpStream, mut app: App) -> Result<(), Sessi
                 ready.drain(..).for_each(|answer| link::encode(&answer, &mut outgoing));
                 // While the client does not read, it is not read from either.
                 stream.write_all(&outgoing).await?;
+                stream.flush().await?;
                 outgoing.clear();
             }
             () = app.stopped() => {
@@ -81,7 +82,11 @@ pub(crate) async fn run(mut stream: TcpStream, mut app: App) -> Result<(), Sessi
                 }
                 link::encode(&FromNode::Goodbye, &mut outgoing);
                 // A client that does not read learns it from the end of the connection.
-                let _ = tokio::time::timeout(FAREWELL, stream.write_all(&outgoing)).await;
+                let farewell = async {
+                    stream.write_all(&outgoing).await?;
+                    stream.flush().await
+                };
+                let _ = tokio::time::timeout(FAREWELL, farewell).await;
                 return Ok(());
             }
         }
@@ -90,7 +95,7 @@ pub(crate) async fn run(mut stream: TcpStream, mut app: App) -> Result<(), Sessi
 
 /// Says why a connection ends, as an answer to the request of this number (0 if there is none).
 pub(crate) async fn refuse(
-    mut stream: TcpStream,
+    mut stream: Stream,
     number: u64,
     problem: Problem,
 ) -> std::io::Result<()> {
@@ -103,7 +108,7 @@ pub(crate) async fn refuse(
 
 /// Closes a connection so that its last words arrive: what was sent to us and not read would make
 /// the system throw them away.
-pub(crate) async fn hang_up(mut stream: TcpStream) -> std::io::Result<()> {
+pub(crate) async fn hang_up(mut stream: Stream) -> std::io::Result<()> {
     stream.shutdown().await?;
     let mut unread = [0; 4096];
     for _ in 0..UNREAD_MAX / unread.len() {
@@ -115,7 +120,7 @@ pub(crate) async fn hang_up(mut stream: TcpStream) -> std::io::Result<()> {
 }
 
 /// The number of the first request on a connection that will not be served.
-pub(crate) async fn first_number(stream: &mut TcpStream) -> Option<u64> {
+pub(crate) async fn first_number(stream: &mut Stream) -> Option<u64> {
     let mut preface = [0; PREFACE.len()];
     stream.read_exact(&mut preface).await.ok()?;
     let mut bytes = Vec::new();
@@ -152,6 +157,11 @@ impl Session {
         let (pool, id, ask) = match request.ask {
             LinkAsk::Ping => return self.answer(number, Reply::Pong),
             LinkAsk::Hello { client } => return self.on_hello(number, client),
+            LinkAsk::Introduce { client, token } => {
+                let shown = Caller::Anonymous.shows(&self.app.config, Some(&token.0));
+                self.app = self.app.serving(shown);
+                return self.on_hello(number, client);
+            }
             LinkAsk::Claim { pool, id, want } => {
                 let want = Want { client: self.client.clone(), ..want };
                 (pool, id, Ask::Claim { want, wait: true, keep: None })

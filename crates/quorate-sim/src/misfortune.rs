@@ -257,7 +257,7 @@ impl<P: Protocol> World<'_, P> {
         self.queue.push(self.now + lasts, Happening::Trouble(Trouble::Heal { name }));
     }
 
-    fn heal(&mut self, name: u32) -> Result<(), Stop> {
+    pub(crate) fn heal(&mut self, name: u32) -> Result<(), Stop> {
         if self.network.heal(name) {
             self.note(&"net", format_args!("healed"));
             self.let_held_arrive()?;

@@ -16,6 +16,8 @@ mod der;
 mod identity;
 mod pattern;
 mod rights;
+#[cfg(feature = "tls")]
+mod tls;
 mod token;
 
 #[cfg(feature = "issue")]
@@ -25,4 +27,6 @@ pub use date::{DAY, Date};
 pub use identity::{Identity, IdentityError, Kind, NAME_MAX, is_name};
 pub use pattern::{Pattern, PatternError};
 pub use rights::{Demand, Permit, Refusal, Right, Rights, RightsError};
+#[cfg(feature = "tls")]
+pub use tls::{Keys, KeysError, is_node, shown};
 pub use token::{Digest, DigestError, Secret, TokenError};

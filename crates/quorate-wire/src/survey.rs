@@ -32,13 +32,22 @@ pub enum Question {
     },
     /// What does an operator see who looks at you?
     Glance(Wanted),
+    /// Whose is this claim? As [`Question::Claim`], but nobody is there for it because of this.
+    Owner {
+        /// The pool.
+        pool: String,
+        /// The claim: origin and serial.
+        claim: (u64, u64),
+    },
 }
 
 impl Question {
     /// The pool that it is about, if it is about one.
     pub fn pool(&self) -> Option<&str> {
         match self {
-            Question::Pool { pool } | Question::Claim { pool, .. } => Some(pool),
+            Question::Pool { pool }
+            | Question::Claim { pool, .. }
+            | Question::Owner { pool, .. } => Some(pool),
             Question::Glance(wanted) => wanted.pool.as_deref(),
         }
     }
@@ -47,7 +56,7 @@ impl Question {
 /// The answer to a question.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Answer {
-    /// To [`Question::Pool`] and [`Question::Claim`].
+    /// To [`Question::Pool`], [`Question::Claim`] and [`Question::Owner`].
     Survey(Box<Survey>),
     /// To [`Question::Glance`].
     Glance(Box<Glance>),

@@ -192,6 +192,10 @@ fn frames() -> Vec<(Frame<'static>, &'static str)> {
         (Frame::Ack(300), "5175010402000000ac02"),
         (Frame::Ask(1, Question::Pool { pool: "p".into() }), "517501050400000001000170"),
         (
+            Frame::Ask(1, Question::Owner { pool: "p".into(), claim: (2, 3) }),
+            "5175010506000000010301700203",
+        ),
+        (
             Frame::Tell(1, Answer::Survey(Box::new(survey))),
             "51750106350000000100010102010263690001020101 6b 0176 01010007 01 0007 0108 \
              010200 05 0106 00000103 00 00000000000000000000 00 00 00 00 00 00",

@@ -1,9 +1,12 @@
 //! Certificates and tokens, as a shell sees their files: who may read them, what is never written
-//! over, and what an independent reader (openssl, where it is installed) makes of them.
+//! over, and what independent programs (openssl and curl, where they are installed) make of them
+//! and of nodes that have them.
 
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -153,4 +156,124 @@ fn a_token_is_shown_once_and_its_entry_has_only_a_hash() {
     for words in ["token new ci", "token new ci --may rule", "token new ci --may see --pools a**"] {
         folder.wrong(words);
     }
+}
+
+/// Longer than anything takes that is going to happen at all.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// `quorate serve`, which ends with this value.
+struct Served(Child);
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Ports that nobody else has at the moment.
+fn ports<const N: usize>() -> [u16; N] {
+    let listeners = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
+    listeners.map(|listener| listener.local_addr().expect("it is bound").port())
+}
+
+/// The cluster of the guide, on one machine.
+fn three(folder: &Folder) -> (Vec<Served>, [u16; 6]) {
+    folder.fine("cert new-ca rack-7");
+    let ports: [u16; 6] = ports();
+    let token = folder.fine("token new ci --may see,claim --pools ci-* --secret-file ci.token");
+    let names = ["a", "b", "c"];
+    let member = |(name, port): (&str, u16)| {
+        format!("[[members]]\nname = \"{name}\"\npeers = \"127.0.0.1:{port}\"\n")
+    };
+    let members: String = names.into_iter().zip(ports[3..].iter().copied()).map(member).collect();
+    let nodes = names.into_iter().enumerate().map(|(place, name)| {
+        folder.fine(&format!("cert node {name} --address 127.0.0.1,localhost"));
+        let file = format!(
+            "cluster = \"rack-7\"\nepoch = 1\nnode = \"{name}\"\ndata_dir = \"{name}\"\n\
+             [listen]\nclients = \"127.0.0.1:{}\"\npeers = \"127.0.0.1:{}\"\n\
+             [tls]\nca = \"ca.crt\"\ncert = \"node-{name}.crt\"\nkey = \"node-{name}.key\"\n\
+             {members}[[pools]]\npattern = \"ci-*\"\nunits = 4\nprotocol = \"table\"\n{token}",
+            ports[place],
+            ports[3 + place]
+        );
+        std::fs::write(folder.0.join(format!("{name}.toml")), file).expect("a folder of our own");
+        let checked = folder.fine(&format!("serve --config {name}.toml --check-config"));
+        assert!(checked.contains("its certificate is good until"), "{checked}");
+        folder.fine(&format!("init --config {name}.toml"));
+        let mut serve = Command::new(env!("CARGO_BIN_EXE_quorate"));
+        serve.args(["serve", "--config", &format!("{name}.toml")]).current_dir(&folder.0);
+        Served(serve.stderr(Stdio::null()).spawn().expect("the command was built"))
+    });
+    (nodes.collect(), ports)
+}
+
+#[test]
+fn three_nodes_with_certificates_serve_whoever_has_a_token() {
+    let folder = Folder::new("trust-cluster");
+    let (_nodes, ports) = three(&folder);
+    let server = format!("https://127.0.0.1:{},https://localhost:{}", ports[0], ports[1]);
+    let with = format!("--server {server} --ca ca.crt");
+    let began = Instant::now();
+    while !folder
+        .run(&format!("run ci-build {with} --token-file ci.token -- true"))
+        .status
+        .success()
+    {
+        assert!(began.elapsed() < PATIENCE, "nobody is served");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let pools = folder.fine(&format!("pools {with} --token-file ci.token"));
+    assert!(pools.contains("ci-build"), "{pools}");
+    let anonymous = folder.run(&format!("pools {with}"));
+    assert!(text(&anonymous.stderr).contains("asks for a token"), "{anonymous:?}");
+    let untrusted = folder.run(&format!("pools --server {server} --token-file ci.token"));
+    assert!(text(&untrusted.stderr).contains("ca.crt"), "{untrusted:?}");
+    folder.fine("cert new-ca rack-7 --dir other");
+    let other = folder.run(&format!("pools --server {server} --ca other/ca.crt"));
+    assert!(!other.status.success(), "{other:?}");
+    // A typing error is told from a token that is not known.
+    let secret = std::fs::read_to_string(folder.0.join("ci.token")).expect("it is there");
+    let (rest, last) = secret.trim().split_at(secret.trim().len() - 1);
+    let mistyped = format!("{rest}{}", if last == "x" { "y" } else { "x" });
+    std::fs::write(folder.0.join("mistyped"), &mistyped).expect("a folder of our own");
+    let said = text(&folder.run(&format!("pools {with} --token-file mistyped")).stderr);
+    assert!(said.contains("mistyped") && !said.contains(&mistyped), "{said}");
+    independent_clients(&folder, ports[2], secret.trim());
+}
+
+/// What curl and openssl make of a node.
+fn independent_clients(folder: &Folder, port: u16, secret: &str) {
+    let run = |program: &str, words: &str| {
+        let mut command = Command::new(program);
+        command.args(words.split_whitespace()).stdin(Stdio::null()).current_dir(&folder.0);
+        command.output()
+    };
+    if run("curl", "--version").is_err() || run("openssl", "version").is_err() {
+        eprintln!("skipped: curl or openssl is not installed");
+        return;
+    }
+    let pools = format!("https://127.0.0.1:{port}/v1/pools");
+    // Where others could not read it in a list of processes.
+    let header = format!("Authorization: Bearer {secret}\n");
+    std::fs::write(folder.0.join("header"), header).expect("a folder of our own");
+    let curl = |words: &str| {
+        let output = run("curl", &format!("-s -o /dev/null -w %{{http_code}} {words}"));
+        text(&output.expect("it was there a moment ago").stdout)
+    };
+    assert_eq!(curl(&format!("--cacert ca.crt -H @header {pools}")), "200");
+    assert_eq!(curl(&format!("--cacert ca.crt {pools}")), "401");
+    assert_eq!(curl(&format!("--cacert ca.crt https://localhost:{port}/livez")), "200");
+    assert_eq!(curl(&format!("-H @header {pools}")), "000", "nobody vouches for it");
+    // In the clear, on this machine alone.
+    assert_eq!(curl(&format!("-H @header http://127.0.0.1:{port}/v1/pools")), "200");
+    let shake = |words: &str| {
+        let words = format!(
+            "s_client -connect 127.0.0.1:{port} -CAfile ca.crt -verify_return_error {words}"
+        );
+        run("openssl", &words).expect("it was there a moment ago").status.success()
+    };
+    assert!(shake("-verify_ip 127.0.0.1"));
+    assert!(!shake("-verify_ip 10.0.0.1"));
+    assert!(!shake("-tls1_2"), "1.3 only");
 }

@@ -179,7 +179,8 @@ impl Session {
             | ProblemKind::NoSuchPage
             | ProblemKind::TooSlow
             | ProblemKind::TooLarge
-            | ProblemKind::OtherSite => true,
+            | ProblemKind::OtherSite
+            | ProblemKind::Unauthorized => true,
         };
         let later = Some(now + self.beat());
         match &mut claim.state {

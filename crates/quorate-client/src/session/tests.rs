@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use quorate_api::link::{About, Answer, Ask, FromNode, Move, Reply, Request, Share};
+use quorate_api::link::{About, Answer, Ask, FromNode, Move, Reply, Request, Share, Token};
 use quorate_api::{ClaimId, ClaimState, Problem, ProblemKind};
 
+use super::words::Greeting;
 use super::{Action, News, Pace, Session};
 use crate::clock::Instant;
 use crate::error::{AcquireError, Lost, ReleaseError};
@@ -32,7 +33,7 @@ impl Story {
 
     fn alone() -> Story {
         let now = Instant::now();
-        let session = Session::new("test".into(), 2, Pace::default(), 1, now);
+        let session = Session::new(nameless(), 2, Pace::default(), 1, now);
         let (sent, news, dials) = (Vec::new(), Vec::new(), Vec::new());
         Story { session, start: now, now, sent, news, dials }
     }
@@ -390,4 +391,25 @@ fn a_holder_that_is_asked_to_move_has_both_units_until_it_says_that_it_left_one(
     story.session.heard(story.now, asked);
     story.collect();
     assert_eq!(told(&story), 1, "nor what is over");
+}
+
+pub(super) fn nameless() -> Greeting {
+    Greeting { client: "test".into(), token: None }
+}
+
+#[test]
+fn whoever_has_a_token_shows_it_to_every_node_and_to_nobody_else() {
+    let now = Instant::now();
+    let greeting = Greeting { client: "ci".into(), token: Some(Token("qt1_secret".into())) };
+    let mut session = Session::new(greeting, 2, Pace::default(), 1, now);
+    for _ in 0..3 {
+        session.dialed(now);
+        let said = std::iter::from_fn(|| session.next_action()).find_map(|action| match action {
+            Action::Send(Request { ask: Ask::Introduce { token, .. }, .. }) => Some(token),
+            _ => None,
+        });
+        assert_eq!(said, Some(Token("qt1_secret".into())));
+        session.disconnected(now, "gone".into());
+    }
+    assert!(!format!("{session:?}").contains("secret"));
 }

@@ -3,10 +3,17 @@
 use std::time::Duration;
 
 use quorate_api::ClaimId;
-use quorate_api::link::{About, Move, Request, Share};
+use quorate_api::link::{About, Move, Request, Share, Token};
 
 use crate::clock::Instant;
 use crate::error::{AcquireError, Lost, ReleaseError};
+
+/// What a client says of itself to every node.
+#[derive(Clone, Debug)]
+pub(crate) struct Greeting {
+    pub(crate) client: String,
+    pub(crate) token: Option<Token>,
+}
 
 /// How long the session is prepared to wait for what.
 #[derive(Clone, Copy, Debug)]

@@ -8,6 +8,7 @@ use std::time::Duration;
 use quorate_api::link::{Answer, Ask, FromNode, Reply, Request, Share};
 use quorate_api::{ClaimId, ClaimState};
 
+use super::tests::nameless;
 use super::{Action, News, Pace, Session};
 use crate::chance::Chance;
 use crate::clock::Instant;
@@ -85,7 +86,7 @@ impl World {
         let mut chance = Chance::new(seed);
         let parties = (0..CLIENTS)
             .map(|_| Party {
-                session: Session::new("w".into(), 3, Pace::default(), chance.draw(), now),
+                session: Session::new(nameless(), 3, Pace::default(), chance.draw(), now),
                 asleep_until: now,
                 believes: BTreeMap::new(),
                 serial: 0,
@@ -127,7 +128,7 @@ impl World {
                 connection.answers.push_back((at, FromNode::Answer(Answer { number, reply })));
             };
             match request.ask {
-                Ask::Hello { .. } => {
+                Ask::Hello { .. } | Ask::Introduce { .. } => {
                     let (node, cluster) = ("n".into(), "c".into());
                     say(self, Reply::Welcome { node, cluster, boot: 1 });
                 }

@@ -120,6 +120,7 @@ pub(crate) async fn get(
 ) -> Answered {
     let call = Call::new(&app, &pool, &id, params)?;
     let wait = call.wait.unwrap_or_default();
+    app.own(&pool, call.id, &Ask::Status { wait: false }).await?;
     let known = call.ask_within(Ask::Status { wait: !wait.is_zero() }, wait).await;
     // Another node may answer for it: this one never heard of it, or the client moved away.
     let elsewhere = match &known {
@@ -235,7 +236,7 @@ pub(crate) async fn renew(
     request_body = RevokeRequest,
     responses(
         (status = 200, description = "it will not be renewed or granted", body = ClaimStatus),
-        (status = 403, description = "the administrator's token is missing", body = Problem),
+        (status = 403, description = "not allowed to you", body = Problem),
         (status = 404, description = "no such pool, or no node knows the claim", body = Problem),
         (status = 504, description = "not acknowledged: what came is unknown", body = Problem),
     ))]
@@ -291,7 +292,7 @@ impl<'a> Call<'a> {
         let id: quorate_api::ClaimId = id
             .parse()
             .map_err(|error: quorate_api::ClaimIdError| bad_request(error.to_string()))?;
-        let def = app.pool(pool)?;
+        let def = app.known_pool(pool)?;
         Ok(Call {
             app,
             pool,
@@ -359,7 +360,8 @@ impl<'a> Call<'a> {
 
     /// Says why a claim waits, if that was asked for.
     async fn explain(&self, status: &mut ClaimStatus) -> Result<(), Problem> {
-        if !self.why || status.state != ClaimState::Waiting {
+        // Why it waits tells of others, too.
+        if !self.why || status.state != ClaimState::Waiting || !self.app.sees(self.pool) {
             return Ok(());
         }
         let gathered = look_with_past(self.app, self.pool).await?;

@@ -3,7 +3,7 @@
 use axum::extract::{Path, RawQuery};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use quorate_api::{GrantsView, NodeView, Problem};
+use quorate_api::{Check, GrantsView, NodeView, Problem};
 
 use super::reply::{Failure, ok};
 use crate::app::App;
@@ -14,8 +14,16 @@ use crate::engine::Request;
 #[utoipa::path(get, path = "/v1/node", tag = "node",
     responses((status = 200, description = "how this node is", body = NodeView)))]
 pub(crate) async fn node(app: App) -> Result<Response, Failure> {
-    let view = app.fetch(Request::Node).await?;
+    let mut view = app.fetch(Request::Node).await?;
+    discreet(&app, &mut view.checks);
     Ok(ok(StatusCode::OK, &view))
+}
+
+/// What checks say in detail names pools: for whoever may see all of them.
+pub(super) fn discreet(app: &App, checks: &mut [Check]) {
+    if !app.sees_everything() {
+        checks.iter_mut().for_each(|check| check.detail.clear());
+    }
 }
 
 /// The process is not wedged. Never depends on peers: whoever answers, lives.
@@ -37,7 +45,8 @@ pub(crate) async fn readyz(app: App, RawQuery(query): RawQuery) -> Response {
     let parts = || query.split('&');
     let verbose = parts().any(|part| part == "verbose" || part.starts_with("verbose="));
     let excluded: Vec<&str> = parts().filter_map(|part| part.strip_prefix("exclude=")).collect();
-    let Ok(checks) = app.fetch(Request::Checks).await else { return stopped() };
+    let Ok(mut checks) = app.fetch(Request::Checks).await else { return stopped() };
+    discreet(&app, &mut checks);
     let mut text = String::new();
     let mut ready = true;
     for check in &checks {
@@ -55,7 +64,8 @@ pub(crate) async fn readyz(app: App, RawQuery(query): RawQuery) -> Response {
 
 /// One check alone.
 pub(crate) async fn readyz_check(app: App, Path(name): Path<String>) -> Response {
-    let Ok(checks) = app.fetch(Request::Checks).await else { return stopped() };
+    let Ok(mut checks) = app.fetch(Request::Checks).await else { return stopped() };
+    discreet(&app, &mut checks);
     match checks.into_iter().find(|check| check.name == name) {
         Some(check) => answer(check.ok, format!("{}: {}\n", check.name, check.detail)),
         None => (StatusCode::NOT_FOUND, "there is no such check\n").into_response(),
@@ -89,7 +99,7 @@ fn stopped() -> Response {
 #[utoipa::path(get, path = "/metrics", tag = "node",
     responses((status = 200, description = "Prometheus text, or OpenMetrics if asked for")))]
 pub(crate) async fn metrics(app: App, headers: HeaderMap) -> Result<Response, Failure> {
-    app.authorize(None, Action::See)?;
+    app.authorize(None, Action::Measure)?;
     // Gauges are set when they are read; without an engine the last ones stand.
     let _ = app.fetch(Request::Measure).await;
     let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
@@ -99,5 +109,35 @@ pub(crate) async fn metrics(app: App, headers: HeaderMap) -> Result<Response, Fa
     } else {
         ("text/plain; version=0.0.4; charset=utf-8", app.metrics.plain_text())
     };
+    let all = app.sees_everything() || app.config.guarded.as_ref().is_none_or(|g| g.open_metrics);
+    let text = if all { text } else { visible(&text, |pool| app.sees(pool)) };
     Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
+}
+
+/// What is counted of pools that may be seen, and of none.
+fn visible(text: &str, sees: impl Fn(&str) -> bool) -> String {
+    let of = |line: &str| {
+        let labels = line.split_once('{')?.1.split_once('}')?.0;
+        let rest =
+            labels.strip_prefix("pool=\"").or_else(|| Some(labels.split_once(",pool=\"")?.1));
+        Some(rest?.split('"').next().unwrap_or_default().to_owned())
+    };
+    let shown = |line: &&str| line.starts_with('#') || of(line).is_none_or(|pool| sees(&pool));
+    text.lines().filter(shown).flat_map(|line| [line, "\n"]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_counted_of_other_pools_is_left_out() {
+        let text = "# TYPE a gauge\na{pool=\"ci\",state=\"free\"} 1\na{pool=\"gpu\"} 2\n\
+                    b{state=\"x\",pool=\"gpu\"} 3\nc{kind=\"y\"} 4\nd 5\n# EOF\n";
+        let shown = visible(text, |pool| pool == "ci");
+        let expected =
+            "# TYPE a gauge\na{pool=\"ci\",state=\"free\"} 1\nc{kind=\"y\"} 4\nd 5\n# EOF\n";
+        assert_eq!(shown, expected);
+        assert_eq!(visible(text, |_| true), text);
+    }
 }

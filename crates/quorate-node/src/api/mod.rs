@@ -22,9 +22,10 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use quorate_api::ClaimId;
-use tokio::net::TcpStream;
 
 use crate::app::App;
+use crate::caller::token_of;
+use crate::stream::Stream;
 use reply::{Failure, bad_request};
 
 /// Longest body of a request: a renewal shows every unit of a grant.
@@ -39,9 +40,7 @@ const HEAD_WITHIN: Duration = Duration::from_secs(30);
 const BODY_WITHIN: Duration = Duration::from_secs(30);
 
 /// Speaks HTTP with one client until it hangs up, talks nonsense, or the node stops.
-pub(crate) async fn serve(stream: TcpStream, mut app: App, router: Router) {
-    // Without it answers would wait for nothing; with an error there, nothing is lost.
-    let _ = stream.set_nodelay(true);
+pub(crate) async fn serve(stream: Stream, mut app: App, router: Router) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_WITHIN)
@@ -69,9 +68,8 @@ impl FromRequestParts<App> for App {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Infallible> {
         let shown = parts.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        // Whoever shows something else than a token shows one that nobody has.
-        let token = shown.map(|text| text.strip_prefix("Bearer ").unwrap_or_default().trim());
-        Ok(app.serving(app.caller.shows(&app.config, token)))
+        let token = shown.map(token_of);
+        Ok(app.serving(app.caller.clone().shows(&app.config, token.as_deref())))
     }
 }
 
@@ -129,7 +127,7 @@ pub(crate) fn router(app: App) -> Router {
         .fallback(reply::no_such_page)
         .layer(axum::middleware::from_fn(reply::hear_out))
         .layer(DefaultBodyLimit::max(BODY_MAX))
-        .layer(axum::middleware::from_fn(reply::refuse_other_sites))
+        .layer(axum::middleware::from_fn_with_state(app.clone(), reply::refuse_other_sites))
         .layer(axum::middleware::from_fn_with_state(app.clone(), reply::count_refusals))
         .with_state(app)
 }

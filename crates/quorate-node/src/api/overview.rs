@@ -15,6 +15,7 @@ use serde::Deserialize;
 use tokio::sync::{broadcast, mpsc};
 use tokio::time::{Instant, sleep_until, timeout};
 
+use super::health::discreet;
 use super::reply::{Failure, bad_request, ok};
 use super::watch::Events;
 use crate::app::App;
@@ -148,7 +149,11 @@ async fn draw(app: &App, screen: &Screen) -> Result<Overview, Problem> {
     let (search, order, only) = (Some(screen.search.clone()), screen.sort, screen.only);
     let listed = app.glance(Wanted { search, order, only, ..Wanted::default() }).await?;
     let (glances, _) = Glances::take(&app.config, listed);
-    let (names, pools_found) = glances.found(order);
+    let (mut names, mut pools_found) = glances.found(order);
+    if !app.sees_everything() {
+        names.retain(|name| app.sees(name));
+        pools_found = names.len() as u64;
+    }
     let start = screen.page.saturating_mul(size);
     let names: Vec<String> = names.into_iter().skip(start).take(size).map(String::from).collect();
 
@@ -156,7 +161,8 @@ async fn draw(app: &App, screen: &Screen) -> Result<Overview, Problem> {
     counted.extend(pool.clone());
     let wanted = Wanted { pool, counted, records_max: EVENTS, ..Wanted::default() };
     let (glances, surveys) = Glances::take(&app.config, app.glance(wanted).await?);
-    let node = app.fetch(Request::Node).await?;
+    let mut node = app.fetch(Request::Node).await?;
+    discreet(app, &mut node.checks);
     let page = Page {
         search: screen.claims.clone(),
         holders: screen.holders_page,
@@ -172,8 +178,12 @@ async fn draw(app: &App, screen: &Screen) -> Result<Overview, Problem> {
             let picture = Picture::new(&app.config, pool, def, surveys);
             glances.pool(pool, def, &picture, names.len(), &page)
         }),
-        notable: glances.notable(),
-        guarded: app.config.admin_token.is_some(),
+        notable: glances
+            .notable()
+            .into_iter()
+            .filter(|event| event.pool.is_empty() || app.sees(&event.pool))
+            .collect(),
+        guarded: app.config.admin_token.is_some() || app.config.guarded.is_some(),
         node,
     })
 }
@@ -186,7 +196,8 @@ fn patterns(app: &App, search: &str) -> Vec<PatternRow> {
         units: def.units,
         protocol: def.protocol.name().to_owned(),
     };
-    defs.filter(|def| def.label().contains(search)).map(row).collect()
+    let shown = |def: &&Arc<PoolDef>| def.label().contains(search) && app.sees(&def.label());
+    defs.filter(shown).map(row).collect()
 }
 
 /// Tells what happened in a pool, as far as nodes remember.
@@ -213,7 +224,8 @@ pub(crate) async fn find(app: App, Path(id): Path<String>) -> Result<Response, F
     let claim = Some((id.origin(), id.serial()));
     let gathered = app.glance(Wanted { claim, ..Wanted::default() }).await?;
     let (glances, surveys) = Glances::take(&app.config, gathered);
-    let pools = glances.found(Order::Name).0.into_iter().map(String::from).collect();
+    let found = glances.found(Order::Name).0.into_iter();
+    let pools = found.filter(|pool| app.sees(pool)).map(String::from).collect();
     let name = |node: &quorate_core::NodeId| app.config.members[node.index()].name.clone();
     let silent = surveys.silent.iter().map(name).collect();
     Ok(ok(StatusCode::OK, &FoundView { pools, silent }))

@@ -26,7 +26,13 @@ type Answered = Result<Response, Failure>;
 #[utoipa::path(get, path = "/v1/pools", tag = "pools",
     responses((status = 200, description = "the pools", body = PoolsView)))]
 pub(crate) async fn list(app: App) -> Answered {
-    let pools = app.fetch(Request::Pools).await?;
+    let mut pools = app.fetch(Request::Pools).await?;
+    if !app.sees_everything() {
+        pools.pools.retain(|pool| app.sees(&pool.name));
+        pools.patterns.retain(|pattern| app.sees(pattern));
+        // How many of those are the caller's is not known.
+        pools.left_out = 0;
+    }
     Ok(ok(StatusCode::OK, &pools))
 }
 
@@ -103,7 +109,7 @@ pub(crate) async fn queue(app: App, Path(pool): Path<String>) -> Answered {
     responses(
         (status = 200, description = "done; the pool soon after", body = PoolView),
         (status = 400, description = "no such unit, or the protocol cannot", body = Problem),
-        (status = 403, description = "the administrator's token is missing", body = Problem),
+        (status = 403, description = "not allowed to you", body = Problem),
         (status = 404, description = "there is no such pool", body = Problem),
         (status = 504, description = "not acknowledged: what came is unknown", body = Problem),
     ))]
@@ -119,7 +125,7 @@ pub(crate) async fn drain(app: App, path: Path<(String, String)>, id: OrderId) -
     responses(
         (status = 200, description = "done; the pool soon after", body = PoolView),
         (status = 400, description = "no such unit, or the protocol cannot", body = Problem),
-        (status = 403, description = "the administrator's token is missing", body = Problem),
+        (status = 403, description = "not allowed to you", body = Problem),
         (status = 404, description = "there is no such pool", body = Problem),
         (status = 504, description = "not acknowledged: what came is unknown", body = Problem),
     ))]
@@ -139,7 +145,7 @@ pub(crate) async fn restore(app: App, path: Path<(String, String)>, id: OrderId)
     responses(
         (status = 200, description = "done; the pool soon after", body = PoolView),
         (status = 400, description = "no such unit, or no labels there", body = Problem),
-        (status = 403, description = "the administrator's token is missing", body = Problem),
+        (status = 403, description = "not allowed to you", body = Problem),
         (status = 404, description = "there is no such pool", body = Problem),
         (status = 504, description = "not acknowledged: what came is unknown", body = Problem),
     ))]
@@ -163,7 +169,7 @@ pub(crate) async fn relabel(
     responses(
         (status = 200, description = "done; the pool soon after", body = PoolView),
         (status = 400, description = "no such unit, or the pool has no labels", body = Problem),
-        (status = 403, description = "the administrator's token is missing", body = Problem),
+        (status = 403, description = "not allowed to you", body = Problem),
         (status = 404, description = "there is no such pool", body = Problem),
         (status = 504, description = "not acknowledged: what came is unknown", body = Problem),
     ))]

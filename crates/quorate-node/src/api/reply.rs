@@ -40,6 +40,11 @@ impl IntoResponse for Failure {
             // Some of these are answered at once: who asks again at once learns nothing new.
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
+        if self.0.kind == ProblemKind::Unauthorized {
+            // What browsers and curl know how to answer: the token is the password.
+            let basic = HeaderValue::from_static("Basic realm=\"quorate\"");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, basic);
+        }
         response
     }
 }
@@ -152,10 +157,15 @@ async fn whole(request: Request, within: Duration) -> Result<Request, Response> 
 
 /// A page of another site that is open in a browser on this machine must not speak for its user:
 /// without authentication, the site a request comes from is all there is to go by. Nor may it read:
-/// a name that its owner lets point to this machine would make it one of our own pages, so nodes,
-/// which listen on loopback addresses only, have no names but `localhost`.
-pub(crate) async fn refuse_other_sites(request: Request, next: Next) -> Response {
-    let text = if !is_for_us(request.headers()) {
+/// a name that its owner lets point to this machine would make it one of our own pages, so nodes
+/// have no names but `localhost` where nothing is encrypted. Where it is, the browser has found the
+/// name in the node's certificate.
+pub(crate) async fn refuse_other_sites(
+    State(app): State<App>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let text = if !app.encrypted && !is_for_us(request.headers()) {
         "the request is for a host of another name: say localhost, or the address itself; \
          nothing changed"
     } else if !speaks_for_itself(request.headers()) {

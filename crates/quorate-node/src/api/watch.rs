@@ -39,7 +39,10 @@ pub(crate) async fn pool(app: App, Path(pool): Path<String>) -> Result<impl Into
 fn events(mut app: App, only: Option<String>) -> Result<impl IntoResponse, Problem> {
     let (sender, receiver) = mpsc::channel(QUEUE);
     let mut changes = app.changes(only.as_deref())?;
-    let elsewhere = move |change: &Change| only.as_ref().is_some_and(|pool| *pool != change.pool);
+    let rights = app.clone();
+    let elsewhere = move |change: &Change| {
+        only.as_ref().is_some_and(|pool| *pool != change.pool) || !rights.sees(&change.pool)
+    };
     tokio::spawn(async move {
         loop {
             let event = tokio::select! {

@@ -22,6 +22,16 @@ pub(super) struct File {
     pub(super) data_dir: Option<PathBuf>,
     /// Whoever takes claims back must show this; anybody may if there is none.
     pub(super) admin_token: Option<String>,
+    /// Those who may do something, where not everybody may.
+    #[serde(default)]
+    pub(super) tokens: Vec<Token>,
+    /// The same for clients that show a certificate.
+    #[serde(default)]
+    pub(super) certificates: Vec<Token>,
+    /// What holds for all of them.
+    pub(super) rights: Option<Rights>,
+    /// Where the files are that encryption needs.
+    pub(super) tls: Option<super::Tls>,
     /// Where to listen.
     pub(super) listen: Listen,
     /// How long another node may be silent before it is suspected to have crashed.
@@ -47,6 +57,36 @@ pub(super) struct Listen {
     pub(super) peers: SocketAddr,
     /// From which address to call the other members; any unless said otherwise.
     pub(super) source: Option<IpAddr>,
+}
+
+/// A token, as `quorate token new` prints it, or the client of a certificate.
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Token {
+    /// Whose it is.
+    pub(super) name: String,
+    /// Its hash: 64 hexadecimal digits. Certificates have none.
+    pub(super) sha256: Option<String>,
+    /// What it may do: see, claim, revoke, admin.
+    pub(super) may: Vec<String>,
+    /// In which pools: names, or patterns with one `*`.
+    pub(super) pools: Vec<String>,
+    /// Most units of one claim.
+    pub(super) most_units: Option<u32>,
+    /// What its clients may call themselves; without any, `name`.
+    #[serde(default)]
+    pub(super) clients: Vec<String>,
+    /// The day from which it is worth nothing, like 2027-02-14.
+    pub(super) expires: Option<String>,
+}
+
+/// What holds for all tokens.
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Rights {
+    /// Whether `/metrics` needs no token.
+    #[serde(default)]
+    pub(super) open_metrics: bool,
 }
 
 /// A node of the cluster.

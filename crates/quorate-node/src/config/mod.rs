@@ -7,8 +7,10 @@ mod low;
 mod options;
 mod pool;
 mod reserved;
+mod rights;
 #[cfg(test)]
 mod tests;
+mod tls;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -24,6 +26,8 @@ pub use limits::Limits;
 pub(crate) use options::{Basis, Options, SHORTEST};
 pub use pool::{Names, POOL_NAME_MAX, POOL_UNITS_MAX, PoolDef, is_pool_name};
 pub use reserved::{Pattern, Reserved};
+pub use rights::Guarded;
+pub use tls::Tls;
 
 /// Least length of a token.
 const TOKEN_MIN: usize = 16;
@@ -60,6 +64,10 @@ pub struct Config {
     pub limits: Limits,
     /// What whoever takes claims back must show, if anything.
     pub admin_token: Option<Secret>,
+    /// Who may do what; if nothing is here, everybody everything but what takes `admin_token`.
+    pub guarded: Option<Guarded>,
+    /// Where the files are that encryption needs; without them a node stays on its own machine.
+    pub tls: Option<Tls>,
     /// What members must agree on, in one number.
     pub digest: u64,
 }
@@ -171,16 +179,44 @@ pub enum ConfigError {
         /// The largest.
         most: usize,
     },
-    /// Anybody could claim, release and revoke.
+    /// Anybody on the way could read and change everything.
     #[error(
-        "listen.{which} = {address} is not a loopback address: until nodes can authenticate \
-         clients and peers they bind to loopback only; use 127.0.0.1 or [::1]"
+        "listen.{which} = {address} is not a loopback address: that takes certificates. Make them \
+         with `quorate cert new-ca CLUSTER` and `quorate cert node NAME --address ADDRESS`, and \
+         name the files in [tls]; or use 127.0.0.1 or [::1]"
     )]
     NotLoopback {
         /// Which listener.
         which: &'static str,
         /// Where.
         address: SocketAddr,
+    },
+    /// Anybody who reaches it could claim.
+    #[error(
+        "listen.clients = {address} can be reached from other machines, and the file has no \
+         [[tokens]]: anybody could claim. Make one with `quorate token new`, or use 127.0.0.1"
+    )]
+    Unguarded {
+        /// Where.
+        address: SocketAddr,
+    },
+    /// What is said to a member elsewhere must be encrypted.
+    #[error(
+        "member {name:?} is at {address}, which is not on this machine: that takes certificates. \
+         Make them with `quorate cert new-ca CLUSTER` and `quorate cert node NAME --address \
+         ADDRESS`, and name the files in [tls]"
+    )]
+    FarMember {
+        /// Which.
+        name: String,
+        /// Where.
+        address: SocketAddr,
+    },
+    /// The files that encryption needs.
+    #[error("[tls] {what}")]
+    Tls {
+        /// What is the matter with them.
+        what: String,
     },
     /// Nobody could be called from there.
     #[error("listen.source = {address}: {what}")]
@@ -193,6 +229,9 @@ pub enum ConfigError {
     /// A token that could be guessed protects nothing.
     #[error("admin_token is shorter than {TOKEN_MIN} characters")]
     WeakToken,
+    /// A token or the rights of all make no sense.
+    #[error("{0}")]
+    Rights(String),
     /// A node must at least remember how often it was started.
     #[error("data_dir is missing: a node must at least remember how often it was started")]
     NoDataDir,
@@ -205,9 +244,9 @@ pub enum ConfigError {
 }
 
 /// Whether members can be called from there.
-fn check_source(address: IpAddr, members: &[low::Member]) -> Result<(), ConfigError> {
+fn check_source(address: IpAddr, members: &[low::Member], tls: bool) -> Result<(), ConfigError> {
     let wrong = |what: String| Err(ConfigError::Source { address, what });
-    if !address.is_loopback() {
+    if !address.is_loopback() && !tls {
         return wrong("nodes talk over loopback addresses only, like 127.0.0.1".into());
     }
     match members.iter().find(|member| member.peers.is_ipv4() != address.is_ipv4()) {
@@ -277,13 +316,11 @@ impl Config {
             return Err(ConfigError::TwoPools { name });
         }
         let listen = file.listen;
-        for (which, address) in [("clients", listen.clients), ("peers", listen.peers)] {
-            if !address.ip().is_loopback() {
-                return Err(ConfigError::NotLoopback { which, address });
-            }
-        }
+        let guarded = Guarded::read(file.tokens, file.certificates, file.rights)
+            .map_err(ConfigError::Rights)?;
+        tls::check(&listen, &file.members, (file.tls.is_some(), guarded.is_some()))?;
         if let Some(source) = listen.source {
-            check_source(source, &file.members)?;
+            check_source(source, &file.members, file.tls.is_some())?;
         }
         let suspect_after = quorate_api::parse_span(&file.suspect_after)
             .map_err(|error| ConfigError::Text(format!("suspect_after: {error}")))?;
@@ -313,6 +350,8 @@ impl Config {
                 Some(token) if token.len() < TOKEN_MIN => return Err(ConfigError::WeakToken),
                 token => token.map(Secret),
             },
+            guarded,
+            tls: file.tls,
             digest: digest(agreed.as_bytes()),
         })
     }

@@ -50,7 +50,7 @@ fn contradictions_are_refused_with_a_clear_message() {
         ("node = \"b\"", "node = \"c\"", "is not among the members"),
         ("name = \"a\", peers", "name = \"b\", peers", "two members are named \"b\""),
         ("127.0.0.1:7521", "127.0.0.1:7520", "\"a\" and \"b\" have the same address for peers"),
-        ("127.0.0.1:7420", "0.0.0.0:7420", "bind to loopback only"),
+        ("127.0.0.1:7420", "0.0.0.0:7420", "`quorate cert node NAME --address ADDRESS`"),
         ("units = 8", "units = 0", "choose 1 to"),
         ("units = 8", "units = 8\nclaim_min = 9", "claim_min <= claim_max <= 8"),
         ("units = 8", "units = 8\ngrace = \"1s\"", "grace is shorter than the lease"),
@@ -378,6 +378,21 @@ fn members_that_disagree_about_a_pool_have_different_digests() {
     for (from, to) in [("units = 8", "units = 9"), ("30s", "31s"), ("true", "false")] {
         assert_ne!(digest(GOOD), digest(&GOOD.replace(from, to)), "{from}");
     }
+}
+
+#[test]
+fn other_machines_take_certificates_and_tokens() {
+    let far = GOOD.replace("127.0.0.1", "10.0.0.1");
+    let tls = "tls = { ca = \"ca.crt\", cert = \"b.crt\", key = \"b.key\" }\n";
+    let says = |text: &str| Config::parse(text).unwrap_err().to_string();
+    assert!(says(&far).contains("`quorate cert new-ca CLUSTER`"), "{}", says(&far));
+    let unguarded = says(&format!("{tls}{far}"));
+    assert!(unguarded.contains("`quorate token new`"), "{unguarded}");
+    let fine = Config::parse(&format!("{tls}rights = {{}}\n{far}")).unwrap();
+    assert_eq!(fine.tls.as_ref().map(|tls| tls.key.to_str()), Some(Some("b.key")));
+    let missing = fine.keys().unwrap_err().to_string();
+    assert!(missing.contains("cannot read ca.crt"), "{missing}");
+    assert!(Config::parse(GOOD).unwrap().keys().unwrap().is_none());
 }
 
 #[test]

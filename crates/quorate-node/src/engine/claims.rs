@@ -13,6 +13,7 @@ use quorate_wire::glance::What;
 
 use super::{Ask, Engine, REMEMBER, stopping};
 use crate::admission::{self, Unfit};
+use crate::caller::Caller;
 use crate::clock;
 use crate::convert;
 use crate::ledger::{Claimed, State, Waiter};
@@ -28,7 +29,13 @@ const WAITERS_MAX: usize = 64;
 pub(super) const CANCELLED: &str = "the client cancelled it";
 
 impl Engine {
-    pub(super) fn on_client(&mut self, pool: &str, id: ClaimId, ask: Ask, waiter: Waiter) {
+    pub(super) fn on_client(
+        &mut self,
+        caller: &Caller,
+        (pool, id): (&str, ClaimId),
+        ask: Ask,
+        waiter: Waiter,
+    ) {
         if self.stopping {
             return waiter.answer(Err(stopping()));
         }
@@ -53,7 +60,7 @@ impl Engine {
                 self.on_claim(seat, id, want, wait, waiter);
                 self.detach(seat, id, keep);
             }
-            Ask::Renew { shown } => self.on_renew(seat, id, shown, waiter, now),
+            Ask::Renew { shown } => self.on_renew(caller, (seat, id), shown, waiter, now),
             Ask::End => self.on_end(seat, id, waiter, now),
             Ask::Status { wait } => {
                 self.attend(seat, id, now);
@@ -120,8 +127,8 @@ impl Engine {
 
     fn on_renew(
         &mut self,
-        seat: usize,
-        id: ClaimId,
+        caller: &Caller,
+        (seat, id): (usize, ClaimId),
         shown: Option<Shares>,
         waiter: Waiter,
         now: Moment,
@@ -149,7 +156,7 @@ impl Engine {
             // grant is found as soon as the arbiter answers.
             (Some(State::Waiting), _) => return self.answer(seat, id, true, waiter, now),
             (None, Some(shown)) => {
-                if let Err(problem) = self.adopt(seat, id, &shown, now) {
+                if let Err(problem) = self.adopt(caller, (seat, id), &shown, now) {
                     return waiter.answer(Err(problem));
                 }
                 shown
@@ -174,8 +181,8 @@ impl Engine {
     /// A claim of which only its client knows: this node restarted, or the client moved here.
     fn adopt(
         &mut self,
-        seat: usize,
-        id: ClaimId,
+        caller: &Caller,
+        (seat, id): (usize, ClaimId),
         shown: &Shares,
         now: Moment,
     ) -> Result<(), quorate_api::Problem> {
@@ -186,8 +193,20 @@ impl Engine {
         let shown = State::Shown { shares: shown.clone(), until };
         let mut claimed = Claimed::new(units.into(), now, shown);
         claimed.assumed = true;
+        if let Caller::Holder(permit) = caller {
+            // From now on it is known here, and whose.
+            claimed.want.client.clone_from(&permit.name);
+        }
         self.insert(seat, id, claimed);
         Ok(())
+    }
+
+    /// Whose a claim is that is known here and not over: what its client is called.
+    pub(super) fn owner(&self, pool: &str, id: ClaimId) -> Option<String> {
+        let seat = self.by_name.get(pool)?;
+        let claimed = self.pools[*seat].ledger.get(&id)?;
+        let lives = !matches!(claimed.state, State::Over { .. });
+        (lives && !claimed.want.client.is_empty()).then(|| claimed.want.client.clone())
     }
 
     fn on_end(&mut self, seat: usize, id: ClaimId, waiter: Waiter, now: Moment) {

@@ -128,6 +128,10 @@ impl Engine {
                 self.look_after(pool, id);
                 Answer::Survey(Box::new(self.survey(pool, Some(id))))
             }
+            Question::Owner { pool, claim: (origin, serial) } => {
+                let id = ClaimId { origin: *origin, serial: *serial };
+                Answer::Survey(Box::new(self.survey(pool, Some(id))))
+            }
             Question::Glance(wanted) => Answer::Glance(Box::new(self.glance(wanted))),
         }
     }

@@ -112,6 +112,8 @@ pub(crate) enum Request {
     Checks(oneshot::Sender<Vec<Check>>),
     /// What this node granted in a pool after the event of this number, and what became of it.
     Register { pool: String, after: u64, reply: oneshot::Sender<Result<RegisterView, Problem>> },
+    /// Whose a claim is, if this node knows it.
+    Owner { pool: String, id: ClaimId, reply: oneshot::Sender<Option<String>> },
     /// Which claims a pool can grant, as this node sees it.
     Grants { pool: String, reply: oneshot::Sender<Result<GrantsView, Problem>> },
     /// To see a pool heal.
@@ -327,10 +329,13 @@ impl Engine {
 
     fn on_request(&mut self, caller: Caller, request: Request) {
         match request {
-            Request::Claim { pool, id, ask, waiter } => self.on_client(&pool, id, ask, waiter),
+            Request::Claim { pool, id, ask, waiter } => {
+                self.on_client(&caller, (&pool, id), ask, waiter);
+            }
+            Request::Owner { pool, id, reply } => drop(reply.send(self.owner(&pool, id))),
             Request::Gather { question, reply } => self.on_gather(question, reply),
             Request::Order { pool, what, id, reply } => {
-                self.give_order(caller, (pool, what, id), reply);
+                self.give_order(&caller, (pool, what, id), reply);
             }
             // Whoever asked may have gone away.
             Request::Pools(reply) => drop(reply.send(self.pools_view())),
@@ -340,9 +345,9 @@ impl Engine {
                 drop(reply.send(self.registered(&pool, after)));
             }
             Request::Grants { pool, reply } => drop(reply.send(self.grants(&pool))),
-            Request::Corrupt { pool, reply } => drop(reply.send(self.corrupt(caller, &pool))),
+            Request::Corrupt { pool, reply } => drop(reply.send(self.corrupt(&caller, &pool))),
             Request::Fence { pool, node, reply } => {
-                drop(reply.send(self.fence(caller, &pool, &node)));
+                drop(reply.send(self.fence(&caller, &pool, &node)));
             }
             Request::Measure(reply) => {
                 self.measure();

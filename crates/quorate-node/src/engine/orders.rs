@@ -59,7 +59,7 @@ impl Engine {
     /// A client of ours gives an order: to everybody, ourselves included.
     pub(super) fn give_order(
         &mut self,
-        caller: Caller,
+        caller: &Caller,
         (pool, what, id): (String, Ordered, Option<u128>),
         reply: oneshot::Sender<Result<Gathered<Done>, Problem>>,
     ) {

@@ -184,7 +184,7 @@ impl Engine {
     }
 
     /// A fault on purpose in this node's seat.
-    pub(super) fn corrupt(&mut self, caller: Caller, name: &str) -> Result<(), Problem> {
+    pub(super) fn corrupt(&mut self, caller: &Caller, name: &str) -> Result<(), Problem> {
         let seat = self.seat(name)?;
         if let Some(problem) = self.pools[seat].stopped() {
             return Err(problem);

@@ -5,6 +5,10 @@
 //! them it is an opinion, which may be wrong, and on which nothing rests but how soon they ask
 //! somebody else. Seats to which it would be more than that are told by an administrator only, who
 //! has cut the node off from what the units protect.
+//!
+//! A node that was started again is another, though it was away for less than anybody's patience:
+//! seats are told that the one they knew is gone, and then that it is there. Claims that wait for
+//! its clients are nobody's until they are asked for again, and what it gave it may have forgotten.
 
 use quorate_api::{Problem, ProblemKind};
 use quorate_core::{Event, Moment, NodeId};
@@ -46,6 +50,11 @@ impl Watch {
         std::mem::replace(&mut self.suspected[node.index()], false)
     }
 
+    /// A node is not the one that was heard before. Says whether it was trusted until now.
+    fn replaced(&mut self, node: NodeId) -> bool {
+        !std::mem::replace(&mut self.suspected[node.index()], true)
+    }
+
     /// Who is suspected from now on.
     fn look(&mut self, now: Moment, patience: std::time::Duration) -> Vec<NodeId> {
         // A node that stood still itself has heard nobody meanwhile, and learns nothing from that.
@@ -73,6 +82,13 @@ impl Engine {
         }
     }
 
+    /// A peer was started again since it was last met; it is about to be heard.
+    pub(super) fn started_again(&mut self, peer: NodeId) {
+        if self.watch.replaced(peer) {
+            self.tell_all_seats(|| Event::Suspect(peer));
+        }
+    }
+
     /// Looks for peers that have been silent for too long.
     pub(super) fn look_for_the_silent(&mut self, now: Moment) {
         for peer in self.watch.look(now, self.config.suspect_after) {
@@ -84,7 +100,7 @@ impl Engine {
     }
 
     /// An administrator says that a node is cut off from what the units of a pool protect.
-    pub(super) fn fence(&mut self, caller: Caller, pool: &str, node: &str) -> Result<(), Problem> {
+    pub(super) fn fence(&mut self, caller: &Caller, pool: &str, node: &str) -> Result<(), Problem> {
         let wrong = |text: String| Err(Problem::new(ProblemKind::BadRequest, text));
         let seat = self.seat(pool)?;
         if let Some(problem) = self.pools[seat].stopped() {
@@ -155,6 +171,14 @@ mod tests {
         assert_eq!(watch.suspects().collect::<Vec<_>>(), [NodeId(2)]);
         assert!(watch.hear(NodeId(2), at(6)));
         assert!(watch.suspects().next().is_none());
+    }
+
+    #[test]
+    fn who_was_started_again_is_suspected_until_it_is_heard() {
+        let mut watch = Watch::new(NodeId(0), 2, Moment(1));
+        assert!(watch.replaced(NodeId(1)));
+        assert!(!watch.replaced(NodeId(1)), "it is suspected already");
+        assert!(watch.hear(NodeId(1), Moment(2)));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 
 use super::{Ask, Engine};
 use crate::boot::Boot;
+use crate::caller::Caller;
 use crate::clock;
 use crate::config::Config;
 use crate::journal::{Journal, Records, Written};
@@ -49,7 +50,7 @@ fn ask(engine: &mut Engine, pool: &str, serial: u64, ask: Ask) -> Answer {
     let waiter =
         Waiter { received: clock::now(), to: Recipient::Http(Mailbox { reply, sender: None }) };
     let id = ClaimId { origin: 0, serial };
-    engine.on_client(pool, id, ask, waiter);
+    engine.on_client(&Caller::Anonymous, (pool, id), ask, waiter);
     answer
 }
 

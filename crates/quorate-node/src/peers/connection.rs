@@ -5,13 +5,13 @@ use std::time::Duration;
 use quorate_core::NodeId;
 use quorate_wire::frame;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::greeting::Greeted;
 use super::outgoing::Queue;
 use crate::engine::{Command, HEARTBEAT, PeerEvent};
+use crate::stream::{Reader, Writer};
 
 /// A peer that says nothing for so long is taken to be gone: it should have shown several times
 /// that it lives. Only the connection ends; the link is resumed on the next one.
@@ -33,7 +33,7 @@ impl Connection {
     /// Carries bytes until either side has had enough.
     pub(super) async fn run(self, engine: &mpsc::Sender<Command>) {
         let Connection { peer, number, stream: Greeted { stream, rest }, queue } = self;
-        let (reader, writer) = stream.into_split();
+        let (reader, writer) = stream.split();
         let why = tokio::select! {
             why = read(peer, number, reader, rest, engine) => why,
             why = write(writer, queue) => why,
@@ -47,7 +47,7 @@ impl Connection {
 async fn read(
     peer: NodeId,
     number: u64,
-    mut reader: OwnedReadHalf,
+    mut reader: Reader,
     mut bytes: Vec<u8>,
     engine: &mpsc::Sender<Command>,
 ) -> String {
@@ -80,7 +80,7 @@ async fn read(
     }
 }
 
-async fn write(mut writer: OwnedWriteHalf, mut queue: Queue) -> String {
+async fn write(mut writer: Writer, mut queue: Queue) -> String {
     while let Some(bytes) = queue.next().await {
         let mut rest = &bytes[..];
         while !rest.is_empty() {
@@ -91,6 +91,11 @@ async fn write(mut writer: OwnedWriteHalf, mut queue: Queue) -> String {
                 // Also where the engine hung up: what nobody reads is not kept for long.
                 Err(_) => return format!("it read nothing for {} seconds", SILENCE.as_secs()),
             }
+        }
+        match timeout(SILENCE, writer.flush()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => return error.to_string(),
+            Err(_) => return format!("it read nothing for {} seconds", SILENCE.as_secs()),
         }
     }
     "closed on this side".into()

@@ -3,15 +3,16 @@
 use std::io;
 
 use quorate_core::NodeId;
+use quorate_trust::is_node;
 use quorate_wire::frame::{self, Frame, FrameError};
 use quorate_wire::link::LinkError;
 use quorate_wire::{Hello, Resume};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::sync::oneshot::error::RecvError;
 
 use crate::config::Config;
 use crate::engine::hello;
+use crate::stream::Stream;
 
 /// Longest greeting.
 const HELLO_MAX: usize = 4096;
@@ -19,7 +20,7 @@ const HELLO_MAX: usize = 4096;
 /// A connection after the greeting, with whatever arrived behind it.
 #[derive(Debug)]
 pub(super) struct Greeted {
-    pub(super) stream: TcpStream,
+    pub(super) stream: Stream,
     pub(super) rest: Vec<u8>,
 }
 
@@ -55,15 +56,16 @@ pub(super) async fn call(
     config: &Config,
     peer: NodeId,
     ours: Resume,
-    mut stream: TcpStream,
+    mut stream: Stream,
 ) -> Result<(Greeted, Resume), GreetingError> {
-    stream.set_nodelay(true)?;
     let mut bytes = Vec::new();
     frame::encode(&Frame::Hello(hello(config, peer, ours)), &mut bytes);
     stream.write_all(&bytes).await?;
+    stream.flush().await?;
     let (theirs, rest) = read(&mut stream).await?;
     let theirs = theirs.map_err(GreetingError::RefusedUs)?;
     let place = check(config, &theirs).map_err(GreetingError::Stranger)?;
+    is_it(config, &stream, &theirs).map_err(GreetingError::Stranger)?;
     if place != peer {
         return Err(GreetingError::Stranger(format!("{:?} answers there", theirs.node)));
     }
@@ -73,9 +75,8 @@ pub(super) async fn call(
 /// We were called: the engine will greet, if we know the caller.
 pub(super) async fn answer(
     config: &Config,
-    mut stream: TcpStream,
+    mut stream: Stream,
 ) -> Result<(Greeted, NodeId, Resume), GreetingError> {
-    stream.set_nodelay(true)?;
     let (theirs, rest) = match read(&mut stream).await {
         // Whoever speaks another version reads that of our frame.
         Err(GreetingError::Frame(error @ FrameError::Version(_))) => {
@@ -85,7 +86,7 @@ pub(super) async fn answer(
         read => read?,
     };
     let theirs = theirs.map_err(GreetingError::RefusedUs)?;
-    match check(config, &theirs) {
+    match is_it(config, &stream, &theirs).and_then(|()| check(config, &theirs)) {
         Ok(peer) => Ok((Greeted { stream, rest }, peer, theirs.resume)),
         Err(why) => {
             refuse(stream, why.clone()).await?;
@@ -95,14 +96,15 @@ pub(super) async fn answer(
 }
 
 /// Says why, and hangs up.
-pub(super) async fn refuse(mut stream: TcpStream, why: String) -> io::Result<()> {
+pub(super) async fn refuse(mut stream: Stream, why: String) -> io::Result<()> {
     let mut bytes = Vec::new();
     frame::encode(&Frame::Refused(why), &mut bytes);
-    stream.write_all(&bytes).await
+    stream.write_all(&bytes).await?;
+    stream.flush().await
 }
 
 /// The first frame: a greeting, or a refusal in words.
-async fn read(stream: &mut TcpStream) -> Result<(Result<Hello, String>, Vec<u8>), GreetingError> {
+async fn read(stream: &mut Stream) -> Result<(Result<Hello, String>, Vec<u8>), GreetingError> {
     let mut bytes = Vec::with_capacity(HELLO_MAX);
     loop {
         if let Some((frame, used)) = frame::decode(&bytes)? {
@@ -119,6 +121,15 @@ async fn read(stream: &mut TcpStream) -> Result<(Result<Hello, String>, Vec<u8>)
         if stream.read_buf(&mut bytes).await? == 0 {
             return Err(GreetingError::HungUp);
         }
+    }
+}
+
+/// Whether somebody has the certificate of whom it says to be, where certificates are asked for.
+fn is_it(config: &Config, stream: &Stream, theirs: &Hello) -> Result<(), String> {
+    match (&config.tls, stream.shown()) {
+        (None, _) => Ok(()),
+        (Some(_), Some(shown)) => is_node(shown, &config.cluster, &theirs.node),
+        (Some(_), None) => Err("it showed no certificate of a node".into()),
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::NodeId;
+use quorate_trust::Keys;
 use quorate_wire::{Life, Resume};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -24,13 +25,14 @@ const TO_ANSWER: Duration = Duration::from_secs(10);
 const UNBORN: Resume = Resume { life: Life { boot: 0, mark: 0 }, knows: None, received: 0 };
 
 /// Why this cannot be the first start of a new cluster, if a member says so.
-pub(crate) async fn objection(config: &Config) -> Option<String> {
+pub(crate) async fn objection(config: &Config, keys: Option<Keys>) -> Option<String> {
+    let keys = keys.map(Arc::new);
     let config = Arc::new(config.clone());
     let mut calls = JoinSet::new();
     let others = (0..config.members.len()).map(NodeId::from).filter(|node| *node != config.me);
     for peer in others {
-        let config = Arc::clone(&config);
-        calls.spawn(async move { ask(&config, peer).await });
+        let (config, keys) = (Arc::clone(&config), keys.clone());
+        calls.spawn(async move { ask(&config, keys.as_deref(), peer).await });
     }
     while let Some(answer) = calls.join_next().await {
         let objection = answer.expect("asking does not panic");
@@ -41,9 +43,9 @@ pub(crate) async fn objection(config: &Config) -> Option<String> {
     None
 }
 
-async fn ask(config: &Config, peer: NodeId) -> Option<String> {
+async fn ask(config: &Config, keys: Option<&Keys>, peer: NodeId) -> Option<String> {
     let member = &config.members[peer.index()];
-    let stream = timeout(TO_CONNECT, dial(config, peer)).await.ok()?.ok()?;
+    let stream = timeout(TO_CONNECT, dial(config, keys, peer)).await.ok()?.ok()?;
     let name = &member.name;
     match timeout(TO_ANSWER, greeting::call(config, peer, UNBORN, stream)).await.ok()? {
         Ok((_, Resume { life: Life { boot, .. }, .. })) if boot > 1 => {

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use quorate_core::NodeId;
+use quorate_trust::{Identity, Keys, Kind};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -20,6 +21,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::config::Config;
 use crate::engine::{Command, PeerEvent};
 use crate::metrics::Metrics;
+use crate::stream::Stream;
 
 use connection::Connection;
 pub(crate) use inquiry::objection;
@@ -39,11 +41,23 @@ pub(crate) struct Mesh {
     pub(crate) config: Arc<Config>,
     pub(crate) engine: mpsc::Sender<Command>,
     pub(crate) metrics: Arc<Metrics>,
+    keys: Option<Arc<Keys>>,
     connections: Arc<AtomicU64>,
 }
 
+/// A connection to a member, encrypted if there are keys.
+async fn dial(config: &Config, keys: Option<&Keys>, peer: NodeId) -> std::io::Result<Stream> {
+    let stream = dial_plainly(config, peer).await?;
+    stream.set_nodelay(true)?;
+    let Some(keys) = keys else { return Ok(stream.into()) };
+    let name = config.members[peer.index()].name.clone();
+    let peer = Identity { cluster: config.cluster.clone(), kind: Kind::Node, name };
+    let tls = keys.to_peer(peer).map_err(std::io::Error::other)?;
+    Stream::connect(stream, tls).await
+}
+
 /// A connection to a member, from where the configuration says.
-async fn dial(config: &Config, peer: NodeId) -> std::io::Result<TcpStream> {
+async fn dial_plainly(config: &Config, peer: NodeId) -> std::io::Result<TcpStream> {
     let to = config.members[peer.index()].peers;
     let Some(source) = config.source else { return TcpStream::connect(to).await };
     let socket = if source.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
@@ -56,8 +70,9 @@ impl Mesh {
         config: Arc<Config>,
         engine: mpsc::Sender<Command>,
         metrics: Arc<Metrics>,
+        keys: Option<Arc<Keys>>,
     ) -> Self {
-        Mesh { config, engine, metrics, connections: Arc::default() }
+        Mesh { config, engine, metrics, keys, connections: Arc::default() }
     }
 
     /// Calls those who come after us, and listens to those who come before, until the engine is
@@ -99,7 +114,7 @@ impl Mesh {
     }
 
     async fn greet(&self, peer: NodeId) -> Result<Connection, greeting::GreetingError> {
-        let stream = dial(&self.config, peer).await?;
+        let stream = dial(&self.config, self.keys.as_deref(), peer).await?;
         let (reply, resume) = oneshot::channel();
         self.tell(PeerEvent::Calling { peer, reply }).await?;
         let ours = resume.await?;
@@ -131,6 +146,11 @@ impl Mesh {
 
     async fn welcome(self, stream: TcpStream) {
         let greeted = timeout(GREETING, async {
+            stream.set_nodelay(true)?;
+            let stream = match &self.keys {
+                Some(keys) => Stream::accept(stream, keys.for_peers()).await?,
+                None => stream.into(),
+            };
             let (stream, peer, theirs) = greeting::answer(&self.config, stream).await?;
             match self.meet(peer, theirs, true).await {
                 Ok((number, queue)) => Ok(Connection { peer, number, stream, queue }),
@@ -188,7 +208,8 @@ mod tests {
                  [[members]]\nname = \"b\"\npeers = \"{address}\"\n"
             ))
             .unwrap();
-            let (called, accepted) = tokio::join!(dial(&config, NodeId(1)), listener.accept());
+            let (called, accepted) =
+                tokio::join!(dial_plainly(&config, NodeId(1)), listener.accept());
             let (_, from) = accepted.unwrap();
             assert_eq!(from.ip().to_string(), source);
             assert_eq!(called.unwrap().local_addr().unwrap(), from);

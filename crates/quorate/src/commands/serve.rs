@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use quorate_node::{Config, Node, PoolDef};
+use quorate_trust::Date;
 
 use super::daemon;
 use crate::Outcome;
@@ -36,6 +37,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let text =
         std::fs::read_to_string(&args.config).with_context(|| format!("cannot read {shown}"))?;
     let config = Config::parse(&text).with_context(|| format!("{shown}"))?;
+    let keys = config.keys().with_context(|| format!("{shown}"))?;
     if args.check_config {
         crate::print(format_args!(
             "{shown} is fine: node {} of cluster {}, {} members, {} pools, digest {:016x}",
@@ -45,6 +47,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             config.pools.len(),
             config.digest
         ))?;
+        if let Some((_, until)) = keys.as_ref().and_then(|keys| keys.certificate().validity()) {
+            let until = Date::after(until);
+            crate::print(format_args!("its certificate is good until {until}"))?;
+        }
         for pool in &config.pools {
             crate::print(worth(pool))?;
         }
@@ -56,7 +62,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     daemon::log_to_stderr("info");
     daemon::runtime()?.block_on(async {
         let mut node = Node::start(config).await?;
-        eprintln!("quorate: listening on http://{}", node.clients_address());
+        let scheme = if keys.is_some() { "https" } else { "http" };
+        eprintln!("quorate: listening on {scheme}://{}", node.clients_address());
         let failed = tokio::select! {
             stopped = daemon::asked_to_stop() => stopped.map(|()| None),
             why = node.failed() => Ok(Some(why)),

@@ -25,7 +25,8 @@ enum Verb {
 /// Make a token: the secret for its owner, and the entry for the nodes' configuration.
 ///
 /// The secret is printed once, or written to a file, and kept nowhere: the entry has only its
-/// SHA-256. Put the entry into the file of every node.
+/// SHA-256. Put the entry into the file of every node, and restart them one after the other. As
+/// soon as a file has such entries, nothing but health is open to those without a token.
 ///
 /// Rights: `see` reads pools and their claims; `claim` makes claims and renews, ends and reads its
 /// own; `revoke` ends those of others; `admin` changes pools, and has all the rest.
@@ -34,8 +35,6 @@ enum Verb {
 Examples:
   quorate token new ci --may see,claim --pools 'ci-*' --most-units 4
   quorate token new ops --may admin --days 30 --secret-file ops.token >> n1.toml
-
-Nodes do not read such entries yet.
 
 Exit codes: 0 it is made; 2 it is not, and nothing was written.")]
 struct New {

@@ -24,12 +24,23 @@ pub(crate) struct Cluster {
     data: Option<PathBuf>,
     /// Where the first node finds the others, if not directly.
     detour: Option<SocketAddr>,
+    /// Where the certificates are, if they have some.
+    certificates: Option<PathBuf>,
 }
 
 impl Cluster {
     /// Nodes in memory.
     pub(crate) async fn start(nodes: usize, pools: &str) -> Cluster {
         Cluster::start_in(None, nodes, pools, None).await
+    }
+
+    /// Nodes in memory that speak TLS, with `ca.crt`, `n0.crt`, `n0.key` and so on from there.
+    pub(crate) async fn encrypted(certificates: PathBuf, nodes: usize, pools: &str) -> Cluster {
+        let mut cluster = Cluster::on_listeners(None, nodes, pools, None).await;
+        cluster.0.certificates = Some(certificates);
+        let (mut cluster, listeners) = cluster;
+        cluster.start_all(listeners).await;
+        cluster
     }
 
     /// Two nodes in memory, and the only road between them.
@@ -52,29 +63,44 @@ impl Cluster {
         pools: &str,
         bridge: Option<&Bridge>,
     ) -> Cluster {
+        let (mut cluster, listeners) = Cluster::on_listeners(data, count, pools, bridge).await;
+        cluster.start_all(listeners).await;
+        cluster.connected().await;
+        cluster
+    }
+
+    async fn on_listeners(
+        data: Option<PathBuf>,
+        count: usize,
+        pools: &str,
+        bridge: Option<&Bridge>,
+    ) -> (Cluster, Vec<(TcpListener, TcpListener)>) {
         let mut listeners = Vec::new();
         for _ in 0..count {
             listeners.push((bind().await, bind().await));
         }
         let address = |listener: &TcpListener| listener.local_addr().unwrap();
-        let mut cluster = Cluster {
+        let cluster = Cluster {
             nodes: (0..count).map(|_| None).collect(),
             clients: listeners.iter().map(|(clients, _)| address(clients)).collect(),
             peers: listeners.iter().map(|(_, peers)| address(peers)).collect(),
             pools: pools.to_owned(),
             data,
             detour: bridge.map(|bridge| bridge.address),
+            certificates: None,
         };
         if let Some(bridge) = bridge {
             bridge.leads_to(cluster.peers[1]);
         }
+        (cluster, listeners)
+    }
+
+    async fn start_all(&mut self, listeners: Vec<(TcpListener, TcpListener)>) {
         for (place, (clients, peers)) in listeners.into_iter().enumerate() {
-            let config = cluster.config(place, pools);
+            let config = self.config(place, &self.pools);
             Node::init(&config).unwrap();
-            cluster.nodes[place] = Some(Node::start_on(config, clients, peers).await.unwrap());
+            self.nodes[place] = Some(Node::start_on(config, clients, peers).await.unwrap());
         }
-        cluster.connected().await;
-        cluster
     }
 
     pub(crate) fn config(&self, place: usize, pools: &str) -> Config {
@@ -86,6 +112,12 @@ impl Cluster {
         if let Some(data) = &self.data {
             let path = data.join(format!("n{place}"));
             text.push_str(&format!("data_dir = {path:?}\n"));
+        }
+        if let Some(folder) = &self.certificates {
+            let path = |name: String| folder.join(name);
+            let (ca, cert) = (path("ca.crt".into()), path(format!("n{place}.crt")));
+            let key = path(format!("n{place}.key"));
+            text.push_str(&format!("[tls]\nca = {ca:?}\ncert = {cert:?}\nkey = {key:?}\n"));
         }
         for (other, peers) in self.peers.iter().enumerate() {
             let there = self.detour.filter(|_| place == 0 && other == 1).unwrap_or(*peers);

@@ -18,9 +18,8 @@ Example: three nodes, on the machine that keeps the authority
   quorate cert node b --address 10.0.0.2 --dir certs
   quorate cert node c --address 10.0.0.3 --dir certs
   quorate cert show certs/node-a.crt
-Give each node ca.crt and its own node-NAME.crt and node-NAME.key.
-
-Nodes do not use certificates yet: they listen on loopback addresses only.")]
+Give each node ca.crt and its own node-NAME.crt and node-NAME.key, and name them in [tls] of its
+file.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Verb,

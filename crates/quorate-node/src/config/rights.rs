@@ -1,0 +1,115 @@
+//! Whom a node knows, and what each may do: `[[tokens]]` and `[rights]`.
+
+use std::sync::Arc;
+
+use quorate_trust::{Digest, Permit, Secret, is_name};
+
+use super::low;
+
+/// Most tokens of a file: every request is compared with all of them.
+const TOKENS_MAX: usize = 1000;
+
+/// Who may do what, where that is not open to everybody.
+#[derive(Clone, Debug)]
+pub struct Guarded {
+    tokens: Vec<(Digest, Arc<Permit>)>,
+    certificates: Vec<Arc<Permit>>,
+    /// Whether anybody may read what the node counts, of all pools.
+    pub open_metrics: bool,
+}
+
+impl Guarded {
+    /// Nothing if the file has neither tokens nor rights.
+    pub(super) fn read(
+        tokens: Vec<low::Token>,
+        certificates: Vec<low::Token>,
+        rights: Option<low::Rights>,
+    ) -> Result<Option<Guarded>, String> {
+        if tokens.is_empty() && certificates.is_empty() && rights.is_none() {
+            return Ok(None);
+        }
+        let count = tokens.len() + certificates.len();
+        if count > TOKENS_MAX {
+            return Err(format!("{count} tokens: at most {TOKENS_MAX} are possible"));
+        }
+        let mut known: Vec<(Digest, Arc<Permit>)> = Vec::new();
+        for token in tokens {
+            let name = token.name.clone();
+            let wrong = |what| format!("token {name:?}: {what}");
+            let (digest, permit) = token.read().map_err(wrong)?;
+            let digest = digest.ok_or_else(|| wrong("sha256 is missing".into()))?;
+            if known.iter().any(|(_, other)| other.name == name) {
+                return Err(format!("two tokens are named {name:?}: claims belong to names"));
+            }
+            if let Some((_, other)) = known.iter().find(|(other, _)| other.is(&digest)) {
+                return Err(format!("tokens {:?} and {name:?} are the same", other.name));
+            }
+            known.push((digest, Arc::new(permit)));
+        }
+        let mut certified: Vec<Arc<Permit>> = Vec::new();
+        for entry in certificates {
+            let name = entry.name.clone();
+            let wrong = |what| format!("certificate {name:?}: {what}");
+            match entry.read().map_err(wrong)? {
+                (None, permit) => certified.push(Arc::new(permit)),
+                (Some(_), _) => return Err(wrong("sha256 is for tokens".into())),
+            }
+            let named = |permit: &Arc<Permit>| permit.name == name;
+            if certified.iter().filter(|permit| named(permit)).count() > 1 {
+                return Err(format!("two certificates are named {name:?}"));
+            }
+            if known.iter().any(|(_, permit)| named(permit)) {
+                return Err(format!(
+                    "a token and a certificate are named {name:?}: claims belong to names"
+                ));
+            }
+        }
+        let open_metrics = rights.is_some_and(|rights| rights.open_metrics);
+        Ok(Some(Guarded { tokens: known, certificates: certified, open_metrics }))
+    }
+
+    /// What the client of a certificate may do.
+    pub(crate) fn certified(&self, name: &str) -> Option<&Arc<Permit>> {
+        self.certificates.iter().find(|permit| permit.name == name)
+    }
+
+    /// Whose token it is. Looks at all of them, whichever it is.
+    pub(crate) fn whose(&self, shown: &Secret) -> Option<&Arc<Permit>> {
+        let digest = shown.digest();
+        let mut found = None;
+        for (known, permit) in &self.tokens {
+            if known.is(&digest) {
+                found = Some(permit);
+            }
+        }
+        found
+    }
+}
+
+impl low::Token {
+    fn read(self) -> Result<(Option<Digest>, Permit), String> {
+        let low::Token { name, sha256, may, pools, most_units, clients, expires } = self;
+        if !is_name(&name) {
+            return Err("a name has 1 to 128 letters, digits, and . _ - :".into());
+        }
+        let digest = sha256.map(|text| text.parse()).transpose();
+        let digest: Option<Digest> = digest.map_err(|error| format!("sha256: {error}"))?;
+        let rights = may.iter().map(|word| word.parse()).collect::<Result<_, _>>();
+        let patterns = |texts: &[String]| texts.iter().map(|text| text.parse()).collect();
+        let pools: Result<Vec<_>, quorate_trust::PatternError> = patterns(&pools);
+        let clients: Result<Vec<_>, quorate_trust::PatternError> = patterns(&clients);
+        let expires = expires.map(|text| text.parse()).transpose();
+        if most_units == Some(0) {
+            return Err("most_units = 0: leave `claim` out of `may` instead".into());
+        }
+        let permit = Permit {
+            name,
+            may: rights.map_err(|error: quorate_trust::RightsError| format!("may: {error}"))?,
+            pools: pools.map_err(|error| format!("pools: {error}"))?,
+            most_units,
+            clients: clients.map_err(|error| format!("clients: {error}"))?,
+            expires: expires.map_err(|error| format!("expires: {error}"))?,
+        };
+        Ok((digest, permit))
+    }
+}

@@ -1,0 +1,194 @@
+//! Nodes and clients that know each other by certificates.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::common::{Cluster, until};
+use quorate_client::{AcquireError, Client, ConnectError, Options, Tls, Token, Views};
+use quorate_trust::{Authority, Issued, Lifetime, Secret};
+use quorate_wire::frame::{self, Frame};
+use quorate_wire::{Hello, Life, Resume};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::ServerName;
+
+/// An authority, and the files that it made for a test.
+struct Office {
+    folder: PathBuf,
+    authority: Authority,
+    ca: Issued,
+}
+
+impl Office {
+    fn new(test: &str) -> Office {
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test);
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        let ca = Authority::create("test", life()).unwrap();
+        let authority = Authority::from_pem(ca.certificate.as_bytes(), &ca.key).unwrap();
+        std::fs::write(folder.join("ca.crt"), &ca.certificate).unwrap();
+        Office { folder, authority, ca }
+    }
+
+    fn node(&self, name: &str) -> Issued {
+        self.authority.node(name, &["127.0.0.1".into()], life()).unwrap()
+    }
+
+    /// With the certificates of so many nodes.
+    fn with(self, nodes: usize) -> Office {
+        for place in 0..nodes {
+            let name = format!("n{place}");
+            save(&self.folder, &name, &self.node(&name));
+        }
+        self
+    }
+}
+
+fn save(folder: &Path, name: &str, made: &Issued) {
+    std::fs::write(folder.join(format!("{name}.crt")), &made.certificate).unwrap();
+    std::fs::write(folder.join(format!("{name}.key")), &made.key).unwrap();
+}
+
+fn life() -> Lifetime {
+    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    Lifetime { since_1970, days: 7 }
+}
+
+/// The end of a configuration: a pool, a token and the client of a certificate.
+fn file(ann: &Secret) -> String {
+    format!(
+        "[[pools]]\nname = \"p\"\nunits = 2\n[[tokens]]\nname = \"ann\"\nsha256 = \"{}\"\n\
+         may = [\"see\", \"claim\"]\npools = [\"*\"]\n\
+         [[certificates]]\nname = \"ci\"\nmay = [\"claim\"]\npools = [\"p\"]\n",
+        ann.digest()
+    )
+}
+
+/// A request in the clear, from this machine.
+fn by(guest: &Secret, what: &str) -> String {
+    format!("{what} HTTP/1.1\r\nauthorization: Bearer {}\r\nx-rest:", guest.reveal())
+}
+
+fn options(tls: Tls, token: Option<&Secret>) -> Options {
+    let token = token.map(|secret| Token(secret.reveal().to_owned()));
+    Options { tls: Some(tls), token, ..Options::default() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_and_clients_with_certificates_share_units() {
+    let office = Office::new("encrypted-cluster").with(3);
+    let ann = Secret::random().unwrap();
+    let cluster = Cluster::encrypted(office.folder.clone(), 3, &file(&ann)).await;
+    cluster.connected().await;
+    let server = |place: usize| format!("https://{}", cluster.address(place));
+    let tls = Tls::trusting(office.ca.certificate.as_bytes()).unwrap();
+    let client = Client::connect_with([server(2)], options(tls.clone(), Some(&ann))).await.unwrap();
+    let grant = client.pool("p").acquire_many(2).await.unwrap();
+    let token = Token(ann.reveal().to_owned());
+    let views = Views::new([server(1)]).unwrap();
+    let views = views.with_tls(Some(tls.clone())).unwrap().with_token(Some(token));
+    let (_, counted) = cluster.text(0, &by(&ann, "GET /metrics")).await;
+    assert!(counted.contains("\nquorate_tls_certificate_expiry_timestamp_seconds 1"), "{counted}");
+    let holders = views.holders("p").await.unwrap().holders;
+    assert_eq!(holders[0].client, "ann");
+    grant.release().await.unwrap();
+    // Without a token it is nobody.
+    let nobody = Client::connect_with([server(0)], options(tls, None)).await.unwrap();
+    let refused = nobody.pool("p").acquire_many(1).await.unwrap_err();
+    assert!(matches!(refused, AcquireError::Rejected(_)), "{refused}");
+    // A certificate will do instead.
+    let ci = office.authority.client("ci", life()).unwrap();
+    let ca = office.ca.certificate.as_bytes();
+    let tls = Tls::showing(ca, ci.certificate.as_bytes(), ci.key.as_bytes()).unwrap();
+    let ci = Client::connect_with([server(0)], options(tls.clone(), None)).await.unwrap();
+    ci.pool("p").acquire_many(1).await.unwrap().release().await.unwrap();
+    let views = Views::new([server(0)]).unwrap().with_tls(Some(tls)).unwrap();
+    assert!(views.holders("p").await.is_err(), "it may claim, and not see");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_trusts_nobody_but_its_authority() {
+    let office = Office::new("encrypted-trust").with(1);
+    let ann = Secret::random().unwrap();
+    let cluster = Cluster::encrypted(office.folder.clone(), 1, &file(&ann)).await;
+    let server = format!("https://{}", cluster.address(0));
+    let other = Office::new("encrypted-trust-other");
+    let tls = Tls::trusting(other.ca.certificate.as_bytes()).unwrap();
+    let refused = Client::connect_with([&server], options(tls, Some(&ann))).await.unwrap_err();
+    assert!(matches!(refused, ConnectError::Unreachable { .. }), "{refused}");
+    let unsaid = Client::connect([&server]).await.unwrap_err();
+    assert!(matches!(unsaid, ConnectError::NoAuthority { .. }), "{unsaid}");
+    assert!(Tls::trusting(b"nothing").is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_of_another_authority_is_not_met() {
+    let (ours, theirs) =
+        (Office::new("encrypted-stranger").with(1), Office::new("encrypted-other"));
+    save(&ours.folder, "n1", &ours.node("n1"));
+    let ann = Secret::random().unwrap();
+    let mut cluster = Cluster::encrypted(ours.folder.clone(), 2, &file(&ann)).await;
+    cluster.connected().await;
+    // The second comes back with a certificate of somebody else, whom it trusts as well.
+    cluster.stop(1).await;
+    save(&ours.folder, "n1", &theirs.node("n1"));
+    let both = format!("{}{}", ours.ca.certificate, theirs.ca.certificate);
+    std::fs::write(ours.folder.join("ca.crt"), both).unwrap();
+    cluster.restart(1, None).await;
+    let node = cluster.nodes[0].as_ref().unwrap();
+    until("it is refused", || async {
+        let peer = node.view().await.unwrap().peers.remove(0);
+        let why = peer.problem.unwrap_or_default();
+        !peer.connected && why.contains("not signed by this cluster's authority")
+    })
+    .await;
+}
+
+/// Calls a node's address for peers with these files; what it answers, or how the call ended.
+async fn call(cluster: &Cluster, office: &Office, shows: &Issued, says: &str) -> String {
+    let ca = office.ca.certificate.as_bytes();
+    let identity = format!("quorate://test/node/{says}").parse().unwrap();
+    let files = (ca, shows.certificate.as_bytes(), shows.key.as_bytes());
+    let tls = match quorate_trust::Keys::from_pem(files, &identity, life().since_1970) {
+        Ok(keys) => keys.to_peer("quorate://test/node/n0".parse().unwrap()).unwrap(),
+        Err(error) => panic!("{error}"),
+    };
+    let stream = TcpStream::connect(cluster.peers_address(0)).await.unwrap();
+    let name = ServerName::try_from("127.0.0.1").unwrap();
+    let mut stream = TlsConnector::from(tls).connect(name, stream).await.unwrap();
+    let config = cluster.config(0, "");
+    let resume = Resume { life: Life { boot: 1, mark: 1 }, knows: None, received: 0 };
+    let hello = Hello {
+        cluster: "test".into(),
+        epoch: 1,
+        digest: config.digest,
+        node: "n1".into(),
+        to: "n0".into(),
+        resume,
+    };
+    let mut bytes = Vec::new();
+    frame::encode(&Frame::Hello(hello), &mut bytes);
+    stream.write_all(&bytes).await.unwrap();
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    match frame::decode(&answer) {
+        Ok(Some((Frame::Refused(why), _))) => why,
+        other => format!("{other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_says_another_name_than_its_certificate_is_refused() {
+    let office = Office::new("encrypted-names").with(3);
+    let ann = Secret::random().unwrap();
+    let cluster = Cluster::encrypted(office.folder.clone(), 3, &file(&ann)).await;
+    let why = call(&cluster, &office, &office.node("n2"), "n2").await;
+    assert!(why.contains("its certificate is of quorate://test/node/n2"), "{why}");
+    // Somebody without a certificate does not get to say anything.
+    let mut plain = TcpStream::connect(cluster.peers_address(0)).await.unwrap();
+    plain.write_all(b"QU\x01\x01").await.unwrap();
+    let mut answer = Vec::new();
+    let _ = plain.read_to_end(&mut answer).await;
+    assert!(frame::decode(&answer).is_err(), "{answer:?}");
+}
