@@ -151,6 +151,7 @@ pub struct RevokeRequest {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct UnitView {
     /// Which unit, numbered from 0.
+    #[serde(deserialize_with = "crate::units::unit")]
     pub unit: u32,
     /// Its name, if the pool's units have names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -160,6 +161,7 @@ pub struct UnitView {
     pub labels: BTreeMap<String, String>,
     /// Grows from holder to holder of this unit: what is protected should refuse smaller ones than
     /// the largest it has seen.
+    #[serde(deserialize_with = "crate::units::fence")]
     pub fence: u64,
 }
 
@@ -274,6 +276,10 @@ pub struct ClaimStatus {
     /// it when it is back; until then, the same id could be granted there if it is claimed there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unheard: Vec<String>,
+    /// In answer to `DELETE`: no node that answers knew the claim. It is remembered as cancelled
+    /// all the same, since its request may be on its way.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unknown: bool,
 }
 
 /// Why a claim waits.

@@ -97,3 +97,25 @@ pub enum ChangeKind {
     /// As the arbiter, this node took units back from a holder that did not renew.
     Reclaimed,
 }
+
+/// How often a node was started, in words. One that keeps no count, or lost it, goes on from the
+/// minutes since 2026, which are more than any count.
+pub fn told_start(number: u32) -> String {
+    match number {
+        ..COUNTS => format!("start {number}"),
+        _ => format!("start number {number} by the clock, as no count is kept"),
+    }
+}
+
+const COUNTS: u32 = 100_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_is_no_count_says_so() {
+        assert_eq!(told_start(2), "start 2");
+        assert!(told_start(460_157).contains("460157 by the clock"));
+    }
+}

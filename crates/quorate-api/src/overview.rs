@@ -16,6 +16,9 @@ pub struct Overview {
     pub pools: Vec<PoolRow>,
     /// How many pools match.
     pub pools_found: u64,
+    /// How many of those grant nothing, as some node sees it.
+    #[serde(default)]
+    pub pools_unavailable: u64,
     /// Patterns whose pools are made on demand.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patterns: Vec<PatternRow>,
@@ -249,6 +252,14 @@ pub struct HistoryEvent {
     /// How often the same happened, the last time then; 1 if left out.
     #[serde(default = "once", skip_serializing_if = "is_once")]
     pub times: u32,
+    /// To how many more pools the same happened at once.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub more_pools: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it so")]
+fn is_none(count: &u32) -> bool {
+    *count == 0
 }
 
 fn once() -> u32 {

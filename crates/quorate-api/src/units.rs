@@ -4,18 +4,50 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
 
-struct Units;
+/// A number, and what it is for people.
+struct Number(&'static str);
 
-impl Visitor<'_> for Units {
-    type Value = u32;
+const UNITS: Number = Number("a number of units, from 1 to as many as the pool has");
+const UNIT: Number = Number("the number of a unit, from 0");
+const FENCE: Number = Number("a fence as it was granted");
+
+impl Visitor<'_> for Number {
+    type Value = u64;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a number of units, from 1 to as many as the pool has")
+        f.write_str(self.0)
     }
 
-    fn visit_u64<E: Error>(self, units: u64) -> Result<u32, E> {
-        u32::try_from(units).map_err(|_| E::invalid_value(Unexpected::Unsigned(units), &self))
+    fn visit_u64<E: Error>(self, number: u64) -> Result<u64, E> {
+        Ok(number)
     }
+}
+
+/// A number that is no larger than there are.
+fn small<'de, D: Deserializer<'de>>(from: D, what: Number) -> Result<u32, D::Error> {
+    if !from.is_human_readable() {
+        return u32::deserialize(from);
+    }
+    let wrong = Number(what.0);
+    let number = from.deserialize_u64(what)?;
+    let found = Unexpected::Unsigned(number);
+    u32::try_from(number).map_err(|_| D::Error::invalid_value(found, &wrong))
+}
+
+/// Which unit.
+///
+/// # Errors
+/// It is none.
+pub(crate) fn unit<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+    small(from, UNIT)
+}
+
+/// A fence.
+///
+/// # Errors
+/// It is none.
+pub(crate) fn fence<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    if from.is_human_readable() { from.deserialize_u64(FENCE) } else { u64::deserialize(from) }
 }
 
 /// A number of units, in a field that must be there.
@@ -23,7 +55,7 @@ impl Visitor<'_> for Units {
 /// # Errors
 /// It is none.
 pub(crate) fn some<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
-    if from.is_human_readable() { from.deserialize_u32(Units) } else { u32::deserialize(from) }
+    small(from, UNITS)
 }
 
 /// The same, where nothing may be said.

@@ -1,6 +1,7 @@
 //! A command line that was not understood: one clear line on standard error.
 
 use std::error::Error as _;
+use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ErrorKind};
@@ -49,8 +50,11 @@ fn mistake(error: &clap::Error) -> String {
         }
         ErrorKind::InvalidValue => format!("invalid value '{value}' for '{argument}'"),
         ErrorKind::ValueValidation => {
-            let why = error.source().map(ToString::to_string).unwrap_or_default();
+            let why = error.source().map(reason).unwrap_or_default();
             format!("invalid value '{value}' for '{argument}': {why}")
+        }
+        ErrorKind::UnknownArgument if is_negative(&argument) => {
+            format!("'{argument}…' is negative, and nothing here can be")
         }
         ErrorKind::UnknownArgument => format!("unexpected argument '{argument}' found"),
         ErrorKind::InvalidSubcommand => {
@@ -77,6 +81,21 @@ fn mistake(error: &clap::Error) -> String {
     }
     // What is wrong with a value may be said in several lines.
     line.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Whether somebody wrote a negative number or span, and no flag.
+fn is_negative(argument: &str) -> bool {
+    argument.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// What is wrong with a value, for people who know no Rust.
+fn reason(error: &(dyn std::error::Error + 'static)) -> String {
+    match error.downcast_ref::<ParseIntError>().map(ParseIntError::kind) {
+        Some(IntErrorKind::PosOverflow | IntErrorKind::NegOverflow) => "it is too large".into(),
+        Some(_) => "write a whole number".into(),
+        None if error.is::<ParseFloatError>() => "write a number".into(),
+        None => error.to_string().replace("..=", " to "),
+    }
 }
 
 fn bracketed(what: &str, list: &str) -> String {

@@ -55,6 +55,8 @@ pub struct Screen {
     pub rows: usize,
     /// The pool that is shown in full.
     pub pool: Option<String>,
+    /// Whether pools that grant nothing come first; else all are listed by name.
+    pub unavailable_first: bool,
 }
 
 /// Longest answer that is read, and longest time it may take.
@@ -189,6 +191,9 @@ impl Views {
         path.push_str(&format!("&search={}", escaped(&screen.search)));
         if let Some(pool) = &screen.pool {
             path.push_str(&format!("&pool={}", escaped(pool)));
+        }
+        if screen.unavailable_first {
+            path.push_str("&sort=unavailable");
         }
         self.ask(Method::GET, &path, None::<&()>).await
     }

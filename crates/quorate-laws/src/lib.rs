@@ -15,6 +15,7 @@
 //! | no lost units | `no_lost_units.rs` | at rest everything is free again | conventions 4.6 |
 //! | honest outlook | `honest_outlook.rs` | what cannot be granted is not promised, and what can be is | arbiter spec R1; broadcast spec L1 |
 //! | everyone served | `everyone_served.rs` | once faults stop, every claim is granted | k-arbiter paper, section 2.1 (liveness); conventions 4.7 |
+//! | holders keep | `holders_keep.rs` | whoever renews keeps what it has while no more nodes are out than the pool survives | arbiter spec C5 |
 //!
 //! An operation that timed out is *unknown*, never failed: see [`Observation::Abandoned`].
 
@@ -25,6 +26,7 @@ mod capacity;
 mod everyone_served;
 mod exclusivity;
 mod fence_order;
+mod holders_keep;
 mod honest_outlook;
 mod no_lost_units;
 mod observation;
@@ -38,6 +40,7 @@ pub use capacity::Capacity;
 pub use everyone_served::EveryoneServed;
 pub use exclusivity::Exclusivity;
 pub use fence_order::FenceOrder;
+pub use holders_keep::HoldersKeep;
 pub use honest_outlook::HonestOutlook;
 pub use no_lost_units::no_lost_units;
 pub use observation::{End, Observation};

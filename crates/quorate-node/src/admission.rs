@@ -141,6 +141,13 @@ pub(crate) fn different() -> Problem {
     Problem::new(ProblemKind::DifferentClaim, text)
 }
 
+/// What a client shows is not what its claim was granted.
+pub(crate) fn other_units() -> Problem {
+    let text = "the units or fences that are shown are not those which this claim was granted; it \
+                goes on as it was. Show those of its own grant";
+    Problem::new(ProblemKind::DifferentClaim, text)
+}
+
 /// This node cannot say whether the claim lives.
 pub(crate) fn lost_here() -> Problem {
     let text = "the deadline this node knew of has passed. If another node renewed the claim \

@@ -4,6 +4,7 @@ use quorate_api::link::{About, FRAME_MAX, Move as LinkMove, Reply, Share as Link
 use quorate_api::{ClaimState, ClaimStatus, MoveView, Problem, ProblemKind, UnitView};
 use quorate_core::{ClaimId, Fence, Move, Refusal, Share, Shares, Unit};
 use quorate_protocols::allocator::labels::Labels;
+use quorate_wire::survey::End;
 
 use crate::admission;
 use crate::config::PoolDef;
@@ -17,6 +18,28 @@ pub(crate) fn claim_id(id: quorate_api::ClaimId) -> ClaimId {
 /// And back.
 pub(crate) fn api_id(id: ClaimId) -> quorate_api::ClaimId {
     quorate_api::ClaimId::from_halves(id.origin, id.serial)
+}
+
+/// How a claim ended, for other nodes. What is not over has ended nowhere, and is not told as such.
+pub(crate) fn end(state: ClaimState) -> End {
+    match state {
+        ClaimState::Released => End::Released,
+        ClaimState::Waiting | ClaimState::Granted | ClaimState::Cancelled => End::Cancelled,
+        ClaimState::Lost => End::Lost,
+        ClaimState::Refused => End::Refused,
+        ClaimState::Revoked => End::Revoked,
+    }
+}
+
+/// And back.
+pub(crate) fn state(end: End) -> ClaimState {
+    match end {
+        End::Released => ClaimState::Released,
+        End::Cancelled => ClaimState::Cancelled,
+        End::Lost => ClaimState::Lost,
+        End::Refused => ClaimState::Refused,
+        End::Revoked => ClaimState::Revoked,
+    }
 }
 
 /// What a client shows as its grant. Nothing if a unit appears twice.
@@ -93,6 +116,7 @@ pub(crate) fn status(
         ended: snapshot.ended,
         why: None,
         unheard: Vec::new(),
+        unknown: false,
     }
 }
 

@@ -42,6 +42,23 @@ impl History {
         if record.what.is_notable() {
             self.keep_notable(record.clone());
         }
+        self.keep(seat, record);
+    }
+
+    /// The same happened in all of these pools at once: each remembers it, and it is worth knowing
+    /// once.
+    pub(crate) fn note_together(&mut self, mut records: Vec<(usize, Record)>) {
+        let Some((_, mut all)) = records.first().cloned() else { return };
+        all.more_pools = u32::try_from(records.len() - 1).unwrap_or(u32::MAX);
+        shorten(&mut all);
+        self.keep_notable(all);
+        for (seat, mut record) in records.drain(..) {
+            shorten(&mut record);
+            self.keep(seat, record);
+        }
+    }
+
+    fn keep(&mut self, seat: usize, record: Record) {
         let past = self.pools.entry(seat).or_default();
         past.count(&record);
         past.records.push_back(record);
@@ -65,6 +82,7 @@ impl History {
             who: who.to_owned(),
             text: text.to_owned(),
             times: 1,
+            more_pools: 0,
         };
         shorten(&mut record);
         self.keep_notable(record);
@@ -148,7 +166,21 @@ mod tests {
 
     fn record(at_ms: u64, what: What) -> Record {
         let (pool, who, text) = ("p".into(), String::new(), "\u{e9}".repeat(500));
-        Record { at_ms, what, pool, claim: (1, 2), units: 1, took_ms: 5, who, text, times: 1 }
+        let (claim, units, took_ms, times, more_pools) = ((1, 2), 1, 5, 1, 0);
+        Record { at_ms, what, pool, claim, units, took_ms, who, text, times, more_pools }
+    }
+
+    #[test]
+    fn what_happens_to_many_pools_at_once_is_worth_knowing_once() {
+        let mut history = History::default();
+        history.note_node(What::Missed, "n2", "");
+        let all = (0..1000).map(|seat| (seat, record(1, What::Warned))).collect();
+        history.note_together(all);
+        let told: Vec<_> = history.notable(100).iter().map(|r| (r.what, r.more_pools)).collect();
+        assert_eq!(told, [(What::Missed, 0), (What::Warned, 999)], "it displaces nothing");
+        for seat in [0, 999] {
+            assert_eq!(history.records(seat, 9)[0].more_pools, 0, "its own past tells of itself");
+        }
     }
 
     #[test]

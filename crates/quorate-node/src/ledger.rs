@@ -119,6 +119,8 @@ pub(crate) struct Snapshot {
     pub(crate) unheard: Vec<NodeId>,
     /// See [`Claimed::lapsed`].
     pub(crate) lapsed: bool,
+    /// See [`Claimed::is_hearsay`].
+    pub(crate) hearsay: bool,
 }
 
 /// A claim of one of our clients.
@@ -222,6 +224,11 @@ impl Claimed {
         fits.then(|| shares.clone())
     }
 
+    /// Whether it was neither claimed nor shown here: all that was heard of it is that it is over.
+    pub(crate) fn is_hearsay(&self) -> bool {
+        self.assumed && self.want.units() == 0
+    }
+
     /// Whether somebody waits for it now.
     pub(crate) fn is_attended(&self) -> bool {
         self.waiters.iter().any(|waiter| !waiter.is_gone())
@@ -268,6 +275,7 @@ impl Claimed {
             grant: self.grant,
             unheard: Vec::new(),
             lapsed: self.lapsed,
+            hearsay: self.is_hearsay(),
         };
         match &self.state {
             State::Waiting | State::Shown { .. } => {}

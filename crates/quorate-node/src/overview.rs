@@ -61,20 +61,20 @@ impl<'a> Glances<'a> {
         released.map(|record| record.took_ms).collect()
     }
 
-    /// Pools that match on some node, in this order; and how many there are.
-    pub(crate) fn found(&self, order: Order) -> (Vec<&str>, u64) {
+    /// Pools that match on some node, in this order, with what all of them know; and how many there
+    /// are.
+    pub(crate) fn found(&self, order: Order) -> (Vec<(&str, Count)>, u64) {
         let mut found: BTreeMap<&str, Count> = BTreeMap::new();
         for (name, count) in self.told.iter().flat_map(|(_, glance)| &glance.found) {
             let sum = found.entry(name).or_default();
             *sum = sum.plus(*count);
         }
         let units = |name: &str| self.config.pool(name).map_or(1, |def| def.units);
-        let mut names: Vec<(u64, &str)> =
-            found.iter().map(|(name, count)| (order.rank(count, units(name)), *name)).collect();
-        names.sort_unstable_by_key(|(rank, name)| (std::cmp::Reverse(*rank), *name));
+        let mut names: Vec<(&str, Count)> = found.into_iter().collect();
+        names.sort_by_key(|(name, count)| std::cmp::Reverse(order.rank(count, units(name))));
         let most = self.told.iter().map(|(_, glance)| glance.found_count).max().unwrap_or(0);
         let count = most.max(names.len() as u64);
-        (names.into_iter().map(|(_, name)| name).collect(), count)
+        (names, count)
     }
 
     /// What clients of all nodes have of the pool that was asked about at this place.
@@ -297,6 +297,7 @@ fn event(node: &str, record: &Record) -> HistoryEvent {
         who: record.who.clone(),
         text: record.text.clone(),
         times: record.times,
+        more_pools: record.more_pools,
     }
 }
 

@@ -3,25 +3,26 @@
 //! Arbiters know the order and the counts; the node of a claim's client knows who, why and for how
 //! long. Either may be silent, and what is told then says so.
 
+mod one;
 mod rivals;
+
+pub(crate) use one::Whereabouts;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use quorate_api::{
-    ClaimState, ClaimStatus, FactView, GrantsView, HolderView, HoldersView, Line as ApiLine,
-    Obstacle, PoolView, QueueView, ShortageView, WaiterView, Why,
+    FactView, GrantsView, HolderView, HoldersView, Line as ApiLine, Obstacle, PoolView, QueueView,
+    ShortageView, WaiterView, Why,
 };
-use quorate_core::{ClaimId, Fence, Move, Outlook, Share, Stamp, Unit};
+use quorate_core::{ClaimId, Outlook, Stamp, Unit};
 use quorate_protocols::allocator::labels::Labels;
-use quorate_wire::survey::{HomeClaim, Labelled, ShortLine, Survey};
+use quorate_wire::survey::{EndLine, HomeClaim, Labelled, ShortLine, Survey};
 
 use crate::config::{Config, PoolDef};
 use crate::convert;
 use crate::engine::{Gathered, current_labels, pool_view};
 use crate::forecast::Contest;
-use crate::ledger::shrink;
 use crate::outlook::{Opinions, Words};
 use crate::overview::Glances;
 use crate::protocols::Books;
@@ -46,6 +47,8 @@ pub(crate) struct Picture {
     shortages: Vec<ShortLine>,
     /// How long units were held lately, if that was asked for.
     past_ms: Vec<u64>,
+    /// If one claim was asked about and is over: at which node, and how it ended.
+    ended: Option<(String, EndLine)>,
 }
 
 /// Claims by name.
@@ -85,20 +88,6 @@ fn shortage(short: &ShortLine, def: &PoolDef, labels: Option<&Labels>) -> Shorta
         holders: *holders,
         waiting: *waiting,
     }
-}
-
-/// Where a claim is that a node has given up, as far as all nodes together know.
-#[derive(Debug)]
-pub(crate) enum Whereabouts {
-    /// Its client holds it through this node.
-    At(String),
-    /// Those who decide have it in their books: until its lease ends there, or because some node
-    /// renewed it.
-    Booked,
-    /// These did not answer, and one of them may have renewed it.
-    Unknown(Vec<String>),
-    /// Nobody has it.
-    Nowhere,
 }
 
 /// What is known of one claim.
@@ -200,6 +189,7 @@ impl Picture {
             labels: None,
             shortages: Vec::new(),
             past_ms: Vec::new(),
+            ended: None,
         };
         let edition = |(_, survey): &(_, Survey)| survey.health.edition;
         let newest = gathered.said.iter().max_by_key(|known| edition(known)).map(|(n, _)| *n);
@@ -229,6 +219,9 @@ impl Picture {
                     value: fact.value,
                     grows: fact.grows,
                 });
+            }
+            if let Some(end) = survey.ended {
+                picture.learn_end(name(node), end);
             }
             for claim in survey.claims {
                 let id = ClaimId { origin: claim.claim.0, serial: claim.claim.1 };
@@ -282,7 +275,9 @@ impl Picture {
         PoolView {
             grants: Some(self.grants.clone()),
             needs: needs.iter().map(|node| config.members[node.index()].name.clone()).collect(),
-            held: Some(self.units_held()),
+            // Where several must agree, and the node of a claim is silent, a permission may be
+            // half of a grant or none: that many are held at most.
+            held: Some(self.units_held().min(def.units)),
             free: Some(if self.grants.grants() { self.free(def) } else { 0 }),
             waiting: Some(u32::try_from(self.queue().len()).unwrap_or(u32::MAX)),
             drained: self.drained.iter().map(|unit| unit_name(*unit, def)).collect(),
@@ -467,89 +462,41 @@ impl Picture {
     pub(crate) fn learn_past(&mut self, glances: &Glances<'_>) {
         self.past_ms = glances.holds_ms();
     }
-
-    /// Whether some node answers for this claim, and did not take it back.
-    pub(crate) fn has_home(&self, id: ClaimId) -> bool {
-        let home = self.lines.get(&id).and_then(|line| line.home.as_ref());
-        home.is_some_and(|(_, home)| home.revoked.is_none())
-    }
-
-    /// Whether some node answers for this claim, which waits.
-    pub(crate) fn waits(&self, id: ClaimId) -> bool {
-        let waits = |line: &Line| line.home.as_ref().is_some_and(|_| !line.granted());
-        self.has_home(id) && self.lines.get(&id).is_some_and(waits)
-    }
-
-    /// Where a claim is that this node has given up.
-    pub(crate) fn whereabouts(&self, id: ClaimId, decider: Option<&str>) -> Whereabouts {
-        let line = self.lines.get(&id);
-        let home = line.and_then(|line| line.home.as_ref());
-        if let Some((node, home)) = home.filter(|(_, home)| home.revoked.is_none())
-            && home.shares.is_some()
-        {
-            return Whereabouts::At(node.clone());
-        }
-        // If one node decides and has answered, it would know.
-        let decided = decider.is_some_and(|node| self.silent.iter().all(|silent| silent != node));
-        if !self.silent.is_empty() && !decided {
-            return Whereabouts::Unknown(self.silent.clone());
-        }
-        match line.is_some_and(|line| line.booked.is_some_and(|(_, _, granted)| granted)) {
-            true => Whereabouts::Booked,
-            false => Whereabouts::Nowhere,
-        }
-    }
-
-    /// How a claim stands that another node answers for, or only an arbiter knows.
-    pub(crate) fn status(&self, id: ClaimId, pool: &str, def: &PoolDef) -> Option<ClaimStatus> {
-        let line = self.lines.get(&id)?;
-        let home = line.home.as_ref().map(|(_, home)| home);
-        let shares = home.and_then(|home| home.shares.clone());
-        let share = |(unit, fence): (u32, u64)| Share { unit: Unit(unit), fence: Fence(fence) };
-        let moves = home.map(|home| {
-            home.moves.iter().map(move |(from, to)| Move { from: share(*from), to: share(*to) })
-        });
-        let labels = self.labels.as_deref();
-        let revoked = home.and_then(|home| home.revoked.clone());
-        // Without its home nobody can say what the client knows.
-        let state = match (&revoked, line.granted()) {
-            (Some(_), _) => ClaimState::Revoked,
-            (None, true) => ClaimState::Granted,
-            (None, false) => ClaimState::Waiting,
-        };
-        Some(ClaimStatus {
-            id: convert::api_id(id),
-            pool: pool.to_owned(),
-            state,
-            asked: line.units(),
-            lines: line.lines(),
-            // Counted from its node's answer, which is later than our receipt of the question, and
-            // so on the safe side.
-            expires_in_ms: home.filter(|_| shares.is_some()).map(|home| {
-                let left = Duration::from_micros(home.left_micros);
-                u64::try_from(shrink(&def.lease, left).as_millis()).unwrap_or(u64::MAX)
-            }),
-            units: convert::unit_views(shares.unwrap_or_default().into_iter(), def, labels),
-            moves: convert::move_views(moves.into_iter().flatten(), def, labels),
-            counted: !def.promises.names_units,
-            waited_ms: line.since_ms().filter(|_| !line.granted()).unwrap_or(0),
-            node: line.node(),
-            boot: home.map(|home| home.boot),
-            grant: home.and_then(|home| home.grant),
-            client: line.text(|home| &home.client),
-            reason: line.text(|home| &home.reason),
-            ended: revoked,
-            why: None,
-            unheard: Vec::new(),
-        })
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use quorate_core::NodeId;
+    use quorate_core::{Entry, NodeId, Standing, Units};
+    use quorate_wire::survey::BookLine;
 
     use super::*;
+
+    /// The node of the clients is silent, and members have given permissions to different claims.
+    #[test]
+    fn no_more_units_are_told_as_held_than_there_are() {
+        let text = "cluster = \"c\"\nepoch = 1\nnode = \"a\"\n\
+            listen = { clients = \"127.0.0.1:1\", peers = \"127.0.0.1:2\" }\n\
+            members = [{ name = \"a\", peers = \"127.0.0.1:2\" },\
+                       { name = \"b\", peers = \"127.0.0.1:3\" },\
+                       { name = \"c\", peers = \"127.0.0.1:4\" }]\n\
+            [[pools]]\nname = \"p\"\nunits = 4\nprotocol = \"arbiter\"\n";
+        let config = Config::parse_in_memory(text).unwrap();
+        let permitted = |serial: u64| {
+            BookLine::new(&Entry {
+                claim: ClaimId { origin: 2, serial },
+                units: Units::new(3, 4).unwrap(),
+                stamp: Stamp { clock: serial, node: NodeId(2) },
+                standing: Standing::Granted,
+            })
+        };
+        let said = [0, 1].map(|node| {
+            let books = vec![permitted(u64::from(node))];
+            (NodeId(node), Survey { books, ..Survey::default() })
+        });
+        let gathered = Gathered { said: said.into(), silent: vec![NodeId(2)] };
+        let picture = Picture::new(&config, "p", &config.pools[0], gathered);
+        assert_eq!(picture.pool(&config, "p", &config.pools[0]).held, Some(4));
+    }
 
     #[test]
     fn a_claim_that_is_given_up_here_may_live_where_a_node_has_it_or_did_not_answer() {

@@ -34,6 +34,8 @@ pub(crate) struct Client {
     /// When it is done with its units, or gives up waiting, or dies; true time.
     pub(crate) done_at: u64,
     pub(crate) renew_at: u64,
+    /// When it got more time, the last time but one and the last time; true time, 0 if never.
+    pub(crate) extended: (u64, u64),
 }
 
 /// What a client is doing.

@@ -35,6 +35,7 @@ impl<P: Protocol> World<'_, P> {
             until: Moment::NEVER,
             done_at: 0,
             renew_at: u64::MAX,
+            extended: (0, 0),
         });
         if let Some(at) = claims_at {
             self.wake_at(index, at);
@@ -86,7 +87,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// A client claims, if its home is there to hear it.
-    fn begin(&mut self, index: usize) -> Result<(), Stop> {
+    pub(crate) fn begin(&mut self, index: usize) -> Result<(), Stop> {
         let home = self.clients[index].home;
         if !self.nodes[home.index()].is_running() {
             self.clients[index].phase = Phase::Due;
@@ -118,7 +119,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// Hands the claim to the home, for the first time or again.
-    fn ask(&mut self, index: usize) -> Result<(), Stop> {
+    pub(crate) fn ask(&mut self, index: usize) -> Result<(), Stop> {
         let client = &self.clients[index];
         let wanted = client.wanted.clone();
         let claim = Claim { id: client.claim(index), draw: client.draw, wanted };
@@ -185,6 +186,7 @@ impl<P: Protocol> World<'_, P> {
         client.fate = fate;
         client.done_at = now + hold;
         client.renew_at = renew_at(now, stop_at);
+        client.extended = (0, 0);
         self.wake_for_next(index);
     }
 
@@ -227,7 +229,7 @@ impl<P: Protocol> World<'_, P> {
     }
 
     /// Tells the home that units are free, or remembers to.
-    fn release(&mut self, index: usize) -> Result<(), Stop> {
+    pub(crate) fn release(&mut self, index: usize) -> Result<(), Stop> {
         let client = &mut self.clients[index];
         let (home, claim) = (client.home, client.claim(index));
         if self.nodes[home.index()].is_running() {
@@ -251,6 +253,8 @@ impl<P: Protocol> World<'_, P> {
         let until = until.max(self.clients[index].until);
         self.clients[index].until = until;
         self.clients[index].renew_at = renew_at(self.now, self.stop_at(index));
+        let client = &mut self.clients[index];
+        client.extended = (client.extended.1, self.now);
         Ok(())
     }
 
@@ -333,7 +337,7 @@ impl<P: Protocol> World<'_, P> {
         self.wake_for_next(index);
     }
 
-    fn cancel(&mut self, index: usize) -> Result<(), Stop> {
+    pub(crate) fn cancel(&mut self, index: usize) -> Result<(), Stop> {
         let client = &mut self.clients[index];
         client.phase = Phase::Cancelling;
         let (home, claim) = (client.home, client.claim(index));
@@ -402,7 +406,11 @@ impl<P: Protocol> World<'_, P> {
         let client = &self.clients[index];
         let claim = client.claim(index);
         self.measures.ended(self.now, &client.shares, how == End::Released);
-        self.laws.see(Observation::Ended { claim, shares: &client.shares, how })?;
+        let ended = Observation::Ended { claim, shares: &client.shares, how };
+        self.laws.see(ended)?;
+        if let Some(rolling) = &mut self.rolling {
+            rolling.law.see(ended)?;
+        }
         if let Some(film) = self.trace.film() {
             film.soon(Change::Gone { claim });
         }

@@ -11,6 +11,10 @@ use crate::Span;
 pub struct Faults {
     /// Nodes crash and restart.
     pub crashes: Option<Recurring>,
+    /// Nodes are restarted one after the other, each for so long, the next one when the one before
+    /// promises again; their clients go on at others. Then holders keep what they have
+    /// ([`quorate_laws::HoldersKeep`]).
+    pub restarts: Option<Span>,
     /// Crashes that happen between two effects of a step, of a million.
     pub mid_step_ppm: u32,
     /// Restarts that remember nothing, of a million.
@@ -56,6 +60,7 @@ impl Faults {
     pub fn none() -> Self {
         Faults {
             crashes: None,
+            restarts: None,
             mid_step_ppm: 0,
             amnesia_ppm: 0,
             torn_tail_ppm: 0,
@@ -95,10 +100,13 @@ pub enum Profile {
     Everything,
     /// Each of it or not, by the seed.
     Swarm,
+    /// Nodes are restarted one after the other, while clients hold units for several leases. Apart
+    /// from all others, since here nobody may lose anything.
+    Restarts,
 }
 
 impl Profile {
-    /// All of them.
+    /// All of them in which holders may lose what they have.
     pub const ALL: [Profile; 9] = [
         Profile::None,
         Profile::Crashes,
@@ -123,6 +131,7 @@ impl Profile {
             Profile::Disk => "disk",
             Profile::Everything => "everything",
             Profile::Swarm => "swarm",
+            Profile::Restarts => "restarts",
         }
     }
 }
@@ -137,11 +146,13 @@ impl FromStr for Profile {
     type Err = ProfileError;
 
     fn from_str(text: &str) -> Result<Self, ProfileError> {
-        Profile::ALL
-            .into_iter()
-            .find(|profile| profile.name() == text)
-            .ok_or_else(|| ProfileError(text.into()))
+        named().find(|profile| profile.name() == text).ok_or_else(|| ProfileError(text.into()))
     }
+}
+
+/// All that have a name on the command line.
+fn named() -> impl Iterator<Item = Profile> {
+    Profile::ALL.into_iter().chain([Profile::Restarts])
 }
 
 /// There is no profile of this name.
@@ -150,7 +161,7 @@ pub struct ProfileError(String);
 
 impl fmt::Display for ProfileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = Profile::ALL.into_iter().map(Profile::name).collect();
+        let names: Vec<&str> = named().map(Profile::name).collect();
         write!(f, "no fault profile '{}': choose {}", self.0, names.join(", "))
     }
 }

@@ -12,6 +12,7 @@
 //! | `network.rs`, `disk.rs`, `clock.rs` | links, durability, drifting time |
 //! | `client.rs`, `clients.rs` | client processes, which live beside their node and not inside it |
 //! | `faults.rs`, `misfortune.rs` | what may go wrong, and its happening |
+//! | `rolling.rs` | nodes restarted one after the other, and clients that go on elsewhere |
 //! | `corruption.rs` | runs that begin in any state, and when they are right |
 //! | `plan.rs`, `workload.rs`, `span.rs`, `rng.rs` | what is chosen, and chance |
 //! | `film.rs` | what a replay draws |
@@ -39,6 +40,7 @@ mod outlooks;
 mod plan;
 mod queue;
 mod rng;
+mod rolling;
 mod script;
 mod series;
 mod session;

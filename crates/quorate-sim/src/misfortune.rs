@@ -16,15 +16,29 @@ const PICKY_NODES_MAX: u32 = 128;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Trouble {
     Crash,
-    Restart { node: NodeId, boot: u32 },
+    Restart {
+        node: NodeId,
+        boot: u32,
+    },
     Pause,
-    Resume { node: NodeId, boot: u32 },
+    Resume {
+        node: NodeId,
+        boot: u32,
+    },
     Cut,
-    Heal { name: u32 },
+    Heal {
+        name: u32,
+    },
     SlowDown,
     SpeedUp,
     ChangeClock,
     Slander,
+    /// The next node is restarted, if it is time.
+    Roll,
+    /// A client whose home is down goes to another.
+    Leave {
+        client: u32,
+    },
 }
 
 impl<P: Protocol> World<'_, P> {
@@ -40,6 +54,7 @@ impl<P: Protocol> World<'_, P> {
         ] {
             self.plan_next(trouble);
         }
+        self.plan_roll();
     }
 
     fn recurring(&self, trouble: Trouble) -> Option<Recurring> {
@@ -68,6 +83,8 @@ impl<P: Protocol> World<'_, P> {
             Trouble::Restart { node, boot } => return self.restart(node, boot),
             Trouble::Resume { node, boot } => return self.resume(node, boot),
             Trouble::Heal { name } => return self.heal(name),
+            Trouble::Roll => return self.roll(),
+            Trouble::Leave { client } => return self.go_elsewhere(client as usize),
             Trouble::SpeedUp => {
                 self.network.slow_down(None);
                 return Ok(());
@@ -154,8 +171,9 @@ impl<P: Protocol> World<'_, P> {
             format_args!("CRASH, {unsynced} records unsynced, {survivors} of them survive"),
         );
         let boot = self.nodes[name.index()].boot;
-        if let Some(crashes) = self.plan.faults.crashes {
-            let at = self.now + crashes.lasts.draw(&mut self.chance.faults).max(1);
+        let lasts = self.plan.faults.crashes.map(|crashes| crashes.lasts);
+        if let Some(lasts) = lasts.or(self.plan.faults.restarts) {
+            let at = self.now + lasts.draw(&mut self.chance.faults).max(1);
             self.queue.push(at, Happening::Trouble(Trouble::Restart { node: name, boot }));
         }
         self.spread_word(name, true);
@@ -183,6 +201,7 @@ impl<P: Protocol> World<'_, P> {
         self.note(&name, format_args!("RESTART {how}"));
         self.laws.see_restart(name);
         self.boot(name, start)?;
+        self.is_whole_later();
         self.spread_word(name, false);
         if self.plan.faults.detection.is_some() {
             for about in 0..self.nodes.len() {
@@ -238,7 +257,7 @@ impl<P: Protocol> World<'_, P> {
         self.queue.push(self.now + lasts, Happening::Trouble(Trouble::Heal { name }));
     }
 
-    fn heal(&mut self, name: u32) -> Result<(), Stop> {
+    pub(crate) fn heal(&mut self, name: u32) -> Result<(), Stop> {
         if self.network.heal(name) {
             self.note(&"net", format_args!("healed"));
             self.let_held_arrive()?;
@@ -330,6 +349,7 @@ impl<P: Protocol> World<'_, P> {
             }
             down.insert(name);
             let spared = !self.never_was_right()
+                && self.rolling.is_none()
                 && self.plan.pool.lease.is_some()
                 && P::can_lose(self.pool, &down)
                 && self.chance.faults.chance(500_000);

@@ -146,7 +146,11 @@ impl Plan {
         plan.workload = draw_workload(rng, Scale { delay, lease }, units);
         plan.duration = lease * log_uniform(rng, 10, 300);
         plan.steps_max = log_uniform(rng, 500, 8_000);
-        plan.add_faults(rng, profile, needs, Scale { delay, lease });
+        let mut scale = Scale { delay, lease };
+        if profile == Profile::Restarts {
+            scale = plan.hold_for_leases(rng, scale);
+        }
+        plan.add_faults(rng, profile, needs, scale);
         plan
     }
 
@@ -161,7 +165,8 @@ impl Plan {
         };
         for part in parts {
             match part {
-                Profile::Crashes | Profile::Amnesia | Profile::Disk if needs.permanence => {}
+                Profile::Crashes | Profile::Amnesia | Profile::Disk | Profile::Restarts
+                    if needs.permanence => {}
                 Profile::Crashes => self.add_crashes(rng, scale),
                 Profile::Amnesia => {
                     self.add_crashes(rng, scale);
@@ -171,6 +176,11 @@ impl Plan {
                 Profile::Clients => self.add_client_faults(rng, scale),
                 Profile::Clocks => self.add_clock_faults(rng, scale),
                 Profile::Disk => self.add_disk_faults(rng, scale),
+                Profile::Restarts => {
+                    let lasts = Span::Uniform { low: 0, high: scale.lease / 3 };
+                    self.faults.restarts = Some(lasts);
+                    self.faults.detection = Some(Span::Uniform { low: 0, high: scale.lease / 6 });
+                }
                 Profile::None | Profile::Everything | Profile::Swarm => {}
             }
         }
@@ -233,6 +243,26 @@ impl Plan {
         if self.faults.crashes.is_none() {
             self.add_crashes(rng, scale);
         }
+    }
+
+    /// Holders to whom restarts matter: units are held for leases, each of which is long enough for
+    /// many messages.
+    fn hold_for_leases(&mut self, rng: &mut Rng, scale: Scale) -> Scale {
+        let lease = scale.lease.max(400 * scale.delay);
+        let retry = (lease / log_uniform(rng, 8, 40)).max(4 * scale.delay);
+        self.pool.lease = Some(Duration::from_nanos(lease));
+        self.pool.retry = Duration::from_nanos(retry);
+        self.pool.durable = rng.chance(250_000);
+        // What is granted after a long wait is promised from its beginning, less the drift.
+        self.pool.drift_ppm = self.pool.drift_ppm.min(200);
+        self.drift_ppm = self.pool.drift_ppm;
+        self.workload.hold = Span::Exponential(lease * rng.between(1, 5));
+        let think = Span::Exponential(log_uniform(rng, scale.delay, lease));
+        let clients_per_node = *rng.pick(&[1, 1, 2, 3, 5]);
+        self.workload.arrivals = Arrivals::Closed { clients_per_node, think };
+        self.duration = lease * rng.between(15, 40);
+        self.steps_max = 20_000;
+        Scale { lease, ..scale }
     }
 
     /// How many clients there are from the start.

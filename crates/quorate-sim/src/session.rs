@@ -3,10 +3,11 @@
 
 use std::fmt;
 
-use quorate_core::{NodeId, Protocol};
+use quorate_core::{NodeId, NodeSet, Protocol};
 use quorate_laws::Breach;
 
 use crate::measure::Measures;
+use crate::network::Cut;
 use crate::plan::Plan;
 use crate::trace::Trace;
 use crate::verdict::Watch;
@@ -88,6 +89,27 @@ impl<'a, P: Protocol> Session<'a, P> {
     pub fn restart(&mut self, node: NodeId) -> Result<(), Breach> {
         let boot = self.world.nodes[node.index()].boot;
         self.world.restart(node, boot).map_err(|stop| *stop)
+    }
+
+    /// Nothing passes between a node and the others until [`Session::heal`].
+    pub fn cut_off(&mut self, node: NodeId) {
+        self.world.network.cut(node.0, Cut::Apart(NodeSet::from_iter([node])));
+    }
+
+    /// A node that was cut off is so no more.
+    ///
+    /// # Errors
+    /// The law that was broken.
+    pub fn heal(&mut self, node: NodeId) -> Result<(), Breach> {
+        self.world.heal(node.0).map_err(|stop| *stop)
+    }
+
+    /// A node's failure detector takes another for dead, rightly or not, or trusts it again.
+    ///
+    /// # Errors
+    /// The law that was broken.
+    pub fn suspect(&mut self, node: NodeId, about: NodeId, dead: bool) -> Result<(), Breach> {
+        self.world.change_opinion(node, about, dead, true).map_err(|stop| *stop)
     }
 
     /// The clients of a node go away for good; it goes on without any.

@@ -22,6 +22,7 @@ use crate::misfortune::Trouble;
 use crate::network::Network;
 use crate::plan::Plan;
 use crate::queue::{Due, Queue, Ticket};
+use crate::rolling::Rolling;
 use crate::table::Table;
 use crate::trace::{Stamp, Trace};
 use crate::verdict::{Memory, Pulse};
@@ -61,6 +62,8 @@ pub(crate) struct World<'a, P: Protocol> {
     /// Whether anybody looks at each step: a trace, all laws, or what becomes of a corrupted pool.
     pub(crate) is_watched: bool,
     pub(crate) laws: Judge,
+    /// Only where nodes are restarted one after the other.
+    pub(crate) rolling: Option<Rolling>,
     /// Until the pool is right, if it began in any state.
     pub(crate) corruption: Option<Corruption<P>>,
     pub(crate) books: Vec<Entry>,
@@ -242,6 +245,7 @@ impl<'a, P: Protocol> World<'a, P> {
             outbox: Outbox::new(),
             is_watched: strict || trace.is_on(),
             laws: Judge::new::<P>(pool, strict),
+            rolling: plan.faults.restarts.map(|_| Rolling::default()),
             corruption: None,
             books: Vec::new(),
             measures: Measures::new(units, P::KINDS.len(), plan.clients()),

@@ -215,6 +215,10 @@ function seek(part) {
 
 choice("sort");
 choice("only");
+byId("pools-stalled").addEventListener("click", () => {
+  byId("only").value = "unavailable";
+  change({ only: "unavailable", page: 0 });
+});
 // Pictures are drawn pixel by pixel, and anew when there is more or less room.
 new ResizeObserver(() => last?.pool && draw(last)).observe(byId("pool"));
 if (small.matches && screen.pool) byId("pools-box").open = false;

@@ -2,7 +2,7 @@
 
 import { grants, waits } from "./charts.js";
 import { byId, h, keyed, plural, s, say, span } from "./dom.js";
-import { awaited, business, grouped, health, hindered, nodesSum, sentence, wanted } from "./words.js";
+import { awaited, business, grouped, health, hindered, nodesSum, sentence, started, wanted, where } from "./words.js";
 
 const clock = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
 const short = (id) => `${id.slice(0, 4)}…${id.slice(-6)}`;
@@ -50,7 +50,7 @@ export function drawMembers(view) {
       if (!node.answers) say(seen, "");
       else if (blind.length) say(seen, `does not see ${blind.join(", ")}`);
       else say(seen, `sees all${range}`);
-      const about = [node.boot ? `start ${node.boot}` : "", `${plural(node.clients, "client")} connected, ${node.unconnected ?? 0} over HTTP or away`];
+      const about = [node.boot ? started(node.boot) : "", `${plural(node.clients, "client")} connected, ${node.unconnected ?? 0} over HTTP or away`];
       const others = sees.map((sight) => `${sight.name}: ${sight.connected ? (sight.latency_us ? milli(sight.latency_us) : "connected") : "not seen"}`);
       item.title = [...about, ...others].filter(Boolean).join("\n");
       seen.className = blind.length ? "sees bad" : "sees dim";
@@ -89,6 +89,10 @@ export function drawRows(view, screen, choose, seek) {
     },
   );
   say(byId("pools-count"), String(view.pools_found));
+  const stalled = screen.only === "unavailable" ? 0 : view.pools_unavailable;
+  const outage = byId("pools-stalled");
+  say(outage, `${plural(stalled ?? 0, "pool")} ${stalled === 1 ? "grants" : "grant"} nothing`);
+  outage.hidden = !stalled;
   const patterns = view.patterns ?? [];
   byId("patterns-box").hidden = !patterns.length;
   keyed(byId("patterns"), patterns, (one) => one.pattern, (one) => {
@@ -219,7 +223,7 @@ export function drawLog(list, events, pools) {
   keyed(list, shown, (line) => line.key, ({ event }) => {
     if (!event) return h("li", { class: "dim" }, h("span", {}), h("span", {}));
     const kind = BAD.has(event.what) ? "bad" : event.what === "granted" ? "good" : null;
-    const pool = pools && event.pool ? h("b", {}, `${event.pool} `) : null;
+    const pool = pools && event.pool ? h("b", {}, `${where(event)} `) : null;
     return h("li", { class: kind }, h("time", {}), h("span", {}, pool, sentence(event), h("b", {})));
   }, (item, { event, times, more }) => {
     if (!event) return say(item.lastChild, `and ${more} older`);

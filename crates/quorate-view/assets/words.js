@@ -48,15 +48,23 @@ export function sentence(event) {
   const took = event.waited_ms !== undefined ? waited : held;
   const why = text ? `: ${text}` : "";
   if (what === "started") return `${node} started (${text})`;
+  // What a node says of its own seat is said by the node; the colour tells whether it is good news.
+  if (what === "warned" || what === "cleared") return `${node}: ${text}`;
   if (NODES[what]) return `${node} ${NODES[what]} ${who}${why}`;
   return `${who || node} ${what}${units}${took}${why}`;
+}
+
+// In which pools something happened: one by name, and how many more.
+export function where(event) {
+  if (!event.pool) return "";
+  return event.more_pools ? `${event.pool} and ${plural(event.more_pools, "more pool")}` : event.pool;
 }
 
 // Events that read the same are one, at the last time, with how often.
 export function grouped(events) {
   const found = new Map();
   for (const event of events) {
-    const key = `${event.pool ?? ""}|${event.what}|${sentence(event)}`;
+    const key = `${where(event)}|${event.what}|${sentence(event)}`;
     const first = found.get(key);
     if (first) first.times += event.times ?? 1;
     else found.set(key, { key, event, times: event.times ?? 1 });
@@ -98,6 +106,11 @@ export function health(node) {
   if (node.grace_ms > 0) return [`grace, ${span(node.grace_ms)} left`, "grace"];
   if (!node.ready) return ["not ready", "grace"];
   return ["ready", "up"];
+}
+
+// How often a node was started; one that lost its count goes on from the clock, beyond any count.
+export function started(number) {
+  return number < 100_000 ? `start ${number}` : `start number ${number} by the clock, as no count is kept`;
 }
 
 // All nodes in one line.

@@ -38,6 +38,8 @@ pub enum Order {
     Held,
     /// Where somebody has waited longest first.
     Oldest,
+    /// Those that grant nothing first.
+    Unavailable,
 }
 
 /// Which pools are listed.
@@ -51,6 +53,8 @@ pub enum Only {
     Waiting,
     /// Where somebody holds units.
     Held,
+    /// Those that grant nothing.
+    Unavailable,
 }
 
 /// What clients of a node have of a pool, and want of it.
@@ -64,6 +68,8 @@ pub struct Count {
     pub waited_ms: u64,
     /// ...and the oldest of them.
     pub oldest_ms: u64,
+    /// How many nodes last saw that no claim can be granted.
+    pub unavailable: u32,
 }
 
 impl Count {
@@ -75,6 +81,7 @@ impl Count {
             waiting: self.waiting.saturating_add(other.waiting),
             waited_ms: self.waited_ms.saturating_add(other.waited_ms),
             oldest_ms: self.oldest_ms.max(other.oldest_ms),
+            unavailable: self.unavailable.saturating_add(other.unavailable),
         }
     }
 }
@@ -86,6 +93,7 @@ impl Only {
             Only::All => true,
             Only::Waiting => count.waiting > 0,
             Only::Held => count.held > 0,
+            Only::Unavailable => count.unavailable > 0,
         }
     }
 }
@@ -98,6 +106,7 @@ impl Order {
             Order::Waiting => count.waiting,
             Order::Held => count.held.saturating_mul(1_000_000) / u64::from(units.max(1)),
             Order::Oldest => count.oldest_ms,
+            Order::Unavailable => u64::from(count.unavailable > 0),
         }
     }
 }
@@ -172,12 +181,14 @@ pub struct Record {
     pub text: String,
     /// How often the same happened, if that was counted: this is the last time.
     pub times: u32,
+    /// To how many more pools the same happened at once.
+    pub more_pools: u32,
 }
 
 impl Record {
     /// Whether people would read the same twice.
     pub fn is_like(&self, other: &Record) -> bool {
-        let words = |one: &Record| (one.what, one.units);
+        let words = |one: &Record| (one.what, one.units, one.more_pools);
         let same = self.pool == other.pool && self.who == other.who && self.text == other.text;
         same && words(self) == words(other)
     }

@@ -92,6 +92,38 @@ pub struct Survey {
     pub labels_known: bool,
     /// What is short, where units differ.
     pub shortages: Vec<ShortLine>,
+    /// To [`Question::Claim`], if a client made it there and it is over: how it ended.
+    pub ended: Option<EndLine>,
+}
+
+/// How a claim ended at the node of its client.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct EndLine {
+    /// What became of it.
+    pub how: End,
+    /// Why, in a sentence.
+    pub why: String,
+    /// How many units it asked for.
+    pub units: u32,
+    /// Who asked.
+    pub client: String,
+    /// What for.
+    pub reason: String,
+}
+
+/// What became of a claim.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum End {
+    /// Its client gave the units back.
+    Released,
+    /// Its client no longer wanted it.
+    Cancelled,
+    /// Its lease ended.
+    Lost,
+    /// It could not be granted.
+    Refused,
+    /// An operator took it back.
+    Revoked,
 }
 
 impl Answer {

@@ -420,6 +420,16 @@ fn what_a_newcomer_mistypes_is_explained_in_their_words() {
         assert_eq!(code, Some(125), "{said}");
         assert!(said.contains("ask for 1 unit or more"), "{said}");
     }
+    for (words, wanted) in [
+        ("dev --nodes abc", "write a whole number"),
+        ("dev --nodes -1", "is negative"),
+        ("dev --port 65536", "65536 is not in 0 to 65535"),
+        ("acquire demo --timeout -1s", "is negative"),
+        ("dev --nodes 99999999999999999999", "too large"),
+    ] {
+        let (code, said) = misunderstood(&words.split(' ').collect::<Vec<_>>());
+        assert!(code == Some(2) && said.contains(wanted), "{words}: {said}");
+    }
     let (code, said) = misunderstood(&["dev", "--port", "65535"]);
     assert!(code == Some(2) && said.contains("choose 65533 or less, or 0"), "{said}");
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("bad-pools.toml");
@@ -442,6 +452,27 @@ fn whoever_does_not_want_to_wait_is_told_at_once_and_pools_say_what_is_held() {
     }
     let pools = dev.json("pools");
     assert_eq!((&pools["pools"][0]["held"], &pools["pools"][0]["waiting"]), (&3.into(), &0.into()));
+}
+
+#[test]
+fn releasing_says_what_it_released_and_an_unknown_id_has_its_own_code() {
+    let dev = Dev::start();
+    for _ in 0..2 {
+        let output = dev.run("release demo 77");
+        assert_eq!(output.status.code(), Some(121));
+        let said = text(&output.stderr);
+        assert!(
+            said.contains("no node that answers knows a claim") && said.contains("77"),
+            "{said}"
+        );
+        assert!(output.stdout.is_empty());
+    }
+    assert_eq!(dev.code("release demo 77 --json"), 121, "a program reads it in `unknown`");
+    let id = dev.json("acquire demo -n 2")["id"].as_str().expect("a name").to_owned();
+    for _ in 0..2 {
+        let over = dev.json(&format!("release demo {id}"));
+        assert_eq!((&over["state"], over.get("unknown")), (&"released".into(), None), "{over}");
+    }
 }
 
 #[test]

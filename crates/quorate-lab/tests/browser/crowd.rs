@@ -181,3 +181,46 @@ fn the_words_of_the_page() {
         assert_eq!(says(&format!("w.spanCeiling({ms})")), top, "{ms}");
     }
 }
+
+/// Two of three nodes go: what stands still says so before anything else, whether one looks at it
+/// or not, and is found among pools that go on.
+#[test]
+fn an_outage_is_said_in_red_before_anything_else() {
+    let pools = "[[pools]]\nname = \"votes\"\nunits = 4\nprotocol = \"arbiter\"\nlease = \"5m\"\n\
+                 [[pools]]\npattern = \"far-*\"\nunits = 1\narbiter = \"n3\"\nlease = \"5m\"\n\
+                 [[pools]]\npattern = \"near-*\"\nunits = 1\narbiter = \"n1\"\nlease = \"5m\"\n";
+    let mut cluster = Cluster::start("outage", 3, "", pools);
+    for n in 0..30 {
+        cluster.claim(0, &format!("far-{n}"), 1, 1, "ann", "");
+        cluster.claim(0, &format!("near-{n}"), 1, 1, "ann", "");
+    }
+    cluster.claim(1, "votes", 1, 3, "bob", "");
+    let browser = Browser::open("outage", 1400, 950);
+    browser.visit(&format!("{}#pool=votes", cluster.url(0)));
+    browser.until("document.querySelector('#holders').innerText.includes('bob')");
+    assert_eq!(browser.text("#stalled"), "");
+    cluster.kill(1);
+    cluster.kill(2);
+    let why = "no quorum answers: n2, n3 are away, and 2 of 3 are needed";
+    browser.until(&format!("document.querySelector('#stalled').innerText.includes({why:?})"));
+    let first = "const top = (id) => document.querySelector(id).getBoundingClientRect(); \
+        return top('#stalled').bottom <= top('#pool-title').top && top('#stalled').height > 0";
+    assert_eq!(browser.eval(first), true, "it comes before the pool's own name");
+    let red = "const style = getComputedStyle(document.querySelector('#stalled')); \
+        const [r, g, b] = style.backgroundColor.match(/[0-9]+/g).map(Number); \
+        return r > 2 * g && r > 2 * b";
+    assert_eq!(browser.eval(red), true);
+    browser.until("document.querySelector('#notable').innerText.includes('and 29 more pools')");
+    browser.screenshot("outage");
+    browser
+        .until("document.querySelector('#pools-stalled').innerText === '31 pools grant nothing'");
+    browser.click("#pools-stalled");
+    browser.until("document.querySelector('#pools-count').innerText === '31'");
+    browser.until("!document.querySelector('#rows').innerText.includes('near-')");
+    cluster.revive(1);
+    cluster.revive(2);
+    browser.until(
+        "document.querySelector('#stalled').innerText === '' \
+        || document.querySelector('#stalled').innerText.includes('restarted')",
+    );
+}

@@ -20,7 +20,7 @@ use tokio::time::{sleep, timeout};
 use super::OrderId;
 use super::overview::look_with_past;
 use super::pools::outcome;
-use super::reply::{Failure, bad_request, body, ok};
+use super::reply::{Failure, bad_request, body, ok, unreadable};
 use crate::admission;
 use crate::app::App;
 use crate::clock;
@@ -42,6 +42,8 @@ const DETACH_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 /// How long a renewal waits for the arbiter.
 const RENEWAL_WAIT: Duration = Duration::from_secs(5);
+/// What is said of a claim that is ended and was never made.
+const UNKNOWN: &str = "no node that answers knew it; if it is asked for now, it is not granted";
 
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
@@ -122,25 +124,28 @@ pub(crate) async fn get(
     let wait = call.wait.unwrap_or_default();
     app.own(&pool, call.id, &Ask::Status { wait: false }).await?;
     let known = call.ask_within(Ask::Status { wait: !wait.is_zero() }, wait).await;
-    // Another node may answer for it: this one never heard of it, or the client moved away.
-    let elsewhere = match &known {
-        Ok(snapshot) => snapshot.state == ClaimState::Lost,
+    // Another node may answer for it: this one never heard of it but perhaps that it ended, or the
+    // client moved away.
+    let unheard_of = match &known {
+        Ok(snapshot) => snapshot.hearsay,
         Err(problem) => problem.kind == ProblemKind::UnknownClaim,
     };
-    if elsewhere {
-        let claim = (call.id.origin, call.id.serial);
-        let question = Question::Claim { pool: pool.clone(), claim };
-        let mut picture = call.gather(question.clone()).await?;
+    let lost = |snapshot: &Snapshot| snapshot.state == ClaimState::Lost;
+    if unheard_of || known.as_ref().is_ok_and(lost) {
+        let mut picture = call.look().await?;
         // The node that answers for it wakes its own clients only: here it is looked at again.
         while picture.waits(call.id) && clock::now().since(call.received) < wait {
             sleep(LOOK_AGAIN.min(wait)).await;
-            picture = call.gather(question.clone()).await?;
+            picture = call.look().await?;
         }
         // What is lost here stays in the arbiter's books for a moment; that revives nothing.
         let lives = known.is_err() || picture.has_home(call.id);
         if let Some(mut status) = picture.status(call.id, &pool, call.def).filter(|_| lives) {
             call.explain(&mut status).await?;
             return Ok(ok(code(status.state), &status));
+        }
+        if let (true, Some(status)) = (unheard_of, picture.over(call.id, &pool)) {
+            return Ok(ok(StatusCode::OK, &status));
         }
         if known.as_ref().is_ok_and(|snapshot| snapshot.lapsed)
             && let Some(problem) = call.lost_but(&picture)
@@ -178,10 +183,28 @@ pub(crate) async fn delete(
     params: Asked,
 ) -> Answered {
     let call = Call::new(&app, &pool, &id, params)?;
+    // Asked before it ends: afterwards nobody could say what it was.
+    let elsewhere = match app.ask(&pool, call.id, Ask::Status { wait: false }, call.received).await
+    {
+        Ok(snapshot) => snapshot.hearsay,
+        Err(problem) => problem.kind == ProblemKind::UnknownClaim,
+    };
+    // Who may not look may end it all the same.
+    let picture = if elsewhere { call.look().await.ok() } else { None };
     let snapshot = app.ask(&pool, call.id, Ask::End, call.received).await?;
     let name = |node: &NodeId| app.config.members[node.index()].name.clone();
     let unheard = snapshot.unheard.iter().map(name).collect();
-    let status = convert::status(snapshot, &pool, (app.config.name(), app.boot), call.def);
+    let me = app.config.name();
+    let mut status = convert::status(snapshot, &pool, (me, app.boot), call.def);
+    if let Some(picture) = picture {
+        match picture.ended_through(call.id, &pool, call.def, me) {
+            Some(known) => status = known,
+            None => {
+                status.unknown = true;
+                status.ended = Some(UNKNOWN.into());
+            }
+        }
+    }
     Ok(ok(StatusCode::OK, &ClaimStatus { unheard, ..status }))
 }
 
@@ -250,8 +273,8 @@ pub(crate) async fn revoke(
     let request: RevokeRequest = body(&bytes)?;
     admission::text(&app.config.limits, "reason", &request.reason)?;
     let call = Call::new(&app, &pool, &id, params)?;
+    let picture = call.look().await?;
     let claim = (call.id.origin, call.id.serial);
-    let picture = call.gather(Question::Claim { pool: pool.clone(), claim }).await?;
     let what = Ordered::Revoke { claim, reason: request.reason.clone() };
     outcome(&app, app.order(&pool, what, order).await?)?;
     let Some(mut status) = picture.status(call.id, &pool, call.def) else {
@@ -279,7 +302,7 @@ impl<'a> Call<'a> {
     fn new(app: &'a App, pool: &'a str, id: &str, params: Asked) -> Result<Self, Problem> {
         // Read after the request has arrived: the client sent it earlier.
         let received = clock::now();
-        let Query(params) = params.map_err(|error| bad_request(error.body_text()))?;
+        let Query(params) = params.map_err(|error| unreadable(&error))?;
         let span = |text: &Option<String>| {
             let parsed = text.as_deref().map(parse_span).transpose();
             parsed.map_err(|error| bad_request(error.to_string()))
@@ -323,7 +346,10 @@ impl<'a> Call<'a> {
         }
     }
 
-    async fn gather(&self, question: Question) -> Result<Picture, Problem> {
+    /// What all nodes that answer know of this claim.
+    async fn look(&self) -> Result<Picture, Problem> {
+        let claim = (self.id.origin, self.id.serial);
+        let question = Question::Claim { pool: self.pool.to_owned(), claim };
         let gathered = self.app.survey(question).await?;
         Ok(Picture::new(&self.app.config, self.pool, self.def, gathered))
     }
@@ -332,9 +358,7 @@ impl<'a> Call<'a> {
     /// it knew of and another may know a later one.
     async fn over(&self, snapshot: &Snapshot) -> Result<Problem, Problem> {
         if snapshot.state == ClaimState::Lost && snapshot.lapsed {
-            let claim = (self.id.origin, self.id.serial);
-            let picture =
-                self.gather(Question::Claim { pool: self.pool.to_owned(), claim }).await?;
+            let picture = self.look().await?;
             if let Some(problem) = self.lost_but(&picture) {
                 return Ok(problem);
             }
@@ -370,9 +394,7 @@ impl<'a> Call<'a> {
         picture.learn_past(&glances);
         if self.def.labels().is_some() {
             // Only of the oldest claims it is said unasked what they are short of.
-            let claim = (self.id.origin, self.id.serial);
-            let question = Question::Claim { pool: self.pool.to_owned(), claim };
-            picture.learn_shortages(self.gather(question).await?);
+            picture.learn_shortages(self.look().await?);
         }
         status.why = Some(picture.why(self.id, status.asked, self.def));
         Ok(())

@@ -9,14 +9,14 @@ use axum::extract::{Path, Query};
 use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use quorate_api::{Change, FoundView, HistoryView, Overview, PatternRow, Problem};
+use quorate_api::{Change, FoundView, HistoryEvent, HistoryView, Overview, PatternRow, Problem};
 use quorate_wire::glance::{Glance, Only, Order, Wanted};
 use serde::Deserialize;
 use tokio::sync::{broadcast, mpsc};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::health::discreet;
-use super::reply::{Failure, bad_request, ok};
+use super::reply::{Failure, bad_request, number, ok, some_number, unreadable};
 use super::watch::Events;
 use crate::app::App;
 use crate::config::{Names, PoolDef};
@@ -46,16 +46,21 @@ pub(crate) struct Screen {
     /// ...in this order...
     sort: Order,
     /// ...from this page on.
+    #[serde(deserialize_with = "number")]
     page: usize,
     /// The pool that is shown in full.
     pool: Option<String>,
     /// Only claims in which this text appears.
     claims: String,
+    #[serde(deserialize_with = "number")]
     holders_page: usize,
+    #[serde(deserialize_with = "number")]
     queue_page: usize,
     /// Rows of each page...
+    #[serde(deserialize_with = "some_number")]
     rows: Option<usize>,
     /// ...and of pages of claims, if that is something else.
+    #[serde(deserialize_with = "some_number")]
     claim_rows: Option<usize>,
 }
 
@@ -66,9 +71,11 @@ type Asked = Result<Query<Screen>, QueryRejection>;
     params(
         ("search" = Option<String>, Query, description = "only pools whose name contains this"),
         ("only" = Option<String>, Query,
-            description = "only pools where somebody is `waiting`, or has something `held`"),
+            description = "only pools where somebody is `waiting`, or has something `held`, or \
+            that are `unavailable`: they grant nothing"),
         ("sort" = Option<String>, Query, description = "pools by `name`, or first those where most \
-            are `waiting`, the largest share is `held`, or the `oldest` wait is longest"),
+            are `waiting`, the largest share is `held`, or the `oldest` wait is longest, or those \
+            that are `unavailable`"),
         ("page" = Option<usize>, Query, description = "which page of pools, from 0"),
         ("pool" = Option<String>, Query, description = "the pool to show in full"),
         ("claims" = Option<String>, Query, description = "only its claims that contain this"),
@@ -81,7 +88,7 @@ type Asked = Result<Query<Screen>, QueryRejection>;
         (status = 404, description = "there is no such pool", body = Problem),
     ))]
 pub(crate) async fn overview(app: App, screen: Asked) -> Result<Response, Failure> {
-    let Query(screen) = screen.map_err(|error| bad_request(error.body_text()))?;
+    let Query(screen) = screen.map_err(|error| unreadable(&error))?;
     Ok(ok(StatusCode::OK, &draw(&app, &screen).await?))
 }
 
@@ -91,7 +98,7 @@ pub(crate) async fn overview(app: App, screen: Asked) -> Result<Response, Failur
         `problem` if there is no such pool, and then the rest", body = Overview,
         content_type = "text/event-stream")))]
 pub(crate) async fn watch(app: App, screen: Asked) -> Result<Response, Failure> {
-    let Query(screen) = screen.map_err(|error| bad_request(error.body_text()))?;
+    let Query(screen) = screen.map_err(|error| unreadable(&error))?;
     let changes = app.changes(None)?;
     let (sender, receiver) = mpsc::channel::<Event>(1);
     let mut stopping = app.clone();
@@ -149,13 +156,15 @@ async fn draw(app: &App, screen: &Screen) -> Result<Overview, Problem> {
     let (search, order, only) = (Some(screen.search.clone()), screen.sort, screen.only);
     let listed = app.glance(Wanted { search, order, only, ..Wanted::default() }).await?;
     let (glances, _) = Glances::take(&app.config, listed);
-    let (mut names, mut pools_found) = glances.found(order);
+    let (mut found, mut pools_found) = glances.found(order);
     if !app.sees_everything() {
-        names.retain(|name| app.sees(name));
-        pools_found = names.len() as u64;
+        found.retain(|(name, _)| app.sees(name));
+        pools_found = found.len() as u64;
     }
+    let pools_unavailable = found.iter().filter(|(_, count)| count.unavailable > 0).count() as u64;
     let start = screen.page.saturating_mul(size);
-    let names: Vec<String> = names.into_iter().skip(start).take(size).map(String::from).collect();
+    let page = found.into_iter().skip(start).take(size);
+    let names: Vec<String> = page.map(|(name, _)| name.to_owned()).collect();
 
     let (mut counted, pool) = (names.clone(), screen.pool.clone());
     counted.extend(pool.clone());
@@ -173,6 +182,7 @@ async fn draw(app: &App, screen: &Screen) -> Result<Overview, Problem> {
         nodes: glances.members(&node),
         pools: glances.rows(&names),
         pools_found,
+        pools_unavailable,
         patterns: patterns(app, &screen.search),
         pool: screen.pool.as_ref().zip(def).map(|(pool, def)| {
             let picture = Picture::new(&app.config, pool, def, surveys);
@@ -182,6 +192,11 @@ async fn draw(app: &App, screen: &Screen) -> Result<Overview, Problem> {
             .notable()
             .into_iter()
             .filter(|event| event.pool.is_empty() || app.sees(&event.pool))
+            .map(|event| match app.sees_everything() {
+                true => event,
+                // How many pools of others there are is not theirs to know.
+                false => HistoryEvent { more_pools: 0, ..event },
+            })
             .collect(),
         guarded: app.config.admin_token.is_some() || app.config.guarded.now().is_some(),
         node,
@@ -224,7 +239,7 @@ pub(crate) async fn find(app: App, Path(id): Path<String>) -> Result<Response, F
     let claim = Some((id.origin(), id.serial()));
     let gathered = app.glance(Wanted { claim, ..Wanted::default() }).await?;
     let (glances, surveys) = Glances::take(&app.config, gathered);
-    let found = glances.found(Order::Name).0.into_iter();
+    let found = glances.found(Order::Name).0.into_iter().map(|(pool, _)| pool);
     let pools = found.filter(|pool| app.sees(pool)).map(String::from).collect();
     let name = |node: &quorate_core::NodeId| app.config.members[node.index()].name.clone();
     let silent = surveys.silent.iter().map(name).collect();

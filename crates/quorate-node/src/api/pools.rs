@@ -14,7 +14,7 @@ use quorate_wire::order::{Done, Ordered, Outcome};
 use quorate_wire::survey::Question;
 
 use super::OrderId;
-use super::reply::{Failure, bad_request, body, ok};
+use super::reply::{Failure, bad_request, body, number, ok, unreadable};
 use crate::app::App;
 use crate::config::PoolDef;
 use crate::engine::{Gathered, Request, check_labels};
@@ -64,6 +64,7 @@ pub(crate) async fn holders(app: App, Path(pool): Path<String>) -> Answered {
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct After {
     /// Only what came after the event of this number.
+    #[serde(deserialize_with = "number")]
     after: u64,
 }
 
@@ -82,7 +83,7 @@ pub(crate) async fn grants(
     Path(pool): Path<String>,
     query: Result<Query<After>, QueryRejection>,
 ) -> Answered {
-    let Query(After { after }) = query.map_err(|error| bad_request(error.body_text()))?;
+    let Query(After { after }) = query.map_err(|error| unreadable(&error))?;
     let view = app.fetch(|reply| Request::Register { pool, after, reply }).await??;
     Ok(ok(StatusCode::OK, &view))
 }

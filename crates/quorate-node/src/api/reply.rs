@@ -1,17 +1,20 @@
 //! Answers: JSON, and problems as JSON.
 
+use std::error::Error as _;
 use std::net::{IpAddr, Ipv6Addr};
+use std::str::FromStr;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequest, Request, State};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use quorate_api::{Problem, ProblemKind};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize as _, Deserializer, Serialize};
 use tokio::time::timeout;
 
 use crate::app::App;
@@ -69,6 +72,32 @@ pub(crate) fn body<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     }
     serde_json::from_slice(bytes)
         .map_err(|error| bad_request(format!("the body: {error}; nothing changed")))
+}
+
+/// What is wrong with the part of an address after its question mark.
+pub(crate) fn unreadable(rejection: &QueryRejection) -> Problem {
+    let why = rejection.source().map_or_else(|| rejection.body_text(), ToString::to_string);
+    bad_request(format!("the address: {why}; nothing changed"))
+}
+
+/// A number in an address, from 0: what is wrong with one is said without a type's name.
+///
+/// # Errors
+/// It is none.
+pub(crate) fn number<'de, D: Deserializer<'de>, T: FromStr>(from: D) -> Result<T, D::Error> {
+    let text = String::deserialize(from)?;
+    let wrong = |_| D::Error::custom(format!("'{text}' is no whole number from 0 on"));
+    text.parse().map_err(wrong)
+}
+
+/// The same, where nothing may be said.
+///
+/// # Errors
+/// It is said, and none.
+pub(crate) fn some_number<'de, D: Deserializer<'de>, T: FromStr>(
+    from: D,
+) -> Result<Option<T>, D::Error> {
+    number(from).map(Some)
 }
 
 pub(crate) fn bad_request(detail: impl Into<String>) -> Problem {

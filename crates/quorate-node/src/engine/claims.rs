@@ -148,7 +148,7 @@ impl Engine {
             (Some(State::Granted { .. } | State::Shown { .. }), Some(shown)) => {
                 let Some(shares) = pool.ledger.get_mut(&id).and_then(|c| c.shows(&shown)) else {
                     pool.meters.fence_rejections.inc();
-                    return waiter.answer(Err(admission::different()));
+                    return waiter.answer(Err(admission::other_units()));
                 };
                 shares
             }
@@ -240,7 +240,7 @@ impl Engine {
                 let mut claimed = Claimed::new(0.into(), now, State::Waiting);
                 claimed.assumed = true;
                 self.insert(seat, id, claimed);
-                let why = "the client ended it through a node that did not know it";
+                let why = "its client ended it, at a node where it was not made";
                 self.over(seat, id, ClaimState::Cancelled, why, now);
             }
             // The client may hold it through another node; its word counts. A client whose claim

@@ -96,6 +96,11 @@ impl Engine {
                         "those who decide do not know it any more: it was ended through another \
                          node, or they restarted and forgot it"
                     }
+                    // Its client showed it, and only the client knows how long it may last.
+                    State::Shown { .. } => {
+                        "those who decide know of no such grant: its lease ended, it was ended \
+                         through another node, or they restarted and forgot it"
+                    }
                     _ => "the units were taken back, since the lease had ended",
                 };
                 self.over(seat, claim, ClaimState::Lost, why, now);

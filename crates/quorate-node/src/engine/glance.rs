@@ -1,12 +1,15 @@
 //! What an operator sees who looks at this node, and the record of what happened.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
 
 use quorate_api::{ClaimState, GrantEvent, Problem, RegisterView};
 use quorate_core::{ClaimId, Moment};
-use quorate_wire::glance::{Count, FOUND_MAX, Glance, Record, Wanted, What};
+use quorate_wire::glance::{Count, FOUND_MAX, Glance, Only, Order, Record, Wanted, What};
 
 use super::claims::CANCELLED;
+use super::states::State as SeatState;
 use super::{Engine, Pool};
 use crate::ledger::{Claimed, State};
 use crate::register::SHARES_MAX;
@@ -18,10 +21,34 @@ const NOTABLE: usize = 100;
 /// Most pools whose claims are counted at once.
 const COUNTED_MAX: usize = 256;
 
+/// How old may be what takes a walk through all claims, so that many dashboards cost no more than
+/// one.
+const RECENT: Duration = Duration::from_millis(300);
+/// Most lists of pools that are kept for so long.
+const LISTS_MAX: usize = 16;
+
+/// What operators were told a moment ago.
+#[derive(Default)]
+pub(super) struct Recent {
+    lists: Vec<(Moment, Arc<List>)>,
+    unconnected: Option<(Moment, u64)>,
+}
+
+/// The pools that somebody asked for, of so many.
+struct List {
+    of: usize,
+    search: String,
+    only: Only,
+    order: Order,
+    pools: Vec<(String, Count)>,
+    count: u64,
+}
+
 impl Engine {
     /// Answers an operator.
-    pub(super) fn glance(&self, wanted: &Wanted) -> Glance {
+    pub(super) fn glance(&mut self, wanted: &Wanted) -> Glance {
         let (view, now) = (self.node_view(), clock::now());
+        let unconnected = self.unconnected(now);
         let seat = wanted.pool.as_ref().and_then(|pool| self.by_name.get(pool.as_str()));
         let mut glance = Glance {
             boot: self.boot,
@@ -29,7 +56,7 @@ impl Engine {
             grace_micros: u64::try_from(self.grace_left().as_micros()).unwrap_or(u64::MAX),
             claims: view.claims,
             clients: view.clients,
-            unconnected: self.unconnected(),
+            unconnected,
             sees: self.peers.sights(&self.watch),
             notable: self.history.notable(NOTABLE),
             ..Glance::default()
@@ -53,26 +80,54 @@ impl Engine {
             let found = self.pools.iter().filter(knows);
             glance.found = found.map(|pool| (pool.name.to_string(), Count::default())).collect();
         } else if let Some(search) = &wanted.search {
-            let matching = self.pools.iter().filter(|pool| pool.name.contains(search.as_str()));
-            let mut found: Vec<(u64, &str, Count)> = matching
-                .map(|pool| (pool, count(pool, now)))
-                .filter(|(_, count)| wanted.only.takes(count))
-                .map(|(pool, count)| {
-                    (wanted.order.rank(&count, pool.def.units), &*pool.name, count)
-                })
-                .collect();
-            // What is first here is first anywhere only if others agree; whoever asks adds it up.
-            found.sort_unstable_by_key(|(rank, name, _)| (std::cmp::Reverse(*rank), *name));
-            glance.found_count = found.len() as u64;
-            let found = found.into_iter().take(FOUND_MAX);
-            glance.found = found.map(|(_, name, count)| (name.to_owned(), count)).collect();
+            let found = self.list(search, wanted.only, wanted.order, now);
+            (glance.found, glance.found_count) = (found.pools.clone(), found.count);
         }
         glance
     }
 
+    /// The pools with this text in their names, in this order: as they were, if that was asked for
+    /// a moment ago.
+    fn list(&mut self, search: &str, only: Only, order: Order, now: Moment) -> Arc<List> {
+        let pools = self.pools.len();
+        let lists = &mut self.recent.lists;
+        lists.retain(|(taken, list)| now.since(*taken) < RECENT && list.of == pools);
+        let asked = |list: &List| list.search == search && (list.only, list.order) == (only, order);
+        if let Some((_, list)) = lists.iter().find(|(_, list)| asked(list)) {
+            return Arc::clone(list);
+        }
+        let matching = self.pools.iter().filter(|pool| pool.name.contains(search));
+        let mut found: Vec<(u64, &str, Count)> = matching
+            .map(|pool| (pool, count(pool, now)))
+            .filter(|(_, count)| only.takes(count))
+            .map(|(pool, count)| (order.rank(&count, pool.def.units), &*pool.name, count))
+            .collect();
+        // What is first here is first anywhere only if others agree; whoever asks adds it up.
+        found.sort_unstable_by_key(|(rank, name, _)| (std::cmp::Reverse(*rank), *name));
+        let count = found.len() as u64;
+        let listed = found.into_iter().take(FOUND_MAX);
+        let listed = listed.map(|(_, name, count)| (name.to_owned(), count)).collect();
+        let search = search.to_owned();
+        let list = Arc::new(List { of: pools, search, only, order, pools: listed, count });
+        if self.recent.lists.len() < LISTS_MAX {
+            self.recent.lists.push((now, Arc::clone(&list)));
+        }
+        list
+    }
+
     /// Clients that have claims here and are not connected: HTTP needs no connection to hold units.
     /// They are told apart by what they call themselves, and by claim where they say nothing.
-    fn unconnected(&self) -> u64 {
+    fn unconnected(&mut self, now: Moment) -> u64 {
+        let known = self.recent.unconnected.filter(|(taken, _)| now.since(*taken) < RECENT);
+        if let Some((_, unconnected)) = known {
+            return unconnected;
+        }
+        let unconnected = self.count_unconnected();
+        self.recent.unconnected = Some((now, unconnected));
+        unconnected
+    }
+
+    fn count_unconnected(&self) -> u64 {
         let claims = self.pools.iter().flat_map(|pool| pool.ledger.iter());
         let away = claims.filter(|(_, claimed)| {
             let linked = claimed.session.as_ref().is_some_and(|session| !session.is_closed());
@@ -85,7 +140,7 @@ impl Engine {
     }
 
     /// A claim was made or granted.
-    pub(super) fn note(&mut self, seat: usize, id: ClaimId, what: What, took: std::time::Duration) {
+    pub(super) fn note(&mut self, seat: usize, id: ClaimId, what: What, took: Duration) {
         let pool = &self.pools[seat];
         let Some(claimed) = pool.ledger.get(&id) else { return };
         let record = record(&pool.name, id, claimed, what, took, &claimed.want.reason);
@@ -132,7 +187,7 @@ impl Engine {
         };
         let took = match &claimed.state {
             State::Granted { since, .. } => now.since(*since),
-            _ => std::time::Duration::ZERO,
+            _ => Duration::ZERO,
         };
         let (what, text) = match state {
             ClaimState::Released => (What::Released, claimed.want.reason.as_str()),
@@ -160,6 +215,7 @@ impl Engine {
             who: String::new(),
             text: "the holder did not renew".into(),
             times: 1,
+            more_pools: 0,
         };
         self.history.note(seat, record);
     }
@@ -170,7 +226,7 @@ fn record(
     id: ClaimId,
     claimed: &Claimed,
     what: What,
-    took: std::time::Duration,
+    took: Duration,
     text: &str,
 ) -> Record {
     Record {
@@ -183,6 +239,7 @@ fn record(
         who: claimed.want.client.clone(),
         text: text.to_owned(),
         times: 1,
+        more_pools: 0,
     }
 }
 
@@ -195,5 +252,6 @@ fn count(pool: &Pool, now: Moment) -> Count {
         waiting: pool.ledger.waiting() as u64,
         waited_ms: waits().fold(0, u64::saturating_add),
         oldest_ms: waits().next().unwrap_or(0),
+        unavailable: u32::from(pool.states.contains(&SeatState::GrantsNothing)),
     }
 }

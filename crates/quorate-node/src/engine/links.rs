@@ -243,7 +243,8 @@ impl Engine {
         slot.link.disconnect();
         slot.connection = None;
         // First meetings are a matter of course, and not for the record.
-        let again = slot.link.peer_boot().is_some();
+        let before = slot.link.peer_boot();
+        let again = before.is_some();
         let ours = slot.link.resume();
         let meeting = slot.link.connect(theirs)?;
         slot.connection = Some((connection, outgoing));
@@ -276,6 +277,9 @@ impl Engine {
             self.tell_anew(peer);
         }
         self.metrics.mesh(&self.config, self.peers.connected());
+        if before.is_some_and(|boot| boot != theirs.life.boot) {
+            self.started_again(peer);
+        }
         self.heard_of(peer, clock::now());
         Ok(())
     }

@@ -39,6 +39,7 @@ use std::time::Duration;
 
 use quorate_api::{
     Change, Check, GrantsView, NodeView, PoolsView, Problem, ProblemKind, RegisterView, Want,
+    told_start,
 };
 use quorate_core::{ClaimId, Event, Moment, NodeId, Shares};
 use quorate_wire::glance::What;
@@ -154,6 +155,8 @@ pub(crate) struct Engine {
     pools: Vec<Pool>,
     /// The pool whose states are looked at next.
     next_look: usize,
+    /// What operators were told a moment ago.
+    recent: glance::Recent,
     by_name: HashMap<Arc<str>, usize>,
     meters: PoolMeterCache,
     history: History,
@@ -233,6 +236,7 @@ impl Engine {
             journal,
             journal_failed: None,
             next_look: 0,
+            recent: glance::Recent::default(),
             fatal,
             durable: 0,
             behind: Vec::new(),
@@ -255,7 +259,7 @@ impl Engine {
             metrics,
             changes,
         };
-        let text = format!("start {}", engine.boot);
+        let text = told_start(engine.boot);
         engine.history.note_node(What::Started, engine.config.name(), &text);
         for def in &engine.config.pools {
             let (pool, protocol) = (def.label(), def.protocol.name());

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_api::{
-    ClaimState, Line, NodeView, PoolView, PoolsView, Problem, ProblemKind, QuorumsView,
+    ClaimState, Line, NodeView, PoolView, PoolsView, Problem, ProblemKind, QuorumsView, Want,
 };
 use quorate_core::{ClaimId, Moment, NodeId, Share, Unit};
 use quorate_protocols::allocator::labels::Labels;
 use quorate_protocols::voting::Worth;
 use quorate_wire::glance::What;
 use quorate_wire::survey::{
-    BookLine, FACTS_MAX, FactLine, HealthLine, HomeClaim, LINES_MAX, Labelled, ShortLine, Survey,
+    BookLine, EndLine, FACTS_MAX, FactLine, HealthLine, HomeClaim, LINES_MAX, Labelled, ShortLine,
+    Survey,
 };
 
 use super::orders::own_labels;
@@ -23,6 +24,7 @@ use crate::boot::Past;
 use crate::caller::Caller;
 use crate::clock;
 use crate::config::{Names, PoolDef};
+use crate::convert;
 use crate::ledger::{Claimed, Ledger, State, Terms};
 use crate::metrics::{PoolMeters, Standing};
 use crate::protocols::{self, REGISTRY};
@@ -63,6 +65,8 @@ pub(super) struct Pool {
     pub(super) rings_at: Option<Moment>,
     /// What its seat told about itself when that was last looked at.
     pub(super) states: BTreeSet<SeatState>,
+    /// Whether it granted nothing at the last look.
+    pub(super) stalled: bool,
     stopped: Option<String>,
 }
 
@@ -169,6 +173,7 @@ impl Engine {
             untold: BTreeSet::new(),
             rings_at: None,
             states: BTreeSet::new(),
+            stalled: false,
             stopped: None,
         });
         self.by_name.insert(Arc::clone(name), index);
@@ -267,6 +272,7 @@ impl Engine {
             relabelled: pool.relabelled.clone(),
             labels_known: own_labels(pool).is_some(),
             shortages,
+            ended: only.and_then(|id| end_line(pool.ledger.get(&id)?)),
         }
     }
 
@@ -537,6 +543,20 @@ fn home_claim(id: ClaimId, claimed: &Claimed, boot: u32, now: Moment) -> Option<
         State::Over { .. } => return None,
     }
     Some(home)
+}
+
+/// How a claim ended that was made here.
+fn end_line(claimed: &Claimed) -> Option<EndLine> {
+    let State::Over { state, why, .. } = &claimed.state else { return None };
+    let text = |text: &str| text.chars().take(TEXT_SHOWN).collect();
+    let Want { client, reason, .. } = &claimed.want;
+    (!claimed.is_hearsay()).then(|| EndLine {
+        how: convert::end(*state),
+        why: text(why),
+        units: claimed.want.units(),
+        client: text(client),
+        reason: text(reason),
+    })
 }
 
 /// What a claim asks for, as far as there is room.

@@ -1,7 +1,7 @@
 //! What begins and what ends in how seats are: one look a heartbeat, a line in the log and in the
 //! pool's history for each change.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_core::{Health, Moment, NodeId, NodeSet};
 use quorate_wire::glance::{Record, What};
@@ -83,6 +83,8 @@ fn states(health: &Health) -> BTreeSet<State> {
 
 impl Engine {
     pub(super) fn look_at_states(&mut self, now: Moment) {
+        // A node that goes away can be the end of a thousand pools: said once of all.
+        let mut news: BTreeMap<(What, String), Vec<usize>> = BTreeMap::new();
         for _ in 0..self.pools.len().min(AT_ONCE) {
             let seat = self.next_look % self.pools.len();
             self.next_look = seat + 1;
@@ -92,15 +94,16 @@ impl Engine {
             let pool = &self.pools[seat];
             let mut states = states(&pool.seat.health(now));
             let grants = self.grants_view(pool, &self.suspects(), now);
-            if !grants.grants() {
+            // A seat that has just begun may not have heard of those on whom it depends: what lasts
+            // from one look to the next is an outage.
+            let stalled = !grants.grants();
+            if std::mem::replace(&mut self.pools[seat].stalled, stalled) && stalled {
                 states.insert(State::GrantsNothing);
             }
             let before = std::mem::replace(&mut self.pools[seat].states, states.clone());
             for ended in before.difference(&states) {
                 let (_, words, about) = ended.words();
-                let text = self.words(words, about);
-                tracing::info!(pool = %self.pools[seat].name, "{text}");
-                self.note_state(seat, What::Cleared, text);
+                news.entry((What::Cleared, self.words(words, about))).or_default().push(seat);
             }
             for begun in states.difference(&before) {
                 let (words, _, about) = begun.words();
@@ -108,30 +111,44 @@ impl Engine {
                 if let (State::GrantsNothing, Some(why)) = (begun, &grants.hindrance) {
                     text.push_str(&format!(": {}", why.summary));
                 }
-                tracing::warn!(pool = %self.pools[seat].name, "{text}");
-                self.note_state(seat, What::Warned, text);
+                news.entry((What::Warned, text)).or_default().push(seat);
             }
         }
+        for ((what, text), seats) in news {
+            self.tell_news(what, &text, &seats);
+        }
+    }
+
+    fn tell_news(&mut self, what: What, text: &str, seats: &[usize]) {
+        for seat in seats {
+            let pool = &self.pools[*seat].name;
+            match what {
+                What::Cleared => tracing::info!(%pool, "{text}"),
+                _ => tracing::warn!(%pool, "{text}"),
+            }
+        }
+        let records = seats.iter().map(|seat| (*seat, self.state_record(*seat, what, text)));
+        let records = records.collect();
+        self.history.note_together(records);
     }
 
     fn words(&self, words: &str, about: Option<NodeId>) -> String {
         words.replace("{}", about.map_or("", |peer| self.name_of(peer)))
     }
 
-    fn note_state(&mut self, seat: usize, what: What, text: String) {
-        let Pool { name, .. } = &self.pools[seat];
-        let record = Record {
+    fn state_record(&self, seat: usize, what: What, text: &str) -> Record {
+        Record {
             at_ms: history::now_ms(),
             what,
-            pool: name.to_string(),
+            pool: self.pools[seat].name.to_string(),
             claim: (0, 0),
             units: 0,
             took_ms: 0,
             who: String::new(),
-            text,
+            text: text.to_owned(),
             times: 1,
-        };
-        self.history.note(seat, record);
+            more_pools: 0,
+        }
     }
 
     /// The pools in which this node does not take part because it waits for others, and for whom.

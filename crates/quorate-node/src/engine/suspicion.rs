@@ -5,6 +5,10 @@
 //! them it is an opinion, which may be wrong, and on which nothing rests but how soon they ask
 //! somebody else. Seats to which it would be more than that are told by an administrator only, who
 //! has cut the node off from what the units protect.
+//!
+//! A node that was started again is another, though it was away for less than anybody's patience:
+//! seats are told that the one they knew is gone, and then that it is there. Claims that wait for
+//! its clients are nobody's until they are asked for again, and what it gave it may have forgotten.
 
 use quorate_api::{Problem, ProblemKind};
 use quorate_core::{Event, Moment, NodeId};
@@ -46,6 +50,11 @@ impl Watch {
         std::mem::replace(&mut self.suspected[node.index()], false)
     }
 
+    /// A node is not the one that was heard before. Says whether it was trusted until now.
+    fn replaced(&mut self, node: NodeId) -> bool {
+        !std::mem::replace(&mut self.suspected[node.index()], true)
+    }
+
     /// Who is suspected from now on.
     fn look(&mut self, now: Moment, patience: std::time::Duration) -> Vec<NodeId> {
         // A node that stood still itself has heard nobody meanwhile, and learns nothing from that.
@@ -70,6 +79,13 @@ impl Engine {
             let name = &self.config.members[peer.index()].name;
             self.history.note_node(What::Trusted, name, "heard again");
             self.tell_all_seats(|| Event::Trust(peer));
+        }
+    }
+
+    /// A peer was started again since it was last met; it is about to be heard.
+    pub(super) fn started_again(&mut self, peer: NodeId) {
+        if self.watch.replaced(peer) {
+            self.tell_all_seats(|| Event::Suspect(peer));
         }
     }
 
@@ -155,6 +171,14 @@ mod tests {
         assert_eq!(watch.suspects().collect::<Vec<_>>(), [NodeId(2)]);
         assert!(watch.hear(NodeId(2), at(6)));
         assert!(watch.suspects().next().is_none());
+    }
+
+    #[test]
+    fn who_was_started_again_is_suspected_until_it_is_heard() {
+        let mut watch = Watch::new(NodeId(0), 2, Moment(1));
+        assert!(watch.replaced(NodeId(1)));
+        assert!(!watch.replaced(NodeId(1)), "it is suspected already");
+        assert!(watch.hear(NodeId(1), Moment(2)));
     }
 
     #[test]

@@ -132,6 +132,26 @@ async fn a_restarted_home_finds_the_grant_again() {
     assert_eq!(view["boot"], 2);
 }
 
+/// Its clients are gone with it, and it was away for too short a time to be suspected.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waited_at_a_node_that_was_started_again_takes_no_turn() {
+    let mut cluster = Cluster::on_disk("waited_and_gone", 3, LONG).await;
+    cluster.request(0, &put(1), ALL).await;
+    let ask = |claim: u32| format!("PUT /v1/pools/p/claims/{claim}?wait=0");
+    assert_eq!(cluster.request(1, &ask(2), ALL).await.0, 202);
+    until("the node that decides has it in its queue", || async {
+        cluster.request(0, "GET /v1/pools/p", "").await.1["waiting"] == 1
+    })
+    .await;
+    cluster.crash(1).await;
+    cluster.restart(1, None).await;
+    cluster.connected().await;
+    assert_eq!(cluster.request(2, &ask(3), ALL).await.0, 202);
+    cluster.request(0, "DELETE /v1/pools/p/claims/1", "").await;
+    let (status, granted) = cluster.request(2, &put(3), ALL).await;
+    assert_eq!(status, 200, "{granted}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_arbiter_that_forgot_promises_nothing_until_old_promises_are_over() {
     let mut cluster = Cluster::on_disk("forgetful_arbiter", 3, LONG).await;

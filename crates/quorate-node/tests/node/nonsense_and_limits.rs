@@ -338,3 +338,27 @@ async fn there_are_places_for_so_many_clients_and_the_next_is_told() {
     until("claims are granted", || async { cluster.request(0, put, "").await.0 == 200 }).await;
     drop(link);
 }
+
+/// Whoever writes requests by hand may know no Rust.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_with_a_request_is_said_without_the_names_of_types() {
+    let cluster = Cluster::start(1, POOLS).await;
+    let renew = "POST /v1/pools/p/claims/1/renew";
+    for (request, body, wanted) in [
+        ("PUT /v1/pools/p/claims/1", r#"{"units": -1}"#, "from 1 to as many as the pool has"),
+        ("PUT /v1/pools/p/claims/1", r#"{"units": 99999999999}"#, "from 1 to as many"),
+        ("PUT /v1/pools/p/claims/1?wiat=1s", "", "unknown field `wiat`, expected one of `wait`"),
+        (renew, r#"{"units": [{"unit": -1, "fence": 1}]}"#, "the number of a unit, from 0"),
+        (renew, r#"{"units": [{"unit": 1, "fence": -1}]}"#, "a fence as it was granted"),
+        ("GET /v1/overview?page=-1", "", "page: '-1' is no whole number from 0 on"),
+        ("GET /v1/overview?rows=many", "", "rows: 'many' is no whole number from 0 on"),
+        ("GET /v1/pools/p/grants?after=x", "", "after: 'x' is no whole number from 0 on"),
+    ] {
+        let (status, problem) = cluster.request(0, request, body).await;
+        let detail = problem["detail"].as_str().unwrap_or_default();
+        assert!(status == 400 && detail.contains(wanted), "{request}: {problem}");
+        for strange in ["u32", "u64", "usize", "eserialize", "invalid digit"] {
+            assert!(!detail.contains(strange), "{request}: {detail}");
+        }
+    }
+}

@@ -74,6 +74,33 @@ async fn a_claim_that_was_ended_anywhere_is_over_everywhere() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn whoever_ends_a_claim_anywhere_is_told_what_it_was() {
+    for protocol in EVERY {
+        let cluster = Cluster::start(3, &pool(protocol, "1h")).await;
+        assert_eq!(put(&cluster, 1, 1, "1m").await.0, 200, "{protocol}");
+        let waits = waiting(&cluster, 2, 2);
+        counts(&cluster, 2, 1).await;
+        let known = |over: &Value| over.get("unknown").is_none();
+        // One that waits, one that holds, and both again where they were not made.
+        for (id, state, home) in [(2, "cancelled", "n2"), (1, "released", "n1")] {
+            for place in [0, 0, 1, 2] {
+                let over = delete(&cluster, place, id).await;
+                assert_eq!((&over["state"], &over["asked"]), (&state.into(), &2.into()), "{over}");
+                assert!(known(&over) && over["ended"].as_str().is_some(), "{protocol}: {over}");
+                let (_, told) = cluster.request(place, &claim("GET", id), "").await;
+                assert_eq!((&told["state"], &told["node"]), (&state.into(), &home.into()));
+            }
+        }
+        assert_eq!(waits.await.unwrap().0, 410, "{protocol}");
+        // And one that never was, however often.
+        for place in [0, 0, 1] {
+            let over = delete(&cluster, place, 3).await;
+            assert_eq!((&over["state"], known(&over)), (&"cancelled".into(), false), "{over}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_has_not_heard_of_an_end_is_named_and_hears_it_later() {
     let (cluster, bridge) = Cluster::with_a_bridge(&pool(CENTRAL, "1h")).await;
     let (status, _) = put(&cluster, 0, 1, "1m").await;
@@ -87,11 +114,10 @@ async fn a_node_that_has_not_heard_of_an_end_is_named_and_hears_it_later() {
     assert_eq!(delete(&cluster, 0, 1).await["unheard"], Value::from(vec!["n1"]));
     bridge.mend();
     until("it has heard", || async {
-        let (_, status) = cluster.request(1, &claim("GET", 1), "").await;
-        status["state"] == "cancelled"
+        // Made there before it has, it ends as soon as it has.
+        put(&cluster, 1, 1, "0s").await.0 == 410
     })
     .await;
-    assert_eq!(put(&cluster, 1, 1, "1m").await.0, 410);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -117,3 +117,39 @@ async fn a_node_whose_pools_all_grant_nothing_is_not_ready() {
     assert!(text.contains(without), "{text}");
     assert_eq!(cluster.text(0, "GET /readyz?exclude=pools").await.0, 200);
 }
+
+/// Pools that stand still are found among a hundred, and the news of all of them is one line.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outage_of_many_pools_is_told_once_and_their_list_is_short() {
+    let pools = "[[pools]]\npattern = \"still-*\"\nunits = 1\narbiter = \"n2\"\n\
+                 [[pools]]\npattern = \"well-*\"\nunits = 1\narbiter = \"n0\"\n";
+    let mut cluster = Cluster::start(3, pools).await;
+    for n in 0..40 {
+        for kind in ["still", "well"] {
+            let put = format!("PUT /v1/pools/{kind}-{n}/claims/1?wait=1m");
+            assert_eq!(cluster.request(0, &put, "").await.0, 200);
+        }
+    }
+    cluster.crash(2).await;
+    let overview = async |query: &str| {
+        let (status, view) = cluster.request(0, &format!("GET /v1/overview?{query}"), "").await;
+        assert_eq!(status, 200, "{view}");
+        view
+    };
+    until("all of them are seen", || async {
+        overview("only=unavailable").await["pools_found"] == 40
+    })
+    .await;
+    let first = overview("sort=unavailable&rows=50").await;
+    assert_eq!((&first["pools_found"], &first["pools_unavailable"]), (&80.into(), &40.into()));
+    for (place, pool) in first["pools"].as_array().unwrap().iter().enumerate() {
+        assert_eq!(pool["grants"]["largest"], u64::from(place >= 40), "{place}: {pool}");
+    }
+    let warned = |event: &&Value| event["what"] == "warned" && event["node"] == "n0";
+    let notable = first["notable"].as_array().unwrap();
+    let told: Vec<_> = notable.iter().filter(warned).map(|e| &e["more_pools"]).collect();
+    assert_eq!(told, [&Value::from(39)], "{notable:?}");
+    let (_, past) = cluster.request(0, "GET /v1/pools/still-7/history", "").await;
+    let own: Vec<_> = past["events"].as_array().unwrap().iter().filter(warned).collect();
+    assert!(own.len() == 1 && own[0].get("more_pools").is_none(), "{past}");
+}

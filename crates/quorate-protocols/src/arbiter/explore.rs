@@ -63,6 +63,8 @@ numbers!(Local {
     moves,
     pick,
     taken,
+    shown,
+    lacks,
     #[cfg(test)]
     failed,
 });

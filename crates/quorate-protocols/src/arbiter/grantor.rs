@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use quorate_core::{ClaimId, Clock, Entry, Fact, Fence, NodeId, Outbox, Stamp, Standing, Unit};
 
@@ -14,6 +15,7 @@ use super::booked::{Booked, State, is_sensible};
 use super::floors::Floors;
 use super::message::{End, GrantNumber, Message};
 use super::pool::{Mode, broken};
+use super::recovery::is_it;
 use super::{Alarm, Arbiter, Post, Seat};
 use crate::attempt::{Asker, Bid};
 use crate::count::Count;
@@ -139,6 +141,18 @@ impl Grantor {
         if self.bids(claim).any(|known| bid.is_earlier_life_of(known)) {
             return;
         }
+        // A holder's home asks (its clock is 0), and this arbiter gave an earlier life of it what
+        // it asks for. What another home was given is not its own: somebody else may have repeated
+        // the claim there, and go in with that.
+        let may_give_again = self.is_open() || broken!(seat, GiveAgainInGrace);
+        if new.stamp.clock == 0 && may_give_again && self.gave_before(seat, bid, &new) {
+            if self.entries.contains_key(&bid) {
+                self.end(seat, bid, false, post.out);
+            }
+            let handed = self.hand_over(seat, bid, None, &new, post.out);
+            assert!(handed, "it was found above");
+            return self.give_again(seat, bid, new, post);
+        }
         self.drop_earlier_lives(seat, bid, &mut new, post.out);
         if let Some(known) = self.entries.get_mut(&bid) {
             if new.asker.is_before(known.asker) {
@@ -149,6 +163,17 @@ impl Grantor {
                     known.sent = new.sent;
                 }
                 return self.answer_poll(seat, bid, post);
+            }
+            // A holder's home heard, perhaps late or twice, that this arbiter had forgotten, and
+            // asks again. What its client uses may rest on this permission: it goes on. In grace it
+            // is not promised anew, since its number is not shown; the home will ask again.
+            let held = new.stamp.clock == 0 && !known.is_waiting() && known.wish == new.wish;
+            if held && !broken!(seat, EndWhatIsAskedAgain) {
+                if !may_give_again {
+                    return;
+                }
+                (known.asker, known.token) = (new.asker, known.token.max(new.token));
+                return self.give_again(seat, bid, new, post);
             }
             if known.shared {
                 return; // It will ask again when the lease has ended.
@@ -171,6 +196,30 @@ impl Grantor {
         {
             self.answer_poll(seat, bid, post);
         }
+    }
+
+    /// Whether an earlier life of a home has what this one asks for and waits for.
+    fn gave_before(&self, seat: &Seat<'_>, bid: Bid, new: &Booked) -> bool {
+        let waits = self.entries.get(&bid).is_none_or(|known| {
+            known.is_waiting() && !new.asker.is_before(known.asker) && !known.shared
+        });
+        let may_have =
+            |other: &Bid| other.is_earlier_life_of(bid) || broken!(seat, TakeFromAnother);
+        let is_it = |other: Bid| is_it(seat, &self.entries[&other], None, new);
+        waits && self.bids(bid.claim).filter(may_have).any(is_it)
+    }
+
+    /// What was handed over is promised to its new home from now on.
+    fn give_again(&mut self, seat: &Seat<'_>, bid: Bid, new: Booked, post: &mut Post<'_>) {
+        let booked = self.entries.get_mut(&bid).expect("it was handed over");
+        let State::Granted { waited, .. } = &mut booked.state else {
+            unreachable!("it is a permission");
+        };
+        *waited = Duration::ZERO;
+        (booked.sent, booked.arrived) = (new.sent, new.arrived);
+        self.write_down(seat, post.out);
+        self.arm_lease(seat, bid, post.out);
+        self.tell_grant(seat, bid, post);
     }
 
     /// All that asked for a claim.

@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use quorate_core::{ClaimId, Fence, Moment, NodeId, NodeSet};
 
-use super::local::{PermitState, Phase};
+use super::local::{Local, PermitState, Phase};
 use super::message::{End, GrantNumber, Message};
 use super::pool::broken;
-use super::requester::{Requester, enlist};
+use super::requester::Requester;
 use super::{Post, Seat};
-use crate::attempt::Attempt;
 use crate::home::About;
 use crate::quorums::asking::lasting_quorum;
 
@@ -118,7 +117,7 @@ impl Requester {
             // spec M8). But what an earlier boot of ours asked for may be in use by its client
             // (arbiter spec C3).
             let foreign = attempt.boot != seat.boot && !broken!(seat, DeclineForeignBoot);
-            if !foreign && !broken!(seat, M8NoHeal) {
+            if !foreign && !broken!(seat, M8NoHeal) && !self.may_rest_on(seat, claim, from) {
                 // This may overtake the release of a client that did use its units (arbiter spec
                 // C6).
                 let used = !self.claims.contains_key(&claim);
@@ -134,25 +133,31 @@ impl Requester {
         }
         let again =
             matches!(permit.state, PermitState::Given { grant, .. } if grant == given.grant);
-        take(&mut permit.state, given);
-        if again && broken!(seat, M7CountGrants) {
-            self.count_twice(claim, given);
+        if !take(seat, &mut permit.state, given) {
+            return self.ask_anew(seat, claim, from, post);
         }
-        if given.until <= seat.now {
-            // The permission came too late to be used, and nobody used it, so its lease may start
-            // again.
-            let local = &self.claims[&claim];
-            post.send(from, local.renew(claim, &local.enlisted[&from], seat.now));
+        if again && broken!(seat, M7CountGrants) {
+            self.count_twice(seat, claim, given);
         }
         self.go_on(seat, claim, post);
     }
 
+    /// Whether what a client uses may rest on what an arbiter gave in an earlier try. The arbiter
+    /// said, perhaps before that, that it had lost it, and is asked for it again: it is not told in
+    /// the same breath that nobody needs it.
+    fn may_rest_on(&self, seat: &Seat<'_>, claim: ClaimId, arbiter: NodeId) -> bool {
+        let asked_again =
+            |local: &Local| local.enlisted.get(&arbiter).is_some_and(|permit| !permit.is_given());
+        let held = self.claims.get(&claim).filter(|local| local.is_held());
+        held.is_some_and(asked_again) && !broken!(seat, DeclineWhatIsUsed)
+    }
+
     /// A mistake for tests: the second copy of a permission counts as another arbiter's.
-    fn count_twice(&mut self, claim: ClaimId, given: Given) {
+    fn count_twice(&mut self, seat: &Seat<'_>, claim: ClaimId, given: Given) {
         let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
         let asked = |state: &PermitState| matches!(state, PermitState::Asked { .. });
         if let Some(other) = local.enlisted.values_mut().find(|permit| asked(&permit.state)) {
-            take(&mut other.state, given);
+            take(seat, &mut other.state, given);
         }
     }
 
@@ -229,7 +234,9 @@ impl Requester {
         if given.grant <= permit.yielded {
             return;
         }
-        take(&mut permit.state, given);
+        if !take(seat, &mut permit.state, given) {
+            return self.ask_anew(seat, claim, from, post);
+        }
         if let PermitState::Given { grant, named, told, .. } = &mut permit.state
             && *grant == given.grant
         {
@@ -239,7 +246,11 @@ impl Requester {
             }
             *told = if *told == *named { *told } else { 0 };
         }
+        let was_unconfirmed = self.claims[&claim].is_unconfirmed();
         self.go_on(seat, claim, post);
+        if was_unconfirmed {
+            self.reach_out(seat, claim, post);
+        }
     }
 
     fn on_lost(
@@ -263,14 +274,37 @@ impl Requester {
         }
         if !local.is_held() {
             // The client still wants its units, and keeps its age.
-            let attempt = Attempt::next(&mut self.clock, seat.boot);
-            enlist(local, seat, claim, from, attempt, post);
-            return self.arm_retry(seat, post);
+            return self.ask_anew(seat, claim, from, post);
         }
+        if matches!(local.phase, Phase::Ending { .. }) {
+            return; // All of it ends soon, and not before its client must have stopped.
+        }
+        let stopped = local.phase.has_stopped(seat.now);
+        let was_shown = permit.state == PermitState::Shown;
         local.enlisted.remove(&from);
-        if !seat.pool.quorums.contains_quorum(local.wish.units, &local.counted_on()) {
-            self.lose(seat, claim, post);
+        // An arbiter whose promise lasts says this only if it forgot, and then it promises nothing
+        // else for as long: the client may go on, and others are asked meanwhile. Of what a client
+        // shows here those that have not answered may still know.
+        let enough = seat.pool.quorums.contains_quorum(local.wish.units, &local.counted_on());
+        let may_go_on = match local.phase {
+            Phase::Held { told: Some(_) } => !stopped,
+            Phase::Held { told: None } => !local.known_or_shown().is_empty(),
+            Phase::Waiting(_) | Phase::Ending { .. } => false,
+        };
+        let (at_once, given_back) =
+            (broken!(seat, LoseWhatIsForgotten), broken!(seat, GiveBackWhatIsLost));
+        let may_go_on = may_go_on && seat.pool.leases_end() && !at_once && !given_back;
+        if !enough && !may_go_on {
+            return self.lose(seat, claim, post);
         }
+        local.lacks |= !enough;
+        // Or it said so before it gave what the client uses, and the message is late: then it has
+        // that still, and is asked for it under a new try rather than left out, where it would
+        // hear that nobody needs it.
+        if !was_shown && !stopped && seat.pool.leases_end() {
+            self.ask_anew(seat, claim, from, post);
+        }
+        self.reach_out(seat, claim, post);
     }
 
     fn on_retokened(
@@ -301,6 +335,7 @@ impl Requester {
         if local.phase.has_stopped(seat.now) && !broken!(seat, L6ReviveDead) {
             return; // Dead is for good: its client has stopped (arbiter spec C1).
         }
+        local.lacks &= !seat.pool.quorums.contains_quorum(local.wish.units, &local.counted_on());
         let until = local.deadline(seat).unwrap_or(Moment(0));
         if self.extend(seat, claim, until, post) {
             self.leave_suspects(seat, claim, post);
@@ -316,11 +351,12 @@ impl Requester {
         let (quorums, how_long) = (&seat.pool.quorums, (told, &self.suspects));
         let found = lasting_quorum(quorums, local.wish.units, how_long, local.relied());
         let Some(quorum) = found else { return };
-        if local.enlisted.len() > quorum.len() {
-            self.own.migrations.add();
+        if local.enlisted.keys().all(|&node| !self.suspects.contains(node)) {
+            return;
         }
+        self.own.migrations.add();
         local.enlisted.retain(|&node, permit| {
-            let stays = quorum.contains(node);
+            let stays = quorum.contains(node) || !self.suspects.contains(node);
             if !stays {
                 let attempt = permit.attempt;
                 post.send(node, Message::Release { claim, attempt, end: End::Unused });
@@ -398,20 +434,33 @@ impl Requester {
     }
 }
 
-/// Takes a permission. A repetition of an older answer never shortens it.
-fn take(state: &mut PermitState, new: Given) {
+/// Takes a permission. A repetition of an older answer never shortens it. Says whether it can be
+/// relied on.
+///
+/// It cannot if it comes when it is over, or when what it prolongs is: its arbiter may have ended
+/// it, given another its permission, and forgotten both. An arbiter that forgot takes up what it is
+/// shown, and cannot know. Whoever hears of it while it lasts can: then it had not ended (arbiter
+/// spec C3).
+fn take(seat: &Seat<'_>, state: &mut PermitState, new: Given) -> bool {
     let Given { grant, floor, until, .. } = new;
+    let (ended, dead) = (broken!(seat, ReviveWhatEnded), broken!(seat, L6ReviveDead));
+    let revives = ended || dead;
     match state {
         PermitState::Given { grant: known, until: lasts, floor: known_floor, .. }
             if *known == grant =>
         {
+            if *lasts <= seat.now && !revives {
+                return false;
+            }
             *lasts = until.max(*lasts);
             *known_floor = floor.max(*known_floor);
+            true
         }
-        PermitState::Given { grant: known, .. } if *known > grant => {}
+        PermitState::Given { grant: known, .. } if *known > grant => true,
         _ => {
             let (retold, told, named, watched) = (Fence::default(), 0, 0, false);
             *state = PermitState::Given { grant, floor, until, retold, told, named, watched };
+            until > seat.now || revives
         }
     }
 }

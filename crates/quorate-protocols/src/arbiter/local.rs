@@ -35,6 +35,12 @@ pub(super) struct Local {
     pub(super) pick: Option<Pick>,
     /// Units that it cannot have, as arbiters said last.
     pub(super) taken: BTreeMap<NodeId, Arc<[Unit]>>,
+    /// Since when it is shown here by a client that another home, or an earlier life of this one,
+    /// let in.
+    pub(super) shown: Option<Moment>,
+    /// Arbiters forgot what they gave it, and too few are left: its client goes on until its
+    /// deadline, and others are asked until then.
+    pub(super) lacks: bool,
     /// An arbiter said that it will not be served now.
     #[cfg(test)]
     pub(super) failed: bool,
@@ -99,6 +105,11 @@ impl Local {
         self.phase.is_held()
     }
 
+    /// Whether a client shows that it uses units, and too few arbiters have said that they know it.
+    pub(super) fn is_unconfirmed(&self) -> bool {
+        matches!(self.phase, Phase::Held { told: None })
+    }
+
     /// What the client has, or will have.
     pub(super) fn shares(&self) -> Shares {
         let names = self.wish.names.as_ref().or(self.pick.as_ref().map(|pick| &pick.names));
@@ -119,6 +130,12 @@ impl Local {
             |permit: &Permit| permit.is_given() || (!told && permit.state == PermitState::Shown);
         let counted = self.enlisted.iter().filter(|(_, permit)| counts(permit));
         counted.map(|(&node, _)| node).collect()
+    }
+
+    /// Arbiters that gave their permission, or may say that they gave it to another home.
+    pub(super) fn known_or_shown(&self) -> NodeSet {
+        let may = |permit: &Permit| permit.is_given() || permit.state == PermitState::Shown;
+        self.enlisted.iter().filter(|(_, permit)| may(permit)).map(|(&node, _)| node).collect()
     }
 
     /// Whether an arbiter's permission is one to go in with: it has locked the units too, where

@@ -188,7 +188,27 @@ pub(crate) enum Mutant {
     OneEntryPerClaim,
     /// What a client shows through another home is that home's alone from then on.
     HandOverWhole,
-    /// A requester gives back what its client lost before that client can have heard it.
+    /// What a client uses rests on the quorum that let it in, however long it is used.
+    RestOnOneQuorum,
+    /// A client has lost its units as soon as too few arbiters remember.
+    LoseWhatIsForgotten,
+    /// Where permissions are counted, a holder that asks another arbiter waits for as many younger
+    /// claims as have what it needs, though they may be using it.
+    AskTheYoungest,
+    /// A permission goes on although it is over by its home's clock, if its arbiter says so.
+    ReviveWhatEnded,
+    /// An arbiter in grace promises again what it took up, though nobody shows the number.
+    GiveAgainInGrace,
+    /// A home gives back a permission of an earlier try, although what its client uses may rest on
+    /// it.
+    DeclineWhatIsUsed,
+    /// A holder that asks another arbiter gets what that one gave to whoever repeated its claim at
+    /// another home.
+    TakeFromAnother,
+    /// A holder's permission ends when its home asks the same arbiter again.
+    EndWhatIsAskedAgain,
+    /// A client has lost its units as soon as too few arbiters remember, and its requester gives
+    /// back what the others gave before that client can have heard it.
     GiveBackWhatIsLost,
     /// What can be granted is said of the largest claims, whose quorums are the smallest.
     PromiseByLargest,

@@ -178,7 +178,10 @@ impl Grantor {
     /// An earlier life relies on nothing. But another node may, as long as it was promised: as a
     /// holder whose client talks to both, or waiting for the rest of a quorum while what is shown
     /// here is an old story. So from then on the permission ends with its lease and not before.
-    fn hand_over(
+    ///
+    /// In grace only a number moves it. What was taken up may have ended before the crash, and only
+    /// the home that had the number can tell (`hearing::take`); one that has none could not.
+    pub(super) fn hand_over(
         &mut self,
         seat: &Seat<'_>,
         to: Bid,
@@ -186,7 +189,8 @@ impl Grantor {
         shown: &Booked,
         out: &mut Outbox<Arbiter>,
     ) -> bool {
-        if self.entries.contains_key(&to) {
+        let unproven = wanted.is_none() && !self.is_open() && !broken!(seat, GiveAgainInGrace);
+        if self.entries.contains_key(&to) || unproven {
             return false;
         }
         let fits = |from: &Bid| is_it(seat, &self.entries[from], wanted, shown);
@@ -266,7 +270,12 @@ impl Grantor {
 }
 
 /// Whether the books have the permission that is shown.
-fn is_it(seat: &Seat<'_>, known: &Booked, wanted: Option<GrantNumber>, shown: &Booked) -> bool {
+pub(super) fn is_it(
+    seat: &Seat<'_>,
+    known: &Booked,
+    wanted: Option<GrantNumber>,
+    shown: &Booked,
+) -> bool {
     let State::Granted { grant, .. } = known.state else { return false };
     let names_agree = match (wanted, seat.pool.picks_units()) {
         (_, false) => known.wish == shown.wish,

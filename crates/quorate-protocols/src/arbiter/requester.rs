@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use quorate_core::{
-    Claim, ClaimId, Clock, Fact, Fence, Lease, NodeId, NodeSet, Refusal, Shares, Stamp, Wanted,
+    Claim, ClaimId, Clock, Fact, Fence, Lease, Moment, NodeId, NodeSet, Refusal, Shares, Stamp,
+    Wanted,
 };
 
 use super::choice::{choose, wish_of};
@@ -17,7 +18,7 @@ use super::{Alarm, Arbiter, Post, Seat};
 use crate::attempt::Attempt;
 use crate::count::Count;
 use crate::home::{Asks, Home, Rule};
-use crate::quorums::asking::{self, first_choice, replacement};
+use crate::quorums::asking::{self, covering, first_choice, replacement};
 
 /// The claims of a node's own clients.
 pub(super) type Requester = Home<Permissions>;
@@ -80,6 +81,8 @@ impl Asks for Permissions {
             moves: 0,
             pick: None,
             taken: BTreeMap::new(),
+            shown: None,
+            lacks: false,
             #[cfg(test)]
             failed: false,
         };
@@ -132,6 +135,8 @@ impl Asks for Permissions {
             moves: 0,
             pick,
             taken: BTreeMap::new(),
+            shown: Some(seat.now),
+            lacks: false,
             #[cfg(test)]
             failed: false,
         })
@@ -144,12 +149,17 @@ impl Asks for Permissions {
         _shares: Shares,
         post: &mut Post<'_>,
     ) {
+        home.ask_where_over(seat, claim, post);
         let local = &home.claims[&claim];
         for (&node, permit) in &local.enlisted {
             if permit.is_given() || permit.state == PermitState::Shown {
                 post.send(node, local.renew(claim, permit, seat.now));
             }
         }
+        if local.is_unconfirmed() {
+            home.arm_retry(seat, post); // It must not wait for ever for those that are dead.
+        }
+        home.reach_out(seat, claim, post);
     }
 
     /// Asks again for what waits, and keeps what was given meanwhile (arbiter spec C2).
@@ -166,11 +176,14 @@ impl Asks for Permissions {
                 matches!(permit.state, PermitState::Asked { .. })
                     || (permit.is_given() && local.is_held() && !local.counts(permit))
             });
-            if home.ends(seat, claim, asks && !broken!(seat, RenewForTheDead), post) {
+            if home.ends(seat, claim, asks && !broken!(seat, RenewForTheDead), post)
+                || home.ends_unconfirmed(seat, claim, post)
+            {
                 continue;
             }
             let local = home.claims.get_mut(&claim).expect("it was found here");
             match &mut local.phase {
+                Phase::Held { told: None } if !asks => {}
                 Phase::Held { .. } if !asks => continue,
                 Phase::Ending { .. } => {}
                 Phase::Waiting(Polls { rest, .. }) if *rest > 0 => *rest -= 1,
@@ -198,6 +211,7 @@ impl Requester {
     /// Asks all that have not answered, and others instead of those that are quiet for long.
     fn poll(&mut self, seat: &Seat<'_>, claim: ClaimId, post: &mut Post<'_>) {
         self.own.polls.add();
+        self.ask_where_over(seat, claim, post);
         let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
         if !broken!(seat, MoveInTheDark) {
             local.look_again();
@@ -268,6 +282,81 @@ impl Requester {
         self.arm_retry(seat, post);
     }
 
+    /// Asks further arbiters for what a client uses, so that it outlives the crash of those that
+    /// gave it their permission, its home among them: before they fail and not after, when others
+    /// may have given theirs to claims whose homes are gone too (arbiter spec C5).
+    ///
+    /// What a client shows is not asked for by its word alone: some arbiter must know it. Where
+    /// permissions never end, none need be outlived.
+    pub(super) fn reach_out(&mut self, seat: &Seat<'_>, claim: ClaimId, post: &mut Post<'_>) {
+        let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
+        let Phase::Held { told } = local.phase else { return };
+        let confirmed = told.is_some() || !local.given().is_empty();
+        let stopped = local.phase.has_stopped(seat.now);
+        let outlives = seat.pool.leases_end() && !broken!(seat, RestOnOneQuorum);
+        if stopped || !confirmed || !outlives {
+            return;
+        }
+        let (quorums, units) = (&seat.pool.quorums, local.wish.units);
+        let wanted = covering(quorums, units, &local.enlisted(), &self.suspects);
+        let new = wanted.difference(&local.enlisted());
+        if new.is_empty() {
+            return;
+        }
+        let attempt = reselection_attempt(&mut self.clock, seat, local);
+        local.stamp.clock = 0; // As in `on_suspect`: whoever waits can give way.
+        for node in new.iter() {
+            enlist(local, seat, claim, node, attempt, post);
+        }
+        self.arm_retry(seat, post);
+    }
+
+    /// Permissions that are over are not renewed: an arbiter that forgot would take them up
+    /// although it may have ended them, and given them to others, before it forgot (arbiter spec
+    /// C3). They are asked for anew, at the age of the claim.
+    fn ask_where_over(&mut self, seat: &Seat<'_>, claim: ClaimId, post: &mut Post<'_>) {
+        let is_over = |permit: &Permit| permit.until().is_some_and(|until| until <= seat.now);
+        let enlisted = self.claims[&claim].enlisted.iter();
+        let over: Vec<NodeId> =
+            enlisted.filter(|(_, permit)| is_over(permit)).map(|(&node, _)| node).collect();
+        for node in over {
+            if !broken!(seat, ReviveWhatEnded) {
+                self.ask_anew(seat, claim, node, post);
+            }
+        }
+    }
+
+    /// Asks an arbiter in a new try, whatever it said in the last one.
+    pub(super) fn ask_anew(
+        &mut self,
+        seat: &Seat<'_>,
+        claim: ClaimId,
+        node: NodeId,
+        post: &mut Post<'_>,
+    ) {
+        let attempt = Attempt::next(&mut self.clock, seat.boot);
+        let local = self.claims.get_mut(&claim).expect("the caller has looked it up");
+        if local.is_held() {
+            local.stamp.clock = 0; // As in `on_suspect`: whoever waits can give way.
+        }
+        enlist(local, seat, claim, node, attempt, post);
+        self.arm_retry(seat, post);
+    }
+
+    /// Ends what a client showed and too few arbiters confirmed for a whole lease: whoever told the
+    /// client of it did so before, so it has stopped. Says whether it did.
+    fn ends_unconfirmed(&mut self, seat: &Seat<'_>, claim: ClaimId, post: &mut Post<'_>) -> bool {
+        let local = &self.claims[&claim];
+        let length = seat.pool.lease.length();
+        let over = |since: Moment| since.after(length) <= seat.now;
+        let ends = local.is_unconfirmed() && local.shown.is_some_and(over);
+        if ends {
+            post.out.lose(claim);
+            self.on_release(seat, claim, post);
+        }
+        ends
+    }
+
     pub(super) fn on_trust(&mut self, node: NodeId) {
         self.suspects.remove(node);
     }
@@ -292,11 +381,12 @@ impl Requester {
             return; // A test broke a rule on purpose: the laws must find it, not this assertion.
         }
         for local in self.claims.values() {
-            if !matches!(local.phase, Phase::Held { .. }) {
+            // What a client shows rests on what another home was given; what is over, on nothing.
+            if !matches!(local.phase, Phase::Held { told: Some(told) } if told > seat.now) {
                 continue;
             }
             let enough = seat.pool.quorums.contains_quorum(local.wish.units, &local.counted_on());
-            assert!(enough, "I3: who holds units has permissions from a quorum");
+            assert!(enough || local.lacks, "I3: who holds units has permissions from a quorum");
         }
     }
 }

@@ -154,6 +154,10 @@ impl Grantor {
             return; // Elders go first; asking younger ones for anything would be in vain.
         }
         let wanted = self.load(seat).and(booked);
+        // Who uses units already (its clock is 0) is not let in by whoever releases next: it must
+        // be known here before its lease elsewhere ends. Those that are asked may be using theirs
+        // and not answer, so all are.
+        let all = head.0.clock == 0 && !broken!(seat, AskTheYoungest);
         let mut coming = Load::default();
         let mut victims = Vec::new();
         let from = if any_age { Unbounded } else { Excluded(head) };
@@ -170,7 +174,7 @@ impl Grantor {
             let State::Granted { grant, inquired, .. } = self.entries[&bid].state else {
                 unreachable!("whoever is granted does not wait");
             };
-            if wanted.without(coming).fits(limit) {
+            if wanted.without(coming).fits(limit) && !all {
                 break;
             }
             if broken!(seat, M11OneInquireAtATime) && coming.holders > 0 {

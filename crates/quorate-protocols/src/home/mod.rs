@@ -41,6 +41,8 @@
 
 mod decided;
 #[cfg(test)]
+mod recovery_tests;
+#[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;

@@ -51,6 +51,30 @@ pub(crate) fn replacement(
     quorums.within(units, &quorums.members().difference(avoid), prefer)
 }
 
+/// These and as many more, none of them suspected, as let what is held outlive a crash: where any
+/// so many members are a quorum all of them, so that it outlives as many as the family does; else
+/// enough that whichever one fails, the others contain a quorum.
+pub(crate) fn covering(
+    quorums: &Quorums,
+    units: Units,
+    known: &NodeSet,
+    suspects: &NodeSet,
+) -> NodeSet {
+    if let Quorums::Threshold { .. } | Quorums::BySize { .. } = quorums {
+        return quorums.members().difference(suspects);
+    }
+    let mut chosen = known.difference(suspects);
+    for node in known.iter() {
+        let avoid = suspects.union(&std::iter::once(node).collect());
+        if !quorums.contains_quorum(units, &chosen.difference(&avoid))
+            && let Some(more) = replacement(quorums, units, &avoid, |node| chosen.contains(node))
+        {
+            chosen = chosen.union(&more);
+        }
+    }
+    chosen
+}
+
 /// Until when some quorum can be relied on: the longest over all quorums of the shortest in each
 /// (arbiter spec C1).
 pub(crate) fn lasts_until(

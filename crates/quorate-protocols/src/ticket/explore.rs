@@ -30,7 +30,7 @@ impl Numbers for Ticket {
 
 // Tickets count like fences: proposals go up from the largest known, and a holder's fence is one.
 numbers!(plain Rival);
-numbers!(Local { units, draw: plain, attempt, ticket, phase: plain, quorum });
+numbers!(Local { units, draw: plain, attempt, ticket, phase: plain, quorum, shown });
 numbers!(Said { proposed, rivals, mark, until, joins, rings });
 numbers!(enum Message {
     Register { claim, attempt, units, above, sent },

@@ -177,6 +177,10 @@ impl Requester {
         if counts {
             said.joins = None;
             said.until = said.until.max(Some(seat.pool.lease.deadline(sent, Duration::ZERO)));
+            let local = &self.claims[&about.claim];
+            if local.is_unconfirmed() {
+                local.tell_joined(seat, about.claim, post); // Somebody knows it.
+            }
             self.go_on(seat, about.claim, post);
         }
     }
@@ -224,8 +228,28 @@ impl Requester {
             }
             return;
         }
+        if matches!(phase, Phase::Ending { .. }) {
+            return; // All of it ends soon, and not before its client must have stopped.
+        }
+        // A member that was relied on says this only if it forgot, and then it shows nobody
+        // anything for as long: the client may go on, and the member is asked to know of it again.
+        // Of what a client shows here those that have not answered may still know.
+        let goes_on = match phase {
+            Phase::Held { told: Some(told) } => told > seat.now,
+            Phase::Held { told: None } => {
+                local.quorum.iter().any(|(&node, said)| node != about.from && said.joins.is_none())
+            }
+            Phase::Waiting(_) | Phase::Ending { .. } => false,
+        };
+        if goes_on && seat.pool.leases_end() && !broken!(seat, LoseWhatIsForgotten) {
+            let said = Said { joins: Some(seat.now), ..Said::default() };
+            local.quorum.insert(about.from, said);
+            local.tell_joined(seat, about.claim, post);
+            return self.arm_retry(seat, post);
+        }
+        let nobody_knows = local.is_unconfirmed() && !goes_on;
         local.quorum.remove(&about.from);
-        if !seat.pool.quorums.contains_quorum(local.units, &local.members()) {
+        if nobody_knows || !seat.pool.quorums.contains_quorum(local.units, &local.members()) {
             self.lose(seat, about.claim, post);
         }
     }

@@ -23,6 +23,9 @@ pub(super) struct Local {
     pub(super) phase: Phase,
     /// Its quorum, and what each member said.
     pub(super) quorum: BTreeMap<NodeId, Said>,
+    /// Since when it is shown here by a client that another home, or an earlier life of this one,
+    /// let in.
+    pub(super) shown: Option<Moment>,
 }
 
 pub(super) type Phase = home::Phase<Round>;
@@ -71,6 +74,17 @@ impl Local {
         self.quorum.values().any(|said| said.joins.is_some())
     }
 
+    /// Whether a client shows that it uses units, and too few members have said that they know it.
+    pub(super) fn is_unconfirmed(&self) -> bool {
+        matches!(self.phase, Phase::Held { told: None })
+    }
+
+    /// Whether members may be asked to know of what is held: its home let the client in, or some
+    /// member has said that another did. A client's word alone is not enough.
+    pub(super) fn may_join(&self) -> bool {
+        !self.is_unconfirmed() || self.quorum.values().any(|said| said.until.is_some())
+    }
+
     pub(super) fn members(&self) -> NodeSet {
         self.quorum.keys().copied().collect()
     }
@@ -86,7 +100,7 @@ impl Local {
             Phase::Waiting(Round::Settled) => Standing::Waiting,
             Phase::Held { .. } | Phase::Ending { .. } => match said.until {
                 Some(until) if until > sent || broken!(seat, ReviveMember) => Standing::Held,
-                _ if said.joins.is_some() => Standing::Joins,
+                _ if said.joins.is_some() && self.may_join() => Standing::Joins,
                 _ => Standing::Shown,
             },
         };
@@ -95,6 +109,14 @@ impl Local {
 
     pub(super) fn tell(&self, seat: &Seat<'_>, claim: ClaimId, node: NodeId, post: &mut Post<'_>) {
         post.send(node, self.message(seat, claim, &self.quorum[&node]));
+    }
+
+    /// Asks members to know of what is held that do not yet.
+    pub(super) fn tell_joined(&self, seat: &Seat<'_>, claim: ClaimId, post: &mut Post<'_>) {
+        if self.may_join() {
+            let joins = self.quorum.iter().filter(|(_, said)| said.joins.is_some());
+            joins.for_each(|(&node, _)| self.tell(seat, claim, node, post));
+        }
     }
 
     pub(super) fn tell_all(&self, seat: &Seat<'_>, claim: ClaimId, post: &mut Post<'_>) {

@@ -185,11 +185,20 @@ impl Member {
         if self.bids(claim).any(|known| bid.is_earlier_life_of(known)) {
             return;
         }
-        self.hand_over(seat, bid, &shown, post.out);
         let relied = standing == Standing::Held || broken!(seat, AdoptShown);
         let joins = standing == Standing::Joins;
+        // What is taken up in grace may have ended here before the crash, its message having been
+        // under way for long. The home that sent it can tell: it does not count an answer that
+        // comes when what it relied on is over. Any other could not, so nobody else is told that
+        // this member knows it.
+        let unproven = self.grace && !relied && !broken!(seat, ConfirmInGrace);
+        if !unproven {
+            self.hand_over(seat, bid, &shown, post.out);
+        }
         match self.entries.get(&bid) {
             Some(known) if shown.asker.is_before(known.asker) => return,
+            // It does not know who has views from before. The holder will ask again.
+            _ if joins && unproven => return,
             Some(known) if known.asker == shown.asker || known.is_taken_over_by(&shown) => {
                 if shown.ticket < known.ticket {
                     // Not the entry it has its ticket from: that one ended, and a late copy of its
@@ -201,7 +210,6 @@ impl Member {
                 shown.seen = shown.seen.max(known.seen);
                 self.remove(bid);
             }
-            // It does not know who has views from before. The holder will ask again.
             _ if joins && self.grace => return,
             known if joins && known.is_none_or(|known| !known.shared) => {
                 if known.is_some() {

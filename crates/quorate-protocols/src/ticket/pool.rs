@@ -75,12 +75,17 @@ pub(crate) enum Mutant {
     HandOverWhole,
     /// A member that forgot takes up whatever clients say that they use.
     AdoptShown,
+    /// A member that forgot tells homes that it knows what it took up, though they cannot tell
+    /// whether it had ended there.
+    ConfirmInGrace,
     /// A holder relies again on a member after its entry there may have ended.
     ReviveMember,
     /// A member that a holder joins says so while others rely on views without that holder.
     JoinAtOnce,
     /// A claim keeps a view although it heard that the view is void.
     KeepVoidViews,
+    /// A client has lost its units as soon as too few members remember.
+    LoseWhatIsForgotten,
 }
 
 /// Whether a rule is broken: never, outside this crate's tests.

@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use quorate_core::{Claim, ClaimId, Fact, Fence, Lease, NodeId, NodeSet, Refusal, Shares, Units};
+use quorate_core::{
+    Claim, ClaimId, Fact, Fence, Lease, Moment, NodeId, NodeSet, Refusal, Shares, Units,
+};
 
 use super::local::{Local, Phase, Round, Said};
 use super::member::shares;
@@ -87,7 +89,8 @@ impl Asks for Tickets {
         let members = seat.pool.quorums.members();
         let quorum = members.iter().map(|node| (node, Said::default())).collect();
         let (attempt, phase) = (home.next_attempt(seat), Phase::Held { told: None });
-        Some(Local { units, draw: 0, attempt, ticket, phase, quorum })
+        let shown = Some(seat.now);
+        Some(Local { units, draw: 0, attempt, ticket, phase, quorum, shown })
     }
 
     fn renew(
@@ -111,17 +114,13 @@ impl Asks for Tickets {
         let claims: Vec<ClaimId> = home.claims.keys().copied().collect();
         for claim in claims {
             let joins = home.claims[&claim].joins();
-            if home.ends(seat, claim, joins, post) {
+            if home.ends(seat, claim, joins, post) || home.ends_unconfirmed(seat, claim, post) {
                 continue;
             }
             let local = &home.claims[&claim];
             match local.phase {
                 Phase::Waiting(_) => home.ask_again(seat, claim, post),
-                Phase::Held { .. } => {
-                    for (&node, _) in local.quorum.iter().filter(|(_, said)| said.joins.is_some()) {
-                        local.tell(seat, claim, node, post);
-                    }
-                }
+                Phase::Held { .. } => local.tell_joined(seat, claim, post),
                 Phase::Ending { .. } => {}
             }
         }
@@ -129,7 +128,9 @@ impl Asks for Tickets {
     }
 
     fn is_busy(home: &Requester) -> bool {
-        let needs = |local: &Local| !matches!(local.phase, Phase::Held { .. }) || local.joins();
+        let needs = |local: &Local| {
+            !matches!(local.phase, Phase::Held { .. }) || local.joins() || local.is_unconfirmed()
+        };
         home.claims.values().any(needs)
     }
 
@@ -154,7 +155,7 @@ impl Requester {
         let quorum = chosen.iter().map(|node| (node, Said::default())).collect();
         let attempt = self.next_attempt(seat);
         let phase = Phase::Waiting(Round::Asking);
-        let local = Local { units, draw, attempt, ticket, phase, quorum };
+        let local = Local { units, draw, attempt, ticket, phase, quorum, shown: None };
         local.tell_all(seat, claim, post);
         local
     }
@@ -262,6 +263,20 @@ impl Requester {
             self.restart(seat, claim, post);
             self.suspects = known;
         }
+    }
+
+    /// Ends what a client showed and too few members confirmed for a whole lease: whoever told the
+    /// client of it did so before, so it has stopped. Says whether it did.
+    fn ends_unconfirmed(&mut self, seat: &Seat<'_>, claim: ClaimId, post: &mut Post<'_>) -> bool {
+        let local = &self.claims[&claim];
+        let length = seat.pool.lease.length();
+        let over = |since: Moment| since.after(length) <= seat.now;
+        let ends = local.is_unconfirmed() && local.shown.is_some_and(over);
+        if ends {
+            post.out.lose(claim);
+            self.on_release(seat, claim, post);
+        }
+        ends
     }
 
     pub(super) fn on_trust(&mut self, node: NodeId) {

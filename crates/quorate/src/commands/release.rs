@@ -13,7 +13,10 @@ use crate::Outcome;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Example:
-  quorate release licences 4f1d0c...")]
+  quorate release licences 4f1d0c...
+
+Exit codes: 0 it is over, now or since before; 121 no node that answers knows such a claim in that
+pool; 2 anything else.")]
 pub(crate) struct Args {
     /// The pool.
     pool: String,
@@ -26,14 +29,25 @@ pub(crate) struct Args {
     json: Json,
 }
 
+/// No node that answers knows the claim.
+const UNKNOWN: u8 = 121;
+
 pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
     cluster::block_on(async {
         let status = args.cluster.views()?.release(&args.pool, args.id).await?;
-        cluster::print(args.json.json, &status, || status::one_line(&status))?;
+        if status.unknown && !args.json.json {
+            let (pool, id) = (&args.pool, args.id);
+            eprintln!(
+                "quorate: no node that answers knows a claim {id} in pool {pool}; nothing was \
+                 released. `quorate holders {pool}` and `quorate queue {pool}` list what there is"
+            );
+        } else {
+            cluster::print(args.json.json, &status, || status::one_line(&status))?;
+        }
         if !status.unheard.is_empty() {
             let nodes = status.unheard.join(", ");
             eprintln!("quorate: not heard yet by {nodes}; they hear it when they are back");
         }
-        Ok(Outcome::Good)
+        Ok(if status.unknown { Outcome::Code(UNKNOWN) } else { Outcome::Good })
     })
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use quorate_api::{
     ClaimId, ClaimState, ClaimStatus, Estimate, FactView, Hindrance, Line, NodeView, Obstacle,
-    PoolView, QuorumsView, Remedy, UnitView, Why, format_span,
+    PoolView, QuorumsView, Remedy, UnitView, Why, format_span, told_start,
 };
 use quorate_protocols::quorums::family::Summary;
 
@@ -260,17 +260,6 @@ pub(crate) fn or_dash(text: &str) -> &str {
     if text.is_empty() { "-" } else { text }
 }
 
-/// How often a node was started. One that keeps no count, or lost it, goes on from the minutes
-/// since 2026, which are more than any count.
-fn start(number: u32) -> String {
-    match number {
-        ..COUNTS => format!("start {number}"),
-        _ => format!("start number {number} by the clock, as no count is kept"),
-    }
-}
-
-const COUNTS: u32 = 100_000;
-
 fn node_text(node: &NodeView) -> String {
     let ready = if node.ready { "ready" } else { "not ready" };
     let mut text = format!(
@@ -278,7 +267,7 @@ fn node_text(node: &NodeView) -> String {
         node.name,
         node.cluster,
         node.epoch,
-        start(node.boot),
+        told_start(node.boot),
         node.version
     );
     let _ = writeln!(text, "{} claims, {} clients", node.claims, node.clients);

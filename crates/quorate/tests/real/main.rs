@@ -12,6 +12,7 @@
 //! | `proxy.rs` | the wire between them |
 //! | `broadcast.rs` | nodes that broadcast are killed, stand still and lose their connections |
 //! | `minority.rs` | as many nodes as quorums can do without are killed |
+//! | `rolling.rs` | nodes are restarted one after the other, and no job notices |
 //! | `ring.rs` | a node and then the root of a ring are killed |
 //! | `trial.rs` | one seeded trial: faults, healing, judgement |
 //! | `recovery.rs` | how long until a cluster grants again: measured, on request only |
@@ -39,6 +40,7 @@ mod planted;
 mod proxy;
 mod recovery;
 mod ring;
+mod rolling;
 mod trial;
 
 use std::path::Path;
@@ -73,7 +75,7 @@ struct Wish {
     nodes: Option<String>,
 }
 
-const NAMES: [&str; 11] = [
+const NAMES: [&str; 12] = [
     "planted_bugs_in_histories_are_found",
     "a_node_that_is_lied_to_about_its_past_is_found",
     "broken_connections_alone_cost_nobody_a_grant",
@@ -85,6 +87,7 @@ const NAMES: [&str; 11] = [
     "quorums_go_on_without_a_minority_and_holders_keep_theirs",
     "broadcast_goes_on_without_nodes_and_hands_out_no_unit_too_many",
     "a_lost_directory_is_never_taken_for_a_new_cluster",
+    "no_job_is_lost_while_nodes_are_restarted_one_after_the_other",
 ];
 
 type Trial = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -143,6 +146,7 @@ fn main() {
     add(1, NAMES[9], Box::pin(broadcast::hardships(NAMES[9])));
     // Takes a minute, in which it does hardly anything.
     add(2, NAMES[10], Box::pin(lost::directories(NAMES[10])));
+    add(1, NAMES[11], Box::pin(rolling::restarts(NAMES[11])));
     // Most of a trial is waiting, so two go on at a time.
     let started = lanes.map(|lane| {
         runtime.spawn(async {

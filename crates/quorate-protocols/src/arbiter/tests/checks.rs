@@ -99,7 +99,7 @@ fn units_by_name_that_clients_choose() {
 /// Re-selection, there and back: a home takes arbiters for dead for a moment, and asks others.
 #[test]
 fn claims_go_round_arbiters_that_are_suspected_and_come_back() {
-    for (suspicions, count) in [(1, 15_038), (2, 204_715)] {
+    for (suspicions, count) in [(1, 15_038), (2, 202_059)] {
         let mut scope = scope(3, once(Pool::new(1, 3)), &TWO);
         scope.budget.suspicions = suspicions;
         assert_eq!(states(&scope), count, "{suspicions}");
@@ -156,6 +156,21 @@ fn one_of_two_arbiters_with_leases_crashes() {
     let both = Pool { quorums: Quorums::Threshold { members: 2, size: 2 }, ..Pool::new(1, 2) };
     assert_eq!(states(&crashing(both.clone(), Restart::Durable, &[(0, 1)])), 2_090);
     assert_eq!(states(&crashing(both, Restart::Amnesia, &[(0, 1)])), 2_608);
+}
+
+/// Majorities of three: a holder that renews asks the third arbiter too, and goes on without the
+/// one that forgot, which is its home as well.
+#[test]
+fn whoever_renews_asks_all_arbiters_and_one_of_them_forgets() {
+    let pool = || Pool { patience: None, ..Pool::new(1, 3) };
+    let mut quiet = scope(3, pool(), &TWO);
+    quiet.budget = Budget { renewals: 1, early_rings: Some(0), ..Budget::default() };
+    assert_eq!(states(&quiet), 184_370);
+    for (renewals, count) in [(1, 5_261), (2, 8_400)] {
+        let mut forgets = crashing(pool(), Restart::Amnesia, &[(0, 1)]);
+        forgets.budget.renewals = renewals;
+        assert_eq!(states(&forgets), count, "{renewals}");
+    }
 }
 
 /// Alarms that ring at any moment, as often as they like, and the same crash.

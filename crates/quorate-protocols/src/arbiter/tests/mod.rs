@@ -3,12 +3,14 @@
 
 mod checks;
 mod cluster;
+mod forgot;
 mod leases;
 #[cfg(feature = "long-checks")]
 mod long;
 mod moved;
 mod names;
 mod offers;
+mod restarts;
 mod scenarios;
 mod seeds;
 mod walk;

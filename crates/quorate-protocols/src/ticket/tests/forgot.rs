@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use quorate_core::{
-    Claim, ClaimId, Effect, Event, EventOf, Moment, NodeId, Outbox, Protocol, Seat, Share, Shares,
-    Start, Unit, Units,
+    Claim, ClaimId, Effect, Event, EventOf, Fence, Moment, NodeId, Outbox, Protocol, Seat, Share,
+    Shares, Start, Unit, Units,
 };
 
+use crate::ticket::message::{Message, Standing};
 use crate::ticket::pool::Mutant;
 use crate::ticket::{Alarm, Bid, Pool, Ticket};
 
@@ -25,13 +26,15 @@ struct World {
     told: BTreeMap<ClaimId, Moment>,
     /// Whether somebody was let in while another one could use the unit.
     broken: bool,
+    /// Who was told that it has nothing any more.
+    lost: Vec<ClaimId>,
 }
 
 impl World {
     fn new(spares: u32, mutant: Option<Mutant>) -> World {
         let pool = Pool { mutant, spares, ..Pool::new(1, 3) };
-        let (told, cut) = Default::default();
-        let mut world = World { pool, nodes: Vec::new(), now: Moment(1), cut, told, broken: false };
+        let (nodes, told, cut, lost) = Default::default();
+        let mut world = World { pool, nodes, now: Moment(1), cut, told, broken: false, lost };
         for node in 0..6 {
             let seat = Seat { me: NodeId(node), boot: 0, now: world.now, pool: &world.pool };
             let booted = Ticket::boot(&seat, Start::First, &mut Outbox::new());
@@ -70,6 +73,7 @@ impl World {
                         self.told.insert(claim, until);
                         self.broken |= self.told.values().filter(|t| **t > self.now).count() > 1;
                     }
+                    Effect::Lose { claim } => self.lost.push(claim),
                     _ => {}
                 }
             }
@@ -147,6 +151,77 @@ fn back_to_a_member(mutant: Option<Mutant>) -> bool {
 fn a_holder_does_not_come_back_to_a_member_whose_entry_may_have_ended() {
     assert!(!back_to_a_member(None));
     assert!(back_to_a_member(Some(Mutant::ReviveMember)));
+}
+
+/// Claim 1 is held by the word of all three members. What it tells n2 is under way for long: its
+/// entry there ends, which claim 2 sees, n2 forgets, and then takes it up. Its home asks n2 to know
+/// of it again, or is restarted and shows it; and n0 no longer knows it.
+fn taken_up_late(restarted: bool, mutant: Option<Mutant>) -> bool {
+    let mut world = World::new(1, mutant);
+    world.claim(3, HELD, 0);
+    world.at(5);
+    world.cut.extend([(3, 2), (2, 3)]);
+    let local = &world.nodes[3].0.requester.claims[&HELD];
+    let (attempt, units, ticket) = (local.attempt, local.units, local.ticket);
+    let (standing, seen, sent) = (Standing::Held, Fence::default(), world.now);
+    let late = Message::Settle { claim: HELD, attempt, units, ticket, standing, seen, sent };
+    world.renew();
+    world.at(6);
+    world.step(5, Event::Suspect(NodeId(1)));
+    world.claim(5, NEXT, 2);
+    world.at(11);
+    world.end_lease_at(2);
+    world.forget(2);
+    world.step(2, Event::Hear { from: NodeId(3), message: late });
+    world.cut = [(3, 0), (0, 3)].into();
+    world.at(12);
+    if restarted {
+        world.forget(3);
+    }
+    world.renew();
+    world.at(15);
+    world.now = world.now.after(Duration::from_millis(500));
+    world.end_lease_at(0);
+    assert!(world.told.contains_key(&NEXT), "claim 2 is let in");
+    world.broken
+}
+
+#[test]
+fn what_a_member_takes_up_late_is_confirmed_to_nobody_who_cannot_tell() {
+    for restarted in [false, true] {
+        assert!(!taken_up_late(restarted, None));
+        assert!(taken_up_late(restarted, Some(Mutant::ConfirmInGrace)));
+    }
+}
+
+/// A client shows what it was never given, or so long ago that nobody knows: it hears so at once.
+#[test]
+fn what_no_member_knows_is_lost_at_once() {
+    let mut world = World::new(2, None);
+    let shares = Shares::new(&[Share { unit: Unit(0), fence: Fence(7) }]);
+    world.step(3, Event::Renew { claim: HELD, shares });
+    assert_eq!(world.lost, [HELD]);
+}
+
+/// Claim 1 is held by the word of n0 and n1. Then n0 forgets it, and so does its home, to which its
+/// client shows it: n1 knows it, and n2 can. Says whether the client got more time.
+fn home_and_member_forget(mutant: Option<Mutant>) -> bool {
+    let mut world = World::new(0, mutant);
+    world.claim(3, HELD, 0);
+    world.at(5);
+    world.forget(0);
+    world.forget(3);
+    let before = world.told[&HELD];
+    world.renew();
+    world.claim(5, NEXT, 2);
+    assert!(!world.broken && !world.told.contains_key(&NEXT));
+    world.told[&HELD] > before
+}
+
+#[test]
+fn who_outlives_its_home_is_known_by_a_member_that_was_never_asked() {
+    assert!(home_and_member_forget(None));
+    assert!(!home_and_member_forget(Some(Mutant::LoseWhatIsForgotten)));
 }
 
 /// With a spare a grant outlives the crash of any one member, for as long as it likes; without, it

@@ -68,6 +68,36 @@ fn broken_rules_are_caught() {
     assert_eq!(caught(Profile::Amnesia, Mutant::NoGrace), "capacity");
 }
 
+/// Nodes are restarted one after the other, and every claim asks all members, as nodes do unless
+/// they are told otherwise: whoever renews keeps what it has.
+fn restarted(seed: u64, mutant: Option<Mutant>) -> Option<&'static str> {
+    let plan = Plan::swarm(seed, Profile::Restarts, Needs::default());
+    if plan.nodes > 10 {
+        return None;
+    }
+    let pool = Pool {
+        lease: Lease::new(plan.pool.lease.expect("ticket has leases"), plan.pool.drift_ppm),
+        retry: plan.pool.retry,
+        spares: plan.nodes,
+        mutant,
+        ..Pool::new(plan.pool.units, plan.nodes)
+    };
+    let report = run::<Ticket>(&plan, &pool, Watch { strict: true, ..Watch::default() });
+    match report.verdict {
+        Verdict::Clean | Verdict::Stopped => None,
+        Verdict::Broken(breach) if mutant.is_some() => Some(breach.law),
+        Verdict::Broken(ref breach) => {
+            let line = report.replay_line(&swarm_command("ticket", seed, Profile::Restarts));
+            panic!("{breach}\n{line}");
+        }
+    }
+}
+
+#[test]
+fn whoever_renews_keeps_what_it_has_while_nodes_are_restarted_one_after_the_other() {
+    (0..100).for_each(|seed| assert_eq!(restarted(seed, None), None));
+}
+
 /// Members are suspected and trusted again all the time, and units are used for several leases: who
 /// holds some moves from member to member, past those who wait.
 fn restless(plan: &mut Plan) {

@@ -168,8 +168,9 @@ impl Canvas {
         }
     }
 
-    /// Writes lines, broken between words, or anywhere in a word that is longer than a row.
-    pub(super) fn wrapped(&mut self, area: Area, text: &str) {
+    /// Writes lines, broken between words, or anywhere in a word that is longer than a row. Says
+    /// how many rows that took.
+    pub(super) fn wrapped(&mut self, area: Area, text: &str, style: Style) -> usize {
         let mut row = 0;
         for line in text.lines() {
             let mut rest = area.rows(row, 1);
@@ -182,11 +183,12 @@ impl Canvas {
                         row += 1;
                         rest = area.rows(row, 1);
                     }
-                    rest = self.write(rest, c.encode_utf8(&mut [0; 4]), Style::Plain);
+                    rest = self.write(rest, c.encode_utf8(&mut [0; 4]), style);
                 }
             }
             row += 1;
         }
+        row.min(area.height)
     }
 
     /// What people read, without styles.
@@ -286,7 +288,7 @@ mod tests {
             let rows = vec![vec![("ann".into(), Style::Plain), ("a\u{301}".into(), Style::Dim)]];
             let table = Table { title: " 1 ".into(), columns: &columns, rows, cursor: Some(0) };
             canvas.table(canvas.area(), &table);
-            canvas.wrapped(canvas.area().inside(1, 1), "some words that do not fit");
+            canvas.wrapped(canvas.area().inside(1, 1), "some words that do not fit", Style::Plain);
             canvas.escapes(false);
         }
     }
@@ -294,7 +296,7 @@ mod tests {
     #[test]
     fn lines_are_broken_between_words_and_long_words_anywhere() {
         let mut canvas = Canvas::new(9, 5);
-        canvas.wrapped(canvas.area(), "two words and more\n\na-very-long-word");
+        canvas.wrapped(canvas.area(), "two words and more\n\na-very-long-word", Style::Plain);
         assert_eq!(canvas.text(), "two words\nand more\n\na-very-lo\nng-word\n");
     }
 }

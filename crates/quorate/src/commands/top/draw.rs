@@ -1,5 +1,6 @@
 //! Paints the model. Everything fits on 80 columns and 24 lines.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use quorate_api::{MemberView, Overview, PoolDetail, format_span};
@@ -12,6 +13,10 @@ use crate::commands::status::or_dash;
 const BAR: u64 = 12;
 /// Most lines for nodes.
 const MEMBER_LINES: usize = 4;
+/// Most reasons for which pools grant nothing.
+const OUTAGE_LINES: usize = 3;
+/// Most lines of each; a look into its pool shows all of it.
+const REASON_LINES: usize = 2;
 
 type Piece = (String, Style);
 
@@ -33,7 +38,7 @@ pub(super) fn draw(canvas: &mut Canvas, model: &Model) {
     line(canvas, all.rows(all.height.saturating_sub(1), 1), &[bottom(model)]);
     if let Some(text) = &model.popup {
         let inside = canvas.frame(all.inside(3, 2), " any key closes ");
-        canvas.wrapped(inside, text);
+        canvas.wrapped(inside, text, Style::Plain);
     }
 }
 
@@ -85,7 +90,41 @@ fn member_lines(nodes: &[MemberView], width: usize) -> Vec<Vec<Piece>> {
     lines
 }
 
+/// What is in the way of pools that grant nothing, the reason that concerns most pools first.
+fn outage(view: &Overview) -> Vec<String> {
+    let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for pool in view.pools.iter().filter(|pool| !pool.grants.grants()) {
+        let why = pool.grants.hindrance.as_ref().map_or("", |it| it.summary.as_str());
+        reasons.entry(why).or_default().push(&pool.name);
+    }
+    let mut reasons: Vec<_> = reasons.into_iter().collect();
+    reasons.sort_by_key(|(_, pools)| std::cmp::Reverse(pools.len()));
+    let told = reasons.iter().take(OUTAGE_LINES).map(|(_, pools)| pools.len()).sum::<usize>();
+    let mut lines: Vec<String> = reasons
+        .iter()
+        .take(OUTAGE_LINES)
+        .map(|(why, pools)| {
+            let (verb, more) = match pools.len() {
+                1 => ("grants", String::new()),
+                many => ("grant", format!(" and {} more", many - 1)),
+            };
+            format!("{}{more} {verb} nothing: {why}", pools[0])
+        })
+        .collect();
+    let rest = view.pools_unavailable.saturating_sub(told as u64);
+    if rest > 0 {
+        let pools = if rest == 1 { "pool grants" } else { "pools grant" };
+        lines.push(format!("{rest} other {pools} nothing"));
+    }
+    lines
+}
+
 fn draw_pools(canvas: &mut Canvas, area: Area, model: &Model, view: &Overview) {
+    let mut area = area;
+    for text in outage(view) {
+        let used = canvas.wrapped(area.rows(0, REASON_LINES), &text, Style::Red);
+        area = area.rows(used, area.height);
+    }
     let pools = model.pools();
     let rows = pools.iter().map(|pool| {
         let full = (pool.held * BAR / u64::from(pool.units.max(1))).min(BAR) as usize;
@@ -126,12 +165,14 @@ fn draw_pool(canvas: &mut Canvas, area: Area, model: &Model, pool: &PoolDetail) 
     if view.grace_ms.is_some() {
         text.push_str(&format!(", GRACE {}", span(view.grace_ms)));
     }
-    let mut style = Style::Bold;
+    let mut area = area;
     if let Some(grants) = view.grants.as_ref().filter(|grants| !grants.grants()) {
         let why = grants.hindrance.as_ref().map(|it| it.summary.as_str()).unwrap_or_default();
-        (text, style) = (format!("{}: UNAVAILABLE: {why}", view.name), Style::Red);
+        let outage = format!("{} grants nothing: {why}", view.name);
+        let used = canvas.wrapped(area.rows(0, area.height / 2), &outage, Style::Red);
+        area = area.rows(used, area.height);
     }
-    canvas.write(area.rows(0, 1), &text, style);
+    canvas.write(area.rows(0, 1), &text, Style::Bold);
 
     let holders = model.holders().into_iter().map(|holder| {
         let unit = |u: &quorate_api::UnitView| u.name.clone().unwrap_or_else(|| u.unit.to_string());

@@ -59,7 +59,8 @@ impl Model {
     pub(super) fn screen(&self) -> Screen {
         let pools = self.list == List::Pools;
         let search = if pools { self.filter.clone() } else { String::new() };
-        Screen { search, page: 0, rows: ROWS, pool: self.pool.clone() }
+        let (pool, unavailable_first) = (self.pool.clone(), true);
+        Screen { search, page: 0, rows: ROWS, pool, unavailable_first }
     }
 
     pub(super) fn update(&mut self, answer: Result<Overview, String>) {
@@ -78,7 +79,7 @@ impl Model {
         self.popup = Some(text);
     }
 
-    /// The pools that are listed, in order.
+    /// The pools that are listed, in order; those that grant nothing first.
     pub(super) fn pools(&self) -> Vec<&PoolRow> {
         let mut pools: Vec<&PoolRow> = self.view.iter().flat_map(|view| &view.pools).collect();
         match self.sort % 3 {
@@ -88,6 +89,7 @@ impl Model {
                 std::cmp::Reverse(pool.held * 1000 / u64::from(pool.units.max(1)))
             }),
         }
+        pools.sort_by_key(|pool| pool.grants.grants());
         pools
     }
 

@@ -139,6 +139,86 @@ fn pools_on_a_small_terminal() {
 }
 
 #[test]
+fn pools_that_grant_nothing_come_first_and_say_why() {
+    let mut model = Model::default();
+    let mut view = overview(None);
+    let away = |nodes: &str| {
+        json!({"smallest": 0, "largest": 0, "hindrance": {"kind": "no_quorum", "nodes": [],
+            "summary": format!("no quorum answers: {nodes} are away, and 3 of 5 are needed")}})
+    };
+    let nodes = "n2, n3, n4-with-a-rather-long-name";
+    for place in [1, 2] {
+        view.pools[place].grants = serde_json::from_value(away(nodes)).expect("an outlook");
+    }
+    view.pools_unavailable = 7;
+    let mut pool = gpus();
+    pool["view"]["grants"] = away(nodes);
+    model.update(Ok(view.clone()));
+    assert!(model.screen().unavailable_first);
+    shows(
+        &model,
+        &expect![[r#"
+        quorate fleet · seen from n1 · 2 of 3 nodes answer
+        ● n2 grace 4.2 s   ● n3 DOWN   ● n1 3 claims
+        gpus and 1 more grant nothing: no quorum answers: n2, n3,
+        n4-with-a-rather-long-name are away, and 3 of 5 are needed
+        5 other pools grant nothing
+        ┌ 3 of 3 pools ────────────────────────────────────────────────────────────────┐
+        │pool                             held                     waiting  protocol   │
+        │gpus                             █████████░░░ 3/4         2        UNAVAILABLE│
+        │reboots                          ████████████ 2/2         1        UNAVAILABLE│
+        │builds                           ███░░░░░░░░░ 2/8                  central    │
+        │                                                                              │
+        │                                                                              │
+        │                                                                              │
+        │                                                                              │
+        │                                                                              │
+        │                                                                              │
+        │                                                                              │
+        │                                                                              │
+        │                                                                              │
+        │                                                                              │
+        │                                                                              │
+        │                                                                              │
+        └──────────────────────────────────────────────────────────────────────────────┘
+        ↑↓  enter looks in  / filter  s sort: name  q quit
+    "#]],
+    );
+    press(&mut model, &[Key::Enter]);
+    view.pool = serde_json::from_value(pool).expect("a pool");
+    model.update(Ok(view));
+    shows(
+        &model,
+        &expect![[r#"
+        quorate fleet · seen from n1 · 2 of 3 nodes answer
+        ● n2 grace 4.2 s   ● n3 DOWN   ● n1 3 claims
+        gpus grants nothing: no quorum answers: n2, n3, n4-with-a-rather-long-name are
+        away, and 3 of 5 are needed
+        gpus: 3 of 4 units held, 2 waiting, central, lease 1m
+        ┌ holding: 2 ──────────────────────────────────────────────────────────────────┐
+        │who             what for             units      held        lease       node  │
+        │ann@lab-3       train resnet         0,1        1 min 1 s   58 s        n2    │
+        │-               -                    1          -           -           -     │
+        │                                                                              │
+        │                                                                              │
+        │                                                                              │
+        └──────────────────────────────────────────────────────────────────────────────┘
+        ┌ waiting: 2 ──────────────────────────────────────────────────────────────────┐
+        │place  who                   what for                     units waits   node  │
+        │1      bob@lab-1             evaluate checkpoint 40       2     9.0 s   n1    │
+        │2      carol                 sweep                        1     2.5 s   n3    │
+        │                                                                              │
+        │                                                                              │
+        │                                                                              │
+        │                                                                              │
+        │                                                                              │
+        └──────────────────────────────────────────────────────────────────────────────┘
+        ↑↓  tab list  w why  r revoke  esc back  / filter  s sort: order  q quit
+    "#]],
+    );
+}
+
+#[test]
 fn a_pool_on_a_small_terminal_and_how_to_revoke() {
     let mut model = Model::default();
     model.update(Ok(overview(None)));
