@@ -57,7 +57,7 @@ pub(crate) struct Node {
 
 /// Make a certificate for a client: client-NAME.crt and client-NAME.key.
 ///
-/// It says who the client is; what it may do is said in [[certificates]] of the nodes' files.
+/// It says who the client is; what it may do is said in `[[certificates]]` of the nodes' files.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Example:
