@@ -151,7 +151,7 @@ impl Driver {
                 Event::Read(Ok(0)) => self.on_closed(now, "the node hung up".into()),
                 Event::Read(Ok(_)) => self.on_read(now),
                 Event::Read(Err(error)) | Event::Wrote(Err(error)) => {
-                    self.on_closed(now, error.to_string());
+                    self.on_closed(now, said(&error));
                 }
             }
         }
@@ -207,7 +207,7 @@ impl Driver {
             }
             Err(error) => {
                 self.wire = Wire::None;
-                self.session.disconnected(now, error.to_string());
+                self.session.disconnected(now, said(&error));
             }
         }
     }
@@ -232,7 +232,7 @@ impl Driver {
         };
         inbox.drain(..at);
         if let Some(error) = broken {
-            self.on_closed(now, error.to_string());
+            self.on_closed(now, said(&error));
         }
     }
 
@@ -256,7 +256,8 @@ impl Driver {
                     let server = self.servers[server].to_string();
                     self.reach.send_replace(Reach::Online { server });
                 }
-                Action::Offline { why } => {
+                Action::Offline { server, why } => {
+                    let why = format!("{}: {why}", self.servers[server]);
                     self.reach.send_replace(Reach::Offline { why });
                 }
             }
@@ -399,4 +400,10 @@ fn write_some(stream: &TcpStream, outbox: &mut Vec<u8>) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
         Err(error) => Err(error),
     }
+}
+
+/// What happened, in words: the system's number for it tells nobody more.
+fn said(error: &impl std::fmt::Display) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
 }

@@ -134,8 +134,10 @@ async fn a_list_without_a_node_is_an_error_that_says_so() {
     let (address, node) = Cluster::new(1, LONG).node().await;
     node.abort();
     let _ = node.await;
-    let error = Client::connect([address]).await.unwrap_err();
-    assert!(matches!(error, ConnectError::Unreachable { .. }), "{error}");
+    let error = Client::connect([address.clone()]).await.unwrap_err();
+    let ConnectError::Unreachable { why } = error else { panic!("{error}") };
+    assert!(why.starts_with(&format!("{address}: ")), "which was tried: {why}");
+    assert!(!why.contains("os error"), "{why}");
 }
 
 #[tokio::test]

@@ -114,7 +114,8 @@ impl Session {
         self.failures += 1;
         self.why_down = why;
         if (self.failures as usize).is_multiple_of(self.servers) {
-            self.actions.push_back(Action::Offline { why: self.why_down.clone() });
+            self.actions
+                .push_back(Action::Offline { server: self.server, why: self.why_down.clone() });
         }
         if next == Next::Another {
             self.server = (self.server + 1) % self.servers;

@@ -52,8 +52,8 @@ pub(crate) enum Action {
     Tell { id: ClaimId, news: News },
     /// This server of the list answers...
     Online { server: usize },
-    /// ...or none of the list does, and this happened last.
-    Offline { why: String },
+    /// ...or none of the list does, and this happened last, with this one.
+    Offline { server: usize, why: String },
 }
 
 /// What becomes of a claim.
