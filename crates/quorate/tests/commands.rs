@@ -316,8 +316,10 @@ fn a_claim_that_is_repeated_under_its_id_gets_what_it_got() {
 /// What a terminal shows when commands of a shell run on it, and something is typed whenever it
 /// shows something.
 fn on_a_terminal(dev: &Dev, commands: &str, typed: &[(&str, &str)]) -> String {
-    let mut script = Command::new("script")
-        .args(["-q", "-e", "-c", commands, "/dev/null"])
+    // Tests that are started in the background of a shell ignore what a terminal sends with ^C, and
+    // so would all that they start.
+    let mut script = Command::new("env")
+        .args(["--default-signal=INT", "script", "-q", "-e", "-c", commands, "/dev/null"])
         .env("QUORATE_SERVER", &dev.server)
         .env("SHELL", "/bin/sh")
         .env("Q", env!("CARGO_BIN_EXE_quorate"))
