@@ -47,17 +47,18 @@ fn place(
     owner: &mut [Option<usize>; 32],
     seen: &mut u32,
 ) -> bool {
-    for unit in 0..32 {
-        if demands[index].alpha >> unit & 1 == 0 || *seen >> unit & 1 == 1 {
-            continue;
+    loop {
+        let open = demands[index].alpha & !*seen;
+        if open == 0 {
+            return false;
         }
+        let unit = open.trailing_zeros() as usize;
         *seen |= 1 << unit;
         if owner[unit].is_none_or(|other| place(demands, other, owner, seen)) {
             owner[unit] = Some(index);
             return true;
         }
     }
-    false
 }
 
 fn units(lines: &[Demand]) -> u32 {
