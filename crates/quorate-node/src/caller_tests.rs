@@ -452,21 +452,37 @@ async fn metrics_are_open_if_the_file_says_so_and_nothing_else_is() {
 
 #[test]
 fn whoever_was_let_in_with_a_token_that_is_gone_may_do_nothing_more() {
-    let secret = Secret::random().unwrap();
-    let file = |may: &str| {
+    let (secret, another) = (Secret::random().unwrap(), Secret::random().unwrap());
+    let file_of = |secret: &Secret, may: &str| {
         let name = format!("name = \"ci\", sha256 = \"{}\"", secret.digest());
         config(&format!("tokens = [{{ {name}, may = [\"{may}\"], pools = [\"*\"] }}]")).unwrap()
     };
+    let file = |may: &str| file_of(&secret, may);
     let running = file("see");
     let caller = Caller::Anonymous.shows(&running, Some(secret.reveal()));
     let see = || authorize(&running, &caller, Some("p"), Action::See).map_err(|why| why.kind);
     assert_eq!(see(), Ok(()));
     running.guarded.replace(&file("see").guarded);
     assert_eq!(see(), Ok(()), "nothing changed for it");
+    running.guarded.replace(&file_of(&another, "see").guarded);
+    assert_eq!(see(), Err(ProblemKind::Unauthorized), "a new secret under the old name");
+    running.guarded.replace(&file("see").guarded);
+    let caller = Caller::Anonymous.shows(&running, Some(secret.reveal()));
+    let see = || authorize(&running, &caller, Some("p"), Action::See).map_err(|why| why.kind);
+    assert_eq!(see(), Ok(()));
     running.guarded.replace(&file("claim").guarded);
     assert_eq!(see(), Err(ProblemKind::Unauthorized));
     running.guarded.replace(&config("rights = {}").unwrap().guarded);
     assert_eq!(see(), Err(ProblemKind::Unauthorized));
+}
+
+#[test]
+fn what_a_running_node_cannot_take_up_is_named() {
+    let other = config("admin_token = \"another secret of all\"").unwrap();
+    assert_eq!(guarded().differs(&other), Some("admin_token"));
+    let slower = config(&format!("admin_token = {TOKEN:?}\nsuspect_after = \"9s\"")).unwrap();
+    assert_eq!(guarded().differs(&slower), Some("suspect_after"));
+    assert_eq!(guarded().differs(&guarded()), None);
 }
 
 #[test]

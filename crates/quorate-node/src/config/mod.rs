@@ -73,7 +73,7 @@ pub struct Config {
 }
 
 /// A text that is compared and never shown.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
@@ -384,6 +384,8 @@ impl Config {
             ("listen.clients", self.listen_clients == new.listen_clients),
             ("listen.peers", self.listen_peers == new.listen_peers),
             ("whether there is [tls]", self.tls.is_some() == new.tls.is_some()),
+            ("admin_token", self.admin_token == new.admin_token),
+            ("suspect_after", self.suspect_after == new.suspect_after),
         ];
         same.iter().find(|(_, same)| !same).map(|(what, _)| *what)
     }

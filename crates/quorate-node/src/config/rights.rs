@@ -26,8 +26,11 @@ impl Guard {
 
     /// From now on this holds.
     pub(crate) fn replace(&self, other: &Guard) {
-        let other = other.now();
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = other;
+        let new = match (self.now(), other.now()) {
+            (Some(old), Some(new)) => Some(Arc::new(new.keeping(&old))),
+            (_, new) => new,
+        };
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = new;
     }
 }
 
@@ -90,10 +93,28 @@ impl Guarded {
         Ok(Some(Guarded { tokens: known, certificates: certified, open_metrics }))
     }
 
-    /// Whether somebody who was let in with this permit still has it, as it was.
-    pub(crate) fn still(&self, permit: &Permit) -> bool {
+    /// Entries that did not change are the same ones as before: whoever was let in by one still is.
+    /// A new secret under an old name is another entry, though it may do the same.
+    fn keeping(&self, old: &Guarded) -> Guarded {
+        let mut new = self.clone();
+        for (digest, permit) in &mut new.tokens {
+            let is_it = |(known, was): &&(Digest, _)| known.is(digest) && *was == *permit;
+            if let Some((_, was)) = old.tokens.iter().find(is_it) {
+                *permit = Arc::clone(was);
+            }
+        }
+        for permit in &mut new.certificates {
+            if let Some(was) = old.certificates.iter().find(|was| *was == permit) {
+                *permit = Arc::clone(was);
+            }
+        }
+        new
+    }
+
+    /// Whether somebody who was let in by this entry still is.
+    pub(crate) fn still(&self, permit: &Arc<Permit>) -> bool {
         let tokens = self.tokens.iter().map(|(_, known)| known);
-        tokens.chain(&self.certificates).any(|known| **known == *permit)
+        tokens.chain(&self.certificates).any(|known| Arc::ptr_eq(known, permit))
     }
 
     /// What the client of a certificate may do.
