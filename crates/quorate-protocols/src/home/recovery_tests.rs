@@ -182,6 +182,15 @@ fn named_units_can_all_be_had_as_soon() {
 }
 
 #[test]
+fn counted_units_can_all_be_had_as_soon() {
+    within_bounds::<arbiter::Arbiter>(&ALL, |plan| arbiter::Pool {
+        lease: Lease::new(Duration::from_nanos(LEASE), plan.pool.drift_ppm),
+        retry: Duration::from_nanos(RETRY),
+        ..arbiter::Pool::new(UNITS, NODES)
+    });
+}
+
+#[test]
 fn tickets_can_all_be_had_as_soon() {
     within_bounds::<ticket::Ticket>(&ALL, |plan| ticket::Pool {
         lease: Lease::new(Duration::from_nanos(LEASE), plan.pool.drift_ppm),

@@ -95,6 +95,23 @@ fn what_ended_before_it_was_forgotten_is_not_taken_up_and_counted() {
     }
 }
 
+/// The client of claim 1 renews then through n3, which does not reach n0. A while later its lease
+/// is over there, and claim 2 is served.
+fn until_claim_2_is_served(mut world: Cluster, renewed: u64) -> Cluster {
+    world.at(renewed);
+    world.renew(3, 1);
+    world.hold_back(3, 0, "renew");
+    world.settle();
+    world.at(renewed + 1_500);
+    if world.using[&id(1)].1 <= world.now {
+        world.end(id(1), End::Deadline);
+    }
+    world.end_lease(0, 1);
+    world.settle();
+    assert!(world.is_using(2) || world.breach.is_some(), "{}", world.trace);
+    world
+}
+
 /// Claim 1 is held through n3 by the word of all three, and a renewal of n2's is under way for
 /// long. What n2 gave ends, claim 2 of n4 gets it, n2 forgets both, and takes up what the renewal
 /// shows. Then n0 no longer hears of claim 1, and gives its permission to claim 2.
@@ -118,18 +135,7 @@ fn taken_up_late(mutant: Option<Mutant>) -> Cluster {
     world.at(14_000);
     world.arrive(late);
     world.settle();
-    world.at(15_000);
-    world.renew(3, 1);
-    world.hold_back(3, 0, "renew");
-    world.settle();
-    world.at(16_500);
-    if world.using[&id(1)].1 <= world.now {
-        world.end(id(1), End::Deadline);
-    }
-    world.end_lease(0, 1);
-    world.settle();
-    assert!(world.is_using(2) || world.breach.is_some(), "{}", world.trace);
-    world
+    until_claim_2_is_served(world, 15_000)
 }
 
 #[test]
@@ -149,18 +155,7 @@ fn shown_to_a_stranger(mutant: Option<Mutant>) -> Cluster {
     world.settle();
     world.restart(2, Start::Amnesia);
     world.restart(3, Start::Amnesia);
-    world.at(9_000);
-    world.renew(3, 1);
-    world.hold_back(3, 0, "renew");
-    world.settle();
-    world.at(10_500);
-    if world.using[&id(1)].1 <= world.now {
-        world.end(id(1), End::Deadline);
-    }
-    world.end_lease(0, 1);
-    world.settle();
-    assert!(world.is_using(2) || world.breach.is_some(), "{}", world.trace);
-    world
+    until_claim_2_is_served(world, 9_000)
 }
 
 #[test]
