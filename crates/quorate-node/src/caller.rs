@@ -13,6 +13,7 @@
 //! of.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr as _;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -36,11 +37,44 @@ pub(crate) enum Caller {
     Stranger(Option<TokenError>),
     /// Whoever has a token of the configuration.
     Holder(Arc<Permit>),
-    /// Whoever has the administrator's token, and whoever runs this process.
+    /// Whoever has the administrator's token, and whoever runs this process: root and its own
+    /// user, on its Unix socket.
     Administrator,
     /// Somebody who may do nothing: shows that everybody is asked for its rights.
     #[cfg(test)]
     Nobody,
+}
+
+/// Where a caller calls from.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Whence {
+    /// The node itself.
+    Node,
+    /// An address of the network.
+    Address(IpAddr),
+    /// This machine, by the Unix socket, as this user.
+    Local { user: u32 },
+}
+
+/// As logs show it.
+impl fmt::Display for Whence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Whence::Node => f.write_str("this node"),
+            Whence::Address(address) => address.fmt(f),
+            Whence::Local { user } => write!(f, "local user {user}"),
+        }
+    }
+}
+
+/// Who is at the other end of a connection, before any request shows more.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Guest {
+    pub(crate) caller: Caller,
+    pub(crate) whence: Whence,
+    /// Whether nobody else hears what is said, and no page of another site can lead here: TLS, or
+    /// the Unix socket.
+    pub(crate) private: bool,
 }
 
 /// What a caller wants to do.
@@ -87,9 +121,13 @@ impl Caller {
         }
     }
 
-    /// The same caller, who has shown this token with a request.
+    /// The same caller, who has shown this token with a request. Who is an administrator without
+    /// one stays that: a token which nobody knows any more must not stand in the way back in.
     pub(crate) fn shows(self, config: &Config, token: Option<&str>) -> Self {
         let Some(shown) = token else { return self };
+        if self == Caller::Administrator {
+            return self;
+        }
         match (&config.admin_token, config.guarded.now()) {
             (Some(token), _) if token.is(shown) => Caller::Administrator,
             (None, None) => self,
@@ -142,10 +180,7 @@ pub(crate) fn authorize(
     pool: Option<&str>,
     action: Action,
 ) -> Result<(), Problem> {
-    decide(config, caller, pool, action, None).map_err(|why| {
-        tracing::debug!(%caller, pool, ?action, "refused");
-        why.problem(pool)
-    })
+    decide(config, caller, pool, action, None).map_err(|why| why.problem(pool))
 }
 
 /// Whether this caller may claim so many units.

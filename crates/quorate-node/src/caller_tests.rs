@@ -17,7 +17,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::app::App;
-use crate::caller::{Action, Caller, authorize, token_of};
+use crate::caller::{Action, Caller, Guest, Whence, authorize, token_of};
 use crate::config::{Config, ConfigError};
 use crate::{Node, api, session};
 
@@ -354,6 +354,54 @@ async fn a_guarded_node_gives_every_token_what_it_may_have_and_nothing_else() {
             let answered = Answered::of(said);
             assert_eq!(answered, expected, "{method} {path} {needs:?}: {said:?}");
             assert_eq!(asks, answered == Answered::Unknown, "{method} {path}");
+        }
+    }
+    node.stop().await;
+}
+
+/// The way back in when all tokens are lost: neither none nor a wrong one stands in it.
+#[tokio::test]
+async fn whoever_runs_the_node_may_do_everything_on_its_unix_socket() {
+    let tokens = Tokens::new();
+    let node = tokens.node("").await;
+    let guest = |caller| Guest { caller, whence: Whence::Local { user: 0 }, private: true };
+    let served = |problem: Option<Problem>| {
+        let said = problem.as_ref().map(|problem| (problem.kind, &*problem.detail));
+        Answered::of(said) == Answered::Served
+    };
+    let unknown = Secret::random().unwrap();
+    for (caller, all) in [(Caller::Administrator, true), (Caller::Anonymous, false)] {
+        let app = node.app().receiving(guest(caller));
+        for (method, path, needs) in ENDPOINTS {
+            let open = matches!(needs, None | Some(Action::Health));
+            for token in [None, Some("hunter2"), Some(unknown.reveal())] {
+                let answer = call(&app, method, path, token).await;
+                let problem = match answer.status().is_client_error() {
+                    true => {
+                        let body = to_bytes(answer.into_body(), 1 << 16).await.unwrap();
+                        serde_json::from_slice(&body).ok()
+                    }
+                    false => None,
+                };
+                assert_eq!(served(problem), all || open, "{method} {path} with {token:?}");
+            }
+            // A token is worth the same as anywhere, for those who are nobody without it.
+            let admin = Some(tokens.secret(Right::Admin));
+            assert!(call(&app, method, path, admin).await.status() != StatusCode::UNAUTHORIZED);
+        }
+        let mut stream = linked(app).await;
+        let token = link::Token(unknown.reveal().to_owned());
+        let introduce = Ask::Introduce { client: String::new(), token };
+        for (number, ask) in (1..).zip([introduce].into_iter().chain(all_asks())) {
+            let open = needs(&ask).is_none();
+            let mut bytes = Vec::new();
+            link::encode(&FromClient::Request(Request { number, ask }), &mut bytes);
+            stream.write_all(&bytes).await.unwrap();
+            let problem = match answer(&mut stream, number).await {
+                Reply::Problem(problem) => Some(problem),
+                _ => None,
+            };
+            assert_eq!(served(problem), all || open);
         }
     }
     node.stop().await;

@@ -4,7 +4,7 @@
 //!
 //! | file | does |
 //! |---|---|
-//! | `door` | HTTP or client link? Who is it? |
+//! | `door`, `local` | HTTP or client link? Who is it? |
 //! | `api`, `session` | words to and from the client |
 //! | `app`, `caller` | the way to the engine, and whether this caller may go it |
 //! | `engine` | the one owner of everything below |
@@ -37,6 +37,7 @@ mod history;
 mod journal;
 mod kinds;
 mod ledger;
+mod local;
 mod metrics;
 mod node;
 #[cfg(test)]

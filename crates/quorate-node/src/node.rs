@@ -18,6 +18,7 @@ use crate::descriptors;
 use crate::door;
 use crate::engine::{Engine, Request};
 use crate::journal::{Journal, Records, Written};
+use crate::local::Local;
 use crate::metrics::Metrics;
 use crate::peers::{self, Mesh};
 use crate::planted::Planted;
@@ -121,6 +122,8 @@ impl Node {
     ) -> Result<Node, StartError> {
         config.limits.clients = descriptors::clients(&config);
         let keys = config.keys().map_err(StartError::new)?.map(Arc::new);
+        let local = config.listen_local.as_deref().map(Local::bind).transpose();
+        let local = local.map_err(StartError::new)?;
         let config = Arc::new(config);
         let boot = boot::count(&config).await.map_err(StartError::new)?;
         let mut metrics = Metrics::new();
@@ -175,7 +178,7 @@ impl Node {
                 drop(guards);
             }),
             mesh: tokio::spawn(mesh.run(peers)),
-            door: tokio::spawn(door::run(clients, app.clone(), keys.subscribe())),
+            door: tokio::spawn(door::run(clients, local, app.clone(), keys.subscribe())),
             keys,
             app,
         })

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use quorate_trust::{Identity, shown};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::rustls::pki_types::{IpAddr, ServerName};
 use tokio_rustls::rustls::{ClientConfig, ServerConfig};
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
@@ -25,6 +25,7 @@ pub(crate) struct Stream {
 #[derive(Debug)]
 enum Way {
     Plain(TcpStream),
+    Local(UnixStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
 
@@ -35,6 +36,12 @@ pub(crate) type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 impl From<TcpStream> for Stream {
     fn from(stream: TcpStream) -> Self {
         Stream { head: Vec::new(), way: Way::Plain(stream), shown: None }
+    }
+}
+
+impl From<UnixStream> for Stream {
+    fn from(stream: UnixStream) -> Self {
+        Stream { head: Vec::new(), way: Way::Local(stream), shown: None }
     }
 }
 
@@ -68,6 +75,7 @@ impl Stream {
         let mut bytes = [0; 64];
         let read = match &mut self.way {
             Way::Plain(stream) => stream.read(&mut bytes).await?,
+            Way::Local(stream) => stream.read(&mut bytes).await?,
             Way::Tls(stream) => stream.read(&mut bytes).await?,
         };
         if read == 0 {
@@ -82,6 +90,10 @@ impl Stream {
         assert!(self.head.is_empty(), "nobody looks at the first words of peers");
         match self.way {
             Way::Plain(stream) => {
+                let (reader, writer) = stream.into_split();
+                (Box::new(reader), Box::new(writer))
+            }
+            Way::Local(stream) => {
                 let (reader, writer) = stream.into_split();
                 (Box::new(reader), Box::new(writer))
             }
@@ -107,6 +119,7 @@ impl AsyncRead for Stream {
         }
         match &mut self.way {
             Way::Plain(stream) => Pin::new(stream).poll_read(cx, into),
+            Way::Local(stream) => Pin::new(stream).poll_read(cx, into),
             Way::Tls(stream) => {
                 // Who hangs up without a word of farewell has hung up: frames and HTTP say
                 // themselves where they end.
@@ -129,6 +142,7 @@ impl AsyncWrite for Stream {
     ) -> Poll<io::Result<usize>> {
         match &mut self.way {
             Way::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Way::Local(stream) => Pin::new(stream).poll_write(cx, bytes),
             Way::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
         }
     }
@@ -140,6 +154,7 @@ impl AsyncWrite for Stream {
     ) -> Poll<io::Result<usize>> {
         match &mut self.way {
             Way::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, bytes),
+            Way::Local(stream) => Pin::new(stream).poll_write_vectored(cx, bytes),
             Way::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, bytes),
         }
     }
@@ -147,6 +162,7 @@ impl AsyncWrite for Stream {
     fn is_write_vectored(&self) -> bool {
         match &self.way {
             Way::Plain(stream) => stream.is_write_vectored(),
+            Way::Local(stream) => stream.is_write_vectored(),
             Way::Tls(stream) => stream.is_write_vectored(),
         }
     }
@@ -154,6 +170,7 @@ impl AsyncWrite for Stream {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.way {
             Way::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            Way::Local(stream) => Pin::new(stream).poll_flush(cx),
             Way::Tls(stream) => Pin::new(stream).poll_flush(cx),
         }
     }
@@ -161,6 +178,7 @@ impl AsyncWrite for Stream {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.way {
             Way::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            Way::Local(stream) => Pin::new(stream).poll_shutdown(cx),
             Way::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }

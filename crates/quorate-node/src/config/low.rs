@@ -55,6 +55,8 @@ pub(super) struct Listen {
     pub(super) clients: SocketAddr,
     /// For the other members.
     pub(super) peers: SocketAddr,
+    /// A Unix socket for clients of this machine.
+    pub(super) local: Option<PathBuf>,
     /// From which address to call the other members; any unless said otherwise.
     pub(super) source: Option<IpAddr>,
 }

@@ -50,6 +50,8 @@ pub struct Config {
     pub members: Vec<Member>,
     /// Where clients find us.
     pub listen_clients: SocketAddr,
+    /// The Unix socket where clients of this machine find us, if there is to be one.
+    pub listen_local: Option<PathBuf>,
     /// Where the other members find us.
     pub listen_peers: SocketAddr,
     /// From which address we call them, if it matters.
@@ -346,6 +348,7 @@ impl Config {
                 .map(|member| Member { name: member.name, peers: member.peers })
                 .collect(),
             listen_clients: listen.clients,
+            listen_local: listen.local,
             listen_peers: listen.peers,
             source: listen.source,
             data: Data::Memory,
@@ -383,6 +386,7 @@ impl Config {
             ("members or pools", self.digest == new.digest),
             ("listen.clients", self.listen_clients == new.listen_clients),
             ("listen.peers", self.listen_peers == new.listen_peers),
+            ("listen.local", self.listen_local == new.listen_local),
             ("whether there is [tls]", self.tls.is_some() == new.tls.is_some()),
             ("admin_token", self.admin_token == new.admin_token),
             ("suspect_after", self.suspect_after == new.suspect_after),
