@@ -24,7 +24,7 @@ use quorate_wire::order::Ordered;
 use quorate_wire::survey::Question;
 
 use crate::admission;
-use crate::config::Config;
+use crate::config::{Config, Secret as AdminToken};
 use crate::engine::{Ask, Request};
 
 /// Who asks, as far as this node knows.
@@ -37,8 +37,9 @@ pub(crate) enum Caller {
     Stranger(Option<TokenError>),
     /// Whoever has a token of the configuration.
     Holder(Arc<Permit>),
-    /// Whoever has the administrator's token, and whoever runs this process: root and its own
-    /// user, on its Unix socket.
+    /// Whoever has shown the administrator's token: this one.
+    Bearer(Arc<AdminToken>),
+    /// Whoever runs this process: root and its own user, on its Unix socket; and the node itself.
     Administrator,
     /// Somebody who may do nothing: shows that everybody is asked for its rights.
     #[cfg(test)]
@@ -128,8 +129,8 @@ impl Caller {
         if self == Caller::Administrator {
             return self;
         }
-        match (&config.admin_token, config.guarded.now()) {
-            (Some(token), _) if token.is(shown) => Caller::Administrator,
+        match (config.guarded.admin(), config.guarded.now()) {
+            (Some(token), _) if token.is(shown) => Caller::Bearer(token),
             (None, None) => self,
             (Some(_), None) => Caller::Stranger(None),
             (_, Some(guarded)) => match Secret::from_str(shown) {
@@ -150,7 +151,7 @@ impl fmt::Display for Caller {
             Caller::Anonymous => "anonymous",
             Caller::Stranger(_) => "stranger",
             Caller::Holder(permit) => &permit.name,
-            Caller::Administrator => "administrator",
+            Caller::Bearer(_) | Caller::Administrator => "administrator",
             #[cfg(test)]
             Caller::Nobody => "nobody",
         })
@@ -220,6 +221,8 @@ fn decide(
     match caller {
         _ if open => Ok(()),
         Caller::Administrator => Ok(()),
+        Caller::Bearer(shown) if is_current(config, shown) => Ok(()),
+        Caller::Bearer(_) => Err(Why::Strange(None)),
         Caller::Anonymous => Err(Why::Nothing),
         Caller::Stranger(wrong) => Err(Why::Strange(*wrong)),
         // Its token was taken out of the file, or changed, since it was let in.
@@ -240,20 +243,28 @@ fn decide(
     }
 }
 
+/// Whether `admin_token` is still what somebody was let in with.
+fn is_current(config: &Config, shown: &AdminToken) -> bool {
+    config.guarded.admin().is_some_and(|token| *token == *shown)
+}
+
 /// Where tokens have no rights: administrators are told apart from everybody else.
 fn decide_openly(config: &Config, caller: &Caller, action: Action) -> Result<(), Why> {
     let open = match action {
-        Action::Revoke | Action::Admin => config.admin_token.is_none(),
+        Action::Revoke | Action::Admin => config.guarded.admin().is_none(),
         _ => true,
     };
     match caller {
         Caller::Administrator => Ok(()),
+        Caller::Bearer(shown) if is_current(config, shown) => Ok(()),
         #[cfg(test)]
         Caller::Nobody if action != Action::Health => {
             Err(Why::Administrators("this caller may do nothing"))
         }
         _ if open => Ok(()),
-        Caller::Stranger(_) => Err(Why::Administrators("the token is not the administrator's")),
+        Caller::Stranger(_) | Caller::Bearer(_) => {
+            Err(Why::Administrators("the token is not the administrator's"))
+        }
         _ => Err(Why::Administrators("this cluster asks for the administrator's token")),
     }
 }

@@ -525,9 +525,25 @@ fn whoever_was_let_in_with_a_token_that_is_gone_may_do_nothing_more() {
 }
 
 #[test]
-fn what_a_running_node_cannot_take_up_is_named() {
+fn an_administrators_token_that_was_replaced_is_worth_nothing_more() {
     let other = config("admin_token = \"another secret of all\"").unwrap();
-    assert_eq!(guarded().differs(&other), Some("admin_token"));
+    for running in [guarded(), config(&format!("admin_token = {TOKEN:?}\nrights = {{}}")).unwrap()]
+    {
+        let rights = running.guarded.now().is_some();
+        let caller = Caller::Anonymous.shows(&running, Some(TOKEN));
+        let may = |caller: &Caller| authorize(&running, caller, Some("p"), Action::Revoke).is_ok();
+        assert!(may(&caller));
+        running.guarded.replace(&running.clone().guarded);
+        assert!(may(&caller), "nothing changed for it");
+        running.guarded.replace(&other.guarded);
+        assert!(!may(&caller), "with rights: {rights}");
+        assert!(may(&Caller::Anonymous.shows(&running, Some("another secret of all"))));
+        assert!(may(&Caller::Administrator), "who runs it needs none");
+    }
+}
+
+#[test]
+fn what_a_running_node_cannot_take_up_is_named() {
     let slower = config(&format!("admin_token = {TOKEN:?}\nsuspect_after = \"9s\"")).unwrap();
     assert_eq!(guarded().differs(&slower), Some("suspect_after"));
     assert_eq!(guarded().differs(&guarded()), None);

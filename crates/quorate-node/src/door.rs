@@ -25,7 +25,7 @@ use crate::app::App;
 use crate::caller::{Caller, Guest, Whence};
 use crate::local::{self, Local};
 use crate::session::{self, SessionError};
-use crate::stream::Stream;
+use crate::stream::{Stream, outdated};
 
 /// How long a client may take to say its first words...
 const FIRST_WORDS: Duration = Duration::from_secs(10);
@@ -181,13 +181,24 @@ impl Hall {
         self.serve(stream, language, Guest { caller, whence, private: true }).await;
     }
 
-    async fn serve(self, stream: Stream, language: Language, guest: Guest) {
-        let Hall { app, router, .. } = self;
+    /// Until it ends, or the certificate that was shown is good no more.
+    async fn serve(self, mut stream: Stream, language: Language, guest: Guest) {
+        let outdated = outdated(stream.certificate(), self.keys.clone());
+        tokio::select! {
+            () = self.converse(stream, language, guest.clone()) => {}
+            why = outdated => {
+                tracing::info!(caller = %guest.caller, from = %guest.whence, %why, "cut off");
+            }
+        }
+    }
+
+    async fn converse(&self, stream: Stream, language: Language, guest: Guest) {
+        let Hall { app, router, .. } = self.clone();
         let metrics = Arc::clone(&app.metrics);
         let app = app.receiving(guest.clone());
         match language {
             Language::Link => {
-                metrics.clients.inc();
+                let _counted = metrics.count_client();
                 match session::run(stream, app).await {
                     Ok(()) | Err(SessionError::Io(_)) => {}
                     Err(SessionError::Frame(error)) => {
@@ -195,7 +206,6 @@ impl Hall {
                         tracing::info!(%error, "a client's connection is closed");
                     }
                 }
-                metrics.clients.dec();
             }
             Language::Http => api::serve(stream, guest, app, router).await,
             Language::OtherLink(version) => {

@@ -32,6 +32,7 @@ mod convert;
 mod descriptors;
 mod door;
 mod engine;
+mod files;
 mod forecast;
 mod history;
 mod journal;
@@ -62,6 +63,7 @@ pub use config::{
     Config, ConfigError, Data, Guard, Guarded, Limits, MEMBERS_MAX, Member, Names, POOL_NAME_MAX,
     POOL_UNITS_MAX, Pattern, PoolDef, Reserved, Secret, Tls, is_pool_name,
 };
+pub use files::Files;
 pub use node::{Node, StartError};
 #[cfg(feature = "planted-bugs")]
 pub use planted::Bug;

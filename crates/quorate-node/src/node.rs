@@ -185,15 +185,18 @@ impl Node {
     }
 
     /// Takes up the tokens, rights and certificates of a changed file while it runs. Whoever was
-    /// let in with a token that is gone may do nothing more; connections that were made with an
-    /// earlier certificate go on until they end.
+    /// let in with a token that is gone may do nothing more, and whose certificate nobody vouches
+    /// for any more is cut off; other connections go on.
     ///
     /// # Errors
     /// The files are not good, or something else changed that takes a restart: everything is as
-    /// before.
-    pub fn reload(&self, new: &Config) -> Result<(), ConfigError> {
-        let taken = self.take_up(new);
+    /// before, and readiness says so until a file is taken up again.
+    pub fn reload(&self, read: Result<Config, ConfigError>) -> Result<(), ConfigError> {
+        let taken = read.and_then(|new| self.take_up(&new));
         self.app.metrics.reloaded(taken.is_ok());
+        if let Err(error) = &taken {
+            self.app.config.guarded.refuse(error.to_string());
+        }
         taken
     }
 

@@ -4,11 +4,13 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::SystemTime;
 
-use quorate_trust::{Identity, shown};
+use quorate_trust::{Identity, Keys, Usage, shown};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
-use tokio_rustls::rustls::pki_types::{IpAddr, ServerName};
+use tokio::sync::watch;
+use tokio_rustls::rustls::pki_types::{CertificateDer, IpAddr, ServerName};
 use tokio_rustls::rustls::{ClientConfig, ServerConfig};
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
@@ -18,8 +20,42 @@ pub(crate) struct Stream {
     /// Read early, and read again by whoever reads next.
     head: Vec<u8>,
     way: Way,
-    /// Whose certificate the other side showed, verified.
+    /// Whose certificate the other side showed, verified...
     shown: Option<Identity>,
+    /// ...and the certificate.
+    certificate: Option<Shown>,
+}
+
+/// A certificate that the other side of a connection showed.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    chain: Vec<CertificateDer<'static>>,
+    usage: Usage,
+}
+
+impl Shown {
+    fn of(chain: Option<&[CertificateDer<'_>]>, usage: Usage) -> Option<Shown> {
+        let chain = chain?.iter().map(|one| one.clone().into_owned()).collect();
+        Some(Shown { chain, usage })
+    }
+}
+
+/// Returns when somebody's certificate is good no more, since others are trusted now; says why.
+pub(crate) async fn outdated(
+    shown: Option<Shown>,
+    mut keys: watch::Receiver<Option<Arc<Keys>>>,
+) -> String {
+    let Some(Shown { chain, usage }) = shown else { return std::future::pending().await };
+    while keys.changed().await.is_ok() {
+        let now = keys.borrow_and_update().clone();
+        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let taken = now.map(|keys| keys.still_takes(&chain, usage, since_1970.unwrap_or_default()));
+        if let Some(Err(error)) = taken {
+            return error.to_string();
+        }
+    }
+    // The node stops.
+    std::future::pending().await
 }
 
 #[derive(Debug)]
@@ -35,13 +71,13 @@ pub(crate) type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
 impl From<TcpStream> for Stream {
     fn from(stream: TcpStream) -> Self {
-        Stream { head: Vec::new(), way: Way::Plain(stream), shown: None }
+        Stream { head: Vec::new(), way: Way::Plain(stream), shown: None, certificate: None }
     }
 }
 
 impl From<UnixStream> for Stream {
     fn from(stream: UnixStream) -> Self {
-        Stream { head: Vec::new(), way: Way::Local(stream), shown: None }
+        Stream { head: Vec::new(), way: Way::Local(stream), shown: None, certificate: None }
     }
 }
 
@@ -49,9 +85,10 @@ impl Stream {
     /// We were called, and TLS is spoken.
     pub(crate) async fn accept(stream: TcpStream, tls: Arc<ServerConfig>) -> io::Result<Stream> {
         let stream = TlsAcceptor::from(tls).accept(stream).await?;
-        let whose = shown(stream.get_ref().1.peer_certificates()).ok();
+        let chain = stream.get_ref().1.peer_certificates();
+        let (whose, certificate) = (shown(chain).ok(), Shown::of(chain, Usage::Client));
         let way = Way::Tls(Box::new(TlsStream::Server(stream)));
-        Ok(Stream { head: Vec::new(), way, shown: whose })
+        Ok(Stream { head: Vec::new(), way, shown: whose, certificate })
     }
 
     /// We called.
@@ -59,14 +96,20 @@ impl Stream {
         // Whose certificate it is decides, and not where it was found.
         let name = ServerName::IpAddress(IpAddr::from(stream.peer_addr()?.ip()));
         let stream = TlsConnector::from(tls).connect(name, stream).await?;
-        let whose = shown(stream.get_ref().1.peer_certificates()).ok();
+        let chain = stream.get_ref().1.peer_certificates();
+        let (whose, certificate) = (shown(chain).ok(), Shown::of(chain, Usage::Server));
         let way = Way::Tls(Box::new(TlsStream::Client(stream)));
-        Ok(Stream { head: Vec::new(), way, shown: whose })
+        Ok(Stream { head: Vec::new(), way, shown: whose, certificate })
     }
 
     /// Whose certificate the other side showed.
     pub(crate) fn shown(&self) -> Option<&Identity> {
         self.shown.as_ref()
+    }
+
+    /// The certificate itself, for [`outdated`].
+    pub(crate) fn certificate(&mut self) -> Option<Shown> {
+        self.certificate.take()
     }
 
     /// What the other side says first, as far as it has said it: more than last time. Nothing of it

@@ -270,8 +270,6 @@ fn way_back_in(folder: &Folder) {
     for with in ["--server unix:b.sock", "--server unix:b.sock --token-file lost"] {
         assert!(folder.fine(&format!("pools {with}")).contains("ci-build"));
         folder.fine(&format!("run ci-build {with} -- true"));
-        folder.fine(&format!("drain ci-build 3 {with}"));
-        folder.fine(&format!("drain ci-build 3 --undo {with}"));
     }
     let dead = folder.run("pools --server unix:nobody.sock");
     assert!(text(&dead.stderr).contains("unix:nobody.sock"), "{dead:?}");

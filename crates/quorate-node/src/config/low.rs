@@ -22,6 +22,8 @@ pub(super) struct File {
     pub(super) data_dir: Option<PathBuf>,
     /// Whoever takes claims back must show this; anybody may if there is none.
     pub(super) admin_token: Option<String>,
+    /// How much the node tells in its log.
+    pub(super) log: Option<String>,
     /// Those who may do something, where not everybody may.
     #[serde(default)]
     pub(super) tokens: Vec<Token>,
