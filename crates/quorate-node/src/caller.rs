@@ -270,7 +270,7 @@ fn decide_openly(config: &Config, caller: &Caller, action: Action) -> Result<(),
 }
 
 const HOW: &str = "Send a token as `Authorization: Bearer TOKEN`, or give the command \
-                   QUORATE_TOKEN or --token-file";
+                   QUORATE_TOKEN, --token-file, or --cert and --key";
 
 impl Why {
     fn problem(self, pool: Option<&str>) -> Problem {
@@ -280,7 +280,9 @@ impl Why {
         let forbidden =
             |text: String| Problem::new(ProblemKind::Forbidden, format!("{text}; nothing changed"));
         match (self, pool) {
-            (Why::Nothing, _) => unknown("this cluster asks for a token".into()),
+            (Why::Nothing, _) => unknown(
+                "this cluster asks for a token, or a certificate that its files name".into(),
+            ),
             (Why::Strange(Some(wrong)), _) => unknown(wrong.to_string()),
             (Why::Strange(None), _) => unknown("this cluster does not know the token".into()),
             (Why::Permit(Refusal::Expired { on }), _) => {
