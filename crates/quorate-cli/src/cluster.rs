@@ -13,9 +13,9 @@ use crate::credentials::{Credentials, Place};
 /// Which cluster, and how to answer.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Cluster {
-    /// A node, as HOST:PORT, http://HOST:PORT or https://HOST:PORT; name several by repeating it or
-    /// with commas, and one that answers is used. Without it: $QUORATE_SERVER, or the local dev
-    /// node (127.0.0.1:7420).
+    /// A node, as HOST:PORT, http://HOST:PORT, https://HOST:PORT or unix:/PATH (its socket on this
+    /// machine); name several by repeating it or with commas, and one that answers is used. Without
+    /// it: $QUORATE_SERVER, or the local dev node (127.0.0.1:7420).
     #[arg(long, value_name = "URL", value_delimiter = ',', global = true)]
     server: Vec<String>,
     #[command(flatten)]

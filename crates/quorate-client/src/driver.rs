@@ -329,14 +329,6 @@ impl Wire {
                 inbox.reserve(READ_CHUNK);
                 Event::Read(stream.read_buf(inbox).await)
             }
-            Wire::Open { stream: Stream::Tls(stream), inbox, outbox, late } => {
-                let (mut reader, mut writer) = tokio::io::split(&mut **stream);
-                inbox.reserve(READ_CHUNK);
-                tokio::select! {
-                    read = reader.read_buf(inbox) => Event::Read(read),
-                    wrote = write_encrypted(&mut writer, outbox, late) => Event::Wrote(wrote),
-                }
-            }
             Wire::Open { stream: Stream::Plain(stream), inbox, outbox, .. } => {
                 let (mut reader, writer) = stream.split();
                 inbox.reserve(READ_CHUNK);
@@ -346,6 +338,14 @@ impl Wire {
                         Ok(()) => Event::Wrote(write_some(writer.as_ref(), outbox)),
                         Err(error) => Event::Wrote(Err(error)),
                     },
+                }
+            }
+            Wire::Open { stream, inbox, outbox, late } => {
+                let (mut reader, mut writer) = tokio::io::split(stream);
+                inbox.reserve(READ_CHUNK);
+                tokio::select! {
+                    read = reader.read_buf(inbox) => Event::Read(read),
+                    wrote = write_encrypted(&mut writer, outbox, late) => Event::Wrote(wrote),
                 }
             }
         }

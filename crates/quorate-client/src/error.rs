@@ -12,7 +12,10 @@ pub enum ConnectError {
     #[error("no server is named: give at least one, such as 127.0.0.1:7420")]
     NoServers,
     /// A name in the list is not the address of a server.
-    #[error("{text:?} is not a server: write HOST:PORT, http://HOST:PORT or https://HOST:PORT")]
+    #[error(
+        "{text:?} is not a server: write HOST:PORT, http://HOST:PORT, https://HOST:PORT or \
+         unix:/PATH"
+    )]
     BadServer {
         /// What was given.
         text: String,

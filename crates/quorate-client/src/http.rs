@@ -325,6 +325,7 @@ async fn exchange(
         // Nodes know no names: one of somebody else's could lead a browser to them.
         Stream::Plain(stream) => stream.peer_addr()?.to_string(),
         Stream::Tls(_) => server.address().to_owned(),
+        Stream::Local(_) => "localhost".to_owned(),
     };
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;

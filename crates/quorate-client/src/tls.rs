@@ -1,4 +1,5 @@
-//! Encrypted connections: whom a client trusts, and a stream that is one or is not.
+//! Connections: whom a client trusts, and a stream that is encrypted, in the clear, or a Unix
+//! socket.
 //!
 //! TLS 1.3 only, with ring, passed explicitly: another crate of the program may bring something
 //! else.
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::crypto::ring;
@@ -86,6 +87,9 @@ impl Tls {
 
 /// A connection to a server, in the clear or not, as its name says.
 pub(crate) async fn dial(server: &Server, tls: Option<&Tls>) -> io::Result<Stream> {
+    if let Some(path) = server.socket() {
+        return Ok(Stream::Local(UnixStream::connect(path).await?));
+    }
     let stream = TcpStream::connect(server.address()).await?;
     // Small messages in a hurry.
     let _ = stream.set_nodelay(true);
@@ -150,6 +154,7 @@ pub(crate) fn hint(why: &str) -> &'static str {
 #[derive(Debug)]
 pub(crate) enum Stream {
     Plain(TcpStream),
+    Local(UnixStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
 
@@ -161,6 +166,7 @@ impl AsyncRead for Stream {
     ) -> Poll<io::Result<()>> {
         match &mut *self {
             Stream::Plain(stream) => Pin::new(stream).poll_read(cx, into),
+            Stream::Local(stream) => Pin::new(stream).poll_read(cx, into),
             Stream::Tls(stream) => Pin::new(stream).poll_read(cx, into),
         }
     }
@@ -174,6 +180,7 @@ impl AsyncWrite for Stream {
     ) -> Poll<io::Result<usize>> {
         match &mut *self {
             Stream::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Stream::Local(stream) => Pin::new(stream).poll_write(cx, bytes),
             Stream::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
         }
     }
@@ -181,6 +188,7 @@ impl AsyncWrite for Stream {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut *self {
             Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            Stream::Local(stream) => Pin::new(stream).poll_flush(cx),
             Stream::Tls(stream) => Pin::new(stream).poll_flush(cx),
         }
     }
@@ -188,6 +196,7 @@ impl AsyncWrite for Stream {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut *self {
             Stream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            Stream::Local(stream) => Pin::new(stream).poll_shutdown(cx),
             Stream::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }

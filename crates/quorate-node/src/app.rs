@@ -11,7 +11,7 @@ use quorate_wire::survey::{Question, Survey};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use crate::admission;
-use crate::caller::{self, Action, Caller, authorize, authorize_units};
+use crate::caller::{self, Action, Caller, Guest, Whence, authorize, authorize_units};
 use crate::config::{Config, PoolDef};
 use crate::engine::{Ask, Command, Gathered, Request, stopping};
 use crate::ledger::{Mailbox, Recipient, Snapshot, Waiter};
@@ -26,8 +26,10 @@ pub(crate) struct App {
     pub(crate) metrics: Arc<Metrics>,
     /// Who is at the other end.
     pub(crate) caller: Caller,
-    /// Whether nobody else hears what is said.
-    pub(crate) encrypted: bool,
+    /// Where that is.
+    pub(crate) whence: Whence,
+    /// Whether nobody else hears what is said ([`Guest::private`]).
+    pub(crate) private: bool,
     engine: mpsc::Sender<Command>,
     changes: broadcast::Sender<Change>,
     stopping: watch::Receiver<bool>,
@@ -43,8 +45,9 @@ impl App {
         changes: broadcast::Sender<Change>,
         stopping: watch::Receiver<bool>,
     ) -> Self {
-        let caller = Caller::Administrator;
-        App { config, boot, metrics, caller, encrypted: false, engine, changes, stopping }
+        let (caller, whence) = (Caller::Administrator, Whence::Node);
+        let private = false;
+        App { config, boot, metrics, caller, whence, private, engine, changes, stopping }
     }
 
     /// The same for another caller.
@@ -52,9 +55,10 @@ impl App {
         App { caller, ..self.clone() }
     }
 
-    /// The same over TLS.
-    pub(crate) fn encrypted(&self) -> Self {
-        App { encrypted: true, ..self.clone() }
+    /// The same for whoever is at the other end of a connection.
+    pub(crate) fn receiving(&self, guest: Guest) -> Self {
+        let Guest { caller, whence, private } = guest;
+        App { caller, whence, private, ..self.clone() }
     }
 
     /// Returns when the node stops.
@@ -65,7 +69,10 @@ impl App {
 
     /// Whether the caller may do that.
     pub(crate) fn authorize(&self, pool: Option<&str>, action: Action) -> Result<(), Problem> {
-        authorize(&self.config, &self.caller, pool, action)
+        let refused = authorize(&self.config, &self.caller, pool, action);
+        refused.inspect_err(|_| {
+            tracing::debug!(caller = %self.caller, from = %self.whence, pool, ?action, "refused");
+        })
     }
 
     /// Whether the caller may see this pool.

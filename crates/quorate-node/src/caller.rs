@@ -13,6 +13,7 @@
 //! of.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr as _;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -23,7 +24,7 @@ use quorate_wire::order::Ordered;
 use quorate_wire::survey::Question;
 
 use crate::admission;
-use crate::config::Config;
+use crate::config::{Config, Secret as AdminToken};
 use crate::engine::{Ask, Request};
 
 /// Who asks, as far as this node knows.
@@ -36,11 +37,45 @@ pub(crate) enum Caller {
     Stranger(Option<TokenError>),
     /// Whoever has a token of the configuration.
     Holder(Arc<Permit>),
-    /// Whoever has the administrator's token, and whoever runs this process.
+    /// Whoever has shown the administrator's token: this one.
+    Bearer(Arc<AdminToken>),
+    /// Whoever runs this process: root and its own user, on its Unix socket; and the node itself.
     Administrator,
     /// Somebody who may do nothing: shows that everybody is asked for its rights.
     #[cfg(test)]
     Nobody,
+}
+
+/// Where a caller calls from.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Whence {
+    /// The node itself.
+    Node,
+    /// An address of the network.
+    Address(IpAddr),
+    /// This machine, by the Unix socket, as this user.
+    Local { user: u32 },
+}
+
+/// As logs show it.
+impl fmt::Display for Whence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Whence::Node => f.write_str("this node"),
+            Whence::Address(address) => address.fmt(f),
+            Whence::Local { user } => write!(f, "local user {user}"),
+        }
+    }
+}
+
+/// Who is at the other end of a connection, before any request shows more.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Guest {
+    pub(crate) caller: Caller,
+    pub(crate) whence: Whence,
+    /// Whether nobody else hears what is said, and no page of another site can lead here: TLS, or
+    /// the Unix socket.
+    pub(crate) private: bool,
 }
 
 /// What a caller wants to do.
@@ -87,11 +122,15 @@ impl Caller {
         }
     }
 
-    /// The same caller, who has shown this token with a request.
+    /// The same caller, who has shown this token with a request. Who is an administrator without
+    /// one stays that: a token which nobody knows any more must not stand in the way back in.
     pub(crate) fn shows(self, config: &Config, token: Option<&str>) -> Self {
         let Some(shown) = token else { return self };
-        match (&config.admin_token, config.guarded.now()) {
-            (Some(token), _) if token.is(shown) => Caller::Administrator,
+        if self == Caller::Administrator {
+            return self;
+        }
+        match (config.guarded.admin(), config.guarded.now()) {
+            (Some(token), _) if token.is(shown) => Caller::Bearer(token),
             (None, None) => self,
             (Some(_), None) => Caller::Stranger(None),
             (_, Some(guarded)) => match Secret::from_str(shown) {
@@ -112,7 +151,7 @@ impl fmt::Display for Caller {
             Caller::Anonymous => "anonymous",
             Caller::Stranger(_) => "stranger",
             Caller::Holder(permit) => &permit.name,
-            Caller::Administrator => "administrator",
+            Caller::Bearer(_) | Caller::Administrator => "administrator",
             #[cfg(test)]
             Caller::Nobody => "nobody",
         })
@@ -142,10 +181,7 @@ pub(crate) fn authorize(
     pool: Option<&str>,
     action: Action,
 ) -> Result<(), Problem> {
-    decide(config, caller, pool, action, None).map_err(|why| {
-        tracing::debug!(%caller, pool, ?action, "refused");
-        why.problem(pool)
-    })
+    decide(config, caller, pool, action, None).map_err(|why| why.problem(pool))
 }
 
 /// Whether this caller may claim so many units.
@@ -185,6 +221,8 @@ fn decide(
     match caller {
         _ if open => Ok(()),
         Caller::Administrator => Ok(()),
+        Caller::Bearer(shown) if is_current(config, shown) => Ok(()),
+        Caller::Bearer(_) => Err(Why::Strange(None)),
         Caller::Anonymous => Err(Why::Nothing),
         Caller::Stranger(wrong) => Err(Why::Strange(*wrong)),
         // Its token was taken out of the file, or changed, since it was let in.
@@ -205,20 +243,28 @@ fn decide(
     }
 }
 
+/// Whether `admin_token` is still what somebody was let in with.
+fn is_current(config: &Config, shown: &AdminToken) -> bool {
+    config.guarded.admin().is_some_and(|token| *token == *shown)
+}
+
 /// Where tokens have no rights: administrators are told apart from everybody else.
 fn decide_openly(config: &Config, caller: &Caller, action: Action) -> Result<(), Why> {
     let open = match action {
-        Action::Revoke | Action::Admin => config.admin_token.is_none(),
+        Action::Revoke | Action::Admin => config.guarded.admin().is_none(),
         _ => true,
     };
     match caller {
         Caller::Administrator => Ok(()),
+        Caller::Bearer(shown) if is_current(config, shown) => Ok(()),
         #[cfg(test)]
         Caller::Nobody if action != Action::Health => {
             Err(Why::Administrators("this caller may do nothing"))
         }
         _ if open => Ok(()),
-        Caller::Stranger(_) => Err(Why::Administrators("the token is not the administrator's")),
+        Caller::Stranger(_) | Caller::Bearer(_) => {
+            Err(Why::Administrators("the token is not the administrator's"))
+        }
         _ => Err(Why::Administrators("this cluster asks for the administrator's token")),
     }
 }

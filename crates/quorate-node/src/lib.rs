@@ -4,7 +4,7 @@
 //!
 //! | file | does |
 //! |---|---|
-//! | `door` | HTTP or client link? Who is it? |
+//! | `door`, `local` | HTTP or client link? Who is it? |
 //! | `api`, `session` | words to and from the client |
 //! | `app`, `caller` | the way to the engine, and whether this caller may go it |
 //! | `engine` | the one owner of everything below |
@@ -32,11 +32,13 @@ mod convert;
 mod descriptors;
 mod door;
 mod engine;
+mod files;
 mod forecast;
 mod history;
 mod journal;
 mod kinds;
 mod ledger;
+mod local;
 mod metrics;
 mod node;
 #[cfg(test)]
@@ -61,6 +63,7 @@ pub use config::{
     Config, ConfigError, Data, Guard, Guarded, Limits, MEMBERS_MAX, Member, Names, POOL_NAME_MAX,
     POOL_UNITS_MAX, Pattern, PoolDef, Reserved, Secret, Tls, is_pool_name,
 };
+pub use files::Files;
 pub use node::{Node, StartError};
 #[cfg(feature = "planted-bugs")]
 pub use planted::Bug;

@@ -315,6 +315,12 @@ impl Metrics {
         }
     }
 
+    /// A client's connection is there as long as what this returns.
+    pub(crate) fn count_client(&self) -> Counted {
+        self.clients.inc();
+        Counted(self.clients.clone())
+    }
+
     /// A connection was closed for what it said.
     pub(crate) fn refuse(&self, from: &'static str) {
         self.refused.get_or_create(&FaultLabel { from }).inc();
@@ -412,6 +418,16 @@ impl Metrics {
             }
         }
         text
+    }
+}
+
+/// Something that is counted while it is there.
+#[derive(Debug)]
+pub(crate) struct Counted(Gauge);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.dec();
     }
 }
 

@@ -18,6 +18,7 @@ use crate::descriptors;
 use crate::door;
 use crate::engine::{Engine, Request};
 use crate::journal::{Journal, Records, Written};
+use crate::local::Local;
 use crate::metrics::Metrics;
 use crate::peers::{self, Mesh};
 use crate::planted::Planted;
@@ -121,6 +122,8 @@ impl Node {
     ) -> Result<Node, StartError> {
         config.limits.clients = descriptors::clients(&config);
         let keys = config.keys().map_err(StartError::new)?.map(Arc::new);
+        let local = config.listen_local.as_deref().map(Local::bind).transpose();
+        let local = local.map_err(StartError::new)?;
         let config = Arc::new(config);
         let boot = boot::count(&config).await.map_err(StartError::new)?;
         let mut metrics = Metrics::new();
@@ -175,22 +178,25 @@ impl Node {
                 drop(guards);
             }),
             mesh: tokio::spawn(mesh.run(peers)),
-            door: tokio::spawn(door::run(clients, app.clone(), keys.subscribe())),
+            door: tokio::spawn(door::run(clients, local, app.clone(), keys.subscribe())),
             keys,
             app,
         })
     }
 
     /// Takes up the tokens, rights and certificates of a changed file while it runs. Whoever was
-    /// let in with a token that is gone may do nothing more; connections that were made with an
-    /// earlier certificate go on until they end.
+    /// let in with a token that is gone may do nothing more, and whose certificate nobody vouches
+    /// for any more is cut off; other connections go on.
     ///
     /// # Errors
     /// The files are not good, or something else changed that takes a restart: everything is as
-    /// before.
-    pub fn reload(&self, new: &Config) -> Result<(), ConfigError> {
-        let taken = self.take_up(new);
+    /// before, and readiness says so until a file is taken up again.
+    pub fn reload(&self, read: Result<Config, ConfigError>) -> Result<(), ConfigError> {
+        let taken = read.and_then(|new| self.take_up(&new));
         self.app.metrics.reloaded(taken.is_ok());
+        if let Err(error) = &taken {
+            self.app.config.guarded.refuse(error.to_string());
+        }
         taken
     }
 

@@ -109,6 +109,22 @@ impl Keys {
         &self.certificate
     }
 
+    /// Whether a certificate that was shown before, with those between it and a root, is still
+    /// good.
+    ///
+    /// # Errors
+    /// It is not; why.
+    pub fn still_takes(
+        &self,
+        chain: &[CertificateDer<'_>],
+        usage: Usage,
+        since_1970: Duration,
+    ) -> Result<(), CertificateError> {
+        let (first, between) = chain.split_first().ok_or(CertificateError::Missing)?;
+        let certificate = Certificate::from_der(first)?;
+        self.roots.verify(&certificate, between, usage, since_1970).map(|_| ())
+    }
+
     /// For connections of clients, who may show a certificate.
     pub fn for_clients(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.for_clients)

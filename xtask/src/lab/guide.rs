@@ -245,7 +245,8 @@ impl Rack {
         format!(
             "  cd {folder} && export QUORATE_SERVER={servers} QUORATE_CA=ca.crt\n  \
              ip {inside} {} run ci-build --token-file ci.token -- true\n\
-             Links are cut by iptables in a namespace: ip {inside} iptables -A INPUT -s 10.0.0.1 -j DROP",
+             Links are cut by iptables in a namespace:\n  \
+             ip {inside} iptables -A INPUT -s 10.0.0.1 -j DROP",
             self.program.display()
         )
     }

@@ -1,7 +1,7 @@
 //! Jobs that hold units, and who sees that no unit has two of them.
 //!
-//! All machines of a laboratory share a kernel, which can judge: a job locks a file for each unit it
-//! was given, for as long as it lives. Whoever finds one locked, or a fence there that is not
+//! All machines of a laboratory share a kernel, which can judge: a job locks a file for each unit
+//! it was given, for as long as it lives. Whoever finds one locked, or a fence there that is not
 //! smaller than its own, has found the law broken.
 
 use std::fs::{self, File, OpenOptions, TryLockError};

@@ -11,8 +11,8 @@ use super::net::{self, Outcome, say};
 const UNITS: u32 = 4;
 /// Jobs at once: more than units.
 const JOBS: usize = 6;
-/// How long jobs hold: less than a lease, and longer than two. Those at b are of the second kind, and
-/// must stop when they cannot renew.
+/// How long jobs hold: less than a lease, and longer than two. Those at b are of the second kind,
+/// and must stop when they cannot renew.
 const HELD_MS: [u64; 2] = [600, 4500];
 
 /// Each of them in turn.
@@ -128,8 +128,8 @@ fn play(rack: &mut Rack, harms: &[Harm]) -> Outcome<String> {
     }
     let [held, lost, failed] = total;
     Ok(format!(
-        "{} of the ways to break links: {held} jobs held, {lost} lost, {failed} unanswered; never two \
-         holders, and all {UNITS} units free again",
+        "{} of the ways to break links: {held} jobs held, {lost} lost, {failed} unanswered; never \
+         two holders, and all {UNITS} units free again",
         harms.len()
     ))
 }

@@ -85,7 +85,9 @@ cargo xtask lab --shell
   --program FILE        play with this quorate, instead of building one
 
 Linux, and root. All is in network namespaces, from which no packet leaves, and is taken down at the
-end, also after a Ctrl-C. Exit code 0 if all is well, 1 if not, 2 if the command was not understood.";
+end, also after a Ctrl-C.
+
+Exit code 0 if all is well, 1 if not, 2 if the command was not understood.";
 
 /// What `cargo xtask lab` was asked for.
 #[derive(Default)]

@@ -281,8 +281,8 @@ fn starts(trials: &mut Trials<'_>) -> Outcome {
         let ca = if stem.starts_with("foreign") { "foreign/ca.crt" } else { "ca.crt" };
         stranger.write("etc/ca.crt", laptop.read(ca)?)?;
         let _ = std::fs::remove_dir_all(stranger.folder.join("data"));
-        // It is not to wait until what somebody may have been promised before is over. Nobody whom it
-        // could ask about that talks to it.
+        // It is not to wait until what somebody may have been promised before is over. Nobody whom
+        // it could ask about that talks to it.
         net::done(&mut rack.quorate(STRANGER, "init --config etc/a.toml"))?;
         let mut serve = rack.quorate(STRANGER, "serve --config etc/a.toml");
         let log = std::fs::File::create(stranger.folder.join("node.log"));

@@ -22,6 +22,8 @@ pub(super) struct File {
     pub(super) data_dir: Option<PathBuf>,
     /// Whoever takes claims back must show this; anybody may if there is none.
     pub(super) admin_token: Option<String>,
+    /// How much the node tells in its log.
+    pub(super) log: Option<String>,
     /// Those who may do something, where not everybody may.
     #[serde(default)]
     pub(super) tokens: Vec<Token>,
@@ -55,6 +57,8 @@ pub(super) struct Listen {
     pub(super) clients: SocketAddr,
     /// For the other members.
     pub(super) peers: SocketAddr,
+    /// A Unix socket for clients of this machine.
+    pub(super) local: Option<PathBuf>,
     /// From which address to call the other members; any unless said otherwise.
     pub(super) source: Option<IpAddr>,
 }

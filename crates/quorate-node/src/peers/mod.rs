@@ -94,7 +94,7 @@ impl Mesh {
             let began = Instant::now();
             let why = match timeout(GREETING, self.greet(peer)).await {
                 Ok(Ok(connection)) => {
-                    connection.run(&self.engine).await;
+                    connection.run(&self.engine, self.keys.clone()).await;
                     None
                 }
                 Ok(Err(error)) => Some(error.to_string()),
@@ -163,7 +163,7 @@ impl Mesh {
             }
         });
         match greeted.await {
-            Ok(Ok(connection)) => connection.run(&self.engine).await,
+            Ok(Ok(connection)) => connection.run(&self.engine, self.keys.clone()).await,
             Ok(Err(error)) => {
                 self.metrics.refuse("peer");
                 tracing::warn!(%error, "a caller on the peers' address is refused");
