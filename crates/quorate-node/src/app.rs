@@ -219,7 +219,12 @@ impl App {
         match self.owner(pool, id).await? {
             Some(owner) if permit.client(Some(&owner)) != Ok(&owner) => {
                 self.metrics.trust.refuse(OTHERS);
-                self.note_refusal(ask.word(), pool, convert::api_id(id).to_string(), OTHERS);
+                self.note_refusal(
+                    ask.word(),
+                    pool,
+                    format!("claim {}", convert::api_id(id)),
+                    OTHERS,
+                );
                 Err(match ask {
                     Ask::Claim { .. } => admission::different(),
                     _ if !may(Action::See) => admission::unknown_claim(),
