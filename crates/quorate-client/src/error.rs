@@ -2,6 +2,8 @@
 
 use quorate_api::{ClaimId, Problem};
 
+use crate::tls::hint;
+
 /// Why there is no connection to any node. Nothing was asked of anybody.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -31,7 +33,7 @@ pub enum ConnectError {
         server: String,
     },
     /// None of the servers answered.
-    #[error("no node answers ({why}): start one with `quorate dev`, or name another server")]
+    #[error("no node answers ({why}): {}", hint(why))]
     Unreachable {
         /// What was tried last, and what happened.
         why: String,

@@ -20,14 +20,14 @@ use crate::chance::entropy;
 use crate::client::known;
 use crate::error::ConnectError;
 use crate::server::Server;
-use crate::tls::{Stream, Tls, dial};
+use crate::tls::{Stream, Tls, dial, hint, told};
 
 /// Why something could not be seen or done.
 #[derive(Debug, thiserror::Error)]
 pub enum ViewError {
     /// None of the servers answered. What a request to change something did is unknown; repeating
     /// it is harmless.
-    #[error("no node answers ({why}): start one with `quorate dev`, or name another server")]
+    #[error("no node answers ({why}): {}", hint(why))]
     Unreachable {
         /// What was tried last, and what happened.
         why: String,
@@ -312,7 +312,7 @@ impl Views {
                 exchange((server, self.tls.as_ref()), method.clone(), path, body.clone(), headers);
             match tokio::time::timeout(TIMEOUT, once).await {
                 Ok(Ok((status, answer))) => return read(server, status, &answer),
-                Ok(Err(error)) => why = format!("{server}: {error}"),
+                Ok(Err(error)) => why = format!("{server}: {}", told(&*error)),
                 Err(_) => why = format!("{server}: no answer within {TIMEOUT:?}"),
             }
         }

@@ -4,6 +4,7 @@
 //! TLS 1.3 only, with ring, passed explicitly: another crate of the program may bring something
 //! else.
 
+use std::error::Error;
 use std::fmt;
 use std::io;
 use std::pin::Pin;
@@ -17,7 +18,9 @@ use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore, version};
+use tokio_rustls::rustls::{
+    AlertDescription, CertificateError, ClientConfig, Error as TlsError, RootCertStore, version,
+};
 
 use crate::error::ConnectError;
 use crate::server::Server;
@@ -97,6 +100,54 @@ pub(crate) async fn dial(server: &Server, tls: Option<&Tls>) -> io::Result<Strea
     let name = ServerName::try_from(server.host().to_owned()).map_err(io::Error::other)?;
     let stream = TlsConnector::from(Arc::clone(&tls.config)).connect(name, stream).await?;
     Ok(Stream::Tls(Box::new(stream)))
+}
+
+/// What happened, in words: if certificates are the reason, which side refuses whose, and why;
+/// without the system's number, which tells nobody more.
+pub(crate) fn told(error: &(dyn Error + 'static)) -> String {
+    let mut cause = Some(error);
+    while let Some(one) = cause {
+        let inner = one.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        let inner = inner.and_then(|inner| inner.downcast_ref::<TlsError>());
+        if let Some(text) = inner.or_else(|| one.downcast_ref()).and_then(about_certificates) {
+            return text;
+        }
+        cause = one.source();
+    }
+    error.to_string().split(" (os error").next().unwrap_or_default().to_owned()
+}
+
+fn about_certificates(error: &TlsError) -> Option<String> {
+    Some(match error {
+        TlsError::AlertReceived(AlertDescription::CertificateExpired) => {
+            "it refuses the certificate that we show: expired, or not valid yet".into()
+        }
+        // The second if the two authorities have the same name.
+        TlsError::AlertReceived(AlertDescription::UnknownCA | AlertDescription::DecryptError) => {
+            "it refuses the certificate that we show: of an authority that it does not trust".into()
+        }
+        TlsError::AlertReceived(
+            alert @ (AlertDescription::BadCertificate
+            | AlertDescription::UnsupportedCertificate
+            | AlertDescription::CertificateUnknown
+            | AlertDescription::CertificateRequired
+            | AlertDescription::CertificateRevoked),
+        ) => format!("it refuses the certificate that we show: {alert:?}"),
+        TlsError::InvalidCertificate(
+            CertificateError::UnknownIssuer | CertificateError::BadSignature,
+        ) => "its certificate is of an authority that we do not trust: is ca.crt its cluster's?"
+            .into(),
+        TlsError::InvalidCertificate(why) => format!("its certificate is not good: {why}"),
+        _ => return None,
+    })
+}
+
+/// What may help whoever reads that no node answers.
+pub(crate) fn hint(why: &str) -> &'static str {
+    match why.contains("certificate") {
+        true => "`quorate cert show` and `quorate cert verify` tell more of the files",
+        false => "start one with `quorate dev`, or name another server",
+    }
 }
 
 /// A connection.
