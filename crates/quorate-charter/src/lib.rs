@@ -6,11 +6,13 @@
 //!
 //! * [`Charter`] is the document: a plain value that takes one entry of a log after the other.
 //! * [`Council`] is what the rest of the program may know of the control plane that keeps it.
+//! * [`policy`] says what a leader wants: who votes, who decides.
 //! * [`RaftCouncil`] is one, on openraft, with its [`Store`] and over any [`Post`].
 
 mod charter;
 mod council;
 mod names;
+pub mod policy;
 mod post;
 mod raft;
 #[cfg(test)]

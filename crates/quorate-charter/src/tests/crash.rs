@@ -79,11 +79,14 @@ async fn history(disk: &Disk) -> Vec<(usize, Model)> {
         model.purged = Some(purged);
         acknowledged.push((disk.acts(), model.clone()));
     }
-    // One from the leader, which is ahead.
+    // One from the leader, which is ahead of one that is begun before and finished after it.
+    let mut late = machine.get_snapshot_builder().await;
     let mut newer = machine.get_current_snapshot().await.expect("there").expect("there");
     newer.meta.last_log_id = Some(log_id(3, 0, 40));
     machine.install_snapshot(&newer.meta, newer.snapshot).await.expect("installed");
     model.snapshot = newer.meta.last_log_id;
+    acknowledged.push((disk.acts(), model.clone()));
+    late.build_snapshot().await.expect("built");
     acknowledged.push((disk.acts(), model.clone()));
     log.purge(log_id(3, 0, 40)).await.expect("purged");
     (model.log, model.purged) = (Vec::new(), Some(log_id(3, 0, 40)));

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use crate::raft::{Frame, Question, decode};
 use crate::{MemberId, Post, RaftCouncil, Unreached};
 
 #[derive(Clone, Default)]
@@ -18,6 +19,8 @@ struct Wires {
     /// Of every so many messages one is lost.
     lossy: Option<u64>,
     carried: u64,
+    /// Entries of the log do not get there; everything else does.
+    starved: BTreeSet<MemberId>,
 }
 
 /// What one member has of the network.
@@ -71,7 +74,14 @@ impl Net {
 
     pub(super) fn heal(&self) {
         let mut wires = self.wires();
-        (wires.cut, wires.delay, wires.lossy) = (BTreeSet::new(), Duration::ZERO, None);
+        (wires.delay, wires.lossy) = (Duration::ZERO, None);
+        wires.cut.clear();
+        wires.starved.clear();
+    }
+
+    /// It hears the leader, and gets no entry from it.
+    pub(super) fn starve(&self, member: MemberId) {
+        self.wires().starved.insert(member);
     }
 
     pub(super) fn slow(&self, delay: Duration, lossy: Option<u64>) {
@@ -96,10 +106,21 @@ impl Net {
     }
 }
 
+fn has_entries(question: &[u8]) -> bool {
+    match decode::<Frame>(question).expect("ours").question {
+        Question::Append(append) => !append.entries.is_empty(),
+        _ => false,
+    }
+}
+
 impl Post for Phone {
     async fn ask(&self, to: MemberId, question: Vec<u8>) -> Result<Vec<u8>, Unreached> {
         let Phone { net, me } = self;
         net.travel(*me, to).await;
+        let starved = net.wires().starved.contains(&to);
+        if starved && has_entries(&question) {
+            std::future::pending::<()>().await;
+        }
         let there = net.wires().members.get(&to).cloned();
         let there = there.ok_or_else(|| Unreached { to, why: "nobody is there".into() })?;
         // A question that arrived is dealt with, even if nobody waits for the answer any more.
