@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use crate::{browser, lab, tidy};
+use crate::{browser, lab, python, tidy};
 
 /// How much of `test` to run.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -50,6 +50,7 @@ pub(crate) fn test(root: &Path, tier: Tier) -> bool {
     ];
     if tier == Tier::Default {
         steps.extend([
+            built("nonsense for decoders", FUZZ),
             built("model checks", MODEL_CHECK),
             built("model checks, with a record on disk", MODEL_CHECK_DURABLE),
             built("simulated seeds", SEEDS),
@@ -74,6 +75,9 @@ pub(crate) fn test(root: &Path, tier: Tier) -> bool {
         let good = browser::install() && run_with(root, &step(name, BROWSER), notes);
         summary.push((name, good));
     }
+    if tier == Tier::Default {
+        summary.push(("the client for Python", python::test(root)));
+    }
     // With the daemon that the tests built.
     summary.push(("machines of their own", lab::short(root, &target(root).join("debug/quorate"))));
     println!("\nsummary");
@@ -92,6 +96,8 @@ const MODEL_CHECK: &str =
     "check --protocol central --claims 3 --cancels 1 --crashes 1 --early-rings 1";
 const MODEL_CHECK_DURABLE: &str =
     "check --protocol central --claims 3 --cancels 1 --crashes 1 --early-rings 1 --durable";
+/// A look at each; `cargo xtask fuzz` is the long one.
+const FUZZ: &str = "fuzz --inputs 400000";
 /// One at a time: a browser wants a machine of its own.
 const BROWSER: &str = "test --workspace --locked --test browser -- --test-threads 1";
 /// The whole workspace is named so that what was built for the other tests serves these too.
@@ -120,6 +126,12 @@ pub(crate) fn fix(root: &Path) -> bool {
 pub(crate) fn seeds(root: &Path, minutes: u64) -> bool {
     let words = format!("sim seeds --every --faults all --minutes {minutes}");
     run(root, &step("seeds", &laboratory(&words)))
+}
+
+/// Nonsense for everything that reads what others wrote, with optimisation and overflow checks.
+pub(crate) fn fuzz(root: &Path, words: &str) -> bool {
+    let words = format!("run --release --locked --quiet --package quorate-lab -- fuzz {words}");
+    run(root, &step("nonsense for decoders", &words))
 }
 
 /// Explorations that take from seconds to minutes each, and gigabytes; one at a time.
