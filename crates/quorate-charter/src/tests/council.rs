@@ -130,8 +130,14 @@ async fn one_three_five_three_one_voters_under_load() {
     cluster.vote(&[e]).await;
     writer.goes_on().await;
     let leader = cluster.leader().await;
-    assert_eq!((leader.identity().member, voters(&leader)), (e, vec![e]));
-    assert_eq!(leader.status().learners, BTreeSet::from([c, d]));
+    assert_eq!((voters(&leader), leader.status().learners), (vec![e], BTreeSet::from([c, d])));
+    // A leader that has no vote any more leads on until it is gone: that is the engine's way. The
+    // only voter needs neither of the others.
+    for gone in [c, d] {
+        cluster.kill(gone).await;
+    }
+    writer.goes_on().await;
+    assert_eq!(cluster.leader().await.identity().member, e);
     let done = writer.stop();
     agree(&mut cluster, &done).await;
 }
@@ -348,8 +354,8 @@ async fn a_newcomer_gets_what_the_log_has_no_more() {
     cluster.everybody_has(more).await;
 }
 
-/// A snapshot of several pieces, over a network that loses half of them: what is lost is sent again,
-/// and what has arrived is not. From the first piece each time it would take minutes.
+/// A snapshot of several pieces, over a network that loses half of them: what is lost is sent
+/// again, and what has arrived is not.
 #[tokio::test(start_paused = true)]
 async fn a_large_charter_travels_in_pieces() {
     let pace = Pace { snapshot_every: 8, kept: 1, ..pace() };
