@@ -8,6 +8,7 @@ mod citations;
 mod lab;
 mod python;
 mod steps;
+mod suites;
 mod tidy;
 
 use std::path::{Path, PathBuf};
@@ -23,6 +24,7 @@ cargo xtask COMMAND
   seeds --real --minutes N
                         the same with processes that are killed, paused and cut off
   checks [NAME]         explore the larger worlds that CI leaves out; NAME chooses among the tests
+  python                the tests of the client for Python, with target/debug/quorate
   fuzz [--inputs N | --minutes N] [--seed N]
                         nonsense for every decoder, in a release build
   lab [SCENARIO...]     a cluster on several machines, as network namespaces, with links that break;
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
         ["checks", name] if !name.starts_with('-') => steps::checks(&root, Some(name)),
         ["lab", ref words @ ..] => return lab::run(&root, words),
         ["fuzz", ref words @ ..] => steps::fuzz(&root, &words.join(" ")),
+        ["python"] => python::test(&root),
         ["fix"] => steps::fix(&root),
         ["tidy"] => steps::report("tidy", &tidy::check(&root)),
         ["seeds", ref kind @ .., "--minutes", minutes] if matches!(kind, [] | ["--real"]) => {

@@ -6,11 +6,13 @@
 //!
 //! * [`Charter`] is the document: a plain value that takes one entry of a log after the other.
 //! * [`Council`] is what the rest of the program may know of the control plane that keeps it.
+//! * [`policy`] says what a leader wants: who votes, who decides.
 //! * [`RaftCouncil`] is one, on openraft, with its [`Store`] and over any [`Post`].
 
 mod charter;
 mod council;
 mod names;
+pub mod policy;
 mod post;
 mod raft;
 #[cfg(test)]
@@ -18,7 +20,8 @@ mod tests;
 
 pub use self::charter::{
     About, BytesError, Change, Charter, Done, Kept, Member, Move, NAME_MAX, Newcomer, Outcome,
-    REMEMBERED, Refusal, Request, Role, Seat, Shadow, TEXT_MAX, Token, UnitName,
+    REMEMBERED, Refusal, Refused, Request, Role, Seat, Shadow, TEXT_MAX, TOGETHER_MAX, Token,
+    UnitName,
 };
 pub use self::council::{Council, Licence, Reading, Status, Trouble, VOTERS_MAX};
 pub use self::names::{Birth, ClusterId, Group, Life, MemberId, RequestId};

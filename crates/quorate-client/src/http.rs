@@ -9,8 +9,9 @@ use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use quorate_api::link::Token;
 use quorate_api::{
-    ClaimId, ClaimStatus, FoundView, HistoryView, HoldersView, NodeView, Overview, PoolView,
-    PoolsView, Problem, QueueView, RelabelRequest, RenewRequest, RevokeRequest, Want, format_span,
+    AuditView, ClaimId, ClaimStatus, FoundView, HistoryView, HoldersView, NodeView, Overview,
+    PoolView, PoolsView, Problem, QueueView, RelabelRequest, RenewRequest, RevokeRequest, Want,
+    format_span,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -180,6 +181,14 @@ impl Views {
     /// See [`ViewError`].
     pub async fn history(&self, pool: &str) -> Result<HistoryView, ViewError> {
         self.ask(Method::GET, &pool_path(pool, "/history"), None::<&()>).await
+    }
+
+    /// Administrative acts, refusals and first uses of tokens at the node that answers.
+    ///
+    /// # Errors
+    /// See [`ViewError`].
+    pub async fn audit(&self) -> Result<AuditView, ViewError> {
+        self.ask(Method::GET, "/v1/audit", None::<&()>).await
     }
 
     /// Everything that fits on a screen.

@@ -2,7 +2,7 @@
 //!
 //! The door makes a [`Caller`] of whoever connects, and what a request or a greeting shows tells
 //! more about it: a token, in an HTTP header or on the client link. Whatever a caller wants from
-//! the engine passes [`authorize`] first, over HTTP and over the client link alike
+//! the engine passes [`decide`] first, over HTTP and over the client link alike
 //! ([`crate::app::App`]), and the engine is told who it was.
 //!
 //! Without `[[tokens]]` and `[rights]` a node is open to whoever reaches it, and listens on
@@ -95,6 +95,8 @@ pub(crate) enum Action {
     Revoke,
     /// To change what a pool is, or to interfere with it.
     Admin,
+    /// To know who did what, in all pools.
+    Audit,
 }
 
 impl Action {
@@ -106,7 +108,31 @@ impl Action {
             Action::Read => &[Right::See, Right::Claim, Right::Revoke],
             Action::Claim => &[Right::Claim],
             Action::Revoke => &[Right::Revoke],
-            Action::Admin => &[Right::Admin],
+            Action::Admin | Action::Audit => &[Right::Admin],
+        }
+    }
+
+    /// What an order takes.
+    pub(crate) fn of_order(what: &Ordered) -> Action {
+        match what {
+            Ordered::Revoke { .. } => Action::Revoke,
+            Ordered::Drain { .. } | Ordered::Restore { .. } | Ordered::Relabel { .. } => {
+                Action::Admin
+            }
+        }
+    }
+
+    /// As the audit has it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Action::Health => "health",
+            Action::Measure => "metrics",
+            Action::See => "see",
+            Action::Read => "read a claim",
+            Action::Claim => "claim",
+            Action::Revoke => "revoke",
+            Action::Admin => "admin",
+            Action::Audit => "audit",
         }
     }
 }
@@ -160,7 +186,7 @@ impl fmt::Display for Caller {
 
 /// Why a caller may not do something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Why {
+pub(crate) enum Why {
     /// It showed nothing.
     Nothing,
     /// It showed something else.
@@ -171,10 +197,11 @@ enum Why {
     Administrators(&'static str),
 }
 
-/// Whether this caller may do that, to this pool or, without one, to the node.
+/// The same as [`decide`], in the words of an answer.
 ///
 /// # Errors
 /// It may not; nothing changed.
+#[cfg(test)]
 pub(crate) fn authorize(
     config: &Config,
     caller: &Caller,
@@ -184,26 +211,17 @@ pub(crate) fn authorize(
     decide(config, caller, pool, action, None).map_err(|why| why.problem(pool))
 }
 
-/// Whether this caller may claim so many units.
-///
-/// # Errors
-/// It may not; nothing changed.
-pub(crate) fn authorize_units(
-    config: &Config,
-    caller: &Caller,
-    pool: &str,
-    units: u32,
-) -> Result<(), Problem> {
-    decide(config, caller, Some(pool), Action::Claim, Some(units))
-        .map_err(|why| why.problem(Some(pool)))
-}
-
-/// The same as [`authorize`], for whoever wants nothing but an answer.
+/// The same, for whoever wants nothing but an answer.
 pub(crate) fn may(config: &Config, caller: &Caller, pool: Option<&str>, action: Action) -> bool {
     decide(config, caller, pool, action, None).is_ok()
 }
 
-fn decide(
+/// Whether this caller may do that, to this pool or, without one, to the node; and, if it is a
+/// claim, for so many units.
+///
+/// # Errors
+/// It may not; why.
+pub(crate) fn decide(
     config: &Config,
     caller: &Caller,
     pool: Option<&str>,
@@ -251,7 +269,7 @@ fn is_current(config: &Config, shown: &AdminToken) -> bool {
 /// Where tokens have no rights: administrators are told apart from everybody else.
 fn decide_openly(config: &Config, caller: &Caller, action: Action) -> Result<(), Why> {
     let open = match action {
-        Action::Revoke | Action::Admin => config.guarded.admin().is_none(),
+        Action::Revoke | Action::Admin | Action::Audit => config.guarded.admin().is_none(),
         _ => true,
     };
     match caller {
@@ -273,7 +291,22 @@ const HOW: &str = "Send a token as `Authorization: Bearer TOKEN`, or give the co
                    QUORATE_TOKEN, --token-file, or --cert and --key";
 
 impl Why {
-    fn problem(self, pool: Option<&str>) -> Problem {
+    /// In a few words that are the same every time, for counting and for the audit.
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Why::Nothing => "no token",
+            Why::Strange(Some(_)) => "no token of ours",
+            Why::Strange(None) => "unknown token",
+            Why::Permit(Refusal::Expired { .. }) => "expired",
+            Why::Permit(Refusal::Hidden) => "hidden pool",
+            Why::Permit(Refusal::Lacks(_)) => "lacks the right",
+            Why::Permit(Refusal::TooMany { .. }) => "too many units",
+            Why::Administrators(_) => "no administrator",
+        }
+    }
+
+    /// What the caller is told.
+    pub(crate) fn problem(self, pool: Option<&str>) -> Problem {
         let unknown = |text: String| {
             Problem::new(ProblemKind::Unauthorized, format!("{text}; nothing changed. {HOW}"))
         };
@@ -376,10 +409,7 @@ impl Request {
                 (Some(pool), Action::Read)
             }
             Request::Gather { question, .. } => (question.pool(), Action::See),
-            Request::Order { pool, what: Ordered::Revoke { .. }, .. } => {
-                (Some(pool), Action::Revoke)
-            }
-            Request::Order { pool, .. } => (Some(pool), Action::Admin),
+            Request::Order { pool, what, .. } => (Some(pool), Action::of_order(what)),
             Request::Pools(_) | Request::Node(_) => (None, Action::See),
             Request::Measure(_) => (None, Action::Measure),
             Request::Checks(_) => (None, Action::Health),
@@ -395,6 +425,16 @@ impl Request {
 }
 
 impl Ask {
+    /// As the audit has it.
+    pub(crate) fn word(&self) -> &'static str {
+        match self {
+            Ask::Claim { .. } => "claim",
+            Ask::Renew { .. } => "renew",
+            Ask::End => "release",
+            Ask::Status { .. } => "read a claim",
+        }
+    }
+
     /// What it takes. Whose the claim may be is looked at as well (`App::own`).
     pub(crate) fn needs(&self) -> Action {
         match self {

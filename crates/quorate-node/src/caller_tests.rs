@@ -11,7 +11,7 @@ use futures_core::Stream as _;
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 use quorate_api::link::{self, Answer, Ask, FromClient, FromNode, PREFACE, Reply, Request};
-use quorate_api::{ClaimId, Problem, ProblemKind};
+use quorate_api::{AuditKind, ClaimId, Problem, ProblemKind};
 use quorate_trust::{Right, Secret};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -37,6 +37,7 @@ const ENDPOINTS: &[(&str, &str, Option<Action>)] = &[
     ("GET", "/readyz/pools/{pool}", Some(Action::See)),
     ("GET", "/metrics", Some(Action::Measure)),
     ("GET", "/v1/node", Some(Action::See)),
+    ("GET", "/v1/audit", Some(Action::Audit)),
     ("GET", "/v1/watch", Some(Action::See)),
     ("GET", "/v1/overview", Some(Action::See)),
     ("GET", "/v1/overview/watch", Some(Action::See)),
@@ -116,7 +117,7 @@ async fn is_refused(app: &App, method: &str, path: &str, token: Option<&str>) ->
 async fn every_endpoint_asks_for_the_right_that_it_needs() {
     let node = node().await;
     for (method, path, needs) in ENDPOINTS {
-        let guarded = matches!(needs, Some(Action::Revoke | Action::Admin));
+        let guarded = matches!(needs, Some(Action::Revoke | Action::Admin | Action::Audit));
         let open = matches!(needs, None | Some(Action::Health));
         let anonymous = node.app().serving(Caller::Anonymous);
         assert!(!is_refused(&anonymous, method, path, Some(TOKEN)).await, "{method} {path}");
@@ -310,7 +311,7 @@ impl Tokens {
             Some(Action::Read) => &[Right::See, Right::Claim, Right::Revoke],
             Some(Action::Claim) => &[Right::Claim],
             Some(Action::Revoke) => &[Right::Revoke],
-            Some(Action::Admin) => &[],
+            Some(Action::Admin | Action::Audit) => &[],
         };
         let or = |answered| if open { Answered::Served } else { answered };
         let mut walk = vec![(None, or(Answered::Unknown))];
@@ -320,7 +321,9 @@ impl Tokens {
             walk.push((Some(wrong), or(Answered::Unknown)));
         }
         for (right, [here, there, old]) in &self.secrets {
-            let enough = *right == Right::Admin || rights.contains(right);
+            // The audit is of all pools, and these are for one.
+            let enough =
+                *right == Right::Admin && needs != Some(Action::Audit) || rights.contains(right);
             let answered = if enough { Answered::Served } else { Answered::Forbidden };
             walk.push((Some(here.reveal().to_owned()), or(answered)));
             // Of what belongs to no pool it sees its part.
@@ -358,6 +361,35 @@ async fn a_guarded_node_gives_every_token_what_it_may_have_and_nothing_else() {
             assert_eq!(asks, answered == Answered::Unknown, "{method} {path}");
         }
     }
+    // All of it went past the audit, which tells names and nothing that could be used.
+    let view = node.app().audit.view();
+    let told = serde_json::to_string(&view).unwrap();
+    let secrets = tokens.secrets.iter().flat_map(|(_, three)| three);
+    for secret in secrets.map(Secret::reveal).chain(["hunter2"]) {
+        assert!(!told.contains(secret), "a token is in the audit");
+    }
+    assert!(view.left_out > 0, "so many refusals are not all written down");
+    let known =
+        |kind, who: &str| view.events.iter().any(|event| event.kind == kind && event.who == who);
+    assert!(known(AuditKind::Refusal, "anonymous") && known(AuditKind::Refusal, "stranger"));
+    assert!(known(AuditKind::FirstUse, "here-see") && known(AuditKind::FirstUse, "there-claim"));
+    let acts = view.events.iter().filter(|event| event.kind == AuditKind::Act);
+    let mut acts: Vec<String> =
+        acts.map(|it| format!("{} {} {} {}", it.who, it.what, it.pool, it.about)).collect();
+    acts.sort();
+    acts.dedup();
+    let claim = ClaimId::from_halves(1, 2);
+    let expected = [
+        "here-admin corrupt p ".to_owned(),
+        "here-admin drain p unit 0".to_owned(),
+        "here-admin fence p node a".to_owned(),
+        "here-admin relabel p unit 0".to_owned(),
+        "here-admin restore p unit 0".to_owned(),
+        format!("here-admin revoke p claim {claim}"),
+        "here-admin unlabel p unit 0".to_owned(),
+        format!("here-revoke revoke p claim {claim}"),
+    ];
+    assert_eq!(acts, expected);
     node.stop().await;
 }
 
@@ -550,6 +582,7 @@ fn the_documentation_lists_every_endpoint_and_request_with_its_right() {
         Some(Action::Claim) => "`claim`",
         Some(Action::Revoke) => "`revoke`",
         Some(Action::Admin) => "`admin`",
+        Some(Action::Audit) => "`admin` on all pools",
     };
     let endpoints =
         ENDPOINTS.iter().map(|(method, path, needs)| (format!("{method} {path}"), *needs));

@@ -22,8 +22,10 @@ use tokio_rustls::rustls::ServerConfig;
 
 use crate::api;
 use crate::app::App;
+use crate::audit::Note;
 use crate::caller::{Caller, Guest, Whence};
 use crate::local::{self, Local};
+use crate::metrics::Metrics;
 use crate::session::{self, SessionError};
 use crate::stream::{Stream, outdated};
 
@@ -155,7 +157,7 @@ impl Hall {
         // Without it answers would wait for nothing; with an error there, nothing is lost.
         let _ = stream.set_nodelay(true);
         let said = async {
-            let (mut stream, is_tls) = enter(stream, from, tls).await?;
+            let (mut stream, is_tls) = enter(stream, from, tls, &metrics).await?;
             let language = first_words(&mut stream).await?;
             Ok::<_, io::Error>((stream, is_tls, language))
         };
@@ -163,6 +165,13 @@ impl Hall {
             Ok(Ok(said)) => said,
             Ok(Err(error)) => {
                 metrics.refuse("client");
+                // Who only hangs up was refused nothing.
+                if matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::Other) {
+                    let (who, from) = (&Caller::Anonymous, Whence::Address(from.ip()));
+                    let (about, result) = (String::new(), error.to_string());
+                    let note = Note { who, from, what: "connect", pool: "", about, result };
+                    self.app.audit.refusal(note);
+                }
                 return tracing::debug!(%error, %from, "a client's connection is closed");
             }
             Err(_) => return metrics.refuse("client"),
@@ -223,6 +232,7 @@ async fn enter(
     stream: TcpStream,
     from: SocketAddr,
     tls: Option<Arc<ServerConfig>>,
+    metrics: &Metrics,
 ) -> io::Result<(Stream, bool)> {
     let Some(tls) = tls else { return Ok((stream.into(), false)) };
     let mut first = [0];
@@ -230,7 +240,10 @@ async fn enter(
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     if first == [HANDSHAKE] {
-        return Ok((Stream::accept(stream, tls).await?, true));
+        let handshake = metrics.trust.handshake("client");
+        let shaken = Stream::accept(stream, tls).await;
+        handshake.ended(&shaken);
+        return Ok((shaken?, true));
     }
     if from.ip().is_loopback() {
         return Ok((stream.into(), false));

@@ -22,6 +22,7 @@ mod admission;
 mod alarms;
 mod api;
 mod app;
+mod audit;
 mod boot;
 mod caller;
 #[cfg(test)]
@@ -62,8 +63,8 @@ mod troubles;
 mod views;
 
 pub use config::{
-    Config, ConfigError, Data, Guard, Guarded, Limits, MEMBERS_MAX, Member, Names, POOL_NAME_MAX,
-    POOL_UNITS_MAX, Pattern, PoolDef, Reserved, Secret, Tls, is_pool_name,
+    Audited, Config, ConfigError, Data, Guard, Guarded, Limits, MEMBERS_MAX, Member, Names,
+    POOL_NAME_MAX, POOL_UNITS_MAX, Pattern, PoolDef, Reserved, Secret, Tls, is_pool_name,
 };
 pub use files::Files;
 pub use node::{Node, StartError};

@@ -8,10 +8,11 @@ use quorate_api::NodeView;
 use quorate_trust::Keys;
 use tokio::net::TcpListener;
 use tokio::sync::{broadcast, mpsc, watch};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
 use tokio::time::timeout;
 
 use crate::app::App;
+use crate::audit::Audit;
 use crate::boot::{self, Past};
 use crate::config::{Config, ConfigError, Data};
 use crate::descriptors;
@@ -126,11 +127,12 @@ impl Node {
         let local = local.map_err(StartError::new)?;
         let config = Arc::new(config);
         let boot = boot::count(&config).await.map_err(StartError::new)?;
-        let mut metrics = Metrics::new();
-        if let Some((_, until)) = keys.as_ref().and_then(|keys| keys.certificate().validity()) {
-            metrics.tell_expiry(until);
+        let metrics = Arc::new(Metrics::new());
+        if let Some(keys) = &keys {
+            metrics.trust.tell_expiry(keys);
         }
-        let metrics = Arc::new(metrics);
+        let audit = Audit::open(&config, Arc::clone(&metrics)).map_err(StartError)?;
+        let audit = Arc::new(audit);
         let (keys, _) = watch::channel(keys);
         let (commands, inbox) = mpsc::channel(COMMANDS);
         let (changes, _) = broadcast::channel(CHANGES);
@@ -152,7 +154,7 @@ impl Node {
         let app = App::new(
             Arc::clone(&config),
             boot.number,
-            Arc::clone(&metrics),
+            (Arc::clone(&metrics), Arc::clone(&audit)),
             commands.clone(),
             changes,
             stopping,
@@ -166,7 +168,7 @@ impl Node {
         if let Some(later) = boot::settle_later(Arc::clone(&config), &boot) {
             settling.spawn(later);
         }
-        let mesh = Mesh::new(Arc::clone(&config), commands, metrics, keys.subscribe());
+        let mesh = Mesh::new(Arc::clone(&config), commands, (metrics, audit), keys.subscribe());
         Ok(Node {
             clients: address,
             stop,
@@ -194,9 +196,14 @@ impl Node {
     pub fn reload(&self, read: Result<Config, ConfigError>) -> Result<(), ConfigError> {
         let taken = read.and_then(|new| self.take_up(&new));
         self.app.metrics.reloaded(taken.is_ok());
-        if let Err(error) = &taken {
-            self.app.config.guarded.refuse(error.to_string());
+        let result = match &taken {
+            Ok(()) => "done".to_owned(),
+            Err(error) => format!("refused: {error}"),
+        };
+        if taken.is_err() {
+            self.app.config.guarded.refuse(result.clone());
         }
+        self.app.act("reload", "", String::new(), result);
         taken
     }
 
@@ -205,8 +212,8 @@ impl Node {
             return Err(ConfigError::Restart { what });
         }
         let keys = new.keys()?.map(Arc::new);
-        if let Some((_, until)) = keys.as_ref().and_then(|keys| keys.certificate().validity()) {
-            self.app.metrics.set_expiry(until);
+        if let Some(keys) = &keys {
+            self.app.metrics.trust.tell_expiry(keys);
         }
         self.keys.send_replace(keys);
         self.app.config.guarded.replace(&new.guarded);
@@ -247,6 +254,7 @@ impl Node {
         let _ = self.stop.send(true);
         let _ = timeout(FAREWELL, self.app.stop()).await;
         // The last way to the engine but those of connections.
+        let audit = Arc::clone(&self.app.audit);
         drop(self.app);
         let _ = timeout(FAREWELL, ended(&mut self.door)).await;
         if timeout(FAREWELL, ended(&mut self.mesh)).await.is_err() {
@@ -254,6 +262,7 @@ impl Node {
         }
         // It has nothing more to do, and gives the data directory back as it ends.
         let _ = timeout(FAREWELL, ended(&mut self.engine)).await;
+        let _ = timeout(FAREWELL, spawn_blocking(move || audit.close())).await;
     }
 
     /// Ends the node as a crash would: nobody is told, and what is not on disk is gone. For tests.

@@ -161,8 +161,7 @@ impl Session {
             LinkAsk::Ping => return self.answer(number, Reply::Pong),
             LinkAsk::Hello { client } => return self.on_hello(number, client),
             LinkAsk::Introduce { client, token } => {
-                let shown = self.guest.clone().shows(&self.app.config, Some(&token.0));
-                self.app = self.app.serving(shown);
+                self.app = self.app.serving(self.guest.clone()).shown(Some(&token.0));
                 return self.on_hello(number, client);
             }
             LinkAsk::Claim { pool, id, want } => {

@@ -109,6 +109,12 @@ impl Keys {
         &self.certificate
     }
 
+    /// When the first of the authorities expires, since 1970.
+    pub fn authority_until(&self) -> Option<Duration> {
+        let until = |der| Certificate::from_der(der).ok()?.validity().map(|(_, until)| until);
+        self.roots.certificates().iter().filter_map(until).min()
+    }
+
     /// Whether a certificate that was shown before, with those between it and a root, is still
     /// good.
     ///

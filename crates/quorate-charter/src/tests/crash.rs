@@ -79,11 +79,14 @@ async fn history(disk: &Disk) -> Vec<(usize, Model)> {
         model.purged = Some(purged);
         acknowledged.push((disk.acts(), model.clone()));
     }
-    // One from the leader, which is ahead.
+    // One from the leader, which is ahead of one that is begun before and finished after it.
+    let mut late = machine.get_snapshot_builder().await;
     let mut newer = machine.get_current_snapshot().await.expect("there").expect("there");
     newer.meta.last_log_id = Some(log_id(3, 0, 40));
     machine.install_snapshot(&newer.meta, newer.snapshot).await.expect("installed");
     model.snapshot = newer.meta.last_log_id;
+    acknowledged.push((disk.acts(), model.clone()));
+    late.build_snapshot().await.expect("built");
     acknowledged.push((disk.acts(), model.clone()));
     log.purge(log_id(3, 0, 40)).await.expect("purged");
     (model.log, model.purged) = (Vec::new(), Some(log_id(3, 0, 40)));
@@ -132,13 +135,11 @@ async fn a_member_goes_on_from_every_write() {
     let made = disk.acts();
     let found = |store, phone| RaftCouncil::found(store, pace, phone, "n0".into(), about(0), 1);
     let council = found(store, phone.clone()).await.expect("founded");
-    let pool = |number: u8| Request {
-        id: RequestId([number; 16]),
-        change: Change::Pool {
-            name: format!("p{number}"),
-            definition: Some(String::new()),
-            if_generation: Some(0),
-        },
+    let pool = |number: u8| {
+        let definition = Some(String::new());
+        let name = format!("p{number}");
+        let change = Change::Pool { name, definition, if_generation: Some(0) };
+        Request::one(RequestId([number; 16]), change)
     };
     let mut acknowledged = vec![disk.acts()];
     for number in 100..112 {

@@ -81,7 +81,7 @@ impl FromRequestParts<App> for App {
             Some(guest) => app.receiving(guest.clone()),
             None => app.clone(),
         };
-        Ok(app.serving(app.caller.clone().shows(&app.config, token.as_deref())))
+        Ok(app.shown(token.as_deref()))
     }
 }
 
@@ -117,6 +117,7 @@ pub(crate) fn router(app: App) -> Router {
         .route("/metrics", get(health::metrics))
         .route("/v1/openapi.json", get(openapi::get))
         .route("/v1/node", get(health::node))
+        .route("/v1/audit", get(health::audit))
         .route("/v1/watch", get(watch::all))
         .route("/v1/overview", get(overview::overview))
         .route("/v1/overview/watch", get(overview::watch))

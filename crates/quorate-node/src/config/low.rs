@@ -30,6 +30,8 @@ pub(super) struct File {
     /// The same for clients that show a certificate.
     #[serde(default)]
     pub(super) certificates: Vec<Token>,
+    /// Where it is written down who did what.
+    pub(super) audit: Option<Audit>,
     /// What holds for all of them.
     pub(super) rights: Option<Rights>,
     /// Where the files are that encryption needs.
@@ -82,6 +84,21 @@ pub(super) struct Token {
     pub(super) clients: Vec<String>,
     /// The day from which it is worth nothing, like 2027-02-14.
     pub(super) expires: Option<String>,
+}
+
+/// Where the audit goes.
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Audit {
+    /// A file; without one, standard error.
+    pub(super) file: Option<PathBuf>,
+    /// How large it may become before it is renamed.
+    #[serde(default = "sixteen_mebibytes")]
+    pub(super) max_bytes: u64,
+}
+
+fn sixteen_mebibytes() -> u64 {
+    16 << 20
 }
 
 /// What holds for all tokens.

@@ -67,12 +67,31 @@ pub struct Config {
     /// Who may do what; if nothing is here, everybody everything but what takes `admin_token`,
     /// which is here as well.
     pub guarded: Guard,
+    /// Where it is written down who did what.
+    pub audit: Audited,
     /// How much the node tells in its log: words of `QUORATE_LOG`.
     pub log: Option<String>,
     /// Where the files are that encryption needs; without them a node stays on its own machine.
     pub tls: Option<Tls>,
     /// What members must agree on, in one number.
     pub digest: u64,
+}
+
+/// Where it is written down who did what.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Audited {
+    /// On standard error, if callers are told apart: where anybody may do anything, it is only
+    /// remembered.
+    Unsaid,
+    /// On standard error.
+    Stderr,
+    /// In a file, which is renamed when it is so large.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// How large.
+        max_bytes: u64,
+    },
 }
 
 /// A text that is compared and never shown.
@@ -370,6 +389,13 @@ impl Config {
             pools,
             suspect_after,
             limits: file.limits,
+            audit: match file.audit {
+                Some(low::Audit { file: Some(path), max_bytes }) => {
+                    Audited::File { path, max_bytes }
+                }
+                Some(_) => Audited::Stderr,
+                None => Audited::Unsaid,
+            },
             guarded: Guard::new(admin, guarded),
             log: file.log,
             tls: file.tls,
@@ -400,6 +426,7 @@ impl Config {
             ("listen.peers", self.listen_peers == new.listen_peers),
             ("listen.local", self.listen_local == new.listen_local),
             ("whether there is [tls]", self.tls.is_some() == new.tls.is_some()),
+            ("[audit]", self.audit == new.audit),
             ("suspect_after", self.suspect_after == new.suspect_after),
         ];
         same.iter().find(|(_, same)| !same).map(|(what, _)| *what)

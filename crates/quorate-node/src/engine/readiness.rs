@@ -39,7 +39,7 @@ impl Engine {
         // It goes on with what it has: a reason to look, and none to send clients away.
         let files = match self.config.guarded.refused() {
             None => "fine".to_owned(),
-            Some(why) => format!("those of before are in use, the last were refused: {why}"),
+            Some(why) => format!("those of before are in use, the last were {why}"),
         };
         vec![
             check("members", up > all / 2, format!("{up} of {all} are connected")),

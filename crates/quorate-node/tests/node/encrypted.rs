@@ -89,7 +89,15 @@ async fn nodes_and_clients_with_certificates_share_units() {
     let views = Views::new([server(1)]).unwrap();
     let views = views.with_tls(Some(tls.clone())).unwrap().with_token(Some(token));
     let (_, counted) = cluster.text(0, &by(&ann, "GET /metrics")).await;
-    assert!(counted.contains("\nquorate_tls_certificate_expiry_timestamp_seconds 1"), "{counted}");
+    for counted_so in [
+        "\nquorate_tls_certificate_expiry_timestamp_seconds{kind=\"node\"} 1",
+        "\nquorate_tls_certificate_expiry_timestamp_seconds{kind=\"authority\"} 1",
+        "\nquorate_tls_handshakes_total{from=\"client\",outcome=\"done\"} ",
+        "\nquorate_tls_handshakes_total{from=\"peer\",outcome=\"done\"} ",
+    ] {
+        let (_, there) = cluster.text(2, &by(&ann, "GET /metrics")).await;
+        assert!(there.contains(counted_so), "{counted}\n{there}");
+    }
     let holders = views.holders("p").await.unwrap().holders;
     assert_eq!(holders[0].client, "ann");
     grant.release().await.unwrap();
@@ -97,6 +105,8 @@ async fn nodes_and_clients_with_certificates_share_units() {
     let nobody = Client::connect_with([server(0)], options(tls, None)).await.unwrap();
     let refused = nobody.pool("p").acquire_many(1).await.unwrap_err();
     assert!(matches!(refused, AcquireError::Rejected(_)), "{refused}");
+    let (_, counted) = cluster.text(0, &by(&ann, "GET /metrics")).await;
+    assert!(counted.contains("\nquorate_auth_refused_total{reason=\"no token\"} 1"), "{counted}");
     // A certificate will do instead.
     let ci = office.authority.client("ci", life()).unwrap();
     let ca = office.ca.certificate.as_bytes();
