@@ -179,6 +179,7 @@ impl Plan {
                 Profile::Restarts => {
                     let lasts = Span::Uniform { low: 0, high: scale.lease / 3 };
                     self.faults.restarts = Some(lasts);
+                    self.faults.greetings = true;
                     self.faults.detection = Some(Span::Uniform { low: 0, high: scale.lease / 6 });
                 }
                 Profile::Hangups => {
@@ -189,6 +190,7 @@ impl Plan {
                     self.faults.respawn = Span::Exponential(notices);
                     if !needs.permanence && rng.chance(500_000) {
                         self.add_crashes(rng, scale);
+                        self.faults.greetings = true;
                     }
                 }
                 Profile::None | Profile::Everything | Profile::Swarm => {}
