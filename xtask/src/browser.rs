@@ -8,13 +8,7 @@ pub(crate) fn install() -> bool {
         return true;
     }
     println!("\n--- installing chromium and chromedriver");
-    let apt = |words: &[&str]| {
-        let mut command = Command::new("apt-get");
-        command.args(words).env("DEBIAN_FRONTEND", "noninteractive").stdout(Stdio::null());
-        command.status().is_ok_and(|status| status.success())
-    };
-    let done = apt(&["update"]) && apt(&["install", "-y", "chromium", "chromium-driver"]);
-    let good = done && answers("chromedriver");
+    let good = apt(&["chromium", "chromium-driver"]) && answers("chromedriver");
     if !good {
         println!(
             "the tests in a browser need chromium and chromedriver, which could not be installed: \
@@ -22,6 +16,17 @@ pub(crate) fn install() -> bool {
         );
     }
     good
+}
+
+/// Installs packages of Debian, where that can be done.
+pub(crate) fn apt(packages: &[&str]) -> bool {
+    let run = |words: &[&str]| {
+        let mut command = Command::new("apt-get");
+        command.args(words).env("DEBIAN_FRONTEND", "noninteractive").stdout(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    };
+    let install: Vec<&str> = ["install", "-y"].iter().chain(packages).copied().collect();
+    run(&["update"]) && run(&install)
 }
 
 fn answers(program: &str) -> bool {

@@ -5,6 +5,7 @@
 
 mod browser;
 mod citations;
+mod lab;
 mod steps;
 mod tidy;
 
@@ -21,6 +22,8 @@ cargo xtask COMMAND
   seeds --real --minutes N
                         the same with processes that are killed, paused and cut off
   checks [NAME]         explore the larger worlds that CI leaves out; NAME chooses among the tests
+  lab [SCENARIO...]     a cluster on several machines, as network namespaces, with links that break;
+                        --list and --help say more
 
 Exit code 0 if all is well, 1 if a check failed, 2 if the command was not understood.";
 
@@ -33,6 +36,7 @@ fn main() -> ExitCode {
         ["test", "--quick"] => steps::test(&root, steps::Tier::Quick),
         ["checks"] => steps::checks(&root, None),
         ["checks", name] if !name.starts_with('-') => steps::checks(&root, Some(name)),
+        ["lab", ref words @ ..] => return lab::run(&root, words),
         ["fix"] => steps::fix(&root),
         ["tidy"] => steps::report("tidy", &tidy::check(&root)),
         ["seeds", ref kind @ .., "--minutes", minutes] if matches!(kind, [] | ["--real"]) => {

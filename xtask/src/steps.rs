@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use crate::{browser, tidy};
+use crate::{browser, lab, tidy};
 
 /// How much of `test` to run.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -74,6 +74,8 @@ pub(crate) fn test(root: &Path, tier: Tier) -> bool {
         let good = browser::install() && run_with(root, &step(name, BROWSER), notes);
         summary.push((name, good));
     }
+    // With the daemon that the tests built.
+    summary.push(("machines of their own", lab::short(root, &target(root).join("debug/quorate"))));
     println!("\nsummary");
     for (name, good) in &summary {
         println!("  {} {name}", if *good { "ok    " } else { "FAILED" });
@@ -136,6 +138,12 @@ pub(crate) fn real_seeds(root: &Path, minutes: u64) -> bool {
     run(root, &step("seeds on real processes", &words))
 }
 
+/// Where cargo builds.
+pub(crate) fn target(root: &Path) -> PathBuf {
+    let named = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    named.unwrap_or_else(|| root.join("target"))
+}
+
 fn run(root: &Path, step: &Step) -> bool {
     run_with(root, step, &[])
 }
@@ -143,11 +151,7 @@ fn run(root: &Path, step: &Step) -> bool {
 fn run_with(root: &Path, step: &Step, environment: &[(&str, &str)]) -> bool {
     let program = match step.program {
         Program::Cargo => std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()),
-        Program::Laboratory => {
-            let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-            let target = target.unwrap_or_else(|| root.join("target"));
-            target.join("debug/quorate-lab").display().to_string()
-        }
+        Program::Laboratory => target(root).join("debug/quorate-lab").display().to_string(),
     };
     let shown = if step.program == Program::Cargo { "cargo" } else { "quorate-lab" };
     println!("\n--- {}: {shown} {}", step.name, step.words.join(" "));

@@ -18,6 +18,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("quorate-api", &[]),
     ("quorate-trust", &[]),
     ("quorate-view", &[]),
+    ("quorate-charter", &[]),
     (
         "quorate-node",
         &[

@@ -15,6 +15,7 @@
 //! or the answer was. A client that repeats a request takes the reading of the repetition that was
 //! answered.
 
+mod audit;
 mod claim;
 mod claim_id;
 mod grants;
@@ -27,6 +28,7 @@ mod register;
 mod span;
 mod units;
 
+pub use audit::{AuditEvent, AuditKind, AuditView};
 pub use claim::{
     ClaimState, ClaimStatus, Estimate, Line, MoveView, Obstacle, Remedy, RenewRequest,
     RevokeRequest, ShortageView, UnitView, Want, Why,

@@ -2,29 +2,24 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
 use quorate_api::ClaimId;
 use quorate_client::{Client, Options, Tls, Token, Views};
 
+use crate::credentials::{Credentials, Place};
+
 /// Which cluster, and how to answer.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Cluster {
-    /// A node, as HOST:PORT, http://HOST:PORT or https://HOST:PORT; name several by repeating it or
-    /// with commas, and one that answers is used. Without it: $QUORATE_SERVER, or the local dev
-    /// node (127.0.0.1:7420).
+    /// A node, as HOST:PORT, http://HOST:PORT, https://HOST:PORT or unix:/PATH (its socket on this
+    /// machine); name several by repeating it or with commas, and one that answers is used. Without
+    /// it: $QUORATE_SERVER, or the local dev node (127.0.0.1:7420).
     #[arg(long, value_name = "URL", value_delimiter = ',', global = true)]
     server: Vec<String>,
-    /// The certificate of the cluster's authority (ca.crt), for servers with https. Without it:
-    /// $QUORATE_CA.
-    #[arg(long, value_name = "FILE", global = true)]
-    ca: Option<PathBuf>,
-    /// A file with the token that gives you rights. Without it: $QUORATE_TOKEN,
-    /// $CREDENTIALS_DIRECTORY/quorate-token, or quorate/token in your configuration directory.
-    #[arg(long, value_name = "FILE", global = true)]
-    token_file: Option<PathBuf>,
+    #[command(flatten)]
+    credentials: Credentials,
 }
 
 /// How to answer.
@@ -36,10 +31,6 @@ pub struct Json {
 }
 
 const VARIABLE: &str = "QUORATE_SERVER";
-/// A token; in the environment, since others can read the arguments of a process.
-const TOKEN: &str = "QUORATE_TOKEN";
-/// The authority's certificate.
-const AUTHORITY: &str = "QUORATE_CA";
 /// What the client calls itself.
 const CLIENT: &str = "QUORATE_CLIENT";
 /// Where the first node of `quorate dev` listens.
@@ -73,38 +64,17 @@ impl Cluster {
         Ok(Client::connect_with(self.servers(), options).await?)
     }
 
-    /// The cluster as people see it, with the rights of whatever token is found.
+    /// The cluster as people see it, with the rights of whatever token or certificate is found.
     pub fn views(&self) -> anyhow::Result<Views> {
         Ok(Views::new(self.servers())?.with_tls(self.tls()?)?.with_token(self.token()?))
     }
 
-    /// Whom to trust, if that was said.
     fn tls(&self) -> anyhow::Result<Option<Tls>> {
-        let named = self.ca.clone().or_else(|| variable(AUTHORITY).map(PathBuf::from));
-        let Some(file) = named else { return Ok(None) };
-        let pem = std::fs::read(&file)
-            .with_context(|| format!("cannot read {}; nothing was asked", file.display()))?;
-        Ok(Some(Tls::trusting(&pem).with_context(|| file.display().to_string())?))
+        self.credentials.tls(&Place::HERE, &self.servers())
     }
 
-    /// The first token of those places where one may be. A file that was named must be there; one
-    /// that nobody named may not.
     fn token(&self) -> anyhow::Result<Option<Token>> {
-        if let Some(file) = &self.token_file {
-            return Ok(Some(read_token(file)?));
-        }
-        if let Some(token) = variable(TOKEN) {
-            return Ok(Some(Token(token.trim().to_owned())));
-        }
-        let given = variable("CREDENTIALS_DIRECTORY").map(|folder| folder + "/quorate-token");
-        let home = || variable("HOME").map(|home| home + "/.config");
-        let own = variable("XDG_CONFIG_HOME").or_else(home).map(|folder| folder + "/quorate/token");
-        for file in [given, own].into_iter().flatten().map(PathBuf::from) {
-            if file.exists() {
-                return Ok(Some(read_token(&file)?));
-            }
-        }
-        Ok(None)
+        self.credentials.token(&Place::HERE)
     }
 
     /// The views of one of the servers.
@@ -123,16 +93,6 @@ pub fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Res
 
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
-}
-
-fn read_token(file: &Path) -> anyhow::Result<Token> {
-    let shown = file.display();
-    let text = std::fs::read_to_string(file)
-        .with_context(|| format!("cannot read the token in {shown}; nothing was asked"))?;
-    match text.trim() {
-        "" => anyhow::bail!("{shown} is empty: it should have a token; nothing was asked"),
-        token => Ok(Token(token.to_owned())),
-    }
 }
 
 /// Whom others see waiting or holding: a user, a machine and a process, unless they said a name.

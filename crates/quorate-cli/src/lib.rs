@@ -7,6 +7,7 @@
 #![deny(clippy::print_stdout)]
 
 pub mod cluster;
+mod credentials;
 mod usage;
 
 use std::fmt;

@@ -65,8 +65,8 @@ pub(crate) struct Shared {
 }
 
 impl Client {
-    /// Connects to one node of this list: `HOST:PORT`, `http://HOST:PORT` or
-    /// `https://HOST:PORT` each.
+    /// Connects to one node of this list: `HOST:PORT`, `http://HOST:PORT`,
+    /// `https://HOST:PORT` or `unix:/PATH` each.
     ///
     /// # Errors
     /// The list makes no sense, or none of its nodes answers. Nothing was left behind.

@@ -17,7 +17,7 @@ use crate::error::{AcquireError, ReleaseError};
 use crate::grant::{Grant, Life};
 use crate::server::Server;
 use crate::session::{Action, News, Session};
-use crate::tls::{self, Stream, Tls};
+use crate::tls::{self, Stream, Tls, told};
 
 /// What the handles ask of the task.
 #[derive(Debug)]
@@ -151,7 +151,7 @@ impl Driver {
                 Event::Read(Ok(0)) => self.on_closed(now, "the node hung up".into()),
                 Event::Read(Ok(_)) => self.on_read(now),
                 Event::Read(Err(error)) | Event::Wrote(Err(error)) => {
-                    self.on_closed(now, said(&error));
+                    self.on_closed(now, told(&error));
                 }
             }
         }
@@ -207,7 +207,7 @@ impl Driver {
             }
             Err(error) => {
                 self.wire = Wire::None;
-                self.session.disconnected(now, said(&error));
+                self.session.disconnected(now, told(&error));
             }
         }
     }
@@ -232,7 +232,7 @@ impl Driver {
         };
         inbox.drain(..at);
         if let Some(error) = broken {
-            self.on_closed(now, said(&error));
+            self.on_closed(now, told(&error));
         }
     }
 
@@ -329,14 +329,6 @@ impl Wire {
                 inbox.reserve(READ_CHUNK);
                 Event::Read(stream.read_buf(inbox).await)
             }
-            Wire::Open { stream: Stream::Tls(stream), inbox, outbox, late } => {
-                let (mut reader, mut writer) = tokio::io::split(&mut **stream);
-                inbox.reserve(READ_CHUNK);
-                tokio::select! {
-                    read = reader.read_buf(inbox) => Event::Read(read),
-                    wrote = write_encrypted(&mut writer, outbox, late) => Event::Wrote(wrote),
-                }
-            }
             Wire::Open { stream: Stream::Plain(stream), inbox, outbox, .. } => {
                 let (mut reader, writer) = stream.split();
                 inbox.reserve(READ_CHUNK);
@@ -346,6 +338,14 @@ impl Wire {
                         Ok(()) => Event::Wrote(write_some(writer.as_ref(), outbox)),
                         Err(error) => Event::Wrote(Err(error)),
                     },
+                }
+            }
+            Wire::Open { stream, inbox, outbox, late } => {
+                let (mut reader, mut writer) = tokio::io::split(stream);
+                inbox.reserve(READ_CHUNK);
+                tokio::select! {
+                    read = reader.read_buf(inbox) => Event::Read(read),
+                    wrote = write_encrypted(&mut writer, outbox, late) => Event::Wrote(wrote),
                 }
             }
         }
@@ -400,10 +400,4 @@ fn write_some(stream: &TcpStream, outbox: &mut Vec<u8>) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
         Err(error) => Err(error),
     }
-}
-
-/// What happened, in words: the system's number for it tells nobody more.
-fn said(error: &impl std::fmt::Display) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or_default().to_owned()
 }

@@ -2,6 +2,8 @@
 
 use quorate_api::{ClaimId, Problem};
 
+use crate::tls::hint;
+
 /// Why there is no connection to any node. Nothing was asked of anybody.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -10,7 +12,10 @@ pub enum ConnectError {
     #[error("no server is named: give at least one, such as 127.0.0.1:7420")]
     NoServers,
     /// A name in the list is not the address of a server.
-    #[error("{text:?} is not a server: write HOST:PORT, http://HOST:PORT or https://HOST:PORT")]
+    #[error(
+        "{text:?} is not a server: write HOST:PORT, http://HOST:PORT, https://HOST:PORT or \
+         unix:/PATH"
+    )]
     BadServer {
         /// What was given.
         text: String,
@@ -28,7 +33,7 @@ pub enum ConnectError {
         server: String,
     },
     /// None of the servers answered.
-    #[error("no node answers ({why}): start one with `quorate dev`, or name another server")]
+    #[error("no node answers ({why}): {}", hint(why))]
     Unreachable {
         /// What was tried last, and what happened.
         why: String,

@@ -9,8 +9,9 @@ use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use quorate_api::link::Token;
 use quorate_api::{
-    ClaimId, ClaimStatus, FoundView, HistoryView, HoldersView, NodeView, Overview, PoolView,
-    PoolsView, Problem, QueueView, RelabelRequest, RenewRequest, RevokeRequest, Want, format_span,
+    AuditView, ClaimId, ClaimStatus, FoundView, HistoryView, HoldersView, NodeView, Overview,
+    PoolView, PoolsView, Problem, QueueView, RelabelRequest, RenewRequest, RevokeRequest, Want,
+    format_span,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -19,14 +20,14 @@ use crate::chance::entropy;
 use crate::client::known;
 use crate::error::ConnectError;
 use crate::server::Server;
-use crate::tls::{Stream, Tls, dial};
+use crate::tls::{Stream, Tls, dial, hint, told};
 
 /// Why something could not be seen or done.
 #[derive(Debug, thiserror::Error)]
 pub enum ViewError {
     /// None of the servers answered. What a request to change something did is unknown; repeating
     /// it is harmless.
-    #[error("no node answers ({why}): start one with `quorate dev`, or name another server")]
+    #[error("no node answers ({why}): {}", hint(why))]
     Unreachable {
         /// What was tried last, and what happened.
         why: String,
@@ -182,6 +183,14 @@ impl Views {
         self.ask(Method::GET, &pool_path(pool, "/history"), None::<&()>).await
     }
 
+    /// Administrative acts, refusals and first uses of tokens at the node that answers.
+    ///
+    /// # Errors
+    /// See [`ViewError`].
+    pub async fn audit(&self) -> Result<AuditView, ViewError> {
+        self.ask(Method::GET, "/v1/audit", None::<&()>).await
+    }
+
     /// Everything that fits on a screen.
     ///
     /// # Errors
@@ -303,7 +312,7 @@ impl Views {
                 exchange((server, self.tls.as_ref()), method.clone(), path, body.clone(), headers);
             match tokio::time::timeout(TIMEOUT, once).await {
                 Ok(Ok((status, answer))) => return read(server, status, &answer),
-                Ok(Err(error)) => why = format!("{server}: {error}"),
+                Ok(Err(error)) => why = format!("{server}: {}", told(&*error)),
                 Err(_) => why = format!("{server}: no answer within {TIMEOUT:?}"),
             }
         }
@@ -325,6 +334,7 @@ async fn exchange(
         // Nodes know no names: one of somebody else's could lead a browser to them.
         Stream::Plain(stream) => stream.peer_addr()?.to_string(),
         Stream::Tls(_) => server.address().to_owned(),
+        Stream::Local(_) => "localhost".to_owned(),
     };
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;

@@ -1,8 +1,10 @@
-//! Encrypted connections: whom a client trusts, and a stream that is one or is not.
+//! Connections: whom a client trusts, and a stream that is encrypted, in the clear, or a Unix
+//! socket.
 //!
 //! TLS 1.3 only, with ring, passed explicitly: another crate of the program may bring something
 //! else.
 
+use std::error::Error;
 use std::fmt;
 use std::io;
 use std::pin::Pin;
@@ -10,13 +12,15 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore, version};
+use tokio_rustls::rustls::{
+    AlertDescription, CertificateError, ClientConfig, Error as TlsError, RootCertStore, version,
+};
 
 use crate::error::ConnectError;
 use crate::server::Server;
@@ -83,6 +87,9 @@ impl Tls {
 
 /// A connection to a server, in the clear or not, as its name says.
 pub(crate) async fn dial(server: &Server, tls: Option<&Tls>) -> io::Result<Stream> {
+    if let Some(path) = server.socket() {
+        return Ok(Stream::Local(UnixStream::connect(path).await?));
+    }
     let stream = TcpStream::connect(server.address()).await?;
     // Small messages in a hurry.
     let _ = stream.set_nodelay(true);
@@ -95,10 +102,59 @@ pub(crate) async fn dial(server: &Server, tls: Option<&Tls>) -> io::Result<Strea
     Ok(Stream::Tls(Box::new(stream)))
 }
 
+/// What happened, in words: if certificates are the reason, which side refuses whose, and why;
+/// without the system's number, which tells nobody more.
+pub(crate) fn told(error: &(dyn Error + 'static)) -> String {
+    let mut cause = Some(error);
+    while let Some(one) = cause {
+        let inner = one.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        let inner = inner.and_then(|inner| inner.downcast_ref::<TlsError>());
+        if let Some(text) = inner.or_else(|| one.downcast_ref()).and_then(about_certificates) {
+            return text;
+        }
+        cause = one.source();
+    }
+    error.to_string().split(" (os error").next().unwrap_or_default().to_owned()
+}
+
+fn about_certificates(error: &TlsError) -> Option<String> {
+    Some(match error {
+        TlsError::AlertReceived(AlertDescription::CertificateExpired) => {
+            "it refuses the certificate that we show: expired, or not valid yet".into()
+        }
+        // The second if the two authorities have the same name.
+        TlsError::AlertReceived(AlertDescription::UnknownCA | AlertDescription::DecryptError) => {
+            "it refuses the certificate that we show: of an authority that it does not trust".into()
+        }
+        TlsError::AlertReceived(
+            alert @ (AlertDescription::BadCertificate
+            | AlertDescription::UnsupportedCertificate
+            | AlertDescription::CertificateUnknown
+            | AlertDescription::CertificateRequired
+            | AlertDescription::CertificateRevoked),
+        ) => format!("it refuses the certificate that we show: {alert:?}"),
+        TlsError::InvalidCertificate(
+            CertificateError::UnknownIssuer | CertificateError::BadSignature,
+        ) => "its certificate is of an authority that we do not trust: is ca.crt its cluster's?"
+            .into(),
+        TlsError::InvalidCertificate(why) => format!("its certificate is not good: {why}"),
+        _ => return None,
+    })
+}
+
+/// What may help whoever reads that no node answers.
+pub(crate) fn hint(why: &str) -> &'static str {
+    match why.contains("certificate") {
+        true => "`quorate cert show` and `quorate cert verify` tell more of the files",
+        false => "start one with `quorate dev`, or name another server",
+    }
+}
+
 /// A connection.
 #[derive(Debug)]
 pub(crate) enum Stream {
     Plain(TcpStream),
+    Local(UnixStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
 
@@ -110,6 +166,7 @@ impl AsyncRead for Stream {
     ) -> Poll<io::Result<()>> {
         match &mut *self {
             Stream::Plain(stream) => Pin::new(stream).poll_read(cx, into),
+            Stream::Local(stream) => Pin::new(stream).poll_read(cx, into),
             Stream::Tls(stream) => Pin::new(stream).poll_read(cx, into),
         }
     }
@@ -123,6 +180,7 @@ impl AsyncWrite for Stream {
     ) -> Poll<io::Result<usize>> {
         match &mut *self {
             Stream::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Stream::Local(stream) => Pin::new(stream).poll_write(cx, bytes),
             Stream::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
         }
     }
@@ -130,6 +188,7 @@ impl AsyncWrite for Stream {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut *self {
             Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            Stream::Local(stream) => Pin::new(stream).poll_flush(cx),
             Stream::Tls(stream) => Pin::new(stream).poll_flush(cx),
         }
     }
@@ -137,6 +196,7 @@ impl AsyncWrite for Stream {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut *self {
             Stream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            Stream::Local(stream) => Pin::new(stream).poll_shutdown(cx),
             Stream::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }

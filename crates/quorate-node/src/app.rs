@@ -11,11 +11,50 @@ use quorate_wire::survey::{Question, Survey};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use crate::admission;
-use crate::caller::{self, Action, Caller, authorize, authorize_units};
+use crate::audit::{Audit, Note};
+use crate::caller::{self, Action, Caller, Guest, Whence, Why};
 use crate::config::{Config, PoolDef};
+use crate::convert;
 use crate::engine::{Ask, Command, Gathered, Request, stopping};
 use crate::ledger::{Mailbox, Recipient, Snapshot, Waiter};
 use crate::metrics::Metrics;
+
+/// Why somebody is refused what is another's.
+const OTHERS: &str = "claim of another";
+
+/// An order, and what it is about.
+fn told(what: &Ordered) -> (&'static str, String) {
+    match what {
+        Ordered::Revoke { claim: (origin, serial), .. } => {
+            let id = quorate_api::ClaimId::from_halves(*origin, *serial);
+            ("revoke", format!("claim {id}"))
+        }
+        Ordered::Drain { unit } => ("drain", format!("unit {unit}")),
+        Ordered::Restore { unit } => ("restore", format!("unit {unit}")),
+        Ordered::Relabel { unit, labels: Some(_) } => ("relabel", format!("unit {unit}")),
+        Ordered::Relabel { unit, labels: None } => ("unlabel", format!("unit {unit}")),
+    }
+}
+
+/// What came of an order.
+fn outcome(carried: &Result<Gathered<Done>, Problem>) -> String {
+    let carried = match carried {
+        Ok(carried) => carried,
+        Err(problem) => return format!("failed: {}", problem.detail),
+    };
+    let mut objection = None;
+    for (_, done) in &carried.said {
+        match done {
+            Done::Obeyed(_) => return "done".into(),
+            Done::Objected(why) => objection = Some(format!("refused: {why}")),
+            Done::NotHere => {}
+        }
+    }
+    objection.unwrap_or_else(|| match carried.silent.is_empty() {
+        true => "nobody knows it".into(),
+        false => "unknown: not acknowledged by all".into(),
+    })
+}
 
 /// What every client's connection needs to know. Nobody reaches the engine but through here, and
 /// so with the rights of a caller.
@@ -24,10 +63,13 @@ pub(crate) struct App {
     pub(crate) config: Arc<Config>,
     pub(crate) boot: u32,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) audit: Arc<Audit>,
     /// Who is at the other end.
     pub(crate) caller: Caller,
-    /// Whether nobody else hears what is said.
-    pub(crate) encrypted: bool,
+    /// Where that is.
+    pub(crate) whence: Whence,
+    /// Whether nobody else hears what is said ([`Guest::private`]).
+    pub(crate) private: bool,
     engine: mpsc::Sender<Command>,
     changes: broadcast::Sender<Change>,
     stopping: watch::Receiver<bool>,
@@ -38,13 +80,14 @@ impl App {
     pub(crate) fn new(
         config: Arc<Config>,
         boot: u32,
-        metrics: Arc<Metrics>,
+        (metrics, audit): (Arc<Metrics>, Arc<Audit>),
         engine: mpsc::Sender<Command>,
         changes: broadcast::Sender<Change>,
         stopping: watch::Receiver<bool>,
     ) -> Self {
-        let caller = Caller::Administrator;
-        App { config, boot, metrics, caller, encrypted: false, engine, changes, stopping }
+        let (caller, whence) = (Caller::Administrator, Whence::Node);
+        let private = false;
+        App { config, boot, metrics, audit, caller, whence, private, engine, changes, stopping }
     }
 
     /// The same for another caller.
@@ -52,9 +95,10 @@ impl App {
         App { caller, ..self.clone() }
     }
 
-    /// The same over TLS.
-    pub(crate) fn encrypted(&self) -> Self {
-        App { encrypted: true, ..self.clone() }
+    /// The same for whoever is at the other end of a connection.
+    pub(crate) fn receiving(&self, guest: Guest) -> Self {
+        let Guest { caller, whence, private } = guest;
+        App { caller, whence, private, ..self.clone() }
     }
 
     /// Returns when the node stops.
@@ -65,7 +109,43 @@ impl App {
 
     /// Whether the caller may do that.
     pub(crate) fn authorize(&self, pool: Option<&str>, action: Action) -> Result<(), Problem> {
-        authorize(&self.config, &self.caller, pool, action)
+        let decided = caller::decide(&self.config, &self.caller, pool, action, None);
+        decided.map_err(|why| self.refuse(why, pool, action))
+    }
+
+    /// Whether the caller may claim so many units.
+    fn authorize_units(&self, pool: &str, units: u32) -> Result<(), Problem> {
+        let (pool, action) = (Some(pool), Action::Claim);
+        let decided = caller::decide(&self.config, &self.caller, pool, action, Some(units));
+        decided.map_err(|why| self.refuse(why, pool, action))
+    }
+
+    /// Counts a refusal and writes it down; what the caller is told.
+    fn refuse(&self, why: Why, pool: Option<&str>, action: Action) -> Problem {
+        self.metrics.trust.refuse(why.reason());
+        self.note_refusal(action.word(), pool.unwrap_or_default(), String::new(), why.reason());
+        why.problem(pool)
+    }
+
+    fn note_refusal(&self, what: &str, pool: &str, about: String, reason: &str) {
+        let result = reason.to_owned();
+        let (who, from) = (&self.caller, self.whence);
+        self.audit.refusal(Note { who, from, what, pool, about, result });
+    }
+
+    /// Writes down that the caller did something that administrators do, and what came of it.
+    pub(crate) fn act(&self, what: &str, pool: &str, about: String, result: String) {
+        let (who, from) = (&self.caller, self.whence);
+        self.audit.act(Note { who, from, what, pool, about, result });
+    }
+
+    /// The same caller, who has shown this token.
+    pub(crate) fn shown(&self, token: Option<&str>) -> Self {
+        let caller = self.caller.clone().shows(&self.config, token);
+        if token.is_some() {
+            self.audit.used(&caller, self.whence);
+        }
+        self.serving(caller)
     }
 
     /// Whether the caller may see this pool.
@@ -77,7 +157,7 @@ impl App {
     pub(crate) fn sees_everything(&self) -> bool {
         match &self.caller {
             Caller::Holder(permit) => {
-                self.authorize(None, Action::See).is_ok()
+                caller::may(&self.config, &self.caller, None, Action::See)
                     && permit.may.has(Right::See)
                     && permit.pools.iter().any(Pattern::is_all)
             }
@@ -112,7 +192,7 @@ impl App {
         let Caller::Holder(_) = &self.caller else { return Ok(ask) };
         self.authorize(Some(pool), ask.needs())?;
         if let Ask::Claim { want, .. } = &mut ask {
-            authorize_units(&self.config, &self.caller, pool, want.units())?;
+            self.authorize_units(pool, want.units())?;
             want.client = caller::called(&self.caller, &want.client)?;
         }
         self.own(pool, id, &ask).await?;
@@ -137,11 +217,20 @@ impl App {
             return Ok(());
         }
         match self.owner(pool, id).await? {
-            Some(owner) if permit.client(Some(&owner)) != Ok(&owner) => Err(match ask {
-                Ask::Claim { .. } => admission::different(),
-                _ if !may(Action::See) => admission::unknown_claim(),
-                _ => admission::not_yours(&owner),
-            }),
+            Some(owner) if permit.client(Some(&owner)) != Ok(&owner) => {
+                self.metrics.trust.refuse(OTHERS);
+                self.note_refusal(
+                    ask.word(),
+                    pool,
+                    format!("claim {}", convert::api_id(id)),
+                    OTHERS,
+                );
+                Err(match ask {
+                    Ask::Claim { .. } => admission::different(),
+                    _ if !may(Action::See) => admission::unknown_claim(),
+                    _ => admission::not_yours(&owner),
+                })
+            }
             _ => Ok(()),
         }
     }
@@ -217,8 +306,13 @@ impl App {
         what: Ordered,
         id: Option<u128>,
     ) -> Result<Gathered<Done>, Problem> {
-        let pool = pool.to_owned();
-        self.fetch(|reply| Request::Order { pool, what, id, reply }).await?
+        self.authorize(Some(pool), Action::of_order(&what))?;
+        let (verb, about) = told(&what);
+        let name = pool.to_owned();
+        let carried = self.fetch(|reply| Request::Order { pool: name, what, id, reply }).await;
+        let carried = carried.and_then(|carried| carried);
+        self.act(verb, pool, about, outcome(&carried));
+        carried
     }
 
     /// The way to the engine; what did not get there comes back.

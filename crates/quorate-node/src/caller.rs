@@ -2,7 +2,7 @@
 //!
 //! The door makes a [`Caller`] of whoever connects, and what a request or a greeting shows tells
 //! more about it: a token, in an HTTP header or on the client link. Whatever a caller wants from
-//! the engine passes [`authorize`] first, over HTTP and over the client link alike
+//! the engine passes [`decide`] first, over HTTP and over the client link alike
 //! ([`crate::app::App`]), and the engine is told who it was.
 //!
 //! Without `[[tokens]]` and `[rights]` a node is open to whoever reaches it, and listens on
@@ -13,6 +13,7 @@
 //! of.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr as _;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -23,7 +24,7 @@ use quorate_wire::order::Ordered;
 use quorate_wire::survey::Question;
 
 use crate::admission;
-use crate::config::Config;
+use crate::config::{Config, Secret as AdminToken};
 use crate::engine::{Ask, Request};
 
 /// Who asks, as far as this node knows.
@@ -36,11 +37,45 @@ pub(crate) enum Caller {
     Stranger(Option<TokenError>),
     /// Whoever has a token of the configuration.
     Holder(Arc<Permit>),
-    /// Whoever has the administrator's token, and whoever runs this process.
+    /// Whoever has shown the administrator's token: this one.
+    Bearer(Arc<AdminToken>),
+    /// Whoever runs this process: root and its own user, on its Unix socket; and the node itself.
     Administrator,
     /// Somebody who may do nothing: shows that everybody is asked for its rights.
     #[cfg(test)]
     Nobody,
+}
+
+/// Where a caller calls from.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Whence {
+    /// The node itself.
+    Node,
+    /// An address of the network.
+    Address(IpAddr),
+    /// This machine, by the Unix socket, as this user.
+    Local { user: u32 },
+}
+
+/// As logs show it.
+impl fmt::Display for Whence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Whence::Node => f.write_str("this node"),
+            Whence::Address(address) => address.fmt(f),
+            Whence::Local { user } => write!(f, "local user {user}"),
+        }
+    }
+}
+
+/// Who is at the other end of a connection, before any request shows more.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Guest {
+    pub(crate) caller: Caller,
+    pub(crate) whence: Whence,
+    /// Whether nobody else hears what is said, and no page of another site can lead here: TLS, or
+    /// the Unix socket.
+    pub(crate) private: bool,
 }
 
 /// What a caller wants to do.
@@ -60,6 +95,8 @@ pub(crate) enum Action {
     Revoke,
     /// To change what a pool is, or to interfere with it.
     Admin,
+    /// To know who did what, in all pools.
+    Audit,
 }
 
 impl Action {
@@ -71,7 +108,31 @@ impl Action {
             Action::Read => &[Right::See, Right::Claim, Right::Revoke],
             Action::Claim => &[Right::Claim],
             Action::Revoke => &[Right::Revoke],
-            Action::Admin => &[Right::Admin],
+            Action::Admin | Action::Audit => &[Right::Admin],
+        }
+    }
+
+    /// What an order takes.
+    pub(crate) fn of_order(what: &Ordered) -> Action {
+        match what {
+            Ordered::Revoke { .. } => Action::Revoke,
+            Ordered::Drain { .. } | Ordered::Restore { .. } | Ordered::Relabel { .. } => {
+                Action::Admin
+            }
+        }
+    }
+
+    /// As the audit has it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Action::Health => "health",
+            Action::Measure => "metrics",
+            Action::See => "see",
+            Action::Read => "read a claim",
+            Action::Claim => "claim",
+            Action::Revoke => "revoke",
+            Action::Admin => "admin",
+            Action::Audit => "audit",
         }
     }
 }
@@ -87,11 +148,15 @@ impl Caller {
         }
     }
 
-    /// The same caller, who has shown this token with a request.
+    /// The same caller, who has shown this token with a request. Who is an administrator without
+    /// one stays that: a token which nobody knows any more must not stand in the way back in.
     pub(crate) fn shows(self, config: &Config, token: Option<&str>) -> Self {
         let Some(shown) = token else { return self };
-        match (&config.admin_token, config.guarded.now()) {
-            (Some(token), _) if token.is(shown) => Caller::Administrator,
+        if self == Caller::Administrator {
+            return self;
+        }
+        match (config.guarded.admin(), config.guarded.now()) {
+            (Some(token), _) if token.is(shown) => Caller::Bearer(token),
             (None, None) => self,
             (Some(_), None) => Caller::Stranger(None),
             (_, Some(guarded)) => match Secret::from_str(shown) {
@@ -112,7 +177,7 @@ impl fmt::Display for Caller {
             Caller::Anonymous => "anonymous",
             Caller::Stranger(_) => "stranger",
             Caller::Holder(permit) => &permit.name,
-            Caller::Administrator => "administrator",
+            Caller::Bearer(_) | Caller::Administrator => "administrator",
             #[cfg(test)]
             Caller::Nobody => "nobody",
         })
@@ -121,7 +186,7 @@ impl fmt::Display for Caller {
 
 /// Why a caller may not do something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Why {
+pub(crate) enum Why {
     /// It showed nothing.
     Nothing,
     /// It showed something else.
@@ -132,42 +197,31 @@ enum Why {
     Administrators(&'static str),
 }
 
-/// Whether this caller may do that, to this pool or, without one, to the node.
+/// The same as [`decide`], in the words of an answer.
 ///
 /// # Errors
 /// It may not; nothing changed.
+#[cfg(test)]
 pub(crate) fn authorize(
     config: &Config,
     caller: &Caller,
     pool: Option<&str>,
     action: Action,
 ) -> Result<(), Problem> {
-    decide(config, caller, pool, action, None).map_err(|why| {
-        tracing::debug!(%caller, pool, ?action, "refused");
-        why.problem(pool)
-    })
+    decide(config, caller, pool, action, None).map_err(|why| why.problem(pool))
 }
 
-/// Whether this caller may claim so many units.
-///
-/// # Errors
-/// It may not; nothing changed.
-pub(crate) fn authorize_units(
-    config: &Config,
-    caller: &Caller,
-    pool: &str,
-    units: u32,
-) -> Result<(), Problem> {
-    decide(config, caller, Some(pool), Action::Claim, Some(units))
-        .map_err(|why| why.problem(Some(pool)))
-}
-
-/// The same as [`authorize`], for whoever wants nothing but an answer.
+/// The same, for whoever wants nothing but an answer.
 pub(crate) fn may(config: &Config, caller: &Caller, pool: Option<&str>, action: Action) -> bool {
     decide(config, caller, pool, action, None).is_ok()
 }
 
-fn decide(
+/// Whether this caller may do that, to this pool or, without one, to the node; and, if it is a
+/// claim, for so many units.
+///
+/// # Errors
+/// It may not; why.
+pub(crate) fn decide(
     config: &Config,
     caller: &Caller,
     pool: Option<&str>,
@@ -185,6 +239,8 @@ fn decide(
     match caller {
         _ if open => Ok(()),
         Caller::Administrator => Ok(()),
+        Caller::Bearer(shown) if is_current(config, shown) => Ok(()),
+        Caller::Bearer(_) => Err(Why::Strange(None)),
         Caller::Anonymous => Err(Why::Nothing),
         Caller::Stranger(wrong) => Err(Why::Strange(*wrong)),
         // Its token was taken out of the file, or changed, since it was let in.
@@ -205,36 +261,61 @@ fn decide(
     }
 }
 
+/// Whether `admin_token` is still what somebody was let in with.
+fn is_current(config: &Config, shown: &AdminToken) -> bool {
+    config.guarded.admin().is_some_and(|token| *token == *shown)
+}
+
 /// Where tokens have no rights: administrators are told apart from everybody else.
 fn decide_openly(config: &Config, caller: &Caller, action: Action) -> Result<(), Why> {
     let open = match action {
-        Action::Revoke | Action::Admin => config.admin_token.is_none(),
+        Action::Revoke | Action::Admin | Action::Audit => config.guarded.admin().is_none(),
         _ => true,
     };
     match caller {
         Caller::Administrator => Ok(()),
+        Caller::Bearer(shown) if is_current(config, shown) => Ok(()),
         #[cfg(test)]
         Caller::Nobody if action != Action::Health => {
             Err(Why::Administrators("this caller may do nothing"))
         }
         _ if open => Ok(()),
-        Caller::Stranger(_) => Err(Why::Administrators("the token is not the administrator's")),
+        Caller::Stranger(_) | Caller::Bearer(_) => {
+            Err(Why::Administrators("the token is not the administrator's"))
+        }
         _ => Err(Why::Administrators("this cluster asks for the administrator's token")),
     }
 }
 
 const HOW: &str = "Send a token as `Authorization: Bearer TOKEN`, or give the command \
-                   QUORATE_TOKEN or --token-file";
+                   QUORATE_TOKEN, --token-file, or --cert and --key";
 
 impl Why {
-    fn problem(self, pool: Option<&str>) -> Problem {
+    /// In a few words that are the same every time, for counting and for the audit.
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Why::Nothing => "no token",
+            Why::Strange(Some(_)) => "no token of ours",
+            Why::Strange(None) => "unknown token",
+            Why::Permit(Refusal::Expired { .. }) => "expired",
+            Why::Permit(Refusal::Hidden) => "hidden pool",
+            Why::Permit(Refusal::Lacks(_)) => "lacks the right",
+            Why::Permit(Refusal::TooMany { .. }) => "too many units",
+            Why::Administrators(_) => "no administrator",
+        }
+    }
+
+    /// What the caller is told.
+    pub(crate) fn problem(self, pool: Option<&str>) -> Problem {
         let unknown = |text: String| {
             Problem::new(ProblemKind::Unauthorized, format!("{text}; nothing changed. {HOW}"))
         };
         let forbidden =
             |text: String| Problem::new(ProblemKind::Forbidden, format!("{text}; nothing changed"));
         match (self, pool) {
-            (Why::Nothing, _) => unknown("this cluster asks for a token".into()),
+            (Why::Nothing, _) => unknown(
+                "this cluster asks for a token, or a certificate that its files name".into(),
+            ),
             (Why::Strange(Some(wrong)), _) => unknown(wrong.to_string()),
             (Why::Strange(None), _) => unknown("this cluster does not know the token".into()),
             (Why::Permit(Refusal::Expired { on }), _) => {
@@ -328,10 +409,7 @@ impl Request {
                 (Some(pool), Action::Read)
             }
             Request::Gather { question, .. } => (question.pool(), Action::See),
-            Request::Order { pool, what: Ordered::Revoke { .. }, .. } => {
-                (Some(pool), Action::Revoke)
-            }
-            Request::Order { pool, .. } => (Some(pool), Action::Admin),
+            Request::Order { pool, what, .. } => (Some(pool), Action::of_order(what)),
             Request::Pools(_) | Request::Node(_) => (None, Action::See),
             Request::Measure(_) => (None, Action::Measure),
             Request::Checks(_) => (None, Action::Health),
@@ -347,6 +425,16 @@ impl Request {
 }
 
 impl Ask {
+    /// As the audit has it.
+    pub(crate) fn word(&self) -> &'static str {
+        match self {
+            Ask::Claim { .. } => "claim",
+            Ask::Renew { .. } => "renew",
+            Ask::End => "release",
+            Ask::Status { .. } => "read a claim",
+        }
+    }
+
     /// What it takes. Whose the claim may be is looked at as well (`App::own`).
     pub(crate) fn needs(&self) -> Action {
         match self {

@@ -11,15 +11,17 @@ use futures_core::Stream as _;
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 use quorate_api::link::{self, Answer, Ask, FromClient, FromNode, PREFACE, Reply, Request};
-use quorate_api::{ClaimId, Problem, ProblemKind};
+use quorate_api::{AuditKind, ClaimId, Problem, ProblemKind};
 use quorate_trust::{Right, Secret};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::app::App;
-use crate::caller::{Action, Caller, authorize, token_of};
+use crate::caller::{Action, Caller, Guest, Whence, authorize, token_of};
 use crate::config::{Config, ConfigError};
 use crate::{Node, api, session};
+
+mod changed;
 
 const TOKEN: &str = "0123456789abcdef";
 
@@ -35,6 +37,7 @@ const ENDPOINTS: &[(&str, &str, Option<Action>)] = &[
     ("GET", "/readyz/pools/{pool}", Some(Action::See)),
     ("GET", "/metrics", Some(Action::Measure)),
     ("GET", "/v1/node", Some(Action::See)),
+    ("GET", "/v1/audit", Some(Action::Audit)),
     ("GET", "/v1/watch", Some(Action::See)),
     ("GET", "/v1/overview", Some(Action::See)),
     ("GET", "/v1/overview/watch", Some(Action::See)),
@@ -114,7 +117,7 @@ async fn is_refused(app: &App, method: &str, path: &str, token: Option<&str>) ->
 async fn every_endpoint_asks_for_the_right_that_it_needs() {
     let node = node().await;
     for (method, path, needs) in ENDPOINTS {
-        let guarded = matches!(needs, Some(Action::Revoke | Action::Admin));
+        let guarded = matches!(needs, Some(Action::Revoke | Action::Admin | Action::Audit));
         let open = matches!(needs, None | Some(Action::Health));
         let anonymous = node.app().serving(Caller::Anonymous);
         assert!(!is_refused(&anonymous, method, path, Some(TOKEN)).await, "{method} {path}");
@@ -308,7 +311,7 @@ impl Tokens {
             Some(Action::Read) => &[Right::See, Right::Claim, Right::Revoke],
             Some(Action::Claim) => &[Right::Claim],
             Some(Action::Revoke) => &[Right::Revoke],
-            Some(Action::Admin) => &[],
+            Some(Action::Admin | Action::Audit) => &[],
         };
         let or = |answered| if open { Answered::Served } else { answered };
         let mut walk = vec![(None, or(Answered::Unknown))];
@@ -318,7 +321,9 @@ impl Tokens {
             walk.push((Some(wrong), or(Answered::Unknown)));
         }
         for (right, [here, there, old]) in &self.secrets {
-            let enough = *right == Right::Admin || rights.contains(right);
+            // The audit is of all pools, and these are for one.
+            let enough =
+                *right == Right::Admin && needs != Some(Action::Audit) || rights.contains(right);
             let answered = if enough { Answered::Served } else { Answered::Forbidden };
             walk.push((Some(here.reveal().to_owned()), or(answered)));
             // Of what belongs to no pool it sees its part.
@@ -354,6 +359,83 @@ async fn a_guarded_node_gives_every_token_what_it_may_have_and_nothing_else() {
             let answered = Answered::of(said);
             assert_eq!(answered, expected, "{method} {path} {needs:?}: {said:?}");
             assert_eq!(asks, answered == Answered::Unknown, "{method} {path}");
+        }
+    }
+    // All of it went past the audit, which tells names and nothing that could be used.
+    let view = node.app().audit.view();
+    let told = serde_json::to_string(&view).unwrap();
+    let secrets = tokens.secrets.iter().flat_map(|(_, three)| three);
+    for secret in secrets.map(Secret::reveal).chain(["hunter2"]) {
+        assert!(!told.contains(secret), "a token is in the audit");
+    }
+    assert!(view.left_out > 0, "so many refusals are not all written down");
+    let known =
+        |kind, who: &str| view.events.iter().any(|event| event.kind == kind && event.who == who);
+    assert!(known(AuditKind::Refusal, "anonymous") && known(AuditKind::Refusal, "stranger"));
+    assert!(known(AuditKind::FirstUse, "here-see") && known(AuditKind::FirstUse, "there-claim"));
+    let acts = view.events.iter().filter(|event| event.kind == AuditKind::Act);
+    let mut acts: Vec<String> =
+        acts.map(|it| format!("{} {} {} {}", it.who, it.what, it.pool, it.about)).collect();
+    acts.sort();
+    acts.dedup();
+    let claim = ClaimId::from_halves(1, 2);
+    let expected = [
+        "here-admin corrupt p ".to_owned(),
+        "here-admin drain p unit 0".to_owned(),
+        "here-admin fence p node a".to_owned(),
+        "here-admin relabel p unit 0".to_owned(),
+        "here-admin restore p unit 0".to_owned(),
+        format!("here-admin revoke p claim {claim}"),
+        "here-admin unlabel p unit 0".to_owned(),
+        format!("here-revoke revoke p claim {claim}"),
+    ];
+    assert_eq!(acts, expected);
+    node.stop().await;
+}
+
+/// The way back in when all tokens are lost: neither none nor a wrong one stands in it.
+#[tokio::test]
+async fn whoever_runs_the_node_may_do_everything_on_its_unix_socket() {
+    let tokens = Tokens::new();
+    let node = tokens.node("").await;
+    let guest = |caller| Guest { caller, whence: Whence::Local { user: 0 }, private: true };
+    let served = |problem: Option<Problem>| {
+        let said = problem.as_ref().map(|problem| (problem.kind, &*problem.detail));
+        Answered::of(said) == Answered::Served
+    };
+    let unknown = Secret::random().unwrap();
+    for (caller, all) in [(Caller::Administrator, true), (Caller::Anonymous, false)] {
+        let app = node.app().receiving(guest(caller));
+        for (method, path, needs) in ENDPOINTS {
+            let open = matches!(needs, None | Some(Action::Health));
+            for token in [None, Some("hunter2"), Some(unknown.reveal())] {
+                let answer = call(&app, method, path, token).await;
+                let problem = match answer.status().is_client_error() {
+                    true => {
+                        let body = to_bytes(answer.into_body(), 1 << 16).await.unwrap();
+                        serde_json::from_slice(&body).ok()
+                    }
+                    false => None,
+                };
+                assert_eq!(served(problem), all || open, "{method} {path} with {token:?}");
+            }
+            // A token is worth the same as anywhere, for those who are nobody without it.
+            let admin = Some(tokens.secret(Right::Admin));
+            assert!(call(&app, method, path, admin).await.status() != StatusCode::UNAUTHORIZED);
+        }
+        let mut stream = linked(app).await;
+        let token = link::Token(unknown.reveal().to_owned());
+        let introduce = Ask::Introduce { client: String::new(), token };
+        for (number, ask) in (1..).zip([introduce].into_iter().chain(all_asks())) {
+            let open = needs(&ask).is_none();
+            let mut bytes = Vec::new();
+            link::encode(&FromClient::Request(Request { number, ask }), &mut bytes);
+            stream.write_all(&bytes).await.unwrap();
+            let problem = match answer(&mut stream, number).await {
+                Reply::Problem(problem) => Some(problem),
+                _ => None,
+            };
+            assert_eq!(served(problem), all || open);
         }
     }
     node.stop().await;
@@ -451,41 +533,6 @@ async fn metrics_are_open_if_the_file_says_so_and_nothing_else_is() {
 }
 
 #[test]
-fn whoever_was_let_in_with_a_token_that_is_gone_may_do_nothing_more() {
-    let (secret, another) = (Secret::random().unwrap(), Secret::random().unwrap());
-    let file_of = |secret: &Secret, may: &str| {
-        let name = format!("name = \"ci\", sha256 = \"{}\"", secret.digest());
-        config(&format!("tokens = [{{ {name}, may = [\"{may}\"], pools = [\"*\"] }}]")).unwrap()
-    };
-    let file = |may: &str| file_of(&secret, may);
-    let running = file("see");
-    let caller = Caller::Anonymous.shows(&running, Some(secret.reveal()));
-    let see = || authorize(&running, &caller, Some("p"), Action::See).map_err(|why| why.kind);
-    assert_eq!(see(), Ok(()));
-    running.guarded.replace(&file("see").guarded);
-    assert_eq!(see(), Ok(()), "nothing changed for it");
-    running.guarded.replace(&file_of(&another, "see").guarded);
-    assert_eq!(see(), Err(ProblemKind::Unauthorized), "a new secret under the old name");
-    running.guarded.replace(&file("see").guarded);
-    let caller = Caller::Anonymous.shows(&running, Some(secret.reveal()));
-    let see = || authorize(&running, &caller, Some("p"), Action::See).map_err(|why| why.kind);
-    assert_eq!(see(), Ok(()));
-    running.guarded.replace(&file("claim").guarded);
-    assert_eq!(see(), Err(ProblemKind::Unauthorized));
-    running.guarded.replace(&config("rights = {}").unwrap().guarded);
-    assert_eq!(see(), Err(ProblemKind::Unauthorized));
-}
-
-#[test]
-fn what_a_running_node_cannot_take_up_is_named() {
-    let other = config("admin_token = \"another secret of all\"").unwrap();
-    assert_eq!(guarded().differs(&other), Some("admin_token"));
-    let slower = config(&format!("admin_token = {TOKEN:?}\nsuspect_after = \"9s\"")).unwrap();
-    assert_eq!(guarded().differs(&slower), Some("suspect_after"));
-    assert_eq!(guarded().differs(&guarded()), None);
-}
-
-#[test]
 fn tokens_are_taken_as_bearer_and_as_the_password_of_basic() {
     assert_eq!(token_of("Bearer abc"), "abc");
     assert_eq!(token_of("bearer  abc "), "abc");
@@ -535,6 +582,7 @@ fn the_documentation_lists_every_endpoint_and_request_with_its_right() {
         Some(Action::Claim) => "`claim`",
         Some(Action::Revoke) => "`revoke`",
         Some(Action::Admin) => "`admin`",
+        Some(Action::Audit) => "`admin` on all pools",
     };
     let endpoints =
         ENDPOINTS.iter().map(|(method, path, needs)| (format!("{method} {path}"), *needs));

@@ -4,7 +4,7 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::config::Config;
-use crate::door::TURNED_AWAY_MAX;
+use crate::door::{LOCAL_MAX, TURNED_AWAY_MAX};
 use crate::peers::GREETINGS_MAX;
 
 /// For the journal, listeners, the log, and whatever else the process has open.
@@ -15,7 +15,8 @@ const FILES: usize = 64;
 pub(crate) fn clients(config: &Config) -> usize {
     let wanted = config.limits.clients;
     let Some(all) = raise() else { return wanted };
-    let kept = FILES + TURNED_AWAY_MAX + GREETINGS_MAX + config.members.len();
+    let local = if config.listen_local.is_some() { LOCAL_MAX } else { 0 };
+    let kept = FILES + local + TURNED_AWAY_MAX + GREETINGS_MAX + config.members.len();
     let room = room(wanted, all, kept);
     if room < wanted {
         tracing::warn!(

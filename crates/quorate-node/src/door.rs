@@ -1,6 +1,6 @@
 //! The clients' address: HTTP and the client link on one port, told apart by their first bytes.
 //! Who connects becomes a caller here. A node with certificates speaks TLS with everybody, and in
-//! the clear only with clients on its own machine.
+//! the clear only with clients on its own machine, who may also come by its Unix socket (`local`).
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use quorate_api::{Problem, ProblemKind};
 use quorate_trust::Keys;
 use rustix::net::sockopt;
 use tokio::io::AsyncWriteExt;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::Semaphore;
 use tokio::sync::watch::Receiver;
 use tokio::task::JoinSet;
@@ -22,9 +22,12 @@ use tokio_rustls::rustls::ServerConfig;
 
 use crate::api;
 use crate::app::App;
-use crate::caller::Caller;
+use crate::audit::Note;
+use crate::caller::{Caller, Guest, Whence};
+use crate::local::{self, Local};
+use crate::metrics::Metrics;
 use crate::session::{self, SessionError};
-use crate::stream::Stream;
+use crate::stream::{Stream, outdated};
 
 /// How long a client may take to say its first words...
 const FIRST_WORDS: Duration = Duration::from_secs(10);
@@ -32,6 +35,8 @@ const FIRST_WORDS: Duration = Duration::from_secs(10);
 const FEW_WORDS: Duration = Duration::from_secs(1);
 /// Connections that are being told so; others are closed without a word.
 pub(crate) const TURNED_AWAY_MAX: usize = 64;
+/// Connections by the Unix socket.
+pub(crate) const LOCAL_MAX: usize = 256;
 /// The first byte of a TLS handshake; no HTTP request and no client link begins so.
 const HANDSHAKE: u8 = 0x16;
 /// After how much silence a client's machine is asked whether it is there: three times, and a third
@@ -49,27 +54,47 @@ enum Language {
     OtherLink(u8),
 }
 
+/// Somebody who has just connected.
+enum Knock {
+    Address(TcpStream, SocketAddr),
+    Local(UnixStream, u32),
+}
+
 /// Serves clients until the node stops.
-pub(crate) async fn run(listener: TcpListener, app: App, keys: Receiver<Option<Arc<Keys>>>) {
+pub(crate) async fn run(
+    listener: TcpListener,
+    local: Option<Local>,
+    app: App,
+    keys: Receiver<Option<Arc<Keys>>>,
+) {
     // Connections tell nothing about who makes them; a request may.
     let mut app = app.serving(Caller::Anonymous);
     let places = Arc::new(Semaphore::new(app.config.limits.clients));
+    // Strangers on the network cannot fill these: they are the way in when they fill the others.
+    let local_places = Arc::new(Semaphore::new(LOCAL_MAX));
     let porters = Arc::new(Semaphore::new(TURNED_AWAY_MAX));
-    let hall = Hall {
-        router: api::router(app.clone()),
-        encrypted: api::router(app.encrypted()),
-        app: app.clone(),
-        keys,
-    };
+    let hall = Hall { router: api::router(app.clone()), app: app.clone(), keys };
     let mut guests = JoinSet::new();
     loop {
         while guests.try_join_next().is_some() {}
         let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+            accepted = listener.accept() => accepted.map(|(it, from)| Knock::Address(it, from)),
+            accepted = somebody(local.as_ref()) => accepted.map(|(it, who)| Knock::Local(it, who)),
             () = app.stopped() => break,
         };
         match accepted {
-            Ok((stream, from)) => match Arc::clone(&places).try_acquire_owned() {
+            Ok(Knock::Local(stream, user)) => {
+                let Ok(place) = Arc::clone(&local_places).try_acquire_owned() else {
+                    app.metrics.refuse("limit");
+                    continue;
+                };
+                let hall = hall.clone();
+                guests.spawn(async move {
+                    hall.receive_local(stream, user).await;
+                    drop(place);
+                });
+            }
+            Ok(Knock::Address(stream, from)) => match Arc::clone(&places).try_acquire_owned() {
                 Ok(place) => {
                     let hall = hall.clone();
                     guests.spawn(async move {
@@ -98,10 +123,18 @@ pub(crate) async fn run(listener: TcpListener, app: App, keys: Receiver<Option<A
             }
         }
     }
-    drop(listener);
+    drop((listener, local));
     let farewell = async { while guests.join_next().await.is_some() {} };
     if timeout(FAREWELL, farewell).await.is_err() {
         tracing::info!("some clients did not hang up in time");
+    }
+}
+
+/// The next client of the Unix socket; none ever, without one.
+async fn somebody(local: Option<&Local>) -> io::Result<(UnixStream, u32)> {
+    match local {
+        Some(local) => local.accept().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -110,24 +143,21 @@ pub(crate) async fn run(listener: TcpListener, app: App, keys: Receiver<Option<A
 struct Hall {
     app: App,
     router: Router,
-    /// For those who speak TLS.
-    encrypted: Router,
-    /// What it is spoken with, now.
+    /// What TLS is spoken with, now.
     keys: Receiver<Option<Arc<Keys>>>,
 }
 
 impl Hall {
     async fn receive(self, stream: TcpStream, from: SocketAddr) {
-        let Hall { app, router, encrypted, keys } = self;
-        let tls = keys.borrow().as_ref().map(|keys| keys.for_clients());
-        let metrics = Arc::clone(&app.metrics);
+        let tls = self.keys.borrow().as_ref().map(|keys| keys.for_clients());
+        let metrics = Arc::clone(&self.app.metrics);
         if let Err(error) = notice_silence(&stream) {
             tracing::debug!(%error, "a connection that goes silent may not be noticed");
         }
         // Without it answers would wait for nothing; with an error there, nothing is lost.
         let _ = stream.set_nodelay(true);
         let said = async {
-            let (mut stream, is_tls) = enter(stream, from, tls).await?;
+            let (mut stream, is_tls) = enter(stream, from, tls, &metrics).await?;
             let language = first_words(&mut stream).await?;
             Ok::<_, io::Error>((stream, is_tls, language))
         };
@@ -135,15 +165,49 @@ impl Hall {
             Ok(Ok(said)) => said,
             Ok(Err(error)) => {
                 metrics.refuse("client");
+                // Who only hangs up was refused nothing.
+                if matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::Other) {
+                    let (who, from) = (&Caller::Anonymous, Whence::Address(from.ip()));
+                    let (about, result) = (String::new(), error.to_string());
+                    let note = Note { who, from, what: "connect", pool: "", about, result };
+                    self.app.audit.refusal(note);
+                }
                 return tracing::debug!(%error, %from, "a client's connection is closed");
             }
             Err(_) => return metrics.refuse("client"),
         };
-        let caller = Caller::certified(&app.config, stream.shown());
-        let app = app.serving(caller);
+        let caller = Caller::certified(&self.app.config, stream.shown());
+        let guest = Guest { caller, whence: Whence::Address(from.ip()), private: is_tls };
+        self.serve(stream, language, guest).await;
+    }
+
+    async fn receive_local(self, stream: UnixStream, user: u32) {
+        let mut stream = Stream::from(stream);
+        let Ok(Ok(language)) = timeout(FIRST_WORDS, first_words(&mut stream)).await else {
+            return self.app.metrics.refuse("client");
+        };
+        let (caller, whence) = (local::whose(user), Whence::Local { user });
+        self.serve(stream, language, Guest { caller, whence, private: true }).await;
+    }
+
+    /// Until it ends, or the certificate that was shown is good no more.
+    async fn serve(self, mut stream: Stream, language: Language, guest: Guest) {
+        let outdated = outdated(stream.certificate(), self.keys.clone());
+        tokio::select! {
+            () = self.converse(stream, language, guest.clone()) => {}
+            why = outdated => {
+                tracing::info!(caller = %guest.caller, from = %guest.whence, %why, "cut off");
+            }
+        }
+    }
+
+    async fn converse(&self, stream: Stream, language: Language, guest: Guest) {
+        let Hall { app, router, .. } = self.clone();
+        let metrics = Arc::clone(&app.metrics);
+        let app = app.receiving(guest.clone());
         match language {
             Language::Link => {
-                metrics.clients.inc();
+                let _counted = metrics.count_client();
                 match session::run(stream, app).await {
                     Ok(()) | Err(SessionError::Io(_)) => {}
                     Err(SessionError::Frame(error)) => {
@@ -151,15 +215,8 @@ impl Hall {
                         tracing::info!(%error, "a client's connection is closed");
                     }
                 }
-                metrics.clients.dec();
             }
-            // A router knows one caller; most have no certificate.
-            Language::Http if app.caller != Caller::Anonymous => {
-                let router = api::router(app.encrypted());
-                api::serve(stream, app, router).await;
-            }
-            Language::Http if is_tls => api::serve(stream, app, encrypted).await,
-            Language::Http => api::serve(stream, app, router).await,
+            Language::Http => api::serve(stream, guest, app, router).await,
             Language::OtherLink(version) => {
                 metrics.refuse("client");
                 // A client that does not read learns it from the end of the connection.
@@ -175,6 +232,7 @@ async fn enter(
     stream: TcpStream,
     from: SocketAddr,
     tls: Option<Arc<ServerConfig>>,
+    metrics: &Metrics,
 ) -> io::Result<(Stream, bool)> {
     let Some(tls) = tls else { return Ok((stream.into(), false)) };
     let mut first = [0];
@@ -182,7 +240,10 @@ async fn enter(
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     if first == [HANDSHAKE] {
-        return Ok((Stream::accept(stream, tls).await?, true));
+        let handshake = metrics.trust.handshake("client");
+        let shaken = Stream::accept(stream, tls).await;
+        handshake.ended(&shaken);
+        return Ok((shaken?, true));
     }
     if from.ip().is_loopback() {
         return Ok((stream.into(), false));

@@ -4,7 +4,7 @@
 //!
 //! | file | does |
 //! |---|---|
-//! | `door` | HTTP or client link? Who is it? |
+//! | `door`, `local` | HTTP or client link? Who is it? |
 //! | `api`, `session` | words to and from the client |
 //! | `app`, `caller` | the way to the engine, and whether this caller may go it |
 //! | `engine` | the one owner of everything below |
@@ -22,6 +22,7 @@ mod admission;
 mod alarms;
 mod api;
 mod app;
+mod audit;
 mod boot;
 mod caller;
 #[cfg(test)]
@@ -32,11 +33,13 @@ mod convert;
 mod descriptors;
 mod door;
 mod engine;
+mod files;
 mod forecast;
 mod history;
 mod journal;
 mod kinds;
 mod ledger;
+mod local;
 mod metrics;
 mod node;
 #[cfg(test)]
@@ -58,9 +61,10 @@ mod troubles;
 mod views;
 
 pub use config::{
-    Config, ConfigError, Data, Guard, Guarded, Limits, MEMBERS_MAX, Member, Names, POOL_NAME_MAX,
-    POOL_UNITS_MAX, Pattern, PoolDef, Reserved, Secret, Tls, is_pool_name,
+    Audited, Config, ConfigError, Data, Guard, Guarded, Limits, MEMBERS_MAX, Member, Names,
+    POOL_NAME_MAX, POOL_UNITS_MAX, Pattern, PoolDef, Reserved, Secret, Tls, is_pool_name,
 };
+pub use files::Files;
 pub use node::{Node, StartError};
 #[cfg(feature = "planted-bugs")]
 pub use planted::Bug;

@@ -2,6 +2,7 @@
 //! pattern, so that their number does not become a number of time series.
 
 mod facts;
+mod trust;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -20,6 +21,7 @@ use quorate_core::Fact;
 
 use crate::config::Config;
 use facts::Facts;
+use trust::Trust;
 
 type Seconds = Gauge<f64, AtomicU64>;
 type HistogramFamily<L> = Family<L, Histogram, fn() -> Histogram>;
@@ -89,7 +91,8 @@ pub(crate) struct Metrics {
     pub(crate) messages_dropped: Counter,
     pub(crate) seats_stopped: Gauge,
     pub(crate) seats: Gauge,
-    expiry: Gauge,
+    /// Of doors and callers.
+    pub(crate) trust: Trust,
     reloads: Family<PlainOutcome, Counter>,
     pools: PoolFamilies,
 }
@@ -244,7 +247,7 @@ impl Metrics {
                 "messages_dropped",
                 "Messages that reached nobody",
             ),
-            expiry: Gauge::default(),
+            trust: Trust::new(&mut registry),
             reloads,
             registry,
             messages,
@@ -256,19 +259,6 @@ impl Metrics {
             facts,
             pools,
         }
-    }
-
-    /// When the node's certificate expires, since 1970.
-    pub(crate) fn tell_expiry(&mut self, since_1970: Duration) {
-        let help = "When this node's certificate expires, in seconds since 1970";
-        let name = "tls_certificate_expiry_timestamp_seconds";
-        self.registry.register(name, help, self.expiry.clone());
-        self.set_expiry(since_1970);
-    }
-
-    /// The same, of another.
-    pub(crate) fn set_expiry(&self, since_1970: Duration) {
-        self.expiry.set(i64::try_from(since_1970.as_secs()).unwrap_or(i64::MAX));
     }
 
     /// The configuration was read anew, or could not be.
@@ -313,6 +303,12 @@ impl Metrics {
                 .map(|r#type| self.messages.get_or_create(&TypeLabel { r#type }).clone())
                 .collect(),
         }
+    }
+
+    /// A client's connection is there as long as what this returns.
+    pub(crate) fn count_client(&self) -> Counted {
+        self.clients.inc();
+        Counted(self.clients.clone())
     }
 
     /// A connection was closed for what it said.
@@ -412,6 +408,16 @@ impl Metrics {
             }
         }
         text
+    }
+}
+
+/// Something that is counted while it is there.
+#[derive(Debug)]
+pub(crate) struct Counted(Gauge);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.dec();
     }
 }
 

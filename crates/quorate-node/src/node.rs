@@ -8,16 +8,18 @@ use quorate_api::NodeView;
 use quorate_trust::Keys;
 use tokio::net::TcpListener;
 use tokio::sync::{broadcast, mpsc, watch};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
 use tokio::time::timeout;
 
 use crate::app::App;
+use crate::audit::Audit;
 use crate::boot::{self, Past};
 use crate::config::{Config, ConfigError, Data};
 use crate::descriptors;
 use crate::door;
 use crate::engine::{Engine, Request};
 use crate::journal::{Journal, Records, Written};
+use crate::local::Local;
 use crate::metrics::Metrics;
 use crate::peers::{self, Mesh};
 use crate::planted::Planted;
@@ -121,13 +123,16 @@ impl Node {
     ) -> Result<Node, StartError> {
         config.limits.clients = descriptors::clients(&config);
         let keys = config.keys().map_err(StartError::new)?.map(Arc::new);
+        let local = config.listen_local.as_deref().map(Local::bind).transpose();
+        let local = local.map_err(StartError::new)?;
         let config = Arc::new(config);
         let boot = boot::count(&config).await.map_err(StartError::new)?;
-        let mut metrics = Metrics::new();
-        if let Some((_, until)) = keys.as_ref().and_then(|keys| keys.certificate().validity()) {
-            metrics.tell_expiry(until);
+        let metrics = Arc::new(Metrics::new());
+        if let Some(keys) = &keys {
+            metrics.trust.tell_expiry(keys);
         }
-        let metrics = Arc::new(metrics);
+        let audit = Audit::open(&config, Arc::clone(&metrics)).map_err(StartError)?;
+        let audit = Arc::new(audit);
         let (keys, _) = watch::channel(keys);
         let (commands, inbox) = mpsc::channel(COMMANDS);
         let (changes, _) = broadcast::channel(CHANGES);
@@ -149,7 +154,7 @@ impl Node {
         let app = App::new(
             Arc::clone(&config),
             boot.number,
-            Arc::clone(&metrics),
+            (Arc::clone(&metrics), Arc::clone(&audit)),
             commands.clone(),
             changes,
             stopping,
@@ -163,7 +168,7 @@ impl Node {
         if let Some(later) = boot::settle_later(Arc::clone(&config), &boot) {
             settling.spawn(later);
         }
-        let mesh = Mesh::new(Arc::clone(&config), commands, metrics, keys.subscribe());
+        let mesh = Mesh::new(Arc::clone(&config), commands, (metrics, audit), keys.subscribe());
         Ok(Node {
             clients: address,
             stop,
@@ -175,22 +180,30 @@ impl Node {
                 drop(guards);
             }),
             mesh: tokio::spawn(mesh.run(peers)),
-            door: tokio::spawn(door::run(clients, app.clone(), keys.subscribe())),
+            door: tokio::spawn(door::run(clients, local, app.clone(), keys.subscribe())),
             keys,
             app,
         })
     }
 
     /// Takes up the tokens, rights and certificates of a changed file while it runs. Whoever was
-    /// let in with a token that is gone may do nothing more; connections that were made with an
-    /// earlier certificate go on until they end.
+    /// let in with a token that is gone may do nothing more, and whose certificate nobody vouches
+    /// for any more is cut off; other connections go on.
     ///
     /// # Errors
     /// The files are not good, or something else changed that takes a restart: everything is as
-    /// before.
-    pub fn reload(&self, new: &Config) -> Result<(), ConfigError> {
-        let taken = self.take_up(new);
+    /// before, and readiness says so until a file is taken up again.
+    pub fn reload(&self, read: Result<Config, ConfigError>) -> Result<(), ConfigError> {
+        let taken = read.and_then(|new| self.take_up(&new));
         self.app.metrics.reloaded(taken.is_ok());
+        let result = match &taken {
+            Ok(()) => "done".to_owned(),
+            Err(error) => format!("refused: {error}"),
+        };
+        if taken.is_err() {
+            self.app.config.guarded.refuse(result.clone());
+        }
+        self.app.act("reload", "", String::new(), result);
         taken
     }
 
@@ -199,8 +212,8 @@ impl Node {
             return Err(ConfigError::Restart { what });
         }
         let keys = new.keys()?.map(Arc::new);
-        if let Some((_, until)) = keys.as_ref().and_then(|keys| keys.certificate().validity()) {
-            self.app.metrics.set_expiry(until);
+        if let Some(keys) = &keys {
+            self.app.metrics.trust.tell_expiry(keys);
         }
         self.keys.send_replace(keys);
         self.app.config.guarded.replace(&new.guarded);
@@ -241,6 +254,7 @@ impl Node {
         let _ = self.stop.send(true);
         let _ = timeout(FAREWELL, self.app.stop()).await;
         // The last way to the engine but those of connections.
+        let audit = Arc::clone(&self.app.audit);
         drop(self.app);
         let _ = timeout(FAREWELL, ended(&mut self.door)).await;
         if timeout(FAREWELL, ended(&mut self.mesh)).await.is_err() {
@@ -248,6 +262,7 @@ impl Node {
         }
         // It has nothing more to do, and gives the data directory back as it ends.
         let _ = timeout(FAREWELL, ended(&mut self.engine)).await;
+        let _ = timeout(FAREWELL, spawn_blocking(move || audit.close())).await;
     }
 
     /// Ends the node as a crash would: nobody is told, and what is not on disk is gone. For tests.

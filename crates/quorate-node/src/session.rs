@@ -47,7 +47,8 @@ pub(crate) async fn run(mut stream: Stream, mut app: App) -> Result<(), SessionE
     let mut preface = [0; PREFACE.len()];
     stream.read_exact(&mut preface).await?;
     let (answers, mut queue) = mpsc::unbounded_channel();
-    let mut session = Session { app: app.clone(), answers, client: String::new() };
+    let guest = app.caller.clone();
+    let mut session = Session { app: app.clone(), guest, answers, client: String::new() };
     let (mut incoming, mut outgoing) = (Vec::new(), Vec::new());
     let mut ready = Vec::with_capacity(BATCH);
     loop {
@@ -137,6 +138,8 @@ pub(crate) async fn first_number(stream: &mut Stream) -> Option<u64> {
 
 struct Session {
     app: App,
+    /// Who it is without the token that it may show.
+    guest: Caller,
     answers: mpsc::UnboundedSender<FromNode>,
     client: String,
 }
@@ -158,8 +161,7 @@ impl Session {
             LinkAsk::Ping => return self.answer(number, Reply::Pong),
             LinkAsk::Hello { client } => return self.on_hello(number, client),
             LinkAsk::Introduce { client, token } => {
-                let shown = Caller::Anonymous.shows(&self.app.config, Some(&token.0));
-                self.app = self.app.serving(shown);
+                self.app = self.app.serving(self.guest.clone()).shown(Some(&token.0));
                 return self.on_hello(number, client);
             }
             LinkAsk::Claim { pool, id, want } => {

@@ -109,6 +109,28 @@ impl Keys {
         &self.certificate
     }
 
+    /// When the first of the authorities expires, since 1970.
+    pub fn authority_until(&self) -> Option<Duration> {
+        let until = |der| Certificate::from_der(der).ok()?.validity().map(|(_, until)| until);
+        self.roots.certificates().iter().filter_map(until).min()
+    }
+
+    /// Whether a certificate that was shown before, with those between it and a root, is still
+    /// good.
+    ///
+    /// # Errors
+    /// It is not; why.
+    pub fn still_takes(
+        &self,
+        chain: &[CertificateDer<'_>],
+        usage: Usage,
+        since_1970: Duration,
+    ) -> Result<(), CertificateError> {
+        let (first, between) = chain.split_first().ok_or(CertificateError::Missing)?;
+        let certificate = Certificate::from_der(first)?;
+        self.roots.verify(&certificate, between, usage, since_1970).map(|_| ())
+    }
+
     /// For connections of clients, who may show a certificate.
     pub fn for_clients(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.for_clients)

@@ -24,6 +24,11 @@ impl Folder {
     fn run(&self, words: &str) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
         command.args(words.split_whitespace()).current_dir(&self.0);
+        // Nothing of whoever runs the tests.
+        command.env("XDG_CONFIG_HOME", self.0.join("config"));
+        for name in ["CA", "CERT", "KEY", "TOKEN", "SERVER", "CLIENT"] {
+            command.env_remove(format!("QUORATE_{name}"));
+        }
         command.output().expect("the command was built")
     }
 
@@ -192,8 +197,11 @@ fn three(folder: &Folder) -> (Vec<Served>, [u16; 6]) {
         let file = format!(
             "cluster = \"rack-7\"\nepoch = 1\nnode = \"{name}\"\ndata_dir = \"{name}\"\n\
              [listen]\nclients = \"127.0.0.1:{}\"\npeers = \"127.0.0.1:{}\"\n\
+             local = \"{name}.sock\"\n\
              [tls]\nca = \"ca.crt\"\ncert = \"node-{name}.crt\"\nkey = \"node-{name}.key\"\n\
-             {members}[[pools]]\npattern = \"ci-*\"\nunits = 4\nprotocol = \"table\"\n{token}",
+             {members}[[pools]]\npattern = \"ci-*\"\nunits = 4\nprotocol = \"table\"\n\
+             [[certificates]]\nname = \"builder\"\nmay = [\"see\", \"claim\"]\npools = [\"ci-*\"]\n\
+             {token}",
             ports[place],
             ports[3 + place]
         );
@@ -230,8 +238,9 @@ fn three_nodes_with_certificates_serve_whoever_has_a_token() {
     let untrusted = folder.run(&format!("pools --server {server} --token-file ci.token"));
     assert!(text(&untrusted.stderr).contains("ca.crt"), "{untrusted:?}");
     folder.fine("cert new-ca rack-7 --dir other");
-    let other = folder.run(&format!("pools --server {server} --ca other/ca.crt"));
-    assert!(!other.status.success(), "{other:?}");
+    let other = text(&folder.run(&format!("pools --server {server} --ca other/ca.crt")).stderr);
+    assert!(other.contains("an authority that we do not trust"), "{other}");
+    assert!(other.contains("quorate cert verify"), "{other}");
     // A typing error is told from a token that is not known.
     let secret = std::fs::read_to_string(folder.0.join("ci.token")).expect("it is there");
     let (rest, last) = secret.trim().split_at(secret.trim().len() - 1);
@@ -239,8 +248,107 @@ fn three_nodes_with_certificates_serve_whoever_has_a_token() {
     std::fs::write(folder.0.join("mistyped"), &mistyped).expect("a folder of our own");
     let said = text(&folder.run(&format!("pools {with} --token-file mistyped")).stderr);
     assert!(said.contains("mistyped") && !said.contains(&mistyped), "{said}");
+    shown_certificates(&folder, &server);
     independent_clients(&folder, ports[2], secret.trim());
+    way_back_in(&folder);
     changed_files(&folder, &nodes[0], ports[0]);
+    // A socket goes with its node, if that has time for it; after a crash it is replaced.
+    let mut nodes = nodes;
+    let mut stopped = nodes.remove(1);
+    let kill = Command::new("kill").args(["-TERM", &stopped.0.id().to_string()]).status();
+    assert!(kill.expect("it was sent").success());
+    assert!(stopped.0.wait().expect("it was started").success());
+    assert!(!folder.0.join("b.sock").exists());
+    drop(nodes.remove(0));
+    assert!(folder.0.join("a.sock").exists(), "it was killed");
+    let mut serve = Command::new(env!("CARGO_BIN_EXE_quorate"));
+    serve.args(["serve", "--config", "a.toml"]).current_dir(&folder.0);
+    let _again = Served(serve.stderr(Stdio::null()).spawn().expect("the command was built"));
+    let began = Instant::now();
+    while !folder.run("status --server unix:a.sock").status.success() {
+        assert!(began.elapsed() < PATIENCE, "the socket is still the dead one's");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Who runs the node needs no token, on its Unix socket: neither for HTTP nor for the client link,
+/// nor does one that nobody knows stand in the way.
+fn way_back_in(folder: &Folder) {
+    assert_eq!(folder.mode("b.sock"), 0o660);
+    std::fs::write(folder.0.join("lost"), "qt1_nonsense").expect("a folder of our own");
+    for with in ["--server unix:b.sock", "--server unix:b.sock --token-file lost"] {
+        assert!(folder.fine(&format!("pools {with}")).contains("ci-build"));
+        folder.fine(&format!("run ci-build {with} -- true"));
+    }
+    let dead = folder.run("pools --server unix:nobody.sock");
+    assert!(text(&dead.stderr).contains("unix:nobody.sock"), "{dead:?}");
+    if has_curl() {
+        let mut curl = Command::new("curl");
+        curl.args(["-s", "-f", "--unix-socket", "b.sock", "http://quorate/v1/pools"]);
+        let seen = curl.current_dir(&folder.0).output().expect("it was there a moment ago");
+        assert!(text(&seen.stdout).contains("ci-build"), "{seen:?}");
+    }
+}
+
+/// A certificate of one's own instead of a token: from arguments and from the user's directory.
+fn shown_certificates(folder: &Folder, server: &str) {
+    for words in ["cert client builder", "cert client nobody", "cert new-ca rack-7 --dir strange"] {
+        folder.fine(words);
+    }
+    folder.fine("cert client builder --dir strange");
+    let ask = |more: &str| folder.run(&format!("pools --server {server} {more}"));
+    let shows = |stem: &str| format!("--ca ca.crt --cert {stem}.crt --key {stem}.key");
+    let said = |output: Output| {
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        text(&output.stderr)
+    };
+    let seen = ask(&shows("client-builder"));
+    assert!(text(&seen.stdout).contains("ci-build"), "{seen:?}");
+    let run = format!("run ci-build --server {server} {} -- true", shows("client-builder"));
+    folder.fine(&run);
+    // One that the configuration does not name, that of a node, and one of another authority.
+    for stem in ["client-nobody", "node-a"] {
+        let stranger = said(ask(&shows(stem)));
+        assert!(stranger.contains("or a certificate that"), "{stranger}");
+    }
+    let refused = said(ask(&shows("strange/client-builder")));
+    assert!(refused.contains("it refuses the certificate that we show"), "{refused}");
+    let run = format!("run ci-build --server {server} {} -- true", shows("strange/client-builder"));
+    let refused = text(&folder.run(&run).stderr);
+    assert!(refused.contains("it refuses the certificate that we show"), "{refused}");
+    // What is incomplete is refused before anything is asked.
+    for (more, expected) in [
+        ("--ca ca.crt --cert client-builder.crt", "name it with --key"),
+        ("--ca ca.crt --key client-builder.key", "name it with --cert"),
+        ("--cert client-builder.crt --key client-builder.key", "with --ca or QUORATE_CA"),
+        ("--ca ca.crt --cert client-builder.crt --key ca.key", "cannot be shown with the key"),
+        ("--ca ca.crt --cert client-builder.key --key client-builder.key", "cannot be shown"),
+        ("--ca ca.crt --cert nothing.crt --key client-builder.key", "cannot read nothing.crt"),
+    ] {
+        let output = said(ask(more));
+        assert!(output.contains(expected) && output.contains("nothing was asked"), "{output}");
+    }
+    let clear = format!("pools --server 127.0.0.1:9 {}", shows("client-builder"));
+    assert!(folder.wrong(&clear).contains("--server https://"));
+    // The user's own directory: the same files under fixed names, and nothing on the command line.
+    let own = folder.0.join("config/quorate");
+    std::fs::create_dir_all(&own).expect("a folder of our own");
+    for (from, to) in [
+        ("ca.crt", "ca.crt"),
+        ("client-builder.crt", "client.crt"),
+        ("client-builder.key", "client.key"),
+    ] {
+        std::fs::copy(folder.0.join(from), own.join(to)).expect("a folder of our own");
+    }
+    let seen = ask("");
+    assert!(text(&seen.stdout).contains("ci-build"), "{seen:?}");
+    // A token that is named counts; and a certificate that is named, before a token that is not.
+    std::fs::write(own.join("token"), "qt1_nonsense").expect("a folder of our own");
+    said(ask(""));
+    assert!(ask("--token-file ci.token").status.success());
+    let named = ask(&shows("client-builder"));
+    assert!(named.status.success(), "{named:?}");
+    std::fs::remove_dir_all(folder.0.join("config")).expect("a folder of our own");
 }
 
 /// What a node takes up of a changed file, and what it does not.

@@ -3,7 +3,7 @@
 use axum::extract::{Path, RawQuery};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use quorate_api::{Check, GrantsView, NodeView, Problem};
+use quorate_api::{AuditView, Check, GrantsView, NodeView, Problem};
 
 use super::reply::{Failure, ok};
 use crate::app::App;
@@ -97,6 +97,17 @@ fn answer(ready: bool, mut text: String) -> Response {
 
 fn stopped() -> Response {
     answer(false, "[-]running failed: stopping\n".into())
+}
+
+/// Administrative acts, refusals and first uses of tokens at this node, as far as it remembers.
+#[utoipa::path(get, path = "/v1/audit", tag = "node",
+    responses(
+        (status = 200, description = "what it remembers, the oldest first", body = AuditView),
+        (status = 403, description = "not allowed to you", body = Problem),
+    ))]
+pub(crate) async fn audit(app: App) -> Result<Response, Failure> {
+    app.authorize(None, Action::Audit)?;
+    Ok(ok(StatusCode::OK, &app.audit.view()))
 }
 
 /// What the node counts.

@@ -15,16 +15,18 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, FromRequestParts};
-use axum::http::header;
 use axum::http::request::Parts;
+use axum::http::{Request, header};
 use axum::routing::{get, post, put};
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use quorate_api::ClaimId;
 
 use crate::app::App;
-use crate::caller::token_of;
+use crate::caller::{Guest, token_of};
 use crate::stream::Stream;
 use reply::{Failure, bad_request};
 
@@ -40,12 +42,18 @@ const HEAD_WITHIN: Duration = Duration::from_secs(30);
 const BODY_WITHIN: Duration = Duration::from_secs(30);
 
 /// Speaks HTTP with one client until it hangs up, talks nonsense, or the node stops.
-pub(crate) async fn serve(stream: Stream, mut app: App, router: Router) {
+pub(crate) async fn serve(stream: Stream, guest: Guest, mut app: App, router: Router) {
+    let router = TowerToHyperService::new(router);
+    // One router serves all connections: who is at this one travels with its requests.
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(guest.clone());
+        router.call(request)
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_WITHIN)
         .max_buf_size(HEAD_MAX)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        .serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     let served = tokio::select! {
         served = connection.as_mut() => served,
@@ -69,7 +77,11 @@ impl FromRequestParts<App> for App {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Infallible> {
         let shown = parts.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let token = shown.map(token_of);
-        Ok(app.serving(app.caller.clone().shows(&app.config, token.as_deref())))
+        let app = match parts.extensions.get::<Guest>() {
+            Some(guest) => app.receiving(guest.clone()),
+            None => app.clone(),
+        };
+        Ok(app.shown(token.as_deref()))
     }
 }
 
@@ -105,6 +117,7 @@ pub(crate) fn router(app: App) -> Router {
         .route("/metrics", get(health::metrics))
         .route("/v1/openapi.json", get(openapi::get))
         .route("/v1/node", get(health::node))
+        .route("/v1/audit", get(health::audit))
         .route("/v1/watch", get(watch::all))
         .route("/v1/overview", get(overview::overview))
         .route("/v1/overview/watch", get(overview::watch))

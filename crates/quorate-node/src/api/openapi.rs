@@ -35,6 +35,7 @@ use super::{claims, health, overview, pools, watch};
         pools::relabel,
         pools::unlabel,
         overview::history,
+        health::audit,
         overview::find,
         overview::overview,
         overview::watch,

@@ -198,7 +198,7 @@ async fn draw(app: &App, screen: &Screen) -> Result<Overview, Problem> {
                 false => HistoryEvent { more_pools: 0, ..event },
             })
             .collect(),
-        guarded: app.config.admin_token.is_some() || app.config.guarded.now().is_some(),
+        guarded: app.config.guarded.admin().is_some() || app.config.guarded.now().is_some(),
         node,
     })
 }

@@ -16,7 +16,8 @@ use quorate_wire::survey::Question;
 use super::OrderId;
 use super::reply::{Failure, bad_request, body, number, ok, unreadable};
 use crate::app::App;
-use crate::config::PoolDef;
+use crate::caller::Action;
+use crate::config::{POOL_NAME_MAX, PoolDef};
 use crate::engine::{Gathered, Request, check_labels};
 use crate::views::{Picture, ids};
 
@@ -249,7 +250,10 @@ pub(super) fn outcome(app: &App, carried: Gathered<Done>) -> Result<Option<Outco
     ))]
 pub(crate) async fn corrupt(app: App, Path(pool): Path<String>) -> Answered {
     let name = pool.clone();
-    app.fetch(|reply| Request::Corrupt { pool: name, reply }).await??;
+    app.authorize(Some(&pool), Action::Admin)?;
+    let done = app.fetch(|reply| Request::Corrupt { pool: name, reply }).await?;
+    app.act("corrupt", &pool, String::new(), came_of(&done));
+    done?;
     one(app, Path(pool)).await
 }
 
@@ -267,8 +271,20 @@ pub(crate) async fn corrupt(app: App, Path(pool): Path<String>) -> Answered {
     ))]
 pub(crate) async fn fence(app: App, Path((pool, node)): Path<(String, String)>) -> Answered {
     let name = pool.clone();
-    app.fetch(|reply| Request::Fence { pool: name, node, reply }).await??;
+    app.authorize(Some(&pool), Action::Admin)?;
+    let about = format!("node {}", node.chars().take(POOL_NAME_MAX).collect::<String>());
+    let done = app.fetch(|reply| Request::Fence { pool: name, node, reply }).await?;
+    app.act("fence", &pool, about, came_of(&done));
+    done?;
     one(app, Path(pool)).await
+}
+
+/// What came of something, for the audit.
+fn came_of<T>(done: &Result<T, Problem>) -> String {
+    match done {
+        Ok(_) => "done".into(),
+        Err(problem) => format!("refused: {}", problem.detail),
+    }
 }
 
 /// Asks every node what it knows of a pool.

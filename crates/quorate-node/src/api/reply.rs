@@ -18,6 +18,7 @@ use serde::{Deserialize as _, Deserializer, Serialize};
 use tokio::time::timeout;
 
 use crate::app::App;
+use crate::caller::Guest;
 
 /// How problems are marked.
 const PROBLEM: &str = "application/problem+json";
@@ -188,13 +189,14 @@ async fn whole(request: Request, within: Duration) -> Result<Request, Response> 
 /// without authentication, the site a request comes from is all there is to go by. Nor may it read:
 /// a name that its owner lets point to this machine would make it one of our own pages, so nodes
 /// have no names but `localhost` where nothing is encrypted. Where it is, the browser has found the
-/// name in the node's certificate.
+/// name in the node's certificate; and no browser finds a Unix socket.
 pub(crate) async fn refuse_other_sites(
     State(app): State<App>,
     request: Request,
     next: Next,
 ) -> Response {
-    let text = if !app.encrypted && !is_for_us(request.headers()) {
+    let private = request.extensions().get().map_or(app.private, |guest: &Guest| guest.private);
+    let text = if !private && !is_for_us(request.headers()) {
         "the request is for a host of another name: say localhost, or the address itself; \
          nothing changed"
     } else if !speaks_for_itself(request.headers()) {

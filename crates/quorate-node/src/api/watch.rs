@@ -86,6 +86,7 @@ mod tests {
     use tokio::sync::{broadcast, watch};
 
     use super::*;
+    use crate::audit::Audit;
     use crate::config::Config;
     use crate::metrics::Metrics;
 
@@ -99,7 +100,8 @@ mod tests {
         let (_stop, stopping) = watch::channel(false);
         let config = Arc::new(Config::parse_in_memory(text).unwrap());
         let metrics = Arc::new(Metrics::new());
-        let app = App::new(config, 1, metrics, engine, changes.clone(), stopping);
+        let audit = Arc::new(Audit::open(&config, Arc::clone(&metrics)).unwrap());
+        let app = App::new(config, 1, (metrics, audit), engine, changes.clone(), stopping);
         let watched = events(app, Some("quiet".into())).unwrap();
         assert_eq!(changes.receiver_count(), 1);
         drop(watched);

@@ -22,12 +22,16 @@ pub(super) struct File {
     pub(super) data_dir: Option<PathBuf>,
     /// Whoever takes claims back must show this; anybody may if there is none.
     pub(super) admin_token: Option<String>,
+    /// How much the node tells in its log.
+    pub(super) log: Option<String>,
     /// Those who may do something, where not everybody may.
     #[serde(default)]
     pub(super) tokens: Vec<Token>,
     /// The same for clients that show a certificate.
     #[serde(default)]
     pub(super) certificates: Vec<Token>,
+    /// Where it is written down who did what.
+    pub(super) audit: Option<Audit>,
     /// What holds for all of them.
     pub(super) rights: Option<Rights>,
     /// Where the files are that encryption needs.
@@ -55,6 +59,8 @@ pub(super) struct Listen {
     pub(super) clients: SocketAddr,
     /// For the other members.
     pub(super) peers: SocketAddr,
+    /// A Unix socket for clients of this machine.
+    pub(super) local: Option<PathBuf>,
     /// From which address to call the other members; any unless said otherwise.
     pub(super) source: Option<IpAddr>,
 }
@@ -78,6 +84,21 @@ pub(super) struct Token {
     pub(super) clients: Vec<String>,
     /// The day from which it is worth nothing, like 2027-02-14.
     pub(super) expires: Option<String>,
+}
+
+/// Where the audit goes.
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Audit {
+    /// A file; without one, standard error.
+    pub(super) file: Option<PathBuf>,
+    /// How large it may become before it is renamed.
+    #[serde(default = "sixteen_mebibytes")]
+    pub(super) max_bytes: u64,
+}
+
+fn sixteen_mebibytes() -> u64 {
+    16 << 20
 }
 
 /// What holds for all tokens.

@@ -14,7 +14,7 @@ mod tls;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,6 +50,8 @@ pub struct Config {
     pub members: Vec<Member>,
     /// Where clients find us.
     pub listen_clients: SocketAddr,
+    /// The Unix socket where clients of this machine find us, if there is to be one.
+    pub listen_local: Option<PathBuf>,
     /// Where the other members find us.
     pub listen_peers: SocketAddr,
     /// From which address we call them, if it matters.
@@ -62,14 +64,34 @@ pub struct Config {
     pub suspect_after: Duration,
     /// How much this node takes on.
     pub limits: Limits,
-    /// What whoever takes claims back must show, if anything.
-    pub admin_token: Option<Secret>,
-    /// Who may do what; if nothing is here, everybody everything but what takes `admin_token`.
+    /// Who may do what; if nothing is here, everybody everything but what takes `admin_token`,
+    /// which is here as well.
     pub guarded: Guard,
+    /// Where it is written down who did what.
+    pub audit: Audited,
+    /// How much the node tells in its log: words of `QUORATE_LOG`.
+    pub log: Option<String>,
     /// Where the files are that encryption needs; without them a node stays on its own machine.
     pub tls: Option<Tls>,
     /// What members must agree on, in one number.
     pub digest: u64,
+}
+
+/// Where it is written down who did what.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Audited {
+    /// On standard error, if callers are told apart: where anybody may do anything, it is only
+    /// remembered.
+    Unsaid,
+    /// On standard error.
+    Stderr,
+    /// In a file, which is renamed when it is so large.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// How large.
+        max_bytes: u64,
+    },
 }
 
 /// A text that is compared and never shown.
@@ -275,6 +297,16 @@ impl Config {
         Ok(config)
     }
 
+    /// Reads a configuration from its file.
+    ///
+    /// # Errors
+    /// The same, or the file cannot be read.
+    pub fn read(path: &Path) -> Result<Config, ConfigError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| ConfigError::Text(format!("it cannot be read: {error}")))?;
+        Config::parse(&text)
+    }
+
     /// Reads a configuration for a new cluster that keeps nothing.
     ///
     /// # Errors
@@ -334,6 +366,10 @@ impl Config {
             return Err(ConfigError::SuspectAfter(file.suspect_after));
         }
         file.limits.check()?;
+        let admin = match file.admin_token {
+            Some(token) if token.len() < TOKEN_MIN => return Err(ConfigError::WeakToken),
+            token => token.map(Secret),
+        };
         let mut agreed = format!("cluster {:?} epoch {} {names:?}\n", file.cluster, file.epoch);
         pools.iter().for_each(|pool| agreed.push_str(&pool.canonical()));
         Ok(Config {
@@ -346,17 +382,22 @@ impl Config {
                 .map(|member| Member { name: member.name, peers: member.peers })
                 .collect(),
             listen_clients: listen.clients,
+            listen_local: listen.local,
             listen_peers: listen.peers,
             source: listen.source,
             data: Data::Memory,
             pools,
             suspect_after,
             limits: file.limits,
-            admin_token: match file.admin_token {
-                Some(token) if token.len() < TOKEN_MIN => return Err(ConfigError::WeakToken),
-                token => token.map(Secret),
+            audit: match file.audit {
+                Some(low::Audit { file: Some(path), max_bytes }) => {
+                    Audited::File { path, max_bytes }
+                }
+                Some(_) => Audited::Stderr,
+                None => Audited::Unsaid,
             },
-            guarded: Guard::new(guarded),
+            guarded: Guard::new(admin, guarded),
+            log: file.log,
             tls: file.tls,
             digest: digest(agreed.as_bytes()),
         })
@@ -383,8 +424,9 @@ impl Config {
             ("members or pools", self.digest == new.digest),
             ("listen.clients", self.listen_clients == new.listen_clients),
             ("listen.peers", self.listen_peers == new.listen_peers),
+            ("listen.local", self.listen_local == new.listen_local),
             ("whether there is [tls]", self.tls.is_some() == new.tls.is_some()),
-            ("admin_token", self.admin_token == new.admin_token),
+            ("[audit]", self.audit == new.audit),
             ("suspect_after", self.suspect_after == new.suspect_after),
         ];
         same.iter().find(|(_, same)| !same).map(|(what, _)| *what)

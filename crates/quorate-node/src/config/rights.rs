@@ -1,35 +1,66 @@
 //! Whom a node knows, and what each may do: `[[tokens]]` and `[rights]`.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use quorate_trust::{Digest, Permit, Secret, is_name};
 
-use super::low;
+use super::{Secret as AdminToken, low};
 
 /// Most tokens of a file: every request is compared with all of them.
 const TOKENS_MAX: usize = 1000;
 
 /// Who may do what now: shared by all who ask, and replaced as a whole while the node runs.
 #[derive(Clone, Debug, Default)]
-pub struct Guard(Arc<RwLock<Option<Arc<Guarded>>>>);
+pub struct Guard(Arc<RwLock<Rules>>);
+
+#[derive(Clone, Debug, Default)]
+struct Rules {
+    /// What an administrator shows, if anything.
+    admin: Option<Arc<AdminToken>>,
+    guarded: Option<Arc<Guarded>>,
+    /// Why newer rules were not taken up, if the last were not.
+    refused: Option<String>,
+}
 
 impl Guard {
-    pub(super) fn new(guarded: Option<Guarded>) -> Guard {
-        Guard(Arc::new(RwLock::new(guarded.map(Arc::new))))
+    pub(super) fn new(admin: Option<AdminToken>, guarded: Option<Guarded>) -> Guard {
+        let (admin, guarded) = (admin.map(Arc::new), guarded.map(Arc::new));
+        Guard(Arc::new(RwLock::new(Rules { admin, guarded, refused: None })))
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Rules> {
+        // Nobody panics between the two halves of an assignment.
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Nothing, if everything is open to everybody.
     pub(crate) fn now(&self) -> Option<Arc<Guarded>> {
-        // Nobody panics between the two halves of an assignment.
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.read().guarded.clone()
+    }
+
+    /// `admin_token`, if there is one.
+    pub(crate) fn admin(&self) -> Option<Arc<AdminToken>> {
+        self.read().admin.clone()
+    }
+
+    /// Why the file as it is now was not taken up, if it was not.
+    pub(crate) fn refused(&self) -> Option<String> {
+        self.read().refused.clone()
+    }
+
+    /// What was to hold from now on cannot; the old does.
+    pub(crate) fn refuse(&self, why: String) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).refused = Some(why);
     }
 
     /// From now on this holds.
     pub(crate) fn replace(&self, other: &Guard) {
-        let new = match (self.now(), other.now()) {
+        let new = other.read().clone();
+        let guarded = match (self.now(), new.guarded) {
             (Some(old), Some(new)) => Some(Arc::new(new.keeping(&old))),
             (_, new) => new,
         };
+        let new = Rules { admin: new.admin, guarded, refused: None };
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = new;
     }
 }

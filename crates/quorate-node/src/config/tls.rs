@@ -44,6 +44,15 @@ pub(super) fn check(
 }
 
 impl Config {
+    /// The files that a configuration names, whatever else is wrong with it.
+    pub(crate) fn files_of(text: &str) -> Option<Tls> {
+        #[derive(Deserialize)]
+        struct Named {
+            tls: Option<Tls>,
+        }
+        toml::from_str::<Named>(text).ok()?.tls
+    }
+
     /// Reads the files that encryption needs, if the node has any.
     ///
     /// # Errors

@@ -36,6 +36,11 @@ impl Engine {
         let joined = if unjoined.is_empty() { "yes".to_owned() } else { unjoined.join("; ") };
         let journal = self.journal_failed.clone().unwrap_or_else(|| "fine".into());
         let (useful, pools) = self.pools_check(now);
+        // It goes on with what it has: a reason to look, and none to send clients away.
+        let files = match self.config.guarded.refused() {
+            None => "fine".to_owned(),
+            Some(why) => format!("those of before are in use, the last were {why}"),
+        };
         vec![
             check("members", up > all / 2, format!("{up} of {all} are connected")),
             check("pools", useful, pools),
@@ -43,6 +48,7 @@ impl Engine {
             check("joined", unjoined.is_empty(), joined),
             check("journal", self.journal_failed.is_none(), journal),
             check("seats", stopped == 0, format!("{stopped} stopped")),
+            check("files", true, files),
             check("running", !self.stopping, if self.stopping { "stopping" } else { "yes" }.into()),
         ]
     }

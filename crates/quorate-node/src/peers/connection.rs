@@ -1,17 +1,19 @@
 //! One connection to a peer: bytes in, bytes out. What they mean is the engine's matter.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::NodeId;
+use quorate_trust::Keys;
 use quorate_wire::frame;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 use super::greeting::Greeted;
 use super::outgoing::Queue;
 use crate::engine::{Command, HEARTBEAT, PeerEvent};
-use crate::stream::{Reader, Writer};
+use crate::stream::{Reader, Writer, outdated};
 
 /// A peer that says nothing for so long is taken to be gone: it should have shown several times
 /// that it lives. Only the connection ends; the link is resumed on the next one.
@@ -31,12 +33,18 @@ pub(super) struct Connection {
 
 impl Connection {
     /// Carries bytes until either side has had enough.
-    pub(super) async fn run(self, engine: &mpsc::Sender<Command>) {
-        let Connection { peer, number, stream: Greeted { stream, rest }, queue } = self;
+    pub(super) async fn run(
+        self,
+        engine: &mpsc::Sender<Command>,
+        keys: watch::Receiver<Option<Arc<Keys>>>,
+    ) {
+        let Connection { peer, number, stream: Greeted { mut stream, rest }, queue } = self;
+        let certificate = stream.certificate();
         let (reader, writer) = stream.split();
         let why = tokio::select! {
             why = read(peer, number, reader, rest, engine) => why,
             why = write(writer, queue) => why,
+            why = outdated(certificate, keys) => why,
         };
         // If the engine is gone, so is the node.
         let gone = PeerEvent::Gone { peer, connection: number, why };

@@ -18,6 +18,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::audit::{Audit, Note};
+use crate::caller::{Caller, Whence};
 use crate::config::Config;
 use crate::engine::{Command, PeerEvent};
 use crate::metrics::Metrics;
@@ -41,6 +43,7 @@ pub(crate) struct Mesh {
     pub(crate) config: Arc<Config>,
     pub(crate) engine: mpsc::Sender<Command>,
     pub(crate) metrics: Arc<Metrics>,
+    audit: Arc<Audit>,
     keys: watch::Receiver<Option<Arc<Keys>>>,
     connections: Arc<AtomicU64>,
 }
@@ -69,10 +72,10 @@ impl Mesh {
     pub(crate) fn new(
         config: Arc<Config>,
         engine: mpsc::Sender<Command>,
-        metrics: Arc<Metrics>,
+        (metrics, audit): (Arc<Metrics>, Arc<Audit>),
         keys: watch::Receiver<Option<Arc<Keys>>>,
     ) -> Self {
-        Mesh { config, engine, metrics, keys, connections: Arc::default() }
+        Mesh { config, engine, metrics, audit, keys, connections: Arc::default() }
     }
 
     /// Calls those who come after us, and listens to those who come before, until the engine is
@@ -94,7 +97,7 @@ impl Mesh {
             let began = Instant::now();
             let why = match timeout(GREETING, self.greet(peer)).await {
                 Ok(Ok(connection)) => {
-                    connection.run(&self.engine).await;
+                    connection.run(&self.engine, self.keys.clone()).await;
                     None
                 }
                 Ok(Err(error)) => Some(error.to_string()),
@@ -133,8 +136,8 @@ impl Mesh {
             };
             match accepted {
                 // Connections that were greeted live on in the same task, so members count too.
-                Ok((stream, _)) if tasks.len() < GREETINGS_MAX => {
-                    tasks.spawn(self.clone().welcome(stream));
+                Ok((stream, from)) if tasks.len() < GREETINGS_MAX => {
+                    tasks.spawn(self.clone().welcome(stream, from));
                 }
                 Ok(_) => self.metrics.refuse("peer"),
                 Err(error) => {
@@ -145,12 +148,17 @@ impl Mesh {
         }
     }
 
-    async fn welcome(self, stream: TcpStream) {
+    async fn welcome(self, stream: TcpStream, from: SocketAddr) {
         let greeted = timeout(GREETING, async {
             stream.set_nodelay(true)?;
             let keys = self.keys.borrow().clone();
             let stream = match keys {
-                Some(keys) => Stream::accept(stream, keys.for_peers()).await?,
+                Some(keys) => {
+                    let handshake = self.metrics.trust.handshake("peer");
+                    let shaken = Stream::accept(stream, keys.for_peers()).await;
+                    handshake.ended(&shaken);
+                    shaken?
+                }
                 None => stream.into(),
             };
             let (stream, peer, theirs) = greeting::answer(&self.config, stream).await?;
@@ -163,10 +171,14 @@ impl Mesh {
             }
         });
         match greeted.await {
-            Ok(Ok(connection)) => connection.run(&self.engine).await,
+            Ok(Ok(connection)) => connection.run(&self.engine, self.keys.clone()).await,
             Ok(Err(error)) => {
                 self.metrics.refuse("peer");
-                tracing::warn!(%error, "a caller on the peers' address is refused");
+                let (who, whence) = (&Caller::Anonymous, Whence::Address(from.ip()));
+                let (about, result) = (String::new(), error.to_string());
+                let what = "connect as a member";
+                self.audit.refusal(Note { who, from: whence, what, pool: "", about, result });
+                tracing::warn!(%error, %from, "a caller on the peers' address is refused");
             }
             Err(_) => self.metrics.refuse("peer"),
         }

@@ -89,7 +89,15 @@ async fn nodes_and_clients_with_certificates_share_units() {
     let views = Views::new([server(1)]).unwrap();
     let views = views.with_tls(Some(tls.clone())).unwrap().with_token(Some(token));
     let (_, counted) = cluster.text(0, &by(&ann, "GET /metrics")).await;
-    assert!(counted.contains("\nquorate_tls_certificate_expiry_timestamp_seconds 1"), "{counted}");
+    for counted_so in [
+        "\nquorate_tls_certificate_expiry_timestamp_seconds{kind=\"node\"} 1",
+        "\nquorate_tls_certificate_expiry_timestamp_seconds{kind=\"authority\"} 1",
+        "\nquorate_tls_handshakes_total{from=\"client\",outcome=\"done\"} ",
+        "\nquorate_tls_handshakes_total{from=\"peer\",outcome=\"done\"} ",
+    ] {
+        let (_, there) = cluster.text(2, &by(&ann, "GET /metrics")).await;
+        assert!(there.contains(counted_so), "{counted}\n{there}");
+    }
     let holders = views.holders("p").await.unwrap().holders;
     assert_eq!(holders[0].client, "ann");
     grant.release().await.unwrap();
@@ -97,6 +105,8 @@ async fn nodes_and_clients_with_certificates_share_units() {
     let nobody = Client::connect_with([server(0)], options(tls, None)).await.unwrap();
     let refused = nobody.pool("p").acquire_many(1).await.unwrap_err();
     assert!(matches!(refused, AcquireError::Rejected(_)), "{refused}");
+    let (_, counted) = cluster.text(0, &by(&ann, "GET /metrics")).await;
+    assert!(counted.contains("\nquorate_auth_refused_total{reason=\"no token\"} 1"), "{counted}");
     // A certificate will do instead.
     let ci = office.authority.client("ci", life()).unwrap();
     let ca = office.ca.certificate.as_bytes();
@@ -191,4 +201,48 @@ async fn a_node_that_says_another_name_than_its_certificate_is_refused() {
     let mut answer = Vec::new();
     let _ = plain.read_to_end(&mut answer).await;
     assert!(frame::decode(&answer).is_err(), "{answer:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whose_certificate_nobody_vouches_for_any_more_is_cut_off() {
+    let office = Office::new("encrypted-outdated").with(2);
+    let ann = Secret::random().unwrap();
+    let pools = file(&ann);
+    let cluster = Cluster::encrypted(office.folder.clone(), 2, &pools).await;
+    cluster.connected().await;
+    let ca = office.ca.certificate.as_bytes();
+    let server = format!("https://{}", cluster.address(0));
+    let ci = office.authority.client("ci", life()).unwrap();
+    let tls = Tls::showing(ca, ci.certificate.as_bytes(), ci.key.as_bytes()).unwrap();
+    let ci = Client::connect_with([&server], options(tls, None)).await.unwrap();
+    let ann_tls = Tls::trusting(ca).unwrap();
+    let ann = Client::connect_with([&server], options(ann_tls, Some(&ann))).await.unwrap();
+    let node = cluster.nodes[0].as_ref().unwrap();
+    let reload = || node.reload(Ok(cluster.config(0, &pools)));
+    let peer = || async { node.view().await.unwrap().peers.remove(0) };
+    // With both authorities nothing ends.
+    let other = Office::new("encrypted-outdated-other");
+    let both = format!("{}{}", office.ca.certificate, other.ca.certificate);
+    std::fs::write(office.folder.join("ca.crt"), both).unwrap();
+    reload().unwrap();
+    assert!(ci.server().is_ok() && peer().await.connected);
+    // What is no good is not taken up: it would be cut off from itself.
+    std::fs::write(office.folder.join("ca.crt"), &other.ca.certificate).unwrap();
+    let refused = reload().unwrap_err().to_string();
+    assert!(refused.contains("not signed by this cluster's authority"), "{refused}");
+    let files = || async {
+        let checks = node.view().await.unwrap().checks;
+        checks.into_iter().find(|check| check.name == "files").unwrap()
+    };
+    let said = files().await;
+    assert!(said.ok && said.detail.contains("those of before are in use"), "{said:?}");
+    assert!(ci.server().is_ok() && peer().await.connected);
+    // The new one alone: the other node and the client have certificates of the old one.
+    save(&office.folder, "n0", &other.node("n0"));
+    reload().unwrap();
+    assert_eq!(files().await.detail, "fine");
+    until("the client is cut off", || async { ci.server().is_err() }).await;
+    until("the member is cut off", || async { !peer().await.connected }).await;
+    // Who has shown no certificate stays.
+    assert!(ann.server().is_ok());
 }

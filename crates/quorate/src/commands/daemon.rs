@@ -2,10 +2,12 @@
 
 use std::io::IsTerminal;
 
+use anyhow::Context as _;
 use tokio::runtime::Runtime;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{Registry, reload};
 
 use super::signals::{ENDING, Signals};
 
@@ -14,17 +16,31 @@ pub(crate) fn runtime() -> anyhow::Result<Runtime> {
     Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
 }
 
-/// Sends what nodes have to say to standard error; `QUORATE_LOG` says how much of it.
-pub(crate) fn log_to_stderr(default: &str) {
-    let wanted = std::env::var("QUORATE_LOG").unwrap_or_else(|_| default.to_owned());
-    let filter: Targets = wanted.parse().unwrap_or_else(|error| {
-        eprintln!("quorate: QUORATE_LOG: {error}; it is {default} instead");
-        default.parse().unwrap_or_default()
-    });
+/// How much is said: `QUORATE_LOG`, or else this, or else `info`.
+pub(crate) fn level(said: Option<&str>) -> anyhow::Result<Targets> {
+    let wanted = std::env::var("QUORATE_LOG").ok().filter(|wanted| !wanted.is_empty());
+    let wanted = wanted.as_deref().or(said).unwrap_or("info");
+    wanted.parse().with_context(|| format!("{wanted:?} is no level: try info or debug"))
+}
+
+/// What says how much is said, from now on.
+pub(crate) struct Log(reload::Handle<Targets, Registry>);
+
+impl Log {
+    pub(crate) fn set(&self, level: Targets) {
+        // The log lives as long as the process.
+        let _ = self.0.reload(level);
+    }
+}
+
+/// Sends what nodes have to say to standard error.
+pub(crate) fn log_to_stderr(level: Targets) -> Log {
+    let (filter, handle) = reload::Layer::new(level);
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal());
-    tracing_subscriber::registry().with(lines).with(filter).init();
+    tracing_subscriber::registry().with(filter).with(lines).init();
+    Log(handle)
 }
 
 /// Returns when somebody wants the process to end.

@@ -97,7 +97,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         "--nodes {}: choose 1 to {MEMBERS_MAX}",
         args.nodes
     );
-    daemon::log_to_stderr("warn");
+    daemon::log_to_stderr(daemon::level(Some("warn"))?);
     daemon::runtime()?.block_on(async {
         let (mut nodes, claim_max) = start(args).await?;
         connected(&nodes).await;

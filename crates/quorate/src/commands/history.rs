@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::io::Write as _;
 use std::time::Duration;
 
-use quorate_api::HistoryEvent;
+use quorate_api::{AuditEvent, HistoryEvent};
+use quorate_client::ViewError;
 
 use super::cluster::{self, Cluster, span};
 use super::status::{or_dash, silent};
@@ -14,15 +15,24 @@ use crate::Outcome;
 ///
 /// Every node keeps a bounded record in memory: some hundred events of a pool, from its start on.
 /// What a node that is down remembered is gone.
+///
+/// With `--audit`, for administrators of all pools: who did what an administrator does, who was
+/// refused what, and which token came from where for the first time, at each node that `--server`
+/// names.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   quorate history licences
   quorate history licences --json > licences.jsonl
-  quorate history licences --follow --json | jq .what")]
+  quorate history licences --follow --json | jq .what
+  quorate history --audit --server unix:/run/quorate/a.sock")]
 pub(crate) struct Args {
     /// The pool.
-    pool: String,
+    #[arg(required_unless_present = "audit", conflicts_with = "audit")]
+    pool: Option<String>,
+    /// Tell who did or wanted what instead.
+    #[arg(long)]
+    audit: bool,
     /// Go on as things happen, until interrupted.
     #[arg(long)]
     follow: bool,
@@ -38,25 +48,25 @@ const EVERY: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
     cluster::block_on(async {
-        let views = args.cluster.views()?;
         let mut shown = HashSet::new();
         loop {
-            let history = views.history(&args.pool).await?;
+            let (events, unheard) = match &args.pool {
+                Some(pool) => past(&args.cluster, pool).await?,
+                None => audit(&args.cluster).await?,
+            };
             let mut text = String::new();
             let mut now = HashSet::new();
-            for event in &history.events {
-                let line = if args.json { serde_json::to_string(event)? } else { line(event) };
-                let key = serde_json::to_string(event)?;
-                if !shown.contains(&key) {
-                    text.push_str(&line);
+            for (line, json) in events {
+                if !shown.contains(&json) {
+                    text.push_str(if args.json { &json } else { &line });
                     text.push('\n');
                 }
-                now.insert(key);
+                now.insert(json);
             }
             // What nodes have forgotten will not be told again either.
             shown = now;
             if !args.json && !args.follow {
-                silent(&mut text, &history.silent);
+                silent(&mut text, &unheard);
             }
             let mut out = std::io::stdout().lock();
             out.write_all(text.as_bytes())?;
@@ -68,6 +78,54 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
             tokio::time::sleep(EVERY).await;
         }
     })
+}
+
+/// Lines for people and for programs, and the nodes that did not answer.
+type Told = (Vec<(String, String)>, Vec<String>);
+
+async fn past(cluster: &Cluster, pool: &str) -> anyhow::Result<Told> {
+    let history = cluster.views()?.history(pool).await?;
+    let both = |event: &HistoryEvent| Ok((line(event), serde_json::to_string(event)?));
+    Ok((history.events.iter().map(both).collect::<anyhow::Result<_>>()?, history.silent))
+}
+
+/// What all servers that were named remember. Whoever does not answer is named; if nobody does,
+/// that is said as for any request.
+async fn audit(cluster: &Cluster) -> anyhow::Result<Told> {
+    let (mut events, mut unheard, mut last) = (Vec::new(), Vec::new(), None);
+    let servers = cluster.servers();
+    for server in &servers {
+        match cluster.views_of(server)?.audit().await {
+            Ok(view) => events.extend(view.events),
+            Err(error @ ViewError::Unreachable { .. }) => {
+                unheard.push(server.clone());
+                last = Some(error);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if let Some(error) = last.filter(|_| unheard.len() == servers.len()) {
+        return Err(error.into());
+    }
+    events.sort_by_key(|event| event.at_ms);
+    let both = |event: &AuditEvent| Ok((audited(event), serde_json::to_string(event)?));
+    Ok((events.iter().map(both).collect::<anyhow::Result<_>>()?, unheard))
+}
+
+/// A line of the audit.
+fn audited(event: &AuditEvent) -> String {
+    let (at, kind, node) = (clock(event.at_ms), event.kind.as_str(), &event.node);
+    let AuditEvent { who, from, what, pool, about, result, left_out, .. } = event;
+    let place = [pool.as_str(), about.as_str()].join(" ");
+    let place = match place.trim() {
+        "" => String::new(),
+        place => format!(" {place}"),
+    };
+    let before = match left_out {
+        0 => String::new(),
+        some => format!(" ({some} refusals before it are left out)"),
+    };
+    format!("{at} {node} {kind:<9} {who} from {from}: {what}{place}: {result}{before}")
 }
 
 /// An event in one line.
@@ -112,7 +170,25 @@ fn clock(at_ms: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{clock, line};
+    use super::{audited, clock, line};
+
+    #[test]
+    fn an_act_and_a_refusal_are_told_in_one_line_each() {
+        let read = |event| audited(&serde_json::from_value(event).unwrap());
+        let act = serde_json::json!({
+            "at_ms": 0, "node": "a", "kind": "act", "who": "ops", "from": "10.0.0.7",
+            "what": "drain", "pool": "gpu", "about": "unit 3", "result": "done", "left_out": 2,
+        });
+        let told = "1970-01-01T00:00:00.000Z a act       ops from 10.0.0.7: drain gpu unit 3: done \
+                    (2 refusals before it are left out)";
+        assert_eq!(read(act), told);
+        let refusal = serde_json::json!({
+            "at_ms": 0, "node": "a", "kind": "refusal", "who": "anonymous", "from": "10.0.0.7",
+            "what": "see", "result": "no token",
+        });
+        let told = "1970-01-01T00:00:00.000Z a refusal   anonymous from 10.0.0.7: see: no token";
+        assert_eq!(read(refusal), told);
+    }
 
     #[test]
     fn what_is_not_about_a_claim_names_none() {

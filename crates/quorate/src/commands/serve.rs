@@ -1,24 +1,30 @@
 //! `quorate serve`: one member of a cluster.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Context;
-use quorate_node::{Config, Node, PoolDef};
+use quorate_node::{ConfigError, Files, Node, PoolDef};
 use quorate_trust::Date;
 use rustix::process::Signal;
+use tokio::time::MissedTickBehavior;
 
 use super::daemon;
 use super::signals::{ENDING, Signals};
 use crate::Outcome;
+
+/// How often to look whether files have changed; what has is taken up at the second look.
+const LOOK: Duration = Duration::from_secs(15);
 
 /// Run one member of a cluster.
 ///
 /// The file names the node, its addresses, its peers and the pools; docs/configuration.md describes
 /// every field. Results of `--check-config` go to standard output, the log to standard error
 /// (`QUORATE_LOG=debug` shows more). Stop it with Ctrl-C or SIGTERM: clients that wait are told to
-/// ask elsewhere, and nothing that is granted is taken back. SIGHUP makes it read tokens, rights
-/// and certificates anew; if anything is wrong with the file, all stays as it was, and the log says
-/// so. A signal that was ignored when it started stays ignored.
+/// ask elsewhere, and nothing that is granted is taken back. When the file or a certificate
+/// changes, it reads tokens, rights, certificates and the log's level anew, within a minute, or at
+/// once at a SIGHUP; if anything is wrong with them, all stays as it was, and the log and /readyz
+/// say so. A signal that was ignored when it started stays ignored.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -37,9 +43,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let shown = args.config.display();
-    let text =
-        std::fs::read_to_string(&args.config).with_context(|| format!("cannot read {shown}"))?;
-    let config = Config::parse(&text).with_context(|| format!("{shown}"))?;
+    let mut files = Files::new(&args.config);
+    let config = files.read().with_context(|| format!("{shown}"))?;
+    let level = daemon::level(config.log.as_deref()).with_context(|| format!("{shown}: log"))?;
     let keys = config.keys().with_context(|| format!("{shown}"))?;
     if args.check_config {
         crate::print(format_args!(
@@ -62,17 +68,22 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         }
         return Ok(Outcome::Good);
     }
-    daemon::log_to_stderr("info");
+    let log = daemon::log_to_stderr(level);
     daemon::runtime()?.block_on(async {
         let mut node = Node::start(config).await?;
         let scheme = if keys.is_some() { "https" } else { "http" };
         eprintln!("quorate: listening on {scheme}://{}", node.clients_address());
         let mut signals = Signals::hear(&ENDING)?;
+        let mut looks = tokio::time::interval(LOOK);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let failed = loop {
             tokio::select! {
                 signal = signals.any() => match signal {
-                    Signal::HUP => reload(&node, args),
+                    Signal::HUP => reload(&node, &mut files, &log),
                     _ => break None,
+                },
+                _ = looks.tick() => if files.changed() {
+                    reload(&node, &mut files, &log);
                 },
                 why = node.failed() => break Some(why),
             }
@@ -86,15 +97,26 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// Takes up what a running node can of a changed file; if anything is wrong with it, nothing.
-fn reload(node: &Node, args: &Args) {
-    let shown = args.config.display();
-    let taken = std::fs::read_to_string(&args.config)
-        .map_err(anyhow::Error::new)
-        .and_then(|text| Ok(node.reload(&Config::parse(&text)?)?));
-    match taken {
-        Ok(()) => tracing::info!("tokens, rights and certificates are those of {shown} now"),
+fn reload(node: &Node, files: &mut Files, log: &daemon::Log) {
+    let read = files.read().and_then(|config| {
+        let level = daemon::level(config.log.as_deref())
+            .map_err(|error| ConfigError::Text(format!("log: {error}")))?;
+        Ok((config, level))
+    });
+    let (config, level) = match read {
+        Ok((config, level)) => (Ok(config), Some(level)),
+        Err(error) => (Err(error), None),
+    };
+    let shown = files.config().display();
+    match node.reload(config) {
+        Ok(()) => {
+            if let Some(level) = level {
+                log.set(level);
+            }
+            tracing::info!("tokens, rights and certificates are those of {shown} now");
+        }
         Err(error) => {
-            tracing::error!("{shown}: {error:#}; all is as it was before the file was changed");
+            tracing::error!("{shown}: {error}; all is as it was before the file was changed");
         }
     }
 }

@@ -1,0 +1,285 @@
+//! What may be asked of the charter.
+//!
+//! A change names what it changes, what that is to become, and, where two people could step on each
+//! other's work, the generation that the asker saw (`if_generation`): a change of anything else is
+//! refused. Generation 0 is that of a thing that is not there, so that "make it, unless somebody
+//! has" can be said too.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Birth, ClusterId, Group, Life, MemberId, RequestId};
+
+/// A change, and the id under which it may be repeated.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Request {
+    /// Drawn by whoever asks.
+    pub id: RequestId,
+    /// What is asked.
+    pub change: Change,
+}
+
+/// What a member says of itself when it joins.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Newcomer {
+    /// What people call it; unique among members.
+    pub name: String,
+    /// The birth of its store.
+    pub birth: Birth,
+    /// What may change later.
+    pub about: About,
+}
+
+/// What may change about a member while it is one.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct About {
+    /// Where others reach it; opaque here.
+    pub addresses: Vec<String>,
+    /// SHA-256 of its certificate.
+    pub fingerprint: [u8; 32],
+    /// `zone` among them spreads votes.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// What is known of a token. Its secret is nowhere.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Token {
+    /// SHA-256 of the secret.
+    pub digest: [u8; 32],
+    /// The name of the right that it gives.
+    pub right: String,
+    /// Seconds since 1970 at which it is worth nothing any more. The charter has no clock: whoever
+    /// takes the token looks.
+    pub expires: Option<u64>,
+}
+
+/// The seat of a group goes elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Move {
+    /// Which.
+    pub group: Group,
+    /// The term that the asker saw; 0 for a group that nobody decided for yet.
+    pub term: u64,
+    /// Who decides from now on.
+    pub to: Life,
+}
+
+/// A change. Where something may be there or not, `None` takes it away.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Change {
+    /// The first entry of every charter: a cluster, and its first member.
+    Found {
+        /// The cluster.
+        cluster: ClusterId,
+        /// Which life of the cluster this is: the top part of every fence (charter spec S10).
+        incarnation: u64,
+        /// Its first member.
+        founder: Newcomer,
+    },
+    /// A life of the cluster after one that ended without its majority.
+    Incarnation {
+        /// Larger than any before.
+        to: u64,
+    },
+    /// A new member; its id is the index of this entry.
+    Join(Newcomer),
+    /// A member has other addresses, another certificate, other labels.
+    Amend {
+        /// Whose.
+        member: MemberId,
+        /// All of it, not only what is new.
+        about: About,
+        /// Only if nothing about the member changed since.
+        if_generation: Option<u64>,
+    },
+    /// A member is to give away what it decides, or not any more.
+    DrainMember {
+        /// Who.
+        member: MemberId,
+        /// Whether.
+        draining: bool,
+        /// Only if nothing about the member changed since.
+        if_generation: Option<u64>,
+    },
+    /// A member is none any more. It must neither vote nor decide nor shadow.
+    Leave {
+        /// Who.
+        member: MemberId,
+        /// Only if nothing about the member changed since.
+        if_generation: Option<u64>,
+    },
+    /// A pool. With it go the labels and drains of its units.
+    Pool {
+        /// Its name, or its pattern.
+        name: String,
+        /// Its table of the configuration, as text. Whoever proposes it has seen that it is sound.
+        definition: Option<String>,
+        /// Only if the pool did not change since.
+        if_generation: Option<u64>,
+    },
+    /// What a unit is.
+    Labels {
+        /// Its pool.
+        pool: String,
+        /// Its name.
+        unit: String,
+        /// All of its labels.
+        labels: Option<BTreeMap<String, String>>,
+        /// Only if they did not change since.
+        if_generation: Option<u64>,
+    },
+    /// A unit that is granted no more, for now.
+    Drain {
+        /// Its pool.
+        pool: String,
+        /// Its name.
+        unit: String,
+        /// Why, in the operator's words.
+        reason: Option<String>,
+        /// Only if that did not change since.
+        if_generation: Option<u64>,
+    },
+    /// What tokens may do.
+    Right {
+        /// Its name.
+        name: String,
+        /// Opaque here, as a pool's definition is.
+        definition: Option<String>,
+        /// Only if it did not change since.
+        if_generation: Option<u64>,
+    },
+    /// A token.
+    Token {
+        /// What is shown of it in lists.
+        id: String,
+        /// What is known of it.
+        token: Option<Token>,
+        /// Only if it did not change since.
+        if_generation: Option<u64>,
+    },
+    /// Seats move, all of them or none.
+    Seats {
+        /// Each group once.
+        moves: Vec<Move>,
+    },
+    /// A seat begins to tell a shadow its grants, or strikes the one it had (charter spec S13 and
+    /// S15).
+    Shadow {
+        /// The group.
+        group: Group,
+        /// The term of the seat that proposes this.
+        term: u64,
+        /// Who listens from now on.
+        shadow: Option<Life>,
+    },
+    /// A shadow knows everything that its seat granted (charter spec S16).
+    Whole {
+        /// The group.
+        group: Group,
+        /// The term of the seat that proposes this.
+        term: u64,
+        /// The shadow that it means.
+        shadow: Life,
+    },
+}
+
+/// What became of a change.
+pub type Outcome = Result<Done, Refusal>;
+
+/// It is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Done {
+    /// The version of the charter that has it: the index of its entry. The generation of what it
+    /// changed, too, and the id of who joined by it.
+    pub version: u64,
+}
+
+/// Why a change was refused. Nothing was changed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, thiserror::Error)]
+pub enum Refusal {
+    /// There is no cluster.
+    #[error("refused, nothing was changed: this charter has no cluster yet; found one first")]
+    NotFounded,
+    /// There is one.
+    #[error(
+        "refused, nothing was changed: this charter belongs to cluster {0}; \
+         a charter is founded once"
+    )]
+    Founded(ClusterId),
+    /// A cluster cannot live backwards.
+    #[error(
+        "refused, nothing was changed: incarnation {wanted} is not after {now}, \
+         which the cluster is in"
+    )]
+    Incarnation {
+        /// The one asked for.
+        wanted: u64,
+        /// The one in force.
+        now: u64,
+    },
+    /// Somebody was faster.
+    #[error(
+        "refused, nothing was changed: {what} is of generation {now}, not {wanted}; \
+         look at it again, then change it"
+    )]
+    Changed {
+        /// What.
+        what: String,
+        /// The generation asked for.
+        wanted: u64,
+        /// The one it has; 0 if it is not there.
+        now: u64,
+    },
+    /// It is not there.
+    #[error("refused, nothing was changed: there is no {0}")]
+    Absent(String),
+    /// Two things would have one name.
+    #[error("refused, nothing was changed: {what} is taken by {by}; choose another")]
+    Taken {
+        /// The name.
+        what: String,
+        /// Its owner.
+        by: MemberId,
+    },
+    /// It is still needed.
+    #[error("refused, nothing was changed: {what} is still in use: {by}; {remedy}")]
+    InUse {
+        /// What was to go.
+        what: String,
+        /// What needs it.
+        by: String,
+        /// What to do first.
+        remedy: String,
+    },
+    /// The seat is not where the asker thinks it is.
+    #[error(
+        "refused, nothing was changed: the seat of {group} is in term {now}, not {wanted}; \
+         look at it again"
+    )]
+    Term {
+        /// The group.
+        group: Group,
+        /// The term asked for.
+        wanted: u64,
+        /// The one it is in; 0 if nobody decided for it yet.
+        now: u64,
+    },
+    /// The shadow is not the one the asker thinks of.
+    #[error("refused, nothing was changed: {life} is not the shadow of {group}; look at it again")]
+    NotShadow {
+        /// The group.
+        group: Group,
+        /// Who was named.
+        life: Life,
+    },
+    /// No correct asker would say this.
+    #[error("refused, nothing was changed: {0}")]
+    Nonsense(String),
+    /// Two changes under one id.
+    #[error(
+        "refused, nothing was changed: another change was asked for under the id {0}; \
+         draw a new id for a new change"
+    )]
+    IdReused(RequestId),
+}

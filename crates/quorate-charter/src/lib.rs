@@ -1,0 +1,28 @@
+//! The charter: the small replicated document that says who belongs to the cluster and what is
+//! shared (charter spec 1 and 2).
+//!
+//! **No daemon uses this crate yet.** It is the control plane, whole and tested, before anything
+//! rests on it. docs/charter.md says what it promises.
+//!
+//! * [`Charter`] is the document: a plain value that takes one entry of a log after the other.
+//! * [`Council`] is what the rest of the program may know of the control plane that keeps it.
+//! * [`policy`] says what a leader wants: who votes, who decides.
+//! * [`RaftCouncil`] is one, on openraft, with its [`Store`] and over any [`Post`].
+
+mod charter;
+mod council;
+mod names;
+pub mod policy;
+mod post;
+mod raft;
+#[cfg(test)]
+mod tests;
+
+pub use self::charter::{
+    About, BytesError, Change, Charter, Done, Kept, Member, Move, NAME_MAX, Newcomer, Outcome,
+    REMEMBERED, Refusal, Request, Role, Seat, Shadow, TEXT_MAX, Token, UnitName,
+};
+pub use self::council::{Council, Licence, Reading, Status, Trouble, VOTERS_MAX};
+pub use self::names::{Birth, ClusterId, Group, Life, MemberId, RequestId};
+pub use self::post::{Post, Unreached};
+pub use self::raft::{Identity, Pace, RaftCouncil, Store, StoreError};

@@ -1,0 +1,54 @@
+//! What becomes of callers when the rules change while the node runs.
+
+use super::*;
+
+#[test]
+fn whoever_was_let_in_with_a_token_that_is_gone_may_do_nothing_more() {
+    let (secret, another) = (Secret::random().unwrap(), Secret::random().unwrap());
+    let file_of = |secret: &Secret, may: &str| {
+        let name = format!("name = \"ci\", sha256 = \"{}\"", secret.digest());
+        config(&format!("tokens = [{{ {name}, may = [\"{may}\"], pools = [\"*\"] }}]")).unwrap()
+    };
+    let file = |may: &str| file_of(&secret, may);
+    let running = file("see");
+    let caller = Caller::Anonymous.shows(&running, Some(secret.reveal()));
+    let see = || authorize(&running, &caller, Some("p"), Action::See).map_err(|why| why.kind);
+    assert_eq!(see(), Ok(()));
+    running.guarded.replace(&file("see").guarded);
+    assert_eq!(see(), Ok(()), "nothing changed for it");
+    running.guarded.replace(&file_of(&another, "see").guarded);
+    assert_eq!(see(), Err(ProblemKind::Unauthorized), "a new secret under the old name");
+    running.guarded.replace(&file("see").guarded);
+    let caller = Caller::Anonymous.shows(&running, Some(secret.reveal()));
+    let see = || authorize(&running, &caller, Some("p"), Action::See).map_err(|why| why.kind);
+    assert_eq!(see(), Ok(()));
+    running.guarded.replace(&file("claim").guarded);
+    assert_eq!(see(), Err(ProblemKind::Unauthorized));
+    running.guarded.replace(&config("rights = {}").unwrap().guarded);
+    assert_eq!(see(), Err(ProblemKind::Unauthorized));
+}
+
+#[test]
+fn an_administrators_token_that_was_replaced_is_worth_nothing_more() {
+    let other = config("admin_token = \"another secret of all\"").unwrap();
+    for running in [guarded(), config(&format!("admin_token = {TOKEN:?}\nrights = {{}}")).unwrap()]
+    {
+        let rights = running.guarded.now().is_some();
+        let caller = Caller::Anonymous.shows(&running, Some(TOKEN));
+        let may = |caller: &Caller| authorize(&running, caller, Some("p"), Action::Revoke).is_ok();
+        assert!(may(&caller));
+        running.guarded.replace(&running.clone().guarded);
+        assert!(may(&caller), "nothing changed for it");
+        running.guarded.replace(&other.guarded);
+        assert!(!may(&caller), "with rights: {rights}");
+        assert!(may(&Caller::Anonymous.shows(&running, Some("another secret of all"))));
+        assert!(may(&Caller::Administrator), "who runs it needs none");
+    }
+}
+
+#[test]
+fn what_a_running_node_cannot_take_up_is_named() {
+    let slower = config(&format!("admin_token = {TOKEN:?}\nsuspect_after = \"9s\"")).unwrap();
+    assert_eq!(guarded().differs(&slower), Some("suspect_after"));
+    assert_eq!(guarded().differs(&guarded()), None);
+}
