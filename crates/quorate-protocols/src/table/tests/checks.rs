@@ -116,7 +116,7 @@ fn small_worlds_are_exhausted_in_as_many_states_as_ever() {
             &[CrashSurvived],
             183_619,
         ),
-        ("amnesia", forgetting(Some(Mutant::LeaveEarlierLives)), &[CrashSurvived], 573_060),
+        ("amnesia", forgetting(Some(Mutant::LeaveEarlierLives)), &[CrashSurvived], 572_822),
         ("opinions", doubting(2, scope(3, robust(1, 3), &TWO)), &[Enter], 407_055),
         (
             "impatient",
