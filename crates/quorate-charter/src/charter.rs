@@ -28,7 +28,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use self::bytes::BytesError;
-pub use self::change::{About, Change, Done, Move, Newcomer, Outcome, Refusal, Request, Token};
+pub use self::change::{
+    About, Change, Done, Move, Newcomer, Outcome, Refusal, Refused, Request, Token,
+};
 pub use self::members::{Member, Role};
 pub use self::memory::REMEMBERED;
 pub use self::seats::{Seat, Shadow};
@@ -40,6 +42,9 @@ use crate::{ClusterId, Group, MemberId};
 pub const NAME_MAX: usize = 256;
 /// Longest definition or reason, in bytes.
 pub const TEXT_MAX: usize = 64 << 10;
+
+/// Most changes that are asked for together.
+pub const TOGETHER_MAX: usize = 1000;
 
 /// Something that changes, and the index of the entry that last changed it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -126,16 +131,43 @@ impl Charter {
     /// `index` is not after the last one: then the log is not one, and nothing may rest on it.
     pub fn apply(&mut self, index: u64, request: &Request) -> Outcome {
         assert!(index > self.version, "entry {index} after version {}", self.version);
-        let print = memory::print(&request.change);
+        let print = memory::print(&request.changes);
         if let Some(remembered) = self.memory.recall(request.id) {
             return remembered.outcome(request.id, print);
         }
-        let outcome = self.change(index, &request.change).map(|()| Done { version: index });
+        let outcome = self.together(index, &request.changes).map(|()| Done { version: index });
         if outcome.is_ok() {
             self.version = index;
         }
         self.memory.keep(request.id, print, outcome.clone());
         outcome
+    }
+
+    /// All of them, or none.
+    fn together(&mut self, index: u64, changes: &[Change]) -> Result<(), Refused> {
+        if let [change] = changes {
+            return Ok(self.change(index, change)?);
+        }
+        let (of, most) = (changes.len(), TOGETHER_MAX);
+        if of == 0 || of > most {
+            let why = format!("{of} changes cannot be made together: 1 to {most} can");
+            return Err(Refusal::Nonsense(why).into());
+        }
+        // Some are made before all are looked at, so there is a copy to go back to.
+        let before = self.clone();
+        for (change, number) in changes.iter().zip(1..) {
+            let made = match change {
+                Change::Found { .. } | Change::Join(_) => {
+                    Err(Refusal::Nonsense("who founds or joins asks for that alone".into()))
+                }
+                change => self.change(index, change),
+            };
+            if let Err(why) = made {
+                *self = before;
+                return Err(Refused { number, of, why });
+            }
+        }
+        Ok(())
     }
 
     /// Every arm looks at everything first, and then changes it.
