@@ -31,6 +31,8 @@ mod clock;
 mod config;
 mod convert;
 mod crowd;
+#[doc(hidden)]
+pub mod decoders;
 mod descriptors;
 mod door;
 mod engine;
