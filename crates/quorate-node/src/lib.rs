@@ -30,6 +30,8 @@ mod caller_tests;
 mod clock;
 mod config;
 mod convert;
+#[doc(hidden)]
+pub mod decoders;
 mod descriptors;
 mod door;
 mod engine;
