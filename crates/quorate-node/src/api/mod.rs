@@ -10,12 +10,15 @@ mod pools;
 mod reply;
 mod watch;
 
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, FromRequestParts};
 use axum::http::request::Parts;
-use axum::http::{Request, header};
+use axum::http::{Request, StatusCode, header};
 use axum::routing::{get, post, put};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -46,9 +49,17 @@ const BODY_WITHIN: Duration = Duration::from_secs(30);
 pub(crate) async fn serve(stream: Stream, guest: Guest, mut app: App, router: Router) {
     let router = TowerToHyperService::new(router);
     // One router serves all connections: who is at this one travels with its requests.
+    let refused = Arc::new(AtomicU32::new(0));
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(guest.clone());
-        router.call(request)
+        let (answer, refused) = (router.call(request), Arc::clone(&refused));
+        async move {
+            let answer = answer.await?;
+            if answer.status() == StatusCode::UNAUTHORIZED {
+                tokio::time::sleep(pause(refused.fetch_add(1, Ordering::Relaxed))).await;
+            }
+            Ok::<_, Infallible>(answer)
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -68,6 +79,17 @@ pub(crate) async fn serve(stream: Stream, guest: Guest, mut app: App, router: Ro
     {
         app.metrics.refuse("client");
         tracing::info!(%error, "a client's connection is closed");
+    }
+}
+
+/// How long somebody waits for the news that its token is wrong, who heard it so often on this
+/// connection: whoever tries one after the other must not keep the node from those who need it.
+/// A wrong one now and then is a mistake, and costs nothing.
+fn pause(refused: u32) -> Duration {
+    const MOST: Duration = Duration::from_secs(2);
+    match refused {
+        0..3 => Duration::ZERO,
+        _ => Duration::from_millis(125).saturating_mul(1 << (refused - 3).min(8)).min(MOST),
     }
 }
 
@@ -146,4 +168,16 @@ pub(crate) fn router(app: App) -> Router {
         .layer(axum::middleware::from_fn_with_state(app.clone(), reply::refuse_other_sites))
         .layer(axum::middleware::from_fn_with_state(app.clone(), reply::count_refusals))
         .with_state(app)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_tries_one_token_after_the_other_waits_longer_and_longer() {
+        let millis = |refused| pause(refused).as_millis();
+        assert_eq!([0, 1, 2, 3, 4, 5, 6].map(millis), [0, 0, 0, 125, 250, 500, 1000]);
+        assert_eq!([7, 8, 1000, u32::MAX].map(millis), [2000; 4]);
+    }
 }
