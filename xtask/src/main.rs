@@ -3,6 +3,7 @@
 //! `test` never writes to the tree; `fix` does. It depends on nothing but the standard library, so
 //! that it builds in a second.
 
+mod alerts;
 mod browser;
 mod citations;
 mod lab;
@@ -22,6 +23,7 @@ cargo xtask COMMAND
   seeds --real --minutes N
                         the same with processes that are killed, paused and cut off
   checks [NAME]         explore the larger worlds that CI leaves out; NAME chooses among the tests
+  alerts                Prometheus's alerts and the Grafana dashboard, by promtool
   lab [SCENARIO...]     a cluster on several machines, as network namespaces, with links that break;
                         --list and --help say more
 
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         ["checks"] => steps::checks(&root, None),
         ["checks", name] if !name.starts_with('-') => steps::checks(&root, Some(name)),
         ["lab", ref words @ ..] => return lab::run(&root, words),
+        ["alerts"] => alerts::check(&root),
         ["fix"] => steps::fix(&root),
         ["tidy"] => steps::report("tidy", &tidy::check(&root)),
         ["seeds", ref kind @ .., "--minutes", minutes] if matches!(kind, [] | ["--real"]) => {

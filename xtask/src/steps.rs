@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use crate::{browser, lab, tidy};
+use crate::{alerts, browser, lab, tidy};
 
 /// How much of `test` to run.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -73,6 +73,7 @@ pub(crate) fn test(root: &Path, tier: Tier) -> bool {
         let name = "what people see, in a browser";
         let good = browser::install() && run_with(root, &step(name, BROWSER), notes);
         summary.push((name, good));
+        summary.push(("alerts and dashboard", alerts::check(root)));
     }
     // With the daemon that the tests built.
     summary.push(("machines of their own", lab::short(root, &target(root).join("debug/quorate"))));
