@@ -8,6 +8,7 @@ mod browser;
 mod citations;
 mod lab;
 mod steps;
+mod suites;
 mod tidy;
 
 use std::path::{Path, PathBuf};

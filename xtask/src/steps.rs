@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use crate::{alerts, browser, lab, tidy};
+use crate::suites::{self, Job, Suite};
+use crate::{alerts, browser, tidy};
 
 /// How much of `test` to run.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -28,6 +29,8 @@ enum Program {
     /// The laboratory as the tests built it: `cargo run` would build it once more, with other
     /// features.
     Laboratory,
+    /// This program.
+    Chores,
 }
 
 fn step(name: &'static str, words: &str) -> Step {
@@ -41,42 +44,26 @@ fn built(name: &'static str, words: &str) -> Step {
 
 /// Everything CI checks. Goes on after a failure, so that one run shows all that is wrong.
 pub(crate) fn test(root: &Path, tier: Tier) -> bool {
-    let mut steps = vec![
-        step("formatting", "fmt --all --check"),
-        step("clippy", "clippy --workspace --all-targets --locked -- -D warnings"),
-        step("clippy of the tests in a browser", BROWSER_CLIPPY),
-        step("tests", "test --workspace --locked --no-fail-fast"),
-        step("documentation", "doc --workspace --no-deps --document-private-items --locked"),
-    ];
-    if tier == Tier::Default {
-        steps.extend([
-            built("model checks", MODEL_CHECK),
-            built("model checks, with a record on disk", MODEL_CHECK_DURABLE),
-            built("simulated seeds", SEEDS),
-            built("simulated seeds of units that differ", LABELS_SEEDS),
-            built("simulated seeds of arbiter", ARBITER_SEEDS),
-            built("simulated seeds of ticket", TICKET_SEEDS),
-            built("simulated seeds of table", TABLE_SEEDS),
-            built("simulated seeds of broadcast", BROADCAST_SEEDS),
-            built("simulated seeds of the ring", RING_SEEDS),
-            built("simulated seeds of the ring, from any state", RING_CORRUPT_SEEDS),
-        ]);
-    }
-    let mut summary = vec![("tidy", report("tidy", &tidy::check(root)))];
     // A whole run builds everything once: notes for the next build would cost it a fifth of its
     // time and gigabytes of disk.
     let notes: &[_] = if tier == Tier::Default { &[("CARGO_INCREMENTAL", "0")] } else { &[] };
-    for step in &steps {
-        summary.push((step.name, run_with(root, step, notes)));
+    let mut summary = vec![("tidy".to_owned(), report("tidy", &tidy::check(root)))];
+    for step in [
+        step("formatting", "fmt --all --check"),
+        step("clippy", "clippy --workspace --all-targets --locked -- -D warnings"),
+        step("clippy of the tests in a browser", BROWSER_CLIPPY),
+    ] {
+        summary.push((step.name.into(), run_with(root, &step, notes)));
     }
+    let suites = suites::build(root, notes);
+    summary.push(("tests, built".into(), suites.is_some()));
     if tier == Tier::Default {
-        let name = "what people see, in a browser";
-        let good = browser::install() && run_with(root, &step(name, BROWSER), notes);
-        summary.push((name, good));
-        summary.push(("alerts and dashboard", alerts::check(root)));
+        summary.push(("a browser".into(), browser::install()));
+        summary.push(("alerts and dashboard".into(), alerts::check(root)));
     }
-    // With the daemon that the tests built.
-    summary.push(("machines of their own", lab::short(root, &target(root).join("debug/quorate"))));
+    if let Some(suites) = suites {
+        summary.extend(suites::run(lanes(root, tier, notes, &suites)));
+    }
     println!("\nsummary");
     for (name, good) in &summary {
         println!("  {} {name}", if *good { "ok    " } else { "FAILED" });
@@ -86,6 +73,45 @@ pub(crate) fn test(root: &Path, tier: Tier) -> bool {
     failed == 0
 }
 
+/// What reckons, and beside it what waits for processes. The first gives way to the second, in
+/// which a node or a browser should not wait for a core too.
+fn lanes(root: &Path, tier: Tier, notes: &[(&str, &str)], suites: &[Suite]) -> [Vec<Job>; 2] {
+    let (waiting, reckoning): (Vec<_>, Vec<_>) = suites.iter().partition(|suite| suite.waits());
+    let job = |step: &Step| {
+        let name = format!("{}: {}", step.name, step.shown());
+        Job { name, command: command(root, step, notes) }
+    };
+    let mut waiting: Vec<Job> = waiting.into_iter().map(Suite::job).collect();
+    let mut reckoning: Vec<Job> = reckoning.into_iter().map(Suite::job).collect();
+    reckoning.push(job(&step("tests in the documentation", "test --workspace --locked --doc")));
+    reckoning.push(job(&step("documentation", DOCUMENTATION)));
+    if tier == Tier::Default {
+        reckoning.extend(
+            [
+                built("model checks", MODEL_CHECK),
+                built("model checks, with a record on disk", MODEL_CHECK_DURABLE),
+                built("simulated seeds", SEEDS),
+                built("simulated seeds of units that differ", LABELS_SEEDS),
+                built("simulated seeds of arbiter", ARBITER_SEEDS),
+                built("simulated seeds of ticket", TICKET_SEEDS),
+                built("simulated seeds of table", TABLE_SEEDS),
+                built("simulated seeds of broadcast", BROADCAST_SEEDS),
+                built("simulated seeds of the ring", RING_SEEDS),
+                built("simulated seeds of the ring, from any state", RING_CORRUPT_SEEDS),
+            ]
+            .iter()
+            .map(job),
+        );
+        waiting.push(job(&step("what people see, in a browser", BROWSER)));
+    }
+    // With the daemon that the tests built.
+    let daemon = target(root).join("debug/quorate").display().to_string();
+    let lab = step("machines of their own", "lab short");
+    let words = lab.words.into_iter().chain([daemon]).collect();
+    waiting.push(job(&Step { program: Program::Chores, words, ..lab }));
+    [reckoning.into_iter().map(suites::yielding).collect(), waiting]
+}
+
 /// Three claims of every size and placement, a cancel, and a crash of the arbiter between any two
 /// effects. One alarm may ring while a message is on its way; without that limit the same worlds
 /// have some twenty million states and take minutes each (docs/protocols/central.md).
@@ -93,6 +119,7 @@ const MODEL_CHECK: &str =
     "check --protocol central --claims 3 --cancels 1 --crashes 1 --early-rings 1";
 const MODEL_CHECK_DURABLE: &str =
     "check --protocol central --claims 3 --cancels 1 --crashes 1 --early-rings 1 --durable";
+const DOCUMENTATION: &str = "doc --workspace --no-deps --document-private-items --locked";
 /// One at a time: a browser wants a machine of its own.
 const BROWSER: &str = "test --workspace --locked --test browser -- --test-threads 1";
 /// The whole workspace is named so that what was built for the other tests serves these too.
@@ -145,28 +172,42 @@ pub(crate) fn target(root: &Path) -> PathBuf {
     named.unwrap_or_else(|| root.join("target"))
 }
 
+impl Step {
+    /// As a person would type it.
+    fn shown(&self) -> String {
+        let program = match self.program {
+            Program::Cargo => "cargo",
+            Program::Laboratory => "quorate-lab",
+            Program::Chores => "cargo xtask",
+        };
+        format!("{program} {}", self.words.join(" "))
+    }
+}
+
+fn command(root: &Path, step: &Step, environment: &[(&str, &str)]) -> Command {
+    let mut command = match step.program {
+        Program::Cargo => Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into())),
+        Program::Laboratory => Command::new(target(root).join("debug/quorate-lab")),
+        Program::Chores => Command::new(std::env::current_exe().unwrap_or_else(|_| "xtask".into())),
+    };
+    command.args(&step.words).current_dir(root).env("RUSTDOCFLAGS", "-D warnings");
+    command.envs(environment.iter().copied());
+    command
+}
+
 fn run(root: &Path, step: &Step) -> bool {
     run_with(root, step, &[])
 }
 
 fn run_with(root: &Path, step: &Step, environment: &[(&str, &str)]) -> bool {
-    let program = match step.program {
-        Program::Cargo => std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()),
-        Program::Laboratory => target(root).join("debug/quorate-lab").display().to_string(),
-    };
-    let shown = if step.program == Program::Cargo { "cargo" } else { "quorate-lab" };
-    println!("\n--- {}: {shown} {}", step.name, step.words.join(" "));
+    println!("\n--- {}: {}", step.name, step.shown());
     let began = Instant::now();
-    let status = Command::new(&program)
-        .args(&step.words)
-        .current_dir(root)
-        .env("RUSTDOCFLAGS", "-D warnings")
-        .envs(environment.iter().copied())
-        .status();
+    let mut command = command(root, step, environment);
+    let status = command.status();
     let good = match status {
         Ok(status) => status.success(),
         Err(error) => {
-            println!("could not start {program}: {error}");
+            println!("could not start {}: {error}", command.get_program().display());
             false
         }
     };

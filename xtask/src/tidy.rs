@@ -71,6 +71,7 @@ pub(crate) fn check(root: &Path) -> Vec<String> {
         source_file(path, text, &mut findings);
     }
     citations::check(&files, &mut findings);
+    examples(root, &files, &mut findings);
     message_tables(&files.into_iter().collect(), &mut findings);
     findings
 }
@@ -211,6 +212,33 @@ fn source_file(path: &Path, text: &str, findings: &mut Vec<String>) {
     }
 }
 
+/// Looking for examples to try takes a build of the crate, so manifests say where there are none;
+/// and they must not say so where there are.
+fn examples(root: &Path, files: &[(PathBuf, String)], findings: &mut Vec<String>) {
+    for (name, manifest) in manifests(root) {
+        let source = Path::new("crates").join(&name).join("src");
+        let of_crate = || files.iter().filter(|(path, _)| path.starts_with(&source));
+        if !of_crate().any(|(path, _)| path.ends_with("lib.rs")) {
+            continue;
+        }
+        let tried = of_crate().any(|(_, text)| has_example(text));
+        if tried == manifest.lines().any(|line| line == "doctest = false") {
+            findings.push(match tried {
+                true => format!("{name} has examples, which doctest = false leaves untried"),
+                false => format!("{name} has no examples: say doctest = false under [lib]"),
+            });
+        }
+    }
+}
+
+/// Whether comments for readers have a block of code that is Rust.
+fn has_example(text: &str) -> bool {
+    let comments = text.lines().map(str::trim_start);
+    let comments = comments.filter_map(|line| Some(line.strip_prefix("//")?.get(1..)?.trim()));
+    let fences = comments.filter_map(|line| line.strip_prefix("```"));
+    fences.step_by(2).any(|language| !matches!(language, "text" | "toml" | "json" | "sh"))
+}
+
 /// The message table of each protocol's page names exactly the kinds that its code has.
 fn message_tables(files: &BTreeMap<PathBuf, String>, findings: &mut Vec<String>) {
     let protocols = Path::new("crates/quorate-protocols/src");
@@ -238,5 +266,17 @@ fn message_tables(files: &BTreeMap<PathBuf, String>, findings: &mut Vec<String>)
         if rows != kinds {
             findings.push(format!("{page}: its message table has {rows:?}, the code {kinds:?}"));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn examples_are_told_from_pictures() {
+        assert!(has_example("//! ```\n//! let a = 1;\n//! ```\n"));
+        assert!(has_example("    /// ```text\n    /// ```\n    /// ```no_run\n    /// ```"));
+        assert!(!has_example("//! ```text\n//! a -> b\n//! ```\nlet fence = \"```\";"));
     }
 }

@@ -28,7 +28,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use self::bytes::BytesError;
-pub use self::change::{About, Change, Done, Move, Newcomer, Outcome, Refusal, Request, Token};
+pub use self::change::{
+    About, Change, Done, Move, Newcomer, Outcome, Refusal, Refused, Request, Token,
+};
 pub use self::members::{Member, Role};
 pub use self::memory::REMEMBERED;
 pub use self::seats::{Seat, Shadow};
@@ -38,8 +40,15 @@ use crate::{ClusterId, Group, MemberId};
 
 /// Longest name, in bytes.
 pub const NAME_MAX: usize = 256;
+/// Characters of a wrong name that are shown.
+const NAME_SHOWN: usize = 40;
 /// Longest definition or reason, in bytes.
 pub const TEXT_MAX: usize = 64 << 10;
+
+/// Most changes that are asked for together...
+pub const TOGETHER_MAX: usize = 1000;
+/// ...and most bytes that they have, as they travel.
+pub const REQUEST_MAX: usize = 1 << 20;
 
 /// Something that changes, and the index of the entry that last changed it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -126,16 +135,41 @@ impl Charter {
     /// `index` is not after the last one: then the log is not one, and nothing may rest on it.
     pub fn apply(&mut self, index: u64, request: &Request) -> Outcome {
         assert!(index > self.version, "entry {index} after version {}", self.version);
-        let print = memory::print(&request.change);
+        let print = memory::print(&request.changes);
         if let Some(remembered) = self.memory.recall(request.id) {
             return remembered.outcome(request.id, print);
         }
-        let outcome = self.change(index, &request.change).map(|()| Done { version: index });
+        let sound = request.sound().map_err(Refused::from);
+        let outcome = sound.and_then(|()| self.together(index, &request.changes));
+        let outcome = outcome.map(|()| Done { version: index });
         if outcome.is_ok() {
             self.version = index;
         }
         self.memory.keep(request.id, print, outcome.clone());
         outcome
+    }
+
+    /// All of them, or none.
+    fn together(&mut self, index: u64, changes: &[Change]) -> Result<(), Refused> {
+        if let [change] = changes {
+            return Ok(self.change(index, change)?);
+        }
+        let of = changes.len();
+        // Some are made before all are looked at, so there is a copy to go back to.
+        let before = self.clone();
+        for (change, number) in changes.iter().zip(1..) {
+            let made = match change {
+                Change::Found { .. } | Change::Join(_) => {
+                    Err(Refusal::Nonsense("who founds or joins asks for that alone".into()))
+                }
+                change => self.change(index, change),
+            };
+            if let Err(why) = made {
+                *self = before;
+                return Err(Refused { number, of, why });
+            }
+        }
+        Ok(())
     }
 
     /// Every arm looks at everything first, and then changes it.
@@ -185,6 +219,7 @@ impl Charter {
             }
             Change::Token { id, token, if_generation } => {
                 named("token", id)?;
+                token.iter().try_for_each(|token| named("right", &token.right))?;
                 let right = token.as_ref().map(|token| &token.right);
                 if let Some(right) = right.filter(|right| !self.rights.contains_key(*right)) {
                     return Err(Refusal::Absent(format!("right {right:?}")));
@@ -236,6 +271,7 @@ impl Charter {
     }
 
     fn known_unit(&self, pool: &str, unit: &str) -> Result<(), Refusal> {
+        named("pool", pool)?;
         named("unit", unit)?;
         if self.pools.contains_key(pool) {
             Ok(())
@@ -281,8 +317,10 @@ fn named(what: &str, name: &str) -> Result<(), Refusal> {
     if (1..=NAME_MAX).contains(&name.len()) && !name.chars().any(char::is_control) {
         return Ok(());
     }
+    // Refusals are remembered: they must not be as long as what was refused.
+    let shown: String = name.chars().take(NAME_SHOWN).collect();
     Err(Refusal::Nonsense(format!(
-        "{name:?} is no name of a {what}: 1 to {NAME_MAX} bytes without control characters are"
+        "{shown:?} is no name of a {what}: 1 to {NAME_MAX} bytes without control characters are"
     )))
 }
 

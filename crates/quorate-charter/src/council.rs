@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use crate::{Charter, Group, MemberId, Outcome, Refusal, Request};
+use crate::{Charter, Group, MemberId, Outcome, Refused, Request};
 
 /// Most members that vote.
 pub const VOTERS_MAX: usize = 7;
@@ -146,7 +146,7 @@ pub enum Trouble {
     Voters(String),
     /// The charter itself refused.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] Refused),
     /// The engine is no more.
     #[error("the control plane of this member has stopped: {0}; restart the node")]
     Stopped(String),

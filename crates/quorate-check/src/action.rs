@@ -49,6 +49,10 @@ pub(crate) enum Happening {
     Abandon {
         client: usize,
     },
+    /// A client that waits hangs up, and its home notices.
+    HangUp {
+        client: usize,
+    },
     Deliver {
         from: NodeId,
         to: NodeId,
@@ -90,6 +94,7 @@ impl Action {
                     | Happening::Renew { .. }
                     | Happening::Stop { .. }
                     | Happening::Abandon { .. }
+                    | Happening::HangUp { .. }
                     | Happening::Deliver { keep: true, .. }
                     | Happening::Vanish { .. }
                     | Happening::Crash { .. }
@@ -153,6 +158,9 @@ impl<P: Explorable> Model<'_, P> {
                     }
                     if left(Misfortune::Death) {
                         into.push(Happening::Abandon { client });
+                    }
+                    if home_is_up && !unheard && !cancelling && left(Misfortune::HangUp) {
+                        into.push(Happening::HangUp { client });
                     }
                 }
                 Client::Using { held } => {

@@ -12,8 +12,13 @@ impl<P: Explorable> Model<'_, P> {
     pub(crate) fn canonical(&mut self, world: &mut World) {
         let live = world.clients().iter().filter(|&&n| self.parts.clients.get(n).is_live()).count();
         if live == 0 {
-            let of_clients =
-                [Misfortune::Cancel, Misfortune::Renewal, Misfortune::Death, Misfortune::Lapse];
+            let of_clients = [
+                Misfortune::Cancel,
+                Misfortune::Renewal,
+                Misfortune::Death,
+                Misfortune::HangUp,
+                Misfortune::Lapse,
+            ];
             for misfortune in of_clients {
                 world.rule_out(misfortune);
             }

@@ -169,6 +169,15 @@ impl<'a, P: Explorable> Model<'a, P> {
                 self.set_client(world, client, Client::Gone);
                 None
             }
+            Happening::HangUp { client } => {
+                world.spend(Misfortune::HangUp);
+                if self.is_promised(world, client) {
+                    self.sightings.insert(Sometimes::HangUpCrossesGrant);
+                }
+                self.judge(world, Seen::Abandoned { client })?;
+                self.set_client(world, client, Client::Gone);
+                told(self.home(client), Event::Withdraw(self.claim(client).id))
+            }
             Happening::Deliver { from, to, place, keep } => {
                 if keep {
                     world.spend(Misfortune::Duplicate);

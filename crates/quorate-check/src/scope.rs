@@ -73,6 +73,8 @@ pub struct Budget {
     pub renewals: u8,
     /// A client dies, or stops at its own deadline: without telling anybody.
     pub deaths: u8,
+    /// A client that waits hangs up, and its home notices: nobody is there for its claim any more.
+    pub hangups: u8,
     /// A lease runs out at its arbiter while the message that promises it is still on its way to a
     /// client that waits for it.
     pub lapses: u8,

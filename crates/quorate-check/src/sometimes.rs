@@ -13,6 +13,8 @@ pub enum Sometimes {
     Overtake,
     /// A client cancels while units are already set aside for it.
     CancelCrossesGrant,
+    /// A client hangs up while units are already set aside for it.
+    HangUpCrossesGrant,
     /// Somebody is granted units after a node crashed.
     CrashSurvived,
     /// An arbiter takes units back from a holder that did not renew.
@@ -23,11 +25,12 @@ pub enum Sometimes {
 
 impl Sometimes {
     /// All of them.
-    pub const ALL: [Sometimes; 7] = [
+    pub const ALL: [Sometimes; 8] = [
         Sometimes::Enter,
         Sometimes::Full,
         Sometimes::Overtake,
         Sometimes::CancelCrossesGrant,
+        Sometimes::HangUpCrossesGrant,
         Sometimes::CrashSurvived,
         Sometimes::Reclaim,
         Sometimes::Move,
@@ -41,6 +44,7 @@ impl fmt::Display for Sometimes {
             Sometimes::Full => "all units in use at once",
             Sometimes::Overtake => "an overtake",
             Sometimes::CancelCrossesGrant => "a cancel crosses a grant",
+            Sometimes::HangUpCrossesGrant => "a client hangs up while it is granted",
             Sometimes::CrashSurvived => "a crash is survived",
             Sometimes::Reclaim => "a unit is reclaimed",
             Sometimes::Move => "a holder moves",

@@ -52,6 +52,7 @@ pub(crate) enum Misfortune {
     Loss,
     EarlyRing,
     Suspicion,
+    HangUp,
 }
 
 impl World {
@@ -63,7 +64,8 @@ impl World {
         world.words[Layout::BUDGET] = u32::from_le_bytes([crashes, cancels, renewals, deaths]);
         world.words[Layout::BUDGET + 1] =
             u32::from_le_bytes([lapses, duplicates, losses, early_rings]);
-        world.words[Layout::BUDGET + 2] = u32::from(budget.suspicions);
+        world.words[Layout::BUDGET + 2] =
+            u32::from_le_bytes([budget.suspicions, budget.hangups, 0, 0]);
         world.set_laws(laws);
         world
     }

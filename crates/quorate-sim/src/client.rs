@@ -68,6 +68,8 @@ pub(crate) enum Fate {
     Cancel,
     /// Die.
     Die,
+    /// Hang up, and perhaps go on at another node.
+    HangUp,
     /// Release when done, but not renew until then.
     Stall,
     /// Stop without a word: it was told that it has nothing any more, and hears it only then.
@@ -128,8 +130,11 @@ impl<P: Protocol> World<'_, P> {
 
     pub(crate) fn draw_patience(&mut self) -> (Fate, u64) {
         let rng = &mut self.chance.clients;
+        let hangups = self.plan.faults.hangup_ppm;
         if self.calm {
             (Fate::Proper, 0)
+        } else if hangups > 0 && rng.chance(hangups) {
+            (Fate::HangUp, self.plan.workload.patience.draw(rng))
         } else if rng.chance(self.plan.faults.waiter_death_ppm) {
             (Fate::Die, self.plan.workload.patience.draw(rng))
         } else if rng.chance(self.plan.workload.cancel_ppm) {

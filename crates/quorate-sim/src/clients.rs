@@ -70,6 +70,7 @@ impl<P: Protocol> World<'_, P> {
             Phase::Thinking => self.begin(client),
             Phase::Waiting => match self.clients[client].fate {
                 Fate::Die => self.die(client),
+                Fate::HangUp => self.hang_up(client),
                 _ => self.cancel(client),
             },
             Phase::Using => self.look_at_the_clock(client),
@@ -207,7 +208,7 @@ impl<P: Protocol> World<'_, P> {
                     self.think(index);
                     return Ok(());
                 }
-                Fate::Proper | Fate::Cancel | Fate::Stall => {}
+                Fate::Proper | Fate::Cancel | Fate::HangUp | Fate::Stall => {}
             }
             self.end(index, End::Released)?;
             return self.release(index);

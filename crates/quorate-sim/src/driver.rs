@@ -194,6 +194,9 @@ impl<P: Protocol> World<'_, P> {
 
     /// An effect that outsiders see, once nothing on the way to the disk is before it.
     fn perform_visibly(&mut self, me: NodeId, effect: EffectOf<P>) -> Result<(), Stop> {
+        if self.nobody_hears(me, &effect) {
+            return Ok(());
+        }
         match effect {
             Effect::Persist(record) => {
                 self.persist(me, record);
@@ -396,7 +399,15 @@ impl<P: Protocol> World<'_, P> {
                 self.lose_message(ticket);
                 return Ok(());
             }
-            *newest = from_boot;
+            if self.plan.faults.greetings && from_boot > *newest {
+                self.greet(to, from, from_boot)?;
+                if self.nodes[to.index()].boot != to_boot || self.nodes[to.index()].seat.is_none() {
+                    self.lose_message(ticket);
+                    return Ok(());
+                }
+            } else {
+                *newest = from_boot;
+            }
         }
         if let Some(film) = self.trace.film() {
             film.land(ticket, self.now, false);

@@ -32,6 +32,10 @@ pub struct Faults {
     pub clock_changes: Option<Recurring>,
     /// A node is suspected although it lives.
     pub slander: Option<Recurring>,
+    /// A node that was started again is known for another by its first word, or when it is trusted
+    /// again: whoever hears it is told that the one it knew is gone, and then that it is there, as
+    /// seats of a daemon are. Known seeds of older profiles go on without.
+    pub greetings: bool,
     /// How long the failure detector takes to change its mind; `None` if there is no detector.
     pub detection: Option<Span>,
     /// Grants whose client dies while using them, of a million.
@@ -42,6 +46,9 @@ pub struct Faults {
     pub client_pause_ppm: u32,
     /// Deaths of clients that their node notices, of a million.
     pub noticed_ppm: u32,
+    /// Claims whose client hangs up while it waits, of a million. Its node notices. Half of them
+    /// are gone for good; the others go on at another node, with the same claim.
+    pub hangup_ppm: u32,
     /// How long until a dead client is replaced, or its death noticed.
     pub respawn: Span,
 }
@@ -69,11 +76,13 @@ impl Faults {
             slow_links: None,
             clock_changes: None,
             slander: None,
+            greetings: false,
             detection: None,
             holder_death_ppm: 0,
             waiter_death_ppm: 0,
             client_pause_ppm: 0,
             noticed_ppm: 0,
+            hangup_ppm: 0,
             respawn: Span::ZERO,
         }
     }
@@ -103,6 +112,9 @@ pub enum Profile {
     /// Nodes are restarted one after the other, while clients hold units for several leases. Apart
     /// from all others, since here nobody may lose anything.
     Restarts,
+    /// Clients hang up while they wait, and go on elsewhere or nowhere; nodes crash, or not. Apart
+    /// from the others, whose seeds are known by what happens in them.
+    Hangups,
 }
 
 impl Profile {
@@ -132,6 +144,7 @@ impl Profile {
             Profile::Everything => "everything",
             Profile::Swarm => "swarm",
             Profile::Restarts => "restarts",
+            Profile::Hangups => "hangups",
         }
     }
 }
@@ -152,7 +165,7 @@ impl FromStr for Profile {
 
 /// All that have a name on the command line.
 fn named() -> impl Iterator<Item = Profile> {
-    Profile::ALL.into_iter().chain([Profile::Restarts])
+    Profile::ALL.into_iter().chain([Profile::Restarts, Profile::Hangups])
 }
 
 /// There is no profile of this name.

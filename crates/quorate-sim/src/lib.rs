@@ -12,6 +12,7 @@
 //! | `network.rs`, `disk.rs`, `clock.rs` | links, durability, drifting time |
 //! | `client.rs`, `clients.rs` | client processes, which live beside their node and not inside it |
 //! | `faults.rs`, `misfortune.rs` | what may go wrong, and its happening |
+//! | `hangups.rs` | clients that hang up while they wait |
 //! | `rolling.rs` | nodes restarted one after the other, and clients that go on elsewhere |
 //! | `corruption.rs` | runs that begin in any state, and when they are right |
 //! | `plan.rs`, `workload.rs`, `span.rs`, `rng.rs` | what is chosen, and chance |
@@ -31,6 +32,7 @@ mod disk;
 mod driver;
 mod faults;
 mod film;
+mod hangups;
 mod histogram;
 mod judge;
 mod measure;

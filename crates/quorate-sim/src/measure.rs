@@ -24,6 +24,10 @@ pub struct Measures {
     pub refusals: u64,
     /// Claims whose client is gone.
     pub abandoned: u64,
+    /// Claims that nobody was there for any more, as their nodes noticed...
+    pub withdrawn: u64,
+    /// ...and grants of which nobody heard there.
+    pub unheard: u64,
     /// Grants that ended by release.
     pub releases: u64,
     /// Grants that ended because a deadline passed, the holder died, or it was told that it lost
@@ -39,6 +43,8 @@ pub struct Measures {
     pub persists: u64,
     /// Crashes of nodes.
     pub crashes: u64,
+    /// Nodes that were known for others when they were heard again.
+    pub greetings: u64,
     /// When a pool that began in any state became legitimate.
     pub legitimate_at: Option<u64>,
     /// Waiting times of granted claims.
@@ -72,6 +78,8 @@ impl Measures {
             grants: 0,
             refusals: 0,
             abandoned: 0,
+            withdrawn: 0,
+            unheard: 0,
             releases: 0,
             cut_short: 0,
             reclaims: 0,
@@ -79,6 +87,7 @@ impl Measures {
             messages_lost: 0,
             persists: 0,
             crashes: 0,
+            greetings: 0,
             legitimate_at: None,
             waiting: Histogram::default(),
             sync_delay: Histogram::default(),

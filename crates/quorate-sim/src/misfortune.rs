@@ -329,7 +329,33 @@ impl<P: Protocol> World<'_, P> {
         if suspect && (!up || slander) && suspects.insert(about) {
             return self.step(observer, Event::Suspect(about));
         }
+        if !suspect && up && !slander && self.is_another(observer, about) {
+            let boot = self.nodes[about.index()].boot;
+            return self.greet(observer, about, boot);
+        }
+        let suspects = &mut self.aside(observer).suspects;
         if !suspect && up && suspects.remove(about) {
+            return self.step(observer, Event::Trust(about));
+        }
+        Ok(())
+    }
+
+    /// Whether a node was started again since it was last heard, and that is known.
+    fn is_another(&self, observer: NodeId, about: NodeId) -> bool {
+        let heard = self.newest.get(&(observer, about)).copied().unwrap_or(0);
+        self.plan.faults.greetings && self.nodes[about.index()].boot > heard
+    }
+
+    /// A node is heard for the first time since it was started again: the one that was known is
+    /// gone, and it is there.
+    pub(crate) fn greet(&mut self, observer: NodeId, about: NodeId, boot: u32) -> Result<(), Stop> {
+        self.newest.insert((observer, about), boot);
+        self.measures.greetings += 1;
+        if self.aside(observer).suspects.insert(about) {
+            self.step(observer, Event::Suspect(about))?;
+        }
+        let runs = self.nodes[observer.index()].seat.is_some();
+        if runs && self.aside(observer).suspects.remove(about) {
             return self.step(observer, Event::Trust(about));
         }
         Ok(())

@@ -179,7 +179,19 @@ impl Plan {
                 Profile::Restarts => {
                     let lasts = Span::Uniform { low: 0, high: scale.lease / 3 };
                     self.faults.restarts = Some(lasts);
+                    self.faults.greetings = true;
                     self.faults.detection = Some(Span::Uniform { low: 0, high: scale.lease / 6 });
+                }
+                Profile::Hangups => {
+                    self.faults.hangup_ppm = *rng.pick(&[100_000, 300_000, 700_000]);
+                    let patience = scale.delay * log_uniform(rng, 1, 300);
+                    self.workload.patience = Span::Exponential(patience);
+                    let notices = scale.delay * log_uniform(rng, 1, 100);
+                    self.faults.respawn = Span::Exponential(notices);
+                    if !needs.permanence && rng.chance(500_000) {
+                        self.add_crashes(rng, scale);
+                        self.faults.greetings = true;
+                    }
                 }
                 Profile::None | Profile::Everything | Profile::Swarm => {}
             }
@@ -188,6 +200,7 @@ impl Plan {
         if self.pool.lease.is_none() || needs.permanence {
             self.faults.holder_death_ppm = 0;
             self.faults.waiter_death_ppm = 0;
+            self.faults.hangup_ppm = 0;
             self.faults.amnesia_ppm = 0;
         }
     }

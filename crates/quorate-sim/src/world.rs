@@ -52,6 +52,8 @@ pub(crate) struct World<'a, P: Protocol> {
     pub(crate) idle: Vec<u32>,
     /// Claims whose client is gone: a grant for them is seen by nobody.
     pub(crate) abandoned: BTreeSet<ClaimId>,
+    /// Nodes that clients left while they waited, and where nobody hears of these claims any more.
+    pub(crate) left: BTreeSet<(NodeId, ClaimId)>,
     pub(crate) network: Network,
     /// Messages held back by cut links, in order.
     pub(crate) held: Vec<(Ticket, Happening<P>)>,
@@ -184,6 +186,12 @@ pub(crate) enum Happening<P: Protocol> {
         boot: u32,
         claim: ClaimId,
     },
+    /// A node notices that nobody is there for a claim any more.
+    Silence {
+        node: NodeId,
+        boot: u32,
+        claim: ClaimId,
+    },
     Opinion {
         observer: NodeId,
         about: NodeId,
@@ -201,6 +209,7 @@ impl<P: Protocol> Happening<P> {
             | Happening::Ring { node, .. }
             | Happening::Synced { node, .. }
             | Happening::Notice { node, .. }
+            | Happening::Silence { node, .. }
             | Happening::Opinion { observer: node, .. } => Some(node),
             Happening::Wake { .. } | Happening::Arrival | Happening::Trouble(_) => None,
         }
@@ -238,6 +247,7 @@ impl<'a, P: Protocol> World<'a, P> {
             clients: Vec::new(),
             idle: Vec::new(),
             abandoned: BTreeSet::new(),
+            left: BTreeSet::new(),
             network: Network::new(plan.links.clone(), seed.fork()),
             held: Vec::new(),
             newest: Table::default(),
@@ -365,6 +375,7 @@ impl<'a, P: Protocol> World<'a, P> {
             Happening::Wake { client } => self.wake(client as usize),
             Happening::Arrival => self.arrive(),
             Happening::Notice { node, boot, claim } => self.notice(node, boot, claim),
+            Happening::Silence { node, boot, claim } => self.fall_silent(node, boot, claim),
             Happening::Opinion { observer, about, suspect, slander } => {
                 self.change_opinion(observer, about, suspect, slander)
             }

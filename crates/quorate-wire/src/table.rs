@@ -1,13 +1,15 @@
 //! The messages and the record of `table`.
 
 use quorate_core::ClaimId;
-use quorate_protocols::table::{Message, Pool, Record, Row, Sheet, State, Table, Version};
+use quorate_protocols::table::{Asking, Message, Pool, Record, Row, Sheet, State, Table, Version};
 
 use crate::codec::{self, Boot, Clock, Coded, DecodeError, Wire, coded};
 
 coded!(struct Version { round, count });
 
-coded!(struct Row { node, attempt, age: Clock, wanted, passed, shared, state });
+coded!(struct Row { node, attempt, age: Clock, wanted, passed, shared, others, state });
+
+coded!(struct Asking { node, attempt, sent, waited });
 
 coded!(enum State {
     0 => Waiting { sent, waited, absent, absences },
@@ -57,7 +59,7 @@ coded!(enum Message {
 coded!(struct Record { round, fence, unsure, sheet });
 
 /// Version of the record, its first byte.
-const RECORD_VERSION: u8 = 4;
+const RECORD_VERSION: u8 = 5;
 
 impl Wire for Table {
     fn encode_message(message: &Message, out: &mut Vec<u8>) {

@@ -16,7 +16,7 @@ use quorate_protocols::arbiter::{
 };
 use quorate_protocols::broadcast::{self, Known, Weighted};
 use quorate_protocols::ring::{self, Census, Named, Ring};
-use quorate_protocols::table::{self, Row, Sheet, State, Table, Version};
+use quorate_protocols::table::{self, Asking, Row, Sheet, State, Table, Version};
 use quorate_protocols::ticket::{self, Bid, Rival, Standing, Ticket};
 use quorate_wire::{DecodeError, Delivery, Wire};
 
@@ -198,6 +198,7 @@ fn sheet() -> Arc<Sheet> {
         wanted: Wanted { lines, ..Wanted::any(Units::new(units, 4).unwrap()) },
         passed: 1,
         shared: true,
+        others: Vec::new(),
         state,
     };
     let line = |unit| Line::of(Units::ONE, [Unit(unit), Unit(3)].into());
@@ -206,7 +207,9 @@ fn sheet() -> Arc<Sheet> {
     let has = State::Granted { shares: Shares::new(&[share(1, 7)]), since: version(2, 8) };
     let lines: Arc<[Line]> = [line(0), line(2)].into();
     let other = ClaimId { origin: 2, serial: 4 };
-    let rows = [(CLAIM, row(5, 1, None, has)), (other, row(6, 2, Some(lines), waits))];
+    let before = Asking { node: NodeId(1), attempt: ATTEMPT, sent, waited };
+    let waits = Row { others: vec![before], ..row(6, 2, Some(lines), waits) };
+    let rows = [(CLAIM, row(5, 1, None, has)), (other, waits)];
     Arc::new(Sheet { version: version(2, 9), fence: Fence(7), rows: rows.into() })
 }
 
@@ -220,14 +223,14 @@ fn table_messages() -> Vec<(table::Message, &'static str)> {
         (Queued { section }, "010205"),
         (
             Locked { section, sheet: sheet(), known_for: waited, overdue, floor: Fence(6) },
-            "0202050209070201ac0202020505010000010101010107020802\
-             04020205060201020101090001010c0000010100e80703010201030101ac02020806",
+            "0202050209070201ac020202050501000001010001010107020802\
+             04020205060201020101090001010c0000010101010205e8070300e80703010201030101ac02020806",
         ),
         (Refused { section, round, closed: true }, "0302050301"),
         (
             Store { section, sheet: sheet() },
-            "0402050209070201ac0202020505010000010101010107020802\
-             04020205060201020101090001010c0000010100e80703010201",
+            "0402050209070201ac020202050501000001010001010107020802\
+             04020205060201020101090001010c0000010101010205e8070300e80703010201",
         ),
         (Stored { section }, "050205"),
         (Unlock { section, clean: true }, "06020501"),
@@ -314,8 +317,8 @@ fn the_record_of_table_is_pinned_and_must_fit_its_pool() {
     Table::encode_record(&record, &mut bytes);
     assert_eq!(
         hex(&bytes),
-        "0403ac0201010209070201ac0202020505010000010101010107020802\
-             04020205060201020101090001010c0000010100e80703010201"
+        "0503ac0201010209070201ac020202050501000001010001010107020802\
+             04020205060201020101090001010c0000010101010205e8070300e80703010201"
     );
     assert_eq!(Table::decode_record(&pool(4), &bytes), Ok(record));
     let smaller = Table::decode_record(&pool(3), &bytes);

@@ -109,6 +109,11 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> ExitCode {
             }
             return ExitCode::FAILURE;
         }
+        // What `cargo xtask test` starts.
+        ["short", program] => {
+            let good = short(root, Path::new(program));
+            return if good { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+        }
         ["hold", folder, ends] => return ExitCode::from(hold::job(folder, ends) as u8),
         ["--help" | "-h"] => {
             println!("{HELP}");
@@ -166,7 +171,7 @@ fn read<'a>(words: &[&'a str]) -> Outcome<Wish<'a>> {
 }
 
 /// A short version, for `cargo xtask test`: with the quorate that the tests built.
-pub(crate) fn short(root: &Path, program: &Path) -> bool {
+fn short(root: &Path, program: &Path) -> bool {
     println!("\n--- lab: cargo xtask lab guide links-short");
     if let Err(why) = possible() {
         println!("--- lab: skipped: {why}");

@@ -6,18 +6,50 @@
 //! has" can be said too.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::{REQUEST_MAX, TOGETHER_MAX};
 use crate::{Birth, ClusterId, Group, Life, MemberId, RequestId};
 
-/// A change, and the id under which it may be repeated.
+/// What is asked for together, and the id under which it may be repeated.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Request {
     /// Drawn by whoever asks.
     pub id: RequestId,
-    /// What is asked.
-    pub change: Change,
+    /// One change or several, made in this order, all of them or none: what a file of many pools
+    /// becomes. Who founds or joins asks for that alone, since ids are indices.
+    pub changes: Vec<Change>,
+}
+
+impl Request {
+    /// Asks for one change.
+    pub fn one(id: RequestId, change: Change) -> Request {
+        Request { id, changes: vec![change] }
+    }
+
+    /// Whether it is of a size that can be dealt with. Whoever proposes it looks before it is in
+    /// the log.
+    ///
+    /// # Errors
+    /// It asks for nothing, or for too much.
+    pub fn sound(&self) -> Result<(), Refusal> {
+        let (number, most) = (self.changes.len(), TOGETHER_MAX);
+        if number == 0 || number > most {
+            return Err(Refusal::Nonsense(format!(
+                "{number} changes cannot be made together: 1 to {most} can"
+            )));
+        }
+        let bytes = postcard::experimental::serialized_size(self).expect("plain data encodes");
+        if bytes > REQUEST_MAX {
+            return Err(Refusal::Nonsense(format!(
+                "{bytes} bytes of changes are too many: {REQUEST_MAX} are allowed; ask for some \
+                 now and for the rest later"
+            )));
+        }
+        Ok(())
+    }
 }
 
 /// What a member says of itself when it joins.
@@ -185,7 +217,7 @@ pub enum Change {
 }
 
 /// What became of a change.
-pub type Outcome = Result<Done, Refusal>;
+pub type Outcome = Result<Done, Refused>;
 
 /// It is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -193,6 +225,35 @@ pub struct Done {
     /// The version of the charter that has it: the index of its entry. The generation of what it
     /// changed, too, and the id of who joined by it.
     pub version: u64,
+}
+
+/// It was refused. Nothing was changed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Refused {
+    /// Which of the changes, counted from 1...
+    pub number: usize,
+    /// ...of how many.
+    pub of: usize,
+    /// Why.
+    pub why: Refusal,
+}
+
+impl std::error::Error for Refused {}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Refused { number, of, why } = self;
+        match of {
+            0 | 1 => write!(f, "{why}"),
+            _ => write!(f, "{why} (change {number} of {of}; none of them was made)"),
+        }
+    }
+}
+
+impl From<Refusal> for Refused {
+    fn from(why: Refusal) -> Refused {
+        Refused { number: 1, of: 1, why }
+    }
 }
 
 /// Why a change was refused. Nothing was changed.

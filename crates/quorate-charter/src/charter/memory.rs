@@ -30,7 +30,7 @@ pub(super) struct Remembered {
 impl Remembered {
     /// The answer to whoever asks again under this id; not the answer to another question.
     pub(super) fn outcome(&self, id: RequestId, print: u64) -> Outcome {
-        if self.print == print { self.outcome.clone() } else { Err(Refusal::IdReused(id)) }
+        if self.print == print { self.outcome.clone() } else { Err(Refusal::IdReused(id).into()) }
     }
 }
 
@@ -51,7 +51,7 @@ impl Memory {
     }
 }
 
-/// Tells two changes apart that were sent under one id by mistake.
-pub(super) fn print(change: &Change) -> u64 {
-    fnv(&postcard::to_allocvec(change).expect("plain data always encodes"))
+/// Tells two lists of changes apart that were sent under one id by mistake.
+pub(super) fn print(changes: &[Change]) -> u64 {
+    fnv(&postcard::to_allocvec(changes).expect("plain data always encodes"))
 }

@@ -142,7 +142,7 @@ impl Seating {
             });
             let boot = heard.map(|heard| heard.boot);
             let restarted = record.boot.is_some() && boot.is_some() && boot != record.boot;
-            let fell = (silent && !record.silent) || (restarted && !record.silent);
+            let fell = (silent || restarted) && !record.silent;
             // Whoever drains goes on purpose, and is not one that flaps.
             if fell && !member.draining && !record.draining {
                 record.falls = record.falls.saturating_add(1);

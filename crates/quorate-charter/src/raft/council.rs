@@ -90,7 +90,7 @@ impl<P: Post> RaftCouncil<P> {
         let Identity { cluster, member, birth } = store.identity();
         if member != MemberId::FOUNDER {
             let why = format!("{member} joined this cluster and cannot found it");
-            return Err(Refusal::Nonsense(why).into());
+            return Err(Trouble::Refused(Refusal::Nonsense(why).into()));
         }
         let council = RaftCouncil::start(store, pace, post).await?;
         let raft = &council.inner.raft;
@@ -108,7 +108,7 @@ impl<P: Post> RaftCouncil<P> {
         let founder = Newcomer { name, birth, about };
         let change = Change::Found { cluster, incarnation, founder };
         // One store founds once: its birth is as good an id as any.
-        council.propose(Request { id: RequestId(birth.0), change }).await??;
+        council.propose(Request::one(RequestId(birth.0), change)).await??;
         Ok(council)
     }
 
@@ -203,6 +203,9 @@ impl<P: Post> RaftCouncil<P> {
     /// becomes of it: an error from then on is not a no.
     async fn propose_here(&self, request: Request) -> Result<Outcome, Trouble> {
         self.leads()?;
+        if let Err(why) = request.sound() {
+            return Ok(Err(why.into()));
+        }
         match timeout(self.inner.answer, self.inner.raft.client_write(request)).await {
             Ok(Ok(answer)) => answer.data.0.ok_or(Trouble::Unknown),
             Ok(Err(RaftError::Fatal(error))) => Err(dead(&error)),

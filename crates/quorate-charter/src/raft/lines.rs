@@ -9,6 +9,8 @@ use openraft::raft::{
     VoteRequest, VoteResponse,
 };
 
+use tokio::time::timeout;
+
 use super::wire::{self, Frame, Question, Reply};
 use super::{Identity, Node, Types};
 use crate::{Birth, MemberId, Post, Unreached};
@@ -92,16 +94,21 @@ impl<P: Post> RaftNetwork<Types> for Line<P> {
     async fn install_snapshot(
         &mut self,
         question: InstallSnapshotRequest<Types>,
-        _: RPCOption,
+        option: RPCOption,
     ) -> Result<InstallSnapshotResponse<u64>, Failed<RaftError<u64, InstallSnapshotError>>> {
-        let (MemberId(to), _) = self.to;
-        self.call(Question::Snapshot(question), |reply| match reply {
+        let (to, _) = self.to;
+        let call = self.call(Question::Snapshot(question), |reply| match reply {
             Reply::Snapshot(answer) => Some(answer),
             _ => None,
-        })
-        .await?
-        // The receiver has other pieces: the engine begins from the first again.
-        .map_err(|error| RemoteError::new(to, RaftError::APIError(error)).into())
+        });
+        // Before the engine gives up the whole snapshot: then only this piece is sent again.
+        let Ok(answer) = timeout(option.soft_ttl(), call).await else {
+            let silent = Unreached { to, why: "no answer to a piece of a snapshot".into() };
+            return Err(Failed::Unreachable(Unreachable::new(&silent)));
+        };
+        answer?
+            // The receiver has other pieces: the engine begins from the first again.
+            .map_err(|error| RemoteError::new(to.0, RaftError::APIError(error)).into())
     }
 
     async fn vote(

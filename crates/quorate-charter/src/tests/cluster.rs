@@ -71,7 +71,7 @@ impl Cluster {
     }
 
     pub(super) fn request(&mut self, change: Change) -> Request {
-        Request { id: RequestId(self.draw()), change }
+        Request::one(RequestId(self.draw()), change)
     }
 
     /// Asks any member until somebody knows: a request can be repeated.

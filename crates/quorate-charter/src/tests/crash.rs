@@ -135,13 +135,11 @@ async fn a_member_goes_on_from_every_write() {
     let made = disk.acts();
     let found = |store, phone| RaftCouncil::found(store, pace, phone, "n0".into(), about(0), 1);
     let council = found(store, phone.clone()).await.expect("founded");
-    let pool = |number: u8| Request {
-        id: RequestId([number; 16]),
-        change: Change::Pool {
-            name: format!("p{number}"),
-            definition: Some(String::new()),
-            if_generation: Some(0),
-        },
+    let pool = |number: u8| {
+        let definition = Some(String::new());
+        let name = format!("p{number}");
+        let change = Change::Pool { name, definition, if_generation: Some(0) };
+        Request::one(RequestId([number; 16]), change)
     };
     let mut acknowledged = vec![disk.acts()];
     for number in 100..112 {

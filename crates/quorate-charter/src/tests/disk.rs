@@ -23,6 +23,7 @@ pub(super) struct Disk(Arc<Mutex<State>>);
 struct State {
     bytes: Vec<u8>,
     acts: Vec<Act>,
+    full: bool,
 }
 
 impl Disk {
@@ -33,7 +34,12 @@ impl Disk {
     /// The disk as it would be if the process died now: everything written is there.
     pub(super) fn copy(&self) -> Disk {
         let bytes = self.state().bytes.clone();
-        Disk(Arc::new(Mutex::new(State { bytes, acts: Vec::new() })))
+        Disk(Arc::new(Mutex::new(State { bytes, ..State::default() })))
+    }
+
+    /// From now on it takes nothing more.
+    pub(super) fn fill(&self) {
+        self.state().full = true;
     }
 
     /// How many acts there were.
@@ -99,9 +105,13 @@ impl State {
         }
     }
 
-    fn act(&mut self, act: Act) {
+    fn act(&mut self, act: Act) -> io::Result<()> {
+        if self.full {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
         self.perform(&act);
         self.acts.push(act);
+        Ok(())
     }
 }
 
@@ -119,17 +129,14 @@ impl StorageBackend for Disk {
     }
 
     fn set_len(&self, length: u64) -> io::Result<()> {
-        self.state().act(Act::Length(length));
-        Ok(())
+        self.state().act(Act::Length(length))
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.state().act(Act::Sync);
-        Ok(())
+        self.state().act(Act::Sync)
     }
 
     fn write(&self, at: u64, data: &[u8]) -> io::Result<()> {
-        self.state().act(Act::Write(at, data.to_vec()));
-        Ok(())
+        self.state().act(Act::Write(at, data.to_vec()))
     }
 }

@@ -5,6 +5,7 @@ mod cluster;
 mod council;
 mod crash;
 mod disk;
+mod files;
 mod net;
 mod storage;
 mod strangers;

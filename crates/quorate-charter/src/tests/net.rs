@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use crate::names::fnv;
 use crate::raft::{Frame, Question, decode};
 use crate::{MemberId, Post, RaftCouncil, Unreached};
 
@@ -16,11 +17,14 @@ struct Wires {
     /// From, to: one way.
     cut: BTreeSet<(MemberId, MemberId)>,
     delay: Duration,
-    /// Of every so many messages one is lost.
+    /// Of so many messages one is lost, as if by chance.
     lossy: Option<u64>,
     carried: u64,
     /// Entries of the log do not get there; everything else does.
     starved: BTreeSet<MemberId>,
+    /// How often each piece of a snapshot was sent, by where it begins, if every other sending of
+    /// it is lost.
+    pieces: Option<BTreeMap<u64, u64>>,
 }
 
 /// What one member has of the network.
@@ -77,11 +81,35 @@ impl Net {
         (wires.delay, wires.lossy) = (Duration::ZERO, None);
         wires.cut.clear();
         wires.starved.clear();
+        wires.pieces = None;
     }
 
     /// It hears the leader, and gets no entry from it.
     pub(super) fn starve(&self, member: MemberId) {
         self.wires().starved.insert(member);
+    }
+
+    /// Of each piece of a snapshot the first sending is lost, the third, and so on.
+    pub(super) fn lose_pieces(&self) {
+        self.wires().pieces = Some(BTreeMap::new());
+    }
+
+    /// Whether this question in particular is lost.
+    fn unlucky(&self, to: MemberId, question: &[u8]) -> bool {
+        let mut wires = self.wires();
+        let starved = wires.starved.contains(&to);
+        if !starved && wires.pieces.is_none() {
+            return false;
+        }
+        match (decode::<Frame>(question).expect("ours").question, &mut wires.pieces) {
+            (Question::Append(append), _) => starved && !append.entries.is_empty(),
+            (Question::Snapshot(piece), Some(pieces)) => {
+                let sent = pieces.entry(piece.offset).or_default();
+                *sent += 1;
+                !sent.is_multiple_of(2)
+            }
+            _ => false,
+        }
     }
 
     pub(super) fn slow(&self, delay: Duration, lossy: Option<u64>) {
@@ -94,7 +122,9 @@ impl Net {
         let (delay, lost) = {
             let mut wires = self.wires();
             wires.carried += 1;
-            let unlucky = wires.lossy.is_some_and(|every| wires.carried.is_multiple_of(every));
+            let unlucky = wires
+                .lossy
+                .is_some_and(|every| fnv(&wires.carried.to_le_bytes()).is_multiple_of(every));
             (wires.delay, unlucky || wires.cut.contains(&(from, to)))
         };
         if !delay.is_zero() {
@@ -106,19 +136,11 @@ impl Net {
     }
 }
 
-fn has_entries(question: &[u8]) -> bool {
-    match decode::<Frame>(question).expect("ours").question {
-        Question::Append(append) => !append.entries.is_empty(),
-        _ => false,
-    }
-}
-
 impl Post for Phone {
     async fn ask(&self, to: MemberId, question: Vec<u8>) -> Result<Vec<u8>, Unreached> {
         let Phone { net, me } = self;
         net.travel(*me, to).await;
-        let starved = net.wires().starved.contains(&to);
-        if starved && has_entries(&question) {
+        if net.unlucky(to, &question) {
             std::future::pending::<()>().await;
         }
         let there = net.wires().members.get(&to).cloned();

@@ -14,7 +14,7 @@ fn log_id(index: u64) -> LogId<u64> {
 }
 
 fn questions() -> Vec<Question> {
-    let request = Request { id: RequestId([5; 16]), change: Change::Incarnation { to: 2 } };
+    let request = Request::one(RequestId([5; 16]), Change::Incarnation { to: 2 });
     let entry =
         openraft::Entry { log_id: log_id(300), payload: EntryPayload::Normal(request.clone()) };
     vec![
@@ -55,10 +55,10 @@ fn questions_have_these_bytes() {
         })
         .collect();
     expect![[r#"
-        00030001010300ab02010300ac020105050505050505050505050505050505010200
+        00030001010300ab02010300ac02010505050505050505050505050505050501010200
         01040100010300ab02
         020300010000000000000301020301
-        03050505050505050505050505050505050102
+        0305050505050505050505050505050505010102
         04"#]]
     .assert_eq(&shown.join("\n"));
 }

@@ -362,13 +362,22 @@ impl Grantor {
         post.send(node, Message::Retokened { claim, attempt, grant, token, clock });
     }
 
-    pub(super) fn on_ring_lease_end(&mut self, seat: &Seat<'_>, bid: Bid, post: &mut Post<'_>) {
+    /// A permission or a place in the queue was not renewed in time. Says whether it is over: then
+    /// others may have it, as soon as its home has heard. If that is this node and its claim still
+    /// waits, it asks again, and is older than they are.
+    pub(super) fn on_ring_lease_end(
+        &mut self,
+        seat: &Seat<'_>,
+        bid: Bid,
+        post: &mut Post<'_>,
+    ) -> bool {
         let booked = self.entries.get(&bid).expect("a lease is armed for entries only");
         let (Asker { node, attempt }, claim) = (booked.asker, bid.claim);
         if booked.is_waiting() && (node, attempt.boot) == (seat.me, seat.boot) {
             // The requester is this very node and would have said that the claim is over. If the
             // node stood still for a whole lease, its own clients keep their places.
-            return self.arm_lease(seat, bid, post.out);
+            self.arm_lease(seat, bid, post.out);
+            return false;
         }
         if !booked.is_waiting() {
             post.out.reclaim(claim, booked.shares());
@@ -376,7 +385,10 @@ impl Grantor {
         post.send(node, Message::Lost { claim, attempt, grant: None, clock: self.clock.0 });
         // Its holder may have used it to the last moment (arbiter spec C6).
         self.end(seat, bid, true, post.out);
-        self.schedule(seat, post, None);
+        if broken!(seat, ServeBeforeItHears) {
+            self.schedule(seat, post, None);
+        }
+        true
     }
 
     /// The claim has nothing here any more, neither a permission nor a place in the queue.

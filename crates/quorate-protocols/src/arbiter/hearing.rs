@@ -284,11 +284,11 @@ impl Requester {
         local.enlisted.remove(&from);
         // An arbiter whose promise lasts says this only if it forgot, and then it promises nothing
         // else for as long: the client may go on, and others are asked meanwhile. Of what a client
-        // shows here those that have not answered may still know.
+        // shows here those that have not answered may still know, so far as they live.
         let enough = seat.pool.quorums.contains_quorum(local.wish.units, &local.counted_on());
         let may_go_on = match local.phase {
             Phase::Held { told: Some(_) } => !stopped,
-            Phase::Held { told: None } => !local.known_or_shown().is_empty(),
+            Phase::Held { told: None } => local.may_be_known(seat, &self.suspects),
             Phase::Waiting(_) | Phase::Ending { .. } => false,
         };
         let (at_once, given_back) =

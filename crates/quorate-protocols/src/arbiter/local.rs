@@ -8,6 +8,7 @@ use quorate_core::{ClaimId, Fence, Moment, NodeId, NodeSet, Shares, Stamp, Unit,
 use super::Seat;
 use super::booked::shares;
 use super::message::{GrantNumber, Message, Pick, Wish};
+use super::pool::broken;
 use crate::attempt::Attempt;
 use crate::home;
 use crate::quorums::asking;
@@ -136,6 +137,17 @@ impl Local {
     pub(super) fn known_or_shown(&self) -> NodeSet {
         let may = |permit: &Permit| permit.is_given() || permit.state == PermitState::Shown;
         self.enlisted.iter().filter(|(_, permit)| may(permit)).map(|(&node, _)| node).collect()
+    }
+
+    /// Whether some arbiter may yet say that it knows what a client shows: one has, or one that is
+    /// not suspected has not answered. Those that are suspected could only know it alone if they
+    /// were a quorum: whoever let the client in asked others, too.
+    pub(super) fn may_be_known(&self, seat: &Seat<'_>, suspects: &NodeSet) -> bool {
+        let left = self.known_or_shown();
+        !self.given().is_empty()
+            || !left.difference(suspects).is_empty()
+            || seat.pool.quorums.contains_quorum(self.wish.units, &left)
+            || (broken!(seat, WaitForTheDead) && !left.is_empty())
     }
 
     /// Whether an arbiter's permission is one to go in with: it has locked the units too, where

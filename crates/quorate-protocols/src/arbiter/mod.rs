@@ -143,6 +143,15 @@ impl Arbiter {
     }
 }
 
+impl Arbiter {
+    /// What this node's two halves say to each other.
+    fn hear_own(&mut self, seat: &Seat<'_>, post: &mut Post<'_>) {
+        while let Some(message) = post.next_own() {
+            self.hear(seat, seat.me, message, post);
+        }
+    }
+}
+
 impl Protocol for Arbiter {
     type Pool = Pool;
     type Message = Message;
@@ -171,7 +180,13 @@ impl Protocol for Arbiter {
             Event::Ring(alarm) => {
                 let grantor = self.grantor.as_mut().expect("only an arbiter arms this alarm");
                 match alarm {
-                    Alarm::LeaseEnd(bid) => grantor.on_ring_lease_end(seat, bid, post),
+                    Alarm::LeaseEnd(bid) => {
+                        if grantor.on_ring_lease_end(seat, bid, post) {
+                            self.hear_own(seat, post);
+                            let grantor = self.grantor.as_mut().expect("it is one");
+                            grantor.schedule(seat, post, None);
+                        }
+                    }
                     Alarm::Grace => grantor.on_ring_grace(seat, post),
                     Alarm::Survey => grantor.on_ring_survey(seat, post),
                     Alarm::WriteDown => grantor.write_down(seat, post.out),
@@ -181,9 +196,7 @@ impl Protocol for Arbiter {
             Event::Suspect(node) => self.requester.on_suspect(seat, node, post),
             Event::Trust(node) => self.requester.on_trust(node),
         }
-        while let Some(message) = post.next_own() {
-            self.hear(seat, seat.me, message, post);
-        }
+        self.hear_own(seat, post);
     }
 
     fn audit(&self, seat: &Seat<'_>) {

@@ -212,6 +212,12 @@ pub(crate) enum Mutant {
     GiveBackWhatIsLost,
     /// What can be granted is said of the largest claims, whose quorums are the smallest.
     PromiseByLargest,
+    /// An arbiter that is dead is waited for, for a lease: it may know what a client made up. Our
+    /// first draft.
+    WaitForTheDead,
+    /// An arbiter gives others what a claim of its own node had before that node can ask again. Our
+    /// first draft.
+    ServeBeforeItHears,
 }
 
 /// Whether a rule is broken: never, outside this crate's tests.

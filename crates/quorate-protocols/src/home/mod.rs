@@ -31,7 +31,8 @@
 //!   back: whoever made that claim may be using those units. It is not put down as a mistake of the
 //!   peer, which said what it knows.
 //! * *A grant that comes too late to be used* is not renewed, since those who decide might have
-//!   forgotten it and would take up that it is in use: it is asked for in a new try.
+//!   forgotten it and would take up that it is in use: it is asked for in a new try. So it is in
+//!   `table` if little of its lease is left: a client could not renew it in time.
 //! * *What a client lost* while its deadline is not over stays taken until then: it may hear of the
 //!   loss late or never.
 //!
@@ -40,6 +41,8 @@
 //! be asked again how a claim stands.
 
 mod decided;
+#[cfg(test)]
+mod hangup_tests;
 #[cfg(test)]
 mod recovery_tests;
 #[cfg(test)]

@@ -162,14 +162,23 @@ fn central_grants_all_units_within_a_lease_and_two_retries_of_a_fault() {
     within_bounds::<central::Central>(&ALL, |plan| central::tests::seeds::pool(plan, None));
 }
 
-/// The claims of a node that is back before it is suspected, and of whose clients nobody is left,
-/// are granted in their turn.
+fn table_pool(plan: &Plan, mutant: Option<table::pool::Mutant>) -> table::Pool {
+    let goods = central::tests::seeds::pool(plan, None).goods;
+    table::Pool { goods, mutant, ..table::Pool::new(UNITS, NODES) }
+}
+
 #[test]
-fn table_does_unless_clients_are_gone() {
-    within_bounds::<table::Table>(&[Hurt::Crash, Hurt::Pause, Hurt::Cut], |plan| {
-        let goods = central::tests::seeds::pool(plan, None).goods;
-        table::Pool { goods, ..table::Pool::new(UNITS, NODES) }
-    });
+fn table_does_too() {
+    within_bounds::<table::Table>(&ALL, |plan| table_pool(plan, None));
+}
+
+/// The claims of a node that is back before it is suspected, and of whose clients nobody is left,
+/// would be granted in their turn, for a lease each.
+#[test]
+fn a_table_node_that_does_not_look_back_is_caught() {
+    let mutant = Some(table::pool::Mutant::LeaveEarlierLives);
+    let measured = measured::<table::Table>(&[Hurt::Death], |plan| table_pool(plan, mutant));
+    assert!(measured[0].2 > BOUND, "{measured:?} ms");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use quorate_core::{ClaimId, Explorable, NodeId, Number, Numbers, numbers};
 
 use super::message::Message;
 use super::requester::Wait;
-use super::sheet::{Errand, Row, Sheet, State, Upshot, Version};
+use super::sheet::{Asking, Errand, Row, Sheet, State, Upshot, Version};
 use super::{Record, Table};
 use crate::home::Asked;
 
@@ -40,7 +40,8 @@ impl Numbers for Table {
 numbers!(Asked<Wait> { wanted, attempt, phase: plain, holds });
 numbers!(Version { round, count });
 numbers!(Sheet { version, fence, rows });
-numbers!(Row { node, attempt, age: plain, wanted, passed, shared, state });
+numbers!(Row { node, attempt, age: plain, wanted, passed, shared, others, state });
+numbers!(Asking { node, attempt, sent, waited });
 numbers!(enum State { Waiting { sent, waited, absent, absences }, Granted { shares, since } });
 numbers!(
     enum Errand {

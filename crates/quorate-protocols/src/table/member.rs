@@ -161,9 +161,8 @@ impl Member {
             Message::Ask { claim, attempt } => {
                 if self.is_open() {
                     let row = self.sheet.rows.get(&claim);
-                    let waits = row.is_some_and(|row| {
-                        (row.node, row.attempt) == (from, attempt) && row.is_in_turn()
-                    });
+                    let waits =
+                        row.is_some_and(|row| row.is_asked_by(from, attempt) && row.is_in_turn());
                     post.send(from, Message::Told { claim, attempt, waits });
                 }
             }

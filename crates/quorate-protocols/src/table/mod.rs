@@ -47,7 +47,9 @@
 //! *Time.* A grant lasts for one lease from the section that made or renewed it. Every member that
 //! stored it measures that by its own clock, and says in `locked` which grants are overdue; any one
 //! of them is enough, if the newest table still has the same lease. A home counts from before its
-//! section stored anything. For a claim that waited, the table carries how long, member by member.
+//! section stored anything. For a claim that waited, the table carries how long, member by member;
+//! what passes while a table is on its way is not in that. A home that is told of a grant with less
+//! than half of its lease left tells nobody: it asks again, and its own section begins the lease.
 //! A member that forgot gives no lock for one lease (`opening`); a durable one writes the table
 //! down.
 
@@ -77,7 +79,7 @@ pub use crate::attempt::Attempt;
 pub use member::Record;
 pub use message::Message;
 pub use pool::Pool;
-pub use sheet::{Row, Sheet, State, Version};
+pub use sheet::{Asking, Row, Sheet, State, Version};
 
 type Post<'a> = crate::post::Post<'a, Table>;
 type Seat<'a> = quorate_core::Seat<'a, Table>;
@@ -164,7 +166,9 @@ impl Protocol for Table {
     fn boot(seat: &Seat<'_>, start: Start<Record>, out: &mut Outbox<Self>) -> Self {
         let keeps = seat.pool.quorums.is_member(seat.me);
         let member = keeps.then(|| Box::new(Member::boot(seat, start, out)));
-        Table { requester: Requester::default(), member }
+        let mut requester = Requester::default();
+        requester.look_back(seat, &mut Post::new(seat.me, out));
+        Table { requester, member }
     }
 
     fn step(&mut self, seat: &Seat<'_>, event: EventOf<Self>, out: &mut Outbox<Self>) {

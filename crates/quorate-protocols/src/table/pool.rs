@@ -74,6 +74,9 @@ pub(crate) enum Mutant {
     NoGrace,
     /// The same fence for every grant.
     ReuseFence,
+    /// A section that grants nothing forgets which fences those that forgot may have known. Our
+    /// first draft.
+    ForgetFloor,
     /// A section that needs all of its quorum asks them in any order.
     Unordered,
     /// A holder's home relies on the answer of a single member.
@@ -92,6 +95,14 @@ pub(crate) enum Mutant {
     StayAway,
     /// A home gives back on its own account what another has asked for too. Our first draft.
     EndShared,
+    /// A home that gives up a claim that waits gives it up for all that asked for it. Our first
+    /// draft.
+    GiveUpForAll,
+    /// A client is told of what is left of a lease, however little. Our first draft.
+    TellWhatIsLeft,
+    /// A node that was started again leaves what its earlier lives asked for in its turn until its
+    /// clients want something. Our first draft.
+    LeaveEarlierLives,
     /// A section asks a member that seems dead, if its turn comes later. Our first draft.
     AskTheDead,
 }

@@ -29,6 +29,9 @@ pub(super) struct Sections {
     pub(super) errands: BTreeMap<ClaimId, Errand>,
     /// Whether the next section should happen even so: a lease is over.
     pub(super) tidy: bool,
+    /// Whether claims that earlier lives of this node asked for may still be in their turn: no
+    /// section of this life has looked.
+    pub(super) unseen: bool,
     /// At most one at a time.
     pub(super) section: Option<Section>,
     /// What the driver drew last: which quorum is asked.
@@ -118,6 +121,9 @@ impl Asks for Sections {
             return false;
         }
         home.repeat_section(seat, post);
+        if home.own.unseen && home.own.section.is_none() {
+            home.tidy_up(seat, post);
+        }
         let mut anew = Vec::new();
         let idle = home.own.section.is_none();
         for (&claim, local) in &mut home.claims {
@@ -146,7 +152,7 @@ impl Asks for Sections {
     }
 
     fn is_busy(home: &Requester) -> bool {
-        home.own.section.is_some() || home.has_waiting()
+        home.own.section.is_some() || home.own.unseen || home.has_waiting()
     }
 
     fn breaks(seat: &Seat<'_>, rule: Rule) -> bool {
@@ -188,6 +194,18 @@ impl Decided for Sections {
 }
 
 impl Requester {
+    /// A life after the first. Clients of earlier ones may be gone, and what they waited for would
+    /// be granted to nobody, for a lease each. The first section of this life takes it out of its
+    /// turn ([`super::sheet::Sheet::excuse`]); if nobody wants one within a retry, there is one for
+    /// that alone.
+    pub(super) fn look_back(&mut self, seat: &Seat<'_>, post: &mut Post<'_>) {
+        let many = seat.boot > 0 && seat.pool.leases_end();
+        if many && !broken!(seat, LeaveEarlierLives) {
+            self.own.unseen = true;
+            self.arm_retry(seat, post);
+        }
+    }
+
     pub(super) fn want(
         &mut self,
         seat: &Seat<'_>,
@@ -215,6 +233,16 @@ impl Requester {
         match message {
             Message::Notify { claim, attempt, shares, sent, waited } => {
                 let until = seat.pool.goods.lease.deadline(sent, waited);
+                let lease = seat.pool.goods.lease.length();
+                let local = self.claims.get(&claim).filter(|local| local.attempt == attempt);
+                let waits = local.is_some_and(|local| !local.phase.is_held());
+                // What passes while a table is on its way is counted by nobody, and after a long
+                // wait that may be most of a lease. Members count from the grant, a moment ago: a
+                // section of ours gives it anew, for a whole lease.
+                let little = seat.pool.leases_end() && until.since(seat.now) < lease / 2;
+                if waits && little && !broken!(seat, TellWhatIsLeft) {
+                    return self.ask_anew(seat, claim, post);
+                }
                 self.on_grant(seat, (claim, attempt), shares, until, post);
             }
             Message::Lost { claim, attempt } => self.on_lost(seat, (claim, attempt), post),

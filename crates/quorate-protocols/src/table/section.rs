@@ -306,7 +306,7 @@ impl Requester {
         let mut upshot = Upshot::default();
         sheet.expire(seat, &overdue, &mut upshot);
         let errands = std::mem::take(&mut self.own.errands);
-        self.own.tidy = false;
+        (self.own.tidy, self.own.unseen) = (false, false);
         for (&claim, errand) in &errands {
             let asked = self.claims.get(&claim).map(|local| (&local.wanted, local.attempt));
             sheet.run(seat, claim, errand, asked, &mut upshot);

@@ -61,8 +61,32 @@ pub struct Row {
     /// Whether more than one home has asked for it, or more than one life of a home: each may have
     /// told a client, and none can give it back for the others.
     pub shared: bool,
+    /// While it waits, those that asked for it before, the last to ask last: each is where its
+    /// client may be, and whoever gives it up leaves it to the others, in its place. So many at
+    /// most as a message has room for; whoever is not here asks again.
+    pub others: Vec<Asking>,
     /// How it stands.
     pub state: State,
+}
+
+/// A home's last try, with the clock reading that belongs to it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Asking {
+    /// Who asked...
+    pub node: NodeId,
+    /// ...and in which of its tries.
+    pub attempt: Attempt,
+    /// Its clock when it did, and that of nobody else.
+    pub sent: Moment,
+    /// How long that is ago at least.
+    pub waited: Duration,
+}
+
+impl Asking {
+    /// The most that it adds to a message.
+    const WEIGHT: usize = 45;
+    /// So many are remembered of a claim.
+    const MAX: usize = 4;
 }
 
 /// How a claim stands.
@@ -98,10 +122,48 @@ impl Row {
         }
     }
 
-    /// Whether the home that asked last may give it back on its own account, without a client's
-    /// word.
-    fn is_its_own(&self) -> bool {
-        !self.shared || matches!(self.state, State::Waiting { .. })
+    /// Whether this try of a home asks for it.
+    pub(super) fn is_asked_by(&self, node: NodeId, attempt: Attempt) -> bool {
+        let mut others = self.others.iter().map(|other| (other.node, other.attempt));
+        (self.node, self.attempt) == (node, attempt) || others.any(|other| other == (node, attempt))
+    }
+
+    /// A home asks for it in a new try, and is answered from now on. What its clock said in an
+    /// older one means nothing any more. `room`: how many of those before it can be remembered.
+    fn asked_by(&mut self, node: NodeId, attempt: Attempt, now: Moment, room: usize) {
+        let life = (node, attempt.boot);
+        let before = (self.node, self.attempt);
+        (self.node, self.attempt) = (node, attempt);
+        self.shared |= (before.0, before.1.boot) != life;
+        let State::Waiting { sent, waited, .. } = &mut self.state else { return };
+        self.others.retain(|other| (other.node, other.attempt.boot) != life);
+        if (before.0, before.1.boot) != life {
+            let (node, attempt) = before;
+            self.others.push(Asking { node, attempt, sent: *sent, waited: *waited });
+        }
+        let room = room.min(Asking::MAX);
+        self.others.drain(..self.others.len().saturating_sub(room));
+        (*sent, *waited) = (now, Duration::ZERO);
+    }
+
+    /// A home gives up a claim that waits. Says whether nobody else asks for it.
+    fn given_up_by(&mut self, node: NodeId, attempt: Attempt) -> bool {
+        let last = (self.node, self.attempt) == (node, attempt);
+        // Earlier lives of the same home are over: nobody is there.
+        self.others.retain(|other| other.node != node || other.attempt > attempt);
+        // Nobody was told of anything while it waits.
+        self.shared = !self.others.is_empty();
+        // Out of its turn, it is back as soon as another asks again.
+        if last
+            && let State::Waiting { sent, waited, absent: None, .. } = &mut self.state
+            && let Some(other) = self.others.pop()
+        {
+            (self.node, self.attempt) = (other.node, other.attempt);
+            (*sent, *waited) = (other.sent, other.waited);
+            self.shared = !self.others.is_empty();
+            return false;
+        }
+        last && self.others.is_empty()
     }
 
     /// Whether it waits and may be granted.
@@ -129,7 +191,8 @@ impl Row {
         let lines = self.wanted.lines.iter().flat_map(|lines| lines.iter());
         let among =
             |line: &Line| 10 + line.among.last().map_or(0, |unit| unit.index() / 64 * 10 + 10);
-        107 + lines.map(among).sum::<usize>()
+        let others = self.others.len() * Asking::WEIGHT;
+        107 + others + lines.map(among).sum::<usize>()
     }
 
     fn ticket(&self, claim: ClaimId) -> Ticket {
@@ -176,6 +239,7 @@ impl Sheet {
                 let h = row.wanted.units.get();
                 let mut shares = row.granted().into_iter().flat_map(|(shares, _)| shares.iter());
                 row.age < NUMBER_MAX
+                    && row.others.len() <= Asking::MAX
                     && goods.has(&row.wanted)
                     && row.granted().is_none_or(|(shares, _)| shares.len() == h as usize)
                     && shares.all(|share| {
@@ -191,6 +255,9 @@ impl Sheet {
         for row in self.rows.values_mut() {
             if let State::Waiting { waited, absent, .. } = &mut row.state {
                 *waited = waited.saturating_add(more);
+                for other in &mut row.others {
+                    other.waited = other.waited.saturating_add(more);
+                }
                 *absent = absent.map(|absent| absent.saturating_add(more));
             }
         }
@@ -271,26 +338,30 @@ impl Sheet {
         upshot: &mut Upshot,
     ) {
         let version = self.version;
+        let weight = self.rows.values().map(Row::weight).sum::<usize>();
+        let room = seat.pool.room.saturating_sub(weight);
         let row = self.rows.get_mut(&claim);
         match (errand, row, asked) {
-            (Errand::End(only), Some(row), _)
-                if only.is_none_or(|only| {
-                    let its = row.is_its_own() || broken!(seat, EndShared);
-                    (row.node, row.attempt) == (seat.me, only) && its
-                }) =>
-            {
-                self.remove(seat, claim);
+            (Errand::End(None), Some(_), _) => _ = self.remove(seat, claim),
+            (Errand::End(Some(only)), Some(row), _) => {
+                let last = (row.node, row.attempt) == (seat.me, *only);
+                let ends = match row.state {
+                    State::Waiting { .. } if broken!(seat, GiveUpForAll) => last,
+                    State::Waiting { .. } => row.given_up_by(seat.me, *only),
+                    State::Granted { .. } => last && (!row.shared || broken!(seat, EndShared)),
+                };
+                if ends {
+                    self.remove(seat, claim);
+                }
             }
             (Errand::Ask, Some(row), Some((wanted, attempt))) => {
                 if row.wanted != *wanted {
                     return upshot.clashes.push(claim);
                 }
-                row.shared |= (row.node, row.attempt.boot) != (seat.me, attempt.boot);
-                // A new try: what the home's clock said in an older one means nothing any more.
-                (row.node, row.attempt) = (seat.me, attempt);
+                let others = row.others.len() + room / Asking::WEIGHT;
+                row.asked_by(seat.me, attempt, seat.now, others);
                 match &mut row.state {
-                    State::Waiting { sent, waited, absent, .. } => {
-                        (*sent, *waited) = (seat.now, Duration::ZERO);
+                    State::Waiting { absent, .. } => {
                         if !broken!(seat, StayAway) {
                             *absent = None;
                         }
@@ -303,10 +374,9 @@ impl Sheet {
                 let (sent, waited) = (seat.now, Duration::ZERO);
                 let state = State::Waiting { sent, waited, absent: None, absences: 0 };
                 let (node, wanted) = (seat.me, wanted.clone());
-                let (passed, shared) = (0, false);
-                let row = Row { node, attempt, age, wanted, passed, shared, state };
-                let weight: usize = self.rows.values().map(Row::weight).sum();
-                if weight + row.weight() <= seat.pool.room {
+                let (passed, shared, others) = (0, false, Vec::new());
+                let row = Row { node, attempt, age, wanted, passed, shared, others, state };
+                if row.weight() <= room {
                     self.rows.insert(claim, row);
                 }
             }
@@ -359,8 +429,12 @@ impl Sheet {
         let (mut allocator, waiting) = self.books(seat);
         let mut deeds = Vec::new();
         allocator.pass(&mut deeds);
+        // Also if nobody is granted anything: the next section need not hear of the floor again.
+        if !deeds.is_empty() || !broken!(seat, ForgetFloor) {
+            self.fence = self.fence.max(floor);
+        }
         if !deeds.is_empty() && !broken!(seat, ReuseFence) {
-            self.fence = self.fence.max(floor).next();
+            self.fence = self.fence.next();
         }
         let fence = self.fence;
         for deed in deeds {
@@ -376,6 +450,7 @@ impl Sheet {
             let serves = seat.pool.goods.serves(&row.wanted, &shares);
             assert!(serves || broken!(seat, IgnoreLines), "law S");
             row.state = State::Granted { shares, since: self.version };
+            row.others.clear();
             upshot.granted.push((ticket.claim, sent, waited));
         }
         for ticket in waiting {

@@ -233,11 +233,13 @@ impl Requester {
         }
         // A member that was relied on says this only if it forgot, and then it shows nobody
         // anything for as long: the client may go on, and the member is asked to know of it again.
-        // Of what a client shows here those that have not answered may still know.
+        // Of what a client shows here those that have not answered may still know, so far as they
+        // live.
         let goes_on = match phase {
             Phase::Held { told: Some(told) } => told > seat.now,
             Phase::Held { told: None } => {
-                local.quorum.iter().any(|(&node, said)| node != about.from && said.joins.is_none())
+                local.quorum.entry(about.from).or_default().joins = Some(seat.now);
+                local.may_be_known(seat, &self.suspects)
             }
             Phase::Waiting(_) | Phase::Ending { .. } => false,
         };

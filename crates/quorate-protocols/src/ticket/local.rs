@@ -85,6 +85,18 @@ impl Local {
         !self.is_unconfirmed() || self.quorum.values().any(|said| said.until.is_some())
     }
 
+    /// Whether some member may yet say that it knows what a client shows: one has, or one that is
+    /// not suspected has not answered. Those that are suspected could only know it alone if they
+    /// were a quorum: whoever let the client in asked others, too.
+    pub(super) fn may_be_known(&self, seat: &Seat<'_>, suspects: &NodeSet) -> bool {
+        let left = self.quorum.iter().filter(|(_, said)| said.joins.is_none());
+        let left: NodeSet = left.map(|(&node, _)| node).collect();
+        self.may_join()
+            || !left.difference(suspects).is_empty()
+            || seat.pool.quorums.contains_quorum(self.units, &left)
+            || (broken!(seat, WaitForTheDead) && !left.is_empty())
+    }
+
     pub(super) fn members(&self) -> NodeSet {
         self.quorum.keys().copied().collect()
     }

@@ -86,6 +86,9 @@ pub(crate) enum Mutant {
     KeepVoidViews,
     /// A client has lost its units as soon as too few members remember.
     LoseWhatIsForgotten,
+    /// A member that is dead is waited for, for a lease: it may know what a client made up. Our
+    /// first draft.
+    WaitForTheDead,
 }
 
 /// Whether a rule is broken: never, outside this crate's tests.

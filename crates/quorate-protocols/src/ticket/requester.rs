@@ -192,6 +192,11 @@ impl Requester {
     /// word asks others, to be independent of it before its lease ends (arbiter spec C4, C5).
     pub(super) fn on_suspect(&mut self, seat: &Seat<'_>, node: NodeId, post: &mut Post<'_>) {
         self.suspects.insert(node);
+        let unknown =
+            |local: &Local| local.is_unconfirmed() && !local.may_be_known(seat, &self.suspects);
+        let unknown: Vec<ClaimId> =
+            self.claims.iter().filter(|(_, local)| unknown(local)).map(|(&id, _)| id).collect();
+        unknown.into_iter().for_each(|claim| self.lose(seat, claim, post));
         let touched = |local: &Local| local.quorum.contains_key(&node);
         let touched: Vec<ClaimId> =
             self.claims.iter().filter(|(_, local)| touched(local)).map(|(&id, _)| id).collect();

@@ -60,7 +60,7 @@ impl Stage {
     fn done(&mut self, change: Change) {
         self.index += 1;
         let id = RequestId(u128::from(self.index).to_be_bytes());
-        self.charter.apply(self.index, &Request { id, change }).expect("allowed");
+        self.charter.apply(self.index, &Request::one(id, change)).expect("allowed");
     }
 
     /// Time passes, in steps of 100 ms, and whatever should move moves.

@@ -91,6 +91,9 @@ pub(crate) struct Args {
     /// How often a client may die, or stop at its deadline.
     #[arg(long, default_value_t = 0)]
     pub(crate) deaths: u8,
+    /// How often a client that waits may hang up, and its node notice.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) hangups: u8,
     /// How often a lease may run out while its grant is still on its way.
     #[arg(long, default_value_t = 0)]
     pub(crate) lapses: u8,
@@ -252,6 +255,7 @@ fn scope<P: Checked>(args: &Args, crashing: NodeSet, wants: &[Want]) -> anyhow::
         cancels: args.cancels,
         renewals: args.renewals,
         deaths: args.deaths,
+        hangups: args.hangups,
         lapses: args.lapses,
         duplicates: args.duplicates,
         losses: args.losses,

@@ -51,7 +51,7 @@ pub(crate) struct Args {
     #[arg(long, value_parser = parse_seed, default_value = "0x5eed")]
     seed: u64,
     /// What goes wrong: none, crashes, amnesia, network, clients, clocks, disk, everything, swarm,
-    /// or restarts, one after the other, in which no holder may lose anything
+    /// restarts, one after the other, in which no holder may lose anything, or hangups
     #[arg(long, value_name = "PROFILE", default_value = "none")]
     faults: Profile,
     /// Stop at this time of the simulated world

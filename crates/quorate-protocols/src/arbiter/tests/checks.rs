@@ -2,7 +2,7 @@
 //! protocol (arbiter spec 7.7). Nothing is lost in these worlds, so most are explored without
 //! repeated requests, as the paper's are.
 
-use quorate_check::{Budget, Limits, Network, Report, Restart, Scope, check};
+use quorate_check::{Budget, Limits, Network, Report, Restart, Scope, Sometimes, check};
 use quorate_core::{NodeId, NodeSet};
 
 use super::walk::forever;
@@ -51,6 +51,22 @@ fn majorities_with_links_that_reorder_and_repeat_and_clients_that_cancel() {
     scope.network = Network::Reordering;
     scope.budget = Budget { duplicates: 1, cancels: 1, ..Budget::default() };
     assert_eq!(states(&scope), 31_717);
+}
+
+/// No lease would end what nobody waits for any more.
+#[test]
+fn a_client_that_hangs_up_while_it_waits_leaves_nothing_behind() {
+    let required = vec![Sometimes::HangUpCrossesGrant];
+    let limits = Limits { states_max: 1_000_000, required };
+    let states = |pool: Pool| {
+        let mut scope = scope(3, once(pool), &TWO);
+        scope.budget = Budget { hangups: 1, ..Budget::default() };
+        let report = check(&scope, &limits, &mut |_| {});
+        assert!(report.holds(), "{report}");
+        report.states
+    };
+    assert_eq!(states(Pool::new(1, 3)), 1_789);
+    states(Pool::named(1, 3));
 }
 
 #[test]

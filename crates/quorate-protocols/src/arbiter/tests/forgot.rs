@@ -43,6 +43,15 @@ impl Cluster {
         }
     }
 
+    /// All that is on its way arrives, except at this node.
+    fn settle_but_to(&mut self, node: u32) {
+        let reaches = |parcel: &Parcel| parcel.to != NodeId(node);
+        while let Some(place) = self.wires.iter().position(reaches) {
+            let parcel = self.wires.remove(place);
+            self.arrive(parcel);
+        }
+    }
+
     /// The lease that an arbiter gave this claim of n3 ends; what it says of that is lost.
     fn end_lease(&mut self, arbiter: u32, serial: u64) {
         let is_it =
@@ -241,4 +250,30 @@ fn what_no_arbiter_knows_is_lost_at_once() {
     world.settle();
     world.must_be_lawful();
     assert!(world.trace.contains("LOSE 1.9"), "{}", world.trace);
+}
+
+/// The same with an arbiter that is dead. It is not waited for, whether it is suspected before or
+/// after the others have answered: alone it could not have let anybody in.
+fn lost_without_the_dead(suspected_first: bool, mutant: Option<Mutant>) -> bool {
+    let mut world = world(mutant);
+    let shares = Shares::new(&[Share { unit: Unit(0), fence: Fence(7) }]);
+    if suspected_first {
+        world.step(NodeId(3), Event::Suspect(NodeId(2)));
+    }
+    world.step(NodeId(3), Event::Renew { claim: id(9), shares });
+    world.settle_but_to(2);
+    if !suspected_first {
+        assert!(!world.trace.contains("LOSE"), "it may know it\n{}", world.trace);
+        world.step(NodeId(3), Event::Suspect(NodeId(2)));
+    }
+    world.must_be_lawful();
+    world.trace.contains("LOSE 1.9")
+}
+
+#[test]
+fn what_no_living_arbiter_knows_is_lost_at_once() {
+    for suspected_first in [false, true] {
+        assert!(lost_without_the_dead(suspected_first, None));
+        assert!(!lost_without_the_dead(suspected_first, Some(Mutant::WaitForTheDead)));
+    }
 }

@@ -137,6 +137,11 @@ fn what_seeds_have_found_stays_found() {
     let mutant = Some(Mutant::ReviveWhatEnded);
     assert_eq!(play(65, Profile::Everything, kind, mutant), Some("capacity"));
     assert_eq!(play(65, Profile::Everything, kind, None), None);
+    // A node stood still. What its own claim had was given to two others, and the older of them
+    // gave it back when that claim was asked for again: it was passed by the younger.
+    let (kind, mutant) = (Kind::FewHolders, Some(Mutant::ServeBeforeItHears));
+    assert_eq!(play(1079, Profile::Everything, kind, mutant), Some("bounded overtaking"));
+    assert_eq!(play(1079, Profile::Everything, kind, None), None);
     // The same wait goes on after a restart, and is overtaken no more often.
     assert_eq!(play(14, Profile::Everything, Kind::Uniform, None), None);
 }

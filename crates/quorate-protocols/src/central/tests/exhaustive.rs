@@ -14,6 +14,7 @@ pub(super) const QUIET: Budget = Budget {
     cancels: 0,
     renewals: 0,
     deaths: 0,
+    hangups: 0,
     lapses: 0,
     duplicates: 0,
     losses: 0,

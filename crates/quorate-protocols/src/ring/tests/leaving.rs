@@ -294,21 +294,44 @@ impl World {
     }
 }
 
-/// Two hashes in one pass: exploring is mostly hashing.
+/// Two hashes in one pass: exploring is mostly hashing, so numbers are taken whole.
 struct Halves([u64; 2]);
+
+impl Halves {
+    fn mix(&mut self, word: u64) {
+        let [a, b] = self.0;
+        self.0 = [folded(a, word, 0x9e37_79b9_7f4a_7c15), folded(b, word, 0xd6e8_feb8_6659_fd93)];
+    }
+}
+
+fn folded(half: u64, word: u64, odd: u64) -> u64 {
+    let product = u128::from(half ^ word) * u128::from(odd ^ word.rotate_left(32));
+    half.rotate_left(23).wrapping_add((product >> 64) as u64 ^ product as u64)
+}
 
 impl Hasher for Halves {
     fn write(&mut self, bytes: &[u8]) {
         for chunk in bytes.chunks(8) {
             let mut word = [0; 8];
             word[..chunk.len()].copy_from_slice(chunk);
-            let word = u64::from_le_bytes(word) ^ (chunk.len() as u64) << 56;
-            for (half, odd) in self.0.iter_mut().zip([0x9e37_79b9_7f4a_7c15, 0xd6e8_feb8_6659_fd93])
-            {
-                let product = u128::from(*half ^ word) * u128::from(odd ^ word.rotate_left(32));
-                *half = half.rotate_left(23).wrapping_add((product >> 64) as u64 ^ product as u64);
-            }
+            self.mix(u64::from_le_bytes(word) ^ (chunk.len() as u64) << 56);
         }
+    }
+
+    fn write_u8(&mut self, n: u8) {
+        self.mix(u64::from(n));
+    }
+
+    fn write_u32(&mut self, n: u32) {
+        self.mix(u64::from(n));
+    }
+
+    fn write_u64(&mut self, n: u64) {
+        self.mix(n);
+    }
+
+    fn write_usize(&mut self, n: usize) {
+        self.mix(n as u64);
     }
 
     fn finish(&self) -> u64 {

@@ -36,6 +36,22 @@ fn every_fault_profile_is_survived() {
     }
 }
 
+/// Nodes are restarted one after the other: whoever renews keeps what it has.
+#[test]
+fn whoever_renews_keeps_what_it_has_while_nodes_are_restarted_one_after_the_other() {
+    let small = |seed: &u64| Plan::swarm(*seed, Profile::Restarts, Needs::default()).nodes <= 10;
+    for seed in (0..25).chain([117, 219]).filter(small) {
+        play(seed, Profile::Restarts, None);
+    }
+}
+
+/// After a long wait next to nothing of the lease was left: over before its first renewal.
+#[test]
+fn telling_of_what_is_left_of_a_lease_is_caught() {
+    let law = play(2, Profile::Restarts, Some(Mutant::TellWhatIsLeft));
+    assert_eq!(law, Some("holders keep"));
+}
+
 /// The law that some seed of this profile finds broken.
 fn caught(profile: Profile, mutant: Mutant) -> &'static str {
     (0..400)

@@ -12,6 +12,7 @@ use quorate_core::{
 use crate::allocator::labels::Labels;
 use crate::goods::Fairness;
 use crate::quorums::Quorums;
+use crate::table::pool::Mutant;
 use crate::table::{Alarm, Message, Pool, Row, Sheet, State, Table};
 
 /// Seats in one process, and a wire that delivers in order.
@@ -259,6 +260,52 @@ fn members_that_forgot_say_so_and_others_are_asked_at_once() {
     }
 }
 
+/// A unit in use at n3; one claim waits at n4, and a younger one at n5, to which the client of the
+/// first moves.
+fn moving() -> Cluster {
+    let mut cluster = Cluster::new(6, Pool::new(1, 3));
+    for (node, serial) in [(3, 1), (4, 2), (5, 3), (5, 2)] {
+        cluster.claim(node, serial, 1);
+    }
+    assert_eq!(cluster.wanted(), ["n3 GRANT 7.1 u0 f1"]);
+    cluster
+}
+
+/// The client comes back to n4, and n5 gives its copy up. Who is granted next?
+fn came_back(mutant: Option<Mutant>) -> Vec<String> {
+    let mut cluster = moving();
+    cluster.pool.mutant = mutant;
+    cluster.step(5, Event::Withdraw(id(2)));
+    cluster.deliver_all();
+    cluster.release(3, 1);
+    cluster.wanted()
+}
+
+#[test]
+fn a_client_that_came_back_keeps_its_place() {
+    assert_eq!(came_back(None), ["n4 GRANT 7.2 u0 f2"]);
+    assert_eq!(came_back(Some(Mutant::GiveUpForAll)), ["n5 GRANT 7.3 u0 f2"]);
+}
+
+#[test]
+fn a_client_that_moved_keeps_its_place_whoever_asks_meanwhile() {
+    let mut cluster = moving();
+    // Its first home has nobody to ask for any more, but does not know it yet.
+    for _ in 0..3 {
+        cluster.step(4, Event::Ring(Alarm::Retry));
+        cluster.deliver_all();
+    }
+    assert_eq!(cluster.seats[0].member.as_ref().unwrap().sheet.rows[&id(2)].node, NodeId(5));
+    cluster.step(4, Event::Withdraw(id(2)));
+    cluster.deliver_all();
+    cluster.release(3, 1);
+    assert_eq!(cluster.wanted(), ["n5 GRANT 7.2 u0 f2"]);
+    // Nobody else could have been told of it.
+    cluster.step(5, Event::Withdraw(id(2)));
+    cluster.deliver_all();
+    assert_eq!(cluster.wanted(), ["n5 GRANT 7.3 u0 f3"]);
+}
+
 /// Claims that were passed more often, together, than anybody counts.
 fn passed_too_often() -> BTreeMap<ClaimId, Row> {
     let row = |age| Row {
@@ -268,6 +315,7 @@ fn passed_too_often() -> BTreeMap<ClaimId, Row> {
         wanted: Wanted::any(Units::ONE),
         passed: u32::MAX,
         shared: false,
+        others: Vec::new(),
         state: State::Waiting {
             sent: Moment::ZERO,
             waited: Duration::ZERO,

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use quorate_check::{Budget, Limits, Network, Report, Restart, Scope, Verdict, check};
+use quorate_check::{Budget, Limits, Network, Report, Restart, Scope, Sometimes, Verdict, check};
 use quorate_core::{Lease, NodeId, NodeSet};
 
 use crate::quorums::Quorums;
@@ -61,6 +61,17 @@ fn links_that_reorder_and_repeat_and_clients_that_cancel() {
     scope.network = Network::Reordering;
     scope.budget = Budget { duplicates: 1, cancels: 1, ..Budget::default() };
     assert_eq!(states(&scope), 20_325);
+}
+
+/// No lease would end what nobody waits for any more.
+#[test]
+fn a_client_that_hangs_up_while_it_waits_leaves_nothing_behind() {
+    let mut scope = scope(3, once(1, 3), &THREE[..2]);
+    scope.budget = Budget { hangups: 1, ..Budget::default() };
+    let required = vec![Sometimes::HangUpCrossesGrant];
+    let report = check(&scope, &Limits { states_max: 1_000_000, required }, &mut |_| {});
+    assert!(report.holds(), "{report}");
+    assert_eq!(report.states, 1_561);
 }
 
 #[cfg(feature = "long-checks")]

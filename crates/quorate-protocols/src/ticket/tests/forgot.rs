@@ -203,6 +203,31 @@ fn what_no_member_knows_is_lost_at_once() {
     assert_eq!(world.lost, [HELD]);
 }
 
+/// The same with a member that is dead. It is not waited for, whether it is suspected before or
+/// after the others have answered: alone it could not have let anybody in.
+fn lost_without_the_dead(suspected_first: bool, mutant: Option<Mutant>) -> bool {
+    let mut world = World::new(2, mutant);
+    world.cut.extend([(3, 1), (1, 3)]);
+    let shares = Shares::new(&[Share { unit: Unit(0), fence: Fence(7) }]);
+    if suspected_first {
+        world.step(3, Event::Suspect(NodeId(1)));
+    }
+    world.step(3, Event::Renew { claim: HELD, shares });
+    if !suspected_first {
+        assert!(world.lost.is_empty(), "it may know it");
+        world.step(3, Event::Suspect(NodeId(1)));
+    }
+    world.lost == [HELD]
+}
+
+#[test]
+fn what_no_living_member_knows_is_lost_at_once() {
+    for suspected_first in [false, true] {
+        assert!(lost_without_the_dead(suspected_first, None));
+        assert!(!lost_without_the_dead(suspected_first, Some(Mutant::WaitForTheDead)));
+    }
+}
+
 /// Claim 1 is held by the word of n0 and n1. Then n0 forgets it, and so does its home, to which its
 /// client shows it: n1 knows it, and n2 can. Says whether the client got more time.
 fn home_and_member_forget(mutant: Option<Mutant>) -> bool {
