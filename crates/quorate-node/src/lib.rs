@@ -30,6 +30,7 @@ mod caller_tests;
 mod clock;
 mod config;
 mod convert;
+mod crowd;
 #[doc(hidden)]
 pub mod decoders;
 mod descriptors;
