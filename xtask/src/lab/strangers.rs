@@ -252,6 +252,7 @@ fn starts(trials: &mut Trials<'_>) -> Outcome {
     let folder = rack.host("a").folder.display().to_string();
     let file = file.replace(&folder, &stranger.folder.display().to_string());
     stranger.write("etc/ca.crt", laptop.read("ca.crt")?)?;
+    std::fs::create_dir_all(stranger.folder.join("run")).map_err(|error| error.to_string())?;
     let with = |stem: &str, file: &str| -> Outcome {
         stranger.write("etc/node-a.crt", laptop.read(&format!("{stem}.crt"))?)?;
         stranger.write("etc/node-a.key", laptop.read(&format!("{stem}.key"))?)?;

@@ -288,10 +288,9 @@ impl Moving {
 
     fn on_books(&mut self, seat: &Seat<'_>, books: Box<Books>, desk: &mut Desk<'_>) {
         let at = judge(seat, books.term);
-        let mine = self.reign.as_ref().filter(|reign| reign.tenure.term == books.term);
-        let from_last = |reign: &&Box<Reign>| {
-            reign.tenure.after == Some(books.of) || broken!(at, BooksForAnyTerm)
-        };
+        let mine = self.reign.as_deref().filter(|reign| reign.tenure.term == books.term);
+        let from_last =
+            |reign: &&Reign| reign.tenure.after == Some(books.of) || broken!(at, BooksForAnyTerm);
         if mine.filter(from_last).is_some_and(|reign| reign.stage != Stage::Open) {
             self.end_waiting(desk);
             self.as_seat(seat, desk, |reign, at, post| reign.take_books(at, *books, post));

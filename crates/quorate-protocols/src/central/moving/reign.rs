@@ -5,13 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use quorate_core::{ClaimId, Moment, NodeSet, Outbox, Shares, Start, Tenure, Units};
+use quorate_core::{ClaimId, Moment, NodeId, NodeSet, Outbox, Shares, Start, Tenure, Units};
 
 use super::Pool;
 use super::message::{Books, Shown, Waiting};
 use crate::attempt::Asker;
 use crate::central::arbiter::Arbiter;
-use crate::central::booked::{Asking, State};
+use crate::central::booked::{Asking, Booked, State};
 use crate::central::pool::broken;
 use crate::central::{Alarm as Timer, Central, Message as Word, Post, Seat};
 
@@ -169,7 +169,7 @@ impl Reign {
     pub(super) fn note_all(
         &mut self,
         at: &Seat<'_>,
-        node: quorate_core::NodeId,
+        node: NodeId,
         sent: Moment,
         grants: &[Shown],
         out: &mut Outbox<Central>,
@@ -222,7 +222,8 @@ impl Reign {
         if stale || !*adopted || held.shares.len() != units.get() as usize {
             return;
         }
-        if !broken!(at, KeepOldFences) && !broken!(at, TellInGrace) {
+        let keeps_old = [broken!(at, KeepOldFences), broken!(at, TellInGrace)];
+        if !keeps_old.contains(&true) {
             self.arbiter.fence = self.arbiter.fence.next();
             let fence = self.arbiter.fence;
             held.shares = held.shares.map_fences(|_| fence);
@@ -247,10 +248,11 @@ impl Reign {
         });
         // Where claims choose, the books do not have all that one asked for: homes ask again.
         let choosy = at.pool.goods.labels.is_some();
+        let all = entries.iter().map(|(claim, booked)| (*claim, &**booked));
         let mut waiting: Vec<_> =
-            entries.iter().filter(|(_, booked)| booked.state == State::Waiting).collect();
+            all.filter(|(_, booked)| booked.state == State::Waiting).collect();
         waiting.sort_by_key(|(_, booked)| booked.stamp);
-        let waits = |(&claim, booked): (&ClaimId, &Box<crate::central::booked::Booked>)| {
+        let waits = |(claim, booked): (ClaimId, &Booked)| {
             let (Asker { node, attempt }, wanted) = (booked.asker, booked.wanted.clone());
             Waiting { node, claim, attempt, wanted, sent: booked.sent }
         };
