@@ -3,9 +3,11 @@
 //! `test` never writes to the tree; `fix` does. It depends on nothing but the standard library, so
 //! that it builds in a second.
 
+mod alerts;
 mod browser;
 mod citations;
 mod lab;
+mod python;
 mod steps;
 mod suites;
 mod tidy;
@@ -23,6 +25,10 @@ cargo xtask COMMAND
   seeds --real --minutes N
                         the same with processes that are killed, paused and cut off
   checks [NAME]         explore the larger worlds that CI leaves out; NAME chooses among the tests
+  alerts                Prometheus's alerts and the Grafana dashboard, by promtool
+  python                the tests of the client for Python, with target/debug/quorate
+  fuzz [--inputs N | --minutes N] [--seed N]
+                        nonsense for every decoder, in a release build
   lab [SCENARIO...]     a cluster on several machines, as network namespaces, with links that break;
                         --list and --help say more
 
@@ -38,6 +44,9 @@ fn main() -> ExitCode {
         ["checks"] => steps::checks(&root, None),
         ["checks", name] if !name.starts_with('-') => steps::checks(&root, Some(name)),
         ["lab", ref words @ ..] => return lab::run(&root, words),
+        ["alerts"] => alerts::check(&root),
+        ["fuzz", ref words @ ..] => steps::fuzz(&root, &words.join(" ")),
+        ["python"] => python::test(&root),
         ["fix"] => steps::fix(&root),
         ["tidy"] => steps::report("tidy", &tidy::check(&root)),
         ["seeds", ref kind @ .., "--minutes", minutes] if matches!(kind, [] | ["--real"]) => {

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use crate::suites::{self, Job, Suite};
-use crate::{browser, tidy};
+use crate::{alerts, browser, tidy};
 
 /// How much of `test` to run.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -59,6 +59,7 @@ pub(crate) fn test(root: &Path, tier: Tier) -> bool {
     summary.push(("tests, built".into(), suites.is_some()));
     if tier == Tier::Default {
         summary.push(("a browser".into(), browser::install()));
+        summary.push(("alerts and dashboard".into(), alerts::check(root)));
     }
     if let Some(suites) = suites {
         summary.extend(suites::run(lanes(root, tier, notes, &suites)));
@@ -87,6 +88,7 @@ fn lanes(root: &Path, tier: Tier, notes: &[(&str, &str)], suites: &[Suite]) -> [
     if tier == Tier::Default {
         reckoning.extend(
             [
+                built("nonsense for decoders", FUZZ),
                 built("model checks", MODEL_CHECK),
                 built("model checks, with a record on disk", MODEL_CHECK_DURABLE),
                 built("simulated seeds", SEEDS),
@@ -102,6 +104,8 @@ fn lanes(root: &Path, tier: Tier, notes: &[(&str, &str)], suites: &[Suite]) -> [
             .map(job),
         );
         waiting.push(job(&step("what people see, in a browser", BROWSER)));
+        let python = step("the client for Python", "python");
+        waiting.push(job(&Step { program: Program::Chores, ..python }));
     }
     // With the daemon that the tests built.
     let daemon = target(root).join("debug/quorate").display().to_string();
@@ -119,6 +123,8 @@ const MODEL_CHECK: &str =
 const MODEL_CHECK_DURABLE: &str =
     "check --protocol central --claims 3 --cancels 1 --crashes 1 --early-rings 1 --durable";
 const DOCUMENTATION: &str = "doc --workspace --no-deps --document-private-items --locked";
+/// A look at each; `cargo xtask fuzz` is the long one.
+const FUZZ: &str = "fuzz --inputs 400000";
 /// One at a time: a browser wants a machine of its own.
 const BROWSER: &str = "test --workspace --locked --test browser -- --test-threads 1";
 /// The whole workspace is named so that what was built for the other tests serves these too.
@@ -147,6 +153,12 @@ pub(crate) fn fix(root: &Path) -> bool {
 pub(crate) fn seeds(root: &Path, minutes: u64) -> bool {
     let words = format!("sim seeds --every --faults all --minutes {minutes}");
     run(root, &step("seeds", &laboratory(&words)))
+}
+
+/// Nonsense for everything that reads what others wrote, with optimisation and overflow checks.
+pub(crate) fn fuzz(root: &Path, words: &str) -> bool {
+    let words = format!("run --release --locked --quiet --package quorate-lab -- fuzz {words}");
+    run(root, &step("nonsense for decoders", &words))
 }
 
 /// Explorations that take from seconds to minutes each, and gigabytes; one at a time.

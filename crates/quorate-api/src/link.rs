@@ -27,6 +27,8 @@ pub const PREFACE: [u8; 8] = *b"QUORATE\x01";
 pub const VERSION: u8 = 1;
 /// Longest frame, after the length field.
 pub const FRAME_MAX: usize = 1 << 20;
+/// The same from somebody who has not shown a token, where nodes ask for one.
+pub const STRANGE_FRAME_MAX: usize = 16 << 10;
 
 const LENGTH: usize = 4;
 
@@ -263,9 +265,20 @@ pub fn encode<T: Serialize>(value: &T, out: &mut Vec<u8>) {
 /// # Errors
 /// The bytes are not a frame; the connection should be closed.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<Option<(T, usize)>, FrameError> {
+    decode_within(bytes, FRAME_MAX)
+}
+
+/// The same, of somebody from whom no longer frames are read.
+///
+/// # Errors
+/// The bytes are not a frame, or a longer one; the connection should be closed.
+pub fn decode_within<T: DeserializeOwned>(
+    bytes: &[u8],
+    max: usize,
+) -> Result<Option<(T, usize)>, FrameError> {
     let Some((length, rest)) = bytes.split_first_chunk::<LENGTH>() else { return Ok(None) };
     let length = u32::from_le_bytes(*length) as usize;
-    if length == 0 || length > FRAME_MAX {
+    if length == 0 || length > max.min(FRAME_MAX) {
         return Err(FrameError::Length(length));
     }
     if rest.first().is_some_and(|&version| version != VERSION) {

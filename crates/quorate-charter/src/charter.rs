@@ -40,11 +40,15 @@ use crate::{ClusterId, Group, MemberId};
 
 /// Longest name, in bytes.
 pub const NAME_MAX: usize = 256;
+/// Characters of a wrong name that are shown.
+const NAME_SHOWN: usize = 40;
 /// Longest definition or reason, in bytes.
 pub const TEXT_MAX: usize = 64 << 10;
 
-/// Most changes that are asked for together.
+/// Most changes that are asked for together...
 pub const TOGETHER_MAX: usize = 1000;
+/// ...and most bytes that they have, as they travel.
+pub const REQUEST_MAX: usize = 1 << 20;
 
 /// Something that changes, and the index of the entry that last changed it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -135,7 +139,9 @@ impl Charter {
         if let Some(remembered) = self.memory.recall(request.id) {
             return remembered.outcome(request.id, print);
         }
-        let outcome = self.together(index, &request.changes).map(|()| Done { version: index });
+        let sound = request.sound().map_err(Refused::from);
+        let outcome = sound.and_then(|()| self.together(index, &request.changes));
+        let outcome = outcome.map(|()| Done { version: index });
         if outcome.is_ok() {
             self.version = index;
         }
@@ -148,11 +154,7 @@ impl Charter {
         if let [change] = changes {
             return Ok(self.change(index, change)?);
         }
-        let (of, most) = (changes.len(), TOGETHER_MAX);
-        if of == 0 || of > most {
-            let why = format!("{of} changes cannot be made together: 1 to {most} can");
-            return Err(Refusal::Nonsense(why).into());
-        }
+        let of = changes.len();
         // Some are made before all are looked at, so there is a copy to go back to.
         let before = self.clone();
         for (change, number) in changes.iter().zip(1..) {
@@ -217,6 +219,7 @@ impl Charter {
             }
             Change::Token { id, token, if_generation } => {
                 named("token", id)?;
+                token.iter().try_for_each(|token| named("right", &token.right))?;
                 let right = token.as_ref().map(|token| &token.right);
                 if let Some(right) = right.filter(|right| !self.rights.contains_key(*right)) {
                     return Err(Refusal::Absent(format!("right {right:?}")));
@@ -268,6 +271,7 @@ impl Charter {
     }
 
     fn known_unit(&self, pool: &str, unit: &str) -> Result<(), Refusal> {
+        named("pool", pool)?;
         named("unit", unit)?;
         if self.pools.contains_key(pool) {
             Ok(())
@@ -313,8 +317,10 @@ fn named(what: &str, name: &str) -> Result<(), Refusal> {
     if (1..=NAME_MAX).contains(&name.len()) && !name.chars().any(char::is_control) {
         return Ok(());
     }
+    // Refusals are remembered: they must not be as long as what was refused.
+    let shown: String = name.chars().take(NAME_SHOWN).collect();
     Err(Refusal::Nonsense(format!(
-        "{name:?} is no name of a {what}: 1 to {NAME_MAX} bytes without control characters are"
+        "{shown:?} is no name of a {what}: 1 to {NAME_MAX} bytes without control characters are"
     )))
 }
 

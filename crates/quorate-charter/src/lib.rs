@@ -20,8 +20,8 @@ mod tests;
 
 pub use self::charter::{
     About, BytesError, Change, Charter, Done, Kept, Member, Move, NAME_MAX, Newcomer, Outcome,
-    REMEMBERED, Refusal, Refused, Request, Role, Seat, Shadow, TEXT_MAX, TOGETHER_MAX, Token,
-    UnitName,
+    REMEMBERED, REQUEST_MAX, Refusal, Refused, Request, Role, Seat, Shadow, TEXT_MAX, TOGETHER_MAX,
+    Token, UnitName,
 };
 pub use self::council::{Council, Licence, Reading, Status, Trouble, VOTERS_MAX};
 pub use self::names::{Birth, ClusterId, Group, Life, MemberId, RequestId};

@@ -81,6 +81,29 @@ pub(crate) enum Happening {
     Restart {
         node: NodeId,
     },
+    /// The control plane says that another node decides; `forced` if the one that did is gone.
+    Commit {
+        to: NodeId,
+        forced: bool,
+    },
+    /// A node applies an entry of the seat table.
+    Apply {
+        node: NodeId,
+        index: usize,
+    },
+    /// What a node asked is confirmed, and it hears so.
+    License {
+        node: NodeId,
+    },
+    /// A node's licence is over.
+    EndLicence {
+        node: NodeId,
+    },
+    /// A client goes to another node: with its claim, or with what it has.
+    Rehome {
+        client: usize,
+        to: NodeId,
+    },
 }
 
 impl Action {
@@ -99,6 +122,8 @@ impl Action {
                     | Happening::Vanish { .. }
                     | Happening::Crash { .. }
                     | Happening::Suspect { .. }
+                    | Happening::Commit { forced: false, .. }
+                    | Happening::Rehome { .. }
                     | Happening::Ring { early: true, .. }
             )
     }
@@ -128,7 +153,8 @@ impl<P: Explorable> Model<'_, P> {
                     }
                 }
             }
-            let has_clients = || self.scope.clients.iter().any(|plan| plan.home == node);
+            let clients = 0..self.scope.clients.len();
+            let has_clients = || clients.clone().any(|client| self.home_in(world, client) == node);
             if world.left(Misfortune::Suspicion) > 0 && has_clients() {
                 let others = world.nodes().filter(|&about| about != node);
                 into.extend(others.map(|about| Happening::Suspect { node, about }));
@@ -137,6 +163,7 @@ impl<P: Explorable> Model<'_, P> {
                 into.push(Happening::Crash { node });
             }
         }
+        self.council_happenings(world, into);
     }
 
     pub(crate) fn may_crash(&self, world: &World, node: NodeId) -> bool {
@@ -146,7 +173,7 @@ impl<P: Explorable> Model<'_, P> {
     fn client_happenings(&self, world: &World, into: &mut Vec<Happening>) {
         let left = |misfortune| world.left(misfortune) > 0;
         for (client, &number) in world.clients().iter().enumerate() {
-            let home_is_up = world.participant(self.scope.clients[client].home).is_some();
+            let home_is_up = world.participant(self.home_in(world, client)).is_some();
             match self.parts.clients.get(number) {
                 Client::NotYet if home_is_up => into.push(Happening::Claim { client }),
                 &Client::Waiting { unheard, cancelling } => {
@@ -211,6 +238,9 @@ impl<P: Explorable> Model<'_, P> {
     /// leases makes the holder stop first, and that order is taken as given.
     fn may_ring(&self, world: &World, node: NodeId, place: usize) -> bool {
         let alarm = self.parts.alarm_sets.get(world.alarms(node))[place];
+        if self.scope.council.is_some() {
+            return self.may_ring_in_order(world, node, alarm);
+        }
         let lapsing = self.lapsing(world, node, alarm);
         if lapsing == 0 {
             return true;
@@ -242,7 +272,7 @@ impl<P: Explorable> Model<'_, P> {
     /// The clients whose leases are over when this alarm rings, one bit each.
     pub(crate) fn lapsing(&self, world: &World, node: NodeId, alarm: u32) -> u8 {
         match *self.parts.alarms.card(alarm) {
-            Lapse::Nothing | Lapse::Of(None) => 0,
+            Lapse::Nothing | Lapse::Licences | Lapse::Of(None) => 0,
             Lapse::Of(Some(client)) => 1 << client,
             Lapse::Earlier => {
                 let participant = world.participant(node).expect("only a running node has alarms");

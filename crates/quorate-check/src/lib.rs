@@ -47,6 +47,7 @@ mod action;
 mod atlas;
 mod canonical;
 mod client;
+mod council;
 mod court;
 mod cycle;
 mod dead_end;
@@ -64,6 +65,7 @@ mod transcript;
 mod views;
 mod world;
 
+pub use council::{Council, Flaw};
 pub use report::{Counterexample, Limits, Progress, Report, Verdict};
 pub use scope::{Budget, ClientPlan, Network, Restart, Scope, ScopeError};
 pub use search::check;

@@ -7,6 +7,7 @@ use quorate_laws::{Breach, End, StatuteBook};
 
 use crate::action::{Action, Happening};
 use crate::client::Client;
+use crate::council::Chamber;
 use crate::court::{Court, Seen};
 use crate::parts::{Parcel, Parts};
 use crate::scope::{Network, Restart, Scope};
@@ -23,6 +24,10 @@ pub(crate) struct Model<'a, P: Explorable> {
     court: Court,
     /// What was seen to happen somewhere.
     pub(crate) sightings: Sightings,
+    /// The control plane during an action, if there is one.
+    pub(crate) chamber: Option<Chamber>,
+    /// Since when the promise counts that is being delivered.
+    pub(crate) carried: Option<u8>,
 }
 
 /// What a participant did in an action.
@@ -42,6 +47,8 @@ impl<'a, P: Explorable> Model<'a, P> {
             steps: Steps::default(),
             court: Court::new(),
             sightings: Sightings::default(),
+            chamber: None,
+            carried: None,
         }
     }
 
@@ -58,10 +65,11 @@ impl<'a, P: Explorable> Model<'a, P> {
         }
         let laws = self.parts.put_laws(book);
         let layout = Layout { nodes: scope.nodes, clients: scope.clients.len() };
-        let mut world = World::new(layout, &scope.budget, laws);
+        let mut world = World::new(layout, &scope.budget, scope.council.as_ref(), laws);
+        self.convene(&world);
         let mut starts = Vec::new();
         for node in world.nodes() {
-            let stepper = Stepper { node, boot: 0, participant: None };
+            let stepper = Stepper { node, boot: 0, participant: None, tick: 0 };
             let start =
                 self.steps.take(&mut self.parts, scope, stepper, Cue::Boot(Start::First))?;
             world.set_participant(node, Some(self.steps.outcome(start).after));
@@ -70,6 +78,8 @@ impl<'a, P: Explorable> Model<'a, P> {
         for (node, start) in world.nodes().zip(starts) {
             self.finish(&mut world, node, start, None)?;
         }
+        self.adjourn(&mut world);
+        self.apply_first(&mut world)?;
         self.canonical(&mut world);
         Ok(world)
     }
@@ -86,13 +96,24 @@ impl<'a, P: Explorable> Model<'a, P> {
         step: &mut Option<Step>,
     ) -> Result<(), Breach> {
         *step = None;
-        let Some((node, cue)) = self.begin(world, action.happening)? else { return Ok(()) };
+        self.resume(world);
+        let Some((node, cue)) = self.begin(world, action.happening)? else {
+            self.adjourn(world);
+            return Ok(());
+        };
         let step = step.insert(Step { node, cue: cue.clone(), outcome: None });
-        let stepper =
-            Stepper { node, boot: world.boot(node), participant: world.participant(node) };
-        let outcome = self.steps.take(&mut self.parts, self.scope, stepper, cue)?;
+        let stepper = Stepper {
+            node,
+            boot: world.boot(node),
+            participant: world.participant(node),
+            tick: self.tick(world),
+        };
+        let outcome = self.steps.take(&mut self.parts, self.scope, stepper, cue.clone())?;
         step.outcome = Some(outcome);
-        self.finish(world, node, outcome, action.cut)
+        self.see_opening(&stepper, outcome, &cue);
+        self.finish(world, node, outcome, action.cut)?;
+        self.adjourn(world);
+        Ok(())
     }
 
     /// After how many of its effects the node of this step could crash: everywhere, except where
@@ -183,7 +204,9 @@ impl<'a, P: Explorable> Model<'a, P> {
                     world.spend(Misfortune::Duplicate);
                 }
                 let parcel = self.take_parcel(world, from, to, place, keep);
-                let Parcel { message, expired, .. } = parcel;
+                let Parcel { message, expired, born, .. } = parcel;
+                let promises = self.parts.messages.card(message).promise.is_some();
+                self.carried = promises.then_some(born);
                 Some((to, Cue::Step { event: Event::Hear { from, message }, late: expired }))
             }
             Happening::Vanish { from, to, place } => {
@@ -215,11 +238,16 @@ impl<'a, P: Explorable> Model<'a, P> {
                 };
                 Some((node, Cue::Boot(start)))
             }
+            Happening::Commit { .. }
+            | Happening::Apply { .. }
+            | Happening::License { .. }
+            | Happening::EndLicence { .. }
+            | Happening::Rehome { .. } => self.begin_of_council(world, happening)?,
         })
     }
 
     /// Performs the effects of a step, all or only the first few before a crash.
-    fn finish(
+    pub(crate) fn finish(
         &mut self,
         world: &mut World,
         node: NodeId,
@@ -257,6 +285,7 @@ impl<'a, P: Explorable> Model<'a, P> {
             }
             Effect::Tell { to, message } => self.tell(world, node, *to, *message),
             Effect::Arm { alarm, .. } => {
+                self.armed(node, *alarm);
                 let alarms = self.parts.alarms_changed(world.alarms(node), *alarm, true);
                 world.set_alarms(node, alarms);
             }
@@ -264,7 +293,15 @@ impl<'a, P: Explorable> Model<'a, P> {
                 let alarms = self.parts.alarms_changed(world.alarms(node), *alarm, false);
                 world.set_alarms(node, alarms);
             }
+            // A client that went to another node does not hear this one.
+            Effect::Grant { claim, .. }
+            | Effect::Extend { claim, .. }
+            | Effect::Move { claim, .. }
+            | Effect::Refuse { claim, .. }
+            | Effect::Lose { claim }
+                if self.home(self.client_of(*claim)) != node => {}
             Effect::Grant { claim, shares, .. } => {
+                self.promised(node, self.client_of(*claim));
                 let using = self.parts.put_client(Client::using(shares.clone()));
                 self.grant(world, self.client_of(*claim), using)?;
             }
@@ -295,7 +332,9 @@ impl<'a, P: Explorable> Model<'a, P> {
             }
             Effect::Reclaim { .. } => self.sightings.insert(Sometimes::Reclaim),
             Effect::Anomaly { .. } => unreachable!("it is forbidden"),
-            Effect::Persist(_) | Effect::Extend { .. } => {} // Nothing that the model sees.
+            Effect::AskLicence { term, .. } => self.asked(node, *term),
+            Effect::Extend { claim, .. } => self.promised(node, self.client_of(*claim)),
+            Effect::Persist(_) => {} // Nothing that the model sees.
         }
         Ok(())
     }
@@ -304,9 +343,11 @@ impl<'a, P: Explorable> Model<'a, P> {
         if world.participant(to).is_none() {
             return; // A message reaches the participant it was sent to or nobody.
         }
-        let parcel = Parcel { message, boot: world.boot(from), expired: false };
+        let born = self.born_of(from, message);
+        let parcel = Parcel { message, boot: world.boot(from), expired: false, born };
         let queue = world.queue(from, to);
-        let copies = self.parts.queues.get(queue).iter().filter(|&other| *other == parcel).count();
+        let same = |other: &&Parcel| Parcel { born, ..**other } == parcel;
+        let copies = self.parts.queues.get(queue).iter().filter(same).count();
         if copies < self.scope.copies_max {
             let longer = self.parts.queue_with(queue, parcel, self.scope.network);
             world.set_queue(from, to, longer);
@@ -341,6 +382,9 @@ impl<'a, P: Explorable> Model<'a, P> {
         self.judge(world, Seen::Granted { client, using })?;
         world.set_client(client, using);
         self.sightings.insert(Sometimes::Enter);
+        if self.has_moved() {
+            self.sightings.insert(Sometimes::SeatMoved);
+        }
         if crashed {
             self.sightings.insert(Sometimes::CrashSurvived);
         }
@@ -409,6 +453,10 @@ impl<'a, P: Explorable> Model<'a, P> {
         let set = world.alarms(node);
         let alarm = self.parts.alarm_sets.get(set)[place];
         world.set_alarms(node, self.parts.alarms_changed(set, alarm, false));
+        if self.scope.council.is_some() {
+            self.ring_in_order(world, node, alarm);
+            return alarm;
+        }
         let lapsed = self.lapsing(world, node, alarm);
         if self.is_untimely(world, node, lapsed) {
             world.spend(Misfortune::Lapse);
@@ -416,7 +464,7 @@ impl<'a, P: Explorable> Model<'a, P> {
         if lapsed != 0 {
             for from in self.promisers(world, node) {
                 for to in world.nodes() {
-                    let queue = self.expired(world.queue(from, to), lapsed);
+                    let queue = self.expired(world.queue(from, to), lapsed, 0);
                     world.set_queue(from, to, queue);
                 }
             }
@@ -424,12 +472,15 @@ impl<'a, P: Explorable> Model<'a, P> {
         alarm
     }
 
-    /// A queue in which the promises to these clients are marked as too late. Of several late ones
-    /// to one client only the last are kept, as many as there may be copies: the others are lost,
-    /// or an arbiter that grants again and again could fill the link without end.
-    fn expired(&mut self, queue: u32, lapsed: u8) -> u32 {
+    /// A queue in which the promises to these clients that are not younger are marked as too late.
+    /// Of several late ones to one client only the last are kept, as many as there may be copies:
+    /// the others are lost, or an arbiter that grants again and again could fill the link without
+    /// end.
+    pub(crate) fn expired(&mut self, queue: u32, lapsed: u8, born: u8) -> u32 {
         let promise = |parcel: &Parcel| self.parts.messages.card(parcel.message).promise;
-        let lapses = |parcel: &Parcel| promise(parcel).is_some_and(|c| lapsed & 1 << c != 0);
+        let lapses = |parcel: &Parcel| {
+            parcel.born <= born && promise(parcel).is_some_and(|c| lapsed & 1 << c != 0)
+        };
         let parcels = self.parts.queues.get(queue);
         if !parcels.iter().any(|parcel| !parcel.expired && lapses(parcel)) {
             return queue;
@@ -459,6 +510,7 @@ impl<'a, P: Explorable> Model<'a, P> {
         world.spend(Misfortune::Crash);
         world.set_participant(node, None);
         world.set_alarms(node, 0);
+        self.left(node);
         for from in world.nodes() {
             world.set_queue(from, node, 0);
         }
@@ -498,10 +550,11 @@ impl<'a, P: Explorable> Model<'a, P> {
     }
 
     fn home(&self, client: usize) -> NodeId {
-        self.scope.clients[client].home
+        let chamber = self.chamber.as_ref();
+        chamber.map_or(self.scope.clients[client].home, |chamber| chamber.homes[client])
     }
 
-    fn claim(&self, client: usize) -> &Claim {
+    pub(crate) fn claim(&self, client: usize) -> &Claim {
         &self.scope.clients[client].claim
     }
 
@@ -511,14 +564,14 @@ impl<'a, P: Explorable> Model<'a, P> {
     }
 
     /// A client shows what it has.
-    fn renewal(&self, world: &World, client: usize) -> Event<u32, u32> {
+    pub(crate) fn renewal(&self, world: &World, client: usize) -> Event<u32, u32> {
         let Client::Using { held } = self.parts.clients.get(world.client(client)) else {
             unreachable!("only a client that uses units renews");
         };
         Event::Renew { claim: self.claim(client).id, shares: held.shares.clone() }
     }
 
-    fn set_client(&mut self, world: &mut World, client: usize, state: Client) {
+    pub(crate) fn set_client(&mut self, world: &mut World, client: usize, state: Client) {
         let number = self.parts.put_client(state);
         world.set_client(client, number);
     }

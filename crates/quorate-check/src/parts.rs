@@ -7,6 +7,7 @@ use quorate_core::{Entry, Explorable, LeaseEnd, Number, Numbers};
 use quorate_laws::StatuteBook;
 
 use crate::client::Client;
+use crate::council::Chamber;
 use crate::hash::Lookup;
 use crate::numbers::{Names, NumberSet};
 use crate::scope::{Network, Scope};
@@ -21,6 +22,8 @@ pub(crate) struct Parcel {
     pub(crate) boot: u32,
     /// The lease it promises is over: its arbiter's alarm rang.
     pub(crate) expired: bool,
+    /// If it promises a lease, and the scope has a council: since when that counts.
+    pub(crate) born: u8,
 }
 
 /// A participant, seen from outside.
@@ -48,6 +51,8 @@ pub(crate) enum Lapse {
     Of(Option<usize>),
     /// All that the participant's books do not show as holding units.
     Earlier,
+    /// None; but licences that were asked for before it was armed are over.
+    Licences,
 }
 
 /// Everything that occurs in some world. Number 0 of the shelves of queues, sets of alarms and
@@ -63,6 +68,7 @@ pub(crate) struct Parts<P: Explorable> {
     pub(crate) queues: Shelf<Vec<Parcel>, u32>,
     pub(crate) clients: Shelf<Client, u32>,
     pub(crate) laws: Shelf<StatuteBook, u32>,
+    pub(crate) chambers: Shelf<Chamber, ()>,
     pub(crate) names: Names,
     renamed: Lookup<(Kind, u32, u32), u32>,
 }
@@ -95,10 +101,12 @@ impl<P: Explorable> Parts<P> {
             queues: Shelf::new(),
             clients: Shelf::new(),
             laws: Shelf::new(),
+            chambers: Shelf::new(),
             names: Names::new(),
             renamed: Lookup::default(),
         };
         parts.alarm_sets.put(Vec::new(), |_| ());
+        parts.chambers.put(Chamber::default(), |_| ());
         parts.put_queue(Vec::new());
         parts.put_client(Client::NotYet);
         parts
@@ -142,6 +150,7 @@ impl<P: Explorable> Parts<P> {
             LeaseEnd::Nothing => Lapse::Nothing,
             LeaseEnd::Of(claim) => Lapse::Of(scope.client_of(claim)),
             LeaseEnd::Earlier => Lapse::Earlier,
+            LeaseEnd::Licences => Lapse::Licences,
         })
     }
 
@@ -189,7 +198,7 @@ impl<P: Explorable> Parts<P> {
 
     fn order(&self, a: &Parcel, b: &Parcel) -> Ordering {
         let messages = self.messages.get(a.message).cmp(self.messages.get(b.message));
-        messages.then((a.boot, a.expired).cmp(&(b.boot, b.expired)))
+        messages.then((a.boot, a.expired, a.born).cmp(&(b.boot, b.expired, b.born)))
     }
 
     /// A set of alarms with one more, or one fewer.

@@ -4,6 +4,8 @@ use std::fmt;
 
 use quorate_core::{Claim, ClaimId, NodeId, NodeSet, Protocol, Units};
 
+use crate::council::Council;
+
 /// A small world to exhaust.
 #[derive(Clone, Debug)]
 pub struct Scope<P: Protocol> {
@@ -30,6 +32,8 @@ pub struct Scope<P: Protocol> {
     /// Whether every history without a fault must end: no state may come back. For protocols that
     /// repeat nothing by themselves.
     pub ends: bool,
+    /// The control plane that says who decides, for protocols that ask one.
+    pub council: Option<Council>,
     /// Whether clocks and fences are renamed to a canonical form. Only tests of the renaming itself
     /// and replays turn it off; most protocols then have infinitely many states.
     pub renaming: bool,
@@ -128,6 +132,7 @@ impl<P: Protocol> Scope<P> {
             trusts_again: true,
             copies_max: 1,
             ends: false,
+            council: None,
             renaming: true,
         })
     }

@@ -21,11 +21,17 @@ pub enum Sometimes {
     Reclaim,
     /// A holder leaves a unit for another.
     Move,
+    /// Somebody is granted units by a seat that another had before.
+    SeatMoved,
+    /// A seat with holders in its books opens because of what it was told.
+    OpenedByWord,
+    /// A seat with holders in its books opens because time has passed.
+    OpenedByTime,
 }
 
 impl Sometimes {
     /// All of them.
-    pub const ALL: [Sometimes; 8] = [
+    pub const ALL: [Sometimes; 11] = [
         Sometimes::Enter,
         Sometimes::Full,
         Sometimes::Overtake,
@@ -34,6 +40,9 @@ impl Sometimes {
         Sometimes::CrashSurvived,
         Sometimes::Reclaim,
         Sometimes::Move,
+        Sometimes::SeatMoved,
+        Sometimes::OpenedByWord,
+        Sometimes::OpenedByTime,
     ];
 }
 
@@ -48,13 +57,16 @@ impl fmt::Display for Sometimes {
             Sometimes::CrashSurvived => "a crash is survived",
             Sometimes::Reclaim => "a unit is reclaimed",
             Sometimes::Move => "a holder moves",
+            Sometimes::SeatMoved => "a seat that moved grants",
+            Sometimes::OpenedByWord => "a seat with holders opens by word",
+            Sometimes::OpenedByTime => "a seat with holders opens by time",
         })
     }
 }
 
 /// Which of these were seen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Sightings(u8);
+pub struct Sightings(u16);
 
 impl Sightings {
     /// Notes one.

@@ -38,6 +38,8 @@ pub(crate) struct Stepper {
     pub(crate) boot: u32,
     /// `None` for one that is about to boot.
     pub(crate) participant: Option<u32>,
+    /// What all clocks read, in a scope with a council.
+    pub(crate) tick: u32,
 }
 
 /// What became of a step.
@@ -96,7 +98,7 @@ fn run<P: Explorable>(
     cue: &Cue,
 ) -> Result<(P, Vec<EffectOf<P>>), Breach> {
     let late = matches!(cue, Cue::Step { late: true, .. });
-    let now = if late { Moment::NEVER } else { Moment::ZERO };
+    let now = if late { Moment::NEVER } else { Moment(u64::from(stepper.tick)) };
     let seat = Seat { me: stepper.node, boot: stepper.boot, now, pool: &scope.pool };
     let mut out = Outbox::new();
     // A participant that panics is thrown away, so nobody sees what it left half done.
@@ -200,6 +202,7 @@ fn forbidden<P: Explorable>(
     let contract = |what| Some(Breach { law: "contract", what });
     let answers = |claim: ClaimId| match scope.client_of(claim) {
         Some(client) if scope.clients[client].home == node => None,
+        Some(_) if scope.council.as_ref().is_some_and(|council| council.rehomes > 0) => None,
         Some(_) => contract(format!("{node} answers {claim}, which was claimed elsewhere")),
         None => contract(format!("{node} answers {claim}, which nobody ever claimed")),
     };
@@ -227,6 +230,7 @@ fn forbidden<P: Explorable>(
         | Effect::Arm { .. }
         | Effect::Disarm(_)
         | Effect::Extend { .. }
-        | Effect::Reclaim { .. } => None,
+        | Effect::Reclaim { .. }
+        | Effect::AskLicence { .. } => None,
     }
 }

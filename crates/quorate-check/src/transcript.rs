@@ -103,6 +103,8 @@ fn unheard<P: Explorable>(model: &Model<'_, P>, happening: Happening) -> String 
         Happening::Abandon { client } => format!("{} dies waiting", claim(client)),
         Happening::Vanish { from, to, .. } => format!("a message from {from} to {to} is lost"),
         Happening::Crash { node } => format!("{node} CRASH"),
+        Happening::Commit { to, .. } => format!("the charter says that {to} decides"),
+        Happening::EndLicence { node } => format!("the licence of {node} is over"),
         other => format!("{other:?}"),
     }
 }

@@ -2,6 +2,7 @@
 
 use quorate_core::NodeId;
 
+use crate::council::Council;
 use crate::scope::Budget;
 
 /// One state of everything: nodes, disks, alarms, links, clients, the laws' memory, and how much
@@ -22,7 +23,8 @@ pub(crate) struct Layout {
 impl Layout {
     const LAWS: usize = 0;
     const BUDGET: usize = 1;
-    const NODES: usize = 4;
+    const COUNCIL: usize = 4;
+    const NODES: usize = 5;
     /// Words per node: participant, boot number, disk, alarms.
     const PER_NODE: usize = 4;
 
@@ -53,19 +55,27 @@ pub(crate) enum Misfortune {
     EarlyRing,
     Suspicion,
     HangUp,
+    Move,
+    Rehome,
 }
 
 impl World {
     /// Everybody down, nothing on its way, nothing wanted.
-    pub(crate) fn new(layout: Layout, budget: &Budget, laws: u32) -> Self {
+    pub(crate) fn new(
+        layout: Layout,
+        budget: &Budget,
+        council: Option<&Council>,
+        laws: u32,
+    ) -> Self {
         let mut world = World { layout, words: vec![0; layout.words()] };
         let Budget { crashes, cancels, renewals, deaths, lapses, duplicates, losses, .. } = *budget;
         let early_rings = budget.early_rings.unwrap_or(0);
         world.words[Layout::BUDGET] = u32::from_le_bytes([crashes, cancels, renewals, deaths]);
         world.words[Layout::BUDGET + 1] =
             u32::from_le_bytes([lapses, duplicates, losses, early_rings]);
+        let (moves, rehomes) = council.map_or((0, 0), |council| (council.moves, council.rehomes));
         world.words[Layout::BUDGET + 2] =
-            u32::from_le_bytes([budget.suspicions, budget.hangups, 0, 0]);
+            u32::from_le_bytes([budget.suspicions, budget.hangups, moves, rehomes]);
         world.set_laws(laws);
         world
     }
@@ -159,12 +169,21 @@ impl World {
     }
 
     pub(crate) fn clients(&self) -> &[u32] {
-        &self.words[self.layout.clients()..]
+        &self.words[self.layout.clients()..self.layout.words()]
     }
 
     pub(crate) fn set_client(&mut self, client: usize, number: u32) {
         let place = self.layout.clients() + client;
         self.words[place] = number;
+    }
+
+    /// Where the control plane is.
+    pub(crate) fn council(&self) -> u32 {
+        self.words[Layout::COUNCIL]
+    }
+
+    pub(crate) fn set_council(&mut self, council: u32) {
+        self.words[Layout::COUNCIL] = council;
     }
 
     pub(crate) fn laws(&self) -> u32 {

@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::time::Duration;
 
-use crate::{Claim, ClaimId, Moment, Move, NodeId, Protocol, Refusal, Shares};
+use crate::{Charter, Claim, ClaimId, Moment, Move, NodeId, Protocol, Refusal, Shares};
 
 /// What happens to a participant of a protocol.
 pub type EventOf<P> = Event<<P as Protocol>::Message, <P as Protocol>::Alarm>;
@@ -54,6 +54,8 @@ pub enum Event<M, A> {
     Suspect(NodeId),
     /// ...and no longer believes it.
     Trust(NodeId),
+    /// The control plane says something. Only protocols with a seat that moves listen.
+    Charter(Charter),
 }
 
 impl<M, A> Event<M, A> {
@@ -86,6 +88,7 @@ impl<M, A> Event<M, A> {
             Event::Ring(it) => Event::Ring(alarm(it)?),
             Event::Suspect(node) => Event::Suspect(node),
             Event::Trust(node) => Event::Trust(node),
+            Event::Charter(word) => Event::Charter(word),
         })
     }
 }
@@ -165,6 +168,14 @@ pub enum Effect<M, A, D> {
         /// What it had.
         shares: Shares,
     },
+    /// Asks the control plane whether this node still decides ([`Charter::Licensed`]). There may be
+    /// no answer.
+    AskLicence {
+        /// In which term.
+        term: u32,
+        /// This driver's clock, to be echoed: a licence counts from before it was asked for.
+        asked: Moment,
+    },
     /// A message arrived that no correct peer could have sent. It changed nothing.
     Anomaly {
         /// Who sent it.
@@ -211,6 +222,7 @@ impl<M, A, D> Effect<M, A, D> {
             Effect::Refuse { claim, why } => Effect::Refuse { claim, why },
             Effect::Lose { claim } => Effect::Lose { claim },
             Effect::Reclaim { claim, shares } => Effect::Reclaim { claim, shares },
+            Effect::AskLicence { term, asked } => Effect::AskLicence { term, asked },
             Effect::Anomaly { peer, what } => Effect::Anomaly { peer, what },
         })
     }
@@ -229,6 +241,10 @@ impl<M: fmt::Display, A: fmt::Display> fmt::Display for Event<M, A> {
             Event::Ring(alarm) => write!(f, "ring {alarm}"),
             Event::Suspect(node) => write!(f, "suspect {node}"),
             Event::Trust(node) => write!(f, "trust {node}"),
+            Event::Charter(Charter::Applied(it)) => {
+                write!(f, "term {} is {} boot {}", it.term, it.node, it.boot)
+            }
+            Event::Charter(Charter::Licensed { term, .. }) => write!(f, "licence for term {term}"),
         }
     }
 }
@@ -249,6 +265,7 @@ impl<M: fmt::Display, A: fmt::Display, D> fmt::Display for Effect<M, A, D> {
             Effect::Refuse { claim, why } => write!(f, "REFUSE {claim}: {why}"),
             Effect::Lose { claim } => write!(f, "LOSE {claim}"),
             Effect::Reclaim { claim, shares } => write!(f, "RECLAIM {claim} {shares}"),
+            Effect::AskLicence { term, .. } => write!(f, "ask for term {term}"),
             Effect::Anomaly { peer, what } => write!(f, "ANOMALY from {peer}: {what}"),
         }
     }

@@ -30,4 +30,13 @@ pub trait Explorable: Numbers + Protocol<Message: Numbers, Durable: Numbers> {
     fn relies_on(&self, _arbiter: NodeId, _claim: ClaimId) -> bool {
         false
     }
+
+    /// The licence of this participant, if it has one, is over. The checker's clock stands still,
+    /// so it says this by hand.
+    fn end_licence(&mut self) {}
+
+    /// Whether it has one.
+    fn is_licensed(&self) -> bool {
+        false
+    }
 }

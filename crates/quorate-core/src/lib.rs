@@ -55,12 +55,14 @@
 //! | incarnations and restarts | all | [`Seat::boot`], [`Start`] |
 //! | units that differ, units by name, bundles | central, table, arbiter | [`Wanted::lines`] |
 //! | holders that can be asked to move | central | [`Effect::Move`], answered by [`Event::Renew`] |
+//! | deciders that change while everything runs | central | [`Event::Charter`], [`Effect::AskLicence`] |
 //! | units that are drained or get other labels | central | [`Obeys`] |
 //! | leases whose arithmetic is only an order | all | [`Lease`], [`Protocol::lease_end`], [`Explorable::promise`] |
 //! | starts from arbitrary states | ring | [`Corruptible`] |
 //! | a million participants in one process | ring, simulator | configuration is borrowed ([`Seat::pool`]), never copied into a participant |
 
 mod bound;
+mod charter;
 mod claim;
 mod corruptible;
 mod event;
@@ -78,6 +80,7 @@ mod shortage;
 mod stamp;
 
 pub use bound::{LINES_MAX, NODES_MAX, UNITS_MAX};
+pub use charter::{Charter, Tenure};
 pub use claim::{Claim, ClaimId, Line, Refusal, Units, UnitsError, Wanted};
 pub use corruptible::Corruptible;
 pub use event::{Effect, EffectOf, Event, EventOf};

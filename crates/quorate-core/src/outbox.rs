@@ -157,6 +157,11 @@ impl<P: Protocol> Outbox<P> {
         self.put(|| Effect::Reclaim { claim, shares });
     }
 
+    /// See [`Effect::AskLicence`].
+    pub fn ask_licence(&mut self, term: u32, asked: Moment) {
+        self.put(|| Effect::AskLicence { term, asked });
+    }
+
     /// See [`Effect::Anomaly`].
     pub fn anomaly(&mut self, peer: NodeId, what: &'static str) {
         self.put(|| Effect::Anomaly { peer, what });

@@ -217,4 +217,7 @@ pub enum LeaseEnd {
     /// Whoever was promised anything before this participant booted, and has not renewed with it
     /// since, has passed its own deadline.
     Earlier,
+    /// No lease, but every licence ([`crate::Charter::Licensed`]) that anybody asked for before the
+    /// alarm was armed.
+    Licences,
 }

@@ -15,6 +15,7 @@ use crate::audit::{Audit, Note};
 use crate::caller::{self, Action, Caller, Guest, Whence, Why};
 use crate::config::{Config, PoolDef};
 use crate::convert;
+use crate::crowd::Seat;
 use crate::engine::{Ask, Command, Gathered, Request, stopping};
 use crate::ledger::{Mailbox, Recipient, Snapshot, Waiter};
 use crate::metrics::Metrics;
@@ -70,6 +71,7 @@ pub(crate) struct App {
     pub(crate) whence: Whence,
     /// Whether nobody else hears what is said ([`Guest::private`]).
     pub(crate) private: bool,
+    seat: Option<Arc<Seat>>,
     engine: mpsc::Sender<Command>,
     changes: broadcast::Sender<Change>,
     stopping: watch::Receiver<bool>,
@@ -86,8 +88,20 @@ impl App {
         stopping: watch::Receiver<bool>,
     ) -> Self {
         let (caller, whence) = (Caller::Administrator, Whence::Node);
-        let private = false;
-        App { config, boot, metrics, audit, caller, whence, private, engine, changes, stopping }
+        let (private, seat) = (false, None);
+        App {
+            config,
+            boot,
+            metrics,
+            audit,
+            caller,
+            whence,
+            private,
+            seat,
+            engine,
+            changes,
+            stopping,
+        }
     }
 
     /// The same for another caller.
@@ -97,8 +111,23 @@ impl App {
 
     /// The same for whoever is at the other end of a connection.
     pub(crate) fn receiving(&self, guest: Guest) -> Self {
-        let Guest { caller, whence, private } = guest;
-        App { caller, whence, private, ..self.clone() }
+        let Guest { caller, whence, private, seat } = guest;
+        App { caller, whence, private, seat, ..self.clone() }
+    }
+
+    /// Counts the connection for its caller, if that is known by a token or a certificate.
+    ///
+    /// # Errors
+    /// It has too many already; nothing changed.
+    pub(crate) fn seated(&self) -> Result<(), Problem> {
+        let (Caller::Holder(permit), Some(seat)) = (&self.caller, &self.seat) else {
+            return Ok(());
+        };
+        seat.take(&permit.name).map_err(|_| {
+            self.metrics.refuse("limit");
+            let most = self.config.limits.clients_per_caller;
+            admission::limit("clients_per_caller", most, "connections of one token or certificate")
+        })
     }
 
     /// Returns when the node stops.
@@ -189,11 +218,15 @@ impl App {
     /// What a client asks about a claim, with the name that its caller is known by: if it may ask
     /// that of this claim.
     async fn prepare(&self, pool: &str, id: ClaimId, mut ask: Ask) -> Result<Ask, Problem> {
-        let Caller::Holder(_) = &self.caller else { return Ok(ask) };
+        let Caller::Holder(permit) = &self.caller else { return Ok(ask) };
         self.authorize(Some(pool), ask.needs())?;
         if let Ask::Claim { want, .. } = &mut ask {
             self.authorize_units(pool, want.units())?;
             want.client = caller::called(&self.caller, &want.client)?;
+        }
+        if let Ask::Renew { client, .. } = &mut ask {
+            // Whoever may not call itself that is called as its token is.
+            *client = caller::called(&self.caller, client).unwrap_or_else(|_| permit.name.clone());
         }
         self.own(pool, id, &ask).await?;
         Ok(ask)

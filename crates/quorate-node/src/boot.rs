@@ -305,6 +305,11 @@ fn replace(directory: &Path, path: &Path, text: &str) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
+/// Whether a file is one of ours.
+pub(crate) fn is_readable(text: &str) -> bool {
+    parse(text).is_some()
+}
+
 fn parse(text: &str) -> Option<Kept> {
     let field =
         |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));

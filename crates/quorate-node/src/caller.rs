@@ -25,6 +25,7 @@ use quorate_wire::survey::Question;
 
 use crate::admission;
 use crate::config::{Config, Secret as AdminToken};
+use crate::crowd::Seat;
 use crate::engine::{Ask, Request};
 
 /// Who asks, as far as this node knows.
@@ -69,13 +70,15 @@ impl fmt::Display for Whence {
 }
 
 /// Who is at the other end of a connection, before any request shows more.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Guest {
     pub(crate) caller: Caller,
     pub(crate) whence: Whence,
     /// Whether nobody else hears what is said, and no page of another site can lead here: TLS, or
     /// the Unix socket.
     pub(crate) private: bool,
+    /// Where the connection is counted for whoever shows something on it.
+    pub(crate) seat: Option<Arc<Seat>>,
 }
 
 /// What a caller wants to do.
@@ -166,6 +169,17 @@ impl Caller {
                 },
                 Err(wrong) => Caller::Stranger(Some(wrong)),
             },
+        }
+    }
+}
+
+impl Caller {
+    /// Whether it is known who it is: more is read from those, at once.
+    pub(crate) fn is_known(&self, config: &Config) -> bool {
+        match self {
+            Caller::Holder(_) | Caller::Bearer(_) | Caller::Administrator => true,
+            // Where nobody is asked for anything, everybody is as good as known.
+            _ => config.guarded.now().is_none(),
         }
     }
 }
@@ -416,7 +430,7 @@ impl Request {
             Request::Register { pool, .. } | Request::Grants { pool, .. } => {
                 (Some(pool), Action::See)
             }
-            Request::Owner { pool, .. } => (Some(pool), Action::Claim),
+            Request::Owner { pool, .. } | Request::Seen { pool, .. } => (Some(pool), Action::Claim),
             Request::Corrupt { pool, .. } | Request::Fence { pool, .. } => {
                 (Some(pool), Action::Admin)
             }

@@ -398,7 +398,8 @@ async fn a_guarded_node_gives_every_token_what_it_may_have_and_nothing_else() {
 async fn whoever_runs_the_node_may_do_everything_on_its_unix_socket() {
     let tokens = Tokens::new();
     let node = tokens.node("").await;
-    let guest = |caller| Guest { caller, whence: Whence::Local { user: 0 }, private: true };
+    let guest =
+        |caller| Guest { caller, whence: Whence::Local { user: 0 }, private: true, seat: None };
     let served = |problem: Option<Problem>| {
         let said = problem.as_ref().map(|problem| (problem.kind, &*problem.detail));
         Answered::of(said) == Answered::Served

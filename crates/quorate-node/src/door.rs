@@ -3,7 +3,7 @@
 //! the clear only with clients on its own machine, who may also come by its Unix socket (`local`).
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,10 +20,13 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::rustls::ServerConfig;
 
+use crate::admission::limit;
 use crate::api;
 use crate::app::App;
 use crate::audit::Note;
 use crate::caller::{Caller, Guest, Whence};
+use crate::config::Limits;
+use crate::crowd::{Crowd, Full, Place, Room, Seat, party};
 use crate::local::{self, Local};
 use crate::metrics::Metrics;
 use crate::session::{self, SessionError};
@@ -69,11 +72,17 @@ pub(crate) async fn run(
 ) {
     // Connections tell nothing about who makes them; a request may.
     let mut app = app.serving(Caller::Anonymous);
-    let places = Arc::new(Semaphore::new(app.config.limits.clients));
+    let limits = app.config.limits.clone();
+    let (places, greetings) = (Crowd::default(), Crowd::default());
     // Strangers on the network cannot fill these: they are the way in when they fill the others.
     let local_places = Arc::new(Semaphore::new(LOCAL_MAX));
     let porters = Arc::new(Semaphore::new(TURNED_AWAY_MAX));
-    let hall = Hall { router: api::router(app.clone()), app: app.clone(), keys };
+    let hall = Hall {
+        router: api::router(app.clone()),
+        app: app.clone(),
+        keys,
+        callers: Crowd::default(),
+    };
     let mut guests = JoinSet::new();
     loop {
         while guests.try_join_next().is_some() {}
@@ -94,24 +103,23 @@ pub(crate) async fn run(
                     drop(place);
                 });
             }
-            Ok(Knock::Address(stream, from)) => match Arc::clone(&places).try_acquire_owned() {
-                Ok(place) => {
+            Ok(Knock::Address(stream, from)) => match seats(&limits, &places, &greetings, from) {
+                Ok((place, greeting)) => {
                     let hall = hall.clone();
                     guests.spawn(async move {
-                        hall.receive(stream, from).await;
+                        hall.receive(stream, from, greeting).await;
                         drop(place);
                     });
                 }
-                Err(_) => {
+                Err(problem) => {
                     app.metrics.refuse("limit");
                     // Nobody who waits for a handshake would understand it.
                     if hall.keys.borrow().is_none()
                         && let Ok(porter) = Arc::clone(&porters).try_acquire_owned()
                     {
-                        let max = app.config.limits.clients;
                         guests.spawn(async move {
                             // A client that does not read learns it from the end of the connection.
-                            let _ = timeout(FEW_WORDS, turn_away(stream, max)).await;
+                            let _ = timeout(FEW_WORDS, turn_away(stream, problem)).await;
                             drop(porter);
                         });
                     }
@@ -130,6 +138,38 @@ pub(crate) async fn run(
     }
 }
 
+/// A place for a connection from there, and one among those that have not said what they want.
+fn seats(
+    limits: &Limits,
+    places: &Crowd<IpAddr>,
+    greetings: &Crowd<IpAddr>,
+    from: SocketAddr,
+) -> Result<(Place<IpAddr>, Place<IpAddr>), Problem> {
+    let party = party(from.ip());
+    // One machine may be full of clients, and its own machine is not a stranger's.
+    let each = match from.ip().is_loopback() {
+        true => limits.clients,
+        false => limits.clients_per_address,
+    };
+    let room = Room { all: limits.clients, each };
+    let place = places.enter(&party, room).map_err(|full| match full {
+        Full::All => limit("clients", room.all, "connections of clients"),
+        Full::Each if each == limits.clients => {
+            limit("clients", room.all, "connections of clients")
+        }
+        Full::Each => limit("clients_per_address", each, "connections from one address"),
+    })?;
+    let room = Room { all: limits.greetings, each: limits.greetings_per_address };
+    let greeting = greetings.enter(&party, room).map_err(|full| match full {
+        Full::All => limit("greetings", room.all, "connections that say nothing yet"),
+        Full::Each => {
+            let what = "connections from one address that say nothing yet";
+            limit("greetings_per_address", room.each, what)
+        }
+    })?;
+    Ok((place, greeting))
+}
+
 /// The next client of the Unix socket; none ever, without one.
 async fn somebody(local: Option<&Local>) -> io::Result<(UnixStream, u32)> {
     match local {
@@ -145,10 +185,12 @@ struct Hall {
     router: Router,
     /// What TLS is spoken with, now.
     keys: Receiver<Option<Arc<Keys>>>,
+    /// How many connections each caller has that is known.
+    callers: Crowd<String>,
 }
 
 impl Hall {
-    async fn receive(self, stream: TcpStream, from: SocketAddr) {
+    async fn receive(self, stream: TcpStream, from: SocketAddr, greeting: Place<IpAddr>) {
         let tls = self.keys.borrow().as_ref().map(|keys| keys.for_clients());
         let metrics = Arc::clone(&self.app.metrics);
         if let Err(error) = notice_silence(&stream) {
@@ -176,8 +218,10 @@ impl Hall {
             }
             Err(_) => return metrics.refuse("client"),
         };
+        drop(greeting);
         let caller = Caller::certified(&self.app.config, stream.shown());
-        let guest = Guest { caller, whence: Whence::Address(from.ip()), private: is_tls };
+        let whence = Whence::Address(from.ip());
+        let guest = Guest { caller, whence, private: is_tls, seat: Some(self.seat()) };
         self.serve(stream, language, guest).await;
     }
 
@@ -187,7 +231,13 @@ impl Hall {
             return self.app.metrics.refuse("client");
         };
         let (caller, whence) = (local::whose(user), Whence::Local { user });
-        self.serve(stream, language, Guest { caller, whence, private: true }).await;
+        let guest = Guest { caller, whence, private: true, seat: Some(self.seat()) };
+        self.serve(stream, language, guest).await;
+    }
+
+    fn seat(&self) -> Arc<Seat> {
+        let most = self.app.config.limits.clients_per_caller;
+        Arc::new(Seat::new(self.callers.clone(), most))
     }
 
     /// Until it ends, or the certificate that was shown is good no more.
@@ -207,6 +257,11 @@ impl Hall {
         let app = app.receiving(guest.clone());
         match language {
             Language::Link => {
+                // Requests over HTTP are refused one by one.
+                if let Err(problem) = app.seated() {
+                    let _ = timeout(FEW_WORDS, refuse_link(stream, problem)).await;
+                    return;
+                }
                 let _counted = metrics.count_client();
                 match session::run(stream, app).await {
                     Ok(()) | Err(SessionError::Io(_)) => {}
@@ -265,9 +320,10 @@ async fn refuse_plain(stream: TcpStream) -> io::Result<()> {
 
 fn plain_answer(reason: &str, problem: &Problem) -> io::Result<String> {
     let body = serde_json::to_string(problem)?;
+    let retry = if problem.kind == ProblemKind::Limit { "retry-after: 1\r\n" } else { "" };
     Ok(format!(
         "HTTP/1.1 {} {reason}\r\ncontent-type: application/problem+json\r\n\
-         content-length: {}\r\nconnection: close\r\n\r\n{body}",
+         content-length: {}\r\n{retry}connection: close\r\n\r\n{body}",
         problem.status,
         body.len()
     ))
@@ -304,13 +360,17 @@ fn other_version(version: u8) -> Problem {
     Problem::new(ProblemKind::BadRequest, text)
 }
 
+/// Says to a client on the link why it is not served, and hangs up.
+async fn refuse_link(mut stream: Stream, problem: Problem) -> io::Result<()> {
+    let number = session::first_number(&mut stream).await.unwrap_or(0);
+    session::refuse(stream, number, problem).await
+}
+
 /// Says why there is no place, and hangs up.
-async fn turn_away(stream: TcpStream, max: usize) -> io::Result<()> {
-    let problem = crate::admission::limit("clients", max, "connections of clients");
+async fn turn_away(stream: TcpStream, problem: Problem) -> io::Result<()> {
     let mut stream = Stream::from(stream);
     if first_words(&mut stream).await? != Language::Http {
-        let number = session::first_number(&mut stream).await.unwrap_or(0);
-        return session::refuse(stream, number, problem).await;
+        return refuse_link(stream, problem).await;
     }
     stream.write_all(plain_answer("Too Many Requests", &problem)?.as_bytes()).await?;
     session::hang_up(stream).await

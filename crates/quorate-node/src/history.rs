@@ -22,6 +22,9 @@ const BUCKET_MS: u64 = 10_000;
 const TEXT_MAX: usize = 120;
 
 /// See the module.
+/// Most other pools that one record names.
+const OTHERS_MAX: usize = 64;
+
 #[derive(Debug, Default)]
 pub(crate) struct History {
     pools: BTreeMap<usize, Past>,
@@ -50,6 +53,8 @@ impl History {
     pub(crate) fn note_together(&mut self, mut records: Vec<(usize, Record)>) {
         let Some((_, mut all)) = records.first().cloned() else { return };
         all.more_pools = u32::try_from(records.len() - 1).unwrap_or(u32::MAX);
+        let others = records.iter().skip(1).take(OTHERS_MAX);
+        all.others = others.map(|(_, record)| record.pool.clone()).collect();
         shorten(&mut all);
         self.keep_notable(all);
         for (seat, mut record) in records.drain(..) {
@@ -83,6 +88,7 @@ impl History {
             text: text.to_owned(),
             times: 1,
             more_pools: 0,
+            others: Vec::new(),
         };
         shorten(&mut record);
         self.keep_notable(record);
@@ -167,7 +173,8 @@ mod tests {
     fn record(at_ms: u64, what: What) -> Record {
         let (pool, who, text) = ("p".into(), String::new(), "\u{e9}".repeat(500));
         let (claim, units, took_ms, times, more_pools) = ((1, 2), 1, 5, 1, 0);
-        Record { at_ms, what, pool, claim, units, took_ms, who, text, times, more_pools }
+        let others = Vec::new();
+        Record { at_ms, what, pool, claim, units, took_ms, who, text, times, more_pools, others }
     }
 
     #[test]
@@ -178,6 +185,7 @@ mod tests {
         history.note_together(all);
         let told: Vec<_> = history.notable(100).iter().map(|r| (r.what, r.more_pools)).collect();
         assert_eq!(told, [(What::Missed, 0), (What::Warned, 999)], "it displaces nothing");
+        assert_eq!(history.notable(1)[0].others.len(), OTHERS_MAX, "nor does it fill an answer");
         for seat in [0, 999] {
             assert_eq!(history.records(seat, 9)[0].more_pools, 0, "its own past tells of itself");
         }

@@ -18,6 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::admission::Unfit;
 use crate::config::PoolDef;
 use crate::convert;
+use crate::crowd::Place;
 use crate::engine::Command;
 use crate::presence::Presence;
 
@@ -154,6 +155,8 @@ pub(crate) struct Claimed {
     pub(crate) lapsed: bool,
     /// The longest time that its client was ever given here at once.
     pub(crate) span: Duration,
+    /// Its place among those of its caller, as long as it is not over.
+    pub(crate) place: Option<Place<String>>,
 }
 
 /// How a claim stands here.
@@ -200,6 +203,7 @@ impl Claimed {
             grant: None,
             lapsed: false,
             span: Duration::ZERO,
+            place: None,
         }
     }
 
@@ -413,6 +417,9 @@ impl Ledger {
         if is_grant && was.waits {
             self.granted += 1;
             claimed.grant = Some(self.granted);
+        }
+        if !is.active {
+            claimed.place = None;
         }
         self.count(*id, made, was, is);
     }

@@ -30,6 +30,9 @@ mod caller_tests;
 mod clock;
 mod config;
 mod convert;
+mod crowd;
+#[doc(hidden)]
+pub mod decoders;
 mod descriptors;
 mod door;
 mod engine;

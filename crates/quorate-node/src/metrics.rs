@@ -2,6 +2,8 @@
 //! pattern, so that their number does not become a number of time series.
 
 mod facts;
+#[cfg(test)]
+mod packaged_tests;
 mod trust;
 
 use std::sync::Arc;
@@ -202,7 +204,11 @@ impl Metrics {
             "HTTP requests that were not carried out, by the status of the answer",
             Family::clone(&refused_requests),
         );
-        let reloads = Family::default();
+        let reloads = Family::<PlainOutcome, Counter>::default();
+        // There from the start: whoever watches it grow would miss the first.
+        for outcome in ["taken", "refused"] {
+            drop(reloads.get_or_create(&PlainOutcome { outcome }));
+        }
         registry.register(
             "reloads",
             "Times that the configuration was read anew, by what came of it",

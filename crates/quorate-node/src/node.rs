@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_api::NodeView;
+use quorate_api::{Check, NodeView};
 use quorate_trust::Keys;
 use tokio::net::TcpListener;
 use tokio::sync::{broadcast, mpsc, watch};
@@ -236,6 +236,13 @@ impl Node {
         self.app.fetch(Request::Node).await.ok()
     }
 
+    /// What `/readyz` says, when the engine has gone round once more: never, while it stands still,
+    /// and nothing if it has stopped.
+    pub fn pulse(&self) -> impl Future<Output = Option<Vec<Check>>> + use<> {
+        let app = self.app.clone();
+        async move { app.fetch(Request::Checks).await.ok() }
+    }
+
     /// Returns when the node cannot go on, and says why. It should then be stopped, and the process
     /// with it.
     pub async fn failed(&mut self) -> String {
@@ -307,7 +314,28 @@ fn open_journal(
 
 #[cfg(test)]
 mod tests {
+    use std::task::Poll;
+
     use super::*;
+
+    /// Everything runs on this thread, so the engine stands still until we wait for something.
+    #[tokio::test]
+    async fn only_an_engine_that_goes_round_has_a_pulse() {
+        let text = "cluster = \"c\"\nepoch = 1\nnode = \"a\"\ndata_dir = \"unused\"\n\
+                    [listen]\nclients = \"127.0.0.1:0\"\npeers = \"127.0.0.1:0\"\n\
+                    [[members]]\nname = \"a\"\npeers = \"127.0.0.1:1\"\n\
+                    [[pools]]\nname = \"p\"\nunits = 1\n";
+        let mut config = Config::parse(text).unwrap();
+        config.data = Data::Memory;
+        let mut node = Node::start(config).await.unwrap();
+        let mut pulse = std::pin::pin!(node.pulse());
+        let first = std::future::poll_fn(|cx| Poll::Ready(pulse.as_mut().poll(cx))).await;
+        assert!(first.is_pending(), "nobody but the engine answers");
+        assert!(pulse.await.unwrap().iter().any(|check| check.name == "running"));
+        node.engine.abort();
+        ended(&mut node.engine).await;
+        assert_eq!(node.pulse().await, None);
+    }
 
     #[tokio::test]
     async fn a_task_that_was_waited_for_is_not_waited_for_again() {

@@ -170,7 +170,7 @@ impl<'a> Glances<'a> {
         let mut view = picture.pool(self.config, name, def);
         let more = u32::try_from(unlisted).unwrap_or(u32::MAX);
         view.waiting = view.waiting.map(|waiting| waiting.saturating_add(more));
-        let mut events = self.events(|glance| &glance.records);
+        let mut events = self.events(|glance| &glance.records, |record| Some(record.clone()));
         events.truncate(EVENTS);
         PoolDetail {
             view,
@@ -230,25 +230,35 @@ impl<'a> Glances<'a> {
             .collect()
     }
 
-    /// What is worth knowing of all pools and nodes, the latest first.
-    pub(crate) fn notable(&self) -> Vec<HistoryEvent> {
-        let mut events = self.events(|glance| &glance.notable);
+    /// What is worth knowing of all pools, or of those that may be seen, and of nodes, the latest
+    /// first.
+    pub(crate) fn notable(&self, sees: Option<&dyn Fn(&str) -> bool>) -> Vec<HistoryEvent> {
+        let shown = |record: &Record| match sees {
+            Some(sees) => visible(record, sees),
+            None => Some(record.clone()),
+        };
+        let mut events = self.events(|glance| &glance.notable, shown);
         events.truncate(NOTABLE);
         events
     }
 
     /// What happened in the pool, the oldest first.
     pub(crate) fn history(&self) -> Vec<HistoryEvent> {
-        let mut events = self.events(|glance| &glance.records);
+        let mut events = self.events(|glance| &glance.records, |record| Some(record.clone()));
         events.reverse();
         events
     }
 
-    fn events(&self, which: impl Fn(&Glance) -> &Vec<Record>) -> Vec<HistoryEvent> {
+    fn events(
+        &self,
+        which: impl Fn(&Glance) -> &Vec<Record>,
+        shown: impl Fn(&Record) -> Option<Record>,
+    ) -> Vec<HistoryEvent> {
         let mut events: Vec<HistoryEvent> = Vec::new();
         for (node, glance) in &self.told {
             let name = &self.config.members[node.index()].name;
-            events.extend(which(glance).iter().map(|record| event(name, record)));
+            let records = which(glance).iter().filter_map(&shown);
+            events.extend(records.map(|record| event(name, &record)));
         }
         // The latest first; of one node, in the order in which it told them.
         events.reverse();
@@ -278,6 +288,18 @@ fn fits_w(one: &WaiterView, text: &str) -> bool {
 fn fits(texts: &[&str], wanted: &str) -> bool {
     let wanted = wanted.to_lowercase();
     wanted.is_empty() || texts.iter().any(|text| text.to_lowercase().contains(&wanted))
+}
+
+/// What is left of a record for whoever sees these pools: it is told of the first of them, and of
+/// how many more of them there are, of those that are named.
+fn visible(record: &Record, sees: impl Fn(&str) -> bool) -> Option<Record> {
+    if record.pool.is_empty() {
+        return Some(record.clone());
+    }
+    let mut pools = std::iter::once(&record.pool).chain(&record.others);
+    let pool = pools.find(|pool| sees(pool))?.clone();
+    let more_pools = u32::try_from(pools.filter(|pool| sees(pool)).count()).unwrap_or(u32::MAX);
+    Some(Record { pool, more_pools, others: Vec::new(), ..record.clone() })
 }
 
 fn event(node: &str, record: &Record) -> HistoryEvent {
@@ -320,5 +342,37 @@ fn kind(what: What) -> HistoryKind {
         What::Warned => HistoryKind::Warned,
         What::Cleared => HistoryKind::Cleared,
         What::Passed => HistoryKind::Passed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_happened_to_many_pools_is_told_of_those_that_may_be_seen() {
+        let others = vec!["b".to_owned(), "ci-1".to_owned(), "ci-2".to_owned()];
+        let record = Record {
+            at_ms: 1,
+            what: What::Warned,
+            pool: "a".into(),
+            claim: (0, 0),
+            units: 0,
+            took_ms: 0,
+            who: String::new(),
+            text: "n2 is away".into(),
+            times: 1,
+            more_pools: 99,
+            others,
+        };
+        let told = |sees: fn(&str) -> bool| {
+            visible(&record, sees).map(|record| (record.pool, record.more_pools))
+        };
+        assert_eq!(told(|pool| pool.starts_with("ci-")), Some(("ci-1".into(), 1)));
+        assert_eq!(told(|pool| pool == "a"), Some(("a".into(), 0)));
+        assert_eq!(told(|pool| pool == "b"), Some(("b".into(), 0)));
+        assert_eq!(told(|_| false), None, "nothing that happened to it");
+        let node = Record { pool: String::new(), others: Vec::new(), ..record.clone() };
+        assert_eq!(visible(&node, |_| false), Some(node.clone()), "what happens to nodes is");
     }
 }

@@ -148,11 +148,17 @@ impl Session {
     /// Takes whole frames off the front; says how many bytes they took.
     async fn hear(&mut self, bytes: &[u8], received: Moment) -> Result<usize, link::FrameError> {
         let mut used = 0;
-        while let Some((FromClient::Request(request), length)) = link::decode(&bytes[used..])? {
-            used += length;
-            self.on_request(request, received).await;
+        loop {
+            let known = self.app.caller.is_known(&self.app.config);
+            let max = if known { link::FRAME_MAX } else { link::STRANGE_FRAME_MAX };
+            match link::decode_within(&bytes[used..], max)? {
+                Some((FromClient::Request(request), length)) => {
+                    used += length;
+                    self.on_request(request, received).await;
+                }
+                None => return Ok(used),
+            }
         }
-        Ok(used)
     }
 
     async fn on_request(&mut self, request: Request, received: Moment) {
@@ -162,6 +168,10 @@ impl Session {
             LinkAsk::Hello { client } => return self.on_hello(number, client),
             LinkAsk::Introduce { client, token } => {
                 self.app = self.app.serving(self.guest.clone()).shown(Some(&token.0));
+                if let Err(problem) = self.app.seated() {
+                    self.app = self.app.serving(Caller::Anonymous);
+                    return self.answer(number, Reply::Problem(problem));
+                }
                 return self.on_hello(number, client);
             }
             LinkAsk::Claim { pool, id, want } => {
@@ -175,7 +185,7 @@ impl Session {
                     let problem = Problem::new(ProblemKind::BadRequest, text);
                     return self.answer(number, Reply::Problem(problem));
                 };
-                (pool, id, Ask::Renew { shown: Some(shown) })
+                (pool, id, Ask::Renew { shown: Some(shown), client: self.client.clone() })
             }
             LinkAsk::Release { pool, id } => (pool, id, Ask::End),
             LinkAsk::Status { pool, id } => (pool, id, Ask::Status { wait: false }),

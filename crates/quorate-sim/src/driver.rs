@@ -7,6 +7,7 @@
 //! | `Arm`, `Disarm` | an entry in the queue, on the node's own clock |
 //! | `Grant`, `Extend`, `Refuse`, `Lose` | told to the client, and to the laws |
 //! | `Reclaim` | counted |
+//! | `AskLicence` | a question to the control plane (`council.rs`) |
 //! | `Anomaly` | fails the run |
 //!
 //! Effects behind a `Persist` that is not on disk yet wait for it, also those of later steps,
@@ -214,6 +215,10 @@ impl<P: Protocol> World<'_, P> {
             Effect::Reclaim { .. } => {
                 self.measures.reclaims += 1;
                 self.progress_at = self.now;
+                Ok(())
+            }
+            Effect::AskLicence { term, asked } => {
+                self.ask_licence(me, term, asked);
                 Ok(())
             }
             Effect::Arm { .. } | Effect::Disarm(_) | Effect::Anomaly { .. } => {

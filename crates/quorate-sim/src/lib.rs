@@ -14,6 +14,7 @@
 //! | `faults.rs`, `misfortune.rs` | what may go wrong, and its happening |
 //! | `hangups.rs` | clients that hang up while they wait |
 //! | `rolling.rs` | nodes restarted one after the other, and clients that go on elsewhere |
+//! | `council.rs` | the control plane, for protocols whose decider may change |
 //! | `corruption.rs` | runs that begin in any state, and when they are right |
 //! | `plan.rs`, `workload.rs`, `span.rs`, `rng.rs` | what is chosen, and chance |
 //! | `film.rs` | what a replay draws |
@@ -28,6 +29,7 @@ mod client;
 mod clients;
 mod clock;
 mod corruption;
+mod council;
 mod disk;
 mod driver;
 mod faults;
@@ -59,6 +61,7 @@ mod testing;
 #[cfg(test)]
 mod world_tests;
 
+pub use council::CouncilPlan;
 pub use faults::{Faults, Profile, ProfileError, Recurring};
 pub use film::{Change, Film, Flight, Frame, Health};
 pub use histogram::Histogram;

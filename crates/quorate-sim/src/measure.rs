@@ -35,6 +35,8 @@ pub struct Measures {
     pub cut_short: u64,
     /// Times an arbiter took units back.
     pub reclaims: u64,
+    /// How often the control plane said that another node decides.
+    pub seat_moves: u64,
     /// Messages sent, by kind.
     pub messages: Vec<u64>,
     /// Messages that never arrived.
@@ -83,6 +85,7 @@ impl Measures {
             releases: 0,
             cut_short: 0,
             reclaims: 0,
+            seat_moves: 0,
             messages: vec![0; kinds],
             messages_lost: 0,
             persists: 0,

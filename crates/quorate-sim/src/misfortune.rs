@@ -1,7 +1,7 @@
 //! What goes wrong, as it happens: crashes and restarts, pauses, cut and slow links, clocks that
 //! change their rate, and the failure detector's opinions.
 
-use quorate_core::{Event, NodeId, NodeSet, Protocol, Start};
+use quorate_core::{Event, Moment, NodeId, NodeSet, Protocol, Start};
 
 use crate::disk::Disk;
 use crate::faults::Recurring;
@@ -39,6 +39,21 @@ pub(crate) enum Trouble {
     Leave {
         client: u32,
     },
+    /// The seat moves, without need.
+    MoveSeat,
+    /// The control plane has no leader.
+    NoLeader,
+    /// Another node decides, if the one of this term is gone.
+    Replace {
+        term: u32,
+    },
+    /// A question reaches the control plane.
+    Confirm {
+        node: NodeId,
+        boot: u32,
+        term: u32,
+        asked: Moment,
+    },
 }
 
 impl<P: Protocol> World<'_, P> {
@@ -51,6 +66,8 @@ impl<P: Protocol> World<'_, P> {
             Trouble::SlowDown,
             Trouble::ChangeClock,
             Trouble::Slander,
+            Trouble::MoveSeat,
+            Trouble::NoLeader,
         ] {
             self.plan_next(trouble);
         }
@@ -66,6 +83,8 @@ impl<P: Protocol> World<'_, P> {
             Trouble::SlowDown => faults.slow_links,
             Trouble::ChangeClock => faults.clock_changes,
             Trouble::Slander => faults.slander,
+            Trouble::MoveSeat => self.plan.council.as_ref()?.moves,
+            Trouble::NoLeader => self.plan.council.as_ref()?.outages,
             _ => None,
         }
     }
@@ -85,6 +104,14 @@ impl<P: Protocol> World<'_, P> {
             Trouble::Heal { name } => return self.heal(name),
             Trouble::Roll => return self.roll(),
             Trouble::Leave { client } => return self.go_elsewhere(client as usize),
+            Trouble::Replace { term } => {
+                self.replace(term);
+                return Ok(());
+            }
+            Trouble::Confirm { node, boot, term, asked } => {
+                self.confirm(node, boot, term, asked);
+                return Ok(());
+            }
             Trouble::SpeedUp => {
                 self.network.slow_down(None);
                 return Ok(());
@@ -102,6 +129,10 @@ impl<P: Protocol> World<'_, P> {
             Trouble::SlowDown => self.slow_down(lasts),
             Trouble::ChangeClock => self.change_clock(),
             Trouble::Slander => self.slander(lasts),
+            Trouble::MoveSeat => {
+                self.move_seat();
+            }
+            Trouble::NoLeader => self.lose_leader(lasts),
             _ => unreachable!("handled above"),
         }
         self.plan_next(trouble);
@@ -177,6 +208,7 @@ impl<P: Protocol> World<'_, P> {
             self.queue.push(at, Happening::Trouble(Trouble::Restart { node: name, boot }));
         }
         self.spread_word(name, true);
+        self.miss(name);
     }
 
     /// A node comes back, unless that already happened.
@@ -200,7 +232,9 @@ impl<P: Protocol> World<'_, P> {
         };
         self.note(&name, format_args!("RESTART {how}"));
         self.laws.see_restart(name);
+        let forgot = matches!(start, Start::Amnesia);
         self.boot(name, start)?;
+        self.remind_of_charter(name, forgot);
         self.is_whole_later();
         self.spread_word(name, false);
         if self.plan.faults.detection.is_some() {
@@ -402,6 +436,7 @@ impl<P: Protocol> World<'_, P> {
     /// Links are whole from now on, and nothing new goes wrong.
     pub(crate) fn be_calm(&mut self) -> Result<(), Stop> {
         self.calm = true;
+        self.elect();
         self.note(&"all", format_args!("faults are over"));
         self.network.calm();
         self.let_held_arrive()

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::clock::DriftingClock;
+use crate::council::CouncilPlan;
 use crate::faults::{Faults, Profile, Recurring};
 use crate::network::{Clusters, Delay, Links};
 use crate::workload::{Arrivals, Want, Workload};
@@ -37,6 +38,8 @@ pub struct Plan {
     /// How much longer than any protocol this one may go without granting anything, in nanoseconds:
     /// a token has to get round a ring, however large.
     pub silence: u64,
+    /// The control plane, for protocols that ask one.
+    pub council: Option<CouncilPlan>,
 }
 
 /// What pools of all protocols have in common.
@@ -121,6 +124,7 @@ impl Plan {
             steps_max: u64::MAX,
             grants_max: u64::MAX,
             silence: 0,
+            council: None,
         }
     }
 

@@ -443,7 +443,8 @@ impl<P: Protocol> Stage<P> {
                 self.judge(|laws| laws.see(Observation::Refused { claim, why }));
             }
             Effect::Lose { claim } => self.end(claim, End::Told),
-            Effect::Reclaim { .. } | Effect::Anomaly { .. } => {}
+            // A stage has no control plane: nobody answers.
+            Effect::Reclaim { .. } | Effect::AskLicence { .. } | Effect::Anomaly { .. } => {}
         }
     }
 

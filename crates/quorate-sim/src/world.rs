@@ -8,12 +8,13 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use quorate_core::{ClaimId, Entry, Moment, NodeId, NodeSet, Outbox, Protocol, Start};
+use quorate_core::{Charter, ClaimId, Entry, Moment, NodeId, NodeSet, Outbox, Protocol, Start};
 use quorate_laws::Breach;
 
 use crate::client::Client;
 use crate::clock::DriftingClock;
 use crate::corruption::Corruption;
+use crate::council::Council;
 use crate::disk::Disk;
 use crate::film::Health;
 use crate::judge::Judge;
@@ -66,6 +67,8 @@ pub(crate) struct World<'a, P: Protocol> {
     pub(crate) laws: Judge,
     /// Only where nodes are restarted one after the other.
     pub(crate) rolling: Option<Rolling>,
+    /// Only where the decider may change.
+    pub(crate) council: Option<Council>,
     /// Until the pool is right, if it began in any state.
     pub(crate) corruption: Option<Corruption<P>>,
     pub(crate) books: Vec<Entry>,
@@ -186,6 +189,12 @@ pub(crate) enum Happening<P: Protocol> {
         boot: u32,
         claim: ClaimId,
     },
+    /// The control plane tells a life of a node something.
+    Charter {
+        node: NodeId,
+        boot: u32,
+        word: Charter,
+    },
     /// A node notices that nobody is there for a claim any more.
     Silence {
         node: NodeId,
@@ -209,6 +218,7 @@ impl<P: Protocol> Happening<P> {
             | Happening::Ring { node, .. }
             | Happening::Synced { node, .. }
             | Happening::Notice { node, .. }
+            | Happening::Charter { node, .. }
             | Happening::Silence { node, .. }
             | Happening::Opinion { observer: node, .. } => Some(node),
             Happening::Wake { .. } | Happening::Arrival | Happening::Trouble(_) => None,
@@ -256,6 +266,7 @@ impl<'a, P: Protocol> World<'a, P> {
             is_watched: strict || trace.is_on(),
             laws: Judge::new::<P>(pool, strict),
             rolling: plan.faults.restarts.map(|_| Rolling::default()),
+            council: None,
             corruption: None,
             books: Vec::new(),
             measures: Measures::new(units, P::KINDS.len(), plan.clients()),
@@ -269,6 +280,7 @@ impl<'a, P: Protocol> World<'a, P> {
         for node in 0..world.nodes.len() {
             world.boot(NodeId::from(node), Start::First)?;
         }
+        world.convene();
         world.open_the_doors();
         world.plan_troubles();
         Ok(world)
@@ -375,6 +387,7 @@ impl<'a, P: Protocol> World<'a, P> {
             Happening::Wake { client } => self.wake(client as usize),
             Happening::Arrival => self.arrive(),
             Happening::Notice { node, boot, claim } => self.notice(node, boot, claim),
+            Happening::Charter { node, boot, word } => self.hear_charter(node, boot, word),
             Happening::Silence { node, boot, claim } => self.fall_silent(node, boot, claim),
             Happening::Opinion { observer, about, suspect, slander } => {
                 self.change_opinion(observer, about, suspect, slander)

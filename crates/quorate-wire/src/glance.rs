@@ -181,8 +181,10 @@ pub struct Record {
     pub text: String,
     /// How often the same happened, if that was counted: this is the last time.
     pub times: u32,
-    /// To how many more pools the same happened at once.
+    /// To how many more pools the same happened at once...
     pub more_pools: u32,
+    /// ...and to which, as far as there is room: who may not see the first is told of these.
+    pub others: Vec<String>,
 }
 
 impl Record {

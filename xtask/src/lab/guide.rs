@@ -115,13 +115,15 @@ impl Rack {
                     .replace("node-a", &format!("node-{name}"))
                     .replace("10.0.0.1", &host.address.to_string())
                     .replace("node = \"a\"", &format!("node = \"{name}\""))
-                    .replace("a.toml", &format!("{name}.toml")),
+                    .replace("a.toml", &format!("{name}.toml"))
+                    .replace("a.sock", &format!("{name}.sock")),
             };
             here.push_str(&own);
             here.push('\n');
         }
         here.replace("/etc/quorate", &format!("{folder}/etc"))
             .replace("/var/lib/quorate", &format!("{folder}/data"))
+            .replace("/run/quorate", &format!("{folder}/run"))
     }
 
     /// Copies the files to the nodes, as the guide says. What belongs to the last pool of the file,
@@ -136,6 +138,8 @@ impl Rack {
             {
                 host.write(&format!("etc/{file}"), laptop.read(&format!("certs/{file}"))?)?;
             }
+            let made = std::fs::create_dir_all(host.folder.join("run"));
+            made.map_err(|error| error.to_string())?;
             let file = self.for_node(&self.page.file, name);
             host.write(&format!("etc/{name}.toml"), format!("{file}{pool}{more}{tokens}"))?;
         }
@@ -282,8 +286,15 @@ pub(crate) fn scenario(rack: &mut Rack) -> Outcome<String> {
     rack.on(LAPTOP, &rack.page.client)?;
     let made = rack.host(LAPTOP).read("made")?;
     let pools = rack.on(LAPTOP, &rack.page.curl)?;
-    if made.trim().is_empty() || !pools.contains("ci-build") {
+    if made.trim().is_empty() || !pools.contains("ci-") {
         return Err(format!("the job had the units {made:?}, and the pools are {pools}"));
+    }
+    // On a node's own machine, without a token.
+    let socket = rack.host("b").folder.join("run/b.sock");
+    let words = format!("pools --server unix:{}", socket.display());
+    let seen = net::fine(&mut rack.quorate("b", &words))?;
+    if !seen.contains("ci-") {
+        return Err(format!("root at b sees no pool: {seen}"));
     }
     let commands = [&rack.page.authority, &rack.page.node, &rack.page.client, &rack.page.curl];
     let lines: usize = commands.iter().map(|block| block.lines().count()).sum();

@@ -148,7 +148,7 @@ fn clients(trials: &mut Trials<'_>) -> Outcome {
     let of_another = &mut job("ci-build --token-file gpu.token");
     trials.refused("a token of another pool", of_another, &unknown)?;
     let seen = trials.fine("what it sees", &mut ask("--token-file gpu.token"))?;
-    if seen.contains("ci-build") {
+    if seen.contains("ci-") {
         return Err(format!("a token of gpu-* sees ci-build: {seen}"));
     }
     let token = ["asks for a token, or a certificate"];
@@ -252,6 +252,7 @@ fn starts(trials: &mut Trials<'_>) -> Outcome {
     let folder = rack.host("a").folder.display().to_string();
     let file = file.replace(&folder, &stranger.folder.display().to_string());
     stranger.write("etc/ca.crt", laptop.read("ca.crt")?)?;
+    std::fs::create_dir_all(stranger.folder.join("run")).map_err(|error| error.to_string())?;
     let with = |stem: &str, file: &str| -> Outcome {
         stranger.write("etc/node-a.crt", laptop.read(&format!("{stem}.crt"))?)?;
         stranger.write("etc/node-a.key", laptop.read(&format!("{stem}.key"))?)?;

@@ -10,6 +10,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::{REQUEST_MAX, TOGETHER_MAX};
 use crate::{Birth, ClusterId, Group, Life, MemberId, RequestId};
 
 /// What is asked for together, and the id under which it may be repeated.
@@ -26,6 +27,28 @@ impl Request {
     /// Asks for one change.
     pub fn one(id: RequestId, change: Change) -> Request {
         Request { id, changes: vec![change] }
+    }
+
+    /// Whether it is of a size that can be dealt with. Whoever proposes it looks before it is in
+    /// the log.
+    ///
+    /// # Errors
+    /// It asks for nothing, or for too much.
+    pub fn sound(&self) -> Result<(), Refusal> {
+        let (number, most) = (self.changes.len(), TOGETHER_MAX);
+        if number == 0 || number > most {
+            return Err(Refusal::Nonsense(format!(
+                "{number} changes cannot be made together: 1 to {most} can"
+            )));
+        }
+        let bytes = postcard::experimental::serialized_size(self).expect("plain data encodes");
+        if bytes > REQUEST_MAX {
+            return Err(Refusal::Nonsense(format!(
+                "{bytes} bytes of changes are too many: {REQUEST_MAX} are allowed; ask for some \
+                 now and for the rest later"
+            )));
+        }
+        Ok(())
     }
 }
 

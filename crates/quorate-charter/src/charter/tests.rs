@@ -45,7 +45,14 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
 
 fn change() -> impl Strategy<Value = Change> {
     let member = || (0..12u64).prop_map(MemberId);
-    let name = || prop_oneof![Just("a".to_owned()), Just("b".to_owned()), Just(String::new())];
+    let name = || {
+        prop_oneof![
+            8 => Just("a".to_owned()),
+            8 => Just("b".to_owned()),
+            1 => Just(String::new()),
+            1 => Just("n".repeat(5000)),
+        ]
+    };
     let text = || proptest::option::weighted(0.8, "[xy]{0,2}");
     let group = || (0..3u8).prop_map(Group);
     let labels = || text().prop_map(|text| text.map(|v| BTreeMap::from([("k".to_owned(), v)])));
@@ -151,6 +158,7 @@ proptest! {
                                     prop_assert!(same, "refused and changed: {refusal}");
                                     let words = refusal.to_string();
                                     prop_assert!(words.contains("nothing was changed"));
+                                    prop_assert!(words.len() < 1000, "{words}");
                                 }
                             }
                             done.insert(request.id, (request.clone(), outcome));
@@ -363,7 +371,13 @@ fn several_changes_are_made_all_or_none() {
     let generations: Vec<_> = charter.pools().values().map(|pool| pool.generation).collect();
     assert_eq!(generations, [11, 11, 11]);
     let alone = [found(), Change::Join(newcomer(9))].map(|change| vec![pool("c", None), change]);
-    for (changes, id) in alone.into_iter().chain([vec![]]).zip(20..) {
+    let large = Change::Pool {
+        name: "large".into(),
+        definition: Some("x".repeat(TEXT_MAX)),
+        if_generation: None,
+    };
+    let wrong = [vec![], vec![pool("c", None); TOGETHER_MAX + 1], vec![large; 16]];
+    for (changes, id) in alone.into_iter().chain(wrong).zip(20..) {
         let refused = charter.apply(12, &together(id, changes)).unwrap_err();
         assert!(matches!(refused.why, Refusal::Nonsense(_)));
     }

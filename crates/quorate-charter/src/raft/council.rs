@@ -203,6 +203,9 @@ impl<P: Post> RaftCouncil<P> {
     /// becomes of it: an error from then on is not a no.
     async fn propose_here(&self, request: Request) -> Result<Outcome, Trouble> {
         self.leads()?;
+        if let Err(why) = request.sound() {
+            return Ok(Err(why.into()));
+        }
         match timeout(self.inner.answer, self.inner.raft.client_write(request)).await {
             Ok(Ok(answer)) => answer.data.0.ok_or(Trouble::Unknown),
             Ok(Err(RaftError::Fatal(error))) => Err(dead(&error)),

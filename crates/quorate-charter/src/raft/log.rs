@@ -9,6 +9,9 @@ use openraft::{AnyError, ErrorSubject, ErrorVerb, OptionalSend, RaftLogReader, S
 use super::store::{Store, Wrong};
 use super::{Entry, LogId, StorageError, Types, Vote};
 
+/// Entries of more bytes than this do not travel together.
+const BATCH_BYTES: usize = 1 << 20;
+
 /// The log of one member. Writes happen one after the other: the engine waits for each.
 #[derive(Clone, Debug)]
 pub(crate) struct Log(pub(crate) Store);
@@ -41,7 +44,16 @@ impl RaftLogReader<Types> for Log {
         &mut self,
         range: R,
     ) -> Result<Vec<Entry>, StorageError> {
-        self.0.entries(range).map_err(unread(ErrorSubject::Logs))
+        self.0.entries(range, usize::MAX).map_err(unread(ErrorSubject::Logs))
+    }
+
+    /// What travels at once: as many as fit, and one at least.
+    async fn limited_get_log_entries(
+        &mut self,
+        start: u64,
+        end: u64,
+    ) -> Result<Vec<Entry>, StorageError> {
+        self.0.entries(start..end, BATCH_BYTES).map_err(unread(ErrorSubject::Logs))
     }
 }
 

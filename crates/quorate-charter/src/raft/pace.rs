@@ -12,7 +12,7 @@ const SNAPSHOT_EVERY: u64 = 5000;
 const KEPT_BEHIND_SNAPSHOT: u64 = 1000;
 /// Bytes of a snapshot that travel at once.
 const CHUNK: u64 = 256 << 10;
-/// Entries that travel at once; each may have a definition of 64 KiB.
+/// Entries that travel at once, if they are small.
 const BATCH: u64 = 64;
 
 /// How fast the engine beats. All members should have the same.

@@ -159,8 +159,12 @@ impl Store {
         Ok(Some((decode(meta.value())?, data.value().to_vec())))
     }
 
-    /// Entries in order.
-    pub(super) fn entries(&self, range: impl RangeBounds<u64>) -> Result<Vec<Entry>, Wrong> {
+    /// Entries in order: the first, and as many more as have so many bytes together with it.
+    pub(super) fn entries(
+        &self,
+        range: impl RangeBounds<u64>,
+        bytes: usize,
+    ) -> Result<Vec<Entry>, Wrong> {
         let transaction = self.database.begin_read().map_err(said)?;
         let log = match transaction.open_table(LOG) {
             Ok(log) => log,
@@ -168,9 +172,13 @@ impl Store {
             Err(error) => return Err(said(error)),
         };
         let bounds = (range.start_bound().cloned(), range.end_bound().cloned());
-        let mut entries = Vec::new();
+        let (mut entries, mut sum) = (Vec::new(), 0usize);
         for line in log.range::<u64>(bounds).map_err(said)? {
             let (_, entry) = line.map_err(said)?;
+            sum = sum.saturating_add(entry.value().len());
+            if sum > bytes && !entries.is_empty() {
+                break;
+            }
             entries.push(decode(entry.value())?);
         }
         Ok(entries)

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use super::cluster::{Cluster, Part, pace, within};
 use crate::{
-    Change, Council, Group, Licence, Life, MemberId, Move, Pace, Request, RequestId, Role,
-    TOGETHER_MAX, Trouble,
+    Change, Council, Group, Licence, Life, MemberId, Move, Pace, Request, RequestId, Role, Trouble,
 };
 
 /// Somebody who changes pools all the time, at any member that answers, and knows which are done.
@@ -363,10 +362,10 @@ async fn a_large_charter_travels_in_pieces() {
     for batch in 0..12u8 {
         let pool = |number: usize| Change::Pool {
             name: format!("pool-{batch}-{number}"),
-            definition: Some("x".repeat(250)),
+            definition: Some("x".repeat(2500)),
             if_generation: Some(0),
         };
-        let changes = (0..TOGETHER_MAX).map(pool).collect();
+        let changes = (0..100).map(pool).collect();
         let request = Request { id: RequestId(cluster.draw()), changes };
         let outcome = cluster.leader().await.propose(request).await;
         assert!(matches!(outcome, Ok(Ok(_))), "{outcome:?}");
@@ -379,7 +378,7 @@ async fn a_large_charter_travels_in_pieces() {
     let learner = cluster.join().await;
     cluster.vote(&members).await;
     let part = cluster.net.get(learner);
-    cluster.until(&part, |reading| reading.charter.pools().len() == 12 * TOGETHER_MAX).await;
+    cluster.until(&part, |reading| reading.charter.pools().len() == 1200).await;
     assert!(part.status().snapshot.is_some(), "it came as a snapshot");
     cluster.net.heal();
     agree(&mut cluster, &BTreeSet::new()).await;

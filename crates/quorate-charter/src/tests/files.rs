@@ -73,8 +73,14 @@ async fn three_members_on_files_and_threads_stop_and_go_on() {
         net.plug(&part);
         members.insert(member);
     }
+    // Whoever leads; on a busy machine that can change.
     within(async {
-        while council.change_members(&members).await.is_err() {
+        'asking: loop {
+            for part in net.everybody() {
+                if part.change_members(&members).await.is_ok() {
+                    break 'asking;
+                }
+            }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     })

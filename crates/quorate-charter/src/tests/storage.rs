@@ -1,10 +1,12 @@
 //! The engine's own tests of a store.
 
+use openraft::storage::RaftLogStorageExt;
 use openraft::testing::{StoreBuilder, Suite};
+use openraft::{EntryPayload, RaftLogReader};
 
 use super::disk::Disk;
 use crate::raft::{Log, Machine, Types};
-use crate::{Birth, Identity, MemberId, Store, StoreError};
+use crate::{Birth, Change, Identity, MemberId, Request, RequestId, Store, StoreError};
 
 type StorageError = openraft::StorageError<u64>;
 
@@ -41,4 +43,34 @@ fn a_file_is_made_once_and_belongs_to_one_member() {
     drop(redb::Database::create(folder.join("wiped.redb")).expect("a file"));
     assert_eq!(Store::open(&folder.join("wiped.redb")).unwrap_err(), StoreError::Empty);
     std::fs::remove_dir_all(&folder).expect("ours");
+}
+
+/// What travels at once is bounded in bytes, and never nothing.
+#[tokio::test]
+async fn long_entries_travel_alone() {
+    let store = Disk::default().create(identity());
+    let mut log = Log(store);
+    let entry = |index: u64, length: usize| {
+        let change = Change::Pool {
+            name: "p".into(),
+            definition: Some("x".repeat(length)),
+            if_generation: None,
+        };
+        openraft::Entry::<Types> {
+            log_id: openraft::testing::log_id(1, 0, index),
+            payload: EntryPayload::Normal(Request::one(RequestId([0; 16]), change)),
+        }
+    };
+    let entries = [10, 10, 2 << 20, 10, 600 << 10, 600 << 10].into_iter().zip(0..);
+    let entries: Vec<_> = entries.map(|(length, index)| entry(index, length)).collect();
+    log.blocking_append(entries).await.expect("appended");
+    let mut lengths = Vec::new();
+    let mut next = 0;
+    while next < 6 {
+        let some = log.limited_get_log_entries(next, 6).await.expect("readable");
+        next += some.len() as u64;
+        lengths.push(some.len());
+    }
+    assert_eq!(lengths, [2, 1, 2, 1]);
+    assert_eq!(log.try_get_log_entries(..).await.expect("readable").len(), 6);
 }

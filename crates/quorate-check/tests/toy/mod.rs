@@ -271,7 +271,7 @@ impl Protocol for Toy {
                 self.settling = false;
                 self.serve(seat, out);
             }
-            Event::Renew { .. } | Event::Suspect(_) | Event::Trust(_) => {}
+            Event::Renew { .. } | Event::Suspect(_) | Event::Trust(_) | Event::Charter(_) => {}
         }
     }
 

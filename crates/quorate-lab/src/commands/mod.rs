@@ -2,6 +2,7 @@
 
 mod bench;
 pub(crate) mod check;
+mod fuzz;
 pub(crate) mod quorum;
 mod ring;
 pub(crate) mod sim;
@@ -24,6 +25,7 @@ pub(crate) enum Command {
     /// Measure how fast this machine answers.
     #[command(subcommand)]
     Bench(bench::Command),
+    Fuzz(fuzz::Args),
     /// Look into protocol `ring`.
     Ring(ring::Args),
 }
@@ -35,6 +37,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Sim(sim) => sim::run(sim),
         Command::Check(args) => check::run(&args),
         Command::Bench(command) => bench::run(command),
+        Command::Fuzz(args) => fuzz::run(&args),
         Command::Ring(args) => ring::run(&args),
     }
 }

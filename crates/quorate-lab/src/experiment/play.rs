@@ -316,5 +316,6 @@ fn plan(sweep: &Sweep, setting: &Setting, seed: u64) -> anyhow::Result<Plan> {
         steps_max: u64::MAX,
         grants_max: u64::MAX,
         silence: 0,
+        council: None,
     })
 }

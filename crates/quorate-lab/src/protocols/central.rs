@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use anyhow::{bail, ensure};
 use quorate_core::{Lease, NodeId, Protocol};
+use quorate_protocols::central::moving::{self, Moving};
 use quorate_protocols::central::{Central, Pool};
 use quorate_protocols::reference::{Judged, Operator};
 use quorate_protocols::{Fairness, Goods};
-use quorate_sim::{Needs, Plan, Want};
+use quorate_sim::{CouncilPlan, Needs, Plan, Want};
 
 use super::{Checked, Does, Offered, Options, Registered, Variant};
 use crate::commands::check;
@@ -16,13 +17,20 @@ pub(super) const CENTRAL: Registered = Registered {
     name: Central::NAME,
     about: "One node decides",
     does: Does::all::<Central>(),
-    variants: &[Variant {
-        name: "labels",
-        about: "central, drawn plans: labels, moves, an operator; every theorem is judged",
-        does: Does::simulated::<Judged>(),
-    }],
+    variants: &[
+        Variant {
+            name: "labels",
+            about: "central, drawn plans: labels, moves, an operator; every theorem is judged",
+            does: Does::simulated::<Judged>(),
+        },
+        Variant {
+            name: "moving",
+            about: "central, drawn plans: the seat moves as a simulated control plane says",
+            does: Does::simulated::<Moving>(),
+        },
+    ],
     options: &[],
-    swarms: &["", " --variant labels"],
+    swarms: &["", " --variant labels", " --variant moving"],
 };
 
 impl Offered for Central {
@@ -41,7 +49,7 @@ impl Offered for Central {
             bound => Fairness::Backfill(bound),
         };
         goods.durable = plan.durable;
-        Ok(Pool { goods, arbiter: NodeId(plan.arbiter) })
+        Ok(Pool { goods, arbiter: NodeId(plan.arbiter), moves: false })
     }
 }
 
@@ -67,6 +75,29 @@ impl Offered for Judged {
         pool.goods.labels = Some(Arc::new(Operator::labels(pool.goods.units)));
         let every = [0, 11, 37, 150][(plan.seed / 4 % 4) as usize];
         Ok((pool, Operator { every, seed: plan.seed }))
+    }
+}
+
+impl Offered for Moving {
+    const NEEDS: Needs = Central::NEEDS;
+
+    fn fit(plan: &mut Plan, _: &Options) {
+        plan.pool.durable = false;
+        let lease = plan.pool.lease.map_or(0, |lease| lease.as_nanos() as u64);
+        let times = (plan.links.delay.mean(), lease);
+        let seat = NodeId(plan.pool.arbiter);
+        plan.council = Some(CouncilPlan::drawn(plan.seed, seat, times));
+        // Whoever decides may be replaced, and replaced again, before it grants anything.
+        plan.silence = 20 * lease;
+    }
+
+    fn pool(plan: &Plan, options: &Options) -> anyhow::Result<moving::Pool> {
+        ensure!(
+            plan.council.is_some() && !plan.pool.durable,
+            "--variant moving is for plans drawn from a seed: sim seeds, or --swarm"
+        );
+        let pool = Central::pool(plan, options)?;
+        Ok(moving::Pool::new(Pool { moves: true, ..pool }, plan.nodes as usize))
     }
 }
 

@@ -13,7 +13,7 @@ use super::{REGISTRY, Registered, Variant};
 /// Options of protocols, as chosen on the command line.
 #[derive(clap::Args, Clone, Default, Debug)]
 pub(crate) struct Options {
-    /// broadcast, ring: which variant [default: weighted, train]; central: labels or none
+    /// broadcast, ring: which variant [default: weighted, train]; central: labels, moving
     #[arg(long, value_enum)]
     pub(super) variant: Option<Variant>,
     #[command(flatten)]

@@ -26,7 +26,7 @@ use crate::app::App;
 use crate::clock;
 use crate::config::PoolDef;
 use crate::convert;
-use crate::engine::Ask;
+use crate::engine::{Ask, Request};
 use crate::ledger::Snapshot;
 use crate::overview::Glances;
 use crate::views::Picture;
@@ -183,12 +183,10 @@ pub(crate) async fn delete(
     params: Asked,
 ) -> Answered {
     let call = Call::new(&app, &pool, &id, params)?;
-    // Asked before it ends: afterwards nobody could say what it was.
-    let elsewhere = match app.ask(&pool, call.id, Ask::Status { wait: false }, call.received).await
-    {
-        Ok(snapshot) => snapshot.hearsay,
-        Err(problem) => problem.kind == ProblemKind::UnknownClaim,
-    };
+    // Looked at before it ends, since afterwards nobody could say what it was; and only looked at:
+    // whoever may not end it must not keep it up by trying.
+    let (name, id) = (pool.clone(), call.id);
+    let elsewhere = !app.fetch(|reply| Request::Seen { pool: name, id, reply }).await?;
     // Who may not look may end it all the same.
     let picture = if elsewhere { call.look().await.ok() } else { None };
     let snapshot = app.ask(&pool, call.id, Ask::End, call.received).await?;
@@ -236,7 +234,8 @@ pub(crate) async fn renew(
         ),
     };
     let wait = call.wait.unwrap_or(RENEWAL_WAIT);
-    let ask = app.ask(&pool, call.id, Ask::Renew { shown }, call.received);
+    let renew = Ask::Renew { shown, client: String::new() };
+    let ask = app.ask(&pool, call.id, renew, call.received);
     let snapshot = match timeout(wait, ask).await {
         Ok(answer) => answer?,
         Err(_) => {

@@ -10,7 +10,6 @@ mod pools;
 mod reply;
 mod watch;
 
-use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::Router;
@@ -32,8 +31,10 @@ use reply::{Failure, bad_request};
 
 /// Longest body of a request: a renewal shows every unit of a grant.
 const BODY_MAX: usize = 8 << 20;
-/// Longest line of a request and its headers together.
-const HEAD_MAX: usize = 32 << 10;
+/// The same of somebody who is not known, where callers are.
+const STRANGE_BODY_MAX: usize = 64 << 10;
+/// Longest line of a request and its headers together: nobody is known before they are read.
+const HEAD_MAX: usize = 16 << 10;
 /// How long a client may take to say what it wants, also after an answer: connections are counted,
 /// and those who say nothing must not keep others out.
 const HEAD_WITHIN: Duration = Duration::from_secs(30);
@@ -72,16 +73,18 @@ pub(crate) async fn serve(stream: Stream, guest: Guest, mut app: App, router: Ro
 
 /// Handlers ask for this and not for the state: it is the same, for whoever sent the request.
 impl FromRequestParts<App> for App {
-    type Rejection = Infallible;
+    type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Infallible> {
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
         let shown = parts.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let token = shown.map(token_of);
         let app = match parts.extensions.get::<Guest>() {
             Some(guest) => app.receiving(guest.clone()),
             None => app.clone(),
         };
-        Ok(app.shown(token.as_deref()))
+        let app = app.shown(token.as_deref());
+        app.seated()?;
+        Ok(app)
     }
 }
 
@@ -138,7 +141,7 @@ pub(crate) fn router(app: App) -> Router {
         .route("/v1/pools/{pool}/claims/{id}/renew", post(claims::renew))
         .route("/v1/pools/{pool}/claims/{id}/revoke", post(claims::revoke))
         .fallback(reply::no_such_page)
-        .layer(axum::middleware::from_fn(reply::hear_out))
+        .layer(axum::middleware::from_fn_with_state(app.clone(), reply::hear_out))
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .layer(axum::middleware::from_fn_with_state(app.clone(), reply::refuse_other_sites))
         .layer(axum::middleware::from_fn_with_state(app.clone(), reply::count_refusals))

@@ -188,19 +188,17 @@ async fn draw(app: &App, screen: &Screen) -> Result<Overview, Problem> {
             let picture = Picture::new(&app.config, pool, def, surveys);
             glances.pool(pool, def, &picture, names.len(), &page)
         }),
-        notable: glances
-            .notable()
-            .into_iter()
-            .filter(|event| event.pool.is_empty() || app.sees(&event.pool))
-            .map(|event| match app.sees_everything() {
-                true => event,
-                // How many pools of others there are is not theirs to know.
-                false => HistoryEvent { more_pools: 0, ..event },
-            })
-            .collect(),
+        notable: notable(app, &glances),
         guarded: app.config.guarded.admin().is_some() || app.config.guarded.now().is_some(),
         node,
     })
+}
+
+/// What is worth knowing, to this caller.
+fn notable(app: &App, glances: &Glances) -> Vec<HistoryEvent> {
+    let sees = |pool: &str| app.sees(pool);
+    // How many pools of others there are is not theirs to know who do not see them.
+    glances.notable((!app.sees_everything()).then_some(&sees))
 }
 
 /// Patterns with the text in them.

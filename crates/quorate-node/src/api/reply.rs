@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{FromRequest, Request, State};
+use axum::extract::{FromRequest, FromRequestParts as _, Request, State};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use hyper::body::Body as _;
 use quorate_api::{Problem, ProblemKind};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize as _, Deserializer, Serialize};
@@ -40,7 +41,7 @@ impl IntoResponse for Failure {
         let status =
             StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = json(status, PROBLEM, &self.0);
-        if self.0.kind == ProblemKind::Unknown {
+        if matches!(self.0.kind, ProblemKind::Unknown | ProblemKind::Limit) {
             // Some of these are answered at once: who asks again at once learns nothing new.
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
@@ -164,7 +165,34 @@ pub(crate) async fn count_refusals(
 
 /// Hears a request out before anything is done about it: connections are counted, and those who
 /// begin to say something and never end must not keep others out.
-pub(crate) async fn hear_out(request: Request, next: Next) -> Response {
+pub(crate) async fn hear_out(State(app): State<App>, request: Request, next: Next) -> Response {
+    // Only a body that could be too long is worth finding out whose it is.
+    let long = request.body().size_hint().upper();
+    if long.is_none_or(|long| long > super::STRANGE_BODY_MAX as u64) {
+        let (mut parts, body) = request.into_parts();
+        let caller = App::from_request_parts(&mut parts, &app).await.map(|app| app.caller);
+        let known = caller.is_ok_and(|caller| caller.is_known(&app.config));
+        let request = Request::from_parts(parts, body);
+        return match known {
+            true => hear(request, next).await,
+            false => too_long_for_a_stranger(),
+        };
+    }
+    hear(request, next).await
+}
+
+/// A body of unknown length is one that could be too long.
+fn too_long_for_a_stranger() -> Response {
+    let max = super::STRANGE_BODY_MAX;
+    let text = format!(
+        "a body of more than {max} bytes, or of a length that is not said, from somebody who is \
+         not known here; nothing changed. Show a token, or say a content-length"
+    );
+    let refused = Failure(Problem::new(ProblemKind::TooLarge, text)).into_response();
+    ([(header::CONNECTION, "close")], refused).into_response()
+}
+
+async fn hear(request: Request, next: Next) -> Response {
     match whole(request, super::BODY_WITHIN).await {
         Ok(request) => next.run(request).await,
         Err(refused) => refused,
@@ -273,6 +301,9 @@ mod tests {
         let unknown = answer(ProblemKind::Unknown);
         assert_eq!(unknown.status(), StatusCode::GATEWAY_TIMEOUT);
         assert_eq!(unknown.headers()[header::RETRY_AFTER], "1");
+        let limit = answer(ProblemKind::Limit);
+        assert_eq!(limit.status(), StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(limit.headers()[header::RETRY_AFTER], "1");
         assert!(!answer(ProblemKind::ClaimOver).headers().contains_key(header::RETRY_AFTER));
     }
 

@@ -300,11 +300,15 @@ impl Config {
     /// Reads a configuration from its file.
     ///
     /// # Errors
-    /// The same, or the file cannot be read.
+    /// The same, or the file cannot be read. What is said of a line does not show the line: it may
+    /// have a secret, and what is wrong with a file goes to logs, readiness and the audit.
     pub fn read(path: &Path) -> Result<Config, ConfigError> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| ConfigError::Text(format!("it cannot be read: {error}")))?;
-        Config::parse(&text)
+        Config::parse(&text).map_err(|error| match error {
+            ConfigError::Text(said) => ConfigError::Text(without_source(&said)),
+            other => other,
+        })
     }
 
     /// Reads a configuration for a new cluster that keeps nothing.
@@ -492,6 +496,19 @@ impl Config {
 
 fn read(text: &str) -> Result<low::File, ConfigError> {
     toml::from_str(text).map_err(|error| ConfigError::Text(error.to_string()))
+}
+
+/// What a parser says, without the lines of the file that it shows: they begin with a bar, with or
+/// without a number before it.
+fn without_source(said: &str) -> String {
+    let shows = |line: &&str| {
+        line.trim_start()
+            .trim_start_matches(|c: char| c.is_ascii_digit())
+            .trim_start()
+            .starts_with('|')
+    };
+    let lines = said.lines().map(str::trim).filter(|line| !line.is_empty() && !shows(line));
+    lines.collect::<Vec<_>>().join(": ")
 }
 
 fn twice(names: &[String]) -> Option<String> {

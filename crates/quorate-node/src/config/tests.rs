@@ -27,6 +27,22 @@ const GOOD: &str = r#"
 "#;
 
 #[test]
+fn what_is_wrong_with_a_file_is_said_without_the_line_that_may_have_a_secret() {
+    let name = format!("quorate-config-{}.toml", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    for wrong in
+        ["admin_token = \"0123456789abcdef", "epoch = 1\nadmin_token == \"0123456789abcdef\""]
+    {
+        std::fs::write(&path, wrong).unwrap();
+        let said = Config::read(&path).unwrap_err().to_string();
+        assert!(said.starts_with("TOML parse error at line "), "{said}");
+        assert!(said.contains(": ") && !said.contains("0123456789"), "{said}");
+        assert!(Config::parse(wrong).unwrap_err().to_string().contains("0123456789"));
+    }
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
 fn a_file_is_read_and_understood() {
     let config = Config::parse(GOOD).unwrap();
     assert_eq!((config.name(), config.me), ("b", NodeId(1)));

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use quorate_api::link::FromNode;
-use quorate_api::{ChangeKind, ClaimState, Want};
+use quorate_api::{ChangeKind, ClaimState, Problem, Want};
 use quorate_core::{ClaimId, Event, Moment, Shares};
 use quorate_wire::glance::What;
 
@@ -16,6 +16,7 @@ use crate::admission::{self, Unfit};
 use crate::caller::Caller;
 use crate::clock;
 use crate::convert;
+use crate::crowd::{Place, Room};
 use crate::ledger::{Claimed, State, Waiter};
 use crate::protocols::Books;
 
@@ -41,7 +42,7 @@ impl Engine {
         }
         // A question leaves nothing behind: no seat is made for it, and a pool without a seat knows
         // no claim.
-        let looks = matches!(ask, Ask::Status { .. } | Ask::Renew { shown: None });
+        let looks = matches!(ask, Ask::Status { .. } | Ask::Renew { shown: None, .. });
         if looks && self.config.pool(pool).is_some() && !self.by_name.contains_key(pool) {
             return waiter.answer(Err(admission::unknown_claim()));
         }
@@ -57,10 +58,10 @@ impl Engine {
         self.recall_end(seat, id, now);
         match ask {
             Ask::Claim { want, wait, keep } => {
-                self.on_claim(seat, id, want, wait, waiter);
+                self.on_claim(caller, (seat, id), want, wait, waiter);
                 self.detach(seat, id, keep);
             }
-            Ask::Renew { shown } => self.on_renew(caller, (seat, id), shown, waiter, now),
+            Ask::Renew { shown, client } => self.on_renew(client, (seat, id), shown, waiter, now),
             Ask::End => self.on_end(seat, id, waiter, now),
             Ask::Status { wait } => {
                 self.attend(seat, id, now);
@@ -77,7 +78,14 @@ impl Engine {
         }
     }
 
-    fn on_claim(&mut self, seat: usize, id: ClaimId, want: Want, wait: bool, waiter: Waiter) {
+    fn on_claim(
+        &mut self,
+        caller: &Caller,
+        (seat, id): (usize, ClaimId),
+        want: Want,
+        wait: bool,
+        waiter: Waiter,
+    ) {
         let now = clock::now();
         let session = waiter.session();
         let pool = &mut self.pools[seat];
@@ -102,21 +110,25 @@ impl Engine {
             return self.answer(seat, id, wait, waiter, now);
         }
         let draw = self.draw();
+        let place = self.place(caller);
         let pool = &mut self.pools[seat];
         let admitted = admission::room(&self.config.limits, self.active, pool.ledger.waiting())
+            .and(place)
             .map_err(Unfit::from)
-            .and_then(|()| {
-                admission::claim(&pool.def, &pool.known(), &self.config, id, &want, draw)
+            .and_then(|place| {
+                let known = pool.known();
+                let claim = admission::claim(&pool.def, &known, &self.config, id, &want, draw)?;
+                Ok((claim, place))
             });
-        let claim = match admitted {
-            Ok(claim) => claim,
+        let (claim, place) = match admitted {
+            Ok(admitted) => admitted,
             Err(unfit) => {
                 pool.meters.refused.inc();
                 return waiter.refuse(unfit);
             }
         };
         let mut claimed = Claimed::new(want, now, State::Waiting);
-        claimed.session = session;
+        (claimed.session, claimed.place) = (session, place);
         self.insert(seat, id, claimed);
         self.changed(seat, id, ChangeKind::Claimed);
         self.note(seat, id, What::Claimed, Duration::ZERO);
@@ -125,9 +137,21 @@ impl Engine {
         self.answer(seat, id, wait, waiter, now);
     }
 
+    /// A place among the claims of a caller that is known by a token or a certificate. What it
+    /// holds already and takes along from another node has room in any case.
+    fn place(&self, caller: &Caller) -> Result<Option<Place<String>>, Problem> {
+        let Caller::Holder(permit) = caller else { return Ok(None) };
+        let each = self.config.limits.claims_per_caller;
+        let place = self.claimants.enter(&permit.name, Room { all: usize::MAX, each });
+        place.map(Some).map_err(|_| {
+            let what = "claims of one token or certificate that wait or hold at this node";
+            admission::limit("claims_per_caller", each, what)
+        })
+    }
+
     fn on_renew(
         &mut self,
-        caller: &Caller,
+        client: String,
         (seat, id): (usize, ClaimId),
         shown: Option<Shares>,
         waiter: Waiter,
@@ -156,7 +180,7 @@ impl Engine {
             // grant is found as soon as the arbiter answers.
             (Some(State::Waiting), _) => return self.answer(seat, id, true, waiter, now),
             (None, Some(shown)) => {
-                if let Err(problem) = self.adopt(caller, (seat, id), &shown, now) {
+                if let Err(problem) = self.adopt(client, (seat, id), &shown, now) {
                     return waiter.answer(Err(problem));
                 }
                 shown
@@ -181,11 +205,11 @@ impl Engine {
     /// A claim of which only its client knows: this node restarted, or the client moved here.
     fn adopt(
         &mut self,
-        caller: &Caller,
+        client: String,
         (seat, id): (usize, ClaimId),
         shown: &Shares,
         now: Moment,
-    ) -> Result<(), quorate_api::Problem> {
+    ) -> Result<(), Problem> {
         let limits = &self.config.limits;
         admission::room(limits, self.active, self.pools[seat].ledger.waiting())?;
         let units = u32::try_from(shown.len()).unwrap_or(u32::MAX);
@@ -193,12 +217,18 @@ impl Engine {
         let shown = State::Shown { shares: shown.clone(), until };
         let mut claimed = Claimed::new(units.into(), now, shown);
         claimed.assumed = true;
-        if let Caller::Holder(permit) = caller {
-            // From now on it is known here, and whose.
-            claimed.want.client.clone_from(&permit.name);
-        }
+        // From now on it is known here, and whose.
+        claimed.want.client = client;
         self.insert(seat, id, claimed);
         Ok(())
+    }
+
+    /// Whether a claim was made or shown here. Asking leaves it as it is: nobody is there for it
+    /// because of that.
+    pub(super) fn has_seen(&self, pool: &str, id: ClaimId) -> bool {
+        let seat = self.by_name.get(pool);
+        let claimed = seat.and_then(|seat| self.pools[*seat].ledger.get(&id));
+        claimed.is_some_and(|claimed| !claimed.is_hearsay())
     }
 
     /// Whose a claim is that is known here and not over: what its client is called.

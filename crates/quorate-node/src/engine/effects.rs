@@ -118,6 +118,8 @@ impl Engine {
                     shares.len(),
                 );
             }
+            // No pool of a daemon has a seat that moves yet: nobody asks, and nobody would answer.
+            Effect::AskLicence { .. } => {}
             Effect::Anomaly { peer, what } => self.anomaly(peer, what),
             Effect::Persist(_) => unreachable!("performed at once"),
             Effect::Arm { alarm, .. } | Effect::Disarm(alarm) => match alarm {},

@@ -216,6 +216,7 @@ impl Engine {
             text: "the holder did not renew".into(),
             times: 1,
             more_pools: 0,
+            others: Vec::new(),
         };
         self.history.note(seat, record);
     }
@@ -240,6 +241,7 @@ fn record(
         text: text.to_owned(),
         times: 1,
         more_pools: 0,
+        others: Vec::new(),
     }
 }
 

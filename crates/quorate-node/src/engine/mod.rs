@@ -52,6 +52,7 @@ use crate::boot::{Boot, Past, Promised};
 use crate::caller::Caller;
 use crate::clock;
 use crate::config::Config;
+use crate::crowd::Crowd;
 use crate::history::History;
 use crate::journal::{Journal, Records, Written};
 use crate::ledger::Waiter;
@@ -115,6 +116,8 @@ pub(crate) enum Request {
     Register { pool: String, after: u64, reply: oneshot::Sender<Result<RegisterView, Problem>> },
     /// Whose a claim is, if this node knows it.
     Owner { pool: String, id: ClaimId, reply: oneshot::Sender<Option<String>> },
+    /// Whether a claim was made or shown here.
+    Seen { pool: String, id: ClaimId, reply: oneshot::Sender<bool> },
     /// Which claims a pool can grant, as this node sees it.
     Grants { pool: String, reply: oneshot::Sender<Result<GrantsView, Problem>> },
     /// To see a pool heal.
@@ -132,7 +135,7 @@ pub(crate) enum Ask {
     /// Without anybody who waits for it, it is kept for a lease, or for as long as is said here.
     Claim { want: Want, wait: bool, keep: Option<Duration> },
     /// Extend its lease.
-    Renew { shown: Option<Shares> },
+    Renew { shown: Option<Shares>, client: String },
     /// End it: released if it is granted, cancelled if it waits.
     End,
     /// Say how it stands; if it waits, now or when it no longer does.
@@ -178,6 +181,8 @@ pub(crate) struct Engine {
     over: VecDeque<(Moment, usize, ClaimId)>,
     /// Claims that are not over.
     active: usize,
+    /// The same by caller, of those who are known by a token or a certificate.
+    claimants: Crowd<String>,
     /// Pools in which claims may wait for which nobody is there.
     lines: BTreeSet<usize>,
     /// Claims that were granted to nobody: given back when the step is done.
@@ -242,6 +247,7 @@ impl Engine {
             behind: Vec::new(),
             over: VecDeque::new(),
             active: 0,
+            claimants: Crowd::default(),
             lines: BTreeSet::new(),
             unwanted: Vec::new(),
             giving_back: false,
@@ -337,6 +343,7 @@ impl Engine {
                 self.on_client(&caller, (&pool, id), ask, waiter);
             }
             Request::Owner { pool, id, reply } => drop(reply.send(self.owner(&pool, id))),
+            Request::Seen { pool, id, reply } => drop(reply.send(self.has_seen(&pool, id))),
             Request::Gather { question, reply } => self.on_gather(question, reply),
             Request::Order { pool, what, id, reply } => {
                 self.give_order(&caller, (pool, what, id), reply);

@@ -148,6 +148,7 @@ impl Engine {
             text: text.to_owned(),
             times: 1,
             more_pools: 0,
+            others: Vec::new(),
         }
     }
 

@@ -391,7 +391,7 @@ fn what_its_client_renewed_is_in_use_whatever_became_of_the_answer() {
     drop(ask(&mut engine, "p", 1, Ask::End));
     let Some(State::Granted { since, .. }) = standing(&engine, 2) else { panic!("not granted") };
     let since = *since;
-    let mut renewed = ask(&mut engine, "p", 2, Ask::Renew { shown: None });
+    let mut renewed = ask(&mut engine, "p", 2, Ask::Renew { shown: None, client: String::new() });
     if renewed.try_recv().is_ok() {
         engine.on_unread("p", ClaimId { origin: 0, serial: 2 }, since);
     }
@@ -484,9 +484,15 @@ fn a_deadline_that_this_node_saw_pass_is_no_final_answer_until_those_who_decide_
         (snapshot.state, snapshot.lapsed)
     };
     assert_eq!(look(&mut engine, Ask::Status { wait: true }), (ClaimState::Lost, true));
-    assert_eq!(look(&mut engine, Ask::Renew { shown: None }), (ClaimState::Lost, true));
+    assert_eq!(
+        look(&mut engine, Ask::Renew { shown: None, client: String::new() }),
+        (ClaimState::Lost, true)
+    );
     engine.perform(0, Effect::Lose { claim: id }, until);
-    assert_eq!(look(&mut engine, Ask::Renew { shown: None }), (ClaimState::Lost, false));
+    assert_eq!(
+        look(&mut engine, Ask::Renew { shown: None, client: String::new() }),
+        (ClaimState::Lost, false)
+    );
     // The client's own word is final too.
     let (mut engine, id, until) = granted();
     engine.on_grant_end(0, id, until);
@@ -524,4 +530,23 @@ fn a_renewal_that_brings_nothing_is_not_answered_as_one() {
     let snapshot = answer.try_recv().unwrap().read().unwrap();
     assert_eq!(snapshot.state, ClaimState::Granted);
     assert!(snapshot.valid_for > Duration::from_secs(2), "{:?}", snapshot.valid_for);
+}
+
+/// Who tries to end a claim that is not its own must not keep it up by that.
+#[test]
+fn whoever_only_looks_whether_a_claim_is_known_is_not_there_for_it() {
+    let mut engine = engine("pools = [{ name = \"p\", units = 1 }]", Journal::nowhere());
+    let claim = || Ask::Claim { want: want(1), wait: false, keep: None };
+    drop((ask(&mut engine, "p", 1, claim()), ask(&mut engine, "p", 2, claim())));
+    let id = ClaimId { origin: 0, serial: 2 };
+    let claimed = engine.pools[0].ledger.get_mut(&id).expect("it is known");
+    claimed.presence.waits(Moment(0));
+    let presence = |engine: &Engine| {
+        format!("{:?}", engine.pools[0].ledger.get(&id).expect("it is known").presence)
+    };
+    let before = presence(&engine);
+    assert!(engine.has_seen("p", id) && !engine.has_seen("p", ClaimId { origin: 0, serial: 3 }));
+    assert_eq!(presence(&engine), before);
+    drop(ask(&mut engine, "p", 2, Ask::Status { wait: false }));
+    assert_ne!(presence(&engine), before, "who asks how it stands is there for it");
 }

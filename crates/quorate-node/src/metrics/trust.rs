@@ -90,9 +90,13 @@ impl Trust {
         let own = keys.certificate().validity().map(|(_, until)| until);
         for (kind, until) in [("node", own), ("authority", keys.authority_until())] {
             if let Some(until) = until {
-                self.expiry.get_or_create(&KindLabel { kind }).set(seconds(until));
+                self.expires(kind, until);
             }
         }
+    }
+
+    pub(super) fn expires(&self, kind: &'static str, until: Duration) {
+        self.expiry.get_or_create(&KindLabel { kind }).set(seconds(until));
     }
 }
 

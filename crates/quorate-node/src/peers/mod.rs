@@ -6,7 +6,7 @@ mod greeting;
 mod inquiry;
 mod outgoing;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -21,6 +21,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::audit::{Audit, Note};
 use crate::caller::{Caller, Whence};
 use crate::config::Config;
+use crate::crowd::{Crowd, Place, Room, party};
 use crate::engine::{Command, PeerEvent};
 use crate::metrics::Metrics;
 use crate::stream::Stream;
@@ -34,8 +35,10 @@ use outgoing::Queue;
 const GREETING: Duration = Duration::from_secs(3);
 /// Shortest and longest wait before calling again.
 const RECALL: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
-/// Connections that may be greeting at once: strangers cannot take up more than that.
+/// Connections that may be greeting at once: strangers cannot take up more than that...
 pub(crate) const GREETINGS_MAX: usize = 256;
+/// ...and those of one address not as much: a member calls once at a time.
+const GREETINGS_EACH: usize = 16;
 
 /// What every connection needs to know.
 #[derive(Clone)]
@@ -128,6 +131,8 @@ impl Mesh {
     }
 
     async fn listen(&self, listener: TcpListener, tasks: &mut JoinSet<()>) {
+        let greetings = Crowd::default();
+        let room = Room { all: GREETINGS_MAX, each: GREETINGS_EACH };
         loop {
             while tasks.try_join_next().is_some() {}
             let accepted = tokio::select! {
@@ -135,11 +140,10 @@ impl Mesh {
                 () = self.engine.closed() => return,
             };
             match accepted {
-                // Connections that were greeted live on in the same task, so members count too.
-                Ok((stream, from)) if tasks.len() < GREETINGS_MAX => {
-                    tasks.spawn(self.clone().welcome(stream, from));
-                }
-                Ok(_) => self.metrics.refuse("peer"),
+                Ok((stream, from)) => match greetings.enter(&party(from.ip()), room) {
+                    Ok(place) => drop(tasks.spawn(self.clone().welcome(stream, from, place))),
+                    Err(_) => self.metrics.refuse("limit"),
+                },
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection of a peer");
                     sleep(RECALL.0).await;
@@ -148,7 +152,7 @@ impl Mesh {
         }
     }
 
-    async fn welcome(self, stream: TcpStream, from: SocketAddr) {
+    async fn welcome(self, stream: TcpStream, from: SocketAddr, place: Place<IpAddr>) {
         let greeted = timeout(GREETING, async {
             stream.set_nodelay(true)?;
             let keys = self.keys.borrow().clone();
@@ -170,7 +174,9 @@ impl Mesh {
                 }
             }
         });
-        match greeted.await {
+        let greeted = greeted.await;
+        drop(place);
+        match greeted {
             Ok(Ok(connection)) => connection.run(&self.engine, self.keys.clone()).await,
             Ok(Err(error)) => {
                 self.metrics.refuse("peer");

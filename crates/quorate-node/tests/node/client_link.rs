@@ -189,3 +189,23 @@ async fn strangers_at_the_peers_address_are_refused() {
     let (_, view) = cluster.request(0, "GET /v1/node", "").await;
     assert_eq!(view["peers"][0]["connected"], true, "the mesh is unharmed");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_moves_to_another_node_keeps_its_name() {
+    let mut cluster = Cluster::start(2, POOLS).await;
+    let hello = || Ask::Hello { client: "job 7".into() };
+    let mut client = Client::connect(&cluster, 1).await;
+    client.send(1, hello()).await;
+    assert!(matches!(client.answer().await, (1, Reply::Welcome { .. })));
+    client.send(2, claim(7, 1)).await;
+    let (_, Reply::Granted { units, .. }) = client.answer().await else { panic!("not granted") };
+    cluster.crash(1).await;
+    let mut client = Client::connect(&cluster, 0).await;
+    client.send(1, hello()).await;
+    assert!(matches!(client.answer().await, (1, Reply::Welcome { .. })));
+    client.send(2, Ask::Renew { pool: "p".into(), id: ClaimId(7), units }).await;
+    let renewed = client.answer().await;
+    assert!(!matches!(renewed, (_, Reply::Problem(_))), "{renewed:?}");
+    let (_, holders) = cluster.request(0, "GET /v1/pools/p/holders", "").await;
+    assert_eq!(holders["holders"][0]["client"], "job 7", "{holders}");
+}

@@ -5,6 +5,7 @@ mod claims_over_http;
 mod claims_with_labels;
 mod client_link;
 mod common;
+mod crowds;
 mod encrypted;
 mod every_protocol;
 mod leases_and_restarts;

@@ -195,6 +195,7 @@ impl Protocol for Arbiter {
             }
             Event::Suspect(node) => self.requester.on_suspect(seat, node, post),
             Event::Trust(node) => self.requester.on_trust(node),
+            Event::Charter(_) => {}
         }
         self.hear_own(seat, post);
     }

@@ -307,7 +307,7 @@ impl Protocol for Weighted {
             Event::Ring(Alarm::HoldEnd(claim)) => self.on_ring_hold_end(seat, claim, out),
             Event::Ring(Alarm::Grace) => self.on_ring_grace(seat, out),
             Event::Suspect(node) => self.on_fenced(seat, node, out),
-            Event::Trust(_) => {}
+            Event::Trust(_) | Event::Charter(_) => {}
         }
     }
 

@@ -284,7 +284,7 @@ impl Arbiter {
 
     /// In grace, takes what a holder shows into the books, unless it cannot have come from us or is
     /// over. Says whether it did.
-    fn adopt(
+    pub(super) fn adopt(
         &mut self,
         seat: &Seat<'_, Central>,
         asker: Asker,
@@ -300,7 +300,7 @@ impl Arbiter {
                 .iter()
                 .all(|s| s.unit.0 < seat.pool.goods.units && s.fence < Fence::floor(seat.boot));
         let Ok(units) = Units::new(all.len() as u32, seat.pool.goods.units) else { return false };
-        if !sound || !self.evict_older_holders(shares, out) {
+        if !sound || !self.evict_older_holders(seat, shares, out) {
             return false;
         }
         // What was drained meanwhile is nobody's already.
@@ -318,7 +318,12 @@ impl Arbiter {
 
     /// Two holders may show the same unit: a renewal of the earlier one was still on its way. The
     /// fence tells which of them is over. Says whether these shares are the later ones.
-    fn evict_older_holders(&mut self, shares: &Shares, out: &mut Outbox<Central>) -> bool {
+    fn evict_older_holders(
+        &mut self,
+        seat: &Seat<'_, Central>,
+        shares: &Shares,
+        out: &mut Outbox<Central>,
+    ) -> bool {
         let mut rivals = BTreeMap::new();
         for (&claim, booked) in &self.entries {
             let State::Granted { held, .. } = &booked.state else { continue };
@@ -326,7 +331,7 @@ impl Arbiter {
             for (our, their) in shares.iter().flat_map(|o| theirs.iter().map(move |t| (o, t))) {
                 if our.unit == their.unit {
                     let older = rivals.entry(claim).or_insert(true);
-                    *older &= their.fence < our.fence;
+                    *older &= their.fence < our.fence && !broken!(seat, FirstShownStays);
                 }
             }
         }
@@ -390,7 +395,7 @@ impl Arbiter {
     }
 
     /// Takes a claim out of the books: whether it held units, if it was there.
-    fn remove(&mut self, claim: ClaimId) -> Option<bool> {
+    pub(super) fn remove(&mut self, claim: ClaimId) -> Option<bool> {
         let booked = self.entries.remove(&claim)?;
         match &booked.state {
             State::Waiting => {

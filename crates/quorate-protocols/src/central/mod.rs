@@ -43,6 +43,7 @@ pub(crate) mod booked;
 mod explore;
 mod message;
 mod moves;
+pub mod moving;
 pub(crate) mod orders;
 pub(crate) mod pool;
 mod record;
@@ -176,7 +177,7 @@ impl Protocol for Central {
             Event::Trust(node) if node == seat.pool.arbiter => {
                 self.requester.ask_all_again(seat, post);
             }
-            Event::Trust(_) => {}
+            Event::Trust(_) | Event::Charter(_) => {}
         }
         self.deliver_own(seat, post);
     }

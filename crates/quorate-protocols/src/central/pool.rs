@@ -11,6 +11,9 @@ pub struct Pool {
     pub goods: Goods,
     /// The node that decides.
     pub arbiter: NodeId,
+    /// Whether another may decide in its place, as the charter says ([`super::moving`]): then homes
+    /// know what their clients have.
+    pub moves: bool,
 }
 
 impl Pool {
@@ -22,7 +25,7 @@ impl Pool {
 
     /// A pool of these, decided by node 0.
     pub fn of(goods: Goods) -> Self {
-        Pool { goods, arbiter: NodeId(0) }
+        Pool { goods, arbiter: NodeId(0), moves: false }
     }
 }
 
@@ -82,6 +85,44 @@ pub(crate) enum Mutant {
     ServeTheDead,
     /// A claim that was out of its turn stays so when its home asks for it.
     StayAway,
+    /// A seat decides without a licence (charter spec S1).
+    DecideUnlicensed,
+    /// A seat renews without one (charter spec S1).
+    RenewUnlicensed,
+    /// The seat of a term does not wait until nobody else has a licence (charter spec S3).
+    NoLull,
+    /// It renews while it waits for that (charter spec S3).
+    RenewInLull,
+    /// It decides as soon as nobody else does (charter spec S4).
+    NoGraceAfterMove,
+    /// In grace it tells a claim again what it has (charter spec S4).
+    TellInGrace,
+    /// A member answers the roll of a term that it has not applied (charter spec S5).
+    AnswerBeforeApplied,
+    /// A home takes what a seat of a lower term says (charter spec S5).
+    TakeLowerTerms,
+    /// The roll is over though one member has not answered (charter spec S6).
+    OpenWithoutOne,
+    /// A member that forgot takes its list for complete (charter spec S6).
+    CompleteAtOnce,
+    /// Books replace what was shown (charter spec S8).
+    BooksReplace,
+    /// Of two that show one unit the first stays (charter spec S8).
+    FirstShownStays,
+    /// The lease of what is shown begins then, not when the seat opens (charter spec S8).
+    LeaseFromShowing,
+    /// A claim is told with its old fence what an earlier seat gave it (charter spec S9).
+    KeepOldFences,
+    /// Fences of a term begin where those of any other do (charter spec S10).
+    FenceByCounterAlone,
+    /// A seat goes on when its node has applied a later term (charter spec S11).
+    GoOnAfterMove,
+    /// A seat in grace hands over what it knows (charter spec S11).
+    HandOverInGrace,
+    /// Books open any later seat (charter spec S11).
+    BooksForAnyTerm,
+    /// A node that was restarted decides in the term of its earlier life (charter spec S12).
+    DecideInAnotherLife,
 }
 
 /// Whether a rule is broken: never, outside this crate's tests.

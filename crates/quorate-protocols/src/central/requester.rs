@@ -29,7 +29,7 @@ pub(super) enum Wait {
 
 /// What is known of a holder that may be asked to move: kept where units differ.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Moving {
+pub(super) struct Movable {
     held: Holding,
     /// When it last got a unit more. What was renewed before that is not all it has.
     since: Option<Moment>,
@@ -37,7 +37,7 @@ pub(super) struct Moving {
 
 impl Asks for Requests {
     type Protocol = Central;
-    type Local = Asked<Wait, Option<Box<Moving>>>;
+    type Local = Asked<Wait, Option<Box<Movable>>>;
     type Wait = Wait;
 
     const RETRY: Alarm = Alarm::Retry;
@@ -141,7 +141,7 @@ impl Asks for Requests {
 }
 
 impl Decided for Requests {
-    type Holds = Option<Box<Moving>>;
+    type Holds = Option<Box<Movable>>;
 
     fn goods(pool: &Pool) -> &Goods {
         &pool.goods
@@ -151,9 +151,9 @@ impl Decided for Requests {
         Wait::Fresh
     }
 
-    fn holds(seat: &Seat<'_>, shares: &Shares) -> Option<Box<Moving>> {
-        let moving = || Box::new(Moving { held: Holding::new(shares.clone()), since: None });
-        seat.pool.goods.labels.is_some().then(moving)
+    fn holds(seat: &Seat<'_>, shares: &Shares) -> Option<Box<Movable>> {
+        let moving = || Box::new(Movable { held: Holding::new(shares.clone()), since: None });
+        (seat.pool.goods.labels.is_some() || seat.pool.moves).then(moving)
     }
 
     fn request(home: &mut Requester, seat: &Seat<'_>, claim: ClaimId, post: &mut Post<'_>) {
@@ -261,8 +261,21 @@ impl Requester {
         }
     }
 
-    fn find(&self, claim: ClaimId, attempt: Attempt) -> Option<&Asked<Wait, Option<Box<Moving>>>> {
+    fn find(&self, claim: ClaimId, attempt: Attempt) -> Option<&Asked<Wait, Option<Box<Movable>>>> {
         self.claims.get(&claim).filter(|local| local.attempt == attempt)
+    }
+
+    /// What clients may be using, and in which try it was got or is kept.
+    pub(super) fn listed(
+        &self,
+        now: Moment,
+    ) -> impl Iterator<Item = (ClaimId, Attempt, Shares)> + '_ {
+        self.claims.iter().filter_map(move |(&claim, local)| {
+            let phase = &local.phase;
+            let over = !phase.is_held() || phase.has_stopped(now) || phase.is_over(now);
+            let holds = local.holds.as_ref().filter(|_| !over)?;
+            Some((claim, local.attempt, holds.held.shares.clone()))
+        })
     }
 
     /// What clients have who may be asked to move.

@@ -297,7 +297,7 @@ impl<R: Rule> Protocol for Counted<R> {
             }
             Event::Hear { from, message } => self.hear(seat, from, &message, out),
             Event::Ring(never) => match never {},
-            Event::Suspect(_) | Event::Trust(_) => {}
+            Event::Suspect(_) | Event::Trust(_) | Event::Charter(_) => {}
         }
     }
 

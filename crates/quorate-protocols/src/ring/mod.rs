@@ -165,6 +165,7 @@ impl Protocol for Ring {
             Event::Ring(Alarm::Quarantine) => self.on_ring_quarantine(),
             Event::Suspect(node) => self.on_opinion(seat, node, true, out),
             Event::Trust(node) => self.on_opinion(seat, node, false, out),
+            Event::Charter(_) => {}
         }
     }
 

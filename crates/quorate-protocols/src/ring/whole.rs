@@ -94,7 +94,8 @@ impl Corruptible for Ring {
                 | Event::Cancel(_)
                 | Event::Withdraw(_)
                 | Event::Renew { .. }
-                | Event::Hear { .. } => false,
+                | Event::Hear { .. }
+                | Event::Charter(_) => false,
             }
     }
 }

@@ -189,6 +189,7 @@ impl Protocol for Table {
                 }
             }
             Event::Trust(node) => self.requester.on_trust(seat, node, post),
+            Event::Charter(_) => {}
         }
         while let Some(message) = post.next_own() {
             self.hear(seat, seat.me, message, post);

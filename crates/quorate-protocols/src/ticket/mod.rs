@@ -148,6 +148,7 @@ impl Protocol for Ticket {
             }
             Event::Suspect(node) => self.requester.on_suspect(seat, node, post),
             Event::Trust(node) => self.requester.on_trust(node),
+            Event::Charter(_) => {}
         }
         while let Some(message) = post.next_own() {
             self.hear(seat, seat.me, message, post);

@@ -235,7 +235,7 @@ impl Protocol for Toy {
                 self.pending.remove(&claim);
                 self.send(seat, ARBITER, Message::Done { claim }, out);
             }
-            Event::Renew { .. } | Event::Suspect(_) | Event::Trust(_) => {}
+            Event::Renew { .. } | Event::Suspect(_) | Event::Trust(_) | Event::Charter(_) => {}
             Event::Hear { from, message } => self.hear(seat, from, message, out),
             Event::Ring(Alarm::Retry) => {
                 for (claim, units) in self.pending.clone() {

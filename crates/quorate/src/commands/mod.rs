@@ -18,6 +18,7 @@ mod renew;
 mod revoke;
 pub(crate) mod run;
 mod serve;
+mod service;
 mod signals;
 mod status;
 mod token;

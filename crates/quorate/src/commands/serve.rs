@@ -7,9 +7,11 @@ use anyhow::Context;
 use quorate_node::{ConfigError, Files, Node, PoolDef};
 use quorate_trust::Date;
 use rustix::process::Signal;
+use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
 use super::daemon;
+use super::service::Manager;
 use super::signals::{ENDING, Signals};
 use crate::Outcome;
 
@@ -24,7 +26,9 @@ const LOOK: Duration = Duration::from_secs(15);
 /// ask elsewhere, and nothing that is granted is taken back. When the file or a certificate
 /// changes, it reads tokens, rights, certificates and the log's level anew, within a minute, or at
 /// once at a SIGHUP; if anything is wrong with them, all stays as it was, and the log and /readyz
-/// say so. A signal that was ignored when it started stays ignored.
+/// say so. A signal that was ignored when it started stays ignored. A service manager that speaks
+/// sd_notify(3) is told when it serves, reloads and stops, and its watchdog is fed only while the
+/// engine goes round.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -70,24 +74,38 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     let log = daemon::log_to_stderr(level);
     daemon::runtime()?.block_on(async {
+        let mut manager = Manager::of_this_process();
+        manager.starting();
         let mut node = Node::start(config).await?;
         let scheme = if keys.is_some() { "https" } else { "http" };
         eprintln!("quorate: listening on {scheme}://{}", node.clients_address());
         let mut signals = Signals::hear(&ENDING)?;
         let mut looks = tokio::time::interval(LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut beats = tokio::time::interval(manager.every());
+        beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // At most one: while the engine stands still, nobody feeds the watchdog.
+        let mut pulse = JoinSet::new();
+        manager.ready();
         let failed = loop {
             tokio::select! {
                 signal = signals.any() => match signal {
-                    Signal::HUP => reload(&node, &mut files, &log),
+                    Signal::HUP => reload(&node, &mut files, &log, &mut manager),
                     _ => break None,
                 },
                 _ = looks.tick() => if files.changed() {
-                    reload(&node, &mut files, &log);
+                    reload(&node, &mut files, &log, &mut manager);
+                },
+                _ = beats.tick(), if pulse.is_empty() => drop(pulse.spawn(node.pulse())),
+                Some(checks) = pulse.join_next() => if let Ok(Some(checks)) = checks {
+                    manager.alive(&checks);
                 },
                 why = node.failed() => break Some(why),
             }
         };
+        manager.stopping(failed.as_deref());
+        // It is a way to the engine, and the node closes those.
+        pulse.shutdown().await;
         node.stop().await;
         match failed {
             None => Ok(Outcome::Good),
@@ -97,7 +115,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// Takes up what a running node can of a changed file; if anything is wrong with it, nothing.
-fn reload(node: &Node, files: &mut Files, log: &daemon::Log) {
+fn reload(node: &Node, files: &mut Files, log: &daemon::Log, manager: &mut Manager) {
+    manager.reloading();
     let read = files.read().and_then(|config| {
         let level = daemon::level(config.log.as_deref())
             .map_err(|error| ConfigError::Text(format!("log: {error}")))?;
@@ -119,6 +138,7 @@ fn reload(node: &Node, files: &mut Files, log: &daemon::Log) {
             tracing::error!("{shown}: {error}; all is as it was before the file was changed");
         }
     }
+    manager.reloaded();
 }
 
 /// What a pool can do without, in one line.

@@ -16,6 +16,7 @@
 //! | `ring.rs` | a node and then the root of a ring are killed |
 //! | `trial.rs` | one seeded trial: faults, healing, judgement |
 //! | `recovery.rs` | how long until a cluster grants again: measured, on request only |
+//! | `flood.rs` | how long renewals take while strangers knock: measured, on request only |
 //! | `hardship.rs` | one hardship at a time, with what must follow from it |
 //! | `lost.rs` | data directories are lost |
 //! | `history.rs` | what clients wrote down, and what the laws say to it |
@@ -32,6 +33,7 @@ mod client;
 mod clock;
 mod cluster;
 mod dice;
+mod flood;
 mod hardship;
 mod history;
 mod lost;
@@ -61,6 +63,7 @@ cargo test -p quorate --test real -- [NAME] [OPTIONS]
   --minutes N    fresh seeds for so long
   --recovery N   instead of tests: N rounds of one node killed, paused and cut off, and how long it
                  took until all units could be had again
+  --flood N      instead of tests: how long renewals take beside floods of N seconds each
   --nodes PATH   with --recovery: the command that nodes run, to compare with another build";
 
 /// What was asked for.
@@ -72,6 +75,7 @@ struct Wish {
     minutes: Option<u64>,
     protocol: Option<Protocol>,
     recovery: Option<u64>,
+    flood: Option<u64>,
     nodes: Option<String>,
 }
 
@@ -100,6 +104,9 @@ fn main() {
     if words.first().is_some_and(|word| word == "node") {
         return planted::main(&words[1..]);
     }
+    if words.first().is_some_and(|word| word == "flooder") {
+        return flood::flooder(&words[1..]);
+    }
     if words.iter().any(|word| word == "--list") {
         NAMES.iter().for_each(|name| println!("{name}: test"));
         return;
@@ -107,6 +114,9 @@ fn main() {
     let wish = read(&words);
     let wanted = |name: &str| wish.name.as_ref().is_none_or(|part| name.contains(part.as_str()));
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    if let Some(seconds) = wish.flood {
+        return runtime.block_on(flood::measure(seconds));
+    }
     if let Some(rounds) = wish.recovery {
         let program = wish.nodes.as_deref().unwrap_or(env!("CARGO_BIN_EXE_quorate"));
         let measured = recovery::measure(wish.protocol, rounds as usize, Path::new(program));
@@ -256,6 +266,7 @@ fn read(words: &[String]) -> Wish {
             "--seconds" => wish.seconds = number(),
             "--minutes" => wish.minutes = number(),
             "--recovery" => wish.recovery = number(),
+            "--flood" => wish.flood = number(),
             "--nodes" => wish.nodes = words.next().cloned(),
             "--nocapture" | "--exact" | "--quiet" | "-q" | "--include-ignored" => {}
             "--ignored" => std::process::exit(0), // Nothing is.

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use quorate_client::Client;
+use quorate_client::{Client, Options};
 use serde::Serialize;
 
-use super::local;
+use super::local::{self, Reached};
 use crate::Outcome;
 use crate::commands::cluster::{self, Cluster, Json};
 
@@ -22,6 +22,7 @@ use crate::commands::cluster::{self, Cluster, Json};
 Examples:
   quorate-lab bench load
   quorate-lab bench load --clients 64 --seconds 10 --json
+  quorate-lab bench load --tls --pools 0
   quorate-lab bench load --server 127.0.0.1:7420
 
 A cluster named with --server must have the pools bench-own-* (1 unit), bench-shared (8 units) and,
@@ -39,6 +40,9 @@ pub(crate) struct Args {
     /// How many nodes, without --server.
     #[arg(long, value_name = "N", default_value_t = 3)]
     nodes: usize,
+    /// Beside it the same with TLS, between nodes and to clients, and the ratio; without --server.
+    #[arg(long)]
+    tls: bool,
     #[command(flatten)]
     cluster: Cluster,
     #[command(flatten)]
@@ -64,32 +68,84 @@ struct Row {
     cycles_per_second: f64,
     acquire_p50_us: f64,
     acquire_p99_us: f64,
+    /// Processor time of a cycle, of nodes and clients: it depends least on what else runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    processor_us: Option<f64>,
+    /// The same with TLS, on connections that are there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    encrypted: Option<Encrypted>,
+}
+
+/// The same measurement with TLS.
+#[derive(Serialize, Debug)]
+struct Encrypted {
+    cycles_per_second: f64,
+    acquire_p50_us: f64,
+    acquire_p99_us: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    processor_us: Option<f64>,
+    /// Cycles per second, as a share of those in the clear.
+    ratio: f64,
+}
+
+/// Which cluster is measured.
+enum Target {
+    /// The one that was named, with what there is to show to it.
+    Named(Cluster),
+    Local(Reached),
+}
+
+impl Target {
+    async fn connect(&self) -> anyhow::Result<Client> {
+        match self {
+            Target::Named(cluster) => cluster.connect().await,
+            Target::Local(local) => {
+                let options = Options { tls: local.tls.clone(), ..Options::default() };
+                Ok(Client::connect_with(&local.servers, options).await?)
+            }
+        }
+    }
+
+    async fn stop(self) {
+        if let Target::Local(Reached { nodes, .. }) = self {
+            for node in nodes {
+                node.stop().await;
+            }
+        }
+    }
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     ensure!(args.clients.iter().all(|clients| *clients > 0), "--clients must be at least 1");
     ensure!(args.seconds > 0, "--seconds must be at least 1");
     ensure!(args.nodes > 0, "--nodes must be at least 1");
+    let named = args.cluster.is_named();
+    ensure!(!named || !args.tls, "--tls measures nodes of its own: leave out --server or --tls");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        let nodes = match args.cluster.is_named() {
-            true => Vec::new(),
-            false => local::start(args.nodes).await?,
+        let clear = match named {
+            true => Target::Named(args.cluster.clone()),
+            false => Target::Local(local::start(args.nodes).await?),
         };
-        let servers = match nodes.is_empty() {
-            true => args.cluster.servers(),
-            false => nodes.iter().map(|node| node.clients_address().to_string()).collect(),
+        let encrypted = match args.tls {
+            true => Some(Target::Local(local::start_encrypted(args.nodes).await?)),
+            false => None,
         };
-        let rows = measure_all(args, &servers).await?;
+        let rows = measure_all(args, &clear, encrypted.as_ref()).await?;
         cluster::print(args.json.json, &rows, || table(&rows))?;
-        for node in nodes {
-            node.stop().await;
+        clear.stop().await;
+        if let Some(encrypted) = encrypted {
+            encrypted.stop().await;
         }
         Ok(Outcome::Good)
     })
 }
 
-async fn measure_all(args: &Args, servers: &[String]) -> anyhow::Result<Vec<Row>> {
+async fn measure_all(
+    args: &Args,
+    clear: &Target,
+    encrypted: Option<&Target>,
+) -> anyhow::Result<Vec<Row>> {
     let span = Duration::from_secs(args.seconds);
     let mut rows = Vec::new();
     let mut cases = vec![
@@ -104,38 +160,58 @@ async fn measure_all(args: &Args, servers: &[String]) -> anyhow::Result<Vec<Row>
     for (case, choice) in cases {
         if let Choice::AnyOf(pools) = choice {
             eprintln!("using each of {pools} pools once");
-            use_every_pool(servers, pools).await?;
+            for target in std::iter::once(clear).chain(encrypted) {
+                use_every_pool(target, pools).await?;
+            }
         }
         for &clients in &args.clients {
             eprintln!("{case}, {clients} clients");
-            let (cycles, mut spans) = measure(servers, clients, choice, span).await?;
-            spans.sort_unstable();
-            let at = |share: f64| {
-                let index = (spans.len().saturating_sub(1) as f64 * share) as usize;
-                spans.get(index).map_or(0.0, |nanos| *nanos as f64 / 1e3)
+            let Measured { cycles: cycles_per_second, p50, p99, processor_us } =
+                measure(clear, clients, choice, span).await?;
+            let encrypted = match encrypted {
+                Some(target) => {
+                    let it = measure(target, clients, choice, span).await?;
+                    Some(Encrypted {
+                        cycles_per_second: it.cycles,
+                        acquire_p50_us: it.p50,
+                        acquire_p99_us: it.p99,
+                        processor_us: it.processor_us,
+                        ratio: it.cycles / cycles_per_second,
+                    })
+                }
+                None => None,
             };
             rows.push(Row {
                 case: case.clone(),
                 clients,
-                cycles_per_second: cycles,
-                acquire_p50_us: at(0.50),
-                acquire_p99_us: at(0.99),
+                cycles_per_second,
+                acquire_p50_us: p50,
+                acquire_p99_us: p99,
+                processor_us,
+                encrypted,
             });
         }
     }
     Ok(rows)
 }
 
-/// Cycles per second, and how long each acquire took, in nanoseconds.
+/// Cycles per second, and what an acquire and a cycle took, in microseconds.
+struct Measured {
+    cycles: f64,
+    p50: f64,
+    p99: f64,
+    processor_us: Option<f64>,
+}
+
 async fn measure(
-    servers: &[String],
+    target: &Target,
     clients: usize,
     choice: Choice,
     span: Duration,
-) -> anyhow::Result<(f64, Vec<u64>)> {
+) -> anyhow::Result<Measured> {
     let mut connected = Vec::new();
     for _ in 0..clients {
-        connected.push(Client::connect(servers).await?);
+        connected.push(target.connect().await?);
     }
     // The first moments are nobody's figure.
     let from = Instant::now() + Duration::from_millis(300);
@@ -145,11 +221,32 @@ async fn measure(
         .zip(0_u64..)
         .map(|(client, number)| tokio::spawn(cycle(client, number, choice, from, until)))
         .collect();
+    tokio::time::sleep_until(from.into()).await;
+    let before = processor_seconds();
+    tokio::time::sleep_until(until.into()).await;
+    let spent = processor_seconds().zip(before).map(|(after, before)| after - before);
     let mut spans = Vec::new();
     for task in tasks {
         spans.extend(task.await.context("a client panicked")??);
     }
-    Ok((spans.len() as f64 / span.as_secs_f64(), spans))
+    spans.sort_unstable();
+    let at = |share: f64| {
+        let index = (spans.len().saturating_sub(1) as f64 * share) as usize;
+        spans.get(index).map_or(0.0, |nanos| *nanos as f64 / 1e3)
+    };
+    let count = spans.len() as f64;
+    let processor_us = spent.map(|seconds| seconds * 1e6 / count.max(1.0));
+    let cycles = count / span.as_secs_f64();
+    Ok(Measured { cycles, p50: at(0.50), p99: at(0.99), processor_us })
+}
+
+/// What this process has used so far, where the system tells it as Linux does: in hundredths.
+fn processor_seconds() -> Option<f64> {
+    let told = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The name, which comes before, may have any characters.
+    let (_, rest) = told.rsplit_once(')')?;
+    let of = |place: usize| rest.split_whitespace().nth(place)?.parse::<f64>().ok();
+    Some((of(11)? + of(12)?) / 100.0)
 }
 
 async fn cycle(
@@ -185,12 +282,12 @@ async fn cycle(
 }
 
 /// Makes every pool by using it once.
-async fn use_every_pool(servers: &[String], pools: u64) -> anyhow::Result<()> {
+async fn use_every_pool(target: &Target, pools: u64) -> anyhow::Result<()> {
     const AT_ONCE: usize = 64;
     let next = Arc::new(AtomicU64::new(0));
     let mut tasks = Vec::new();
     for _ in 0..AT_ONCE {
-        let (client, next) = (Client::connect(servers).await?, Arc::clone(&next));
+        let (client, next) = (target.connect().await?, Arc::clone(&next));
         tasks.push(tokio::spawn(async move {
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
@@ -209,18 +306,23 @@ async fn use_every_pool(servers: &[String], pools: u64) -> anyhow::Result<()> {
 }
 
 fn table(rows: &[Row]) -> String {
-    let cells: Vec<Vec<String>> = rows
-        .iter()
-        .map(|row| {
-            vec![
-                row.case.clone(),
-                row.clients.to_string(),
-                format!("{:.0}", row.cycles_per_second),
-                format!("{:.0}", row.acquire_p50_us),
-                format!("{:.0}", row.acquire_p99_us),
-            ]
-        })
-        .collect();
-    let header = ["case", "clients", "cycles/s", "acquire p50 us", "acquire p99 us"];
-    cluster::table(&header, &cells)
+    let mut header = vec!["case", "clients", "cycles/s", "p50 us", "p99 us", "CPU us"];
+    if rows.iter().any(|row| row.encrypted.is_some()) {
+        header.extend(["with TLS: cycles/s", "p50 us", "p99 us", "CPU us", "ratio"]);
+    }
+    let number = |value: f64| format!("{value:.0}");
+    let maybe = |value: Option<f64>| value.map_or("-".to_owned(), number);
+    let cells = |row: &Row| {
+        let mut cells = vec![row.case.clone(), row.clients.to_string()];
+        let clear = [row.cycles_per_second, row.acquire_p50_us, row.acquire_p99_us];
+        cells.extend(clear.map(number));
+        cells.push(maybe(row.processor_us));
+        if let Some(it) = &row.encrypted {
+            cells.extend([it.cycles_per_second, it.acquire_p50_us, it.acquire_p99_us].map(number));
+            cells.extend([maybe(it.processor_us), format!("{:.2}", it.ratio)]);
+        }
+        cells
+    };
+    let note = "p50 and p99: how long an acquire takes; CPU: processor time of a whole cycle\n";
+    cluster::table(&header, &rows.iter().map(cells).collect::<Vec<_>>()) + note
 }

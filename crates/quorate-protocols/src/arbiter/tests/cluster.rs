@@ -145,7 +145,7 @@ impl Cluster {
                     self.waiting.remove(&claim);
                     self.see(Observation::Refused { claim, why });
                 }
-                Effect::Reclaim { .. } | Effect::Move { .. } => {}
+                Effect::Reclaim { .. } | Effect::Move { .. } | Effect::AskLicence { .. } => {}
                 Effect::Anomaly { peer, what } => {
                     let what = format!("{node} from {peer}: {what}");
                     self.judge(Err(Breach { law: "no anomaly", what }));

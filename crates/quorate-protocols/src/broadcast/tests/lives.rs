@@ -453,6 +453,7 @@ impl Explorer<'_> {
                 Effect::Lose { .. } | Effect::Reclaim { .. } | Effect::Refuse { .. } => {}
                 Effect::Persist(()) => unreachable!("nothing is written"),
                 Effect::Move { .. } => unreachable!("nobody is asked to move"),
+                Effect::AskLicence { .. } => unreachable!("nobody decides alone"),
             }
         }
         for to in all() {

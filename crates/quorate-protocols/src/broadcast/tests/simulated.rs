@@ -130,6 +130,7 @@ fn plan(seed: u64) -> Plan {
         steps_max: u64::MAX,
         grants_max: u64::MAX,
         silence: 0,
+        council: None,
     }
 }
 

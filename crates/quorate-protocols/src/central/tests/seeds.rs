@@ -19,7 +19,7 @@ pub(crate) fn pool(plan: &Plan, mutant: Option<Mutant>) -> Pool {
         labels: None,
         mutant,
     };
-    Pool { goods, arbiter: NodeId(plan.pool.arbiter) }
+    Pool { goods, arbiter: NodeId(plan.pool.arbiter), moves: false }
 }
 
 fn play(seed: u64, profile: Profile, mutant: Option<Mutant>) -> Verdict {

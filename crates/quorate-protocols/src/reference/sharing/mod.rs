@@ -207,7 +207,7 @@ impl Protocol for Sharing {
                 post.out.refuse(claim, Refusal::Cancelled);
             }
             Event::Hear { from, message } => self.hear(seat, from, message, post),
-            Event::Renew { .. } | Event::Suspect(_) | Event::Trust(_) => {}
+            Event::Renew { .. } | Event::Suspect(_) | Event::Trust(_) | Event::Charter(_) => {}
             Event::Ring(alarm) => match alarm {},
         }
         while let Some(message) = post.next_own() {

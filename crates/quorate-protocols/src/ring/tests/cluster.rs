@@ -120,7 +120,9 @@ impl Cluster {
                     let epoch = self.seats[node.index()].tether.epoch;
                     self.using.get_mut(&claim).expect("only users renew").epoch = epoch;
                 }
-                Effect::Persist(()) | Effect::Anomaly { .. } => panic!("{effect}"),
+                Effect::Persist(()) | Effect::AskLicence { .. } | Effect::Anomaly { .. } => {
+                    panic!("{effect}")
+                }
             }
         }
     }

@@ -164,7 +164,10 @@ impl World {
                 }
                 Effect::Lose { claim } => self.clients[client(claim)] = Client::Done,
                 Effect::Reclaim { .. } | Effect::Move { .. } => {}
-                Effect::Refuse { .. } | Effect::Persist(()) | Effect::Anomaly { .. } => {
+                Effect::Refuse { .. }
+                | Effect::Persist(())
+                | Effect::AskLicence { .. }
+                | Effect::Anomaly { .. } => {
                     panic!("{effect}")
                 }
             }

@@ -1,0 +1,516 @@
+//! The control plane of a small world, and the order of time in it.
+//!
+//! For protocols whose decider may change ([`quorate_core::Charter`]) the checker plays the control
+//! plane: a log of seat table entries that grows at one moment ([`Happening::Commit`]), is applied
+//! by each node at its own, one entry after the other or the newest at once, and answers who asks
+//! for a licence as long as the entry stands. The log is on no node: it never forgets, and is
+//! always there, as one that a majority keeps.
+//!
+//! **Time** is an order here as elsewhere, but a finer one: two nodes may have promised the same
+//! client something, and the end of one promise says nothing about the other. So whatever counts
+//! from a moment on has that moment in the world: an alarm that ends leases, from when it was
+//! armed; a promise, from when the alarm that ends its lease was armed at whoever made it, or from
+//! when it was told if there is none; a licence, from when it was asked for. An alarm rings only
+//! when every promise that is not younger is over, whoever made it; one for licences only when
+//! every older licence is. That much the arithmetic of leases and licences achieves
+//! ([`quorate_core::Lease`]), and nothing else is assumed. Only the order of these moments matters,
+//! so they are renumbered as clocks are. Clocks read how many renewals there were, so that each
+//! answer to one is news.
+
+use quorate_core::{Charter, Event, Explorable, NodeId, Protocol, Tenure};
+use quorate_laws::Breach;
+
+use crate::action::Happening;
+use crate::client::Client;
+use crate::model::Model;
+use crate::parts::{Lapse, Parcel};
+use crate::scope::CLIENTS_MAX;
+use crate::sometimes::Sometimes;
+use crate::steps::{Cue, Stepper};
+use crate::world::{Misfortune, World};
+
+/// A control plane, and what may happen in it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Council {
+    /// Who decides first.
+    pub seat: NodeId,
+    /// How often another node is to decide although the one that does is there. One that is gone
+    /// is replaced without that.
+    pub moves: u8,
+    /// How often a client goes to another node.
+    pub rehomes: u8,
+    /// Whether a node that was restarted may have forgotten what it had applied.
+    pub forgets: bool,
+    /// What is wrong with it, for tests that the harness finds it.
+    pub flaw: Option<Flaw>,
+}
+
+impl Council {
+    /// One that lets this node decide, and changes nothing without need.
+    pub fn of(seat: NodeId) -> Self {
+        Council { seat, moves: 0, rehomes: 0, forgets: false, flaw: None }
+    }
+}
+
+/// Rules of a control plane that tests break (charter spec S1).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Flaw {
+    /// Licences are given by what some node has applied, and not at a read index.
+    AnswersFromApplied,
+    /// Licences are given to the node that decides, whatever term it asks about.
+    AnswersWithoutTerm,
+}
+
+/// The moment of the action under way: later than all that are numbered.
+const NOW: u8 = u8::MAX;
+
+/// Where the control plane is, and since when things count.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct Chamber {
+    log: Vec<Tenure>,
+    nodes: Vec<Member>,
+    /// Armed alarms that end leases or licences, by node and number: since when.
+    alarms: Vec<(NodeId, u32, u8)>,
+    /// Since when the promise counts by which a client uses units.
+    clients: Vec<u8>,
+    /// Where clients are.
+    pub(crate) homes: Vec<NodeId>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+struct Member {
+    /// How much of the log this life of the node was told...
+    applied: usize,
+    /// ...and how much it will be told at least when it is back.
+    stored: usize,
+    /// The term in which it wants a licence, and since when.
+    ask: Option<(u32, u8)>,
+    /// Since when its licence counts.
+    licence: Option<u8>,
+}
+
+impl<P: Explorable> Model<'_, P> {
+    /// The control plane before anything happened.
+    pub(crate) fn convene(&mut self, world: &World) {
+        let Some(council) = &self.scope.council else { return };
+        let first = Tenure { term: 1, after: None, node: council.seat, boot: 0 };
+        self.chamber = Some(Chamber {
+            log: vec![first],
+            nodes: vec![Member::default(); world.nodes().count()],
+            alarms: Vec::new(),
+            clients: vec![0; self.scope.clients.len()],
+            homes: self.scope.clients.iter().map(|plan| plan.home).collect(),
+        });
+    }
+
+    /// Everybody learns who decides first, undisturbed.
+    pub(crate) fn apply_first(&mut self, world: &mut World) -> Result<(), Breach> {
+        if self.scope.council.is_some() {
+            for node in world.nodes() {
+                self.resume(world);
+                let (node, cue) = self.apply(node, 0);
+                let (boot, participant) = (world.boot(node), world.participant(node));
+                let stepper = Stepper { node, boot, participant, tick: 0 };
+                let outcome = self.steps.take(&mut self.parts, self.scope, stepper, cue)?;
+                self.finish(world, node, outcome, None)?;
+                self.adjourn(world);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the control plane out for an action...
+    pub(crate) fn resume(&mut self, world: &World) {
+        self.carried = None;
+        self.chamber =
+            self.scope.council.is_some().then(|| self.parts.chambers.get(world.council()).clone());
+    }
+
+    /// ...and puts it back: what cannot matter any more is taken out, and moments are renumbered.
+    pub(crate) fn adjourn(&mut self, world: &mut World) {
+        let Some(mut chamber) = self.chamber.take() else { return };
+        let parts = &self.parts;
+        chamber
+            .alarms
+            .retain(|(node, alarm, _)| parts.alarm_sets.get(world.alarms(*node)).contains(alarm));
+        for (client, born) in chamber.clients.iter_mut().enumerate() {
+            if !matches!(parts.clients.get(world.client(client)), Client::Using { .. }) {
+                *born = 0;
+            }
+        }
+        let last = chamber.log[chamber.log.len() - 1];
+        let flawed = self.scope.council.as_ref().is_some_and(|council| council.flaw.is_some());
+        for (node, member) in world.nodes().zip(&mut chamber.nodes) {
+            let stands = |term: u32| flawed || (last.node, last.term) == (node, term);
+            member.ask = member.ask.filter(|(term, _)| stands(*term));
+            let participant = world.participant(node);
+            let licensed = participant.is_some_and(|p| parts.participants.get(p).is_licensed());
+            member.licence = member.licence.filter(|_| licensed);
+        }
+        self.renumber_leases(world, &mut chamber);
+        renumber_licences(&mut chamber, |alarm| {
+            matches!(self.parts.alarms.card(alarm), Lapse::Licences)
+        });
+        world.set_council(self.parts.chambers.put(chamber, |_| ()));
+    }
+
+    fn renumber_leases(&mut self, world: &mut World, chamber: &mut Chamber) {
+        let ends_leases =
+            |alarm: u32| matches!(self.parts.alarms.card(alarm), Lapse::Of(_) | Lapse::Earlier);
+        let mut moments = Vec::new();
+        moments.extend(
+            chamber.alarms.iter().filter(|(_, a, _)| ends_leases(*a)).map(|it| (it.2, true)),
+        );
+        let using = |client: &usize| {
+            matches!(self.parts.clients.get(world.client(*client)), Client::Using { .. })
+        };
+        let clients: Vec<usize> = (0..chamber.clients.len()).filter(using).collect();
+        moments.extend(clients.iter().map(|&client| (chamber.clients[client], false)));
+        let promises = |parcel: &Parcel| {
+            !parcel.expired && self.parts.messages.card(parcel.message).promise.is_some()
+        };
+        for &queue in world.queues() {
+            let parcels = self.parts.queues.get(queue).iter().filter(|it| promises(it));
+            moments.extend(parcels.map(|parcel| (parcel.born, false)));
+        }
+        let names = renumbered(moments);
+        for (_, alarm, born) in &mut chamber.alarms {
+            if ends_leases(*alarm) {
+                *born = name(&names, *born, true);
+            }
+        }
+        for client in clients {
+            chamber.clients[client] = name(&names, chamber.clients[client], false);
+        }
+        for place in 0..world.queues().len() {
+            let queue = self.parts.queues.get(world.queues()[place]);
+            if !queue.is_empty() {
+                let renamed = |parcel: &Parcel| {
+                    let promises = self.parts.messages.card(parcel.message).promise.is_some()
+                        && !parcel.expired;
+                    let born = if promises { name(&names, parcel.born, false) } else { 0 };
+                    Parcel { born, ..*parcel }
+                };
+                let queue = queue.iter().map(renamed).collect();
+                world.queues_mut()[place] = self.parts.put_queue(queue);
+            }
+        }
+    }
+
+    /// What all clocks read.
+    pub(crate) fn tick(&self, world: &World) -> u32 {
+        match self.scope.council {
+            Some(_) => u32::from(self.scope.budget.renewals) - world.left(Misfortune::Renewal),
+            None => 0,
+        }
+    }
+
+    /// Where a client is.
+    pub(crate) fn home_in(&self, world: &World, client: usize) -> NodeId {
+        match self.scope.council {
+            Some(_) => self.parts.chambers.get(world.council()).homes[client],
+            None => self.scope.clients[client].home,
+        }
+    }
+
+    /// Whether another node has decided before.
+    pub(crate) fn has_moved(&self) -> bool {
+        self.chamber.as_ref().is_some_and(|chamber| chamber.log.len() > 1)
+    }
+
+    /// An alarm counts from now on.
+    pub(crate) fn armed(&mut self, node: NodeId, alarm: u32) {
+        let counts = *self.parts.alarms.card(alarm) != Lapse::Nothing;
+        if let Some(chamber) = self.chamber.as_mut().filter(|_| counts) {
+            chamber.alarms.retain(|(at, other, _)| (*at, *other) != (node, alarm));
+            chamber.alarms.push((node, alarm, NOW));
+            chamber.alarms.sort_unstable();
+        }
+    }
+
+    /// A node wants a licence.
+    pub(crate) fn asked(&mut self, node: NodeId, term: u32) {
+        if let Some(chamber) = &mut self.chamber {
+            chamber.nodes[node.index()].ask = Some((term, NOW));
+        }
+    }
+
+    /// A client uses units by the promise that is being delivered, or that its node just made.
+    pub(crate) fn promised(&mut self, node: NodeId, client: usize) {
+        let born = self.carried.unwrap_or_else(|| self.lease_of(node, client));
+        if let Some(chamber) = &mut self.chamber {
+            let before = chamber.clients[client];
+            chamber.clients[client] = before.max(born);
+        }
+    }
+
+    /// Since when a promise counts that a node tells.
+    pub(crate) fn born_of(&self, node: NodeId, message: u32) -> u8 {
+        let promise = self.parts.messages.card(message).promise;
+        promise.map_or(0, |client| self.lease_of(node, client))
+    }
+
+    fn lease_of(&self, node: NodeId, client: usize) -> u8 {
+        let Some(chamber) = &self.chamber else { return 0 };
+        let ends = |alarm: u32| *self.parts.alarms.card(alarm) == Lapse::Of(Some(client));
+        let armed = chamber.alarms.iter().find(|(at, alarm, _)| *at == node && ends(*alarm));
+        armed.map_or(NOW, |(_, _, born)| *born)
+    }
+
+    /// A node is down: what it asked for, and was told, it will not remember.
+    pub(crate) fn left(&mut self, node: NodeId) {
+        let forgets = self.scope.council.as_ref().is_some_and(|council| council.forgets);
+        if let Some(chamber) = &mut self.chamber {
+            let member = &mut chamber.nodes[node.index()];
+            let stored = if forgets { 0 } else { member.stored };
+            *member = Member { stored, ..Member::default() };
+        }
+    }
+
+    pub(crate) fn council_happenings(&self, world: &World, into: &mut Vec<Happening>) {
+        let Some(council) = &self.scope.council else { return };
+        let chamber = self.parts.chambers.get(world.council());
+        let last = chamber.log[chamber.log.len() - 1];
+        let is_up = |node: NodeId| world.participant(node).is_some();
+        let gone = !is_up(last.node) || world.boot(last.node) != last.boot;
+        for to in world.nodes().filter(|to| is_up(*to)) {
+            if gone {
+                into.push(Happening::Commit { to, forced: true });
+            } else if to != last.node && world.left(Misfortune::Move) > 0 {
+                into.push(Happening::Commit { to, forced: false });
+            }
+        }
+        for (node, member) in world.nodes().zip(&chamber.nodes).filter(|(node, _)| is_up(*node)) {
+            let next = member.applied.max(member.stored.saturating_sub(1));
+            into.extend((next..chamber.log.len()).map(|index| Happening::Apply { node, index }));
+            let stands = |it: &Tenure, term| it.node == node && it.term == term;
+            let confirmed = |term| match council.flaw {
+                None => stands(&last, term),
+                Some(Flaw::AnswersWithoutTerm) => last.node == node,
+                Some(Flaw::AnswersFromApplied) => {
+                    let applied = chamber.nodes.iter().filter_map(|it| it.applied.checked_sub(1));
+                    applied.into_iter().any(|index| stands(&chamber.log[index], term))
+                }
+            };
+            if member.ask.is_some_and(|(term, _)| confirmed(term)) {
+                into.push(Happening::License { node });
+            }
+            if member.licence.is_some() {
+                into.push(Happening::EndLicence { node });
+            }
+        }
+        if world.left(Misfortune::Rehome) > 0 {
+            for (client, &number) in world.clients().iter().enumerate() {
+                let state = self.parts.clients.get(number);
+                let goes = matches!(
+                    state,
+                    Client::Waiting { cancelling: false, .. } | Client::Using { .. }
+                );
+                let others = world
+                    .nodes()
+                    .filter(|to| goes && is_up(*to) && *to != self.home_in(world, client));
+                into.extend(others.map(|to| Happening::Rehome { client, to }));
+            }
+        }
+    }
+
+    /// What happens in the control plane, and which node hears of it.
+    pub(crate) fn begin_of_council(
+        &mut self,
+        world: &mut World,
+        happening: Happening,
+    ) -> Result<Option<(NodeId, Cue)>, Breach> {
+        let told = |node, event| Some((node, Cue::Step { event, late: false }));
+        let mut chamber = self.chamber.take().expect("only a council does this");
+        let heard = match happening {
+            Happening::Commit { to, forced } => {
+                if !forced {
+                    world.spend(Misfortune::Move);
+                }
+                let last = chamber.log[chamber.log.len() - 1];
+                let (term, after) = (last.term + 1, Some(last.term));
+                chamber.log.push(Tenure { term, after, node: to, boot: world.boot(to) });
+                None
+            }
+            Happening::Apply { node, index } => {
+                self.chamber = Some(chamber);
+                return Ok(Some(self.apply(node, index)));
+            }
+            Happening::License { node } => {
+                let member = &mut chamber.nodes[node.index()];
+                let (term, born) = member.ask.take().expect("only who asked is answered");
+                member.licence = member.licence.max(Some(born));
+                let asked = quorate_core::Moment::ZERO;
+                told(node, Event::Charter(Charter::Licensed { term, asked }))
+            }
+            Happening::EndLicence { node } => {
+                chamber.nodes[node.index()].licence = None;
+                let number = world.participant(node).expect("only who runs has a licence");
+                let mut participant = self.parts.participants.get(number).clone();
+                participant.end_licence();
+                let number = self.parts.put_participant(participant, self.scope);
+                world.set_participant(node, Some(number));
+                None
+            }
+            Happening::Rehome { client, to } => {
+                world.spend(Misfortune::Rehome);
+                chamber.homes[client] = to;
+                let state = self.parts.clients.get(world.client(client));
+                let event = match state {
+                    Client::Using { .. } => self.renewal(world, client),
+                    _ => Event::Claim(self.claim(client).clone()),
+                };
+                if let Client::Waiting { cancelling, .. } = *state {
+                    let waits = Client::Waiting { unheard: false, cancelling };
+                    self.set_client(world, client, waits);
+                }
+                told(to, event)
+            }
+            _ => unreachable!("not the council's"),
+        };
+        self.chamber = Some(chamber);
+        Ok(heard)
+    }
+
+    fn apply(&mut self, node: NodeId, index: usize) -> (NodeId, Cue) {
+        let chamber = self.chamber.as_mut().expect("only where there is a council");
+        let member = &mut chamber.nodes[node.index()];
+        member.applied = index + 1;
+        member.stored = member.stored.max(index + 1);
+        let event = Event::Charter(Charter::Applied(chamber.log[index]));
+        (node, Cue::Step { event, late: false })
+    }
+
+    /// Whether everything is over that is over when this alarm rings.
+    pub(crate) fn may_ring_in_order(&self, world: &World, node: NodeId, alarm: u32) -> bool {
+        let chamber = self.parts.chambers.get(world.council());
+        let rings = |it: &&(NodeId, u32, u8)| (it.0, it.1) == (node, alarm);
+        let Some((_, _, born)) = chamber.alarms.iter().find(rings) else { return true };
+        if *self.parts.alarms.card(alarm) == Lapse::Licences {
+            return chamber.nodes.iter().all(|it| it.licence.is_none_or(|since| since > *born));
+        }
+        let using = |client: usize| {
+            matches!(self.parts.clients.get(world.client(client)), Client::Using { .. })
+        };
+        let mut clients = 0..chamber.clients.len();
+        clients.all(|client| !using(client) || chamber.clients[client] > *born)
+            && (world.left(Misfortune::Lapse) > 0 || !self.is_late_for_some(world, *born))
+    }
+
+    /// Whether somebody waits while a promise to it is on its way that is over by then.
+    fn is_late_for_some(&self, world: &World, born: u8) -> bool {
+        let waits = |client: usize| {
+            matches!(self.parts.clients.get(world.client(client)), Client::Waiting { .. })
+        };
+        let mut parcels = world.queues().iter().flat_map(|&queue| self.parts.queues.get(queue));
+        parcels.any(|parcel| {
+            let promise = self.parts.messages.card(parcel.message).promise;
+            !parcel.expired && parcel.born <= born && promise.is_some_and(waits)
+        })
+    }
+
+    /// An alarm rings that says what is over.
+    pub(crate) fn ring_in_order(&mut self, world: &mut World, node: NodeId, alarm: u32) {
+        let chamber = self.chamber.as_mut().expect("only where there is a council");
+        let place = chamber.alarms.iter().position(|it| (it.0, it.1) == (node, alarm));
+        let Some(place) = place else { return };
+        let (_, _, born) = chamber.alarms.remove(place);
+        if *self.parts.alarms.card(alarm) == Lapse::Licences {
+            for member in &mut chamber.nodes {
+                member.ask = member.ask.filter(|(_, since)| *since > born);
+            }
+            return;
+        }
+        if self.is_late_for_some(world, born) {
+            world.spend(Misfortune::Lapse);
+        }
+        for place in 0..world.queues().len() {
+            let queue = world.queues()[place];
+            let everybody = (1u16 << CLIENTS_MAX).wrapping_sub(1) as u8;
+            world.queues_mut()[place] = self.expired(queue, everybody, born);
+        }
+    }
+
+    /// Notes how a seat with holders in its books came to decide.
+    pub(crate) fn see_opening(&mut self, stepper: &Stepper, outcome: u32, cue: &Cue) {
+        let (Some(_), Some(before)) = (&self.scope.council, stepper.participant) else { return };
+        let after = self.steps.outcome(outcome).after;
+        let waits = |number: u32| {
+            let Stepper { node: me, boot, .. } = *stepper;
+            let now = quorate_core::Moment::ZERO;
+            let seat = quorate_core::Seat { me, boot, now, pool: &self.scope.pool };
+            Protocol::health(self.parts.participants.get(number), &seat).in_grace
+        };
+        let has_holders = self.parts.participants.card(after).holders != 0;
+        if has_holders && waits(before) && !waits(after) {
+            self.sightings.insert(match cue {
+                Cue::Step { event: Event::Ring(_), .. } => Sometimes::OpenedByTime,
+                _ => Sometimes::OpenedByWord,
+            });
+        }
+    }
+}
+
+fn renumber_licences(chamber: &mut Chamber, ends_licences: impl Fn(u32) -> bool) {
+    let mut moments: Vec<(u8, bool)> = Vec::new();
+    let lulls = chamber.alarms.iter().filter(|(_, alarm, _)| ends_licences(*alarm));
+    moments.extend(lulls.map(|(_, _, born)| (*born, true)));
+    for member in &chamber.nodes {
+        moments.extend(member.ask.iter().map(|(_, born)| (*born, false)));
+        moments.extend(member.licence.iter().map(|born| (*born, false)));
+    }
+    let names = renumbered(moments);
+    for (_, alarm, born) in &mut chamber.alarms {
+        if ends_licences(*alarm) {
+            *born = name(&names, *born, true);
+        }
+    }
+    for member in &mut chamber.nodes {
+        if let Some((_, born)) = &mut member.ask {
+            *born = name(&names, *born, false);
+        }
+        if let Some(born) = &mut member.licence {
+            *born = name(&names, *born, false);
+        }
+    }
+}
+
+/// New numbers for moments: of promises (false) and of alarms that end them (true). An alarm ends
+/// what is not younger than it; how promises are ordered among themselves, and alarms, is nobody's
+/// business.
+fn renumbered(mut moments: Vec<(u8, bool)>) -> Vec<((u8, bool), u8)> {
+    moments.sort_unstable();
+    moments.dedup();
+    let (mut number, mut after_alarm) = (0, false);
+    let mut names = Vec::new();
+    for moment in moments {
+        if after_alarm && !moment.1 {
+            number += 1;
+        }
+        after_alarm = moment.1;
+        names.push((moment, number));
+    }
+    names
+}
+
+fn name(names: &[((u8, bool), u8)], born: u8, is_alarm: bool) -> u8 {
+    let place = names.binary_search_by_key(&(born, is_alarm), |(moment, _)| *moment);
+    names[place.expect("every moment was collected")].1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_an_alarm_ends_tells_moments_apart() {
+        let promise = |born| (born, false);
+        let alarm = |born| (born, true);
+        let numbers = |moments: Vec<(u8, bool)>| -> Vec<u8> {
+            renumbered(moments).into_iter().map(|(_, number)| number).collect()
+        };
+        assert_eq!(numbers(vec![promise(3), promise(5), alarm(5), alarm(9)]), [0, 0, 0, 0]);
+        assert_eq!(numbers(vec![alarm(3), promise(4), alarm(4), promise(7)]), [0, 1, 1, 2]);
+        assert_eq!(numbers(vec![promise(NOW), alarm(NOW), alarm(2)]), [0, 1, 1]);
+    }
+}

@@ -1,0 +1,49 @@
+//! What a model checker must know about a seat that moves.
+
+use quorate_core::{ClaimId, Explorable, Moment, Number, Numbers, numbers};
+
+use super::message::{Books, Message, Shown, Waiting};
+use super::reign::{Reign, Stage};
+use super::{Moving, Tenure};
+use crate::central::Central;
+
+impl Explorable for Moving {
+    fn promise(message: &Message) -> Option<ClaimId> {
+        match message {
+            Message::Word { word, .. } => Central::promise(word),
+            _ => None,
+        }
+    }
+
+    fn end_licence(&mut self) {
+        if let Some(reign) = &mut self.reign {
+            reign.licence = Moment::ZERO;
+        }
+    }
+
+    fn is_licensed(&self) -> bool {
+        self.reign.as_ref().is_some_and(|reign| reign.licence > Moment::ZERO)
+    }
+}
+
+numbers!(plain Stage);
+numbers!(Shown { claim, attempt: plain, shares });
+numbers!(Waiting { node, claim, attempt: plain, wanted, sent });
+numbers!(Books { of, term, granted, waiting });
+numbers!(enum Message {
+    Word { term, word },
+    Roll { term },
+    Answer { term, complete, sent, grants },
+    Books(books),
+});
+numbers!(Reign { tenure, arbiter, stage, licence, owed: plain, answered });
+
+impl Numbers for Moving {
+    fn numbers(&mut self, see: &mut dyn FnMut(Number<'_>)) {
+        let Moving { requester, reign, applied, is_first: _, is_complete: _, early } = self;
+        requester.held_mut().for_each(|held| held.numbers(see));
+        reign.numbers(see);
+        Option::<Tenure>::numbers(applied, see);
+        early.numbers(see);
+    }
+}

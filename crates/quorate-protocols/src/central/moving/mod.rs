@@ -1,0 +1,508 @@
+//! `central` with a seat that moves: one node decides, and another when the charter says so.
+//!
+//! The rules are charter spec S1 to S12, where the history that breaks without each is told. What
+//! homes and seats say to each other is what they say in a pool that is pinned ([`Central`]), each
+//! message with its term; between two terms there are three messages more:
+//!
+//! | message | from, to | means |
+//! |---|---|---|
+//! | `roll` | seat of t+1 to members | show me all grants of your clients |
+//! | `answer` | member that has applied t+1 | these, and whether they are all |
+//! | `books` | seat of t, which has stopped, to the seat of t+1 | all that I knew |
+//!
+//! The seat of a term waits until nobody else can have a licence (*lull*, charter spec S3), then a
+//! lease more (*grace*, charter spec S4), in which it renews what it is shown; books, or complete
+//! answers of all members, end both at once (charter spec S7, S11). Only the life of its node that
+//! the charter names decides in a term (charter spec S12): after a restart the node waits for a new
+//! entry. So a term is to fences what a boot number is in a pinned pool, and fences of both compare
+//! as the integers they are (charter spec S10).
+//!
+//! Whom a home asks follows from the entry that its node has applied, and so does whom it believes:
+//! it leaves alone what a seat of another term says. Nothing here is durable: homes repeat
+//! themselves, and what a seat must know of the past others tell it.
+
+mod explore;
+mod message;
+mod pool;
+mod reign;
+mod roll;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::fmt;
+
+use quorate_core::{
+    Charter, Effect, EffectOf, Entry, Event, EventOf, Fact, Health, LeaseEnd, NodeId, NodeSet,
+    Outbox, Protocol, Start, Tenure,
+};
+
+use super::requester::Requester;
+use super::{Alarm as Timer, Central, Message as Word, Post};
+use crate::attempt::{Asker, Attempt};
+use crate::central::pool::broken;
+
+pub use message::{Books, Message, Shown, Waiting};
+pub use pool::Pool;
+use reign::{Reign, Stage};
+
+/// One node's seat in a pool that one node decides at a time.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Moving {
+    requester: Requester,
+    /// While this node decides, or is on its way to it.
+    reign: Option<Box<Reign>>,
+    /// Who decides, as far as this node has applied the charter.
+    applied: Option<Tenure>,
+    /// Whether this life was there when the pool began.
+    is_first: bool,
+    /// Whether it knows of all grants of its clients that are in force (charter spec S6).
+    is_complete: bool,
+    /// Books that came before this node had applied the term that they open.
+    early: Option<Box<Books>>,
+}
+
+/// The timers of a seat that moves.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Alarm {
+    /// Those of a pool that is pinned.
+    Of(Timer),
+    /// Seat: nobody has a licence for an earlier term any more.
+    Lull,
+    /// Seat: nothing that an earlier seat promised is in force any more, unless renewed here.
+    Grace,
+    /// Seat: ask for a licence again.
+    Licence,
+    /// Seat: call those again who have not answered.
+    Roll,
+    /// Home: whatever clients were told before this life began is over, or was shown since.
+    Complete,
+}
+
+impl fmt::Display for Alarm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Alarm::Of(timer) => timer.fmt(f),
+            Alarm::Lull => f.write_str("lull"),
+            Alarm::Grace => f.write_str("grace-of-term"),
+            Alarm::Licence => f.write_str("licence"),
+            Alarm::Roll => f.write_str("roll"),
+            Alarm::Complete => f.write_str("complete"),
+        }
+    }
+}
+
+type Seat<'a> = quorate_core::Seat<'a, Moving>;
+
+/// One step under way: where effects go, and what the two halves of a seat have said and nobody has
+/// heard yet.
+struct Desk<'a> {
+    out: &'a mut Outbox<Moving>,
+    words: VecDeque<(NodeId, u32, Word)>,
+}
+
+impl Desk<'_> {
+    /// Passes on what one half of the seat wants, in its order.
+    fn take(&mut self, me: NodeId, term: u32, inner: &mut Outbox<Central>, own: Vec<Word>) {
+        for effect in inner.drain() {
+            match effect {
+                Effect::Tell { to, message } => self.words.push_back((to, term, message)),
+                other => self.out.push(lifted(other)),
+            }
+        }
+        self.words.extend(own.into_iter().map(|word| (me, term, word)));
+    }
+}
+
+/// What a pinned seat wants, as one that moves wants it.
+fn lifted(effect: EffectOf<Central>) -> EffectOf<Moving> {
+    effect.map(
+        |_| unreachable!("what is told is looked at first"),
+        Alarm::Of,
+        |_| unreachable!("a seat that moves writes nothing down"),
+    )
+}
+
+impl Moving {
+    /// Lets this node's home do something.
+    fn as_home(
+        &mut self,
+        seat: &Seat<'_>,
+        desk: &mut Desk<'_>,
+        act: impl FnOnce(&mut Requester, &super::Seat<'_>, &mut Post<'_>),
+    ) {
+        let at =
+            super::Seat { me: seat.me, boot: seat.boot, now: seat.now, pool: &seat.pool.central };
+        let mut inner = Outbox::new();
+        let mut post = Post::new(seat.me, &mut inner);
+        act(&mut self.requester, &at, &mut post);
+        let own = std::iter::from_fn(|| post.next_own()).collect();
+        desk.take(seat.me, 0, &mut inner, own);
+    }
+
+    /// Lets this node decide something, if it is its turn. To the one who decides a term is a boot
+    /// number.
+    fn as_seat(
+        &mut self,
+        seat: &Seat<'_>,
+        desk: &mut Desk<'_>,
+        act: impl FnOnce(&mut Reign, &super::Seat<'_>, &mut Post<'_>),
+    ) {
+        let Some(reign) = &mut self.reign else { return };
+        let at = judge(seat, reign.tenure.term);
+        let mut inner = Outbox::new();
+        let mut post = Post::new(seat.me, &mut inner);
+        act(reign, &at, &mut post);
+        reign.arbiter.grace = false; // Said anew whenever it decides.
+        let own = std::iter::from_fn(|| post.next_own()).collect();
+        desk.take(seat.me, reign.tenure.term, &mut inner, own);
+    }
+
+    /// Carries what the two halves have said: within this node, or to another. A home speaks to
+    /// whoever decides as far as it knows; if nobody does, it will ask again.
+    fn carry(&mut self, seat: &Seat<'_>, desk: &mut Desk<'_>) {
+        while let Some((to, term, word)) = desk.words.pop_front() {
+            match (word.is_for_arbiter(), self.applied) {
+                (true, None) => {}
+                (true, Some(applied)) if applied.node != seat.me => {
+                    desk.out.tell(applied.node, Message::Word { term: applied.term, word });
+                }
+                (true, Some(applied)) => {
+                    self.hear_word(seat, seat.me, (applied.term, word), desk);
+                }
+                (false, _) if to != seat.me => desk.out.tell(to, Message::Word { term, word }),
+                (false, _) => self.hear_word(seat, seat.me, (term, word), desk),
+            }
+        }
+    }
+
+    /// Seats and homes leave alone what is of another term than their own, except that a release is
+    /// for good.
+    fn hear_word(
+        &mut self,
+        seat: &Seat<'_>,
+        from: NodeId,
+        (term, word): (u32, Word),
+        desk: &mut Desk<'_>,
+    ) {
+        if !word.is_for_arbiter() {
+            let at = judge(seat, term);
+            let lower_too = broken!(at, TakeLowerTerms);
+            let theirs = |it: Tenure| it.term == term && it.node == from;
+            if self.applied.is_some_and(|it| theirs(it) || lower_too && term < it.term) {
+                self.as_home(seat, desk, |home, at, post| home.hear(at, word, post));
+            }
+            return;
+        }
+        let Some(reign) = &self.reign else { return };
+        let is_release = matches!(word, Word::Release { .. });
+        if reign.tenure.term == term || is_release {
+            self.as_seat(seat, desk, |reign, at, post| {
+                if let Word::Release { claim } = word {
+                    reign.owed.remove(&claim);
+                }
+                let asker = Asker { node: from, attempt: attempt(&word) };
+                reign.hear(at, asker, word, post);
+            });
+        }
+    }
+
+    fn hear(&mut self, seat: &Seat<'_>, from: NodeId, message: Message, desk: &mut Desk<'_>) {
+        match message {
+            Message::Word { term, word } => self.hear_word(seat, from, (term, word), desk),
+            Message::Roll { term } => self.on_roll(seat, from, term, desk),
+            Message::Answer { term, complete, sent, grants } => {
+                if self.reign.as_ref().is_some_and(|reign| reign.tenure.term == term) {
+                    self.on_answer(seat, (from, sent), complete, &grants, desk);
+                }
+            }
+            Message::Books(books) => self.on_books(seat, books, desk),
+        }
+    }
+
+    /// The node has applied a later entry: whoever decided in an earlier term stops for good.
+    fn apply(&mut self, seat: &Seat<'_>, tenure: Tenure, desk: &mut Desk<'_>) {
+        if self.applied.is_some_and(|applied| tenure.term <= applied.term) {
+            return;
+        }
+        let books = self.retire(seat, &tenure, desk);
+        self.applied = Some(tenure);
+        let named = tenure.boot == seat.boot || broken!(judge(seat, 0), DecideInAnotherLife);
+        if tenure.node == seat.me && named {
+            self.found(seat, tenure, desk);
+            let early = self.early.take();
+            if let Some(books) = books.or(early) {
+                self.on_books(seat, books, desk);
+            }
+        } else if let Some(books) = books.filter(|_| tenure.node != seat.me) {
+            desk.out.tell(tenure.node, Message::Books(books));
+        }
+        self.early = self.early.take().filter(|books| books.term > tenure.term);
+        self.as_home(seat, desk, |home, at, post| home.ask_all_again(at, post));
+    }
+
+    fn retire(
+        &mut self,
+        seat: &Seat<'_>,
+        next: &Tenure,
+        desk: &mut Desk<'_>,
+    ) -> Option<Box<Books>> {
+        let term = self.reign.as_ref()?.tenure.term;
+        let at = judge(seat, term);
+        let is_next = next.after == Some(term) || broken!(at, BooksForAnyTerm);
+        let is_open = |reign: &Reign| reign.stage == Stage::Open || broken!(at, HandOverInGrace);
+        if broken!(at, GoOnAfterMove) && next.node != seat.me {
+            let reign = self.reign.as_ref().filter(|reign| is_next && is_open(reign))?;
+            return Some(Box::new(reign.books(&at, next.term)));
+        }
+        let reign = self.reign.take()?;
+        for claim in reign.arbiter.entries.keys() {
+            desk.out.disarm(Alarm::Of(Timer::LeaseEnd(*claim)));
+        }
+        for member in seat.pool.members.iter() {
+            desk.out.disarm(Alarm::Of(Timer::Absent(member)));
+        }
+        for alarm in [Alarm::Lull, Alarm::Grace, Alarm::Licence, Alarm::Roll] {
+            desk.out.disarm(alarm);
+        }
+        (is_next && is_open(&reign)).then(|| Box::new(reign.books(&at, next.term)))
+    }
+
+    fn found(&mut self, seat: &Seat<'_>, tenure: Tenure, desk: &mut Desk<'_>) {
+        let counter_alone = broken!(judge(seat, 0), FenceByCounterAlone);
+        let at = judge(seat, if counter_alone { 0 } else { tenure.term });
+        let reign = Reign::new(&at, tenure, &mut Outbox::new());
+        self.reign = Some(Box::new(reign));
+        desk.out.ask_licence(tenure.term, seat.now);
+        desk.out.arm(Alarm::Licence, seat.pool.ask_every());
+        if self.is_first && tenure.after.is_none() {
+            return self.as_seat(seat, desk, Reign::open); // Nobody can have anything yet.
+        }
+        desk.out.arm(Alarm::Lull, seat.pool.lull());
+        if broken!(at, NoLull) {
+            self.on_ring_lull(seat, desk);
+        }
+        self.call_roll(seat, desk);
+    }
+
+    fn on_books(&mut self, seat: &Seat<'_>, books: Box<Books>, desk: &mut Desk<'_>) {
+        let at = judge(seat, books.term);
+        let mine = self.reign.as_deref().filter(|reign| reign.tenure.term == books.term);
+        let from_last =
+            |reign: &&Reign| reign.tenure.after == Some(books.of) || broken!(at, BooksForAnyTerm);
+        if mine.filter(from_last).is_some_and(|reign| reign.stage != Stage::Open) {
+            self.end_waiting(desk);
+            self.as_seat(seat, desk, |reign, at, post| reign.take_books(at, *books, post));
+        } else if self.applied.is_none_or(|applied| applied.term < books.term) {
+            self.early = Some(books);
+        }
+    }
+
+    fn on_licensed(
+        &mut self,
+        seat: &Seat<'_>,
+        term: u32,
+        asked: quorate_core::Moment,
+        desk: &mut Desk<'_>,
+    ) {
+        if self.reign.as_ref().is_some_and(|reign| reign.tenure.term == term) {
+            let pool = seat.pool;
+            self.as_seat(seat, desk, |reign, at, post| reign.on_licensed(at, pool, asked, post));
+        }
+    }
+
+    fn on_ring(&mut self, seat: &Seat<'_>, alarm: Alarm, desk: &mut Desk<'_>) {
+        match alarm {
+            Alarm::Of(Timer::Retry) => {
+                self.as_home(seat, desk, |home, at, post| home.on_ring_retry(at, post));
+            }
+            Alarm::Of(Timer::LeaseEnd(claim)) => self.as_seat(seat, desk, |reign, at, post| {
+                reign.arbiter.grace = !reign.may_grant(at);
+                reign.arbiter.on_ring_lease_end(at, claim, post);
+            }),
+            Alarm::Of(Timer::Absent(node)) => {
+                self.as_seat(seat, desk, |reign, _, _| reign.arbiter.on_ring_absent(node));
+            }
+            Alarm::Of(Timer::Grace | Timer::WriteDown) => {
+                unreachable!("a seat that moves has its own grace, and writes nothing down")
+            }
+            Alarm::Lull => self.on_ring_lull(seat, desk),
+            Alarm::Grace => {
+                self.end_waiting(desk);
+                self.as_seat(seat, desk, Reign::open);
+            }
+            Alarm::Licence => {
+                let term = self.reign.as_ref().expect("only a seat arms it").tenure.term;
+                desk.out.ask_licence(term, seat.now);
+                desk.out.arm(Alarm::Licence, seat.pool.ask_every());
+            }
+            Alarm::Roll => self.call_roll(seat, desk),
+            Alarm::Complete => {
+                self.is_complete = true;
+                self.answer_myself(seat, desk);
+            }
+        }
+    }
+
+    fn on_ring_lull(&mut self, seat: &Seat<'_>, desk: &mut Desk<'_>) {
+        let reign = self.reign.as_mut().expect("only a seat arms it");
+        reign.stage = Stage::Grace;
+        let at = judge(seat, reign.tenure.term);
+        if broken!(at, NoGraceAfterMove) {
+            self.end_waiting(desk);
+            return self.as_seat(seat, desk, Reign::open);
+        }
+        desk.out.arm(Alarm::Grace, at.pool.goods.lease.length());
+    }
+
+    /// The seat need not wait any more.
+    fn end_waiting(&self, desk: &mut Desk<'_>) {
+        for alarm in [Alarm::Lull, Alarm::Grace, Alarm::Roll] {
+            desk.out.disarm(alarm);
+        }
+    }
+}
+
+/// Where this node sits as the one who decides.
+fn judge<'a>(seat: &Seat<'a>, term: u32) -> super::Seat<'a> {
+    super::Seat { me: seat.me, boot: term, now: seat.now, pool: &seat.pool.central }
+}
+
+/// The try that a word to the seat is of.
+fn attempt(word: &Word) -> Attempt {
+    match word {
+        Word::Request { attempt, .. }
+        | Word::Decline { attempt, .. }
+        | Word::Renew { attempt, .. } => *attempt,
+        _ => Attempt { boot: 0, clock: 0 },
+    }
+}
+
+impl Protocol for Moving {
+    type Pool = Pool;
+    type Message = Message;
+    type Alarm = Alarm;
+    type Durable = Infallible;
+
+    const NAME: &'static str = "central-moving";
+    const KINDS: &'static [&'static str] = Message::KINDS;
+
+    fn boot(seat: &Seat<'_>, start: Start<Infallible>, out: &mut Outbox<Self>) -> Self {
+        let is_first = start == Start::First;
+        let is_complete = is_first || broken!(judge(seat, 0), CompleteAtOnce);
+        if !is_complete {
+            out.arm(Alarm::Complete, seat.pool.central.goods.lease.length());
+        }
+        let (requester, reign, applied, early) = Default::default();
+        Moving { requester, reign, applied, is_first, is_complete, early }
+    }
+
+    fn step(&mut self, seat: &Seat<'_>, event: EventOf<Self>, out: &mut Outbox<Self>) {
+        let desk = &mut Desk { out, words: VecDeque::new() };
+        match event {
+            Event::Claim(claim) => {
+                self.as_home(seat, desk, |home, at, post| home.on_claim(at, &claim, post));
+            }
+            Event::Release(claim) => {
+                self.as_home(seat, desk, |home, at, post| home.on_release(at, claim, post));
+            }
+            Event::Cancel(claim) => {
+                self.as_home(seat, desk, |home, at, post| home.on_cancel(at, claim, post));
+            }
+            Event::Withdraw(claim) => {
+                self.as_home(seat, desk, |home, at, post| home.on_withdraw(at, claim, post));
+            }
+            Event::Renew { claim, shares } => {
+                self.as_home(seat, desk, |home, at, post| home.on_renew(at, claim, shares, post));
+            }
+            Event::Hear { from, message } => self.hear(seat, from, message, desk),
+            Event::Ring(alarm) => self.on_ring(seat, alarm, desk),
+            Event::Suspect(node) => self.as_seat(seat, desk, |reign, at, post| {
+                reign.arbiter.grace = !reign.may_grant(at);
+                reign.arbiter.on_suspect(at, node, post);
+            }),
+            Event::Trust(node) => {
+                if self.applied.is_some_and(|applied| applied.node == node) {
+                    self.as_home(seat, desk, |home, at, post| home.ask_all_again(at, post));
+                }
+            }
+            Event::Charter(Charter::Applied(tenure)) => self.apply(seat, tenure, desk),
+            Event::Charter(Charter::Licensed { term, asked }) => {
+                self.on_licensed(seat, term, asked, desk);
+            }
+        }
+        self.carry(seat, desk);
+    }
+
+    fn audit(&self, seat: &Seat<'_>) {
+        let Some(reign) = &self.reign else { return };
+        let at = judge(seat, reign.tenure.term);
+        let broken = [
+            broken!(at, GoOnAfterMove),
+            broken!(at, DecideInAnotherLife),
+            broken!(at, FenceByCounterAlone),
+        ];
+        if broken.contains(&true) {
+            return; // A test broke a rule on purpose: the laws must find it, not this assertion.
+        }
+        assert_eq!(self.applied, Some(reign.tenure), "only the newest seat known decides");
+        assert_eq!((reign.tenure.node, reign.tenure.boot), (seat.me, seat.boot));
+        reign.arbiter.audit(&at);
+    }
+
+    fn ledger(&self, show: &mut dyn FnMut(Entry)) {
+        if let Some(reign) = &self.reign {
+            reign.arbiter.ledger(show);
+        }
+    }
+
+    fn health(&self, _seat: &Seat<'_>) -> Health {
+        let in_grace = self.reign.as_ref().is_some_and(|reign| reign.stage != Stage::Open);
+        Health { in_grace, ..Health::default() }
+    }
+
+    fn facts(&self, seat: &Seat<'_>, show: &mut dyn FnMut(Fact)) {
+        show(Fact::gauge("term", self.applied.map_or(0, |applied| applied.term)));
+        if let Some(reign) = &self.reign {
+            show(Fact::gauge("decides", true));
+            show(Fact::gauge("in_grace", reign.stage != Stage::Open));
+            show(Fact::gauge("licensed", reign.is_licensed(&judge(seat, reign.tenure.term))));
+        }
+    }
+
+    fn explain(
+        &self,
+        _: &Seat<'_>,
+        claim: quorate_core::ClaimId,
+    ) -> Option<quorate_core::Shortage> {
+        self.reign.as_ref()?.arbiter.explain(claim)
+    }
+
+    fn lease_end(alarm: &Alarm) -> LeaseEnd {
+        match alarm {
+            Alarm::Of(timer) => Central::lease_end(timer),
+            Alarm::Lull => LeaseEnd::Licences,
+            Alarm::Grace | Alarm::Complete => LeaseEnd::Earlier,
+            Alarm::Licence | Alarm::Roll => LeaseEnd::Nothing,
+        }
+    }
+
+    fn kind(message: &Message) -> usize {
+        message.kind()
+    }
+
+    fn capacity(pool: &Pool) -> u32 {
+        pool.central.goods.units
+    }
+
+    /// The queue outlives a move that was planned; after a crash homes ask again, in any order.
+    fn overtakes_max(_pool: &Pool) -> Option<u32> {
+        None
+    }
+
+    /// The charter moves the seat to whoever is left.
+    fn can_lose(pool: &Pool, dead: &NodeSet) -> bool {
+        pool.members.iter().any(|member| !dead.contains(member))
+    }
+}

@@ -1,0 +1,285 @@
+//! The seat of one term: when it may decide, and what it must know first (charter spec S1 to S9).
+//!
+//! Who gets what is the business of [`Arbiter`], to which a term is a boot number: fences of a
+//! later term are larger than all of earlier ones (charter spec S10).
+
+use std::collections::BTreeMap;
+
+use quorate_core::{ClaimId, Moment, NodeId, NodeSet, Outbox, Shares, Start, Tenure, Units};
+
+use super::Pool;
+use super::message::{Books, Shown, Waiting};
+use crate::attempt::Asker;
+use crate::central::arbiter::Arbiter;
+use crate::central::booked::{Asking, Booked, State};
+use crate::central::pool::broken;
+use crate::central::{Alarm as Timer, Central, Message as Word, Post, Seat};
+
+/// The seat of a term, at the node that the charter names, in the life that it names.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Reign {
+    pub(super) tenure: Tenure,
+    pub(super) arbiter: Arbiter,
+    pub(super) stage: Stage,
+    /// Until when, by our own clock, it may decide.
+    pub(super) licence: Moment,
+    /// Claims that wait at a home and have units in the books taken over: when the seat has opened
+    /// they are told so with a fence of this term (charter spec S9).
+    pub(super) owed: BTreeMap<ClaimId, (Asking, Units)>,
+    /// Members that have answered the roll with complete lists.
+    pub(super) answered: NodeSet,
+}
+
+/// How far a seat is on its way to deciding.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Stage {
+    /// An earlier seat may have a licence. It queues, notes what it is shown, and answers nothing.
+    Lull,
+    /// Promises of earlier seats may be in force. It renews what it is shown.
+    Grace,
+    /// It decides.
+    Open,
+}
+
+impl Reign {
+    pub(super) fn new(at: &Seat<'_>, tenure: Tenure, out: &mut Outbox<Central>) -> Self {
+        Reign {
+            tenure,
+            arbiter: Arbiter::boot(at, Start::First, out),
+            stage: Stage::Lull,
+            licence: Moment::ZERO,
+            owed: BTreeMap::new(),
+            answered: NodeSet::new(),
+        }
+    }
+
+    pub(super) fn is_licensed(&self, at: &Seat<'_>) -> bool {
+        at.now < self.licence || broken!(at, DecideUnlicensed)
+    }
+
+    pub(super) fn may_grant(&self, at: &Seat<'_>) -> bool {
+        self.stage == Stage::Open && self.is_licensed(at)
+    }
+
+    fn may_renew(&self, at: &Seat<'_>) -> bool {
+        let late = self.stage != Stage::Lull || broken!(at, RenewInLull);
+        late && (self.is_licensed(at) || broken!(at, RenewUnlicensed))
+    }
+
+    /// A licence has come.
+    pub(super) fn on_licensed(
+        &mut self,
+        at: &Seat<'_>,
+        pool: &Pool,
+        asked: Moment,
+        post: &mut Post<'_>,
+    ) {
+        self.licence = self.licence.max(pool.licensed_until(asked));
+        self.settle(at, post);
+    }
+
+    pub(super) fn hear(&mut self, at: &Seat<'_>, asker: Asker, word: Word, post: &mut Post<'_>) {
+        self.arbiter.grace = !self.may_grant(at);
+        match word {
+            Word::Request { claim, ref wanted, sent, .. } if self.was_taken_over(at, claim) => {
+                let asking = Asking { asker, sent, arrived: at.now };
+                match self.may_grant(at) || broken!(at, TellInGrace) {
+                    true => self.tell_anew(at, claim, asking, wanted.units, post),
+                    false => {
+                        self.owed.insert(claim, (asking, wanted.units));
+                    }
+                }
+            }
+            // It may have been granted by us, and our licence be over: the home asks again.
+            Word::Request { claim, .. } if !self.may_grant(at) && self.has(claim) => {}
+            Word::Renew { claim, shares, sent, .. } if self.stage != Stage::Open => {
+                let stands = self.note(at, asker, (claim, &shares), sent, post.out);
+                if stands && self.may_renew(at) {
+                    let attempt = asker.attempt;
+                    post.send(asker.node, Word::Renewed { claim, attempt, sent });
+                }
+            }
+            Word::Renew { .. } if !self.may_renew(at) => {}
+            word => self.arbiter.hear(at, asker.node, word, post),
+        }
+    }
+
+    /// Whether the books have units of this claim...
+    fn has(&self, claim: ClaimId) -> bool {
+        let booked = self.arbiter.entries.get(&claim);
+        booked.is_some_and(|booked| matches!(booked.state, State::Granted { .. }))
+    }
+
+    /// ...that an earlier seat gave it.
+    fn was_taken_over(&self, at: &Seat<'_>, claim: ClaimId) -> bool {
+        let booked = self.arbiter.entries.get(&claim);
+        booked.is_some_and(|booked| matches!(booked.state, State::Granted { adopted: true, .. }))
+            && !(self.may_grant(at) && broken!(at, KeepOldFences))
+    }
+
+    /// Takes what a home shows into the books: merged, never replaced, and of two that show one
+    /// unit the larger fence stays (charter spec S8). Says whether it stands there. Whoever opens
+    /// the books arms the leases: until then none ends (charter spec S4).
+    pub(super) fn note(
+        &mut self,
+        at: &Seat<'_>,
+        asker: Asker,
+        (claim, shares): (ClaimId, &Shares),
+        sent: Moment,
+        out: &mut Outbox<Central>,
+    ) -> bool {
+        self.arbiter.grace = true;
+        let known = self.arbiter.entries.get_mut(&claim);
+        let mut before = None;
+        if let Some(booked) = known {
+            match &booked.state {
+                State::Granted { .. } if asker.is_before(booked.asker) => return false,
+                State::Granted { held, .. } => {
+                    before = Some((booked.asker, booked.sent, held.shares.clone()));
+                    if let Some(left) = booked.renew(asker, shares, sent, at.now) {
+                        self.arbiter.end_moves(claim, &left);
+                        return true;
+                    }
+                }
+                // It waits at one home, and another shows that it has units.
+                State::Waiting | State::Absent => {
+                    let asking =
+                        Asking { asker: booked.asker, sent: booked.sent, arrived: booked.arrived };
+                    self.owed.insert(claim, (asking, booked.wanted.units));
+                }
+            }
+        }
+        // A claim gets units anew only when what it had is over.
+        let newest = |shares: &Shares| shares.iter().map(|share| share.fence).max();
+        if before.as_ref().is_some_and(|(_, _, known)| newest(known) > newest(shares)) {
+            return false;
+        }
+        self.arbiter.remove(claim);
+        let stands = self.arbiter.adopt(at, asker, claim, shares, sent, out);
+        if let (false, Some((asker, sent, shares))) = (stands, before) {
+            self.arbiter.adopt(at, asker, claim, &shares, sent, out);
+        }
+        if stands && broken!(at, LeaseFromShowing) {
+            out.arm(Timer::LeaseEnd(claim), at.pool.goods.lease.length());
+        }
+        stands
+    }
+
+    /// All that a home knows of is taken into the books.
+    pub(super) fn note_all(
+        &mut self,
+        at: &Seat<'_>,
+        node: NodeId,
+        sent: Moment,
+        grants: &[Shown],
+        out: &mut Outbox<Central>,
+    ) {
+        for Shown { claim, attempt, shares } in grants {
+            let asker = Asker { node, attempt: *attempt };
+            self.note(at, asker, (*claim, shares), sent, out);
+        }
+    }
+
+    /// The seat knows whatever is in force. All leases of what it took over begin now (charter spec
+    /// S8).
+    pub(super) fn open(&mut self, at: &Seat<'_>, post: &mut Post<'_>) {
+        self.stage = Stage::Open;
+        for (&claim, booked) in &self.arbiter.entries {
+            if matches!(booked.state, State::Granted { .. }) && !broken!(at, LeaseFromShowing) {
+                post.out.arm(Timer::LeaseEnd(claim), at.pool.goods.lease.length());
+            }
+        }
+        self.settle(at, post);
+    }
+
+    /// Tells and grants whatever can be, if it may.
+    pub(super) fn settle(&mut self, at: &Seat<'_>, post: &mut Post<'_>) {
+        if !self.may_grant(at) {
+            return;
+        }
+        self.arbiter.grace = false;
+        for (claim, (asking, units)) in std::mem::take(&mut self.owed) {
+            self.tell_anew(at, claim, asking, units, post);
+        }
+        self.arbiter.schedule(at, post);
+    }
+
+    /// A claim that waits has units that an earlier seat gave it, and is told of them: with a fence
+    /// of this term, since others may have had them after that promise was made (charter spec S9).
+    /// If it has them no more, its home asks again.
+    fn tell_anew(
+        &mut self,
+        at: &Seat<'_>,
+        claim: ClaimId,
+        asking: Asking,
+        units: Units,
+        post: &mut Post<'_>,
+    ) {
+        let Some(booked) = self.arbiter.entries.get_mut(&claim) else { return };
+        let stale = asking.asker.is_before(booked.asker);
+        let State::Granted { held, waited, adopted } = &mut booked.state else { return };
+        // Of one that is to move it has two for one, until it says which it left.
+        if stale || !*adopted || held.shares.len() != units.get() as usize {
+            return;
+        }
+        let keeps_old = [broken!(at, KeepOldFences), broken!(at, TellInGrace)];
+        if !keeps_old.contains(&true) {
+            self.arbiter.fence = self.arbiter.fence.next();
+            let fence = self.arbiter.fence;
+            held.shares = held.shares.map_fences(|_| fence);
+        }
+        (*waited, *adopted) = Default::default();
+        booked.asked_by(asking);
+        let (node, answer) = booked.answer(claim);
+        if self.stage == Stage::Open {
+            post.out.arm(Timer::LeaseEnd(claim), at.pool.goods.lease.length());
+        }
+        post.send(node, answer);
+    }
+
+    /// All that this seat knew, for the seat of the next term: final, since it has stopped, and
+    /// since nobody gets a licence for its term any more (charter spec S11).
+    pub(super) fn books(&self, at: &Seat<'_>, term: u32) -> Books {
+        let entries = &self.arbiter.entries;
+        let granted = entries.iter().filter_map(|(&claim, booked)| {
+            let State::Granted { held, .. } = &booked.state else { return None };
+            let (attempt, shares) = (booked.asker.attempt, held.shares.clone());
+            Some((booked.asker.node, booked.sent, Shown { claim, attempt, shares }))
+        });
+        // Where claims choose, the books do not have all that one asked for: homes ask again.
+        let choosy = at.pool.goods.labels.is_some();
+        let all = entries.iter().map(|(claim, booked)| (*claim, &**booked));
+        let mut waiting: Vec<_> =
+            all.filter(|(_, booked)| booked.state == State::Waiting).collect();
+        waiting.sort_by_key(|(_, booked)| booked.stamp);
+        let waits = |(claim, booked): (ClaimId, &Booked)| {
+            let (Asker { node, attempt }, wanted) = (booked.asker, booked.wanted.clone());
+            Waiting { node, claim, attempt, wanted, sent: booked.sent }
+        };
+        let waiting = waiting.into_iter().filter(|_| !choosy).map(waits).collect();
+        Books { of: self.tenure.term, term, granted: granted.collect(), waiting }
+    }
+
+    /// The seat of the term before has handed over what it knew: that opens this one at once.
+    pub(super) fn take_books(&mut self, at: &Seat<'_>, books: Books, post: &mut Post<'_>) {
+        if broken!(at, BooksReplace) {
+            self.arbiter.entries.keys().copied().collect::<Vec<_>>().into_iter().for_each(|it| {
+                self.arbiter.remove(it);
+            });
+        }
+        for (node, sent, shown) in &books.granted {
+            self.note_all(at, *node, *sent, std::slice::from_ref(shown), post.out);
+        }
+        // Whoever asked here before the books came asked after those in them.
+        let later = self.books(at, self.tenure.term).waiting;
+        for waits in &later {
+            self.arbiter.remove(waits.claim);
+        }
+        for Waiting { node, claim, attempt, wanted, sent } in books.waiting.into_iter().chain(later)
+        {
+            let asker = Asker { node, attempt };
+            self.hear(at, asker, Word::Request { claim, attempt, wanted, sent }, post);
+        }
+        self.open(at, post);
+    }
+}

@@ -1,0 +1,63 @@
+//! Larger worlds in which the seat moves, half a minute to several each: `cargo xtask checks` runs
+//! them, CI does not. The counts are pinned.
+
+use quorate_check::{Budget, Scope};
+
+use super::exhaustive::{QUIET, apart, explore, found, pair, rehoming, twice};
+use crate::central::moving::Moving;
+use crate::central::pool::Mutant;
+
+/// An alarm may ring while a message is on its way.
+const EARLY: Budget = Budget { early_rings: Some(1), ..QUIET };
+
+fn states(scope: &Scope<Moving>) -> usize {
+    let report = explore(scope, &[]);
+    assert!(report.holds(), "{report}");
+    report.states
+}
+
+#[test]
+fn alarms_that_ring_early() {
+    assert_eq!(states(&pair(EARLY)), 205_821);
+}
+
+#[test]
+fn renewals_of_which_one_may_be_late() {
+    assert_eq!(states(&pair(Budget { renewals: 1, ..EARLY })), 1_294_702);
+    assert_eq!(states(&pair(Budget { renewals: 1, lapses: 1, ..EARLY })), 2_694_860);
+}
+
+#[test]
+fn two_moves() {
+    assert_eq!(states(&twice(pair(EARLY))), 4_771_563);
+}
+
+#[test]
+fn a_node_that_is_restarted_and_forgets_everything() {
+    assert_eq!(states(&pair(Budget { crashes: 1, ..EARLY })), 7_279_751);
+}
+
+#[test]
+fn a_client_that_changes_homes() {
+    assert_eq!(states(&rehoming(pair(EARLY))), 7_200_830);
+}
+
+#[test]
+fn three_nodes() {
+    assert_eq!(states(&apart(EARLY)), 8_325_668);
+}
+
+/// Broken rules that show only where somebody changes homes, or the seat moves twice.
+#[test]
+fn rules_that_are_broken_late_are_found_too() {
+    let renewals = Budget { renewals: 1, ..QUIET };
+    let deaths = Budget { deaths: 1, ..QUIET };
+    for (mutant, scope, law) in [
+        (Mutant::FirstShownStays, rehoming(pair(deaths)), "capacity"),
+        (Mutant::LeaseFromShowing, rehoming(pair(renewals)), "capacity"),
+        (Mutant::KeepOldFences, rehoming(pair(QUIET)), "fence order"),
+        (Mutant::HandOverInGrace, twice(apart(QUIET)), "capacity"),
+    ] {
+        found(mutant, scope, law);
+    }
+}

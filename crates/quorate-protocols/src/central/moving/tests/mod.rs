@@ -1,0 +1,7 @@
+//! What a seat that moves promises.
+
+mod exhaustive;
+#[cfg(feature = "long-checks")]
+mod long;
+mod seeds;
+mod steps;

@@ -1,0 +1,171 @@
+//! Stories of seats that move, step by step.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use quorate_core::{
+    Charter, Claim, ClaimId, Effect, Event, EventOf, Lease, Moment, NodeId, Outbox, Protocol, Seat,
+    Start, Tenure, Units,
+};
+
+use crate::central::moving::{Message, Moving, Pool};
+use crate::goods::Goods;
+
+/// Two nodes that talk over links which deliver when asked to, and no clock that runs.
+struct Pair {
+    pool: Pool,
+    seats: Vec<Moving>,
+    boots: Vec<u32>,
+    wire: VecDeque<(NodeId, NodeId, Message)>,
+    /// What clients were told, as traces show it.
+    told: Vec<String>,
+}
+
+impl Pair {
+    fn new() -> Self {
+        let central = crate::central::Pool { moves: true, ..crate::central::Pool::new(1) };
+        let pool = Pool::new(central, 2);
+        let (boots, wire, told) = (vec![0, 0], VecDeque::new(), Vec::new());
+        let mut pair = Pair { pool, seats: Vec::new(), boots, wire, told };
+        for node in 0..2 {
+            let seat = pair.boot(node, Start::First);
+            pair.seats.push(seat);
+        }
+        for node in 0..2 {
+            pair.applies(node, 1, None, (0, 0));
+        }
+        pair.licensed(0, 1);
+        pair
+    }
+
+    fn boot(&self, node: usize, start: Start<std::convert::Infallible>) -> Moving {
+        let (me, boot, now) = (node.into(), self.boots[node], Moment::ZERO);
+        Moving::boot(&Seat { me, boot, now, pool: &self.pool }, start, &mut Outbox::new())
+    }
+
+    fn restart(&mut self, node: usize) {
+        self.wire.retain(|(_, to, _)| to.index() != node);
+        self.boots[node] += 1;
+        self.seats[node] = self.boot(node, Start::Amnesia);
+    }
+
+    fn step(&mut self, node: usize, event: EventOf<Moving>) {
+        let (me, boot, now) = (node.into(), self.boots[node], Moment::ZERO);
+        let seat = Seat { me, boot, now, pool: &self.pool };
+        let mut out = Outbox::new();
+        self.seats[node].step(&seat, event, &mut out);
+        self.seats[node].audit(&seat);
+        for effect in out.drain() {
+            match effect {
+                Effect::Tell { to, message } => self.wire.push_back((me, to, message)),
+                Effect::Grant { .. } | Effect::Lose { .. } | Effect::Refuse { .. } => {
+                    self.told.push(format!("{me} {effect}"));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn applies(&mut self, node: usize, term: u32, after: Option<u32>, (seat, boot): (u32, u32)) {
+        let tenure = Tenure { term, after, node: NodeId(seat), boot };
+        self.step(node, Event::Charter(Charter::Applied(tenure)));
+    }
+
+    fn licensed(&mut self, node: usize, term: u32) {
+        self.step(node, Event::Charter(Charter::Licensed { term, asked: Moment::ZERO }));
+    }
+
+    fn claims(&mut self, node: usize, serial: u64) {
+        self.step(node, Event::Claim(Claim::any(id(serial), Units::ONE)));
+    }
+
+    fn deliver_all(&mut self) {
+        while let Some((from, to, message)) = self.wire.pop_front() {
+            self.step(to.index(), Event::Hear { from, message });
+        }
+    }
+
+    fn told(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.told)
+    }
+}
+
+fn id(serial: u64) -> ClaimId {
+    ClaimId { origin: 7, serial }
+}
+
+/// The seat moves on purpose: who has something keeps it, who waits keeps its place, and the next
+/// seat decides at once.
+#[test]
+fn books_hand_over_grants_and_the_queue() {
+    let mut pair = Pair::new();
+    pair.claims(1, 1);
+    pair.deliver_all();
+    assert_eq!(pair.told(), ["n1 GRANT 7.1 u0 f1/1"]);
+    pair.claims(0, 2);
+    pair.claims(1, 3);
+    pair.deliver_all();
+    pair.applies(0, 2, Some(1), (1, 0));
+    pair.deliver_all(); // The books come before the next seat knows that it is one.
+    pair.applies(1, 2, Some(1), (1, 0));
+    pair.licensed(1, 2);
+    pair.deliver_all();
+    assert_eq!(pair.told(), [""; 0]);
+    pair.step(1, Event::Release(id(1)));
+    pair.deliver_all();
+    assert_eq!(pair.told(), ["n0 GRANT 7.2 u0 f2/1"], "the older of those who wait");
+}
+
+/// Without a licence nobody decides, and with one for another term neither.
+#[test]
+fn an_open_seat_waits_for_its_licence() {
+    let mut pair = Pair::new();
+    pair.applies(0, 2, Some(1), (1, 0));
+    pair.applies(1, 2, Some(1), (1, 0));
+    pair.claims(1, 1);
+    pair.deliver_all();
+    pair.licensed(1, 1);
+    assert_eq!(pair.told(), [""; 0]);
+    pair.licensed(1, 2);
+    assert_eq!(pair.told(), ["n1 GRANT 7.1 u0 f2/1"]);
+}
+
+/// A node that was restarted does not know what its earlier life promised since. It asks the
+/// charter for a term of its own, and does not decide in the old one.
+#[test]
+fn only_the_life_that_the_charter_names_decides() {
+    let mut pair = Pair::new();
+    pair.restart(0);
+    pair.applies(0, 1, None, (0, 0));
+    pair.licensed(0, 1);
+    pair.claims(0, 1);
+    pair.deliver_all();
+    assert_eq!(pair.told(), [""; 0]);
+    let (me, boot, now) = (NodeId(0), pair.boots[0], Moment::ZERO);
+    let decides = |pair: &Pair| {
+        let mut decides = false;
+        let seat = Seat { me, boot, now, pool: &pair.pool };
+        pair.seats[0].facts(&seat, &mut |fact| decides |= fact.name == "decides");
+        decides
+    };
+    assert!(!decides(&pair));
+    pair.applies(0, 2, Some(1), (0, 1));
+    assert!(decides(&pair));
+}
+
+/// Whoever has a licence has none when whoever waits for its end has waited (charter spec S3), at
+/// the corners of the drift range.
+#[test]
+fn a_licence_is_over_before_the_next_seat_counts_on_it() {
+    for drift_ppm in [0, 200, 50_000, 300_000] {
+        let goods =
+            Goods { lease: Lease::new(Duration::from_secs(10), drift_ppm), ..Goods::new(1) };
+        let pool = Pool::new(crate::central::Pool::of(goods), 2);
+        let rho = f64::from(drift_ppm) / 1e6;
+        for (old, new) in [(1.0 - rho, 1.0 + rho), (1.0 + rho, 1.0 - rho)] {
+            let licensed = pool.licensed_until(Moment::ZERO).0 as f64 / 1e9 / old;
+            let waited = pool.lull().as_secs_f64() / new;
+            assert!(licensed <= waited + 1e-9, "{drift_ppm} {licensed} {waited}");
+        }
+    }
+}

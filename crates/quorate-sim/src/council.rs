@@ -1,0 +1,226 @@
+//! The control plane, for protocols whose decider may change: a log of seat table entries that
+//! grows at one moment and is learned by each node at another.
+//!
+//! The log is on no node: it is what a majority keeps, so it forgets nothing. What can go wrong
+//! with it is that there is no leader for a while (nobody is answered, nothing is committed), that
+//! nodes lag behind, and that it moves the seat without need, to and fro. A leader that does not
+//! know that it is none anymore gives no answers either: it asks a majority first. One that answers
+//! all the same is a flaw that tests put in ([`CouncilPlan::stale_answers`]).
+
+use quorate_core::{Charter, Event, Moment, NodeId, Protocol, Tenure};
+
+use crate::Span;
+use crate::faults::Recurring;
+use crate::misfortune::Trouble;
+use crate::world::{Happening, Stop, World};
+
+/// What the control plane of a run is like.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CouncilPlan {
+    /// Who decides first.
+    pub seat: NodeId,
+    /// How long until a node has applied what is committed.
+    pub learn: Span,
+    /// How long an answer takes, each way.
+    pub answer: Span,
+    /// How long until a node that is down is replaced.
+    pub suspicion: Span,
+    /// How often the seat moves without need.
+    pub moves: Option<Recurring>,
+    /// How often there is no leader, and for how long.
+    pub outages: Option<Recurring>,
+    /// Whether licences are given by what some node has applied, for tests that the laws notice.
+    pub stale_answers: bool,
+}
+
+impl CouncilPlan {
+    /// One for messages that take about so long and leases of this length, in nanoseconds: it
+    /// follows from a seed whether it is quick, and what goes wrong.
+    pub fn drawn(seed: u64, seat: NodeId, (delay, lease): (u64, u64)) -> Self {
+        let mut rng = crate::Rng::new(seed ^ 0x6368_6172_7465_7221);
+        let rng = &mut rng;
+        let slow = *rng.pick(&[1, 4, 30]);
+        let mut recurring = |one_in: u32| {
+            let every = lease * rng.between(1, 12);
+            let lasts = Span::Exponential(lease / rng.between(2, 20));
+            rng.chance(1_000_000 / one_in).then_some(Recurring { every, lasts })
+        };
+        let (moves, outages) = (recurring(1), recurring(2));
+        CouncilPlan {
+            seat,
+            learn: Span::Exponential(delay * slow),
+            answer: Span::Exponential(delay),
+            suspicion: Span::Uniform { low: lease / 20, high: lease / 4 },
+            moves,
+            outages,
+            stale_answers: false,
+        }
+    }
+}
+
+/// Where the control plane is.
+#[derive(Debug)]
+pub(crate) struct Council {
+    log: Vec<Tenure>,
+    /// How much of the log each node has applied.
+    applied: Vec<usize>,
+    /// There is no leader before this.
+    away_until: u64,
+}
+
+impl<P: Protocol> World<'_, P> {
+    /// The first entry, and everybody learns of it.
+    pub(crate) fn convene(&mut self) {
+        let Some(plan) = &self.plan.council else { return };
+        let first = Tenure { term: 1, after: None, node: plan.seat, boot: 0 };
+        let applied = vec![0; self.nodes.len()];
+        self.council = Some(Council { log: vec![first], applied, away_until: 0 });
+        self.spread_last();
+    }
+
+    /// Everybody who runs will have applied the last entry, sooner or later.
+    fn spread_last(&mut self) {
+        for node in (0..self.nodes.len()).map(NodeId::from) {
+            self.learn_last(node);
+        }
+    }
+
+    fn learn_last(&mut self, node: NodeId) {
+        let (Some(plan), Some(council)) = (&self.plan.council, &self.council) else { return };
+        let tenure = council.log[council.log.len() - 1];
+        let mut delay = plan.learn.draw(&mut self.chance.faults);
+        if !self.calm && self.chance.faults.chance(50_000) {
+            let lease = self.plan.pool.lease.map_or(0, |lease| lease.as_nanos() as u64);
+            delay += self.chance.faults.below(2 * lease + 1);
+        }
+        self.tell_charter(node, delay, Charter::Applied(tenure));
+    }
+
+    fn tell_charter(&mut self, node: NodeId, delay: u64, word: Charter) {
+        let boot = self.nodes[node.index()].boot;
+        self.queue.push(self.now + delay, Happening::Charter { node, boot, word });
+    }
+
+    /// A node hears from the control plane, unless that was for an earlier life of it.
+    pub(crate) fn hear_charter(
+        &mut self,
+        node: NodeId,
+        boot: u32,
+        word: Charter,
+    ) -> Result<(), Stop> {
+        let place = &self.nodes[node.index()];
+        let Some(council) = self.council.as_mut().filter(|_| place.boot == boot) else {
+            return Ok(());
+        };
+        if let Charter::Applied(tenure) = word {
+            let index = council.log.iter().position(|entry| *entry == tenure);
+            let applied = &mut council.applied[node.index()];
+            *applied = index.map_or(*applied, |index| (index + 1).max(*applied));
+        }
+        match place.seat.is_some() {
+            true => self.step(node, Event::Charter(word)),
+            false => Ok(()),
+        }
+    }
+
+    /// A node is back: it is told what it had applied, unless it forgot that too, and learns the
+    /// rest.
+    pub(crate) fn remind_of_charter(&mut self, node: NodeId, forgot: bool) {
+        let Some(council) = &mut self.council else { return };
+        let applied = &mut council.applied[node.index()];
+        *applied = if forgot { 0 } else { *applied };
+        if let Some(index) = applied.checked_sub(1) {
+            let tenure = council.log[index];
+            self.tell_charter(node, 0, Charter::Applied(tenure));
+        }
+        self.learn_last(node);
+    }
+
+    /// A node wants a licence: the question travels, and is answered if somebody is there.
+    pub(crate) fn ask_licence(&mut self, node: NodeId, term: u32, asked: Moment) {
+        let Some(plan) = &self.plan.council else { return };
+        let at = self.now + plan.answer.draw(&mut self.chance.faults);
+        let boot = self.nodes[node.index()].boot;
+        let confirm = Trouble::Confirm { node, boot, term, asked };
+        self.queue.push(at, Happening::Trouble(confirm));
+    }
+
+    /// The leader has asked a majority: does this entry stand?
+    pub(crate) fn confirm(&mut self, node: NodeId, boot: u32, term: u32, asked: Moment) {
+        let (Some(plan), Some(council)) = (&self.plan.council, &self.council) else { return };
+        let stands = |index: usize| {
+            let entry = council.log[index];
+            (entry.node, entry.term) == (node, term)
+        };
+        let applied = || council.applied.iter().filter_map(|applied| applied.checked_sub(1));
+        let confirmed = match plan.stale_answers {
+            true => applied().any(stands),
+            false => self.now >= council.away_until && stands(council.log.len() - 1),
+        };
+        if confirmed && self.nodes[node.index()].boot == boot {
+            let delay = plan.answer.draw(&mut self.chance.faults);
+            self.tell_charter(node, delay, Charter::Licensed { term, asked });
+        }
+    }
+
+    /// Somebody will notice that a node is down, if it decides.
+    pub(crate) fn miss(&mut self, name: NodeId) {
+        let (Some(plan), Some(council)) = (&self.plan.council, &self.council) else { return };
+        let last = council.log[council.log.len() - 1];
+        if last.node == name {
+            let at = self.now + plan.suspicion.draw(&mut self.chance.faults).max(1);
+            self.queue.push(at, Happening::Trouble(Trouble::Replace { term: last.term }));
+        }
+    }
+
+    /// Another node is to decide if the one that did in this term is gone.
+    pub(crate) fn replace(&mut self, term: u32) {
+        let Some(council) = &self.council else { return };
+        let last = council.log[council.log.len() - 1];
+        let place = &self.nodes[last.node.index()];
+        if last.term == term && (place.seat.is_none() || place.boot != last.boot) {
+            let away = council.away_until > self.now;
+            if away || !self.move_seat() {
+                self.miss(last.node); // There is no leader, or nobody to be chosen: again later.
+            }
+        }
+    }
+
+    /// The charter says that another node decides; says whether there is one.
+    pub(crate) fn move_seat(&mut self) -> bool {
+        let Some(council) = &self.council else { return false };
+        let last = council.log[council.log.len() - 1];
+        let named =
+            |node: &NodeId| (*node, self.nodes[node.index()].boot) == (last.node, last.boot);
+        let runs = |node: &NodeId| self.nodes[node.index()].seat.is_some() && !named(node);
+        let others: Vec<NodeId> = (0..self.nodes.len()).map(NodeId::from).filter(runs).collect();
+        if others.is_empty() || council.away_until > self.now {
+            return false;
+        }
+        let node = *self.chance.faults.pick(&others);
+        let (term, boot) = (last.term + 1, self.nodes[node.index()].boot);
+        self.note(&"net", format_args!("the charter says that {node} decides in term {term}"));
+        let tenure = Tenure { term, after: Some(last.term), node, boot };
+        self.council.as_mut().expect("it was there").log.push(tenure);
+        self.measures.seat_moves += 1;
+        self.spread_last();
+        // It may have gone down before this was said of it.
+        true
+    }
+
+    /// There is no leader for a while.
+    pub(crate) fn lose_leader(&mut self, lasts: u64) {
+        let until = self.now + lasts;
+        self.note(&"net", format_args!("the control plane has no leader"));
+        if let Some(council) = &mut self.council {
+            council.away_until = council.away_until.max(until);
+        }
+    }
+
+    /// Faults are over: there is a leader.
+    pub(crate) fn elect(&mut self) {
+        if let Some(council) = &mut self.council {
+            council.away_until = 0;
+        }
+    }
+}
