@@ -61,7 +61,7 @@ async fn reply(stream: &mut TcpStream, number: u64, ask: Ask) -> Reply {
 async fn those_who_say_nothing_keep_nobody_else_waiting_but_their_neighbours() {
     let pools = "[limits]\ngreetings_per_address = 2\n[[pools]]\nname = \"p\"\nunits = 1\n";
     let cluster = Cluster::start(1, pools).await;
-    let mut silent = vec![
+    let mut silent = [
         TcpStream::connect(cluster.address(0)).await.unwrap(),
         TcpStream::connect(cluster.address(0)).await.unwrap(),
     ];
