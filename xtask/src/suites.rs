@@ -67,8 +67,10 @@ pub(crate) fn build(root: &Path, environment: &[(&str, &str)]) -> Option<Vec<Sui
 
 /// What one line of cargo's says of a program full of tests, if it is about one.
 fn suite(line: &str) -> Option<Suite> {
-    if !line.contains("\"test\":true") {
-        return None; // The profile of anything else.
+    // What can be tested says so, too, outside its profile.
+    let (_, profile) = line.split_once("\"profile\":{")?;
+    if !profile.split_once('}')?.0.contains("\"test\":true") {
+        return None;
     }
     let program = PathBuf::from(field(line, "executable")?);
     let folder = Path::new(&field(line, "manifest_path")?).parent()?.to_path_buf();
@@ -154,14 +156,14 @@ mod tests {
     fn a_line_of_cargos_tells_where_tests_are_and_belong() {
         let line = concat!(
             r#"{"reason":"compiler-artifact","manifest_path":"/r/crates/quorate-node/Cargo.toml","#,
-            r#""target":{"kind":["test"],"name":"node"},"profile":{"test":true},"#,
+            r#""target":{"kind":["test"],"name":"node","test":true},"profile":{"test":true},"#,
             r#""executable":"/r/target/debug/deps/node-0a1b"}"#,
         );
         let found = suite(line).unwrap();
         assert_eq!((found.name.as_str(), found.waits()), ("quorate-node node", true));
         assert_eq!(found.folder, Path::new("/r/crates/quorate-node"));
         assert_eq!(found.program, Path::new("/r/target/debug/deps/node-0a1b"));
-        assert!(suite(&line.replace("\"test\":true", "\"test\":false")).is_none());
+        assert!(suite(&line.replace("{\"test\":true}", "{\"test\":false}")).is_none());
         assert!(suite(&line.replace("\"/r/target/debug/deps/node-0a1b\"", "null")).is_none());
     }
 

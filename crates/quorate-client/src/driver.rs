@@ -4,7 +4,10 @@
 //! are gone and every release they left behind is acknowledged or given up.
 
 use std::collections::BTreeMap;
+use std::future::Future as _;
 use std::io;
+use std::pin::pin;
+use std::task::{Context, Waker};
 
 use quorate_api::link::{self, FromClient, FromNode, PREFACE, Share};
 use quorate_api::{ClaimId, Want};
@@ -353,11 +356,18 @@ impl Wire {
 
     /// Writes without waiting; what does not go stays for [`Wire::next`].
     fn flush_what_goes(&mut self) {
-        if let Wire::Open { stream: Stream::Plain(stream), outbox, .. } = self
-            && !outbox.is_empty()
-        {
-            // An error shows again at the next read.
-            let _ = write_some(stream, outbox);
+        if self.is_flushed() {
+            return;
+        }
+        let Wire::Open { stream, outbox, late, .. } = self else { return };
+        // An error shows again at the next read.
+        match stream {
+            Stream::Plain(stream) => _ = write_some(stream, outbox),
+            _ => {
+                // Once, and nobody is woken for it: `next` asks again for what is left.
+                let mut unheard = Context::from_waker(Waker::noop());
+                _ = pin!(write_encrypted(stream, outbox, late)).poll(&mut unheard);
+            }
         }
     }
 
