@@ -171,7 +171,9 @@ fn a_running_command_is_moved_by_its_hook_and_a_drained_unit_is_shown() {
         .env("NOTE", &note)
         .spawn()
         .expect("the command was built");
-    let held = dev.until("holders gpus", |view| view["holders"][0]["id"].is_string());
+    // A node that is slow to answer leaves out what only it knows: the units, or their labels.
+    let zone_of = |view: &Value| view["holders"][0]["units"][0]["labels"]["zone"].is_string();
+    let held = dev.until("holders gpus", zone_of);
     let zone = held["holders"][0]["units"][0]["labels"]["zone"].as_str().expect("a zone");
     let other = dev.json(&format!("acquire gpus --where gpu=h100,zone={zone}"));
     assert_eq!(other["names"][0], held["holders"][0]["units"][0]["name"]);
