@@ -303,6 +303,18 @@ impl<A: Coded, B: Coded> Coded for (A, B) {
     }
 }
 
+impl<A: Coded, B: Coded, C: Coded> Coded for (A, B, C) {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.0.put(out);
+        self.1.put(out);
+        self.2.put(out);
+    }
+
+    fn take(bytes: &mut &[u8]) -> Result<Self, DecodeError> {
+        Ok((A::take(bytes)?, B::take(bytes)?, C::take(bytes)?))
+    }
+}
+
 /// Values one by one, after how many there are.
 pub(crate) fn put_list<'a, T: Coded + 'a>(
     list: impl ExactSizeIterator<Item = &'a T>,

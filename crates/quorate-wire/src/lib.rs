@@ -24,6 +24,7 @@ pub mod frame;
 pub mod glance;
 mod hello;
 pub mod link;
+mod moving;
 pub mod order;
 pub mod outlook;
 mod ring;

@@ -15,6 +15,7 @@ use quorate_protocols::Goods;
 use quorate_protocols::allocator::labels::Labels;
 use quorate_protocols::arbiter::{self, Arbiter};
 use quorate_protocols::broadcast::{self, Weighted};
+use quorate_protocols::central::moving::Moving;
 use quorate_protocols::central::{self, Central};
 use quorate_protocols::ring::{self, Ring};
 use quorate_protocols::table::{self, Table};
@@ -52,6 +53,7 @@ pub(super) const ALL: &[Decoder] = &[
         dress: undressed,
         read: |bytes| {
             message::<Central>(bytes)
+                | message::<Moving>(bytes)
                 | message::<Arbiter>(bytes)
                 | message::<Ticket>(bytes)
                 | message::<Table>(bytes)

@@ -1,0 +1,37 @@
+//! The messages of `central` with a seat that moves. It keeps no record.
+
+use std::convert::Infallible;
+
+use quorate_protocols::central::moving::{Books, Message, Moving, Pool, Shown, Waiting};
+
+use crate::codec::{self, Boot, Coded, DecodeError, Wire, coded};
+
+coded!(struct Shown { claim, attempt, shares });
+coded!(struct Waiting { node, claim, attempt, wanted, sent });
+// To fences a term is a boot number.
+coded!(struct Books { of: Boot, term: Boot, granted, waiting });
+
+coded!(enum Message {
+    0 => Word { term: Boot, word },
+    1 => Roll { term: Boot },
+    2 => Answer { term: Boot, complete, sent, grants },
+    3 => Books(books),
+});
+
+impl Wire for Moving {
+    fn encode_message(message: &Message, out: &mut Vec<u8>) {
+        message.put(out);
+    }
+
+    fn decode_message(bytes: &[u8]) -> Result<Message, DecodeError> {
+        codec::whole(bytes)
+    }
+
+    fn encode_record(record: &Infallible, _: &mut Vec<u8>) {
+        match *record {}
+    }
+
+    fn decode_record(_: &Pool, _: &[u8]) -> Result<Infallible, DecodeError> {
+        Err(codec::impossible("a record of a seat that writes nothing down"))
+    }
+}
