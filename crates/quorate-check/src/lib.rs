@@ -66,6 +66,7 @@ mod views;
 mod world;
 
 pub use council::{Council, Flaw};
+pub use hash::fingerprint;
 pub use report::{Counterexample, Limits, Progress, Report, Verdict};
 pub use scope::{Budget, ClientPlan, Network, Restart, Scope, ScopeError};
 pub use search::check;

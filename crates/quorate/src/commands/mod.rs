@@ -2,6 +2,7 @@
 
 mod acquire;
 mod cert;
+mod completions;
 mod daemon;
 mod dev;
 mod drain;
@@ -10,6 +11,7 @@ mod history;
 mod holders;
 mod init;
 mod keep;
+mod man;
 mod pools;
 mod queue;
 mod relabel;
@@ -54,6 +56,9 @@ pub(crate) enum Command {
     Relabel(relabel::Args),
     Cert(cert::Args),
     Token(token::Args),
+    Completions(completions::Args),
+    #[command(name = "__man", hide = true)]
+    Man(man::Args),
     #[command(name = "__exec", hide = true)]
     Exec(run::ExecArgs),
 }
@@ -81,6 +86,8 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Relabel(args) => relabel::run(args),
         Command::Cert(args) => cert::run(&args),
         Command::Token(args) => token::run(&args),
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
         Command::Exec(args) => run::exec(args),
     }
 }

@@ -38,6 +38,7 @@ pub(crate) async fn restarts(name: &'static str) {
         (Protocol::Count, [How::Stopped, How::Killed, How::Stopped]),
         (Protocol::Naming, [How::Killed, How::Stopped, How::Killed]),
         (Protocol::Ticket, [How::Stopped, How::Killed, How::Killed]),
+        (Protocol::Table, [How::Stopped, How::Killed, How::Stopped]),
     ];
     let all = all.into_iter().enumerate();
     let all: Vec<_> =

@@ -9,8 +9,8 @@
 //! goes on whose deadline an earlier boot set.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::hash::{Hash, Hasher};
 
+use quorate_check::fingerprint;
 use quorate_core::{
     Claim, ClaimId, Effect, Event, EventOf, Explorable, Moment, NodeId, Outbox, Protocol, Seat,
 };
@@ -288,58 +288,6 @@ impl World {
         }
         self.step(pool, node, Event::Ring(alarm));
     }
-
-    /// 128 bits that tell it from any other world.
-    fn fingerprint(&self) -> u128 {
-        let mut halves = Halves([1, 2]);
-        self.hash(&mut halves);
-        u128::from(halves.0[0]) << 64 | u128::from(halves.0[1])
-    }
-}
-
-/// Two hashes in one pass: exploring is mostly hashing, so numbers are taken whole.
-struct Halves([u64; 2]);
-
-impl Halves {
-    fn mix(&mut self, word: u64) {
-        let [a, b] = self.0;
-        self.0 = [folded(a, word, 0x9e37_79b9_7f4a_7c15), folded(b, word, 0xd6e8_feb8_6659_fd93)];
-    }
-}
-
-fn folded(half: u64, word: u64, odd: u64) -> u64 {
-    let product = u128::from(half ^ word) * u128::from(odd ^ word.rotate_left(32));
-    half.rotate_left(23).wrapping_add((product >> 64) as u64 ^ product as u64)
-}
-
-impl Hasher for Halves {
-    fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.mix(u64::from_le_bytes(word) ^ (chunk.len() as u64) << 56);
-        }
-    }
-
-    fn write_u8(&mut self, n: u8) {
-        self.mix(u64::from(n));
-    }
-
-    fn write_u32(&mut self, n: u32) {
-        self.mix(u64::from(n));
-    }
-
-    fn write_u64(&mut self, n: u64) {
-        self.mix(n);
-    }
-
-    fn write_usize(&mut self, n: usize) {
-        self.mix(n as u64);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0[0]
-    }
 }
 
 /// Where histories begin.
@@ -369,7 +317,7 @@ fn explore(budget: Budget, begin: Begin, mutant: Option<Mutant>, most: usize) ->
             break;
         }
         for next in world.successors(&pool) {
-            if known.insert(next.fingerprint()) {
+            if known.insert(fingerprint(&next)) {
                 open.push(next);
             }
         }
