@@ -157,6 +157,7 @@ const STEPS: [(&str, &str); 4] = [
         "a node runs, as the user of the package, and a client is served",
         "cat > /etc/quorate/node.toml <<'END'
 cluster = \"chroot\"
+epoch = 1
 node = \"a\"
 data_dir = \"/var/lib/quorate\"
 [listen]
