@@ -89,7 +89,20 @@ fn a_world_that_is_too_large_proves_nothing_and_says_so() {
     assert_eq!(output.status.code(), Some(2));
     assert!(stdout(&output).contains("INCOMPLETE, stopped after"));
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(error.contains("4 of 4 worlds have more than 100 states"), "{error}");
+    assert!(error.contains("0 of 4 worlds were exhausted within 100 states"), "{error}");
+}
+
+#[test]
+fn states_are_bounded_for_all_worlds_together() {
+    let all: serde_json::Value =
+        serde_json::from_str(&stdout(&check("--claims 2 --json"))).expect("json");
+    let states = all["states"].as_u64().expect("a number of states");
+    let enough = check(&format!("--claims 2 --max-states {states}"));
+    assert_eq!(enough.status.code(), Some(0), "{enough:?}");
+    let fewer = check(&format!("--claims 2 --max-states {}", states - 1));
+    assert_eq!(fewer.status.code(), Some(2), "{fewer:?}");
+    let error = String::from_utf8_lossy(&fewer.stderr).into_owned();
+    assert!(error.contains("3 of 4 worlds were exhausted within"), "{error}");
 }
 
 #[test]

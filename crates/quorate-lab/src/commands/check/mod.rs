@@ -23,8 +23,10 @@ use output::Output;
 
 const EXAMPLES: &str = "\
 Examples:
+  quorate-lab check --nodes 3 --units 2 --claims 2 --cancels 1 --crashes 1
+      two claims of every size, at two nodes; the arbiter crashes once and forgets everything
   quorate-lab check --nodes 3 --units 2 --claims 3 --cancels 1 --crashes 1
-      three claims of every size, one at each node; the arbiter crashes once and forgets everything
+      the same with a third claim at the third node, which takes minutes
   quorate-lab check --nodes 3 --units 2 --claims 3 --home any --crashes 1 --lapses 1 --early-rings 1
       every placement too; leases run out under grants, but alarms are mostly slower than messages
   quorate-lab check --nodes 3 --units 2 --want 1,2,1 --home 0,1,2 --crashes 1 --durable
@@ -40,7 +42,7 @@ Examples:
   quorate-lab check --protocol ring --nodes 3 --units 2 --want 2,1 --cancels 1 --losses 1
 
 Exit codes: 0 every law holds, 1 one is broken (the history that breaks it is printed) or the model
-is vacuous, 2 the input was wrong or the world has more states than --max-states.";
+is vacuous, 2 the input was wrong or the worlds have more states than --max-states.";
 
 /// Exhaust every history of small worlds: every interleaving, with a crash between any two effects.
 #[derive(clap::Args, Debug)]
@@ -113,7 +115,7 @@ pub(crate) struct Args {
     /// How often a node may take another one for dead, for a moment.
     #[arg(long, default_value_t = 0)]
     pub(crate) suspicions: u8,
-    /// Give up on a world with more states than this.
+    /// Give up after so many states, of all worlds together.
     #[arg(long, default_value_t = 50_000_000)]
     pub(crate) max_states: usize,
     /// Print the result as JSON.
@@ -163,10 +165,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     (args.chosen.does()?.check.ok_or_else(only)?)(args)
 }
 
+/// What was found out, without a word.
+pub(crate) fn reports(args: &Args) -> anyhow::Result<Vec<Report>> {
+    let only = || anyhow::anyhow!("{} is for simulated runs", args.chosen);
+    (args.chosen.does()?.explore.ok_or_else(only)?)(args)
+}
+
+pub(crate) fn reports_with<P: Checked>(args: &Args) -> anyhow::Result<Vec<Report>> {
+    Ok(explore(&scopes::<P>(args)?, args.max_states, &Bar::hidden()))
+}
+
 pub(crate) fn run_with<P: Checked>(args: &Args) -> anyhow::Result<Outcome> {
     let scopes = scopes::<P>(args)?;
     let started = Instant::now();
-    let reports = explore(&scopes, args.max_states);
+    let reports = explore(&scopes, args.max_states, &Bar::new(scopes.len()));
     let output = Output { args, scopes: &scopes, reports: &reports, took: started.elapsed() };
     if args.json {
         output.json()?
@@ -176,11 +188,12 @@ pub(crate) fn run_with<P: Checked>(args: &Args) -> anyhow::Result<Outcome> {
     if output.is_broken() {
         return Ok(Outcome::Broken);
     }
-    let incomplete = reports.iter().filter(|r| r.verdict == Verdict::Incomplete).count();
+    let exhausted = reports.iter().filter(|r| r.verdict != Verdict::Incomplete).count();
     ensure!(
-        incomplete == 0,
-        "{incomplete} of {} worlds have more than {} states: nothing is proved about them",
-        reports.len(),
+        exhausted == scopes.len(),
+        "{exhausted} of {} worlds were exhausted within {} states: nothing is proved about the \
+         others (--max-states)",
+        scopes.len(),
         args.max_states
     );
     Ok(Outcome::Good)
@@ -265,23 +278,27 @@ fn scope<P: Checked>(args: &Args, crashing: NodeSet, wants: &[Want]) -> anyhow::
     Ok(scope)
 }
 
-/// Explores one world after the other on all cores, until one is broken. What is reported does not
-/// depend on which core was faster.
-fn explore<P: Checked>(scopes: &[Scope<P>], states_max: usize) -> Vec<Report> {
-    let limits = Limits { states_max, required: Vec::new() };
-    let bar = Bar::new(scopes.len());
+/// Explores one world after the other on all cores, until one is broken or there are more states
+/// than were allowed for all of them. What is reported does not depend on which core was faster.
+fn explore<P: Checked>(scopes: &[Scope<P>], states_max: usize, bar: &Bar) -> Vec<Report> {
     let (next, last) = (AtomicUsize::new(0), AtomicUsize::new(scopes.len()));
     let reports = Mutex::new(vec![None; scopes.len()]);
+    // Only worlds with smaller numbers have been counted when one begins, so that one that fits
+    // behind them is never cut short.
+    let spent = AtomicUsize::new(0);
     let work = || {
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
             if number >= last.load(Ordering::Relaxed) {
                 return;
             }
+            let left = states_max.saturating_sub(spent.load(Ordering::Relaxed));
+            let limits = Limits { states_max: left.max(1), required: Vec::new() };
             let report = check(&scopes[number], &limits, &mut |progress| bar.show(progress));
-            if matches!(report.verdict, Verdict::Broken(_)) {
+            if matches!(report.verdict, Verdict::Broken(_) | Verdict::Incomplete) {
                 last.fetch_min(number + 1, Ordering::Relaxed);
             }
+            spent.fetch_add(report.states, Ordering::Relaxed);
             bar.finish_one(&report);
             reports.lock().expect("no thread panics with it")[number] = Some(report);
         }
@@ -295,7 +312,22 @@ fn explore<P: Checked>(scopes: &[Scope<P>], states_max: usize) -> Vec<Report> {
     bar.0.finish_and_clear();
     let mut reports = reports.into_inner().expect("no thread panics with it");
     reports.truncate(last.into_inner());
-    reports.into_iter().flatten().collect()
+    within(reports.into_iter().flatten().collect(), states_max)
+}
+
+/// The reports up to the one with which there are more states than that, which is incomplete.
+fn within(mut reports: Vec<Report>, states_max: usize) -> Vec<Report> {
+    let mut left = states_max;
+    for number in 0..reports.len() {
+        let report = &mut reports[number];
+        if report.states > left || report.verdict == Verdict::Incomplete {
+            (report.states, report.verdict) = (left, Verdict::Incomplete);
+            reports.truncate(number + 1);
+            break;
+        }
+        left -= report.states;
+    }
+    reports
 }
 
 /// Progress on standard error, if somebody is watching.
@@ -311,6 +343,10 @@ impl Bar {
         bar.set_style(ProgressStyle::with_template(template).expect("the template is constant"));
         bar.enable_steady_tick(Duration::from_millis(200));
         Bar(bar)
+    }
+
+    fn hidden() -> Self {
+        Bar(ProgressBar::hidden())
     }
 
     fn show(&self, progress: Progress) {
