@@ -158,6 +158,16 @@ impl Sweep {
         Ok(sweep)
     }
 
+    /// What takes no part although a pool of nodes has it, in words: whoever compares messages with
+    /// those of `sim run` must know.
+    pub(crate) fn switched_off(&self) -> Option<&'static str> {
+        (self.lease.values().contains(&0.0)).then_some(
+            "Where lease = 0, leases outlast the run and nothing is repeated: messages are \
+             those of the protocol alone. sim run has leases and retries, and counts their \
+             messages, too.",
+        )
+    }
+
     /// What such a file would say.
     pub(crate) fn file(&self) -> anyhow::Result<String> {
         let fields = serde_json::to_value(self).context("an experiment is a table")?;

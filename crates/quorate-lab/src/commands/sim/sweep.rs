@@ -86,6 +86,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let Some(cells) = or_broken(cells, &folder)? else { return Ok(Outcome::Broken) };
     write_all(&sweep, &cells, &folder)?;
     crate::print(format_args!("{} settings, {} runs each", cells.len(), sweep.repetitions))?;
+    if let Some(off) = sweep.switched_off() {
+        crate::print(off)?;
+    }
     crate::print(args.out.join("index.html").display())?;
     Ok(Outcome::Good)
 }

@@ -229,3 +229,12 @@ fn idle_nodes_hide_a_crash_and_a_still_one_looks_like_one() {
     let suspected: Vec<_> = cells.iter().map(|cell| of(cell, Metric::FalselySuspected)).collect();
     assert_eq!(suspected, [Some(0.0), Some(1.0)]);
 }
+
+/// Messages of a sweep without leases are not those of `sim run`, and nobody should compare them.
+#[test]
+fn what_is_switched_off_is_said() {
+    let sweep = |lease: &str| Sweep::parse(&format!("protocols = [\"central\"]\n{lease}"));
+    assert!(sweep("").expect("sound").switched_off().is_some());
+    assert!(sweep("lease = [0.0, 5.0]").expect("sound").switched_off().is_some());
+    assert!(sweep("lease = 5.0").expect("sound").switched_off().is_none());
+}
