@@ -6,7 +6,6 @@
 //! the sum of their states, 8.41 M and 4.18 M. It does not list them: these are nineteen within the
 //! bounds, with 3.04 M and 1.61 M states.
 
-use super::every::{Atlas, Freedom, from_anywhere, tiny};
 use super::*;
 
 /// A ring: its units, and what each station may ask for (0: nothing; 12: one or two).

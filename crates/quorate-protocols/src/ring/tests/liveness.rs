@@ -4,7 +4,6 @@
 //! alpha is served, whoever else waits. That contradicts fairness, whatever the algorithm. As it
 //! holds: if *every* waiting claim fits into alpha, every one is served.
 
-use super::every::{Atlas, Freedom, tiny};
 use super::*;
 
 type Core = crate::reference::ring::Core<Count>;

@@ -4,7 +4,6 @@
 mod chaos;
 mod checked;
 mod cluster;
-mod every;
 mod instances;
 mod leaving;
 mod liveness;
@@ -34,4 +33,20 @@ pub(super) fn terms(units: u32, claim_max: u32, size: usize) -> Terms {
     let mut terms = Terms::new(units, claim_max);
     terms.seqs = 8 * size as u64 + 16;
     terms
+}
+
+/// From many corrupted states.
+pub(super) fn from_anywhere<M: Stabilizing>(
+    terms: Terms,
+    wants: &[Vec<u32>],
+    starts: u64,
+    most: usize,
+) -> Atlas<M> {
+    let starts = (0..starts).map(|seed| {
+        let mut chance = Chance(seed);
+        let mut track = Track::scrambled(terms, wants.len(), 1, &mut |bound| chance.below(bound));
+        track.settle(&mut |_| {});
+        track
+    });
+    Atlas::explore(starts.collect(), wants, true, most).expect("it is small enough")
 }

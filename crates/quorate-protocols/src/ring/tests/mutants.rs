@@ -1,7 +1,6 @@
 //! Each repair taken out: the harness must find what the specification says must happen then
 //! (ring spec 4, X1 to X7 and X9). With all repairs in, the same search finds nothing.
 
-use super::every::{Atlas, from_start, tiny};
 use super::*;
 use crate::reference::ring::{Erratum, Fixes};
 

@@ -10,7 +10,11 @@ use std::collections::HashMap;
 use std::collections::VecDeque;
 use std::hash::Hash;
 
-use super::*;
+use super::track::Track;
+use crate::ring::legitimate::Stabilizing;
+use crate::ring::message::Message;
+use crate::ring::station::StationClaim;
+use crate::ring::terms::Terms;
 
 /// Values kept once, by number.
 #[allow(clippy::disallowed_types, reason = "looked up, never iterated")]
@@ -37,7 +41,7 @@ impl<T: Clone + Eq + Hash> Shelf<T> {
 
 /// What can happen. The first four are fair.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Act {
+enum Act {
     Deliver(u8),
     End(u8),
     Launch,
@@ -54,18 +58,19 @@ impl Act {
 }
 
 /// What can happen besides.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Freedom {
-    pub(super) withdrawals: bool,
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Freedom {
+    /// Whoever waits may withdraw.
+    pub withdrawals: bool,
     /// A station that uses what it gets for ever, if there is one.
-    pub(super) forever: Option<usize>,
+    pub forever: Option<usize>,
     /// Whether the root may lose patience too early, once before each count. Often enough and it
     /// would never see one.
-    pub(super) impatience: bool,
+    pub impatience: bool,
 }
 
 /// All states of a ring, and what leads from which to which.
-pub(super) struct Atlas<M: Stabilizing> {
+pub struct Atlas<M: Stabilizing> {
     terms: Terms,
     /// What each station may ask for.
     wants: Vec<Vec<u32>>,
@@ -80,7 +85,7 @@ pub(super) struct Atlas<M: Stabilizing> {
 
 impl<M: Stabilizing> Atlas<M> {
     /// Explores from these states; `None` if there are more than `most`.
-    pub(super) fn explore(
+    pub fn explore(
         starts: Vec<Track<M>>,
         wants: &[Vec<u32>],
         withdrawals: bool,
@@ -90,7 +95,8 @@ impl<M: Stabilizing> Atlas<M> {
         Self::explore_with(starts, wants, freedom, most)
     }
 
-    pub(super) fn explore_with(
+    /// The same with other freedoms.
+    pub fn explore_with(
         starts: Vec<Track<M>>,
         wants: &[Vec<u32>],
         freedom: Freedom,
@@ -125,7 +131,9 @@ impl<M: Stabilizing> Atlas<M> {
         Some(atlas)
     }
 
-    pub(super) fn len(&self) -> usize {
+    /// How many states there are.
+    #[allow(clippy::len_without_is_empty, reason = "there is always a start")]
+    pub fn len(&self) -> usize {
         self.edges.len()
     }
 
@@ -141,7 +149,8 @@ impl<M: Stabilizing> Atlas<M> {
         number
     }
 
-    pub(super) fn track(&self, number: usize) -> Track<M> {
+    /// One of the states.
+    pub fn track(&self, number: usize) -> Track<M> {
         let key = &self.states.values[number];
         let (machines, links) = key.split_at(key.len() / 2);
         Track {
@@ -185,16 +194,17 @@ impl<M: Stabilizing> Atlas<M> {
     }
 
     /// Most units in use in any state.
-    pub(super) fn in_use_max(&self) -> u64 {
+    pub fn in_use_max(&self) -> u64 {
         (0..self.len()).map(|state| self.track(state).in_use()).max().unwrap_or(0)
     }
 
-    pub(super) fn all_good(&self) -> bool {
+    /// Whether every state has exactly l tokens and at most l units in use.
+    pub fn all_good(&self) -> bool {
         self.good.iter().all(|&good| good)
     }
 
     /// A state in which a station waits and from which it can never be granted.
-    pub(super) fn trap(&self) -> Option<(usize, usize)> {
+    pub fn trap(&self) -> Option<(usize, usize)> {
         let mut back: Vec<Vec<u32>> = vec![Vec::new(); self.len()];
         for (from, edges) in self.edges.iter().enumerate() {
             edges.iter().for_each(|&(_, to)| back[to as usize].push(from as u32));
@@ -216,7 +226,7 @@ impl<M: Stabilizing> Atlas<M> {
     }
 
     /// A station that can wait for ever although everything fair happens.
-    pub(super) fn starves(&self) -> Option<usize> {
+    pub fn starves(&self) -> Option<usize> {
         (0..self.wants.len()).find(|&station| {
             let waits = |state: usize| self.machine(state, station).station().is_requesting();
             self.fair_sets(&waits, &|act| act != Act::Withdraw(station as u8)).next().is_some()
@@ -225,7 +235,7 @@ impl<M: Stabilizing> Atlas<M> {
 
     /// Whether something can go on for ever, although everything fair happens, in which not all is
     /// as it should be again and again.
-    pub(super) fn never_converges(&self) -> bool {
+    pub fn never_converges(&self) -> bool {
         let mut sets = self.fair_sets(&|_| true, &|_| true);
         sets.any(|set| set.iter().any(|&state| !self.good[state as usize]))
     }
@@ -338,7 +348,7 @@ fn happen<M: Stabilizing>(track: &mut Track<M>, act: Act) {
 }
 
 /// Terms with so few numbers that states repeat soon.
-pub(super) fn tiny(units: u32, claim_max: u32, seqs: u64) -> Terms {
+pub fn tiny(units: u32, claim_max: u32, seqs: u64) -> Terms {
     let mut terms = Terms::new(units, claim_max);
     terms.seqs = seqs;
     terms
@@ -346,25 +356,9 @@ pub(super) fn tiny(units: u32, claim_max: u32, seqs: u64) -> Terms {
 
 /// From the legitimate start: each station asks for its number of units again and again, or for
 /// none (0), and may withdraw.
-pub(super) fn from_start<M: Stabilizing>(terms: Terms, needs: &[u32], most: usize) -> Atlas<M> {
+pub fn from_start<M: Stabilizing>(terms: Terms, needs: &[u32], most: usize) -> Atlas<M> {
     let wants: Vec<Vec<u32>> =
         needs.iter().map(|&need| (need > 0).then_some(need).into_iter().collect()).collect();
     let start = Track::<M>::started(terms, needs.len());
     Atlas::explore(vec![start], &wants, true, most).expect("it is small enough")
-}
-
-/// From many corrupted states.
-pub(super) fn from_anywhere<M: Stabilizing>(
-    terms: Terms,
-    wants: &[Vec<u32>],
-    starts: u64,
-    most: usize,
-) -> Atlas<M> {
-    let starts = (0..starts).map(|seed| {
-        let mut chance = Chance(seed);
-        let mut track = Track::scrambled(terms, wants.len(), 1, &mut |bound| chance.below(bound));
-        track.settle(&mut |_| {});
-        track
-    });
-    Atlas::explore(starts.collect(), wants, true, most).expect("it is small enough")
 }
