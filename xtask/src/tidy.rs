@@ -14,6 +14,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("quorate-laws", &["quorate-core"]),
     ("quorate-sim", &["quorate-core", "quorate-laws"]),
     ("quorate-check", &["quorate-core", "quorate-laws"]),
+    ("quorate-papers", &["quorate-core", "quorate-protocols", "quorate-quorum"]),
     ("quorate-wire", &["quorate-core", "quorate-protocols"]),
     ("quorate-api", &[]),
     ("quorate-trust", &[]),

@@ -4,6 +4,7 @@ mod bench;
 pub(crate) mod check;
 mod fuzz;
 pub(crate) mod quorum;
+mod reproduce;
 mod ring;
 pub(crate) mod sim;
 mod vectors;
@@ -26,6 +27,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Bench(bench::Command),
     Fuzz(fuzz::Args),
+    Reproduce(reproduce::Args),
     /// Look into protocol `ring`.
     Ring(ring::Args),
 }
@@ -38,6 +40,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Check(args) => check::run(&args),
         Command::Bench(command) => bench::run(command),
         Command::Fuzz(args) => fuzz::run(&args),
+        Command::Reproduce(args) => reproduce::run(&args),
         Command::Ring(args) => ring::run(&args),
     }
 }

@@ -9,7 +9,7 @@ mod chart;
 mod claims;
 mod compare;
 mod contender;
-mod crew;
+pub(crate) mod crew;
 mod limits;
 mod metric;
 mod output;
@@ -21,6 +21,7 @@ mod sweep;
 mod timer_free;
 
 pub(crate) use compare::compare;
+pub(crate) use metric::Metric;
 pub(crate) use output::{Folder, write_all};
-pub(crate) use sweep::{Broken, Sweep};
+pub(crate) use sweep::{Broken, Cell, Sweep};
 pub(crate) use timer_free::{Effort, figures};

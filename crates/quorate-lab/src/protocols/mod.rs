@@ -67,6 +67,9 @@ pub(crate) struct Variant {
     pub(crate) does: Does,
 }
 
+/// Explores as `check` would, without a word.
+pub(crate) type Explore = fn(&check::Args) -> anyhow::Result<Vec<quorate_check::Report>>;
+
 /// What the commands that take `--protocol` do with one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Does {
@@ -76,17 +79,23 @@ pub(crate) struct Does {
     pub(crate) seeds: fn(&seeds::Args) -> anyhow::Result<Outcome>,
     /// `check`, unless the protocol is only for simulated runs.
     pub(crate) check: Option<fn(&check::Args) -> anyhow::Result<Outcome>>,
+    /// The same without a word: what was found out.
+    pub(crate) explore: Option<Explore>,
 }
 
 impl Does {
     /// It can be simulated.
     pub(crate) const fn simulated<P: Offered>() -> Does {
-        Does { run: run::run_with::<P>, seeds: seeds::run_with::<P>, check: None }
+        Does { run: run::run_with::<P>, seeds: seeds::run_with::<P>, check: None, explore: None }
     }
 
     /// It can be simulated and checked.
     pub(crate) const fn all<P: Offered + Checked>() -> Does {
-        Does { check: Some(check::run_with::<P>), ..Does::simulated::<P>() }
+        Does {
+            check: Some(check::run_with::<P>),
+            explore: Some(check::reports_with::<P>),
+            ..Does::simulated::<P>()
+        }
     }
 }
 

@@ -10,6 +10,8 @@ pub(crate) mod run;
 pub(crate) mod seeds;
 mod sweep;
 
+pub(crate) use arbiter_messages::worst;
+
 use crate::Outcome;
 
 /// What the simulator can do.

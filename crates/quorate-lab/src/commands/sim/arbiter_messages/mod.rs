@@ -4,7 +4,7 @@
 //! a quiet grant, one in a saturated pool, and the most that one arbiter can be made to send. Then
 //! messages per grant over the load, for several families and for protocols without quorums.
 
-mod worst;
+pub(crate) mod worst;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;

@@ -19,23 +19,23 @@ use quorate_protocols::arbiter::{Arbiter, Message, Pool};
 use quorate_protocols::quorums::Quorums;
 
 /// What came of one play.
-pub(super) struct Worst {
+pub(crate) struct Worst {
     /// k: units, and claims for one each.
-    pub(super) units: u32,
+    pub(crate) units: u32,
     /// b: claims for all units.
-    pub(super) whole: u32,
+    pub(crate) whole: u32,
     /// Messages to and from the arbiter.
-    pub(super) messages: usize,
+    pub(crate) messages: usize,
 }
 
 impl Worst {
-    pub(super) fn bound(&self) -> usize {
+    pub(crate) fn bound(&self) -> usize {
         let (k, b) = (self.units as usize, self.whole as usize);
         3 * (k + b) + 3 * k * b + self.fences()
     }
 
     /// Those of them that tell fences.
-    pub(super) fn fences(&self) -> usize {
+    pub(crate) fn fences(&self) -> usize {
         if self.units == 1 { 2 * self.whole as usize } else { 0 }
     }
 }
@@ -60,7 +60,7 @@ struct World {
 }
 
 /// Plays it. Whole-pool claims are made by nodes with smaller numbers, which makes them older.
-pub(super) fn play(units: u32, whole: u32) -> Worst {
+pub(crate) fn play(units: u32, whole: u32) -> Worst {
     let mut pool = Pool::new(units, 2);
     pool.quorums = Quorums::Threshold { members: 2, size: 2 };
     pool.lease = Lease::new(Duration::MAX, 0);
