@@ -92,6 +92,7 @@ mod tests {
 
     use super::*;
     use crate::audit::Audit;
+    use crate::caller::Caller;
     use crate::config::Config;
     use crate::metrics::Metrics;
 
@@ -142,8 +143,9 @@ mod tests {
         };
         let both = format!("tokens = [{}, {}]", token(&kept, "kept"), token(&removed, "removed"));
         let (app, changes, _stop) = quiet(config(&both));
-        let _one = events(app.shown(Some(kept.reveal())), None).unwrap();
-        let _other = events(app.shown(Some(removed.reveal())), Some("quiet".into())).unwrap();
+        let guest = app.serving(Caller::Anonymous);
+        let _one = events(guest.shown(Some(kept.reveal())), None).unwrap();
+        let _other = events(guest.shown(Some(removed.reveal())), Some("quiet".into())).unwrap();
         assert_eq!(changes.receiver_count(), 2);
         let rules = config(&format!("tokens = [{}]", token(&kept, "kept")));
         app.config.guarded.replace(&rules.guarded);
