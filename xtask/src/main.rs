@@ -1,13 +1,16 @@
 //! `cargo xtask`: the project's chores as a program, so that a person and CI run the same thing.
 //!
-//! `test` never writes to the tree; `fix` does. It depends on nothing but the standard library, so
-//! that it builds in a second.
+//! `test` never writes to the tree; `fix` does. It depends on nothing but the laws and their
+//! vocabulary, which depend on nothing else, so that it builds in seconds.
 
 mod alerts;
 mod browser;
+mod campaign;
 mod citations;
+mod dist;
 mod lab;
 mod python;
+mod recipes;
 mod steps;
 mod suites;
 mod tidy;
@@ -27,10 +30,17 @@ cargo xtask COMMAND
   checks [NAME]         explore the larger worlds that CI leaves out; NAME chooses among the tests
   alerts                Prometheus's alerts and the Grafana dashboard, by promtool
   python                the tests of the client for Python, with target/debug/quorate
+  recipes               what guides tell people to do, with the real thing (root; PostgreSQL)
   fuzz [--inputs N | --minutes N] [--seed N]
                         nonsense for every decoder, in a release build
+  dist [--binary FILE] [--try]
+                        an archive, a package of Debian, a bill of materials, checksums; --try looks
+                        at the package with lintian and installs it in a Debian of its own (root)
   lab [SCENARIO...]     a cluster on several machines, as network namespaces, with links that break;
                         --list and --help say more
+  campaign [--minutes N] [--seed S]
+                        workloads and faults drawn by seed on such machines, and clients' histories
+                        judged by the laws; --list and --help say more
 
 Exit code 0 if all is well, 1 if a check failed, 2 if the command was not understood.";
 
@@ -44,8 +54,14 @@ fn main() -> ExitCode {
         ["checks"] => steps::checks(&root, None),
         ["checks", name] if !name.starts_with('-') => steps::checks(&root, Some(name)),
         ["lab", ref words @ ..] => return lab::run(&root, words),
+        ["campaign", ref words @ ..] => return campaign::run(&root, words),
         ["alerts"] => alerts::check(&root),
         ["fuzz", ref words @ ..] => steps::fuzz(&root, &words.join(" ")),
+        ["dist", ref words @ ..] => match dist::run(&root, words) {
+            Some(good) => good,
+            None => return usage(&format!("not understood: dist {}", words.join(" "))),
+        },
+        ["recipes"] => recipes::check(&root),
         ["python"] => python::test(&root),
         ["fix"] => steps::fix(&root),
         ["tidy"] => steps::report("tidy", &tidy::check(&root)),
