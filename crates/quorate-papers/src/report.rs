@@ -149,8 +149,7 @@ impl Report {
         let (paper, judged) = self.papers.iter().find(|(paper, _)| paper.name == name)?;
         let mut text = format!(
             "# {}\n\n{}. {}. Errata: [{4}](../specs/{4}.md).\n\n\
-             <!-- Written by `quorate-lab reproduce --quick --docs docs/papers`, as a test checks. \
-             -->\n\n\
+             <!-- Written by `quorate-lab reproduce --quick --docs docs/papers`. -->\n\n\
              What the paper states, in our words, and what `quorate-lab reproduce --quick \
              --paper {}` found. The whole run goes further; `--only ID` shows one alone, with its \
              tables.\n\n| verdict | statements |\n|---|---|\n",
