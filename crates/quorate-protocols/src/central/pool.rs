@@ -50,6 +50,9 @@ pub(crate) enum Mutant {
     DeclineForeignBoot,
     /// A decline counts whatever attempt it names.
     DeclineAnyAttempt,
+    /// What ends a grant names its try, which may have another by now (charter spec 6). Our
+    /// first draft.
+    EndByTry,
     /// A home gives back on its own account what another has asked for too. Our first draft.
     DeclineShared,
     /// A home that gives up a claim that waits takes it out of the queue for the others that asked

@@ -41,7 +41,7 @@ numbers!(Reign { tenure, arbiter, stage, licence, owed: plain, answered });
 impl Numbers for Moving {
     fn numbers(&mut self, see: &mut dyn FnMut(Number<'_>)) {
         let Moving { requester, reign, applied, is_first: _, is_complete: _, early } = self;
-        requester.held_mut().for_each(|held| held.numbers(see));
+        requester.holds_mut().for_each(|has| has.numbers(see));
         reign.numbers(see);
         Option::<Tenure>::numbers(applied, see);
         early.numbers(see);

@@ -150,8 +150,7 @@ impl Reign {
             }
         }
         // A claim gets units anew only when what it had is over.
-        let newest = |shares: &Shares| shares.iter().map(|share| share.fence).max();
-        if before.as_ref().is_some_and(|(_, _, known)| newest(known) > newest(shares)) {
+        if before.as_ref().is_some_and(|(_, _, known)| known.newest() > shares.newest()) {
             return false;
         }
         self.arbiter.remove(claim);
