@@ -6,8 +6,10 @@
 mod alerts;
 mod browser;
 mod citations;
+mod dist;
 mod lab;
 mod python;
+mod recipes;
 mod steps;
 mod suites;
 mod tidy;
@@ -27,8 +29,12 @@ cargo xtask COMMAND
   checks [NAME]         explore the larger worlds that CI leaves out; NAME chooses among the tests
   alerts                Prometheus's alerts and the Grafana dashboard, by promtool
   python                the tests of the client for Python, with target/debug/quorate
+  recipes               what guides tell people to do, with the real thing (root; PostgreSQL)
   fuzz [--inputs N | --minutes N] [--seed N]
                         nonsense for every decoder, in a release build
+  dist [--binary FILE] [--try]
+                        an archive, a package of Debian, a bill of materials, checksums; --try looks
+                        at the package with lintian and installs it in a Debian of its own (root)
   lab [SCENARIO...]     a cluster on several machines, as network namespaces, with links that break;
                         --list and --help say more
 
@@ -46,6 +52,11 @@ fn main() -> ExitCode {
         ["lab", ref words @ ..] => return lab::run(&root, words),
         ["alerts"] => alerts::check(&root),
         ["fuzz", ref words @ ..] => steps::fuzz(&root, &words.join(" ")),
+        ["dist", ref words @ ..] => match dist::run(&root, words) {
+            Some(good) => good,
+            None => return usage(&format!("not understood: dist {}", words.join(" "))),
+        },
+        ["recipes"] => recipes::check(&root),
         ["python"] => python::test(&root),
         ["fix"] => steps::fix(&root),
         ["tidy"] => steps::report("tidy", &tidy::check(&root)),

@@ -18,6 +18,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("quorate-api", &[]),
     ("quorate-trust", &[]),
     ("quorate-view", &[]),
+    ("quorate-fence", &[]),
     ("quorate-charter", &[]),
     (
         "quorate-node",
