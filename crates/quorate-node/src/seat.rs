@@ -407,9 +407,9 @@ impl<P: Runs> AnySeat for Driver<P> {
     }
 }
 
-/// The last things that happened to a seat, for whoever finds it stopped. What clients do is kept as
-/// it is and put into words when somebody wants to read it; messages are put into words at once,
-/// since they may be large.
+/// The last things that happened to a seat, for whoever finds it stopped. What clients do is kept
+/// as it is and put into words when somebody wants to read it; messages are put into words at
+/// once, since they may be large.
 #[derive(Debug)]
 struct Trace<A> {
     events: VecDeque<Event<String, A>>,
