@@ -120,6 +120,8 @@ impl Engine {
             }
             // No pool of a daemon has a seat that moves yet: nobody asks, and nobody would answer.
             Effect::AskLicence { .. } => {}
+            // No daemon names shadows.
+            Effect::Vouch { .. } => {}
             Effect::Anomaly { peer, what } => self.anomaly(peer, what),
             Effect::Persist(_) => unreachable!("performed at once"),
             Effect::Arm { alarm, .. } | Effect::Disarm(alarm) => match alarm {},
