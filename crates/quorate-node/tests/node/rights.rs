@@ -85,6 +85,19 @@ async fn a_claim_belongs_to_who_made_it_at_every_node() {
     }
 }
 
+/// Found by `cargo xtask campaign --only fickle,pause-majority`: 404, although nobody had ended it.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_claims_is_not_told_that_there_is_no_claim_while_a_member_stands_still() {
+    let guests = Guests::new();
+    let (cluster, bridge) =
+        Cluster::with_a_bridge(&guests.file("units = 3\narbiter = \"n0\"")).await;
+    bridge.stand_still();
+    // Less than it takes to find out that nobody else knows the claim.
+    let put = format!("PUT {CLAIM}?wait=20ms");
+    let (status, claim) = cluster.request(0, &by(&guests.ann, &put), "").await;
+    assert_eq!((status, &claim["state"]), (200, &"granted".into()), "{claim}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_owner_ends_its_claim_anywhere() {
     let guests = Guests::new();
