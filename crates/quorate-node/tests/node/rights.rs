@@ -112,6 +112,34 @@ async fn the_owner_ends_its_claim_anywhere() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn whoever_ends_the_claim_of_another_is_in_the_audit() {
+    let (guests, root) = (Guests::new(), Secret::random().unwrap());
+    let all = format!(
+        "[[tokens]]\nname = \"root\"\nsha256 = \"{}\"\nmay = [\"admin\"]\npools = [\"*\"]\n",
+        root.digest()
+    );
+    let cluster = Cluster::start(2, &(guests.file("units = 3") + &all)).await;
+    let ended = async |owner: &Secret| {
+        let put = format!("PUT {CLAIM}?wait=1m");
+        let (status, granted) = cluster.request(0, &by(owner, &put), "").await;
+        assert_eq!(status, 200, "{granted}");
+        let delete = by(&root, &format!("DELETE {CLAIM}"));
+        let (status, over) = cluster.request(1, &delete, "").await;
+        assert_eq!(status, 200, "{over}");
+        let (_, audit) = cluster.request(1, &by(&root, "GET /v1/audit"), "").await;
+        let lines = audit["events"].as_array().expect("a list").clone();
+        lines.into_iter().filter(|line| line["what"] == "release").collect::<Vec<_>>()
+    };
+    let lines = ended(&guests.ann).await;
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert_eq!((&lines[0]["who"], &lines[0]["kind"]), (&"root".into(), &"act".into()));
+    assert!(
+        lines[0]["about"].as_str().is_some_and(|about| about.ends_with(" of ann")),
+        "{lines:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn names_and_numbers_are_bounded_by_the_token() {
     let guests = Guests::new();
     let cluster = Cluster::start(1, &guests.file("units = 3")).await;

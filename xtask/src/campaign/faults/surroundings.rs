@@ -16,6 +16,8 @@ const fn disk(
     Fault { disk: true, ..fault(name, about, act) }
 }
 
+/// By libfaketime, which changes timers and the day. The clock of leases is read from the kernel,
+/// past it, unless the program was built with `RUSTFLAGS=--cfg=rustix_use_libc`.
 const fn clock(
     name: &'static str,
     about: &'static str,
@@ -169,15 +171,15 @@ pub(super) const ALL: &[Fault] = &[
             }
         })
     },
-    clock("clock-fast", "a node's clocks run 8 % fast, and that is promised", |stage, beat| {
+    clock("clock-fast", "a node's timers run 4 % fast", |stage, beat| {
         let node = stage.some(1)[0];
         if beat == 0 { stage.restart_with_clock(node, "+0 x1.04", true) } else { Ok(()) }
     }),
-    clock("clock-slow", "a node's clocks run slow, and that is promised", |stage, beat| {
+    clock("clock-slow", "a node's timers run 4 % slow", |stage, beat| {
         let node = stage.some(1)[0];
         if beat == 0 { stage.restart_with_clock(node, "+0 x0.96", true) } else { Ok(()) }
     }),
-    clock("clocks-apart", "clocks of two nodes run fast and slow", |stage, beat| {
+    clock("clocks-apart", "timers of two nodes run fast and slow", |stage, beat| {
         let two = stage.some(2);
         if beat > 0 {
             return Ok(());
