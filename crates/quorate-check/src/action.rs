@@ -86,6 +86,16 @@ pub(crate) enum Happening {
         to: NodeId,
         forced: bool,
     },
+    /// The control plane names a shadow.
+    Name {
+        node: NodeId,
+    },
+    /// It strikes the shadow; `forced` if that is gone.
+    Strike {
+        forced: bool,
+    },
+    /// It calls the shadow whole, as its seat said.
+    Whole,
     /// A node applies an entry of the seat table.
     Apply {
         node: NodeId,
@@ -123,6 +133,8 @@ impl Action {
                     | Happening::Crash { .. }
                     | Happening::Suspect { .. }
                     | Happening::Commit { forced: false, .. }
+                    | Happening::Name { .. }
+                    | Happening::Strike { forced: false }
                     | Happening::Rehome { .. }
                     | Happening::Ring { early: true, .. }
             )

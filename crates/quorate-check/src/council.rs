@@ -17,7 +17,7 @@
 //! so they are renumbered as clocks are. Clocks read how many renewals there were, so that each
 //! answer to one is news.
 
-use quorate_core::{Charter, Event, Explorable, NodeId, Protocol, Tenure};
+use quorate_core::{Charter, Event, Explorable, NodeId, Protocol, Shadow, Tenure};
 use quorate_laws::Breach;
 
 use crate::action::Happening;
@@ -41,6 +41,12 @@ pub struct Council {
     pub rehomes: u8,
     /// Whether a node that was restarted may have forgotten what it had applied.
     pub forgets: bool,
+    /// Who shadows the first seat from the beginning, and so is whole.
+    pub shadow: Option<NodeId>,
+    /// How often a shadow is named where there is none.
+    pub namings: u8,
+    /// How often one that is there is struck.
+    pub strikes: u8,
     /// What is wrong with it, for tests that the harness finds it.
     pub flaw: Option<Flaw>,
 }
@@ -48,17 +54,21 @@ pub struct Council {
 impl Council {
     /// One that lets this node decide, and changes nothing without need.
     pub fn of(seat: NodeId) -> Self {
-        Council { seat, moves: 0, rehomes: 0, forgets: false, flaw: None }
+        let (moves, rehomes, namings, strikes) = (0, 0, 0, 0);
+        let (forgets, shadow, flaw) = (false, None, None);
+        Council { seat, moves, rehomes, forgets, shadow, namings, strikes, flaw }
     }
 }
 
-/// Rules of a control plane that tests break (charter spec S1).
+/// Rules of a control plane that tests break (charter spec S1, S17).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Flaw {
     /// Licences are given by what some node has applied, and not at a read index.
     AnswersFromApplied,
     /// Licences are given to the node that decides, whatever term it asks about.
     AnswersWithoutTerm,
+    /// Whoever was a whole shadow takes over, though it was restarted since.
+    AnyLifeInherits,
 }
 
 /// The moment of the action under way: later than all that are numbered.
@@ -67,7 +77,7 @@ const NOW: u8 = u8::MAX;
 /// Where the control plane is, and since when things count.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Chamber {
-    log: Vec<Tenure>,
+    pub(crate) log: Vec<Charter>,
     nodes: Vec<Member>,
     /// Armed alarms that end leases or licences, by node and number: since when.
     alarms: Vec<(NodeId, u32, u8)>,
@@ -75,6 +85,12 @@ pub(crate) struct Chamber {
     clients: Vec<u8>,
     /// Where clients are.
     pub(crate) homes: Vec<NodeId>,
+    /// How often a shadow may still be named or struck, and how many were named.
+    pub(crate) namings: u8,
+    pub(crate) strikes: u8,
+    pub(crate) named: u32,
+    /// The term and the naming of a shadow that its seat has vouched for.
+    pub(crate) vouched: Option<(u32, u32)>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -94,21 +110,30 @@ impl<P: Explorable> Model<'_, P> {
     pub(crate) fn convene(&mut self, world: &World) {
         let Some(council) = &self.scope.council else { return };
         let first = Tenure { term: 1, after: None, node: council.seat, boot: 0 };
+        let mut log = vec![Charter::Applied(first)];
+        let shadow = council.shadow.map(|node| Shadow { node, boot: 0, naming: 0, whole: true });
+        log.extend(shadow.map(|it| Charter::Shadowed { term: 1, shadow: Some(it) }));
         self.chamber = Some(Chamber {
-            log: vec![first],
+            log,
             nodes: vec![Member::default(); world.nodes().count()],
             alarms: Vec::new(),
             clients: vec![0; self.scope.clients.len()],
             homes: self.scope.clients.iter().map(|plan| plan.home).collect(),
+            namings: council.namings,
+            strikes: council.strikes,
+            named: 0,
+            vouched: None,
         });
     }
 
     /// Everybody learns who decides first, undisturbed.
     pub(crate) fn apply_first(&mut self, world: &mut World) -> Result<(), Breach> {
-        if self.scope.council.is_some() {
-            for node in world.nodes() {
+        let Some(council) = self.scope.council else { return Ok(()) };
+        let entries = if council.shadow.is_some() { 2 } else { 1 };
+        for node in world.nodes() {
+            for index in 0..if node == council.seat { entries } else { 1 } {
                 self.resume(world);
-                let (node, cue) = self.apply(node, 0);
+                let (node, cue) = self.apply(node, index);
                 let (boot, participant) = (world.boot(node), world.participant(node));
                 let stepper = Stepper { node, boot, participant, tick: 0 };
                 let outcome = self.steps.take(&mut self.parts, self.scope, stepper, cue)?;
@@ -138,8 +163,10 @@ impl<P: Explorable> Model<'_, P> {
                 *born = 0;
             }
         }
-        let last = chamber.log[chamber.log.len() - 1];
-        let flawed = self.scope.council.as_ref().is_some_and(|council| council.flaw.is_some());
+        let last = chamber.tenure();
+        chamber.vouched = chamber.vouched.filter(|said| chamber.counts(*said));
+        let licences = [Flaw::AnswersFromApplied, Flaw::AnswersWithoutTerm].map(Some);
+        let flawed = self.scope.council.as_ref().is_some_and(|it| licences.contains(&it.flaw));
         for (node, member) in world.nodes().zip(&mut chamber.nodes) {
             let stands = |term: u32| flawed || (last.node, last.term) == (node, term);
             member.ask = member.ask.filter(|(term, _)| stands(*term));
@@ -215,7 +242,7 @@ impl<P: Explorable> Model<'_, P> {
 
     /// Whether another node has decided before.
     pub(crate) fn has_moved(&self) -> bool {
-        self.chamber.as_ref().is_some_and(|chamber| chamber.log.len() > 1)
+        self.chamber.as_ref().is_some_and(|chamber| chamber.tenure().term > 1)
     }
 
     /// An alarm counts from now on.
@@ -270,7 +297,7 @@ impl<P: Explorable> Model<'_, P> {
     pub(crate) fn council_happenings(&self, world: &World, into: &mut Vec<Happening>) {
         let Some(council) = &self.scope.council else { return };
         let chamber = self.parts.chambers.get(world.council());
-        let last = chamber.log[chamber.log.len() - 1];
+        let last = chamber.tenure();
         let is_up = |node: NodeId| world.participant(node).is_some();
         let gone = !is_up(last.node) || world.boot(last.node) != last.boot;
         for to in world.nodes().filter(|to| is_up(*to)) {
@@ -281,15 +308,15 @@ impl<P: Explorable> Model<'_, P> {
             }
         }
         for (node, member) in world.nodes().zip(&chamber.nodes).filter(|(node, _)| is_up(*node)) {
-            let next = member.applied.max(member.stored.saturating_sub(1));
-            into.extend((next..chamber.log.len()).map(|index| Happening::Apply { node, index }));
+            let next = chamber.next_for(node, member.applied, member.stored);
+            into.extend(next.into_iter().map(|index| Happening::Apply { node, index }));
             let stands = |it: &Tenure, term| it.node == node && it.term == term;
             let confirmed = |term| match council.flaw {
-                None => stands(&last, term),
+                Some(Flaw::AnyLifeInherits) | None => stands(&last, term),
                 Some(Flaw::AnswersWithoutTerm) => last.node == node,
                 Some(Flaw::AnswersFromApplied) => {
                     let applied = chamber.nodes.iter().filter_map(|it| it.applied.checked_sub(1));
-                    applied.into_iter().any(|index| stands(&chamber.log[index], term))
+                    applied.into_iter().any(|index| stands(&chamber.tenure_at(index), term))
                 }
             };
             if member.ask.is_some_and(|(term, _)| confirmed(term)) {
@@ -299,6 +326,7 @@ impl<P: Explorable> Model<'_, P> {
                 into.push(Happening::EndLicence { node });
             }
         }
+        self.shadow_happenings(world, into);
         if world.left(Misfortune::Rehome) > 0 {
             for (client, &number) in world.clients().iter().enumerate() {
                 let state = self.parts.clients.get(number);
@@ -327,9 +355,12 @@ impl<P: Explorable> Model<'_, P> {
                 if !forced {
                     world.spend(Misfortune::Move);
                 }
-                let last = chamber.log[chamber.log.len() - 1];
-                let (term, after) = (last.term + 1, Some(last.term));
-                chamber.log.push(Tenure { term, after, node: to, boot: world.boot(to) });
+                let flaw = self.scope.council.as_ref().and_then(|council| council.flaw);
+                chamber.log.push(chamber.succession(to, world.boot(to), flaw));
+                None
+            }
+            Happening::Name { .. } | Happening::Strike { .. } | Happening::Whole => {
+                self.shadow_happens(world, &mut chamber, happening);
                 None
             }
             Happening::Apply { node, index } => {
@@ -377,7 +408,7 @@ impl<P: Explorable> Model<'_, P> {
         let member = &mut chamber.nodes[node.index()];
         member.applied = index + 1;
         member.stored = member.stored.max(index + 1);
-        let event = Event::Charter(Charter::Applied(chamber.log[index]));
+        let event = Event::Charter(chamber.log[index]);
         (node, Cue::Step { event, late: false })
     }
 
@@ -442,6 +473,11 @@ impl<P: Explorable> Model<'_, P> {
             Protocol::health(self.parts.participants.get(number), &seat).in_grace
         };
         let has_holders = self.parts.participants.card(after).holders != 0;
+        let inherits =
+            matches!(cue, Cue::Step { event: Event::Charter(Charter::Inherited(_)), .. });
+        if has_holders && inherits && !waits(after) {
+            self.sightings.insert(Sometimes::ShadowOpened);
+        }
         if has_holders && waits(before) && !waits(after) {
             self.sightings.insert(match cue {
                 Cue::Step { event: Event::Ring(_), .. } => Sometimes::OpenedByTime,

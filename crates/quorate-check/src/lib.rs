@@ -58,6 +58,7 @@ mod parts;
 mod report;
 mod scope;
 mod search;
+mod shadows;
 mod shelf;
 mod sometimes;
 mod steps;

@@ -239,6 +239,9 @@ impl<'a, P: Explorable> Model<'a, P> {
                 Some((node, Cue::Boot(start)))
             }
             Happening::Commit { .. }
+            | Happening::Name { .. }
+            | Happening::Strike { .. }
+            | Happening::Whole
             | Happening::Apply { .. }
             | Happening::License { .. }
             | Happening::EndLicence { .. }
@@ -333,6 +336,7 @@ impl<'a, P: Explorable> Model<'a, P> {
             Effect::Reclaim { .. } => self.sightings.insert(Sometimes::Reclaim),
             Effect::Anomaly { .. } => unreachable!("it is forbidden"),
             Effect::AskLicence { term, .. } => self.asked(node, *term),
+            Effect::Vouch { term, naming } => self.vouched(*term, *naming),
             Effect::Extend { claim, .. } => self.promised(node, self.client_of(*claim)),
             Effect::Persist(_) => {} // Nothing that the model sees.
         }

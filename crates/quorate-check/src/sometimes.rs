@@ -27,11 +27,13 @@ pub enum Sometimes {
     OpenedByWord,
     /// A seat with holders in its books opens because time has passed.
     OpenedByTime,
+    /// A shadow with holders in its books decides as soon as it is called.
+    ShadowOpened,
 }
 
 impl Sometimes {
     /// All of them.
-    pub const ALL: [Sometimes; 11] = [
+    pub const ALL: [Sometimes; 12] = [
         Sometimes::Enter,
         Sometimes::Full,
         Sometimes::Overtake,
@@ -43,6 +45,7 @@ impl Sometimes {
         Sometimes::SeatMoved,
         Sometimes::OpenedByWord,
         Sometimes::OpenedByTime,
+        Sometimes::ShadowOpened,
     ];
 }
 
@@ -60,6 +63,7 @@ impl fmt::Display for Sometimes {
             Sometimes::SeatMoved => "a seat that moved grants",
             Sometimes::OpenedByWord => "a seat with holders opens by word",
             Sometimes::OpenedByTime => "a seat with holders opens by time",
+            Sometimes::ShadowOpened => "a shadow with holders takes over",
         })
     }
 }

@@ -231,6 +231,7 @@ fn forbidden<P: Explorable>(
         | Effect::Disarm(_)
         | Effect::Extend { .. }
         | Effect::Reclaim { .. }
-        | Effect::AskLicence { .. } => None,
+        | Effect::AskLicence { .. }
+        | Effect::Vouch { .. } => None,
     }
 }

@@ -1,8 +1,8 @@
 //! What the control plane tells a participant whose seat may move.
 //!
 //! The *charter* is a replicated document outside of every protocol (`docs/specs/charter.md`). Of
-//! all that is in it a participant hears two things: who decides for its pool, and that it may. A
-//! protocol whose deciders are settled for good leaves both alone.
+//! all that is in it a participant hears who decides for its pool, that it may, and who shadows it.
+//! A protocol whose deciders are settled for good leaves all of that alone.
 
 use crate::{Moment, NodeId, numbers};
 
@@ -19,12 +19,38 @@ pub struct Tenure {
     pub boot: u32,
 }
 
+/// Who is told every grant before the client is (charter spec S13), and in which of its lives.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Shadow {
+    /// The node that shadows...
+    pub node: NodeId,
+    /// ...and its boot number when it was named: another life of it knows nothing.
+    pub boot: u32,
+    /// Counts the shadows that were ever named for this pool. The same life may be named again, and
+    /// what was true of it before need not be (charter spec S16).
+    pub naming: u32,
+    /// Whether it knows everything that is in force.
+    pub whole: bool,
+}
+
 /// Word from the control plane.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Charter {
     /// This node has applied an entry of the seat table. A driver tells every life of a participant
     /// the newest one that its node has applied, and then each later one or what replaced it.
     Applied(Tenure),
+    /// The same, of an entry at whose commit the life that it names was the whole shadow of the
+    /// term before (charter spec S17).
+    Inherited(Tenure),
+    /// This node has applied who shadows the seat of this term, which it has applied before:
+    /// `None` if the one that did was struck. A driver tells these in the order of the charter, or
+    /// only the last of several.
+    Shadowed {
+        /// The term.
+        term: u32,
+        /// Who does.
+        shadow: Option<Shadow>,
+    },
     /// An answer to [`crate::Effect::AskLicence`]: a majority confirmed, in a round begun after it
     /// was asked, that in the state at that round's read index this node decides in this term. A
     /// driver passes it on when the node has applied that index (charter spec S1, S2).
@@ -36,4 +62,4 @@ pub enum Charter {
     },
 }
 
-numbers!(plain Tenure, Charter);
+numbers!(plain Tenure, Shadow, Charter);

@@ -176,6 +176,15 @@ pub enum Effect<M, A, D> {
         /// This driver's clock, to be echoed: a licence counts from before it was asked for.
         asked: Moment,
     },
+    /// Tells the control plane that the shadow of this naming knows everything that this node
+    /// granted in this term, so that it may be called whole ([`Charter::Shadowed`]): if it is still
+    /// this term and this naming by then, and not otherwise.
+    Vouch {
+        /// In which term.
+        term: u32,
+        /// For which naming.
+        naming: u32,
+    },
     /// A message arrived that no correct peer could have sent. It changed nothing.
     Anomaly {
         /// Who sent it.
@@ -223,6 +232,7 @@ impl<M, A, D> Effect<M, A, D> {
             Effect::Lose { claim } => Effect::Lose { claim },
             Effect::Reclaim { claim, shares } => Effect::Reclaim { claim, shares },
             Effect::AskLicence { term, asked } => Effect::AskLicence { term, asked },
+            Effect::Vouch { term, naming } => Effect::Vouch { term, naming },
             Effect::Anomaly { peer, what } => Effect::Anomaly { peer, what },
         })
     }
@@ -241,10 +251,17 @@ impl<M: fmt::Display, A: fmt::Display> fmt::Display for Event<M, A> {
             Event::Ring(alarm) => write!(f, "ring {alarm}"),
             Event::Suspect(node) => write!(f, "suspect {node}"),
             Event::Trust(node) => write!(f, "trust {node}"),
-            Event::Charter(Charter::Applied(it)) => {
+            Event::Charter(Charter::Applied(it) | Charter::Inherited(it)) => {
                 write!(f, "term {} is {} boot {}", it.term, it.node, it.boot)
             }
             Event::Charter(Charter::Licensed { term, .. }) => write!(f, "licence for term {term}"),
+            Event::Charter(Charter::Shadowed { term, shadow: None }) => {
+                write!(f, "term {term} has no shadow")
+            }
+            Event::Charter(Charter::Shadowed { term, shadow: Some(it) }) => {
+                let whole = if it.whole { ", which is whole" } else { "" };
+                write!(f, "term {term} is shadowed by {}{whole}", it.node)
+            }
         }
     }
 }
@@ -266,6 +283,7 @@ impl<M: fmt::Display, A: fmt::Display, D> fmt::Display for Effect<M, A, D> {
             Effect::Lose { claim } => write!(f, "LOSE {claim}"),
             Effect::Reclaim { claim, shares } => write!(f, "RECLAIM {claim} {shares}"),
             Effect::AskLicence { term, .. } => write!(f, "ask for term {term}"),
+            Effect::Vouch { term, .. } => write!(f, "vouch for the shadow of term {term}"),
             Effect::Anomaly { peer, what } => write!(f, "ANOMALY from {peer}: {what}"),
         }
     }

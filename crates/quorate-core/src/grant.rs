@@ -133,6 +133,11 @@ impl Shares {
         }
     }
 
+    /// The largest fence among them, which tells grants of one claim apart.
+    pub fn newest(&self) -> Option<Fence> {
+        self.as_slice().iter().map(|share| share.fence).max()
+    }
+
     /// How many units.
     pub fn len(&self) -> usize {
         self.as_slice().len()

@@ -80,7 +80,7 @@ mod shortage;
 mod stamp;
 
 pub use bound::{LINES_MAX, NODES_MAX, UNITS_MAX};
-pub use charter::{Charter, Tenure};
+pub use charter::{Charter, Shadow, Tenure};
 pub use claim::{Claim, ClaimId, Line, Refusal, Units, UnitsError, Wanted};
 pub use corruptible::Corruptible;
 pub use event::{Effect, EffectOf, Event, EventOf};

@@ -162,6 +162,11 @@ impl<P: Protocol> Outbox<P> {
         self.put(|| Effect::AskLicence { term, asked });
     }
 
+    /// See [`Effect::Vouch`].
+    pub fn vouch(&mut self, term: u32, naming: u32) {
+        self.put(|| Effect::Vouch { term, naming });
+    }
+
     /// See [`Effect::Anomaly`].
     pub fn anomaly(&mut self, peer: NodeId, what: &'static str) {
         self.put(|| Effect::Anomaly { peer, what });

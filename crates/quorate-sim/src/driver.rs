@@ -221,6 +221,7 @@ impl<P: Protocol> World<'_, P> {
                 self.ask_licence(me, term, asked);
                 Ok(())
             }
+            Effect::Vouch { .. } => Ok(()), // Nobody names shadows here.
             Effect::Arm { .. } | Effect::Disarm(_) | Effect::Anomaly { .. } => {
                 unreachable!("performed at once")
             }

@@ -444,7 +444,10 @@ impl<P: Protocol> Stage<P> {
             }
             Effect::Lose { claim } => self.end(claim, End::Told),
             // A stage has no control plane: nobody answers.
-            Effect::Reclaim { .. } | Effect::AskLicence { .. } | Effect::Anomaly { .. } => {}
+            Effect::Reclaim { .. }
+            | Effect::AskLicence { .. }
+            | Effect::Vouch { .. }
+            | Effect::Anomaly { .. } => {}
         }
     }
 

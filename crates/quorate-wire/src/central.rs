@@ -11,10 +11,10 @@ coded!(enum Message {
     0 => Request { claim, attempt, wanted, sent },
     1 => Grant { claim, attempt, shares, sent, waited },
     2 => Release { claim },
-    3 => Decline { claim, attempt },
+    3 => Decline { claim, attempt, fence },
     4 => Renew { claim, attempt, shares, sent },
     5 => Renewed { claim, attempt, sent },
-    6 => Lost { claim, attempt },
+    6 => Lost { claim, attempt, fence },
     7 => Move { claim, attempt, it },
     8 => Refused { claim, attempt },
 });

@@ -58,10 +58,11 @@ fn messages() -> Vec<(Message, &'static str)> {
             "0101ac0202050200070309e80706",
         ),
         (Message::Release { claim }, "0201ac02"),
-        (Message::Decline { claim, attempt }, "0301ac020205"),
+        (Message::Decline { claim, attempt, fence: None }, "0301ac02020500"),
+        (Message::Decline { claim, attempt, fence: Some(Fence(9)) }, "0301ac0202050109"),
         (Message::Renew { claim, attempt, shares: shares(), sent }, "0401ac0202050200070309e807"),
         (Message::Renewed { claim, attempt, sent }, "0501ac020205e807"),
-        (Message::Lost { claim, attempt }, "0601ac020205"),
+        (Message::Lost { claim, attempt, fence: Fence(300) }, "0601ac020205ac02"),
         (
             request(Some(lines()), false),
             "0001ac0202050201020101050001018001010103677075046831303000e807",

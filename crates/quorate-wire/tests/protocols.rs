@@ -188,13 +188,14 @@ fn ticket_messages() -> Vec<(ticket::Message, &'static str)> {
 }
 
 fn moving_messages() -> Vec<(moving::Message, &'static str)> {
-    use moving::Message::{Answer, Books, Roll, Word};
+    use moving::Message::{Answer, Books, Roll, Tell, Told, Word};
     let (claim, attempt, sent) = (CLAIM, ATTEMPT, Moment(1000));
     let wanted = Wanted::any(Units::new(2, 4).unwrap());
     let request = CentralWord::Request { claim, attempt, wanted: wanted.clone(), sent };
     let shown = || Shown { claim, attempt, shares: Shares::new(&[share(0, 7), share(3, 9)]) };
     let waiting = vec![Waiting { node: NodeId(1), claim, attempt, wanted, sent }];
     let granted = vec![(NodeId(2), sent, shown())];
+    let told = granted.clone();
     let books =
         |of, term, granted, waiting| Books(Box::new(moving::Books { of, term, granted, waiting }));
     vec![
@@ -211,6 +212,12 @@ fn moving_messages() -> Vec<(moving::Message, &'static str)> {
             books(2, 3, granted, waiting),
             "030203 01 02e80701ac0202050200070309 01 0101ac020205020000e807",
         ),
+        (
+            Tell { term: 3, boot: 4, naming: Some(300), granted: told },
+            "04030401ac02 01 02e80701ac0202050200070309",
+        ),
+        (Tell { term: 3, boot: 4, naming: None, granted: Vec::new() }, "0403040000"),
+        (Told { term: 3, naming: None, claims: vec![(claim, Fence(9))] }, "0503000101ac0209"),
     ]
 }
 
@@ -399,7 +406,7 @@ fn what_no_peer_could_have_sent_does_not_decode() {
         ("020301e807ffffffff0f", "more grants than bytes"),
         ("03030400010101ac020205000000e807", "one that waits for nothing"),
         ("01ac0200", "something after the message"),
-        ("04", "no such message"),
+        ("06", "no such message"),
     ]);
     refused::<Weighted>(&[
         ("0302010000", "a set of nodes with an empty end"),

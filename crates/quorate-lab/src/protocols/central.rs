@@ -25,8 +25,8 @@ pub(super) const CENTRAL: Registered = Registered {
         },
         Variant {
             name: "moving",
-            about: "central, drawn plans: the seat moves as a simulated control plane says",
-            does: Does::simulated::<Moving>(),
+            about: "central: the seat moves as a control plane says; simulated, for drawn plans",
+            does: Does::all::<Moving>(),
         },
     ],
     options: &[],
@@ -116,5 +116,24 @@ impl Checked for Central {
 
     fn special(_: &check::Args) -> Vec<NodeId> {
         vec![NodeId(0)]
+    }
+}
+
+impl Checked for Moving {
+    const HAS_BOOKS: bool = true;
+
+    fn small(args: &check::Args) -> anyhow::Result<moving::Pool> {
+        ensure!(!args.durable, "--variant moving: a seat that moves writes nothing down");
+        let pool = Pool { moves: true, ..Central::small(args)? };
+        Ok(moving::Pool::new(pool, args.nodes))
+    }
+
+    /// Seldom, or even small worlds have more states than fit.
+    fn early_rings() -> Option<u8> {
+        Some(0)
+    }
+
+    fn council(args: &check::Args) -> Option<quorate_check::Council> {
+        Some(args.chair.council())
     }
 }

@@ -204,6 +204,11 @@ pub(crate) trait Checked: Explorable<Pool: Sync> {
         None
     }
 
+    /// The control plane, for protocols that ask one.
+    fn council(_args: &check::Args) -> Option<quorate_check::Council> {
+        None
+    }
+
     /// Most equal copies of a message on one link.
     fn copies_max(_args: &check::Args) -> usize {
         1

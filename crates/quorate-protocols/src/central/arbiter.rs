@@ -139,16 +139,17 @@ impl Arbiter {
                 self.on_request(seat, asker, claim, wanted, sent, post);
             }
             Message::Release { claim } => self.end(seat, claim, post),
-            Message::Decline { claim, attempt } => {
+            Message::Decline { claim, attempt, fence } => {
                 let asker = Asker { node: from, attempt };
                 let Some(booked) = self.entries.get_mut(&claim) else { return };
-                let over = match booked.state {
+                let over = match &booked.state {
                     State::Waiting | State::Absent if !broken!(seat, GiveUpForAll) => {
                         booked.given_up_by(asker)
                     }
-                    _ => {
+                    state => {
                         let is_its = booked.is_its_own() || broken!(seat, DeclineShared);
-                        booked.asker == asker && is_its
+                        let is_it = fence.is_none_or(|fence| state.newest() <= Some(fence));
+                        booked.asker == asker && is_its && (is_it || broken!(seat, EndByTry))
                     }
                 };
                 if over || broken!(seat, DeclineAnyAttempt) {
@@ -268,7 +269,8 @@ impl Arbiter {
             if differ && known.is_some_and(|(by, last)| by == asker && sent <= last) {
                 return;
             }
-            return post.send(asker.node, Message::Lost { claim, attempt });
+            let fence = shares.newest().unwrap_or_default();
+            return post.send(asker.node, Message::Lost { claim, attempt, fence });
         };
         self.end_moves(claim, &left);
         if known.map(|(by, _)| by) != Some(asker) || !left.is_empty() {
@@ -359,8 +361,9 @@ impl Arbiter {
             unreachable!("a lease is armed for grants only");
         };
         let Asker { node, attempt } = booked.asker;
+        let fence = held.shares.newest().expect("whoever was granted units has some");
         post.out.reclaim(claim, held.shares.clone());
-        post.send(node, Message::Lost { claim, attempt });
+        post.send(node, Message::Lost { claim, attempt, fence });
         self.remove(claim);
         self.write_down_soon(seat, post.out);
         self.schedule(seat, post);

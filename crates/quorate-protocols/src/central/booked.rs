@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorate_core::{ClaimId, Holding, Moment, NodeId, Share, Shares, Stamp, Units, Wanted};
+use quorate_core::{ClaimId, Fence, Holding, Moment, NodeId, Share, Shares, Stamp, Units, Wanted};
 
 use super::message::Message;
 use crate::allocator::Ticket;
@@ -48,6 +48,14 @@ pub(crate) enum State {
         waited: Duration,
         adopted: bool,
     },
+}
+
+impl State {
+    /// The newest fence of what its home was granted, moves aside: of those it may not know yet.
+    pub(super) fn newest(&self) -> Option<Fence> {
+        let State::Granted { held, .. } = self else { return None };
+        held.before_moves().newest()
+    }
 }
 
 impl Booked {

@@ -38,10 +38,10 @@ numbers!(enum Message {
     Request { claim, attempt: plain, wanted, sent },
     Grant { claim, attempt: plain, shares, sent, waited },
     Release { claim },
-    Decline { claim, attempt: plain },
+    Decline { claim, attempt: plain, fence },
     Renew { claim, attempt: plain, shares, sent },
     Renewed { claim, attempt: plain, sent },
-    Lost { claim, attempt: plain },
+    Lost { claim, attempt: plain, fence },
     Move { claim, attempt: plain, it },
     Refused { claim, attempt: plain },
 });
@@ -49,7 +49,7 @@ numbers!(enum Message {
 impl Numbers for Central {
     fn numbers(&mut self, see: &mut dyn FnMut(Number<'_>)) {
         let Central { requester, arbiter } = self;
-        requester.held_mut().for_each(|held| held.numbers(see));
+        requester.holds_mut().for_each(|has| has.numbers(see));
         arbiter.numbers(see);
     }
 }

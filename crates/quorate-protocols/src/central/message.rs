@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use quorate_core::{ClaimId, Moment, Move, Shares, Wanted};
+use quorate_core::{ClaimId, Fence, Moment, Move, Shares, Wanted};
 
 use crate::attempt::Attempt;
 
@@ -18,14 +18,16 @@ pub enum Message {
     Grant { claim: ClaimId, attempt: Attempt, shares: Shares, sent: Moment, waited: Duration },
     /// Unconditional, since a claim's name is never used again.
     Release { claim: ClaimId },
-    /// Counts only if the arbiter knows the claim by this attempt of this requester.
-    Decline { claim: ClaimId, attempt: Attempt },
+    /// Counts only if the arbiter knows the claim by this attempt of this requester, and gave it
+    /// nothing newer than `fence`: one try may be granted twice, if the first grant was over before
+    /// it was heard of. `None`: no client was told of anything that this try got, nor will be.
+    Decline { claim: ClaimId, attempt: Attempt, fence: Option<Fence> },
     /// `shares`: what the holder has, so that an arbiter that forgot can take it into its books.
     Renew { claim: ClaimId, attempt: Attempt, shares: Shares, sent: Moment },
     /// `sent`: echo of the renewal.
     Renewed { claim: ClaimId, attempt: Attempt, sent: Moment },
-    /// The claim has no units here.
-    Lost { claim: ClaimId, attempt: Attempt },
+    /// What the claim had with this fence, the newest of its grant, or an earlier one is over.
+    Lost { claim: ClaimId, attempt: Attempt, fence: Fence },
     /// The holder has a unit more, and is to leave another; it answers by a renewal without that.
     Move { claim: ClaimId, attempt: Attempt, it: Move },
     /// As units are drained and labelled now, nobody can ever be granted this.
@@ -84,9 +86,10 @@ impl fmt::Display for Message {
                 write!(f, " {claim} {} to {} {attempt}", it.from.unit, it.to.unit)
             }
             Message::Release { claim } => write!(f, " {claim}"),
-            Message::Decline { claim, attempt }
+            Message::Decline { claim, attempt, fence: Some(fence) }
+            | Message::Lost { claim, attempt, fence } => write!(f, " {claim} {fence} {attempt}"),
+            Message::Decline { claim, attempt, fence: None }
             | Message::Renewed { claim, attempt, .. }
-            | Message::Lost { claim, attempt }
             | Message::Refused { claim, attempt } => write!(f, " {claim} {attempt}"),
         }
     }

@@ -50,6 +50,9 @@ pub(crate) enum Mutant {
     DeclineForeignBoot,
     /// A decline counts whatever attempt it names.
     DeclineAnyAttempt,
+    /// What ends a grant names its try, which may have another by now (charter spec 6). Our
+    /// first draft.
+    EndByTry,
     /// A home gives back on its own account what another has asked for too. Our first draft.
     DeclineShared,
     /// A home that gives up a claim that waits takes it out of the queue for the others that asked
@@ -123,6 +126,18 @@ pub(crate) enum Mutant {
     BooksForAnyTerm,
     /// A node that was restarted decides in the term of its earlier life (charter spec S12).
     DecideInAnotherLife,
+    /// Homes are told of a grant before the shadow knows of it (charter spec S13).
+    ClientFirst,
+    /// A seat whose shadow does not answer goes on before its node has applied that it is struck
+    /// (charter spec S15).
+    GoOnUnshadowed,
+    /// A shadow is vouched for before it knows what was granted before it was named (charter spec
+    /// S16).
+    VouchAtOnce,
+    /// A shadow that decides answers the seat before (charter spec S17).
+    AnswerTellsAfter,
+    /// Leases of what a shadow took over begin when it opens (charter spec S17).
+    LeaseFromTakeover,
 }
 
 /// Whether a rule is broken: never, outside this crate's tests.

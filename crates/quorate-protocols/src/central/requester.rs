@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use quorate_core::{Claim, ClaimId, Holding, Lease, Moment, Move, Refusal, Shares};
+use quorate_core::{
+    Claim, ClaimId, Fence, Holding, Lease, Moment, Move, Number, Numbers, Refusal, Shares,
+};
 
 use super::message::Message;
 use super::pool::{Pool, broken};
@@ -27,7 +29,38 @@ pub(super) enum Wait {
     Due,
 }
 
-/// What is known of a holder that may be asked to move: kept where units differ.
+/// What is known of what a client has.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) enum Has {
+    #[default]
+    Nothing,
+    /// The newest fence of its grant: what ends another ends not this one.
+    Only(Fence),
+    /// All of it, where it may be asked to move or the seat may.
+    All(Box<Movable>),
+}
+
+impl Has {
+    fn newest(&self) -> Option<Fence> {
+        match self {
+            Has::Nothing => None,
+            Has::Only(fence) => Some(*fence),
+            Has::All(movable) => movable.held.before_moves().newest(),
+        }
+    }
+
+    fn all(&self) -> Option<&Movable> {
+        let Has::All(movable) = self else { return None };
+        Some(movable)
+    }
+
+    fn all_mut(&mut self) -> Option<&mut Movable> {
+        let Has::All(movable) = self else { return None };
+        Some(movable)
+    }
+}
+
+/// What is known of a holder that may be asked to move.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Movable {
     held: Holding,
@@ -37,7 +70,7 @@ pub(super) struct Movable {
 
 impl Asks for Requests {
     type Protocol = Central;
-    type Local = Asked<Wait, Option<Box<Movable>>>;
+    type Local = Asked<Wait, Has>;
     type Wait = Wait;
 
     const RETRY: Alarm = Alarm::Retry;
@@ -75,15 +108,16 @@ impl Asks for Requests {
         post.send(seat.pool.arbiter, Message::Release { claim });
     }
 
-    /// A decline counts against the try that it names, and a release against any.
+    /// A decline counts against the try and the grant that it names, and a release against any.
     fn give_back(
-        home: &mut Requester,
+        _home: &mut Requester,
         seat: &Seat<'_>,
         claim: ClaimId,
         local: Self::Local,
         post: &mut Post<'_>,
     ) {
-        Self::decline(home, seat, claim, local.attempt, post);
+        let (attempt, fence) = (local.attempt, local.holds.newest());
+        post.send(seat.pool.arbiter, Message::Decline { claim, attempt, fence });
     }
 
     fn take_over(home: &mut Requester, seat: &Seat<'_>, shares: &Shares) -> Option<Self::Local> {
@@ -98,7 +132,7 @@ impl Asks for Requests {
         post: &mut Post<'_>,
     ) {
         let local = home.claims.get_mut(&claim).expect("the home has looked it up");
-        if let Some(moving) = &mut local.holds
+        if let Some(moving) = local.holds.all_mut()
             && moving.held.shown(&shares).is_some()
         {
             // All that it may use, also what it has not heard of yet: an arbiter that forgot must
@@ -141,7 +175,7 @@ impl Asks for Requests {
 }
 
 impl Decided for Requests {
-    type Holds = Option<Box<Movable>>;
+    type Holds = Has;
 
     fn goods(pool: &Pool) -> &Goods {
         &pool.goods
@@ -151,9 +185,11 @@ impl Decided for Requests {
         Wait::Fresh
     }
 
-    fn holds(seat: &Seat<'_>, shares: &Shares) -> Option<Box<Movable>> {
-        let moving = || Box::new(Movable { held: Holding::new(shares.clone()), since: None });
-        (seat.pool.goods.labels.is_some() || seat.pool.moves).then(moving)
+    fn holds(seat: &Seat<'_>, shares: &Shares) -> Has {
+        if seat.pool.goods.labels.is_some() || seat.pool.moves {
+            return Has::All(Box::new(Movable { held: Holding::new(shares.clone()), since: None }));
+        }
+        shares.newest().map_or(Has::Nothing, Has::Only)
     }
 
     fn request(home: &mut Requester, seat: &Seat<'_>, claim: ClaimId, post: &mut Post<'_>) {
@@ -163,11 +199,12 @@ impl Decided for Requests {
     fn decline(
         _home: &mut Requester,
         seat: &Seat<'_>,
-        claim: ClaimId,
-        attempt: Attempt,
+        (claim, attempt): (ClaimId, Attempt),
+        shares: &Shares,
         post: &mut Post<'_>,
     ) {
-        post.send(seat.pool.arbiter, Message::Decline { claim, attempt });
+        let fence = Some(shares.newest().unwrap_or_default());
+        post.send(seat.pool.arbiter, Message::Decline { claim, attempt, fence });
     }
 }
 
@@ -195,7 +232,13 @@ impl Requester {
             Message::Renewed { claim, attempt, sent } => {
                 self.on_renewed(seat, claim, attempt, sent, post);
             }
-            Message::Lost { claim, attempt } => self.on_lost(seat, (claim, attempt), post),
+            Message::Lost { claim, attempt, fence } => {
+                // Of one that waits it has nothing, and asks anew either way.
+                let has = self.find(claim, attempt).and_then(|local| local.holds.newest());
+                if has <= Some(fence) || broken!(seat, EndByTry) {
+                    self.on_lost(seat, (claim, attempt), post);
+                }
+            }
             Message::Move { claim, attempt, it } => self.on_move(seat, claim, attempt, it, post),
             Message::Refused { claim, attempt } => {
                 if self.find(claim, attempt).is_some_and(|local| !local.phase.is_held()) {
@@ -222,7 +265,7 @@ impl Requester {
             return; // Released meanwhile; the release is on its way.
         };
         // The arbiter may be one that forgot the move, and took into its books what was shown.
-        let moved = local.holds.as_ref().and_then(|moving| moving.since);
+        let moved = local.holds.all().and_then(|moving| moving.since);
         if moved.is_some_and(|since| sent <= since) && !broken!(seat, ExtendAfterMove) {
             return;
         }
@@ -240,7 +283,7 @@ impl Requester {
         post: &mut Post<'_>,
     ) {
         let local = self.claims.get_mut(&claim).filter(|local| local.attempt == attempt);
-        let Some(moving) = local.and_then(|local| local.holds.as_mut()) else {
+        let Some(moving) = local.and_then(|local| local.holds.all_mut()) else {
             return; // Its grant is on its way: the arbiter says this again when it is renewed.
         };
         if it.to.unit.0 >= seat.pool.goods.units || it.to.unit == it.from.unit {
@@ -261,7 +304,7 @@ impl Requester {
         }
     }
 
-    fn find(&self, claim: ClaimId, attempt: Attempt) -> Option<&Asked<Wait, Option<Box<Movable>>>> {
+    fn find(&self, claim: ClaimId, attempt: Attempt) -> Option<&Asked<Wait, Has>> {
         self.claims.get(&claim).filter(|local| local.attempt == attempt)
     }
 
@@ -273,14 +316,24 @@ impl Requester {
         self.claims.iter().filter_map(move |(&claim, local)| {
             let phase = &local.phase;
             let over = !phase.is_held() || phase.has_stopped(now) || phase.is_over(now);
-            let holds = local.holds.as_ref().filter(|_| !over)?;
+            let holds = local.holds.all().filter(|_| !over)?;
             Some((claim, local.attempt, holds.held.shares.clone()))
         })
     }
 
-    /// What clients have who may be asked to move.
-    pub(super) fn held_mut(&mut self) -> impl Iterator<Item = &mut Holding> {
-        self.claims.values_mut().filter_map(|local| Some(&mut local.holds.as_mut()?.held))
+    /// What clients have.
+    pub(super) fn holds_mut(&mut self) -> impl Iterator<Item = &mut Has> {
+        self.claims.values_mut().map(|local| &mut local.holds)
+    }
+}
+
+impl Numbers for Has {
+    fn numbers(&mut self, see: &mut dyn FnMut(Number<'_>)) {
+        match self {
+            Has::Nothing => {}
+            Has::Only(fence) => fence.numbers(see),
+            Has::All(movable) => movable.held.numbers(see),
+        }
     }
 }
 

@@ -42,8 +42,8 @@ pub(crate) trait Decided:
     fn decline(
         home: &mut Home<Self>,
         seat: &Seat<'_, Self>,
-        claim: ClaimId,
-        attempt: Attempt,
+        about: (ClaimId, Attempt),
+        shares: &Shares,
         post: &mut Post<'_, Self>,
     );
 }
@@ -101,7 +101,7 @@ impl<A: Decided> Home<A> {
             }
             // What an earlier boot of ours asked for may be in use by its client (arbiter spec C3).
             _ if attempt.boot != seat.boot && !A::breaks(seat, Rule::EarlierBoots) => {}
-            _ => A::decline(self, seat, claim, attempt, post),
+            _ => A::decline(self, seat, (claim, attempt), &shares, post),
         }
     }
 

@@ -180,8 +180,8 @@ impl Decided for Sections {
     fn decline(
         home: &mut Requester,
         seat: &Seat<'_>,
-        claim: ClaimId,
-        attempt: Attempt,
+        (claim, attempt): (ClaimId, Attempt),
+        _: &Shares,
         post: &mut Post<'_>,
     ) {
         if home.claims.contains_key(&claim) {

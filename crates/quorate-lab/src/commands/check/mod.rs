@@ -1,5 +1,6 @@
 //! `quorate-lab check`: exhausts every history of small worlds.
 
+mod chair;
 mod choosy;
 mod family;
 mod output;
@@ -17,6 +18,7 @@ use quorate_protocols::Fairness;
 
 use crate::Outcome;
 use crate::protocols::{Checked, Chosen};
+use chair::Chair;
 use choosy::Choosy;
 use family::{Want, family};
 use output::Output;
@@ -32,6 +34,8 @@ Examples:
   quorate-lab check --nodes 2 --units 2 --claims 2 --network reordering --duplicates 1 --json
   quorate-lab check --nodes 3 --units 2 --want 1,1 --home 1,2 --among 0+1,0 --movable 1
       the second claim needs unit 0, and the first can be asked to leave it for unit 1
+  quorate-lab check --variant moving --nodes 2 --units 1 --want 1,1 --network reordering --moves 1
+      another node decides when a control plane says so; --shadow, and it need not wait for that
   quorate-lab check --protocol broadcast --variant raynal --nodes 2 --units 3 --want 2,1,3
   quorate-lab check --protocol arbiter --nodes 3 --units 1 --claims 3
   quorate-lab check --protocol arbiter --mode named --nodes 3 --units 2 --want 1,2,1
@@ -107,12 +111,14 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 0)]
     pub(crate) losses: u8,
     /// How often an alarm may ring while a message is on its way; without this, as often as it
-    /// likes, or never for a ring.
+    /// likes, or never for a ring and for a seat that moves.
     #[arg(long)]
     pub(crate) early_rings: Option<u8>,
     /// How often a node may take another one for dead, for a moment.
     #[arg(long, default_value_t = 0)]
     pub(crate) suspicions: u8,
+    #[command(flatten)]
+    pub(crate) chair: Chair,
     /// Give up on a world with more states than this.
     #[arg(long, default_value_t = 50_000_000)]
     pub(crate) max_states: usize,
@@ -206,6 +212,15 @@ fn scopes<P: Checked>(args: &Args) -> anyhow::Result<Vec<Scope<P>>> {
         "--among is for central and table: units are alike here"
     );
     ensure!(P::MOVES || !args.choosy.moves(), "--movable is for central: nobody is moved here");
+    let council = P::council(args);
+    ensure!(
+        council.is_some() || !args.chair.any(),
+        "--moves, --rehomes, --shadow, --namings and --strikes are for central --variant moving"
+    );
+    ensure!(
+        council.and_then(|it| it.shadow).is_none_or(|node| node.index() < args.nodes),
+        "--shadow: n1 is to shadow n0, and there is one node"
+    );
     let mut crashing = NodeSet::new();
     for &node in &args.crashing {
         ensure!(
@@ -244,6 +259,7 @@ fn scope<P: Checked>(args: &Args, crashing: NodeSet, wants: &[Want]) -> anyhow::
     let mut scope = Scope::new(args.nodes, pool, wants)?;
     args.choosy.tell(&mut scope.clients)?;
     scope.crashing = crashing;
+    scope.council = P::council(args);
     scope.copies_max = P::copies_max(args);
     scope.restart = if args.durable { Restart::Durable } else { Restart::Amnesia };
     scope.network = match args.network {

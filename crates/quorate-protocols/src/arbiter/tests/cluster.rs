@@ -145,7 +145,10 @@ impl Cluster {
                     self.waiting.remove(&claim);
                     self.see(Observation::Refused { claim, why });
                 }
-                Effect::Reclaim { .. } | Effect::Move { .. } | Effect::AskLicence { .. } => {}
+                Effect::Reclaim { .. }
+                | Effect::Move { .. }
+                | Effect::AskLicence { .. }
+                | Effect::Vouch { .. } => {}
                 Effect::Anomaly { peer, what } => {
                     let what = format!("{node} from {peer}: {what}");
                     self.judge(Err(Breach { law: "no anomaly", what }));

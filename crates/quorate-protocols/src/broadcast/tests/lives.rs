@@ -453,7 +453,9 @@ impl Explorer<'_> {
                 Effect::Lose { .. } | Effect::Reclaim { .. } | Effect::Refuse { .. } => {}
                 Effect::Persist(()) => unreachable!("nothing is written"),
                 Effect::Move { .. } => unreachable!("nobody is asked to move"),
-                Effect::AskLicence { .. } => unreachable!("nobody decides alone"),
+                Effect::AskLicence { .. } | Effect::Vouch { .. } => {
+                    unreachable!("nobody decides alone")
+                }
             }
         }
         for to in all() {

@@ -4,6 +4,7 @@ use quorate_core::{ClaimId, Explorable, Moment, Number, Numbers, numbers};
 
 use super::message::{Books, Message, Shown, Waiting};
 use super::reign::{Reign, Stage};
+use super::shadow::Trail;
 use super::{Moving, Tenure};
 use crate::central::Central;
 
@@ -35,15 +36,29 @@ numbers!(enum Message {
     Roll { term },
     Answer { term, complete, sent, grants },
     Books(books),
+    Tell { term, boot, naming, granted },
+    Told { term, naming, claims },
 });
-numbers!(Reign { tenure, arbiter, stage, licence, owed: plain, answered });
+numbers!(Trail { term, granted });
+numbers!(Reign {
+    tenure,
+    arbiter,
+    stage,
+    licence,
+    owed: plain,
+    answered,
+    shadow,
+    vouched,
+    untold: plain
+});
 
 impl Numbers for Moving {
     fn numbers(&mut self, see: &mut dyn FnMut(Number<'_>)) {
-        let Moving { requester, reign, applied, is_first: _, is_complete: _, early } = self;
-        requester.held_mut().for_each(|held| held.numbers(see));
+        let Moving { requester, reign, applied, is_first: _, is_complete: _, early, trail } = self;
+        requester.holds_mut().for_each(|has| has.numbers(see));
         reign.numbers(see);
         Option::<Tenure>::numbers(applied, see);
         early.numbers(see);
+        trail.numbers(see);
     }
 }

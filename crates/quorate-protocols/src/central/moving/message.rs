@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use quorate_core::{ClaimId, Moment, NodeId, Shares, Wanted};
+use quorate_core::{ClaimId, Fence, Moment, NodeId, Shares, Wanted};
 
 use crate::attempt::Attempt;
 use crate::central::Message as Word;
@@ -20,6 +20,11 @@ pub enum Message {
     Answer { term: u32, complete: bool, sent: Moment, grants: Vec<Shown> },
     /// The seat of the term before has stopped for good: this is all it knew.
     Books(Box<Books>),
+    /// The seat of this term is about to tell homes of these grants; with a `naming`, these are all
+    /// that it has given. `boot`: the life of its shadow that this is for.
+    Tell { term: u32, boot: u32, naming: Option<u32>, granted: Vec<(NodeId, Moment, Shown)> },
+    /// Its shadow knows of the grants of these claims up to these fences.
+    Told { term: u32, naming: Option<u32>, claims: Vec<(ClaimId, Fence)> },
 }
 
 /// A grant as a home knows it.
@@ -59,9 +64,22 @@ pub struct Waiting {
 }
 
 impl Message {
+    /// The homes that it names.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = NodeId> + '_ {
+        let (granted, waiting) = match self {
+            Message::Books(books) => (&books.granted[..], &books.waiting[..]),
+            Message::Tell { granted, .. } => (&granted[..], &[][..]),
+            Message::Word { .. }
+            | Message::Roll { .. }
+            | Message::Answer { .. }
+            | Message::Told { .. } => Default::default(),
+        };
+        granted.iter().map(|(node, _, _)| *node).chain(waiting.iter().map(|it| it.node))
+    }
+
     pub(super) const KINDS: &'static [&'static str] = &[
         "request", "grant", "release", "decline", "renew", "renewed", "lost", "move", "refused",
-        "roll", "answer", "books",
+        "roll", "answer", "books", "tell", "told",
     ];
 
     pub(super) fn kind(&self) -> usize {
@@ -70,6 +88,8 @@ impl Message {
             Message::Roll { .. } => 9,
             Message::Answer { .. } => 10,
             Message::Books(_) => 11,
+            Message::Tell { .. } => 12,
+            Message::Told { .. } => 13,
         }
     }
 }
@@ -87,6 +107,14 @@ impl fmt::Display for Message {
                 write!(f, "books t{} for t{}", books.of, books.term)?;
                 let granted = books.granted.iter();
                 granted.clone().try_for_each(|(_, _, it)| write!(f, " {} {}", it.claim, it.shares))
+            }
+            Message::Tell { term, naming, granted, .. } => {
+                write!(f, "tell{} t{term}", if naming.is_some() { " all" } else { "" })?;
+                granted.iter().try_for_each(|(_, _, it)| write!(f, " {} {}", it.claim, it.shares))
+            }
+            Message::Told { term, naming, claims } => {
+                write!(f, "told{} t{term}", if naming.is_some() { " all" } else { "" })?;
+                claims.iter().try_for_each(|(claim, fence)| write!(f, " {claim} {fence}"))
             }
         }
     }

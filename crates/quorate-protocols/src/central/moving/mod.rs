@@ -1,18 +1,21 @@
 //! `central` with a seat that moves: one node decides, and another when the charter says so.
 //!
-//! The rules are charter spec S1 to S12, where the history that breaks without each is told. What
+//! The rules are charter spec S1 to S17, where the history that breaks without each is told. What
 //! homes and seats say to each other is what they say in a pool that is pinned ([`Central`]), each
-//! message with its term; between two terms there are three messages more:
+//! message with its term; between two terms, and for shadows, there are messages more:
 //!
 //! | message | from, to | means |
 //! |---|---|---|
 //! | `roll` | seat of t+1 to members | show me all grants of your clients |
 //! | `answer` | member that has applied t+1 | these, and whether they are all |
 //! | `books` | seat of t, which has stopped, to the seat of t+1 | all that I knew |
+//! | `tell` | seat to its shadow | I am about to tell homes of these grants |
+//! | `told` | shadow to its seat | I have noted them |
 //!
 //! The seat of a term waits until nobody else can have a licence (*lull*, charter spec S3), then a
 //! lease more (*grace*, charter spec S4), in which it renews what it is shown; books, or complete
-//! answers of all members, end both at once (charter spec S7, S11). Only the life of its node that
+//! answers of all members, end both at once (charter spec S7, S11), and a shadow that the charter
+//! calls whole decides at once ([`shadow`]). Only the life of its node that
 //! the charter names decides in a term (charter spec S12): after a restart the node waits for a new
 //! entry. So a term is to fences what a boot number is in a pinned pool, and fences of both compare
 //! as the integers they are (charter spec S10).
@@ -26,6 +29,7 @@ mod message;
 mod pool;
 mod reign;
 mod roll;
+mod shadow;
 #[cfg(test)]
 mod tests;
 
@@ -46,6 +50,7 @@ use crate::central::pool::broken;
 pub use message::{Books, Message, Shown, Waiting};
 pub use pool::Pool;
 use reign::{Reign, Stage};
+use shadow::Trail;
 
 /// One node's seat in a pool that one node decides at a time.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -61,6 +66,8 @@ pub struct Moving {
     is_complete: bool,
     /// Books that came before this node had applied the term that they open.
     early: Option<Box<Books>>,
+    /// What this node was told as a shadow.
+    trail: Option<Box<Trail>>,
 }
 
 /// The timers of a seat that moves.
@@ -155,8 +162,25 @@ impl Moving {
         let mut post = Post::new(seat.me, &mut inner);
         act(reign, &at, &mut post);
         reign.arbiter.grace = false; // Said anew whenever it decides.
-        let own = std::iter::from_fn(|| post.next_own()).collect();
-        desk.take(seat.me, reign.tenure.term, &mut inner, own);
+        let mut own: Vec<Word> = std::iter::from_fn(|| post.next_own()).collect();
+        let mut waits = Vec::new();
+        let client_first = broken!(at, ClientFirst);
+        let mut goes = |word: &Word| match word {
+            Word::Grant { claim, .. } | Word::Move { claim, .. } if reign.withholds(word) => {
+                waits.push(*claim);
+                client_first
+            }
+            _ => true,
+        };
+        own.retain(&mut goes);
+        let mut outer = Outbox::new();
+        for effect in inner.drain() {
+            if !matches!(&effect, Effect::Tell { message, .. } if !goes(message)) {
+                outer.push(effect);
+            }
+        }
+        desk.take(seat.me, reign.tenure.term, &mut outer, own);
+        self.tell_shadow(&waits, desk);
     }
 
     /// Carries what the two halves have said: within this node, or to another. A home speaks to
@@ -209,6 +233,9 @@ impl Moving {
     }
 
     fn hear(&mut self, seat: &Seat<'_>, from: NodeId, message: Message, desk: &mut Desk<'_>) {
+        if message.nodes().any(|node| !seat.pool.members.contains(node)) {
+            return desk.out.anomaly(from, "books of homes that are no members");
+        }
         match message {
             Message::Word { term, word } => self.hear_word(seat, from, (term, word), desk),
             Message::Roll { term } => self.on_roll(seat, from, term, desk),
@@ -218,11 +245,17 @@ impl Moving {
                 }
             }
             Message::Books(books) => self.on_books(seat, books, desk),
+            Message::Tell { term, boot, naming, granted } => {
+                self.on_tell(seat, (from, term, boot), naming, granted, desk);
+            }
+            Message::Told { term, naming, claims } => {
+                self.on_told((from, term), naming, claims, desk);
+            }
         }
     }
 
     /// The node has applied a later entry: whoever decided in an earlier term stops for good.
-    fn apply(&mut self, seat: &Seat<'_>, tenure: Tenure, desk: &mut Desk<'_>) {
+    fn apply(&mut self, seat: &Seat<'_>, tenure: Tenure, is_heir: bool, desk: &mut Desk<'_>) {
         if self.applied.is_some_and(|applied| tenure.term <= applied.term) {
             return;
         }
@@ -230,7 +263,7 @@ impl Moving {
         self.applied = Some(tenure);
         let named = tenure.boot == seat.boot || broken!(judge(seat, 0), DecideInAnotherLife);
         if tenure.node == seat.me && named {
-            self.found(seat, tenure, desk);
+            self.found(seat, tenure, is_heir, desk);
             let early = self.early.take();
             if let Some(books) = books.or(early) {
                 self.on_books(seat, books, desk);
@@ -239,6 +272,7 @@ impl Moving {
             desk.out.tell(tenure.node, Message::Books(books));
         }
         self.early = self.early.take().filter(|books| books.term > tenure.term);
+        self.trail = self.trail.take().filter(|trail| trail.term >= tenure.term);
         self.as_home(seat, desk, |home, at, post| home.ask_all_again(at, post));
     }
 
@@ -269,7 +303,7 @@ impl Moving {
         (is_next && is_open(&reign)).then(|| Box::new(reign.books(&at, next.term)))
     }
 
-    fn found(&mut self, seat: &Seat<'_>, tenure: Tenure, desk: &mut Desk<'_>) {
+    fn found(&mut self, seat: &Seat<'_>, tenure: Tenure, is_heir: bool, desk: &mut Desk<'_>) {
         let counter_alone = broken!(judge(seat, 0), FenceByCounterAlone);
         let at = judge(seat, if counter_alone { 0 } else { tenure.term });
         let reign = Reign::new(&at, tenure, &mut Outbox::new());
@@ -278,6 +312,9 @@ impl Moving {
         desk.out.arm(Alarm::Licence, seat.pool.ask_every());
         if self.is_first && tenure.after.is_none() {
             return self.as_seat(seat, desk, Reign::open); // Nobody can have anything yet.
+        }
+        if is_heir {
+            return self.inherit(seat, tenure.after, desk);
         }
         desk.out.arm(Alarm::Lull, seat.pool.lull());
         if broken!(at, NoLull) {
@@ -336,6 +373,10 @@ impl Moving {
                 let term = self.reign.as_ref().expect("only a seat arms it").tenure.term;
                 desk.out.ask_licence(term, seat.now);
                 desk.out.arm(Alarm::Licence, seat.pool.ask_every());
+                self.show_all(desk);
+                if broken!(judge(seat, term), GoOnUnshadowed) {
+                    self.flush(desk);
+                }
             }
             Alarm::Roll => self.call_roll(seat, desk),
             Alarm::Complete => {
@@ -347,6 +388,9 @@ impl Moving {
 
     fn on_ring_lull(&mut self, seat: &Seat<'_>, desk: &mut Desk<'_>) {
         let reign = self.reign.as_mut().expect("only a seat arms it");
+        if reign.stage == Stage::Heir {
+            return self.as_seat(seat, desk, Reign::open);
+        }
         reign.stage = Stage::Grace;
         let at = judge(seat, reign.tenure.term);
         if broken!(at, NoGraceAfterMove) {
@@ -394,8 +438,8 @@ impl Protocol for Moving {
         if !is_complete {
             out.arm(Alarm::Complete, seat.pool.central.goods.lease.length());
         }
-        let (requester, reign, applied, early) = Default::default();
-        Moving { requester, reign, applied, is_first, is_complete, early }
+        let (requester, reign, applied, early, trail) = Default::default();
+        Moving { requester, reign, applied, is_first, is_complete, early, trail }
     }
 
     fn step(&mut self, seat: &Seat<'_>, event: EventOf<Self>, out: &mut Outbox<Self>) {
@@ -427,7 +471,11 @@ impl Protocol for Moving {
                     self.as_home(seat, desk, |home, at, post| home.ask_all_again(at, post));
                 }
             }
-            Event::Charter(Charter::Applied(tenure)) => self.apply(seat, tenure, desk),
+            Event::Charter(Charter::Applied(tenure)) => self.apply(seat, tenure, false, desk),
+            Event::Charter(Charter::Inherited(tenure)) => self.apply(seat, tenure, true, desk),
+            Event::Charter(Charter::Shadowed { term, shadow }) => {
+                self.on_shadowed(seat, term, shadow, desk);
+            }
             Event::Charter(Charter::Licensed { term, asked }) => {
                 self.on_licensed(seat, term, asked, desk);
             }
@@ -458,7 +506,7 @@ impl Protocol for Moving {
     }
 
     fn health(&self, _seat: &Seat<'_>) -> Health {
-        let in_grace = self.reign.as_ref().is_some_and(|reign| reign.stage != Stage::Open);
+        let in_grace = self.reign.as_ref().is_some_and(|reign| reign.stage.waits());
         Health { in_grace, ..Health::default() }
     }
 
@@ -466,7 +514,7 @@ impl Protocol for Moving {
         show(Fact::gauge("term", self.applied.map_or(0, |applied| applied.term)));
         if let Some(reign) = &self.reign {
             show(Fact::gauge("decides", true));
-            show(Fact::gauge("in_grace", reign.stage != Stage::Open));
+            show(Fact::gauge("in_grace", reign.stage.waits()));
             show(Fact::gauge("licensed", reign.is_licensed(&judge(seat, reign.tenure.term))));
         }
     }

@@ -3,9 +3,11 @@
 //! Who gets what is the business of [`Arbiter`], to which a term is a boot number: fences of a
 //! later term are larger than all of earlier ones (charter spec S10).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use quorate_core::{ClaimId, Moment, NodeId, NodeSet, Outbox, Shares, Start, Tenure, Units};
+use quorate_core::{
+    ClaimId, Moment, NodeId, NodeSet, Outbox, Shadow, Shares, Start, Tenure, Units,
+};
 
 use super::Pool;
 use super::message::{Books, Shown, Waiting};
@@ -28,6 +30,12 @@ pub(super) struct Reign {
     pub(super) owed: BTreeMap<ClaimId, (Asking, Units)>,
     /// Members that have answered the roll with complete lists.
     pub(super) answered: NodeSet,
+    /// Who is told of grants before homes are, as far as this node has applied that...
+    pub(super) shadow: Option<Shadow>,
+    /// ...and whether it was vouched for since it was named, or need not be.
+    pub(super) vouched: bool,
+    /// Claims whose homes are told of their grants when the shadow knows of them.
+    pub(super) untold: BTreeSet<ClaimId>,
 }
 
 /// How far a seat is on its way to deciding.
@@ -37,8 +45,17 @@ pub(super) enum Stage {
     Lull,
     /// Promises of earlier seats may be in force. It renews what it is shown.
     Grace,
+    /// It was the shadow, and decides; an earlier seat may have a licence, and renew.
+    Heir,
     /// It decides.
     Open,
+}
+
+impl Stage {
+    /// Whether it decides nothing yet.
+    pub(super) fn waits(self) -> bool {
+        matches!(self, Stage::Lull | Stage::Grace)
+    }
 }
 
 impl Reign {
@@ -50,6 +67,9 @@ impl Reign {
             licence: Moment::ZERO,
             owed: BTreeMap::new(),
             answered: NodeSet::new(),
+            shadow: None,
+            vouched: true,
+            untold: BTreeSet::new(),
         }
     }
 
@@ -58,7 +78,12 @@ impl Reign {
     }
 
     pub(super) fn may_grant(&self, at: &Seat<'_>) -> bool {
-        self.stage == Stage::Open && self.is_licensed(at)
+        !self.stage.waits() && self.is_licensed(at)
+    }
+
+    /// Whether a claim may be told anew of what an earlier seat gave it.
+    fn may_tell(&self, at: &Seat<'_>) -> bool {
+        self.stage == Stage::Open && self.may_grant(at) || broken!(at, TellInGrace)
     }
 
     fn may_renew(&self, at: &Seat<'_>) -> bool {
@@ -83,7 +108,7 @@ impl Reign {
         match word {
             Word::Request { claim, ref wanted, sent, .. } if self.was_taken_over(at, claim) => {
                 let asking = Asking { asker, sent, arrived: at.now };
-                match self.may_grant(at) || broken!(at, TellInGrace) {
+                match self.may_tell(at) {
                     true => self.tell_anew(at, claim, asking, wanted.units, post),
                     false => {
                         self.owed.insert(claim, (asking, wanted.units));
@@ -92,7 +117,7 @@ impl Reign {
             }
             // It may have been granted by us, and our licence be over: the home asks again.
             Word::Request { claim, .. } if !self.may_grant(at) && self.has(claim) => {}
-            Word::Renew { claim, shares, sent, .. } if self.stage != Stage::Open => {
+            Word::Renew { claim, shares, sent, .. } if self.only_notes(claim) => {
                 let stands = self.note(at, asker, (claim, &shares), sent, post.out);
                 if stands && self.may_renew(at) {
                     let attempt = asker.attempt;
@@ -104,6 +129,17 @@ impl Reign {
         }
     }
 
+    /// Whether a renewal is taken down and its lease begins later: always before the seat decides,
+    /// and of what a shadow took over until nobody else renews that (charter spec S17).
+    fn only_notes(&self, claim: ClaimId) -> bool {
+        self.stage.waits() || self.stage == Stage::Heir && self.is_adopted(claim)
+    }
+
+    fn is_adopted(&self, claim: ClaimId) -> bool {
+        let booked = self.arbiter.entries.get(&claim);
+        booked.is_some_and(|booked| matches!(booked.state, State::Granted { adopted: true, .. }))
+    }
+
     /// Whether the books have units of this claim...
     fn has(&self, claim: ClaimId) -> bool {
         let booked = self.arbiter.entries.get(&claim);
@@ -112,9 +148,7 @@ impl Reign {
 
     /// ...that an earlier seat gave it.
     fn was_taken_over(&self, at: &Seat<'_>, claim: ClaimId) -> bool {
-        let booked = self.arbiter.entries.get(&claim);
-        booked.is_some_and(|booked| matches!(booked.state, State::Granted { adopted: true, .. }))
-            && !(self.may_grant(at) && broken!(at, KeepOldFences))
+        self.is_adopted(claim) && !(self.may_grant(at) && broken!(at, KeepOldFences))
     }
 
     /// Takes what a home shows into the books: merged, never replaced, and of two that show one
@@ -150,8 +184,7 @@ impl Reign {
             }
         }
         // A claim gets units anew only when what it had is over.
-        let newest = |shares: &Shares| shares.iter().map(|share| share.fence).max();
-        if before.as_ref().is_some_and(|(_, _, known)| newest(known) > newest(shares)) {
+        if before.as_ref().is_some_and(|(_, _, known)| known.newest() > shares.newest()) {
             return false;
         }
         self.arbiter.remove(claim);
@@ -184,8 +217,9 @@ impl Reign {
     /// S8).
     pub(super) fn open(&mut self, at: &Seat<'_>, post: &mut Post<'_>) {
         self.stage = Stage::Open;
+        let armed = [broken!(at, LeaseFromShowing), broken!(at, LeaseFromTakeover)];
         for (&claim, booked) in &self.arbiter.entries {
-            if matches!(booked.state, State::Granted { .. }) && !broken!(at, LeaseFromShowing) {
+            if matches!(booked.state, State::Granted { .. }) && !armed.contains(&true) {
                 post.out.arm(Timer::LeaseEnd(claim), at.pool.goods.lease.length());
             }
         }
@@ -198,8 +232,10 @@ impl Reign {
             return;
         }
         self.arbiter.grace = false;
-        for (claim, (asking, units)) in std::mem::take(&mut self.owed) {
-            self.tell_anew(at, claim, asking, units, post);
+        if self.may_tell(at) {
+            for (claim, (asking, units)) in std::mem::take(&mut self.owed) {
+                self.tell_anew(at, claim, asking, units, post);
+            }
         }
         self.arbiter.schedule(at, post);
     }

@@ -8,7 +8,7 @@
 use quorate_core::{Moment, NodeId};
 
 use super::message::{Message, Shown};
-use super::reign::{Reign, Stage};
+use super::reign::Reign;
 use super::{Alarm, Desk, Moving, Seat, judge};
 use crate::central::pool::broken;
 
@@ -16,7 +16,7 @@ impl Moving {
     /// Calls those who have not answered, now and until all have.
     pub(super) fn call_roll(&mut self, seat: &Seat<'_>, desk: &mut Desk<'_>) {
         self.answer_myself(seat, desk);
-        let Some(reign) = self.reign.as_ref().filter(|reign| reign.stage != Stage::Open) else {
+        let Some(reign) = self.reign.as_ref().filter(|reign| reign.stage.waits()) else {
             return;
         };
         let term = reign.tenure.term;
@@ -51,7 +51,7 @@ impl Moving {
         grants: &[Shown],
         desk: &mut Desk<'_>,
     ) {
-        let Some(reign) = self.reign.as_mut().filter(|reign| reign.stage != Stage::Open) else {
+        let Some(reign) = self.reign.as_mut().filter(|reign| reign.stage.waits()) else {
             return;
         };
         let at = judge(seat, reign.tenure.term);

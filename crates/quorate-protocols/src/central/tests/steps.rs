@@ -6,6 +6,7 @@ use std::time::Duration;
 use quorate_core::{Claim, Event, Fence, Line, NodeId, Share, Shares, Start, Unit, Units, Wanted};
 
 use super::{Table, id};
+use crate::central::pool::Mutant;
 use crate::central::{Alarm, Attempt, Message, Pool};
 use crate::goods::{Fairness, Goods};
 
@@ -230,7 +231,7 @@ fn messages_that_no_correct_peer_sends_are_anomalies_and_change_nothing() {
     let greedy = Message::Request { claim: id(1), attempt, wanted, sent: table.now };
     table.step(0, Event::Hear { from: NodeId(1), message: greedy });
     table.step(1, Event::Hear { from: NodeId(0), message: Message::Release { claim: id(1) } });
-    let lost = Message::Lost { claim: id(1), attempt };
+    let lost = Message::Lost { claim: id(1), attempt, fence: Fence(1) };
     table.step(0, Event::Hear { from: NodeId(1), message: lost });
     let wanted = table.wanted();
     assert_eq!(wanted.len(), 3);
@@ -307,4 +308,35 @@ fn what_ended_is_written_once_and_with_the_next_grant_if_that_is_sooner() {
     table.claim(0, 4, 1);
     assert!(table.wanted.iter().any(|line| line.contains("disarm write-down")));
     assert_eq!(table.record.as_ref().unwrap().lines().count(), 2);
+}
+
+/// One try is granted twice, the first time too late: what is said of that grant afterwards is not
+/// about the second. Its client may have gone to another home meanwhile, and not hear that this one
+/// takes it for lost (charter spec 6).
+#[test]
+fn what_ends_a_grant_does_not_end_a_newer_one_of_the_same_try() {
+    for mutant in [None, Some(Mutant::EndByTry)] {
+        let mut table = Table::new(2, Pool::of(Goods { mutant, ..Goods::new(1) }));
+        table.claim(1, 1, 1);
+        table.step(1, Event::Ring(Alarm::Retry));
+        table.step(1, Event::Ring(Alarm::Retry));
+        let mut requests = std::mem::take(&mut table.wire).into_iter();
+        let mut arrives = |table: &mut Table| {
+            let (from, _, message) = requests.next().unwrap();
+            table.step(0, Event::Hear { from, message });
+        };
+        arrives(&mut table);
+        table.step(0, Event::Ring(Alarm::LeaseEnd(id(1))));
+        let stale = std::mem::take(&mut table.wire);
+        arrives(&mut table);
+        table.deliver_all();
+        let told = ["n0 RECLAIM 7.1 u0 f1", "n1 GRANT 7.1 u0 f2"];
+        assert_eq!(table.wanted(), told);
+        // The loss before the late grant: links reorder.
+        table.wire = stale.into_iter().rev().collect();
+        table.deliver_all();
+        table.claim(0, 2, 1);
+        let ended = ["n1 LOSE 7.1", "n0 GRANT 7.2 u0 f3"];
+        assert_eq!(table.wanted(), &ended[..if mutant.is_some() { 2 } else { 0 }], "{mutant:?}");
+    }
 }

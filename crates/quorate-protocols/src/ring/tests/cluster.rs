@@ -120,7 +120,10 @@ impl Cluster {
                     let epoch = self.seats[node.index()].tether.epoch;
                     self.using.get_mut(&claim).expect("only users renew").epoch = epoch;
                 }
-                Effect::Persist(()) | Effect::AskLicence { .. } | Effect::Anomaly { .. } => {
+                Effect::Persist(())
+                | Effect::AskLicence { .. }
+                | Effect::Vouch { .. }
+                | Effect::Anomaly { .. } => {
                     panic!("{effect}")
                 }
             }

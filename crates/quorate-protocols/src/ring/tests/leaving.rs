@@ -167,6 +167,7 @@ impl World {
                 Effect::Refuse { .. }
                 | Effect::Persist(())
                 | Effect::AskLicence { .. }
+                | Effect::Vouch { .. }
                 | Effect::Anomaly { .. } => {
                     panic!("{effect}")
                 }

@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use quorate_core::{
-    Charter, Claim, ClaimId, Effect, Event, EventOf, Lease, Moment, NodeId, Outbox, Protocol, Seat,
-    Start, Tenure, Units,
+    Charter, Claim, ClaimId, Effect, Event, EventOf, Fence, Lease, Moment, NodeId, Outbox,
+    Protocol, Seat, Shadow, Share, Shares, Start, Tenure, Unit, Units,
 };
 
-use crate::central::moving::{Message, Moving, Pool};
+use crate::attempt::Attempt;
+use crate::central::moving::{Books, Message, Moving, Pool, Shown};
 use crate::goods::Goods;
 
 /// Two nodes that talk over links which deliver when asked to, and no clock that runs.
@@ -168,4 +169,64 @@ fn a_licence_is_over_before_the_next_seat_counts_on_it() {
             assert!(licensed <= waited + 1e-9, "{drift_ppm} {licensed} {waited}");
         }
     }
+}
+
+/// A grant is told when the shadow knows of it, and a shadow that takes over knows who has what:
+/// nobody waits for a licence to end but those who would be told again.
+#[test]
+fn a_shadow_decides_as_soon_as_it_is_called() {
+    let mut pair = Pair::new();
+    let shadow = Shadow { node: NodeId(1), boot: 0, naming: 0, whole: true };
+    pair.step(0, Event::Charter(Charter::Shadowed { term: 1, shadow: Some(shadow) }));
+    pair.claims(0, 1);
+    assert_eq!(pair.told(), [""; 0], "its shadow does not know yet");
+    pair.deliver_all();
+    assert_eq!(pair.told(), ["n0 GRANT 7.1 u0 f1/1"]);
+    pair.claims(1, 2);
+    pair.deliver_all();
+    let tenure = Tenure { term: 2, after: Some(1), node: NodeId(1), boot: 0 };
+    pair.step(1, Event::Charter(Charter::Inherited(tenure)));
+    pair.licensed(1, 2);
+    assert_eq!(pair.told(), [""; 0], "the unit is in use");
+    // The client of the seat that is gone comes here, and is done.
+    pair.step(1, Event::Release(id(1)));
+    assert_eq!(pair.told(), ["n1 GRANT 7.2 u0 f2/1"]);
+}
+
+/// Links reorder: of each unit a shadow keeps the newest holder that it heard of, and a seat whose
+/// shadow is struck tells what it has withheld.
+#[test]
+fn a_shadow_keeps_the_newest_and_one_that_is_struck_holds_nobody_up() {
+    let mut pair = Pair::new();
+    let shadow = Some(Shadow { node: NodeId(1), boot: 0, naming: 0, whole: true });
+    pair.step(0, Event::Charter(Charter::Shadowed { term: 1, shadow }));
+    pair.claims(0, 1);
+    pair.step(0, Event::Release(id(1)));
+    pair.claims(0, 2);
+    pair.wire.make_contiguous().reverse();
+    pair.deliver_all();
+    assert_eq!(pair.told(), ["n0 GRANT 7.2 u0 f1/2"], "and not the one that is over");
+    let trail = pair.seats[1].trail.as_ref().unwrap();
+    assert_eq!(trail.granted.keys().collect::<Vec<_>>(), [&id(2)]);
+    pair.step(0, Event::Release(id(2)));
+    pair.claims(0, 3);
+    assert_eq!(pair.told(), [""; 0]);
+    pair.step(0, Event::Charter(Charter::Shadowed { term: 1, shadow: None }));
+    assert_eq!(pair.told(), ["n0 GRANT 7.3 u0 f1/3"]);
+}
+
+/// What is said of homes that cannot be is left alone: nobody could be answered there.
+#[test]
+fn books_of_strangers_change_nothing() {
+    let mut pair = Pair::new();
+    let (claim, attempt, sent) = (id(1), Attempt { boot: 0, clock: 1 }, Moment::ZERO);
+    let shares = Shares::new(&[Share { unit: Unit(0), fence: Fence(1) }]);
+    let granted = vec![(NodeId(2), sent, Shown { claim, attempt, shares })];
+    let (before, naming) = (pair.seats[1].clone(), None);
+    let books = Books { of: 1, term: 2, granted: granted.clone(), waiting: Vec::new() };
+    let tell = Message::Tell { term: 1, boot: 0, naming, granted };
+    for message in [Message::Books(Box::new(books)), tell] {
+        pair.step(1, Event::Hear { from: NodeId(0), message });
+    }
+    assert_eq!((&pair.seats[1], pair.wire.len()), (&before, 0));
 }
