@@ -5,9 +5,11 @@
 //! sleeps for long without looking at the clock.
 
 use std::ops::Add;
+use std::pin::Pin;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
+use tokio::time::Sleep;
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const CLOCK: ClockId = ClockId::Boottime;
@@ -73,6 +75,37 @@ pub async fn sleep_until(at: Instant) {
     }
 }
 
+/// Rings when something is due, for somebody who is mostly woken by something else before: the
+/// runtime's timer is set anew only if it would ring too late, and not for every wait.
+#[derive(Default, Debug)]
+pub(crate) struct Bell {
+    /// The timer, and when it rings if the machine does not sleep.
+    set: Option<(Instant, Pin<Box<Sleep>>)>,
+}
+
+impl Bell {
+    /// Waits until then, or less: whoever is woken looks at the clock. May be dropped at any time.
+    pub(crate) async fn ring(&mut self, due: Option<Instant>) {
+        let Some(due) = due else { return std::future::pending().await };
+        if !matches!(&self.set, Some((at, _)) if *at <= due) {
+            let now = Instant::now();
+            let after = due.saturating_duration_since(now).min(LOOK);
+            let timer = match self.set.take() {
+                Some((_, mut timer)) => {
+                    timer.as_mut().reset(tokio::time::Instant::now() + after);
+                    timer
+                }
+                None => Box::pin(tokio::time::sleep(after)),
+            };
+            self.set = Some((now + after, timer));
+        }
+        if let Some((_, timer)) = &mut self.set {
+            timer.await;
+        }
+        self.set = None;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,6 +118,23 @@ mod tests {
             Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
         };
         assert!(reading(before) <= now.reading() && now.reading() <= reading(after));
+    }
+
+    #[tokio::test]
+    async fn a_bell_is_set_anew_only_if_it_would_ring_too_late() {
+        let (now, hour) = (Instant::now(), Duration::from_secs(3600));
+        let mut bell = Bell { set: Some((now + hour, Box::pin(tokio::time::sleep(hour)))) };
+        let mut rings_at = |hours: u32| {
+            let mut unheard = std::task::Context::from_waker(std::task::Waker::noop());
+            // Nothing rings in here: the runtime looks at its timers when somebody waits.
+            let rung = std::pin::pin!(bell.ring(Some(now + hour * hours / 2))).poll(&mut unheard);
+            assert!(rung.is_pending());
+            bell.set.as_ref().map(|(at, _)| *at).expect("it is set")
+        };
+        assert_eq!(rings_at(3), now + hour, "it rings too early, and nobody minds");
+        let sooner = rings_at(1);
+        assert!(sooner < now + hour);
+        assert_eq!(rings_at(3), sooner);
     }
 
     #[tokio::test]

@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::clock::{self, Instant};
+use crate::clock::{Bell, Instant};
 use crate::error::{AcquireError, ReleaseError};
 use crate::grant::{Grant, Life};
 use crate::server::Server;
@@ -82,6 +82,7 @@ pub(crate) struct Driver {
     ears: BTreeMap<ClaimId, Ear>,
     wire: Wire,
     settlers: Vec<oneshot::Sender<()>>,
+    bell: Bell,
 }
 
 /// The socket, if any, and what waits on either side of it.
@@ -120,7 +121,8 @@ impl Driver {
         reach: watch::Sender<Reach>,
     ) -> Driver {
         let (ears, wire, settlers) = (BTreeMap::new(), Wire::None, Vec::new());
-        Driver { servers, tls, session, commands, handle, reach, ears, wire, settlers }
+        let bell = Bell::default();
+        Driver { servers, tls, session, commands, handle, reach, ears, wire, settlers, bell }
     }
 
     pub(crate) async fn run(mut self) {
@@ -162,19 +164,13 @@ impl Driver {
 
     async fn wait(&mut self, batch: &mut Vec<Command>, handles_gone: bool) -> Event {
         let due = self.session.due();
-        let ring = async move {
-            match due {
-                Some(due) => clock::sleep_until(due).await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             taken = self.commands.recv_many(batch, BATCH), if !handles_gone => match taken {
                 0 => Event::HandlesGone,
                 _ => Event::Commands,
             },
             event = self.wire.next() => event,
-            () = ring => Event::Clock,
+            () = self.bell.ring(due) => Event::Clock,
         }
     }
 

@@ -58,7 +58,8 @@ pub(crate) struct Session {
     /// Learned from the first node; a node of another cluster is no use to us.
     cluster: Option<String>,
     shortest_lease: Option<Duration>,
-    claims: BTreeMap<ClaimId, Claim>,
+    /// Boxed, since each goes in and out of here at every step.
+    claims: BTreeMap<ClaimId, Box<Claim>>,
     /// Mirrors [`Claim::due`] of every claim.
     dues: BTreeSet<(Instant, ClaimId)>,
     asked: BTreeMap<u64, Asked>,
@@ -129,7 +130,7 @@ impl Session {
         give_up_at: Option<Instant>,
     ) {
         let state = State::Asking { sent: false, again_at: None };
-        let mut claim = Claim { pool, want, give_up_at, state };
+        let mut claim = Box::new(Claim { pool, want, give_up_at, state });
         self.ask_again(now, id, &mut claim);
         self.put(id, claim);
     }
@@ -340,7 +341,7 @@ impl Session {
         }
     }
 
-    fn take(&mut self, id: ClaimId) -> Option<Claim> {
+    fn take(&mut self, id: ClaimId) -> Option<Box<Claim>> {
         let claim = self.claims.remove(&id)?;
         if let Some(due) = claim.due() {
             self.dues.remove(&(due, id));
@@ -348,7 +349,7 @@ impl Session {
         Some(claim)
     }
 
-    fn put(&mut self, id: ClaimId, claim: Claim) {
+    fn put(&mut self, id: ClaimId, claim: Box<Claim>) {
         if let Some(due) = claim.due() {
             self.dues.insert((due, id));
         }

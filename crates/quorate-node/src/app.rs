@@ -28,6 +28,14 @@ const LOOK_AGAIN: Duration = Duration::from_secs(30);
 /// Why somebody is refused what is another's.
 const OTHERS: &str = "claim of another";
 
+/// What did not get to the engine.
+enum Unsent {
+    /// It has much to do: there is no room just now.
+    Full(Box<Command>),
+    /// The caller may not, or the node stops.
+    Refused(Box<(Problem, Request)>),
+}
+
 /// An order, and what it is about.
 fn told(what: &Ordered) -> (&'static str, String) {
     match what {
@@ -139,6 +147,11 @@ impl App {
     pub(crate) async fn stopped(&mut self) {
         // If the sender is gone, so is the node.
         let _ = self.stopping.wait_for(|stopping| *stopping).await;
+    }
+
+    /// Whether the node stops.
+    pub(crate) fn is_stopping(&self) -> bool {
+        *self.stopping.borrow()
     }
 
     /// Whether the caller may do that.
@@ -306,13 +319,20 @@ impl App {
 
     /// Asks the engine about a claim, for whoever waits for the answer.
     pub(crate) async fn ask_for(&self, pool: String, id: ClaimId, ask: Ask, waiter: Waiter) {
-        let ask = match self.prepare(&pool, id, ask).await {
-            Ok(ask) => ask,
-            Err(problem) => return waiter.answer(Err(problem)),
+        let ask = match &self.caller {
+            Caller::Holder(_) => match self.prepare(&pool, id, ask).await {
+                Ok(ask) => ask,
+                Err(problem) => return waiter.answer(Err(problem)),
+            },
+            _ => ask,
         };
-        if let Err((problem, Request::Claim { waiter, .. })) =
-            self.send(Request::Claim { pool, id, ask, waiter }).await
-        {
+        let request = Request::Claim { pool, id, ask, waiter };
+        let sent = match self.offer(request) {
+            Ok(()) => return,
+            Err(Unsent::Full(command)) => self.insist(*command).await,
+            Err(Unsent::Refused(refused)) => Err(*refused),
+        };
+        if let Err((problem, Request::Claim { waiter, .. })) = sent {
             waiter.answer(Err(problem));
         }
     }
@@ -371,12 +391,32 @@ impl App {
 
     /// The way to the engine; what did not get there comes back.
     async fn send(&self, request: Request) -> Result<(), (Problem, Request)> {
+        match self.offer(request) {
+            Ok(()) => Ok(()),
+            Err(Unsent::Full(command)) => self.insist(*command).await,
+            Err(Unsent::Refused(refused)) => Err(*refused),
+        }
+    }
+
+    /// The same without waiting for room, of which there is nearly always enough.
+    fn offer(&self, request: Request) -> Result<(), Unsent> {
         let (pool, action) = request.needs();
         if let Err(problem) = self.authorize(pool, action) {
-            return Err((problem, request));
+            return Err(Unsent::Refused(Box::new((problem, request))));
         }
         let caller = self.caller.clone();
-        match self.engine.send(Command::Client { caller, request }).await {
+        self.engine.try_send(Command::Client { caller, request }).map_err(|unsent| match unsent {
+            mpsc::error::TrySendError::Full(command) => Unsent::Full(Box::new(command)),
+            mpsc::error::TrySendError::Closed(Command::Client { request, .. }) => {
+                Unsent::Refused(Box::new((stopping(), request)))
+            }
+            mpsc::error::TrySendError::Closed(_) => unreachable!("it is a client's"),
+        })
+    }
+
+    /// Waits for room for what was allowed.
+    async fn insist(&self, command: Command) -> Result<(), (Problem, Request)> {
+        match self.engine.send(command).await {
             Err(mpsc::error::SendError(Command::Client { request, .. })) => {
                 Err((stopping(), request))
             }

@@ -8,7 +8,7 @@ use quorate_wire::survey::End;
 
 use crate::admission;
 use crate::config::PoolDef;
-use crate::ledger::Snapshot;
+use crate::ledger::{Snapshot, Standing};
 
 /// A claim's name, exactly.
 pub(crate) fn claim_id(id: quorate_api::ClaimId) -> ClaimId {
@@ -156,24 +156,23 @@ pub(crate) fn link_move(it: Move, def: Option<&PoolDef>, labels: Option<&Labels>
 }
 
 /// How a claim stands, in the link's words, and what is known of its units to whoever claims.
-pub(crate) fn reply(snapshot: Snapshot, def: Option<&PoolDef>, claims: bool) -> Reply {
+pub(crate) fn reply(standing: Standing<'_>, def: Option<&PoolDef>, claims: bool) -> Reply {
     let micros = |span: std::time::Duration| u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
-    let labels = snapshot.labels.as_deref();
-    match (snapshot.state, snapshot.shares) {
+    let labels = standing.labels;
+    match (standing.state, standing.shares) {
         (ClaimState::Granted, Some(shares)) => Reply::Granted {
             units: shares.iter().map(|share| link_share(*share)).collect(),
-            valid_for_micros: micros(snapshot.valid_for),
-            lease_micros: micros(snapshot.lease),
-            counted: snapshot.counted,
-            about: def
-                .filter(|_| claims)
-                .map(|def| about(&shares, def, labels))
-                .unwrap_or_default(),
-            moves: snapshot.moves.into_iter().map(|it| link_move(it, def, labels)).collect(),
+            valid_for_micros: micros(standing.valid_for),
+            lease_micros: micros(standing.lease),
+            counted: standing.counted,
+            about: def.filter(|_| claims).map(|def| about(shares, def, labels)).unwrap_or_default(),
+            moves: standing.moves.iter().map(|it| link_move(*it, def, labels)).collect(),
         },
         (ClaimState::Waiting | ClaimState::Granted, _) => Reply::Waiting,
-        (ClaimState::Refused, _) => Reply::Problem(refused(snapshot.refusal, snapshot.ended)),
-        (ClaimState::Lost, _) if snapshot.lapsed => Reply::Problem(admission::lost_here()),
-        (state, _) => Reply::Over { state, why: snapshot.ended.unwrap_or_default() },
+        (ClaimState::Refused, _) => {
+            Reply::Problem(refused(standing.refusal, standing.ended.map(str::to_owned)))
+        }
+        (ClaimState::Lost, _) if standing.lapsed => Reply::Problem(admission::lost_here()),
+        (state, _) => Reply::Over { state, why: standing.ended.unwrap_or_default().to_owned() },
     }
 }

@@ -242,7 +242,11 @@ impl Hall {
 
     /// Until it ends, or the certificate that was shown is good no more.
     async fn serve(self, mut stream: Stream, language: Language, guest: Guest) {
-        let outdated = outdated(stream.certificate(), self.keys.clone());
+        let shown = stream.certificate();
+        if shown.is_none() {
+            return self.converse(stream, language, guest).await;
+        }
+        let outdated = outdated(shown, self.keys.clone());
         tokio::select! {
             () = self.converse(stream, language, guest.clone()) => {}
             why = outdated => {

@@ -21,10 +21,54 @@ const BUCKET_MS: u64 = 10_000;
 /// Most characters of a text.
 const TEXT_MAX: usize = 120;
 
-/// See the module.
 /// Most other pools that one record names.
 const OTHERS_MAX: usize = 64;
 
+/// What happened to a claim of a client, in words that are not kept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Brief<'a> {
+    pub(crate) what: What,
+    pub(crate) pool: &'a str,
+    pub(crate) claim: (u64, u64),
+    pub(crate) units: u32,
+    pub(crate) took_ms: u64,
+    pub(crate) who: &'a str,
+    pub(crate) text: &'a str,
+}
+
+impl Brief<'_> {
+    /// As a record, in the room of one that is forgotten.
+    fn write_over(&self, mut old: Record) -> Record {
+        let texts = [(&mut old.who, start(self.who)), (&mut old.text, start(self.text))];
+        for (text, new) in texts.into_iter().chain([(&mut old.pool, self.pool)]) {
+            text.clear();
+            text.push_str(new);
+        }
+        let Record { pool, who, text, mut others, .. } = old;
+        others.clear();
+        let Brief { what, claim, units, took_ms, .. } = *self;
+        let (at_ms, times, more_pools) = (now_ms(), 1, 0);
+        Record { at_ms, what, pool, claim, units, took_ms, who, text, times, more_pools, others }
+    }
+
+    fn record(&self) -> Record {
+        self.write_over(Record {
+            at_ms: 0,
+            what: self.what,
+            pool: String::new(),
+            claim: (0, 0),
+            units: 0,
+            took_ms: 0,
+            who: String::new(),
+            text: String::new(),
+            times: 1,
+            more_pools: 0,
+            others: Vec::new(),
+        })
+    }
+}
+
+/// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     pools: BTreeMap<usize, Past>,
@@ -45,6 +89,25 @@ impl History {
         if record.what.is_notable() {
             self.keep_notable(record.clone());
         }
+        self.keep(seat, record);
+    }
+
+    /// Something happened to a claim. There are three of these for every claim, so they take no
+    /// room from the system once a pool has its share.
+    pub(crate) fn note_brief(&mut self, seat: usize, brief: &Brief<'_>) {
+        if brief.what.is_notable() {
+            return self.note(seat, brief.record());
+        }
+        let past = self.pools.entry(seat).or_default();
+        let room = if self.total >= TOTAL_MAX { FEW } else { POOL_MAX };
+        let full = past.records.len() >= room;
+        let record = match past.records.pop_front_if(|_| full) {
+            Some(old) => {
+                self.total -= 1;
+                brief.write_over(old)
+            }
+            None => brief.record(),
+        };
         self.keep(seat, record);
     }
 
@@ -154,10 +217,18 @@ fn last(records: &VecDeque<Record>, most: usize) -> Vec<Record> {
 
 fn shorten(record: &mut Record) {
     for text in [&mut record.who, &mut record.text] {
-        if let Some((end, _)) = text.char_indices().nth(TEXT_MAX) {
-            text.truncate(end);
-        }
+        text.truncate(start(text).len());
     }
+}
+
+/// As much of a text as is kept.
+fn start(text: &str) -> &str {
+    // No text has more characters than bytes.
+    if text.len() <= TEXT_MAX {
+        return text;
+    }
+    let end = text.char_indices().nth(TEXT_MAX).map_or(text.len(), |(end, _)| end);
+    &text[..end]
 }
 
 /// Milliseconds since 1970. A calendar, for people: it may jump.
@@ -204,6 +275,28 @@ mod tests {
         assert_eq!(history.records(0, 1)[0].what, What::Expired);
         assert_eq!(history.notable(10).len(), 1, "releases are not worth knowing");
         assert_eq!(history.records(0, 1)[0].text.chars().count(), TEXT_MAX);
+    }
+
+    #[test]
+    fn what_happens_to_claims_is_written_over_what_is_forgotten() {
+        let mut history = History::default();
+        let long = "\u{e9}".repeat(500);
+        for serial in 0..POOL_MAX as u64 + 3 {
+            let (what, text) = match serial % 2 {
+                0 => (What::Claimed, long.as_str()),
+                _ => (What::Released, "short"),
+            };
+            let (claim, units, took_ms) = ((1, serial), 2, 7);
+            let brief = Brief { what, pool: "p", claim, units, took_ms, who: "me", text };
+            history.note_brief(0, &brief);
+        }
+        let kept = history.records(0, usize::MAX);
+        assert_eq!((kept.len(), history.total), (POOL_MAX, POOL_MAX));
+        assert_eq!(kept[0].claim, (1, 3), "the oldest are forgotten");
+        let last = &kept[POOL_MAX - 2..];
+        assert_eq!((last[0].what, last[0].text.as_str()), (What::Released, "short"));
+        assert_eq!((last[1].what, last[1].text.chars().count()), (What::Claimed, TEXT_MAX));
+        assert_eq!((last[1].who.as_str(), last[1].units, last[1].took_ms), ("me", 2, 7));
     }
 
     #[test]

@@ -36,14 +36,9 @@ pub(crate) struct Waiter {
 pub(crate) enum Recipient {
     /// To a handler of an HTTP request.
     Http(Mailbox),
-    /// To a client's connection, under a number. What is known of units comes from here, if they
-    /// have names; said of all of them to whoever claims, and of new ones to whoever renews.
-    Link {
-        answers: mpsc::UnboundedSender<FromNode>,
-        number: u64,
-        about: Option<Arc<PoolDef>>,
-        claims: bool,
-    },
+    /// To a client's connection, under a number. What is known of units that have names is said of
+    /// all of them to whoever claims, and of new ones to whoever renews.
+    Link { answers: mpsc::UnboundedSender<FromNode>, number: u64, claims: bool },
 }
 
 /// Where a handler of an HTTP request waits for an answer.
@@ -52,6 +47,19 @@ pub(crate) struct Mailbox {
     pub(crate) reply: oneshot::Sender<Envelope>,
     /// Who wants to know if a grant that is put in here is never taken out: nobody, in tests.
     pub(crate) sender: Option<(mpsc::WeakSender<Command>, String)>,
+}
+
+impl Mailbox {
+    /// Puts an answer in; says whether anybody was there.
+    fn put(self, answer: Result<Snapshot, Problem>) -> bool {
+        let Mailbox { reply, sender } = self;
+        let Err(mut returned) = reply.send(Envelope { answer: Some(answer), sender }) else {
+            return true;
+        };
+        // Whoever sent it knows already.
+        returned.sender = None;
+        false
+    }
 }
 
 /// An answer on its way to a handler. A client that hangs up takes its handler with it, and then
@@ -91,6 +99,25 @@ pub(crate) struct Terms {
     pub(crate) lease: Lease,
     /// What is known of its units now, if they differ.
     pub(crate) labels: Option<Arc<Labels>>,
+    /// What they are called, if they have names.
+    pub(crate) about: Option<Arc<PoolDef>>,
+}
+
+/// How a claim stands, as far as a client on a link is told. It borrows: most answers are these,
+/// and are written at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Standing<'a> {
+    pub(crate) state: ClaimState,
+    pub(crate) shares: Option<&'a Shares>,
+    pub(crate) moves: &'a [Move],
+    pub(crate) labels: Option<&'a Labels>,
+    pub(crate) counted: bool,
+    /// As [`Snapshot::valid_for`].
+    pub(crate) valid_for: Duration,
+    pub(crate) lease: Duration,
+    pub(crate) ended: Option<&'a str>,
+    pub(crate) refusal: Option<Refusal>,
+    pub(crate) lapsed: bool,
 }
 
 /// How a claim stands, at the moment of an answer.
@@ -122,6 +149,23 @@ pub(crate) struct Snapshot {
     pub(crate) lapsed: bool,
     /// See [`Claimed::is_hearsay`].
     pub(crate) hearsay: bool,
+}
+
+impl Snapshot {
+    fn standing(&self) -> Standing<'_> {
+        Standing {
+            state: self.state,
+            shares: self.shares.as_ref(),
+            moves: &self.moves,
+            labels: self.labels.as_deref(),
+            counted: self.counted,
+            valid_for: self.valid_for,
+            lease: self.lease,
+            ended: self.ended.as_deref(),
+            refusal: self.refusal,
+            lapsed: self.lapsed,
+        }
+    }
 }
 
 /// A claim of one of our clients.
@@ -176,7 +220,8 @@ pub(crate) enum State {
 /// The claims of one pool's clients.
 #[derive(Default, Debug)]
 pub(crate) struct Ledger {
-    claims: BTreeMap<ClaimId, Claimed>,
+    /// Boxed, since most are over and only remembered: a map of large values moves them about.
+    claims: BTreeMap<ClaimId, Box<Claimed>>,
     /// Those that wait, the oldest first.
     waiting: BTreeSet<(Moment, ClaimId)>,
     /// When those end that hold units, the first one first.
@@ -247,14 +292,52 @@ impl Claimed {
 
     /// Answers how it stands. If that tells of a grant, somebody may know of it from now on.
     pub(crate) fn answer(&mut self, id: ClaimId, terms: &Terms, waiter: Waiter, now: Moment) {
-        let snapshot = self.snapshot(id, terms, waiter.received, now);
-        let granted = snapshot.since.is_some();
-        if waiter.reaches(Ok(snapshot)) && granted {
+        let reached = match waiter.to {
+            Recipient::Http(mailbox) => {
+                mailbox.put(Ok(self.snapshot(id, terms, waiter.received, now)))
+            }
+            Recipient::Link { answers, number, claims } => {
+                let standing = self.standing(terms, waiter.received);
+                let reply = convert::reply(standing, terms.about.as_deref(), claims);
+                answers.send(FromNode::Answer(Answer { number, reply })).is_ok()
+            }
+        };
+        if reached && matches!(self.state, State::Granted { .. }) {
             self.presence.tell();
         }
     }
 
     /// How it stands, as an answer to a request received then.
+    fn standing<'a>(&'a self, terms: &'a Terms, received: Moment) -> Standing<'a> {
+        let mut standing = Standing {
+            state: ClaimState::Waiting,
+            shares: None,
+            moves: &[],
+            labels: terms.labels.as_deref(),
+            counted: self.counted,
+            valid_for: Duration::ZERO,
+            lease: terms.lease.length(),
+            ended: None,
+            refusal: self.refusal,
+            lapsed: self.lapsed,
+        };
+        match &self.state {
+            State::Waiting | State::Shown { .. } => {}
+            State::Granted { shares, until, .. } => {
+                standing.state = ClaimState::Granted;
+                standing.shares = Some(shares);
+                standing.moves = &self.moves;
+                standing.valid_for = shrink(&terms.lease, until.since(received));
+            }
+            State::Over { state, why, .. } => {
+                standing.state = *state;
+                standing.ended = Some(why);
+            }
+        }
+        standing
+    }
+
+    /// The same with all that is known, to be kept.
     pub(crate) fn snapshot(
         &self,
         id: ClaimId,
@@ -262,42 +345,31 @@ impl Claimed {
         received: Moment,
         now: Moment,
     ) -> Snapshot {
-        let mut snapshot = Snapshot {
+        let standing = self.standing(terms, received);
+        let (since, waited) = match &self.state {
+            State::Waiting | State::Shown { .. } => (None, now.since(self.made)),
+            State::Granted { since, .. } => (Some(*since), since.since(self.made)),
+            State::Over { waited, .. } => (None, *waited),
+        };
+        Snapshot {
             id,
-            state: ClaimState::Waiting,
+            state: standing.state,
             want: self.want.clone(),
-            shares: None,
-            since: None,
+            shares: standing.shares.cloned(),
+            since,
             labels: terms.labels.clone(),
-            moves: Vec::new(),
-            counted: self.counted,
-            valid_for: Duration::ZERO,
-            lease: terms.lease.length(),
-            waited: now.since(self.made),
-            ended: None,
+            moves: standing.moves.to_vec(),
+            counted: standing.counted,
+            valid_for: standing.valid_for,
+            lease: standing.lease,
+            waited,
+            ended: standing.ended.map(str::to_owned),
             refusal: self.refusal,
             grant: self.grant,
             unheard: Vec::new(),
             lapsed: self.lapsed,
             hearsay: self.is_hearsay(),
-        };
-        match &self.state {
-            State::Waiting | State::Shown { .. } => {}
-            State::Granted { shares, until, since } => {
-                snapshot.state = ClaimState::Granted;
-                snapshot.shares = Some(shares.clone());
-                snapshot.since = Some(*since);
-                snapshot.moves = self.moves.clone();
-                snapshot.valid_for = shrink(&terms.lease, until.since(received));
-                snapshot.waited = since.since(self.made);
-            }
-            State::Over { state, why, waited, .. } => {
-                snapshot.state = *state;
-                snapshot.ended = Some(why.clone());
-                snapshot.waited = *waited;
-            }
         }
-        snapshot
     }
 }
 
@@ -330,15 +402,15 @@ impl Counts {
 
 impl Ledger {
     pub(crate) fn get(&self, id: &ClaimId) -> Option<&Claimed> {
-        self.claims.get(id)
+        self.claims.get(id).map(|claimed| &**claimed)
     }
 
     pub(crate) fn get_mut(&mut self, id: &ClaimId) -> Option<&mut Claimed> {
-        self.claims.get_mut(id)
+        self.claims.get_mut(id).map(|claimed| &mut **claimed)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&ClaimId, &Claimed)> {
-        self.claims.iter()
+        self.claims.iter().map(|(id, claimed)| (id, &**claimed))
     }
 
     /// Claims that wait.
@@ -383,7 +455,7 @@ impl Ledger {
     /// Adds a claim, or replaces one that is over.
     pub(crate) fn insert(&mut self, id: ClaimId, claimed: Claimed) {
         let (made, is) = (claimed.made, Counts::of(&claimed.state));
-        if let Some(old) = self.claims.insert(id, claimed) {
+        if let Some(old) = self.claims.insert(id, Box::new(claimed)) {
             self.count(id, old.made, Counts::of(&old.state), Counts::default());
         }
         self.count(id, made, Counts::default(), is);
@@ -458,27 +530,16 @@ impl Ledger {
 impl Waiter {
     /// Answers. Whoever has gone away meanwhile is not missed: it can ask again by the claim's id.
     pub(crate) fn answer(self, result: Result<Snapshot, Problem>) {
-        self.reaches(result);
-    }
-
-    /// Answers, and says whether anybody was there.
-    fn reaches(self, result: Result<Snapshot, Problem>) -> bool {
         match self.to {
-            Recipient::Http(Mailbox { reply, sender }) => {
-                let Err(mut returned) = reply.send(Envelope { answer: Some(result), sender })
-                else {
-                    return true;
-                };
-                // Whoever sent it knows already.
-                returned.sender = None;
-                false
+            Recipient::Http(mailbox) => {
+                mailbox.put(result);
             }
-            Recipient::Link { answers, number, about, claims } => {
+            Recipient::Link { answers, number, claims } => {
                 let reply = match result {
                     Err(problem) => Reply::Problem(problem),
-                    Ok(snapshot) => convert::reply(snapshot, about.as_deref(), claims),
+                    Ok(snapshot) => convert::reply(snapshot.standing(), None, claims),
                 };
-                answers.send(FromNode::Answer(Answer { number, reply })).is_ok()
+                let _ = answers.send(FromNode::Answer(Answer { number, reply }));
             }
         }
     }
@@ -521,42 +582,4 @@ impl Waiter {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A client that shows what it got elsewhere was not granted anything here.
-    #[test]
-    fn grants_are_numbered_and_copies_have_no_number() {
-        let (mut ledger, second) = (Ledger::default(), |s: u64| Moment(s * 1_000_000_000));
-        let shares = || Shares::new(&[]);
-        let granted = || State::Granted { shares: shares(), until: second(30), since: second(20) };
-        let shown = || State::Shown { shares: shares(), until: second(9) };
-        let id = |serial| ClaimId { origin: 1, serial };
-        for (serial, before) in [(1, State::Waiting), (2, shown()), (3, State::Waiting)] {
-            ledger.insert(id(serial), Claimed::new(1.into(), second(1), before));
-            ledger.change(&id(serial), granted());
-            ledger.change(&id(serial), granted());
-        }
-        let number = |serial| ledger.get(&id(serial)).and_then(|claimed| claimed.grant);
-        assert_eq!([1, 2, 3].map(number), [Some(1), None, Some(2)]);
-    }
-
-    #[test]
-    fn an_answer_counts_from_the_receipt_of_its_own_request() {
-        let lease = Lease::new(Duration::from_secs(10), 100_000);
-        let terms = Terms { lease, labels: None };
-        let second = |s: u64| Moment(s * 1_000_000_000);
-        let granted =
-            State::Granted { shares: Shares::new(&[]), until: second(30), since: second(20) };
-        let claimed = Claimed::new(1.into(), second(5), granted);
-        let id = ClaimId::default();
-        // Asked at 8, granted at 20, until 30: 22 seconds from the receipt, less the drift.
-        let early = claimed.snapshot(id, &terms, second(8), second(20));
-        assert_eq!(early.valid_for, Duration::from_secs(18));
-        assert_eq!(early.waited, Duration::from_secs(15));
-        // Asked again later: less is left of the same promise.
-        let late = claimed.snapshot(id, &terms, second(29), second(29));
-        assert!(late.valid_for < Duration::from_secs(1));
-        assert_eq!(claimed.snapshot(id, &terms, second(31), second(31)).valid_for, Duration::ZERO);
-    }
-}
+mod tests;

@@ -37,11 +37,20 @@ impl Register {
         register
     }
 
-    /// Enters an event; gives it its number, and as it is written down.
-    pub(crate) fn enter(&mut self, pool: &Arc<str>, mut event: GrantEvent) -> (u64, Vec<u8>) {
-        let events = self.pools.entry(Arc::clone(pool)).or_default();
+    /// Enters an event; gives it its number, and how it is written down where it is.
+    pub(crate) fn enter(
+        &mut self,
+        pool: &Arc<str>,
+        mut event: GrantEvent,
+        written: bool,
+    ) -> (u64, Option<Vec<u8>>) {
+        if !self.pools.contains_key(pool) {
+            self.pools.insert(Arc::clone(pool), VecDeque::new());
+        }
+        let events = self.pools.get_mut(pool).expect("it is there now");
         event.number = events.back().map_or(1, |last| last.number + 1);
-        let (number, line) = (event.number, serde_json::to_vec(&event).unwrap_or_default());
+        let number = event.number;
+        let line = written.then(|| serde_json::to_vec(&event).unwrap_or_default());
         events.push_back(event);
         self.total += 1;
         let room = if self.total > TOTAL_MAX { 8 } else { KEPT as usize };
@@ -72,12 +81,12 @@ mod tests {
         let event = GrantEvent { number: 0, at_ms: 1, boot: 3, grant: None, id, state, shares };
         let (mut register, pool) = (Register::default(), Arc::from("p"));
         let mut lines: Vec<Vec<u8>> =
-            (0..KEPT + 5).map(|_| register.enter(&pool, event.clone()).1).collect();
+            (0..KEPT + 5).filter_map(|_| register.enter(&pool, event.clone(), true).1).collect();
         assert_eq!(register.after("p", 0).first().map(|event| event.number), Some(6));
         assert_eq!(register.after("p", KEPT + 4).len(), 1);
         lines.push(b"of another version".to_vec());
         let mut again = Register::recalled([(Arc::clone(&pool), lines)].into());
-        assert_eq!(again.enter(&pool, event).0, KEPT + 6);
+        assert_eq!(again.enter(&pool, event, false), (KEPT + 6, None), "nobody would read it");
         assert!(again.after("q", 0).is_empty());
     }
 }

@@ -170,7 +170,7 @@ pub(crate) struct Driver<P: Runs> {
     /// ...and the same, the first one first. Nobody outside keeps an alarm that may be disarmed:
     /// most are, long before they are due.
     agenda: BTreeSet<(Moment, P::Alarm)>,
-    trace: Trace,
+    trace: Trace<P::Alarm>,
 }
 
 impl<P: Runs> Driver<P> {
@@ -407,25 +407,43 @@ impl<P: Runs> AnySeat for Driver<P> {
     }
 }
 
-/// The last things that happened to a seat, for whoever finds it stopped.
-#[derive(Default, Debug)]
-struct Trace {
-    lines: VecDeque<String>,
+/// The last things that happened to a seat, for whoever finds it stopped. What clients do is kept
+/// as it is and put into words when somebody wants to read it; messages are put into words at
+/// once, since they may be large.
+#[derive(Debug)]
+struct Trace<A> {
+    events: VecDeque<Event<String, A>>,
+}
+
+impl<A> Default for Trace<A> {
+    fn default() -> Self {
+        Trace { events: VecDeque::new() }
+    }
 }
 
 const TRACE_MAX: usize = 8;
 
-impl Trace {
-    fn note(&mut self, event: &impl std::fmt::Display) {
-        let mut line = if self.lines.len() < TRACE_MAX { None } else { self.lines.pop_front() }
-            .unwrap_or_default();
-        line.clear();
-        // Writing to a string cannot fail.
-        let _ = write!(line, "{event}");
-        self.lines.push_back(line);
+impl<A: Copy + std::fmt::Display> Trace<A> {
+    fn note<M: Clone + std::fmt::Display>(&mut self, event: &Event<M, A>) {
+        let full = self.events.len() >= TRACE_MAX;
+        let old = self.events.pop_front_if(|_| full);
+        let event = match event {
+            Event::Hear { from, message } => {
+                let mut said = match old {
+                    Some(Event::Hear { message, .. }) => message,
+                    _ => String::new(),
+                };
+                said.clear();
+                // Writing to a string cannot fail.
+                let _ = write!(said, "{message}");
+                Event::Hear { from: *from, message: said }
+            }
+            other => other.clone().map(|_| String::new(), |alarm| alarm),
+        };
+        self.events.push_back(event);
     }
 
     fn show(&self) -> String {
-        self.lines.iter().map(String::as_str).collect::<Vec<_>>().join(" | ")
+        self.events.iter().map(ToString::to_string).collect::<Vec<_>>().join(" | ")
     }
 }

@@ -28,6 +28,8 @@ const BUFFER: usize = 16 << 10;
 const UNREAD_MAX: usize = 8 << 20;
 /// Answers written at once.
 const BATCH: usize = 256;
+/// Reads after which it is looked whether the node stops, if there was no pause before.
+const READS: u32 = 64;
 /// How long a client may take to read what it is told at the end.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -51,13 +53,30 @@ pub(crate) async fn run(mut stream: Stream, mut app: App) -> Result<(), SessionE
     let mut session = Session { app: app.clone(), guest, answers, client: String::new() };
     let (mut incoming, mut outgoing) = (Vec::new(), Vec::new());
     let mut ready = Vec::with_capacity(BATCH);
+    let mut reads = 0_u32;
+    let stop = app.clone();
+    // Waited for once and not anew in each round, and looked at last: there is a round for every
+    // request.
+    let stopped = app.stopped();
+    tokio::pin!(stopped);
     loop {
         incoming.reserve(BUFFER);
         tokio::select! {
-            read = stream.read_buf(&mut incoming) => {
+            biased;
+            // There are no more answers than requests, so this cannot keep us from reading.
+            _ = queue.recv_many(&mut ready, BATCH) => {
+                ready.drain(..).for_each(|answer| link::encode(&answer, &mut outgoing));
+                // While the client does not read, it is not read from either.
+                stream.write_all(&outgoing).await?;
+                stream.flush().await?;
+                outgoing.clear();
+            }
+            // A client that never pauses must not keep us from stopping.
+            read = stream.read_buf(&mut incoming), if reads < READS || !stop.is_stopping() => {
                 if read? == 0 {
                     return Ok(());
                 }
+                reads = if reads < READS { reads + 1 } else { 0 };
                 // Read after the bytes have arrived: the client sent them earlier.
                 let received = clock::now();
                 match session.hear(&incoming, received).await {
@@ -70,14 +89,7 @@ pub(crate) async fn run(mut stream: Stream, mut app: App) -> Result<(), SessionE
                     }
                 }
             }
-            _ = queue.recv_many(&mut ready, BATCH) => {
-                ready.drain(..).for_each(|answer| link::encode(&answer, &mut outgoing));
-                // While the client does not read, it is not read from either.
-                stream.write_all(&outgoing).await?;
-                stream.flush().await?;
-                outgoing.clear();
-            }
-            () = app.stopped() => {
+            () = &mut stopped => {
                 while let Ok(answer) = queue.try_recv() {
                     link::encode(&answer, &mut outgoing);
                 }
@@ -136,6 +148,9 @@ pub(crate) async fn first_number(stream: &mut Stream) -> Option<u64> {
     None
 }
 
+/// What the engine is asked about a claim, and who waits for the answer.
+type Asked = (String, ClaimId, Ask, Waiter);
+
 struct Session {
     app: App,
     /// Who it is without the token that it may show.
@@ -154,14 +169,18 @@ impl Session {
             match link::decode_within(&bytes[used..], max)? {
                 Some((FromClient::Request(request), length)) => {
                     used += length;
-                    self.on_request(request, received).await;
+                    if let Some((pool, id, ask, waiter)) = self.on_request(request, received) {
+                        self.app.ask_for(pool, convert::claim_id(id), ask, waiter).await;
+                    }
                 }
                 None => return Ok(used),
             }
         }
     }
 
-    async fn on_request(&mut self, request: Request, received: Moment) {
+    /// What the engine is asked because of it, for whom; nothing if it is answered already. Without
+    /// a wait, since all requests come by here and few have to wait for anything.
+    fn on_request(&mut self, request: Request, received: Moment) -> Option<Asked> {
         let number = request.number;
         let (pool, id, ask) = match request.ask {
             LinkAsk::Ping => return self.answer(number, Reply::Pong),
@@ -190,27 +209,23 @@ impl Session {
             LinkAsk::Release { pool, id } => (pool, id, Ask::End),
             LinkAsk::Status { pool, id } => (pool, id, Ask::Status { wait: false }),
         };
-        self.ask(number, pool, id, ask, received).await;
+        let (answers, claims) = (self.answers.clone(), matches!(ask, Ask::Claim { .. }));
+        let waiter = Waiter { received, to: Recipient::Link { answers, number, claims } };
+        Some((pool, id, ask, waiter))
     }
 
-    fn on_hello(&mut self, number: u64, client: String) {
+    fn on_hello(&mut self, number: u64, client: String) -> Option<Asked> {
         if let Err(problem) = admission::text(&self.app.config.limits, "client", &client) {
             return self.answer(number, Reply::Problem(problem));
         }
         self.client = client;
         let (node, cluster) = (self.app.config.name().to_owned(), self.app.config.cluster.clone());
-        self.answer(number, Reply::Welcome { node, cluster, boot: self.app.boot });
-    }
-
-    async fn ask(&self, number: u64, pool: String, id: ClaimId, ask: Ask, received: Moment) {
-        let (answers, claims) = (self.answers.clone(), matches!(ask, Ask::Claim { .. }));
-        let about = self.app.config.pool(&pool).filter(|def| !def.unit_names.is_empty()).cloned();
-        let waiter = Waiter { received, to: Recipient::Link { answers, number, about, claims } };
-        self.app.ask_for(pool, convert::claim_id(id), ask, waiter).await;
+        self.answer(number, Reply::Welcome { node, cluster, boot: self.app.boot })
     }
 
     /// The queue is ours and open as long as we are.
-    fn answer(&self, number: u64, reply: Reply) {
+    fn answer(&self, number: u64, reply: Reply) -> Option<Asked> {
         let _ = self.answers.send(FromNode::Answer(Answer { number, reply }));
+        None
     }
 }

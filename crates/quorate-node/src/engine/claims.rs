@@ -54,8 +54,12 @@ impl Engine {
             return waiter.answer(Err(problem));
         }
         let now = clock::now();
-        self.settle(seat, id, now);
-        self.recall_end(seat, id, now);
+        match self.pools[seat].ledger.get(&id).map(|claimed| &claimed.state) {
+            // A grant whose deadline has passed is over, whether or not its alarm has rung yet.
+            Some(State::Granted { until, .. }) if *until <= now => self.on_grant_end(seat, id, now),
+            Some(_) => {}
+            None => self.recall_end(seat, id, now),
+        }
         match ask {
             Ask::Claim { want, wait, keep } => {
                 self.on_claim(caller, (seat, id), want, wait, waiter);
@@ -70,14 +74,6 @@ impl Engine {
         }
     }
 
-    /// A grant whose deadline has passed is over, whether or not its alarm has rung yet.
-    fn settle(&mut self, seat: usize, id: ClaimId, now: Moment) {
-        let state = self.pools[seat].ledger.get(&id).map(|claimed| &claimed.state);
-        if matches!(state, Some(State::Granted { until, .. }) if *until <= now) {
-            self.on_grant_end(seat, id, now);
-        }
-    }
-
     fn on_claim(
         &mut self,
         caller: &Caller,
@@ -89,10 +85,11 @@ impl Engine {
         let now = clock::now();
         let session = waiter.session();
         let pool = &mut self.pools[seat];
-        if pool.ledger.get(&id).is_some_and(|claimed| claimed.presence.abandoned) {
+        let abandoned = pool.ledger.get(&id).map(|claimed| claimed.presence.abandoned);
+        if abandoned == Some(true) {
             pool.ledger.forget(&id); // Its client is back after all.
         }
-        if let Some(claimed) = pool.ledger.get_mut(&id) {
+        if let Some(claimed) = abandoned.and_then(|_| pool.ledger.get_mut(&id)) {
             if !matches!(claimed.state, State::Over { .. }) {
                 let same_units = claimed.want.units() == want.units();
                 let same = claimed.want.asks_as(&want) || (claimed.assumed && same_units);

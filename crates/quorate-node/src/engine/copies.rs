@@ -322,10 +322,10 @@ impl Engine {
         }
     }
 
-    /// Takes up that a claim ended elsewhere, if it is asked for here for the first time.
+    /// Takes up that a claim ended elsewhere, which is asked for here for the first time.
     pub(super) fn recall_end(&mut self, seat: usize, id: ClaimId, now: Moment) {
-        let name = Arc::clone(&self.pools[seat].name);
-        if self.pools[seat].ledger.get(&id).is_some() || !self.copies.heard.take(&name, id) {
+        let pool = &self.pools[seat];
+        if !self.copies.heard.take(&pool.name, id) {
             return;
         }
         let mut claimed = Claimed::new(0.into(), now, State::Waiting);

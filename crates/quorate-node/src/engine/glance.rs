@@ -11,6 +11,7 @@ use quorate_wire::glance::{Count, FOUND_MAX, Glance, Only, Order, Record, Wanted
 use super::claims::CANCELLED;
 use super::states::State as SeatState;
 use super::{Engine, Pool};
+use crate::history::Brief;
 use crate::ledger::{Claimed, State};
 use crate::register::SHARES_MAX;
 use crate::{admission, clock, convert, history};
@@ -143,8 +144,8 @@ impl Engine {
     pub(super) fn note(&mut self, seat: usize, id: ClaimId, what: What, took: Duration) {
         let pool = &self.pools[seat];
         let Some(claimed) = pool.ledger.get(&id) else { return };
-        let record = record(&pool.name, id, claimed, what, took, &claimed.want.reason);
-        self.history.note(seat, record);
+        let brief = brief(&pool.name, id, claimed, what, took, &claimed.want.reason);
+        self.history.note_brief(seat, &brief);
         if what == What::Granted {
             self.register(seat, id, ClaimState::Granted);
         }
@@ -159,8 +160,8 @@ impl Engine {
         let (at_ms, boot, grant) = (history::now_ms(), self.boot, claimed.grant);
         let id = convert::api_id(id);
         let event = GrantEvent { number: 0, at_ms, boot, grant, id, state, shares };
-        let (number, line) = self.register.enter(&pool.name, event);
-        if pool.def.protocol.about.durable {
+        let durable = pool.def.protocol.about.durable;
+        if let (number, Some(line)) = self.register.enter(&pool.name, event, durable) {
             self.journal.note(&pool.name, number, line);
         }
     }
@@ -199,8 +200,8 @@ impl Engine {
             ClaimState::Refused => (What::Refused, why),
             ClaimState::Lost | ClaimState::Waiting | ClaimState::Granted => (What::Expired, why),
         };
-        let record = record(&pool.name, id, claimed, what, took, text);
-        self.history.note(seat, record);
+        let brief = brief(&pool.name, id, claimed, what, took, text);
+        self.history.note_brief(seat, &brief);
     }
 
     /// As an arbiter, this node took units back.
@@ -222,26 +223,22 @@ impl Engine {
     }
 }
 
-fn record(
-    pool: &str,
+fn brief<'a>(
+    pool: &'a str,
     id: ClaimId,
-    claimed: &Claimed,
+    claimed: &'a Claimed,
     what: What,
     took: Duration,
-    text: &str,
-) -> Record {
-    Record {
-        at_ms: history::now_ms(),
+    text: &'a str,
+) -> Brief<'a> {
+    Brief {
         what,
-        pool: pool.to_owned(),
+        pool,
         claim: (id.origin, id.serial),
         units: claimed.want.units(),
         took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-        who: claimed.want.client.clone(),
-        text: text.to_owned(),
-        times: 1,
-        more_pools: 0,
-        others: Vec::new(),
+        who: &claimed.want.client,
+        text,
     }
 }
 

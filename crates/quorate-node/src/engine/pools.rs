@@ -165,7 +165,11 @@ impl Engine {
             def: Arc::clone(def),
             seat,
             ledger: Ledger::default(),
-            terms: Terms { lease: def.lease, labels: def.labels().cloned() },
+            terms: Terms {
+                lease: def.lease,
+                labels: def.labels().cloned(),
+                about: (!def.unit_names.is_empty()).then(|| Arc::clone(def)),
+            },
             relabelled: Vec::new(),
             meters,
             barrier: 0,
