@@ -10,6 +10,7 @@ use quorate_wire::glance::What;
 use tokio::sync::mpsc;
 
 use super::Engine;
+use super::pools::Pool;
 use crate::charter::{FromCharter, Hall, Licence, Seats};
 
 /// The way to this node's part of the control plane, and what it has told.
@@ -40,7 +41,7 @@ impl Known {
     }
 
     /// Who decides over a pool whose seat moves.
-    pub(super) fn decider(&self, pool: &str) -> Option<NodeId> {
+    fn decider(&self, pool: &str) -> Option<NodeId> {
         self.seats.get(Group::of(pool)).map(|tenure| tenure.node)
     }
 }
@@ -106,6 +107,15 @@ impl Engine {
         self.charter.pools.entry(group).or_default().push(seat);
         if let Some(tenure) = self.charter.seats.get(group) {
             self.step(seat, Event::Charter(Charter::Applied(tenure)));
+        }
+    }
+
+    /// Whether this node answers for how many units a pool has.
+    pub(super) fn answers_for(&self, pool: &Pool) -> bool {
+        let (me, members) = (self.config.me, self.config.members.len());
+        match pool.def.protocol.about.seat_moves {
+            true => self.charter.decider(&pool.name) == Some(me),
+            false => pool.def.protocol.answers_for(&pool.name, me, members),
         }
     }
 

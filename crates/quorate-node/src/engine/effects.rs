@@ -118,14 +118,9 @@ impl Engine {
                     shares.len(),
                 );
             }
-<<<<<<< HEAD
             Effect::AskLicence { term, asked } => self.ask_licence(seat, term, asked),
-=======
-            // No pool of a daemon has a seat that moves yet: nobody asks, and nobody would answer.
-            Effect::AskLicence { .. } => {}
             // No daemon names shadows.
             Effect::Vouch { .. } => {}
->>>>>>> main
             Effect::Anomaly { peer, what } => self.anomaly(peer, what),
             Effect::Persist(_) => unreachable!("performed at once"),
             Effect::Arm { alarm, .. } | Effect::Disarm(alarm) => match alarm {},

@@ -352,14 +352,7 @@ impl Engine {
             let standing = standings.entry(pool.def.label()).or_default();
             let most = self.outlook_of(pool, &away, now).map_or(0, |outlook| outlook.most());
             standing.see_outlook(most.into());
-            let decides = match pool.def.protocol.about.seat_moves {
-                true => self.charter.decider(&pool.name) == Some(self.config.me),
-                false => {
-                    let (me, members) = (self.config.me, self.config.members.len());
-                    pool.def.protocol.answers_for(&pool.name, me, members)
-                }
-            };
-            add(standing, pool, decides, now);
+            add(standing, pool, self.answers_for(pool), now);
         }
         self.metrics.measure(&self.config, standings.iter());
     }
