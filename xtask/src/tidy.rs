@@ -25,6 +25,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
         "quorate-node",
         &[
             "quorate-api",
+            "quorate-charter",
             "quorate-core",
             "quorate-protocols",
             "quorate-trust",

@@ -35,7 +35,9 @@ pub use claim::{
 };
 pub use claim_id::{ClaimId, ClaimIdError};
 pub use grants::{GrantsView, Hindrance, HindranceKind};
-pub use node::{Change, ChangeKind, Check, NodeView, PeerView, told_start};
+pub use node::{
+    Change, ChangeKind, CharterMember, CharterView, Check, NodeView, PeerView, told_start,
+};
 pub use overview::{
     CellView, ChartPoint, FoundView, HistoryEvent, HistoryKind, HistoryView, KindView, MemberView,
     Overview, PatternRow, PoolDetail, PoolRow, ShareView, SightView, StillView,

@@ -28,6 +28,41 @@ pub struct NodeView {
     pub claims: u64,
     /// Connections of clients.
     pub clients: u64,
+    /// How the charter stands, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub charter: Option<CharterView>,
+}
+
+/// The replicated document that says who decides, as one node knows it.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct CharterView {
+    /// Grows with every change; 0 if this node knows nothing of it yet.
+    pub version: u64,
+    /// Who leads it, if somebody does.
+    pub leader: Option<String>,
+    /// Who belongs to it.
+    pub members: Vec<CharterMember>,
+    /// What is the matter, if anything is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// A member of the charter.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct CharterMember {
+    /// Its name.
+    pub name: String,
+    /// Whether it votes over the charter.
+    pub votes: bool,
+    /// Whether it gives away what it decides.
+    pub draining: bool,
+    /// For how many of the 256 groups of pools it decides.
+    pub groups: u32,
+    /// How long ago the node that was asked heard it; nothing of itself, or if it does not listen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heard_ms: Option<u64>,
 }
 
 /// One thing that readiness looks at.

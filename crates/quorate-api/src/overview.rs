@@ -309,6 +309,8 @@ pub enum HistoryKind {
     Cleared,
     /// Its turn came while nobody was there for it: it has none until its client asks again.
     Passed,
+    /// Another node decides in the pool, or the same one in a new term.
+    Seated,
 }
 
 impl HistoryKind {
@@ -331,6 +333,7 @@ impl HistoryKind {
             HistoryKind::Stopped => "stopped",
             HistoryKind::Warned => "warned",
             HistoryKind::Cleared => "cleared",
+            HistoryKind::Seated => "seated",
             HistoryKind::Passed => "passed",
         }
     }

@@ -1,8 +1,7 @@
 //! The charter: the small replicated document that says who belongs to the cluster and what is
 //! shared (charter spec 1 and 2).
 //!
-//! **No daemon uses this crate yet.** It is the control plane, whole and tested, before anything
-//! rests on it. docs/charter.md says what it promises.
+//! docs/charter.md says what it promises; the daemon's part is `quorate-node/src/charter`.
 //!
 //! * [`Charter`] is the document: a plain value that takes one entry of a log after the other.
 //! * [`Council`] is what the rest of the program may know of the control plane that keeps it.

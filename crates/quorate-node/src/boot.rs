@@ -296,7 +296,7 @@ fn write(config: &Config, kept: &Kept) -> Result<(), BootError> {
 }
 
 /// Writes beside the file and renames, so that a crash leaves the old or the new one.
-fn replace(directory: &Path, path: &Path, text: &str) -> io::Result<()> {
+pub(crate) fn replace(directory: &Path, path: &Path, text: &str) -> io::Result<()> {
     let beside = path.with_extension("new");
     let mut file = File::create(&beside)?;
     file.write_all(text.as_bytes())?;
@@ -325,7 +325,7 @@ fn parse(text: &str) -> Option<Kept> {
     })
 }
 
-fn minutes_since_2026() -> u32 {
+pub(crate) fn minutes_since_2026() -> u32 {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
     u32::try_from(seconds.saturating_sub(YEAR_2026) / 60).unwrap_or(u32::MAX).max(1)
 }

@@ -14,6 +14,7 @@
 //! | `alarms` | when which pool wants to be looked at, in one heap |
 //! | `journal` | what must be on disk before anything else is seen |
 //! | `peers` | connections to the other members; what they mean is the engine's matter |
+//! | `charter` | who decides, where that may change: beside the path of claims, never on it |
 //!
 //! The node contains no protocol decision, and only `protocols` names a protocol. Without
 //! certificates it binds to loopback addresses only.
@@ -27,6 +28,7 @@ mod boot;
 mod caller;
 #[cfg(test)]
 mod caller_tests;
+mod charter;
 mod clock;
 mod config;
 mod convert;
@@ -64,8 +66,8 @@ mod troubles;
 mod views;
 
 pub use config::{
-    Audited, Config, ConfigError, Data, Guard, Guarded, Limits, MEMBERS_MAX, Member, Names,
-    POOL_NAME_MAX, POOL_UNITS_MAX, Pattern, PoolDef, Reserved, Secret, Tls, is_pool_name,
+    Audited, Chartered, Config, ConfigError, Data, Guard, Guarded, Limits, MEMBERS_MAX, Member,
+    Names, POOL_NAME_MAX, POOL_UNITS_MAX, Pattern, PoolDef, Reserved, Secret, Tls, is_pool_name,
 };
 pub use files::Files;
 pub use node::{Node, StartError};

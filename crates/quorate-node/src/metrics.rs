@@ -93,6 +93,7 @@ pub(crate) struct Metrics {
     pub(crate) messages_dropped: Counter,
     pub(crate) seats_stopped: Gauge,
     pub(crate) seats: Gauge,
+    pub(crate) seat_moves: Counter,
     /// Of doors and callers.
     pub(crate) trust: Trust,
     reloads: Family<PlainOutcome, Counter>,
@@ -238,6 +239,11 @@ impl Metrics {
             quorum_reachable: gauge(&mut registry, "quorum_reachable", reachable),
             clients: gauge(&mut registry, "clients", "Connections of clients"),
             seats: gauge(&mut registry, "seats", "Pools in use at this node"),
+            seat_moves: counter(
+                &mut registry,
+                "seat_moves",
+                "Times that a pool in use here got another node that decides, or the same anew",
+            ),
             seats_stopped: gauge(
                 &mut registry,
                 "seats_stopped",

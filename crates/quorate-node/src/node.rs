@@ -14,14 +14,15 @@ use tokio::time::timeout;
 use crate::app::App;
 use crate::audit::Audit;
 use crate::boot::{self, Past};
+use crate::charter::{self, Begin, Hall};
 use crate::config::{Config, ConfigError, Data};
 use crate::descriptors;
 use crate::door;
-use crate::engine::{Engine, Request};
+use crate::engine::{Chartered, Engine, Request};
 use crate::journal::{Journal, Records, Written};
 use crate::local::Local;
 use crate::metrics::Metrics;
-use crate::peers::{self, Mesh};
+use crate::peers::{self, Answers, Mesh};
 use crate::planted::Planted;
 
 /// Commands that may wait for the engine; whoever sends more waits.
@@ -42,6 +43,7 @@ pub struct Node {
     engine: JoinHandle<()>,
     mesh: JoinHandle<()>,
     door: JoinHandle<()>,
+    charter: Option<(Arc<Hall>, JoinHandle<()>)>,
 }
 
 /// Why a node did not start. Nothing was promised.
@@ -62,7 +64,8 @@ impl Node {
     /// # Errors
     /// The directory was in use before, or cannot be used; nothing changed.
     pub fn init(config: &Config) -> Result<(), StartError> {
-        boot::declare_new(config).map_err(StartError::new)
+        boot::declare_new(config).map_err(StartError::new)?;
+        charter::declare_new(config).map_err(StartError::new)
     }
 
     /// Whether the directory, or a member that answers, knows that the cluster is not new. That
@@ -140,14 +143,22 @@ impl Node {
         let journal = open_journal(&config, boot.past, report)?;
         boot.take_up(&config).map_err(StartError::new)?;
         let (fatal, fatal_receiver) = mpsc::unbounded_channel();
+        let begin = config.charter.map(|_| Begin::open(&config)).transpose();
+        let begin = begin.map_err(|why| StartError(format!("the charter: {why}")))?;
+        let hall = config.charter.map(|chartered| {
+            Hall::new(Arc::clone(&config), chartered, boot.number, keys.subscribe())
+        });
+        let hall = hall.map(Arc::new);
+        let (asks, asked) = mpsc::unbounded_channel();
+        let way = hall.as_ref().map(|hall| Chartered { hall: Arc::clone(hall), asks });
         let engine = Engine::new(
             Arc::clone(&config),
             Arc::clone(&metrics),
             changes.clone(),
             &boot,
             journal,
-            fatal,
-            planted,
+            fatal.clone(),
+            (planted, way),
         )
         .map_err(StartError::new)?;
         let (stop, stopping) = watch::channel(false);
@@ -168,7 +179,13 @@ impl Node {
         if let Some(later) = boot::settle_later(Arc::clone(&config), &boot) {
             settling.spawn(later);
         }
-        let mesh = Mesh::new(Arc::clone(&config), commands, (metrics, audit), keys.subscribe());
+        let charter = hall.clone().zip(begin).map(|(hall, begin)| {
+            let part = Arc::clone(&hall).run(begin, commands.clone(), asked, fatal);
+            (hall, tokio::spawn(part))
+        });
+        let answers = hall.map(|hall| hall as Arc<dyn Answers>);
+        let about = (metrics, audit);
+        let mesh = Mesh::new(Arc::clone(&config), commands, about, keys.subscribe(), answers);
         Ok(Node {
             clients: address,
             stop,
@@ -181,6 +198,7 @@ impl Node {
             }),
             mesh: tokio::spawn(mesh.run(peers)),
             door: tokio::spawn(door::run(clients, local, app.clone(), keys.subscribe())),
+            charter,
             keys,
             app,
         })
@@ -257,7 +275,11 @@ impl Node {
     /// Stops: tells waiting clients to ask elsewhere, hands nothing back, and returns when
     /// everything that was promised is on disk.
     pub async fn stop(mut self) {
-        // Connections first: they say goodbye and read no more.
+        // What it decides first, while everything still runs.
+        if let Some((hall, _)) = &self.charter {
+            hall.hand_over().await;
+        }
+        // Then connections: they say goodbye and read no more.
         let _ = self.stop.send(true);
         let _ = timeout(FAREWELL, self.app.stop()).await;
         // The last way to the engine but those of connections.
@@ -269,6 +291,10 @@ impl Node {
         }
         // It has nothing more to do, and gives the data directory back as it ends.
         let _ = timeout(FAREWELL, ended(&mut self.engine)).await;
+        if let Some((hall, part)) = self.charter {
+            part.abort();
+            let _ = timeout(FAREWELL, hall.stop()).await;
+        }
         let _ = timeout(FAREWELL, spawn_blocking(move || audit.close())).await;
     }
 
@@ -277,6 +303,10 @@ impl Node {
         for mut task in [self.engine, self.mesh, self.door] {
             task.abort();
             ended(&mut task).await;
+        }
+        if let Some((hall, part)) = self.charter {
+            part.abort();
+            hall.stop().await;
         }
     }
 }

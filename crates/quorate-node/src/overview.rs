@@ -341,6 +341,7 @@ fn kind(what: What) -> HistoryKind {
         What::Stopped => HistoryKind::Stopped,
         What::Warned => HistoryKind::Warned,
         What::Cleared => HistoryKind::Cleared,
+        What::Seated => HistoryKind::Seated,
         What::Passed => HistoryKind::Passed,
     }
 }

@@ -39,12 +39,21 @@ const RECEIPT: u8 = 10;
 const LABELS: u8 = 11;
 const TIDINGS: u8 = 12;
 const HEARD: u8 = 13;
+const COUNCIL: u8 = 14;
+const ENQUIRY: u8 = 15;
+const REPLY: u8 = 16;
 
 /// One frame.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Frame<'a> {
     /// Who calls.
     Hello(Hello),
+    /// The same on a connection of its own that carries nothing but enquiries of the caller.
+    Council(Hello),
+    /// What the control plane of one member asks that of another, with a number of its own.
+    Enquiry(u64, &'a [u8]),
+    /// The answer to the enquiry of this number.
+    Reply(u64, &'a [u8]),
     /// Why the caller is refused, in a sentence for its log.
     Refused(String),
     /// Something that the lasting link carries, numbered.
@@ -130,6 +139,9 @@ pub fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
     let start = out.len();
     let kind = match frame {
         Frame::Hello(_) => HELLO,
+        Frame::Council(_) => COUNCIL,
+        Frame::Enquiry(..) => ENQUIRY,
+        Frame::Reply(..) => REPLY,
         Frame::Refused(_) => REFUSED,
         Frame::Data(data) => data.load.kind(),
         Frame::Ack(_) => ACK,
@@ -141,7 +153,11 @@ pub fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
     };
     out.extend_from_slice(&[MAGIC[0], MAGIC[1], VERSION, kind, 0, 0, 0, 0]);
     match frame {
-        Frame::Hello(hello) => codec::put(hello, out),
+        Frame::Hello(hello) | Frame::Council(hello) => codec::put(hello, out),
+        Frame::Enquiry(number, bytes) | Frame::Reply(number, bytes) => {
+            codec::put(number, out);
+            out.extend_from_slice(bytes);
+        }
         Frame::Refused(why) => codec::put(why, out),
         Frame::Data(data) => {
             codec::put(&(data.seq, data.ack), out);
@@ -182,6 +198,15 @@ pub fn decode(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, FrameError> {
     let Some(body) = bytes.get(HEADER..HEADER + length) else { return Ok(None) };
     let frame = match kind {
         HELLO => Frame::Hello(codec::take(body)?),
+        COUNCIL => Frame::Council(codec::take(body)?),
+        ENQUIRY => {
+            let (number, bytes) = numbered(body)?;
+            Frame::Enquiry(number, bytes)
+        }
+        REPLY => {
+            let (number, bytes) = numbered(body)?;
+            Frame::Reply(number, bytes)
+        }
         REFUSED => Frame::Refused(codec::take(body)?),
         DATA => Frame::Data(data(Load::Message, body)?),
         ORDER => Frame::Data(data(Load::Order, body)?),
@@ -212,6 +237,10 @@ fn data(load: Load, body: &[u8]) -> Result<Data<'_>, DecodeError> {
     let ((seq, ack), packed) =
         postcard::take_from_bytes::<(u64, u64)>(body).map_err(|_| DecodeError::Garbage)?;
     Ok(Data { load, seq, ack, packed })
+}
+
+fn numbered(body: &[u8]) -> Result<(u64, &[u8]), DecodeError> {
+    postcard::take_from_bytes(body).map_err(|_| DecodeError::Garbage)
 }
 
 /// The kind and the length of the body, if the header is there.

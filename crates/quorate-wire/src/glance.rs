@@ -233,6 +233,8 @@ pub enum What {
     Cleared,
     /// A claim's turn came while nobody was there for it.
     Passed,
+    /// Another node decides, or the same one anew.
+    Seated,
 }
 
 impl What {

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | nobody has | to whoever has the fewest | at once |
 //! | is at a member that is silent for `suspect_after` | to the whole shadow, if that life of it is heard; else to whoever has the fewest | at once |
-//! | is at a member that restarted | to the whole shadow; without one it stays, and waits as charter spec S12 says | at once |
+//! | is at a member that restarted | to the whole shadow; without one it stays there, for its new life, and waits as charter spec S12 says | at once |
 //! | is at a member that drains | to the whole shadow; else to whoever has the fewest | at once |
 //! | is at a member that has two more than another | to the one that has the fewest | one in `return_pause` |
 //!
@@ -109,7 +109,7 @@ impl Seating {
             let shadow = whole.map(|shadow| shadow.life).filter(|life| there.contains_key(life));
             let to = match seat.map(|seat| self.stands(seat)) {
                 Some(Stands::Well) => None,
-                Some(Stands::Restarted) => shadow,
+                Some(Stands::Restarted(life)) => shadow.or(Some(life)),
                 Some(Stands::Draining) => shadow
                     .filter(|life| there[life] != Fit::Draining)
                     .or_else(|| loads.fewest(Fit::Paused)),
@@ -182,10 +182,12 @@ impl Seating {
         match self.records.get(&seat.life.member) {
             Some(record) if record.silent => Stands::Silent,
             Some(record) if record.draining => Stands::Draining,
-            Some(record) if record.boot.is_some_and(|boot| boot != seat.life.boot) => {
-                Stands::Restarted
-            }
-            Some(_) => Stands::Well,
+            Some(record) => match record.boot {
+                Some(boot) if boot != seat.life.boot => {
+                    Stands::Restarted(Life { member: seat.life.member, boot })
+                }
+                _ => Stands::Well,
+            },
             None => Stands::Silent,
         }
     }
@@ -211,7 +213,8 @@ impl Seating {
 /// How it is with whoever decides for a group.
 enum Stands {
     Well,
-    Restarted,
+    /// This is its life now.
+    Restarted(Life),
     Draining,
     Silent,
 }

@@ -87,29 +87,44 @@ impl<P: Post> RaftCouncil<P> {
         about: About,
         incarnation: u64,
     ) -> Result<Self, Trouble> {
-        let Identity { cluster, member, birth } = store.identity();
+        let council = RaftCouncil::start(store, pace, post).await?;
+        council.settle(name, about, incarnation).await?;
+        Ok(council)
+    }
+
+    /// Founds the charter at the founder's part, unless that is done: the only member that votes
+    /// waits until it leads, and writes the first entry.
+    ///
+    /// # Errors
+    /// This is not the founder's part, or it does not lead in time.
+    pub async fn settle(
+        &self,
+        name: String,
+        about: About,
+        incarnation: u64,
+    ) -> Result<(), Trouble> {
+        let Identity { cluster, member, birth } = self.inner.identity;
         if member != MemberId::FOUNDER {
             let why = format!("{member} joined this cluster and cannot found it");
             return Err(Trouble::Refused(Refusal::Nonsense(why).into()));
         }
-        let council = RaftCouncil::start(store, pace, post).await?;
-        let raft = &council.inner.raft;
+        let raft = &self.inner.raft;
         if !raft.is_initialized().await.map_err(|error| dead(&error))? {
             let alone = BTreeMap::from([(member.0, Node { birth })]);
             let made = raft.initialize(alone).await;
             made.map_err(|error| Trouble::Stopped(error.to_string()))?;
         }
         let leads = |metrics: &RaftMetrics<u64, Node>| metrics.current_leader == Some(member.0);
-        let elected = raft.wait(Some(pace.answer)).metrics(leads, "the founder leads").await;
+        let elected = raft.wait(Some(self.inner.answer)).metrics(leads, "the founder leads").await;
         elected.map_err(|_| Trouble::NoLeader)?;
-        if council.read().await?.charter.cluster() == Some(cluster) {
-            return Ok(council);
+        if self.read().await?.charter.cluster() == Some(cluster) {
+            return Ok(());
         }
         let founder = Newcomer { name, birth, about };
         let change = Change::Found { cluster, incarnation, founder };
         // One store founds once: its birth is as good an id as any.
-        council.propose(Request::one(RequestId(birth.0), change)).await??;
-        Ok(council)
+        self.propose(Request::one(RequestId(birth.0), change)).await??;
+        Ok(())
     }
 
     /// Answers another member's question. `from` is who asks: whoever carried the bytes made sure.
@@ -258,8 +273,8 @@ impl<P: Post> RaftCouncil<P> {
         &self.inner.raft
     }
 
-    #[cfg(test)]
-    pub(crate) fn identity(&self) -> Identity {
+    /// Whose part this is.
+    pub fn identity(&self) -> Identity {
         self.inner.identity
     }
 }

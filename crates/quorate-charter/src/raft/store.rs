@@ -101,6 +101,16 @@ impl Store {
         })?)
     }
 
+    /// Makes a store that ends with the process, for a cluster that does.
+    ///
+    /// # Errors
+    /// There is no room for it.
+    pub fn in_memory(identity: Identity) -> Result<Store, StoreError> {
+        let backend = redb::backends::InMemoryBackend::new();
+        let database = Database::builder().create_with_backend(backend).map_err(disk)?;
+        Store::create_in(database, identity)
+    }
+
     pub(crate) fn create_in(database: Database, identity: Identity) -> Result<Store, StoreError> {
         let store = Store { database: Arc::new(database), identity };
         if let Some(taken) = store.identity_there().map_err(StoreError::Disk)? {

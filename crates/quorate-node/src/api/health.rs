@@ -20,7 +20,7 @@ pub(crate) async fn node(app: App) -> Result<Response, Failure> {
 }
 
 /// Checks whose details name no pool. Of others they are for whoever may see all of them.
-const NAMELESS: [&str; 5] = ["members", "grace", "journal", "seats", "running"];
+const NAMELESS: [&str; 6] = ["members", "grace", "journal", "seats", "running", "charter"];
 
 pub(super) fn discreet(app: &App, checks: &mut [Check]) {
     let may_name_pools = |check: &&mut Check| !NAMELESS.contains(&&*check.name);

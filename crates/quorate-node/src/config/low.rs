@@ -36,6 +36,8 @@ pub(super) struct File {
     pub(super) rights: Option<Rights>,
     /// Where the files are that encryption needs.
     pub(super) tls: Option<super::Tls>,
+    /// Whether a replicated document says who decides, and how fast it goes.
+    pub(super) charter: Option<Charter>,
     /// Where to listen.
     pub(super) listen: Listen,
     /// How long another node may be silent before it is suspected to have crashed.
@@ -108,6 +110,28 @@ pub(super) struct Rights {
     /// Whether `/metrics` needs no token.
     #[serde(default)]
     pub(super) open_metrics: bool,
+}
+
+/// Who decides may change.
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Charter {
+    /// Whether.
+    pub(super) enabled: bool,
+    /// How long a node may decide without being told again that it may.
+    #[serde(default = "one_second")]
+    pub(super) licence: String,
+    /// How long a member may be silent before others decide in its place.
+    #[serde(default = "a_second_and_a_half")]
+    pub(super) suspect_after: String,
+}
+
+fn one_second() -> String {
+    "1s".into()
+}
+
+fn a_second_and_a_half() -> String {
+    "1500ms".into()
 }
 
 /// A node of the cluster.

@@ -2,6 +2,7 @@
 //!
 //! Everything is read and checked before anything is bound or written.
 
+mod charter;
 mod limits;
 mod low;
 mod options;
@@ -22,6 +23,7 @@ use quorate_core::NodeId;
 
 use crate::protocols::{REGISTRY, Registered};
 
+pub use charter::Chartered;
 pub use limits::Limits;
 pub(crate) use options::{Basis, Options, SHORTEST};
 pub use pool::{Names, POOL_NAME_MAX, POOL_UNITS_MAX, PoolDef, is_pool_name};
@@ -62,6 +64,8 @@ pub struct Config {
     pub pools: Vec<Arc<PoolDef>>,
     /// How long another node may be silent before it is suspected to have crashed.
     pub suspect_after: Duration,
+    /// How a replicated document says who decides, where one does.
+    pub charter: Option<Chartered>,
     /// How much this node takes on.
     pub limits: Limits,
     /// Who may do what; if nothing is here, everybody everything but what takes `admin_token`,
@@ -189,6 +193,9 @@ pub enum ConfigError {
         "suspect_after = {0:?}: choose 2s or more, since nodes show once a second that they live"
     )]
     SuspectAfter(String),
+    /// The charter could not work like this.
+    #[error("[charter] {0}")]
+    Charter(String),
     /// A limit that would let nothing through, or that is none.
     #[error("limits.{name} = {value}: choose {least} to {most}")]
     Limit {
@@ -347,10 +354,19 @@ impl Config {
         let Some(me) = names.iter().position(|name| *name == file.node) else {
             return Err(ConfigError::NotAMember { name: file.node, members: names });
         };
+        let suspect_after = quorate_api::parse_span(&file.suspect_after)
+            .map_err(|error| ConfigError::Text(format!("suspect_after: {error}")))?;
+        if suspect_after < SUSPECT_AFTER_MIN {
+            return Err(ConfigError::SuspectAfter(file.suspect_after));
+        }
+        let charter = match &file.charter {
+            Some(charter) => Chartered::read(charter).map_err(ConfigError::Charter)?,
+            None => None,
+        };
         let pools: Result<Vec<_>, _> = file
             .pools
             .into_iter()
-            .map(|pool| PoolDef::read(pool, registry, &names, file.epoch))
+            .map(|pool| PoolDef::read(pool, registry, &names, (file.epoch, charter)))
             .collect();
         let pools: Vec<Arc<PoolDef>> = pools?.into_iter().map(Arc::new).collect();
         let labels: Vec<String> = pools.iter().map(|pool| pool.label()).collect();
@@ -364,11 +380,6 @@ impl Config {
         if let Some(source) = listen.source {
             check_source(source, &file.members, file.tls.is_some())?;
         }
-        let suspect_after = quorate_api::parse_span(&file.suspect_after)
-            .map_err(|error| ConfigError::Text(format!("suspect_after: {error}")))?;
-        if suspect_after < SUSPECT_AFTER_MIN {
-            return Err(ConfigError::SuspectAfter(file.suspect_after));
-        }
         file.limits.check()?;
         let admin = match file.admin_token {
             Some(token) if token.len() < TOKEN_MIN => return Err(ConfigError::WeakToken),
@@ -376,6 +387,7 @@ impl Config {
         };
         let mut agreed = format!("cluster {:?} epoch {} {names:?}\n", file.cluster, file.epoch);
         pools.iter().for_each(|pool| agreed.push_str(&pool.canonical()));
+        charter.iter().for_each(|charter| agreed.push_str(&charter.canonical()));
         Ok(Config {
             cluster: file.cluster,
             epoch: file.epoch.into(),
@@ -392,6 +404,7 @@ impl Config {
             data: Data::Memory,
             pools,
             suspect_after,
+            charter,
             limits: file.limits,
             audit: match file.audit {
                 Some(low::Audit { file: Some(path), max_bytes }) => {
@@ -481,6 +494,11 @@ impl Config {
             )
         };
         self.pools.iter().filter(fragile).map(stops).collect()
+    }
+
+    /// Whether this node founds the charter, if the cluster is new: the first of the members.
+    pub fn founds_charter(&self) -> bool {
+        self.charter.is_some() && self.me == NodeId(0)
     }
 
     /// Whether any pool writes down what it must not forget.

@@ -11,6 +11,7 @@ use quorate_protocols::allocator::labels::Labels;
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
+use super::charter::Chartered;
 use super::reserved::{self, Reserved};
 use crate::protocols::{self, Registered};
 
@@ -25,6 +26,8 @@ pub(crate) struct Basis<'a> {
     pub(crate) members: &'a [String],
     /// The cluster's epoch.
     pub(crate) epoch: u32,
+    /// Whether seats can move, and how.
+    pub(crate) charter: Option<Chartered>,
 }
 
 impl Basis<'_> {

@@ -8,6 +8,7 @@ use quorate_core::{Lease, NodeId, Unit};
 use quorate_protocols::allocator::labels::{Labels, is_label};
 use quorate_protocols::voting::Worth;
 
+use super::charter::Chartered;
 use super::options::{Basis, Options};
 use super::reserved::{self, Reserved};
 use super::{ConfigError, low};
@@ -155,7 +156,7 @@ impl PoolDef {
         pool: low::Pool,
         registry: &[Registered],
         members: &[String],
-        epoch: u32,
+        (epoch, charter): (u32, Option<Chartered>),
     ) -> Result<PoolDef, ConfigError> {
         let names = names(pool.name, pool.pattern)?;
         let label = names.label();
@@ -210,7 +211,7 @@ impl PoolDef {
             .collect::<Result<_, _>>()
             .map_err(&wrong)?;
         let mut options = Options::new(pool.options);
-        let basis = Basis { units, labels, reserved: &reserved, lease, members, epoch };
+        let basis = Basis { units, labels, reserved: &reserved, lease, members, epoch, charter };
         let name = pool.protocol.as_deref().unwrap_or(registry[0].name);
         let (protocol, quorums) =
             protocols::read(registry, name, &basis, &mut options).map_err(&wrong)?;
@@ -228,6 +229,9 @@ impl PoolDef {
             )));
         }
         let mut promises = protocol.rules.promises(members.len());
+        if protocol.about.seat_moves {
+            promises.survives = promises.survives.min(Chartered::survives(members.len()));
+        }
         if let Some(worth) = &quorums {
             promises.survives = u32::try_from(worth.summary.survives).unwrap_or(u32::MAX);
         }

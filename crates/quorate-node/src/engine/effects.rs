@@ -118,8 +118,7 @@ impl Engine {
                     shares.len(),
                 );
             }
-            // No pool of a daemon has a seat that moves yet: nobody asks, and nobody would answer.
-            Effect::AskLicence { .. } => {}
+            Effect::AskLicence { term, asked } => self.ask_licence(seat, term, asked),
             // No daemon names shadows.
             Effect::Vouch { .. } => {}
             Effect::Anomaly { peer, what } => self.anomaly(peer, what),

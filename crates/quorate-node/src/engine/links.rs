@@ -360,7 +360,10 @@ impl Engine {
             }
             Frame::Pong(reading) => self.peers.slots[peer.index()].pong(reading),
             Frame::Refused(why) => return Err(format!("the peer refused us: {why}")),
-            Frame::Hello(_) => return Err("a second greeting".into()),
+            Frame::Hello(_) | Frame::Council(_) => return Err("a second greeting".into()),
+            Frame::Enquiry(..) | Frame::Reply(..) => {
+                return Err("a word of the control plane, which has connections of its own".into());
+            }
         }
         Ok(())
     }

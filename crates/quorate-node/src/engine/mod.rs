@@ -6,6 +6,7 @@
 //! order in which things are done. The engine never waits for anybody: answers go into queues that
 //! are bounded by what was asked.
 //!
+//! * `charter`: who decides where that may change;
 //! * `claims`: what clients ask;
 //! * `copies`: claims that were asked for at several nodes;
 //! * `effects`: what seats want done, and the barrier of the journal;
@@ -18,6 +19,7 @@
 //! * `presence`: claims that nobody is there for;
 //! * `pools`: seats, made when their pool is first used, and what is told about them.
 
+mod charter;
 mod claims;
 mod copies;
 mod effects;
@@ -50,6 +52,7 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use crate::alarms::{Alarms, Due};
 use crate::boot::{Boot, Past, Promised};
 use crate::caller::Caller;
+use crate::charter::FromCharter;
 use crate::clock;
 use crate::config::Config;
 use crate::crowd::Crowd;
@@ -61,6 +64,8 @@ use crate::planted::Planted;
 use crate::register::Register;
 use crate::seat::{AnySeat, FirstDue, SeatEffect, SeatError, SeatEvent};
 
+pub(crate) use charter::Chartered;
+use charter::Known;
 use copies::Copies;
 pub(crate) use gather::Gathered;
 use gather::Gathering;
@@ -86,6 +91,8 @@ pub(crate) enum Command {
     Client { caller: Caller, request: Request },
     /// A connection to a peer.
     Peer(PeerEvent),
+    /// Word from the charter.
+    Charter(FromCharter),
     /// What was granted then was told to a client that had hung up.
     Unread { pool: String, id: ClaimId, since: Moment },
     /// The node is stopping: everybody who waits is told.
@@ -167,6 +174,7 @@ pub(crate) struct Engine {
     alarms: Alarms,
     peers: Peers,
     watch: Watch,
+    charter: Known,
     journal: Journal,
     journal_failed: Option<String>,
     /// Told if this node cannot go on.
@@ -221,7 +229,7 @@ impl Engine {
         boot: &Boot,
         (mut journal, records): (Journal, Records),
         fatal: mpsc::UnboundedSender<String>,
-        planted: Planted,
+        (planted, charter): (Planted, Option<Chartered>),
     ) -> Result<Self, RecordError> {
         let since = clock::now();
         let mut engine = Engine {
@@ -238,6 +246,7 @@ impl Engine {
             alarms: Alarms::default(),
             peers: Peers::new(&config, boot.life()),
             watch: Watch::new(config.me, config.members.len(), since),
+            charter: Known::new(charter),
             journal,
             journal_failed: None,
             next_look: 0,
@@ -328,6 +337,7 @@ impl Engine {
         match command {
             Command::Client { caller, request } => self.on_request(caller, request),
             Command::Peer(event) => self.on_peer(event),
+            Command::Charter(word) => self.on_charter(word),
             Command::Unread { pool, id, since } => self.on_unread(&pool, id, since),
             Command::Stop(done) => {
                 self.stop();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use quorate_api::{
     ClaimState, Line, NodeView, PoolView, PoolsView, Problem, ProblemKind, QuorumsView, Want,
 };
-use quorate_core::{ClaimId, Moment, NodeId, Share, Unit};
+use quorate_core::{ClaimId, Moment, Share, Unit};
 use quorate_protocols::allocator::labels::Labels;
 use quorate_protocols::voting::Worth;
 use quorate_wire::glance::What;
@@ -189,6 +189,7 @@ impl Engine {
         self.effects = effects;
         self.schedule(index);
         self.tell_suspects(index);
+        self.tell_tenure(index);
         Ok(index)
     }
 
@@ -314,6 +315,7 @@ impl Engine {
             peers: self.peers.views(&self.config, &self.watch),
             claims: self.active as u64,
             clients,
+            charter: self.charter.hall().map(crate::charter::Hall::view),
         }
     }
 
@@ -350,13 +352,13 @@ impl Engine {
             let standing = standings.entry(pool.def.label()).or_default();
             let most = self.outlook_of(pool, &away, now).map_or(0, |outlook| outlook.most());
             standing.see_outlook(most.into());
-            add(standing, pool, self.config.me, self.config.members.len(), now);
+            add(standing, pool, self.answers_for(pool), now);
         }
         self.metrics.measure(&self.config, standings.iter());
     }
 }
 
-fn add(standing: &mut Standing, pool: &Pool, me: NodeId, members: usize, now: Moment) {
+fn add(standing: &mut Standing, pool: &Pool, answers_for_it: bool, now: Moment) {
     let (mut held, mut waiting) = ((0, 0), (0, 0));
     let mut count = |granted: bool, units: u32| {
         let (claims, sum) = if granted { &mut held } else { &mut waiting };
@@ -389,7 +391,7 @@ fn add(standing: &mut Standing, pool: &Pool, me: NodeId, members: usize, now: Mo
     standing.held += held.1;
     standing.waiters += waiting.0;
     standing.wait_units += waiting.1;
-    if pool.def.protocol.answers_for(&pool.name, me, members) {
+    if answers_for_it {
         let units = u64::from(pool.def.units);
         standing.capacity += units;
         if by_the_books {

@@ -41,7 +41,7 @@ impl Engine {
             None => "fine".to_owned(),
             Some(why) => format!("those of before are in use, the last were {why}"),
         };
-        vec![
+        let mut checks = vec![
             check("members", up > all / 2, format!("{up} of {all} are connected")),
             check("pools", useful, pools),
             check("grace", grace.is_zero(), grace_text),
@@ -50,7 +50,12 @@ impl Engine {
             check("seats", stopped == 0, format!("{stopped} stopped")),
             check("files", true, files),
             check("running", !self.stopping, if self.stopping { "stopping" } else { "yes" }.into()),
-        ]
+        ];
+        if let Some(hall) = self.charter.hall() {
+            let why = hall.standing();
+            checks.push(check("charter", why.is_none(), why.unwrap_or_else(|| "member".into())));
+        }
+        checks
     }
 
     /// Whether a client has anything to gain here, and which pools grant nothing. A node is of no

@@ -119,11 +119,11 @@ impl Engine {
         }
     }
 
-    fn tell_news(&mut self, what: What, text: &str, seats: &[usize]) {
+    pub(super) fn tell_news(&mut self, what: What, text: &str, seats: &[usize]) {
         for seat in seats {
             let pool = &self.pools[*seat].name;
             match what {
-                What::Cleared => tracing::info!(%pool, "{text}"),
+                What::Cleared | What::Seated => tracing::info!(%pool, "{text}"),
                 _ => tracing::warn!(%pool, "{text}"),
             }
         }

@@ -42,7 +42,7 @@ fn started(config: Config, boot: &Boot, journal: (Journal, Records)) -> Engine {
     let (fatal, _) = mpsc::unbounded_channel();
     let metrics = Arc::new(Metrics::new());
     let (config, planted) = (Arc::new(config), Planted::default());
-    Engine::new(config, metrics, changes, boot, journal, fatal, planted).unwrap()
+    Engine::new(config, metrics, changes, boot, journal, fatal, (planted, None)).unwrap()
 }
 
 fn ask(engine: &mut Engine, pool: &str, serial: u64, ask: Ask) -> Answer {

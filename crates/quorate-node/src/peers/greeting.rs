@@ -1,4 +1,5 @@
-//! The first words on a connection: both sides say who they are, and refuse strangers.
+//! The first words on a connection: both sides say who they are, what the connection is for, and
+//! refuse strangers.
 
 use std::io;
 
@@ -6,7 +7,7 @@ use quorate_core::NodeId;
 use quorate_trust::is_node;
 use quorate_wire::frame::{self, Frame, FrameError};
 use quorate_wire::link::LinkError;
-use quorate_wire::{Hello, Resume};
+use quorate_wire::{Hello, Life, Resume};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::oneshot::error::RecvError;
 
@@ -51,19 +52,51 @@ impl From<RecvError> for GreetingError {
     }
 }
 
+/// What a connection is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Purpose {
+    /// The link between two nodes.
+    Link,
+    /// Questions of the caller's control plane.
+    Council,
+}
+
+/// On a connection that carries no link.
+pub(super) const NO_LINK: Resume =
+    Resume { life: Life { boot: 0, mark: 0 }, knows: None, received: 0 };
+
 /// We called: we greet first.
 pub(super) async fn call(
     config: &Config,
     peer: NodeId,
     ours: Resume,
+    stream: Stream,
+) -> Result<(Greeted, Resume), GreetingError> {
+    call_for(Purpose::Link, config, peer, ours, stream).await
+}
+
+/// The same for the control plane.
+pub(super) async fn call_council(
+    config: &Config,
+    peer: NodeId,
+    stream: Stream,
+) -> Result<Greeted, GreetingError> {
+    Ok(call_for(Purpose::Council, config, peer, NO_LINK, stream).await?.0)
+}
+
+async fn call_for(
+    purpose: Purpose,
+    config: &Config,
+    peer: NodeId,
+    ours: Resume,
     mut stream: Stream,
 ) -> Result<(Greeted, Resume), GreetingError> {
-    let mut bytes = Vec::new();
-    frame::encode(&Frame::Hello(hello(config, peer, ours)), &mut bytes);
-    stream.write_all(&bytes).await?;
-    stream.flush().await?;
+    greet(&mut stream, purpose, hello(config, peer, ours)).await?;
     let (theirs, rest) = read(&mut stream).await?;
-    let theirs = theirs.map_err(GreetingError::RefusedUs)?;
+    let (answered, theirs) = theirs.map_err(GreetingError::RefusedUs)?;
+    if answered != purpose {
+        return Err(GreetingError::NoGreeting);
+    }
     let place = check(config, &theirs).map_err(GreetingError::Stranger)?;
     is_it(config, &stream, &theirs).map_err(GreetingError::Stranger)?;
     if place != peer {
@@ -72,11 +105,23 @@ pub(super) async fn call(
     Ok((Greeted { stream, rest }, theirs.resume))
 }
 
-/// We were called: the engine will greet, if we know the caller.
+async fn greet(stream: &mut Stream, purpose: Purpose, hello: Hello) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    let frame = match purpose {
+        Purpose::Link => Frame::Hello(hello),
+        Purpose::Council => Frame::Council(hello),
+    };
+    frame::encode(&frame, &mut bytes);
+    stream.write_all(&bytes).await?;
+    stream.flush().await
+}
+
+/// We were called: the engine will greet, if we know the caller and it wants a link. Whoever calls
+/// for the control plane has been greeted.
 pub(super) async fn answer(
     config: &Config,
     mut stream: Stream,
-) -> Result<(Greeted, NodeId, Resume), GreetingError> {
+) -> Result<(Greeted, Purpose, NodeId, Resume), GreetingError> {
     let (theirs, rest) = match read(&mut stream).await {
         // Whoever speaks another version reads that of our frame.
         Err(GreetingError::Frame(error @ FrameError::Version(_))) => {
@@ -85,9 +130,14 @@ pub(super) async fn answer(
         }
         read => read?,
     };
-    let theirs = theirs.map_err(GreetingError::RefusedUs)?;
+    let (purpose, theirs) = theirs.map_err(GreetingError::RefusedUs)?;
     match is_it(config, &stream, &theirs).and_then(|()| check(config, &theirs)) {
-        Ok(peer) => Ok((Greeted { stream, rest }, peer, theirs.resume)),
+        Ok(peer) => {
+            if purpose == Purpose::Council {
+                greet(&mut stream, purpose, hello(config, peer, NO_LINK)).await?;
+            }
+            Ok((Greeted { stream, rest }, purpose, peer, theirs.resume))
+        }
         Err(why) => {
             refuse(stream, why.clone()).await?;
             Err(GreetingError::Stranger(why))
@@ -103,13 +153,17 @@ pub(super) async fn refuse(mut stream: Stream, why: String) -> io::Result<()> {
     stream.flush().await
 }
 
-/// The first frame: a greeting, or a refusal in words.
-async fn read(stream: &mut Stream) -> Result<(Result<Hello, String>, Vec<u8>), GreetingError> {
+/// A greeting, or a refusal in words.
+type Said = Result<(Purpose, Hello), String>;
+
+/// The first frame.
+async fn read(stream: &mut Stream) -> Result<(Said, Vec<u8>), GreetingError> {
     let mut bytes = Vec::with_capacity(HELLO_MAX);
     loop {
         if let Some((frame, used)) = frame::decode(&bytes)? {
             let said = match frame {
-                Frame::Hello(hello) => Ok(hello),
+                Frame::Hello(hello) => Ok((Purpose::Link, hello)),
+                Frame::Council(hello) => Ok((Purpose::Council, hello)),
                 Frame::Refused(why) => Err(why.chars().take(500).collect()),
                 _ => return Err(GreetingError::NoGreeting),
             };

@@ -13,16 +13,13 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::dial;
-use super::greeting::{self, GreetingError};
+use super::greeting::{self, GreetingError, NO_LINK};
 use crate::config::Config;
 
 /// How long a member has to be there. Those that are not up yet are no reason to wait for long.
 const TO_CONNECT: Duration = Duration::from_secs(1);
 /// How long one that is there has to answer: it may be busy, and what it knows matters.
 const TO_ANSWER: Duration = Duration::from_secs(10);
-
-/// Before the first start, and the same however often it is asked.
-const UNBORN: Resume = Resume { life: Life { boot: 0, mark: 0 }, knows: None, received: 0 };
 
 /// Why this cannot be the first start of a new cluster, if a member says so.
 pub(crate) async fn objection(config: &Config, keys: Option<Keys>) -> Option<String> {
@@ -47,7 +44,7 @@ async fn ask(config: &Config, keys: Option<&Keys>, peer: NodeId) -> Option<Strin
     let member = &config.members[peer.index()];
     let stream = timeout(TO_CONNECT, dial(config, keys, peer)).await.ok()?.ok()?;
     let name = &member.name;
-    match timeout(TO_ANSWER, greeting::call(config, peer, UNBORN, stream)).await.ok()? {
+    match timeout(TO_ANSWER, greeting::call(config, peer, NO_LINK, stream)).await.ok()? {
         Ok((_, Resume { life: Life { boot, .. }, .. })) if boot > 1 => {
             Some(format!("{name} has been started before: its boot number is {boot}"))
         }

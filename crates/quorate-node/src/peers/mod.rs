@@ -1,7 +1,9 @@
 //! Connections to the other members. Of each pair, the one that comes first in the list of members
-//! calls, so that there is one connection between any two.
+//! calls, so that there is one connection between any two; beside it each calls the other for its
+//! control plane, if it has one (`council`).
 
 mod connection;
+mod council;
 mod greeting;
 mod inquiry;
 mod outgoing;
@@ -27,6 +29,8 @@ use crate::metrics::Metrics;
 use crate::stream::Stream;
 
 use connection::Connection;
+pub(crate) use council::{Answers, Lines};
+use greeting::Purpose;
 pub(crate) use inquiry::objection;
 pub(crate) use outgoing::Outgoing;
 use outgoing::Queue;
@@ -49,6 +53,14 @@ pub(crate) struct Mesh {
     audit: Arc<Audit>,
     keys: watch::Receiver<Option<Arc<Keys>>>,
     connections: Arc<AtomicU64>,
+    /// Who answers questions of other members' control planes.
+    council: Option<Arc<dyn Answers>>,
+}
+
+/// Somebody who was let in.
+enum Welcome {
+    Link(Connection),
+    Council(NodeId, greeting::Greeted),
 }
 
 /// A connection to a member, encrypted if there are keys.
@@ -77,8 +89,9 @@ impl Mesh {
         engine: mpsc::Sender<Command>,
         (metrics, audit): (Arc<Metrics>, Arc<Audit>),
         keys: watch::Receiver<Option<Arc<Keys>>>,
+        council: Option<Arc<dyn Answers>>,
     ) -> Self {
-        Mesh { config, engine, metrics, audit, keys, connections: Arc::default() }
+        Mesh { config, engine, metrics, audit, keys, connections: Arc::default(), council }
     }
 
     /// Calls those who come after us, and listens to those who come before, until the engine is
@@ -165,9 +178,14 @@ impl Mesh {
                 }
                 None => stream.into(),
             };
-            let (stream, peer, theirs) = greeting::answer(&self.config, stream).await?;
+            let (stream, purpose, peer, theirs) = greeting::answer(&self.config, stream).await?;
+            if purpose == Purpose::Council {
+                return Ok(Welcome::Council(peer, stream));
+            }
             match self.meet(peer, theirs, true).await {
-                Ok((number, queue)) => Ok(Connection { peer, number, stream, queue }),
+                Ok((number, queue)) => {
+                    Ok(Welcome::Link(Connection { peer, number, stream, queue }))
+                }
                 Err(error) => {
                     greeting::refuse(stream.stream, error.to_string()).await?;
                     Err(error)
@@ -177,7 +195,17 @@ impl Mesh {
         let greeted = greeted.await;
         drop(place);
         match greeted {
-            Ok(Ok(connection)) => connection.run(&self.engine, self.keys.clone()).await,
+            Ok(Ok(Welcome::Link(connection))) => {
+                connection.run(&self.engine, self.keys.clone()).await;
+            }
+            Ok(Ok(Welcome::Council(peer, stream))) => {
+                // Whoever has none hangs up.
+                let Some(answers) = self.council else { return };
+                tokio::select! {
+                    () = council::serve(peer, stream, answers, self.keys.clone()) => {}
+                    () = self.engine.closed() => {}
+                }
+            }
             Ok(Err(error)) => {
                 self.metrics.refuse("peer");
                 let (who, whence) = (&Caller::Anonymous, Whence::Address(from.ip()));

@@ -1,10 +1,11 @@
-//! `central`: one node decides.
+//! `central`: one node decides; which one, the pool says, or the charter from time to time.
 
+use quorate_api::format_span;
 use quorate_core::{NodeId, Obeys, Order, Outbox, Protocol, Relabelled, Seat, Unit};
-use quorate_protocols::central::{Central, Pool};
+use quorate_protocols::central::{Central, Pool, moving};
 
 use super::{About, Books, Chosen, ProtocolDef, Read, Registered, goods};
-use crate::config::{Basis, Options};
+use crate::config::{Basis, Chartered, Options};
 use crate::seat::Runs;
 
 pub(super) const CENTRAL: Registered = Registered {
@@ -28,6 +29,9 @@ impl Runs for Central {
     }
 }
 
+/// Orders would be forgotten with the next move: they are refused.
+impl Runs for moving::Moving {}
+
 fn read(basis: &Basis<'_>, options: &mut Options) -> Result<Read, String> {
     let pool = Pool::of(goods::read(basis, options)?);
     let text: String = options.take("arbiter")?.unwrap_or_else(|| "spread".into());
@@ -42,9 +46,10 @@ fn read(basis: &Basis<'_>, options: &mut Options) -> Result<Read, String> {
             ));
         }
     };
-    let who = match arbiter {
-        Chosen::ByName => "spread".to_owned(),
-        Chosen::Node(node) => node.to_string(),
+    let who = match (arbiter, basis.charter) {
+        (Chosen::Node(node), _) => node.to_string(),
+        (_, Some(charter)) => return read_moving(basis, pool, charter),
+        (_, None) => "spread".to_owned(),
     };
     let about = About {
         canonical: format!("central {who} {}", goods::agreed(&pool.goods)),
@@ -59,4 +64,37 @@ fn read(basis: &Basis<'_>, options: &mut Options) -> Result<Read, String> {
     let made =
         move |name: &str, members| Pool { arbiter: arbiter.node(name, members), ..pool.clone() };
     Ok((ProtocolDef::made::<Central>(about, made), None))
+}
+
+/// The charter says who decides, and who next.
+fn read_moving(basis: &Basis<'_>, central: Pool, charter: Chartered) -> Result<Read, String> {
+    if central.goods.durable {
+        return Err(
+            "durable: a seat that moves writes nothing down, and what it must know of the \
+                    past the others tell it. Leave it out, or name the node that decides: \
+                    arbiter = \"NAME\""
+                .into(),
+        );
+    }
+    charter.suits(&basis.lease)?;
+    let pause = charter.suspect_after + charter.licence + basis.lease.length();
+    let about = About {
+        canonical: format!("central by charter {}", goods::agreed(&central.goods)),
+        labels: central.goods.labels.clone(),
+        seat_moves: true,
+        books: Books::Decide(Chosen::ByCharter),
+        awaits: "the node that decides to book it",
+        terms: Some(format!(
+            "its seat moves: when the node that decides crashes, another grants again after {}",
+            format_span(pause)
+        )),
+        ..About::default()
+    };
+    let made = move |_: &str, members| moving::Pool {
+        licence: charter.licence,
+        ..moving::Pool::new(central.clone(), members)
+    };
+    let def = ProtocolDef::made::<moving::Moving>(about, made);
+    // What a file calls it.
+    Ok((ProtocolDef { name: Central::NAME, ..def }, None))
 }

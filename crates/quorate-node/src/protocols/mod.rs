@@ -98,6 +98,8 @@ pub(crate) struct About {
     /// Whether to be told that a node is suspected means to the protocol that somebody made sure:
     /// then a failure detector's opinion will not do.
     pub(crate) needs_proof: bool,
+    /// Whether the charter says who decides.
+    pub(crate) seat_moves: bool,
     /// Most units that one claim can have, if fewer than all.
     pub(crate) claim_max: Option<u32>,
     /// The options that decide what a crash costs, in words, where there are such.
@@ -145,6 +147,8 @@ pub(crate) enum Chosen {
     Node(NodeId),
     /// By the pool's name, over all members.
     ByName,
+    /// By the charter, and not for good: who it is, the engine knows.
+    ByCharter,
 }
 
 impl Chosen {
@@ -152,7 +156,7 @@ impl Chosen {
     fn node(self, pool: &str, members: usize) -> NodeId {
         match self {
             Chosen::Node(node) => node,
-            Chosen::ByName => {
+            Chosen::ByName | Chosen::ByCharter => {
                 let members = u64::try_from(members.max(1)).unwrap_or(u64::MAX);
                 NodeId((crate::config::digest(pool.as_bytes()) % members) as u32)
             }

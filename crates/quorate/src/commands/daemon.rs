@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 
 use anyhow::Context as _;
 use tokio::runtime::Runtime;
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Registry, reload};
@@ -16,11 +16,18 @@ pub(crate) fn runtime() -> anyhow::Result<Runtime> {
     Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
 }
 
-/// How much is said: `QUORATE_LOG`, or else this, or else `info`.
+/// How much is said: `QUORATE_LOG`, or else this, or else `info`. What the engine of the charter
+/// says is for those who know it: its own level must be named.
 pub(crate) fn level(said: Option<&str>) -> anyhow::Result<Targets> {
     let wanted = std::env::var("QUORATE_LOG").ok().filter(|wanted| !wanted.is_empty());
     let wanted = wanted.as_deref().or(said).unwrap_or("info");
-    wanted.parse().with_context(|| format!("{wanted:?} is no level: try info or debug"))
+    let level: Result<Targets, _> = wanted.parse();
+    let level = level.with_context(|| format!("{wanted:?} is no level: try info or debug"))?;
+    let engine = "openraft";
+    Ok(match wanted.contains(engine) {
+        true => level,
+        false => level.with_target(engine, LevelFilter::ERROR),
+    })
 }
 
 /// What says how much is said, from now on.

@@ -38,5 +38,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     Node::init(&config)?;
     let (name, cluster) = (config.name(), &config.cluster);
     crate::print(format_args!("{name}: cluster {cluster} is new at its next start"))?;
+    if config.founds_charter() {
+        crate::print(format_args!("{name}: it founds the charter then, and lets the others in"))?;
+    }
     Ok(Outcome::Good)
 }

@@ -192,7 +192,7 @@ mod tests {
         manager.reloading();
         let said = heard();
         let since = said.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").unwrap();
-        assert!((before..=monotonic_micros()).contains(&since.parse().unwrap()), "{said}");
+        assert!((before..=monotonic_micros()).contains(&since.parse::<u64>().unwrap()), "{said}");
         manager.reloaded();
         assert_eq!(heard(), "READY=1");
         manager.stopping(Some("two\nlines"));

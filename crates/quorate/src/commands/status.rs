@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use quorate_api::{
-    ClaimId, ClaimState, ClaimStatus, Estimate, FactView, Hindrance, Line, NodeView, Obstacle,
-    PoolView, QuorumsView, Remedy, UnitView, Why, format_span, told_start,
+    CharterMember, CharterView, ClaimId, ClaimState, ClaimStatus, Estimate, FactView, Hindrance,
+    Line, NodeView, Obstacle, PoolView, QuorumsView, Remedy, UnitView, Why, format_span,
+    told_start,
 };
 use quorate_protocols::quorums::family::Summary;
 
@@ -283,6 +284,30 @@ fn node_text(node: &NodeView) -> String {
         };
         let state = if peer.suspected { format!("{state}, suspected") } else { state.to_owned() };
         let _ = writeln!(text, "peer {}: {state}", peer.name);
+    }
+    if let Some(charter) = &node.charter {
+        text.push_str(&charter_text(charter));
+    }
+    text
+}
+
+fn charter_text(charter: &CharterView) -> String {
+    let leader = charter.leader.as_deref().unwrap_or("nobody");
+    let mut text = format!("charter version {}, led by {leader}\n", charter.version);
+    for member in &charter.members {
+        let CharterMember { name, votes, draining, groups, heard_ms } = member;
+        let votes = if *votes { "votes" } else { "follows" };
+        let draining = if *draining { ", drains" } else { "" };
+        let heard = heard_ms.map(|ms| format!(", heard {} ago", span(Some(ms))));
+        let heard = heard.unwrap_or_default();
+        let _ = writeln!(
+            text,
+            "charter member {name}: {votes}, decides for {groups} of 256 groups of pools\
+             {draining}{heard}"
+        );
+    }
+    if let Some(problem) = &charter.problem {
+        let _ = writeln!(text, "charter: {problem}");
     }
     text
 }

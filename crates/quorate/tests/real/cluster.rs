@@ -18,6 +18,8 @@ use crate::proxy::Proxy;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Protocol {
     Central,
+    /// `central` whose seat moves when its node is gone.
+    Moving,
     /// `arbiter` whose units have names.
     Named,
     /// `arbiter` that counts.
@@ -35,8 +37,9 @@ pub(crate) enum Protocol {
 }
 
 impl Protocol {
-    pub(crate) const ALL: [Protocol; 9] = [
+    pub(crate) const ALL: [Protocol; 10] = [
         Protocol::Central,
+        Protocol::Moving,
         Protocol::Named,
         Protocol::Count,
         Protocol::Naming,
@@ -51,6 +54,7 @@ impl Protocol {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Protocol::Central => "central",
+            Protocol::Moving => "moving",
             Protocol::Named => "named",
             Protocol::Count => "count",
             Protocol::Naming => "naming",
@@ -98,6 +102,7 @@ impl Protocol {
             format!("retry = \"200ms\"\nfairness = \"backfill:{backfill}\"\ndurable = {durable}\n");
         match self {
             Protocol::Central => decided,
+            Protocol::Moving => decided.replace("durable = false\n", ""),
             Protocol::Table => format!("protocol = \"table\"\n{decided}"),
             Protocol::Named => voting,
             Protocol::Count => count,
@@ -356,8 +361,16 @@ impl Cluster {
         let boot = std::fs::read_to_string(self.data(node).join("boot")).ok();
         // A node that was killed at its start has nothing to lose yet.
         if let Some(boot) = boot.filter(|_| memory != Memory::Kept) {
+            // Whoever loses its part of the charter is a member no more, for good: here that stays.
+            let charter = ["charter.redb", "charter-birth", "charter-leaving"];
+            let kept = charter.map(|file| (file, std::fs::read(self.data(node).join(file)).ok()));
             std::fs::remove_dir_all(self.data(node)).expect("it is ours");
             std::fs::create_dir(self.data(node)).expect("it is ours");
+            for (file, bytes) in kept.into_iter().filter(|_| memory == Memory::Lost) {
+                if let Some(bytes) = bytes {
+                    std::fs::write(self.data(node).join(file), bytes).expect("it is ours");
+                }
+            }
             let left = match memory {
                 Memory::Kept | Memory::Gone => None,
                 Memory::RolledBack => std::fs::read_to_string(self.old_copy(node)).ok(),
@@ -500,6 +513,11 @@ impl Cluster {
             let _ = writeln!(text, "  {{ name = \"n{number}\", peers = \"{door}\" }},");
         }
         text.push_str("]\n");
+        if self.pools.protocol == Protocol::Moving {
+            text.push_str(
+                "[charter]\nenabled = true\nlicence = \"500ms\"\nsuspect_after = \"500ms\"\n",
+            );
+        }
         let Pools { names, units, lease, protocol, .. } = &self.pools;
         let Pools { more, .. } = &self.pools;
         let (lease, options) = (lease.as_millis(), protocol.options(&self.pools));

@@ -11,6 +11,7 @@
 //! | `planted.rs` | a node that breaks a rule (this program again) |
 //! | `proxy.rs` | the wire between them |
 //! | `broadcast.rs` | nodes that broadcast are killed, stand still and lose their connections |
+//! | `moving.rs` | the node that decides is killed and stopped, and another decides |
 //! | `minority.rs` | as many nodes as quorums can do without are killed |
 //! | `rolling.rs` | nodes are restarted one after the other, and no job notices |
 //! | `ring.rs` | a node and then the root of a ring are killed |
@@ -38,6 +39,7 @@ mod hardship;
 mod history;
 mod lost;
 mod minority;
+mod moving;
 mod planted;
 mod proxy;
 mod recovery;
@@ -57,8 +59,9 @@ const HELP: &str = "\
 cargo test -p quorate --test real -- [NAME] [OPTIONS]
 
   --seed N       this seed instead of a few fixed ones, or other minorities
-  --protocol P   central, named, count, naming or ticket (arbiter), table, broadcast, leased
-                 (broadcast that counts nodes out) or ring, instead of each in turn
+  --protocol P   central, moving (central with a seat that moves), named, count, naming or ticket
+                 (arbiter), table, broadcast, leased (broadcast that counts nodes out) or ring,
+                 instead of each in turn
   --seconds N    how long faults happen in each trial
   --minutes N    fresh seeds for so long
   --recovery N   instead of tests: N rounds of one node killed, paused and cut off, and how long it
@@ -79,7 +82,7 @@ struct Wish {
     nodes: Option<String>,
 }
 
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 13] = [
     "planted_bugs_in_histories_are_found",
     "a_node_that_is_lied_to_about_its_past_is_found",
     "broken_connections_alone_cost_nobody_a_grant",
@@ -92,6 +95,7 @@ const NAMES: [&str; 12] = [
     "broadcast_goes_on_without_nodes_and_hands_out_no_unit_too_many",
     "a_lost_directory_is_never_taken_for_a_new_cluster",
     "no_job_is_lost_while_nodes_are_restarted_one_after_the_other",
+    "another_node_decides_when_the_one_that_did_is_gone",
 ];
 
 type Trial = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -157,6 +161,7 @@ fn main() {
     // Takes a minute, in which it does hardly anything.
     add(2, NAMES[10], Box::pin(lost::directories(NAMES[10])));
     add(1, NAMES[11], Box::pin(rolling::restarts(NAMES[11])));
+    add(0, NAMES[12], Box::pin(moving::seats(NAMES[12])));
     // Most of a trial is waiting, so two go on at a time.
     let started = lanes.map(|lane| {
         runtime.spawn(async {
@@ -192,7 +197,7 @@ fn main() {
             (None, None) => {
                 // Most of a trial is waiting.
                 let trials: Vec<_> = each().map(|protocol| (protocol, seconds(4))).collect();
-                for few in trials.chunks(3) {
+                for few in trials.chunks(4) {
                     let start = |&(protocol, chaos): &(Protocol, Duration)| {
                         let harm = Harm::Everything;
                         let plan = Plan { seed: 11, protocol, chaos, harm, bug: None };

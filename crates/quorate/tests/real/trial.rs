@@ -145,6 +145,8 @@ impl Trial {
         let long = if plan.protocol.votes() { 5000 } else { 2000 };
         let short = [1000, 1500, long].map(Duration::from_millis);
         let lease = match plan.harm {
+            // Seats do not move within shorter ones.
+            Harm::Everything if plan.protocol == Protocol::Moving => Duration::from_secs(4),
             Harm::Everything => dice.pick(&short),
             Harm::DeadClients => short[0],
             // Long enough for a machine that is busy with other things.

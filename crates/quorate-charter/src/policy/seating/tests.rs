@@ -304,7 +304,9 @@ proptest! {
                         if seat.term == was.term { continue }
                         prop_assert!(!silent.contains(&seat.life.member));
                         prop_assert_eq!(seat.life.boot, stage.heard[&seat.life.member].boot);
-                        given += usize::from(well(&was.life.member));
+                        // Its own new life is nobody else.
+                        let taken = seat.life.member != was.life.member;
+                        given += usize::from(taken && well(&was.life.member));
                     }
                     prop_assert!(given <= 1, "{given} groups were taken from those who are well");
                 },
@@ -322,4 +324,20 @@ proptest! {
         stage.pass(SECOND * 5);
         prop_assert_eq!(stage.moved.len(), before, "it never rests");
     }
+}
+
+/// Nobody else may decide in the term of a life that is over (charter spec S12): without an entry
+/// that names the new one its pools would wait for ever.
+#[test]
+fn who_restarts_before_it_is_suspected_keeps_its_groups_in_its_new_life() {
+    let mut stage = Stage::new(3);
+    stage.pass(SECOND);
+    let (loads, victim) = (stage.loads(), stage.ids()[1]);
+    stage.up.insert(victim, 2);
+    stage.pass(SECOND / 5);
+    assert_eq!((stage.loads(), stage.moved.len()), (loads, 2), "in one entry for all");
+    let seats = stage.charter.seats().values().filter(|seat| seat.life.member == victim);
+    assert!(seats.clone().all(|seat| (seat.life.boot, seat.term) == (2, 2)), "{seats:?}");
+    stage.pass(SECOND * 5);
+    assert_eq!(stage.moved.len(), 2, "once");
 }

@@ -26,6 +26,7 @@ fn overview(pool: Option<Value>) -> Overview {
         peers: Vec::new(),
         claims: 3,
         clients: 1,
+        charter: None,
     };
     let member = |name: &str, answers: bool, grace: u64| {
         json!({"name": name, "answers": answers, "ready": answers && grace == 0, "boot": 1,

@@ -1,0 +1,227 @@
+//! Tells the engine what was applied, and asks for licences: one round for all groups, and never
+//! two at once (charter spec S1, S2).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_charter::{Council, Group, Reading, Trouble};
+use quorate_core::Moment;
+use tokio::sync::mpsc;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{Instant, sleep_until};
+
+use super::{FromCharter, Hall, Licence, Part, Seats, TERMS_EACH, lead, leave, listen};
+use crate::clock;
+use crate::engine::Command;
+
+/// How long to wait before a round that failed is begun again: nobody leads for a moment.
+const AGAIN: Duration = Duration::from_millis(50);
+
+/// Homes that apply a move before the node that is to decide ask it in vain: so long after it they
+/// ask once more, and again if that node is slow.
+const SETTLED: [Duration; 2] = [Duration::from_millis(60), Duration::from_millis(300)];
+
+/// The engine is gone.
+struct EngineGone;
+
+/// Everything that this node's part does by itself, until the engine is gone.
+pub(super) async fn run(
+    hall: Arc<Hall>,
+    part: Part,
+    engine: mpsc::Sender<Command>,
+    asks: mpsc::UnboundedReceiver<Licence>,
+) {
+    let me = part.identity().member;
+    // They end with this.
+    let mut tasks = JoinSet::new();
+    tasks.spawn(listen::run(Arc::clone(&hall), part.clone()));
+    tasks.spawn(lead::run(Arc::clone(&hall), part.clone()));
+    let (returning, its) = (Arc::clone(&hall), part.clone());
+    tasks.spawn(async move { leave::come_back(&returning, &its, me).await });
+    let desk = Desk {
+        hall,
+        part,
+        engine,
+        told: None,
+        settles: Vec::new(),
+        waiting: BTreeMap::new(),
+        last: None,
+    };
+    let _ = desk.run(asks).await;
+}
+
+/// A round under way: when it began, and who asked before that.
+struct Round {
+    began: Moment,
+    for_whom: BTreeMap<(Group, u32), Moment>,
+    answer: JoinHandle<Result<Confirmed, Trouble>>,
+}
+
+/// What a round confirmed: the seats of this node.
+struct Confirmed {
+    index: u64,
+    seats: BTreeSet<(Group, u32)>,
+}
+
+struct Desk {
+    hall: Arc<Hall>,
+    part: Part,
+    engine: mpsc::Sender<Command>,
+    /// The version of the charter that the engine knows.
+    told: Option<u64>,
+    /// When what was told last is settled, the last first.
+    settles: Vec<Instant>,
+    /// Who asked and has no answer, and the earliest reading with which it did.
+    waiting: BTreeMap<(Group, u32), Moment>,
+    /// The last round that was answered.
+    last: Option<(Moment, BTreeSet<(Group, u32)>)>,
+}
+
+impl Desk {
+    async fn run(mut self, mut asks: mpsc::UnboundedReceiver<Licence>) -> Result<(), EngineGone> {
+        let mut readings = self.part.watch();
+        let mut round: Option<Round> = None;
+        let mut again: Option<Instant> = None;
+        self.tell().await?;
+        loop {
+            if round.is_none() && !self.waiting.is_empty() && again.is_none() {
+                round = Some(self.begin());
+            }
+            tokio::select! {
+                changed = readings.changed() => {
+                    // The engine of the control plane has stopped; `status` says why.
+                    changed.map_err(|_| EngineGone)?;
+                    self.tell().await?;
+                }
+                asked = asks.recv() => {
+                    let mut next = Some(asked.ok_or(EngineGone)?);
+                    let mut fresh = Vec::new();
+                    while let Some(asked) = next {
+                        fresh.extend(self.take(asked));
+                        next = asks.try_recv().ok();
+                    }
+                    self.send(FromCharter::Licensed(fresh)).await?;
+                }
+                answer = answer(&mut round) => {
+                    let Some(Round { began, for_whom, .. }) = round.take() else { continue };
+                    match answer {
+                        Ok(confirmed) => self.confirm(began, for_whom, confirmed).await?,
+                        Err(_) => {
+                            for (seat, asked) in for_whom {
+                                self.wants(seat, asked);
+                            }
+                            again = Some(Instant::now() + AGAIN);
+                        }
+                    }
+                }
+                () = wake(again) => again = None,
+                () = wake(self.settles.last().copied()) => {
+                    self.settles.pop();
+                    let last = self.settles.is_empty();
+                    self.send(FromCharter::Settled { last }).await?;
+                }
+                () = self.engine.closed() => return Err(EngineGone),
+            }
+        }
+    }
+
+    /// Tells the engine how far the charter is applied here.
+    async fn tell(&mut self) -> Result<(), EngineGone> {
+        let Reading { applied, charter } = self.part.watch().borrow().clone();
+        if self.told != Some(charter.version()) {
+            self.hall.book.note_all(&charter, &self.hall.config);
+            let seats = Arc::new(Seats::of(&charter, &self.hall.config));
+            self.send(FromCharter::Applied(seats)).await?;
+            self.told = Some(charter.version());
+            let now = Instant::now();
+            self.settles = SETTLED.iter().rev().map(|after| now + *after).collect();
+        }
+        self.hall.told.send_replace(applied);
+        Ok(())
+    }
+
+    async fn send(&self, word: FromCharter) -> Result<(), EngineGone> {
+        if matches!(&word, FromCharter::Licensed(none) if none.is_empty()) {
+            return Ok(());
+        }
+        self.engine.send(Command::Charter(word)).await.map_err(|_| EngineGone)
+    }
+
+    /// Somebody asks. If a round that began a moment ago has the answer, that is it: the licence
+    /// counts from then.
+    fn take(&mut self, asked: Licence) -> Option<Licence> {
+        let seat = (asked.group, asked.term);
+        let fresh = self.hall.chartered.licence / 6;
+        match &self.last {
+            Some((began, seats)) if clock::now().since(*began) < fresh && seats.contains(&seat) => {
+                Some(Licence { asked: (*began).min(asked.asked), ..asked })
+            }
+            _ => {
+                self.wants(seat, asked.asked);
+                None
+            }
+        }
+    }
+
+    fn wants(&mut self, seat: (Group, u32), asked: Moment) {
+        let first = self.waiting.entry(seat).or_insert(asked);
+        *first = asked.min(*first);
+    }
+
+    fn begin(&mut self) -> Round {
+        let (part, for_whom) = (self.part.clone(), std::mem::take(&mut self.waiting));
+        let began = clock::now();
+        Round { began, for_whom, answer: tokio::spawn(async move { confirmed(&part).await }) }
+    }
+
+    async fn confirm(
+        &mut self,
+        began: Moment,
+        for_whom: BTreeMap<(Group, u32), Moment>,
+        Confirmed { index, seats }: Confirmed,
+    ) -> Result<(), EngineGone> {
+        // Charter spec S2: the engine knows what was applied at that round before it may decide.
+        self.tell().await?;
+        debug_assert!(*self.hall.told.borrow() >= index, "a read waits until it is applied");
+        let stand = for_whom.into_iter().filter(|(seat, _)| seats.contains(seat));
+        let licences =
+            stand.map(|((group, term), asked)| Licence { group, term, asked: asked.min(began) });
+        let licences = licences.collect();
+        self.last = Some((began, seats));
+        self.send(FromCharter::Licensed(licences)).await
+    }
+}
+
+/// Which seats this member has, by a round begun now.
+async fn confirmed(part: &Part) -> Result<Confirmed, Trouble> {
+    let me = part.identity().member;
+    let (known, base) = {
+        let readings = part.watch();
+        let charter = &readings.borrow().charter;
+        let mine = charter.seats().iter().filter(|(_, seat)| seat.life.member == me);
+        let known: Vec<(Group, u64)> = mine.map(|(group, seat)| (*group, seat.term)).collect();
+        (known, charter.incarnation().saturating_mul(TERMS_EACH))
+    };
+    let licence = part.licence(me, &known).await?;
+    let term = |term: u64| u32::try_from(base.saturating_add(term)).unwrap_or(u32::MAX);
+    let seats = licence.confirmed.iter().map(|(group, it)| (*group, term(*it))).collect();
+    Ok(Confirmed { index: licence.index, seats })
+}
+
+async fn answer(round: &mut Option<Round>) -> Result<Confirmed, Trouble> {
+    match round {
+        Some(round) => match (&mut round.answer).await {
+            Ok(answer) => answer,
+            Err(error) => Err(Trouble::Stopped(error.to_string())),
+        },
+        None => std::future::pending().await,
+    }
+}
+
+async fn wake(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}

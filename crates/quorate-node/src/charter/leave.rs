@@ -1,0 +1,100 @@
+//! A node that stops gives away what it decides, so that nobody has to find out that it is gone
+//! (charter spec S11).
+//!
+//! It says that it drains and who decides instead in one entry, so that no leader gives it anything
+//! back meanwhile; and it writes down that it said so, so that its next start takes it back. An
+//! operator's word that it drains stays.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use quorate_charter::{Change, Council, MemberId, Request};
+use tokio::time::{sleep, timeout};
+
+use super::{Hall, Part, request_id};
+use crate::boot;
+use crate::config::Data;
+
+/// The word that the node drains because it stopped.
+const LEAVING: &str = "charter-leaving";
+/// How long giving everything away may take. A majority that is gone is not waited for.
+const TO_LEAVE: Duration = Duration::from_secs(2);
+/// What the engine said last is on its way: time for it to arrive before connections end.
+const TO_ARRIVE: Duration = Duration::from_millis(150);
+/// How long to wait before asking again.
+const AGAIN: Duration = Duration::from_millis(200);
+
+impl Hall {
+    /// Gives away what this node decides, if that is possible.
+    pub(crate) async fn hand_over(&self) {
+        let Some(part) = self.part() else { return };
+        match timeout(TO_LEAVE, self.try_to_hand_over(&part)).await {
+            Ok(Ok(0)) => {}
+            Ok(Ok(groups)) => {
+                tracing::info!(groups, "others decide from now on");
+                sleep(TO_ARRIVE).await;
+            }
+            Ok(Err(why)) => tracing::warn!(%why, "what this node decides is not handed over"),
+            Err(_) => tracing::warn!("what this node decides is not handed over: no answer"),
+        }
+    }
+
+    async fn try_to_hand_over(&self, part: &Part) -> Result<usize, String> {
+        let said = |error: &dyn std::fmt::Display| error.to_string();
+        let me = part.identity().member;
+        loop {
+            let reading = part.read().await.map_err(|error| said(&error))?;
+            let charter = &reading.charter;
+            let mine = charter.seats().values().filter(|seat| seat.life.member == me).count();
+            if mine == 0 {
+                return Ok(0);
+            }
+            let drains = charter.members().get(&me).is_some_and(|member| member.draining);
+            let drain = Change::DrainMember { member: me, draining: true, if_generation: None };
+            // As the charter will be: whoever drains gets nothing, and gives all.
+            let mut after = (**charter).clone();
+            let tried = Request::one(request_id(), drain.clone());
+            let _ = after.apply(reading.applied + 1, &tried);
+            let (now, patience) = (self.now(), self.chartered.suspect_after);
+            let mut heard = self.heard(me);
+            heard.retain(|_, heard| now.saturating_sub(heard.at) <= patience);
+            let moves = self.seating().moves(now, &after, &heard);
+            if moves.iter().all(|it| it.to.member == me) {
+                return Err("no other member is heard".into());
+            }
+            if let Data::Directory(directory) = &self.config.data
+                && !drains
+            {
+                let text = "this node drains since it was stopped\n";
+                let kept = boot::replace(directory, &directory.join(LEAVING), text);
+                kept.map_err(|error| said(&error))?;
+            }
+            let changes = vec![drain, Change::Seats { moves }];
+            let done = part.propose(Request { id: request_id(), changes }).await;
+            match done.map_err(|error| said(&error))? {
+                Ok(done) => {
+                    let mut told = self.told.subscribe();
+                    let all = told.wait_for(|index| *index >= done.version).await;
+                    all.map_err(|error| said(&error))?;
+                    return Ok(mine);
+                }
+                // Somebody moved a seat meanwhile.
+                Err(refused) => tracing::debug!(%refused, "once more"),
+            }
+        }
+    }
+}
+
+/// After a start: a node that drained since it was stopped does so no more.
+pub(super) async fn come_back(hall: &Hall, part: &Part, me: MemberId) {
+    let Data::Directory(directory) = &hall.config.data else { return };
+    let word: PathBuf = directory.join(LEAVING);
+    while word.exists() {
+        let change = Change::DrainMember { member: me, draining: false, if_generation: None };
+        match part.propose(Request::one(request_id(), change)).await {
+            Ok(Ok(_)) => drop(fs::remove_file(&word)),
+            Ok(Err(_)) | Err(_) => sleep(AGAIN).await,
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Who was heard, and in which life: every member that votes asks all others, so that whoever comes
+//! to lead has listened for as long as it lives.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_charter::policy::seating::Heard;
+use quorate_charter::{Council, MemberId};
+use quorate_core::NodeId;
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use super::words::{Said, Word};
+use super::{Hall, Part, locked};
+
+/// So many questions in the time after which silence means something.
+const ASKED: u32 = 6;
+
+/// When a node was last heard.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    pub(super) member: MemberId,
+    pub(super) at: Duration,
+    pub(super) boot: u32,
+}
+
+/// Listens for ever.
+pub(super) async fn run(hall: Arc<Hall>, part: Part) {
+    let me = part.identity().member;
+    let mut beats = interval(hall.listens_every());
+    beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut asking: BTreeMap<NodeId, ()> = BTreeMap::new();
+    let mut answers = JoinSet::new();
+    loop {
+        tokio::select! {
+            _ = beats.tick() => {
+                if !part.status().voters.contains(&me) {
+                    continue;
+                }
+                for other in hall.others() {
+                    if asking.insert(other, ()).is_some() {
+                        continue; // It has not answered the last one.
+                    }
+                    let hall = Arc::clone(&hall);
+                    answers.spawn(async move {
+                        let patience = hall.chartered.suspect_after;
+                        let said = timeout(patience, hall.ask(other, &Word::Life)).await;
+                        (other, said)
+                    });
+                }
+            }
+            Some(answer) = answers.join_next() => {
+                let Ok((other, said)) = answer else { continue };
+                asking.remove(&other);
+                if let Ok(Ok(Said::Life { member: Some(member), boot })) = said {
+                    hall.book.note(member, other);
+                    let seen = Seen { member, at: hall.now(), boot };
+                    locked(&hall.heard).insert(other, seen);
+                }
+            }
+        }
+    }
+}
+
+impl Hall {
+    pub(super) fn listens_every(&self) -> Duration {
+        self.chartered.suspect_after / ASKED
+    }
+
+    /// What was heard of members, this one too.
+    pub(super) fn heard(&self, me: MemberId) -> BTreeMap<MemberId, Heard> {
+        let mut heard: BTreeMap<MemberId, Heard> = BTreeMap::new();
+        for seen in locked(&self.heard).values() {
+            heard.insert(seen.member, Heard { at: seen.at, boot: seen.boot.into() });
+        }
+        heard.insert(me, Heard { at: self.now(), boot: self.boot.into() });
+        heard
+    }
+}

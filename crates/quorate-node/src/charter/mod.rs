@@ -1,0 +1,311 @@
+//! This node's part of the control plane: the charter says who decides for which group of pools,
+//! and this is how it comes to the engine (charter spec S1 and S2).
+//!
+//! ```text
+//! other members ── peers/council ──▶ Hall ──▶ council (quorate-charter) ──▶ drive ──▶ engine
+//!                                      ▲                                     │ ▲
+//!                                      └── begin, lead, listen, leave        ▼ └── who asks for a
+//!                                                             applied, licensed    licence
+//! ```
+//!
+//! * `begin`: whose store this is: founded, joined, or waiting to be let in;
+//! * `drive`: tells the engine what was applied, and asks for licences;
+//! * `lead`: what the leader wants, done;
+//! * `leave`: a node that stops gives away what it decides;
+//! * `listen`: who was heard, in which life;
+//! * `show`: what people see of it;
+//! * `words`: what members say to each other beside the council's own questions.
+//!
+//! None of it is on the path of a claim.
+
+mod begin;
+mod drive;
+mod lead;
+mod leave;
+mod listen;
+mod show;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use quorate_charter::{
+    Charter, Council, Group, MemberId, Pace, Post, RaftCouncil, RequestId, Unreached,
+};
+use quorate_core::{Moment, NodeId, Tenure};
+use quorate_trust::Keys;
+use quorate_wire::frame;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+use crate::config::{Chartered, Config};
+use crate::engine::Command;
+use crate::peers::{Answers, Lines};
+use words::{Said, Word};
+
+pub(crate) use begin::{Begin, declare_new};
+
+/// What a new incarnation adds to every term: more moves than entries that were lost can have had
+/// (charter spec S10).
+const TERMS_EACH: u64 = 1 << 16;
+
+/// This node's part, once it has one.
+type Part = RaftCouncil<Carrier>;
+
+/// What the charter tells the engine.
+#[derive(Clone, Debug)]
+pub(crate) enum FromCharter {
+    /// This node has applied it so far.
+    Applied(Arc<Seats>),
+    /// Whoever decides since has probably applied it too by now; if `last`, surely.
+    Settled { last: bool },
+    /// This node may decide. What was applied at that round has been told before (charter spec
+    /// S2).
+    Licensed(Vec<Licence>),
+}
+
+/// That a node decides for a group in a term: asked for, or confirmed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Licence {
+    pub(crate) group: Group,
+    pub(crate) term: u32,
+    /// The reading of this node's clock from which it counts.
+    pub(crate) asked: Moment,
+}
+
+/// Who decides for each group, as far as this node has applied the charter.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Seats {
+    pub(crate) version: u64,
+    tenures: BTreeMap<Group, Tenure>,
+}
+
+impl Seats {
+    /// Of members that are not in this node's file nothing is told: nobody who has heard of a later
+    /// term gets a licence for an earlier one, and the leader gives their groups to others.
+    fn of(charter: &Charter, config: &Config) -> Seats {
+        let base = charter.incarnation().saturating_mul(TERMS_EACH);
+        let number = |term: u64| u32::try_from(base.saturating_add(term)).unwrap_or(u32::MAX);
+        let tenure = |(group, seat): (&Group, &quorate_charter::Seat)| {
+            let member = charter.members().get(&seat.life.member)?;
+            let tenure = Tenure {
+                term: number(seat.term),
+                after: seat.before.map(|_| number(seat.term - 1)),
+                node: node_of(config, &member.name)?,
+                boot: u32::try_from(seat.life.boot).unwrap_or(u32::MAX),
+            };
+            Some((*group, tenure))
+        };
+        let tenures = charter.seats().iter().filter_map(tenure).collect();
+        Seats { version: charter.version(), tenures }
+    }
+
+    /// Who decides for a group.
+    pub(crate) fn get(&self, group: Group) -> Option<Tenure> {
+        self.tenures.get(&group).copied()
+    }
+}
+
+fn node_of(config: &Config, name: &str) -> Option<NodeId> {
+    config.members.iter().position(|member| member.name == name).map(NodeId::from)
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Hall {
+    config: Arc<Config>,
+    chartered: Chartered,
+    boot: u32,
+    lines: Arc<Lines>,
+    book: Arc<Book>,
+    council: watch::Sender<Option<Part>>,
+    /// Why this node has no part yet.
+    standing: Mutex<Option<String>>,
+    heard: Mutex<BTreeMap<NodeId, listen::Seen>>,
+    began: Instant,
+    /// Up to which entry the engine was told everything.
+    told: watch::Sender<u64>,
+}
+
+impl Hall {
+    pub(crate) fn new(
+        config: Arc<Config>,
+        chartered: Chartered,
+        boot: u32,
+        keys: watch::Receiver<Option<Arc<Keys>>>,
+    ) -> Hall {
+        Hall {
+            lines: Arc::new(Lines::new(Arc::clone(&config), keys)),
+            config,
+            chartered,
+            boot,
+            book: Arc::default(),
+            council: watch::channel(None).0,
+            standing: Mutex::new(Some("it has just started".into())),
+            heard: Mutex::default(),
+            began: Instant::now(),
+            told: watch::channel(0).0,
+        }
+    }
+
+    /// Takes part until the node stops.
+    pub(crate) async fn run(
+        self: Arc<Self>,
+        begin: Begin,
+        engine: mpsc::Sender<Command>,
+        asks: mpsc::UnboundedReceiver<Licence>,
+        fatal: mpsc::UnboundedSender<String>,
+    ) {
+        match begin::enter(&self, begin).await {
+            Ok(council) => {
+                self.stands(None);
+                self.council.send_replace(Some(council.clone()));
+                drive::run(self, council, engine, asks).await;
+            }
+            // The node that cannot keep its part of the charter must not guess at it.
+            Err(why) => drop(fatal.send(format!("the charter: {why}"))),
+        }
+    }
+
+    /// Stops this node's part. What was acknowledged is on disk.
+    pub(crate) async fn stop(&self) {
+        let council = self.council.send_replace(None);
+        if let Some(council) = council {
+            council.stop().await;
+        }
+    }
+
+    fn part(&self) -> Option<Part> {
+        self.council.borrow().clone()
+    }
+
+    fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    fn stands(&self, why_not: Option<String>) {
+        *locked(&self.standing) = why_not;
+    }
+
+    /// Why this node takes no part yet, if it does not.
+    pub(crate) fn standing(&self) -> Option<String> {
+        locked(&self.standing).clone()
+    }
+
+    /// How fast the council beats: an election is over before licences of a healthy cluster are.
+    fn pace(&self) -> Pace {
+        let heartbeat = self.chartered.licence / 16;
+        let heartbeat = heartbeat.clamp(Duration::from_millis(50), Duration::from_secs(1));
+        let (patience, patience_max) = (heartbeat * 3, heartbeat * 4);
+        Pace { heartbeat, patience, patience_max, ..Pace::default() }
+    }
+
+    async fn reply(&self, from: NodeId, question: &[u8]) -> Said {
+        match frame::open::<Word>(question) {
+            Err(error) => Said::Refused(error.to_string()),
+            Ok(Word::Life) => {
+                let member = self.part().map(|part| part.identity().member);
+                Said::Life { member, boot: self.boot }
+            }
+            Ok(Word::Join { birth, address }) => self.admit(from, birth, address).await,
+            Ok(Word::Council { member, question }) => {
+                let Some(part) = self.part() else {
+                    return Said::NotYet("this member is not in yet".into());
+                };
+                let name = &self.config.members[from.index()].name;
+                let members = part.watch().borrow().charter.members().get(&member).cloned();
+                if members.is_some_and(|known| known.name != *name) {
+                    return Said::Refused(format!("{name} speaks for {member}"));
+                }
+                self.book.note(member, from);
+                Said::Council(part.answer(member, &question).await)
+            }
+        }
+    }
+
+    async fn ask(&self, to: NodeId, word: &Word) -> Result<Said, String> {
+        let answer = self.lines.ask(to, frame::seal(word).into()).await?;
+        frame::open(&answer).map_err(|error| error.to_string())
+    }
+
+    /// All other members of the file.
+    fn others(&self) -> impl Iterator<Item = NodeId> + use<> {
+        let me = self.config.me;
+        (0..self.config.members.len()).map(NodeId::from).filter(move |node| *node != me)
+    }
+}
+
+impl Answers for Hall {
+    fn answer(
+        self: Arc<Self>,
+        from: NodeId,
+        question: Vec<u8>,
+    ) -> Pin<Box<dyn Future<Output = Vec<u8>> + Send>> {
+        Box::pin(async move { frame::seal(&self.reply(from, &question).await).into() })
+    }
+}
+
+/// At which node each member is. What the charter says is not enough: after a restart a node knows
+/// its log, and may have to ask for a vote before it knows how far that is in force.
+#[derive(Debug, Default)]
+struct Book(Mutex<BTreeMap<MemberId, NodeId>>);
+
+impl Book {
+    fn note(&self, member: MemberId, node: NodeId) {
+        locked(&self.0).insert(member, node);
+    }
+
+    fn note_all(&self, charter: &Charter, config: &Config) {
+        for (member, about) in charter.members() {
+            if let Some(node) = node_of(config, &about.name) {
+                self.note(*member, node);
+            }
+        }
+    }
+
+    fn node(&self, member: MemberId) -> Option<NodeId> {
+        locked(&self.0).get(&member).copied()
+    }
+}
+
+/// Carries the council's questions.
+#[derive(Clone, Debug)]
+struct Carrier {
+    from: MemberId,
+    lines: Arc<Lines>,
+    book: Arc<Book>,
+}
+
+impl Post for Carrier {
+    async fn ask(&self, to: MemberId, question: Vec<u8>) -> Result<Vec<u8>, Unreached> {
+        let unreached = |why: String| Unreached { to, why };
+        let node = self.book.node(to).ok_or_else(|| unreached("not heard of yet".into()))?;
+        let word = Word::Council { member: self.from, question };
+        let answer = self.lines.ask(node, frame::seal(&word).into()).await.map_err(unreached)?;
+        match frame::open(&answer) {
+            Ok(Said::Council(answer)) => Ok(answer),
+            Ok(Said::NotYet(why) | Said::Refused(why)) => Err(unreached(why)),
+            Ok(_) => Err(unreached("it answered another question".into())),
+            Err(error) => Err(unreached(error.to_string())),
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// 128 bits that nobody else draws.
+fn drawn() -> [u8; 16] {
+    let half = |salt: u8| u128::from(RandomState::new().hash_one(salt));
+    (half(0) << 64 | half(1)).to_le_bytes()
+}
+
+fn request_id() -> RequestId {
+    RequestId(drawn())
+}

@@ -1,0 +1,131 @@
+//! What the charter says to this node's seats, and what they ask of it. The engine passes words on
+//! in their order, and keeps none back: what a licence rests on was told before (charter spec S2).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use quorate_charter::Group;
+use quorate_core::{Charter, Event, Moment, NodeId};
+use quorate_wire::glance::What;
+use tokio::sync::mpsc;
+
+use super::Engine;
+use super::pools::Pool;
+use crate::charter::{FromCharter, Hall, Licence, Seats};
+
+/// The way to this node's part of the control plane, and what it has told.
+#[derive(Debug)]
+pub(crate) struct Chartered {
+    pub(crate) hall: Arc<Hall>,
+    pub(crate) asks: mpsc::UnboundedSender<Licence>,
+}
+
+/// What the engine knows of the charter.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    way: Option<Chartered>,
+    seats: Arc<Seats>,
+    /// The pools of each group that are in use here.
+    pools: BTreeMap<Group, Vec<usize>>,
+    /// Who decides since lately, and over what.
+    lately: BTreeMap<usize, NodeId>,
+}
+
+impl Known {
+    pub(super) fn new(way: Option<Chartered>) -> Self {
+        Known { way, ..Known::default() }
+    }
+
+    pub(super) fn hall(&self) -> Option<&Hall> {
+        self.way.as_ref().map(|way| &*way.hall)
+    }
+
+    /// Who decides over a pool whose seat moves.
+    fn decider(&self, pool: &str) -> Option<NodeId> {
+        self.seats.get(Group::of(pool)).map(|tenure| tenure.node)
+    }
+}
+
+impl Engine {
+    pub(super) fn on_charter(&mut self, word: FromCharter) {
+        match word {
+            FromCharter::Applied(seats) => self.on_applied(seats),
+            FromCharter::Settled { last } => self.ask_again(last),
+            FromCharter::Licensed(licences) => {
+                for Licence { group, term, asked } in licences {
+                    for seat in self.charter.pools.get(&group).cloned().unwrap_or_default() {
+                        self.step(seat, Event::Charter(Charter::Licensed { term, asked }));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Homes ask whoever decides since lately once more.
+    fn ask_again(&mut self, last: bool) {
+        for (seat, node) in self.charter.lately.clone() {
+            self.step(seat, Event::Trust(node));
+        }
+        if last {
+            self.charter.lately.clear();
+        }
+    }
+
+    fn on_applied(&mut self, seats: Arc<Seats>) {
+        let before = std::mem::replace(&mut self.charter.seats, Arc::clone(&seats));
+        // A node that goes can be the end of a hundred seats: said once of all.
+        let mut news: BTreeMap<(NodeId, bool), Vec<usize>> = BTreeMap::new();
+        for (group, pools) in self.charter.pools.clone() {
+            let (was, Some(is)) = (before.get(group), seats.get(group)) else { continue };
+            if was == Some(is) {
+                continue;
+            }
+            let moved = was.is_none_or(|was| was.node != is.node);
+            for seat in pools {
+                self.step(seat, Event::Charter(Charter::Applied(is)));
+                self.charter.lately.insert(seat, is.node);
+                news.entry((is.node, moved)).or_default().push(seat);
+            }
+        }
+        for ((node, moved), pools) in news {
+            self.metrics.seat_moves.inc_by(pools.len() as u64);
+            let name = self.name_of(node).to_owned();
+            let text = match moved {
+                true => format!("{name} decides from now on"),
+                false => format!("{name} decides in a new term"),
+            };
+            self.tell_news(What::Seated, &text, &pools);
+        }
+    }
+
+    /// A seat was taken: if the charter says who decides, it hears it.
+    pub(super) fn tell_tenure(&mut self, seat: usize) {
+        if !self.pools[seat].def.protocol.about.seat_moves {
+            return;
+        }
+        let group = Group::of(&self.pools[seat].name);
+        self.charter.pools.entry(group).or_default().push(seat);
+        if let Some(tenure) = self.charter.seats.get(group) {
+            self.step(seat, Event::Charter(Charter::Applied(tenure)));
+        }
+    }
+
+    /// Whether this node answers for how many units a pool has.
+    pub(super) fn answers_for(&self, pool: &Pool) -> bool {
+        let (me, members) = (self.config.me, self.config.members.len());
+        match pool.def.protocol.about.seat_moves {
+            true => self.charter.decider(&pool.name) == Some(me),
+            false => pool.def.protocol.answers_for(&pool.name, me, members),
+        }
+    }
+
+    /// A seat wants to be told that it may decide. Without a part in the charter nobody answers,
+    /// and it decides nothing.
+    pub(super) fn ask_licence(&mut self, seat: usize, term: u32, asked: Moment) {
+        let group = Group::of(&self.pools[seat].name);
+        if let Some(way) = &self.charter.way {
+            // If it is gone, the node is stopping.
+            let _ = way.asks.send(Licence { group, term, asked });
+        }
+    }
+}
