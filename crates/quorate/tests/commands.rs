@@ -1,5 +1,8 @@
 //! The commands of a client, as a shell sees them: output and exit codes, against `quorate dev`.
 
+#[path = "commands/jobserver.rs"]
+mod jobserver;
+
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;

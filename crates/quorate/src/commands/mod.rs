@@ -10,6 +10,7 @@ mod fence;
 mod history;
 mod holders;
 mod init;
+mod jobserver;
 mod keep;
 mod man;
 mod pools;
@@ -40,6 +41,7 @@ pub(crate) enum Command {
     Init(init::Args),
     Serve(serve::Args),
     Run(run::Args),
+    Jobserver(jobserver::Args),
     Acquire(acquire::Args),
     Release(release::Args),
     Renew(renew::Args),
@@ -70,6 +72,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Init(args) => init::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Run(args) => run::run(args),
+        Command::Jobserver(args) => jobserver::run(args),
         Command::Acquire(args) => acquire::run(args),
         Command::Release(args) => release::run(args),
         Command::Renew(args) => renew::run(args),
