@@ -5,6 +5,7 @@ mod cert;
 mod completions;
 mod daemon;
 mod dev;
+mod doctor;
 mod drain;
 mod fence;
 mod history;
@@ -46,6 +47,7 @@ pub(crate) enum Command {
     Release(release::Args),
     Renew(renew::Args),
     Status(status::Args),
+    Doctor(doctor::Args),
     Pools(pools::Args),
     Holders(holders::Args),
     Queue(queue::Args),
@@ -77,6 +79,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Release(args) => release::run(args),
         Command::Renew(args) => renew::run(args),
         Command::Status(args) => status::run(args),
+        Command::Doctor(args) => doctor::run(args),
         Command::Pools(args) => pools::run(args),
         Command::Holders(args) => holders::run(args),
         Command::Queue(args) => queue::run(args),
