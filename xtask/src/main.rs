@@ -1,10 +1,11 @@
 //! `cargo xtask`: the project's chores as a program, so that a person and CI run the same thing.
 //!
-//! `test` never writes to the tree; `fix` does. It depends on nothing but the standard library, so
-//! that it builds in a second.
+//! `test` never writes to the tree; `fix` does. It depends on nothing but the laws and their
+//! vocabulary, which depend on nothing else, so that it builds in seconds.
 
 mod alerts;
 mod browser;
+mod campaign;
 mod citations;
 mod dist;
 mod lab;
@@ -37,6 +38,9 @@ cargo xtask COMMAND
                         at the package with lintian and installs it in a Debian of its own (root)
   lab [SCENARIO...]     a cluster on several machines, as network namespaces, with links that break;
                         --list and --help say more
+  campaign [--minutes N] [--seed S]
+                        workloads and faults drawn by seed on such machines, and clients' histories
+                        judged by the laws; --list and --help say more
 
 Exit code 0 if all is well, 1 if a check failed, 2 if the command was not understood.";
 
@@ -50,6 +54,7 @@ fn main() -> ExitCode {
         ["checks"] => steps::checks(&root, None),
         ["checks", name] if !name.starts_with('-') => steps::checks(&root, Some(name)),
         ["lab", ref words @ ..] => return lab::run(&root, words),
+        ["campaign", ref words @ ..] => return campaign::run(&root, words),
         ["alerts"] => alerts::check(&root),
         ["fuzz", ref words @ ..] => steps::fuzz(&root, &words.join(" ")),
         ["dist", ref words @ ..] => match dist::run(&root, words) {

@@ -111,8 +111,16 @@ fn lanes(root: &Path, tier: Tier, notes: &[(&str, &str)], suites: &[Suite]) -> [
     // With the daemon that the tests built.
     let daemon = target(root).join("debug/quorate").display().to_string();
     let lab = step("machines of their own", "lab short");
-    let words = lab.words.into_iter().chain([daemon]).collect();
+    let words = lab.words.into_iter().chain([daemon.clone()]).collect();
     waiting.push(job(&Step { program: Program::Chores, words, ..lab }));
+    // And with the program that has the Rust client and planted bugs in it.
+    let real = suites.iter().find_map(|suite| suite.named("quorate real"));
+    if let (Tier::Default, Some(real)) = (tier, real) {
+        let campaign = step("a short campaign", "campaign short");
+        let words = campaign.words.into_iter().chain([daemon, real.display().to_string()]);
+        let words = words.collect();
+        waiting.push(job(&Step { program: Program::Chores, words, ..campaign }));
+    }
     [reckoning.into_iter().map(suites::yielding).collect(), waiting]
 }
 

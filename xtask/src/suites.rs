@@ -34,6 +34,11 @@ impl Suite {
         WAITING.contains(&self.name.as_str())
     }
 
+    /// Its program, if it has this name.
+    pub(crate) fn named(&self, name: &str) -> Option<&Path> {
+        (self.name == name).then_some(self.program.as_path())
+    }
+
     pub(crate) fn job(&self) -> Job {
         let mut command = Command::new(&self.program);
         command.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);

@@ -1,6 +1,7 @@
 //! What every client's connection needs to know, and its only way to the engine.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use quorate_api::{Change, Problem};
 use quorate_core::{ClaimId, Moment};
@@ -9,6 +10,7 @@ use quorate_wire::glance::{Glance, Wanted};
 use quorate_wire::order::{Done, Ordered};
 use quorate_wire::survey::{Question, Survey};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::time::timeout;
 
 use crate::admission;
 use crate::audit::{Audit, Note};
@@ -19,6 +21,9 @@ use crate::crowd::Seat;
 use crate::engine::{Ask, Command, Gathered, Request, stopping};
 use crate::ledger::{Mailbox, Recipient, Snapshot, Waiter};
 use crate::metrics::Metrics;
+
+/// How long a token that has expired may go on watching.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// Why somebody is refused what is another's.
 const OTHERS: &str = "claim of another";
@@ -182,6 +187,16 @@ impl App {
         caller::may(&self.config, &self.caller, Some(pool), Action::See)
     }
 
+    /// Until the caller may not see this pool, or any pool, any more: what it watches ends then,
+    /// since its token was removed, or has expired.
+    pub(crate) async fn barred(&self, pool: Option<&str>) {
+        let mut news = self.config.guarded.news();
+        while caller::may(&self.config, &self.caller, pool, Action::See) {
+            // A token that expires is no news.
+            let _ = timeout(LOOK_AGAIN, news.changed()).await;
+        }
+    }
+
     /// Whether there is anything that the caller may not see.
     pub(crate) fn sees_everything(&self) -> bool {
         match &self.caller {
@@ -246,10 +261,16 @@ impl App {
             Ask::Claim { .. } | Ask::Renew { .. } => None,
         };
         let may = |action| caller::may(&self.config, &self.caller, Some(pool), action);
-        if enough.is_some_and(may) {
+        let enough = enough.is_some_and(may);
+        if enough && !matches!(ask, Ask::End) {
             return Ok(());
         }
         match self.owner(pool, id).await? {
+            Some(owner) if permit.client(Some(&owner)) != Ok(&owner) && enough => {
+                let about = format!("claim {} of {owner}", convert::api_id(id));
+                self.act(ask.word(), pool, about, "allowed".to_owned());
+                Ok(())
+            }
             Some(owner) if permit.client(Some(&owner)) != Ok(&owner) => {
                 self.metrics.trust.refuse(OTHERS);
                 self.note_refusal(

@@ -133,8 +133,10 @@ fn inside(dist: &Dist<'_>, package: &Path, chroot: &Path) -> Result<(), String> 
     next(dist, chroot)?;
     for (what, script) in STEPS {
         println!("--- {what}");
-        let mut shell = Command::new("chroot");
-        shell.arg(chroot).args(["sh", "-ec", script]);
+        // With a view of processes, in which the command finds itself; it ends with the shell.
+        let enter = r#"mount -t proc proc "$0/proc"; exec chroot "$0" sh -ec "$1""#;
+        let mut shell = Command::new("unshare");
+        shell.args(["--mount", "sh", "-ec", enter]).arg(chroot).arg(script);
         shell.env("DEBIAN_FRONTEND", "noninteractive").env("LC_ALL", "C");
         perform(&mut shell).map_err(|why| format!("{what}: {why}"))?;
     }

@@ -4,7 +4,7 @@
 mod guide;
 mod hold;
 mod links;
-mod net;
+pub(crate) mod net;
 mod relay;
 mod rotation;
 mod strangers;
@@ -221,7 +221,7 @@ fn play(root: &Path, program: &Path, scenario: &Scenario) -> Outcome<String> {
 }
 
 /// A string of JSON.
-fn json_text(text: &str) -> String {
+pub(crate) fn json_text(text: &str) -> String {
     let mut quoted = String::from("\"");
     for letter in text.chars() {
         match letter {
@@ -257,7 +257,7 @@ fn wait(root: &Path, program: &Path) -> bool {
 }
 
 /// Whether machines can be made here; installs the tools for that if they are missing.
-fn possible() -> Outcome {
+pub(crate) fn possible() -> Outcome {
     if !cfg!(target_os = "linux") {
         return Err("machines are network namespaces, which only Linux has".into());
     }

@@ -97,7 +97,7 @@ const TAKE_DOWN: &str = "trap '' HUP INT TERM; cat >/dev/null; \
       for space in $(ip netns list | cut -d' ' -f1 | grep \"^$1-\"); do \
         ip netns pids $space | xargs -r kill -9; ip netns delete $space; \
       done; \
-    done 2>/dev/null; rm -rf \"$2\"";
+    done 2>/dev/null; umount -l \"$2\"/*/data 2>/dev/null; rm -rf \"$2\"";
 
 impl Lab {
     /// These hosts, joined: 10.0.0.1 and so on, in this order.
@@ -169,6 +169,12 @@ impl Lab {
     /// Packets between two hosts are dropped; nobody is told.
     pub(crate) fn cut(&self, a: &str, b: &str) -> Outcome {
         self.both(a, b, "-j DROP")
+    }
+
+    /// A host does not hear another, which hears it.
+    pub(crate) fn one_way(&self, deaf: &str, unheard: &str) -> Outcome {
+        let unheard = self.host(unheard).address;
+        self.host(deaf).tool("iptables", &format!("-A INPUT -s {unheard} -j DROP"))
     }
 
     /// A host is cut off from all others.

@@ -329,6 +329,7 @@ impl<'a> Call<'a> {
 
     /// Asks, and if there is no answer in time, asks how things stand.
     async fn ask_within(&self, ask: Ask, wait: Duration) -> Result<Snapshot, Problem> {
+        let claims = matches!(ask, Ask::Claim { .. });
         let asked = self.app.ask(self.pool, self.id, ask, self.received);
         if wait.is_zero() {
             return asked.await;
@@ -336,11 +337,20 @@ impl<'a> Call<'a> {
         // Kept until the second answer is there: dropped before, it would look as if the client had
         // hung up.
         let mut asked = std::pin::pin!(asked);
-        match timeout(wait, &mut asked).await {
-            Ok(answer) => answer,
-            Err(_) => {
-                let ask = Ask::Status { wait: false };
-                self.app.ask(self.pool, self.id, ask, self.received).await
+        let mut wait = wait;
+        loop {
+            if let Ok(answer) = timeout(wait, &mut asked).await {
+                return answer;
+            }
+            let ask = Ask::Status { wait: false };
+            let known = self.app.ask(self.pool, self.id, ask, self.received).await;
+            // Whose claim it is, is still being asked of members that do not answer (`App::own`):
+            // it is not made yet, and to say that there is none would be taken for its end.
+            match known {
+                Err(problem) if claims && problem.kind == ProblemKind::UnknownClaim => {
+                    wait = LOOK_AGAIN;
+                }
+                known => return known,
             }
         }
     }

@@ -101,11 +101,12 @@ pub(crate) async fn watch(app: App, screen: Asked) -> Result<Response, Failure> 
     let Query(screen) = screen.map_err(|error| unreadable(&error))?;
     let changes = app.changes(None)?;
     let (sender, receiver) = mpsc::channel::<Event>(1);
-    let mut stopping = app.clone();
+    let (mut stopping, watcher) = (app.clone(), app.clone());
     tokio::spawn(async move {
         tokio::select! {
             () = show(app, screen, changes, sender) => {}
             () = stopping.stopped() => {}
+            () = watcher.barred(None) => {}
         }
     });
     Ok(Sse::new(Events(receiver)).keep_alive(KeepAlive::default()).into_response())

@@ -40,10 +40,13 @@ fn events(mut app: App, only: Option<String>) -> Result<impl IntoResponse, Probl
     let (sender, receiver) = mpsc::channel(QUEUE);
     let mut changes = app.changes(only.as_deref())?;
     let rights = app.clone();
+    let (watcher, pool) = (app.clone(), only.clone());
     let elsewhere = move |change: &Change| {
         only.as_ref().is_some_and(|pool| *pool != change.pool) || !rights.sees(&change.pool)
     };
     tokio::spawn(async move {
+        let barred = watcher.barred(pool.as_deref());
+        tokio::pin!(barred);
         loop {
             let event = tokio::select! {
                 change = changes.recv() => match change {
@@ -59,6 +62,7 @@ fn events(mut app: App, only: Option<String>) -> Result<impl IntoResponse, Probl
                 // Noticed here too, since a pool where nothing happens sends it nothing.
                 () = sender.closed() => return,
                 () = app.stopped() => return,
+                () = &mut barred => return,
             };
             if sender.send(event).await.is_err() {
                 return; // The watcher has gone.
@@ -83,30 +87,72 @@ impl Stream for Events {
 mod tests {
     use std::sync::Arc;
 
+    use quorate_trust::Secret;
     use tokio::sync::{broadcast, watch};
 
     use super::*;
     use crate::audit::Audit;
+    use crate::caller::Caller;
     use crate::config::Config;
     use crate::metrics::Metrics;
 
-    #[tokio::test]
-    async fn whoever_leaves_a_quiet_pool_leaves_nothing_behind() {
-        let text = "cluster = \"c\"\nepoch = 1\nnode = \"a\"\n\
-                    listen = { clients = \"127.0.0.1:1\", peers = \"127.0.0.1:2\" }\n\
-                    members = [{ name = \"a\", peers = \"127.0.0.1:2\" }]";
+    fn config(rest: &str) -> Config {
+        let text = format!(
+            "cluster = \"c\"\nepoch = 1\nnode = \"a\"\n\
+             listen = {{ clients = \"127.0.0.1:1\", peers = \"127.0.0.1:2\" }}\n\
+             members = [{{ name = \"a\", peers = \"127.0.0.1:2\" }}]\n{rest}"
+        );
+        Config::parse_in_memory(&text).unwrap()
+    }
+
+    /// A node that does nothing, and whoever tells what changes at it.
+    fn quiet(config: Config) -> (App, broadcast::Sender<Change>, watch::Sender<bool>) {
         let (engine, _inbox) = mpsc::channel(1);
         let (changes, _) = broadcast::channel(1);
-        let (_stop, stopping) = watch::channel(false);
-        let config = Arc::new(Config::parse_in_memory(text).unwrap());
+        let (stop, stopping) = watch::channel(false);
+        let config = Arc::new(config);
         let metrics = Arc::new(Metrics::new());
         let audit = Arc::new(Audit::open(&config, Arc::clone(&metrics)).unwrap());
         let app = App::new(config, 1, (metrics, audit), engine, changes.clone(), stopping);
-        let watched = events(app, Some("quiet".into())).unwrap();
-        assert_eq!(changes.receiver_count(), 1);
-        drop(watched);
+        (app, changes, stop)
+    }
+
+    async fn nobody_watches(changes: &broadcast::Sender<Change>) {
         while changes.receiver_count() > 0 {
             tokio::task::yield_now().await;
         }
+    }
+
+    #[tokio::test]
+    async fn whoever_leaves_a_quiet_pool_leaves_nothing_behind() {
+        let (app, changes, _stop) = quiet(config(""));
+        let watched = events(app, Some("quiet".into())).unwrap();
+        assert_eq!(changes.receiver_count(), 1);
+        drop(watched);
+        nobody_watches(&changes).await;
+    }
+
+    #[tokio::test]
+    async fn whoever_watches_with_a_token_that_is_removed_is_cut_off() {
+        let (kept, removed) = (Secret::random().unwrap(), Secret::random().unwrap());
+        let token = |secret: &Secret, name: &str| {
+            let digest = secret.digest();
+            format!(
+                "{{ name = \"{name}\", sha256 = \"{digest}\", may = [\"see\"], pools = [\"*\"] }}"
+            )
+        };
+        let both = format!("tokens = [{}, {}]", token(&kept, "kept"), token(&removed, "removed"));
+        let (app, changes, _stop) = quiet(config(&both));
+        let guest = app.serving(Caller::Anonymous);
+        let _one = events(guest.shown(Some(kept.reveal())), None).unwrap();
+        let _other = events(guest.shown(Some(removed.reveal())), Some("quiet".into())).unwrap();
+        assert_eq!(changes.receiver_count(), 2);
+        let rules = config(&format!("tokens = [{}]", token(&kept, "kept")));
+        app.config.guarded.replace(&rules.guarded);
+        while changes.receiver_count() > 1 {
+            tokio::task::yield_now().await;
+        }
+        app.config.guarded.replace(&config("rights = {}").guarded);
+        nobody_watches(&changes).await;
     }
 }

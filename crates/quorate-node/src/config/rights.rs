@@ -1,8 +1,9 @@
 //! Whom a node knows, and what each may do: `[[tokens]]` and `[rights]`.
 
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::Arc;
 
 use quorate_trust::{Digest, Permit, Secret, is_name};
+use tokio::sync::watch;
 
 use super::{Secret as AdminToken, low};
 
@@ -11,7 +12,7 @@ const TOKENS_MAX: usize = 1000;
 
 /// Who may do what now: shared by all who ask, and replaced as a whole while the node runs.
 #[derive(Clone, Debug, Default)]
-pub struct Guard(Arc<RwLock<Rules>>);
+pub struct Guard(watch::Sender<Rules>);
 
 #[derive(Clone, Debug, Default)]
 struct Rules {
@@ -25,43 +26,42 @@ struct Rules {
 impl Guard {
     pub(super) fn new(admin: Option<AdminToken>, guarded: Option<Guarded>) -> Guard {
         let (admin, guarded) = (admin.map(Arc::new), guarded.map(Arc::new));
-        Guard(Arc::new(RwLock::new(Rules { admin, guarded, refused: None })))
-    }
-
-    fn read(&self) -> RwLockReadGuard<'_, Rules> {
-        // Nobody panics between the two halves of an assignment.
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
+        Guard(watch::Sender::new(Rules { admin, guarded, refused: None }))
     }
 
     /// Nothing, if everything is open to everybody.
     pub(crate) fn now(&self) -> Option<Arc<Guarded>> {
-        self.read().guarded.clone()
+        self.0.borrow().guarded.clone()
     }
 
     /// `admin_token`, if there is one.
     pub(crate) fn admin(&self) -> Option<Arc<AdminToken>> {
-        self.read().admin.clone()
+        self.0.borrow().admin.clone()
     }
 
     /// Why the file as it is now was not taken up, if it was not.
     pub(crate) fn refused(&self) -> Option<String> {
-        self.read().refused.clone()
+        self.0.borrow().refused.clone()
     }
 
     /// What was to hold from now on cannot; the old does.
     pub(crate) fn refuse(&self, why: String) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).refused = Some(why);
+        self.0.send_modify(|rules| rules.refused = Some(why));
     }
 
     /// From now on this holds.
     pub(crate) fn replace(&self, other: &Guard) {
-        let new = other.read().clone();
+        let new = other.0.borrow().clone();
         let guarded = match (self.now(), new.guarded) {
             (Some(old), Some(new)) => Some(Arc::new(new.keeping(&old))),
             (_, new) => new,
         };
-        let new = Rules { admin: new.admin, guarded, refused: None };
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = new;
+        self.0.send_replace(Rules { admin: new.admin, guarded, refused: None });
+    }
+
+    /// When the rules were replaced, from now on; only that, not what they are.
+    pub(crate) fn news(&self) -> watch::Receiver<impl Sized + use<>> {
+        self.0.subscribe()
     }
 }
 

@@ -85,6 +85,19 @@ async fn a_claim_belongs_to_who_made_it_at_every_node() {
     }
 }
 
+/// Found by `cargo xtask campaign --only fickle,pause-majority`: 404, although nobody had ended it.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_claims_is_not_told_that_there_is_no_claim_while_a_member_stands_still() {
+    let guests = Guests::new();
+    let (cluster, bridge) =
+        Cluster::with_a_bridge(&guests.file("units = 3\narbiter = \"n0\"")).await;
+    bridge.stand_still();
+    // Less than it takes to find out that nobody else knows the claim.
+    let put = format!("PUT {CLAIM}?wait=20ms");
+    let (status, claim) = cluster.request(0, &by(&guests.ann, &put), "").await;
+    assert_eq!((status, &claim["state"]), (200, &"granted".into()), "{claim}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_owner_ends_its_claim_anywhere() {
     let guests = Guests::new();
@@ -96,6 +109,34 @@ async fn the_owner_ends_its_claim_anywhere() {
     assert_eq!(status, 200, "{over}");
     let (_, pool) = cluster.request(1, &by(&guests.ann, "GET /v1/pools/p/holders"), "").await;
     assert_eq!(pool["holders"], Value::Array(Vec::new()), "{pool}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_ends_the_claim_of_another_is_in_the_audit() {
+    let (guests, root) = (Guests::new(), Secret::random().unwrap());
+    let all = format!(
+        "[[tokens]]\nname = \"root\"\nsha256 = \"{}\"\nmay = [\"admin\"]\npools = [\"*\"]\n",
+        root.digest()
+    );
+    let cluster = Cluster::start(2, &(guests.file("units = 3") + &all)).await;
+    let ended = async |owner: &Secret| {
+        let put = format!("PUT {CLAIM}?wait=1m");
+        let (status, granted) = cluster.request(0, &by(owner, &put), "").await;
+        assert_eq!(status, 200, "{granted}");
+        let delete = by(&root, &format!("DELETE {CLAIM}"));
+        let (status, over) = cluster.request(1, &delete, "").await;
+        assert_eq!(status, 200, "{over}");
+        let (_, audit) = cluster.request(1, &by(&root, "GET /v1/audit"), "").await;
+        let lines = audit["events"].as_array().expect("a list").clone();
+        lines.into_iter().filter(|line| line["what"] == "release").collect::<Vec<_>>()
+    };
+    let lines = ended(&guests.ann).await;
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert_eq!((&lines[0]["who"], &lines[0]["kind"]), (&"root".into(), &"act".into()));
+    assert!(
+        lines[0]["about"].as_str().is_some_and(|about| about.ends_with(" of ann")),
+        "{lines:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

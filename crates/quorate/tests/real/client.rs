@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use quorate_client::{AcquireError, ClaimId, Client, Grant, Lost, Options, Pool};
+use quorate_client::{AcquireError, ClaimId, Client, Grant, Lost, Options, Pool, Tls, Token};
 use tokio::io::AsyncReadExt;
 
 use crate::clock;
@@ -29,22 +29,30 @@ pub(crate) struct Orders {
     pub(crate) units: u32,
     pub(crate) lease: Duration,
     pub(crate) servers: Vec<String>,
+    /// Files with the authority and the token, on the hosts of `cargo xtask campaign`.
+    pub(crate) trust: Option<(String, String)>,
 }
 
 impl Orders {
     pub(crate) fn to_words(&self) -> Vec<String> {
-        vec![
+        let words = [
             self.seed.to_string(),
             self.clients.to_string(),
             self.pools.join(","),
             self.units.to_string(),
             self.lease.as_millis().to_string(),
             self.servers.join(","),
-        ]
+        ];
+        let trust = self.trust.iter().flat_map(|(ca, token)| [ca.clone(), token.clone()]);
+        words.into_iter().chain(trust).collect()
     }
 
     fn from_words(words: &[String]) -> Option<Orders> {
-        let [seed, clients, pools, units, lease, servers] = words else { return None };
+        let [seed, clients, pools, units, lease, servers, trust @ ..] = words else { return None };
+        let trust = match trust {
+            [ca, token] => Some((ca.clone(), token.clone())),
+            _ => None,
+        };
         let list = |text: &str| text.split(',').map(String::from).collect();
         Some(Orders {
             seed: seed.parse().ok()?,
@@ -53,7 +61,20 @@ impl Orders {
             units: units.parse().ok()?,
             lease: Duration::from_millis(lease.parse().ok()?),
             servers: list(servers),
+            trust,
         })
+    }
+
+    /// What a client shows and whom it trusts.
+    fn options(&self, name: String) -> Options {
+        let Some((ca, token)) = &self.trust else {
+            return Options { name, ..Options::default() };
+        };
+        let ca = std::fs::read(ca).expect("the harness names a file");
+        let token = std::fs::read_to_string(token).expect("the harness names a file");
+        let tls = Some(Tls::trusting(&ca).expect("an authority"));
+        let token = Some(Token(token.trim().to_owned()));
+        Options { name, tls, token, ..Options::default() }
     }
 }
 
@@ -106,7 +127,7 @@ async fn live(orders: Arc<Orders>, number: u64, enough: Arc<AtomicBool>) {
     let mut dice = Dice::new(orders.seed ^ number.wrapping_mul(0xd134_2543_de82_ef95));
     let mut diary = Diary { origin: dice.draw(), serial: 0 };
     let client = loop {
-        let options = Options { name: format!("client {number}"), ..Options::default() };
+        let options = orders.options(format!("client {number}"));
         match Client::connect_with(&orders.servers, options).await {
             Ok(client) => break client,
             Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,

@@ -187,6 +187,7 @@ impl Trial {
             units: self.pools.units,
             lease: self.pools.lease,
             servers: self.proxies.iter().map(|proxy| proxy.address.to_string()).collect(),
+            trust: None,
         };
         let mut child = Command::new(std::env::current_exe().expect("we are a program"))
             .arg("client")

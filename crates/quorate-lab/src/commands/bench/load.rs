@@ -8,20 +8,24 @@ use anyhow::{Context, ensure};
 use quorate_client::{Client, Options};
 use serde::Serialize;
 
-use super::local::{self, Reached};
+use super::local::{self, Kind};
+use super::usage::Usage;
 use crate::Outcome;
 use crate::commands::cluster::{self, Cluster, Json};
 
 /// Measure cycles of acquire and release, and how long acquire takes.
 ///
 /// A closed loop: every client has a connection of its own and begins its next cycle when the
-/// release of the last one is acknowledged. Without --server, three nodes run in this process, on
-/// loopback sockets, with nothing on disk; nodes and clients then share the machine's cores.
+/// release of the last one is acknowledged. Without --server, three nodes run beside this process,
+/// each a process of its own, on loopback sockets and with nothing on disk; nodes and clients then
+/// share the machine's cores.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   quorate-lab bench load
   quorate-lab bench load --clients 64 --seconds 10 --json
+  quorate-lab bench load --clients 64 --connections 4 --pools 0
+  quorate-lab bench load --protocol arbiter --option 'mode = \"named\"' --durable --pools 0
   quorate-lab bench load --tls --pools 0
   quorate-lab bench load --server 127.0.0.1:7420
 
@@ -37,9 +41,31 @@ pub(crate) struct Args {
     /// Also with so many pools in use at once, made on demand; 0 leaves that out.
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     pools: u64,
+    /// Only the cases with this choice of pools.
+    #[arg(long, value_name = "CHOICE", value_enum)]
+    case: Option<Only>,
     /// How many nodes, without --server.
     #[arg(long, value_name = "N", default_value_t = 3)]
     nodes: usize,
+    /// Over how many connections the clients go together; without it, each has its own.
+    #[arg(long, value_name = "N")]
+    connections: Option<usize>,
+    /// When a cycle ends.
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = Release::Acknowledged)]
+    release: Release,
+    /// What the pools run, without --server.
+    #[arg(long, value_name = "NAME", default_value = "central")]
+    protocol: String,
+    /// A line of configuration for every pool, as 'mode = "named"'; without --server.
+    #[arg(long = "option", value_name = "LINE")]
+    options: Vec<String>,
+    /// Grants are on disk before they are told (in the directory for temporary files); without
+    /// --server.
+    #[arg(long)]
+    durable: bool,
+    /// All nodes and clients in one process; without --server.
+    #[arg(long)]
+    together: bool,
     /// Beside it the same with TLS, between nodes and to clients, and the ratio; without --server.
     #[arg(long)]
     tls: bool,
@@ -47,6 +73,26 @@ pub(crate) struct Args {
     cluster: Cluster,
     #[command(flatten)]
     json: Json,
+}
+
+/// Which cases are measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum Only {
+    /// Each client its own pool.
+    Own,
+    /// One pool of 8 for all.
+    Shared,
+    /// Any of many pools.
+    Any,
+}
+
+/// When a client goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum Release {
+    /// When the release is acknowledged.
+    Acknowledged,
+    /// As soon as the release is on its way: what became of it shows in the next claim.
+    Sent,
 }
 
 /// Which pool a client claims next.
@@ -71,6 +117,12 @@ struct Row {
     /// Processor time of a cycle, of nodes and clients: it depends least on what else runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     processor_us: Option<f64>,
+    /// What the nodes used for a cycle, if they are processes of their own...
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nodes: Option<Usage>,
+    /// ...and the clients, if the nodes are not in the same process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client: Option<Usage>,
     /// The same with TLS, on connections that are there.
     #[serde(skip_serializing_if = "Option::is_none")]
     encrypted: Option<Encrypted>,
@@ -92,7 +144,7 @@ struct Encrypted {
 enum Target {
     /// The one that was named, with what there is to show to it.
     Named(Cluster),
-    Local(Reached),
+    Local(local::Cluster),
 }
 
 impl Target {
@@ -106,11 +158,17 @@ impl Target {
         }
     }
 
+    /// What its nodes have used so far, as far as that can be seen.
+    fn usage(&self) -> Option<Usage> {
+        match self {
+            Target::Named(_) => None,
+            Target::Local(local) => local.usage(),
+        }
+    }
+
     async fn stop(self) {
-        if let Target::Local(Reached { nodes, .. }) = self {
-            for node in nodes {
-                node.stop().await;
-            }
+        if let Target::Local(local) = self {
+            local.stop().await;
         }
     }
 }
@@ -120,15 +178,32 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     ensure!(args.seconds > 0, "--seconds must be at least 1");
     ensure!(args.nodes > 0, "--nodes must be at least 1");
     let named = args.cluster.is_named();
-    ensure!(!named || !args.tls, "--tls measures nodes of its own: leave out --server or --tls");
+    let own = args.tls || args.durable || args.together || !args.options.is_empty();
+    ensure!(
+        !named || !(own || args.protocol != "central"),
+        "--tls, --durable, --together, --protocol and --option are about nodes of its own: leave \
+         them out, or --server"
+    );
+    ensure!(args.connections != Some(0), "--connections must be at least 1");
+    let kind = Kind {
+        nodes: args.nodes,
+        protocol: args.protocol.clone(),
+        options: args.options.clone(),
+        durable: args.durable,
+        tls: false,
+        together: args.together,
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let clear = match named {
             true => Target::Named(args.cluster.clone()),
-            false => Target::Local(local::start(args.nodes).await?),
+            false => Target::Local(local::Cluster::start(&kind).await?),
         };
         let encrypted = match args.tls {
-            true => Some(Target::Local(local::start_encrypted(args.nodes).await?)),
+            true => {
+                let kind = Kind { tls: true, ..kind };
+                Some(Target::Local(local::Cluster::start(&kind).await?))
+            }
             false => None,
         };
         let rows = measure_all(args, &clear, encrypted.as_ref()).await?;
@@ -157,6 +232,12 @@ async fn measure_all(
         // Again, now that they are there: it must not matter.
         cases.push((format!("each its own, beside {}", args.pools), Choice::Own));
     }
+    cases.retain(|(_, choice)| match args.case {
+        None => true,
+        Some(Only::Own) => *choice == Choice::Own,
+        Some(Only::Shared) => *choice == Choice::Shared,
+        Some(Only::Any) => matches!(choice, Choice::AnyOf(_)),
+    });
     for (case, choice) in cases {
         if let Choice::AnyOf(pools) = choice {
             eprintln!("using each of {pools} pools once");
@@ -166,17 +247,23 @@ async fn measure_all(
         }
         for &clients in &args.clients {
             eprintln!("{case}, {clients} clients");
-            let Measured { cycles: cycles_per_second, p50, p99, processor_us } =
-                measure(clear, clients, choice, span).await?;
+            let load = Load {
+                clients,
+                connections: args.connections.unwrap_or(clients).min(clients),
+                choice,
+                release: args.release,
+                span,
+            };
+            let measured = measure(clear, load).await?;
             let encrypted = match encrypted {
                 Some(target) => {
-                    let it = measure(target, clients, choice, span).await?;
+                    let it = measure(target, load).await?;
                     Some(Encrypted {
                         cycles_per_second: it.cycles,
                         acquire_p50_us: it.p50,
                         acquire_p99_us: it.p99,
-                        processor_us: it.processor_us,
-                        ratio: it.cycles / cycles_per_second,
+                        processor_us: it.processor_us(),
+                        ratio: it.cycles / measured.cycles,
                     })
                 }
                 None => None,
@@ -184,10 +271,12 @@ async fn measure_all(
             rows.push(Row {
                 case: case.clone(),
                 clients,
-                cycles_per_second,
-                acquire_p50_us: p50,
-                acquire_p99_us: p99,
-                processor_us,
+                cycles_per_second: measured.cycles,
+                acquire_p50_us: measured.p50,
+                acquire_p99_us: measured.p99,
+                processor_us: measured.processor_us(),
+                nodes: measured.nodes,
+                client: measured.here.filter(|_| measured.nodes.is_some()),
                 encrypted,
             });
         }
@@ -195,36 +284,50 @@ async fn measure_all(
     Ok(rows)
 }
 
-/// Cycles per second, and what an acquire and a cycle took, in microseconds.
+/// What clients do.
+#[derive(Clone, Copy)]
+struct Load {
+    clients: usize,
+    connections: usize,
+    choice: Choice,
+    release: Release,
+    span: Duration,
+}
+
+/// Cycles per second, what an acquire took in microseconds, and what a cycle used of the machine.
 struct Measured {
     cycles: f64,
     p50: f64,
     p99: f64,
-    processor_us: Option<f64>,
+    nodes: Option<Usage>,
+    /// In this process.
+    here: Option<Usage>,
 }
 
-async fn measure(
-    target: &Target,
-    clients: usize,
-    choice: Choice,
-    span: Duration,
-) -> anyhow::Result<Measured> {
+impl Measured {
+    fn processor_us(&self) -> Option<f64> {
+        let here = self.here?.processor_us();
+        Some(here + self.nodes.map_or(0.0, Usage::processor_us))
+    }
+}
+
+async fn measure(target: &Target, load: Load) -> anyhow::Result<Measured> {
     let mut connected = Vec::new();
-    for _ in 0..clients {
+    for _ in 0..load.connections {
         connected.push(target.connect().await?);
     }
     // The first moments are nobody's figure.
     let from = Instant::now() + Duration::from_millis(300);
-    let until = from + span;
-    let tasks: Vec<_> = connected
-        .into_iter()
-        .zip(0_u64..)
-        .map(|(client, number)| tokio::spawn(cycle(client, number, choice, from, until)))
+    let until = from + load.span;
+    let clients = connected.iter().cycle().take(load.clients).zip(0_u64..);
+    let tasks: Vec<_> = clients
+        .map(|(client, number)| tokio::spawn(cycle(client.clone(), number, load, from, until)))
         .collect();
+    drop(connected);
     tokio::time::sleep_until(from.into()).await;
-    let before = processor_seconds();
+    let before = (Usage::here(), target.usage());
     tokio::time::sleep_until(until.into()).await;
-    let spent = processor_seconds().zip(before).map(|(after, before)| after - before);
+    let after = (Usage::here(), target.usage());
     let mut spans = Vec::new();
     for task in tasks {
         spans.extend(task.await.context("a client panicked")??);
@@ -235,24 +338,20 @@ async fn measure(
         spans.get(index).map_or(0.0, |nanos| *nanos as f64 / 1e3)
     };
     let count = spans.len() as f64;
-    let processor_us = spent.map(|seconds| seconds * 1e6 / count.max(1.0));
-    let cycles = count / span.as_secs_f64();
-    Ok(Measured { cycles, p50: at(0.50), p99: at(0.99), processor_us })
-}
-
-/// What this process has used so far, where the system tells it as Linux does: in hundredths.
-fn processor_seconds() -> Option<f64> {
-    let told = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The name, which comes before, may have any characters.
-    let (_, rest) = told.rsplit_once(')')?;
-    let of = |place: usize| rest.split_whitespace().nth(place)?.parse::<f64>().ok();
-    Some((of(11)? + of(12)?) / 100.0)
+    let spent = |after: Option<Usage>, before: Option<Usage>| Some((after? - before?).per(count));
+    Ok(Measured {
+        cycles: count / load.span.as_secs_f64(),
+        p50: at(0.50),
+        p99: at(0.99),
+        here: spent(after.0, before.0),
+        nodes: spent(after.1, before.1),
+    })
 }
 
 async fn cycle(
     client: Client,
     number: u64,
-    choice: Choice,
+    Load { choice, release, .. }: Load,
     from: Instant,
     until: Instant,
 ) -> anyhow::Result<Vec<u64>> {
@@ -270,7 +369,10 @@ async fn cycle(
         let began = Instant::now();
         let grant = pool.acquire().await?;
         let granted = Instant::now();
-        grant.release().await?;
+        match release {
+            Release::Acknowledged => grant.release().await?,
+            Release::Sent => drop(grant),
+        }
         let now = Instant::now();
         if now >= until {
             return Ok(spans);
@@ -307,22 +409,33 @@ async fn use_every_pool(target: &Target, pools: u64) -> anyhow::Result<()> {
 
 fn table(rows: &[Row]) -> String {
     let mut header = vec!["case", "clients", "cycles/s", "p50 us", "p99 us", "CPU us"];
+    let apart = rows.iter().any(|row| row.nodes.is_some());
+    if apart {
+        header.extend(["nodes: user", "system", "switches", "clients: user", "system", "switches"]);
+    }
     if rows.iter().any(|row| row.encrypted.is_some()) {
         header.extend(["with TLS: cycles/s", "p50 us", "p99 us", "CPU us", "ratio"]);
     }
     let number = |value: f64| format!("{value:.0}");
     let maybe = |value: Option<f64>| value.map_or("-".to_owned(), number);
+    let small = |value: f64| format!("{value:.1}");
     let cells = |row: &Row| {
         let mut cells = vec![row.case.clone(), row.clients.to_string()];
         let clear = [row.cycles_per_second, row.acquire_p50_us, row.acquire_p99_us];
         cells.extend(clear.map(number));
         cells.push(maybe(row.processor_us));
+        if apart {
+            for side in [row.nodes, row.client].map(Option::unwrap_or_default) {
+                cells.extend([side.user_us, side.system_us, side.switches].map(small));
+            }
+        }
         if let Some(it) = &row.encrypted {
             cells.extend([it.cycles_per_second, it.acquire_p50_us, it.acquire_p99_us].map(number));
             cells.extend([maybe(it.processor_us), format!("{:.2}", it.ratio)]);
         }
         cells
     };
-    let note = "p50 and p99: how long an acquire takes; CPU: processor time of a whole cycle\n";
+    let note = "p50 and p99: how long an acquire takes; CPU: processor time of a whole cycle, of \
+                which user and system in microseconds; switches: of context, for a cycle\n";
     cluster::table(&header, &rows.iter().map(cells).collect::<Vec<_>>()) + note
 }

@@ -1,79 +1,204 @@
-//! A cluster inside this process, for measuring: real sockets, nothing kept on disk.
+//! A cluster for measuring: real sockets, and nodes that are processes of their own unless asked
+//! otherwise.
 
 use std::fs::DirBuilder;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener as Reserved};
 use std::os::unix::fs::DirBuilderExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use anyhow::bail;
+use anyhow::{Context as _, bail, ensure};
 use quorate_client::Tls;
 use quorate_node::{Config, Node};
 use quorate_trust::{Authority, Lifetime};
-use tokio::net::TcpListener;
+
+use super::usage::Usage;
+use crate::Outcome;
 
 /// The pools that a measurement uses; a cluster named with `--server` must have them too.
-pub(super) const POOLS: &str = r#"
-[[pools]]
-pattern = "bench-own-*"
-units = 1
+const POOLS: [(&str, &str, u32); 3] =
+    [("pattern", "bench-own-*", 1), ("name", "bench-shared", 8), ("pattern", "bench-many-*", 1)];
 
-[[pools]]
-name = "bench-shared"
-units = 8
+/// What kind of cluster.
+#[derive(Clone, Debug)]
+pub(super) struct Kind {
+    pub(super) nodes: usize,
+    pub(super) protocol: String,
+    /// Lines for every pool.
+    pub(super) options: Vec<String>,
+    /// Grants are on disk before they are told.
+    pub(super) durable: bool,
+    pub(super) tls: bool,
+    /// All nodes in this process.
+    pub(super) together: bool,
+}
 
-[[pools]]
-pattern = "bench-many-*"
-units = 1
-"#;
-
-/// How nodes are reached, and whom to trust.
-pub(super) struct Reached {
-    pub(super) nodes: Vec<Node>,
+/// A cluster that is there, how it is reached, and whom to trust.
+pub(super) struct Cluster {
+    nodes: Nodes,
     pub(super) servers: Vec<String>,
     pub(super) tls: Option<Tls>,
+    /// As long as the nodes run.
+    _folder: Folder,
 }
 
-/// Starts so many nodes on loopback and waits until they are connected.
-pub(super) async fn start(count: usize) -> anyhow::Result<Reached> {
-    let nodes = start_with(count, |_| String::new()).await?;
-    let servers = nodes.iter().map(|node| node.clients_address().to_string()).collect();
-    Ok(Reached { nodes, servers, tls: None })
+enum Nodes {
+    Here(Vec<Node>),
+    Apart(Vec<Process>),
 }
 
-/// The same with an authority made for the occasion: nodes speak TLS with each other and with
-/// clients.
-pub(super) async fn start_encrypted(count: usize) -> anyhow::Result<Reached> {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
-    let lifetime = Lifetime { since_1970: now, days: 1 };
-    let made = Authority::create("bench", lifetime)?;
-    let authority = Authority::from_pem(made.certificate.as_bytes(), &made.key)?;
-    let folder = Folder::new()?;
-    folder.write("ca.crt", &made.certificate)?;
-    for number in 0..count {
-        let node = authority.node(&format!("n{number}"), &["127.0.0.1".to_owned()], lifetime)?;
-        folder.write(&format!("n{number}.crt"), &node.certificate)?;
-        folder.write(&format!("n{number}.key"), &node.key)?;
+impl Cluster {
+    /// Starts it on loopback and waits until its nodes are connected.
+    pub(super) async fn start(kind: &Kind) -> anyhow::Result<Cluster> {
+        let folder = Folder::new()?;
+        let addresses = free_addresses(kind.nodes * 2)?;
+        let (clients, peers) = addresses.split_at(kind.nodes);
+        let tls = if kind.tls { Some(folder.certify(kind.nodes)?) } else { None };
+        let mut texts = Vec::new();
+        for number in 0..kind.nodes {
+            texts.push(folder.configuration(kind, number, clients, peers)?);
+        }
+        let nodes = match kind.together {
+            true => Nodes::Here(start_here(&texts).await?),
+            false => Nodes::Apart(start_apart(&folder, &texts)?),
+        };
+        let scheme = if kind.tls { "https://" } else { "" };
+        let servers = clients.iter().map(|address| format!("{scheme}{address}")).collect();
+        Ok(Cluster { nodes, servers, tls, _folder: folder })
     }
-    let shown = folder.0.display();
-    let tls = |number| {
-        format!(
-            "tls = {{ ca = \"{shown}/ca.crt\", cert = \"{shown}/n{number}.crt\", \
-             key = \"{shown}/n{number}.key\" }}\n"
-        )
-    };
-    let nodes = start_with(count, tls).await?;
-    let servers = nodes.iter().map(|node| format!("https://{}", node.clients_address())).collect();
-    let tls = Some(Tls::trusting(made.certificate.as_bytes())?);
-    Ok(Reached { nodes, servers, tls })
+
+    /// What its nodes have used, if they are processes of their own.
+    pub(super) fn usage(&self) -> Option<Usage> {
+        let Nodes::Apart(nodes) = &self.nodes else { return None };
+        let used = nodes.iter().map(|node| Usage::of(&node.child.id().to_string()));
+        used.reduce(|sum, one| Some(sum? + one?))?
+    }
+
+    pub(super) async fn stop(self) {
+        if let Nodes::Here(nodes) = self.nodes {
+            for node in nodes {
+                node.stop().await;
+            }
+        }
+    }
 }
 
-/// Files that nobody else can read, until the nodes have read them.
+/// So many that nobody listened at a moment ago.
+fn free_addresses(count: usize) -> anyhow::Result<Vec<SocketAddr>> {
+    let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let reserved = (0..count).map(|_| Reserved::bind(local));
+    let reserved: Vec<Reserved> = reserved.collect::<Result<_, _>>()?;
+    Ok(reserved.iter().map(Reserved::local_addr).collect::<Result<_, _>>()?)
+}
+
+async fn start_here(texts: &[String]) -> anyhow::Result<Vec<Node>> {
+    let mut nodes = Vec::new();
+    for text in texts {
+        nodes.push(start(text).await?);
+    }
+    for node in &nodes {
+        connected(node).await?;
+    }
+    Ok(nodes)
+}
+
+async fn start(text: &str) -> anyhow::Result<Node> {
+    let keeps = text.contains("data_dir");
+    let config = if keeps { Config::parse(text) } else { Config::parse_in_memory(text) }?;
+    if keeps {
+        // Nobody can hold anything of a cluster that is a moment old.
+        Node::init(&config)?;
+    }
+    Ok(Node::start(config).await?)
+}
+
+async fn connected(node: &Node) -> anyhow::Result<()> {
+    loop {
+        let Some(view) = node.view().await else { bail!("a node stopped at once") };
+        if view.peers.iter().all(|peer| peer.connected) {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// A node that ends when we do: it reads from us until there is nobody to read from.
+struct Process {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        // It has nothing to keep.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn start_apart(folder: &Folder, texts: &[String]) -> anyhow::Result<Vec<Process>> {
+    let program = std::env::current_exe().context("this program cannot be found")?;
+    let mut nodes = Vec::new();
+    for (number, text) in texts.iter().enumerate() {
+        folder.write(&format!("n{number}.toml"), text)?;
+        let mut child = Command::new(&program)
+            .args(["bench", "node"])
+            .arg(folder.0.join(format!("n{number}.toml")))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("a node could not be started")?;
+        let input = child.stdin.take();
+        let output = child.stdout.take().context("a node without output")?;
+        nodes.push(Process { child, input, output: BufReader::new(output) });
+    }
+    for node in &mut nodes {
+        let mut said = String::new();
+        node.output.read_line(&mut said)?;
+        ensure!(said == READY, "a node stopped at once; nothing was measured");
+    }
+    Ok(nodes)
+}
+
+/// What a node of its own says when it is connected to all others.
+const READY: &str = "ready\n";
+
+/// One node, until whoever started it is gone.
+#[derive(clap::Args, Debug)]
+pub(crate) struct NodeArgs {
+    /// Its configuration
+    file: PathBuf,
+}
+
+/// Runs it, as a daemon would.
+pub(super) fn run(args: &NodeArgs) -> anyhow::Result<Outcome> {
+    let text = std::fs::read_to_string(&args.file)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let node = runtime.block_on(async {
+        let node = start(&text).await?;
+        connected(&node).await?;
+        anyhow::Ok(node)
+    })?;
+    let mut out = std::io::stdout();
+    out.write_all(READY.as_bytes())?;
+    out.flush()?;
+    let _ = std::io::stdin().read_to_end(&mut Vec::new());
+    runtime.block_on(node.stop());
+    Ok(Outcome::Good)
+}
+
+/// Files that nobody else can read, as long as the nodes need them.
 struct Folder(PathBuf);
 
 impl Folder {
     fn new() -> anyhow::Result<Folder> {
-        let path = std::env::temp_dir().join(format!("quorate-bench-{}", std::process::id()));
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_nanos();
+        let name = format!("quorate-bench-{}-{since}", std::process::id());
+        let path = std::env::temp_dir().join(name);
         DirBuilder::new().mode(0o700).create(&path)?;
         Ok(Folder(path))
     }
@@ -81,43 +206,70 @@ impl Folder {
     fn write(&self, name: &str, text: &str) -> anyhow::Result<()> {
         Ok(std::fs::write(self.0.join(name), text)?)
     }
+
+    /// An authority made for the occasion: nodes speak TLS with each other and with clients.
+    fn certify(&self, nodes: usize) -> anyhow::Result<Tls> {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+        let lifetime = Lifetime { since_1970: now, days: 1 };
+        let made = Authority::create("bench", lifetime)?;
+        let authority = Authority::from_pem(made.certificate.as_bytes(), &made.key)?;
+        self.write("ca.crt", &made.certificate)?;
+        for number in 0..nodes {
+            let name = format!("n{number}");
+            let node = authority.node(&name, &["127.0.0.1".to_owned()], lifetime)?;
+            self.write(&format!("n{number}.crt"), &node.certificate)?;
+            self.write(&format!("n{number}.key"), &node.key)?;
+        }
+        Ok(Tls::trusting(made.certificate.as_bytes())?)
+    }
+
+    fn configuration(
+        &self,
+        kind: &Kind,
+        number: usize,
+        clients: &[SocketAddr],
+        peers: &[SocketAddr],
+    ) -> anyhow::Result<String> {
+        let (at, among) = (clients[number], peers[number]);
+        let mut text = format!(
+            "cluster = \"bench\"\nepoch = 1\nnode = \"n{number}\"\n\
+             listen = {{ clients = \"{at}\", peers = \"{among}\" }}\n"
+        );
+        let within = |name: &str| -> anyhow::Result<String> { shown(&self.0.join(name)) };
+        if kind.tls {
+            let [cert, key] = [format!("n{number}.crt"), format!("n{number}.key")];
+            let (ca, cert, key) = (within("ca.crt")?, within(&cert)?, within(&key)?);
+            text += &format!("tls = {{ ca = {ca}, cert = {cert}, key = {key} }}\n");
+        }
+        if kind.durable {
+            text += &format!("data_dir = {}\n", within(&format!("n{number}"))?);
+        }
+        for (number, address) in peers.iter().enumerate() {
+            text += &format!("[[members]]\nname = \"n{number}\"\npeers = \"{address}\"\n");
+        }
+        for (key, name, units) in POOLS {
+            text += &format!("[[pools]]\n{key} = \"{name}\"\nunits = {units}\n");
+            text += &format!("protocol = \"{}\"\n", kind.protocol);
+            if kind.durable {
+                text += "durable = true\n";
+            }
+            for option in &kind.options {
+                text += option;
+                text.push('\n');
+            }
+        }
+        Ok(text)
+    }
+}
+
+/// A path as TOML writes it: as JSON does.
+fn shown(path: &Path) -> anyhow::Result<String> {
+    let path = path.to_str().context("the directory for temporary files has an odd name")?;
+    Ok(serde_json::Value::from(path).to_string())
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
-}
-
-async fn start_with(count: usize, more: impl Fn(usize) -> String) -> anyhow::Result<Vec<Node>> {
-    let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let mut listeners = Vec::new();
-    for _ in 0..count {
-        listeners.push((TcpListener::bind(local).await?, TcpListener::bind(local).await?));
-    }
-    let mut members = String::new();
-    for (number, (_, peers)) in listeners.iter().enumerate() {
-        let address = peers.local_addr()?;
-        members.push_str(&format!("[[members]]\nname = \"n{number}\"\npeers = \"{address}\"\n"));
-    }
-    let mut nodes = Vec::new();
-    for (number, (clients, peers)) in listeners.into_iter().enumerate() {
-        let (at, among) = (clients.local_addr()?, peers.local_addr()?);
-        let text = format!(
-            "cluster = \"bench\"\nepoch = 1\nnode = \"n{number}\"\n\
-             listen = {{ clients = \"{at}\", peers = \"{among}\" }}\n{}{members}{POOLS}",
-            more(number)
-        );
-        nodes.push(Node::start_on(Config::parse_in_memory(&text)?, clients, peers).await?);
-    }
-    for node in &nodes {
-        loop {
-            let Some(view) = node.view().await else { bail!("a node stopped at once") };
-            if view.peers.iter().all(|peer| peer.connected) {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    }
-    Ok(nodes)
 }

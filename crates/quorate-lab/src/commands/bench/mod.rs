@@ -4,6 +4,7 @@
 mod allocator;
 mod load;
 mod local;
+mod usage;
 
 use crate::Outcome;
 use crate::commands::quorum;
@@ -11,7 +12,10 @@ use crate::commands::quorum;
 /// What can be measured.
 #[derive(clap::Subcommand, Debug)]
 pub(crate) enum Command {
-    Load(load::Args),
+    Load(Box<load::Args>),
+    /// One node of such a measurement
+    #[command(hide = true)]
+    Node(local::NodeArgs),
     /// Decisions of the allocator for units that differ
     Allocator(allocator::Args),
     /// Questions of the quorum laboratory
@@ -22,6 +26,7 @@ pub(crate) enum Command {
 pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
     match command {
         Command::Load(args) => load::run(&args),
+        Command::Node(args) => local::run(&args),
         Command::Allocator(args) => allocator::run(&args),
         Command::Quorum(args) => quorum::bench::run(&args),
     }

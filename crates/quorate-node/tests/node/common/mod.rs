@@ -218,6 +218,8 @@ struct Road {
     cut: bool,
     /// How often it was cut: connections of an earlier count are gone.
     cuts: u32,
+    /// Connections are there, and nothing passes.
+    still: bool,
 }
 
 impl Bridge {
@@ -234,8 +236,10 @@ impl Bridge {
                     let (mut near, mut far) = (near, TcpStream::connect(to).await.unwrap());
                     tokio::select! {
                         _ = tokio::io::copy_bidirectional(&mut near, &mut far) => {}
-                        _ = road.wait_for(|road| road.cuts != now.cuts) => {}
+                        _ = road.wait_for(|road| road.still || road.cuts != now.cuts) => {}
                     }
+                    // Nothing passes any more, and neither side is told.
+                    let _ = road.wait_for(|road| road.cuts != now.cuts).await;
                 });
             }
         });
@@ -250,8 +254,13 @@ impl Bridge {
         self.state.send_modify(|road| (road.cut, road.cuts) = (true, road.cuts + 1));
     }
 
+    /// Nothing passes, and nobody is told, for as long as there are the same connections.
+    pub(crate) fn stand_still(&self) {
+        self.state.send_modify(|road| road.still = true);
+    }
+
     pub(crate) fn mend(&self) {
-        self.state.send_modify(|road| road.cut = false);
+        self.state.send_modify(|road| (road.cut, road.still) = (false, false));
     }
 }
 

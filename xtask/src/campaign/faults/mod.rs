@@ -1,0 +1,73 @@
+//! What goes wrong: one entry each, in three files. A fault acts on every beat (a quarter of a
+//! second) while it lasts, so that any of them can go on beside any other; what it did is undone by
+//! [`Stage::heal`] when all are over.
+
+mod links;
+mod processes;
+mod surroundings;
+
+use super::draw::Protocol;
+use super::stage::Stage;
+use crate::lab::net::Outcome;
+
+/// How often faults act.
+pub(crate) const BEAT: std::time::Duration = std::time::Duration::from_millis(250);
+
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) act: fn(&mut Stage, u32) -> Outcome,
+    pub(crate) fits: fn(Protocol, usize) -> bool,
+    /// It needs the links as the laboratory made them.
+    pub(crate) links: bool,
+    /// Answers may be slow without anybody being away, so that what a node says of itself is not
+    /// held against it.
+    pub(crate) blurs: bool,
+    /// Nodes lose what they wrote down.
+    pub(crate) forgets: bool,
+    /// It plays with disks: each node has a small one of its own.
+    pub(crate) disk: bool,
+    /// It plays with clocks.
+    pub(crate) clock: bool,
+}
+
+const fn fault(
+    name: &'static str,
+    about: &'static str,
+    act: fn(&mut Stage, u32) -> Outcome,
+) -> Fault {
+    Fault {
+        name,
+        about,
+        act,
+        fits: any,
+        links: false,
+        blurs: false,
+        forgets: false,
+        disk: false,
+        clock: false,
+    }
+}
+
+fn any(_: Protocol, _: usize) -> bool {
+    true
+}
+
+/// All of them.
+pub(crate) fn all() -> impl Iterator<Item = &'static Fault> {
+    [processes::ALL, links::ALL, surroundings::ALL].into_iter().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn there_are_sixty_and_each_has_a_name_of_its_own() {
+        let mut names: Vec<&str> = super::all().map(|fault| fault.name).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+        assert!(count >= 60, "{count}");
+    }
+}

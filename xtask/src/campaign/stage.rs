@@ -1,0 +1,460 @@
+//! The hosts of a draw: nodes with certificates and tokens, clients and strangers on hosts of their
+//! own, and all that can be done to them. [`Stage::heal`] undoes whatever faults did.
+
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::crew::Worker;
+use super::draw::{Dice, Draw};
+use super::json::Json;
+use crate::lab::net::{self, Host, Lab, Outcome, Process};
+
+/// The pool that crews use, unless they use many.
+pub(crate) const POOL: &str = "camp";
+/// The pool that only the onlooker uses.
+pub(crate) const PROBE: &str = "probe";
+/// Where the onlooker is, where clients are, and where strangers are.
+const OTHERS: [&str; 4] = ["eye", "c1", "c2", "far"];
+/// Room on a disk that can be full.
+const DISK: &str = "24m";
+const FAKETIME: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1";
+
+/// What a draw is played with.
+#[derive(Clone, Debug)]
+pub(crate) struct Tools {
+    /// `quorate`.
+    pub(crate) program: PathBuf,
+    /// The test program `real`, which is the Rust client, and nodes with planted bugs.
+    pub(crate) real: Option<PathBuf>,
+    /// Another build of `quorate`, for rolling upgrades.
+    pub(crate) other: Option<PathBuf>,
+    /// The repository.
+    pub(crate) root: PathBuf,
+    /// What is wrong with every node, and with a client, if the campaign is to find it.
+    pub(crate) node_bug: Option<&'static str>,
+    pub(crate) client_bug: Option<&'static str>,
+}
+
+/// Whether clocks of processes can be made to run at another rate.
+pub(crate) fn clocks() -> bool {
+    Path::new(FAKETIME).exists()
+}
+
+pub(crate) struct Node {
+    pub(crate) name: String,
+    pub(crate) process: Option<Process>,
+    pub(crate) paused: bool,
+    /// It has limits, another clock or another program until it is started again.
+    pub(crate) odd: bool,
+    /// It may end by itself.
+    pub(crate) may_end: bool,
+    /// Words before the program, and variables.
+    pub(crate) before: Vec<String>,
+    pub(crate) variables: Vec<(String, String)>,
+    pub(crate) program: Option<PathBuf>,
+}
+
+pub(crate) struct Stage {
+    pub(crate) lab: Lab,
+    pub(crate) draw: Draw,
+    pub(crate) tools: Tools,
+    pub(crate) dice: Dice,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) workers: Vec<Worker>,
+    /// Workers that were killed: nobody knows how their last claims ended.
+    pub(crate) killed: Vec<String>,
+    /// What happened to hosts, and when.
+    pub(crate) events: Vec<(u64, String)>,
+    /// The nodes that a fault has chosen, so that it stays with them.
+    pub(crate) chosen: Vec<usize>,
+    pub(crate) epoch: u32,
+    pub(super) strangers: Vec<Process>,
+    /// How many crews there were.
+    pub(super) count: usize,
+    pub(super) looker: Option<Worker>,
+}
+
+/// The clock of histories, to a hundredth of a second.
+pub(crate) fn now() -> u64 {
+    let text = fs::read_to_string("/proc/uptime").unwrap_or_default();
+    let seconds = text.split(' ').next().and_then(|word| word.parse::<f64>().ok());
+    (seconds.unwrap_or(0.0) * 1e9) as u64
+}
+
+impl Stage {
+    pub(crate) fn new(draw: Draw, tools: Tools) -> Outcome<Stage> {
+        let names: Vec<String> = (0..draw.hosts).map(|number| format!("n{number}")).collect();
+        let all: Vec<&str> = names.iter().map(String::as_str).chain(OTHERS).collect();
+        let lab = Lab::new(&all)?;
+        let node = |name: String| Node {
+            name,
+            process: None,
+            paused: false,
+            odd: false,
+            may_end: false,
+            before: Vec::new(),
+            variables: Vec::new(),
+            program: None,
+        };
+        let mut stage = Stage {
+            lab,
+            dice: Dice::new(draw.seed ^ 0x5eed),
+            draw,
+            tools,
+            nodes: names.into_iter().map(node).collect(),
+            workers: Vec::new(),
+            killed: Vec::new(),
+            events: Vec::new(),
+            chosen: Vec::new(),
+            epoch: 1,
+            strangers: Vec::new(),
+            count: 0,
+            looker: None,
+        };
+        stage.prepare()?;
+        Ok(stage)
+    }
+
+    fn prepare(&mut self) -> Outcome {
+        let eye = self.lab.host("eye").clone();
+        let program = self.tools.program.display().to_string();
+        let mut script = format!("{program} cert new-ca campaign --dir certs\n");
+        for node in &self.nodes {
+            let address = self.lab.host(&node.name).address;
+            script +=
+                &format!("{program} cert node {} --address {address} --dir certs\n", node.name);
+        }
+        script += &format!(
+            "{program} token new camp --may see,claim,admin --pools '*' --secret-file token \
+             > tokens\ncp certs/ca.crt ca.crt\n"
+        );
+        net::done(&mut eye.shell(&script))?;
+        eye.write("client.py", include_str!("client.py"))?;
+        let header = format!("Authorization: Bearer {}\n", eye.read("token")?.trim());
+        eye.write("header", header)?;
+        let disks = self.draw.faults.iter().any(|fault| fault.disk);
+        for number in 0..self.nodes.len() {
+            let host = self.host(number).clone();
+            fs::create_dir_all(host.folder.join("data")).map_err(|error| error.to_string())?;
+            if disks {
+                let mut mount = Command::new("mount");
+                mount.args(["-t", "tmpfs", "-o", &format!("size={DISK}"), "quorate-campaign"]);
+                net::done(mount.arg(host.folder.join("data")))?;
+            }
+            for file in
+                ["ca.crt".into(), self.certificate(number, "crt"), self.certificate(number, "key")]
+            {
+                host.write(&format!("etc/{file}"), eye.read(&format!("certs/{file}"))?)?;
+            }
+            self.configure(number)?;
+            let words = format!("{program} init --config etc/node.toml");
+            net::done(&mut host.shell(&words))?;
+        }
+        if let Some(far) = self.draw.apart {
+            for a in 0..self.nodes.len() {
+                for b in 0..a {
+                    let (a, b) = (self.nodes[a].name.clone(), self.nodes[b].name.clone());
+                    self.lab.slow(&a, &b, far)?;
+                }
+            }
+        }
+        for number in 0..self.nodes.len() {
+            self.start(number)?;
+        }
+        self.until_ready()
+    }
+
+    pub(crate) fn certificate(&self, number: usize, end: &str) -> String {
+        format!("node-{}.{end}", self.nodes[number].name)
+    }
+
+    pub(crate) fn host(&self, number: usize) -> &Host {
+        self.lab.host(&self.nodes[number].name)
+    }
+
+    /// Writes a node's file.
+    pub(crate) fn configure(&self, number: usize) -> Outcome {
+        let host = self.host(number);
+        let (name, address, folder) = (&host.name, host.address, host.folder.display());
+        let mut text = format!(
+            "cluster = \"campaign\"\nepoch = {}\nnode = \"{name}\"\ndata_dir = \"{folder}/data\"\n\
+             suspect_after = \"2s\"\n[listen]\nclients = \"{address}:7420\"\n\
+             peers = \"{address}:7520\"\n[tls]\nca = \"{folder}/etc/ca.crt\"\n\
+             cert = \"{folder}/etc/node-{name}.crt\"\nkey = \"{folder}/etc/node-{name}.key\"\n",
+            self.epoch
+        );
+        for node in &self.nodes {
+            let address = self.lab.host(&node.name).address;
+            text += &format!("[[members]]\nname = \"{}\"\npeers = \"{address}:7520\"\n", node.name);
+        }
+        let Draw { units, lease, durable, protocol, workload, .. } = self.draw;
+        let clock = self.draw.faults.iter().any(|fault| fault.clock);
+        // What `rate` below makes of clocks is promised then.
+        let drift = if clock { "drift_ppm = 99000\n" } else { "" };
+        for (kind, name) in
+            [("name", POOL), ("name", PROBE), ("pattern", "camp-*"), ("pattern", "flood-*")]
+        {
+            let labelled = workload.labelled && name == POOL;
+            let goods = if labelled { labels(units) } else { format!("units = {units}\n") };
+            text += &format!(
+                "[[pools]]\n{kind} = \"{name}\"\n{goods}lease = \"{}ms\"\n{drift}{}",
+                lease.as_millis(),
+                protocol.options(units, durable)
+            );
+        }
+        let tokens = self.lab.host("eye").read("tokens")?;
+        host.write("etc/node.toml", format!("{text}{tokens}"))
+    }
+
+    /// Says when something happened.
+    pub(crate) fn note(&mut self, what: String) {
+        self.events.push((now(), what));
+    }
+
+    // Nodes.
+
+    pub(crate) fn start(&mut self, number: usize) -> Outcome {
+        if self.nodes[number].process.is_some() {
+            return Ok(());
+        }
+        let host = self.host(number).clone();
+        let node = &self.nodes[number];
+        let program = node.program.as_ref().unwrap_or(&self.tools.program).display().to_string();
+        let config = host.folder.join("etc/node.toml").display().to_string();
+        let words = match (self.tools.node_bug, &self.tools.real) {
+            (Some(bug), Some(real)) => {
+                vec![real.display().to_string(), "node".into(), bug.into(), config]
+            }
+            _ => vec![program, "serve".into(), "--config".into(), config],
+        };
+        let words: Vec<String> = node.before.iter().cloned().chain(words).collect();
+        let log = append(&host.folder.join("node.log"))?;
+        let mut command = host.command(&words[0]);
+        command.args(&words[1..]).envs(node.variables.iter().cloned());
+        let process = net::start(command.stdout(Stdio::null()).stderr(log))?;
+        let node = &mut self.nodes[number];
+        node.process = Some(process);
+        node.paused = false;
+        let name = node.name.clone();
+        self.note(format!("{name} starts"));
+        Ok(())
+    }
+
+    pub(crate) fn kill(&mut self, number: usize) -> Outcome {
+        let node = &mut self.nodes[number];
+        node.paused = false;
+        if node.process.take().is_some() {
+            let name = node.name.clone();
+            self.note(format!("{name} is killed"));
+        }
+        Ok(())
+    }
+
+    /// In good order.
+    pub(crate) fn stop(&mut self, number: usize) -> Outcome {
+        self.resume(number)?;
+        let Some(mut process) = self.nodes[number].process.take() else { return Ok(()) };
+        let name = self.nodes[number].name.clone();
+        self.note(format!("{name} is stopped"));
+        process.signal("TERM")?;
+        net::until(&format!("{name} stops when it is told to"), || process.has_ended())
+    }
+
+    pub(crate) fn restart(&mut self, number: usize) -> Outcome {
+        self.kill(number)?;
+        self.start(number)
+    }
+
+    pub(crate) fn pause(&mut self, number: usize) -> Outcome {
+        let node = &mut self.nodes[number];
+        let Some(process) = node.process.as_ref().filter(|_| !node.paused) else { return Ok(()) };
+        process.signal("STOP")?;
+        node.paused = true;
+        let name = node.name.clone();
+        self.note(format!("{name} stands still"));
+        Ok(())
+    }
+
+    pub(crate) fn resume(&mut self, number: usize) -> Outcome {
+        let node = &mut self.nodes[number];
+        let Some(process) = node.process.as_ref().filter(|_| node.paused) else { return Ok(()) };
+        process.signal("CONT")?;
+        node.paused = false;
+        let name = node.name.clone();
+        self.note(format!("{name} goes on"));
+        Ok(())
+    }
+
+    /// A node is started anew with these words before it and these variables.
+    pub(crate) fn restart_oddly(
+        &mut self,
+        number: usize,
+        before: &[&str],
+        variables: &[(&str, String)],
+    ) -> Outcome {
+        let node = &mut self.nodes[number];
+        node.before = before.iter().map(|word| (*word).to_owned()).collect();
+        node.variables =
+            variables.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+        node.odd = true;
+        self.restart(number)
+    }
+
+    /// Another rate of all clocks of a node, and another time of day.
+    pub(crate) fn restart_with_clock(
+        &mut self,
+        number: usize,
+        clock: &str,
+        rates: bool,
+    ) -> Outcome {
+        let mut variables =
+            vec![("LD_PRELOAD", FAKETIME.to_owned()), ("FAKETIME", clock.to_owned())];
+        if !rates {
+            variables.push(("FAKETIME_DONT_FAKE_MONOTONIC", "1".into()));
+        }
+        self.restart_oddly(number, &[], &variables)
+    }
+
+    /// Limits a running node by prlimit.
+    pub(crate) fn limit(&mut self, number: usize, what: &str) -> Outcome {
+        let Some(id) = self.nodes[number].process.as_ref().map(Process::id) else { return Ok(()) };
+        self.nodes[number].odd = true;
+        self.nodes[number].may_end = true;
+        net::done(Command::new("prlimit").args(["--pid", &id.to_string(), what]))
+    }
+
+    pub(crate) fn signal(&self, number: usize, name: &str) -> Outcome {
+        self.nodes[number].process.as_ref().map_or(Ok(()), |process| process.signal(name))
+    }
+
+    /// The node that decides in the pool of the crews, or any.
+    pub(crate) fn decider(&mut self) -> usize {
+        let any = self.dice.below(self.nodes.len());
+        let shown = (0..self.nodes.len())
+            .find_map(|number| Json::parse(&self.ask(number, &format!("/v1/pools/{POOL}")).ok()?));
+        let name = shown.and_then(|pool| match pool.get("needs").list() {
+            [needed] => Some(needed.text().to_owned()),
+            _ => None,
+        });
+        self.nodes.iter().position(|node| Some(&node.name) == name.as_ref()).unwrap_or(any)
+    }
+
+    /// So many nodes, which stay the same ones until all is healed.
+    pub(crate) fn some(&mut self, count: usize) -> Vec<usize> {
+        while self.chosen.len() < count.min(self.nodes.len()) {
+            let one = self.dice.below(self.nodes.len());
+            if !self.chosen.contains(&one) {
+                self.chosen.push(one);
+            }
+        }
+        self.chosen[..count.min(self.nodes.len())].to_vec()
+    }
+
+    /// What a node answers to its own machine.
+    pub(crate) fn ask(&self, number: usize, path: &str) -> Outcome<String> {
+        let host = self.host(number);
+        let header = self.lab.host("eye").folder.join("header");
+        let mut curl = host.command("curl");
+        curl.args(["--silent", "--show-error", "--fail", "--max-time", "3", "--cacert"]);
+        curl.arg(host.folder.join("etc/ca.crt")).arg("-H").arg(format!("@{}", header.display()));
+        net::fine(curl.arg(format!("https://{}:7420{path}", host.address)))
+    }
+
+    /// Waits until every node says that it can grant, and is connected to all others.
+    pub(crate) fn until_ready(&mut self) -> Outcome {
+        let began = Instant::now();
+        for number in 0..self.nodes.len() {
+            loop {
+                let connected = self.ask(number, "/v1/node").map_or(0, |shown| {
+                    let shown: String = shown.split_whitespace().collect();
+                    shown.matches("\"connected\":true").count()
+                });
+                if connected + 1 == self.nodes.len()
+                    && self.ask(number, &format!("/readyz/pools/{PROBE}")).is_ok()
+                    && self.ask(number, "/readyz").is_ok()
+                {
+                    break;
+                }
+                self.check_alive()?;
+                if began.elapsed() > RECOVERY {
+                    let shown = self.ask(number, "/readyz?verbose").unwrap_or_else(|why| why);
+                    return Err(format!(
+                        "READINESS: {} s after the faults ended {} is not ready: {shown}",
+                        RECOVERY.as_secs(),
+                        self.nodes[number].name
+                    ));
+                }
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        }
+        Ok(())
+    }
+
+    /// That no node ended by itself.
+    pub(crate) fn check_alive(&mut self) -> Outcome {
+        for node in &mut self.nodes {
+            let ended = node.process.as_mut().is_some_and(Process::has_ended);
+            if ended && !node.may_end {
+                return Err(format!("NODE ENDED: {} ended by itself", node.name));
+            }
+            if ended {
+                node.process = None;
+            }
+        }
+        Ok(())
+    }
+
+    /// Undoes what faults did.
+    pub(crate) fn heal(&mut self) -> Outcome {
+        self.strangers.clear();
+        if self.draw.apart.is_none() {
+            self.lab.heal()?;
+        }
+        for number in 0..self.workers.len() {
+            self.pause_worker(number, false)?;
+        }
+        for number in 0..self.nodes.len() {
+            self.resume(number)?;
+            let data = self.host(number).folder.join("data");
+            if self.draw.faults.iter().any(|fault| fault.disk) {
+                net::done(Command::new("mount").args(["-o", "remount,rw"]).arg(&data))?;
+                let _ = fs::remove_file(data.join("filler"));
+            }
+        }
+        self.check_alive()?;
+        for number in 0..self.nodes.len() {
+            let node = &mut self.nodes[number];
+            if node.odd {
+                node.odd = false;
+                node.before.clear();
+                node.variables.clear();
+                self.kill(number)?;
+            }
+            self.start(number)?;
+        }
+        self.chosen.clear();
+        self.note("all is healed".into());
+        Ok(())
+    }
+}
+
+/// How long after the faults every node has to be ready, and everybody served: leases of at most
+/// 3 s, a wait of up to a minute where a directory was lost, and a slow machine.
+pub(crate) const RECOVERY: Duration = Duration::from_secs(100);
+
+pub(super) fn append(file: &Path) -> Outcome<fs::File> {
+    let opened = OpenOptions::new().create(true).append(true).open(file);
+    opened.map_err(|error| format!("cannot write {}: {error}", file.display()))
+}
+
+/// Half of the units are big, every third is in the east.
+fn labels(units: u32) -> String {
+    let one = |unit: u32| {
+        let (kind, zone) =
+            (["big", "small"][unit as usize % 2], ["east", "west", "west"][unit as usize % 3]);
+        format!("{{ name = \"u{unit}\", labels = {{ kind = \"{kind}\", zone = \"{zone}\" }} }}")
+    };
+    format!("units = [{}]\n", (0..units).map(one).collect::<Vec<_>>().join(", "))
+}
