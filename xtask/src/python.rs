@@ -31,6 +31,13 @@ pub(crate) fn test(root: &Path) -> bool {
     good
 }
 
+/// Makes the environment beforehand: other tests need something of it too (ninja, for tokens).
+pub(crate) fn install(root: &Path) {
+    if let Err(why) = prepare(&steps::target(root).join("python")) {
+        println!("{NAME}: tests will be skipped: {why}");
+    }
+}
+
 /// An environment with what its tests need, unless it is there.
 fn prepare(environment: &Path) -> Result<(), String> {
     let works = |command: &mut Command| {
@@ -39,7 +46,7 @@ fn prepare(environment: &Path) -> Result<(), String> {
     };
     let has = || {
         let mut python = Command::new(environment.join("bin/python"));
-        works(python.args(["-c", "import pytest, mypy, ruff"]))
+        works(python.args(["-c", "import pytest, mypy, ruff, ninja"]))
     };
     if has() {
         return Ok(());
@@ -51,7 +58,7 @@ fn prepare(environment: &Path) -> Result<(), String> {
     if !works(Command::new("python3").args(["-m", "venv"]).arg(environment)) {
         return Err("python3 cannot make an environment: install python3-venv".into());
     }
-    let pip = ["-m", "pip", "install", "--quiet", "pytest", "mypy", "ruff"];
+    let pip = ["-m", "pip", "install", "--quiet", "pytest", "mypy", "ruff", "ninja>=1.13"];
     match works(Command::new(environment.join("bin/python")).args(pip)) && has() {
         true => Ok(()),
         false => Err("pip cannot install pytest, mypy and ruff".into()),

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use crate::suites::{self, Job, Suite};
-use crate::{alerts, browser, tidy};
+use crate::{alerts, browser, python, tidy};
 
 /// How much of `test` to run.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -59,6 +59,7 @@ pub(crate) fn test(root: &Path, tier: Tier) -> bool {
     summary.push(("tests, built".into(), suites.is_some()));
     if tier == Tier::Default {
         summary.push(("a browser".into(), browser::install()));
+        python::install(root);
         summary.push(("alerts and dashboard".into(), alerts::check(root)));
     }
     if let Some(suites) = suites {

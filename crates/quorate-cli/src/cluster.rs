@@ -77,6 +77,11 @@ impl Cluster {
         self.credentials.token(&Place::HERE)
     }
 
+    /// The files with certificates that would be used: whom to trust, and what to show.
+    pub fn certificates(&self) -> Vec<std::path::PathBuf> {
+        self.credentials.files(&Place::HERE)
+    }
+
     /// The views of one of the servers.
     pub fn views_of(&self, server: &str) -> anyhow::Result<Views> {
         Cluster { server: vec![server.to_owned()], ..self.clone() }.views()

@@ -41,8 +41,7 @@ const CREDENTIALS: &str = "CREDENTIALS_DIRECTORY";
 impl Credentials {
     /// Whom to trust, if that was said, and the certificate to show, if there is one.
     pub(crate) fn tls(&self, place: &Place, servers: &[String]) -> anyhow::Result<Option<Tls>> {
-        let named = self.ca.clone().or_else(|| place.file_in(AUTHORITY));
-        let ca = named.or_else(|| place.own("ca.crt").filter(|file| file.exists()));
+        let ca = self.authority(place);
         let shown = self.certificate(place)?;
         if self.cert.is_some() && !servers.iter().any(|server| server.starts_with("https://")) {
             bail!(
@@ -75,6 +74,18 @@ impl Credentials {
             )
         })?;
         Ok(Some(tls))
+    }
+
+    /// The authority's certificate, if one was named or is where one may be.
+    fn authority(&self, place: &Place) -> Option<PathBuf> {
+        let named = self.ca.clone().or_else(|| place.file_in(AUTHORITY));
+        named.or_else(|| place.own("ca.crt").filter(|file| file.exists()))
+    }
+
+    /// The files with certificates that would be used.
+    pub(crate) fn files(&self, place: &Place) -> Vec<PathBuf> {
+        let own = self.certificate(place).ok().flatten().map(|(certificate, _)| certificate);
+        self.authority(place).into_iter().chain(own).collect()
     }
 
     /// The first certificate of those places where one may be, and its key. One that was named must

@@ -1,11 +1,12 @@
 //! Looking at pools, and what operators do: one HTTP request at a time, for tools in no hurry.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
-use hyper::{Method, Request, StatusCode};
+use hyper::header::DATE;
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use quorate_api::link::Token;
 use quorate_api::{
@@ -293,6 +294,31 @@ impl Views {
         self.ask(Method::POST, &path, None::<&()>).await
     }
 
+    /// What the clock of the node that answers says, to the second: for whoever wonders whether
+    /// certificates and times in logs can be trusted.
+    ///
+    /// # Errors
+    /// No node answers, or none that tells the time.
+    pub async fn clock(&self) -> Result<SystemTime, ViewError> {
+        let mut why = String::new();
+        for server in &self.servers {
+            let at = (server, self.tls.as_ref());
+            let once = converse(at, Method::GET, "/livez", Bytes::new(), Vec::new());
+            match tokio::time::timeout(TIMEOUT, once).await {
+                Ok(Ok(answer)) => {
+                    let (status, date) = (answer.status().as_u16(), answer.headers().get(DATE));
+                    let date = date.and_then(|date| date.to_str().ok());
+                    let date = date.and_then(|date| httpdate::parse_http_date(date).ok());
+                    let server = server.to_string();
+                    return date.ok_or(ViewError::Strange { server, status });
+                }
+                Ok(Err(error)) => why = format!("{server}: {}", told(&*error)),
+                Err(_) => why = format!("{server}: no answer within {TIMEOUT:?}"),
+            }
+        }
+        Err(ViewError::Unreachable { why })
+    }
+
     /// Asks one server after the other until one answers. All requests of this API may be repeated.
     async fn ask<T: DeserializeOwned>(
         &self,
@@ -323,12 +349,24 @@ impl Views {
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 async fn exchange(
-    (server, tls): (&Server, Option<&Tls>),
+    at: (&Server, Option<&Tls>),
     method: Method,
     path: &str,
     body: Bytes,
     headers: Vec<(&str, String)>,
 ) -> Result<(StatusCode, Bytes), Failure> {
+    let answer = converse(at, method, path, body, headers).await?;
+    Ok((answer.status(), answer.into_body()))
+}
+
+/// One request and its whole answer.
+async fn converse(
+    (server, tls): (&Server, Option<&Tls>),
+    method: Method,
+    path: &str,
+    body: Bytes,
+    headers: Vec<(&str, String)>,
+) -> Result<Response<Bytes>, Failure> {
     let stream = dial(server, tls).await?;
     let host = match &stream {
         // Nodes know no names: one of somebody else's could lead a browser to them.
@@ -349,10 +387,10 @@ async fn exchange(
     }
     let request = request.body(Full::new(body))?;
     let response = sender.send_request(request).await?;
-    let status = response.status();
-    let answer = Limited::new(response.into_body(), ANSWER_MAX).collect().await?.to_bytes();
+    let (head, body) = response.into_parts();
+    let answer = Limited::new(body, ANSWER_MAX).collect().await?.to_bytes();
     running.abort();
-    Ok((status, answer))
+    Ok(Response::from_parts(head, answer))
 }
 
 fn read<T: DeserializeOwned>(

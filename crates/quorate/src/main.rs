@@ -17,8 +17,9 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    // Of `run`, every smaller code may be that of the command it runs.
-    let wrapper = std::env::args_os().nth(1).is_some_and(|verb| verb == "run");
+    // Of these, every smaller code may be that of the command they run.
+    let verb = std::env::args_os().nth(1);
+    let wrapper = verb.is_some_and(|verb| verb == "run" || verb == "jobserver");
     let misunderstood = if wrapper { commands::run::FAILED } else { 2 };
     quorate_cli::main(misunderstood, |cli: Cli| commands::run(cli.command))
 }

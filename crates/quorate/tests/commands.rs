@@ -1,5 +1,8 @@
 //! The commands of a client, as a shell sees them: output and exit codes, against `quorate dev`.
 
+#[path = "commands/jobserver.rs"]
+mod jobserver;
+
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -496,4 +499,24 @@ fn whoever_waits_at_a_terminal_sees_its_place_and_an_interruption_says_what_is_k
     let said = acquire.lines.next().unwrap_or_default();
     assert!(said.contains("no node acknowledged that claim"), "{said}");
     assert!(said.contains("quorate release demo"), "{said}");
+}
+
+#[test]
+fn doctor_finds_what_is_wrong_and_what_to_do_about_it() {
+    let dev = Dev::start();
+    let found = dev.json("doctor");
+    let about = |word: &str| {
+        let findings = found["findings"].as_array().expect("a list");
+        findings.iter().find(|it| it["about"] == word).map(|it| it["level"].clone())
+    };
+    for word in ["readiness", "peers", "clock", "version", "pool"] {
+        assert_eq!(about(word), Some("fine".into()), "{word}: {found}");
+    }
+    assert_eq!(about("servers"), Some("warning".into()), "one of three was named: {found}");
+    // Nobody listens there, and the file is none.
+    let wrong = dev.run("doctor --server 127.0.0.1:1 --config /nonexistent.toml");
+    assert_eq!(wrong.status.code(), Some(1));
+    let said = text(&wrong.stdout);
+    assert!(said.contains("BROKEN   reach") && said.contains("BROKEN   file"), "{said}");
+    assert!(said.contains("-> start it there"), "{said}");
 }

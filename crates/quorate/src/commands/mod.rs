@@ -5,11 +5,13 @@ mod cert;
 mod completions;
 mod daemon;
 mod dev;
+mod doctor;
 mod drain;
 mod fence;
 mod history;
 mod holders;
 mod init;
+mod jobserver;
 mod keep;
 mod man;
 mod pools;
@@ -40,10 +42,12 @@ pub(crate) enum Command {
     Init(init::Args),
     Serve(serve::Args),
     Run(run::Args),
+    Jobserver(jobserver::Args),
     Acquire(acquire::Args),
     Release(release::Args),
     Renew(renew::Args),
     Status(status::Args),
+    Doctor(doctor::Args),
     Pools(pools::Args),
     Holders(holders::Args),
     Queue(queue::Args),
@@ -70,10 +74,12 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Init(args) => init::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Run(args) => run::run(args),
+        Command::Jobserver(args) => jobserver::run(args),
         Command::Acquire(args) => acquire::run(args),
         Command::Release(args) => release::run(args),
         Command::Renew(args) => renew::run(args),
         Command::Status(args) => status::run(args),
+        Command::Doctor(args) => doctor::run(args),
         Command::Pools(args) => pools::run(args),
         Command::Holders(args) => holders::run(args),
         Command::Queue(args) => queue::run(args),

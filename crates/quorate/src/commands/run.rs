@@ -4,9 +4,9 @@
 //! while there is still time and killed before the deadline passes. Nothing here waits for a node
 //! once the command runs.
 
-mod child;
+pub(super) mod child;
 mod mover;
-mod terminal;
+pub(super) mod terminal;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -146,7 +146,7 @@ enum Stopping {
 }
 
 /// The signals that are forwarded, and the one that says that something happened to the command.
-const HEARD: [Signal; 8] = [
+pub(super) const HEARD: [Signal; 8] = [
     Signal::HUP,
     Signal::INT,
     Signal::QUIT,
@@ -158,7 +158,7 @@ const HEARD: [Signal; 8] = [
 ];
 
 /// The next signal that ends a process which does not handle it.
-async fn ending(signals: &mut Signals) -> Signal {
+pub(super) async fn ending(signals: &mut Signals) -> Signal {
     loop {
         let signal = signals.any().await;
         if !matches!(signal, Signal::WINCH | Signal::CHILD) {

@@ -20,7 +20,7 @@ const NOT_EXECUTABLE: u8 = 126;
 const NOT_FOUND: u8 = 127;
 
 /// A running command.
-pub(super) struct Child {
+pub(crate) struct Child {
     process: tokio::process::Child,
     group: Pid,
     /// What it was handed, and we take back.
@@ -28,13 +28,13 @@ pub(super) struct Child {
 }
 
 /// Whether it could be started.
-pub(super) enum Started {
+pub(crate) enum Started {
     Running(Child),
     Failed { code: u8, why: String },
 }
 
 /// Starts the command in a process group of its own.
-pub(super) fn start(
+pub(crate) fn start(
     command: &[OsString],
     environment: &[(&str, String)],
     terminal: Option<Terminal>,
@@ -67,7 +67,7 @@ pub(super) fn start(
 
 impl Child {
     /// Waits for it: its own exit code, or 128 + the signal that ended it.
-    pub(super) async fn wait(&mut self) -> anyhow::Result<u8> {
+    pub(crate) async fn wait(&mut self) -> anyhow::Result<u8> {
         let status = self.process.wait().await.context("cannot wait for the command")?;
         if let Some(terminal) = self.terminal.take() {
             terminal.take_back();
@@ -76,13 +76,13 @@ impl Child {
     }
 
     /// Its process group, as a number.
-    pub(super) fn group(&self) -> i32 {
+    pub(crate) fn group(&self) -> i32 {
         self.group.as_raw_nonzero().get()
     }
 
     /// Lets it go on if somebody suspended it at the terminal: we have that, and would leave nobody
     /// to ask for it back.
-    pub(super) fn go_on(&self) {
+    pub(crate) fn go_on(&self) {
         let news = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
         let Ok(Some(status)) = waitid(WaitId::Pid(self.group), news) else { return };
         let suspended = status.stopping_signal() == Some(Signal::TSTP.as_raw());
@@ -92,18 +92,18 @@ impl Child {
         }
     }
 
-    pub(super) fn forward(&self, signal: Signal) {
+    pub(crate) fn forward(&self, signal: Signal) {
         // Nobody left to signal is what we are about to learn by waiting.
         let _ = kill_process_group(self.group, signal);
     }
 
     /// Asks to stop. Continues it too: a stopped process hears nothing.
-    pub(super) fn terminate(&self) {
+    pub(crate) fn terminate(&self) {
         self.forward(Signal::TERM);
         self.forward(Signal::CONT);
     }
 
-    pub(super) fn kill(&self) {
+    pub(crate) fn kill(&self) {
         self.forward(Signal::KILL);
     }
 }

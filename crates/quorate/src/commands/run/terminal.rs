@@ -13,24 +13,24 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Our place in the foreground of a terminal.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Terminal {
+pub(crate) struct Terminal {
     ours: Pid,
 }
 
 impl Terminal {
     /// The terminal, if standard input is one and we are in its foreground.
-    pub(super) fn find() -> Option<Terminal> {
+    pub(crate) fn find() -> Option<Terminal> {
         is_foreground().then(|| Terminal { ours: getpgrp() })
     }
 
     /// Another process group comes to the foreground.
-    pub(super) fn hand_to(self, group: Pid) {
+    pub(crate) fn hand_to(self, group: Pid) {
         // If the terminal has gone away, nobody reads from it.
         let _ = tcsetpgrp(io::stdin(), group);
     }
 
     /// Done from the background, where the system stops whoever tries and has not blocked SIGTTOU.
-    pub(super) fn take_back(self) {
+    pub(crate) fn take_back(self) {
         let blocked = SigSet::from(Signal::SIGTTOU).thread_swap_mask(SigmaskHow::SIG_BLOCK);
         let Ok(before) = blocked else { return };
         let _ = tcsetpgrp(io::stdin(), self.ours);
@@ -43,7 +43,7 @@ fn is_foreground() -> bool {
 }
 
 /// Called in the command's place: waits until it is in the foreground.
-pub(super) fn wait_for_foreground() {
+pub(crate) fn wait_for_foreground() {
     let give_up = Instant::now() + PATIENCE;
     while !is_foreground() && Instant::now() < give_up {
         std::thread::sleep(Duration::from_millis(1));
