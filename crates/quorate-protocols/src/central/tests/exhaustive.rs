@@ -75,21 +75,21 @@ fn small_worlds_are_exhausted_in_as_many_states_as_ever() {
     let mut counted = Vec::new();
     let mut pinned = Vec::new();
     for (name, scope, required, counts) in [
-        ("quiet", scope(THREE, QUIET), &[Enter, Full][..], (101_149, 483_237, 29)),
-        ("opinions", scope(THREE, opinions), &[Enter, Full], (289_629, 1_607_266, 30)),
+        ("quiet", scope(THREE, QUIET), &[Enter, Full][..], (121_325, 577_301, 31)),
+        ("opinions", scope(THREE, opinions), &[Enter, Full], (301_915, 1_665_742, 30)),
         (
             "wrong backfill",
             backfill(1, scope(THREE, opinions)),
             &[Overtake],
-            (264_724, 1_525_976, 29),
+            (277_364, 1_587_993, 29),
         ),
-        ("backfill", backfill(1, scope(THREE, calm)), &[Full, Overtake], (5_104, 13_849, 22)),
-        ("crash", scope(HERE_AND_THERE, rough), &[CancelCrossesGrant], (9_040, 30_127, 21)),
-        ("durable", durable(scope(HERE_AND_THERE, rough)), &[CrashSurvived], (28_890, 99_575, 24)),
-        ("anybody", anybody(scope(REMOTE, crash)), &[CrashSurvived], (101_056, 431_173, 32)),
-        ("leases", scope(REMOTE, leases), &[Reclaim, CrashSurvived], (46_353, 122_907, 25)),
-        ("durable leases", durable(scope(REMOTE, leases)), &[Reclaim], (75_783, 197_529, 27)),
-        ("links", reordering(scope(REMOTE, links)), &[CancelCrossesGrant], (96_016, 341_411, 23)),
+        ("backfill", backfill(1, scope(THREE, calm)), &[Full, Overtake], (5_283, 14_236, 22)),
+        ("crash", scope(HERE_AND_THERE, rough), &[CancelCrossesGrant], (10_610, 34_814, 22)),
+        ("durable", durable(scope(HERE_AND_THERE, rough)), &[CrashSurvived], (36_722, 125_724, 28)),
+        ("anybody", anybody(scope(REMOTE, crash)), &[CrashSurvived], (119_224, 504_908, 33)),
+        ("leases", scope(REMOTE, leases), &[Reclaim, CrashSurvived], (46_627, 123_522, 25)),
+        ("durable leases", durable(scope(REMOTE, leases)), &[Reclaim], (76_937, 200_576, 27)),
+        ("links", reordering(scope(REMOTE, links)), &[CancelCrossesGrant], (110_129, 388_740, 24)),
     ] {
         let report = explore(&scope, required);
         assert!(report.holds(), "{name}: {report}");
