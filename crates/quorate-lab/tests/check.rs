@@ -26,13 +26,13 @@ fn central_is_exhausted_in_as_many_states_as_ever() {
     assert_eq!(
         stdout(&output),
         "\
-n0 claims 1, n1 claims 1: 14365 states, 52391 transitions, depth 23: every law holds
-n0 claims 1, n1 claims 2: 9040 states, 30127 transitions, depth 21: every law holds
-n0 claims 2, n1 claims 1: 8052 states, 27015 transitions, depth 21: every law holds
-n0 claims 2, n1 claims 2: 6676 states, 23323 transitions, depth 21: every law holds
+n0 claims 1, n1 claims 1: 17535 states, 62024 transitions, depth 23: every law holds
+n0 claims 1, n1 claims 2: 10610 states, 34814 transitions, depth 22: every law holds
+n0 claims 2, n1 claims 1: 9300 states, 30763 transitions, depth 22: every law holds
+n0 claims 2, n1 claims 2: 8270 states, 28130 transitions, depth 22: every law holds
 reached: somebody enters, all units in use at once, a cancel crosses a grant, a crash is survived, \
 a unit is reclaimed
-4 worlds exhausted, 38133 states: every law holds
+4 worlds exhausted, 45715 states: every law holds
 "
     );
 }
