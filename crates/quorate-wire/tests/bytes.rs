@@ -297,7 +297,7 @@ fn strangers_are_recognised_by_their_first_bytes() {
     assert_eq!(frame::decode(b"GET / HTTP/1.1"), Err(FrameError::Magic));
     assert_eq!(frame::decode(b"Qx"), Err(FrameError::Magic));
     assert_eq!(frame::decode(b"Qu\x02"), Err(FrameError::Version(2)));
-    assert_eq!(frame::decode(b"Qu\x01\x0e\0\0\0\0"), Err(FrameError::Kind(14)));
+    assert_eq!(frame::decode(b"Qu\x01\x11\0\0\0\0"), Err(FrameError::Kind(17)));
     assert_eq!(frame::decode(b"Qu\x01\x03\xff\xff\xff\xff"), Err(FrameError::Length(0xffff_ffff)));
 }
 
