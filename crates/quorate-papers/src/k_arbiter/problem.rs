@@ -9,6 +9,7 @@ use crate::{Found, Grid, Pace, Tally};
 crate::registered![
     mixed_sizes,
     quorums_that_form_an_arbiter_are_safe,
+    crashes_are_not_detected,
     kinds_of_algorithms,
     quorum_algorithms_go_on,
     permission_of_every_member,
@@ -101,6 +102,13 @@ fn kinds_of_algorithms(_: Pace) -> Found {
     Found::not_computable(
         "A classification of the literature. Both kinds are here: `ring` passes tokens, the \
          others give permissions.",
+    )
+}
+
+fn crashes_are_not_detected(_: Pace) -> Found {
+    Found::not_computable(
+        "An assumption about the world. Here nobody is told of a crash: leases, and asking other \
+         quorums, take the place of detection; the tests of `arbiter` explore that.",
     )
 }
 

@@ -9,7 +9,6 @@ use crate::experiment::Metric;
 
 pub(super) const EVIDENCE: &[(&str, Evidence)] = &[
     ("tokens_or_quorums", tokens_or_quorums),
-    ("crashes_are_borne", crashes_are_borne),
     ("five_messages_for_each_member", five_messages_for_each_member),
     ("raymond_admits_k", raymond_admits_k),
 ];
@@ -48,37 +47,6 @@ fn tokens_or_quorums(pace: Pace) -> Found {
              round all the time. It also heals from the loss of tokens, as it is self-stabilizing.",
         );
         Ok(found.with(grid))
-    })())
-}
-
-fn crashes_are_borne(pace: Pace) -> Found {
-    or_failed((|| {
-        let (mut all, mut states) = (Tally::new(), 0);
-        let mut found = Vec::new();
-        let worlds = [
-            "--protocol arbiter --nodes 2 --units 1 --want 1,1 --crashes 1 --durable",
-            "--protocol arbiter --nodes 2 --units 1 --want 1,1 --crashes 1",
-            "--protocol arbiter --nodes 3 --units 1 --want 1,1 --crashes 1 --durable",
-            "--protocol arbiter --nodes 3 --units 1 --want 1,1 --crashes 1",
-        ];
-        for words in &worlds[..pace.pick(2, 4)] {
-            let one = explore(words)?;
-            states += one.states;
-            all.case(one.holds(), || format!("{words}: {:?}", one.broken));
-            found.push(one.command);
-        }
-        // What is assumed in the paper, that others can tell, is not: nobody is told here.
-        let text = format!(
-            "No detection is assumed: the arbiter crashes between any two effects and nobody is \
-             told; every law holds all the same, with a record and without: {} ({states} states). \
-             Leases and asking other quorums take the place of detection.",
-            all.words("worlds")
-        );
-        let mut result = Found::corrected_if(true, &all, text);
-        for command in found {
-            result = result.by(command);
-        }
-        Ok(result)
     })())
 }
 
