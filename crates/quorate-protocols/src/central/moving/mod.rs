@@ -15,7 +15,7 @@
 //! The seat of a term waits until nobody else can have a licence (*lull*, charter spec S3), then a
 //! lease more (*grace*, charter spec S4), in which it renews what it is shown; books, or complete
 //! answers of all members, end both at once (charter spec S7, S11), and a shadow that the charter
-//! calls whole decides at once ([`shadow`]). Only the life of its node that
+//! calls whole decides at once (`shadow`). Only the life of its node that
 //! the charter names decides in a term (charter spec S12): after a restart the node waits for a new
 //! entry. So a term is to fences what a boot number is in a pinned pool, and fences of both compare
 //! as the integers they are (charter spec S10).
