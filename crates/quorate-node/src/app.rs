@@ -18,7 +18,7 @@ use crate::caller::{self, Action, Caller, Guest, Whence, Why};
 use crate::config::{Config, PoolDef};
 use crate::convert;
 use crate::crowd::Seat;
-use crate::engine::{Ask, Command, Gathered, Request, stopping};
+use crate::engine::{Ask, Command, Desk, Gathered, Request, stopping};
 use crate::ledger::{Mailbox, Recipient, Snapshot, Waiter};
 use crate::metrics::Metrics;
 
@@ -27,14 +27,6 @@ const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// Why somebody is refused what is another's.
 const OTHERS: &str = "claim of another";
-
-/// What did not get to the engine.
-enum Unsent {
-    /// It has much to do: there is no room just now.
-    Full(Box<Command>),
-    /// The caller may not, or the node stops.
-    Refused(Box<(Problem, Request)>),
-}
 
 /// An order, and what it is about.
 fn told(what: &Ordered) -> (&'static str, String) {
@@ -85,6 +77,7 @@ pub(crate) struct App {
     /// Whether nobody else hears what is said ([`Guest::private`]).
     pub(crate) private: bool,
     seat: Option<Arc<Seat>>,
+    desk: Arc<Desk>,
     engine: mpsc::Sender<Command>,
     changes: broadcast::Sender<Change>,
     stopping: watch::Receiver<bool>,
@@ -96,7 +89,7 @@ impl App {
         config: Arc<Config>,
         boot: u32,
         (metrics, audit): (Arc<Metrics>, Arc<Audit>),
-        engine: mpsc::Sender<Command>,
+        (desk, engine): (Arc<Desk>, mpsc::Sender<Command>),
         changes: broadcast::Sender<Change>,
         stopping: watch::Receiver<bool>,
     ) -> Self {
@@ -111,6 +104,7 @@ impl App {
             whence,
             private,
             seat,
+            desk,
             engine,
             changes,
             stopping,
@@ -317,7 +311,8 @@ impl App {
         Ok(known.map(|known| known.client))
     }
 
-    /// Asks the engine about a claim, for whoever waits for the answer.
+    /// Asks the engine about a claim, for whoever waits for the answer. It is on the desk when this
+    /// returns, and done by whoever has the engine: [`App::work`].
     pub(crate) async fn ask_for(&self, pool: String, id: ClaimId, ask: Ask, waiter: Waiter) {
         let ask = match &self.caller {
             Caller::Holder(_) => match self.prepare(&pool, id, ask).await {
@@ -326,15 +321,18 @@ impl App {
             },
             _ => ask,
         };
-        let request = Request::Claim { pool, id, ask, waiter };
-        let sent = match self.offer(request) {
-            Ok(()) => return,
-            Err(Unsent::Full(command)) => self.insist(*command).await,
-            Err(Unsent::Refused(refused)) => Err(*refused),
-        };
-        if let Err((problem, Request::Claim { waiter, .. })) = sent {
-            waiter.answer(Err(problem));
+        match self.authorize(Some(&pool), ask.needs()) {
+            Ok(()) => {
+                let request = Request::Claim { pool, id, ask, waiter };
+                self.desk.bring(self.caller.clone(), request);
+            }
+            Err(problem) => waiter.answer(Err(problem)),
         }
+    }
+
+    /// Has what was asked done, unless somebody is at it.
+    pub(crate) fn work(&self) {
+        self.desk.work();
     }
 
     /// Asks the engine about a claim.
@@ -349,6 +347,7 @@ impl App {
         let sender = Some((self.engine.downgrade(), pool.to_owned()));
         let waiter = Waiter { received, to: Recipient::Http(Mailbox { reply, sender }) };
         self.ask_for(pool.to_owned(), id, ask, waiter).await;
+        self.work();
         answer.await.map_err(|_| stopping())?.read()
     }
 
@@ -358,7 +357,7 @@ impl App {
         request: impl FnOnce(oneshot::Sender<T>) -> Request,
     ) -> Result<T, Problem> {
         let (reply, answer) = oneshot::channel();
-        self.send(request(reply)).await.map_err(|(problem, _)| problem)?;
+        self.send(request(reply)).await?;
         answer.await.map_err(|_| stopping())
     }
 
@@ -389,39 +388,12 @@ impl App {
         carried
     }
 
-    /// The way to the engine; what did not get there comes back.
-    async fn send(&self, request: Request) -> Result<(), (Problem, Request)> {
-        match self.offer(request) {
-            Ok(()) => Ok(()),
-            Err(Unsent::Full(command)) => self.insist(*command).await,
-            Err(Unsent::Refused(refused)) => Err(*refused),
-        }
-    }
-
-    /// The same without waiting for room, of which there is nearly always enough.
-    fn offer(&self, request: Request) -> Result<(), Unsent> {
+    /// The way to the engine's own task.
+    async fn send(&self, request: Request) -> Result<(), Problem> {
         let (pool, action) = request.needs();
-        if let Err(problem) = self.authorize(pool, action) {
-            return Err(Unsent::Refused(Box::new((problem, request))));
-        }
-        let caller = self.caller.clone();
-        self.engine.try_send(Command::Client { caller, request }).map_err(|unsent| match unsent {
-            mpsc::error::TrySendError::Full(command) => Unsent::Full(Box::new(command)),
-            mpsc::error::TrySendError::Closed(Command::Client { request, .. }) => {
-                Unsent::Refused(Box::new((stopping(), request)))
-            }
-            mpsc::error::TrySendError::Closed(_) => unreachable!("it is a client's"),
-        })
-    }
-
-    /// Waits for room for what was allowed.
-    async fn insist(&self, command: Command) -> Result<(), (Problem, Request)> {
-        match self.engine.send(command).await {
-            Err(mpsc::error::SendError(Command::Client { request, .. })) => {
-                Err((stopping(), request))
-            }
-            _ => Ok(()),
-        }
+        self.authorize(pool, action)?;
+        let command = Command::Client { caller: self.caller.clone(), request };
+        self.engine.send(command).await.map_err(|_| stopping())
     }
 
     /// Tells the engine that the node stops; returns when it has taken note.

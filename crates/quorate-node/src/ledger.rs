@@ -16,6 +16,7 @@ use quorate_protocols::allocator::labels::Labels;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::admission::Unfit;
+use crate::answers::Answers;
 use crate::config::PoolDef;
 use crate::convert;
 use crate::crowd::Place;
@@ -38,7 +39,7 @@ pub(crate) enum Recipient {
     Http(Mailbox),
     /// To a client's connection, under a number. What is known of units that have names is said of
     /// all of them to whoever claims, and of new ones to whoever renews.
-    Link { answers: mpsc::UnboundedSender<FromNode>, number: u64, claims: bool },
+    Link { answers: Answers, number: u64, claims: bool },
 }
 
 /// Where a handler of an HTTP request waits for an answer.
@@ -179,7 +180,7 @@ pub(crate) struct Claimed {
     /// Whether anybody is there for it.
     pub(crate) presence: Presence,
     /// The connection that made or renewed it last, to be told if it is lost.
-    pub(crate) session: Option<mpsc::UnboundedSender<FromNode>>,
+    pub(crate) session: Option<Answers>,
     /// Whether what it wants is guessed, since the claim was not made here.
     pub(crate) assumed: bool,
     /// Whether the pool only counts units.
@@ -299,7 +300,7 @@ impl Claimed {
             Recipient::Link { answers, number, claims } => {
                 let standing = self.standing(terms, waiter.received);
                 let reply = convert::reply(standing, terms.about.as_deref(), claims);
-                answers.send(FromNode::Answer(Answer { number, reply })).is_ok()
+                answers.send(&FromNode::Answer(Answer { number, reply }))
             }
         };
         if reached && matches!(self.state, State::Granted { .. }) {
@@ -539,7 +540,7 @@ impl Waiter {
                     Err(problem) => Reply::Problem(problem),
                     Ok(snapshot) => convert::reply(snapshot.standing(), None, claims),
                 };
-                let _ = answers.send(FromNode::Answer(Answer { number, reply }));
+                answers.send(&FromNode::Answer(Answer { number, reply }));
             }
         }
     }
@@ -553,7 +554,7 @@ impl Waiter {
                 Unfit::Size(UnitsError::TooMany { k: units, .. }),
             ) => {
                 let answer = Answer { number: *number, reply: Reply::TooLarge { units } };
-                let _ = answers.send(FromNode::Answer(answer));
+                answers.send(&FromNode::Answer(answer));
             }
             (_, unfit) => self.answer(Err(unfit.into())),
         }
@@ -573,7 +574,7 @@ impl Waiter {
     }
 
     /// The connection, if it is one.
-    pub(crate) fn session(&self) -> Option<mpsc::UnboundedSender<FromNode>> {
+    pub(crate) fn session(&self) -> Option<Answers> {
         match &self.to {
             Recipient::Http(_) => None,
             Recipient::Link { answers, .. } => Some(answers.clone()),

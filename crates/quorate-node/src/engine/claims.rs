@@ -239,7 +239,7 @@ impl Engine {
     fn on_end(&mut self, seat: usize, id: ClaimId, waiter: Waiter, now: Moment) {
         let pool = &mut self.pools[seat];
         if let (Some(claimed), Some(session)) = (pool.ledger.get_mut(&id), waiter.session())
-            && claimed.session.as_ref().is_some_and(|own| own.same_channel(&session))
+            && claimed.session.as_ref().is_some_and(|own| own.same_as(&session))
         {
             // Whoever ends it is answered, and need not be told as well.
             claimed.session = None;
@@ -413,7 +413,7 @@ impl Engine {
             && matches!(claimed.state, State::Granted { .. } | State::Shown { .. })
         {
             // If the connection is gone, the client asks again.
-            let _ = session.send(FromNode::Over {
+            session.send(&FromNode::Over {
                 pool: pool.name.to_string(),
                 id: convert::api_id(id),
                 state,

@@ -196,7 +196,7 @@ impl Engine {
             let (name, id) = (pool.name.to_string(), convert::api_id(claim));
             let it = convert::link_move(it, Some(&pool.def), pool.terms.labels.as_deref());
             // If the connection is gone, the client hears of it when it renews.
-            let _ = session.send(FromNode::Move { pool: name, id, it });
+            session.send(&FromNode::Move { pool: name, id, it });
         }
         self.changed(seat, claim, ChangeKind::Moving);
     }
