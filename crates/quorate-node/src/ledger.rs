@@ -5,6 +5,7 @@
 //! counted from the receipt of the request that is answered ([`Waiter::received`]): along client,
 //! node and arbiter remaining times only ever shrink.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -215,19 +216,20 @@ pub(crate) enum State {
     /// The client may use these.
     Granted { shares: Shares, until: Moment, since: Moment },
     /// It is over.
-    Over { state: ClaimState, why: String, since: Moment, waited: Duration },
+    Over { state: ClaimState, why: Cow<'static, str>, since: Moment, waited: Duration },
 }
 
 /// The claims of one pool's clients.
 #[derive(Default, Debug)]
 pub(crate) struct Ledger {
-    /// Boxed, since most are over and only remembered: a map of large values moves them about.
-    claims: BTreeMap<ClaimId, Box<Claimed>>,
+    /// Those that are not over: few, and looked for again and again...
+    live: BTreeMap<ClaimId, Box<Claimed>>,
+    /// ...and those that are, which are only remembered. Boxed: a map moves its values about.
+    past: BTreeMap<ClaimId, Box<Claimed>>,
     /// Those that wait, the oldest first.
     waiting: BTreeSet<(Moment, ClaimId)>,
     /// When those end that hold units, the first one first.
     ends: BTreeSet<(Moment, ClaimId)>,
-    active: usize,
     /// Grants made so far.
     granted: u64,
 }
@@ -403,15 +405,21 @@ impl Counts {
 
 impl Ledger {
     pub(crate) fn get(&self, id: &ClaimId) -> Option<&Claimed> {
-        self.claims.get(id).map(|claimed| &**claimed)
+        self.live.get(id).or_else(|| self.past.get(id)).map(|claimed| &**claimed)
     }
 
     pub(crate) fn get_mut(&mut self, id: &ClaimId) -> Option<&mut Claimed> {
-        self.claims.get_mut(id).map(|claimed| &mut **claimed)
+        self.live.get_mut(id).or_else(|| self.past.get_mut(id)).map(|claimed| &mut **claimed)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&ClaimId, &Claimed)> {
-        self.claims.iter().map(|(id, claimed)| (id, &**claimed))
+    /// Those that are not over, and then those that are.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&ClaimId, &Claimed)> {
+        self.live.iter().chain(&self.past).map(|(id, claimed)| (id, &**claimed))
+    }
+
+    /// Those that are not over.
+    pub(crate) fn live(&self) -> impl Iterator<Item = &Claimed> {
+        self.live.values().map(|claimed| &**claimed)
     }
 
     /// Claims that wait.
@@ -426,7 +434,7 @@ impl Ledger {
 
     /// Units that clients may use now.
     pub(crate) fn units_held(&self) -> u64 {
-        let held = |(_, id): &(Moment, ClaimId)| match &self.claims.get(id)?.state {
+        let held = |(_, id): &(Moment, ClaimId)| match &self.live.get(id)?.state {
             State::Granted { shares, .. } => Some(shares.len() as u64),
             State::Waiting | State::Shown { .. } | State::Over { .. } => None,
         };
@@ -450,28 +458,26 @@ impl Ledger {
 
     /// Claims that are not over.
     pub(crate) fn active(&self) -> usize {
-        self.active
+        self.live.len()
     }
 
     /// Adds a claim, or replaces one that is over.
     pub(crate) fn insert(&mut self, id: ClaimId, claimed: Claimed) {
         let (made, is) = (claimed.made, Counts::of(&claimed.state));
-        if let Some(old) = self.claims.insert(id, Box::new(claimed)) {
-            self.count(id, old.made, Counts::of(&old.state), Counts::default());
-        }
+        self.remove(&id);
+        let shelf = if is.active { &mut self.live } else { &mut self.past };
+        shelf.insert(id, Box::new(claimed));
         self.count(id, made, Counts::default(), is);
     }
 
     /// Forgets a claim that is over.
     pub(crate) fn forget(&mut self, id: &ClaimId) {
-        if self.claims.get(id).is_some_and(|claimed| matches!(claimed.state, State::Over { .. })) {
-            self.claims.remove(id);
-        }
+        self.past.remove(id);
     }
 
     /// Forgets a claim whatever became of it: nobody here knows of it, or ever will.
     pub(crate) fn remove(&mut self, id: &ClaimId) {
-        if let Some(old) = self.claims.remove(id) {
+        if let Some(old) = self.live.remove(id).or_else(|| self.past.remove(id)) {
             self.count(*id, old.made, Counts::of(&old.state), Counts::default());
         }
     }
@@ -483,16 +489,22 @@ impl Ledger {
 
     /// Changes how a claim stands, if it is known.
     pub(crate) fn change(&mut self, id: &ClaimId, state: State) {
-        let Some(claimed) = self.claims.get_mut(id) else { return };
+        let Some(claimed) = self.get_mut(id) else { return };
         let (made, is) = (claimed.made, Counts::of(&state));
         let is_grant = matches!(state, State::Granted { .. });
         let was = Counts::of(&std::mem::replace(&mut claimed.state, state));
-        if is_grant && was.waits {
-            self.granted += 1;
-            claimed.grant = Some(self.granted);
-        }
         if !is.active {
             claimed.place = None;
+        }
+        if is_grant && was.waits {
+            self.granted += 1;
+            let number = self.granted;
+            self.live.entry(*id).and_modify(|claimed| claimed.grant = Some(number));
+        }
+        if was.active && !is.active {
+            self.past.extend(self.live.remove_entry(id));
+        } else if is.active && !was.active {
+            self.live.extend(self.past.remove_entry(id));
         }
         self.count(*id, made, was, is);
     }
@@ -507,12 +519,11 @@ impl Ledger {
             was.end.map(|end| self.ends.remove(&(end, id)));
             is.end.map(|end| self.ends.insert((end, id)));
         }
-        self.active = self.active + usize::from(is.active) - usize::from(was.active);
     }
 
     /// Answers everybody who waits for this claim.
     pub(crate) fn wake(&mut self, id: &ClaimId, terms: &Terms, now: Moment) {
-        let Some(claimed) = self.claims.get_mut(id) else { return };
+        let Some(claimed) = self.get_mut(id) else { return };
         for waiter in std::mem::take(&mut claimed.waiters) {
             claimed.answer(*id, terms, waiter, now);
         }
@@ -520,7 +531,7 @@ impl Ledger {
 
     /// Tells everybody who waits for anything that nothing more will be said.
     pub(crate) fn dismiss(&mut self, problem: &Problem) {
-        for claimed in self.claims.values_mut() {
+        for claimed in self.live.values_mut().chain(self.past.values_mut()) {
             for waiter in std::mem::take(&mut claimed.waiters) {
                 waiter.answer(Err(problem.clone()));
             }

@@ -4,6 +4,7 @@
 //! was told, and nobody is there for, a node gives up by itself (`presence`): only as far as this
 //! node asked for it, since the claim's name may be in use at another to which its client moved.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use quorate_api::link::FromNode;
@@ -302,7 +303,7 @@ impl Engine {
         match state {
             Some(State::Waiting) => {
                 // Over first: its client is to hear that it was revoked, not that it cancelled.
-                self.over(seat, id, ClaimState::Revoked, reason, now);
+                self.over(seat, id, ClaimState::Revoked, reason.to_owned(), now);
                 return self.step(seat, Event::Cancel(id));
             }
             Some(State::Granted { .. } | State::Shown { .. }) => {}
@@ -315,7 +316,7 @@ impl Engine {
                 self.insert(seat, id, claimed);
             }
         }
-        self.over(seat, id, ClaimState::Revoked, reason, now);
+        self.over(seat, id, ClaimState::Revoked, reason.to_owned(), now);
     }
 
     /// Says how a claim stands: now, or when it no longer waits.
@@ -376,10 +377,11 @@ impl Engine {
         seat: usize,
         id: ClaimId,
         state: ClaimState,
-        why: &str,
+        why: impl Into<Cow<'static, str>>,
         now: Moment,
     ) {
-        self.note_end(seat, id, state, why, now);
+        let why = why.into();
+        self.note_end(seat, id, state, &why, now);
         let pool = &mut self.pools[seat];
         let Some(claimed) = pool.ledger.get_mut(&id) else { return };
         let waited = match &claimed.state {
@@ -417,11 +419,11 @@ impl Engine {
                 pool: pool.name.to_string(),
                 id: convert::api_id(id),
                 state,
-                why: why.to_owned(),
+                why: why.to_string(),
             });
         }
         let before = pool.ledger.active();
-        pool.ledger.change(&id, State::Over { state, why: why.to_owned(), since: now, waited });
+        pool.ledger.change(&id, State::Over { state, why, since: now, waited });
         self.active = self.active + pool.ledger.active() - before;
         pool.ledger.wake(&id, &pool.terms, now);
         self.changed(seat, id, ChangeKind::Ended);

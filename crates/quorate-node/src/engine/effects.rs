@@ -223,7 +223,7 @@ impl Engine {
         if let Some(claimed) = self.pools[seat].ledger.get_mut(&claim) {
             claimed.refusal = Some(why);
         }
-        self.over(seat, claim, state, &short.unwrap_or_else(|| why.to_string()), now);
+        self.over(seat, claim, state, short.unwrap_or_else(|| why.to_string()), now);
     }
 
     /// Tells whoever watches how a claim of ours stands now.
