@@ -2,8 +2,8 @@
 //! judge afterwards. Nothing is decided by it.
 //!
 //! Where a pool is durable its register is in the journal's file and survives restarts. That costs
-//! no client anything: nobody waits for its lines, which go to disk with the next record, or within
-//! a second ([`crate::journal`]).
+//! no client anything: nobody waits for its lines, which go to disk within a second
+//! ([`crate::journal`]).
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
