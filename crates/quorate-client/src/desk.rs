@@ -28,7 +28,7 @@ use crate::session::{Action, News, Session};
 #[derive(Debug)]
 pub(crate) enum Command {
     Claim {
-        pool: String,
+        pool: Arc<str>,
         id: ClaimId,
         want: Want,
         give_up_at: Option<Instant>,
@@ -131,7 +131,7 @@ pub(crate) enum Chore {
 /// Whom to tell about a claim.
 #[derive(Debug)]
 enum Ear {
-    Waiting { pool: String, answer: oneshot::Sender<Result<Grant, AcquireError>> },
+    Waiting { pool: Arc<str>, answer: oneshot::Sender<Result<Grant, AcquireError>> },
     Holding { life: watch::Sender<Life> },
     Leaving { answer: oneshot::Sender<Result<(), ReleaseError>> },
 }
@@ -329,8 +329,9 @@ impl Core {
     fn obey(&mut self, now: Instant, command: Command) {
         match command {
             Command::Claim { pool, id, want, give_up_at, answer } => {
-                self.ears.insert(id, Ear::Waiting { pool: pool.clone(), answer });
-                self.session.claim(now, (pool, id), want, give_up_at);
+                let name = pool.to_string();
+                self.ears.insert(id, Ear::Waiting { pool, answer });
+                self.session.claim(now, (name, id), want, give_up_at);
             }
             Command::Abandon { id } => {
                 self.ears.remove(&id);

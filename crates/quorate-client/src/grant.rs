@@ -1,6 +1,7 @@
 //! The guard of a grant: units, fences, and the truth about how long they last.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_api::ClaimId;
@@ -32,7 +33,7 @@ pub(crate) struct Life {
 #[derive(Debug)]
 pub struct Grant {
     pub(crate) id: ClaimId,
-    pub(crate) pool: String,
+    pub(crate) pool: Arc<str>,
     pub(crate) shares: Vec<Share>,
     pub(crate) about: Vec<About>,
     pub(crate) counted: bool,

@@ -19,14 +19,14 @@ use crate::grant::Grant;
 #[derive(Clone, Debug)]
 pub struct Pool {
     shared: Arc<Shared>,
-    name: String,
+    name: Arc<str>,
     reason: String,
     id: Option<ClaimId>,
 }
 
 impl Pool {
     pub(crate) fn new(shared: Arc<Shared>, name: String) -> Pool {
-        Pool { shared, name, reason: String::new(), id: None }
+        Pool { shared, name: name.into(), reason: String::new(), id: None }
     }
 
     /// The same pool; claims made through it say what for.
@@ -132,7 +132,7 @@ impl Pool {
             want.reason.clone_from(&self.reason);
         }
         let handle = &self.shared.handle;
-        let claim = Command::Claim { pool: self.name.clone(), id, want, give_up_at, answer };
+        let claim = Command::Claim { pool: Arc::clone(&self.name), id, want, give_up_at, answer };
         handle.send(claim).map_err(|_| AcquireError::Closed)?;
         let mut waiting = Waiting { id, handle, over: false };
         let outcome = granted.await;
