@@ -13,12 +13,14 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::time::timeout;
 
 use crate::admission;
+use crate::api::gateway::fleetlock::Made;
 use crate::audit::{Audit, Note};
 use crate::caller::{self, Action, Caller, Guest, Whence, Why};
 use crate::config::{Config, PoolDef};
 use crate::convert;
 use crate::crowd::Seat;
 use crate::engine::{Ask, Command, Desk, Gathered, Request, stopping};
+use crate::keepsake::Keepsake;
 use crate::ledger::{Mailbox, Recipient, Snapshot, Waiter};
 use crate::metrics::Metrics;
 
@@ -77,6 +79,8 @@ pub(crate) struct App {
     /// Whether nobody else hears what is said ([`Guest::private`]).
     pub(crate) private: bool,
     seat: Option<Arc<Seat>>,
+    /// What machines asked for through FleetLock.
+    pub(crate) machines: Arc<Made>,
     desk: Arc<Desk>,
     engine: mpsc::Sender<Command>,
     changes: broadcast::Sender<Change>,
@@ -104,6 +108,7 @@ impl App {
             whence,
             private,
             seat,
+            machines: Arc::default(),
             desk,
             engine,
             changes,
@@ -301,14 +306,19 @@ impl App {
         let node = self.serving(Caller::Administrator);
         let name = pool.to_owned();
         let here = node.fetch(|reply| Request::Owner { pool: name, id, reply }).await?;
-        if here.is_some() || self.config.members.len() == 1 {
+        let stands = self.config.pool(pool).is_some_and(|def| def.standing);
+        if here.is_some() || (self.config.members.len() == 1 && !stands) {
             return Ok(here);
         }
         let (pool, claim) = (pool.to_owned(), (id.origin, id.serial));
         let said = node.survey(Question::Owner { pool, claim }).await?.said;
-        let mut claims = said.into_iter().flat_map(|(_, survey)| survey.claims);
+        let mut claims = said.iter().flat_map(|(_, survey)| &survey.claims);
         let known = claims.find(|known| known.claim == claim && !known.client.is_empty());
-        Ok(known.map(|known| known.client))
+        // What has no lease may have outlived the node that knew its client.
+        let mut books = said.iter().flat_map(|(_, survey)| &survey.books);
+        let kept = || books.find_map(|line| Some(Keepsake::read(&line.kept()?.text).client));
+        let known = known.map(|known| known.client.clone()).or_else(kept);
+        Ok(known.filter(|client| !client.is_empty()))
     }
 
     /// Asks the engine about a claim, for whoever waits for the answer. It is on the desk when this

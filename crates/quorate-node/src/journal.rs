@@ -148,6 +148,18 @@ impl Journal {
         (Journal { submitted: 0, writer, lines: Lines::new() }, submitted)
     }
 
+    /// Reads what a journal holds, if there is one, and leaves it as it is.
+    pub(crate) fn peek(path: &Path) -> Result<Records, JournalError> {
+        if !path.exists() {
+            return Ok(Records::new());
+        }
+        let read = || read(&Database::create(path)?);
+        read().map_err(|error: redb::Error| JournalError {
+            path: path.display().to_string(),
+            error: error.to_string(),
+        })
+    }
+
     /// Opens the journal, or makes it, and reads what it holds. What it holds is dropped first
     /// unless it is known to be complete: a record that is older than some promise is worse than
     /// none.

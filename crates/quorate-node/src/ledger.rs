@@ -139,6 +139,8 @@ pub(crate) struct Snapshot {
     /// How long the grant may be used, counted from the receipt of the request.
     pub(crate) valid_for: Duration,
     pub(crate) lease: Duration,
+    /// Whether it has no lease.
+    pub(crate) stands: bool,
     pub(crate) waited: Duration,
     pub(crate) ended: Option<String>,
     /// Why its pool would not take it, if that is how it ended.
@@ -349,6 +351,9 @@ impl Claimed {
         now: Moment,
     ) -> Snapshot {
         let standing = self.standing(terms, received);
+        let endless = |until: &Moment| *until == Moment::NEVER;
+        let stands = self.want.standing
+            || matches!(&self.state, State::Granted { until, .. } if endless(until));
         let (since, waited) = match &self.state {
             State::Waiting | State::Shown { .. } => (None, now.since(self.made)),
             State::Granted { since, .. } => (Some(*since), since.since(self.made)),
@@ -365,6 +370,7 @@ impl Claimed {
             counted: standing.counted,
             valid_for: standing.valid_for,
             lease: standing.lease,
+            stands,
             waited,
             ended: standing.ended.map(str::to_owned),
             refusal: self.refusal,

@@ -43,6 +43,7 @@ mod files;
 mod forecast;
 mod history;
 mod journal;
+mod keepsake;
 mod kinds;
 mod ledger;
 mod local;

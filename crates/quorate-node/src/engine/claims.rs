@@ -84,6 +84,9 @@ impl Engine {
         waiter: Waiter,
     ) {
         let now = clock::now();
+        if want.standing && waiter.is_link() {
+            return waiter.answer(Err(admission::standing_on_link()));
+        }
         let session = waiter.session();
         let pool = &mut self.pools[seat];
         let abandoned = pool.ledger.get(&id).map(|claimed| claimed.presence.abandoned);
@@ -164,6 +167,10 @@ impl Engine {
         let session = waiter.session();
         let state = pool.ledger.get(&id).map(|claimed| &claimed.state);
         let shares = match (state, shown) {
+            // It has no lease: there is nothing to extend.
+            (Some(State::Granted { until: Moment::NEVER, .. }), None) => {
+                return self.answer(seat, id, false, waiter, now);
+            }
             (Some(State::Granted { shares, .. } | State::Shown { shares, .. }), None) => {
                 shares.clone()
             }
@@ -296,7 +303,8 @@ impl Engine {
     /// An operator takes a claim back. If it waits, it is cancelled. If it is granted, its client
     /// is told, and this node renews it no more; the arbiter is *not* told before the client has
     /// released it, since the client may use its units until it has heard of it. So they return
-    /// when the client says so, or with the lease.
+    /// when the client says so, or with the lease. What has no lease has only this end: its units
+    /// return at once, and the fence is what keeps a client out that goes on.
     pub(super) fn revoke(&mut self, seat: usize, id: ClaimId, reason: &str) {
         let now = clock::now();
         let state = self.pools[seat].ledger.get(&id).map(|claimed| &claimed.state);
@@ -316,7 +324,24 @@ impl Engine {
                 self.insert(seat, id, claimed);
             }
         }
+        let stands = self.stands(seat, id);
         self.over(seat, id, ClaimState::Revoked, reason.to_owned(), now);
+        if stands {
+            self.step(seat, Event::Release(id));
+        }
+    }
+
+    /// Whether a claim has no lease, as far as this node knows: from its client, or from its books.
+    pub(super) fn stands(&self, seat: usize, id: ClaimId) -> bool {
+        let pool = &self.pools[seat];
+        let held = |claimed: &Claimed| {
+            matches!(claimed.state, State::Granted { until: Moment::NEVER, .. })
+        };
+        let mut stands = pool.ledger.get(&id).is_some_and(held);
+        if pool.def.standing && !stands {
+            pool.seat.ledger(&mut |entry| stands |= entry.claim == id && entry.kept.is_some());
+        }
+        stands
     }
 
     /// Says how a claim stands: now, or when it no longer waits.
@@ -386,7 +411,7 @@ impl Engine {
         let Some(claimed) = pool.ledger.get_mut(&id) else { return };
         let waited = match &claimed.state {
             State::Granted { since, shares, until } => {
-                if state == ClaimState::Revoked {
+                if state == ClaimState::Revoked && *until < Moment::NEVER {
                     claimed.left = Some((shares.clone(), *until));
                 }
                 pool.meters.held_for.observe(now.since(*since).as_secs_f64());

@@ -447,6 +447,8 @@ pub(crate) fn pool_view(name: &str, def: &PoolDef, labels: Option<&Labels>) -> P
         grants: None,
         needs: Vec::new(),
         durable: def.protocol.about.durable,
+        standing: def.standing,
+        overdue_ms: def.overdue.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX)),
         held: None,
         free: None,
         waiting: None,
@@ -523,6 +525,7 @@ fn home_claim(id: ClaimId, claimed: &Claimed, boot: u32, now: Moment) -> Option<
         moves: Vec::new(),
         since_micros: micros(now.since(claimed.made)),
         left_micros: 0,
+        standing: claimed.want.standing,
         revoked: None,
         boot,
         grant: claimed.grant,
@@ -535,6 +538,7 @@ fn home_claim(id: ClaimId, claimed: &Claimed, boot: u32, now: Moment) -> Option<
             home.shares = Some(shown.map(|s| (s.unit.0, s.fence.0)).collect());
             home.since_micros = micros(now.since(*since));
             home.left_micros = micros(until.since(now));
+            home.standing |= *until == Moment::NEVER;
             let share = |share: Share| (share.unit.0, share.fence.0);
             let moves = claimed.moves.iter().take(UNITS_SHOWN);
             home.moves = moves.map(|it| (share(it.from), share(it.to))).collect();
