@@ -334,6 +334,7 @@ fn the_papers_are_executed_and_every_verdict_is_as_expected() {
         ("k-arbiter", "KA-T4.5"),
         ("anonymous-resources", "AR-T2"),
         ("self-stabilizing-ring", "RING-A4"),
+        ("timer-free", "TF-Lem2"),
     ] {
         assert!(summary.contains(paper), "{summary}");
         let page = std::fs::read_to_string(format!("{folder}/{paper}.md")).expect("a page");

@@ -276,6 +276,33 @@ impl Casualties {
     }
 }
 
+/// Messages per grant of Raymond's protocol without pauses, where all use their units as long, or as
+/// chance has it.
+///
+/// # Errors
+/// A [`Breach`].
+pub(crate) fn messages_of_raymond(
+    nodes: u32,
+    units: u32,
+    even: bool,
+    seconds: u64,
+) -> anyhow::Result<f64> {
+    let sweep = Sweep { rho: super::setting::Many::One(0.0), ..Sweep::default() };
+    let mut setting = sweep.settings_of(super::contender::Contender::Raymond);
+    (setting.nodes, setting.units) = (nodes, units);
+    let mut plan = plan(&sweep, &setting, 1)?;
+    if !even {
+        plan.workload.hold = Span::Exponential((setting.hold * 1e9) as u64);
+    }
+    let pool = quorate_protocols::broadcast::Pool::raymond(nodes, units);
+    let mut session =
+        Session::<quorate_protocols::reference::Raymond>::new(&plan, &pool, Watch::default())?;
+    session.stagger();
+    session.advance(seconds * 1_000_000_000)?;
+    let measures = session.measures();
+    Ok(measures.messages_sent() as f64 / measures.grants.max(1) as f64)
+}
+
 fn plan(sweep: &Sweep, setting: &Setting, seed: u64) -> anyhow::Result<Plan> {
     let nanos = |seconds: f64| (seconds * 1e9) as u64;
     let even = |mean: f64, spread: f64| Span::Uniform {

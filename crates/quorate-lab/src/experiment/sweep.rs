@@ -240,6 +240,11 @@ impl Sweep {
         different
     }
 
+    /// The first combination with this protocol.
+    pub(super) fn settings_of(&self, protocol: Contender) -> Setting {
+        Sweep { protocols: vec![protocol], ..self.clone() }.settings()[0]
+    }
+
     /// The values of a parameter, as numbers.
     pub(super) fn numbers(&self, of: Parameter) -> Vec<f64> {
         let whole = |many: &Many<u32>| many.values().into_iter().map(f64::from).collect();
