@@ -9,6 +9,9 @@ use super::explored::measure;
 use crate::experiment::{Cell, Metric};
 
 mod crashes;
+mod pool;
+
+use pool::Pool;
 
 pub(super) fn all() -> impl Iterator<Item = &'static (&'static str, Evidence)> {
     EVIDENCE.iter().chain(crashes::EVIDENCE)
@@ -38,54 +41,6 @@ const HOLD: f64 = 2.0;
 const LATENCIES: [f64; 2] = [0.1, 1.0];
 const RAYMOND: &str = "raymond";
 const OURS: &str = "timer-free";
-
-/// A pool, and what theory says about it (broadcast spec 6.2).
-#[derive(Clone, Copy, Debug)]
-struct Pool {
-    nodes: u32,
-    units: u32,
-    crashes: u32,
-    sites: u32,
-}
-
-impl Pool {
-    /// Of the paper; or one with the same bend, at rho = n/k - 1 where messages take no time.
-    fn of(pace: Pace) -> Pool {
-        let small = Pool { nodes: 20, units: 2, crashes: 1, sites: 4 };
-        pace.pick(small, Pool { nodes: 100, units: 10, crashes: 9, sites: 10 })
-    }
-
-    fn file(self) -> String {
-        let Pool { nodes, units, crashes, sites } = self;
-        format!(
-            "nodes = {nodes}\nunits = {units}\ncrashes_max = {crashes}\nsites = {sites}\n\
-             inside = 0.01\ninside_spread = 0.5\nhold = {HOLD}\n"
-        )
-    }
-
-    /// How long a unit lies idle between two holders under load: its permission travels.
-    fn idle(self, latency: f64) -> f64 {
-        let far = self.nodes - self.nodes / self.sites;
-        f64::from(far) / f64::from(self.nodes - 1) * latency
-    }
-
-    fn plateau(self, latency: f64) -> f64 {
-        f64::from(self.units) / (HOLD + self.idle(latency))
-    }
-
-    fn floor(latency: f64) -> f64 {
-        2.07 * latency
-    }
-
-    fn knee(self, latency: f64) -> f64 {
-        let cycle = f64::from(self.nodes) / self.plateau(latency);
-        (cycle - HOLD - Pool::floor(latency)) / HOLD
-    }
-
-    fn demand(self, latency: f64, rho: f64) -> f64 {
-        f64::from(self.nodes) / (HOLD * (1.0 + rho) + Pool::floor(latency))
-    }
-}
 
 /// Measured once in a run of the command, whoever asks.
 type Known = OnceLock<Result<Vec<Cell>, String>>;
