@@ -3,10 +3,11 @@
 //! Half of the tests reckon and want every core there is; the other half start processes and wait
 //! for them. One after the other, a core is idle for a third of the time.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Mutex;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// One program full of tests.
 pub(crate) struct Suite {
@@ -97,20 +98,23 @@ pub(crate) struct Job {
     pub(crate) command: Command,
 }
 
+/// Several times what the longest job takes on a busy machine. Not a judgment of anything: a run
+/// that never ends would show nobody what it waits for.
+const GIVEN_UP: Duration = Duration::from_secs(15 * 60);
+
 /// Runs the jobs of each lane one after the other, and the lanes beside each other. What a job
 /// prints is shown when it has ended: all of it if it failed, else what it counted. Says of every
 /// job whether it succeeded.
 pub(crate) fn run(lanes: [Vec<Job>; 2]) -> Vec<(String, bool)> {
     let done = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
-        for lane in lanes {
-            scope.spawn(|| {
-                for Job { name, mut command } in lane {
+        for (lane, jobs) in lanes.into_iter().enumerate() {
+            let done = &done;
+            scope.spawn(move || {
+                for Job { name, mut command } in jobs {
                     let began = Instant::now();
-                    let output = command.stdin(Stdio::null()).output();
-                    let good = output.as_ref().is_ok_and(|output| output.status.success());
+                    let (good, text) = heard(&mut command, lane, GIVEN_UP);
                     let verdict = if good { "ok" } else { "FAILED" };
-                    let text = output.map_or_else(|error| error.to_string(), |out| said(&out));
                     let shown = if good { counted(&text) } else { text };
                     let mut done = done.lock().expect("lanes do not panic");
                     println!("\n--- {name}: {verdict} after {:.0?}\n{shown}", began.elapsed());
@@ -120,6 +124,45 @@ pub(crate) fn run(lanes: [Vec<Job>; 2]) -> Vec<(String, bool)> {
         }
     });
     done.into_inner().expect("lanes do not panic")
+}
+
+/// Whether the command succeeded in time, and all that it said.
+///
+/// It speaks into a file: a pipe ends only when the last process that has it is gone, so one that
+/// a test left behind would hold up everything.
+fn heard(command: &mut Command, lane: usize, limit: Duration) -> (bool, String) {
+    let path = std::env::temp_dir().join(format!("xtask-{}-{lane}.txt", std::process::id()));
+    let ended = wait(command, &path, limit);
+    let text = std::fs::read(&path).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text).trim_end().to_owned();
+    // Nothing depends on it: the next job writes over it.
+    let _ = std::fs::remove_file(&path);
+    match ended {
+        Ok(Some(good)) => (good, text),
+        Ok(None) => {
+            let given_up = format!("had not ended after {limit:.0?} and was stopped");
+            (false, format!("{text}\n{given_up}").trim_start().to_owned())
+        }
+        Err(error) => (false, format!("{text}\ncould not be run: {error}").trim_start().to_owned()),
+    }
+}
+
+/// Whether it succeeded; none if it did not end.
+fn wait(command: &mut Command, path: &Path, limit: Duration) -> std::io::Result<Option<bool>> {
+    let file = File::create(path)?;
+    let mut child = command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).spawn()?;
+    let began = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status.success()));
+        }
+        if began.elapsed() > limit {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// The same command, for a lane that gives way to the other.
@@ -136,11 +179,6 @@ pub(crate) fn yielding(job: Job) -> Job {
         };
     }
     Job { name: job.name, command }
-}
-
-fn said(output: &Output) -> String {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
-    format!("{}\n{}", text(&output.stdout), text(&output.stderr)).trim_end().to_owned()
 }
 
 /// The lines that say how much was tested; where there are none, the last few.
@@ -183,5 +221,23 @@ mod tests {
         let mut done = run(lanes);
         done.sort();
         assert_eq!(done, [("a".into(), true), ("b".into(), false), ("c".into(), true)]);
+    }
+
+    #[test]
+    fn what_does_not_end_is_stopped_and_heard() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo waits; exec sleep 1000"]);
+        let (good, text) = heard(&mut command, 2, Duration::from_millis(300));
+        assert!(!good);
+        assert!(text.ends_with("had not ended after 300ms and was stopped"), "{text}");
+    }
+
+    #[test]
+    fn a_process_that_is_left_behind_holds_up_nothing() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 1000 & echo $!"]);
+        let (good, left) = heard(&mut command, 3, GIVEN_UP);
+        let stopped = Command::new("kill").arg(&left).status().unwrap();
+        assert!(good && stopped.success(), "{left} was still running");
     }
 }

@@ -4,7 +4,7 @@
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// As long as any sane machine needs.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -50,7 +50,10 @@ impl Managed {
         let quorate = || Command::new(env!("CARGO_BIN_EXE_quorate"));
         let new = quorate().arg("init").arg("--config").arg(&config).status();
         assert!(new.expect("the command was built").success());
-        let process = quorate()
+        // Whoever runs this under `nohup` ignores the signal, and with it all that it starts.
+        let process = Command::new("env")
+            .arg("--default-signal=HUP")
+            .arg(env!("CARGO_BIN_EXE_quorate"))
             .arg("serve")
             .arg("--config")
             .arg(&config)
@@ -71,7 +74,9 @@ impl Managed {
     /// What it says until it says this.
     fn hear_until(&self, good: impl Fn(&str) -> bool) -> Vec<String> {
         let mut heard = Vec::new();
+        let give_up = Instant::now() + PATIENCE;
         while !heard.last().is_some_and(|last: &String| good(last)) {
+            assert!(Instant::now() < give_up, "it only says {:?}", heard.last());
             heard.push(self.hear());
         }
         heard

@@ -13,6 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::planted;
 use crate::proxy::Proxy;
+use crate::ring::until;
 
 /// Who decides over the pools of a trial.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -306,6 +307,13 @@ impl Cluster {
         }
         for node in 0..self.nodes.len() {
             self.until_it_answers(node).await;
+        }
+        if self.pools.protocol == Protocol::Moving {
+            // The first member votes alone until the others have the log. Whoever kills it before
+            // that has taken the majority away.
+            let voters = self.nodes.len().min(3);
+            let many = || self.command(0, &["status"]).matches(": votes, ").count() >= voters;
+            until("enough members vote", many).await;
         }
     }
 

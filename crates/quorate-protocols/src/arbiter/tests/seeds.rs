@@ -94,16 +94,16 @@ fn play_harder(
 fn every_fault_profile_is_survived() {
     for profile in Profile::ALL {
         for kind in KINDS {
-            for seed in 0..10 {
+            for seed in 0..4 {
                 play(seed, profile, kind, None);
             }
         }
     }
 }
 
-/// The law that some seed of this profile finds broken.
-fn caught(profile: Profile, kind: Kind, mutant: Mutant) -> &'static str {
-    (0..300)
+/// The law that some seed of this profile finds broken. One that did is the first to be played.
+fn caught(first: u64, profile: Profile, kind: Kind, mutant: Mutant) -> &'static str {
+    (first..first + 300)
         .find_map(|seed| play(seed, profile, kind, Some(mutant)))
         .unwrap_or_else(|| panic!("nobody noticed {mutant:?}"))
 }
@@ -114,17 +114,17 @@ fn is_unsafe(law: &str) -> bool {
 
 #[test]
 fn l_1_a_holder_that_counts_from_receipt_is_caught() {
-    assert!(is_unsafe(caught(Profile::Clocks, Kind::Uniform, Mutant::L1CountFromReceipt)));
+    assert!(is_unsafe(caught(11, Profile::Clocks, Kind::Uniform, Mutant::L1CountFromReceipt)));
 }
 
 #[test]
 fn l_2_an_arbiter_that_forgot_and_grants_at_once_is_caught() {
-    assert!(is_unsafe(caught(Profile::Amnesia, Kind::Uniform, Mutant::L2NoGrace)));
+    assert!(is_unsafe(caught(40, Profile::Amnesia, Kind::Uniform, Mutant::L2NoGrace)));
 }
 
 #[test]
 fn l_4_a_wait_counted_on_a_newer_reading_is_caught() {
-    assert!(is_unsafe(caught(Profile::Network, Kind::Uniform, Mutant::L4WaitedOnResetStamp)));
+    assert!(is_unsafe(caught(87, Profile::Network, Kind::Uniform, Mutant::L4WaitedOnResetStamp)));
 }
 
 /// Mistakes that seeds found in us: the first let 40 of 20 units be used (seed 179, before holders
@@ -149,12 +149,12 @@ fn what_seeds_have_found_stays_found() {
 #[test]
 fn ending_what_a_holder_asks_for_again_is_caught() {
     let (kind, mutant) = (Kind::NamingAlone, Mutant::EndWhatIsAskedAgain);
-    assert!(is_unsafe(caught(Profile::Everything, kind, mutant)));
+    assert!(is_unsafe(caught(109, Profile::Everything, kind, mutant)));
 }
 
 #[test]
 fn giving_back_at_once_what_a_client_lost_is_caught() {
-    assert!(is_unsafe(caught(Profile::Amnesia, Kind::Named, Mutant::GiveBackWhatIsLost)));
+    assert!(is_unsafe(caught(8, Profile::Amnesia, Kind::Named, Mutant::GiveBackWhatIsLost)));
     assert_eq!(play(31, Profile::Amnesia, Kind::Named, None), None);
 }
 
@@ -180,12 +180,13 @@ fn late(plan: &mut Plan) {
 
 /// The law that some seed of a plan made worse finds broken; without the mistake none does.
 fn caught_harder(
+    first: u64,
     profile: Profile,
     kind: Kind,
     mutant: Mutant,
     harder: fn(&mut Plan),
 ) -> &'static str {
-    let caught = (0..60).find_map(|seed| {
+    let caught = (first..first + 60).find_map(|seed| {
         let law = play_harder(seed, profile, kind, Some(mutant), harder)?;
         assert_eq!(play_harder(seed, profile, kind, None, harder), None);
         Some(law)
@@ -195,17 +196,29 @@ fn caught_harder(
 
 #[test]
 fn l_3_a_holder_that_ignores_drift_is_caught() {
-    assert!(is_unsafe(caught_harder(Profile::Clocks, Kind::BySize, Mutant::L3IgnoreDrift, drifty)));
+    assert!(is_unsafe(caught_harder(
+        8,
+        Profile::Clocks,
+        Kind::BySize,
+        Mutant::L3IgnoreDrift,
+        drifty
+    )));
 }
 
 #[test]
 fn m14_l_5_tries_that_are_not_told_apart_are_caught() {
-    assert!(is_unsafe(caught_harder(Profile::Network, Kind::Uniform, Mutant::M14NoAttempts, late)));
+    assert!(is_unsafe(caught_harder(
+        48,
+        Profile::Network,
+        Kind::Uniform,
+        Mutant::M14NoAttempts,
+        late
+    )));
 }
 
 #[test]
 fn c10_ending_what_a_restarted_home_was_given_is_caught() {
-    assert!(is_unsafe(caught(Profile::Crashes, Kind::Uniform, Mutant::C10DropGranted)));
+    assert!(is_unsafe(caught(31, Profile::Crashes, Kind::Uniform, Mutant::C10DropGranted)));
 }
 
 /// Arbiters are suspected and trusted again all the time, and units are used for several leases:
@@ -233,24 +246,24 @@ fn two_restless(plan: &mut Plan) {
 
 #[test]
 fn c7_locking_units_in_grace_is_caught() {
-    assert!(is_unsafe(caught(Profile::Amnesia, Kind::NamingAlone, Mutant::C7PickInGrace)));
+    assert!(is_unsafe(caught(14, Profile::Amnesia, Kind::NamingAlone, Mutant::C7PickInGrace)));
 }
 
 #[test]
 fn c7_moving_without_units_is_caught() {
     let (kind, mutant) = (Kind::NamingPairs, Mutant::C7MoveWithoutNames);
-    assert!(is_unsafe(caught_harder(Profile::None, kind, mutant, two_restless)));
+    assert!(is_unsafe(caught_harder(1, Profile::None, kind, mutant, two_restless)));
 }
 
 #[test]
 fn c10_ending_what_an_old_list_does_not_have_is_caught() {
     let (kind, mutant) = (Kind::NamingAlone, Mutant::C10DropUnlisted);
-    assert!(is_unsafe(caught_harder(Profile::Network, kind, mutant, late)));
+    assert!(is_unsafe(caught_harder(44, Profile::Network, kind, mutant, late)));
 }
 
 #[test]
 fn f_2_a_fence_that_arbiters_do_not_know_is_caught() {
-    assert_eq!(caught(Profile::None, Kind::Named, Mutant::F2SecretToken), "fence order");
+    assert_eq!(caught(1, Profile::None, Kind::Named, Mutant::F2SecretToken), "fence order");
 }
 
 /// Five units of seven nodes, claims for two and three: with the obvious sizes of quorums three of

@@ -30,7 +30,7 @@ fn play(seed: u64, profile: Profile, mutant: Option<Mutant>, stale: bool) -> Rep
 fn every_fault_profile_is_survived_while_the_seat_moves() {
     let (mut moves, mut grants) = (0, 0);
     for profile in Profile::ALL {
-        for seed in 0..30 {
+        for seed in 0..20 {
             let report = play(seed, profile, None, false);
             moves += report.measures.seat_moves;
             grants += report.measures.grants;
@@ -39,9 +39,10 @@ fn every_fault_profile_is_survived_while_the_seat_moves() {
     assert!(moves > 500 && grants > 20_000, "{moves} moves, {grants} grants: nothing happened");
 }
 
-fn caught(profile: Profile, mutant: Option<Mutant>, stale: bool) -> &'static str {
-    (0..2_000)
-        .find_map(|seed| match play(seed, profile, mutant, stale).verdict {
+/// The law that some seed finds broken. One that did is the first to be played.
+fn caught(first: u64, mutant: Option<Mutant>, stale: bool) -> &'static str {
+    (first..first + 2_000)
+        .find_map(|seed| match play(seed, Profile::Everything, mutant, stale).verdict {
             Verdict::Broken(breach) => Some(breach.law),
             _ => None,
         })
@@ -52,12 +53,12 @@ fn caught(profile: Profile, mutant: Option<Mutant>, stale: bool) -> &'static str
 #[test]
 fn broken_rules_of_licences_are_caught() {
     let laws = ["capacity", "exclusivity", "fence order"];
-    for (mutant, stale) in [
-        (Some(Mutant::DecideUnlicensed), false),
-        (Some(Mutant::NoGraceAfterMove), false),
-        (None, true),
+    for (first, mutant, stale) in [
+        (47, Some(Mutant::DecideUnlicensed), false),
+        (0, Some(Mutant::NoGraceAfterMove), false),
+        (122, None, true),
     ] {
-        let law = caught(Profile::Everything, mutant, stale);
+        let law = caught(first, mutant, stale);
         assert!(laws.contains(&law), "{mutant:?}: {law}");
     }
 }
