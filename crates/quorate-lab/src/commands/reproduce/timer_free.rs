@@ -59,7 +59,10 @@ fn load(pace: Pace) -> Result<&'static [Cell], String> {
             "{}protocols = [\"raymond\", \"timer-free\"]\nlatency = [0.1, 1.0]\nrho = {}\n\
              warm_up = {}\nmeasured = {}\nrepetitions = {}\n",
             Pool::of(pace).file(),
-            pace.pick("[0.5, 2, 9, 10, 14, 20]", "[0.5, 2, 5, 8, 9, 10, 11, 12, 13, 14, 16, 18, 20]"),
+            pace.pick(
+                "[0.5, 2, 9, 10, 14, 20]",
+                "[0.5, 2, 5, 8, 9, 10, 11, 12, 13, 14, 16, 18, 20]"
+            ),
             pace.pick(100, 200),
             pace.pick(500, 1200),
             pace.pick(3, 5)
@@ -536,7 +539,7 @@ fn the_blanks(pace: Pace) -> Found {
         for latency in LATENCIES {
             for rho in load.rhos() {
                 let (more, formula) = (load.more(latency, rho)?.0, formula(&load, latency, rho)?);
-right.case((more - formula).abs() < 1.5, || {
+                right.case((more - formula).abs() < 1.5, || {
                     format!("{latency} s, rho {rho}: {more:.1}, not {formula:.1}")
                 });
             }
