@@ -3,6 +3,7 @@
 
 #![deny(clippy::print_stdout)]
 
+mod campaign;
 mod commands;
 mod experiment;
 mod plots;

@@ -334,6 +334,7 @@ fn the_papers_are_executed_and_every_verdict_is_as_expected() {
         ("k-arbiter", "KA-T4.5"),
         ("anonymous-resources", "AR-T2"),
         ("self-stabilizing-ring", "RING-A4"),
+        ("timer-free", "TF-Lem2"),
     ] {
         assert!(summary.contains(paper), "{summary}");
         let page = std::fs::read_to_string(format!("{folder}/{paper}.md")).expect("a page");
@@ -342,4 +343,61 @@ fn the_papers_are_executed_and_every_verdict_is_as_expected() {
     let one = stdout("reproduce --only KA-T4.5");
     assert!(one.contains("KA-T4.5") && one.contains("HOLDS AS CORRECTED"), "{one}");
     assert_eq!(quorate("reproduce --only KA-T99").status.code(), Some(2));
+}
+
+/// Parts that are merged say, byte for byte, what one run says; what was killed goes on where it
+/// was; and what is missing, or of something else, is named.
+#[test]
+fn parts_of_a_campaign_give_what_one_run_gives() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("parts");
+    _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let experiment = folder.join("experiment.toml");
+    let text = "protocols = [\"central\", \"raymond\"]\nnodes = 4\nrho = [1, 3]\nwarm_up = 5\n\
+                measured = 20\nrepetitions = 2\nseries_step = 5\n";
+    std::fs::write(&experiment, text).expect("written");
+    let seeds = "sim seeds --count 3 --faults crashes --json".to_owned();
+    let sweep = format!("sim sweep {}", experiment.display());
+    let few = "reproduce --quick --only KA-T4.5,RING-I2,TF-E3b".to_owned();
+    for (number, command) in [seeds, sweep.clone(), few].iter().enumerate() {
+        let parts = folder.join(format!("parts{number}"));
+        let parts = parts.display();
+        for part in [1, 3] {
+            stdout(&format!("{command} --shard {part}/3 --out {parts}"));
+        }
+        let missing = quorate(&format!("merge {parts}"));
+        let error = String::from_utf8_lossy(&missing.stderr);
+        assert!(missing.status.code() == Some(2) && error.contains("2/3"), "{missing:?}");
+        // As it is when a process was killed in its second line.
+        stdout(&format!("{command} --shard 2/3 --out {parts}"));
+        let torn = folder.join(format!("parts{number}/part-002-of-003.jsonl"));
+        let whole = std::fs::read_to_string(&torn).expect("a part");
+        let cut = whole.find('\n').expect("a header") + 30;
+        std::fs::write(&torn, &whole[..cut]).expect("written");
+        let again = quorate(&format!("{command} --shard 2/3 --out {parts}"));
+        assert_eq!(again.status.code(), Some(2), "nothing is overwritten: {again:?}");
+        stdout(&format!("{command} --shard 2/3 --out {parts} --resume"));
+        assert_eq!(std::fs::read_to_string(&torn).expect("a part"), whole);
+        let merged = stdout(&format!("merge {parts}"));
+        if *command == sweep {
+            let one = folder.join("one");
+            stdout(&format!("{command} --out {}", one.display()));
+            for name in ["results.csv", "results.json", "index.html"] {
+                let read = |folder: &std::path::Path| {
+                    std::fs::read_to_string(folder.join(name)).expect("results")
+                };
+                assert_eq!(read(&folder.join("parts1")), read(&one), "{name}");
+            }
+        } else {
+            assert_eq!(merged, stdout(command));
+        }
+    }
+    let other = format!(
+        "sim seeds --count 4 --faults crashes --json --shard 1/3 --resume --out {}/parts0",
+        folder.display()
+    );
+    let other = quorate(&other);
+    let error = String::from_utf8_lossy(&other.stderr);
+    assert!(other.status.code() == Some(2) && error.contains("another campaign"), "{error}");
+    std::fs::remove_dir_all(&folder).expect("it is ours");
 }

@@ -1,6 +1,8 @@
 //! What evidence amounts to.
 
-use crate::{Chart, Verdict};
+use serde_json::{Value, json};
+
+use crate::{Chart, Curve, Verdict};
 
 /// How much time there is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -117,6 +119,57 @@ pub struct Found {
 }
 
 impl Found {
+    /// For a file, from which it comes back exactly as it was: points of figures by their bits.
+    pub fn to_line(&self) -> Value {
+        let curve = |curve: &Curve| {
+            let points = curve.points.iter().map(|(x, y)| [x.to_bits(), y.to_bits()]);
+            json!({ "name": curve.name, "points": points.collect::<Vec<_>>() })
+        };
+        json!({
+            "verdict": self.verdict,
+            "text": self.text,
+            "grid": self.grid.as_ref().map(|grid| json!({ "head": grid.head, "rows": grid.rows })),
+            "chart": self.chart.as_ref().map(|chart| json!({
+                "title": chart.title, "x": chart.x, "y": chart.y,
+                "curves": chart.curves.iter().map(curve).collect::<Vec<_>>(),
+            })),
+            "commands": self.commands,
+        })
+    }
+
+    /// What such a line says; `None` if it is none.
+    pub fn from_line(line: &Value) -> Option<Found> {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let list = |value: &Value| value.as_array()?.iter().map(text).collect::<Option<Vec<_>>>();
+        let grid = match &line["grid"] {
+            Value::Null => None,
+            grid => {
+                let rows = grid["rows"].as_array()?.iter().map(list).collect::<Option<_>>()?;
+                Some(Grid { head: list(&grid["head"])?, rows })
+            }
+        };
+        let point = |value: &Value| {
+            let bits = |at: usize| value[at].as_u64().map(f64::from_bits);
+            Some((bits(0)?, bits(1)?))
+        };
+        let curve = |value: &Value| {
+            let points = value["points"].as_array()?.iter().map(point).collect::<Option<_>>()?;
+            Some(Curve { name: text(&value["name"])?, points })
+        };
+        let chart = match &line["chart"] {
+            Value::Null => None,
+            chart => Some(Chart {
+                title: text(&chart["title"])?,
+                x: text(&chart["x"])?,
+                y: text(&chart["y"])?,
+                curves: chart["curves"].as_array()?.iter().map(curve).collect::<Option<_>>()?,
+            }),
+        };
+        let verdict = serde_json::from_value(line["verdict"].clone()).ok()?;
+        let commands = list(&line["commands"])?;
+        Some(Found { verdict, text: text(&line["text"])?, grid, chart, commands })
+    }
+
     /// With this verdict, for this reason.
     pub fn new(verdict: Verdict, text: impl Into<String>) -> Self {
         Found { verdict, text: text.into(), grid: None, chart: None, commands: Vec::new() }

@@ -10,6 +10,7 @@
 
 mod anonymous;
 mod brute;
+mod chance;
 mod chart;
 mod found;
 mod handlers;
@@ -17,6 +18,7 @@ mod k_arbiter;
 mod report;
 mod ring;
 mod statement;
+mod timer_free;
 
 pub use chart::{Chart, Curve};
 pub use found::{Found, Grid, Pace, Tally};
@@ -25,7 +27,7 @@ pub use statement::{Evidence, Paper, Statement, Verdict, papers};
 
 /// The functions of all papers, section by section.
 fn known() -> impl Iterator<Item = &'static (&'static str, Evidence)> {
-    let papers = [k_arbiter::EVIDENCE, anonymous::EVIDENCE, ring::EVIDENCE];
+    let papers = [k_arbiter::EVIDENCE, anonymous::EVIDENCE, ring::EVIDENCE, timer_free::EVIDENCE];
     papers.into_iter().flatten().copied().flatten()
 }
 

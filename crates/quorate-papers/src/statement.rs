@@ -123,6 +123,14 @@ static PAPERS: LazyLock<Vec<Paper>> = LazyLock::new(|| {
             errata: "ring",
             statements: read(include_str!("../statements/self-stabilizing-ring.json")),
         },
+        Paper {
+            name: "timer-free",
+            title: "A Timer-free Fault Tolerant k-Mutual Exclusion Algorithm",
+            authors: "M. Bouillaguet, L. Arantes, P. Sens",
+            source: "INRIA research report, 2009 (inria-00394918)",
+            errata: "broadcast",
+            statements: read(include_str!("../statements/timer-free.json")),
+        },
     ]
 });
 

@@ -3,6 +3,7 @@
 mod bench;
 pub(crate) mod check;
 mod fuzz;
+mod merge;
 pub(crate) mod quorum;
 mod reproduce;
 mod ring;
@@ -27,6 +28,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Bench(bench::Command),
     Fuzz(fuzz::Args),
+    Merge(merge::Args),
     Reproduce(reproduce::Args),
     /// Look into protocol `ring`.
     Ring(ring::Args),
@@ -40,6 +42,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Check(args) => check::run(&args),
         Command::Bench(command) => bench::run(command),
         Command::Fuzz(args) => fuzz::run(&args),
+        Command::Merge(args) => merge::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
         Command::Ring(args) => ring::run(&args),
     }

@@ -23,5 +23,6 @@ mod timer_free;
 pub(crate) use compare::compare;
 pub(crate) use metric::Metric;
 pub(crate) use output::{Folder, write_all};
+pub(crate) use play::messages_of_raymond;
 pub(crate) use sweep::{Broken, Cell, Sweep};
 pub(crate) use timer_free::{Effort, figures};

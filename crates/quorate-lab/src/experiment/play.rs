@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use anyhow::Context as _;
 use quorate_core::{NodeId, NodeSet};
 use quorate_laws::Breach;
 use quorate_sim::{
     Arrivals, Delay, Faults, Links, Measures, Plan, PoolPlan, Rng, Session, Span, Watch, Workload,
 };
+use serde_json::{Value, json};
 
 use super::contender::{Watched, Work};
 use super::metric::Metric;
@@ -38,6 +40,53 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
+    /// As a line of a campaign: numbers by their bits, so that they come back as they were.
+    pub(crate) fn encode(&self) -> Value {
+        let bits = |numbers: &[f64]| numbers.iter().map(|it| it.to_bits()).collect::<Vec<u64>>();
+        let Sample { obtaining_time, waiting, cs_per_second, units_in_use, .. } = *self;
+        let numbers = [obtaining_time, waiting, cs_per_second, units_in_use, self.messages_per_cs];
+        json!({
+            "numbers": bits(&numbers),
+            "synchronization_delay": self.synchronization_delay.map(f64::to_bits),
+            "detection": bits(&self.detection),
+            "unknown": self.unknown,
+            "crashes_known": self.crashes_known.map(f64::to_bits),
+            "falsely_suspected": self.falsely_suspected,
+            "series": bits(&self.series),
+            "steps": self.steps,
+        })
+    }
+
+    /// And back.
+    ///
+    /// # Errors
+    /// It is none.
+    pub(crate) fn decode(value: &Value) -> anyhow::Result<Sample> {
+        let list = |name: &str| -> anyhow::Result<Vec<f64>> {
+            let bits = value[name].as_array().with_context(|| format!("no {name}"))?;
+            let number = |bits: &Value| bits.as_u64().map(f64::from_bits).context("no number");
+            bits.iter().map(number).collect()
+        };
+        let numbers: [f64; 5] =
+            list("numbers")?.try_into().map_err(|_| anyhow::anyhow!("not five numbers"))?;
+        let [obtaining_time, waiting, cs_per_second, units_in_use, messages_per_cs] = numbers;
+        let maybe = |name: &str| value[name].as_u64().map(f64::from_bits);
+        Ok(Sample {
+            obtaining_time,
+            waiting,
+            cs_per_second,
+            units_in_use,
+            messages_per_cs,
+            synchronization_delay: maybe("synchronization_delay"),
+            detection: list("detection")?,
+            unknown: value["unknown"].as_u64().context("no unknown")? as u32,
+            crashes_known: maybe("crashes_known"),
+            falsely_suspected: value["falsely_suspected"].as_bool(),
+            series: list("series")?,
+            steps: value["steps"].as_u64().context("no steps")?,
+        })
+    }
+
     /// The same for another experiment, which took no steps for it.
     pub(crate) fn taken_over(&self) -> Sample {
         Sample { steps: 0, ..self.clone() }
@@ -274,6 +323,33 @@ impl Casualties {
             sample.falsely_suspected = self.still.map(|_| self.falsely_suspected);
         }
     }
+}
+
+/// Messages per grant of Raymond's protocol without pauses, where all use their units as long, or as
+/// chance has it.
+///
+/// # Errors
+/// A [`Breach`].
+pub(crate) fn messages_of_raymond(
+    nodes: u32,
+    units: u32,
+    even: bool,
+    seconds: u64,
+) -> anyhow::Result<f64> {
+    let sweep = Sweep { rho: super::setting::Many::One(0.0), ..Sweep::default() };
+    let mut setting = sweep.settings_of(super::contender::Contender::Raymond);
+    (setting.nodes, setting.units) = (nodes, units);
+    let mut plan = plan(&sweep, &setting, 1)?;
+    if !even {
+        plan.workload.hold = Span::Exponential((setting.hold * 1e9) as u64);
+    }
+    let pool = quorate_protocols::broadcast::Pool::raymond(nodes, units);
+    let mut session =
+        Session::<quorate_protocols::reference::Raymond>::new(&plan, &pool, Watch::default())?;
+    session.stagger();
+    session.advance(seconds * 1_000_000_000)?;
+    let measures = session.measures();
+    Ok(measures.messages_sent() as f64 / measures.grants.max(1) as f64)
 }
 
 fn plan(sweep: &Sweep, setting: &Setting, seed: u64) -> anyhow::Result<Plan> {

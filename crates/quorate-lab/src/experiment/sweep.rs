@@ -1,6 +1,7 @@
 //! What an experiment varies: every parameter is a value or a list, and every combination is run.
 
 use std::fmt;
+use std::path::Path;
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
@@ -11,6 +12,7 @@ use super::metric::Metric;
 use super::play::{Sample, play};
 use super::setting::{Many, Parameter, Reclaim, Setting};
 use super::stats::Summary;
+use crate::campaign::{Campaign, Division, Performed};
 
 /// An experiment. Times are in seconds.
 #[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
@@ -240,6 +242,11 @@ impl Sweep {
         different
     }
 
+    /// The first combination with this protocol.
+    pub(super) fn settings_of(&self, protocol: Contender) -> Setting {
+        Sweep { protocols: vec![protocol], ..self.clone() }.settings()[0]
+    }
+
     /// The values of a parameter, as numbers.
     pub(super) fn numbers(&self, of: Parameter) -> Vec<f64> {
         let whole = |many: &Many<u32>| many.values().into_iter().map(f64::from).collect();
@@ -308,6 +315,60 @@ impl Sweep {
         self.run_after(&[], progress)
     }
 
+    /// The same as a part of a campaign, or from all parts of one.
+    ///
+    /// # Errors
+    /// [`Broken`], about the first run that is.
+    pub(crate) fn run_divided(
+        &self,
+        division: &Division,
+        out: &Path,
+        progress: &Progress<'_>,
+    ) -> anyhow::Result<Performed<Cell>> {
+        let jobs = self.jobs();
+        let campaign = Campaign {
+            command: "sim sweep",
+            out: Some(out),
+            input: serde_json::to_value(self).context("an experiment is a table")?,
+            encode: &Sample::encode,
+            decode: &Sample::decode,
+        };
+        let performed = division.perform(&campaign, &jobs, progress, |(setting, seed)| {
+            self.play(setting, *seed, self.only(setting, *seed))
+        })?;
+        Ok(match performed {
+            Performed::All(samples) => Performed::All(self.cells(samples)),
+            Performed::Part(runs) => Performed::Part(runs),
+            Performed::Interrupted => Performed::Interrupted,
+        })
+    }
+
+    fn jobs(&self) -> Vec<(Setting, u64)> {
+        let seeds = self.seed..self.seed + u64::from(self.repetitions);
+        let each = |setting: Setting| seeds.clone().map(move |seed| (setting, seed));
+        self.settings().into_iter().flat_map(each).collect()
+    }
+
+    fn cells(&self, samples: Vec<Sample>) -> Vec<Cell> {
+        let mut samples = samples.into_iter();
+        let repetitions = self.repetitions as usize;
+        let settings = self.settings().into_iter();
+        settings
+            .map(|setting| Cell { setting, samples: samples.by_ref().take(repetitions).collect() })
+            .collect()
+    }
+
+    fn play(&self, setting: &Setting, seed: u64, run: Sweep) -> anyhow::Result<Sample> {
+        play(self, setting, seed).map_err(|error| {
+            let Some(what) = error.downcast_ref::<quorate_laws::Breach>() else {
+                return error;
+            };
+            let title = format!("{}, seed {seed}", self.label(setting));
+            let run = Box::new(Sweep { title, ..run });
+            Broken { run, what: what.to_string() }.into()
+        })
+    }
+
     /// The same, except what these have run already.
     ///
     /// # Errors
@@ -325,32 +386,14 @@ impl Sweep {
                 runs.map(|(seed, sample)| (sweep.only(&cell.setting, seed), sample))
             })
             .collect();
-        let settings = self.settings();
-        let seeds = self.seed..self.seed + u64::from(self.repetitions);
-        let jobs: Vec<(Setting, u64)> = settings
-            .iter()
-            .flat_map(|&setting| seeds.clone().map(move |seed| (setting, seed)))
-            .collect();
-        let samples = crew::all(&jobs, progress, |&(setting, seed)| {
-            let run = self.only(&setting, seed);
+        let samples = crew::all(&self.jobs(), progress, |(setting, seed)| {
+            let run = self.only(setting, *seed);
             match known.iter().find(|(earlier, _)| *earlier == run) {
                 Some(&(_, sample)) => Ok(sample.taken_over()),
-                None => play(self, &setting, seed).map_err(|error| {
-                    let Some(what) = error.downcast_ref::<quorate_laws::Breach>() else {
-                        return error;
-                    };
-                    let title = format!("{}, seed {seed}", self.label(&setting));
-                    let run = Box::new(Sweep { title, ..run });
-                    Broken { run, what: what.to_string() }.into()
-                }),
+                None => self.play(setting, *seed, run),
             }
         })?;
-        let mut samples = samples.into_iter();
-        let repetitions = self.repetitions as usize;
-        let cells = settings
-            .into_iter()
-            .map(|setting| Cell { setting, samples: samples.by_ref().take(repetitions).collect() });
-        Ok(cells.collect())
+        Ok(self.cells(samples))
     }
 
     /// What tells a setting from others with the same place on the horizontal axis.

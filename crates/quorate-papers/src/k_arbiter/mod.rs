@@ -4,6 +4,7 @@ mod arbiters;
 mod coteries;
 mod cubes;
 mod domination;
+mod frontier;
 mod problem;
 mod resiliency;
 mod scheme;
@@ -19,4 +20,5 @@ pub(crate) const EVIDENCE: &[&[(&str, crate::Evidence)]] = &[
     domination::EVIDENCE,
     symmetry::EVIDENCE,
     resiliency::EVIDENCE,
+    frontier::EVIDENCE,
 ];

@@ -3,7 +3,8 @@
 use quorate_protocols::reference::ring::{Track, Wander, Wandered};
 use quorate_protocols::ring::{Count, Machine, Message, Role, Stabilizing, Terms};
 
-use super::{Chance, Core, SMALL, idle, occupied, ring};
+use super::{Core, SMALL, idle, occupied, ring};
+use crate::chance::Chance;
 use crate::found::grouped;
 use crate::{Found, Pace, Tally};
 use quorate_protocols::reference::ring::tiny;

@@ -3,7 +3,8 @@
 use quorate_protocols::reference::ring::{Atlas, Erratum, Track, Wander, from_start, tiny};
 use quorate_protocols::ring::{Count, Machine, Message, StationClaim};
 
-use super::{Chance, Core, MOST, SMALL, idle, printed, ring, without};
+use super::{Core, MOST, SMALL, idle, printed, ring, without};
+use crate::chance::Chance;
 use crate::{Found, Grid, Pace, Tally};
 
 crate::registered![

@@ -4,7 +4,8 @@ use quorate_core::NodeId;
 use quorate_protocols::reference::ring::{Load, Measured, RingTrial, Track, stabilize, tiny};
 use quorate_protocols::ring::{Machine, Pool, Terms};
 
-use super::{Chance, Core};
+use super::Core;
+use crate::chance::Chance;
 use crate::{Chart, Found, Grid, Pace, Tally};
 
 crate::registered![
@@ -14,6 +15,7 @@ crate::registered![
     the_count_in_time,
     times_add_up,
     any_network,
+    worst_start_by_search,
 ];
 
 /// The largest of each over starts in any state, divided by the number of stations.
@@ -199,4 +201,65 @@ fn any_network(pace: Pace) -> Found {
         tours.holds(),
         format!("A tour passes 2(n-1) stations: {}.", tours.words("networks")),
     )
+}
+
+/// A start as the numbers it was drawn from, and how long it takes in rounds per station.
+fn from_numbers(size: usize, units: u32, numbers: &[u64]) -> (f64, bool) {
+    let mut terms = Terms::new(units, units.min(3));
+    terms.seqs = 8 * size as u64 + 16;
+    let mut next = 0;
+    let mut draw = |bound: u64| {
+        next += 1;
+        numbers[next % numbers.len()] % bound
+    };
+    let track = Track::<Core>::scrambled(terms, size, 4, &mut draw);
+    let plan = RingTrial::new(size, Load::Heavy { uses: 0 });
+    let one = stabilize(track, plan, &mut draw);
+    (f64::from(one.exact) / size as f64, one.has_failed())
+}
+
+/// Climbs from many starts by chance: one number is changed, and kept if it takes longer.
+fn worst_start_by_search(pace: Pace) -> Found {
+    let mut grid = Grid::new(&["stations", "units", "starts", "by chance, rounds/n", "by search"]);
+    let mut cases = Tally::new();
+    for (size, units) in [(5, 1u32), (5, 4), (10, 4)] {
+        let (mut drawn, mut climbed): (f64, f64) = (0.0, 0.0);
+        let mut tried = 0u32;
+        for seed in 0..pace.pick(4, 30u64) {
+            let mut chance = Chance(seed);
+            let mut numbers: Vec<u64> = (0..400).map(|_| chance.below(1 << 32)).collect();
+            let (mut best, failed) = from_numbers(size, units, &numbers);
+            cases.case(!failed, || format!("n={size} l={units}: not right in time"));
+            drawn = drawn.max(best);
+            for _ in 0..pace.pick(40, 600) {
+                tried += 1;
+                let at = chance.below(numbers.len() as u64) as usize;
+                let before = std::mem::replace(&mut numbers[at], chance.below(1 << 32));
+                let (now, failed) = from_numbers(size, units, &numbers);
+                cases.case(!failed, || format!("n={size} l={units}: not right in time"));
+                if now >= best {
+                    best = now;
+                } else {
+                    numbers[at] = before;
+                }
+            }
+            climbed = climbed.max(best);
+        }
+        // One round beyond the paper's bound is where counting begins.
+        cases.case(climbed <= 5.0 + 1.0 / size as f64, || {
+            format!("n={size} l={units}: {climbed:.2} n")
+        });
+        let (drawn, climbed) = (format!("{drawn:.2}"), format!("{climbed:.2}"));
+        grid.row(&[&size, &units, &tried, &drawn, &climbed]);
+    }
+    Found::open(
+        cases.holds(),
+        format!(
+            "Starts by chance, and then changed number by number for as long as that makes it \
+             longer, units used for no time: never beyond 5n. {}.",
+            cases.words("starts")
+        ),
+    )
+    .with(grid)
+    .by("quorate-lab sim ring-stabilization --nodes 10,50 --starts 300")
 }

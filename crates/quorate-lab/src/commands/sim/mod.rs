@@ -8,7 +8,7 @@ mod report;
 mod ring_stabilization;
 pub(crate) mod run;
 pub(crate) mod seeds;
-mod sweep;
+pub(crate) mod sweep;
 
 pub(crate) use arbiter_messages::worst;
 

@@ -1,6 +1,7 @@
 //! `quorate-lab sim seeds`: many runs, each drawn from its seed, on all cores.
 
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
@@ -8,13 +9,14 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::{Context as _, bail, ensure};
 use clap::{Args as _, FromArgMatches as _};
 use indicatif::{ProgressBar, ProgressStyle};
-use quorate_laws::Breach;
 use quorate_sim::{Plan, Profile, Report, Verdict, Watch, swarm_command};
-use serde_json::json;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::parse_seed;
 use super::report::{add_speed, speed};
 use crate::Outcome;
+use crate::campaign::{Campaign, Division, INTERRUPTED, Performed};
 use crate::protocols::{Chosen, Offered, REGISTRY};
 
 #[derive(clap::Args, Clone, Debug)]
@@ -26,7 +28,12 @@ Examples:
   quorate-lab sim seeds --variant labels --count 100
   quorate-lab sim seeds --every --minutes 30
 
-Exit code 1 if a law was broken; the line that replays it is printed.")]
+On many machines (docs/campaigns.md):
+  quorate-lab sim seeds --count 100000 --shard 3/8 --out DIR       the third of eight parts
+  quorate-lab merge DIR                                            all of them, as one run
+
+Exit code 1 if a law was broken; the line that replays it is printed. 75 if it was interrupted and
+--resume goes on.")]
 #[command(group(clap::ArgGroup::new("how_many").required(true).args(["count", "minutes"])))]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -50,8 +57,13 @@ pub(crate) struct Args {
     #[arg(long)]
     keep_going: bool,
     /// Threads [default: as many as there are cores]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", conflicts_with = "out")]
     threads: Option<usize>,
+    /// Write what each run gave into this folder, as a part of a campaign (with --count)
+    #[arg(long, value_name = "DIR", requires = "count", conflicts_with_all = ["every", "minutes"])]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) division: Division,
     /// Print numbers as JSON, the same for the same seeds
     #[arg(long)]
     json: bool,
@@ -85,6 +97,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     ensure!(args.minutes.is_none_or(|m| m > 0.0 && m < 1e6), "--minutes must be above 0");
     ensure!(args.count != Some(0), "--count must be at least 1");
     ensure!(args.threads != Some(0), "--threads must be at least 1");
+    ensure!(
+        args.out.is_none() || args.division.is_divided(),
+        "--out keeps the parts of a campaign: say which, for example --shard 1/1"
+    );
     if args.every {
         return every(args);
     }
@@ -121,7 +137,7 @@ pub(crate) fn swarms() -> anyhow::Result<Vec<Swarm>> {
 }
 
 /// What is added up over the runs of one profile.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Default, Debug, Deserialize, Serialize)]
 struct Sum {
     seeds: u64,
     steps: u64,
@@ -133,10 +149,20 @@ struct Sum {
 }
 
 /// A broken run; the number of the run comes first, so that the smallest is the first.
+#[derive(Clone, Debug, Deserialize, Serialize)]
 struct Found {
     number: u64,
-    breach: Breach,
+    law: String,
+    what: String,
     replay: String,
+}
+
+/// What one run gave: which profile it was of, what it adds up to, and whether it was broken.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+struct One {
+    position: usize,
+    sum: Sum,
+    found: Option<Found>,
 }
 
 pub(crate) fn run_with<P: Offered>(args: &Args) -> anyhow::Result<Outcome> {
@@ -144,6 +170,9 @@ pub(crate) fn run_with<P: Offered>(args: &Args) -> anyhow::Result<Outcome> {
     // A panic inside a step is a breach, and its words are in it; the rest is noise.
     std::panic::set_hook(Box::new(|_| {}));
     let started = Instant::now();
+    if args.out.is_some() || args.division.is_merged() {
+        return hunt.divided::<P>(args, started);
+    }
     let threads = match args.threads {
         Some(threads) => threads,
         None => std::thread::available_parallelism()?.get(),
@@ -219,55 +248,90 @@ impl<'a> Hunt<'a> {
             if number >= self.runs_max || late || number >= self.stop.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            let position = (number % self.profiles.len() as u64) as usize;
-            let profile = self.profiles[position];
-            let seed = self.first.wrapping_add(number / self.profiles.len() as u64);
-            let mut plan = Plan::swarm(seed, profile, P::NEEDS);
-            P::fit(&mut plan, &self.chosen.options);
-            plan.silence = P::silence(&plan, self.corrupt);
-            let pool = P::pool(&plan, &self.chosen.options)?;
-            let mut pulse = |_| match self.is_late(started) {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            };
-            let watch = Watch { strict: true, pulse: Some(&mut pulse), ..Watch::default() };
-            let report = match self.corrupt {
-                true => P::run_corrupted(&plan, &pool, watch).with_context(|| {
-                    format!("--corrupt: {} does not heal from any state", P::NAME)
-                })?,
-                false => quorate_sim::run::<P>(&plan, &pool, watch),
-            };
-            if report.verdict == Verdict::Stopped {
-                return Ok(());
+            let Some(one) = self.one::<P>(number, started)? else { return Ok(()) };
+            if one.found.is_some() && !self.keep_going {
+                self.stop.fetch_min(number, Ordering::Relaxed);
             }
-            self.count(position, &report);
-            if let Verdict::Broken(breach) = &report.verdict {
-                let mut command = swarm_command(&self.chosen.to_string(), seed, profile);
-                if self.corrupt {
-                    command.push_str(" --corrupt");
-                }
-                let replay = report.replay_line(&command);
-                self.bar.suspend(|| eprintln!("BROKEN {breach}\n  {replay}"));
-                let found = Found { number, breach: breach.clone(), replay };
-                self.found.lock().expect("no worker panics with it").push(found);
-                if !self.keep_going {
-                    self.stop.fetch_min(number, Ordering::Relaxed);
-                }
-            }
+            self.count(one);
             self.bar.inc(1);
         }
     }
 
-    fn count(&self, position: usize, report: &Report) {
+    /// Runs one seed; `None` if time was up before it was over.
+    fn one<P: Offered>(&self, number: u64, started: Instant) -> anyhow::Result<Option<One>> {
+        let position = (number % self.profiles.len() as u64) as usize;
+        let profile = self.profiles[position];
+        let seed = self.first.wrapping_add(number / self.profiles.len() as u64);
+        let mut plan = Plan::swarm(seed, profile, P::NEEDS);
+        P::fit(&mut plan, &self.chosen.options);
+        plan.silence = P::silence(&plan, self.corrupt);
+        let pool = P::pool(&plan, &self.chosen.options)?;
+        let mut pulse = |_| match self.is_late(started) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        };
+        let watch = Watch { strict: true, pulse: Some(&mut pulse), ..Watch::default() };
+        let report = match self.corrupt {
+            true => P::run_corrupted(&plan, &pool, watch)
+                .with_context(|| format!("--corrupt: {} does not heal from any state", P::NAME))?,
+            false => quorate_sim::run::<P>(&plan, &pool, watch),
+        };
+        if report.verdict == Verdict::Stopped {
+            return Ok(None);
+        }
+        let mut found = None;
+        if let Verdict::Broken(breach) = &report.verdict {
+            let mut command = swarm_command(&self.chosen.to_string(), seed, profile);
+            if self.corrupt {
+                command.push_str(" --corrupt");
+            }
+            let replay = report.replay_line(&command);
+            self.bar.suspend(|| eprintln!("BROKEN {breach}\n  {replay}"));
+            let (law, what) = (breach.law.to_string(), breach.what.clone());
+            found = Some(Found { number, law, what, replay });
+        }
+        Ok(Some(One { position, sum: Sum::of(&report), found }))
+    }
+
+    /// The same as a part of a campaign, or from all parts of one. Every run is made.
+    fn divided<P: Offered>(self, args: &Args, started: Instant) -> anyhow::Result<Outcome> {
+        let numbers: Vec<u64> = (0..self.runs_max).collect();
+        let campaign = Campaign {
+            command: "sim seeds",
+            out: args.out.as_deref(),
+            input: Value::Null,
+            encode: &|one: &One| serde_json::to_value(one).unwrap_or_default(),
+            decode: &|value: &Value| Ok(serde_json::from_value::<One>(value.clone())?),
+        };
+        let progress = |done: usize, all: usize| {
+            self.bar.set_length(all as u64);
+            self.bar.set_position(done as u64);
+        };
+        let performed = args.division.perform(&campaign, &numbers, &progress, |number| {
+            self.one::<P>(*number, started)?.context("time does not end")
+        });
+        _ = std::panic::take_hook();
+        self.bar.finish_and_clear();
+        match performed? {
+            Performed::All(all) => {
+                all.into_iter().for_each(|one| self.count(one));
+                self.report(P::NAME, args, started.elapsed())
+            }
+            Performed::Part(runs) => {
+                crate::print(format_args!("{runs} runs of this part are written"))?;
+                Ok(Outcome::Good)
+            }
+            Performed::Interrupted => {
+                eprintln!("interrupted: what is done is written; go on with --resume");
+                Ok(Outcome::Code(INTERRUPTED))
+            }
+        }
+    }
+
+    fn count(&self, one: One) {
         let mut sums = self.sums.lock().expect("no worker panics with it");
-        let sum = &mut sums[position];
-        sum.seeds += 1;
-        sum.steps += report.steps;
-        sum.grants += report.measures.grants;
-        sum.crashes += report.measures.crashes;
-        sum.messages_lost += report.measures.messages_lost;
-        sum.cut_short += report.measures.cut_short;
-        sum.broken += u64::from(matches!(report.verdict, Verdict::Broken(_)));
+        sums[one.position].add(&one.sum);
+        self.found.lock().expect("no worker panics with it").extend(one.found);
     }
 
     fn report(self, protocol: &str, args: &Args, wall: Duration) -> anyhow::Result<Outcome> {
@@ -282,7 +346,7 @@ impl<'a> Hunt<'a> {
             let rows: Vec<_> = self.profiles.iter().zip(&sums).map(|(p, s)| s.json(*p)).collect();
             let breaches: Vec<_> = found
                 .iter()
-                .map(|f| json!({ "law": f.breach.law, "what": f.breach.what, "replay": f.replay }))
+                .map(|f| json!({ "law": f.law, "what": f.what, "replay": f.replay }))
                 .collect();
             let mut report = json!({
                 "protocol": protocol,
@@ -322,6 +386,28 @@ impl<'a> Hunt<'a> {
 }
 
 impl Sum {
+    fn of(report: &Report) -> Sum {
+        Sum {
+            seeds: 1,
+            steps: report.steps,
+            grants: report.measures.grants,
+            crashes: report.measures.crashes,
+            messages_lost: report.measures.messages_lost,
+            cut_short: report.measures.cut_short,
+            broken: u64::from(matches!(report.verdict, Verdict::Broken(_))),
+        }
+    }
+
+    fn add(&mut self, other: &Sum) {
+        self.seeds += other.seeds;
+        self.steps += other.steps;
+        self.grants += other.grants;
+        self.crashes += other.crashes;
+        self.messages_lost += other.messages_lost;
+        self.cut_short += other.cut_short;
+        self.broken += other.broken;
+    }
+
     fn row(&self, profile: Profile) -> String {
         let Sum { seeds, steps, grants, crashes, messages_lost, cut_short, broken } = self;
         let name = profile.name();

@@ -7,12 +7,15 @@ use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::Outcome;
+use crate::campaign::{Division, INTERRUPTED, Performed};
 use crate::experiment::{Broken, Folder, Sweep, write_all};
 
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   quorate-lab sim sweep experiment.toml --out results
+  quorate-lab sim sweep experiment.toml --out results --shard 3/8     a part; then
+  quorate-lab merge results                                           all parts, as one run
 
 A file may say, for example:
   title = \"Latency\"
@@ -65,13 +68,15 @@ And these cannot:
   x = \"rho\"             what is on the horizontal axis: one of those that can be lists
 
 Exit codes: 0 done; 1 a run broke a law, and a file that shows it again was written; 2 the file
-makes no sense, or the folder cannot be written to.")]
+makes no sense, or the folder cannot be written to; 75 interrupted, go on with --resume.")]
 pub(crate) struct Args {
     /// The experiment
     file: PathBuf,
     /// The folder for its results
     #[arg(long, value_name = "DIR", default_value = "sweep")]
-    out: PathBuf,
+    pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) division: Division,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
@@ -81,9 +86,21 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let sweep = Sweep::parse(&text).with_context(wrong)?;
     let folder = folder(&args.out)?;
     let bar = progress_bar();
-    let cells = sweep.run(&|done, all| advance(&bar, done, all));
+    let performed =
+        sweep.run_divided(&args.division, &args.out, &|done, all| advance(&bar, done, all));
     bar.finish_and_clear();
-    let Some(cells) = or_broken(cells, &folder)? else { return Ok(Outcome::Broken) };
+    let Some(performed) = or_broken(performed, &folder)? else { return Ok(Outcome::Broken) };
+    let cells = match performed {
+        Performed::All(cells) => cells,
+        Performed::Part(runs) => {
+            crate::print(format_args!("{runs} runs of this part are written"))?;
+            return Ok(Outcome::Good);
+        }
+        Performed::Interrupted => {
+            eprintln!("interrupted: what is done is written; go on with --resume");
+            return Ok(Outcome::Code(INTERRUPTED));
+        }
+    };
     write_all(&sweep, &cells, &folder)?;
     crate::print(format_args!("{} settings, {} runs each", cells.len(), sweep.repetitions))?;
     if let Some(off) = sweep.switched_off() {
