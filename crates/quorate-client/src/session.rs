@@ -11,7 +11,9 @@
 //! * A deadline that has passed is final, even if an answer that extends it arrives afterwards.
 //! * A claim keeps its id through every repetition and every node.
 //! * A broken connection ends nothing: on the next one claims, renewals and releases are repeated.
-//! * A renewal that goes unanswered for a third of the lease is a reason to try another node.
+//! * A renewal that goes unanswered for a quarter of the lease is a reason to try another node. It
+//!   is sent when a third is over, and whoever runs a command wants to hear before three quarters
+//!   are: there is time for one more node that says nothing.
 
 mod answers;
 mod claim;
@@ -238,8 +240,8 @@ impl Session {
             }
             State::Holding(holding) => {
                 holding.renew_at = None;
-                let third = holding.lease / 3;
-                let stuck = holding.unanswered.is_some_and(|since| since + third <= now);
+                let patience = holding.lease / 4;
+                let stuck = holding.unanswered.is_some_and(|since| since + patience <= now);
                 if self.link.is_up() && stuck {
                     self.put(id, claim);
                     return self.hang_up(now, "renewals go unanswered".into());
@@ -303,7 +305,7 @@ impl Session {
                 holding.unanswered = up.then(|| holding.unanswered.unwrap_or(now));
                 // Repeated before it is given up, since only a late repetition buys a late
                 // deadline.
-                holding.renew_at = up.then(|| now + holding.lease / 6);
+                holding.renew_at = up.then(|| now + holding.lease / 8);
                 Ask::Renew { pool, id, units: holding.shares.clone() }
             }
             State::Revoked { .. } => return,

@@ -202,7 +202,7 @@ impl<P: Post> RaftCouncil<P> {
     }
 
     /// A line to the leader, if that is another.
-    fn line(&self) -> Result<Option<Line<P>>, Trouble> {
+    fn line(&self) -> Result<Option<(MemberId, Line<P>)>, Trouble> {
         let leader = self.leader()?;
         if leader == self.inner.identity.member {
             return Ok(None);
@@ -211,7 +211,23 @@ impl<P: Post> RaftCouncil<P> {
         let metrics = metrics.borrow();
         let node = metrics.membership_config.membership().get_node(&leader.0);
         let node = node.ok_or(Trouble::NoLeader)?; // We have not heard of it yet.
-        Ok(Some(self.inner.lines.line(leader, node.birth)))
+        Ok(Some((leader, self.inner.lines.line(leader, node.birth))))
+    }
+
+    /// What the leader answers. One that stands still is waited for until this member knows that
+    /// others have done without it, and no longer: whoever asks wants to ask the next one before
+    /// what it was told last is over (charter spec S1).
+    async fn ask_leader(
+        &self,
+        (leader, line): (MemberId, Line<P>),
+        question: Question,
+    ) -> Option<Reply> {
+        let mut metrics = self.inner.raft.metrics();
+        let leads_no_more = metrics.wait_for(|metrics| metrics.current_leader != Some(leader.0));
+        tokio::select! {
+            answer = timeout(self.inner.answer, line.ask(question)) => answer.ok()?.ok(),
+            _ = leads_no_more => None,
+        }
     }
 
     /// Only if this member leads. Once the engine has the entry, nobody but the log knows what
@@ -245,9 +261,9 @@ impl<P: Post> RaftCouncil<P> {
 
     async fn read_index(&self) -> Result<u64, Trouble> {
         let Some(line) = self.line()? else { return self.read_index_here().await };
-        match timeout(self.inner.answer, line.ask(Question::ReadIndex)).await {
-            Ok(Ok(Reply::ReadIndex(index))) => index,
-            Ok(Ok(_) | Err(_)) | Err(_) => Err(Trouble::NoMajority),
+        match self.ask_leader(line, Question::ReadIndex).await {
+            Some(Reply::ReadIndex(index)) => index,
+            _ => Err(Trouble::NoMajority),
         }
     }
 
@@ -282,9 +298,9 @@ impl<P: Post> RaftCouncil<P> {
 impl<P: Post> Council for RaftCouncil<P> {
     async fn propose(&self, request: Request) -> Result<Outcome, Trouble> {
         let Some(line) = self.line()? else { return self.propose_here(request).await };
-        match timeout(self.inner.answer, line.ask(Question::Propose(request))).await {
-            Ok(Ok(Reply::Propose(outcome))) => outcome,
-            Ok(Ok(_) | Err(_)) | Err(_) => Err(Trouble::Unknown),
+        match self.ask_leader(line, Question::Propose(request)).await {
+            Some(Reply::Propose(outcome)) => outcome,
+            _ => Err(Trouble::Unknown),
         }
     }
 

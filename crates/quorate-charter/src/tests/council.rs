@@ -222,6 +222,29 @@ async fn a_leader_that_is_cut_off_answers_nobody_and_comes_back() {
     assert!(matches!(again, Ok(Ok(_))), "{again:?}");
 }
 
+/// A leader that stands still answers nobody and hangs up on nobody. Whoever asks it when it stops
+/// hears from the next one as soon as there is one, and not when its patience is over: a licence is
+/// a read, and would be over long before that.
+#[tokio::test(start_paused = true)]
+async fn a_read_goes_to_the_next_leader_as_soon_as_there_is_one() {
+    let (cluster, _) = three().await;
+    let old = cluster.leader().await.identity().member;
+    let others = cluster.net.everybody().into_iter();
+    let others: Vec<Part> = others.filter(|part| part.identity().member != old).collect();
+    cluster.net.isolate(&[old]);
+    let began = tokio::time::Instant::now();
+    let read = async |part: &Part| {
+        while part.read().await.is_err() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        began.elapsed()
+    };
+    let both = async { tokio::join!(read(&others[0]), read(&others[1])) };
+    let (one, other) = within(both).await;
+    let Pace { patience_max, answer, .. } = cluster.pace;
+    assert!(one.max(other) < patience_max * 3, "{one:?} {other:?}, patience for one: {answer:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn two_of_three_lost_and_back() {
     let (mut cluster, [a, b, c]) = three().await;

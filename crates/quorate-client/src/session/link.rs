@@ -5,7 +5,7 @@ use std::time::Duration;
 use quorate_api::ClaimId;
 use quorate_api::link::Ask;
 
-use super::claim::{State, reached};
+use super::claim::{Claim, State, reached};
 use super::{Action, Session};
 use crate::chance::Chance;
 use crate::clock::Instant;
@@ -78,7 +78,7 @@ impl Session {
         }
         match &mut self.link {
             Link::Down { .. } => {
-                let patience = self.pace.dial.min(beat * 2);
+                let patience = self.pace.dial.min(beat * 2).min(self.haste());
                 self.link = Link::Dialing { give_up_at: now + patience };
                 self.actions.push_back(Action::Dial { server: self.server });
             }
@@ -97,6 +97,16 @@ impl Session {
     /// another node, and another, within the shortest lease seen.
     pub(super) fn beat(&self) -> Duration {
         self.shortest_lease.map_or(self.pace.beat, |lease| (lease / 6).min(self.pace.beat))
+    }
+
+    /// How long a node may take to answer somebody who holds units, whose time is running out: a
+    /// twelfth of the lease, and when nobody was so quick longer with each round.
+    fn haste(&self) -> Duration {
+        let holds = |claim: &Claim| matches!(claim.state, State::Holding(_));
+        let holds = self.claims.values().any(|claim| holds(claim));
+        let Some(lease) = self.shortest_lease.filter(|_| holds) else { return Duration::MAX };
+        let rounds = self.failures / u32::try_from(self.servers).unwrap_or(u32::MAX).max(1);
+        lease / 12 * (1 << rounds.min(2))
     }
 
     pub(super) fn hang_up(&mut self, now: Instant, why: String) {
