@@ -23,6 +23,13 @@ pub struct Want {
     /// Whether the client can be asked to go to another unit, so that somebody else can be served:
     /// see `moves` of the answer. Only where the pool's units have labels.
     pub movable: bool,
+    /// Whether to have the units without a lease, until they are released or revoked: only in pools
+    /// with `standing = true`, and not on the client link. Nobody renews them, and they outlive the
+    /// restart of every node. Wait with `detach`, or somebody who hangs up is passed over.
+    pub standing: bool,
+    /// With `standing`: what a program wants to find again with the hold, up to 2 KiB; listed with
+    /// its holder.
+    pub note: String,
     /// What for, in the client's words; shown to whoever waits behind it.
     pub reason: String,
     /// Who asks, in the client's words. On the client link, what it said at first counts instead.
@@ -84,6 +91,7 @@ impl Want {
             units: Some(want.units()),
             reason: String::new(),
             client: String::new(),
+            note: String::new(),
             ..want.clone()
         };
         asked(self) == asked(other)
@@ -248,6 +256,9 @@ pub struct ClaimStatus {
     /// Nothing needs to be subtracted for drift.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_in_ms: Option<u64>,
+    /// Whether it has no lease: it lasts until it is released or revoked, and nobody renews it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub standing: bool,
     /// How long it waited, or has waited so far.
     pub waited_ms: u64,
     /// The node at which the claim was made, and which answers for it.

@@ -64,6 +64,12 @@ pub struct PoolView {
     pub awaits: String,
     /// Whether grants survive a restart of every node.
     pub durable: bool,
+    /// Whether claims may ask for holds without a lease.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub standing: bool,
+    /// After how long such a hold is overdue, if the node that answers says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overdue_ms: Option<u64>,
     /// Units granted, as far as the nodes that answered know; none where the pool was not asked
     /// about by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -208,6 +214,15 @@ pub struct HolderView {
     /// How long until its lease ends, unless it renews.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_in_ms: Option<u64>,
+    /// Whether it has no lease: it lasts until it is released or revoked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub standing: bool,
+    /// Whether it has lasted for longer than the pool says such holds should.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub overdue: bool,
+    /// What was written down with it, if it has no lease.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
 }
 
 /// Answer to `GET /v1/pools/{pool}/queue`.

@@ -27,7 +27,7 @@ fn requests() -> Vec<(FromClient, &'static str)> {
                 id,
                 want: Want { reason: "x".into(), ..2.into() },
             }),
-            "12000000010005010367707501ac02 0102 00 00 0178 00",
+            "14000000010005010367707501ac02 0102 00 00 00 00 0178 00",
         ),
         (
             request(Ask::Claim {
@@ -37,7 +37,7 @@ fn requests() -> Vec<(FromClient, &'static str)> {
                     .and(1, BTreeMap::<String, String>::new())
                     .movable(),
             }),
-            "1a000000010005010367707501ac02 00 02 01 03677075 0168 02 00 01 01 00 00",
+            "1c000000010005010367707501ac02 00 02 01 03677075 0168 02 00 01 01 00 00 00 00",
         ),
         (
             request(Ask::Renew {

@@ -195,7 +195,7 @@ impl<P: Explorable> Model<'_, P> {
                     if home_is_up && !cancelling && left(Misfortune::Cancel) {
                         into.push(Happening::Cancel { client });
                     }
-                    if left(Misfortune::Death) {
+                    if left(Misfortune::Death) && !self.scope.stands(client) {
                         into.push(Happening::Abandon { client });
                     }
                     if home_is_up && !unheard && !cancelling && left(Misfortune::HangUp) {
@@ -214,11 +214,12 @@ impl<P: Explorable> Model<'_, P> {
                     if home_is_up && left(Misfortune::Renewal) {
                         into.push(Happening::Renew { client });
                     }
-                    if left(Misfortune::Death) {
+                    if left(Misfortune::Death) && !self.scope.stands(client) {
                         into.push(Happening::Stop { client });
                     }
                 }
-                Client::NotYet | Client::Done | Client::Refused | Client::Gone => {}
+                Client::Ended if home_is_up => into.push(Happening::AskAgain { client }),
+                Client::NotYet | Client::Done | Client::Ended | Client::Refused | Client::Gone => {}
             }
         }
     }
@@ -283,14 +284,17 @@ impl<P: Explorable> Model<'_, P> {
 
     /// The clients whose leases are over when this alarm rings, one bit each.
     pub(crate) fn lapsing(&self, world: &World, node: NodeId, alarm: u32) -> u8 {
-        match *self.parts.alarms.card(alarm) {
+        let lapsing = match *self.parts.alarms.card(alarm) {
             Lapse::Nothing | Lapse::Licences | Lapse::Of(None) => 0,
             Lapse::Of(Some(client)) => 1 << client,
             Lapse::Earlier => {
                 let participant = world.participant(node).expect("only a running node has alarms");
                 !self.parts.participants.card(participant).holders
             }
-        }
+        };
+        // What stands has no lease: its holder goes on, whatever rings.
+        let stands = (0..self.scope.clients.len()).filter(|client| self.scope.stands(*client));
+        stands.fold(lapsing, |lapsing, client| lapsing & !(1 << client))
     }
 
     /// Whether one of these clients waits while a promise to it is on its way: its lease runs out

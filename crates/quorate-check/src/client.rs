@@ -28,6 +28,9 @@ pub(crate) enum Client {
     /// It stopped, by itself or because it was told to, and would notice being granted anything
     /// more.
     Done,
+    /// It ended a claim that stands, and its home crashed since: it will say so again, since no
+    /// lease would end what was not written down.
+    Ended,
     /// It was told that its claim is over without a grant.
     Refused,
     /// It died or stopped at its deadline; what it is told now nobody hears.
@@ -39,6 +42,7 @@ numbers!(enum Client {
     Waiting { unheard, cancelling },
     Using { held },
     Done,
+    Ended,
     Refused,
     Gone,
 });
@@ -59,7 +63,8 @@ impl Client {
 
     /// Whether it may still do something.
     pub(crate) fn is_live(&self) -> bool {
-        matches!(self, Client::NotYet | Client::Waiting { .. } | Client::Using { .. })
+        use Client::{Ended, NotYet, Using, Waiting};
+        matches!(self, NotYet | Waiting { .. } | Using { .. } | Ended)
     }
 }
 
@@ -71,6 +76,7 @@ impl fmt::Display for Client {
             Client::Waiting { .. } => f.write_str("waiting"),
             Client::Using { held } => write!(f, "using {}", held.shares),
             Client::Done => f.write_str("done"),
+            Client::Ended => f.write_str("done, unheard"),
             Client::Refused => f.write_str("refused"),
             Client::Gone => f.write_str("gone"),
         }

@@ -112,6 +112,9 @@ fn show<P: Explorable>(
     match seen {
         Seen::Claimed { client } => {
             let claim = claim(client);
+            if claim.wanted.standing.is_some() {
+                book.stands(claim.id);
+            }
             book.see(Observation::Claimed { claim: claim.id, units: claim.wanted.units })
         }
         Seen::Granted { client, using } => {

@@ -6,7 +6,7 @@
 //! but a state from which no continuation leads out is a deadlock. A crash that would heal a
 //! deadlock does not count as a way out, so only actions without a fault are followed.
 
-use quorate_core::Explorable;
+use quorate_core::{Entry, Explorable};
 use quorate_laws::{Breach, no_lost_units};
 
 use crate::client::Client;
@@ -89,7 +89,9 @@ impl<P: Explorable> Search<'_, P> {
             let free = |node| {
                 let participant = world.participant(node)?;
                 let ledger = &self.model.parts.participants.card(participant).ledger;
-                ledger.iter().all(|entry| entry.standing.waits()).then_some(())
+                // As the law has it: of claims without a lease a copy may be old for ever.
+                let free = |entry: &Entry| entry.standing.waits() || entry.kept.is_some();
+                ledger.iter().all(free).then_some(())
             };
             if world.nodes().all(|node| free(node).is_some()) {
                 standings.has |= 1 << FREE;

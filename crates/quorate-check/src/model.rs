@@ -150,6 +150,12 @@ impl<'a, P: Explorable> Model<'a, P> {
                 self.judge(world, Seen::Claimed { client })?;
                 told(self.home(client), Event::Claim(self.claim(client).clone()))
             }
+            Happening::AskAgain { client }
+                if *self.parts.clients.get(world.client(client)) == Client::Ended =>
+            {
+                self.set_client(world, client, Client::Done);
+                told(self.home(client), Event::Release(self.claim(client).id))
+            }
             Happening::AskAgain { client } => {
                 let cancelling = matches!(
                     self.parts.clients.get(world.client(client)),
@@ -319,7 +325,7 @@ impl<'a, P: Explorable> Model<'a, P> {
                         self.judge(world, Seen::Refused { client, why })?;
                         self.set_client(world, client, Client::Refused);
                     }
-                    Client::Refused | Client::Gone => {}
+                    Client::Ended | Client::Refused | Client::Gone => {}
                     Client::NotYet | Client::Using { .. } => {
                         let what = format!("{node} refused {claim}, which was not waiting: {why}");
                         return Err(Breach { law: "contract", what });
@@ -519,11 +525,18 @@ impl<'a, P: Explorable> Model<'a, P> {
             world.set_queue(from, node, 0);
         }
         for client in 0..self.scope.clients.len() {
-            if self.home(client) == node
-                && let Client::Waiting { cancelling, .. } =
-                    *self.parts.clients.get(world.client(client))
-            {
-                self.set_client(world, client, Client::Waiting { unheard: true, cancelling });
+            if self.home(client) != node {
+                continue;
+            }
+            match *self.parts.clients.get(world.client(client)) {
+                Client::Waiting { cancelling, .. } => {
+                    let unheard = true;
+                    self.set_client(world, client, Client::Waiting { unheard, cancelling });
+                }
+                Client::Done | Client::Refused if self.scope.stands(client) => {
+                    self.set_client(world, client, Client::Ended);
+                }
+                _ => {}
             }
         }
         self.judge(world, Seen::Crashed { node })

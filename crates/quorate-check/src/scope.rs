@@ -137,6 +137,11 @@ impl<P: Protocol> Scope<P> {
         })
     }
 
+    /// Whether a client asks for a hold without a lease.
+    pub(crate) fn stands(&self, client: usize) -> bool {
+        self.clients[client].claim.wanted.standing.is_some()
+    }
+
     /// Which client made this claim.
     pub(crate) fn client_of(&self, claim: ClaimId) -> Option<usize> {
         self.clients.iter().position(|plan| plan.claim.id == claim)

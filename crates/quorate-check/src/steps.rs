@@ -210,6 +210,12 @@ fn forbidden<P: Explorable>(
         Effect::Tell { to, .. } if *to == node || to.index() >= scope.nodes => {
             contract(format!("{node} tells {to}, which is no peer of it"))
         }
+        Effect::Grant { claim, until, .. } | Effect::Extend { claim, until }
+            if *until < Moment::NEVER
+                && scope.client_of(*claim).is_some_and(|client| scope.stands(client)) =>
+        {
+            contract(format!("{node} tells {claim}, which stands, a deadline"))
+        }
         Effect::Grant { claim, .. } | Effect::Refuse { claim, .. } | Effect::Lose { claim } => {
             answers(*claim)
         }

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use quorate_api::ClaimId;
 use quorate_api::link::Token;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 
 use crate::chance::entropy;
 use crate::clock::Instant;
-use crate::driver::{Command, Driver, Reach};
+use crate::desk::{Command, Handle, Reach};
+use crate::driver::Driver;
 use crate::error::ConnectError;
 use crate::pool::Pool;
 use crate::server::Server;
@@ -56,7 +57,7 @@ pub struct Client {
 
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) commands: mpsc::UnboundedSender<Command>,
+    pub(crate) handle: Handle,
     pub(crate) try_for: Duration,
     reach: watch::Receiver<Reach>,
     patience: Duration,
@@ -94,16 +95,10 @@ impl Client {
         let now = Instant::now();
         let greeting = Greeting { client: options.name.clone(), token: options.token.clone() };
         let session = Session::new(greeting, servers.len(), pace, entropy(), now);
-        let (commands, queue) = mpsc::unbounded_channel();
         let (reach, mut reached) = watch::channel(Reach::Trying);
-        let driver = Driver::new(
-            (servers, options.tls.clone()),
-            session,
-            queue,
-            commands.downgrade(),
-            reach,
-        );
-        tokio::spawn(driver.run());
+        let servers: Arc<[Server]> = servers.into();
+        let handle = Handle::new(session, Arc::clone(&servers), reach);
+        tokio::spawn(Driver::new(handle.desk(), servers, options.tls.clone()).run());
         // Without its task nothing is ever reached; whoever claims finds that out.
         let _ = reached.wait_for(|reach| *reach != Reach::Trying).await;
         if let Reach::Offline { why } = &*reached.borrow() {
@@ -111,7 +106,7 @@ impl Client {
         }
         let (origin, serial) = (entropy(), AtomicU64::new(1));
         let (Options { try_for, patience, .. }, reach) = (options, reached);
-        let shared = Shared { commands, try_for, reach, patience, origin, serial };
+        let shared = Shared { handle, try_for, reach, patience, origin, serial };
         Ok(Client { shared: Arc::new(shared) })
     }
 
@@ -120,7 +115,7 @@ impl Client {
     /// not returns when its lease ends. Call it before the runtime ends.
     pub async fn settle(&self) -> bool {
         let (answer, settled) = oneshot::channel();
-        self.shared.commands.send(Command::Settle { answer }).is_ok()
+        self.shared.handle.send(Command::Settle { answer }).is_ok()
             && matches!(tokio::time::timeout(self.shared.patience, settled).await, Ok(Ok(())))
     }
 

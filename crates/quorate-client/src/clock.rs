@@ -84,23 +84,29 @@ pub(crate) struct Bell {
 }
 
 impl Bell {
-    /// Waits until then, or less: whoever is woken looks at the clock. May be dropped at any time.
-    pub(crate) async fn ring(&mut self, due: Option<Instant>) {
-        let Some(due) = due else { return std::future::pending().await };
-        if !matches!(&self.set, Some((at, _)) if *at <= due) {
-            let now = Instant::now();
-            let after = due.saturating_duration_since(now).min(LOOK);
-            let timer = match self.set.take() {
-                Some((_, mut timer)) => {
-                    timer.as_mut().reset(tokio::time::Instant::now() + after);
-                    timer
-                }
-                None => Box::pin(tokio::time::sleep(after)),
-            };
-            self.set = Some((now + after, timer));
-        }
-        if let Some((_, timer)) = &mut self.set {
-            timer.await;
+    /// Rings at that moment or earlier, whoever hears it looks at the clock: says when, or that it
+    /// does not. What is set already stays, unless it would ring too late.
+    pub(crate) fn set(&mut self, due: Option<Instant>) -> Option<Instant> {
+        let set = self.set.as_ref().map(|(at, _)| *at);
+        let Some(due) = due.filter(|due| set.is_none_or(|at| at > *due)) else { return set };
+        let now = Instant::now();
+        let after = due.saturating_duration_since(now).min(LOOK);
+        let timer = match self.set.take() {
+            Some((_, mut timer)) => {
+                timer.as_mut().reset(tokio::time::Instant::now() + after);
+                timer
+            }
+            None => Box::pin(tokio::time::sleep(after)),
+        };
+        self.set = Some((now + after, timer));
+        Some(now + after)
+    }
+
+    /// Waits until it rings: for ever, if it is not set. May be dropped at any time.
+    pub(crate) async fn rung(&mut self) {
+        match &mut self.set {
+            Some((_, timer)) => timer.await,
+            None => std::future::pending().await,
         }
         self.set = None;
     }
@@ -125,11 +131,12 @@ mod tests {
         let (now, hour) = (Instant::now(), Duration::from_secs(3600));
         let mut bell = Bell { set: Some((now + hour, Box::pin(tokio::time::sleep(hour)))) };
         let mut rings_at = |hours: u32| {
+            let at = bell.set(Some(now + hour * hours / 2));
             let mut unheard = std::task::Context::from_waker(std::task::Waker::noop());
             // Nothing rings in here: the runtime looks at its timers when somebody waits.
-            let rung = std::pin::pin!(bell.ring(Some(now + hour * hours / 2))).poll(&mut unheard);
-            assert!(rung.is_pending());
-            bell.set.as_ref().map(|(at, _)| *at).expect("it is set")
+            assert!(std::pin::pin!(bell.rung()).poll(&mut unheard).is_pending());
+            assert_eq!(bell.set(None), at, "who is due no more leaves it to ring");
+            at.expect("it is set")
         };
         assert_eq!(rings_at(3), now + hour, "it rings too early, and nobody minds");
         let sooner = rings_at(1);

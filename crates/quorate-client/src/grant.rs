@@ -1,14 +1,15 @@
 //! The guard of a grant: units, fences, and the truth about how long they last.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_api::ClaimId;
 use quorate_api::link::{About, Move, Share};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 
 use crate::clock::{self, Instant};
-use crate::driver::Command;
+use crate::desk::{Command, Handle};
 use crate::error::{Lost, ReleaseError};
 
 /// What the driver knows about a grant.
@@ -32,13 +33,13 @@ pub(crate) struct Life {
 #[derive(Debug)]
 pub struct Grant {
     pub(crate) id: ClaimId,
-    pub(crate) pool: String,
+    pub(crate) pool: Arc<str>,
     pub(crate) shares: Vec<Share>,
     pub(crate) about: Vec<About>,
     pub(crate) counted: bool,
     pub(crate) lease: Duration,
     pub(crate) life: watch::Receiver<Life>,
-    pub(crate) commands: mpsc::UnboundedSender<Command>,
+    pub(crate) handle: Handle,
     pub(crate) released: bool,
 }
 
@@ -183,7 +184,7 @@ impl Grant {
             self.about.remove(at);
             self.about.insert(place.min(self.about.len()), it.about.clone());
         }
-        let _ = self.commands.send(Command::Left { id: self.id, unit: it.from });
+        let _ = self.handle.send(Command::Left { id: self.id, unit: it.from });
     }
 
     /// Waits until the deadline moves, the grant is lost, or it is asked to move.
@@ -201,11 +202,11 @@ impl Grant {
         self.released = true;
         if let Some(lost @ (Lost::Deadline | Lost::Told { .. })) = self.is_lost() {
             // The task may not have looked at its clock yet.
-            let _ = self.commands.send(Command::Abandon { id: self.id });
+            let _ = self.handle.send(Command::Abandon { id: self.id });
             return Err(ReleaseError::Lost(lost));
         }
         let (answer, outcome) = oneshot::channel();
-        self.commands
+        self.handle
             .send(Command::Release { id: self.id, answer })
             .map_err(|_| ReleaseError::Closed)?;
         outcome.await.unwrap_or(Err(ReleaseError::Closed))
@@ -215,7 +216,7 @@ impl Grant {
     /// return when their lease ends, unless somebody who knows [`Self::id`] renews them.
     pub fn forget(mut self) {
         self.released = true;
-        let _ = self.commands.send(Command::Forget { id: self.id });
+        let _ = self.handle.send(Command::Forget { id: self.id });
     }
 }
 
@@ -223,7 +224,7 @@ impl Drop for Grant {
     fn drop(&mut self) {
         if !self.released {
             // If the task is gone the lease ends by itself.
-            let _ = self.commands.send(Command::Abandon { id: self.id });
+            let _ = self.handle.send(Command::Abandon { id: self.id });
         }
     }
 }

@@ -162,9 +162,30 @@ impl Views {
         want: &Want,
         keep: Duration,
     ) -> Result<ClaimStatus, ViewError> {
-        let id = id.unwrap_or_else(|| ClaimId::from_halves(entropy(), entropy()));
-        let keep = format_span(keep);
-        let path = pool_path(pool, &format!("/claims/{id}?wait=0s&detach={keep}"));
+        let id = id.unwrap_or_else(Views::new_id);
+        self.make_claim(pool, id, want, (Duration::ZERO, keep)).await
+    }
+
+    /// A name that no other claim has.
+    pub fn new_id() -> ClaimId {
+        ClaimId::from_halves(entropy(), entropy())
+    }
+
+    /// Makes a claim, or repeats it, and waits for its grant for so long, at most a few seconds: it
+    /// is kept for the second span without anybody who asks for it. The only way to a hold without
+    /// a lease ([`Want::standing`]).
+    ///
+    /// # Errors
+    /// See [`ViewError`].
+    pub async fn make_claim(
+        &self,
+        pool: &str,
+        id: ClaimId,
+        want: &Want,
+        (wait, keep): (Duration, Duration),
+    ) -> Result<ClaimStatus, ViewError> {
+        let (wait, keep) = (format_span(wait.min(TIMEOUT / 2)), format_span(keep));
+        let path = pool_path(pool, &format!("/claims/{id}?wait={wait}&detach={keep}"));
         self.ask(Method::PUT, &path, Some(want)).await
     }
 

@@ -42,6 +42,7 @@ pub mod blocking;
 mod chance;
 mod client;
 mod clock;
+mod desk;
 mod driver;
 mod error;
 mod grant;

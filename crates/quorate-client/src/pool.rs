@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_api::{ClaimId, Want};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use crate::client::Shared;
 use crate::clock::Instant;
-use crate::driver::Command;
+use crate::desk::{Command, Handle};
 use crate::error::{AcquireError, RunError, TryAcquireError};
 use crate::grant::Grant;
 
@@ -19,14 +19,14 @@ use crate::grant::Grant;
 #[derive(Clone, Debug)]
 pub struct Pool {
     shared: Arc<Shared>,
-    name: String,
+    name: Arc<str>,
     reason: String,
     id: Option<ClaimId>,
 }
 
 impl Pool {
     pub(crate) fn new(shared: Arc<Shared>, name: String) -> Pool {
-        Pool { shared, name, reason: String::new(), id: None }
+        Pool { shared, name: name.into(), reason: String::new(), id: None }
     }
 
     /// The same pool; claims made through it say what for.
@@ -131,10 +131,10 @@ impl Pool {
         if want.reason.is_empty() {
             want.reason.clone_from(&self.reason);
         }
-        let commands = &self.shared.commands;
-        let claim = Command::Claim { pool: self.name.clone(), id, want, give_up_at, answer };
-        commands.send(claim).map_err(|_| AcquireError::Closed)?;
-        let mut waiting = Waiting { id, commands, over: false };
+        let handle = &self.shared.handle;
+        let claim = Command::Claim { pool: Arc::clone(&self.name), id, want, give_up_at, answer };
+        handle.send(claim).map_err(|_| AcquireError::Closed)?;
+        let mut waiting = Waiting { id, handle, over: false };
         let outcome = granted.await;
         waiting.over = true;
         outcome.unwrap_or(Err(AcquireError::Closed))
@@ -144,14 +144,14 @@ impl Pool {
 /// Cancels the claim if its future is dropped before it is over.
 struct Waiting<'a> {
     id: ClaimId,
-    commands: &'a mpsc::UnboundedSender<Command>,
+    handle: &'a Handle,
     over: bool,
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         if !self.over {
-            let _ = self.commands.send(Command::Abandon { id: self.id });
+            let _ = self.handle.send(Command::Abandon { id: self.id });
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use crate::{UNITS_MAX, Unit};
+use crate::{Moment, UNITS_MAX, Unit};
 
 /// The name of a claim, chosen by whoever makes it and never used again. Repeating a claim under
 /// its name, at the same node or another, is the same claim.
@@ -135,12 +135,35 @@ pub struct Wanted {
     pub lines: Option<Arc<[Line]>>,
     /// Whether its client can be asked to go to another unit, see [`crate::Effect::Move`].
     pub movable: bool,
+    /// Whether what it is granted *stands*: it has no lease, lasts until [`Moment::NEVER`] and ends
+    /// by its client's word alone, whoever crashes, forgets or is suspected. Only for pools that
+    /// say so ([`crate::Protocol::stands`]); drivers let no other claim in. The text is kept with
+    /// it for whoever asks later who has it: no client renews it, and its node may be gone.
+    pub standing: Option<Arc<str>>,
 }
 
 impl Wanted {
     /// So many units, whichever.
     pub fn any(units: Units) -> Self {
-        Wanted { units, lines: None, movable: false }
+        Wanted { units, lines: None, movable: false, standing: None }
+    }
+
+    /// The same, to stand, with this text.
+    #[must_use]
+    pub fn to_stand(self, text: &str) -> Self {
+        Wanted { standing: Some(Arc::from(text)), ..self }
+    }
+
+    /// Whether it asks for the same. What is kept with a claim that stands are words for people:
+    /// those that came first count.
+    pub fn asks_as(&self, other: &Wanted) -> bool {
+        let asked = |wanted: &Wanted| (wanted.units, wanted.movable, wanted.standing.is_some());
+        asked(self) == asked(other) && self.lines == other.lines
+    }
+
+    /// Until when a grant lasts that would last until then if it had a lease.
+    pub fn lasts(&self, until: Moment) -> Moment {
+        if self.standing.is_some() { Moment::NEVER } else { until }
     }
 }
 

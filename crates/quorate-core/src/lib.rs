@@ -36,7 +36,10 @@
 //!   ([`Lease`]).
 //! * **Clients.** A client that was granted units stops using them when it releases them, when it
 //!   is told [`Effect::Lose`], or when its own clock reaches the grant's deadline, whichever is
-//!   first.
+//!   first. What *stands* ([`Wanted::standing`]) has no deadline, and nobody is told that it is
+//!   lost: it ends by its client's word. An operator who revokes it takes the client's place. That
+//!   word is said again, through any node, if the one that heard it crashed before it was written
+//!   down: no lease would end it later.
 //!
 //! `step` cannot fail. A stale or repeated message is normal life and changes nothing. A message
 //! that no correct peer could have sent becomes an [`Effect::Anomaly`] and changes nothing else;
@@ -54,6 +57,7 @@
 //! | which claims can be granted with the nodes that are there | all | [`Outlook`]: [`Protocol::grants`], [`Protocol::outlook`] |
 //! | incarnations and restarts | all | [`Seat::boot`], [`Start`] |
 //! | units that differ, units by name, bundles | central, table, arbiter | [`Wanted::lines`] |
+//! | holds without a lease | table | [`Wanted::standing`], [`Protocol::stands`] |
 //! | holders that can be asked to move | central | [`Effect::Move`], answered by [`Event::Renew`] |
 //! | deciders that change while everything runs | central | [`Event::Charter`], [`Effect::AskLicence`] |
 //! | units that are drained or get other labels | central | [`Obeys`] |
@@ -93,6 +97,6 @@ pub use node::NodeId;
 pub use node_set::NodeSet;
 pub use numbers::{Number, Numbers};
 pub use outbox::{Drain, Outbox};
-pub use protocol::{Entry, Fact, LeaseEnd, Protocol, Seat, Standing, Start};
+pub use protocol::{Entry, Fact, Kept, LeaseEnd, Protocol, Seat, Standing, Start};
 pub use shortage::{Obeys, Order, Relabelled, Shortage};
 pub use stamp::{Clock, Stamp};

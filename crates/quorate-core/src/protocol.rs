@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::hash::Hash;
+use std::sync::Arc;
 
 use crate::{ClaimId, EventOf, Health, Hurdle, Moment, NodeId, NodeSet, Outbox, Outlook};
-use crate::{Shortage, Stamp, Units};
+use crate::{Shares, Shortage, Stamp, Units};
 
 /// One participant: a plain value that changes only inside [`Protocol::step`].
 pub trait Protocol: Clone + Eq + Hash + fmt::Debug {
@@ -93,6 +94,11 @@ pub trait Protocol: Clone + Eq + Hash + fmt::Debug {
         true
     }
 
+    /// Whether claims of the pool may ask to stand ([`crate::Wanted::standing`]).
+    fn stands(_pool: &Self::Pool) -> bool {
+        false
+    }
+
     /// Whether others can rely on what this participant remembers. One that lost its records may
     /// have to learn something from others before it can take part again; until then it is as good
     /// as lost ([`Protocol::can_lose`]).
@@ -149,6 +155,18 @@ pub struct Entry {
     pub units: Units,
     /// How it stands.
     pub standing: Standing,
+    /// If it asks to stand: what is known of it for good, in a box since it is rare.
+    pub kept: Option<Box<Kept>>,
+}
+
+/// What an arbiter's books say of a claim that has no lease ([`crate::Wanted::standing`]): nobody
+/// else may know it any more.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Kept {
+    /// The text that came with it.
+    pub text: Arc<str>,
+    /// What it has; nothing while it waits.
+    pub shares: Shares,
 }
 
 /// How a claim stands in an arbiter's books.

@@ -15,6 +15,7 @@
 //! | no lost units | `no_lost_units.rs` | at rest everything is free again | conventions 4.6 |
 //! | honest outlook | `honest_outlook.rs` | what cannot be granted is not promised, and what can be is | arbiter spec R1; broadcast spec L1 |
 //! | everyone served | `everyone_served.rs` | once faults stop, every claim is granted | k-arbiter paper, section 2.1 (liveness); conventions 4.7 |
+//! | standing stays | `standing_stays.rs` | what has no lease ends by its client's word alone | contract of `Wanted::standing` |
 //! | holders keep | `holders_keep.rs` | whoever renews keeps what it has while no more nodes are out than the pool survives | arbiter spec C5 |
 //!
 //! An operation that timed out is *unknown*, never failed: see [`Observation::Abandoned`].
@@ -31,6 +32,7 @@ mod honest_outlook;
 mod no_lost_units;
 mod observation;
 mod one_grant_per_claim;
+mod standing_stays;
 mod statute_book;
 
 pub use bounded_overtaking::BoundedOvertaking;
@@ -45,6 +47,7 @@ pub use honest_outlook::HonestOutlook;
 pub use no_lost_units::no_lost_units;
 pub use observation::{End, Observation};
 pub use one_grant_per_claim::OneGrantPerClaim;
+pub use standing_stays::StandingStays;
 pub use statute_book::StatuteBook;
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! All laws of one pool together, as drivers use them.
 
-use quorate_core::{Entry, NodeId, numbers};
+use quorate_core::{ClaimId, Entry, NodeId, numbers};
 
 use crate::{
     BoundedOvertaking, Breach, CancelledIsOver, Capacity, EveryoneServed, Exclusivity, FenceOrder,
-    Observation, OneGrantPerClaim, no_lost_units,
+    Observation, OneGrantPerClaim, StandingStays, no_lost_units,
 };
 
 /// All laws of one pool. A plain value, so that a checker can make it part of a state.
@@ -17,6 +17,7 @@ pub struct StatuteBook {
     cancelled_is_over: CancelledIsOver,
     bounded_overtaking: BoundedOvertaking,
     everyone_served: EveryoneServed,
+    standing_stays: StandingStays,
     /// Whether units have names; if not, exclusivity and fence order are nobody's promise.
     named: bool,
 }
@@ -29,6 +30,7 @@ numbers!(StatuteBook {
     cancelled_is_over: plain,
     bounded_overtaking,
     everyone_served: plain,
+    standing_stays: plain,
     named,
 });
 
@@ -44,6 +46,7 @@ impl StatuteBook {
             cancelled_is_over: CancelledIsOver::default(),
             bounded_overtaking: BoundedOvertaking::new(overtakes_max),
             everyone_served: EveryoneServed::default(),
+            standing_stays: StandingStays::default(),
             named: true,
         }
     }
@@ -66,7 +69,12 @@ impl StatuteBook {
             self.fence_order.see(seen)?;
         }
         self.everyone_served.see(seen);
-        Ok(())
+        self.standing_stays.see(seen)
+    }
+
+    /// A client that claims asks for a hold without a lease.
+    pub fn stands(&mut self, claim: ClaimId) {
+        self.standing_stays.stands(claim);
     }
 
     /// An arbiter's books after one of its steps.

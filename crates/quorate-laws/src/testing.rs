@@ -28,5 +28,5 @@ pub(crate) fn ended(claim: ClaimId, shares: &Shares) -> Observation<'_> {
 
 pub(crate) fn entry(serial: u64, clock: u64, standing: Standing) -> Entry {
     let stamp = Stamp { clock, node: NodeId(0) };
-    Entry { claim: id(serial), stamp, units: Units::ONE, standing }
+    Entry { claim: id(serial), stamp, units: Units::ONE, standing, kept: None }
 }

@@ -5,6 +5,7 @@ use quorate_api::{Problem, ProblemKind, Want};
 use quorate_core::{Claim, ClaimId, Fence, Shares, Units, UnitsError, Wanted};
 
 use crate::config::{Config, Limits, PoolDef};
+use crate::keepsake::Keepsake;
 use crate::selection::{self, Known};
 use crate::views::Whereabouts;
 
@@ -25,7 +26,29 @@ pub(crate) fn claim(
     }
     texts(&config.limits, want)?;
     let lines = selection::lines(def, known, config.me, want, units)?;
-    Ok(Claim { id, draw, wanted: Wanted { units, lines, movable: want.movable } })
+    let standing = match want.standing {
+        false => None,
+        true if !def.standing => return Err(no_standing(def).into()),
+        true => Some(Keepsake::write(want)?.into()),
+    };
+    Ok(Claim { id, draw, wanted: Wanted { units, lines, movable: want.movable, standing } })
+}
+
+/// A pool without holds that have no lease is asked for one.
+pub(crate) fn no_standing(def: &PoolDef) -> Problem {
+    let text = format!(
+        "this pool ({}) has no holds without a lease: nothing was claimed. Claim with a lease and \
+         renew it, or ask whoever runs the pool for standing = true",
+        def.protocol.name()
+    );
+    Problem::new(ProblemKind::Impossible, text)
+}
+
+/// A hold without a lease is asked for where its client would have to stay.
+pub(crate) fn standing_on_link() -> Problem {
+    let text = "a hold without a lease is claimed over HTTP, where nobody has to stay for it: \
+                `quorate acquire --standing`, or PUT with \"standing\": true; nothing was claimed";
+    Problem::new(ProblemKind::Impossible, text)
 }
 
 /// Why a claim was not made.

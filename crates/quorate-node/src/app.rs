@@ -13,12 +13,14 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::time::timeout;
 
 use crate::admission;
+use crate::api::gateway::fleetlock::Made;
 use crate::audit::{Audit, Note};
 use crate::caller::{self, Action, Caller, Guest, Whence, Why};
 use crate::config::{Config, PoolDef};
 use crate::convert;
 use crate::crowd::Seat;
-use crate::engine::{Ask, Command, Gathered, Request, stopping};
+use crate::engine::{Ask, Command, Desk, Gathered, Request, stopping};
+use crate::keepsake::Keepsake;
 use crate::ledger::{Mailbox, Recipient, Snapshot, Waiter};
 use crate::metrics::Metrics;
 
@@ -27,14 +29,6 @@ const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// Why somebody is refused what is another's.
 const OTHERS: &str = "claim of another";
-
-/// What did not get to the engine.
-enum Unsent {
-    /// It has much to do: there is no room just now.
-    Full(Box<Command>),
-    /// The caller may not, or the node stops.
-    Refused(Box<(Problem, Request)>),
-}
 
 /// An order, and what it is about.
 fn told(what: &Ordered) -> (&'static str, String) {
@@ -85,6 +79,9 @@ pub(crate) struct App {
     /// Whether nobody else hears what is said ([`Guest::private`]).
     pub(crate) private: bool,
     seat: Option<Arc<Seat>>,
+    /// What machines asked for through FleetLock.
+    pub(crate) machines: Arc<Made>,
+    desk: Arc<Desk>,
     engine: mpsc::Sender<Command>,
     changes: broadcast::Sender<Change>,
     stopping: watch::Receiver<bool>,
@@ -96,7 +93,7 @@ impl App {
         config: Arc<Config>,
         boot: u32,
         (metrics, audit): (Arc<Metrics>, Arc<Audit>),
-        engine: mpsc::Sender<Command>,
+        (desk, engine): (Arc<Desk>, mpsc::Sender<Command>),
         changes: broadcast::Sender<Change>,
         stopping: watch::Receiver<bool>,
     ) -> Self {
@@ -111,6 +108,8 @@ impl App {
             whence,
             private,
             seat,
+            machines: Arc::default(),
+            desk,
             engine,
             changes,
             stopping,
@@ -307,17 +306,23 @@ impl App {
         let node = self.serving(Caller::Administrator);
         let name = pool.to_owned();
         let here = node.fetch(|reply| Request::Owner { pool: name, id, reply }).await?;
-        if here.is_some() || self.config.members.len() == 1 {
+        let stands = self.config.pool(pool).is_some_and(|def| def.standing);
+        if here.is_some() || (self.config.members.len() == 1 && !stands) {
             return Ok(here);
         }
         let (pool, claim) = (pool.to_owned(), (id.origin, id.serial));
         let said = node.survey(Question::Owner { pool, claim }).await?.said;
-        let mut claims = said.into_iter().flat_map(|(_, survey)| survey.claims);
+        let mut claims = said.iter().flat_map(|(_, survey)| &survey.claims);
         let known = claims.find(|known| known.claim == claim && !known.client.is_empty());
-        Ok(known.map(|known| known.client))
+        // What has no lease may have outlived the node that knew its client.
+        let mut books = said.iter().flat_map(|(_, survey)| &survey.books);
+        let kept = || books.find_map(|line| Some(Keepsake::read(&line.kept()?.text).client));
+        let known = known.map(|known| known.client.clone()).or_else(kept);
+        Ok(known.filter(|client| !client.is_empty()))
     }
 
-    /// Asks the engine about a claim, for whoever waits for the answer.
+    /// Asks the engine about a claim, for whoever waits for the answer. It is on the desk when this
+    /// returns, and done by whoever has the engine: [`App::work`].
     pub(crate) async fn ask_for(&self, pool: String, id: ClaimId, ask: Ask, waiter: Waiter) {
         let ask = match &self.caller {
             Caller::Holder(_) => match self.prepare(&pool, id, ask).await {
@@ -326,15 +331,18 @@ impl App {
             },
             _ => ask,
         };
-        let request = Request::Claim { pool, id, ask, waiter };
-        let sent = match self.offer(request) {
-            Ok(()) => return,
-            Err(Unsent::Full(command)) => self.insist(*command).await,
-            Err(Unsent::Refused(refused)) => Err(*refused),
-        };
-        if let Err((problem, Request::Claim { waiter, .. })) = sent {
-            waiter.answer(Err(problem));
+        match self.authorize(Some(&pool), ask.needs()) {
+            Ok(()) => {
+                let request = Request::Claim { pool, id, ask, waiter };
+                self.desk.bring(self.caller.clone(), request);
+            }
+            Err(problem) => waiter.answer(Err(problem)),
         }
+    }
+
+    /// Has what was asked done, unless somebody is at it.
+    pub(crate) fn work(&self) {
+        self.desk.work();
     }
 
     /// Asks the engine about a claim.
@@ -349,6 +357,7 @@ impl App {
         let sender = Some((self.engine.downgrade(), pool.to_owned()));
         let waiter = Waiter { received, to: Recipient::Http(Mailbox { reply, sender }) };
         self.ask_for(pool.to_owned(), id, ask, waiter).await;
+        self.work();
         answer.await.map_err(|_| stopping())?.read()
     }
 
@@ -358,7 +367,7 @@ impl App {
         request: impl FnOnce(oneshot::Sender<T>) -> Request,
     ) -> Result<T, Problem> {
         let (reply, answer) = oneshot::channel();
-        self.send(request(reply)).await.map_err(|(problem, _)| problem)?;
+        self.send(request(reply)).await?;
         answer.await.map_err(|_| stopping())
     }
 
@@ -389,39 +398,12 @@ impl App {
         carried
     }
 
-    /// The way to the engine; what did not get there comes back.
-    async fn send(&self, request: Request) -> Result<(), (Problem, Request)> {
-        match self.offer(request) {
-            Ok(()) => Ok(()),
-            Err(Unsent::Full(command)) => self.insist(*command).await,
-            Err(Unsent::Refused(refused)) => Err(*refused),
-        }
-    }
-
-    /// The same without waiting for room, of which there is nearly always enough.
-    fn offer(&self, request: Request) -> Result<(), Unsent> {
+    /// The way to the engine's own task.
+    async fn send(&self, request: Request) -> Result<(), Problem> {
         let (pool, action) = request.needs();
-        if let Err(problem) = self.authorize(pool, action) {
-            return Err(Unsent::Refused(Box::new((problem, request))));
-        }
-        let caller = self.caller.clone();
-        self.engine.try_send(Command::Client { caller, request }).map_err(|unsent| match unsent {
-            mpsc::error::TrySendError::Full(command) => Unsent::Full(Box::new(command)),
-            mpsc::error::TrySendError::Closed(Command::Client { request, .. }) => {
-                Unsent::Refused(Box::new((stopping(), request)))
-            }
-            mpsc::error::TrySendError::Closed(_) => unreachable!("it is a client's"),
-        })
-    }
-
-    /// Waits for room for what was allowed.
-    async fn insist(&self, command: Command) -> Result<(), (Problem, Request)> {
-        match self.engine.send(command).await {
-            Err(mpsc::error::SendError(Command::Client { request, .. })) => {
-                Err((stopping(), request))
-            }
-            _ => Ok(()),
-        }
+        self.authorize(pool, action)?;
+        let command = Command::Client { caller: self.caller.clone(), request };
+        self.engine.send(command).await.map_err(|_| stopping())
     }
 
     /// Tells the engine that the node stops; returns when it has taken note.

@@ -7,6 +7,7 @@
 //! never takes lost promises for none.
 
 mod promised;
+mod standing;
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
@@ -19,6 +20,7 @@ use quorate_core::Fence;
 use quorate_wire::Life;
 
 use crate::config::{Config, Data};
+use crate::journal::JournalError;
 
 pub(crate) use promised::Promised;
 
@@ -125,6 +127,26 @@ pub(crate) enum BootError {
          nothing changed. Start the node: it waits until nothing of that can be in use"
     )]
     LaterEpoch(u64),
+    /// Another configuration would make this node forget what nothing else ends.
+    #[error(
+        "{} has holds without a lease ({kept}), which a start with this configuration would \
+         forget: it has other members or pools than the last one, or the file `boot` is gone; \
+         nothing changed. Start with the former configuration and release or revoke them, or \
+         remove the journal if nobody uses their units",
+        journal.display()
+    )]
+    Standing {
+        /// The journal.
+        journal: PathBuf,
+        /// How many, in which pools.
+        kept: String,
+    },
+    /// The journal that is going to be dropped cannot be read.
+    #[error(
+        "{0}; whether it has holds without a lease is unknown, so it is not dropped; nothing \
+         changed. Remove the file if nobody uses their units"
+    )]
+    Journal(JournalError),
     /// Fences would repeat.
     #[error("started {0} times: boot numbers must stay below {BOOT_MAX}")]
     TooOften(u32),
@@ -159,6 +181,7 @@ async fn count_by(config: &Config, minutes: impl FnMut() -> u32) -> Result<Boot,
         return Err(BootError::TooOften(number));
     }
     if past == Past::Unknown {
+        standing::keep(&journal(directory))?;
         tracing::warn!("this start does not know what was promised before, and waits it out");
     }
     let boot = Boot::new(number, past, promised, Some(lock));

@@ -106,7 +106,9 @@ pub(crate) fn status(
         units: unit_views(shares, def, labels),
         moves: move_views(snapshot.moves.iter().copied(), def, labels),
         counted: snapshot.counted,
-        expires_in_ms: (snapshot.state == ClaimState::Granted).then(|| millis(snapshot.valid_for)),
+        expires_in_ms: (snapshot.state == ClaimState::Granted && !snapshot.stands)
+            .then(|| millis(snapshot.valid_for)),
+        standing: snapshot.stands,
         waited_ms: millis(snapshot.waited),
         node: node.to_owned(),
         boot: Some(boot),

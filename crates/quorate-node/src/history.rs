@@ -3,7 +3,7 @@
 //! Nothing here is decided on, and nothing survives a restart. A busy pool forgets its own past
 //! first, so that a quiet one keeps its few lines.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use quorate_wire::glance::{Bucket, Record, What};
@@ -71,7 +71,8 @@ impl Brief<'_> {
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct History {
-    pools: BTreeMap<usize, Past>,
+    /// By the number of the pool.
+    pools: Vec<Past>,
     notable: VecDeque<Record>,
     total: usize,
 }
@@ -98,8 +99,8 @@ impl History {
         if brief.what.is_notable() {
             return self.note(seat, brief.record());
         }
-        let past = self.pools.entry(seat).or_default();
         let room = if self.total >= TOTAL_MAX { FEW } else { POOL_MAX };
+        let past = self.past(seat);
         let full = past.records.len() >= room;
         let record = match past.records.pop_front_if(|_| full) {
             Some(old) => {
@@ -126,16 +127,24 @@ impl History {
         }
     }
 
+    fn past(&mut self, seat: usize) -> &mut Past {
+        if self.pools.len() <= seat {
+            self.pools.resize_with(seat + 1, Past::default);
+        }
+        &mut self.pools[seat]
+    }
+
     fn keep(&mut self, seat: usize, record: Record) {
-        let past = self.pools.entry(seat).or_default();
-        past.count(&record);
-        past.records.push_back(record);
         self.total += 1;
         let room = if self.total > TOTAL_MAX { FEW } else { POOL_MAX };
+        let past = self.past(seat);
+        past.count(&record);
+        past.records.push_back(record);
+        let before = past.records.len();
         while past.records.len() > room {
             past.records.pop_front();
-            self.total -= 1;
         }
+        self.total -= before - past.records.len();
     }
 
     /// Something happened to this node.
@@ -171,13 +180,13 @@ impl History {
 
     /// The last records of a pool, the oldest first.
     pub(crate) fn records(&self, seat: usize, most: usize) -> Vec<Record> {
-        self.pools.get(&seat).map_or_else(Vec::new, |past| last(&past.records, most))
+        self.pools.get(seat).map_or_else(Vec::new, |past| last(&past.records, most))
     }
 
     /// The last minutes of a pool.
     pub(crate) fn buckets(&self, seat: usize) -> Vec<Bucket> {
         let oldest = (now_ms() / BUCKET_MS).saturating_sub(BUCKETS_MAX as u64);
-        let past = self.pools.get(&seat).into_iter().flat_map(|past| &past.buckets);
+        let past = self.pools.get(seat).into_iter().flat_map(|past| &past.buckets);
         past.filter(|bucket| bucket.number > oldest).copied().collect()
     }
 

@@ -5,12 +5,15 @@
 //! the one before it. The engine holds back everything that follows a record until the journal has
 //! said that it is on disk.
 //!
+//! Lines of registers, for which nobody waits, go to disk once a second, many of a pool in one
+//! piece: one by one they cost more than the records.
+//!
 //! A node that cannot remember must not promise: if the store fails, the node stops.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -19,9 +22,12 @@ use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use crate::register::KEPT;
 
 const RECORDS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("records");
-/// The lines of registers, by pool and number ([`crate::register`]).
+/// The lines of registers ([`crate::register`]) in pieces, each by its pool and the number of its
+/// first line.
 const LINES: TableDefinition<'_, (&str, u64), &[u8]> = TableDefinition::new("lines");
-/// How long lines that nobody waits for may wait for a record to go to disk with.
+/// Between two lines of a piece; no line has it.
+const BETWEEN: u8 = b'\n';
+/// How long lines may wait.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// Where records go.
@@ -41,28 +47,39 @@ enum Submission {
     Line { number: u64, pool: Arc<str>, line: Vec<u8> },
 }
 
-/// What goes to disk together.
+/// What is to go to disk.
 #[derive(Debug, Default)]
 struct Batch {
     /// The number of the last record.
     last: Option<u64>,
     records: BTreeMap<Arc<str>, Vec<u8>>,
-    lines: Vec<(Arc<str>, u64, Vec<u8>)>,
+    /// Until when they may wait, if there are any.
+    lines_by: Option<Instant>,
+    lines: BTreeMap<Arc<str>, VecDeque<(u64, Vec<u8>)>>,
+    /// The first numbers of the pieces that are on disk, ascending.
+    pieces: BTreeMap<Arc<str>, VecDeque<u64>>,
 }
 
 impl Batch {
-    /// Waits for something; none at the end.
-    fn next(submissions: &Receiver<Submission>) -> Option<Batch> {
-        let mut batch = Batch::default();
-        batch.take(submissions.recv().ok()?);
-        let until = Instant::now() + LINGER;
-        while batch.last.is_none() {
-            let left = until.saturating_duration_since(Instant::now());
-            let Ok(more) = submissions.recv_timeout(left) else { break };
-            batch.take(more);
+    /// Waits for a record, or until lines have waited long enough; says that nothing more will
+    /// come.
+    fn fill(&mut self, submissions: &Receiver<Submission>) -> bool {
+        while self.last.is_none() && !self.is_late() {
+            let more = match self.lines_by {
+                None => submissions.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(by) => submissions.recv_timeout(by.saturating_duration_since(Instant::now())),
+            };
+            match more {
+                Ok(more) => self.take(more),
+                Err(RecvTimeoutError::Timeout) => break,
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.lines_by = self.lines_by.map(|_| Instant::now());
+                    return true;
+                }
+            }
         }
-        submissions.try_iter().for_each(|more| batch.take(more));
-        Some(batch)
+        submissions.try_iter().for_each(|more| self.take(more));
+        false
     }
 
     fn take(&mut self, submission: Submission) {
@@ -71,8 +88,20 @@ impl Batch {
                 self.last = Some(number);
                 self.records.insert(pool, record);
             }
-            Submission::Line { number, pool, line } => self.lines.push((pool, number, line)),
+            Submission::Line { number, pool, line } => {
+                self.lines_by.get_or_insert_with(|| Instant::now() + LINGER);
+                let lines = self.lines.entry(pool).or_default();
+                lines.push_back((number, line));
+                if lines.len() as u64 > KEPT {
+                    lines.pop_front();
+                }
+            }
         }
+    }
+
+    /// Whether lines have waited long enough.
+    fn is_late(&self) -> bool {
+        self.lines_by.is_some_and(|by| by <= Instant::now())
     }
 }
 
@@ -119,6 +148,18 @@ impl Journal {
         (Journal { submitted: 0, writer, lines: Lines::new() }, submitted)
     }
 
+    /// Reads what a journal holds, if there is one, and leaves it as it is.
+    pub(crate) fn peek(path: &Path) -> Result<Records, JournalError> {
+        if !path.exists() {
+            return Ok(Records::new());
+        }
+        let read = || read(&Database::create(path)?);
+        read().map_err(|error: redb::Error| JournalError {
+            path: path.display().to_string(),
+            error: error.to_string(),
+        })
+    }
+
     /// Opens the journal, or makes it, and reads what it holds. What it holds is dropped first
     /// unless it is known to be complete: a record that is older than some promise is worse than
     /// none.
@@ -136,11 +177,12 @@ impl Journal {
             clear(&database).map_err(|error| wrong(&error))?;
         }
         let records = read(&database).map_err(|error| wrong(&error))?;
-        let lines = read_lines(&database).map_err(|error| wrong(&error))?;
+        let (lines, pieces) = read_lines(&database).map_err(|error| wrong(&error))?;
+        let batch = Batch { pieces, ..Batch::default() };
         let (sender, receiver) = channel();
         let thread = std::thread::Builder::new()
             .name("quorate-journal".into())
-            .spawn(move || run(&database, &receiver, &report))
+            .spawn(move || run(&database, batch, &receiver, &report))
             .map_err(|error| wrong(&error))?;
         Ok((Journal { submitted: 0, writer: Some((sender, thread)), lines }, records))
     }
@@ -208,52 +250,120 @@ fn read(database: &Database) -> Result<Records, redb::Error> {
     Ok(records)
 }
 
-fn read_lines(database: &Database) -> Result<Lines, redb::Error> {
-    let mut lines = Lines::new();
+/// The first numbers of each pool's pieces, ascending.
+type Pieces = BTreeMap<Arc<str>, VecDeque<u64>>;
+
+fn read_lines(database: &Database) -> Result<(Lines, Pieces), redb::Error> {
+    let (mut lines, mut pieces) = (Lines::new(), Pieces::new());
     let transaction = database.begin_read()?;
     match transaction.open_table(LINES) {
         Ok(table) => {
-            for line in table.iter()? {
-                let (place, line) = line?;
-                let (pool, _) = place.value();
-                lines.entry(pool.into()).or_default().push(line.value().to_vec());
+            for piece in table.iter()? {
+                let (place, piece) = piece?;
+                let (pool, first) = place.value();
+                let pool: Arc<str> = pool.into();
+                let of_pool = lines.entry(Arc::clone(&pool)).or_default();
+                of_pool.extend(piece.value().split(|byte| *byte == BETWEEN).map(<[u8]>::to_vec));
+                let forgotten = of_pool.len().saturating_sub(KEPT as usize);
+                of_pool.drain(..forgotten);
+                pieces.entry(pool).or_default().push_back(first);
             }
         }
         Err(redb::TableError::TableDoesNotExist(_)) => {}
         Err(error) => return Err(error.into()),
     }
-    Ok(lines)
+    Ok((lines, pieces))
 }
 
-fn run(database: &Database, submissions: &Receiver<Submission>, report: &dyn Fn(Written)) {
-    while let Some(batch) = Batch::next(submissions) {
-        let began = Instant::now();
-        match (write(database, &batch), batch.last) {
-            (Ok(()), Some(last)) => report(Written::UpTo(last, began.elapsed())),
-            (Ok(()), None) => {}
-            (Err(error), _) => return report(Written::Failed(error.to_string())),
+fn run(
+    database: &Database,
+    mut batch: Batch,
+    submissions: &Receiver<Submission>,
+    report: &dyn Fn(Written),
+) {
+    loop {
+        let done = batch.fill(submissions);
+        let (began, last) = (Instant::now(), batch.last.take());
+        let late = batch.is_late();
+        if (last.is_some() || late)
+            && let Err(error) = write(database, &mut batch, late)
+        {
+            return report(Written::Failed(error.to_string()));
+        }
+        if let Some(last) = last {
+            report(Written::UpTo(last, began.elapsed()));
+        }
+        if done {
+            return;
         }
     }
 }
 
 /// One commit, one fsync (redb's commits are durable unless told otherwise).
-fn write(database: &Database, batch: &Batch) -> Result<(), redb::Error> {
+fn write(database: &Database, batch: &mut Batch, lines: bool) -> Result<(), redb::Error> {
     let transaction = database.begin_write()?;
-    {
+    if !batch.records.is_empty() {
         let mut table = transaction.open_table(RECORDS)?;
-        for (pool, record) in &batch.records {
-            table.insert(&**pool, record.as_slice())?;
+        for (pool, record) in std::mem::take(&mut batch.records) {
+            table.insert(&*pool, record.as_slice())?;
         }
     }
-    if !batch.lines.is_empty() {
+    if lines {
         let mut table = transaction.open_table(LINES)?;
-        for (pool, number, line) in &batch.lines {
-            table.insert((&**pool, *number), line.as_slice())?;
-            if let Some(oldest) = number.checked_sub(KEPT) {
-                table.remove((&**pool, oldest))?;
+        batch.lines_by = None;
+        for (pool, lines) in std::mem::take(&mut batch.lines) {
+            let (Some((first, _)), Some((last, _))) = (lines.front(), lines.back()) else {
+                continue;
+            };
+            let (first, oldest) = (*first, (last + 1).saturating_sub(KEPT));
+            let lines: Vec<Vec<u8>> = lines.into_iter().map(|(_, line)| line).collect();
+            table.insert((&*pool, first), lines.join(&BETWEEN).as_slice())?;
+            let pieces = batch.pieces.entry(Arc::clone(&pool)).or_default();
+            pieces.push_back(first);
+            // All of the first is older than what is kept, if the second begins no later.
+            while pieces.get(1).is_some_and(|second| *second <= oldest) {
+                if let Some(over) = pieces.pop_front() {
+                    table.remove((&*pool, over))?;
+                }
             }
         }
     }
     transaction.commit()?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is in the file after these lines were noted, each life of the journal noting some.
+    fn kept(name: &str, lives: &[std::ops::Range<u64>]) -> (Vec<String>, usize) {
+        let directory = std::env::temp_dir().join(format!("quorate-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let (path, pool) = (directory.join("journal"), Arc::from("p"));
+        for life in lives {
+            let (mut journal, _) = Journal::open(&path, true, |_| ()).unwrap();
+            for number in life.clone() {
+                journal.note(&pool, number, format!("line {number}").into_bytes());
+            }
+            journal.close();
+        }
+        let database = Database::create(&path).unwrap();
+        let (mut lines, pieces) = read_lines(&database).unwrap();
+        std::fs::remove_dir_all(directory).unwrap();
+        let lines = lines.remove("p").unwrap_or_default();
+        let words = lines.into_iter().map(|line| String::from_utf8(line).unwrap());
+        (words.collect(), pieces.values().map(VecDeque::len).sum())
+    }
+
+    #[test]
+    fn lines_come_back_in_order_and_pieces_that_nobody_reads_are_removed() {
+        let (lines, pieces) = kept("few", &[1..4, 4..6]);
+        assert_eq!(lines, ["line 1", "line 2", "line 3", "line 4", "line 5"]);
+        assert_eq!(pieces, 2);
+        let end = 3 * KEPT;
+        let (lines, pieces) = kept("many", &[1..4, 4..KEPT, KEPT..2 * KEPT, 2 * KEPT..end]);
+        assert_eq!((lines.len() as u64, pieces), (KEPT, 1));
+        assert_eq!(lines.last(), Some(&format!("line {}", end - 1)));
+    }
 }

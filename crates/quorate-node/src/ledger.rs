@@ -5,6 +5,7 @@
 //! counted from the receipt of the request that is answered ([`Waiter::received`]): along client,
 //! node and arbiter remaining times only ever shrink.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use quorate_protocols::allocator::labels::Labels;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::admission::Unfit;
+use crate::answers::Answers;
 use crate::config::PoolDef;
 use crate::convert;
 use crate::crowd::Place;
@@ -38,7 +40,7 @@ pub(crate) enum Recipient {
     Http(Mailbox),
     /// To a client's connection, under a number. What is known of units that have names is said of
     /// all of them to whoever claims, and of new ones to whoever renews.
-    Link { answers: mpsc::UnboundedSender<FromNode>, number: u64, claims: bool },
+    Link { answers: Answers, number: u64, claims: bool },
 }
 
 /// Where a handler of an HTTP request waits for an answer.
@@ -137,6 +139,8 @@ pub(crate) struct Snapshot {
     /// How long the grant may be used, counted from the receipt of the request.
     pub(crate) valid_for: Duration,
     pub(crate) lease: Duration,
+    /// Whether it has no lease.
+    pub(crate) stands: bool,
     pub(crate) waited: Duration,
     pub(crate) ended: Option<String>,
     /// Why its pool would not take it, if that is how it ended.
@@ -179,7 +183,7 @@ pub(crate) struct Claimed {
     /// Whether anybody is there for it.
     pub(crate) presence: Presence,
     /// The connection that made or renewed it last, to be told if it is lost.
-    pub(crate) session: Option<mpsc::UnboundedSender<FromNode>>,
+    pub(crate) session: Option<Answers>,
     /// Whether what it wants is guessed, since the claim was not made here.
     pub(crate) assumed: bool,
     /// Whether the pool only counts units.
@@ -214,19 +218,20 @@ pub(crate) enum State {
     /// The client may use these.
     Granted { shares: Shares, until: Moment, since: Moment },
     /// It is over.
-    Over { state: ClaimState, why: String, since: Moment, waited: Duration },
+    Over { state: ClaimState, why: Cow<'static, str>, since: Moment, waited: Duration },
 }
 
 /// The claims of one pool's clients.
 #[derive(Default, Debug)]
 pub(crate) struct Ledger {
-    /// Boxed, since most are over and only remembered: a map of large values moves them about.
-    claims: BTreeMap<ClaimId, Box<Claimed>>,
+    /// Those that are not over: few, and looked for again and again...
+    live: BTreeMap<ClaimId, Box<Claimed>>,
+    /// ...and those that are, which are only remembered. Boxed: a map moves its values about.
+    past: BTreeMap<ClaimId, Box<Claimed>>,
     /// Those that wait, the oldest first.
     waiting: BTreeSet<(Moment, ClaimId)>,
     /// When those end that hold units, the first one first.
     ends: BTreeSet<(Moment, ClaimId)>,
-    active: usize,
     /// Grants made so far.
     granted: u64,
 }
@@ -299,7 +304,7 @@ impl Claimed {
             Recipient::Link { answers, number, claims } => {
                 let standing = self.standing(terms, waiter.received);
                 let reply = convert::reply(standing, terms.about.as_deref(), claims);
-                answers.send(FromNode::Answer(Answer { number, reply })).is_ok()
+                answers.send(&FromNode::Answer(Answer { number, reply }))
             }
         };
         if reached && matches!(self.state, State::Granted { .. }) {
@@ -346,6 +351,9 @@ impl Claimed {
         now: Moment,
     ) -> Snapshot {
         let standing = self.standing(terms, received);
+        let endless = |until: &Moment| *until == Moment::NEVER;
+        let stands = self.want.standing
+            || matches!(&self.state, State::Granted { until, .. } if endless(until));
         let (since, waited) = match &self.state {
             State::Waiting | State::Shown { .. } => (None, now.since(self.made)),
             State::Granted { since, .. } => (Some(*since), since.since(self.made)),
@@ -362,6 +370,7 @@ impl Claimed {
             counted: standing.counted,
             valid_for: standing.valid_for,
             lease: standing.lease,
+            stands,
             waited,
             ended: standing.ended.map(str::to_owned),
             refusal: self.refusal,
@@ -402,15 +411,21 @@ impl Counts {
 
 impl Ledger {
     pub(crate) fn get(&self, id: &ClaimId) -> Option<&Claimed> {
-        self.claims.get(id).map(|claimed| &**claimed)
+        self.live.get(id).or_else(|| self.past.get(id)).map(|claimed| &**claimed)
     }
 
     pub(crate) fn get_mut(&mut self, id: &ClaimId) -> Option<&mut Claimed> {
-        self.claims.get_mut(id).map(|claimed| &mut **claimed)
+        self.live.get_mut(id).or_else(|| self.past.get_mut(id)).map(|claimed| &mut **claimed)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&ClaimId, &Claimed)> {
-        self.claims.iter().map(|(id, claimed)| (id, &**claimed))
+    /// Those that are not over, and then those that are.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&ClaimId, &Claimed)> {
+        self.live.iter().chain(&self.past).map(|(id, claimed)| (id, &**claimed))
+    }
+
+    /// Those that are not over.
+    pub(crate) fn live(&self) -> impl Iterator<Item = &Claimed> {
+        self.live.values().map(|claimed| &**claimed)
     }
 
     /// Claims that wait.
@@ -425,7 +440,7 @@ impl Ledger {
 
     /// Units that clients may use now.
     pub(crate) fn units_held(&self) -> u64 {
-        let held = |(_, id): &(Moment, ClaimId)| match &self.claims.get(id)?.state {
+        let held = |(_, id): &(Moment, ClaimId)| match &self.live.get(id)?.state {
             State::Granted { shares, .. } => Some(shares.len() as u64),
             State::Waiting | State::Shown { .. } | State::Over { .. } => None,
         };
@@ -449,28 +464,26 @@ impl Ledger {
 
     /// Claims that are not over.
     pub(crate) fn active(&self) -> usize {
-        self.active
+        self.live.len()
     }
 
     /// Adds a claim, or replaces one that is over.
     pub(crate) fn insert(&mut self, id: ClaimId, claimed: Claimed) {
         let (made, is) = (claimed.made, Counts::of(&claimed.state));
-        if let Some(old) = self.claims.insert(id, Box::new(claimed)) {
-            self.count(id, old.made, Counts::of(&old.state), Counts::default());
-        }
+        self.remove(&id);
+        let shelf = if is.active { &mut self.live } else { &mut self.past };
+        shelf.insert(id, Box::new(claimed));
         self.count(id, made, Counts::default(), is);
     }
 
     /// Forgets a claim that is over.
     pub(crate) fn forget(&mut self, id: &ClaimId) {
-        if self.claims.get(id).is_some_and(|claimed| matches!(claimed.state, State::Over { .. })) {
-            self.claims.remove(id);
-        }
+        self.past.remove(id);
     }
 
     /// Forgets a claim whatever became of it: nobody here knows of it, or ever will.
     pub(crate) fn remove(&mut self, id: &ClaimId) {
-        if let Some(old) = self.claims.remove(id) {
+        if let Some(old) = self.live.remove(id).or_else(|| self.past.remove(id)) {
             self.count(*id, old.made, Counts::of(&old.state), Counts::default());
         }
     }
@@ -482,16 +495,22 @@ impl Ledger {
 
     /// Changes how a claim stands, if it is known.
     pub(crate) fn change(&mut self, id: &ClaimId, state: State) {
-        let Some(claimed) = self.claims.get_mut(id) else { return };
+        let Some(claimed) = self.get_mut(id) else { return };
         let (made, is) = (claimed.made, Counts::of(&state));
         let is_grant = matches!(state, State::Granted { .. });
         let was = Counts::of(&std::mem::replace(&mut claimed.state, state));
-        if is_grant && was.waits {
-            self.granted += 1;
-            claimed.grant = Some(self.granted);
-        }
         if !is.active {
             claimed.place = None;
+        }
+        if is_grant && was.waits {
+            self.granted += 1;
+            let number = self.granted;
+            self.live.entry(*id).and_modify(|claimed| claimed.grant = Some(number));
+        }
+        if was.active && !is.active {
+            self.past.extend(self.live.remove_entry(id));
+        } else if is.active && !was.active {
+            self.live.extend(self.past.remove_entry(id));
         }
         self.count(*id, made, was, is);
     }
@@ -506,12 +525,11 @@ impl Ledger {
             was.end.map(|end| self.ends.remove(&(end, id)));
             is.end.map(|end| self.ends.insert((end, id)));
         }
-        self.active = self.active + usize::from(is.active) - usize::from(was.active);
     }
 
     /// Answers everybody who waits for this claim.
     pub(crate) fn wake(&mut self, id: &ClaimId, terms: &Terms, now: Moment) {
-        let Some(claimed) = self.claims.get_mut(id) else { return };
+        let Some(claimed) = self.get_mut(id) else { return };
         for waiter in std::mem::take(&mut claimed.waiters) {
             claimed.answer(*id, terms, waiter, now);
         }
@@ -519,7 +537,7 @@ impl Ledger {
 
     /// Tells everybody who waits for anything that nothing more will be said.
     pub(crate) fn dismiss(&mut self, problem: &Problem) {
-        for claimed in self.claims.values_mut() {
+        for claimed in self.live.values_mut().chain(self.past.values_mut()) {
             for waiter in std::mem::take(&mut claimed.waiters) {
                 waiter.answer(Err(problem.clone()));
             }
@@ -539,7 +557,7 @@ impl Waiter {
                     Err(problem) => Reply::Problem(problem),
                     Ok(snapshot) => convert::reply(snapshot.standing(), None, claims),
                 };
-                let _ = answers.send(FromNode::Answer(Answer { number, reply }));
+                answers.send(&FromNode::Answer(Answer { number, reply }));
             }
         }
     }
@@ -553,7 +571,7 @@ impl Waiter {
                 Unfit::Size(UnitsError::TooMany { k: units, .. }),
             ) => {
                 let answer = Answer { number: *number, reply: Reply::TooLarge { units } };
-                let _ = answers.send(FromNode::Answer(answer));
+                answers.send(&FromNode::Answer(answer));
             }
             (_, unfit) => self.answer(Err(unfit.into())),
         }
@@ -573,7 +591,7 @@ impl Waiter {
     }
 
     /// The connection, if it is one.
-    pub(crate) fn session(&self) -> Option<mpsc::UnboundedSender<FromNode>> {
+    pub(crate) fn session(&self) -> Option<Answers> {
         match &self.to {
             Recipient::Http(_) => None,
             Recipient::Link { answers, .. } => Some(answers.clone()),

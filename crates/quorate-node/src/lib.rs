@@ -7,7 +7,7 @@
 //! | `door`, `local` | HTTP or client link? Who is it? |
 //! | `api`, `session` | words to and from the client |
 //! | `app`, `caller` | the way to the engine, and whether this caller may go it |
-//! | `engine` | the one owner of everything below |
+//! | `engine` | the one owner of everything below; requests step it where they arrive |
 //! | `admission` | a claim, or a problem that says why not |
 //! | `ledger` | the claims of this node's clients, and who waits to hear of them |
 //! | `seat` | one protocol value: event in, effects out |
@@ -21,6 +21,7 @@
 
 mod admission;
 mod alarms;
+mod answers;
 mod api;
 mod app;
 mod audit;
@@ -42,6 +43,7 @@ mod files;
 mod forecast;
 mod history;
 mod journal;
+mod keepsake;
 mod kinds;
 mod ledger;
 mod local;

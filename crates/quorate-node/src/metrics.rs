@@ -108,6 +108,8 @@ struct PoolFamilies {
     wait_units: Family<PoolLabel, Gauge>,
     oldest_wait: Family<PoolLabel, Seconds>,
     oldest_hold: Family<PoolLabel, Seconds>,
+    standing: Family<PoolLabel, Gauge>,
+    overdue: Family<PoolLabel, Gauge>,
     acquires: Family<OutcomeLabel, Counter>,
     releases: Family<CauseLabel, Counter>,
     grants_up_to: Family<PoolLabel, Gauge>,
@@ -373,6 +375,14 @@ impl Metrics {
         self.pools.oldest_hold.get_or_create(&pool()).set(standing.oldest_hold.as_secs_f64());
     }
 
+    /// How many hold without a lease, in the whole cluster, and how many of them for too long.
+    pub(crate) fn set_standing(&self, label: &str, standing: u64, overdue: u64) {
+        let pool = PoolLabel { pool: label.to_owned() };
+        let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        self.pools.standing.get_or_create(&pool).set(count(standing));
+        self.pools.overdue.get_or_create(&pool).set(count(overdue));
+    }
+
     /// Who is connected.
     pub(crate) fn mesh(&self, config: &Config, connected: usize) {
         let members = config.members.len();
@@ -442,6 +452,8 @@ impl PoolFamilies {
             wait_units: Family::default(),
             oldest_wait: Family::default(),
             oldest_hold: Family::default(),
+            standing: Family::default(),
+            overdue: Family::default(),
             acquires: Family::default(),
             releases: Family::default(),
             grants_up_to: Family::default(),
@@ -474,6 +486,10 @@ impl PoolFamilies {
         registry.register_with_unit("oldest_wait", help, seconds.clone(), f.oldest_wait.clone());
         let help = "How long the oldest grant of this node's clients has lasted";
         registry.register_with_unit("oldest_hold", help, seconds.clone(), f.oldest_hold.clone());
+        let help = "Holds without a lease, in the whole cluster";
+        registry.register("standing_holds", help, f.standing.clone());
+        let help = "Those that have lasted for longer than the pool's overdue time";
+        registry.register("overdue_holds", help, f.overdue.clone());
         registry.register(
             "acquires",
             "Claims of this node's clients, by outcome",

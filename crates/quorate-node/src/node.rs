@@ -18,14 +18,14 @@ use crate::charter::{self, Begin, Hall};
 use crate::config::{Config, ConfigError, Data};
 use crate::descriptors;
 use crate::door;
-use crate::engine::{Chartered, Engine, Request};
+use crate::engine::{Chartered, Desk, Engine, Request};
 use crate::journal::{Journal, Records, Written};
 use crate::local::Local;
 use crate::metrics::Metrics;
 use crate::peers::{self, Answers, Mesh};
 use crate::planted::Planted;
 
-/// Commands that may wait for the engine; whoever sends more waits.
+/// Commands that may wait for the engine's own task; whoever sends more waits.
 const COMMANDS: usize = 8192;
 /// Changes that a watcher may lag behind.
 const CHANGES: usize = 1024;
@@ -161,12 +161,13 @@ impl Node {
             (planted, way),
         )
         .map_err(StartError::new)?;
+        let desk = Arc::new(Desk::new(Some(engine)));
         let (stop, stopping) = watch::channel(false);
         let app = App::new(
             Arc::clone(&config),
             boot.number,
             (Arc::clone(&metrics), Arc::clone(&audit)),
-            commands.clone(),
+            (Arc::clone(&desk), commands.clone()),
             changes,
             stopping,
         );
@@ -193,7 +194,7 @@ impl Node {
             engine: tokio::spawn(async move {
                 // The data directory is ours, and written to, as long as the engine runs.
                 let guards = (boot, settling);
-                engine.run(inbox, written).await;
+                desk.run(inbox, written).await;
                 drop(guards);
             }),
             mesh: tokio::spawn(mesh.run(peers)),

@@ -2,10 +2,10 @@
 //! judge afterwards. Nothing is decided by it.
 //!
 //! Where a pool is durable its register is in the journal's file and survives restarts. That costs
-//! no client anything: nobody waits for its lines, which go to disk with the next record, or within
-//! a second ([`crate::journal`]).
+//! no client anything: nobody waits for its lines, which go to disk within a second
+//! ([`crate::journal`]).
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use quorate_api::GrantEvent;
@@ -20,7 +20,7 @@ pub(crate) const SHARES_MAX: usize = 100;
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Register {
-    pools: BTreeMap<Arc<str>, VecDeque<GrantEvent>>,
+    pools: HashMap<Arc<str>, VecDeque<GrantEvent>>,
     total: usize,
 }
 
@@ -44,10 +44,7 @@ impl Register {
         mut event: GrantEvent,
         written: bool,
     ) -> (u64, Option<Vec<u8>>) {
-        if !self.pools.contains_key(pool) {
-            self.pools.insert(Arc::clone(pool), VecDeque::new());
-        }
-        let events = self.pools.get_mut(pool).expect("it is there now");
+        let events = self.pools.entry(Arc::clone(pool)).or_default();
         event.number = events.back().map_or(1, |last| last.number + 1);
         let number = event.number;
         let line = written.then(|| serde_json::to_vec(&event).unwrap_or_default());

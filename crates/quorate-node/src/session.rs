@@ -11,9 +11,9 @@ use quorate_api::link::{
 use quorate_api::{ClaimId, Problem, ProblemKind, Want};
 use quorate_core::Moment;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::sync::mpsc;
 
 use crate::admission;
+use crate::answers::{Answers, answers};
 use crate::app::App;
 use crate::caller::Caller;
 use crate::clock;
@@ -26,8 +26,6 @@ use crate::stream::Stream;
 const BUFFER: usize = 16 << 10;
 /// Most bytes read from a client that has been refused, so that it hears why.
 const UNREAD_MAX: usize = 8 << 20;
-/// Answers written at once.
-const BATCH: usize = 256;
 /// Reads after which it is looked whether the node stops, if there was no pause before.
 const READS: u32 = 64;
 /// How long a client may take to read what it is told at the end.
@@ -48,11 +46,10 @@ pub(crate) enum SessionError {
 pub(crate) async fn run(mut stream: Stream, mut app: App) -> Result<(), SessionError> {
     let mut preface = [0; PREFACE.len()];
     stream.read_exact(&mut preface).await?;
-    let (answers, mut queue) = mpsc::unbounded_channel();
+    let (answers, queue) = answers();
     let guest = app.caller.clone();
     let mut session = Session { app: app.clone(), guest, answers, client: String::new() };
     let (mut incoming, mut outgoing) = (Vec::new(), Vec::new());
-    let mut ready = Vec::with_capacity(BATCH);
     let mut reads = 0_u32;
     let stop = app.clone();
     // Waited for once and not anew in each round, and looked at last: there is a round for every
@@ -64,13 +61,7 @@ pub(crate) async fn run(mut stream: Stream, mut app: App) -> Result<(), SessionE
         tokio::select! {
             biased;
             // There are no more answers than requests, so this cannot keep us from reading.
-            _ = queue.recv_many(&mut ready, BATCH) => {
-                ready.drain(..).for_each(|answer| link::encode(&answer, &mut outgoing));
-                // While the client does not read, it is not read from either.
-                stream.write_all(&outgoing).await?;
-                stream.flush().await?;
-                outgoing.clear();
-            }
+            () = queue.filled(&mut outgoing) => {}
             // A client that never pauses must not keep us from stopping.
             read = stream.read_buf(&mut incoming), if reads < READS || !stop.is_stopping() => {
                 if read? == 0 {
@@ -79,6 +70,8 @@ pub(crate) async fn run(mut stream: Stream, mut app: App) -> Result<(), SessionE
                 reads = if reads < READS { reads + 1 } else { 0 };
                 // Read after the bytes have arrived: the client sent them earlier.
                 let received = clock::now();
+                // Most is answered before this returns, so nobody needs to wake us for it.
+                queue.take(&mut outgoing);
                 match session.hear(&incoming, received).await {
                     Ok(used) => drop(incoming.drain(..used)),
                     Err(error) => {
@@ -90,9 +83,7 @@ pub(crate) async fn run(mut stream: Stream, mut app: App) -> Result<(), SessionE
                 }
             }
             () = &mut stopped => {
-                while let Ok(answer) = queue.try_recv() {
-                    link::encode(&answer, &mut outgoing);
-                }
+                queue.take(&mut outgoing);
                 link::encode(&FromNode::Goodbye, &mut outgoing);
                 // A client that does not read learns it from the end of the connection.
                 let farewell = async {
@@ -102,6 +93,13 @@ pub(crate) async fn run(mut stream: Stream, mut app: App) -> Result<(), SessionE
                 let _ = tokio::time::timeout(FAREWELL, farewell).await;
                 return Ok(());
             }
+        }
+        queue.take(&mut outgoing);
+        if !outgoing.is_empty() {
+            // While the client does not read, it is not read from either.
+            stream.write_all(&outgoing).await?;
+            stream.flush().await?;
+            outgoing.clear();
         }
     }
 }
@@ -155,7 +153,7 @@ struct Session {
     app: App,
     /// Who it is without the token that it may show.
     guest: Caller,
-    answers: mpsc::UnboundedSender<FromNode>,
+    answers: Answers,
     client: String,
 }
 
@@ -163,17 +161,29 @@ impl Session {
     /// Takes whole frames off the front; says how many bytes they took.
     async fn hear(&mut self, bytes: &[u8], received: Moment) -> Result<usize, link::FrameError> {
         let mut used = 0;
+        let heard = self.take_up(bytes, received, &mut used).await;
+        // Also what came before nonsense.
+        self.app.work();
+        heard.map(|()| used)
+    }
+
+    async fn take_up(
+        &mut self,
+        bytes: &[u8],
+        received: Moment,
+        used: &mut usize,
+    ) -> Result<(), link::FrameError> {
         loop {
             let known = self.app.caller.is_known(&self.app.config);
             let max = if known { link::FRAME_MAX } else { link::STRANGE_FRAME_MAX };
-            match link::decode_within(&bytes[used..], max)? {
+            match link::decode_within(&bytes[*used..], max)? {
                 Some((FromClient::Request(request), length)) => {
-                    used += length;
+                    *used += length;
                     if let Some((pool, id, ask, waiter)) = self.on_request(request, received) {
                         self.app.ask_for(pool, convert::claim_id(id), ask, waiter).await;
                     }
                 }
-                None => return Ok(used),
+                None => return Ok(()),
             }
         }
     }
@@ -225,7 +235,7 @@ impl Session {
 
     /// The queue is ours and open as long as we are.
     fn answer(&self, number: u64, reply: Reply) -> Option<Asked> {
-        let _ = self.answers.send(FromNode::Answer(Answer { number, reply }));
+        self.answers.send(&FromNode::Answer(Answer { number, reply }));
         None
     }
 }

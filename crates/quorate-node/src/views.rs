@@ -5,8 +5,10 @@
 
 mod one;
 mod rivals;
+mod standing;
 
 pub(crate) use one::Whereabouts;
+pub(crate) use standing::{Noted, is_gone};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,6 +25,7 @@ use crate::config::{Config, PoolDef};
 use crate::convert;
 use crate::engine::{Gathered, current_labels, pool_view};
 use crate::forecast::Contest;
+use crate::keepsake::Keepsake;
 use crate::outlook::{Opinions, Words};
 use crate::overview::Glances;
 use crate::protocols::Books;
@@ -100,6 +103,8 @@ struct Line {
     decided: bool,
     /// From the node of its client.
     home: Option<(String, HomeClaim)>,
+    /// If it has no lease: what is written down with it, and what it has.
+    kept: Option<(Keepsake, Vec<(u32, u64)>)>,
 }
 
 impl Line {
@@ -120,11 +125,31 @@ impl Line {
     }
 
     fn since_ms(&self) -> Option<u64> {
-        self.home.as_ref().map(|(_, home)| home.since_micros / 1000)
+        let home = self.home.as_ref().map(|(_, home)| home.since_micros / 1000);
+        let kept = || self.kept.as_ref().map(|(kept, _)| kept.age().as_millis() as u64);
+        home.or_else(kept)
     }
 
-    fn text(&self, which: impl Fn(&HomeClaim) -> &String) -> String {
-        self.home.as_ref().map(|(_, home)| which(home).clone()).unwrap_or_default()
+    /// Who asks. What has no lease may have outlived the node that knew it.
+    fn client(&self) -> String {
+        let home = self.home.as_ref().map(|(_, home)| &home.client);
+        home.or_else(|| self.kept.as_ref().map(|(kept, _)| &kept.client))
+            .cloned()
+            .unwrap_or_default()
+    }
+
+    /// What for, likewise.
+    fn reason(&self) -> String {
+        let home = self.home.as_ref().map(|(_, home)| &home.reason);
+        home.or_else(|| self.kept.as_ref().map(|(kept, _)| &kept.reason))
+            .cloned()
+            .unwrap_or_default()
+    }
+
+    /// What it has, as far as anybody knows.
+    fn shares(&self) -> Option<Vec<(u32, u64)>> {
+        let home = self.home.as_ref().map(|(_, home)| home.shares.clone());
+        home.unwrap_or_else(|| self.kept.as_ref().map(|(_, shares)| shares.clone()))
     }
 
     /// What it asks for, if its node said so and not any units will do.
@@ -141,8 +166,8 @@ impl Line {
         Obstacle {
             id: convert::api_id(id),
             units: self.units(),
-            client: self.text(|home| &home.client),
-            reason: self.text(|home| &home.reason),
+            client: self.client(),
+            reason: self.reason(),
             since_ms: self.since_ms(),
             expires_in_ms: self.expires_in_ms(),
         }
@@ -150,7 +175,8 @@ impl Line {
 
     fn expires_in_ms(&self) -> Option<u64> {
         let home = self.home.as_ref().map(|(_, home)| home);
-        home.filter(|home| home.shares.is_some()).map(|home| home.left_micros / 1000)
+        home.filter(|home| home.shares.is_some() && !self.stands())
+            .map(|home| home.left_micros / 1000)
     }
 }
 
@@ -204,7 +230,11 @@ impl Picture {
             picture.drained.extend(survey.drained);
             picture.shortages.extend(survey.shortages.into_iter().filter(|_| counts));
             for line in survey.books.iter().filter(|_| counts) {
-                let booked = &mut picture.line(line.claim(), decided).booked;
+                let known = picture.line(line.claim(), decided);
+                if let Some(kept) = line.kept() {
+                    known.kept = Some((Keepsake::read(&kept.text), kept.shares.clone()));
+                }
+                let booked = &mut known.booked;
                 let granted = line.granted() || booked.is_some_and(|(_, _, granted)| granted);
                 *booked = Some((line.stamp(), line.units(), granted));
             }
@@ -243,7 +273,7 @@ impl Picture {
     }
 
     fn line(&mut self, id: ClaimId, decided: bool) -> &mut Line {
-        self.lines.entry(id).or_insert(Line { booked: None, decided, home: None })
+        self.lines.entry(id).or_insert(Line { booked: None, decided, home: None, kept: None })
     }
 
     fn held(&self) -> impl Iterator<Item = (&ClaimId, &Line)> {
@@ -288,7 +318,11 @@ impl Picture {
                 .map(|short| shortage(short, def, self.labels.as_deref()))
                 .collect(),
             grace_ms: self.grace_ms,
-            troubles: self.troubles(def).sentences(),
+            troubles: self
+                .overdue_sentence(def)
+                .into_iter()
+                .chain(self.troubles(def).sentences())
+                .collect(),
             facts: self.facts.clone(),
             silent: self.silent.clone(),
             ..pool_view(name, def, self.labels.as_deref())
@@ -301,7 +335,7 @@ impl Picture {
             .held()
             .map(|(id, line)| {
                 let home = line.home.as_ref().map(|(_, home)| home);
-                let shares = home.and_then(|home| home.shares.clone());
+                let shares = line.shares();
                 let shares = shares.filter(|_| def.promises.names_units).unwrap_or_default();
                 HolderView {
                     id: convert::api_id(*id),
@@ -310,10 +344,13 @@ impl Picture {
                     node: line.node(),
                     boot: home.map(|home| home.boot),
                     grant: home.and_then(|home| home.grant),
-                    client: line.text(|home| &home.client),
-                    reason: line.text(|home| &home.reason),
+                    client: line.client(),
+                    reason: line.reason(),
                     held_ms: line.since_ms(),
                     expires_in_ms: line.expires_in_ms(),
+                    standing: line.stands(),
+                    overdue: line.is_overdue(def),
+                    note: line.kept.as_ref().map(|(kept, _)| kept.note.clone()).unwrap_or_default(),
                 }
             })
             .collect();
@@ -333,8 +370,8 @@ impl Picture {
                 count: line.units(),
                 lines: line.lines(),
                 node: line.node(),
-                client: line.text(|home| &home.client),
-                reason: line.text(|home| &home.reason),
+                client: line.client(),
+                reason: line.reason(),
                 waiting_ms: line.since_ms(),
             })
             .collect();
@@ -487,6 +524,7 @@ mod tests {
                 units: Units::new(3, 4).unwrap(),
                 stamp: Stamp { clock: serial, node: NodeId(2) },
                 standing: Standing::Granted,
+                kept: None,
             })
         };
         let said = [0, 1].map(|node| {
@@ -517,6 +555,7 @@ mod tests {
             moves: Vec::new(),
             since_micros: 0,
             left_micros: 5,
+            standing: false,
             revoked: None,
             boot: 1,
             grant: None,

@@ -11,6 +11,9 @@ use crate::allocator::{Allocator, Among, Impossible, Policy, Want};
 #[cfg(test)]
 use crate::central::Mutant;
 
+/// Longest text that is kept with a claim that stands, in bytes.
+pub const TEXT_MAX: usize = 4096;
+
 /// What there is, who may use it, who may pass whom, and for how long.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Goods {
@@ -26,6 +29,9 @@ pub struct Goods {
     /// Whether those who decide write grants down before they tell them. If not, they wait out one
     /// lease after a restart.
     pub durable: bool,
+    /// Whether claims may ask to stand ([`Wanted::standing`]): for pools that are durable and whose
+    /// books enough nodes keep.
+    pub standing: bool,
     /// Which units the clients of each node may use, ascending, node by node: the paper's alpha. A
     /// node beyond the list may use none. `None`: everybody may use any.
     pub eligible: Option<Arc<[Arc<[Unit]>]>>,
@@ -46,6 +52,7 @@ impl Goods {
             retry: Duration::from_secs(1),
             fairness: Fairness::Fifo,
             durable: false,
+            standing: false,
             eligible: None,
             labels: None,
             #[cfg(test)]
@@ -106,6 +113,7 @@ impl Goods {
     /// Whether a claim of this pool can ask for this.
     pub(crate) fn has(&self, wanted: &Wanted) -> bool {
         wanted.units.get() <= self.units
+            && wanted.standing.as_ref().is_none_or(|text| self.standing && text.len() <= TEXT_MAX)
             && wanted.lines.as_deref().is_none_or(|lines| self.has_lines(wanted.units, lines))
     }
 

@@ -26,4 +26,4 @@ pub mod ticket;
 pub mod voting;
 
 pub use attempt::Attempt;
-pub use goods::{Fairness, Goods};
+pub use goods::{Fairness, Goods, TEXT_MAX};

@@ -98,7 +98,12 @@ impl<P: Protocol> World<'_, P> {
         let units = wanted.units;
         let now = self.now;
         let place = self.measures.claimed(now);
-        let (fate, patience) = self.draw_patience();
+        let (mut fate, patience) = self.draw_patience();
+        if self.plan.workload.want.draw_standing(&mut self.chance.clients) {
+            wanted = wanted.to_stand("");
+            fate = if fate == Fate::Cancel { fate } else { Fate::Proper };
+        }
+        let stands = wanted.standing.is_some();
         let client = &mut self.clients[index];
         client.phase = Phase::Waiting;
         client.serial += 1;
@@ -113,6 +118,9 @@ impl<P: Protocol> World<'_, P> {
             self.wake_at(index, now + patience);
         }
         self.laws.see(Observation::Claimed { claim, units })?;
+        if stands {
+            self.laws.stands(claim);
+        }
         if let Some(film) = self.trace.film() {
             film.soon(Change::Claimed { claim, node: home, units: units.get() });
         }
@@ -177,7 +185,10 @@ impl<P: Protocol> World<'_, P> {
 
     fn start_using(&mut self, index: usize, shares: Shares, until: Moment, stop_at: u64) {
         let hold = self.draw_hold(index);
-        let (fate, hold) = self.draw_ending(hold);
+        let (mut fate, hold) = self.draw_ending(hold);
+        if self.clients[index].wanted.standing.is_some() {
+            fate = Fate::Proper;
+        }
         let now = self.now;
         let client = &mut self.clients[index];
         client.phase = Phase::Using;
@@ -229,17 +240,47 @@ impl<P: Protocol> World<'_, P> {
         Ok(())
     }
 
-    /// Tells the home that units are free, or remembers to.
+    /// Tells the home that units are free, or remembers to. What stands is released at any node.
     pub(crate) fn release(&mut self, index: usize) -> Result<(), Stop> {
-        let client = &mut self.clients[index];
+        let client = &self.clients[index];
         let (home, claim) = (client.home, client.claim(index));
-        if self.nodes[home.index()].is_running() {
+        let stands = client.wanted.standing.is_some();
+        let to = match self.nodes[home.index()].is_running() {
+            true => Some(home),
+            false if stands => self.somebody(),
+            false => None,
+        };
+        if let Some(to) = to {
+            if stands {
+                self.given_back.push((to, claim));
+            }
             self.think(index);
-            return self.step(home, Event::Release(claim));
+            return self.step(to, Event::Release(claim));
         }
-        client.phase = Phase::Releasing;
+        self.clients[index].phase = Phase::Releasing;
         let stop_at = self.stop_at(index);
         self.wake_at(index, stop_at);
+        Ok(())
+    }
+
+    /// A node that runs, if any does.
+    fn somebody(&self) -> Option<NodeId> {
+        (0..self.nodes.len()).map(NodeId::from).find(|node| self.nodes[node.index()].is_running())
+    }
+
+    /// Whoever ended what stands through a node that crashed since says so again: no lease would
+    /// end what was not written down.
+    fn end_again(&mut self, node: NodeId, through: NodeId) -> Result<(), Stop> {
+        let heard = self.given_back.iter().filter(|(to, _)| *to == node).map(|(_, claim)| *claim);
+        let claims: Vec<ClaimId> = heard.collect();
+        for (to, _) in self.given_back.iter_mut().filter(|(to, _)| *to == node) {
+            *to = through;
+        }
+        for claim in claims {
+            if self.nodes[through.index()].is_running() {
+                self.step(through, Event::Release(claim))?;
+            }
+        }
         Ok(())
     }
 
@@ -342,7 +383,11 @@ impl<P: Protocol> World<'_, P> {
         let client = &mut self.clients[index];
         client.phase = Phase::Cancelling;
         let (home, claim) = (client.home, client.claim(index));
+        let stands = client.wanted.standing.is_some();
         if self.nodes[home.index()].is_running() {
+            if stands {
+                self.given_back.push((home, claim));
+            }
             return self.step(home, Event::Cancel(claim));
         }
         Ok(())
@@ -453,11 +498,17 @@ impl<P: Protocol> World<'_, P> {
                 _ => {}
             }
         }
+        if restarted && !self.given_back.is_empty() {
+            self.end_again(node, node)?;
+        }
         Ok(())
     }
 
     /// The node will not come back: whoever waits there waits for nothing.
     pub(crate) fn clients_give_up(&mut self, node: NodeId) -> Result<(), Stop> {
+        if let Some(other) = self.somebody().filter(|_| !self.given_back.is_empty()) {
+            self.end_again(node, other)?;
+        }
         for index in 0..self.clients.len() {
             if self.clients[index].home != node {
                 continue;
@@ -465,10 +516,20 @@ impl<P: Protocol> World<'_, P> {
             match self.clients[index].phase {
                 Phase::Waiting | Phase::Cancelling => {
                     self.abandon(index)?;
-                    self.clients[index].phase = Phase::Done;
+                    let client = &mut self.clients[index];
+                    client.phase = Phase::Done;
+                    // It may have been granted what stands, and goes elsewhere to say no.
+                    let (stands, claim) = (client.wanted.standing.is_some(), client.claim(index));
+                    if let Some(other) = self.somebody().filter(|_| stands) {
+                        self.given_back.push((other, claim));
+                        self.step(other, Event::Release(claim))?;
+                    }
                 }
                 Phase::Thinking | Phase::Due | Phase::Dead => {
                     self.clients[index].phase = Phase::Done;
+                }
+                Phase::Releasing if self.clients[index].wanted.standing.is_some() => {
+                    self.release(index)?;
                 }
                 Phase::Using | Phase::Releasing | Phase::Done => {}
             }

@@ -3,7 +3,7 @@
 //! Strict runs ask the whole statute book. Others ask for capacity, exclusivity and fence order;
 //! the world knows its clients and sees by itself whether a grant answers a claim that waits.
 
-use quorate_core::{Entry, NodeId, Protocol};
+use quorate_core::{ClaimId, Entry, NodeId, Protocol};
 use quorate_laws::{
     Breach, Capacity, EveryoneServed, Exclusivity, FenceOrder, Observation, StatuteBook,
     no_lost_units,
@@ -46,6 +46,13 @@ impl Judge {
                 }
                 Ok(())
             }
+        }
+    }
+
+    /// A client that claims asks for a hold without a lease.
+    pub(crate) fn stands(&mut self, claim: ClaimId) {
+        if let Judge::Strict(book) = self {
+            book.stands(claim);
         }
     }
 

@@ -66,19 +66,33 @@ pub struct Want {
     lines: Vec<Arc<[Line]>>,
     /// How many in a million can be moved.
     movable_ppm: u32,
+    /// How many in a million ask for a hold without a lease.
+    standing_ppm: u32,
 }
 
 impl Want {
     /// Always the same number.
     pub fn always(units: u32) -> Self {
-        Want { choices: vec![(units, 1)], weight: 1, lines: Vec::new(), movable_ppm: 0 }
+        Want {
+            choices: vec![(units, 1)],
+            weight: 1,
+            lines: Vec::new(),
+            movable_ppm: 0,
+            standing_ppm: 0,
+        }
     }
 
     /// These numbers with these weights; `None` if there are none or a number or a weight is 0.
     pub fn weighted(choices: Vec<(u32, u32)>) -> Option<Self> {
         let weight = choices.iter().map(|&(_, weight)| u64::from(weight)).sum();
         let sound = !choices.is_empty() && choices.iter().all(|&(h, weight)| h > 0 && weight > 0);
-        sound.then_some(Want { choices, weight, lines: Vec::new(), movable_ppm: 0 })
+        sound.then_some(Want {
+            choices,
+            weight,
+            lines: Vec::new(),
+            movable_ppm: 0,
+            standing_ppm: 0,
+        })
     }
 
     /// One of these bundles, equally often; `None` if there are none or one asks for nothing.
@@ -92,6 +106,18 @@ impl Want {
     #[must_use]
     pub fn movable(self, ppm: u32) -> Self {
         Want { movable_ppm: ppm, ..self }
+    }
+
+    /// The same, and so many in a million of those who ask want a hold without a lease. Those
+    /// neither die nor hang up: nobody would ever have their units again.
+    #[must_use]
+    pub fn standing(self, ppm: u32) -> Self {
+        Want { standing_ppm: ppm, ..self }
+    }
+
+    /// Draws whether somebody wants a hold without a lease.
+    pub(crate) fn draw_standing(&self, rng: &mut Rng) -> bool {
+        self.standing_ppm > 0 && rng.chance(self.standing_ppm)
     }
 
     /// Draws whether somebody can be moved.

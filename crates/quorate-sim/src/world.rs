@@ -53,6 +53,8 @@ pub(crate) struct World<'a, P: Protocol> {
     pub(crate) idle: Vec<u32>,
     /// Claims whose client is gone: a grant for them is seen by nobody.
     pub(crate) abandoned: BTreeSet<ClaimId>,
+    /// Claims without a lease that their clients ended, and the node that heard it last.
+    pub(crate) given_back: Vec<(NodeId, ClaimId)>,
     /// Nodes that clients left while they waited, and where nobody hears of these claims any more.
     pub(crate) left: BTreeSet<(NodeId, ClaimId)>,
     pub(crate) network: Network,
@@ -257,6 +259,7 @@ impl<'a, P: Protocol> World<'a, P> {
             clients: Vec::new(),
             idle: Vec::new(),
             abandoned: BTreeSet::new(),
+            given_back: Vec::new(),
             left: BTreeSet::new(),
             network: Network::new(plan.links.clone(), seed.fork()),
             held: Vec::new(),

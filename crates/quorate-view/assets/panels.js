@@ -169,8 +169,9 @@ export function drawHolders(pool, search, revoke) {
       cell(row, 2, units.length > 6 || !units.length ? plural(holder.count, "unit") : units.join(", "), about);
       cell(row, 3, fences.length > 1 ? `${fences[0]}, …` : (fences[0] ?? "–"), about);
       cell(row, 4, span(holder.held_ms));
-      cell(row, 5, span(holder.expires_in_ms));
-      row.children[5].classList.toggle("warn", holder.expires_in_ms !== undefined && holder.expires_in_ms < 2000);
+      cell(row, 5, holder.overdue ? "overdue" : holder.standing ? "no lease" : span(holder.expires_in_ms));
+      const soon = holder.expires_in_ms !== undefined && holder.expires_in_ms < 2000;
+      row.children[5].classList.toggle("warn", soon || holder.overdue === true);
       cell(row, 6, dash(holder.node));
       cell(row, 7, short(holder.id), holder.id);
     },

@@ -359,6 +359,16 @@ impl<T: Coded> Coded for Arc<T> {
     }
 }
 
+impl Coded for Arc<str> {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_list(self.as_bytes().iter(), out);
+    }
+
+    fn take(bytes: &mut &[u8]) -> Result<Self, DecodeError> {
+        String::take(bytes).map(Into::into)
+    }
+}
+
 impl<T: Coded> Coded for Box<T> {
     fn put(&self, out: &mut Vec<u8>) {
         T::put(self, out);
@@ -487,7 +497,7 @@ coded!(struct Stamp { clock: Clock, node });
 coded!(struct Share { unit, fence });
 coded!(struct Move { from, to });
 coded!(struct Line { units, among: Bitmap, labels });
-coded!(struct Wanted { units, lines, movable } if adds_up);
+coded!(struct Wanted { units, lines, movable, standing } if adds_up);
 
 fn adds_up(wanted: &Wanted) -> Result<(), DecodeError> {
     let Some(lines) = &wanted.lines else { return Ok(()) };

@@ -35,3 +35,4 @@ pub mod tidings;
 
 pub use codec::{DecodeError, Delivery, Wire};
 pub use hello::{Hello, Life, Resume};
+pub use table::standing_holds;

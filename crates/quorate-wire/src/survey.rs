@@ -289,6 +289,8 @@ pub struct HomeClaim {
     pub since_micros: u64,
     /// If granted: how long until its lease ends.
     pub left_micros: u64,
+    /// Whether it asks for a hold without a lease, or has one.
+    pub standing: bool,
     /// If an operator took it back: why.
     pub revoked: Option<String>,
     /// How often the node has been started...
@@ -304,7 +306,20 @@ pub struct BookLine {
     stamp: (u64, u32),
     units: u32,
     granted: bool,
+    kept: Option<KeptLine>,
 }
+
+/// What books say of a claim without a lease, which nobody else may know any more.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct KeptLine {
+    /// What was written down with it.
+    pub text: String,
+    /// What it has: unit and fence.
+    pub shares: Vec<(u32, u64)>,
+}
+
+/// Most units of one line.
+const SHARES_MAX: usize = 1000;
 
 impl BookLine {
     /// As an arbiter's ledger shows it.
@@ -314,7 +329,21 @@ impl BookLine {
             stamp: (entry.stamp.clock, entry.stamp.node.0),
             units: entry.units.get(),
             granted: !entry.standing.waits(),
+            kept: entry.kept.as_deref().map(|kept| KeptLine {
+                text: kept.text.to_string(),
+                shares: kept
+                    .shares
+                    .iter()
+                    .take(SHARES_MAX)
+                    .map(|s| (s.unit.0, s.fence.0))
+                    .collect(),
+            }),
         }
+    }
+
+    /// What it says of a claim without a lease.
+    pub fn kept(&self) -> Option<&KeptLine> {
+        self.kept.as_ref()
     }
 
     /// The claim.

@@ -53,13 +53,25 @@ coded!(enum Message {
     11 => Ask { claim, attempt },
     12 => Told { claim, attempt, waits },
     13 => Survey,
-    14 => Report { round, fence, boot: Boot, sure },
+    14 => Report { round, fence, boot: Boot, sure, sheet },
 });
 
 coded!(struct Record { round, fence, unsure, sheet });
 
 /// Version of the record, its first byte.
-const RECORD_VERSION: u8 = 5;
+const RECORD_VERSION: u8 = 6;
+
+/// How many holds without a lease a record has, whatever pool it is of; none if it is no record of
+/// a table.
+pub fn standing_holds(mut record: &[u8]) -> usize {
+    let read = codec::take_version(&mut record, RECORD_VERSION).and_then(|()| codec::whole(record));
+    let Ok(Record { sheet: Some(sheet), .. }) = read else { return 0 };
+    sheet
+        .rows
+        .values()
+        .filter(|row| row.wanted.standing.is_some() && row.granted().is_some())
+        .count()
+}
 
 impl Wire for Table {
     fn encode_message(message: &Message, out: &mut Vec<u8>) {

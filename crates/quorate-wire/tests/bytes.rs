@@ -47,12 +47,12 @@ fn lines() -> Arc<[Line]> {
 fn messages() -> Vec<(Message, &'static str)> {
     let (claim, attempt, sent) = (CLAIM, ATTEMPT, Moment(1000));
     let request = |lines, movable| {
-        let wanted = Wanted { units: Units::new(2, 3).unwrap(), lines, movable };
+        let wanted = Wanted { units: Units::new(2, 3).unwrap(), lines, movable, standing: None };
         Message::Request { claim, attempt, wanted, sent }
     };
     let waited = Duration::from_nanos(6);
     vec![
-        (request(None, false), "0001ac020205020000e807"),
+        (request(None, false), "0001ac02020502000000e807"),
         (
             Message::Grant { claim, attempt, shares: shares(), sent, waited },
             "0101ac0202050200070309e80706",
@@ -65,13 +65,13 @@ fn messages() -> Vec<(Message, &'static str)> {
         (Message::Lost { claim, attempt, fence: Fence(300) }, "0601ac020205ac02"),
         (
             request(Some(lines()), false),
-            "0001ac0202050201020101050001018001010103677075046831303000e807",
+            "0001ac020205020102010105000101800101010367707504683130300000e807",
         ),
         (
             request(Some(lines()), true),
-            "0001ac0202050201020101050001018001010103677075046831303001e807",
+            "0001ac020205020102010105000101800101010367707504683130300100e807",
         ),
-        (request(None, true), "0001ac020205020001e807"),
+        (request(None, true), "0001ac02020502000100e807"),
         (Message::Move { claim, attempt, it: a_move() }, "0701ac02020500070309"),
         (Message::Refused { claim, attempt }, "0801ac020205"),
     ]
@@ -136,11 +136,11 @@ fn what_no_peer_could_have_sent_does_not_decode() {
         ("0901ac02", "no such message"),
         ("0001ac020205000001e807", "movable, and for no units"),
         ("0001ac02020501010000e807", "a choice without lines"),
-        ("0001ac0202050101020001050001010500 00 e807", "a line for no units"),
-        ("0001ac020205020101010105 00 00 e807", "lines that do not add up"),
-        ("0001ac02020501010101020500 00 00 e807", "a set of units with nothing at its end"),
-        ("0001ac02020501010101010501020167016801670169 00 e807", "a label twice"),
-        ("0001ac0202050101010101050101 0167 0120 00 e807", "a label that cannot be"),
+        ("0001ac0202050101020001050001010500 00 00 e807", "a line for no units"),
+        ("0001ac020205020101010105 00 00 00 e807", "lines that do not add up"),
+        ("0001ac02020501010101020500 00 00 00 e807", "a set of units with nothing at its end"),
+        ("0001ac02020501010101010501020167016801670169 00 00 e807", "a label twice"),
+        ("0001ac0202050101010101050101 0167 0120 00 00 e807", "a label that cannot be"),
         ("02", "too short"),
         ("", "empty"),
     ] {
@@ -175,6 +175,7 @@ fn frames() -> Vec<(Frame<'static>, &'static str)> {
         moves: vec![((0, 7), (1, 8))],
         since_micros: 1,
         left_micros: 2,
+        standing: false,
         revoked: None,
         boot: 5,
         grant: Some(6),
@@ -198,8 +199,8 @@ fn frames() -> Vec<(Frame<'static>, &'static str)> {
         ),
         (
             Frame::Tell(1, Answer::Survey(Box::new(survey))),
-            "51750106360000000100010102010263690001020101 6b 0176 01010007 01 0007 0108 \
-             010200 05 0106 00000103 00 00000000000000000000 00 00 00 00 00 00 00",
+            "51750106370000000100010102010263690001020101 6b 0176 01010007 01 0007 0108 \
+             010200 00 05 0106 00000103 00 00000000000000000000 00 00 00 00 00 00 00",
         ),
         (Frame::Ping(300), "5175010702000000ac02"),
         (Frame::Pong(300), "5175010802000000ac02"),
@@ -345,6 +346,7 @@ fn an_answer_that_is_too_long_for_a_frame_has_less_in_it() {
         moves: Vec::new(),
         since_micros: 0,
         left_micros: 0,
+        standing: false,
         revoked: None,
         boot: 1,
         grant: None,

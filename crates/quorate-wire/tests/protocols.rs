@@ -199,7 +199,7 @@ fn moving_messages() -> Vec<(moving::Message, &'static str)> {
     let books =
         |of, term, granted, waiting| Books(Box::new(moving::Books { of, term, granted, waiting }));
     vec![
-        (Word { term: 300, word: request }, "00ac020001ac020205020000e807"),
+        (Word { term: 300, word: request }, "00ac020001ac02020502000000e807"),
         (Word { term: 3, word: CentralWord::Release { claim } }, "00030201ac02"),
         (Roll { term: 300 }, "01ac02"),
         (Answer { term: 3, complete: false, sent, grants: Vec::new() }, "020300e80700"),
@@ -210,7 +210,7 @@ fn moving_messages() -> Vec<(moving::Message, &'static str)> {
         (books(3, 300, Vec::new(), Vec::new()), "0303ac020000"),
         (
             books(2, 3, granted, waiting),
-            "030203 01 02e80701ac0202050200070309 01 0101ac020205020000e807",
+            "030203 01 02e80701ac0202050200070309 01 0101ac02020502000000e807",
         ),
         (
             Tell { term: 3, boot: 4, naming: Some(300), granted: told },
@@ -259,14 +259,14 @@ fn table_messages() -> Vec<(table::Message, &'static str)> {
         (Queued { section }, "010205"),
         (
             Locked { section, sheet: sheet(), known_for: waited, overdue, floor: Fence(6) },
-            "0202050209070201ac020202050501000001010001010107020802\
-             04020205060201020101090001010c0000010101010205e8070300e80703010201030101ac02020806",
+            "0202050209070201ac02020205050100000001010001010107020802\
+             04020205060201020101090001010c000000010101010205e8070300e80703010201030101ac02020806",
         ),
         (Refused { section, round, closed: true }, "0302050301"),
         (
             Store { section, sheet: sheet() },
-            "0402050209070201ac020202050501000001010001010107020802\
-             04020205060201020101090001010c0000010101010205e8070300e80703010201",
+            "0402050209070201ac02020205050100000001010001010107020802\
+             04020205060201020101090001010c000000010101010205e8070300e80703010201",
         ),
         (Stored { section }, "050205"),
         (Unlock { section, clean: true }, "06020501"),
@@ -280,7 +280,7 @@ fn table_messages() -> Vec<(table::Message, &'static str)> {
         (Ask { claim, attempt }, "0b01ac020205"),
         (Told { claim, attempt, waits: true }, "0c01ac02020501"),
         (Survey, "0d"),
-        (Report { round, fence: Fence(7), boot: 2, sure: true }, "0e03070201"),
+        (Report { round, fence: Fence(7), boot: 2, sure: true, sheet: None }, "0e0307020100"),
     ]
 }
 
@@ -355,8 +355,8 @@ fn the_record_of_table_is_pinned_and_must_fit_its_pool() {
     Table::encode_record(&record, &mut bytes);
     assert_eq!(
         hex(&bytes),
-        "0503ac0201010209070201ac020202050501000001010001010107020802\
-             04020205060201020101090001010c0000010101010205e8070300e80703010201"
+        "0603ac0201010209070201ac02020205050100000001010001010107020802\
+             04020205060201020101090001010c000000010101010205e8070300e80703010201"
     );
     assert_eq!(Table::decode_record(&pool(4), &bytes), Ok(record));
     let smaller = Table::decode_record(&pool(3), &bytes);

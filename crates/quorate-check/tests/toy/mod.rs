@@ -281,12 +281,12 @@ impl Protocol for Toy {
 
     fn ledger(&self, show: &mut dyn FnMut(Entry)) {
         for (&(stamp, claim), &units) in &self.queue {
-            show(Entry { claim, stamp, units, standing: Standing::Waiting });
+            show(Entry { claim, stamp, units, standing: Standing::Waiting, kept: None });
         }
         for (&claim, shares) in &self.held {
             let units = Units::new(shares.len() as u32, u32::MAX >> 12).expect("h is at least 1");
             let stamp = Stamp::default();
-            show(Entry { claim, stamp, units, standing: Standing::Granted });
+            show(Entry { claim, stamp, units, standing: Standing::Granted, kept: None });
         }
     }
 

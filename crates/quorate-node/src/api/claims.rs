@@ -23,13 +23,14 @@ use super::pools::outcome;
 use super::reply::{Failure, bad_request, body, ok, unreadable};
 use crate::admission;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::clock;
 use crate::config::PoolDef;
 use crate::convert;
 use crate::engine::{Ask, Request};
 use crate::ledger::Snapshot;
 use crate::overview::Glances;
-use crate::views::Picture;
+use crate::views::{Picture, is_gone};
 
 /// How long an answer waits for a grant if the client does not say: free units are usually granted
 /// sooner, also by another node.
@@ -40,6 +41,10 @@ const WAIT_MAX: Duration = Duration::from_secs(300);
 const DETACH_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 /// How often other nodes are asked about a claim that waits there.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
+/// How long whoever ends a claim without a lease waits until that is written down, and how often it
+/// is looked at.
+const SETTLED_WITHIN: Duration = Duration::from_secs(5);
+const SETTLE_AGAIN: Duration = Duration::from_millis(50);
 /// How long a renewal waits for the arbiter.
 const RENEWAL_WAIT: Duration = Duration::from_secs(5);
 /// What is said of a claim that is ended and was never made.
@@ -190,6 +195,9 @@ pub(crate) async fn delete(
     // Who may not look may end it all the same.
     let picture = if elsewhere { call.look().await.ok() } else { None };
     let snapshot = app.ask(&pool, call.id, Ask::End, call.received).await?;
+    if call.def.standing {
+        settle(&app, &pool, call.def, call.id).await?;
+    }
     let name = |node: &NodeId| app.config.members[node.index()].name.clone();
     let unheard = snapshot.unheard.iter().map(name).collect();
     let me = app.config.name();
@@ -280,6 +288,9 @@ pub(crate) async fn revoke(
         let text = "no node knows the claim; none will renew it either";
         return Err(Problem::new(ProblemKind::UnknownClaim, text).into());
     };
+    if status.standing {
+        settle(&app, &pool, call.def, call.id).await?;
+    }
     status.state = ClaimState::Revoked;
     status.ended = Some(request.reason);
     Ok(ok(StatusCode::OK, &status))
@@ -329,30 +340,7 @@ impl<'a> Call<'a> {
 
     /// Asks, and if there is no answer in time, asks how things stand.
     async fn ask_within(&self, ask: Ask, wait: Duration) -> Result<Snapshot, Problem> {
-        let claims = matches!(ask, Ask::Claim { .. });
-        let asked = self.app.ask(self.pool, self.id, ask, self.received);
-        if wait.is_zero() {
-            return asked.await;
-        }
-        // Kept until the second answer is there: dropped before, it would look as if the client had
-        // hung up.
-        let mut asked = std::pin::pin!(asked);
-        let mut wait = wait;
-        loop {
-            if let Ok(answer) = timeout(wait, &mut asked).await {
-                return answer;
-            }
-            let ask = Ask::Status { wait: false };
-            let known = self.app.ask(self.pool, self.id, ask, self.received).await;
-            // Whose claim it is, is still being asked of members that do not answer (`App::own`):
-            // it is not made yet, and to say that there is none would be taken for its end.
-            match known {
-                Err(problem) if claims && problem.kind == ProblemKind::UnknownClaim => {
-                    wait = LOOK_AGAIN;
-                }
-                known => return known,
-            }
-        }
+        ask_within(self.app, (self.pool, self.id), ask, wait, self.received).await
     }
 
     /// What all nodes that answer know of this claim.
@@ -407,6 +395,67 @@ impl<'a> Call<'a> {
         }
         status.why = Some(picture.why(self.id, status.asked, self.def));
         Ok(())
+    }
+}
+
+/// Asks, and if there is no answer in time, asks how things stand.
+pub(super) async fn ask_within(
+    app: &App,
+    (pool, id): (&str, ClaimId),
+    ask: Ask,
+    wait: Duration,
+    received: Moment,
+) -> Result<Snapshot, Problem> {
+    let claims = matches!(ask, Ask::Claim { .. });
+    let asked = app.ask(pool, id, ask, received);
+    if wait.is_zero() {
+        return asked.await;
+    }
+    // Kept until the second answer is there: dropped before, it would look as if the client had
+    // hung up.
+    let mut asked = std::pin::pin!(asked);
+    let mut wait = wait;
+    loop {
+        if let Ok(answer) = timeout(wait, &mut asked).await {
+            return answer;
+        }
+        let known = app.ask(pool, id, Ask::Status { wait: false }, received).await;
+        // Whose claim it is, is still being asked of members that do not answer (`App::own`): it is
+        // not made yet, and to say that there is none would be taken for its end.
+        match known {
+            Err(problem) if claims && problem.kind == ProblemKind::UnknownClaim => {
+                wait = LOOK_AGAIN;
+            }
+            known => return known,
+        }
+    }
+}
+
+/// Waits until a claim without a lease, which was just ended, is over for good: no lease would end
+/// it later if this node stopped before a quorum has written that down.
+///
+/// # Errors
+/// It may come back; ending it again is harmless.
+pub(super) async fn settle(
+    app: &App,
+    pool: &str,
+    def: &PoolDef,
+    id: ClaimId,
+) -> Result<(), Problem> {
+    let node = app.serving(Caller::Administrator);
+    let began = clock::now();
+    loop {
+        let (pool, claim) = (pool.to_owned(), (id.origin, id.serial));
+        let gathered = node.survey(Question::Owner { pool, claim }).await?;
+        if is_gone(def, &gathered) {
+            return Ok(());
+        }
+        if clock::now().since(began) >= SETTLED_WITHIN {
+            let text = "its end is not on the disks of a quorum yet, so the claim may come back: \
+                        end it again, here or at another node, until this is answered otherwise";
+            return Err(Problem::new(ProblemKind::Unknown, text));
+        }
+        sleep(SETTLE_AGAIN).await;
     }
 }
 

@@ -1,13 +1,16 @@
 //! Whether the node lives, whether it is ready, and what it counts.
 
+use std::collections::BTreeMap;
+
 use axum::extract::{Path, RawQuery};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use quorate_api::{AuditView, Check, GrantsView, NodeView, Problem};
 
+use super::pools::look;
 use super::reply::{Failure, ok};
 use crate::app::App;
-use crate::caller::Action;
+use crate::caller::{Action, Caller};
 use crate::engine::Request;
 
 /// How this node is.
@@ -117,6 +120,7 @@ pub(crate) async fn metrics(app: App, headers: HeaderMap) -> Result<Response, Fa
     app.authorize(None, Action::Measure)?;
     // Gauges are set when they are read; without an engine the last ones stand.
     let _ = app.fetch(Request::Measure).await;
+    measure_standing(&app).await;
     let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     let (kind, text) = if accepted.is_some_and(|text| text.contains("openmetrics-text")) {
         let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -127,6 +131,29 @@ pub(crate) async fn metrics(app: App, headers: HeaderMap) -> Result<Response, Fa
     let all = app.sees_everything() || app.config.guarded.now().is_none_or(|g| g.open_metrics);
     let text = if all { text } else { visible(&text, |pool| app.sees(pool)) };
     Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
+}
+
+/// Most pools of which holds without a lease are counted.
+const COUNTED_MAX: usize = 200;
+
+/// Counts holds without a lease, and those that are overdue. One node's copy of a pool's books may
+/// be old for as long as nobody needs it, so all nodes are asked: each tells the same.
+async fn measure_standing(app: &App) {
+    if !app.config.pools.iter().any(|def| def.standing) {
+        return;
+    }
+    let node = app.serving(Caller::Administrator);
+    let Ok(pools) = node.fetch(Request::Pools).await else { return };
+    let mut counted: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for pool in pools.pools.iter().filter(|pool| pool.standing).take(COUNTED_MAX) {
+        let Ok((def, picture)) = look(&node, &pool.name).await else { continue };
+        let (standing, overdue) = picture.standing(def);
+        let sum = counted.entry(def.label()).or_default();
+        *sum = (sum.0 + standing, sum.1 + overdue);
+    }
+    for (label, (standing, overdue)) in counted {
+        app.metrics.set_standing(&label, standing, overdue);
+    }
 }
 
 /// What is counted of pools that may be seen, and of none.

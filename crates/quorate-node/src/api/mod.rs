@@ -2,6 +2,7 @@
 //! they decide nothing.
 
 mod claims;
+pub(crate) mod gateway;
 mod health;
 pub(crate) mod openapi;
 mod overview;
@@ -19,7 +20,7 @@ use axum::Router;
 use axum::extract::{DefaultBodyLimit, FromRequestParts};
 use axum::http::request::Parts;
 use axum::http::{Request, StatusCode, header};
-use axum::routing::{get, post, put};
+use axum::routing::{any, get, post, put};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
@@ -147,6 +148,11 @@ pub(crate) fn router(app: App) -> Router {
         .route("/v1/overview", get(overview::overview))
         .route("/v1/overview/watch", get(overview::watch))
         .route("/v1/claims/{id}", get(overview::find))
+        .route("/v1/pre-reboot", post(gateway::fleetlock::pre_reboot))
+        .route("/v1/steady-state", post(gateway::fleetlock::steady_state))
+        .route("/fleetlock/v1/pre-reboot", post(gateway::fleetlock::pre_reboot))
+        .route("/fleetlock/v1/steady-state", post(gateway::fleetlock::steady_state))
+        .route("/v1/terraform/{pool}", any(gateway::terraform::lock))
         .route("/v1/admin/pools/{pool}/corrupt", post(pools::corrupt))
         .route("/v1/admin/pools/{pool}/nodes/{node}/fence", post(pools::fence))
         .route("/v1/pools", get(pools::list))

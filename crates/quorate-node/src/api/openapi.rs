@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use utoipa::OpenApi;
 use utoipa::openapi::{RefOr, Required};
 
-use super::{claims, health, overview, pools, watch};
+use super::{claims, gateway, health, overview, pools, watch};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -35,6 +35,8 @@ use super::{claims, health, overview, pools, watch};
         pools::relabel,
         pools::unlabel,
         overview::history,
+        gateway::fleetlock::pre_reboot,
+        gateway::fleetlock::steady_state,
         health::audit,
         overview::find,
         overview::overview,

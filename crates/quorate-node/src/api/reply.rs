@@ -26,6 +26,10 @@ const PROBLEM: &str = "application/problem+json";
 /// Longest text of a refusal that is put into our words.
 const REFUSAL_MAX: usize = 4096;
 
+/// Put on an answer in another tool's words: it stays as it is, whatever it refuses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TheirWords;
+
 /// A problem, as an answer.
 #[derive(Debug)]
 pub(crate) struct Failure(pub(crate) Problem);
@@ -35,6 +39,9 @@ impl From<Problem> for Failure {
         Failure(problem)
     }
 }
+
+/// What browsers and curl know how to answer: the token is the password.
+pub(crate) const HOW_TO_SAY_WHO: HeaderValue = HeaderValue::from_static("Basic realm=\"quorate\"");
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
@@ -46,9 +53,7 @@ impl IntoResponse for Failure {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
         if self.0.kind == ProblemKind::Unauthorized {
-            // What browsers and curl know how to answer: the token is the password.
-            let basic = HeaderValue::from_static("Basic realm=\"quorate\"");
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, basic);
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HOW_TO_SAY_WHO);
         }
         response
     }
@@ -137,6 +142,9 @@ pub(crate) async fn count_refusals(
         return response;
     }
     app.metrics.refuse_request(status.as_u16());
+    if response.extensions().get::<TheirWords>().is_some() {
+        return response;
+    }
     if response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == PROBLEM) {
         return response;
     }

@@ -94,6 +94,7 @@ mod tests {
     use crate::audit::Audit;
     use crate::caller::Caller;
     use crate::config::Config;
+    use crate::engine::Desk;
     use crate::metrics::Metrics;
 
     fn config(rest: &str) -> Config {
@@ -107,13 +108,13 @@ mod tests {
 
     /// A node that does nothing, and whoever tells what changes at it.
     fn quiet(config: Config) -> (App, broadcast::Sender<Change>, watch::Sender<bool>) {
-        let (engine, _inbox) = mpsc::channel(1);
+        let (desk, (engine, _inbox)) = (Arc::new(Desk::new(None)), mpsc::channel(1));
         let (changes, _) = broadcast::channel(1);
         let (stop, stopping) = watch::channel(false);
         let config = Arc::new(config);
         let metrics = Arc::new(Metrics::new());
         let audit = Arc::new(Audit::open(&config, Arc::clone(&metrics)).unwrap());
-        let app = App::new(config, 1, (metrics, audit), engine, changes.clone(), stopping);
+        let app = App::new(config, 1, (metrics, audit), (desk, engine), changes.clone(), stopping);
         (app, changes, stop)
     }
 

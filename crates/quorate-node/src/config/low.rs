@@ -36,6 +36,9 @@ pub(super) struct File {
     pub(super) rights: Option<Rights>,
     /// Where the files are that encryption needs.
     pub(super) tls: Option<super::Tls>,
+    /// What other tools may speak here, and which pools they mean.
+    #[serde(default)]
+    pub(super) gateways: super::Gateways,
     /// Whether a replicated document says who decides, and how fast it goes.
     pub(super) charter: Option<Charter>,
     /// Where to listen.
@@ -177,6 +180,11 @@ pub(super) struct Pool {
     pub(super) drift_ppm: u32,
     /// How long an arbiter that forgot waits before it promises anything; at least one lease.
     pub(super) grace: Option<String>,
+    /// Whether claims may ask for holds without a lease.
+    #[serde(default)]
+    pub(super) standing: bool,
+    /// After how long such a hold is overdue: shown, counted and alerted, never taken away.
+    pub(super) overdue: Option<String>,
     /// Units that are not for everybody.
     #[serde(default)]
     pub(super) reserved: Vec<Reserved>,

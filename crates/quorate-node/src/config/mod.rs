@@ -77,8 +77,35 @@ pub struct Config {
     pub log: Option<String>,
     /// Where the files are that encryption needs; without them a node stays on its own machine.
     pub tls: Option<Tls>,
+    /// What other tools may speak here, and which pools they mean.
+    pub gateways: Gateways,
     /// What members must agree on, in one number.
     pub digest: u64,
+}
+
+/// What other tools may speak here: nothing unless said. Each value is the name of a pool with one
+/// `*`, for which the tool's own word is put.
+#[derive(Clone, PartialEq, Eq, Debug, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Gateways {
+    /// FleetLock: `*` is the group of a machine.
+    pub fleetlock: Option<String>,
+    /// Terraform's lock: `*` is the last part of the address.
+    pub terraform: Option<String>,
+}
+
+impl Gateways {
+    fn check(&self) -> Result<(), ConfigError> {
+        for name in [&self.fleetlock, &self.terraform].into_iter().flatten() {
+            if name.matches('*').count() != 1 || !is_pool_name(&name.replacen('*', "x", 1)) {
+                return Err(ConfigError::Text(format!(
+                    "gateways: {name:?}: write the name of a pool with one *, for which the \
+                     tool's own word is put"
+                )));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Where it is written down who did what.
@@ -385,6 +412,7 @@ impl Config {
             Some(token) if token.len() < TOKEN_MIN => return Err(ConfigError::WeakToken),
             token => token.map(Secret),
         };
+        file.gateways.check()?;
         let mut agreed = format!("cluster {:?} epoch {} {names:?}\n", file.cluster, file.epoch);
         pools.iter().for_each(|pool| agreed.push_str(&pool.canonical()));
         charter.iter().for_each(|charter| agreed.push_str(&charter.canonical()));
@@ -404,6 +432,7 @@ impl Config {
             data: Data::Memory,
             pools,
             suspect_after,
+            gateways: file.gateways,
             charter,
             limits: file.limits,
             audit: match file.audit {

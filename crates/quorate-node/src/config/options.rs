@@ -26,6 +26,8 @@ pub(crate) struct Basis<'a> {
     pub(crate) members: &'a [String],
     /// The cluster's epoch.
     pub(crate) epoch: u32,
+    /// Whether claims may ask for holds without a lease.
+    pub(crate) standing: bool,
     /// Whether seats can move, and how.
     pub(crate) charter: Option<Chartered>,
 }

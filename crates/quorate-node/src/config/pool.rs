@@ -45,6 +45,10 @@ pub struct PoolDef {
     pub promises: Promises,
     /// What its quorums are worth, if quorums decide.
     pub quorums: Option<Worth>,
+    /// Whether claims may ask for holds without a lease...
+    pub standing: bool,
+    /// ...and after how long such a hold is overdue. Each node decides.
+    pub overdue: Option<Duration>,
     /// Units that are not for everybody.
     pub reserved: Vec<Reserved>,
     /// Whether an administrator may scramble a seat to see the pool heal. Each node decides.
@@ -145,9 +149,10 @@ impl PoolDef {
             [] => String::new(),
             reserved => format!(" {reserved:?}"),
         };
+        let standing = if self.standing { " standing" } else { "" };
         format!(
             "pool {:?} {units} {unit_names:?} {claim_min}..{claim_max} lease {lease} drift {drift} \
-             grace {grace} {protocol}{reserved}\n",
+             grace {grace} {protocol}{standing}{reserved}\n",
             self.label()
         )
     }
@@ -210,8 +215,16 @@ impl PoolDef {
             .map(|rule| Reserved::read(rule, known, members))
             .collect::<Result<_, _>>()
             .map_err(&wrong)?;
+        let standing = pool.standing;
+        let overdue = pool.overdue.as_deref().map(span).transpose()?;
+        if overdue.is_some() && !standing {
+            return Err(wrong(
+                "overdue is about holds without a lease: say standing = true".into(),
+            ));
+        }
         let mut options = Options::new(pool.options);
-        let basis = Basis { units, labels, reserved: &reserved, lease, members, epoch, charter };
+        let basis =
+            Basis { units, labels, reserved: &reserved, lease, members, epoch, standing, charter };
         let name = pool.protocol.as_deref().unwrap_or(registry[0].name);
         let (protocol, quorums) =
             protocols::read(registry, name, &basis, &mut options).map_err(&wrong)?;
@@ -235,6 +248,18 @@ impl PoolDef {
         if let Some(worth) = &quorums {
             promises.survives = u32::try_from(worth.summary.survives).unwrap_or(u32::MAX);
         }
+        // Of the members that keep its books, any minority may be lost for good; where there are
+        // three, one disk is not enough.
+        let voters = quorums.as_ref().map_or(members.len(), |worth| worth.summary.voters);
+        let voters = voters.max(members.len().min(3));
+        let minority = voters.saturating_sub(1) / 2;
+        if standing && (promises.survives as usize) < minority {
+            return Err(wrong(format!(
+                "standing: holds without a lease must outlive any {minority} of {voters} members, \
+                 and these quorums outlive any {}: leave out family, voters and survive",
+                promises.survives
+            )));
+        }
         if !promises.names_units && !unit_names.is_empty() {
             return Err(wrong(format!(
                 "{name} only counts units and cannot say who has which: give units, not unit_names"
@@ -251,6 +276,8 @@ impl PoolDef {
             protocol,
             promises,
             quorums,
+            standing,
+            overdue,
             reserved,
             allow_corruption: allow_corruption.unwrap_or(false),
         })

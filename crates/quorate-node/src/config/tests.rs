@@ -430,3 +430,47 @@ fn peers_are_called_from_where_the_file_says() {
         assert!(error.contains(says), "{source}: {error}");
     }
 }
+
+/// Holds without a lease are refused where they could be lost, with the reason.
+#[test]
+fn a_pool_that_is_not_durable_enough_has_no_holds_without_a_lease() {
+    let table = "protocol = \"table\"\nstanding = true\n";
+    let five: String = ["c", "d", "e"]
+        .iter()
+        .enumerate()
+        .map(|(at, name)| format!("{{ name = \"{name}\", peers = \"127.0.0.1:753{at}\" }},"))
+        .collect();
+    let of_five = |options: &str| {
+        let text = GOOD.replace("    ]\n    [[pools]]", &format!("{five}]\n    [[pools]]"));
+        assert_ne!(text, GOOD);
+        let text = text.replace("fairness = \"backfill:4\"\n    durable = true", options);
+        Config::parse(&text).map_err(|error| error.to_string())
+    };
+    let good = of_five(&format!("{table}durable = true\noverdue = \"2h\"")).unwrap();
+    let pool = good.pool("ci-x").unwrap();
+    assert_eq!((pool.standing, pool.overdue.unwrap().as_secs()), (true, 7200));
+    for (options, says) in [
+        (table.to_owned(), "say durable = true"),
+        ("standing = true\ndurable = true".into(), "central has no holds without a lease"),
+        ("standing = true".into(), "its books are on one disk, or on none"),
+        ("protocol = \"arbiter\"\nstanding = true\ndurable = true".into(), "arbiter has no holds"),
+        ("protocol = \"ring\"\nstanding = true".into(), "known to that node alone"),
+        (
+            format!("{table}durable = true\nfamily = \"singleton\"\nsurvive = 0"),
+            "these quorums outlive any 0",
+        ),
+        (
+            format!("{table}durable = true\nfamily = \"weighted:3,1,1,1,1\""),
+            "must outlive any 2 of 5 members, and these quorums outlive any 1",
+        ),
+        ("overdue = \"1h\"".into(), "say standing = true"),
+    ] {
+        let error = of_five(&options).expect_err(&options);
+        assert!(error.contains(says), "{options}: {error}");
+    }
+    for wrong in ["reboot", "a-*-*", "*/x"] {
+        let text = GOOD.replace("epoch = 1", &format!("epoch = 1\ngateways.fleetlock = {wrong:?}"));
+        let error = Config::parse(&text).unwrap_err().to_string();
+        assert!(error.contains("with one *"), "{wrong}: {error}");
+    }
+}

@@ -4,6 +4,7 @@
 //! was told, and nobody is there for, a node gives up by itself (`presence`): only as far as this
 //! node asked for it, since the claim's name may be in use at another to which its client moved.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use quorate_api::link::FromNode;
@@ -83,6 +84,9 @@ impl Engine {
         waiter: Waiter,
     ) {
         let now = clock::now();
+        if want.standing && waiter.is_link() {
+            return waiter.answer(Err(admission::standing_on_link()));
+        }
         let session = waiter.session();
         let pool = &mut self.pools[seat];
         let abandoned = pool.ledger.get(&id).map(|claimed| claimed.presence.abandoned);
@@ -163,6 +167,10 @@ impl Engine {
         let session = waiter.session();
         let state = pool.ledger.get(&id).map(|claimed| &claimed.state);
         let shares = match (state, shown) {
+            // It has no lease: there is nothing to extend.
+            (Some(State::Granted { until: Moment::NEVER, .. }), None) => {
+                return self.answer(seat, id, false, waiter, now);
+            }
             (Some(State::Granted { shares, .. } | State::Shown { shares, .. }), None) => {
                 shares.clone()
             }
@@ -239,7 +247,7 @@ impl Engine {
     fn on_end(&mut self, seat: usize, id: ClaimId, waiter: Waiter, now: Moment) {
         let pool = &mut self.pools[seat];
         if let (Some(claimed), Some(session)) = (pool.ledger.get_mut(&id), waiter.session())
-            && claimed.session.as_ref().is_some_and(|own| own.same_channel(&session))
+            && claimed.session.as_ref().is_some_and(|own| own.same_as(&session))
         {
             // Whoever ends it is answered, and need not be told as well.
             claimed.session = None;
@@ -295,14 +303,15 @@ impl Engine {
     /// An operator takes a claim back. If it waits, it is cancelled. If it is granted, its client
     /// is told, and this node renews it no more; the arbiter is *not* told before the client has
     /// released it, since the client may use its units until it has heard of it. So they return
-    /// when the client says so, or with the lease.
+    /// when the client says so, or with the lease. What has no lease has only this end: its units
+    /// return at once, and the fence is what keeps a client out that goes on.
     pub(super) fn revoke(&mut self, seat: usize, id: ClaimId, reason: &str) {
         let now = clock::now();
         let state = self.pools[seat].ledger.get(&id).map(|claimed| &claimed.state);
         match state {
             Some(State::Waiting) => {
                 // Over first: its client is to hear that it was revoked, not that it cancelled.
-                self.over(seat, id, ClaimState::Revoked, reason, now);
+                self.over(seat, id, ClaimState::Revoked, reason.to_owned(), now);
                 return self.step(seat, Event::Cancel(id));
             }
             Some(State::Granted { .. } | State::Shown { .. }) => {}
@@ -315,7 +324,24 @@ impl Engine {
                 self.insert(seat, id, claimed);
             }
         }
-        self.over(seat, id, ClaimState::Revoked, reason, now);
+        let stands = self.stands(seat, id);
+        self.over(seat, id, ClaimState::Revoked, reason.to_owned(), now);
+        if stands {
+            self.step(seat, Event::Release(id));
+        }
+    }
+
+    /// Whether a claim has no lease, as far as this node knows: from its client, or from its books.
+    pub(super) fn stands(&self, seat: usize, id: ClaimId) -> bool {
+        let pool = &self.pools[seat];
+        let held = |claimed: &Claimed| {
+            matches!(claimed.state, State::Granted { until: Moment::NEVER, .. })
+        };
+        let mut stands = pool.ledger.get(&id).is_some_and(held);
+        if pool.def.standing && !stands {
+            pool.seat.ledger(&mut |entry| stands |= entry.claim == id && entry.kept.is_some());
+        }
+        stands
     }
 
     /// Says how a claim stands: now, or when it no longer waits.
@@ -376,15 +402,16 @@ impl Engine {
         seat: usize,
         id: ClaimId,
         state: ClaimState,
-        why: &str,
+        why: impl Into<Cow<'static, str>>,
         now: Moment,
     ) {
-        self.note_end(seat, id, state, why, now);
+        let why = why.into();
+        self.note_end(seat, id, state, &why, now);
         let pool = &mut self.pools[seat];
         let Some(claimed) = pool.ledger.get_mut(&id) else { return };
         let waited = match &claimed.state {
             State::Granted { since, shares, until } => {
-                if state == ClaimState::Revoked {
+                if state == ClaimState::Revoked && *until < Moment::NEVER {
                     claimed.left = Some((shares.clone(), *until));
                 }
                 pool.meters.held_for.observe(now.since(*since).as_secs_f64());
@@ -413,15 +440,15 @@ impl Engine {
             && matches!(claimed.state, State::Granted { .. } | State::Shown { .. })
         {
             // If the connection is gone, the client asks again.
-            let _ = session.send(FromNode::Over {
+            session.send(&FromNode::Over {
                 pool: pool.name.to_string(),
                 id: convert::api_id(id),
                 state,
-                why: why.to_owned(),
+                why: why.to_string(),
             });
         }
         let before = pool.ledger.active();
-        pool.ledger.change(&id, State::Over { state, why: why.to_owned(), since: now, waited });
+        pool.ledger.change(&id, State::Over { state, why, since: now, waited });
         self.active = self.active + pool.ledger.active() - before;
         pool.ledger.wake(&id, &pool.terms, now);
         self.changed(seat, id, ChangeKind::Ended);

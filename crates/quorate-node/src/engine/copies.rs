@@ -307,11 +307,11 @@ impl Engine {
             State::Granted { .. } => {
                 let why = format!("the client released it at {}", self.name_of(peer));
                 self.step(seat, Event::Release(id));
-                self.over(seat, id, ClaimState::Released, &why, now);
+                self.over(seat, id, ClaimState::Released, why, now);
             }
             State::Waiting | State::Shown { .. } => {
                 let why = format!("the client ended it at {}", self.name_of(peer));
-                self.over(seat, id, ClaimState::Cancelled, &why, now);
+                self.over(seat, id, ClaimState::Cancelled, why, now);
                 self.step(seat, Event::Cancel(id));
             }
             State::Over { state: ClaimState::Lost | ClaimState::Revoked, .. } => {

@@ -196,7 +196,7 @@ impl Engine {
             let (name, id) = (pool.name.to_string(), convert::api_id(claim));
             let it = convert::link_move(it, Some(&pool.def), pool.terms.labels.as_deref());
             // If the connection is gone, the client hears of it when it renews.
-            let _ = session.send(FromNode::Move { pool: name, id, it });
+            session.send(&FromNode::Move { pool: name, id, it });
         }
         self.changed(seat, claim, ChangeKind::Moving);
     }
@@ -223,7 +223,7 @@ impl Engine {
         if let Some(claimed) = self.pools[seat].ledger.get_mut(&claim) {
             claimed.refusal = Some(why);
         }
-        self.over(seat, claim, state, &short.unwrap_or_else(|| why.to_string()), now);
+        self.over(seat, claim, state, short.unwrap_or_else(|| why.to_string()), now);
     }
 
     /// Tells whoever watches how a claim of ours stands now.

@@ -129,14 +129,12 @@ impl Engine {
     }
 
     fn count_unconnected(&self) -> u64 {
-        let claims = self.pools.iter().flat_map(|pool| pool.ledger.iter());
-        let away = claims.filter(|(_, claimed)| {
-            let linked = claimed.session.as_ref().is_some_and(|session| !session.is_closed());
-            !linked && !matches!(claimed.state, State::Over { .. })
-        });
+        let claims = self.pools.iter().flat_map(|pool| pool.ledger.live());
+        let away = claims
+            .filter(|claimed| claimed.session.as_ref().is_none_or(|session| session.is_closed()));
         let (named, nameless): (Vec<_>, Vec<_>) =
-            away.partition(|(_, claimed)| !claimed.want.client.is_empty());
-        let names: BTreeSet<&str> = named.iter().map(|(_, c)| c.want.client.as_str()).collect();
+            away.partition(|claimed| !claimed.want.client.is_empty());
+        let names: BTreeSet<&str> = named.iter().map(|c| c.want.client.as_str()).collect();
         (names.len() + nameless.len()) as u64
     }
 

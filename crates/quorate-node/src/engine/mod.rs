@@ -1,14 +1,16 @@
-//! The engine: one task that owns every seat, every claim and every link of a node.
+//! The engine: one owner of every seat, every claim and every link of a node.
 //!
 //! Whatever happens, at a client's connection, at a peer's, on the disk or on the clock, arrives
-//! here as a [`Command`]. The engine turns it into an event for a seat, performs the seat's effects
-//! in order, and answers. Nothing is shared and nothing is locked, so the order of effects is the
-//! order in which things are done. The engine never waits for anybody: answers go into queues that
-//! are bounded by what was asked.
+//! here: what clients ask about claims over the `desk`, all else as a [`Command`]. The engine turns
+//! it into an event for a seat, performs the seat's effects in order, and answers. One task at a
+//! time works with it, and with all of it, so the order of effects is the order in which things are
+//! done. The engine never waits for anybody: answers go into queues that are bounded by what was
+//! asked.
 //!
 //! * `charter`: who decides where that may change;
 //! * `claims`: what clients ask;
 //! * `copies`: claims that were asked for at several nodes;
+//! * `desk`: how one task after the other works with the engine;
 //! * `effects`: what seats want done, and the barrier of the journal;
 //! * `gather`: what nodes ask each other, and what they answer;
 //! * `glance`: what an operator sees, and the record of what happened;
@@ -22,6 +24,9 @@
 mod charter;
 mod claims;
 mod copies;
+mod desk;
+#[cfg(test)]
+mod desk_tests;
 mod effects;
 mod gather;
 mod glance;
@@ -57,7 +62,7 @@ use crate::clock;
 use crate::config::Config;
 use crate::crowd::Crowd;
 use crate::history::History;
-use crate::journal::{Journal, Records, Written};
+use crate::journal::{Journal, Records};
 use crate::ledger::Waiter;
 use crate::metrics::Metrics;
 use crate::planted::Planted;
@@ -67,6 +72,7 @@ use crate::seat::{AnySeat, FirstDue, SeatEffect, SeatError, SeatEvent};
 pub(crate) use charter::Chartered;
 use charter::Known;
 use copies::Copies;
+pub(crate) use desk::Desk;
 pub(crate) use gather::Gathered;
 use gather::Gathering;
 use links::Peers;
@@ -204,8 +210,12 @@ pub(crate) struct Engine {
     /// When the log last warned of a peer that sent nonsense.
     warned: Option<Moment>,
     stopping: bool,
-    /// Room for the effects of a step.
+    /// Room for the effects of a step...
     effects: Vec<SeatEffect>,
+    /// ...and for what lay on the desk.
+    errands: Vec<(Caller, Request)>,
+    /// When the engine's own task looks at the clock.
+    armed: Option<Moment>,
 }
 
 /// Why an engine cannot start.
@@ -269,6 +279,8 @@ impl Engine {
             warned: None,
             stopping: false,
             effects: Vec::new(),
+            errands: Vec::new(),
+            armed: None,
             records,
             config,
             metrics,
@@ -289,48 +301,6 @@ impl Engine {
         engine.alarms.set(since.after(HEARTBEAT), Due::Heartbeat);
         engine.metrics.mesh(&engine.config, 0);
         Ok(engine)
-    }
-
-    /// Serves until told to stop, or until everybody who could send commands is gone.
-    pub(crate) async fn run(
-        mut self,
-        mut commands: mpsc::Receiver<Command>,
-        mut written: mpsc::UnboundedReceiver<Written>,
-    ) {
-        let mut batch = Vec::with_capacity(BATCH);
-        let sleep = tokio::time::sleep(Duration::ZERO);
-        tokio::pin!(sleep);
-        let mut armed = None;
-        loop {
-            let next = self.alarms.next();
-            // The timer is left alone while the next alarm stays the same.
-            if let Some(at) = next.filter(|_| next != armed) {
-                let after = at.since(clock::now());
-                sleep.as_mut().reset(tokio::time::Instant::now() + after);
-                armed = next;
-            }
-            tokio::select! {
-                biased;
-                Some(written) = written.recv() => self.on_written(written),
-                count = commands.recv_many(&mut batch, BATCH) => if count == 0 { break },
-                () = &mut sleep, if armed.is_some() => armed = None,
-            }
-            let mut stopped = None;
-            for command in batch.drain(..) {
-                if let Some(done) = self.on(command) {
-                    stopped = Some(done);
-                }
-            }
-            self.ring();
-            self.tell_ends();
-            self.flush();
-            if let Some(done) = stopped {
-                self.journal.close();
-                // Whoever stopped us may have given up waiting.
-                let _ = done.send(());
-                break;
-            }
-        }
     }
 
     fn on(&mut self, command: Command) -> Option<oneshot::Sender<()>> {

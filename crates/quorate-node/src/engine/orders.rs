@@ -158,8 +158,9 @@ impl Engine {
             State::Over { state: ClaimState::Revoked, .. } => known.want.units() > 0,
             State::Over { .. } => false,
         });
+        let stands = self.stands(seat, claim);
         self.revoke(seat, claim, reason);
-        known
+        known || stands
     }
 
     /// What came of an order about units, if this node decides over them.

@@ -246,7 +246,7 @@ impl Engine {
         let wanted = |id: &ClaimId| only.is_none_or(|only| only == *id);
         let mut claims: Vec<HomeClaim> = pool
             .ledger
-            .iter()
+            .all()
             .filter(|(id, _)| wanted(id))
             .filter_map(|(id, claimed)| home_claim(*id, claimed, self.boot, now))
             .collect();
@@ -259,7 +259,8 @@ impl Engine {
         let shortages = shortages(pool, &books, now);
         // Whoever is next matters most.
         books.sort_by_key(|line| (line.granted(), line.stamp(), line.claim()));
-        claims.sort_by_key(|claim| (claim.shares.is_some(), std::cmp::Reverse(claim.since_micros)));
+        let age = |claim: &HomeClaim| std::cmp::Reverse(claim.since_micros);
+        claims.sort_by_key(|claim| (claim.shares.is_some(), age(claim), claim.claim));
         let left_out =
             claims.len().saturating_sub(LINES_MAX) + books.len().saturating_sub(LINES_MAX);
         keep_both_ends(&mut books, BookLine::granted);
@@ -371,7 +372,7 @@ fn add(standing: &mut Standing, pool: &Pool, answers_for_it: bool, now: Moment) 
             count(!entry.standing.waits(), entry.units.get());
         }
     });
-    for (_, claimed) in pool.ledger.iter() {
+    for claimed in pool.ledger.live() {
         let granted = match &claimed.state {
             State::Waiting => {
                 standing.oldest_wait = standing.oldest_wait.max(now.since(claimed.made));
@@ -446,6 +447,8 @@ pub(crate) fn pool_view(name: &str, def: &PoolDef, labels: Option<&Labels>) -> P
         grants: None,
         needs: Vec::new(),
         durable: def.protocol.about.durable,
+        standing: def.standing,
+        overdue_ms: def.overdue.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX)),
         held: None,
         free: None,
         waiting: None,
@@ -522,6 +525,7 @@ fn home_claim(id: ClaimId, claimed: &Claimed, boot: u32, now: Moment) -> Option<
         moves: Vec::new(),
         since_micros: micros(now.since(claimed.made)),
         left_micros: 0,
+        standing: claimed.want.standing,
         revoked: None,
         boot,
         grant: claimed.grant,
@@ -534,6 +538,7 @@ fn home_claim(id: ClaimId, claimed: &Claimed, boot: u32, now: Moment) -> Option<
             home.shares = Some(shown.map(|s| (s.unit.0, s.fence.0)).collect());
             home.since_micros = micros(now.since(*since));
             home.left_micros = micros(until.since(now));
+            home.standing |= *until == Moment::NEVER;
             let share = |share: Share| (share.unit.0, share.fence.0);
             let moves = claimed.moves.iter().take(UNITS_SHOWN);
             home.moves = moves.map(|it| (share(it.from), share(it.to))).collect();

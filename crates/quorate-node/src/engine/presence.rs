@@ -72,7 +72,7 @@ impl Engine {
             // What the pool could grant has changed meanwhile.
             Err(unfit) => {
                 let why = quorate_api::Problem::from(unfit).detail;
-                self.over(seat, id, ClaimState::Refused, &why, now);
+                self.over(seat, id, ClaimState::Refused, why, now);
             }
         }
     }

@@ -21,12 +21,12 @@ use crate::planted::Planted;
 
 type Answer = oneshot::Receiver<Envelope>;
 
-fn engine(pools: &str, journal: Journal) -> Engine {
+pub(super) fn engine(pools: &str, journal: Journal) -> Engine {
     let limits = "limits = { claims = 4, queue = 2, pools = 3, remembered = 2, text = 8 }";
     with_limits(limits, pools, journal)
 }
 
-fn with_limits(limits: &str, pools: &str, journal: Journal) -> Engine {
+pub(super) fn with_limits(limits: &str, pools: &str, journal: Journal) -> Engine {
     let text = format!(
         "cluster = \"c\"\nepoch = 1\nnode = \"a\"\n\
          listen = {{ clients = \"127.0.0.1:1\", peers = \"127.0.0.1:2\" }}\n\
@@ -54,7 +54,7 @@ fn ask(engine: &mut Engine, pool: &str, serial: u64, ask: Ask) -> Answer {
     answer
 }
 
-fn want(units: u32) -> Want {
+pub(super) fn want(units: u32) -> Want {
     Want { client: "me".into(), reason: "x".into(), ..units.into() }
 }
 

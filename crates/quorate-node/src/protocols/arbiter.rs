@@ -26,6 +26,7 @@ pub(super) const ARBITER: Registered = Registered {
         "voters",
     ],
     chooses: false,
+    no_standing: Some("a home that crashed leaves permissions behind that only their lease ends"),
     read,
 };
 

@@ -11,6 +11,7 @@ pub(super) const BROADCAST: Registered = Registered {
     name: Weighted::NAME,
     options: &["crashes_max", "node_units_max", "probe", "reclaim", "retry"],
     chooses: false,
+    no_standing: Some("what a node holds is known to that node alone"),
     read,
 };
 

@@ -12,6 +12,7 @@ pub(super) const CENTRAL: Registered = Registered {
     name: Central::NAME,
     options: &["arbiter", "durable", "fairness", "retry"],
     chooses: true,
+    no_standing: Some("its books are on one disk, or on none"),
     read,
 };
 

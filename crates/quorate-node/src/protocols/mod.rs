@@ -37,6 +37,8 @@ pub(crate) struct Registered {
     pub(crate) options: &'static [&'static str],
     /// Whether it can choose among units that differ.
     pub(crate) chooses: bool,
+    /// Why it has no holds without a lease; nothing if it has.
+    pub(crate) no_standing: Option<&'static str>,
     /// Reads its options, and says what its quorums are worth if it has any.
     pub(crate) read: fn(&Basis<'_>, &mut Options) -> Result<Read, String>,
 }
@@ -61,6 +63,12 @@ pub(crate) fn read(
         return Err(format!(
             "{name} cannot choose among units that differ: only {} have units with labels",
             quoted(&names, "and")
+        ));
+    }
+    if let (true, Some(why)) = (basis.standing, found.no_standing) {
+        return Err(format!(
+            "standing: {name} has no holds without a lease, since {why}; \"table\" has, with \
+             durable = true"
         ));
     }
     (found.read)(basis, options)

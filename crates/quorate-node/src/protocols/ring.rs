@@ -11,6 +11,7 @@ pub(super) const RING: Registered = Registered {
     name: Ring::NAME,
     options: &["allow_corruption", "grants_max", "idle", "timeout", "ttl"],
     chooses: false,
+    no_standing: Some("what a node holds is known to that node alone"),
     read,
 };
 

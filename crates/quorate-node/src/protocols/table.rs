@@ -12,6 +12,7 @@ pub(super) const TABLE: Registered = Registered {
     name: Table::NAME,
     options: &["durable", "fairness", "family", "patience", "retry", "survive", "voters"],
     chooses: true,
+    no_standing: None,
     read,
 };
 
@@ -22,6 +23,12 @@ fn read(basis: &Basis<'_>, options: &mut Options) -> Result<Read, String> {
     let voting::Pool::Table(mut pool) = pool else { unreachable!("a table was chosen") };
     pool.patience = quorums::patience(options)?.or(pool.patience);
     pool.goods = goods::read(basis, options)?;
+    pool.goods.standing = basis.standing;
+    if basis.standing && !pool.goods.durable {
+        return Err("standing: say durable = true, since a hold without a lease must be on the \
+                    disks of a quorum before anybody is told of it"
+            .into());
+    }
     let quorums = quorums::agreed(&pool.quorums);
     let about = About {
         canonical: format!("table quorums {quorums} {}", goods::agreed(&pool.goods)),

@@ -9,8 +9,13 @@ use crate::config::Config;
 use crate::node::Node;
 use crate::seat_tests::Toy;
 
-const TOY: Registered =
-    Registered { name: Toy::NAME, options: &["colour"], chooses: false, read: read_toy };
+const TOY: Registered = Registered {
+    name: Toy::NAME,
+    options: &["colour"],
+    chooses: false,
+    no_standing: None,
+    read: read_toy,
+};
 
 const WITH_TOY: &[Registered] = &[central::CENTRAL, TOY];
 

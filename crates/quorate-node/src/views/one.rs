@@ -62,7 +62,7 @@ impl Picture {
     pub(crate) fn status(&self, id: ClaimId, pool: &str, def: &PoolDef) -> Option<ClaimStatus> {
         let line = self.lines.get(&id)?;
         let home = line.home.as_ref().map(|(_, home)| home);
-        let shares = home.and_then(|home| home.shares.clone());
+        let shares = line.shares();
         let share = |(unit, fence): (u32, u64)| Share { unit: Unit(unit), fence: Fence(fence) };
         let moves = home.map(|home| {
             home.moves.iter().map(move |(from, to)| Move { from: share(*from), to: share(*to) })
@@ -83,7 +83,8 @@ impl Picture {
             lines: line.lines(),
             // Counted from its node's answer, which is later than our receipt of the question, and
             // so on the safe side.
-            expires_in_ms: home.filter(|_| shares.is_some()).map(|home| {
+            standing: line.stands(),
+            expires_in_ms: home.filter(|_| shares.is_some() && !line.stands()).map(|home| {
                 let left = Duration::from_micros(home.left_micros);
                 u64::try_from(shrink(&def.lease, left).as_millis()).unwrap_or(u64::MAX)
             }),
@@ -94,8 +95,8 @@ impl Picture {
             node: line.node(),
             boot: home.map(|home| home.boot),
             grant: home.and_then(|home| home.grant),
-            client: line.text(|home| &home.client),
-            reason: line.text(|home| &home.reason),
+            client: line.client(),
+            reason: line.reason(),
             ended: revoked,
             why: None,
             unheard: Vec::new(),
@@ -126,6 +127,7 @@ impl Picture {
             moves: Vec::new(),
             counted: false,
             expires_in_ms: None,
+            standing: false,
             waited_ms: 0,
             node: node.clone(),
             boot: None,

@@ -19,6 +19,7 @@ mod orders;
 mod rights;
 mod ring_heals;
 mod second_starts;
+mod standing;
 mod watching;
 mod what_can_be_granted;
 mod what_is_counted;

@@ -502,7 +502,13 @@ impl Grantor {
                 State::Granted { adopted: false, .. } => Standing::Granted,
                 State::Granted { adopted: true, .. } => Standing::Adopted,
             };
-            show(Entry { claim, stamp: booked.stamp, units: booked.wish.units, standing });
+            show(Entry {
+                claim,
+                stamp: booked.stamp,
+                units: booked.wish.units,
+                standing,
+                kept: None,
+            });
         }
     }
 

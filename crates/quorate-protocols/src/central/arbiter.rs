@@ -443,7 +443,13 @@ impl Arbiter {
                 State::Granted { adopted: false, .. } => Standing::Granted,
                 State::Granted { adopted: true, .. } => Standing::Adopted,
             };
-            show(Entry { claim, stamp: booked.stamp, units: booked.wanted.units, standing });
+            show(Entry {
+                claim,
+                stamp: booked.stamp,
+                units: booked.wanted.units,
+                standing,
+                kept: None,
+            });
         }
     }
 

@@ -92,6 +92,7 @@ impl<A: Decided> Home<A> {
                     self.claims.remove(&claim);
                     return post.out.refuse(claim, Refusal::NameTaken);
                 }
+                let until = local.wanted.lasts(until);
                 if until <= seat.now {
                     return self.ask_anew(seat, claim, post); // And perhaps somebody else's by now.
                 }

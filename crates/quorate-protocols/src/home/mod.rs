@@ -33,6 +33,8 @@
 //! * *A grant that comes too late to be used* is not renewed, since those who decide might have
 //!   forgotten it and would take up that it is in use: it is asked for in a new try. So it is in
 //!   `table` if little of its lease is left: a client could not renew it in time.
+//! * *What stands* has no deadline: nothing above that goes by time is about it, and a client that
+//!   shows it after a restart is told what those who decide know of it.
 //! * *What a client lost* while its deadline is not over stays taken until then: it may hear of the
 //!   loss late or never.
 //!
@@ -224,6 +226,8 @@ impl<A: Asks> Home<A> {
     pub(crate) fn on_claim(&mut self, seat: &Seat<'_, A>, claim: &Claim, post: &mut Post<'_, A>) {
         let units = claim.wanted.units.get();
         assert!(units <= A::Protocol::capacity(seat.pool), "h <= k was settled at the door");
+        let stands = claim.wanted.standing.is_some();
+        assert!(!stands || A::Protocol::stands(seat.pool), "and so was what may stand");
         if self.claims.contains_key(&claim.id) {
             return; // A client that repeats itself changes nothing.
         }
@@ -350,7 +354,9 @@ impl<A: Asks> Home<A> {
         let phase = A::phase(local);
         let Phase::Held { told } = *phase else { return false };
         let stopped = phase.has_stopped(seat.now) && !A::breaks(seat, Rule::DeadIsForGood);
-        if stopped || until <= seat.now || told.is_some_and(|told| until <= told) {
+        // What stands is told again: whoever renews it waits for an answer.
+        let no_later = |told: Moment| until <= told && until < Moment::NEVER;
+        if stopped || until <= seat.now || told.is_some_and(no_later) {
             return false;
         }
         *phase = Phase::Held { told: Some(until) };

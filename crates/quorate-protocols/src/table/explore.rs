@@ -67,5 +67,5 @@ numbers!(enum Message {
     Ask { claim, attempt },
     Told { claim, attempt, waits },
     Survey,
-    Report { round, fence, boot, sure },
+    Report { round, fence, boot, sure, sheet },
 });

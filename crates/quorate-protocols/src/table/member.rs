@@ -4,7 +4,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use quorate_core::{
-    ClaimId, Entry, Fact, Fence, Moment, NodeId, Outbox, Stamp, Standing, Start, numbers,
+    ClaimId, Entry, Fact, Fence, Kept, Moment, NodeId, Outbox, Shares, Stamp, Standing, Start,
+    numbers,
 };
 
 use super::message::Message;
@@ -36,6 +37,8 @@ pub(super) struct Member {
     /// Whether leases end. A copy without them may be old for ever, and is no book to go by.
     has_leases: bool,
     breaks: Count,
+    /// The newest table that others told of, while it learns what it forgot.
+    pub(super) told: Arc<Sheet>,
 }
 
 numbers!(Member {
@@ -50,6 +53,7 @@ numbers!(Member {
     written,
     has_leases,
     breaks: plain,
+    told,
 });
 
 /// A section that has the lock, or wants it.
@@ -105,6 +109,7 @@ impl Member {
             written: None,
             has_leases: seat.pool.leases_end(),
             breaks: Count::default(),
+            told: Arc::default(),
         };
         match start {
             // A member that never wrote a record has never given its lock.
@@ -114,7 +119,9 @@ impl Member {
                 member.written = Some((record.round, record.fence));
                 let keeps = record.sheet.filter(|_| seat.pool.goods.durable);
                 if keeps.is_none() || record.unsure {
-                    member.opening = Opening::Grace { sure: !record.unsure };
+                    // What stands is not over after a lease: the table must be learned anew.
+                    let sure = !record.unsure && !seat.pool.goods.standing;
+                    member.opening = Opening::Grace { sure };
                 }
                 if let Some(sheet) = keeps {
                     member.adopt(seat, Arc::new(sheet), out);
@@ -167,8 +174,9 @@ impl Member {
                 }
             }
             Message::Survey => self.on_survey(seat, from, post),
-            Message::Report { round, fence, boot, sure } => {
-                self.on_report(seat, from, Report { round, fence, boot, sure }, post);
+            Message::Report { round, fence, boot, sure, sheet } => {
+                let report = Report { round, fence, boot, sure };
+                self.on_report(seat, from, report, sheet, post);
             }
             _ => unreachable!("messages for requesters go to the requester"),
         }
@@ -284,7 +292,7 @@ impl Member {
     }
 
     /// Takes a newer table, and watches over the leases that are new in it.
-    fn adopt(&mut self, seat: &Seat<'_>, sheet: Arc<Sheet>, out: &mut Outbox<Table>) {
+    pub(super) fn adopt(&mut self, seat: &Seat<'_>, sheet: Arc<Sheet>, out: &mut Outbox<Table>) {
         let since = |of: &Sheet, claim: &ClaimId| Some(of.rows.get(claim)?.granted()?.1);
         let before = std::mem::replace(&mut self.sheet, sheet);
         self.stored = seat.now;
@@ -300,8 +308,11 @@ impl Member {
                 out.disarm(Alarm::LeaseEnd(*claim));
             }
         }
-        for claim in self.sheet.rows.keys() {
+        for (claim, row) in &self.sheet.rows {
             let is = since(&self.sheet, claim);
+            if row.has_no_lease(seat) {
+                continue;
+            }
             if is.is_some() && is != since(&before, claim) {
                 self.overdue.remove(claim);
                 out.arm(Alarm::LeaseEnd(*claim), seat.pool.goods.lease.length());
@@ -376,7 +387,12 @@ impl Member {
                 None => row.waits_as(),
             };
             let stamp = Stamp { clock: row.age, node: row.node };
-            show(Entry { claim, stamp, units: row.wanted.units, standing });
+            let kept = row.wanted.standing.as_ref().map(|text| {
+                let shares = row.granted().map(|(shares, _)| shares.clone());
+                let shares = shares.unwrap_or_else(|| Shares::new(&[]));
+                Box::new(Kept { text: Arc::clone(text), shares })
+            });
+            show(Entry { claim, stamp, units: row.wanted.units, standing, kept });
         }
     }
 

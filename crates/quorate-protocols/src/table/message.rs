@@ -53,8 +53,9 @@ pub enum Message {
     Told { claim: ClaimId, attempt: Attempt, waits: bool },
     /// I forgot: which rounds and fences were there?
     Survey,
-    /// None above these. `sure`: I forgot nothing.
-    Report { round: Fence, fence: Fence, boot: u32, sure: bool },
+    /// None above these. `sure`: I forgot nothing. `sheet`: the table as I know it, where claims
+    /// may stand: what stands is not over when a lease is.
+    Report { round: Fence, fence: Fence, boot: u32, sure: bool, sheet: Option<Arc<Sheet>> },
 }
 
 impl Message {
@@ -103,7 +104,10 @@ impl Message {
             Message::Lock { round, .. } | Message::Refused { round, .. } => small(round),
             Message::Locked { sheet, floor, .. } => small(floor) && sheet.is_sound(goods),
             Message::Store { sheet, .. } => sheet.is_sound(goods),
-            Message::Report { round, fence, .. } => small(round) && small(fence),
+            Message::Report { round, fence, sheet, .. } => {
+                let sound = sheet.as_ref().is_none_or(|sheet| sheet.is_sound(goods));
+                small(round) && small(fence) && sound
+            }
             _ => true,
         }
     }

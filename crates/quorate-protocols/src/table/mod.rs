@@ -243,6 +243,10 @@ impl Protocol for Table {
         pool.goods.units
     }
 
+    fn stands(pool: &Pool) -> bool {
+        pool.goods.standing
+    }
+
     fn overtakes_max(pool: &Pool) -> Option<u32> {
         pool.goods.overtakes_max()
     }

@@ -74,6 +74,10 @@ pub(crate) enum Mutant {
     NoGrace,
     /// The same fence for every grant.
     ReuseFence,
+    /// What stands has a lease like everything else.
+    EndStanding,
+    /// A member that lost its disk opens with an empty table. Our first draft.
+    OpenEmpty,
     /// A section that grants nothing forgets which fences those that forgot may have known. Our
     /// first draft.
     ForgetFloor,

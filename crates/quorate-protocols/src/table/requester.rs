@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use quorate_core::{Claim, ClaimId, Fact, Fence, Lease, Moment, NodeId, NodeSet, Refusal, Shares};
+use quorate_core::{
+    Claim, ClaimId, Fact, Fence, Lease, Moment, NodeId, NodeSet, Refusal, Shares, Wanted,
+};
 
 use super::laws::Changes;
 use super::message::Message;
@@ -232,10 +234,11 @@ impl Requester {
     ) {
         match message {
             Message::Notify { claim, attempt, shares, sent, waited } => {
-                let until = seat.pool.goods.lease.deadline(sent, waited);
+                let deadline = seat.pool.goods.lease.deadline(sent, waited);
                 let lease = seat.pool.goods.lease.length();
                 let local = self.claims.get(&claim).filter(|local| local.attempt == attempt);
                 let waits = local.is_some_and(|local| !local.phase.is_held());
+                let until = local.map_or(deadline, |local| local.wanted.lasts(deadline));
                 // What passes while a table is on its way is counted by nobody, and after a long
                 // wait that may be most of a lease. Members count from the grant, a moment ago: a
                 // section of ours gives it anew, for a whole lease.
@@ -279,17 +282,18 @@ impl Requester {
         &mut self,
         seat: &Seat<'_>,
         claim: ClaimId,
-        kept: bool,
+        kept: Option<Wanted>,
         until: Moment,
         post: &mut Post<'_>,
     ) {
-        if !self.claims.get(&claim).is_some_and(|local| local.phase.is_held()) {
+        let held = |local: &&mut Asked<Wait>| local.phase.is_held();
+        let Some(local) = self.claims.get_mut(&claim).filter(held) else {
             return; // Released meanwhile.
-        }
-        match kept {
-            true => _ = self.extend(seat, claim, until, post),
-            false => self.forget(claim, post),
-        }
+        };
+        let Some(wanted) = kept else { return self.forget(claim, post) };
+        let until = wanted.lasts(until);
+        local.wanted = wanted; // Of what a client shows, only the table knows whether it stands.
+        self.extend(seat, claim, until, post);
     }
 
     /// The deadline of what a section of ours stored, counted from before it did.

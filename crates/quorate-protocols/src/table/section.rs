@@ -368,8 +368,9 @@ impl Requester {
                     }
                 }
                 (Errand::Renew(theirs), granted) => {
-                    let kept = granted.is_some_and(|(_, (shares, _))| *shares == theirs);
-                    self.on_renewed(seat, claim, kept, until, post);
+                    let kept = granted.filter(|(_, (shares, _))| **shares == theirs);
+                    let wanted = kept.map(|(row, _)| row.wanted.clone());
+                    self.on_renewed(seat, claim, wanted, until, post);
                 }
                 (Errand::End(_), _) => {}
             }

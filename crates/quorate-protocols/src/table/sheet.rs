@@ -122,6 +122,11 @@ impl Row {
         }
     }
 
+    /// Whether it ends by its client's word alone.
+    pub(super) fn has_no_lease(&self, seat: &Seat<'_>) -> bool {
+        self.wanted.standing.is_some() && !broken!(seat, EndStanding)
+    }
+
     /// Whether this try of a home asks for it.
     pub(super) fn is_asked_by(&self, node: NodeId, attempt: Attempt) -> bool {
         let mut others = self.others.iter().map(|other| (other.node, other.attempt));
@@ -192,7 +197,8 @@ impl Row {
         let among =
             |line: &Line| 10 + line.among.last().map_or(0, |unit| unit.index() / 64 * 10 + 10);
         let others = self.others.len() * Asking::WEIGHT;
-        107 + others + lines.map(among).sum::<usize>()
+        let text = self.wanted.standing.as_ref().map_or(0, |text| 3 + text.len());
+        108 + others + text + lines.map(among).sum::<usize>()
     }
 
     fn ticket(&self, claim: ClaimId) -> Ticket {
@@ -322,6 +328,9 @@ impl Sheet {
             if since != Some(version) {
                 continue; // Renewed, or over already.
             }
+            if self.rows[&claim].has_no_lease(seat) {
+                continue; // No member watches it; whoever says so is mistaken.
+            }
             let row = self.remove(seat, claim).expect("just found");
             let State::Granted { shares, .. } = row.state else { unreachable!("just found") };
             upshot.ended.push((claim, row.node, row.attempt, shares));
@@ -355,7 +364,7 @@ impl Sheet {
                 }
             }
             (Errand::Ask, Some(row), Some((wanted, attempt))) => {
-                if row.wanted != *wanted {
+                if !row.wanted.asks_as(wanted) {
                     return upshot.clashes.push(claim);
                 }
                 let others = row.others.len() + room / Asking::WEIGHT;

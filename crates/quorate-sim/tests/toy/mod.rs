@@ -268,11 +268,17 @@ impl Protocol for Toy {
         for (place, asked) in self.queue.iter().enumerate() {
             let stamp = Stamp { clock: place as u64, node: ARBITER };
             let Asked { claim, units, .. } = *asked;
-            show(Entry { claim, stamp, units, standing: Standing::Waiting });
+            show(Entry { claim, stamp, units, standing: Standing::Waiting, kept: None });
         }
         for (&claim, (asked, _)) in &self.books.grants {
             let stamp = Stamp { clock: 0, node: ARBITER };
-            show(Entry { claim, stamp, units: asked.units, standing: Standing::Adopted });
+            show(Entry {
+                claim,
+                stamp,
+                units: asked.units,
+                standing: Standing::Adopted,
+                kept: None,
+            });
         }
     }
 

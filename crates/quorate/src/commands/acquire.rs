@@ -28,6 +28,7 @@ Examples:
   claim=$(quorate acquire licences --json | jq -r .id)
   quorate release licences \"$claim\"
   quorate acquire licences --detach 1h --id 17
+  quorate acquire reboots --standing --reason 'kernel of node 7'
 
 Exit codes: 0 granted, or with --detach queued; 122 not free (--try); 124 not granted in time (the
 claim is cancelled); 128 + the signal that interrupted it (likewise); 2 anything else.")]
@@ -44,6 +45,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SPAN", value_parser = cluster::duration)]
     #[arg(conflicts_with_all = ["timeout", "now"])]
     detach: Option<Duration>,
+    /// Have the units without a lease: until `quorate release` or `quorate revoke`, whoever
+    /// restarts. Only in pools with standing = true.
+    #[arg(long, conflicts_with = "detach")]
+    standing: bool,
     /// What for, in words that whoever waits will read.
     #[arg(long, default_value = "", value_name = "TEXT")]
     reason: String,
@@ -77,6 +82,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
     if let Some(keep) = args.detach {
         return leave(&args, keep);
     }
+    if args.standing {
+        return stand(&args);
+    }
     cluster::block_on(async {
         let client = args.cluster.connect().await?;
         let mut signals = Signals::hear(&ENDING)?;
@@ -93,6 +101,45 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
             Claimed::Granted(grant) => print(&args, grant),
             Claimed::Over(code) => Ok(Outcome::Code(code)),
             Claimed::Failed(error) => Err(error.into()),
+        }
+    })
+}
+
+/// How long a claim for a hold without a lease is kept while this command cannot reach anybody.
+const KEPT: Duration = Duration::from_secs(60);
+/// How long one request waits.
+const TURN: Duration = Duration::from_secs(4);
+
+/// Claims units without a lease, and waits for them. Nothing is renewed, so no link is needed.
+fn stand(args: &Args) -> anyhow::Result<Outcome> {
+    cluster::block_on(async {
+        let reason = args.reason.clone();
+        let want = Want { reason, standing: true, ..args.wanted.want() };
+        let views = args.cluster.views()?;
+        let id = args.id.unwrap_or_else(quorate_client::Views::new_id);
+        let mut signals = Signals::hear(&ENDING)?;
+        let began = tokio::time::Instant::now();
+        loop {
+            let left = args.patience.left(began.elapsed());
+            let asked = views.make_claim(&args.pool, id, &want, (left.min(TURN), KEPT));
+            let status = tokio::select! {
+                status = asked => status?,
+                signal = signals.any() => {
+                    views.release(&args.pool, id).await?;
+                    eprintln!("quorate: interrupted; claim {id} is cancelled");
+                    return Ok(Outcome::Code(128 + signal.as_raw() as u8));
+                }
+            };
+            if status.state == ClaimState::Granted {
+                cluster::print(args.json.json, &status, || status::one_line(&status))?;
+                return Ok(Outcome::Good);
+            }
+            if args.patience.left(began.elapsed()).is_zero() {
+                // What was granted meanwhile is given back: nobody would know of it.
+                views.release(&args.pool, id).await?;
+                eprintln!("quorate: not granted in time; claim {id} is cancelled");
+                return Ok(Outcome::Code(args.patience.too_late()));
+            }
         }
     })
 }

@@ -1,7 +1,7 @@
 //! `quorate holders`: who has units, since when and what for.
 
 use super::cluster::{self, Cluster, Json, span, table};
-use super::status::{or_dash, silent};
+use super::status::{ends, or_dash, silent};
 use crate::Outcome;
 
 /// List who holds units of a pool.
@@ -35,7 +35,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
                         holder.count.to_string(),
                         or_dash(&units.join(",")).into(),
                         span(holder.held_ms),
-                        span(holder.expires_in_ms),
+                        ends(holder),
                         or_dash(&holder.node).into(),
                         or_dash(&holder.client).into(),
                         or_dash(&holder.reason).into(),

@@ -76,6 +76,8 @@ pub(crate) fn one_line(status: &ClaimStatus) -> String {
     }
     if status.expires_in_ms.is_some() {
         let _ = write!(line, " for {}", span(status.expires_in_ms));
+    } else if status.standing && status.state == ClaimState::Granted {
+        line.push_str(" until released or revoked");
     }
     if status.state == ClaimState::Waiting {
         let plural = if status.asked == 1 { "" } else { "s" };
@@ -254,6 +256,15 @@ pub(crate) fn lines(lines: &[Line]) -> String {
 pub(crate) fn silent(text: &mut String, nodes: &[String]) {
     if !nodes.is_empty() {
         let _ = writeln!(text, "may be incomplete: no answer from {}", nodes.join(", "));
+    }
+}
+
+/// When a hold ends by itself.
+pub(crate) fn ends(holder: &quorate_api::HolderView) -> String {
+    match (holder.standing, holder.overdue) {
+        (_, true) => "OVERDUE".into(),
+        (true, false) => "no lease".into(),
+        (false, false) => span(holder.expires_in_ms),
     }
 }
 

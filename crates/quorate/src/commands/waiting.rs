@@ -21,6 +21,21 @@ pub(crate) struct Patience {
     now: bool,
 }
 
+impl Patience {
+    /// How long to wait yet, after so long.
+    pub(crate) fn left(&self, waited: Duration) -> Duration {
+        /// How long free units take, also where several nodes must agree.
+        const A_MOMENT: Duration = Duration::from_secs(2);
+        let most = if self.now { Some(A_MOMENT) } else { self.timeout };
+        most.map_or(Duration::MAX, |most| most.saturating_sub(waited))
+    }
+
+    /// How to exit when that is over.
+    pub(crate) fn too_late(&self) -> u8 {
+        if self.now { NOT_FREE } else { TIMED_OUT }
+    }
+}
+
 /// The units are not free, and nobody wanted to wait.
 const NOT_FREE: u8 = 122;
 /// They were not granted in time.

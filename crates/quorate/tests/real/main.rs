@@ -20,6 +20,7 @@
 //! | `flood.rs` | how long renewals take while strangers knock: measured, on request only |
 //! | `hardship.rs` | one hardship at a time, with what must follow from it |
 //! | `lost.rs` | data directories are lost |
+//! | `standing.rs` | holds without a lease, FleetLock, Terraform's lock |
 //! | `history.rs` | what clients wrote down, and what the laws say to it |
 //!
 //! The harness is checked too: histories with planted bugs, nodes with planted bugs (they tell
@@ -45,6 +46,7 @@ mod proxy;
 mod recovery;
 mod ring;
 mod rolling;
+mod standing;
 mod trial;
 
 use std::path::Path;
@@ -82,7 +84,7 @@ struct Wish {
     nodes: Option<String>,
 }
 
-const NAMES: [&str; 13] = [
+const NAMES: [&str; 14] = [
     "planted_bugs_in_histories_are_found",
     "a_node_that_is_lied_to_about_its_past_is_found",
     "broken_connections_alone_cost_nobody_a_grant",
@@ -96,6 +98,7 @@ const NAMES: [&str; 13] = [
     "a_lost_directory_is_never_taken_for_a_new_cluster",
     "no_job_is_lost_while_nodes_are_restarted_one_after_the_other",
     "another_node_decides_when_the_one_that_did_is_gone",
+    "standing_holds_outlive_everything_and_tools_can_use_them",
 ];
 
 type Trial = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -162,6 +165,7 @@ fn main() {
     add(2, NAMES[10], Box::pin(lost::directories(NAMES[10])));
     add(1, NAMES[11], Box::pin(rolling::restarts(NAMES[11])));
     add(0, NAMES[12], Box::pin(moving::seats(NAMES[12])));
+    add(2, NAMES[13], Box::pin(standing::holds(NAMES[13])));
     // Most of a trial is waiting, so two go on at a time.
     let started = lanes.map(|lane| {
         runtime.spawn(async {

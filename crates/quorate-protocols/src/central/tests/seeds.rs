@@ -15,6 +15,7 @@ pub(crate) fn pool(plan: &Plan, mutant: Option<Mutant>) -> Pool {
         retry: plan.pool.retry,
         fairness: Fairness::Backfill(plan.pool.backfill),
         durable: plan.pool.durable,
+        standing: false,
         eligible: None,
         labels: None,
         mutant,

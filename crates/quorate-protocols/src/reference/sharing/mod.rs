@@ -227,7 +227,7 @@ impl Protocol for Sharing {
             for (place, &(node, claim)) in arbiter.queue.iter().enumerate() {
                 let standing = if place == 0 { Standing::Granted } else { Standing::Waiting };
                 let stamp = Stamp { clock: place as u64, node };
-                show(Entry { claim, stamp, units: Units::ONE, standing });
+                show(Entry { claim, stamp, units: Units::ONE, standing, kept: None });
             }
         }
     }

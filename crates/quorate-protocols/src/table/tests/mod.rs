@@ -5,4 +5,5 @@ mod forgotten;
 mod labelled;
 mod seeds;
 mod stalls;
+mod standing;
 mod steps;

@@ -112,8 +112,8 @@ fn restless(plan: &mut Plan) {
     plan.steps_max = 8_000;
 }
 
-/// The law that some restless seed finds broken, of which one is the first to be played; without the
-/// mistake none does.
+/// The law that some restless seed finds broken, of which one is the first to be played; without
+/// the mistake none does.
 fn caught_restless(first: u64, mutant: Mutant) -> &'static str {
     let caught = (first..first + 60).find_map(|seed| {
         let law = play_harder(seed, Profile::Network, Some(mutant), restless)?;

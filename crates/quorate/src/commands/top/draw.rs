@@ -8,7 +8,7 @@ use quorate_api::{MemberView, Overview, PoolDetail, format_span};
 use super::canvas::{Area, Canvas, Style, Table, Width};
 use super::model::{List, Model, Typing};
 use crate::commands::cluster::span;
-use crate::commands::status::or_dash;
+use crate::commands::status::{ends, or_dash};
 
 const BAR: u64 = 12;
 /// Most lines for nodes.
@@ -182,7 +182,7 @@ fn draw_pool(canvas: &mut Canvas, area: Area, model: &Model, pool: &PoolDetail) 
             or_dash(&holder.reason).to_owned(),
             if units.is_empty() { holder.count.to_string() } else { units.join(",") },
             span(holder.held_ms),
-            span(holder.expires_in_ms),
+            ends(holder),
             or_dash(&holder.node).to_owned(),
         ])
     });
