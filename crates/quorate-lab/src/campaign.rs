@@ -1,6 +1,6 @@
-//! One piece of work done in parts, by any number of processes on any machines (operations spec,
-//! section F): each does every N-th item and writes what came of it, line by line; what is written
-//! can be resumed, and merged to what an undivided run would have said.
+//! One piece of work done in parts, by any number of processes on any machines: each does every
+//! N-th item and writes what came of it, line by line; what is written can be resumed, and merged
+//! to what an undivided run would have said.
 //!
 //! A line is a checksum, a space and JSON. The first says what is done: version, command,
 //! arguments, how many items; parts that do not agree in it are not of one campaign. Nothing in it

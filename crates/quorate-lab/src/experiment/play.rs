@@ -325,8 +325,8 @@ impl Casualties {
     }
 }
 
-/// Messages per grant of Raymond's protocol without pauses, where all use their units as long, or as
-/// chance has it.
+/// Messages per grant of Raymond's protocol without pauses, where all use their units as long, or
+/// as chance has it.
 ///
 /// # Errors
 /// A [`Breach`].

@@ -4,8 +4,7 @@ use quorate_protocols::reference::ring::{Atlas, Erratum, Track, Wander, from_sta
 use quorate_protocols::ring::{Count, Machine, Message, StationClaim};
 
 use super::{Core, MOST, SMALL, idle, printed, ring, without};
-use crate::chance::Chance;
-use crate::{Found, Grid, Pace, Tally};
+use crate::{Found, Grid, Pace, Tally, chance::Chance};
 
 crate::registered![
     the_count_is_kept,

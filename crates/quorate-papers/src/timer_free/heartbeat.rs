@@ -85,9 +85,9 @@ fn heartbeats_of_equal_traffic(pace: Pace) -> Found {
         format!(
             "20 processes, k = 4, 1 s between sites. What the algorithm sends beyond Raymond's \
              (NOPERM) is given to heartbeats, with a time-out of three periods. If everybody \
-             watches everybody, heartbeats are slower: {}. If each is watched by one neighbour that \
-             tells the others, they are faster by factors under load, and slower at rho = 12, where \
-             the algorithm sends hardly anything extra: {}.",
+             watches everybody, heartbeats are slower: {}. If each is watched by one neighbour \
+             that tells the others, they are faster by factors under load, and slower at rho = \
+             12, where the algorithm sends hardly anything extra: {}.",
             slower.words("loads"),
             faster.words("loads")
         ),

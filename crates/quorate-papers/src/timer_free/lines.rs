@@ -46,8 +46,8 @@ fn repaired(pace: Pace, what: Printed, requests: [u8; 3], until: Until, words: &
         !found.is_right(),
         &cases,
         format!(
-            "As printed, three processes, two units, the responsiveness property imposed and nobody \
-             crashing: {}. {words} Corrected: {}, {} states.",
+            "As printed, three processes, two units, the responsiveness property imposed and \
+             nobody crashing: {}. {words} Corrected: {}, {} states.",
             found.wrong(),
             cases.words("worlds explored"),
             grouped(states(pace))
@@ -141,9 +141,10 @@ fn crashes_beyond_the_bound(pace: Pace) -> Found {
         beyond.stuck.is_some(),
         &cases,
         format!(
-            "The bound is needed: of four processes with k = 2 and f = 1, after two crashes a live \
-             one waits for ever ({}). Within it: {}. Permanence is not: Quorate lets a process \
-             come back as a new one, after everybody that is not known to have crashed said so.",
+            "The bound is needed: of four processes with k = 2 and f = 1, after two crashes a \
+             live one waits for ever ({}). Within it: {}. Permanence is not: Quorate lets a \
+             process come back as a new one, after everybody that is not known to have crashed \
+             said so.",
             told(beyond.stuck.as_ref()),
             cases.words("worlds explored")
         ),
@@ -214,8 +215,8 @@ fn clock_must_advance(pace: Pace) -> Found {
         Printed::SameClock,
         [2, 2, 0],
         Until::Wrong,
-        "Replies are matched by timestamp there, as the prose says; but two requests of one process \
-         can carry the same, since line 10 does not advance the clock.",
+        "Replies are matched by timestamp there, as the prose says; but two requests of one \
+         process can carry the same, since line 10 does not advance the clock.",
     );
     if pace == Pace::Quick {
         return found;
@@ -297,9 +298,9 @@ fn when_one_enters(pace: Pace) -> Found {
         .only_if(
             kept == 3 && right == 2,
             format!(
-                "A permission of one who is known to have crashed must not count where queries are \
-                 apart from requests: played by hand, {kept} are inside if it does and {right} if \
-                 not (k = 2)."
+                "A permission of one who is known to have crashed must not count where queries \
+                 are apart from requests: played by hand, {kept} are inside if it does and \
+                 {right} if not (k = 2)."
             ),
         )
 }
@@ -329,11 +330,12 @@ fn names_of_the_crashed(pace: Pace) -> Found {
         found.suspected.is_some(),
         &cases,
         format!(
-            "Names are believed without a look at them. Without the responsiveness property a live \
-             process is named ({}), is then sent nothing more, not even the permission it was \
-             promised, and nobody notices: in {} states of that world nobody received its own name, \
-             since requests do not go to those they name. Quorate's replies name the crashed too, \
-             so that one who is taken for crashed hears of it. Under the property: {}.",
+            "Names are believed without a look at them. Without the responsiveness property a \
+             live process is named ({}), is then sent nothing more, not even the permission it \
+             was promised, and nobody notices: in {} states of that world nobody received its own \
+             name, since requests do not go to those they name. Quorate's replies name the \
+             crashed too, so that one who is taken for crashed hears of it. Under the property: \
+             {}.",
             told(found.suspected.as_ref()),
             grouped(found.states),
             cases.words("worlds explored without a wrong name, or more than f")
@@ -347,8 +349,8 @@ fn the_order_of_requests(pace: Pace) -> Found {
         Printed::TieBreak,
         [1, 1, 1],
         Until::TooMany,
-        "Of two requests with equal clocks neither goes first by the footnote, and all permit each \
-         other; i < j repairs it.",
+        "Of two requests with equal clocks neither goes first by the footnote, and all permit \
+         each other; i < j repairs it.",
     )
 }
 
@@ -372,8 +374,8 @@ fn a_permission_counts_once(pace: Pace) -> Found {
         printed.too_many.is_some(),
         &cases,
         format!(
-            "Three processes, one unit, and one permission that arrives twice: {} if it is counted \
-             ({}), nothing if permissions are a set. {}.",
+            "Three processes, one unit, and one permission that arrives twice: {} if it is \
+             counted ({}), nothing if permissions are a set. {}.",
             printed.wrong(),
             told(printed.too_many.as_ref()),
             cases.words("worlds explored")
@@ -463,7 +465,8 @@ fn and_not_or(pace: Pace) -> Found {
         Printed::Either,
         [1, 1, 1],
         Until::TooMany,
-        "With \"or\", as in the prose, who waits with priority permits as well; line 28 has it right.",
+        "With \"or\", as in the prose, who waits with priority permits as well; line 28 has it \
+         right.",
     )
 }
 
@@ -477,8 +480,8 @@ fn how_many_replies(_: Pace) -> Found {
         heard < 3 - 1,
         &cases,
         format!(
-            "With n = 3 and f = 1 dead only {heard} other can reply, not n-f = 2: n-f-1 others and \
-             oneself. With that number all is found: {}.",
+            "With n = 3 and f = 1 dead only {heard} other can reply, not n-f = 2: n-f-1 others \
+             and oneself. With that number all is found: {}.",
             cases.words("worlds explored")
         ),
     )
@@ -492,8 +495,8 @@ fn all_requests_in_order(pace: Pace) -> Found {
         !tie.is_right() && !same.is_right(),
         &cases,
         format!(
-            "Not as printed: equal clocks are not ordered by the footnote ({}), and two requests of \
-             one process may share a timestamp ({}). With both repaired: {}.",
+            "Not as printed: equal clocks are not ordered by the footnote ({}), and two requests \
+             of one process may share a timestamp ({}). With both repaired: {}.",
             tie.wrong(),
             same.wrong(),
             cases.words("worlds explored")

@@ -20,7 +20,7 @@ pub(super) enum Printed {
     SpareGenerous,
     /// Line 8: a new request gives up the query of the one before (broadcast spec E5).
     Abandon,
-    /// Lines 17 to 20: the state changes last, and requests may come in between (broadcast spec E6).
+    /// Lines 17 to 20: the state changes last, requests may come in between (broadcast spec E6).
     LeaveInSteps,
     /// Section 4.1: permission unless inside *and* ahead (broadcast spec E17).
     Either,

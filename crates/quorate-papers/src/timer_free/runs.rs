@@ -173,8 +173,9 @@ fn requests_end_but_queries_do_not(_: Pace) -> Found {
         printed.found > 0 || printed.later == 0,
         format!(
             "No: entering needs n-k permissions, not n-f replies. With k = 16 of 20, and uses \
-             shorter than far answers, there were {} entries in the later half of {} runs, and the \
-             crash was found in {} of them: each new request gave up the query of the one before.",
+             shorter than far answers, there were {} entries in the later half of {} runs, and \
+             the crash was found in {} of them: each new request gave up the query of the one \
+             before.",
             printed.later, printed.runs, printed.found
         ),
     )
@@ -236,8 +237,8 @@ fn names_in_requests(pace: Pace) -> Found {
     Found::if_so(
         told < 0.5 * mute,
         format!(
-            "One of 20 asks 100 times more rarely. It knows of a crash after {told:.0} s on average, \
-             and after {mute:.0} s or later if requests do not say."
+            "One of 20 asks 100 times more rarely. It knows of a crash after {told:.0} s on \
+             average, and after {mute:.0} s or later if requests do not say."
         ),
     )
     .with(grid)
@@ -267,11 +268,11 @@ fn only_if_responsive(pace: Pace) -> Found {
     Found::new(
         if refuted { Verdict::Fails } else { Verdict::Holds },
         format!(
-            "The property is enough and not needed. 20 processes, delays between 0 and 5 s whoever \
-             asks whom: the property was broken in {} of {runs} runs, and yet the crash was found \
-             in {}, with a live process suspected in {}: delays that have nothing to do with each \
-             other do not line up over n-f sets. In tiny pools they do: of three, one was suspected \
-             wrongly in {} of {runs} runs, and more than k were inside in {}.",
+            "The property is enough and not needed. 20 processes, delays between 0 and 5 s \
+             whoever asks whom: the property was broken in {} of {runs} runs, and yet the crash \
+             was found in {}, with a live process suspected in {}: delays that have nothing to do \
+             with each other do not line up over n-f sets. In tiny pools they do: of three, one \
+             was suspected wrongly in {} of {runs} runs, and more than k were inside in {}.",
             flat.0, flat.2, flat.1, tiny.0, tiny.1
         ),
     )

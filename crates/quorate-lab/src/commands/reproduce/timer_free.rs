@@ -183,8 +183,8 @@ fn extra_messages(pace: Pace) -> Found {
         let (load, percents, grid) = overhead(pace)?;
         let (least, most) = range(&percents);
         let text = format!(
-            "{least:.1} % to {most:.1} % more messages than Raymond's algorithm ({}): every request \
-             that is deferred is also answered at once, with NOPERM.",
+            "{least:.1} % to {most:.1} % more messages than Raymond's algorithm ({}): every \
+             request that is deferred is also answered at once, with NOPERM.",
             load.words()
         );
         Ok(Found::if_so(most < 1.0, text).with(grid))
@@ -209,9 +209,9 @@ fn cost_of_tolerance(pace: Pace) -> Found {
             most > 5.0,
             &cases,
             format!(
-                "In time, yes: {}. In messages {least:.1} % to {most:.1} %, as much as claims wait; \
-                 and a reply carries two sets of at most f = {f} names, of which a process keeps \
-                 one for each other.",
+                "In time, yes: {}. In messages {least:.1} % to {most:.1} %, as much as claims \
+                 wait; and a reply carries two sets of at most f = {f} names, of which a process \
+                 keeps one for each other.",
                 cases.words("loads at which claims take as long as under Raymond's algorithm")
             ),
         )
@@ -255,8 +255,8 @@ fn replies_combined(pace: Pace) -> Found {
         let text = format!(
             "Where uses differ, one who stays inside answers several requests of a process by one \
              reply: {uneven:.2} messages per grant instead of {most}; where all are as long, \
-             {even:.2}. The timer-free algorithm answers each request at once, so it has nothing to \
-             combine."
+             {even:.2}. The timer-free algorithm answers each request at once, so it has nothing \
+             to combine."
         );
         Ok(Found::if_so(uneven < 0.99 * most, text).with(grid))
     })())
@@ -272,8 +272,8 @@ fn the_setting(pace: Pace) -> Found {
             cases.case(grants, || format!("rho {}", cell.setting.rho));
         }
         let text = format!(
-            "{}: {runs} runs, in each of which never more than k units were in use and nobody alive \
-             was taken for crashed (a run in which either happens stops everything).",
+            "{}: {runs} runs, in each of which never more than k units were in use and nobody \
+             alive was taken for crashed (a run in which either happens stops everything).",
             load.words()
         );
         Ok(Found::all(&cases, "settings in which units were granted").and(text))
@@ -401,8 +401,8 @@ fn throughput_over_rho(pace: Pace) -> Found {
         let chart = load.chart("Grants per second", "grants per second", Metric::CsPerSecond)?;
         Ok(Found::all(
             &cases,
-            "settings: what k/(alpha + the time a permission travels) says well below the bend, and \
-             less beyond",
+            "settings: what k/(alpha + the time a permission travels) says well below the bend, \
+             and less beyond",
         )
         .drawn(chart))
     })())
@@ -548,8 +548,8 @@ fn the_blanks(pace: Pace) -> Found {
         Ok(Found::open(
             right.holds(),
             format!(
-                "The paper leaves X, Y and Z blank. With 1 s one way the increase is {} % at rho = \
-                 2, {} % at 9 and {} % at 20: no constant, but claims waiting + units in use - \
+                "The paper leaves X, Y and Z blank. With 1 s one way the increase is {} % at rho \
+                 = 2, {} % at 9 and {} % at 20: no constant, but claims waiting + units in use - \
                  those whose permission travels, in messages per grant: {}.",
                 percent(2.0)?,
                 percent(9.0)?,

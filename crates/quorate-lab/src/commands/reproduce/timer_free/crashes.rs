@@ -177,11 +177,11 @@ fn units_in_use_over_time(pace: Pace) -> Found {
         Ok(Found::open(
             cases.holds(),
             format!(
-                "The figures are not in the paper's file, nor the two values of rho. Drawn here for \
-                 k = {units} and {crashes} crashes: {}.",
+                "The figures are not in the paper's file, nor the two values of rho. Drawn here \
+                 for k = {units} and {crashes} crashes: {}.",
                 cases.words(
-                    "curves: Raymond's algorithm is left with what the crashed do not owe, the new \
-                     one returns to full use"
+                    "curves: Raymond's algorithm is left with what the crashed do not owe, the \
+                     new one returns to full use"
                 )
             ),
         )
@@ -300,8 +300,8 @@ fn gradual_because_of_detection(pace: Pace) -> Found {
         }
         Ok(Found::all(
             &cases,
-            "settings: use is lowest while crashes are unknown to somebody, and back when the last \
-             is known",
+            "settings: use is lowest while crashes are unknown to somebody, and back when the \
+             last is known",
         ))
     })())
 }
@@ -339,9 +339,9 @@ fn detection_over_rho(pace: Pace) -> Found {
             busy > 0.75 * less,
             &cases,
             format!(
-                "Beyond the bend only. Of one crash everybody knows after {busy:.0} s and {less:.0} \
-                 s at the two loads below it, where a cycle of requests takes {cycle:.0} s whatever \
-                 rho, and after {quiet:.0} s beyond it."
+                "Beyond the bend only. Of one crash everybody knows after {busy:.0} s and \
+                 {less:.0} s at the two loads below it, where a cycle of requests takes \
+                 {cycle:.0} s whatever rho, and after {quiet:.0} s beyond it."
             ),
         ))
     })())
