@@ -72,3 +72,16 @@ fn occupied(units: u32, needs: [u32; 2]) -> &'static Atlas<Core> {
         Atlas::explore_with(vec![start], &wants, freedom, 2_000_000).expect("it is small enough")
     })
 }
+
+/// A generator of our own, so that a seed always means the same (SplitMix64).
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % bound
+    }
+}

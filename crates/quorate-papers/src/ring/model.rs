@@ -1,10 +1,9 @@
 //! Sections 1 and 2: the model, the definitions, composition.
 
-use quorate_core::Dice;
 use quorate_protocols::reference::ring::{Track, Wander, Wandered};
 use quorate_protocols::ring::{Count, Machine, Message, Role, Stabilizing, Terms};
 
-use super::{Core, SMALL, idle, occupied, ring};
+use super::{Chance, Core, SMALL, idle, occupied, ring};
 use crate::found::grouped;
 use crate::{Found, Pace, Tally};
 use quorate_protocols::reference::ring::tiny;
@@ -54,14 +53,14 @@ fn a_unit_has_one_user(_: Pace) -> Found {
         .by("quorate-lab check --protocol ring --nodes 3 --units 2 --want 2,1 --cancels 1")
 }
 
-/// So many starts in any state, by dice.
+/// So many starts in any state, by chance.
 fn scrambled(units: u32, size: usize, seeds: u64) -> Vec<(u64, Wandered)> {
     let mut terms = Terms::new(units, units.min(3));
     terms.seqs = 8 * size as u64 + 16;
     let run = |seed| {
-        let mut dice = Dice::new(seed);
-        let track = Track::<Core>::scrambled(terms, size, 4, &mut |n| dice.below(n));
-        (seed, Wander::new(track, &mut |n| dice.below(n)).to_the_end())
+        let mut chance = Chance(seed);
+        let track = Track::<Core>::scrambled(terms, size, 4, &mut |n| chance.below(n));
+        (seed, Wander::new(track, &mut |n| chance.below(n)).to_the_end())
     };
     (0..seeds).map(run).collect()
 }
@@ -419,9 +418,9 @@ fn sections_must_end(_: Pace) -> Found {
 fn two_protocols_in_one(_: Pace) -> Found {
     let mut cases = Tally::new();
     // Whatever a station's tokens are, it passes the controller token on.
-    let mut dice = Dice::new(7);
+    let mut chance = Chance(7);
     for seed in 0..500u64 {
-        let mut track = Track::<Core>::scrambled(tiny(3, 3, 8), 3, 0, &mut |n| dice.below(n));
+        let mut track = Track::<Core>::scrambled(tiny(3, 3, 8), 3, 0, &mut |n| chance.below(n));
         track.links.iter_mut().for_each(|link| link.clear());
         track.links[0].push_back(Message::Controller(seed % 8));
         track.deliver(1);

@@ -1,10 +1,9 @@
 //! Section 3: the controller, the circulation, and their lines.
 
-use quorate_core::Dice;
 use quorate_protocols::reference::ring::{Atlas, Erratum, Track, Wander, from_start, tiny};
 use quorate_protocols::ring::{Count, Machine, Message, StationClaim};
 
-use super::{Core, MOST, SMALL, idle, printed, ring, without};
+use super::{Chance, Core, MOST, SMALL, idle, printed, ring, without};
 use crate::{Found, Grid, Pace, Tally};
 
 crate::registered![
@@ -167,11 +166,11 @@ fn what_leaves_root_is_counted(_: Pace) -> Found {
 fn an_early_timeout(pace: Pace) -> Found {
     let mut cases = Tally::new();
     for seed in 0..pace.pick(10, 100) {
-        let mut dice = Dice::new(seed);
+        let mut chance = Chance(seed);
         let mut terms = tiny(2, 2, 64);
         terms.seqs = 1 << 20;
         let track = Track::<Core>::started(terms, 4);
-        let mut draw = |n| dice.below(n);
+        let mut draw = |n| chance.below(n);
         let mut wander = Wander::new(track, &mut draw);
         wander.premature = 20;
         let mut safe = true;

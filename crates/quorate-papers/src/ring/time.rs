@@ -1,10 +1,10 @@
 //! How long it takes, how much it keeps, and networks that are no rings.
 
-use quorate_core::{Dice, NodeId};
+use quorate_core::NodeId;
 use quorate_protocols::reference::ring::{Load, Measured, RingTrial, Track, stabilize, tiny};
 use quorate_protocols::ring::{Machine, Pool, Terms};
 
-use super::Core;
+use super::{Chance, Core};
 use crate::{Chart, Found, Grid, Pace, Tally};
 
 crate::registered![
@@ -31,10 +31,10 @@ fn worst(size: usize, load: impl Fn(usize) -> Load, starts: u64) -> Worst {
         let mut terms = Terms::new(units, units.min(3));
         terms.seqs = 8 * size as u64 + 16;
         for seed in 0..starts {
-            let mut dice = Dice::new(seed * 3 + number as u64);
-            let track = Track::<Core>::scrambled(terms, size, 4, &mut |n| dice.below(n));
+            let mut chance = Chance(seed * 3 + number as u64);
+            let track = Track::<Core>::scrambled(terms, size, 4, &mut |n| chance.below(n));
             let plan = RingTrial::new(size, load(size));
-            let one: Measured = stabilize(track, plan, &mut |n| dice.below(n));
+            let one: Measured = stabilize(track, plan, &mut |n| chance.below(n));
             let per = |rounds: u32| f64::from(rounds) / size as f64;
             worst.controlled = worst.controlled.max(per(one.controlled));
             worst.exact = worst.exact.max(per(one.exact));
@@ -144,14 +144,14 @@ fn space_of_a_station(pace: Pace) -> Found {
     let mut first = None;
     for units in [2u32, 8, 64, pace.pick(256, 1024)] {
         let mut track = Track::<Core>::started(tiny(units, 2, 1 << 20), 5);
-        let mut dice = Dice::new(u64::from(units));
+        let mut chance = Chance(u64::from(units));
         let mut most = 0;
         for round in 0..300u64 {
             track.round(&mut |_| {});
             for at in 0..5 {
-                if dice.below(3) == 0 {
+                if chance.below(3) == 0 {
                     track.step(at, |m, terms, out| m.request(terms, 1 + (round % 2) as u32, out));
-                } else if dice.below(3) == 0 {
+                } else if chance.below(3) == 0 {
                     track.step(at, Core::leave);
                 }
             }
@@ -180,11 +180,11 @@ fn any_network(pace: Pace) -> Found {
     let mut cases = Tally::new();
     let mut tours = Tally::new();
     for seed in 0..pace.pick(4, 20u64) {
-        let mut dice = Dice::new(seed);
+        let mut chance = Chance(seed);
         let nodes = 4 + seed as u32 % 4;
         // A random tree with some more links.
         let mut edges: Vec<(NodeId, NodeId)> =
-            (1..nodes).map(|i| (NodeId(dice.below(u64::from(i)) as u32), NodeId(i))).collect();
+            (1..nodes).map(|i| (NodeId(chance.below(u64::from(i)) as u32), NodeId(i))).collect();
         let more = (NodeId(0), NodeId(nodes - 1));
         if !edges.contains(&more) {
             edges.push(more);
