@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::{
-    Claim, ClaimId, Effect, Event, Fence, Line, Moment, NodeId, Order, Share, Shares, Unit, Units,
+    Claim, ClaimId, Dice, Effect, Event, Fence, Line, Moment, NodeId, Order, Share, Shares, Unit,
+    Units,
 };
 use quorate_wire::frame;
 
@@ -17,21 +18,8 @@ use crate::seat::{AnySeat, FirstDue, Origin, Place, SeatEffect, SeatError, SeatE
 const NODES: usize = 3;
 const UNITS: usize = 3;
 
-/// SplitMix64: a seed means the same forever.
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % n as u64) as usize
-    }
-}
-
 struct World {
-    chance: Chance,
+    dice: Dice,
     def: Arc<PoolDef>,
     seats: Vec<Box<dyn AnySeat>>,
     boots: Vec<u32>,
@@ -58,7 +46,7 @@ impl World {
         );
         let config = Config::parse_in_memory(&text).unwrap();
         let mut world = World {
-            chance: Chance(seed),
+            dice: Dice::new(seed),
             def: Arc::clone(config.pool("p").unwrap()),
             seats: Vec::new(),
             boots: vec![1; NODES],
@@ -120,9 +108,9 @@ impl World {
 
     /// One thing happens; most often a message arrives, rarely as it was sent.
     fn turn(&mut self) {
-        self.now = self.now.after(Duration::from_millis(self.chance.below(200) as u64));
-        let me = self.chance.below(NODES);
-        match self.chance.below(24) {
+        self.now = self.now.after(Duration::from_millis(self.dice.index(200) as u64));
+        let me = self.dice.index(NODES);
+        match self.dice.index(24) {
             0 | 1 => {
                 let claim = self.claim();
                 self.step(me, Event::Claim(claim));
@@ -141,16 +129,16 @@ impl World {
                 let (claim, shares) = self.shown();
                 self.step(me, Event::Renew { claim, shares });
             }
-            9 if self.chance.below(4) == 0 => {
+            9 if self.dice.index(4) == 0 => {
                 let claim = self.some_claim();
                 self.step(me, Event::Cancel(claim));
             }
-            9 if self.chance.below(4) == 0 => self.restart(me),
+            9 if self.dice.index(4) == 0 => self.restart(me),
             9 => self.obey(me),
             _ if !self.post.is_empty() => {
-                let which = self.chance.below(self.post.len());
+                let which = self.dice.index(self.post.len());
                 let (mut from, mut to, mut message) = self.post[which].clone();
-                if self.chance.below(3) == 0 || self.post.len() > 200 {
+                if self.dice.index(3) == 0 || self.post.len() > 200 {
                     self.post.swap_remove(which);
                 }
                 self.spoil(&mut from, &mut to, &mut message);
@@ -166,13 +154,13 @@ impl World {
     fn claim(&mut self) -> Claim {
         self.claims += 1;
         let id = ClaimId { origin: 0, serial: self.claims };
-        let units = Units::new(1 + self.chance.below(2) as u32, UNITS as u32).unwrap();
+        let units = Units::new(1 + self.dice.index(2) as u32, UNITS as u32).unwrap();
         let mut claim = Claim::any(id, units);
-        claim.draw = self.chance.below(1000) as u64;
+        claim.draw = self.dice.index(1000) as u64;
         if self.def.labels().is_some() {
-            claim.wanted.movable = self.chance.below(2) == 0;
-            let kind = ["a", "b"][self.chance.below(2)].to_owned();
-            let labels = (self.chance.below(2) == 0)
+            claim.wanted.movable = self.dice.index(2) == 0;
+            let kind = ["a", "b"][self.dice.index(2)].to_owned();
+            let labels = (self.dice.index(2) == 0)
                 .then(|| Arc::new(BTreeMap::from([("kind".to_owned(), kind)])));
             let among = (0..UNITS as u32).map(Unit).collect();
             claim.wanted.lines = Some([Line { labels, ..Line::of(units, among) }].into());
@@ -181,23 +169,23 @@ impl World {
     }
 
     fn some_claim(&mut self) -> ClaimId {
-        ClaimId { origin: 0, serial: 1 + self.chance.below(self.claims as usize + 1) as u64 }
+        ClaimId { origin: 0, serial: 1 + self.dice.index(self.claims as usize + 1) as u64 }
     }
 
     /// What a client shows: what it has, some of it, or something else.
     fn shown(&mut self) -> (ClaimId, Shares) {
-        let which = self.chance.below(self.has.len().max(1));
+        let which = self.dice.index(self.has.len().max(1));
         let known = self.has.iter().nth(which).map(|(claim, shares)| (*claim, shares.clone()));
         let claim = known.as_ref().map(|(claim, _)| *claim);
-        let claim = claim.filter(|_| self.chance.below(8) > 0).unwrap_or_else(|| self.some_claim());
+        let claim = claim.filter(|_| self.dice.index(8) > 0).unwrap_or_else(|| self.some_claim());
         let mut shares: Vec<Share> = known.map(|(_, s)| s.as_slice().to_vec()).unwrap_or_default();
         let mut units: BTreeSet<Unit> = shares.iter().map(|share| share.unit).collect();
-        match self.chance.below(4) {
-            0 if shares.len() > 1 => drop(shares.remove(self.chance.below(shares.len()))),
+        match self.dice.index(4) {
+            0 if shares.len() > 1 => drop(shares.remove(self.dice.index(shares.len()))),
             1 => {
-                let unit = Unit(self.chance.below(UNITS) as u32);
+                let unit = Unit(self.dice.index(UNITS) as u32);
                 let fences = [Fence(1), Fence::floor(1), Fence(Fence::END.0 - 1)];
-                let fence = fences[self.chance.below(fences.len())];
+                let fence = fences[self.dice.index(fences.len())];
                 if units.insert(unit) {
                     shares.push(Share { unit, fence });
                 }
@@ -220,14 +208,14 @@ impl World {
 
     /// An operator gives an order, if somebody can do it.
     fn obey(&mut self, me: usize) {
-        let unit = Unit(self.chance.below(UNITS) as u32);
-        let order = match self.chance.below(3) {
+        let unit = Unit(self.dice.index(UNITS) as u32);
+        let order = match self.dice.index(3) {
             0 => Order::Drain(unit),
             1 => Order::Restore(unit),
             _ => {
-                let kind = ["a", "b"][self.chance.below(2)].to_owned();
-                let labels = (self.chance.below(2) == 0)
-                    .then(|| BTreeMap::from([("kind".to_owned(), kind)]));
+                let kind = ["a", "b"][self.dice.index(2)].to_owned();
+                let labels =
+                    (self.dice.index(2) == 0).then(|| BTreeMap::from([("kind".to_owned(), kind)]));
                 Order::Relabel { unit, labels }
             }
         };
@@ -237,14 +225,14 @@ impl World {
     }
 
     fn spoil(&mut self, from: &mut NodeId, to: &mut NodeId, message: &mut [u8]) {
-        for _ in 0..self.chance.below(4) {
-            let at = self.chance.below(message.len());
-            let byte = self.chance.below(256) as u8;
-            message[at] = if self.chance.below(2) == 0 { byte } else { message[at] ^ 1 };
+        for _ in 0..self.dice.index(4) {
+            let at = self.dice.index(message.len());
+            let byte = self.dice.index(256) as u8;
+            message[at] = if self.dice.index(2) == 0 { byte } else { message[at] ^ 1 };
         }
-        match self.chance.below(20) {
-            0 => *from = NodeId::from(self.chance.below(NODES)),
-            1 => *to = NodeId::from(self.chance.below(NODES)),
+        match self.dice.index(20) {
+            0 => *from = NodeId::from(self.dice.index(NODES)),
+            1 => *to = NodeId::from(self.dice.index(NODES)),
             _ => {}
         }
     }

@@ -6,6 +6,8 @@
 //! is chance needed; each stratum is weighed by its exact binomial probability. Every interval is
 //! Wilson's at four standard deviations, so that all of them together hold with 99 %.
 
+use quorate_core::Dice;
+
 /// An estimate between two bounds that hold with 99 % confidence.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Estimate {
@@ -22,24 +24,19 @@ pub struct Estimate {
 /// Confidence of [`Estimate`].
 pub const CONFIDENCE: f64 = 0.99;
 
-/// A small generator of our own, so that a seed means the same in every version (Steele, Lea,
-/// Flood: SplitMix64).
+/// Chance that a seed repeats, in every version.
 #[derive(Clone, Debug)]
-pub struct Draws(u64);
+pub struct Draws(Dice);
 
 impl Draws {
     /// Starts from a seed.
     pub fn new(seed: u64) -> Self {
-        Draws(seed)
+        Draws(Dice::new(seed))
     }
 
     /// The next 64 bits.
     pub fn word(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.draw()
     }
 
     /// A number below `bound`.

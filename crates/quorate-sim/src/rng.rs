@@ -1,8 +1,10 @@
-//! Chance, reproducibly: xoshiro256++ seeded by splitmix64.
+//! Chance, reproducibly: xoshiro256++ seeded by [`Dice`].
 //!
 //! A seed is an interface: people write it down, and it must mean the same tomorrow. So the
 //! generator is our own, its first outputs are pinned below, and nothing here calls a function of
 //! the platform's mathematics library, whose last digits differ between machines.
+
+use quorate_core::Dice;
 
 /// One stream of pseudo-random numbers (Blackman and Vigna 2019).
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -13,8 +15,8 @@ pub struct Rng {
 impl Rng {
     /// The stream of a seed.
     pub fn new(seed: u64) -> Self {
-        let mut mixed = seed;
-        Rng { state: std::array::from_fn(|_| splitmix64(&mut mixed)) }
+        let mut mixed = Dice::new(seed);
+        Rng { state: std::array::from_fn(|_| mixed.draw()) }
     }
 
     /// A stream of its own for one purpose, so that drawing more for one does not shift the others.
@@ -89,14 +91,6 @@ impl Rng {
             }
         }
     }
-}
-
-fn splitmix64(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut mixed = *state;
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
 }
 
 /// 1/19, 1/17, ..., 1/1: the coefficients of the series below, the last one first.

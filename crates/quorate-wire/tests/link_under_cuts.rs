@@ -11,6 +11,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use quorate_core::Dice;
 use quorate_wire::link::{Bound, Cargo, Link, LinkError, Meeting, SendError};
 use quorate_wire::{Life, Resume};
 
@@ -56,7 +57,7 @@ struct Connection {
 
 struct World {
     seed: u64,
-    random: u64,
+    dice: Dice,
     boots: [u32; 2],
     links: [Link<Message>; 2],
     connection: Option<Connection>,
@@ -77,7 +78,7 @@ impl World {
     fn new(seed: u64) -> Self {
         World {
             seed,
-            random: seed,
+            dice: Dice::new(seed),
             boots: [1, 1],
             links: [Link::new(life(1), BOUND), Link::new(life(1), BOUND)],
             connection: None,
@@ -89,15 +90,6 @@ impl World {
             resumed: 0,
             fleeting: [0, 0],
         }
-    }
-
-    /// SplitMix64: a seed means the same forever.
-    fn draw(&mut self, below: u64) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % below
     }
 
     fn cut(&mut self) {
@@ -127,7 +119,7 @@ impl World {
             assert_eq!(self.links[side].send(message), Err(SendError::NobodyThere), "{seed:#x}");
             return;
         };
-        if self.draw(3) == 0 {
+        if self.dice.below(3) == 0 {
             return self.send_fleeting(side, to_boot);
         }
         let place = self.sent.entry((side, from_boot, to_boot)).or_default();
@@ -223,14 +215,14 @@ impl World {
 
     /// One run: chaos, then calm, after which everything between the living has arrived.
     fn run(mut self) -> (u32, [u64; 2], usize) {
-        let (cuts, restarts) = (1 + self.draw(30), self.draw(6));
+        let (cuts, restarts) = (1 + self.dice.below(30), self.dice.below(6));
         for _ in 0..400 {
-            let side = self.draw(2) as usize;
-            match self.draw(100) {
+            let side = self.dice.below(2) as usize;
+            match self.dice.below(100) {
                 roll if roll < cuts => self.cut(),
                 roll if roll < cuts + restarts => self.restart(side),
                 roll if roll < cuts + restarts + 15 => {
-                    if self.connection.is_none() || self.draw(8) == 0 {
+                    if self.connection.is_none() || self.dice.below(8) == 0 {
                         self.connect();
                     }
                 }

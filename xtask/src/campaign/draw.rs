@@ -2,39 +2,10 @@
 
 use std::time::Duration;
 
+use quorate_core::Dice;
+
 use super::faults::{self, Fault};
 use super::workloads::{self, Workload};
-
-/// A small generator of our own: a seed is an interface.
-#[derive(Clone, Debug)]
-pub(crate) struct Dice(u64);
-
-impl Dice {
-    pub(crate) fn new(seed: u64) -> Dice {
-        Dice(seed)
-    }
-
-    pub(crate) fn draw(&mut self) -> u64 {
-        // SplitMix64 (Steele, Lea, Flood 2014).
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(crate) fn below(&mut self, bound: usize) -> usize {
-        (self.draw() % bound as u64) as usize
-    }
-
-    pub(crate) fn pick<T: Copy>(&mut self, of: &[T]) -> T {
-        of[self.below(of.len())]
-    }
-
-    pub(crate) fn one_in(&mut self, many: usize) -> bool {
-        self.below(many) == 0
-    }
-}
 
 /// Who decides over the pools.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

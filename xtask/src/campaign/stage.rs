@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use quorate_core::Dice;
+
 use super::crew::Worker;
-use super::draw::{Dice, Draw};
+use super::draw::Draw;
 use super::json::Json;
 use crate::lab::net::{self, Host, Lab, Outcome, Process};
 
@@ -331,7 +333,7 @@ impl Stage {
 
     /// The node that decides in the pool of the crews, or any.
     pub(crate) fn decider(&mut self) -> usize {
-        let any = self.dice.below(self.nodes.len());
+        let any = self.dice.index(self.nodes.len());
         let shown = (0..self.nodes.len())
             .find_map(|number| Json::parse(&self.ask(number, &format!("/v1/pools/{POOL}")).ok()?));
         let name = shown.and_then(|pool| match pool.get("needs").list() {
@@ -344,7 +346,7 @@ impl Stage {
     /// So many nodes, which stay the same ones until all is healed.
     pub(crate) fn some(&mut self, count: usize) -> Vec<usize> {
         while self.chosen.len() < count.min(self.nodes.len()) {
-            let one = self.dice.below(self.nodes.len());
+            let one = self.dice.index(self.nodes.len());
             if !self.chosen.contains(&one) {
                 self.chosen.push(one);
             }

@@ -48,7 +48,7 @@ use quorate_api::{
     Change, Check, GrantsView, NodeView, PoolsView, Problem, ProblemKind, RegisterView, Want,
     told_start,
 };
-use quorate_core::{ClaimId, Event, Moment, NodeId, Shares};
+use quorate_core::{ClaimId, Dice, Event, Moment, NodeId, Shares};
 use quorate_wire::glance::What;
 use quorate_wire::order::{Done, Ordered};
 use quorate_wire::survey::{Answer, Question};
@@ -206,7 +206,7 @@ pub(crate) struct Engine {
     gatherings: BTreeMap<u64, Gathering<Answer>>,
     orders: Orders,
     question_next: u64,
-    random: u64,
+    dice: Dice,
     /// When the log last warned of a peer that sent nonsense.
     warned: Option<Moment>,
     stopping: bool,
@@ -275,7 +275,7 @@ impl Engine {
             orders: Orders::default(),
             question_next: 0,
             // Chance need not be good: it only spreads choices.
-            random: since.0 ^ u64::from(boot.number).rotate_left(40) ^ config.digest,
+            dice: Dice::new(since.0 ^ u64::from(boot.number).rotate_left(40) ^ config.digest),
             warned: None,
             stopping: false,
             effects: Vec::new(),
@@ -456,21 +456,12 @@ impl Engine {
     }
 
     fn draw(&mut self) -> u64 {
-        draw(&mut self.random)
+        self.dice.draw()
     }
 
     fn name_of(&self, node: NodeId) -> &str {
         self.config.members.get(node.index()).map_or("?", |member| &member.name)
     }
-}
-
-/// SplitMix64.
-fn draw(random: &mut u64) -> u64 {
-    *random = random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *random;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 /// What everybody is told who asks a node that is stopping.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use quorate_api::{
     ClaimState, Line, NodeView, PoolView, PoolsView, Problem, ProblemKind, QuorumsView, Want,
 };
-use quorate_core::{ClaimId, Moment, Share, Unit};
+use quorate_core::{ClaimId, Dice, Moment, Share, Unit};
 use quorate_protocols::allocator::labels::Labels;
 use quorate_protocols::voting::Worth;
 use quorate_wire::glance::What;
@@ -208,8 +208,8 @@ impl Engine {
             );
             return Err(Problem::new(ProblemKind::Forbidden, text));
         }
-        let mut random = self.draw();
-        let mut draw = |bound: u64| super::draw(&mut random) % bound;
+        let mut dice = Dice::new(self.draw());
+        let mut draw = |bound: u64| dice.below(bound);
         let healing = self
             .act(seat, |seat, now, effects| seat.corrupt(now, &mut draw, effects))
             .map_err(|error| Problem::new(ProblemKind::SeatStopped, error.to_string()))?;

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use quorate_core::{
-    ClaimId, Entry, Event, EventOf, Fact, LeaseEnd, Line, NodeSet, Obeys, Order, Outbox, Protocol,
-    Seat, Shortage, Start, Unit, Units,
+    ClaimId, Dice, Entry, Event, EventOf, Fact, LeaseEnd, Line, NodeSet, Obeys, Order, Outbox,
+    Protocol, Seat, Shortage, Start, Unit, Units,
 };
 
 use super::theorems::Theorems;
@@ -38,14 +38,8 @@ impl Operator {
         if self.every == 0 || !steps.is_multiple_of(self.every) {
             return None;
         }
-        // SplitMix64: one draw for each choice.
-        let mut state = self.seed ^ steps.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mut draw = |below: u64| {
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-            (mixed ^ mixed >> 31) % below
-        };
+        let mut dice = Dice::new(self.seed ^ steps.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut draw = |below: u64| dice.below(below);
         let unit = Unit(draw(u64::from(pool.goods.units)) as u32);
         Some(match draw(4) {
             0 if drained.len() < pool.goods.units as usize / 2 => Order::Drain(unit),

@@ -14,8 +14,8 @@ use quorate_client::{AcquireError, ClaimId, Client, Grant, Lost, Options, Pool, 
 use tokio::io::AsyncReadExt;
 
 use crate::clock;
-use crate::dice::Dice;
 use crate::history::{Line, What};
+use quorate_core::Dice;
 
 /// Longest that units are held: longer than the renewals of any lease that is tried here.
 const LONG_HOLD: Duration = Duration::from_secs(3);

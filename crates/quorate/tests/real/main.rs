@@ -34,7 +34,6 @@ mod broadcast;
 mod client;
 mod clock;
 mod cluster;
-mod dice;
 mod flood;
 mod hardship;
 mod history;

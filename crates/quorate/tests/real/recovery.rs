@@ -17,8 +17,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::cluster::{Cluster, Memory, Pools, Protocol};
-use crate::dice::Dice;
 use crate::proxy::Proxy;
+use quorate_core::Dice;
 
 const NODES: usize = 5;
 const UNITS: u32 = 4;

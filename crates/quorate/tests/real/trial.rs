@@ -13,9 +13,9 @@ use rustix::process::Signal;
 use crate::client::Orders;
 use crate::clock;
 use crate::cluster::{Cluster, Memory, Pools, Process, Protocol};
-use crate::dice::Dice;
 use crate::history::{self, Line, Summary, What};
 use crate::proxy::Proxy;
+use quorate_core::Dice;
 
 /// What a trial is made of; all else follows from the seed.
 #[derive(Clone, Copy, Debug)]

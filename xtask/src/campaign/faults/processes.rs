@@ -164,7 +164,7 @@ pub(super) const ALL: &[Fault] = &[
             if !beat.is_multiple_of(6) || stage.workers.is_empty() {
                 return Ok(());
             }
-            let worker = stage.dice.below(stage.workers.len());
+            let worker = stage.dice.index(stage.workers.len());
             stage.replace_worker(worker)
         },
     ),

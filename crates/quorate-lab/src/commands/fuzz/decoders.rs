@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 
 use quorate_api::link::{self, FromClient, FromNode};
 use quorate_api::{ClaimId, Problem, RelabelRequest, RenewRequest, RevokeRequest, Want};
-use quorate_core::Protocol;
+use quorate_core::{Dice, Protocol};
 use quorate_node::Config;
 use quorate_protocols::Goods;
 use quorate_protocols::allocator::labels::Labels;
@@ -28,8 +28,6 @@ use quorate_wire::tidings::{Heard, Tidings};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::mutate::Chance;
-
 /// Something that reads bytes.
 pub(super) struct Decoder {
     pub(super) name: &'static str,
@@ -37,12 +35,12 @@ pub(super) struct Decoder {
     pub(super) weight: u64,
     pub(super) examples: fn() -> Vec<Vec<u8>>,
     /// Makes the outside of an input right, as often as not, so that its inside is looked at.
-    pub(super) dress: fn(&mut [u8], &mut Chance),
+    pub(super) dress: fn(&mut [u8], &mut Dice),
     /// Whether the input is taken.
     pub(super) read: fn(&[u8]) -> bool,
 }
 
-fn undressed(_: &mut [u8], _: &mut Chance) {}
+fn undressed(_: &mut [u8], _: &mut Dice) {}
 
 pub(super) const ALL: &[Decoder] = &[
     Decoder { name: "frames", weight: 20, examples: frames, dress: framed, read: frame },
@@ -95,8 +93,8 @@ fn frames() -> Vec<Vec<u8>> {
     all
 }
 
-fn framed(bytes: &mut [u8], chance: &mut Chance) {
-    if bytes.len() >= frame::HEADER && chance.below(4) > 0 {
+fn framed(bytes: &mut [u8], dice: &mut Dice) {
+    if bytes.len() >= frame::HEADER && !dice.one_in(4) {
         bytes[..2].copy_from_slice(&frame::MAGIC);
         bytes[2] = frame::VERSION;
         let length = (bytes.len() - frame::HEADER) as u32;
@@ -202,8 +200,8 @@ fn links() -> Vec<Vec<u8>> {
     rows.collect()
 }
 
-fn linked(bytes: &mut [u8], chance: &mut Chance) {
-    if bytes.len() > 5 && chance.below(4) > 0 {
+fn linked(bytes: &mut [u8], dice: &mut Dice) {
+    if bytes.len() > 5 && !dice.one_in(4) {
         let length = (bytes.len() - 4) as u32;
         bytes[..4].copy_from_slice(&length.to_le_bytes());
         bytes[4] = link::VERSION;

@@ -7,12 +7,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
+use quorate_core::Dice;
 use serde::Serialize;
 
 use crate::Outcome;
 use crate::commands::cluster::{self, Json};
 use decoders::{ALL, Decoder};
-use mutate::{Chance, Corpus};
+use mutate::Corpus;
 
 /// Feed nonsense to every decoder: frames, messages, records, bodies, tokens, certificates, files.
 ///
@@ -117,7 +118,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 struct Feed<'a> {
     decoder: &'a Decoder,
     corpus: Corpus,
-    chance: Chance,
+    dice: Dice,
     row: Row,
     slowest: Duration,
     spent: Duration,
@@ -127,15 +128,15 @@ struct Feed<'a> {
 impl<'a> Feed<'a> {
     fn new(decoder: &'a Decoder, seed: u64) -> Feed<'a> {
         // Each has inputs of its own, whichever others run.
-        let mut chance = Chance(seed);
+        let mut dice = Dice::new(seed);
         for byte in decoder.name.bytes() {
-            chance.0 = chance.next() ^ u64::from(byte);
+            dice = Dice::new(dice.draw() ^ u64::from(byte));
         }
         let row =
             Row { decoder: decoder.name, inputs: 0, taken: 0, per_second: 0.0, slowest_us: 0.0 };
         let (slowest, spent) = (Duration::ZERO, Duration::ZERO);
         let corpus = Corpus::new((decoder.examples)());
-        Feed { decoder, corpus, chance, row, slowest, spent, input: Vec::new() }
+        Feed { decoder, corpus, dice, row, slowest, spent, input: Vec::new() }
     }
 
     /// So many more; or the one over which it fell.
@@ -144,14 +145,14 @@ impl<'a> Feed<'a> {
         let mut last = began;
         for _ in 0..inputs {
             self.row.inputs += 1;
-            self.corpus.make(&mut self.input, &mut self.chance);
-            (self.decoder.dress)(&mut self.input, &mut self.chance);
+            self.corpus.make(&mut self.input, &mut self.dice);
+            (self.decoder.dress)(&mut self.input, &mut self.dice);
             // Nothing is shared with what fell over.
             let read = catch_unwind(AssertUnwindSafe(|| (self.decoder.read)(&self.input)));
             let Ok(taken) = read else { return Err(std::mem::take(&mut self.input)) };
             if taken {
                 self.row.taken += 1;
-                self.corpus.keep(&self.input, &mut self.chance);
+                self.corpus.keep(&self.input, &mut self.dice);
             }
             let now = Instant::now();
             self.slowest = self.slowest.max(now - last);

@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use quorate_core::{ClaimId, Unit};
+use quorate_core::{ClaimId, Dice, Unit};
 
 use super::super::oracle::{self, Demand};
 use super::super::{Allocator, Deed, Mutant, Policy, Ticket, Want};
-use super::Dice;
 
 /// What a client asks for, again and again.
 #[derive(Clone, Debug)]

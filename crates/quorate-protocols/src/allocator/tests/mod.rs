@@ -6,24 +6,13 @@ mod first_fit;
 mod laws;
 mod stories;
 
+use quorate_core::Dice;
+
 use super::Mutant;
 use super::oracle::{self, Demand};
 use laws::{Client, Watch};
 
 use super::Policy;
-
-/// A generator of our own, so that a seed means the same for ever (SplitMix64).
-pub(crate) struct Dice(u64);
-
-impl Dice {
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % bound
-    }
-}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
@@ -59,7 +48,7 @@ fn clients(dice: &mut Dice, units: u32, kind: Kind, lines: u64, wide: bool) -> V
 
 /// A random system, run for some steps under the laws. Says which law it breaks.
 fn run(seed: u64, policy: Policy, kind: Kind, mutant: Option<Mutant>) -> Result<u32, String> {
-    let dice = &mut Dice(seed);
+    let dice = &mut Dice::new(seed);
     let units = 1 + dice.below(4) as u32;
     let (lines, wide) = match seed % 4 {
         0 => (1, false),

@@ -1,7 +1,9 @@
 //! Where units are locks, nobody who can use any unit waits beside a free one (arbiter spec 7.11).
 
+use quorate_core::Dice;
+
 use super::cluster::Cluster;
-use super::walk::{Dice, forever};
+use super::walk::forever;
 use crate::arbiter::pool::Mutant;
 use crate::arbiter::{Alarm, Pool};
 
@@ -52,24 +54,24 @@ fn forgetting_what_arbiters_said_is_found() {
 /// Claims for one unit each come and go in any order, and messages arrive in any order. When all
 /// is calm as many are served as there are units.
 fn crowd(seed: u64, (nodes, units): (u32, u32), mutant: Option<Mutant>) -> Cluster {
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let mut world =
         Cluster::new(nodes as usize, forever(Pool { mutant, ..Pool::named(units, nodes) }));
     let claims = 2 * u64::from(units) + 2;
     let mut next = 1;
     for _ in 0..claims * 40 {
-        match dice.below(10) {
+        match dice.index(10) {
             0 if next <= claims => {
-                world.claim(dice.below(nodes as usize) as u32, next, 1, dice.below(1 << 20) as u64);
+                world.claim(dice.index(nodes as usize) as u32, next, 1, dice.index(1 << 20) as u64);
                 next += 1;
             }
-            1 if !world.using.is_empty() && dice.below(3) == 0 => {
-                let place = dice.below(world.using.len());
+            1 if !world.using.is_empty() && dice.index(3) == 0 => {
+                let place = dice.index(world.using.len());
                 let claim = *world.using.keys().nth(place).unwrap();
                 world.release(world.home_of(claim), claim.serial);
             }
             _ if !world.wires.is_empty() => {
-                let parcel = world.wires.remove(dice.below(world.wires.len()));
+                let parcel = world.wires.remove(dice.index(world.wires.len()));
                 world.arrive(parcel);
             }
             _ => {}

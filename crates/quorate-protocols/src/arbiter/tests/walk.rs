@@ -3,28 +3,11 @@
 
 use std::time::Duration;
 
-use quorate_core::{Lease, NodeId};
+use quorate_core::{Dice, Lease, NodeId};
 
 use super::cluster::{Cluster, id};
 use crate::arbiter::{Alarm, Mode, Pool};
 use crate::quorums::Quorums;
-
-/// A small generator of our own, so that a seed means the same for ever (SplitMix64).
-pub(super) struct Dice(pub(super) u64);
-
-impl Dice {
-    fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    pub(super) fn below(&mut self, bound: usize) -> usize {
-        (self.roll() % bound.max(1) as u64) as usize
-    }
-}
 
 /// What may happen to messages.
 #[derive(Clone, Copy, Default)]
@@ -43,7 +26,7 @@ pub(super) fn forever(pool: Pool) -> Pool {
 
 /// One random history of `claims` claims, then calm.
 pub(super) fn walk(seed: u64, nodes: usize, pool: Pool, claims: u64, weather: Weather) -> Cluster {
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let mut world = Cluster::new(nodes, pool);
     let (mut next, mut homes) = (1, std::collections::BTreeMap::new());
     let mut wants = Vec::new();
@@ -51,50 +34,50 @@ pub(super) fn walk(seed: u64, nodes: usize, pool: Pool, claims: u64, weather: We
         if world.breach.is_some() {
             return world;
         }
-        match dice.below(12) {
+        match dice.index(12) {
             0 if next <= claims => {
-                let (node, h) = (dice.below(nodes), 1 + dice.below(world.pool.units as usize));
+                let (node, h) = (dice.index(nodes), 1 + dice.index(world.pool.units as usize));
                 homes.insert(id(next), node as u32);
                 wants.push(h as u32);
-                world.claim(node as u32, next, h as u32, dice.roll());
+                world.claim(node as u32, next, h as u32, dice.draw());
                 next += 1;
             }
             1 if !world.using.is_empty() => {
-                let place = dice.below(world.using.len());
+                let place = dice.index(world.using.len());
                 let claim = *world.using.keys().nth(place).unwrap();
                 world.release(homes[&claim], claim.serial);
             }
-            2 if !world.waiting.is_empty() && dice.below(6) == 0 => {
-                let place = dice.below(world.waiting.len());
+            2 if !world.waiting.is_empty() && dice.index(6) == 0 => {
+                let place = dice.index(world.waiting.len());
                 let (&claim, &home) = world.waiting.iter().nth(place).unwrap();
                 world.cancel(home.0, claim.serial);
             }
-            3 if dice.below(4) == 0 => {
-                let node = dice.below(nodes) as u32;
+            3 if dice.index(4) == 0 => {
+                let node = dice.index(nodes) as u32;
                 if world.alarms[node as usize].contains(&Alarm::Retry) {
                     world.ring(node, Alarm::Retry);
                 }
             }
-            4 if !world.using.is_empty() && dice.below(4) == 0 => {
-                let place = dice.below(world.using.len());
+            4 if !world.using.is_empty() && dice.index(4) == 0 => {
+                let place = dice.index(world.using.len());
                 let claim = *world.using.keys().nth(place).unwrap();
                 world.renew(homes[&claim], claim.serial);
             }
-            5 if weather.repeats && next > 1 && dice.below(3) == 0 => {
-                let (serial, node) = (1 + dice.below(next as usize - 1) as u64, dice.below(nodes));
+            5 if weather.repeats && next > 1 && dice.index(3) == 0 => {
+                let (serial, node) = (1 + dice.index(next as usize - 1) as u64, dice.index(nodes));
                 let node = NodeId::from(node);
                 let again = world.alias(node, id(serial));
                 if let std::collections::btree_map::Entry::Vacant(new) = homes.entry(again) {
                     new.insert(node.0);
-                    world.claim(node.0, serial, wants[serial as usize - 1], dice.roll());
+                    world.claim(node.0, serial, wants[serial as usize - 1], dice.draw());
                 }
             }
-            6 if weather.time && dice.below(3) == 0 => {
-                world.now = world.now.after(Duration::from_secs(1 + dice.below(4) as u64));
+            6 if weather.time && dice.index(3) == 0 => {
+                world.now = world.now.after(Duration::from_secs(1 + dice.index(4) as u64));
             }
             _ if !world.wires.is_empty() => {
-                let place = dice.below(world.wires.len());
-                let fate = dice.below(20);
+                let place = dice.index(world.wires.len());
+                let fate = dice.index(20);
                 let keep = weather.duplicates && fate == 0;
                 let lose = weather.losses && fate == 1;
                 let parcel =

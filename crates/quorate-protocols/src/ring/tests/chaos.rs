@@ -9,8 +9,8 @@ const RINGS: [(u32, u32, usize); 6] =
 fn from_the_start<M: Stabilizing>(seeds: u64, premature: u64, check: impl Fn(&Track<M>)) {
     for (units, claim_max, size) in RINGS {
         for seed in 0..seeds {
-            let mut chance = Chance(seed);
-            let mut draw = |bound| chance.below(bound);
+            let mut dice = Dice::new(seed);
+            let mut draw = |bound| dice.below(bound);
             let track = Track::started(terms(units, claim_max, size), size);
             let mut wander = Wander::new(track, &mut draw);
             wander.premature = premature;
@@ -33,8 +33,8 @@ fn convergence<M: Stabilizing>(seeds: u64) {
     for (units, claim_max, size) in RINGS {
         let terms = terms(units, claim_max, size);
         for seed in 0..seeds {
-            let mut chance = Chance(seed);
-            let mut draw = |bound| chance.below(bound);
+            let mut dice = Dice::new(seed);
+            let mut draw = |bound| dice.below(bound);
             let track = Track::<M>::scrambled(terms, size, 4, &mut draw);
             let end = Wander::new(track, &mut draw).to_the_end();
             assert!(matches!(end, Wandered::Right { .. }), "{units} {size} seed {seed}: {end:?}");

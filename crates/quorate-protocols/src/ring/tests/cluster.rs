@@ -1,4 +1,4 @@
-//! Seats as a driver sees them: whole pools under chance, judged by the laws.
+//! Seats as a driver sees them: whole pools under dice, judged by the laws.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -27,7 +27,7 @@ struct Cluster {
     using: BTreeMap<ClaimId, Use>,
     /// The epoch that the last suspicion began.
     suspected: Option<Epoch>,
-    chance: Chance,
+    dice: Dice,
     serial: u64,
     grants: u64,
     reclaims: u64,
@@ -59,7 +59,7 @@ impl Cluster {
             waiting: BTreeMap::new(),
             using: BTreeMap::new(),
             suspected: None,
-            chance: Chance(seed),
+            dice: Dice::new(seed),
             serial: 0,
             grants: 0,
             reclaims: 0,
@@ -244,7 +244,7 @@ impl Cluster {
 
     fn pick<T: Clone>(&mut self, among: Vec<T>) -> Option<T> {
         let len = among.len() as u64;
-        (len > 0).then(|| among[self.chance.below(len) as usize].clone())
+        (len > 0).then(|| among[self.dice.below(len) as usize].clone())
     }
 
     /// The oldest message of some link arrives.
@@ -262,9 +262,9 @@ impl Cluster {
 
     /// One thing happens. `faults` says how often, of a thousand, one of the unkind things does.
     fn happen(&mut self, asking: bool, faults: u64) {
-        let node = NodeId(self.chance.below(u64::from(self.pool.nodes())) as u32);
-        if self.chance.below(1000) < faults {
-            match self.chance.below(6) {
+        let node = NodeId(self.dice.below(u64::from(self.pool.nodes())) as u32);
+        if self.dice.below(1000) < faults {
+            match self.dice.below(6) {
                 0 => self.crash(node),
                 4 | 5 => self.change_opinion(node),
                 1 => {
@@ -281,9 +281,9 @@ impl Cluster {
             }
             return;
         }
-        match self.chance.below(12) {
+        match self.dice.below(12) {
             0 if asking => {
-                let units = 1 + self.chance.below(u64::from(Ring::capacity(&self.pool))) as u32;
+                let units = 1 + self.dice.below(u64::from(Ring::capacity(&self.pool))) as u32;
                 self.claim(node, units);
             }
             1 => {
@@ -318,8 +318,8 @@ impl Cluster {
     fn kind_alarm(&mut self) {
         let hop = (NodeId(0), Alarm::Hop);
         let empty = self.links.values().all(VecDeque::is_empty) && !self.alarms.contains(&hop);
-        let impatient = empty || self.chance.below(300) == 0;
-        let seldom = self.chance.below(20) == 0;
+        let impatient = empty || self.dice.below(300) == 0;
+        let seldom = self.dice.below(20) == 0;
         let due = self.alarms.iter().copied().filter(|(_, alarm)| match alarm {
             Alarm::Timeout | Alarm::Idle => impatient,
             Alarm::Grace | Alarm::Quarantine => true,
@@ -459,9 +459,9 @@ fn a_scrambled_pool_heals_while_its_clients_go_on() {
             for node in 0..pool.nodes() {
                 let seat = Seat { me: NodeId(node), boot: 0, now: Moment::ZERO, pool: &pool };
                 let mut out = Outbox::new();
-                let chance = &mut cluster.chance;
+                let dice = &mut cluster.dice;
                 let ring = &mut cluster.seats[node as usize];
-                ring.scramble(&seat, &mut |bound| chance.below(bound), &mut out);
+                ring.scramble(&seat, &mut |bound| dice.below(bound), &mut out);
                 cluster.perform(NodeId(node), &mut out);
             }
             for _ in 0..3000 {

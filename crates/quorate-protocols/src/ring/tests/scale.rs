@@ -26,8 +26,8 @@ fn a_seat_is_small_and_the_same_in_every_ring() {
 fn keeps_few<M: Stabilizing<Tokens = Named>>(kept: impl Fn(&M) -> u32) {
     let (units, claim_max, size) = (200, 2, 6);
     let terms = terms(units, claim_max, size);
-    let mut chance = Chance(7);
-    let mut draw = |bound| chance.below(bound);
+    let mut dice = Dice::new(7);
+    let mut draw = |bound| dice.below(bound);
     for start in [Track::started(terms, size), Track::<M>::scrambled(terms, size, 4, &mut draw)] {
         let mut wander = Wander::new(start, &mut draw);
         wander.track.settle(&mut |_| {});

@@ -5,8 +5,8 @@ use super::*;
 fn run<M: Stabilizing>(units: u32, claim_max: u32, size: usize, load: Load, starts: u64) {
     let terms = terms(units, claim_max, size);
     for seed in 0..starts {
-        let mut chance = Chance(seed);
-        let mut draw = |bound| chance.below(bound);
+        let mut dice = Dice::new(seed);
+        let mut draw = |bound| dice.below(bound);
         let track = Track::<M>::scrambled(terms, size, 4, &mut draw);
         let measured = stabilize(track, RingTrial::new(size, load), &mut draw);
         assert!(!measured.has_failed(), "{units} {size} {load:?} seed {seed}: {measured:?}");
