@@ -12,7 +12,7 @@ use crate::court::{Court, Seen};
 use crate::parts::{Parcel, Parts};
 use crate::scope::{Network, Restart, Scope};
 use crate::sometimes::{Sightings, Sometimes};
-use crate::steps::{Cue, NumberedEffect, Stepper, Steps};
+use crate::steps::{Cue, NumberedEffect, Stepper, Steps, outlives_a_crash};
 use crate::world::{Layout, Misfortune, World};
 
 /// A scope, and everything learned about it so far.
@@ -592,12 +592,4 @@ impl<'a, P: Explorable> Model<'a, P> {
         let number = self.parts.put_client(state);
         world.set_client(client, number);
     }
-}
-
-/// Whether anything of it is left if its node crashes right after it.
-fn outlives_a_crash(effect: &NumberedEffect) -> bool {
-    !matches!(
-        effect,
-        Effect::Arm { .. } | Effect::Disarm(_) | Effect::Extend { .. } | Effect::Reclaim { .. }
-    )
 }

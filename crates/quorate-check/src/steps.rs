@@ -31,6 +31,14 @@ pub(crate) enum Cue {
 /// An effect; its message, alarm or record by its number.
 pub(crate) type NumberedEffect = Effect<u32, u32, u32>;
 
+/// Whether anything of it is left if its node crashes right after it.
+pub(crate) fn outlives_a_crash(effect: &NumberedEffect) -> bool {
+    !matches!(
+        effect,
+        Effect::Arm { .. } | Effect::Disarm(_) | Effect::Extend { .. } | Effect::Reclaim { .. }
+    )
+}
+
 /// Who steps.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Stepper {

@@ -20,9 +20,11 @@ use crate::app::App;
 use crate::caller::{Action, Caller, Guest, Whence, authorize, token_of};
 use crate::config::{Config, ConfigError};
 use crate::{Node, api, session};
+use heard::said_in;
 
 mod changed;
 mod documented;
+mod heard;
 
 const TOKEN: &str = "0123456789abcdef";
 
@@ -264,25 +266,6 @@ impl Answered {
             _ => Answered::Served,
         }
     }
-}
-
-/// What is wrong, in our words or in FleetLock's.
-fn said_in(body: &[u8]) -> Option<Problem> {
-    #[derive(serde::Deserialize)]
-    struct Theirs {
-        kind: String,
-        value: String,
-    }
-    serde_json::from_slice(body).ok().or_else(|| {
-        let Theirs { kind, value } = serde_json::from_slice(body).ok()?;
-        let kind = match &*kind {
-            "unauthorized" => ProblemKind::Unauthorized,
-            "forbidden" => ProblemKind::Forbidden,
-            "unknown_group" => ProblemKind::UnknownPool,
-            _ => return None,
-        };
-        Some(Problem::new(kind, value))
-    })
 }
 
 /// Tokens of a guarded node: for each right one in this pool, one in another and one that expired.

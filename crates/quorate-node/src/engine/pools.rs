@@ -200,18 +200,17 @@ impl Engine {
             return Err(problem);
         }
         if !self.pools[seat].def.allow_corruption {
-            let option = "allow_corruption";
-            let owners = protocols::owners(REGISTRY, option).join(", ");
+            let owners = protocols::owners(REGISTRY, "allow_corruption").join(", ");
             let text = format!(
                 "the state of a pool is scrambled on purpose only in tests; nothing changed. A \
-                 pool of protocol {owners} allows it by {option} = true"
+                 pool of protocol {owners} allows it by allow_corruption = true"
             );
             return Err(Problem::new(ProblemKind::Forbidden, text));
         }
         let mut dice = Dice::new(self.draw());
-        let mut draw = |bound: u64| dice.below(bound);
+        let draw = &mut |bound| dice.below(bound);
         let healing = self
-            .act(seat, |seat, now, effects| seat.corrupt(now, &mut draw, effects))
+            .act(seat, |seat, now, effects| seat.corrupt(now, draw, effects))
             .map_err(|error| Problem::new(ProblemKind::SeatStopped, error.to_string()))?;
         if !healing {
             let text = "this pool's protocol heals from no such thing; nothing changed";
