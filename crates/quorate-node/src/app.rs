@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_api::{Change, Problem};
-use quorate_core::{ClaimId, Moment};
+use quorate_core::{ClaimId, Moment, NodeId};
 use quorate_trust::{Pattern, Right};
 use quorate_wire::glance::{Glance, Wanted};
 use quorate_wire::order::{Done, Ordered};
@@ -21,8 +21,9 @@ use crate::crowd::Seat;
 use crate::engine::{Ask, Command, Gathered, Request, stopping};
 use crate::ledger::{Mailbox, Recipient, Snapshot, Waiter};
 use crate::metrics::Metrics;
+use crate::strangers::Strangers;
 
-/// How long a token that has expired may go on watching.
+/// How long a token that has expired may go on.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// Why somebody is refused what is another's.
@@ -34,6 +35,16 @@ enum Unsent {
     Full(Box<Command>),
     /// The caller may not, or the node stops.
     Refused(Box<(Problem, Request)>),
+}
+
+/// Whose a claim is.
+enum Owner {
+    /// A client is called that.
+    Known(String),
+    /// Nobody has heard of it, or nobody remembers whose it is.
+    Nobody,
+    /// The claim exists, and those who may know whose it is do not answer.
+    Unsaid(Vec<String>),
 }
 
 /// An order, and what it is about.
@@ -85,6 +96,8 @@ pub(crate) struct App {
     /// Whether nobody else hears what is said ([`Guest::private`]).
     pub(crate) private: bool,
     seat: Option<Arc<Seat>>,
+    /// Who asks with tokens that nobody knows.
+    pub(crate) strangers: Strangers,
     engine: mpsc::Sender<Command>,
     changes: broadcast::Sender<Change>,
     stopping: watch::Receiver<bool>,
@@ -111,6 +124,7 @@ impl App {
             whence,
             private,
             seat,
+            strangers: Strangers::default(),
             engine,
             changes,
             stopping,
@@ -210,6 +224,36 @@ impl App {
         }
     }
 
+    /// Whether the caller was let in by a token or a certificate that is worth nothing any more,
+    /// since it was removed, or has expired.
+    ///
+    /// # Errors
+    /// It was; what it is told.
+    pub(crate) fn let_in(&self) -> Result<(), Problem> {
+        caller::let_in(&self.config, &self.caller).map_err(|why| why.problem(None))
+    }
+
+    /// When it is time to look again whether the caller is [`Self::let_in`].
+    pub(crate) fn look_again(&self) -> impl Future<Output = ()> + use<> {
+        let mut news = self.config.guarded.news();
+        // A token that expires is no news.
+        async move { drop(timeout(LOOK_AGAIN, news.changed()).await) }
+    }
+
+    /// Until the caller is let in no more; what it is told.
+    async fn cut_off(&self) -> Problem {
+        if !matches!(self.caller, Caller::Holder(_) | Caller::Bearer(_)) {
+            return std::future::pending().await;
+        }
+        loop {
+            let again = self.look_again();
+            if let Err(problem) = self.let_in() {
+                return problem;
+            }
+            again.await;
+        }
+    }
+
     /// Whether there is anything that the caller may not see.
     pub(crate) fn sees_everything(&self) -> bool {
         match &self.caller {
@@ -261,11 +305,12 @@ impl App {
     }
 
     /// Whether a claim is the caller's, where that matters: of others' claims `see` reads, `revoke`
-    /// ends, and nobody repeats or renews them. A claim that no node knows is whoever's shows it:
-    /// its node may have crashed, and its client moved.
+    /// ends, and nobody repeats or renews them. A claim of which no node knows whose it is belongs to
+    /// whoever shows it: nodes may have started anew, and its client asks on. But not while a node is
+    /// silent that may know, and those who decide have the claim in their books.
     ///
     /// # Errors
-    /// It is somebody else's; nothing changed.
+    /// It is somebody else's, or may be; nothing changed.
     pub(crate) async fn own(&self, pool: &str, id: ClaimId, ask: &Ask) -> Result<(), Problem> {
         let Caller::Holder(permit) = &self.caller else { return Ok(()) };
         let enough = match ask {
@@ -279,12 +324,12 @@ impl App {
             return Ok(());
         }
         match self.owner(pool, id).await? {
-            Some(owner) if permit.client(Some(&owner)) != Ok(&owner) && enough => {
+            Owner::Known(owner) if permit.client(Some(&owner)) != Ok(&owner) && enough => {
                 let about = format!("claim {} of {owner}", convert::api_id(id));
                 self.act(ask.word(), pool, about, "allowed".to_owned());
                 Ok(())
             }
-            Some(owner) if permit.client(Some(&owner)) != Ok(&owner) => {
+            Owner::Known(owner) if permit.client(Some(&owner)) != Ok(&owner) => {
                 self.metrics.trust.refuse(OTHERS);
                 self.note_refusal(
                     ask.word(),
@@ -298,23 +343,33 @@ impl App {
                     _ => admission::not_yours(&owner),
                 })
             }
-            _ => Ok(()),
+            Owner::Unsaid(silent) if !enough => Err(admission::whose(&silent)),
+            Owner::Known(_) | Owner::Nobody | Owner::Unsaid(_) => Ok(()),
         }
     }
 
     /// What the client of a claim is called, as far as any node that answers knows.
-    async fn owner(&self, pool: &str, id: ClaimId) -> Result<Option<String>, Problem> {
+    async fn owner(&self, pool: &str, id: ClaimId) -> Result<Owner, Problem> {
         let node = self.serving(Caller::Administrator);
         let name = pool.to_owned();
         let here = node.fetch(|reply| Request::Owner { pool: name, id, reply }).await?;
-        if here.is_some() || self.config.members.len() == 1 {
-            return Ok(here);
+        if let Some(owner) = here {
+            return Ok(Owner::Known(owner));
         }
-        let (pool, claim) = (pool.to_owned(), (id.origin, id.serial));
-        let said = node.survey(Question::Owner { pool, claim }).await?.said;
-        let mut claims = said.into_iter().flat_map(|(_, survey)| survey.claims);
-        let known = claims.find(|known| known.claim == claim && !known.client.is_empty());
-        Ok(known.map(|known| known.client))
+        if self.config.members.len() == 1 {
+            return Ok(Owner::Nobody);
+        }
+        let question = Question::Owner { pool: pool.to_owned(), claim: (id.origin, id.serial) };
+        let gathered = node.fetch(|reply| Request::Gather { question, reply }).await??.owners();
+        let booked = gathered.said.iter().any(|(_, whose)| whose.booked);
+        match gathered.said.into_iter().find_map(|(_, whose)| whose.client) {
+            Some(owner) => Ok(Owner::Known(owner)),
+            None if booked && !gathered.silent.is_empty() => {
+                let name = |node: &NodeId| self.config.members[node.index()].name.clone();
+                Ok(Owner::Unsaid(gathered.silent.iter().map(name).collect()))
+            }
+            None => Ok(Owner::Nobody),
+        }
     }
 
     /// Asks the engine about a claim, for whoever waits for the answer.
@@ -349,7 +404,12 @@ impl App {
         let sender = Some((self.engine.downgrade(), pool.to_owned()));
         let waiter = Waiter { received, to: Recipient::Http(Mailbox { reply, sender }) };
         self.ask_for(pool.to_owned(), id, ask, waiter).await;
-        answer.await.map_err(|_| stopping())?.read()
+        tokio::select! {
+            biased;
+            answer = answer => answer.map_err(|_| stopping())?.read(),
+            // What was granted to it meanwhile goes back, since nobody is there.
+            problem = self.cut_off() => Err(problem),
+        }
     }
 
     /// Asks the engine for anything else.

@@ -32,7 +32,7 @@ pub enum Question {
     },
     /// What does an operator see who looks at you?
     Glance(Wanted),
-    /// Whose is this claim? As [`Question::Claim`], but nobody is there for it because of this.
+    /// Whose is this claim? Unlike with [`Question::Claim`], nobody is there for it because of this.
     Owner {
         /// The pool.
         pool: String,
@@ -56,10 +56,21 @@ impl Question {
 /// The answer to a question.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Answer {
-    /// To [`Question::Pool`], [`Question::Claim`] and [`Question::Owner`].
+    /// To [`Question::Pool`] and [`Question::Claim`].
     Survey(Box<Survey>),
     /// To [`Question::Glance`].
     Glance(Box<Glance>),
+    /// To [`Question::Owner`].
+    Owner(Whose),
+}
+
+/// Whose a claim is.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Whose {
+    /// What its client is called, if the node knows.
+    pub client: Option<String>,
+    /// If not: whether the claim is in its books.
+    pub booked: bool,
 }
 
 /// Units, each with all its labels.
@@ -139,6 +150,7 @@ impl Answer {
                     + halve(&mut glance.buckets);
                 glance.survey.shorten() || rest > 0
             }
+            Answer::Owner(_) => false,
         }
     }
 
@@ -147,6 +159,7 @@ impl Answer {
         match self {
             Answer::Survey(_) => Answer::Survey(Box::default()),
             Answer::Glance(_) => Answer::Glance(Box::default()),
+            Answer::Owner(_) => Answer::Owner(Whose::default()),
         }
     }
 }

@@ -99,9 +99,13 @@ impl Engine {
                 if let Err(problem) = admission::texts(&self.config.limits, &want) {
                     return waiter.answer(Err(problem));
                 }
+                let renamed = claimed.want.client != want.client;
                 claimed.want = want;
                 claimed.assumed = false;
                 claimed.session = session;
+                if renamed {
+                    self.owner_news(seat, id);
+                }
                 self.attend(seat, id, now);
             }
             return self.answer(seat, id, wait, waiter, now);
@@ -226,14 +230,6 @@ impl Engine {
         let seat = self.by_name.get(pool);
         let claimed = seat.and_then(|seat| self.pools[*seat].ledger.get(&id));
         claimed.is_some_and(|claimed| !claimed.is_hearsay())
-    }
-
-    /// Whose a claim is that is known here and not over: what its client is called.
-    pub(super) fn owner(&self, pool: &str, id: ClaimId) -> Option<String> {
-        let seat = self.by_name.get(pool)?;
-        let claimed = self.pools[*seat].ledger.get(&id)?;
-        let lives = !matches!(claimed.state, State::Over { .. });
-        (lives && !claimed.want.client.is_empty()).then(|| claimed.want.client.clone())
     }
 
     fn on_end(&mut self, seat: usize, id: ClaimId, waiter: Waiter, now: Moment) {
@@ -367,6 +363,7 @@ impl Engine {
         ledger.insert(id, claimed);
         self.active = self.active + ledger.active() - before;
         self.lines.insert(seat);
+        self.owner_news(seat, id);
     }
 
     /// A claim is over: whoever waits for it is answered, its connection told, and it is remembered
@@ -424,6 +421,7 @@ impl Engine {
         pool.ledger.change(&id, State::Over { state, why: why.to_owned(), since: now, waited });
         self.active = self.active + pool.ledger.active() - before;
         pool.ledger.wake(&id, &pool.terms, now);
+        self.owner_news(seat, id);
         self.changed(seat, id, ChangeKind::Ended);
         self.over.push_back((now, seat, id));
         if self.over.len() > self.config.limits.remembered {
@@ -451,6 +449,7 @@ impl Engine {
             self.forget_first();
         }
         self.forget_ends(now, keep);
+        self.forget_owners(now, keep);
     }
 }
 

@@ -14,6 +14,7 @@
 //! * `glance`: what an operator sees, and the record of what happened;
 //! * `links`: what peers say;
 //! * `orders`: what operators order, and what came of it;
+//! * `owners`: whose claims are;
 //! * `suspicion`: which peers have been silent for too long;
 //! * `states`: what begins and ends in what seats tell about themselves;
 //! * `presence`: claims that nobody is there for;
@@ -27,6 +28,7 @@ mod gather;
 mod glance;
 mod links;
 mod orders;
+mod owners;
 mod pools;
 mod presence;
 mod readiness;
@@ -73,6 +75,7 @@ use links::Peers;
 pub(crate) use links::{PeerEvent, hello};
 use orders::Orders;
 pub(crate) use orders::{check_labels, current as current_labels};
+use owners::Owners;
 pub(crate) use pools::pool_view;
 use pools::{Pool, PoolMeterCache};
 use suspicion::Watch;
@@ -197,6 +200,7 @@ pub(crate) struct Engine {
     unwanted: Vec<(usize, ClaimId)>,
     giving_back: bool,
     copies: Copies,
+    owners: Owners,
     gatherings: BTreeMap<u64, Gathering<Answer>>,
     orders: Orders,
     question_next: u64,
@@ -261,6 +265,7 @@ impl Engine {
             unwanted: Vec::new(),
             giving_back: false,
             copies: Copies::default(),
+            owners: Owners::default(),
             gatherings: BTreeMap::new(),
             orders: Orders::default(),
             question_next: 0,
@@ -323,6 +328,7 @@ impl Engine {
             }
             self.ring();
             self.tell_ends();
+            self.tell_owners();
             self.flush();
             if let Some(done) = stopped {
                 self.journal.close();
