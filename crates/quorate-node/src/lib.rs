@@ -67,7 +67,7 @@ mod troubles;
 mod views;
 
 pub use config::{
-    Audited, Chartered, Config, ConfigError, Data, Guard, Guarded, Limits, MEMBERS_MAX,
+    Address, Audited, Chartered, Config, ConfigError, Data, Guard, Guarded, Limits, MEMBERS_MAX,
     Member, Names, POOL_NAME_MAX, POOL_UNITS_MAX, Pattern, PoolDef, Reserved, Secret, Tls,
     is_pool_name,
 };
