@@ -157,6 +157,16 @@ pub(crate) fn not_yours(owner: &str) -> Problem {
     Problem::new(ProblemKind::Forbidden, text)
 }
 
+/// Nobody who answers knows whose the claim is.
+pub(crate) fn whose(silent: &[String]) -> Problem {
+    let text = format!(
+        "{} did not answer, and no other node knows whose the claim is; it goes on as it was. Ask \
+         again when they are back, or use another id for another claim",
+        silent.join(", ")
+    );
+    Problem::new(ProblemKind::Unknown, text)
+}
+
 /// The claim's name is taken.
 pub(crate) fn different() -> Problem {
     let text = "the claim of this id asks for something else; it goes on as it was. \

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_api::{Change, Problem};
-use quorate_core::{ClaimId, Moment};
+use quorate_core::{ClaimId, Moment, NodeId};
 use quorate_trust::{Pattern, Right};
 use quorate_wire::glance::{Glance, Wanted};
 use quorate_wire::order::{Done, Ordered};
@@ -20,15 +20,25 @@ use crate::config::{Config, PoolDef};
 use crate::convert;
 use crate::crowd::Seat;
 use crate::engine::{Ask, Command, Desk, Gathered, Request, stopping};
-use crate::keepsake::Keepsake;
 use crate::ledger::{Mailbox, Recipient, Snapshot, Waiter};
 use crate::metrics::Metrics;
+use crate::strangers::Strangers;
 
-/// How long a token that has expired may go on watching.
+/// How long a token that has expired may go on.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// Why somebody is refused what is another's.
 const OTHERS: &str = "claim of another";
+
+/// Whose a claim is.
+enum Owner {
+    /// A client is called that.
+    Known(String),
+    /// Nobody has heard of it, or nobody remembers whose it is.
+    Nobody,
+    /// The claim exists, and those who may know whose it is do not answer.
+    Unsaid(Vec<String>),
+}
 
 /// An order, and what it is about.
 fn told(what: &Ordered) -> (&'static str, String) {
@@ -82,6 +92,8 @@ pub(crate) struct App {
     /// What machines asked for through FleetLock.
     pub(crate) machines: Arc<Made>,
     desk: Arc<Desk>,
+    /// Who asks with tokens that nobody knows.
+    pub(crate) strangers: Strangers,
     engine: mpsc::Sender<Command>,
     changes: broadcast::Sender<Change>,
     stopping: watch::Receiver<bool>,
@@ -110,6 +122,7 @@ impl App {
             seat,
             machines: Arc::default(),
             desk,
+            strangers: Strangers::default(),
             engine,
             changes,
             stopping,
@@ -209,6 +222,36 @@ impl App {
         }
     }
 
+    /// Whether the caller was let in by a token or a certificate that is worth nothing any more,
+    /// since it was removed, or has expired.
+    ///
+    /// # Errors
+    /// It was; what it is told.
+    pub(crate) fn let_in(&self) -> Result<(), Problem> {
+        caller::let_in(&self.config, &self.caller).map_err(|why| why.problem(None))
+    }
+
+    /// When it is time to look again whether the caller is [`Self::let_in`].
+    pub(crate) fn look_again(&self) -> impl Future<Output = ()> + use<> {
+        let mut news = self.config.guarded.news();
+        // A token that expires is no news.
+        async move { drop(timeout(LOOK_AGAIN, news.changed()).await) }
+    }
+
+    /// Until the caller is let in no more; what it is told.
+    async fn cut_off(&self) -> Problem {
+        if !matches!(self.caller, Caller::Holder(_) | Caller::Bearer(_)) {
+            return std::future::pending().await;
+        }
+        loop {
+            let again = self.look_again();
+            if let Err(problem) = self.let_in() {
+                return problem;
+            }
+            again.await;
+        }
+    }
+
     /// Whether there is anything that the caller may not see.
     pub(crate) fn sees_everything(&self) -> bool {
         match &self.caller {
@@ -260,11 +303,12 @@ impl App {
     }
 
     /// Whether a claim is the caller's, where that matters: of others' claims `see` reads, `revoke`
-    /// ends, and nobody repeats or renews them. A claim that no node knows is whoever's shows it:
-    /// its node may have crashed, and its client moved.
+    /// ends, and nobody repeats or renews them. A claim of which no node knows whose it is belongs
+    /// to whoever shows it: nodes may have started anew, and its client asks on. But not while a
+    /// node is silent that may know, and those who decide have the claim in their books.
     ///
     /// # Errors
-    /// It is somebody else's; nothing changed.
+    /// It is somebody else's, or may be; nothing changed.
     pub(crate) async fn own(&self, pool: &str, id: ClaimId, ask: &Ask) -> Result<(), Problem> {
         let Caller::Holder(permit) = &self.caller else { return Ok(()) };
         let enough = match ask {
@@ -278,12 +322,12 @@ impl App {
             return Ok(());
         }
         match self.owner(pool, id).await? {
-            Some(owner) if permit.client(Some(&owner)) != Ok(&owner) && enough => {
+            Owner::Known(owner) if permit.client(Some(&owner)) != Ok(&owner) && enough => {
                 let about = format!("claim {} of {owner}", convert::api_id(id));
                 self.act(ask.word(), pool, about, "allowed".to_owned());
                 Ok(())
             }
-            Some(owner) if permit.client(Some(&owner)) != Ok(&owner) => {
+            Owner::Known(owner) if permit.client(Some(&owner)) != Ok(&owner) => {
                 self.metrics.trust.refuse(OTHERS);
                 self.note_refusal(
                     ask.word(),
@@ -297,28 +341,33 @@ impl App {
                     _ => admission::not_yours(&owner),
                 })
             }
-            _ => Ok(()),
+            Owner::Unsaid(silent) if !enough => Err(admission::whose(&silent)),
+            Owner::Known(_) | Owner::Nobody | Owner::Unsaid(_) => Ok(()),
         }
     }
 
     /// What the client of a claim is called, as far as any node that answers knows.
-    async fn owner(&self, pool: &str, id: ClaimId) -> Result<Option<String>, Problem> {
+    async fn owner(&self, pool: &str, id: ClaimId) -> Result<Owner, Problem> {
         let node = self.serving(Caller::Administrator);
         let name = pool.to_owned();
         let here = node.fetch(|reply| Request::Owner { pool: name, id, reply }).await?;
-        let stands = self.config.pool(pool).is_some_and(|def| def.standing);
-        if here.is_some() || (self.config.members.len() == 1 && !stands) {
-            return Ok(here);
+        if let Some(owner) = here {
+            return Ok(Owner::Known(owner));
         }
-        let (pool, claim) = (pool.to_owned(), (id.origin, id.serial));
-        let said = node.survey(Question::Owner { pool, claim }).await?.said;
-        let mut claims = said.iter().flat_map(|(_, survey)| &survey.claims);
-        let known = claims.find(|known| known.claim == claim && !known.client.is_empty());
-        // What has no lease may have outlived the node that knew its client.
-        let mut books = said.iter().flat_map(|(_, survey)| &survey.books);
-        let kept = || books.find_map(|line| Some(Keepsake::read(&line.kept()?.text).client));
-        let known = known.map(|known| known.client.clone()).or_else(kept);
-        Ok(known.filter(|client| !client.is_empty()))
+        if self.config.members.len() == 1 {
+            return Ok(Owner::Nobody);
+        }
+        let question = Question::Owner { pool: pool.to_owned(), claim: (id.origin, id.serial) };
+        let gathered = node.fetch(|reply| Request::Gather { question, reply }).await??.owners();
+        let booked = gathered.said.iter().any(|(_, whose)| whose.booked);
+        match gathered.said.into_iter().find_map(|(_, whose)| whose.client) {
+            Some(owner) => Ok(Owner::Known(owner)),
+            None if booked && !gathered.silent.is_empty() => {
+                let name = |node: &NodeId| self.config.members[node.index()].name.clone();
+                Ok(Owner::Unsaid(gathered.silent.iter().map(name).collect()))
+            }
+            None => Ok(Owner::Nobody),
+        }
     }
 
     /// Asks the engine about a claim, for whoever waits for the answer. It is on the desk when this
@@ -358,7 +407,12 @@ impl App {
         let waiter = Waiter { received, to: Recipient::Http(Mailbox { reply, sender }) };
         self.ask_for(pool.to_owned(), id, ask, waiter).await;
         self.work();
-        answer.await.map_err(|_| stopping())?.read()
+        tokio::select! {
+            biased;
+            answer = answer => answer.map_err(|_| stopping())?.read(),
+            // What was granted to it meanwhile goes back, since nobody is there.
+            problem = self.cut_off() => Err(problem),
+        }
     }
 
     /// Asks the engine for anything else.

@@ -275,6 +275,28 @@ pub(crate) fn decide(
     }
 }
 
+/// Whether what somebody was let in with still lets in, whatever it may do.
+///
+/// # Errors
+/// It was taken out of the file, changed, or has expired.
+pub(crate) fn let_in(config: &Config, caller: &Caller) -> Result<(), Why> {
+    match caller {
+        Caller::Holder(permit) => {
+            // Without rules everything is open to everybody.
+            let Some(guarded) = config.guarded.now() else { return Ok(()) };
+            match permit.expires {
+                _ if !guarded.still(permit) => Err(Why::Strange(None)),
+                Some(on) if since_1970() >= on.since_1970() => {
+                    Err(Why::Permit(Refusal::Expired { on }))
+                }
+                _ => Ok(()),
+            }
+        }
+        Caller::Bearer(shown) if !is_current(config, shown) => Err(Why::Strange(None)),
+        _ => Ok(()),
+    }
+}
+
 /// Whether `admin_token` is still what somebody was let in with.
 fn is_current(config: &Config, shown: &AdminToken) -> bool {
     config.guarded.admin().is_some_and(|token| *token == *shown)

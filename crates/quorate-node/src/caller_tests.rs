@@ -399,6 +399,7 @@ async fn a_guarded_node_gives_every_token_what_it_may_have_and_nothing_else() {
         "here-admin drain p unit 0".to_owned(),
         "here-admin fence p node a".to_owned(),
         "here-admin relabel p unit 0".to_owned(),
+        format!("here-admin release p claim {claim} of here-claim"),
         "here-admin restore p unit 0".to_owned(),
         format!("here-admin revoke p claim {claim}"),
         "here-admin unlabel p unit 0".to_owned(),

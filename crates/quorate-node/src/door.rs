@@ -103,7 +103,9 @@ pub(crate) async fn run(
                     drop(place);
                 });
             }
-            Ok(Knock::Address(stream, from)) => match seats(&limits, &places, &greetings, from) {
+            Ok(Knock::Address(stream, from)) => match enough_strangers(&app, from)
+                .and_then(|()| seats(&limits, &places, &greetings, from))
+            {
                 Ok((place, greeting)) => {
                     let hall = hall.clone();
                     guests.spawn(async move {
@@ -135,6 +137,18 @@ pub(crate) async fn run(
     let farewell = async { while guests.join_next().await.is_some() {} };
     if timeout(FAREWELL, farewell).await.is_err() {
         tracing::info!("some clients did not hang up in time");
+    }
+}
+
+/// Nobody is let in from where many have shown wrong tokens and wait to hear so.
+fn enough_strangers(app: &App, from: SocketAddr) -> Result<(), Problem> {
+    let most = app.config.limits.strangers_per_address;
+    match app.strangers.waiting(Whence::Address(from.ip())) < most {
+        true => Ok(()),
+        false => {
+            let what = "connections from one address that showed a wrong token";
+            Err(limit("strangers_per_address", most, what))
+        }
     }
 }
 

@@ -63,13 +63,15 @@ mod seat;
 mod seat_tests;
 mod selection;
 mod session;
+mod strangers;
 mod stream;
 mod troubles;
 mod views;
 
 pub use config::{
-    Audited, Chartered, Config, ConfigError, Data, Guard, Guarded, Limits, MEMBERS_MAX, Member,
-    Names, POOL_NAME_MAX, POOL_UNITS_MAX, Pattern, PoolDef, Reserved, Secret, Tls, is_pool_name,
+    Address, Audited, Chartered, Config, ConfigError, Data, Guard, Guarded, Limits, MEMBERS_MAX,
+    Member, Names, POOL_NAME_MAX, POOL_UNITS_MAX, Pattern, PoolDef, Reserved, Secret, Tls,
+    is_pool_name,
 };
 pub use files::Files;
 pub use node::{Node, StartError};

@@ -55,7 +55,8 @@ pub(crate) async fn run(mut stream: Stream, mut app: App) -> Result<(), SessionE
     // Waited for once and not anew in each round, and looked at last: there is a round for every
     // request.
     let stopped = app.stopped();
-    tokio::pin!(stopped);
+    let again = stop.look_again();
+    tokio::pin!(stopped, again);
     loop {
         incoming.reserve(BUFFER);
         tokio::select! {
@@ -80,6 +81,15 @@ pub(crate) async fn run(mut stream: Stream, mut app: App) -> Result<(), SessionE
                         let _ = tokio::time::timeout(FAREWELL, refuse(stream, 0, problem)).await;
                         return Err(error.into());
                     }
+                }
+            }
+            // Whoever was let in by a token that is gone must not be told of what it asked before.
+            () = &mut again => {
+                again.set(stop.look_again());
+                if let Err(problem) = session.app.let_in() {
+                    tracing::info!(caller = %session.app.caller, "cut off: its token is gone");
+                    let _ = tokio::time::timeout(FAREWELL, refuse(stream, 0, problem)).await;
+                    return Ok(());
                 }
             }
             () = &mut stopped => {
@@ -179,7 +189,13 @@ impl Session {
             match link::decode_within(&bytes[*used..], max)? {
                 Some((FromClient::Request(request), length)) => {
                     *used += length;
-                    if let Some((pool, id, ask, waiter)) = self.on_request(request, received) {
+                    let shows = matches!(request.ask, LinkAsk::Introduce { .. });
+                    let asked = self.on_request(request, received);
+                    let known = self.app.caller.is_known(&self.app.config);
+                    if !known && (shows || asked.is_some()) {
+                        self.app.strangers.keep_waiting(self.app.whence).await;
+                    }
+                    if let Some((pool, id, ask, waiter)) = asked {
                         self.app.ask_for(pool, convert::claim_id(id), ask, waiter).await;
                     }
                 }

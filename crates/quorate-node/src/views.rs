@@ -37,7 +37,7 @@ pub(crate) struct Picture {
     lines: BTreeMap<ClaimId, Line>,
     told: Vec<Told>,
     /// Which claims the pool can grant: all nodes together, and each.
-    grants: GrantsView,
+    pub(crate) grants: GrantsView,
     each: BTreeMap<String, GrantsView>,
     facts: Vec<FactView>,
     grace_ms: Option<u64>,

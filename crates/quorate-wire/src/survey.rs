@@ -32,8 +32,15 @@ pub enum Question {
     },
     /// What does an operator see who looks at you?
     Glance(Wanted),
-    /// Whose is this claim? As [`Question::Claim`], but nobody is there for it because of this.
+    /// Whose is this claim? Unlike with [`Question::Claim`], nobody is there for it by asking.
     Owner {
+        /// The pool.
+        pool: String,
+        /// The claim: origin and serial.
+        claim: (u64, u64),
+    },
+    /// Is this claim in your books? Nobody is there for it by asking this either.
+    Booked {
         /// The pool.
         pool: String,
         /// The claim: origin and serial.
@@ -47,7 +54,8 @@ impl Question {
         match self {
             Question::Pool { pool }
             | Question::Claim { pool, .. }
-            | Question::Owner { pool, .. } => Some(pool),
+            | Question::Owner { pool, .. }
+            | Question::Booked { pool, .. } => Some(pool),
             Question::Glance(wanted) => wanted.pool.as_deref(),
         }
     }
@@ -56,10 +64,21 @@ impl Question {
 /// The answer to a question.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Answer {
-    /// To [`Question::Pool`], [`Question::Claim`] and [`Question::Owner`].
+    /// To [`Question::Pool`], [`Question::Claim`] and [`Question::Booked`].
     Survey(Box<Survey>),
     /// To [`Question::Glance`].
     Glance(Box<Glance>),
+    /// To [`Question::Owner`].
+    Owner(Whose),
+}
+
+/// Whose a claim is.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Whose {
+    /// What its client is called, if the node knows.
+    pub client: Option<String>,
+    /// If not: whether the claim is in its books.
+    pub booked: bool,
 }
 
 /// Units, each with all its labels.
@@ -139,6 +158,7 @@ impl Answer {
                     + halve(&mut glance.buckets);
                 glance.survey.shorten() || rest > 0
             }
+            Answer::Owner(_) => false,
         }
     }
 
@@ -147,6 +167,7 @@ impl Answer {
         match self {
             Answer::Survey(_) => Answer::Survey(Box::default()),
             Answer::Glance(_) => Answer::Glance(Box::default()),
+            Answer::Owner(_) => Answer::Owner(Whose::default()),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What nodes tell each other of claims beside the protocols: where the client of a claim waits,
-//! and that a claim is over. No unit changes hands by it that anybody was told of, except by its
-//! client's own words.
+//! that a claim is over, and whose claims are. No unit changes hands by it that anybody was told
+//! of, except by its client's own words.
 //!
 //! Tidings travel on the lasting link ([`crate::link`]), many claims in one.
 
@@ -27,6 +27,19 @@ pub struct OfPool {
     pub here: Vec<(u64, u64)>,
     /// Claims that their clients have ended.
     pub over: Vec<(u64, u64)>,
+    /// Whose claims of that node are.
+    pub owned: Vec<Owned>,
+    /// Claims that are over at that node. They may go on at another, to which their clients moved.
+    pub left: Vec<(u64, u64)>,
+}
+
+/// The claims of one client.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Owned {
+    /// What the client is called.
+    pub client: String,
+    /// Origin and serial of each.
+    pub claims: Vec<(u64, u64)>,
 }
 
 /// Tidings were heard.

@@ -14,8 +14,8 @@ use quorate_protocols::central::{Attempt, Central, Message, Pool, Record, Record
 use quorate_wire::frame::{self, Data, Frame, FrameError, Load};
 use quorate_wire::glance::{self, Glance};
 use quorate_wire::order::{Done, Order, Ordered, Outcome, Receipt};
-use quorate_wire::survey::{Answer, HomeClaim, Question, Survey};
-use quorate_wire::tidings::{Heard, OfPool, Tidings};
+use quorate_wire::survey::{Answer, HomeClaim, Question, Survey, Whose};
+use quorate_wire::tidings::{Heard, OfPool, Owned, Tidings};
 use quorate_wire::{DecodeError, Hello, Life, Resume, Wire};
 
 fn hex(bytes: &[u8]) -> String {
@@ -202,6 +202,10 @@ fn frames() -> Vec<(Frame<'static>, &'static str)> {
             "51750106370000000100010102010263690001020101 6b 0176 01010007 01 0007 0108 \
              010200 00 05 0106 00000103 00 00000000000000000000 00 00 00 00 00 00 00",
         ),
+        (
+            Frame::Tell(1, Answer::Owner(Whose { client: Some("ci".into()), booked: true })),
+            "51750106070000000102 01 026369 01",
+        ),
         (Frame::Ping(300), "5175010702000000ac02"),
         (Frame::Pong(300), "5175010802000000ac02"),
         (
@@ -238,9 +242,14 @@ fn frames_are_pinned_and_come_back_as_they_were() {
 
 #[test]
 fn tidings_are_pinned_and_come_back_as_they_were() {
-    let of = OfPool { pool: "p".into(), here: vec![(1, 300)], over: vec![(2, 3), (4, 5)] };
+    let owned = vec![Owned { client: "ci".into(), claims: vec![(6, 7)] }];
+    let (here, over) = (vec![(1, 300)], vec![(2, 3), (4, 5)]);
+    let of = OfPool { pool: "p".into(), here, over, owned, left: vec![(8, 9)] };
     for (tidings, golden) in [
-        (Tidings { number: None, pools: vec![of] }, "00 01 0170 01 01ac02 02 0203 0405"),
+        (
+            Tidings { number: None, pools: vec![of] },
+            "00 01 0170 01 01ac02 02 0203 0405 01 026369 01 0607 01 0809",
+        ),
         (Tidings { number: Some(300), pools: Vec::new() }, "01ac02 00"),
     ] {
         let bytes = frame::seal(&tidings);

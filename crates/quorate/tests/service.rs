@@ -171,3 +171,20 @@ fn the_unit_is_as_closed_as_the_guide_says() {
     let level = level.unwrap_or_else(|| panic!("a figure, of 10 for wide open: {said} {output:?}"));
     assert!(level <= 1.5, "{said}");
 }
+
+#[test]
+fn kubectl_renders_the_base_for_kubernetes() {
+    let mut kubectl = Command::new("kubectl");
+    kubectl.arg("kustomize").arg(packaging().join("kustomize"));
+    // Where it is not installed, nobody needs it.
+    let Ok(output) = kubectl.output() else { return };
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{output:?}");
+    let kinds = ["ConfigMap", "Service", "StatefulSet", "PodDisruptionBudget"];
+    for kind in kinds.map(|kind| format!("kind: {kind}\n")) {
+        assert!(said.contains(&kind), "{kind} is missing: {said}");
+    }
+    for file in ["quorate-0.toml: |", "quorate-1.toml: |", "quorate-2.toml: |"] {
+        assert!(said.contains(file), "{file} is missing: {said}");
+    }
+}

@@ -205,12 +205,10 @@ fn probes(lines: &[Line], case: &Case<'_>, summary: &mut Summary) {
     let (began, healed) = case.faults;
     let blurred = case.draw.faults.iter().any(|fault| fault.blurs) || case.draw.apart.is_some();
     let waits = |line: &Line| match &line.what {
-        What::Probe(probe) if matches!(&*probe.hindrance, "grace" | "joining") => {
-            Some((probe.node, line.at))
-        }
+        What::Probe(probe) if probe.hindrance == "joining" => Some((probe.node, line.at)),
         _ => None,
     };
-    let graces: Vec<(u64, u64)> = lines.iter().filter_map(waits).collect();
+    let joining: Vec<(u64, u64)> = lines.iter().filter_map(waits).collect();
     for line in lines {
         let What::Probe(probe) = &line.what else { continue };
         if probe.asked >= began && probe.asked < healed {
@@ -228,10 +226,11 @@ fn probes(lines: &[Line], case: &Case<'_>, summary: &mut Summary) {
         if blurred || !calm(before.asked.saturating_sub(BLIND), line.at) {
             continue;
         }
-        // A node knows of others whether they are there, not whether they are in grace
-        // (docs/readiness.md): while one says that it is, the word of others is not judged.
+        // A node knows of others whether they are there and whether they are in grace, not whether
+        // they take part already (docs/readiness.md): while one says that it does not, the word of
+        // others is not judged.
         let from = before.asked.saturating_sub(BLIND);
-        if graces.iter().any(|(node, at)| *node != probe.node && (from..=line.at).contains(at)) {
+        if joining.iter().any(|(node, at)| *node != probe.node && (from..=line.at).contains(at)) {
             continue;
         }
         let says = |probe: &Probe, status| probe.before == status && probe.after == status;

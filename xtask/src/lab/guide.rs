@@ -300,3 +300,18 @@ pub(crate) fn scenario(rack: &mut Rack) -> Outcome<String> {
     let lines: usize = commands.iter().map(|block| block.lines().count()).sum();
     Ok(format!("{lines} lines of {PAGE}, as they are written"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_machines_take_at_most_ten_commands() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let Page { authority, node, client, curl, .. } = Page::read(&root).expect("a page");
+        let parts = [authority, node, client, curl].concat();
+        let commands: Vec<&str> =
+            parts.lines().filter(|line| line.starts_with(['q', 'c'])).collect();
+        assert!((1..=10).contains(&commands.len()), "{commands:#?}");
+    }
+}

@@ -446,7 +446,7 @@ pub(super) async fn settle(
     let began = clock::now();
     loop {
         let (pool, claim) = (pool.to_owned(), (id.origin, id.serial));
-        let gathered = node.survey(Question::Owner { pool, claim }).await?;
+        let gathered = node.survey(Question::Booked { pool, claim }).await?;
         if is_gone(def, &gathered) {
             return Ok(());
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::extract::{Path, RawQuery};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use quorate_api::{AuditView, Check, GrantsView, NodeView, Problem};
+use quorate_api::{AuditView, Check, GrantsView, HindranceKind, NodeView, Problem};
 
 use super::pools::look;
 use super::reply::{Failure, ok};
@@ -87,7 +87,16 @@ pub(crate) async fn readyz_check(app: App, Path(name): Path<String>) -> Response
         (status = 503, description = "none can be granted, and why", body = GrantsView),
     ))]
 pub(crate) async fn readyz_pool(app: App, Path(pool): Path<String>) -> Result<Response, Failure> {
-    let view = app.fetch(|reply| Request::Grants { pool, reply }).await??;
+    let name = pool.clone();
+    let mut view = app.fetch(|reply| Request::Grants { pool: name, reply }).await??;
+    // What a node cannot know by itself: who of the others promises nothing yet.
+    if view.grants() && app.config.members.len() > 1 {
+        let (_, picture) = look(&app, &pool).await?;
+        let hindrance = picture.grants.hindrance.as_ref();
+        if hindrance.is_some_and(|it| it.kind == HindranceKind::Grace) {
+            view = picture.grants;
+        }
+    }
     let status = if view.grants() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     Ok(ok(status, &view))
 }

@@ -12,8 +12,6 @@ mod reply;
 mod watch;
 
 use std::convert::Infallible;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -49,15 +47,15 @@ const BODY_WITHIN: Duration = Duration::from_secs(30);
 /// Speaks HTTP with one client until it hangs up, talks nonsense, or the node stops.
 pub(crate) async fn serve(stream: Stream, guest: Guest, mut app: App, router: Router) {
     let router = TowerToHyperService::new(router);
+    let (strangers, whence) = (app.strangers.clone(), guest.whence);
     // One router serves all connections: who is at this one travels with its requests.
-    let refused = Arc::new(AtomicU32::new(0));
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(guest.clone());
-        let (answer, refused) = (router.call(request), Arc::clone(&refused));
+        let (answer, strangers) = (router.call(request), strangers.clone());
         async move {
             let answer = answer.await?;
             if answer.status() == StatusCode::UNAUTHORIZED {
-                tokio::time::sleep(pause(refused.fetch_add(1, Ordering::Relaxed))).await;
+                strangers.keep_waiting(whence).await;
             }
             Ok::<_, Infallible>(answer)
         }
@@ -80,17 +78,6 @@ pub(crate) async fn serve(stream: Stream, guest: Guest, mut app: App, router: Ro
     {
         app.metrics.refuse("client");
         tracing::info!(%error, "a client's connection is closed");
-    }
-}
-
-/// How long somebody waits for the news that its token is wrong, who heard it so often on this
-/// connection: whoever tries one after the other must not keep the node from those who need it.
-/// A wrong one now and then is a mistake, and costs nothing.
-fn pause(refused: u32) -> Duration {
-    const MOST: Duration = Duration::from_secs(2);
-    match refused {
-        0..3 => Duration::ZERO,
-        _ => Duration::from_millis(125).saturating_mul(1 << (refused - 3).min(8)).min(MOST),
     }
 }
 
@@ -174,16 +161,4 @@ pub(crate) fn router(app: App) -> Router {
         .layer(axum::middleware::from_fn_with_state(app.clone(), reply::refuse_other_sites))
         .layer(axum::middleware::from_fn_with_state(app.clone(), reply::count_refusals))
         .with_state(app)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_tries_one_token_after_the_other_waits_longer_and_longer() {
-        let millis = |refused| pause(refused).as_millis();
-        assert_eq!([0, 1, 2, 3, 4, 5, 6].map(millis), [0, 0, 0, 125, 250, 500, 1000]);
-        assert_eq!([7, 8, 1000, u32::MAX].map(millis), [2000; 4]);
-    }
 }

@@ -1,6 +1,7 @@
 //! What becomes of callers when the rules change while the node runs.
 
 use super::*;
+use crate::caller::let_in;
 
 #[test]
 fn whoever_was_let_in_with_a_token_that_is_gone_may_do_nothing_more() {
@@ -29,6 +30,32 @@ fn whoever_was_let_in_with_a_token_that_is_gone_may_do_nothing_more() {
 }
 
 #[test]
+fn who_was_let_in_is_cut_off_when_its_token_is_gone_and_when_it_expires() {
+    let secret = Secret::random().unwrap();
+    let file = |name: &str, rest: &str| {
+        let token = format!("name = \"{name}\", sha256 = \"{}\"", secret.digest());
+        config(&format!("tokens = [{{ {token}, may = [\"see\"], pools = [\"*\"] {rest} }}]"))
+            .unwrap()
+    };
+    let running = file("ci", "");
+    let caller = Caller::Anonymous.shows(&running, Some(secret.reveal()));
+    assert_eq!(let_in(&running, &caller), Ok(()));
+    let replaced = |other: &Config| {
+        running.guarded.replace(&other.guarded);
+        let_in(&running, &caller).map_err(|why| why.reason())
+    };
+    assert_eq!(replaced(&file("ci", "")), Ok(()), "nothing changed for it");
+    assert_eq!(replaced(&file("other", "")), Err("unknown token"));
+    assert_eq!(replaced(&config("").unwrap()), Ok(()), "all is open to everybody");
+    let past = file("ci", ", expires = \"2020-01-01\"");
+    let caller = Caller::Anonymous.shows(&past, Some(secret.reveal()));
+    assert_eq!(let_in(&past, &caller).map_err(|why| why.reason()), Err("expired"));
+    for caller in [Caller::Anonymous, Caller::Stranger(None), Caller::Administrator] {
+        assert_eq!(let_in(&past, &caller), Ok(()), "it was not let in by anything");
+    }
+}
+
+#[test]
 fn an_administrators_token_that_was_replaced_is_worth_nothing_more() {
     let other = config("admin_token = \"another secret of all\"").unwrap();
     for running in [guarded(), config(&format!("admin_token = {TOKEN:?}\nrights = {{}}")).unwrap()]
@@ -39,8 +66,10 @@ fn an_administrators_token_that_was_replaced_is_worth_nothing_more() {
         assert!(may(&caller));
         running.guarded.replace(&running.clone().guarded);
         assert!(may(&caller), "nothing changed for it");
+        assert_eq!(let_in(&running, &caller), Ok(()));
         running.guarded.replace(&other.guarded);
         assert!(!may(&caller), "with rights: {rights}");
+        assert!(let_in(&running, &caller).is_err());
         assert!(may(&Caller::Anonymous.shows(&running, Some("another secret of all"))));
         assert!(may(&Caller::Administrator), "who runs it needs none");
     }

@@ -19,6 +19,8 @@ pub struct Limits {
     pub greetings: usize,
     /// The same from one address.
     pub greetings_per_address: usize,
+    /// Requests from one address at once that showed a wrong token and wait to hear so.
+    pub strangers_per_address: usize,
     /// Claims at once that wait or hold.
     pub claims: usize,
     /// The same of one token or certificate.
@@ -45,6 +47,7 @@ impl Default for Limits {
             clients_per_caller: 1024,
             greetings: 256,
             greetings_per_address: 64,
+            strangers_per_address: 32,
             claims: 100_000,
             claims_per_caller: 10_000,
             queue: 10_000,
@@ -69,6 +72,7 @@ impl Limits {
             ("clients_per_caller", self.clients_per_caller, 1, 1_000_000),
             ("greetings", self.greetings, 1, 1_000_000),
             ("greetings_per_address", self.greetings_per_address, 1, 1_000_000),
+            ("strangers_per_address", self.strangers_per_address, 1, 1_000_000),
             ("claims", claims, 1, 100_000_000),
             ("claims_per_caller", self.claims_per_caller, 1, 100_000_000),
             ("queue", queue, 1, 100_000_000),

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
+use super::Address;
+
 /// The file.
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
@@ -144,7 +146,7 @@ pub(super) struct Member {
     /// Its name.
     pub(super) name: String,
     /// Where the others reach it.
-    pub(super) peers: SocketAddr,
+    pub(super) peers: Address,
 }
 
 /// A file of pools alone.

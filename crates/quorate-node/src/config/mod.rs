@@ -2,6 +2,7 @@
 //!
 //! Everything is read and checked before anything is bound or written.
 
+mod address;
 mod charter;
 mod limits;
 mod low;
@@ -23,6 +24,7 @@ use quorate_core::NodeId;
 
 use crate::protocols::{REGISTRY, Registered};
 
+pub use address::Address;
 pub use charter::Chartered;
 pub use limits::Limits;
 pub(crate) use options::{Basis, Options, SHORTEST};
@@ -150,7 +152,7 @@ pub struct Member {
     /// Its name.
     pub name: String,
     /// Where the others reach it.
-    pub peers: SocketAddr,
+    pub peers: Address,
 }
 
 /// Where a node keeps what it must not forget.
@@ -190,7 +192,7 @@ pub enum ConfigError {
         /// Another.
         other: String,
         /// Their address.
-        address: SocketAddr,
+        address: Address,
     },
     /// The number of members makes no sense.
     #[error("{0} members: choose 1 to {MEMBERS_MAX}")]
@@ -266,7 +268,7 @@ pub enum ConfigError {
         /// Which.
         name: String,
         /// Where.
-        address: SocketAddr,
+        address: Address,
     },
     /// The files that encryption needs.
     #[error("[tls] {what}")]
@@ -311,7 +313,7 @@ fn check_source(address: IpAddr, members: &[low::Member], tls: bool) -> Result<(
     if !address.is_loopback() && !tls {
         return wrong("nodes talk over loopback addresses only, like 127.0.0.1".into());
     }
-    match members.iter().find(|member| member.peers.is_ipv4() != address.is_ipv4()) {
+    match members.iter().find(|member| !member.peers.fits(address)) {
         Some(low::Member { name, peers }) => {
             wrong(format!("{name} at {peers} cannot be called from an address of the other kind"))
         }
@@ -373,8 +375,8 @@ impl Config {
         }
         let mut addresses = BTreeMap::new();
         for member in &file.members {
-            if let Some(one) = addresses.insert(member.peers, member.name.clone()) {
-                let (other, address) = (member.name.clone(), member.peers);
+            if let Some(one) = addresses.insert(&member.peers, member.name.clone()) {
+                let (other, address) = (member.name.clone(), member.peers.clone());
                 return Err(ConfigError::OneAddress { one, other, address });
             }
         }

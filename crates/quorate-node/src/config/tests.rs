@@ -474,3 +474,44 @@ fn a_pool_that_is_not_durable_enough_has_no_holds_without_a_lease() {
         assert!(error.contains("with one *"), "{wrong}: {error}");
     }
 }
+
+#[test]
+fn members_may_have_names_where_they_are_known_by_certificates() {
+    let named = GOOD.replace("127.0.0.1:7521", "b.example.org:7521");
+    assert_ne!(named, GOOD);
+    let error = Config::parse(&named).unwrap_err().to_string();
+    assert!(error.contains("b.example.org:7521"), "a name may lead anywhere: {error}");
+    let tls = "tls = { ca = \"ca.crt\", cert = \"a.crt\", key = \"a.key\" }\n";
+    let config = Config::parse(&format!("{tls}{named}")).unwrap();
+    assert_eq!(config.members[0].peers.to_string(), "b.example.org:7521");
+    assert_eq!(config.digest, Config::parse(GOOD).unwrap().digest, "where it is may change");
+    let wrong = GOOD.replace("127.0.0.1:7521", "127.0.0.1");
+    let error = Config::parse(&wrong).unwrap_err().to_string();
+    assert!(error.contains("write ADDRESS:PORT or NAME:PORT"), "{error}");
+}
+
+/// packaging/kustomize, which names pods and their service elsewhere.
+#[test]
+fn the_configurations_for_kubernetes_are_good_and_differ_in_what_they_must() {
+    let files = [
+        include_str!("../../../../packaging/kustomize/nodes/quorate-0.toml"),
+        include_str!("../../../../packaging/kustomize/nodes/quorate-1.toml"),
+        include_str!("../../../../packaging/kustomize/nodes/quorate-2.toml"),
+    ];
+    let set = include_str!("../../../../packaging/kustomize/statefulset.yaml");
+    let set: Vec<&str> = set.lines().map(str::trim).collect();
+    for line in ["replicas: 3", "serviceName: quorate-peers", "name: quorate"] {
+        assert!(set.contains(&line), "{line}");
+    }
+    let first = Config::parse(files[0]).unwrap();
+    for (place, text) in files.into_iter().enumerate() {
+        let config = Config::parse(text).unwrap();
+        assert_eq!(config.name(), format!("quorate-{place}"));
+        let there = format!("quorate-{place}.quorate-peers:7520");
+        assert_eq!(config.members[place].peers.to_string(), there);
+        assert_eq!(config.digest, first.digest);
+        assert!(config.guarded.now().is_some(), "nothing is open");
+        let changed = files[0].lines().zip(text.lines()).filter(|(one, other)| one != other);
+        assert_eq!(changed.count(), if place == 0 { 0 } else { 4 }, "comment, node, cert, key");
+    }
+}

@@ -34,10 +34,10 @@ pub(super) fn check(
     if !listen.clients.ip().is_loopback() && !guarded {
         return Err(ConfigError::Unguarded { address: listen.clients });
     }
-    let far = |member: &&low::Member| !member.peers.ip().is_loopback();
+    let far = |member: &&low::Member| !member.peers.is_loopback();
     match members.iter().find(far) {
         Some(member) if !tls => {
-            Err(ConfigError::FarMember { name: member.name.clone(), address: member.peers })
+            Err(ConfigError::FarMember { name: member.name.clone(), address: member.peers.clone() })
         }
         _ => Ok(()),
     }

@@ -103,9 +103,13 @@ impl Engine {
                 if let Err(problem) = admission::texts(&self.config.limits, &want) {
                     return waiter.answer(Err(problem));
                 }
+                let renamed = claimed.want.client != want.client;
                 claimed.want = want;
                 claimed.assumed = false;
                 claimed.session = session;
+                if renamed {
+                    self.owner_news(seat, id);
+                }
                 self.attend(seat, id, now);
             }
             return self.answer(seat, id, wait, waiter, now);
@@ -234,14 +238,6 @@ impl Engine {
         let seat = self.by_name.get(pool);
         let claimed = seat.and_then(|seat| self.pools[*seat].ledger.get(&id));
         claimed.is_some_and(|claimed| !claimed.is_hearsay())
-    }
-
-    /// Whose a claim is that is known here and not over: what its client is called.
-    pub(super) fn owner(&self, pool: &str, id: ClaimId) -> Option<String> {
-        let seat = self.by_name.get(pool)?;
-        let claimed = self.pools[*seat].ledger.get(&id)?;
-        let lives = !matches!(claimed.state, State::Over { .. });
-        (lives && !claimed.want.client.is_empty()).then(|| claimed.want.client.clone())
     }
 
     fn on_end(&mut self, seat: usize, id: ClaimId, waiter: Waiter, now: Moment) {
@@ -393,6 +389,7 @@ impl Engine {
         ledger.insert(id, claimed);
         self.active = self.active + ledger.active() - before;
         self.lines.insert(seat);
+        self.owner_news(seat, id);
     }
 
     /// A claim is over: whoever waits for it is answered, its connection told, and it is remembered
@@ -451,6 +448,7 @@ impl Engine {
         pool.ledger.change(&id, State::Over { state, why, since: now, waited });
         self.active = self.active + pool.ledger.active() - before;
         pool.ledger.wake(&id, &pool.terms, now);
+        self.owner_news(seat, id);
         self.changed(seat, id, ChangeKind::Ended);
         self.over.push_back((now, seat, id));
         if self.over.len() > self.config.limits.remembered {
@@ -478,6 +476,7 @@ impl Engine {
             self.forget_first();
         }
         self.forget_ends(now, keep);
+        self.forget_owners(now, keep);
     }
 }
 

@@ -150,7 +150,7 @@ impl Engine {
         }
     }
 
-    fn tell(&mut self, peer: NodeId, packed: Box<[u8]>) -> bool {
+    pub(super) fn tell(&mut self, peer: NodeId, packed: Box<[u8]>) -> bool {
         let (load, delivery) = (Load::Tidings, Delivery::Resumed);
         self.send(peer, Letter { load, delivery, packed })
     }
@@ -163,7 +163,7 @@ impl Engine {
         let of = |(seat, claims): (usize, Vec<(u64, u64)>)| {
             let pool = self.pools[seat].name.to_string();
             let (here, over) = if here { (claims, Vec::new()) } else { (Vec::new(), claims) };
-            OfPool { pool, here, over }
+            OfPool { pool, here, over, ..OfPool::default() }
         };
         Tidings { number, pools: pools.into_iter().map(of).collect() }
     }
@@ -261,7 +261,8 @@ impl Engine {
 
     /// A peer tells of claims.
     pub(super) fn on_tidings(&mut self, peer: NodeId, tidings: Tidings) {
-        for OfPool { pool, here, over } in tidings.pools {
+        for OfPool { pool, here, over, owned, left } in tidings.pools {
+            self.on_owners(peer, &pool, owned, left);
             let id = |(origin, serial)| ClaimId { origin, serial };
             if let Some(&seat) = self.by_name.get(pool.as_str()) {
                 here.into_iter().for_each(|claim| self.on_elsewhere(seat, id(claim)));

@@ -194,6 +194,7 @@ impl Engine {
     fn follow_up(&mut self) {
         self.ring();
         self.tell_ends();
+        self.tell_owners();
         self.flush();
     }
 

@@ -8,7 +8,7 @@ use quorate_api::Problem;
 use quorate_core::{ClaimId, NodeId};
 use quorate_wire::frame::{self, Frame};
 use quorate_wire::glance::Glance;
-use quorate_wire::survey::{Answer, Question, Survey};
+use quorate_wire::survey::{Answer, Question, Survey, Whose};
 use tokio::sync::oneshot;
 
 use super::{Engine, stopping};
@@ -41,7 +41,7 @@ impl Gathered<Answer> {
     pub(crate) fn surveys(self) -> Gathered<Survey> {
         self.filter(|answer| match answer {
             Answer::Survey(survey) => Some(*survey),
-            Answer::Glance(_) => None,
+            Answer::Glance(_) | Answer::Owner(_) => None,
         })
     }
 
@@ -49,7 +49,15 @@ impl Gathered<Answer> {
     pub(crate) fn glances(self) -> Gathered<Glance> {
         self.filter(|answer| match answer {
             Answer::Glance(glance) => Some(*glance),
-            Answer::Survey(_) => None,
+            Answer::Survey(_) | Answer::Owner(_) => None,
+        })
+    }
+
+    /// Whose nodes say that a claim is.
+    pub(crate) fn owners(self) -> Gathered<Whose> {
+        self.filter(|answer| match answer {
+            Answer::Owner(whose) => Some(whose),
+            Answer::Survey(_) | Answer::Glance(_) => None,
         })
     }
 }
@@ -128,9 +136,12 @@ impl Engine {
                 self.look_after(pool, id);
                 Answer::Survey(Box::new(self.survey(pool, Some(id))))
             }
-            Question::Owner { pool, claim: (origin, serial) } => {
+            Question::Booked { pool, claim: (origin, serial) } => {
                 let id = ClaimId { origin: *origin, serial: *serial };
                 Answer::Survey(Box::new(self.survey(pool, Some(id))))
+            }
+            Question::Owner { pool, claim: (origin, serial) } => {
+                Answer::Owner(self.whose(pool, ClaimId { origin: *origin, serial: *serial }))
             }
             Question::Glance(wanted) => Answer::Glance(Box::new(self.glance(wanted))),
         }

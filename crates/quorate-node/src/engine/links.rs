@@ -275,6 +275,7 @@ impl Engine {
         self.tell_labels(peer, None);
         if matches!(meeting, Meeting::New { .. }) {
             self.tell_anew(peer);
+            self.meet_owners_anew(peer, clock::now());
         }
         self.metrics.mesh(&self.config, self.peers.connected());
         if before.is_some_and(|boot| boot != theirs.life.boot) {

@@ -16,6 +16,7 @@
 //! * `glance`: what an operator sees, and the record of what happened;
 //! * `links`: what peers say;
 //! * `orders`: what operators order, and what came of it;
+//! * `owners`: whose claims are;
 //! * `suspicion`: which peers have been silent for too long;
 //! * `states`: what begins and ends in what seats tell about themselves;
 //! * `presence`: claims that nobody is there for;
@@ -32,6 +33,7 @@ mod gather;
 mod glance;
 mod links;
 mod orders;
+mod owners;
 mod pools;
 mod presence;
 mod readiness;
@@ -79,6 +81,7 @@ use links::Peers;
 pub(crate) use links::{PeerEvent, hello};
 use orders::Orders;
 pub(crate) use orders::{check_labels, current as current_labels};
+use owners::Owners;
 pub(crate) use pools::pool_view;
 use pools::{Pool, PoolMeterCache};
 use suspicion::Watch;
@@ -203,6 +206,7 @@ pub(crate) struct Engine {
     unwanted: Vec<(usize, ClaimId)>,
     giving_back: bool,
     copies: Copies,
+    owners: Owners,
     gatherings: BTreeMap<u64, Gathering<Answer>>,
     orders: Orders,
     question_next: u64,
@@ -271,6 +275,7 @@ impl Engine {
             unwanted: Vec::new(),
             giving_back: false,
             copies: Copies::default(),
+            owners: Owners::default(),
             gatherings: BTreeMap::new(),
             orders: Orders::default(),
             question_next: 0,

@@ -107,6 +107,7 @@ impl Engine {
         let before = ledger.active();
         ledger.remove(&id);
         self.active = self.active + ledger.active() - before;
+        self.owner_news(seat, id);
     }
 
     /// A client that was told of a grant had hung up: nobody knows of it.

@@ -357,7 +357,7 @@ fn who_says_that_it_comes_later_is_waited_for() {
 
 fn tidings(here: &[u64], over: &[u64]) -> Tidings {
     let ids = |serials: &[u64]| serials.iter().map(|serial| (0, *serial)).collect();
-    let of = OfPool { pool: "p".into(), here: ids(here), over: ids(over) };
+    let of = OfPool { pool: "p".into(), here: ids(here), over: ids(over), ..OfPool::default() };
     let nowhere = OfPool { pool: "nowhere".into(), ..of.clone() };
     Tidings { number: None, pools: vec![of, nowhere] }
 }

@@ -76,11 +76,20 @@ async fn dial(config: &Config, keys: Option<&Keys>, peer: NodeId) -> std::io::Re
 
 /// A connection to a member, from where the configuration says.
 async fn dial_plainly(config: &Config, peer: NodeId) -> std::io::Result<TcpStream> {
-    let to = config.members[peer.index()].peers;
-    let Some(source) = config.source else { return TcpStream::connect(to).await };
-    let socket = if source.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    socket.bind(SocketAddr::new(source, 0))?;
-    socket.connect(to).await
+    let member = &config.members[peer.index()].peers;
+    let mut found = member.find().await?;
+    let Some(source) = config.source else { return TcpStream::connect(&*found).await };
+    found.retain(|to| to.is_ipv4() == source.is_ipv4());
+    let mut last = format!("{member} has no address that can be called from {source}");
+    for to in found {
+        let socket = if source.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        socket.bind(SocketAddr::new(source, 0))?;
+        match socket.connect(to).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error.to_string(),
+        }
+    }
+    Err(std::io::Error::other(last))
 }
 
 impl Mesh {
@@ -248,12 +257,14 @@ mod tests {
     async fn a_member_is_called_from_the_address_of_the_configuration() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        for source in ["127.0.0.1", "127.0.0.9"] {
+        let by_name = format!("localhost:{}", address.port());
+        let there = [address.to_string(), by_name];
+        for (source, there) in ["127.0.0.1", "127.0.0.9"].into_iter().zip(there) {
             let config = Config::parse_in_memory(&format!(
                 "cluster = \"c\"\nepoch = 1\nnode = \"a\"\n\
                  listen = {{ clients = \"127.0.0.1:1\", peers = \"127.0.0.1:2\", \
                  source = {source:?} }}\n[[members]]\nname = \"a\"\npeers = \"127.0.0.1:2\"\n\
-                 [[members]]\nname = \"b\"\npeers = \"{address}\"\n"
+                 [[members]]\nname = \"b\"\npeers = \"{there}\"\n"
             ))
             .unwrap();
             let (called, accepted) =

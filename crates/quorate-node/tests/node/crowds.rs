@@ -43,7 +43,7 @@ async fn ask(stream: &mut TcpStream, who: &Secret, what: &str) -> String {
     }
 }
 
-async fn reply(stream: &mut TcpStream, number: u64, ask: Ask) -> Reply {
+pub(crate) async fn reply(stream: &mut TcpStream, number: u64, ask: Ask) -> Reply {
     let mut bytes = Vec::new();
     link::encode(&FromClient::Request(Request { number, ask }), &mut bytes);
     stream.write_all(&bytes).await.unwrap();
@@ -87,6 +87,43 @@ async fn those_who_say_nothing_keep_nobody_else_waiting_but_their_neighbours() {
     silent[0].write_all(&PREFACE).await.unwrap();
     assert_eq!(reply(&mut silent[0], 1, Ask::Ping).await, Reply::Pong);
     until("there is room again", || async { cluster.text(0, "GET /livez").await.0 == 200 }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_tokens_on_fresh_connections_keep_out_their_neighbours_and_nobody_who_is_in() {
+    let (ann, bob) = (Secret::random().unwrap(), Secret::random().unwrap());
+    let cluster = Cluster::start(1, &file("strangers_per_address = 2", &ann, &bob)).await;
+    let address = cluster.address(0);
+    let mut known = TcpStream::connect(address).await.unwrap();
+    assert!(ask(&mut known, &ann, "GET /v1/pools").await.starts_with("HTTP/1.1 200"));
+    let knock = async move |hello: &'static [u8]| {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let _ = stream.write_all(hello).await;
+        let mut answer = String::new();
+        let _ = stream.read_to_string(&mut answer).await;
+        answer
+    };
+    let wrong = b"GET /v1/pools HTTP/1.1\r\nhost: localhost\r\n\
+                  authorization: Bearer x\r\nconnection: close\r\n\r\n";
+    let mut strangers = tokio::task::JoinSet::new();
+    for _ in 0..8 {
+        strangers.spawn(async move {
+            loop {
+                knock(wrong).await;
+            }
+        });
+    }
+    until("no more are let in", || async {
+        let answer = knock(b"GET /livez HTTP/1.0\r\n\r\n").await;
+        answer.starts_with("HTTP/1.1 429") && answer.contains("strangers_per_address = 2 ")
+    })
+    .await;
+    assert!(ask(&mut known, &ann, "GET /v1/pools").await.starts_with("HTTP/1.1 200"));
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.9:0".parse().unwrap()).unwrap();
+    let mut other = socket.connect(address).await.unwrap();
+    assert!(ask(&mut other, &ann, "GET /v1/pools").await.starts_with("HTTP/1.1 200"));
+    strangers.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,9 +1,14 @@
 //! Tokens with rights, at a cluster of several nodes: a claim belongs to who made it, wherever
 //! somebody else asks for it.
 
-use crate::common::Cluster;
+use crate::common::{Cluster, until};
+use crate::crowds::reply;
+use quorate_api::link::{Ask, PREFACE, Reply, Share, Token};
+use quorate_api::{ClaimId, ProblemKind};
 use quorate_trust::Secret;
 use serde_json::Value;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
 
 /// Who comes to the cluster.
 struct Guests {
@@ -85,6 +90,114 @@ async fn a_claim_belongs_to_who_made_it_at_every_node() {
     }
 }
 
+/// What this guest hears on a connection of its own to a node.
+async fn on_the_link(cluster: &Cluster, node: usize, guest: &Secret, ask: Ask) -> Reply {
+    let mut stream = TcpStream::connect(cluster.address(node)).await.unwrap();
+    stream.write_all(&PREFACE).await.unwrap();
+    let token = Token(guest.reveal().to_owned());
+    let welcome = reply(&mut stream, 1, Ask::Introduce { client: String::new(), token }).await;
+    assert!(matches!(welcome, Reply::Welcome { .. }), "{welcome:?}");
+    reply(&mut stream, 2, ask).await
+}
+
+/// What renews a claim, as it was granted, on the link.
+fn link_renewal(granted: &Value) -> Ask {
+    let number = |value: &Value| value.as_u64().expect("a number");
+    let share = |share: &Value| Share {
+        unit: u32::try_from(number(&share["unit"])).unwrap(),
+        fence: number(&share["fence"]),
+    };
+    let units = granted["units"].as_array().unwrap().iter().map(share).collect();
+    Ask::Renew { pool: "p".into(), id: id(), units }
+}
+
+fn id() -> ClaimId {
+    CLAIM.rsplit('/').next().unwrap().parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_belongs_to_who_made_it_while_its_node_is_away() {
+    for protocol in ["central", "arbiter"] {
+        let guests = Guests::new();
+        let decides = if protocol == "central" { "arbiter = \"n2\"" } else { "" };
+        let pool = format!("units = 3\nprotocol = \"{protocol}\"\n{decides}");
+        let mut cluster = Cluster::start(3, &guests.file(&pool)).await;
+        let Guests { ann, bob, blind, .. } = &guests;
+        let put = format!("PUT {CLAIM}?wait=1m");
+        let (status, granted) = cluster.request(0, &by(ann, &put), "").await;
+        assert_eq!(status, 200, "{granted}");
+        let renewal = serde_json::json!({ "units": granted["units"] }).to_string();
+        for node in [1, 2] {
+            // Answers come after tidings: who has seen it there has heard whose it is.
+            let (_, seen) = cluster.request(node, &by(bob, &format!("GET {CLAIM}")), "").await;
+            assert_eq!(seen["state"], "granted", "{seen}");
+        }
+        cluster.crash(0).await;
+        for node in [1, 2] {
+            let ask = async |guest: &Secret, what: &str, body: &str| {
+                cluster.request(node, &by(guest, what), body).await
+            };
+            let (status, taken) = ask(bob, &put, "").await;
+            assert_eq!((status, &taken["type"]), (409, &"different-claim".into()), "{taken}");
+            let renew = format!("POST {CLAIM}/renew");
+            let (status, not_his) = ask(bob, &renew, &renewal).await;
+            assert_eq!((status, &not_his["type"]), (403, &"forbidden".into()), "{not_his}");
+            let (status, not_his) = ask(bob, &format!("DELETE {CLAIM}"), "").await;
+            assert_eq!((status, &not_his["type"]), (403, &"forbidden".into()), "{not_his}");
+            let (status, hidden) = ask(blind, &format!("GET {CLAIM}"), "").await;
+            assert_eq!((status, &hidden["type"]), (404, &"unknown-claim".into()), "{hidden}");
+            let kind = async |guest: &Secret, ask: Ask| match on_the_link(
+                &cluster, node, guest, ask,
+            )
+            .await
+            {
+                Reply::Problem(problem) => Some(problem.kind),
+                _ => None,
+            };
+            assert_eq!(kind(bob, link_renewal(&granted)).await, Some(ProblemKind::Forbidden));
+            let claim = Ask::Claim { pool: "p".into(), id: id(), want: 1.into() };
+            assert_eq!(kind(bob, claim).await, Some(ProblemKind::DifferentClaim));
+            let release = Ask::Release { pool: "p".into(), id: id() };
+            assert_eq!(kind(blind, release).await, Some(ProblemKind::UnknownClaim));
+        }
+        // Whose it is goes on with it.
+        let renewed = on_the_link(&cluster, 1, ann, link_renewal(&granted)).await;
+        assert!(matches!(renewed, Reply::Granted { .. }), "{protocol}: {renewed:?}");
+    }
+}
+
+/// Nodes that started anew know nothing, and the one that could tell is away.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_speak_for_a_claim_is_not_guessed_while_a_node_is_away_that_may_know() {
+    let guests = Guests::new();
+    let pools = guests.file("units = 3\narbiter = \"n1\"\ndurable = true");
+    let mut cluster = Cluster::on_disk("whose_is_not_guessed", 2, &pools).await;
+    let put = format!("PUT {CLAIM}?wait=1m");
+    let (status, granted) = cluster.request(0, &by(&guests.ann, &put), "").await;
+    assert_eq!(status, 200, "{granted}");
+    let renewal = serde_json::json!({ "units": granted["units"] }).to_string();
+    cluster.crash(0).await;
+    cluster.crash(1).await;
+    cluster.restart(1, None).await;
+    let renew = format!("POST {CLAIM}/renew");
+    for guest in [&guests.bob, &guests.ann] {
+        let (status, unsaid) = cluster.request(1, &by(guest, &renew), &renewal).await;
+        assert_eq!((status, &unsaid["type"]), (504, &"unknown".into()), "{unsaid}");
+        assert!(unsaid["detail"].as_str().unwrap().starts_with("n0 did not answer"), "{unsaid}");
+    }
+    // Another claim has nothing to do with it.
+    let other = "PUT /v1/pools/p/claims/c2?wait=1m";
+    let (status, other) = cluster.request(1, &by(&guests.bob, other), "").await;
+    assert_eq!(status, 200, "{other}");
+    cluster.restart(0, None).await;
+    until("all have said that they do not know it", || async {
+        cluster.request(1, &by(&guests.ann, &renew), &renewal).await.0 == 200
+    })
+    .await;
+    let (status, not_his) = cluster.request(0, &by(&guests.bob, &renew), &renewal).await;
+    assert_eq!(status, 403, "{not_his}");
+}
+
 /// Found by `cargo xtask campaign --only fickle,pause-majority`: 404, although nobody had ended it.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_claims_is_not_told_that_there_is_no_claim_while_a_member_stands_still() {
@@ -109,6 +222,42 @@ async fn the_owner_ends_its_claim_anywhere() {
     assert_eq!(status, 200, "{over}");
     let (_, pool) = cluster.request(1, &by(&guests.ann, "GET /v1/pools/p/holders"), "").await;
     assert_eq!(pool["holders"], Value::Array(Vec::new()), "{pool}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_on_an_open_connection_is_cut_off_with_its_token() {
+    let guests = Guests::new();
+    let cluster = Cluster::start(1, &guests.file("units = 1")).await;
+    let put = format!("PUT {CLAIM}?wait=1m");
+    let (status, held) = cluster.request(0, &by(&guests.bob, &put), "").await;
+    assert_eq!(status, 200, "{held}");
+    let address = cluster.address(0);
+    let asks = by(&guests.ann, "PUT /v1/pools/p/claims/c2?wait=1h");
+    let over_http = tokio::spawn(async move { crate::common::request(address, &asks, "").await });
+    let mut link = TcpStream::connect(address).await.unwrap();
+    link.write_all(&PREFACE).await.unwrap();
+    let token = Token(guests.ann.reveal().to_owned());
+    let welcome = reply(&mut link, 1, Ask::Introduce { client: String::new(), token }).await;
+    assert!(matches!(welcome, Reply::Welcome { .. }), "{welcome:?}");
+    let waits = Ask::Claim { pool: "p".into(), id: ClaimId(7), want: 1.into() };
+    let over_the_link = tokio::spawn(async move { reply(&mut link, 2, waits).await });
+    until("both wait", || async {
+        let (_, queue) = cluster.request(0, &by(&guests.bob, "GET /v1/pools/p/queue"), "").await;
+        queue["waiting"].as_array().is_some_and(|queue| queue.len() == 2)
+    })
+    .await;
+    let others = guests.file("units = 1").replace("name = \"ann\"", "name = \"nina\"");
+    let changed = cluster.config(0, &others);
+    cluster.nodes[0].as_ref().unwrap().reload(Ok(changed)).unwrap();
+    let (status, told) = over_http.await.unwrap();
+    assert_eq!((status, &told["type"]), (401, &"unauthorized".into()), "{told}");
+    let told = over_the_link.await.unwrap();
+    assert!(
+        matches!(&told, Reply::Problem(why) if why.kind == ProblemKind::Unauthorized),
+        "{told:?}"
+    );
+    let (status, held) = cluster.request(0, &by(&guests.bob, &format!("GET {CLAIM}")), "").await;
+    assert_eq!((status, &held["state"]), (200, &"granted".into()), "others go on: {held}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -118,6 +118,24 @@ async fn a_node_whose_pools_all_grant_nothing_is_not_ready() {
     assert_eq!(cluster.text(0, "GET /readyz?exclude=pools").await.0, 200);
 }
 
+/// A node that promises nothing yet answers, and so is missed by nobody.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pool_whose_decider_is_in_grace_is_not_ready_at_any_node() {
+    let pool = "[[pools]]\nname = \"p\"\nunits = 1\narbiter = \"n0\"\nlease = \"1h\"\n";
+    let mut cluster = Cluster::on_disk("decider_in_grace", 3, pool).await;
+    let (status, held) = cluster.request(1, "PUT /v1/pools/p/claims/1?wait=1m", "").await;
+    assert_eq!(status, 200, "{held}");
+    assert_eq!(ready(&cluster, "p").await, (200, json!({"smallest": 1, "largest": 1})));
+    cluster.crash(0).await;
+    cluster.restart(0, None).await;
+    cluster.connected().await;
+    let (status, grants) = ready(&cluster, "p").await;
+    assert_eq!((status, &grants["largest"]), (503, &0.into()), "{grants}");
+    let hindrance = &grants["hindrance"];
+    assert_eq!((&hindrance["kind"], &hindrance["nodes"]), (&"grace".into(), &json!(["n0"])));
+    assert!(hindrance["for_ms"].as_u64().is_some_and(|left| left > 0), "{grants}");
+}
+
 /// Pools that stand still are found among a hundred, and the news of all of them is one line.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_outage_of_many_pools_is_told_once_and_their_list_is_short() {

@@ -175,8 +175,8 @@ fn limits(config: &Config, findings: &mut Findings) {
 /// Whether the other members can be called from here.
 async fn members(config: &Config, findings: &mut Findings) {
     for member in config.members.iter().filter(|member| member.name != config.name()) {
-        let call = tokio::net::TcpStream::connect(member.peers);
-        let (name, at) = (&member.name, member.peers);
+        let call = async { tokio::net::TcpStream::connect(&*member.peers.find().await?).await };
+        let (name, at) = (&member.name, &member.peers);
         let why = match tokio::time::timeout(PATIENCE, call).await {
             Ok(Ok(_)) => {
                 findings.fine("members", format!("{name} can be called at {at}"));
