@@ -19,7 +19,7 @@
 //! ```
 //!
 //! A [`Guard`] is memory. What outlives its process needs one that does, too: keep the number where
-//! the thing itself is kept, and compare and change both in one step. [`file`] does that for a
+//! the thing itself is kept, and compare and change both in one step. [`mod@file`] does that for a
 //! file; the guide on fences shows it for PostgreSQL.
 //!
 //! Pools that only count their units (`quorate pools NAME` says so) have no fences.
