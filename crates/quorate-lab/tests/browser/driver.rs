@@ -20,26 +20,36 @@ pub(crate) struct Browser {
     profile: PathBuf,
 }
 
+/// A driver, and where it listens; nothing if it ended before it said so.
+fn start() -> Option<(Child, u16)> {
+    let mut driver = Command::new("chromedriver")
+        .arg("--port=0")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("chromedriver: `cargo xtask test` installs it (chromium-driver)");
+    let mut lines = BufReader::new(driver.stdout.take().expect("piped")).lines();
+    for line in lines.by_ref() {
+        let line = line.expect("text");
+        let port = line.split("successfully on port ").nth(1);
+        if let Some(port) = port.and_then(|port| port.trim_end_matches('.').parse().ok()) {
+            // Somebody must read what it says further on.
+            std::thread::spawn(move || lines.for_each(drop));
+            return Some((driver, port));
+        }
+    }
+    driver.wait().expect("it is our child");
+    None
+}
+
 impl Browser {
     /// Opens a window of this size.
     pub(crate) fn open(test: &str, width: u32, height: u32) -> Browser {
-        let mut driver = Command::new("chromedriver")
-            .arg("--port=0")
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("chromedriver: `cargo xtask test` installs it (chromium-driver)");
-        let mut lines = BufReader::new(driver.stdout.take().expect("piped")).lines();
-        let port = loop {
-            let line = lines.next().expect("chromedriver says its port").expect("text");
-            let port =
-                line.split("successfully on port ").nth(1).map(|rest| rest.trim_end_matches('.'));
-            if let Some(port) = port.and_then(|port| port.parse().ok()) {
-                break port;
-            }
-        };
-        // Somebody must read what it says further on.
-        std::thread::spawn(move || lines.for_each(drop));
+        // It finds a free port and then binds it twice, for both kinds of addresses; if somebody
+        // took it meanwhile, it ends.
+        let (driver, port) = (0..5)
+            .find_map(|_| start())
+            .expect("chromedriver says its port, in one of five starts");
         let profile = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("chromium-{test}"));
         let _ = std::fs::remove_dir_all(&profile);
         let size = format!("--window-size={width},{height}");
