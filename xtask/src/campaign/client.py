@@ -271,7 +271,9 @@ class Client:
                 )
                 return False
             else:
-                held.node = (held.node + 1) % self.nodes
+                # Where a holder is known at its own node only, nobody else can renew it.
+                if self.orders.get("wanders", True):
+                    held.node = (held.node + 1) % self.nodes
                 renew = now() + 40_000_000
         if now() >= held.deadline:
             self.diary.write("late", pool=pool, claim=held.name)

@@ -69,6 +69,11 @@ fn voting(protocol: Protocol, _: usize) -> bool {
     protocol.votes()
 }
 
+/// A member that lost its part of the charter does not come back under its name: docs/charter.md.
+fn unchartered(protocol: Protocol, _: usize) -> bool {
+    protocol != Protocol::Moving
+}
+
 pub(super) const ALL: &[Fault] = &[
     disk("disk-full", "a node's disk is full", |stage, beat| {
         if beat > 0 {
@@ -119,6 +124,7 @@ pub(super) const ALL: &[Fault] = &[
     }),
     Fault {
         forgets: true,
+        fits: unchartered,
         ..fault("data-wiped", "a node is killed and its directory emptied", |stage, beat| {
             let node = stage.some(1)[0];
             if beat > 0 {
@@ -131,6 +137,7 @@ pub(super) const ALL: &[Fault] = &[
     },
     Fault {
         forgets: true,
+        fits: unchartered,
         ..fault("data-wiped-all", "all directories are emptied", |stage, beat| {
             let nodes = if beat == 0 { 0..stage.nodes.len() } else { 0..0 };
             for node in nodes.clone() {
