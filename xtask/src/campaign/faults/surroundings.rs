@@ -60,6 +60,8 @@ fn reload(stage: &mut Stage, beat: u32, change: fn(&mut Stage, usize) -> Outcome
         return Ok(());
     }
     let node = (beat / 2) as usize % stage.nodes.len();
+    // Started at this very moment, it has nothing to fall back on.
+    stage.nodes[node].may_end = true;
     change(stage, node)?;
     stage.note("a node reads its files anew".into());
     stage.signal(node, "HUP")
