@@ -27,6 +27,7 @@ use super::{claims, definitions, gateway, health, overview, pools, watch};
         pools::one,
         definitions::show,
         definitions::create,
+        definitions::apply,
         pools::holders,
         pools::queue,
         pools::grants,
