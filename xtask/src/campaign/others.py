@@ -93,12 +93,26 @@ class Etcd:
                 return None
             self.session, self.deadline = said["ID"], now() + int(said["TTL"]) * 1_000_000_000
         body = {"name": base64.b64encode(b"camp").decode(), "lease": self.session}
-        said = self.ask("lock/lock", body, timeout=self.ttl / 3)
-        alive = self.keep_alive()
-        if said is None or "key" not in said or alive == "over":
+        done = threading.Event()
+
+        def keep():
+            while not done.wait(self.ttl / 3) and self.session is not None:
+                self.keep_alive()
+
+        keeper = threading.Thread(target=keep)
+        keeper.start()
+        said = self.ask("lock/lock", body, timeout=10.0)
+        done.set()
+        keeper.join()
+        if said is None or "key" not in said:
+            # A server that sees its caller gone deletes the key, perhaps only when the same lease
+            # has the lock by another call: so never another call with it.
+            if self.session is not None:
+                self.ask("lease/revoke", {"ID": self.session})
+                self.session = None
             return None
         self.key = said["key"]
-        return self.deadline
+        return self.deadline if self.session is not None else None
 
     def renew(self, name):
         return self.keep_alive()
