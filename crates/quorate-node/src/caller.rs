@@ -404,7 +404,8 @@ fn since_1970() -> Duration {
 #[cfg(test)]
 thread_local! {
     /// By how much a test is ahead of the clock, in its own thread.
-    pub(crate) static LATER: std::cell::Cell<Duration> = const { std::cell::Cell::new(Duration::ZERO) };
+    pub(crate) static LATER: std::cell::Cell<Duration> =
+        const { std::cell::Cell::new(Duration::ZERO) };
 }
 
 /// The token of an `Authorization` header: `Bearer TOKEN`, or as the password of `Basic`, for those

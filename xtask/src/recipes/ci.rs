@@ -64,7 +64,7 @@ pub(super) fn jobs(dev: &Dev, root: &Path) -> Done {
     let count = || std::fs::read_to_string(&log).unwrap_or_default().lines().count();
     ensure(count() == 2, "both were deployed")?;
     for (runner, step) in RUNNERS.iter().zip(&steps) {
-        // A job that is cancelled, and one whose runner vanishes: the next has the unit all the same.
+        // A job that is cancelled, and one whose runner vanishes: the next has the unit.
         for signal in [runner.cancels, "KILL"] {
             let before = count();
             let mut job = start(runner, step, "60")?;

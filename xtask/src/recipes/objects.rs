@@ -7,15 +7,16 @@ use std::process::{Child, Command, Stdio};
 use super::{Dev, Done, ensure, said, until};
 use crate::steps;
 
-/// Makes the address with which anybody may write to the container `quorate`, and the container: the
-/// account and its key are the same in every Azurite.
+/// Makes a container, and the address with which anybody may write there: the account and its key
+/// are the same in every Azurite.
 const SHARE: &str = r#"
 import base64, hashlib, hmac, sys, urllib.parse, urllib.request
-key = base64.b64decode("Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==")
-fields = ["devstoreaccount1", "rwdlac", "b", "sco", "", "2999-01-01T00:00:00Z", "", "", "2020-08-04", ""]
-signed = base64.b64encode(hmac.new(key, "\n".join(fields).encode(), hashlib.sha256).digest())
-words = dict(sv="2020-08-04", ss="b", srt="sco", sp="rwdlac", se=fields[5], sig=signed.decode())
-base, query = f"http://127.0.0.1:{sys.argv[1]}/devstoreaccount1/quorate", urllib.parse.urlencode(words)
+key = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+version, account, until = "2020-08-04", "devstoreaccount1", "2999-01-01T00:00:00Z"
+said = "\n".join([account, "rwdlac", "b", "sco", "", until, "", "", version, ""]).encode()
+signed = base64.b64encode(hmac.new(base64.b64decode(key), said, hashlib.sha256).digest())
+words = dict(sv=version, ss="b", srt="sco", sp="rwdlac", se=until, sig=signed.decode())
+base, query = f"http://127.0.0.1:{sys.argv[1]}/{account}/quorate", urllib.parse.urlencode(words)
 request = urllib.request.Request(f"{base}?restype=container&{query}", method="PUT")
 urllib.request.urlopen(request)
 print(f"{base}/state?{query}")
