@@ -36,7 +36,11 @@ pub(crate) fn play(draw: &Draw, tools: &Tools, keep: &Path, again: &str) -> Outc
     let folder = stage.lab.host("eye").folder.clone();
     let lines = history::read(&folder);
     let events = stage.events.iter().map(|(at, _)| *at).collect();
-    let case = Case { draw, killed: &stage.killed, faults, events };
+    let starts = stage
+        .events
+        .iter()
+        .filter_map(|(at, what)| what.strip_suffix(" starts").map(|node| (*at, node.to_owned())));
+    let case = Case { draw, killed: &stage.killed, faults, events, starts: starts.collect() };
     // Safety first: it explains more.
     let mut summary = judge::judge(&lines, &case);
     if let Err(why) = played {

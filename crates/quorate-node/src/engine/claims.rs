@@ -169,6 +169,10 @@ impl Engine {
             None => None,
         };
         let session = waiter.session();
+        // A copy that its client left here says nothing of what it was granted elsewhere.
+        if shown.is_some() && pool.ledger.get(&id).is_some_and(|it| it.presence.abandoned) {
+            pool.ledger.forget(&id);
+        }
         let state = pool.ledger.get(&id).map(|claimed| &claimed.state);
         let shares = match (state, shown) {
             // It has no lease: there is nothing to extend.

@@ -53,7 +53,9 @@ impl Engine {
         ];
         if let Some(hall) = self.charter.hall() {
             let why = hall.standing();
-            checks.push(check("charter", why.is_none(), why.unwrap_or_else(|| "member".into())));
+            let weak = || hall.weakness().map(|it| format!("; {it}")).unwrap_or_default();
+            let part = || format!("member{}", weak());
+            checks.push(check("charter", why.is_none(), why.unwrap_or_else(part)));
         }
         checks
     }
@@ -97,7 +99,7 @@ impl Engine {
     /// The same, for other nodes.
     pub(super) fn outlook_line(&self, pool: &Pool, now: Moment) -> Option<OutlookLine> {
         let outlook = self.outlook_of(pool, &self.suspects(), now)?;
-        Some(OutlookLine::new(&outlook, pool.seat.health(now).in_grace))
+        Some(OutlookLine::new(&outlook, &pool.seat.health(now)))
     }
 
     /// The same, for people.
