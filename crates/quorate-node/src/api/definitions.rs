@@ -113,7 +113,11 @@ pub(super) fn told(
                 [one] => one.clone(),
                 more => format!("{} pools", more.len()),
             };
-            (about, format!("done, version {version}"))
+            let result = match version {
+                0 => "nothing to change".to_owned(),
+                version => format!("done, version {version}"),
+            };
+            (about, result)
         }
         Err(problem) => (String::new(), format!("refused: {}", problem.detail)),
     };

@@ -155,7 +155,7 @@ impl Hall {
         if let Some(kept) = charter.pools().get(name) {
             return Err(conflict(format!(
                 "pool {name:?} is there already, of generation {}: `quorate pool show {name}` \
-                 shows it, `quorate pool set` changes it",
+                 shows it",
                 kept.generation
             )));
         }

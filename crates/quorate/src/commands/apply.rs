@@ -20,8 +20,8 @@ Examples:
   quorate apply -f pools.toml --dry-run
   quorate apply -f pools.toml
 
-Exit codes: 0 all are there; 1 nothing changed, or, if that is what is said, it is not known whether
-it did; 2 wrong usage.")]
+Exit codes: 0 all are there; 2 nothing changed, or, if that is what is said, it is not known whether
+it did.")]
 pub(crate) struct Args {
     /// The file.
     #[arg(short, long, value_name = "FILE")]

@@ -38,8 +38,8 @@ Examples:
   quorate pool create ci --units 20 --claim-max 4 --fairness backfill:3
   quorate pool create big --units 8 --set retry=200ms
 
-Exit codes: 0 it is there; 1 it is not, and nothing changed, or, if that is what is said, it is not
-known whether it is; 2 wrong usage.")]
+Exit codes: 0 it is there; 2 it is not, and nothing changed, or, if that is what is said, it is not
+known whether it is.")]
 struct Create {
     /// Its name.
     name: String,
