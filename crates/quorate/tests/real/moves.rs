@@ -1,5 +1,5 @@
-//! How long a pool of `central` grants nothing when whoever decides over it is gone or goes, and how
-//! many holders lose what they have: measured and not judged.
+//! How long a pool of `central` grants nothing when whoever decides over it is gone or goes, and
+//! how many holders lose what they have: measured and not judged.
 //!
 //! Somebody asks at every node that stays, again and again; the longest time in which nobody got
 //! anything is the pause. Holders know all nodes and renew. Times depend on the machine.
