@@ -26,7 +26,7 @@ use crate::metrics::Metrics;
 use crate::strangers::Strangers;
 
 /// How long a token that has expired may go on.
-const LOOK_AGAIN: Duration = Duration::from_secs(30);
+const LOOK_AGAIN: Duration = Duration::from_millis(if cfg!(test) { 50 } else { 30_000 });
 
 /// Why somebody is refused what is another's.
 const OTHERS: &str = "claim of another";
