@@ -380,6 +380,16 @@ impl App {
             },
             _ => ask,
         };
+        self.ask_at_once(pool, id, ask, waiter);
+    }
+
+    /// Whether it has to be found out first whose a claim is: [`App::ask_for`] does.
+    pub(crate) fn must_prepare(&self) -> bool {
+        matches!(self.caller, Caller::Holder(_))
+    }
+
+    /// The same, where there is nothing to prepare.
+    pub(crate) fn ask_at_once(&self, pool: String, id: ClaimId, ask: Ask, waiter: Waiter) {
         match self.authorize(Some(&pool), ask.needs()) {
             Ok(()) => {
                 let request = Request::Claim { pool, id, ask, waiter };
