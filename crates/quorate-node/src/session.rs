@@ -204,7 +204,7 @@ impl Session {
             let strange = (shows || asked.is_some()) && !self.app.caller.is_known(&self.app.config);
             match asked {
                 asked if strange => return Ok((used, Some(Held { strange, asked }))),
-                Some(asked) if self.app.must_prepare() => {
+                Some(asked) if self.app.must_prepare(&asked.0) => {
                     return Ok((used, Some(Held { strange, asked: Some(asked) })));
                 }
                 Some((pool, id, ask, waiter)) => {

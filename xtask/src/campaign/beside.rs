@@ -407,7 +407,7 @@ pub(crate) fn compare(tools: &Tools, keep: &Path, times: u64, lanes: usize) -> O
     let good = todo
         .iter()
         .zip(&rows)
-        .filter(|(what, _)| ours(&what))
+        .filter(|(what, _)| ours(what))
         .all(|(_, cells)| !cells.is_empty() && cells.iter().all(|cell| cell.violations == 0));
     Ok(good)
 }
