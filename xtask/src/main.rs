@@ -9,6 +9,7 @@ mod campaign;
 mod citations;
 mod dist;
 mod lab;
+mod peers;
 mod python;
 mod recipes;
 mod steps;
@@ -33,6 +34,8 @@ cargo xtask COMMAND
   recipes               what guides tell people to do, with the real thing (root; PostgreSQL)
   fuzz [--inputs N | --minutes N] [--seed N]
                         nonsense for every decoder, in a release build
+  peers [WORDS]         Quorate beside Redis, etcd and ZooKeeper in one run, and the raw limit
+                        (root, if they must be installed); --help says more
   dist [--binary FILE] [--try]
                         an archive, a package of Debian, a bill of materials, checksums; --try looks
                         at the package with lintian and installs it in a Debian of its own (root)
@@ -55,6 +58,11 @@ fn main() -> ExitCode {
         ["checks", name] if !name.starts_with('-') => steps::checks(&root, Some(name)),
         ["lab", ref words @ ..] => return lab::run(&root, words),
         ["campaign", ref words @ ..] => return campaign::run(&root, words),
+        ["peers", "--help" | "-h"] => {
+            println!("{}", peers::HELP);
+            return ExitCode::SUCCESS;
+        }
+        ["peers", ref words @ ..] => peers::run(&root, words),
         ["alerts"] => alerts::check(&root),
         ["fuzz", ref words @ ..] => steps::fuzz(&root, &words.join(" ")),
         ["dist", ref words @ ..] => match dist::run(&root, words) {

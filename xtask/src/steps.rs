@@ -48,13 +48,8 @@ pub(crate) fn test(root: &Path, tier: Tier) -> bool {
     // time and gigabytes of disk.
     let notes: &[_] = if tier == Tier::Default { &[("CARGO_INCREMENTAL", "0")] } else { &[] };
     let mut summary = vec![("tidy".to_owned(), report("tidy", &tidy::check(root)))];
-    for step in [
-        step("formatting", "fmt --all --check"),
-        step("clippy", "clippy --workspace --all-targets --locked -- -D warnings"),
-        step("clippy of the tests in a browser", BROWSER_CLIPPY),
-    ] {
-        summary.push((step.name.into(), run_with(root, &step, notes)));
-    }
+    let formatting = step("formatting", "fmt --all --check");
+    summary.push((formatting.name.into(), run_with(root, &formatting, notes)));
     let suites = suites::build(root, notes);
     summary.push(("tests, built".into(), suites.is_some()));
     if tier == Tier::Default {
@@ -77,13 +72,19 @@ pub(crate) fn test(root: &Path, tier: Tier) -> bool {
 /// What reckons, and beside it what waits for processes. The first gives way to the second, in
 /// which a node or a browser should not wait for a core too.
 fn lanes(root: &Path, tier: Tier, notes: &[(&str, &str)], suites: &[Suite]) -> [Vec<Job>; 2] {
-    let (waiting, reckoning): (Vec<_>, Vec<_>) = suites.iter().partition(|suite| suite.waits());
+    let (waits, reckons): (Vec<_>, Vec<_>) = suites.iter().partition(|suite| suite.waits());
     let job = |step: &Step| {
         let name = format!("{}: {}", step.name, step.shown());
         Job { name, command: command(root, step, notes) }
     };
-    let mut waiting: Vec<Job> = waiting.into_iter().map(Suite::job).collect();
-    let mut reckoning: Vec<Job> = reckoning.into_iter().map(Suite::job).collect();
+    let mut waiting: Vec<Job> = waits.into_iter().map(Suite::job).collect();
+    // Clippy compiles on one core for half of its time: beside tests that wait that costs nothing.
+    let clippy = [
+        step("clippy", "clippy --workspace --all-targets --locked -- -D warnings"),
+        step("clippy of the tests in a browser", BROWSER_CLIPPY),
+    ];
+    let mut reckoning: Vec<Job> = clippy.iter().map(&job).collect();
+    reckoning.extend(reckons.into_iter().map(Suite::job));
     reckoning.push(job(&step("tests in the documentation", "test --workspace --locked --doc")));
     reckoning.push(job(&step("documentation", DOCUMENTATION)));
     if tier == Tier::Default {

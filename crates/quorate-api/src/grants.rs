@@ -60,6 +60,10 @@ pub enum HindranceKind {
     UnitsLost,
     /// The node has not heard of the one on whom all depend for too long.
     CutOff,
+    /// No node decides yet, where the charter says which one does.
+    NoSeat,
+    /// The node that decides hears no majority of the charter.
+    NoMajority,
     /// The pool found a contradiction in itself at this node, and stopped.
     Stopped,
 }

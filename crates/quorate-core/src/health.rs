@@ -28,6 +28,9 @@ pub struct Health {
     pub falsely_suspected: bool,
     /// Whether more nodes are away than the pool allows for.
     pub too_many_crashed: bool,
+    /// Where whoever decides may change: the term of whom it takes to decide. What is said of a
+    /// later one counts.
+    pub term: u32,
 }
 
 /// When units that are missing are made anew.
@@ -74,6 +77,28 @@ pub enum Hurdle {
     /// This participant has not heard of the one on whom all depend for so long that it grants
     /// nothing.
     CutOff,
+    /// Where whoever decides may change: nobody does yet, as far as this participant knows.
+    NoSeat,
+    /// This one decides, and is away: nothing is granted until another does.
+    SeatAway(NodeId),
+    /// This one decides since lately, and promises nothing yet, since what was promised before may
+    /// still be in force.
+    SeatInGrace(NodeId),
+    /// This one decides, and nobody confirms to it that it may.
+    Unlicensed(NodeId),
+}
+
+/// What one node says of its pool.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Opinion {
+    /// Who says it.
+    pub node: NodeId,
+    /// Which claims it could be granted.
+    pub outlook: Outlook,
+    /// Whether it promises nothing yet itself.
+    pub in_grace: bool,
+    /// See [`Health::term`].
+    pub term: u32,
 }
 
 impl Outlook {
@@ -117,20 +142,29 @@ impl Outlook {
         }
     }
 
-    /// What a pool of so many units can grant, as nodes say that were asked together: what each
-    /// says, and whether it promises nothing yet itself. Those are `away` that did not answer.
+    /// What a pool of so many units can grant, as nodes say that were asked together. Those are
+    /// `away` that did not answer. Where whoever decides may change, it counts what those say who
+    /// know of the last one, and first what that one says of itself: others take it for well.
     pub fn together(
         grants: impl Fn(&NodeSet) -> Outlook,
         units: u32,
         away: &NodeSet,
-        said: &[(NodeId, Outlook, bool)],
+        said: &[Opinion],
     ) -> Self {
-        let in_grace = said.iter().filter(|(_, _, in_grace)| *in_grace);
-        let grace = in_grace.map(|(node, ..)| *node).collect();
+        let term = said.iter().map(|it| it.term).max().unwrap_or(0);
+        let last = || said.iter().filter(|it| it.term == term);
+        let itself = |it: &&Opinion| match it.outlook.hurdle {
+            Some(Hurdle::Unlicensed(node) | Hurdle::SeatInGrace(node)) => node == it.node,
+            _ => false,
+        };
+        if let Some(decides) = last().find(itself) {
+            return decides.outlook.clone();
+        }
+        let grace = last().filter(|it| it.in_grace).map(|it| it.node).collect();
         let known = Outlook::of(grants, away, &grace);
         // A node that misses others can do less for its clients than one that does not.
         let width = |of: &&Outlook| of.sizes.map(|(least, most)| most.saturating_sub(least));
-        let heard = || said.iter().map(|(_, outlook, _)| outlook);
+        let heard = || last().map(|it| &it.outlook);
         let Some(widest) = heard().max_by_key(width).filter(|_| known.hurdle.is_none()) else {
             return known;
         };
@@ -167,6 +201,10 @@ mod tests {
         nodes.iter().copied().collect()
     }
 
+    fn opinion(node: u32, outlook: &Outlook, in_grace: bool, term: u32) -> Opinion {
+        Opinion { node: NodeId(node), outlook: outlook.clone(), in_grace, term }
+    }
+
     /// Three nodes, any two of which grant one unit, and all of which grant two.
     fn grants(away: &NodeSet) -> Outlook {
         let there = 3 - away.len() as u32;
@@ -189,7 +227,7 @@ mod tests {
     #[test]
     fn nodes_that_are_asked_together_know_more_than_each() {
         let together = |away: &[u32], said: &[(u32, Outlook, bool)]| {
-            let said: Vec<_> = said.iter().map(|(n, o, g)| (NodeId(*n), o.clone(), *g)).collect();
+            let said = said.iter().map(|(n, o, g)| opinion(*n, o, *g, 0)).collect::<Vec<_>>();
             Outlook::together(grants, 2, &set(away), &said)
         };
         let (all, off) = (Outlook::all(2), Outlook::nothing(Hurdle::CutOff));
@@ -201,6 +239,25 @@ mod tests {
         let lost = Outlook::all(2).up_to(1, || Hurdle::UnitsLost(1, set(&[2])));
         assert_eq!(together(&[], &[(0, lost.clone(), false), (1, all, false)]), lost);
         assert_eq!(together(&[], &[]), Outlook::all(2));
+    }
+
+    /// Where the seat moves: homes take whoever decides for well, and it knows better; what one
+    /// says that was replaced since does not count.
+    #[test]
+    fn whoever_decides_last_knows_best_whether_it_can() {
+        let all = Outlook::all(2);
+        let off = |node| Outlook::nothing(Hurdle::Unlicensed(NodeId(node)));
+        let together =
+            |said: &[Opinion]| Outlook::together(|_: &NodeSet| Outlook::all(2), 2, &set(&[]), said);
+        let homes = [opinion(1, &all, false, 7), opinion(2, &all, false, 7)];
+        let with = |it: Opinion| [homes[0].clone(), it, homes[1].clone()];
+        assert_eq!(together(&with(opinion(0, &off(0), false, 7))), off(0));
+        assert_eq!(together(&with(opinion(0, &off(0), false, 6))), all, "it does not decide now");
+        assert_eq!(together(&with(opinion(0, &all, false, 7))), all);
+        let grace = Outlook::nothing(Hurdle::SeatInGrace(NodeId(0)));
+        assert_eq!(together(&with(opinion(0, &grace, true, 8))), grace);
+        let nobody = Outlook::nothing(Hurdle::NoSeat);
+        assert_eq!(together(&[opinion(1, &nobody, false, 0)]), nobody);
     }
 
     /// As with quorums by size: large claims can be granted where small ones cannot.

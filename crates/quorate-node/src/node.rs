@@ -170,7 +170,8 @@ impl Node {
             (Arc::clone(&desk), commands.clone()),
             changes,
             stopping,
-        );
+        )
+        .chartered(hall.clone());
         let address = clients.local_addr().map_err(StartError::new)?;
         tracing::info!(
             node = config.name(), boot = boot.number, past = ?boot.past, clients = %address,

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use quorate_api::{GrantsView, Hindrance, HindranceKind, format_span};
-use quorate_core::{Hurdle, NodeId, NodeSet, Outlook};
+use quorate_core::{Hurdle, NodeId, NodeSet, Opinion, Outlook};
 use quorate_wire::outlook::OutlookLine;
 
 use crate::config::{Config, PoolDef};
@@ -24,9 +24,11 @@ impl Opinions {
     /// What the pool can grant with those that answered.
     pub(crate) fn outlook(&self, name: &str, def: &PoolDef, members: usize) -> Outlook {
         let grants = |away: &NodeSet| def.protocol.rules.grants(name, members, away);
-        let said = self.said.iter();
-        let said: Vec<_> =
-            said.map(|(node, line)| (*node, line.outlook(members), line.in_grace)).collect();
+        let opinion = |(node, line): &(NodeId, OutlookLine)| {
+            let (outlook, in_grace, term) = (line.outlook(members), line.in_grace, line.term);
+            Opinion { node: *node, outlook, in_grace, term }
+        };
+        let said: Vec<_> = self.said.iter().map(opinion).collect();
         Outlook::together(grants, def.units, &self.silent, &said)
     }
 }
@@ -61,6 +63,10 @@ impl Words<'_> {
             Hurdle::TooManyCrashed(nodes) => (HindranceKind::TooManyCrashed, names(nodes)),
             Hurdle::UnitsLost(_, nodes) => (HindranceKind::UnitsLost, names(nodes)),
             Hurdle::CutOff => (HindranceKind::CutOff, Vec::new()),
+            Hurdle::NoSeat => (HindranceKind::NoSeat, Vec::new()),
+            Hurdle::SeatAway(node) => (HindranceKind::NodeAway, vec![name(*node)]),
+            Hurdle::SeatInGrace(node) => (HindranceKind::Grace, vec![name(*node)]),
+            Hurdle::Unlicensed(node) => (HindranceKind::NoMajority, vec![name(*node)]),
         };
         let summary = self.summary(hurdle, outlook, &nodes);
         let (voters, needed) = match hurdle {
@@ -121,6 +127,19 @@ impl Words<'_> {
                 let who = self.who.unwrap_or("every node that answers");
                 format!("{who} has not heard for too long of the node on which all depend")
             }
+            Hurdle::NoSeat => "no node decides over it yet: the charter has not named one".into(),
+            Hurdle::SeatAway(_) => {
+                format!(
+                    "{list} decides and is away: another will, once the charter's majority agrees"
+                )
+            }
+            Hurdle::SeatInGrace(_) => {
+                format!("{list} decides since lately and waits until old promises are over")
+            }
+            Hurdle::Unlicensed(_) => format!(
+                "{list} decides and hears no majority of the charter: it grants and renews nothing \
+                 until it does, or another decides"
+            ),
         }
     }
 }

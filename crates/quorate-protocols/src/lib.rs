@@ -5,6 +5,8 @@
 //! the same value.
 
 mod attempt;
+#[cfg(test)]
+mod by_hand;
 mod count;
 mod goods;
 mod home;

@@ -1,7 +1,7 @@
 //! The operator's law: a run after which some nodes never come back, whether or not the pool can do
 //! without them, and what the others say then of what can be granted.
 
-use quorate_core::{NodeId, NodeSet, Outlook, Protocol, Seat};
+use quorate_core::{NodeId, NodeSet, Opinion, Outlook, Protocol, Seat};
 use quorate_laws::{Breach, HonestOutlook, Observation};
 
 use crate::client::Phase;
@@ -43,9 +43,11 @@ impl<P: Protocol> World<'_, P> {
             let suspects = node.aside.as_ref().map(|aside| aside.suspects.clone());
             let participant = node.seat.as_ref()?;
             let outlook = participant.outlook(&seat, &suspects.unwrap_or_default());
-            Some((me, outlook, participant.health(&seat).in_grace))
+            let health = participant.health(&seat);
+            let (in_grace, term) = (health.in_grace, health.term);
+            Some(Opinion { node: me, outlook, in_grace, term })
         });
-        let said: Vec<(NodeId, Outlook, bool)> = running.collect();
+        let said: Vec<Opinion> = running.collect();
         let down = (0..self.nodes.len()).map(NodeId::from);
         let away = down.filter(|node| self.nodes[node.index()].seat.is_none()).collect();
         let grants = |away: &NodeSet| P::grants(self.pool, away);
@@ -57,7 +59,7 @@ impl<P: Protocol> World<'_, P> {
             (None, _) => own,
             (_, None) => together.clone(),
         };
-        said.into_iter().map(|(node, own, _)| (node, least(own))).collect()
+        said.into_iter().map(|it| (it.node, least(it.outlook))).collect()
     }
 
     fn judge_what_is_said(&mut self) -> Result<(), Stop> {

@@ -235,6 +235,8 @@ pub enum What {
     Passed,
     /// Another node decides, or the same one anew.
     Seated,
+    /// The pool was made, or became another.
+    Amended,
 }
 
 impl What {

@@ -1,6 +1,6 @@
 //! What a node says of its pool: which claims can be granted with the nodes that are there.
 
-use quorate_core::{Hurdle, NodeId, NodeSet, Outlook};
+use quorate_core::{Health, Hurdle, NodeId, NodeSet, Outlook};
 use serde::{Deserialize, Serialize};
 
 /// Which claims a node believes a pool can grant: [`Outlook`], with nodes as numbers.
@@ -12,6 +12,8 @@ pub struct OutlookLine {
     pub hurdle: Option<HurdleLine>,
     /// Whether the node itself promises nothing yet.
     pub in_grace: bool,
+    /// Where whoever decides may change: the term of whom it takes to decide.
+    pub term: u32,
 }
 
 /// Why not every claim can be granted: [`Hurdle`], with nodes as numbers.
@@ -25,11 +27,15 @@ pub enum HurdleLine {
     TooManyCrashed(Vec<u32>),
     UnitsLost(u32, Vec<u32>),
     CutOff,
+    NoSeat,
+    SeatAway(u32),
+    SeatInGrace(u32),
+    Unlicensed(u32),
 }
 
 impl OutlookLine {
     /// As a seat tells it.
-    pub fn new(outlook: &Outlook, in_grace: bool) -> Self {
+    pub fn new(outlook: &Outlook, health: &Health) -> Self {
         let numbers = |nodes: &NodeSet| nodes.iter().map(|node| node.0).collect();
         let hurdle = outlook.hurdle.as_ref().map(|hurdle| match hurdle {
             Hurdle::NoQuorum { away, voters, needed } => {
@@ -41,8 +47,13 @@ impl OutlookLine {
             Hurdle::TooManyCrashed(nodes) => HurdleLine::TooManyCrashed(numbers(nodes)),
             Hurdle::UnitsLost(units, nodes) => HurdleLine::UnitsLost(*units, numbers(nodes)),
             Hurdle::CutOff => HurdleLine::CutOff,
+            Hurdle::NoSeat => HurdleLine::NoSeat,
+            Hurdle::SeatAway(node) => HurdleLine::SeatAway(node.0),
+            Hurdle::SeatInGrace(node) => HurdleLine::SeatInGrace(node.0),
+            Hurdle::Unlicensed(node) => HurdleLine::Unlicensed(node.0),
         });
-        OutlookLine { sizes: outlook.sizes, hurdle, in_grace }
+        let (in_grace, term) = (health.in_grace, health.term);
+        OutlookLine { sizes: outlook.sizes, hurdle, in_grace, term }
     }
 
     /// The same among so many nodes: whoever is none of them is left out.
@@ -51,6 +62,7 @@ impl OutlookLine {
             let known = nodes.iter().filter(|node| (**node as usize) < members);
             known.map(|node| NodeId(*node)).collect()
         };
+        let one = |node: u32| ((node as usize) < members).then_some(NodeId(node));
         let hurdle = self.hurdle.as_ref().map(|hurdle| match hurdle {
             HurdleLine::NoQuorum { away, voters, needed } => {
                 Hurdle::NoQuorum { away: set(away), voters: *voters, needed: *needed }
@@ -61,6 +73,10 @@ impl OutlookLine {
             HurdleLine::TooManyCrashed(nodes) => Hurdle::TooManyCrashed(set(nodes)),
             HurdleLine::UnitsLost(units, nodes) => Hurdle::UnitsLost(*units, set(nodes)),
             HurdleLine::CutOff => Hurdle::CutOff,
+            HurdleLine::NoSeat => Hurdle::NoSeat,
+            HurdleLine::SeatAway(node) => one(*node).map_or(Hurdle::NoSeat, Hurdle::SeatAway),
+            HurdleLine::SeatInGrace(node) => one(*node).map_or(Hurdle::NoSeat, Hurdle::SeatInGrace),
+            HurdleLine::Unlicensed(node) => one(*node).map_or(Hurdle::NoSeat, Hurdle::Unlicensed),
         });
         Outlook { sizes: self.sizes, hurdle }
     }
@@ -82,11 +98,17 @@ mod tests {
             (Hurdle::TooManyCrashed(set(&[4])), Hurdle::TooManyCrashed(set(&[4]))),
             (Hurdle::UnitsLost(2, set(&[4, 5])), Hurdle::UnitsLost(2, set(&[4]))),
             (Hurdle::CutOff, Hurdle::CutOff),
+            (Hurdle::NoSeat, Hurdle::NoSeat),
+            (Hurdle::SeatAway(NodeId(4)), Hurdle::SeatAway(NodeId(4))),
+            (Hurdle::SeatInGrace(NodeId(0)), Hurdle::SeatInGrace(NodeId(0))),
+            (Hurdle::Unlicensed(NodeId(5)), Hurdle::NoSeat),
         ] {
-            let line = OutlookLine::new(&Outlook::nothing(said), true);
+            let health = Health { in_grace: true, term: 3, ..Health::default() };
+            let line = OutlookLine::new(&Outlook::nothing(said), &health);
+            assert_eq!((line.in_grace, line.term), (true, 3));
             assert_eq!(line.outlook(5), Outlook::nothing(heard));
         }
         let some = Outlook { sizes: Some((2, 3)), hurdle: Some(Hurdle::CutOff) };
-        assert_eq!(OutlookLine::new(&some, false).outlook(1), some);
+        assert_eq!(OutlookLine::new(&some, &Health::default()).outlook(1), some);
     }
 }

@@ -264,14 +264,17 @@ class Client:
                 held.deadline = max(held.deadline, deadline)
                 self.diary.write("extended", pool=pool, claim=held.name, deadline=deadline)
                 renew = sent + int(pause * 1e9)
-            elif status in (409, 410):
+            elif status == 410:
                 self.diary.write(
                     "stopped", pool=pool, claim=held.name, told=True, node=held.node,
                     status=status, detail=said.get("detail", ""), deadline=held.deadline,
                 )
                 return False
             else:
-                held.node = (held.node + 1) % self.nodes
+                # Where a holder is known at its own node only, nobody else can renew it. A node
+                # that has another grant under this id (docs/claims.md) says 409.
+                if self.orders.get("wanders", True):
+                    held.node = (held.node + 1) % self.nodes
                 renew = now() + 40_000_000
         if now() >= held.deadline:
             self.diary.write("late", pool=pool, claim=held.name)
@@ -622,4 +625,5 @@ def main(words):
     {"live": live, "look": look, "all": claim_all, "strange": strange}[words[0]](orders)
 
 
-main(sys.argv[1:])
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -31,7 +31,7 @@ impl Stage {
         let servers: Vec<String> = (0..self.nodes.len())
             .map(|number| format!("\"{}\"", self.host(number).address))
             .collect();
-        let Draw { units, lease, workload, .. } = self.draw;
+        let Draw { units, lease, workload, protocol, .. } = self.draw;
         let pool = match workload.pools {
             0 => format!("{{\"name\":\"{POOL}\",\"units\":{units}}}"),
             many => format!("{{\"name\":\"camp-\",\"units\":{units},\"many\":{many}}}"),
@@ -39,7 +39,7 @@ impl Stage {
         let text = format!(
             "{{\"by\":\"{by}\",\"servers\":[{}],\"ca\":{},\"token\":{},\"log\":{},\
              \"pools\":[{pool}],\"lease\":{},\"program\":{},\"probe\":\"{PROBE}\",\
-             \"flood\":\"flood-1\",\"labelled\":{},{more}}}",
+             \"flood\":\"flood-1\",\"labelled\":{},\"wanders\":{},{more}}}",
             servers.join(","),
             file("ca.crt"),
             file("token"),
@@ -47,6 +47,7 @@ impl Stage {
             lease.as_secs_f64(),
             quoted(&self.tools.program.display().to_string()),
             workload.labelled,
+            protocol.lets_wander(),
         );
         eye.write(&format!("orders-{by}"), text)?;
         Ok(eye.folder.join(format!("orders-{by}")))

@@ -11,6 +11,8 @@ use super::workloads::{self, Workload};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Protocol {
     Central,
+    /// `central`, and the charter says which node decides.
+    Moving,
     Named,
     Count,
     Ticket,
@@ -20,8 +22,9 @@ pub(crate) enum Protocol {
 }
 
 impl Protocol {
-    pub(crate) const ALL: [Protocol; 7] = [
+    pub(crate) const ALL: [Protocol; 8] = [
         Protocol::Central,
+        Protocol::Moving,
         Protocol::Named,
         Protocol::Count,
         Protocol::Ticket,
@@ -33,6 +36,7 @@ impl Protocol {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Protocol::Central => "central",
+            Protocol::Moving => "moving",
             Protocol::Named => "named",
             Protocol::Count => "count",
             Protocol::Ticket => "ticket",
@@ -68,7 +72,7 @@ impl Protocol {
         let voting = format!("protocol = \"arbiter\"\nretry = \"200ms\"\ndurable = {durable}\n");
         let decided = format!("retry = \"200ms\"\ndurable = {durable}\n");
         match self {
-            Protocol::Central => decided,
+            Protocol::Central | Protocol::Moving => decided,
             Protocol::Table => format!("protocol = \"table\"\n{decided}"),
             Protocol::Named => voting,
             Protocol::Count => format!("{voting}mode = \"arbiter\"\nsurvive = 0\n"),
@@ -154,8 +158,18 @@ impl Draw {
             .iter()
             .filter(|one| means.real || !one.crews.iter().any(|crew| crew.kind == "rust"))
             .collect();
+        // Of what was named, that which goes together.
+        let harms = |protocol: &Protocol| {
+            let mut named = faults::all().filter(|fault| only.0.iter().any(|it| it == fault.name));
+            named.all(|fault| (fault.fits)(*protocol, hosts))
+        };
+        let protocols: Vec<Protocol> =
+            only.among(&Protocol::ALL, |one| one.name().into()).into_iter().filter(harms).collect();
+        let usable: Vec<&Workload> = usable
+            .into_iter()
+            .filter(|work| protocols.iter().any(|protocol| (work.fits)(*protocol)))
+            .collect();
         let workload = dice.pick(&only.among(&usable, |one| one.name.into()));
-        let protocols = only.among(&Protocol::ALL, |one| one.name().into());
         let fitting: Vec<Protocol> =
             protocols.into_iter().filter(|one| (workload.fits)(*one)).collect();
         let protocol = if fitting.is_empty() { Protocol::Central } else { dice.pick(&fitting) };
@@ -179,7 +193,11 @@ impl Draw {
         // What is not written down does not mind a disk.
         let disk = faults.iter().any(|fault| fault.disk);
         let durable = protocol.can_be_durable() && !alone && (dice.one_in(2) || disk);
-        let lease = Duration::from_millis(dice.pick(&[1500, 2000, 3000, 6000]));
+        let lease = Duration::from_millis(dice.pick(&match protocol {
+            // Four times `suspect_after` and `licence` together, at least.
+            Protocol::Moving => [6000, 6000, 7000, 8000],
+            _ => [1500, 2000, 3000, 6000],
+        }));
         let apart = (hosts == 3 && faults.iter().all(|fault| !fault.links) && dice.one_in(6))
             .then(|| Duration::from_millis(dice.pick(&[15, 40])));
         Draw {
@@ -239,6 +257,11 @@ mod tests {
         let one = draw(3, &["small", "kill-one", "pause-long", "table", "5"]);
         assert_eq!((one.workload.name, one.protocol, one.hosts), ("small", Protocol::Table, 5));
         assert_eq!(one.faults.len(), 2);
+        // What goes together is found.
+        assert_eq!(draw(4, &["kill-leader"]).protocol, Protocol::Moving);
+        for seed in 0..50 {
+            assert_eq!(draw(seed, &["moving"]).protocol, Protocol::Moving);
+        }
         assert_eq!(Only(vec!["smal".into()]).unknown(), Some("smal"));
     }
 }

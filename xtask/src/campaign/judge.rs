@@ -14,7 +14,7 @@
 //! | operator's law | a node said for seconds that it can grant, and did not; or that it cannot, and did |
 //! | everyone served | a client that waited when the faults were over was not served |
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_core::{ClaimId, Fence, Refusal, Share, Shares, Unit, Units};
 use quorate_laws::{Breach, End, Observation, StatuteBook};
@@ -31,6 +31,31 @@ pub(crate) struct Case<'a> {
     pub(crate) faults: (u64, u64),
     /// Every moment at which something happened to hosts.
     pub(crate) events: Vec<u64>,
+    /// When which node was started.
+    pub(crate) starts: Vec<(u64, String)>,
+}
+
+impl Case<'_> {
+    /// Whether the voters of a pool without records on disk forgot a grant: most of them began anew
+    /// since. Nothing promises that it outlives that (docs/configuration.md, `durable`).
+    fn forgotten(&self, from: u64, to: u64) -> bool {
+        let anew: BTreeSet<&str> = self
+            .starts
+            .iter()
+            .filter(|(at, _)| (from..=to).contains(at))
+            .map(|(_, node)| node.as_str())
+            .collect();
+        // The next epoch begins without records.
+        let records =
+            self.draw.durable && !self.draw.faults.iter().any(|it| it.name == "new-epoch");
+        self.draw.protocol.votes() && !records && anew.len() * 2 > self.draw.hosts
+    }
+
+    /// The last start of a node between two moments, or the first of these.
+    fn last_start(&self, from: u64, to: u64) -> u64 {
+        let starts = self.starts.iter().map(|(at, _)| *at);
+        starts.filter(|at| (from..=to).contains(at)).max().unwrap_or(from)
+    }
 }
 
 /// What a history amounts to.
@@ -73,7 +98,11 @@ pub(crate) fn judge(lines: &[Line], case: &Case<'_>) -> Summary {
             let at_deadline = story.deadline.is_some_and(|deadline| deadline <= until);
             summary.lost += usize::from(at_deadline || story.stopped.is_none_or(|(_, told)| told));
         }
-        if let Some(detail) = &story.told_early {
+        let from = story.granted.as_ref().map_or(0, |(at, _)| *at);
+        let told = story.stopped.map_or(0, |(at, _)| at);
+        if let Some(detail) = &story.told_early
+            && !case.forgotten(from, told)
+        {
             let what = format!("{claim} in {pool}, of {}: {detail}", story.by);
             summary.breach("kept promises", what);
         }
@@ -178,8 +207,12 @@ fn said(
             let lease = case.draw.lease.as_nanos() as u64;
             for holder in holders {
                 let Some(story) = stories.get(&(pool.clone(), holder.clone())) else { continue };
+                // What is on a disk may be older than the end: who starts with it knows better
+                // after a lease. While those who decide are away, nobody does.
+                let away = (case.faults.0..case.faults.1).contains(asked);
                 if let Some((ended, true)) = story.ended
-                    && ended + 2 * lease + SECOND < *asked
+                    && !(away && case.draw.faults.iter().any(|fault| fault.name != "none"))
+                    && case.last_start(ended, *asked) + 2 * lease + SECOND < *asked
                 {
                     let ago = (*asked - ended) as f64 / 1e9;
                     let what = format!("{holder} in {pool} was given back {ago:.1} s before");
@@ -266,7 +299,9 @@ mod tests {
         let lines: Vec<Line> =
             text.lines().map(|line| Line::parse(line, "r").expect(line)).collect();
         let events = Vec::new();
-        let case = Case { draw: &draw, killed: &["dead".into()], faults: (0, 1), events };
+        let killed = ["dead".to_owned()];
+        let case =
+            Case { draw: &draw, killed: &killed, faults: (0, 1), events, starts: Vec::new() };
         judge(&lines, &case).breaches
     }
 

@@ -36,7 +36,11 @@ pub(crate) fn play(draw: &Draw, tools: &Tools, keep: &Path, again: &str) -> Outc
     let folder = stage.lab.host("eye").folder.clone();
     let lines = history::read(&folder);
     let events = stage.events.iter().map(|(at, _)| *at).collect();
-    let case = Case { draw, killed: &stage.killed, faults, events };
+    let starts = stage
+        .events
+        .iter()
+        .filter_map(|(at, what)| what.strip_suffix(" starts").map(|node| (*at, node.to_owned())));
+    let case = Case { draw, killed: &stage.killed, faults, events, starts: starts.collect() };
     // Safety first: it explains more.
     let mut summary = judge::judge(&lines, &case);
     if let Err(why) = played {
@@ -166,6 +170,23 @@ fn save(stage: &Stage, kept: &Path, page: &str, summary: &Summary, again: &str) 
         }
         if let Ok(text) = host.read("etc/node.toml") {
             fs::write(kept.join(format!("{}.toml", host.name)), text).map_err(wrong)?;
+        }
+    }
+    // What nodes say of the pools in which something is wrong, as long as they are there.
+    let mut pools: Vec<&str> = summary
+        .breaches
+        .iter()
+        .filter_map(|breach| Some(breach.split_once(": pool ")?.1.split_once(':')?.0))
+        .collect();
+    pools.dedup();
+    for pool in pools.iter().take(3) {
+        for number in 0..stage.nodes.len() {
+            for what in ["", "/holders", "/queue"] {
+                let path = format!("/v1/pools/{pool}{what}");
+                let said = stage.ask(number, &path).unwrap_or_else(|why| why);
+                let name = format!("{}-{}.json", stage.nodes[number].name, path.replace('/', "-"));
+                fs::write(kept.join(name), said).map_err(wrong)?;
+            }
         }
     }
     let mut text = format!("{}\n\n{again}\n\n", stage.draw.shown());

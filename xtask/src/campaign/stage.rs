@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use quorate_core::Dice;
 
 use super::crew::Worker;
-use super::draw::Draw;
+use super::draw::{Draw, Protocol};
 use super::json::Json;
 use crate::lab::net::{self, Host, Lab, Outcome, Process};
 
@@ -192,6 +192,9 @@ impl Stage {
             text += &format!("[[members]]\nname = \"{}\"\npeers = \"{address}:7520\"\n", node.name);
         }
         let Draw { units, lease, durable, protocol, workload, .. } = self.draw;
+        if protocol == Protocol::Moving {
+            text += "[charter]\nenabled = true\nlicence = \"500ms\"\nsuspect_after = \"1s\"\n";
+        }
         let clock = self.draw.faults.iter().any(|fault| fault.clock);
         // What `rate` below makes of clocks is promised then.
         let drift = if clock { "drift_ppm = 99000\n" } else { "" };
@@ -338,7 +341,21 @@ impl Stage {
             .find_map(|number| Json::parse(&self.ask(number, &format!("/v1/pools/{POOL}")).ok()?));
         let name = shown.and_then(|pool| match pool.get("needs").list() {
             [needed] => Some(needed.text().to_owned()),
-            _ => None,
+            _ => {
+                let mut facts = pool.get("facts").list().iter();
+                let said = facts.find(|fact| fact.get("name").text() == "decides")?;
+                Some(said.get("node").text().to_owned())
+            }
+        });
+        self.nodes.iter().position(|node| Some(&node.name) == name.as_ref()).unwrap_or(any)
+    }
+
+    /// The node that leads the charter, or any.
+    pub(crate) fn leader(&mut self) -> usize {
+        let any = self.dice.index(self.nodes.len());
+        let name = (0..self.nodes.len()).find_map(|number| {
+            let shown = Json::parse(&self.ask(number, "/v1/node").ok()?)?;
+            Some(shown.get("charter").get("leader").text().to_owned()).filter(|it| !it.is_empty())
         });
         self.nodes.iter().position(|node| Some(&node.name) == name.as_ref()).unwrap_or(any)
     }

@@ -44,7 +44,7 @@ fn any(_: Protocol) -> bool {
 }
 
 fn with_labels(protocol: Protocol) -> bool {
-    matches!(protocol, Protocol::Central | Protocol::Table)
+    matches!(protocol, Protocol::Central | Protocol::Moving | Protocol::Table)
 }
 
 fn decided_by_one(protocol: Protocol) -> bool {

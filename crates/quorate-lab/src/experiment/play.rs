@@ -24,7 +24,7 @@ const LOOK_EVERY: f64 = 0.25;
 pub(crate) fn play(sweep: &Sweep, setting: &Setting, seed: u64) -> anyhow::Result<Sample> {
     let plan = plan(sweep, setting, seed)?;
     let options = setting.protocol.options(setting);
-    (setting.protocol.does().play)(&Job { sweep, setting, plan: &plan, options: &options })
+    (setting.protocol.does().measure)(&Job { sweep, setting, plan: &plan, options: &options })
 }
 
 /// One run, for whoever knows the protocol's type.
@@ -40,7 +40,7 @@ pub(crate) struct Job<'a> {
 ///
 /// # Errors
 /// Those of [`play`], or there is no such pool.
-pub(crate) fn play_with<P: Offered>(job: &Job<'_>) -> anyhow::Result<Sample> {
+pub(crate) fn measure_with<P: Offered>(job: &Job<'_>) -> anyhow::Result<Sample> {
     let Job { sweep, setting, .. } = *job;
     let mut plan = job.plan.clone();
     plan.links.ordered |= P::NEEDS.order;

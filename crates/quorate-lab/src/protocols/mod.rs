@@ -19,13 +19,13 @@ use std::sync::LazyLock;
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use quorate_core::{Explorable, NodeId, NodeSet, Protocol};
-use quorate_sim::{Needs, Plan, Report, Watch};
+use quorate_sim::{Hands, Needs, Plan, Report, Watch};
 
 use crate::Outcome;
-use crate::commands::check;
 use crate::commands::sim::{run, seeds};
+use crate::commands::{check, play};
 use crate::experiment::Sample;
-use crate::experiment::play::{self, Job};
+use crate::experiment::play::{Job, measure_with};
 
 pub(crate) use broadcast::ReclaimKind;
 pub(crate) use options::Options;
@@ -78,11 +78,13 @@ pub(crate) struct Does {
     /// `sim run`.
     pub(crate) run: fn(&run::Args) -> anyhow::Result<Outcome>,
     /// A run of an experiment.
-    pub(crate) play: fn(&Job<'_>) -> anyhow::Result<Sample>,
+    pub(crate) measure: fn(&Job<'_>) -> anyhow::Result<Sample>,
     /// Whether there is such a pool.
     pub(crate) fits: fn(&Plan, &Options) -> anyhow::Result<()>,
     /// `sim seeds`.
     pub(crate) seeds: fn(&seeds::Args) -> anyhow::Result<Outcome>,
+    /// `play`.
+    pub(crate) play: fn(&play::Words, play::Trace<'_>) -> anyhow::Result<play::Played>,
     /// `check`, unless the protocol is only for simulated runs.
     pub(crate) check: Option<fn(&check::Args) -> anyhow::Result<Outcome>>,
     /// The same without a word: what was found out.
@@ -94,9 +96,10 @@ impl Does {
     pub(crate) const fn simulated<P: Offered>() -> Does {
         Does {
             run: run::run_with::<P>,
-            play: play::play_with::<P>,
+            measure: measure_with::<P>,
             fits: |plan, options| P::pool(plan, options).map(|_| ()),
             seeds: seeds::run_with::<P>,
+            play: play::play_with::<P>,
             check: None,
             explore: None,
         }
@@ -188,6 +191,20 @@ pub(crate) trait Offered: Protocol {
 
     /// Its pool, as planned.
     fn pool(plan: &Plan, options: &Options) -> anyhow::Result<Self::Pool>;
+
+    /// Whether it heals from any state.
+    const HEALS: bool = false;
+
+    /// A run in which somebody interferes, from any state if it heals from any.
+    fn play<'a>(
+        plan: &'a Plan,
+        pool: &'a Self::Pool,
+        watch: Watch<'a>,
+        hands: Hands,
+        corrupt: bool,
+    ) -> Option<Report> {
+        (!corrupt).then(|| quorate_sim::run_with::<Self>(plan, pool, watch, hands))
+    }
 
     /// What people should know about the pool beyond the plan.
     fn about(_plan: &Plan, _options: &Options) -> anyhow::Result<Option<String>> {

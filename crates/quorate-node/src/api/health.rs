@@ -89,11 +89,12 @@ pub(crate) async fn readyz_check(app: App, Path(name): Path<String>) -> Response
 pub(crate) async fn readyz_pool(app: App, Path(pool): Path<String>) -> Result<Response, Failure> {
     let name = pool.clone();
     let mut view = app.fetch(|reply| Request::Grants { pool: name, reply }).await??;
-    // What a node cannot know by itself: who of the others promises nothing yet.
+    // What a node cannot know by itself: who of the others promises nothing yet, or may not.
     if view.grants() && app.config.members.len() > 1 {
         let (_, picture) = look(&app, &pool).await?;
         let hindrance = picture.grants.hindrance.as_ref();
-        if hindrance.is_some_and(|it| it.kind == HindranceKind::Grace) {
+        let unseen = [HindranceKind::Grace, HindranceKind::NoMajority];
+        if hindrance.is_some_and(|it| unseen.contains(&it.kind)) {
             view = picture.grants;
         }
     }
@@ -156,7 +157,7 @@ async fn measure_standing(app: &App) {
     let mut counted: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for pool in pools.pools.iter().filter(|pool| pool.standing).take(COUNTED_MAX) {
         let Ok((def, picture)) = look(&node, &pool.name).await else { continue };
-        let (standing, overdue) = picture.standing(def);
+        let (standing, overdue) = picture.standing(&def);
         let sum = counted.entry(def.label()).or_default();
         *sum = (sum.0 + standing, sum.1 + overdue);
     }

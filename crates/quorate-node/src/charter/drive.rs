@@ -11,8 +11,9 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
-use super::{FromCharter, Hall, Licence, Part, Seats, TERMS_EACH, lead, leave, listen};
+use super::{FromCharter, Hall, Licence, Part, Seats, TERMS_EACH, lead, leave, listen, pools};
 use crate::clock;
+use crate::config::Defined;
 use crate::engine::Command;
 
 /// How long to wait before a round that failed is begun again: nobody leads for a moment.
@@ -44,6 +45,7 @@ pub(super) async fn run(
         part,
         engine,
         told: None,
+        defined: Arc::default(),
         settles: Vec::new(),
         waiting: BTreeMap::new(),
         last: None,
@@ -70,6 +72,8 @@ struct Desk {
     engine: mpsc::Sender<Command>,
     /// The version of the charter that the engine knows.
     told: Option<u64>,
+    /// The pools that it names, as the engine knows them.
+    defined: Arc<Defined>,
     /// When what was told last is settled, the last first.
     settles: Vec<Instant>,
     /// Who asked and has no answer, and the earliest reading with which it did.
@@ -132,7 +136,8 @@ impl Desk {
         if self.told != Some(charter.version()) {
             self.hall.book.note_all(&charter, &self.hall.config);
             let seats = Arc::new(Seats::of(&charter, &self.hall.config));
-            self.send(FromCharter::Applied(seats)).await?;
+            self.defined = Arc::new(pools::defined(&charter, &self.defined, &self.hall.config));
+            self.send(FromCharter::Applied(seats, Arc::clone(&self.defined))).await?;
             self.told = Some(charter.version());
             let now = Instant::now();
             self.settles = SETTLED.iter().rev().map(|after| now + *after).collect();

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use quorate_charter::{Change, Council, MemberId, Request};
+use quorate_charter::{Change, Council, MemberId, Request, Trouble};
 use tokio::time::{sleep, timeout};
 
 use super::{Hall, Part, request_id};
@@ -24,6 +24,8 @@ const TO_LEAVE: Duration = Duration::from_secs(2);
 const TO_ARRIVE: Duration = Duration::from_millis(150);
 /// How long to wait before asking again.
 const AGAIN: Duration = Duration::from_millis(200);
+/// The same for who is about to stop.
+const SOON: Duration = Duration::from_millis(50);
 
 impl Hall {
     /// Gives away what this node decides, if that is possible.
@@ -36,20 +38,33 @@ impl Hall {
                 sleep(TO_ARRIVE).await;
             }
             Ok(Err(why)) => tracing::warn!(%why, "what this node decides is not handed over"),
-            Err(_) => tracing::warn!("what this node decides is not handed over: no answer"),
+            Err(_) => tracing::warn!("what this node decides is not handed over: nobody led"),
         }
     }
 
     async fn try_to_hand_over(&self, part: &Part) -> Result<usize, String> {
         let said = |error: &dyn std::fmt::Display| error.to_string();
         let me = part.identity().member;
+        let mut gives = 0;
         loop {
-            let reading = part.read().await.map_err(|error| said(&error))?;
+            let reading = match part.read().await {
+                Ok(reading) => reading,
+                Err(Trouble::Stopped(why)) => return Err(why),
+                // Nobody leads for a moment, or the one that does has just gone.
+                Err(trouble) => {
+                    tracing::debug!(%trouble, "once more");
+                    sleep(SOON).await;
+                    continue;
+                }
+            };
             let charter = &reading.charter;
             let mine = charter.seats().values().filter(|seat| seat.life.member == me).count();
             if mine == 0 {
-                return Ok(0);
+                let mut told = self.told.subscribe();
+                let all = told.wait_for(|index| *index >= reading.applied).await;
+                return all.map(|_| gives).map_err(|error| said(&error));
             }
+            gives = mine;
             let drains = charter.members().get(&me).is_some_and(|member| member.draining);
             let drain = Change::DrainMember { member: me, draining: true, if_generation: None };
             // As the charter will be: whoever drains gets nothing, and gives all.
@@ -71,16 +86,17 @@ impl Hall {
                 kept.map_err(|error| said(&error))?;
             }
             let changes = vec![drain, Change::Seats { moves }];
-            let done = part.propose(Request { id: request_id(), changes }).await;
-            match done.map_err(|error| said(&error))? {
-                Ok(done) => {
-                    let mut told = self.told.subscribe();
-                    let all = told.wait_for(|index| *index >= done.version).await;
-                    all.map_err(|error| said(&error))?;
-                    return Ok(mine);
-                }
+            match part.propose(Request { id: request_id(), changes }).await {
+                // The next look finds nothing left to give.
+                Ok(Ok(_)) => {}
                 // Somebody moved a seat meanwhile.
-                Err(refused) => tracing::debug!(%refused, "once more"),
+                Ok(Err(refused)) => tracing::debug!(%refused, "once more"),
+                Err(Trouble::Stopped(why)) => return Err(why),
+                // It may have been done all the same.
+                Err(trouble) => {
+                    tracing::debug!(%trouble, "once more");
+                    sleep(SOON).await;
+                }
             }
         }
     }

@@ -6,6 +6,26 @@ use quorate_charter::Council;
 use super::{Hall, locked, node_of};
 
 impl Hall {
+    /// Whose loss would be one too many, if that is one member.
+    pub(crate) fn weakness(&self) -> Option<String> {
+        let part = self.part()?;
+        let voters = part.status().voters;
+        let alone = voters.first().filter(|_| voters.len() == 1)?;
+        let reading = part.watch().borrow().clone();
+        let name = &reading.charter.members().get(alone)?.name;
+        match self.config.members.len() {
+            0 | 1 => None,
+            2 => Some(format!(
+                "{name} alone votes over it, as one of two members must: while it is away no seat \
+                 moves"
+            )),
+            _ => Some(format!(
+                "{name} alone votes over it: do not lose it before others vote too, which they \
+                 do a moment after they joined"
+            )),
+        }
+    }
+
     /// How the charter stands, as far as this node knows.
     pub(crate) fn view(&self) -> CharterView {
         let Some(part) = self.part() else {
@@ -35,7 +55,7 @@ impl Hall {
             problem: match (&status.stopped, status.leader) {
                 (Some(why), _) => Some(format!("this node's part has stopped: {why}")),
                 (None, None) => Some("nobody leads it now: who decides stays as it is".into()),
-                (None, Some(_)) => None,
+                (None, Some(_)) => self.weakness(),
             },
         }
     }

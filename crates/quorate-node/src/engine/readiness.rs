@@ -9,7 +9,6 @@ use super::pools::Pool;
 use crate::admission;
 use crate::boot::Past;
 use crate::clock;
-use crate::config::PoolDef;
 use crate::outlook::Words;
 
 /// Most pools that a check names.
@@ -53,7 +52,9 @@ impl Engine {
         ];
         if let Some(hall) = self.charter.hall() {
             let why = hall.standing();
-            checks.push(check("charter", why.is_none(), why.unwrap_or_else(|| "member".into())));
+            let weak = || hall.weakness().map(|it| format!("; {it}")).unwrap_or_default();
+            let part = || format!("member{}", weak());
+            checks.push(check("charter", why.is_none(), why.unwrap_or_else(part)));
         }
         checks
     }
@@ -97,7 +98,7 @@ impl Engine {
     /// The same, for other nodes.
     pub(super) fn outlook_line(&self, pool: &Pool, now: Moment) -> Option<OutlookLine> {
         let outlook = self.outlook_of(pool, &self.suspects(), now)?;
-        Some(OutlookLine::new(&outlook, pool.seat.health(now).in_grace))
+        Some(OutlookLine::new(&outlook, &pool.seat.health(now)))
     }
 
     /// The same, for people.
@@ -133,7 +134,7 @@ impl Engine {
         if let Some(seat) = self.by_name.get(name) {
             return Ok(self.grants_view(&self.pools[*seat], &away, clock::now()));
         }
-        let def: &PoolDef = self.config.pool(name).ok_or_else(|| admission::unknown_pool(name))?;
+        let def = self.config.pool(name).ok_or_else(|| admission::unknown_pool(name))?;
         let outlook = def.protocol.rules.grants(name, self.config.members.len(), &away);
         let (config, units) = (&*self.config, def.units);
         Ok(Words { config, units, grace_ms: None, who: None }.view(&outlook))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_api::{ClaimState, ProblemKind, Want};
-use quorate_core::{ClaimId, Effect, Moment, NodeId};
+use quorate_core::{ClaimId, Effect, Fence, Moment, NodeId, Share, Shares, Unit};
 use quorate_wire::tidings::{OfPool, Tidings};
 use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{broadcast, mpsc, oneshot};
@@ -397,6 +397,26 @@ fn what_its_client_renewed_is_in_use_whatever_became_of_the_answer() {
     }
     engine.on_tidings(NodeId(0), tidings(&[2], &[]));
     assert!(is_granted(&engine, 2));
+}
+
+/// Found by the campaign: a client that had waited here was granted units elsewhere, renewed here,
+/// and was told that its claim had been cancelled.
+#[test]
+fn a_copy_that_nobody_came_back_for_is_no_end_of_a_grant_from_elsewhere() {
+    let mut engine = taken();
+    drop(ask(&mut engine, "p", 2, Ask::Claim { want: want(1), wait: false, keep: None }));
+    engine.look_for_the_absent(later(100));
+    let left = |engine: &Engine| {
+        let id = ClaimId { origin: 0, serial: 2 };
+        engine.pools[0].ledger.get(&id).expect("it is known").presence.abandoned
+    };
+    assert!(left(&engine));
+    let renew = |shown| Ask::Renew { shown, client: String::new() };
+    drop(ask(&mut engine, "p", 2, renew(None)));
+    assert!(left(&engine), "who shows nothing is told what became of it");
+    let shares = Shares::new(&[Share { unit: Unit(0), fence: Fence(9) }]);
+    drop(ask(&mut engine, "p", 2, renew(Some(shares))));
+    assert!(!left(&engine), "those who decide are asked");
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! The rules of every home, under every protocol that has one: the same play, each protocol an
 //! instance. Nodes 0 to 2 decide, clients are at nodes 3 and 4, and no alarm ever rings.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use quorate_core::{
@@ -10,6 +9,7 @@ use quorate_core::{
 };
 
 use crate::attempt::Attempt;
+use crate::by_hand::ByHand;
 use crate::{arbiter, central, table, ticket};
 
 const HOME: usize = 3;
@@ -70,11 +70,7 @@ enum Told {
 }
 
 struct World<P: Instance> {
-    pool: P::Pool,
-    now: Moment,
-    boots: Vec<u32>,
-    seats: Vec<P>,
-    mail: VecDeque<(NodeId, NodeId, P::Message)>,
+    nodes: ByHand<P>,
     told: Vec<Told>,
 }
 
@@ -84,27 +80,12 @@ impl<P: Instance> World<P> {
     }
 
     fn of(pool: P::Pool) -> Self {
-        let boot = |node| {
-            let seat = Seat { me: NodeId(node), boot: 0, now: Moment::ZERO, pool: &pool };
-            P::boot(&seat, Start::First, &mut Outbox::new())
-        };
-        let seats = (0..5).map(boot).collect();
-        let (mail, told) = Default::default();
-        World { pool, now: Moment::ZERO, boots: vec![0; 5], seats, mail, told }
+        World { nodes: ByHand::new(5, pool, Moment::ZERO).0, told: Vec::new() }
     }
 
     fn step(&mut self, node: usize, event: EventOf<P>) {
-        let me = NodeId::from(node);
-        let seat = Seat { me, boot: self.boots[node], now: self.now, pool: &self.pool };
-        let mut out = Outbox::new();
-        self.seats[node].step(&seat, event, &mut out);
-        self.seats[node].audit(&seat);
-        for effect in out.drain() {
+        for effect in self.nodes.step(node.into(), event) {
             self.told.push(match effect {
-                Effect::Tell { to, message } => {
-                    self.mail.push_back((me, to, message));
-                    continue;
-                }
                 Effect::Grant { shares, until, .. } => Told::Granted(shares, until),
                 Effect::Extend { until, .. } => Told::Extended(until),
                 Effect::Lose { .. } => Told::Lost,
@@ -117,8 +98,8 @@ impl<P: Instance> World<P> {
 
     /// Everything arrives, in order; returns what clients were told by then.
     fn settle(&mut self) -> Vec<Told> {
-        while let Some((from, to, message)) = self.mail.pop_front() {
-            self.step(to.index(), Event::Hear { from, message });
+        while let Some((to, event)) = self.nodes.next() {
+            self.step(to.index(), event);
         }
         std::mem::take(&mut self.told)
     }
@@ -157,7 +138,7 @@ fn a_renewal_past_its_deadline_is_a_loss_and_the_units_are_free_at_once() {
     fn play<P: Instance>() {
         let mut world = World::<P>::new(1);
         let (shares, until) = world.granted(HOME, 1);
-        world.now = until;
+        world.nodes.now = until;
         world.step(HOME, Event::Renew { claim: id(1), shares });
         assert_eq!(world.settle(), [Told::Lost], "{}", P::NAME);
         world.granted(OTHER, 2);
@@ -170,14 +151,14 @@ fn an_answer_past_the_deadline_revives_nothing() {
     fn play<P: Instance>() {
         let mut world = World::<P>::new(1);
         let (shares, until) = world.granted(HOME, 1);
-        world.now = Moment(until.0 - 1);
+        world.nodes.now = Moment(until.0 - 1);
         world.step(HOME, Event::Renew { claim: id(1), shares: shares.clone() });
-        world.now = until;
+        world.nodes.now = until;
         assert_eq!(world.settle(), [], "{}", P::NAME);
         // In time it does.
         let mut world = World::<P>::new(1);
         let (shares, until) = world.granted(HOME, 1);
-        world.now = Moment(until.0 - 1);
+        world.nodes.now = Moment(until.0 - 1);
         world.step(HOME, Event::Renew { claim: id(1), shares });
         assert!(matches!(world.settle()[..], [Told::Extended(longer)] if longer > until));
     }
@@ -207,9 +188,9 @@ fn a_claim_that_is_repeated_changes_nothing() {
     fn play<P: Instance>() {
         let mut world = World::<P>::new(1);
         world.claim(HOME, 1);
-        let sent = world.mail.len();
+        let sent = world.nodes.wire.len();
         world.claim(HOME, 1);
-        assert_eq!((world.mail.len(), world.told.len()), (sent, 0), "{}", P::NAME);
+        assert_eq!((world.nodes.wire.len(), world.told.len()), (sent, 0), "{}", P::NAME);
         assert!(matches!(world.settle()[..], [Told::Granted(..)]), "{}", P::NAME);
         world.claim(HOME, 1);
         assert_eq!(world.settle(), [], "{}", P::NAME);
@@ -234,10 +215,11 @@ fn a_client_that_outlives_its_home_renews_and_releases_there() {
     fn play<P: Instance>() {
         let mut world = World::<P>::new(1);
         let (shares, until) = world.granted(HOME, 1);
-        world.boots[HOME] = 1;
-        let seat = Seat { me: NodeId::from(HOME), boot: 1, now: world.now, pool: &world.pool };
-        world.seats[HOME] = P::boot(&seat, Start::Recovered(None), &mut Outbox::new());
-        world.now = Moment(until.0 / 2);
+        world.nodes.boots[HOME] = 1;
+        let seat =
+            Seat { me: NodeId::from(HOME), boot: 1, now: world.nodes.now, pool: &world.nodes.pool };
+        world.nodes.nodes[HOME] = P::boot(&seat, Start::Recovered(None), &mut Outbox::new());
+        world.nodes.now = Moment(until.0 / 2);
         world.step(HOME, Event::Renew { claim: id(1), shares });
         let told = world.settle();
         assert!(matches!(told[..], [Told::Extended(longer)] if longer > until), "{told:?}");
@@ -324,11 +306,11 @@ fn a_home_whose_deadline_passed_takes_nothing_from_a_client_that_renewed_elsewhe
     fn play<P: Instance>() {
         let mut world = World::<P>::new(1);
         let (shares, until) = world.granted(HOME, 1);
-        world.now = Moment(until.0 / 2);
+        world.nodes.now = Moment(until.0 / 2);
         world.step(OTHER, Event::Renew { claim: id(1), shares: shares.clone() });
         let told = world.settle();
         assert!(matches!(told[..], [Told::Extended(later)] if later > until), "{told:?}");
-        world.now = until;
+        world.nodes.now = until;
         world.step(HOME, Event::Renew { claim: id(1), shares: shares.clone() });
         assert_eq!(world.settle(), [Told::Lost], "{}", P::NAME);
         // The unit is in use.

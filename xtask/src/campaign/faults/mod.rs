@@ -1,7 +1,8 @@
-//! What goes wrong: one entry each, in three files. A fault acts on every beat (a quarter of a
+//! What goes wrong: one entry each, in four files. A fault acts on every beat (a quarter of a
 //! second) while it lasts, so that any of them can go on beside any other; what it did is undone by
 //! [`Stage::heal`] when all are over.
 
+mod charter;
 mod links;
 mod processes;
 mod surroundings;
@@ -56,7 +57,7 @@ fn any(_: Protocol, _: usize) -> bool {
 
 /// All of them.
 pub(crate) fn all() -> impl Iterator<Item = &'static Fault> {
-    [processes::ALL, links::ALL, surroundings::ALL].into_iter().flatten()
+    [processes::ALL, charter::ALL, links::ALL, surroundings::ALL].into_iter().flatten()
 }
 
 #[cfg(test)]

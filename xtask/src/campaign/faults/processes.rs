@@ -5,7 +5,7 @@ use crate::campaign::stage::Stage;
 use crate::lab::net::Outcome;
 
 /// Beats in a lease, rounded up.
-fn lease(stage: &Stage) -> u32 {
+pub(super) fn lease(stage: &Stage) -> u32 {
     stage.draw.lease.as_millis().div_ceil(BEAT.as_millis()) as u32
 }
 
@@ -23,7 +23,7 @@ fn kill(stage: &mut Stage, beat: u32, count: usize) -> Outcome {
     each(stage, &nodes, Stage::kill)
 }
 
-fn pause(stage: &mut Stage, beat: u32, nodes: &[usize], beats: u32) -> Outcome {
+pub(super) fn pause(stage: &mut Stage, beat: u32, nodes: &[usize], beats: u32) -> Outcome {
     match beat {
         0 => each(stage, nodes, Stage::pause),
         over if over == beats => each(stage, nodes, Stage::resume),

@@ -9,6 +9,7 @@ use quorate_client::{Client, Options};
 use serde::Serialize;
 
 use super::local::{self, Kind};
+use super::measure::{self, Measured, Window};
 use super::usage::Usage;
 use crate::Outcome;
 use crate::commands::cluster::{self, Cluster, Json};
@@ -275,8 +276,8 @@ async fn measure_all(
                 acquire_p50_us: measured.p50,
                 acquire_p99_us: measured.p99,
                 processor_us: measured.processor_us(),
-                nodes: measured.nodes,
-                client: measured.here.filter(|_| measured.nodes.is_some()),
+                nodes: measured.servers,
+                client: measured.here.filter(|_| measured.servers.is_some()),
                 encrypted,
             });
         }
@@ -294,66 +295,26 @@ struct Load {
     span: Duration,
 }
 
-/// Cycles per second, what an acquire took in microseconds, and what a cycle used of the machine.
-struct Measured {
-    cycles: f64,
-    p50: f64,
-    p99: f64,
-    nodes: Option<Usage>,
-    /// In this process.
-    here: Option<Usage>,
-}
-
-impl Measured {
-    fn processor_us(&self) -> Option<f64> {
-        let here = self.here?.processor_us();
-        Some(here + self.nodes.map_or(0.0, Usage::processor_us))
-    }
-}
-
 async fn measure(target: &Target, load: Load) -> anyhow::Result<Measured> {
     let mut connected = Vec::new();
     for _ in 0..load.connections {
         connected.push(target.connect().await?);
     }
-    // The first moments are nobody's figure.
-    let from = Instant::now() + Duration::from_millis(300);
-    let until = from + load.span;
-    let clients = connected.iter().cycle().take(load.clients).zip(0_u64..);
-    let tasks: Vec<_> = clients
-        .map(|(client, number)| tokio::spawn(cycle(client.clone(), number, load, from, until)))
-        .collect();
-    drop(connected);
-    tokio::time::sleep_until(from.into()).await;
-    let before = (Usage::here(), target.usage());
-    tokio::time::sleep_until(until.into()).await;
-    let after = (Usage::here(), target.usage());
-    let mut spans = Vec::new();
-    for task in tasks {
-        spans.extend(task.await.context("a client panicked")??);
-    }
-    spans.sort_unstable();
-    let at = |share: f64| {
-        let index = (spans.len().saturating_sub(1) as f64 * share) as usize;
-        spans.get(index).map_or(0.0, |nanos| *nanos as f64 / 1e3)
+    let start = |window| {
+        let clients = connected.iter().cycle().take(load.clients).zip(0_u64..);
+        let begin = |(client, number): (&Client, u64)| {
+            tokio::spawn(cycle(client.clone(), number, load, window))
+        };
+        clients.map(begin).collect()
     };
-    let count = spans.len() as f64;
-    let spent = |after: Option<Usage>, before: Option<Usage>| Some((after? - before?).per(count));
-    Ok(Measured {
-        cycles: count / load.span.as_secs_f64(),
-        p50: at(0.50),
-        p99: at(0.99),
-        here: spent(after.0, before.0),
-        nodes: spent(after.1, before.1),
-    })
+    measure::measure(load.span, || target.usage(), start).await
 }
 
 async fn cycle(
     client: Client,
     number: u64,
     Load { choice, release, .. }: Load,
-    from: Instant,
-    until: Instant,
+    window: Window,
 ) -> anyhow::Result<Vec<u64>> {
     let mut pool = match choice {
         Choice::Own => client.pool(format!("bench-own-{number}")),
@@ -373,11 +334,10 @@ async fn cycle(
             Release::Acknowledged => grant.release().await?,
             Release::Sent => drop(grant),
         }
-        let now = Instant::now();
-        if now >= until {
+        if window.is_over() {
             return Ok(spans);
         }
-        if began >= from {
+        if window.counts(began) {
             spans.push((granted - began).as_nanos() as u64);
         }
     }

@@ -86,7 +86,7 @@ impl Cluster {
 }
 
 /// So many that nobody listened at a moment ago.
-fn free_addresses(count: usize) -> anyhow::Result<Vec<SocketAddr>> {
+pub(super) fn free_addresses(count: usize) -> anyhow::Result<Vec<SocketAddr>> {
     let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let reserved = (0..count).map(|_| Reserved::bind(local));
     let reserved: Vec<Reserved> = reserved.collect::<Result<_, _>>()?;
@@ -192,10 +192,10 @@ pub(super) fn run(args: &NodeArgs) -> anyhow::Result<Outcome> {
 }
 
 /// Files that nobody else can read, as long as the nodes need them.
-struct Folder(PathBuf);
+pub(super) struct Folder(pub(super) PathBuf);
 
 impl Folder {
-    fn new() -> anyhow::Result<Folder> {
+    pub(super) fn new() -> anyhow::Result<Folder> {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_nanos();
         let name = format!("quorate-bench-{}-{since}", std::process::id());
         let path = std::env::temp_dir().join(name);

@@ -4,6 +4,8 @@
 mod allocator;
 mod load;
 mod local;
+mod measure;
+mod peers;
 mod usage;
 
 use crate::Outcome;
@@ -16,6 +18,10 @@ pub(crate) enum Command {
     /// One node of such a measurement
     #[command(hide = true)]
     Node(local::NodeArgs),
+    Peers(peers::Args),
+    /// The other end of the raw limit
+    #[command(hide = true)]
+    Echo,
     /// Decisions of the allocator for units that differ
     Allocator(allocator::Args),
     /// Questions of the quorum laboratory
@@ -27,6 +33,8 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
     match command {
         Command::Load(args) => load::run(&args),
         Command::Node(args) => local::run(&args),
+        Command::Peers(args) => peers::run(&args),
+        Command::Echo => peers::echo(),
         Command::Allocator(args) => allocator::run(&args),
         Command::Quorum(args) => quorum::bench::run(&args),
     }

@@ -46,6 +46,7 @@ numbers!(Reign {
     stage,
     licence,
     owed: plain,
+    late,
     answered,
     shadow,
     vouched,

@@ -38,8 +38,8 @@ use std::convert::Infallible;
 use std::fmt;
 
 use quorate_core::{
-    Charter, Effect, EffectOf, Entry, Event, EventOf, Fact, Health, LeaseEnd, NodeId, NodeSet,
-    Outbox, Protocol, Purpose, Start, Tenure,
+    Charter, Effect, EffectOf, Entry, Event, EventOf, Fact, Health, Hurdle, LeaseEnd, NodeId,
+    NodeSet, Outbox, Outlook, Protocol, Purpose, Start, Tenure,
 };
 
 use super::requester::Requester;
@@ -223,6 +223,9 @@ impl Moving {
         let is_release = matches!(word, Word::Release { .. });
         if reign.tenure.term == term || is_release {
             self.as_seat(seat, desk, |reign, at, post| {
+                if let Word::Release { claim } | Word::Decline { claim, .. } = word {
+                    reign.late.remove(&claim);
+                }
                 if let Word::Release { claim } = word {
                     reign.owed.remove(&claim);
                 }
@@ -398,6 +401,7 @@ impl Moving {
             return self.as_seat(seat, desk, Reign::open);
         }
         desk.out.arm(Alarm::Grace, at.pool.goods.lease.length());
+        self.as_seat(seat, desk, Reign::answer_late);
     }
 
     /// The seat need not wait any more.
@@ -507,7 +511,23 @@ impl Protocol for Moving {
 
     fn health(&self, _seat: &Seat<'_>) -> Health {
         let in_grace = self.reign.as_ref().is_some_and(|reign| reign.stage.waits());
-        Health { in_grace, ..Health::default() }
+        let term = self.applied.map_or(0, |applied| applied.term);
+        Health { in_grace, term, ..Health::default() }
+    }
+
+    fn outlook(&self, seat: &Seat<'_>, away: &NodeSet) -> Outlook {
+        let hurdle = match (&self.reign, self.applied) {
+            (Some(reign), _) if reign.stage.waits() => Hurdle::SeatInGrace(seat.me),
+            (Some(reign), _) if !reign.is_licensed(&judge(seat, reign.tenure.term)) => {
+                Hurdle::Unlicensed(seat.me)
+            }
+            (Some(_), _) => return Outlook::all(Self::capacity(seat.pool)),
+            (None, Some(it)) if it.node == seat.me => Hurdle::NoSeat,
+            (None, Some(it)) if away.contains(it.node) => Hurdle::SeatAway(it.node),
+            (None, Some(_)) => return Outlook::all(Self::capacity(seat.pool)),
+            (None, None) => Hurdle::NoSeat,
+        };
+        Outlook::nothing(hurdle)
     }
 
     fn facts(&self, seat: &Seat<'_>, show: &mut dyn FnMut(Fact)) {

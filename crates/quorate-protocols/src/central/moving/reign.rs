@@ -28,6 +28,8 @@ pub(super) struct Reign {
     /// Claims that wait at a home and have units in the books taken over: when the seat has opened
     /// they are told so with a fence of this term (charter spec S9).
     pub(super) owed: BTreeMap<ClaimId, (Asking, Units)>,
+    /// Renewals that came when this seat might not answer, and from whom: it does when it may.
+    pub(super) late: BTreeMap<ClaimId, (NodeId, Word)>,
     /// Members that have answered the roll with complete lists.
     pub(super) answered: NodeSet,
     /// Who is told of grants before homes are, as far as this node has applied that...
@@ -66,6 +68,7 @@ impl Reign {
             stage: Stage::Lull,
             licence: Moment::ZERO,
             owed: BTreeMap::new(),
+            late: BTreeMap::new(),
             answered: NodeSet::new(),
             shadow: None,
             vouched: true,
@@ -117,14 +120,18 @@ impl Reign {
             }
             // It may have been granted by us, and our licence be over: the home asks again.
             Word::Request { claim, .. } if !self.may_grant(at) && self.has(claim) => {}
-            Word::Renew { claim, shares, sent, .. } if self.only_notes(claim) => {
-                let stands = self.note(at, asker, (claim, &shares), sent, post.out);
-                if stands && self.may_renew(at) {
-                    let attempt = asker.attempt;
-                    post.send(asker.node, Word::Renewed { claim, attempt, sent });
+            Word::Renew { claim, ref shares, sent, .. } if self.only_notes(claim) => {
+                let stands = self.note(at, asker, (claim, shares), sent, post.out);
+                let attempt = asker.attempt;
+                match (stands, self.may_renew(at)) {
+                    (false, _) => {}
+                    (true, true) => post.send(asker.node, Word::Renewed { claim, attempt, sent }),
+                    (true, false) => drop(self.late.insert(claim, (asker.node, word))),
                 }
             }
-            Word::Renew { .. } if !self.may_renew(at) => {}
+            Word::Renew { claim, .. } if !self.may_renew(at) => {
+                self.late.insert(claim, (asker.node, word));
+            }
             word => self.arbiter.hear(at, asker.node, word, post),
         }
     }
@@ -226,8 +233,21 @@ impl Reign {
         self.settle(at, post);
     }
 
+    /// Answers renewals that came too early to be answered, if it may. They count from when they
+    /// were sent, so nobody is promised more than if they came now.
+    pub(super) fn answer_late(&mut self, at: &Seat<'_>, post: &mut Post<'_>) {
+        if !self.may_renew(at) {
+            return;
+        }
+        for (_, (node, word)) in std::mem::take(&mut self.late) {
+            let attempt = super::attempt(&word);
+            self.hear(at, Asker { node, attempt }, word, post);
+        }
+    }
+
     /// Tells and grants whatever can be, if it may.
     pub(super) fn settle(&mut self, at: &Seat<'_>, post: &mut Post<'_>) {
+        self.answer_late(at, post);
         if !self.may_grant(at) {
             return;
         }

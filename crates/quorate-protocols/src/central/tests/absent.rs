@@ -71,7 +71,7 @@ fn a_claim_that_is_not_asked_for_any_more_is_forgotten() {
 /// then gives it up. Says who is granted next: it, or the younger claim of n2's.
 fn moved_client(mutant: Option<Mutant>) -> Vec<String> {
     let mut table = queue_of_two();
-    table.pool.goods.mutant = mutant;
+    table.world.pool.goods.mutant = mutant;
     table.claim(2, 2, 1);
     table.deliver_all();
     ask_again(&mut table, 1);
@@ -108,11 +108,11 @@ fn a_client_that_came_back_keeps_its_place() {
 #[test]
 fn requests_are_repeated_as_soon_as_the_arbiter_is_heard_again() {
     let mut table = queue_of_two();
-    let before = table.messages;
+    let before = table.world.sent;
     table.step(1, Event::Trust(NodeId(0)));
-    assert_eq!(table.messages, before + 1);
+    assert_eq!(table.world.sent, before + 1);
     table.step(1, Event::Trust(NodeId(2)));
-    assert_eq!(table.messages, before + 1, "nobody else is asked");
+    assert_eq!(table.world.sent, before + 1, "nobody else is asked");
 }
 
 const MS: u64 = 1_000_000;

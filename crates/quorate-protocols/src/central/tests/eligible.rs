@@ -41,7 +41,7 @@ fn a_claim_for_more_units_than_its_node_may_use_is_refused_at_once() {
     let refused = ["n1 REFUSE 7.1: no single node of this pool may have so many units"];
     assert_eq!(table.wanted(), refused);
     table.deliver_all();
-    assert_eq!(table.messages, 0);
+    assert_eq!(table.world.sent, 0);
 }
 
 /// Clients of every node may use two thirds of the units, not the same everywhere.

@@ -34,8 +34,8 @@ pub(crate) fn bundle(pool: &Pool, lines: &[(u32, &str)]) -> Arc<[Line]> {
 
 fn claim(table: &mut Table, node: usize, serial: u64, lines: &[(u32, &str)]) {
     let sum = lines.iter().map(|(count, _)| count).sum();
-    let units = Units::new(sum, table.pool.goods.units).unwrap();
-    let lines = Some(bundle(&table.pool, lines));
+    let units = Units::new(sum, table.world.pool.goods.units).unwrap();
+    let lines = Some(bundle(&table.world.pool, lines));
     let wanted = Wanted { lines, ..Wanted::any(units) };
     table.step(node, Event::Claim(Claim::new(id(serial), wanted)));
     table.deliver_all();
@@ -78,9 +78,10 @@ fn what_can_never_be_granted_is_refused_at_once() {
     let refused =
         |serial| format!("n1 REFUSE 7.{serial}: the pool does not have so many units that will do");
     assert_eq!(table.wanted(), [refused(1), refused(2), refused(3)]);
-    assert_eq!(table.messages, 0);
-    let lines = bundle(&table.pool, &[(1, "zone=us"), (1, "gpu=h100,zone=eu"), (2, "gpu=h100")]);
-    let impossible = table.pool.goods.possible(NodeId(1), &lines).unwrap_err();
+    assert_eq!(table.world.sent, 0);
+    let lines =
+        bundle(&table.world.pool, &[(1, "zone=us"), (1, "gpu=h100,zone=eu"), (2, "gpu=h100")]);
+    let impossible = table.world.pool.goods.possible(NodeId(1), &lines).unwrap_err();
     assert_eq!(impossible.lines, [1, 2], "and it is known which lines ask for too much");
     assert_eq!((impossible.wanted, impossible.there_are), (3, 2));
 }
@@ -102,7 +103,7 @@ fn lines_that_no_peer_may_send_change_nothing() {
         let among = among.iter().map(|unit| Unit(*unit)).collect();
         Line::of(Units::new(units, 9).unwrap(), among)
     };
-    let (claim, attempt, sent) = (id(1), Attempt { boot: 0, clock: 1 }, table.now);
+    let (claim, attempt, sent) = (id(1), Attempt { boot: 0, clock: 1 }, table.world.now);
     for lines in [
         vec![],
         vec![line(1, &[6])],

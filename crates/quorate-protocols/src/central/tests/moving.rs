@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use quorate_core::{
-    Claim, Event, Fence, NodeId, Obeys, Order, Outbox, Protocol, Seat, Share, Shares, Start, Unit,
-    Units, Wanted,
+    Claim, Event, Fence, NodeId, Obeys, Order, Protocol, Seat, Share, Shares, Start, Unit, Units,
+    Wanted,
 };
 use quorate_sim::{Profile, Verdict};
 
@@ -15,10 +15,10 @@ use crate::central::{Alarm, Pool};
 use crate::goods::Goods;
 
 fn claim(table: &mut Table, node: usize, serial: u64, lines: &[(u32, &str)], movable: bool) {
-    table.now = table.now.after(Duration::from_millis(10));
+    table.world.now = table.world.now.after(Duration::from_millis(10));
     let sum = lines.iter().map(|(count, _)| count).sum();
-    let units = Units::new(sum, table.pool.goods.units).unwrap();
-    let lines = Some(bundle(&table.pool, lines));
+    let units = Units::new(sum, table.world.pool.goods.units).unwrap();
+    let lines = Some(bundle(&table.world.pool, lines));
     let claim = Claim::new(id(serial), Wanted { lines, movable, ..Wanted::any(units) });
     table.step(node, Event::Claim(claim));
     table.deliver_all();
@@ -30,7 +30,7 @@ pub(super) fn shares(all: &[(u32, u64)]) -> Shares {
 }
 
 fn renew(table: &mut Table, node: usize, serial: u64, has: &[(u32, u64)]) -> Vec<String> {
-    table.now = table.now.after(Duration::from_millis(10));
+    table.world.now = table.world.now.after(Duration::from_millis(10));
     table.step(node, Event::Renew { claim: id(serial), shares: shares(has) });
     table.deliver_all();
     let mut wanted = table.wanted();
@@ -39,12 +39,9 @@ fn renew(table: &mut Table, node: usize, serial: u64, has: &[(u32, u64)]) -> Vec
 }
 
 pub(super) fn obey(table: &mut Table, node: usize, order: Order) -> bool {
-    let mut out = Outbox::new();
-    let boot = table.boots[node];
-    let seat = Seat { me: node.into(), boot, now: table.now, pool: &table.pool };
-    let obeyed = table.seats[node].obey(&seat, order, &mut out);
-    table.seats[node].audit(&seat);
-    table.perform(node, &mut out);
+    let (obeyed, effects) =
+        table.world.act(node.into(), |central, seat, out| central.obey(seat, order, out));
+    table.perform(node.into(), effects);
     table.deliver_all();
     obeyed
 }
@@ -133,12 +130,12 @@ fn a_renewal_from_before_a_move_does_not_count_after_it() {
         claim(&mut table, 1, 2, &[(1, "gpu=a100")], false);
         table.wanted();
         // A renewal is on its way when the arbiter tells of the move, and is answered after that.
-        table.now = table.now.after(Duration::from_millis(10));
+        table.world.now = table.world.now.after(Duration::from_millis(10));
         table.step(1, Event::Renew { claim: id(1), shares: shares(&[(0, 1)]) });
-        let renewal = table.wire.pop_front().unwrap();
+        let renewal = table.world.wire.pop_front().unwrap();
         claim(&mut table, 0, 3, &[(1, "gpu=h100,zone=eu")], false);
         assert_eq!(table.wanted(), ["n1 MOVE 7.1 u0 to u3 f3"]);
-        table.wire.push_back(renewal);
+        table.world.wire.push_back(renewal);
         table.deliver_all();
         assert_eq!(table.wanted() == ["n1 extend 7.1"], extended, "{mutant:?}");
     }
@@ -168,9 +165,9 @@ fn a_client_that_shows_neither_side_of_a_move_changes_nothing() {
     let record = table.record.clone();
     table.restart(0, Start::Recovered(record.clone()));
     table.restart(1, Start::Recovered(None));
-    let before = table.seats[0].clone();
+    let before = table.world.nodes[0].clone();
     assert_eq!(renew(&mut table, 1, 1, &[(1, 1)]), ["n1 LOSE 7.1"]);
-    assert_eq!((&table.seats[0], &table.record), (&before, &record));
+    assert_eq!((&table.world.nodes[0], &table.record), (&before, &record));
 }
 
 #[test]
@@ -221,12 +218,12 @@ fn why_a_claim_waits_is_which_units_are_full_and_who_competes() {
         claim(&mut table, 1, serial, &[(1, "gpu=h100")], false);
     }
     claim(&mut table, 1, 5, &[(1, "gpu=a100")], false);
-    let seat = Seat { me: NodeId(0), boot: 0, now: table.now, pool: &table.pool };
-    let why = table.seats[0].explain(&seat, id(4)).unwrap();
+    let seat = Seat { me: NodeId(0), boot: 0, now: table.world.now, pool: &table.world.pool };
+    let why = table.world.nodes[0].explain(&seat, id(4)).unwrap();
     assert_eq!((why.units, why.free), (vec![Unit(0), Unit(3)], 0));
     let ids = |serials: [u64; 2]| serials.map(id).to_vec();
     assert_eq!((why.holders, why.waiting), (ids([1, 2]), ids([3, 4])));
-    assert_eq!(table.seats[0].explain(&seat, id(5)), None, "it does not wait");
+    assert_eq!(table.world.nodes[0].explain(&seat, id(5)), None, "it does not wait");
 }
 
 #[test]

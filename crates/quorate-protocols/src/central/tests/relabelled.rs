@@ -23,14 +23,14 @@ fn relabel(unit: u32, text: &str) -> Order {
 
 /// A claim that chooses by labels, which the arbiter is to know.
 fn claim(table: &mut Table, node: usize, serial: u64, lines: &[(u32, &str)], movable: bool) {
-    table.now = table.now.after(Duration::from_millis(10));
+    table.world.now = table.world.now.after(Duration::from_millis(10));
     let sum = lines.iter().map(|(count, _)| count).sum();
     let line = |(count, wanted): &(u32, &str)| {
-        let all = table.pool.goods.labels.as_ref().unwrap().all();
-        let units = Units::new(*count, table.pool.goods.units).unwrap();
+        let all = table.world.pool.goods.labels.as_ref().unwrap().all();
+        let units = Units::new(*count, table.world.pool.goods.units).unwrap();
         Line { labels: Some(Arc::new(labels(wanted))), ..Line::of(units, Arc::clone(all)) }
     };
-    let units = Units::new(sum, table.pool.goods.units).unwrap();
+    let units = Units::new(sum, table.world.pool.goods.units).unwrap();
     let lines = Some(lines.iter().map(line).collect());
     let claim = Claim::new(id(serial), Wanted { lines, movable, ..Wanted::any(units) });
     table.step(node, Event::Claim(claim));
@@ -94,17 +94,17 @@ fn a_holder_keeps_what_it_has_and_whoever_can_never_be_granted_is_told() {
 fn a_unit_can_have_the_labels_it_began_with_again() {
     let mut table = both_taken(pool(6));
     assert!(obey(&mut table, 0, relabel(1, "kind=nic")));
-    assert_eq!(table.seats[0].relabelled().unwrap().len(), 1);
+    assert_eq!(table.world.nodes[0].relabelled().unwrap().len(), 1);
     claim(&mut table, 1, 2, &[(1, "kind=nic")], false);
     assert_eq!(wanted(&mut table), ["n1 GRANT 7.2 u1 f2"]);
     claim(&mut table, 1, 3, &[(1, "kind=nic")], false);
     assert!(obey(&mut table, 0, Order::Relabel { unit: Unit(1), labels: None }));
     assert!(wanted(&mut table)[0].starts_with("n1 REFUSE 7.3"));
-    assert!(table.seats[0].relabelled().unwrap().is_empty());
+    assert!(table.world.nodes[0].relabelled().unwrap().is_empty());
     // Saying in full what it began with is the same.
     assert!(obey(&mut table, 0, relabel(2, "gpu=a100,zone=eu")));
-    assert!(table.seats[0].relabelled().unwrap().is_empty());
-    assert!(table.seats[1].relabelled().is_none(), "it decides nothing");
+    assert!(table.world.nodes[0].relabelled().unwrap().is_empty());
+    assert!(table.world.nodes[1].relabelled().is_none(), "it decides nothing");
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn what_was_decided_and_not_told_is_decided_anew() {
     let mut table = moving();
     assert!(obey(&mut table, 0, relabel(2, "gpu=h100,zone=eu")));
     assert_eq!(wanted(&mut table), [""; 0], "a holder was told to move, and has not answered");
-    table.now = table.now.after(Duration::from_millis(10));
+    table.world.now = table.world.now.after(Duration::from_millis(10));
     table.step(1, Event::Renew { claim: id(1), shares: shares(&[(3, 2)]) });
     table.deliver_all();
     assert_eq!(wanted(&mut table), ["n0 GRANT 7.2 u2 f3", "n1 extend 7.1"]);
@@ -166,6 +166,6 @@ fn a_movable_holder_is_not_moved_from_a_unit_that_no_longer_fits_it() {
     table.step(1, Event::Release(id(1)));
     table.deliver_all();
     assert_eq!(wanted(&mut table), ["n0 GRANT 7.2 u0,u3 f2"]);
-    let seat = Seat { me: 0.into(), boot: 0, now: table.now, pool: &table.pool };
-    table.seats[0].audit(&seat);
+    let seat = Seat { me: 0.into(), boot: 0, now: table.world.now, pool: &table.world.pool };
+    table.world.nodes[0].audit(&seat);
 }

@@ -18,12 +18,12 @@ fn a_remote_grant_costs_three_messages_and_a_local_one_none() {
     assert_eq!(table.wanted(), ["n1 GRANT 7.1 u0,u1 f1"]);
     table.step(1, Event::Release(id(1)));
     table.deliver_all();
-    assert_eq!(table.messages, 3);
+    assert_eq!(table.world.sent, 3);
 
     table.claim(0, 2, 1);
     assert_eq!(table.wanted(), ["n0 GRANT 7.2 u0 f2"]);
     table.step(0, Event::Release(id(2)));
-    assert_eq!(table.messages, 3);
+    assert_eq!(table.world.sent, 3);
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn first_come_is_first_served_and_asking_again_keeps_the_place() {
 fn a_cancel_that_crosses_its_grant_gives_the_units_back() {
     let mut table = Table::new(2, Pool::new(1));
     table.claim(1, 1, 1);
-    let (from, _, request) = table.wire.pop_front().unwrap();
+    let (from, _, request) = table.world.wire.pop_front().unwrap();
     table.step(0, Event::Hear { from, message: request });
     table.step(1, Event::Cancel(id(1)));
     assert_eq!(table.wanted(), ["n1 REFUSE 7.1: cancelled"]);
@@ -62,10 +62,10 @@ fn a_cancel_that_crosses_its_grant_gives_the_units_back() {
 fn a_request_that_comes_after_its_release_is_declined_when_granted() {
     let mut table = Table::new(2, Pool::new(1));
     table.claim(1, 1, 1);
-    let request = table.wire.pop_front().unwrap();
+    let request = table.world.wire.pop_front().unwrap();
     table.step(1, Event::Cancel(id(1)));
     table.deliver_all();
-    table.wire.push_back(request);
+    table.world.wire.push_back(request);
     table.deliver_all();
     table.wanted();
     table.claim(0, 2, 1);
@@ -124,7 +124,7 @@ fn a_renewal_moves_the_deadline_and_repeats_nothing_else() {
     table.deliver_all();
     table.wanted();
     let shares = Shares::new(&[Share { unit: Unit(0), fence: Fence(1) }]);
-    table.now = table.now.after(Duration::from_secs(3));
+    table.world.now = table.world.now.after(Duration::from_secs(3));
     table.step(1, Event::Renew { claim: id(1), shares });
     table.deliver_all();
     assert_eq!(table.wanted(), ["n1 extend 7.1"]);
@@ -134,10 +134,10 @@ fn a_renewal_moves_the_deadline_and_repeats_nothing_else() {
 fn a_grant_that_arrives_after_its_deadline_is_asked_for_anew_before_it_is_used() {
     let mut table = Table::new(2, Pool::new(1));
     table.claim(1, 1, 1);
-    let (from, _, request) = table.wire.pop_front().unwrap();
+    let (from, _, request) = table.world.wire.pop_front().unwrap();
     table.step(0, Event::Hear { from, message: request });
-    table.now = table.now.after(Duration::from_secs(11));
-    let (from, _, grant) = table.wire.pop_front().unwrap();
+    table.world.now = table.world.now.after(Duration::from_secs(11));
+    let (from, _, grant) = table.world.wire.pop_front().unwrap();
     table.step(1, Event::Hear { from, message: grant });
     assert!(table.wanted().is_empty());
     table.deliver_all();
@@ -148,12 +148,12 @@ fn a_grant_that_arrives_after_its_deadline_is_asked_for_anew_before_it_is_used()
 fn a_grant_that_ended_before_it_was_heard_of_is_asked_for_again() {
     let mut table = Table::new(2, Pool::new(1));
     table.claim(1, 1, 1);
-    let (from, _, request) = table.wire.pop_front().unwrap();
+    let (from, _, request) = table.world.wire.pop_front().unwrap();
     table.step(0, Event::Hear { from, message: request });
-    let (_, _, grant) = table.wire.pop_front().unwrap();
+    let (_, _, grant) = table.world.wire.pop_front().unwrap();
     table.step(0, Event::Ring(Alarm::LeaseEnd(id(1))));
-    table.now = table.now.after(Duration::from_secs(11));
-    table.wire.push_front((NodeId(0), NodeId(1), grant));
+    table.world.now = table.world.now.after(Duration::from_secs(11));
+    table.world.wire.push_front((NodeId(0), NodeId(1), grant));
     table.deliver_all();
     assert_eq!(table.wanted(), ["n0 RECLAIM 7.1 u0 f1", "n1 GRANT 7.1 u0 f2"]);
 }
@@ -169,7 +169,7 @@ fn an_arbiter_that_forgot_grants_nothing_before_one_lease_is_over_but_keeps_who_
     table.deliver_all();
     assert!(table.wanted().is_empty(), "in grace");
     let shares = Shares::new(&[Share { unit: Unit(0), fence: Fence(1) }]);
-    table.now = table.now.after(Duration::from_secs(3));
+    table.world.now = table.world.now.after(Duration::from_secs(3));
     table.step(1, Event::Renew { claim: id(1), shares });
     table.deliver_all();
     assert_eq!(table.wanted(), ["n1 extend 7.1"]);
@@ -189,11 +189,11 @@ fn a_restarted_requester_leaves_alone_what_its_clients_may_still_use() {
         claim: id(1),
         attempt,
         wanted: Wanted::any(Units::ONE),
-        sent: table.now,
+        sent: table.world.now,
     };
     table.restart(1, Start::Amnesia);
     table.wanted();
-    table.wire.push_back((NodeId(1), NodeId(0), poll));
+    table.world.wire.push_back((NodeId(1), NodeId(0), poll));
     table.deliver_all();
     table.claim(0, 2, 1);
     assert!(table.wanted().is_empty(), "7.1 may be in use, so 7.2 waits");
@@ -208,27 +208,27 @@ fn stale_and_repeated_messages_change_nothing() {
     let mut table = Table::new(2, Pool::new(1));
     table.claim(1, 1, 1);
     let mut seen = Vec::new();
-    while let Some((from, to, message)) = table.wire.pop_front() {
+    while let Some((from, to, message)) = table.world.wire.pop_front() {
         seen.push((from, to, message.clone()));
         table.step(to.index(), Event::Hear { from, message });
     }
     table.wanted();
-    let before = table.seats.clone();
+    let before = table.world.nodes.clone();
     for (from, to, message) in seen {
         table.step(to.index(), Event::Hear { from, message });
         table.deliver_all();
     }
-    assert_eq!(table.seats, before);
+    assert_eq!(table.world.nodes, before);
     assert!(table.wanted().is_empty());
 }
 
 #[test]
 fn messages_that_no_correct_peer_sends_are_anomalies_and_change_nothing() {
     let mut table = Table::new(2, Pool::new(1));
-    let before = table.seats.clone();
+    let before = table.world.nodes.clone();
     let attempt = Attempt { boot: 0, clock: 1 };
     let wanted = Wanted::any(Units::new(2, 2).unwrap());
-    let greedy = Message::Request { claim: id(1), attempt, wanted, sent: table.now };
+    let greedy = Message::Request { claim: id(1), attempt, wanted, sent: table.world.now };
     table.step(0, Event::Hear { from: NodeId(1), message: greedy });
     table.step(1, Event::Hear { from: NodeId(0), message: Message::Release { claim: id(1) } });
     let lost = Message::Lost { claim: id(1), attempt, fence: Fence(1) };
@@ -236,7 +236,7 @@ fn messages_that_no_correct_peer_sends_are_anomalies_and_change_nothing() {
     let wanted = table.wanted();
     assert_eq!(wanted.len(), 3);
     assert!(wanted.iter().all(|line| line.contains("ANOMALY")), "{wanted:?}");
-    assert_eq!(table.seats, before);
+    assert_eq!(table.world.nodes, before);
 }
 
 #[test]
@@ -252,13 +252,13 @@ fn a_claim_for_particular_units_is_refused_by_a_pool_that_counts() {
 fn a_waiting_claim_is_asked_for_again_and_answered_with_the_same_grant() {
     let mut table = Table::new(2, Pool::new(1));
     table.claim(1, 1, 1);
-    table.wire.clear(); // The request is lost.
+    table.world.wire.clear(); // The request is lost.
     table.step(1, Event::Ring(Alarm::Retry));
-    assert!(table.wire.is_empty(), "a claim younger than one retry is left alone");
+    assert!(table.world.wire.is_empty(), "a claim younger than one retry is left alone");
     table.step(1, Event::Ring(Alarm::Retry));
-    let (from, _, request) = table.wire.pop_front().unwrap();
+    let (from, _, request) = table.world.wire.pop_front().unwrap();
     table.step(0, Event::Hear { from, message: request });
-    table.wire.clear(); // The grant is lost.
+    table.world.wire.clear(); // The grant is lost.
     table.step(1, Event::Ring(Alarm::Retry));
     table.deliver_all();
     assert_eq!(table.wanted(), ["n1 GRANT 7.1 u0 f1"]);
@@ -320,20 +320,20 @@ fn what_ends_a_grant_does_not_end_a_newer_one_of_the_same_try() {
         table.claim(1, 1, 1);
         table.step(1, Event::Ring(Alarm::Retry));
         table.step(1, Event::Ring(Alarm::Retry));
-        let mut requests = std::mem::take(&mut table.wire).into_iter();
+        let mut requests = std::mem::take(&mut table.world.wire).into_iter();
         let mut arrives = |table: &mut Table| {
             let (from, _, message) = requests.next().unwrap();
             table.step(0, Event::Hear { from, message });
         };
         arrives(&mut table);
         table.step(0, Event::Ring(Alarm::LeaseEnd(id(1))));
-        let stale = std::mem::take(&mut table.wire);
+        let stale = std::mem::take(&mut table.world.wire);
         arrives(&mut table);
         table.deliver_all();
         let told = ["n0 RECLAIM 7.1 u0 f1", "n1 GRANT 7.1 u0 f2"];
         assert_eq!(table.wanted(), told);
         // The loss before the late grant: links reorder.
-        table.wire = stale.into_iter().rev().collect();
+        table.world.wire = stale.into_iter().rev().collect();
         table.deliver_all();
         table.claim(0, 2, 1);
         let ended = ["n1 LOSE 7.1", "n0 GRANT 7.2 u0 f3"];

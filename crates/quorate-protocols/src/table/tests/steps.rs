@@ -1,15 +1,16 @@
 //! One behaviour, one test.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::{
-    Claim, ClaimId, Effect, Event, EventOf, Fence, Line, Moment, NodeId, Outbox, Protocol, Seat,
-    Share, Shares, Start, Unit, Units, Wanted,
+    Claim, ClaimId, Effect, Event, EventOf, Fence, Line, Moment, NodeId, Share, Shares, Start,
+    Unit, Units, Wanted,
 };
 
 use crate::allocator::labels::Labels;
+use crate::by_hand::ByHand;
 use crate::goods::Fairness;
 use crate::quorums::Quorums;
 use crate::table::pool::Mutant;
@@ -17,10 +18,7 @@ use crate::table::{Alarm, Message, Pool, Row, Sheet, State, Table};
 
 /// Seats in one process, and a wire that delivers in order.
 pub(super) struct Cluster {
-    pool: Pool,
-    seats: Vec<Table>,
-    wire: VecDeque<(NodeId, NodeId, Message)>,
-    messages: usize,
+    world: ByHand<Table>,
     wanted: Vec<String>,
 }
 
@@ -30,27 +28,13 @@ fn id(serial: u64) -> ClaimId {
 
 impl Cluster {
     fn new(nodes: usize, pool: Pool) -> Self {
-        let (wire, wanted) = Default::default();
-        let mut cluster = Cluster { pool, seats: Vec::new(), wire, messages: 0, wanted };
-        for node in 0..nodes {
-            let mut out = Outbox::new();
-            let seat = Seat { me: node.into(), boot: 0, now: Moment::ZERO, pool: &cluster.pool };
-            cluster.seats.push(Table::boot(&seat, Start::First, &mut out));
-        }
-        cluster
+        let (world, _) = ByHand::new(nodes, pool, Moment::ZERO);
+        Cluster { world, wanted: Vec::new() }
     }
 
     fn step(&mut self, node: usize, event: EventOf<Table>) {
-        let mut out = Outbox::new();
-        let seat = Seat { me: node.into(), boot: 0, now: Moment::ZERO, pool: &self.pool };
-        self.seats[node].step(&seat, event, &mut out);
-        self.seats[node].audit(&seat);
-        for effect in out.drain() {
+        for effect in self.world.step(node.into(), event) {
             match effect {
-                Effect::Tell { to, message } => {
-                    self.messages += 1;
-                    self.wire.push_back((node.into(), to, message));
-                }
                 Effect::Arm { .. } | Effect::Disarm(_) | Effect::Persist(_) => {}
                 other => self.wanted.push(format!("n{node} {other}")),
             }
@@ -58,13 +42,13 @@ impl Cluster {
     }
 
     fn deliver_all(&mut self) {
-        while let Some((from, to, message)) = self.wire.pop_front() {
-            self.step(to.index(), Event::Hear { from, message });
+        while let Some((to, event)) = self.world.next() {
+            self.step(to.index(), event);
         }
     }
 
     fn claim(&mut self, node: usize, serial: u64, h: u32) {
-        let units = Units::new(h, self.pool.goods.units).unwrap();
+        let units = Units::new(h, self.world.pool.goods.units).unwrap();
         self.step(node, Event::Claim(Claim::any(id(serial), units)));
         self.deliver_all();
     }
@@ -97,18 +81,18 @@ fn a_use_costs_six_messages_per_member_and_one() {
             let mut cluster = outside(quorums.clone(), confirm);
             cluster.claim(me, 1, 1);
             assert_eq!(cluster.wanted(), [format!("n{me} GRANT 7.1 u0 f1")]);
-            let before = cluster.messages;
+            let before = cluster.world.sent;
             assert_eq!(before, rounds * q, "granted in its own section");
             let other = me + 1;
             cluster.claim(other, 2, 1);
-            assert_eq!(cluster.messages - before, rounds * q, "it waits");
-            let waiting = cluster.messages;
+            assert_eq!(cluster.world.sent - before, rounds * q, "it waits");
+            let waiting = cluster.world.sent;
             cluster.release(me, 1);
             assert_eq!(cluster.wanted(), [format!("n{other} GRANT 7.2 u0 f2")]);
-            assert_eq!(cluster.messages - waiting, rounds * q + 1, "and it is told");
+            assert_eq!(cluster.world.sent - waiting, rounds * q + 1, "and it is told");
             cluster.release(other, 2);
             // Two sections of its own, and the word that it was granted in another's.
-            let of_the_second = cluster.messages - before - rounds * q;
+            let of_the_second = cluster.world.sent - before - rounds * q;
             assert_eq!(of_the_second, 2 * rounds * q + 1);
         }
     }
@@ -123,7 +107,7 @@ fn what_clients_of_a_node_want_meanwhile_is_one_section() {
     }
     cluster.deliver_all();
     assert_eq!(cluster.wanted(), ["n3 GRANT 7.1 u0 f1"]);
-    assert_eq!(cluster.messages, 6, "all four were asked for in the first section");
+    assert_eq!(cluster.world.sent, 6, "all four were asked for in the first section");
 }
 
 /// Every third unit is an h100.
@@ -209,7 +193,7 @@ fn claims_beyond_what_a_message_can_carry_wait_at_their_homes() {
     for serial in 1..=4 {
         cluster.claim(serial as usize % 3, serial, 1);
     }
-    let rows = |cluster: &Cluster| cluster.seats[0].member.as_ref().unwrap().sheet.rows.len();
+    let rows = |cluster: &Cluster| cluster.world.nodes[0].member.as_ref().unwrap().sheet.rows.len();
     assert_eq!((cluster.wanted(), rows(&cluster)), (vec!["n1 GRANT 7.1 u0 f1".into()], 2));
     for (holder, serial) in [(1, 1), (2, 2), (0, 3)] {
         cluster.release(holder, serial);
@@ -228,8 +212,8 @@ fn claims_beyond_what_a_message_can_carry_wait_at_their_homes() {
 fn a_section_that_lost_a_lock_begins_again() {
     let mut cluster = Cluster::new(5, Pool { patience: Some(0), ..Pool::new(1, 3) });
     cluster.step(3, Event::Claim(Claim::any(id(1), Units::ONE)));
-    while !matches!(cluster.wire.front(), Some((_, _, Message::Store { .. }))) {
-        let (from, to, message) = cluster.wire.pop_front().unwrap();
+    while !matches!(cluster.world.wire.front(), Some((_, _, Message::Store { .. }))) {
+        let (from, to, message) = cluster.world.wire.pop_front().unwrap();
         cluster.step(to.index(), Event::Hear { from, message });
     }
     cluster.step(1, Event::Ring(Alarm::Hold));
@@ -247,8 +231,7 @@ fn a_section_that_lost_a_lock_begins_again() {
 fn members_that_forgot_say_so_and_others_are_asked_at_once() {
     let mut cluster = Cluster::new(6, Pool::new(1, 5));
     for node in [0, 2] {
-        let seat = Seat { me: node.into(), boot: 1, now: Moment::ZERO, pool: &cluster.pool };
-        cluster.seats[node] = Table::boot(&seat, Start::Amnesia, &mut Outbox::new());
+        let _ = cluster.world.restart(NodeId(node), Start::Amnesia);
     }
     for (serial, draw) in (1..).zip(0..5) {
         let claim = Claim { draw, ..Claim::any(id(serial), Units::ONE) };
@@ -274,7 +257,7 @@ fn moving() -> Cluster {
 /// The client comes back to n4, and n5 gives its copy up. Who is granted next?
 fn came_back(mutant: Option<Mutant>) -> Vec<String> {
     let mut cluster = moving();
-    cluster.pool.mutant = mutant;
+    cluster.world.pool.mutant = mutant;
     cluster.step(5, Event::Withdraw(id(2)));
     cluster.deliver_all();
     cluster.release(3, 1);
@@ -295,7 +278,7 @@ fn a_client_that_moved_keeps_its_place_whoever_asks_meanwhile() {
         cluster.step(4, Event::Ring(Alarm::Retry));
         cluster.deliver_all();
     }
-    assert_eq!(cluster.seats[0].member.as_ref().unwrap().sheet.rows[&id(2)].node, NodeId(5));
+    assert_eq!(cluster.world.nodes[0].member.as_ref().unwrap().sheet.rows[&id(2)].node, NodeId(5));
     cluster.step(4, Event::Withdraw(id(2)));
     cluster.deliver_all();
     cluster.release(3, 1);
@@ -329,7 +312,7 @@ fn passed_too_often() -> BTreeMap<ClaimId, Row> {
 #[test]
 fn messages_that_no_correct_peer_sends_are_anomalies_and_change_nothing() {
     let mut cluster = Cluster::new(4, Pool::new(1, 3));
-    let before = cluster.seats.clone();
+    let before = cluster.world.nodes.clone();
     let section = crate::table::Attempt { boot: 0, clock: 1 };
     cluster.step(0, Event::Hear { from: NodeId(3), message: Message::Stored { section } });
     cluster.step(3, Event::Hear { from: NodeId(0), message: Message::Survey });
@@ -342,12 +325,12 @@ fn messages_that_no_correct_peer_sends_are_anomalies_and_change_nothing() {
     let wanted = cluster.wanted();
     assert_eq!(wanted.len(), 5);
     assert!(wanted.iter().all(|line| line.contains("ANOMALY")), "{wanted:?}");
-    assert_eq!(cluster.seats, before);
+    assert_eq!(cluster.world.nodes, before);
     // Nor does it use what it did not ask for.
     cluster.claim(1, 1, 1);
     cluster.claim(0, 2, 1);
     cluster.wanted();
-    let attempt = cluster.seats[0].requester.claims[&id(2)].attempt;
+    let attempt = cluster.world.nodes[0].requester.claims[&id(2)].attempt;
     let shares = Shares::new(&[Share { unit: Unit(1), fence: Fence(2) }]);
     let (sent, waited) = (Moment::ZERO, Duration::ZERO);
     let message = Message::Notify { claim: id(2), attempt, shares, sent, waited };

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use quorate_core::{
-    Claim, ClaimId, Effect, Event, EventOf, Fence, Moment, NodeId, Outbox, Protocol, Seat, Share,
-    Shares, Start, Unit, Units,
+    Claim, ClaimId, Effect, Event, EventOf, Fence, Moment, NodeId, Protocol, Share, Shares, Start,
+    Unit, Units,
 };
 
+use crate::by_hand::ByHand;
 use crate::ticket::message::{Message, Standing};
 use crate::ticket::pool::Mutant;
 use crate::ticket::{Alarm, Bid, Pool, Ticket};
@@ -18,9 +19,7 @@ const NEXT: ClaimId = ClaimId { origin: 1, serial: 2 };
 
 /// One unit and majorities of nodes 0 to 2; messages arrive at once, unless their road is cut.
 struct World {
-    pool: Pool,
-    nodes: Vec<(Ticket, u32)>,
-    now: Moment,
+    nodes: ByHand<Ticket>,
     cut: BTreeSet<(u32, u32)>,
     /// Until when each claim may be used, as its client was told last.
     told: BTreeMap<ClaimId, Moment>,
@@ -33,50 +32,36 @@ struct World {
 impl World {
     fn new(spares: u32, mutant: Option<Mutant>) -> World {
         let pool = Pool { mutant, spares, ..Pool::new(1, 3) };
-        let (nodes, told, cut, lost) = Default::default();
-        let mut world = World { pool, nodes, now: Moment(1), cut, told, broken: false, lost };
-        for node in 0..6 {
-            let seat = Seat { me: NodeId(node), boot: 0, now: world.now, pool: &world.pool };
-            let booted = Ticket::boot(&seat, Start::First, &mut Outbox::new());
-            world.nodes.push((booted, 0));
-        }
-        world
+        let (told, cut, lost) = Default::default();
+        World { nodes: ByHand::new(6, pool, Moment(1)).0, cut, told, broken: false, lost }
     }
 
     fn at(&mut self, seconds: u64) {
-        self.now = Moment(1).after(Duration::from_secs(seconds));
+        self.nodes.now = Moment(1).after(Duration::from_secs(seconds));
     }
 
     /// Crashes, and is back at once with nothing.
-    fn forget(&mut self, node: usize) {
-        let boot = self.nodes[node].1 + 1;
-        let seat = Seat { me: NodeId::from(node), boot, now: self.now, pool: &self.pool };
-        self.nodes[node] = (Ticket::boot(&seat, Start::Amnesia, &mut Outbox::new()), boot);
+    fn forget(&mut self, node: u32) {
+        let _ = self.nodes.restart(NodeId(node), Start::Amnesia);
     }
 
     /// Something happens to a node, and all that comes of it.
     fn step(&mut self, node: u32, event: EventOf<Ticket>) {
-        let mut happens = vec![(NodeId(node), event)];
-        while !happens.is_empty() {
-            let (me, event) = happens.remove(0);
-            let mut out = Outbox::new();
-            let (ticket, boot) = &mut self.nodes[me.index()];
-            let seat = Seat { me, boot: *boot, now: self.now, pool: &self.pool };
-            ticket.step(&seat, event, &mut out);
-            ticket.audit(&seat);
-            for effect in out.drain() {
+        let mut next = Some((NodeId(node), event));
+        while let Some((me, event)) = next {
+            for effect in self.nodes.step(me, event) {
                 match effect {
-                    Effect::Tell { to, message } if !self.cut.contains(&(me.0, to.0)) => {
-                        happens.push((to, EventOf::<Ticket>::Hear { from: me, message }));
-                    }
                     Effect::Grant { claim, until, .. } | Effect::Extend { claim, until } => {
                         self.told.insert(claim, until);
-                        self.broken |= self.told.values().filter(|t| **t > self.now).count() > 1;
+                        let now = self.nodes.now;
+                        self.broken |= self.told.values().filter(|t| **t > now).count() > 1;
                     }
                     Effect::Lose { claim } => self.lost.push(claim),
                     _ => {}
                 }
             }
+            self.nodes.wire.retain(|(from, to, _)| !self.cut.contains(&(from.0, to.0)));
+            next = self.nodes.next();
         }
     }
 
@@ -86,8 +71,8 @@ impl World {
 
     /// The holder's client shows what it has at n3.
     fn renew(&mut self) {
-        let fence = self.nodes[3].0.requester.claims.get(&HELD).map(|local| local.ticket);
-        let fence = fence.unwrap_or(self.nodes[1].0.member.as_ref().expect("a member").top);
+        let fence = self.nodes.nodes[3].requester.claims.get(&HELD).map(|local| local.ticket);
+        let fence = fence.unwrap_or(self.nodes.nodes[1].member.as_ref().expect("a member").top);
         let shares = Shares::new(&[Share { unit: Unit(0), fence }]);
         self.step(3, Event::Renew { claim: HELD, shares });
     }
@@ -141,7 +126,7 @@ fn back_to_a_member(mutant: Option<Mutant>) -> bool {
     world.at(12);
     world.renew();
     world.at(15);
-    world.now = world.now.after(Duration::from_millis(500));
+    world.nodes.now = world.nodes.now.after(Duration::from_millis(500));
     world.end_lease_at(0);
     assert!(world.told.contains_key(&NEXT), "claim 2 is let in");
     world.broken
@@ -161,9 +146,9 @@ fn taken_up_late(restarted: bool, mutant: Option<Mutant>) -> bool {
     world.claim(3, HELD, 0);
     world.at(5);
     world.cut.extend([(3, 2), (2, 3)]);
-    let local = &world.nodes[3].0.requester.claims[&HELD];
+    let local = &world.nodes.nodes[3].requester.claims[&HELD];
     let (attempt, units, ticket) = (local.attempt, local.units, local.ticket);
-    let (standing, seen, sent) = (Standing::Held, Fence::default(), world.now);
+    let (standing, seen, sent) = (Standing::Held, Fence::default(), world.nodes.now);
     let late = Message::Settle { claim: HELD, attempt, units, ticket, standing, seen, sent };
     world.renew();
     world.at(6);
@@ -180,7 +165,7 @@ fn taken_up_late(restarted: bool, mutant: Option<Mutant>) -> bool {
     }
     world.renew();
     world.at(15);
-    world.now = world.now.after(Duration::from_millis(500));
+    world.nodes.now = world.nodes.now.after(Duration::from_millis(500));
     world.end_lease_at(0);
     assert!(world.told.contains_key(&NEXT), "claim 2 is let in");
     world.broken
@@ -261,7 +246,7 @@ fn a_spare_member_is_one_crash_survived() {
             world.at(seconds);
             world.renew();
         }
-        assert_eq!(world.told[&HELD] > world.now, kept, "{spares} {member}");
+        assert_eq!(world.told[&HELD] > world.nodes.now, kept, "{spares} {member}");
     }
 }
 
@@ -274,8 +259,7 @@ fn who_waits_goes_on_without_a_spare() {
         world.claim(5, NEXT, 0);
         world.step(5, Event::Suspect(NodeId(1)));
         let mut seen = None;
-        let (node, boot) = &world.nodes[5];
-        let seat = Seat { me: NodeId(5), boot: *boot, now: world.now, pool: &world.pool };
+        let (node, seat) = (&world.nodes.nodes[5], world.nodes.seat(NodeId(5)));
         node.facts(&seat, &mut |fact| {
             if fact.name == "restarts" {
                 seen = Some(fact.value);
@@ -303,7 +287,7 @@ fn what_is_held_moves_to_a_member_that_was_never_asked() {
             world.end_lease_at(1);
         }
     }
-    assert!(world.told[&HELD] > world.now && !world.told.contains_key(&NEXT));
+    assert!(world.told[&HELD] > world.nodes.now && !world.told.contains_key(&NEXT));
     assert!(!world.broken);
     world.step(3, Event::Release(HELD));
     assert!(world.told.contains_key(&NEXT));

@@ -3,17 +3,16 @@
 use std::collections::BTreeSet;
 
 use quorate_core::{
-    Claim, ClaimId, Effect, Event, EventOf, Moment, NodeId, Outbox, Protocol, Seat, Share, Shares,
-    Start, Unit, Units,
+    Claim, ClaimId, Effect, Event, EventOf, Moment, NodeId, Share, Shares, Unit, Units,
 };
 
+use crate::by_hand::ByHand;
 use crate::ticket::pool::Mutant;
 use crate::ticket::{Pool, Ticket};
 
 /// One unit and majorities of nodes 0 to 2; messages arrive in the order of sending.
 struct World {
-    pool: Pool,
-    nodes: Vec<Ticket>,
+    nodes: ByHand<Ticket>,
     /// Who was let in, and where.
     granted: BTreeSet<(NodeId, ClaimId)>,
 }
@@ -25,32 +24,19 @@ fn id(serial: u64) -> ClaimId {
 impl World {
     fn new(mutant: Option<Mutant>) -> World {
         let pool = Pool { mutant, ..Pool::new(1, 3) };
-        let boot = |node: u32| {
-            let seat = Seat { me: NodeId(node), boot: 0, now: Moment(1), pool: &pool };
-            Ticket::boot(&seat, Start::First, &mut Outbox::new())
-        };
-        let nodes = (0..6).map(boot).collect();
-        World { pool, nodes, granted: BTreeSet::new() }
+        World { nodes: ByHand::new(6, pool, Moment(1)).0, granted: BTreeSet::new() }
     }
 
     /// Something happens to a node, and all that comes of it.
     fn step(&mut self, node: u32, event: EventOf<Ticket>) {
-        let mut happens = vec![(NodeId(node), event)];
-        while !happens.is_empty() {
-            let (me, event) = happens.remove(0);
-            let seat = Seat { me, boot: 0, now: Moment(1), pool: &self.pool };
-            let mut out = Outbox::new();
-            self.nodes[me.index()].step(&seat, event, &mut out);
-            self.nodes[me.index()].audit(&seat);
-            for effect in out.drain() {
-                match effect {
-                    Effect::Tell { to, message } => {
-                        happens.push((to, EventOf::<Ticket>::Hear { from: me, message }));
-                    }
-                    Effect::Grant { claim, .. } => drop(self.granted.insert((me, claim))),
-                    _ => {}
+        let mut next = Some((NodeId(node), event));
+        while let Some((me, event)) = next {
+            for effect in self.nodes.step(me, event) {
+                if let Effect::Grant { claim, .. } = effect {
+                    self.granted.insert((me, claim));
                 }
             }
+            next = self.nodes.next();
         }
     }
 
@@ -84,7 +70,7 @@ fn a_claim_repeated_at_another_node_takes_nothing_from_its_holder() {
 fn given_back(mutant: Option<Mutant>) -> bool {
     let mut world = World::new(mutant);
     world.claim(3, 1);
-    let fence = world.nodes[3].requester.claims[&id(1)].ticket;
+    let fence = world.nodes.nodes[3].requester.claims[&id(1)].ticket;
     let shares = Shares::new(&[Share { unit: Unit(0), fence }]);
     world.step(4, Event::Renew { claim: id(1), shares });
     world.step(4, Event::Release(id(1)));

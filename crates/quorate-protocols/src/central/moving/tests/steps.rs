@@ -117,6 +117,30 @@ fn books_hand_over_grants_and_the_queue() {
     assert_eq!(pair.told(), ["n0 GRANT 7.2 u0 f2/1"], "the older of those who wait");
 }
 
+/// Who renews while the next seat waits for the end of licences is answered when that has come, and
+/// not only when it asks again.
+#[test]
+fn renewals_that_came_too_early_are_answered_as_soon_as_may_be() {
+    let mut pair = Pair::new();
+    pair.claims(0, 1);
+    assert_eq!(pair.told(), ["n0 GRANT 7.1 u0 f1/1"]);
+    pair.applies(0, 2, Some(1), (1, 0));
+    pair.wire.clear(); // The books are lost.
+    pair.applies(1, 2, Some(1), (1, 0));
+    pair.licensed(1, 2);
+    pair.wire.clear(); // The roll is, too.
+    let shares = Shares::new(&[Share { unit: Unit(0), fence: Fence::floor(1).next() }]);
+    pair.step(0, Event::Renew { claim: id(1), shares });
+    pair.deliver_all();
+    let on_the_wire = |pair: &Pair| {
+        pair.wire.iter().map(|(_, _, it)| it.to_string()).collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(on_the_wire(&pair), "", "the seat before may still renew it and end that lease");
+    pair.step(1, Event::Ring(crate::central::moving::Alarm::Lull));
+    let said = on_the_wire(&pair);
+    assert!(said.starts_with("renewed 7.1") && said.ends_with("t2"), "{said}");
+}
+
 /// Without a licence nobody decides, and with one for another term neither.
 #[test]
 fn an_open_seat_waits_for_its_licence() {
