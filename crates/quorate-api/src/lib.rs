@@ -20,6 +20,7 @@ mod claim;
 mod claim_id;
 mod grants;
 pub mod link;
+mod members;
 mod node;
 mod overview;
 mod pool;
@@ -35,6 +36,7 @@ pub use claim::{
 };
 pub use claim_id::{ClaimId, ClaimIdError};
 pub use grants::{GrantsView, Hindrance, HindranceKind};
+pub use members::{MemberRole, MemberRow, MembersView, RemoveRequest};
 pub use node::{
     Change, ChangeKind, CharterMember, CharterView, Check, NodeView, PeerView, told_start,
 };

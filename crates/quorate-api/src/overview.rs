@@ -311,6 +311,8 @@ pub enum HistoryKind {
     Passed,
     /// Another node decides in the pool, or the same one in a new term.
     Seated,
+    /// A member joined, left, drains, votes, or does so no more.
+    Member,
 }
 
 impl HistoryKind {
@@ -334,6 +336,7 @@ impl HistoryKind {
             HistoryKind::Warned => "warned",
             HistoryKind::Cleared => "cleared",
             HistoryKind::Seated => "seated",
+            HistoryKind::Member => "member",
             HistoryKind::Passed => "passed",
         }
     }

@@ -57,6 +57,10 @@ pub enum ProblemKind {
     OtherSite,
     /// Who asks has not shown a token that this cluster takes. Nothing changed.
     Unauthorized,
+    /// It is not what whoever asks thinks it is: there already, or changed since. Nothing changed.
+    Conflict,
+    /// The charter cannot be asked now, and what needs it waits. Nothing changed; try again.
+    Unavailable,
 }
 
 impl ProblemKind {
@@ -68,13 +72,13 @@ impl ProblemKind {
             ProblemKind::Forbidden | ProblemKind::OtherSite => 403,
             ProblemKind::UnknownPool | ProblemKind::UnknownClaim | ProblemKind::NoSuchPage => 404,
             ProblemKind::TooSlow => 408,
-            ProblemKind::DifferentClaim => 409,
+            ProblemKind::DifferentClaim | ProblemKind::Conflict => 409,
             ProblemKind::ClaimOver => 410,
             ProblemKind::TooLarge => 413,
             ProblemKind::Impossible => 422,
             ProblemKind::Limit => 429,
             ProblemKind::SeatStopped => 500,
-            ProblemKind::Stopping => 503,
+            ProblemKind::Stopping | ProblemKind::Unavailable => 503,
             ProblemKind::Unknown => 504,
         }
     }
@@ -98,6 +102,8 @@ impl ProblemKind {
             ProblemKind::TooLarge => "the request is too large",
             ProblemKind::OtherSite => "the request is not from here",
             ProblemKind::Unauthorized => "a token is needed",
+            ProblemKind::Conflict => "it is not as you saw it",
+            ProblemKind::Unavailable => "the charter cannot be asked now",
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_api::{Change, Problem};
+use quorate_api::{Change, Problem, ProblemKind};
 use quorate_core::{ClaimId, Moment, NodeId};
 use quorate_trust::{Pattern, Right};
 use quorate_wire::glance::{Glance, Wanted};
@@ -16,6 +16,7 @@ use crate::admission;
 use crate::api::gateway::fleetlock::Made;
 use crate::audit::{Audit, Note};
 use crate::caller::{self, Action, Caller, Guest, Whence, Why};
+use crate::charter::Hall;
 use crate::config::{Config, PoolDef};
 use crate::convert;
 use crate::crowd::Seat;
@@ -97,6 +98,8 @@ pub(crate) struct App {
     engine: mpsc::Sender<Command>,
     changes: broadcast::Sender<Change>,
     stopping: watch::Receiver<bool>,
+    /// This node's part of the control plane, if there is one.
+    hall: Option<Arc<Hall>>,
 }
 
 impl App {
@@ -106,6 +109,7 @@ impl App {
         boot: u32,
         (metrics, audit): (Arc<Metrics>, Arc<Audit>),
         (desk, engine): (Arc<Desk>, mpsc::Sender<Command>),
+        hall: Option<Arc<Hall>>,
         changes: broadcast::Sender<Change>,
         stopping: watch::Receiver<bool>,
     ) -> Self {
@@ -126,6 +130,7 @@ impl App {
             engine,
             changes,
             stopping,
+            hall,
         }
     }
 
@@ -205,6 +210,19 @@ impl App {
             self.audit.used(&caller, self.whence);
         }
         self.serving(caller)
+    }
+
+    /// This node's part of the control plane.
+    ///
+    /// # Errors
+    /// There is none; nothing changed.
+    pub(crate) fn hall(&self) -> Result<&Arc<Hall>, Problem> {
+        self.hall.as_ref().ok_or_else(|| {
+            let text = "this cluster has no charter: its members are those of the configuration \
+                        file; nothing changed. Change the file of every member, raise the epoch \
+                        and restart all, or switch on [charter]";
+            Problem::new(ProblemKind::Conflict, text)
+        })
     }
 
     /// Whether the caller may see this pool.

@@ -342,6 +342,7 @@ fn kind(what: What) -> HistoryKind {
         What::Warned => HistoryKind::Warned,
         What::Cleared => HistoryKind::Cleared,
         What::Seated => HistoryKind::Seated,
+        What::Member => HistoryKind::Member,
         What::Passed => HistoryKind::Passed,
     }
 }

@@ -235,6 +235,8 @@ pub enum What {
     Passed,
     /// Another node decides, or the same one anew.
     Seated,
+    /// A member joined, left, drains, votes, or does so no more.
+    Member,
 }
 
 impl What {

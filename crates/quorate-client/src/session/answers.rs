@@ -168,7 +168,7 @@ impl Session {
                 self.put(id, claim);
                 return self.hang_up(now, problem.to_string());
             }
-            ProblemKind::Unknown | ProblemKind::Limit => false,
+            ProblemKind::Unknown | ProblemKind::Limit | ProblemKind::Unavailable => false,
             ProblemKind::UnknownClaim => matches!(claim.state, State::Leaving { .. }),
             ProblemKind::BadRequest
             | ProblemKind::Forbidden
@@ -180,7 +180,8 @@ impl Session {
             | ProblemKind::TooSlow
             | ProblemKind::TooLarge
             | ProblemKind::OtherSite
-            | ProblemKind::Unauthorized => true,
+            | ProblemKind::Unauthorized
+            | ProblemKind::Conflict => true,
         };
         let later = Some(now + self.beat());
         match &mut claim.state {
