@@ -23,6 +23,8 @@ pub(crate) fn test(root: &Path) -> bool {
             let mut command = Command::new(environment.join("bin/python"));
             command.arg("-m").args(words.split_whitespace()).current_dir(&folder);
             command.env("QUORATE_BIN", &daemon).env("PYTHONPATH", "src");
+            // The client for Rust plays the same scenarios: it was built with the tests.
+            command.env("QUORATE_ACTOR", daemon.with_file_name("examples").join("actor"));
             // `test` never writes to the tree.
             command.env("PYTHONDONTWRITEBYTECODE", "1");
             command.status().is_ok_and(|status| status.success())

@@ -1,9 +1,14 @@
 //! `cargo xtask recipes`: what guides tell people to do, done with the real thing. Not part of
-//! `test`, since it installs a database server.
+//! `test`, since it installs a database server and an object store.
+
+mod ci;
+mod objects;
+mod reboots;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::browser::apt;
 use crate::steps;
@@ -11,7 +16,11 @@ use crate::steps;
 /// Tries them one after the other, with `target/debug/quorate`.
 pub(crate) fn check(root: &Path) -> bool {
     println!("\n--- recipes");
-    let done = fences(root);
+    let done = Dev::start(root).and_then(|dev| {
+        fences(&dev, root)?;
+        reboots::one_at_a_time(&dev, root)?;
+        ci::jobs(&dev, root)
+    });
     if let Err(why) = &done {
         println!("{why}");
     }
@@ -23,8 +32,7 @@ type Done<T = ()> = Result<T, String>;
 
 /// docs/guides/fences.md: a writer that sleeps past its lease is refused, by PostgreSQL and by the
 /// shell's own file.
-fn fences(root: &Path) -> Done {
-    let dev = Dev::start(root)?;
+fn fences(dev: &Dev, root: &Path) -> Done {
     let early = dev.acquire()?;
     // Nobody renews it: the second gets the unit when the lease of the first has ended.
     let late = dev.acquire()?;
@@ -32,6 +40,7 @@ fn fences(root: &Path) -> Done {
     ensure(late > early, "the next holder has a larger fence")?;
     file(&dev.folder, early, late)?;
     println!("a file refuses the late writer");
+    objects::late_writers(dev, root, early, late)?;
     let server = Postgres::start(&dev.folder)?;
     let recipe = root.join("packaging/recipes/fences.sql");
     for _ in 0..2 {
@@ -103,7 +112,17 @@ fn said(output: &Output) -> String {
     )
 }
 
-/// A cluster with a pool `db` of one unit, which ends with this value.
+/// Waits for it, for as long as any sane machine needs.
+fn until(so: impl Fn() -> bool) -> Done {
+    let give_up = Instant::now() + Duration::from_secs(60);
+    while !so() {
+        ensure(Instant::now() < give_up, "it never came to pass")?;
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+/// A cluster with the pools of the guides, which ends with this value.
 struct Dev {
     process: Child,
     command: PathBuf,
@@ -117,7 +136,10 @@ impl Dev {
         let folder = std::env::temp_dir().join(format!("quorate-recipes-{}", std::process::id()));
         std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
         let pools = folder.join("pools.toml");
-        let text = "[[pools]]\nname = \"db\"\nunits = 1\nlease = \"2s\"\n";
+        let text = "[[pools]]\nname = \"db\"\nunits = 1\nlease = \"2s\"\n\
+                    [[pools]]\nname = \"staging\"\nunits = 1\nlease = \"2s\"\n\
+                    [[pools]]\npattern = \"reboots-*\"\nunits = 1\nprotocol = \"table\"\n\
+                    durable = true\nstanding = true\noverdue = \"30m\"\n";
         std::fs::write(&pools, text).map_err(|error| error.to_string())?;
         let mut process = Command::new(&command)
             .args(["dev", "--port", "0", "--pools"])
@@ -132,12 +154,27 @@ impl Dev {
         Ok(Dev { process, command, server, folder })
     }
 
+    /// A program in the folder, which finds the command and the cluster.
+    fn shell(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        let path = std::env::var("PATH").unwrap_or_default();
+        let ours = self.command.parent().map(|folder| folder.display().to_string());
+        command.env("PATH", format!("{}:{path}", ours.unwrap_or_default()));
+        command.env("QUORATE_SERVER", &self.server).current_dir(&self.folder);
+        command
+    }
+
+    fn quorate(&self, words: &[&str]) -> Done<Output> {
+        self.shell("quorate").args(words).output().map_err(|error| error.to_string())
+    }
+
+    fn write(&self, name: &str, text: &str) -> Done {
+        std::fs::write(self.folder.join(name), text).map_err(|error| format!("{name}: {error}"))
+    }
+
     /// The fence of a new holder.
     fn acquire(&self) -> Done<u64> {
-        let mut command = Command::new(&self.command);
-        command.args(["acquire", "db"]).env("QUORATE_SERVER", &self.server);
-        let output = command.output().map_err(|error| error.to_string())?;
-        let text = said(&output);
+        let text = said(&self.quorate(&["acquire", "db"])?);
         let mut words = text.split_whitespace().skip_while(|word| *word != "fence").skip(1);
         words.next().and_then(|word| word.parse().ok()).ok_or(text.clone())
     }

@@ -55,9 +55,9 @@ def binary() -> str:
 class Cluster:
     """Three nodes in a process."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, text: str = POOLS) -> None:
         pools = folder / "pools.toml"
-        pools.write_text(POOLS)
+        pools.write_text(text)
         command = [binary(), "dev", "--port", "0", "--pools", str(pools)]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None

@@ -121,7 +121,7 @@ def test_a_grant_outlives_its_node(cluster: Cluster) -> None:
     with client.pool("table").acquire(2) as grant:
         first = [way for way in ways if way.taken]
         assert len(first) == 1
-        first[0].cut()
+        first[0].refuse()
         time.sleep(7)  # Two leases.
         grant.check()
         assert cluster.held("table") == 2
@@ -131,7 +131,7 @@ def test_a_grant_outlives_its_node(cluster: Cluster) -> None:
 def test_without_any_node_a_grant_is_lost_in_time(cluster: Cluster) -> None:
     way = Proxy(cluster.servers[0])
     grant = quorate.connect(way.address).pool("short").acquire()
-    way.cut()
+    way.refuse()
     until(grant.lost.is_set)
     with pytest.raises(quorate.GrantLost):
         grant.check()

@@ -18,6 +18,7 @@
 mod audit;
 mod claim;
 mod claim_id;
+mod definition;
 mod grants;
 pub mod link;
 mod members;
@@ -35,6 +36,9 @@ pub use claim::{
     RevokeRequest, ShortageView, UnitView, Want, Why,
 };
 pub use claim_id::{ClaimId, ClaimIdError};
+pub use definition::{
+    AmendRequest, AmendedView, DefineRequest, DefinitionView, DeleteRequest, Deletion,
+};
 pub use grants::{GrantsView, Hindrance, HindranceKind};
 pub use members::{MemberRole, MemberRow, MembersView, RemoveRequest};
 pub use node::{

@@ -311,6 +311,8 @@ pub enum HistoryKind {
     Passed,
     /// Another node decides in the pool, or the same one in a new term.
     Seated,
+    /// The pool was made, or became another.
+    Amended,
     /// A member joined, left, drains, votes, or does so no more.
     Member,
 }
@@ -336,6 +338,7 @@ impl HistoryKind {
             HistoryKind::Warned => "warned",
             HistoryKind::Cleared => "cleared",
             HistoryKind::Seated => "seated",
+            HistoryKind::Amended => "amended",
             HistoryKind::Member => "member",
             HistoryKind::Passed => "passed",
         }

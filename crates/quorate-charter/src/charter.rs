@@ -36,7 +36,7 @@ pub use self::memory::REMEMBERED;
 pub use self::seats::{Seat, Shadow};
 
 use self::memory::Memory;
-use crate::{ClusterId, Group, MemberId};
+use crate::{ClusterId, Group, MemberId, RequestId};
 
 /// Longest name, in bytes.
 pub const NAME_MAX: usize = 256;
@@ -128,6 +128,11 @@ impl Charter {
     /// Who decides for which group. A group that nobody decided for yet is not in it.
     pub fn seats(&self) -> &BTreeMap<Group, Seat> {
         &self.seats
+    }
+
+    /// What became of a request that was asked for under this id, while that is remembered.
+    pub fn remembered(&self, id: RequestId) -> Option<&Outcome> {
+        self.memory.recall(id).map(memory::Remembered::first_outcome)
     }
 
     /// Takes one entry of the log.

@@ -10,9 +10,9 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use quorate_api::link::Token;
 use quorate_api::{
-    AuditView, ClaimId, ClaimStatus, FoundView, HistoryView, HoldersView, MembersView, NodeView,
-    Overview, PoolView, PoolsView, Problem, QueueView, RelabelRequest, RemoveRequest, RenewRequest,
-    RevokeRequest, Want, format_span,
+    AmendedView, AuditView, ClaimId, ClaimStatus, DefineRequest, DefinitionView, FoundView,
+    HistoryView, HoldersView, MembersView, NodeView, Overview, PoolView, PoolsView, Problem,
+    QueueView, RelabelRequest, RemoveRequest, RenewRequest, RevokeRequest, Want, format_span,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -71,6 +71,8 @@ pub struct Views {
     servers: Vec<Server>,
     token: Option<Token>,
     tls: Option<Tls>,
+    /// The name of the next request, if whoever asks may repeat it.
+    request_id: Option<ClaimId>,
 }
 
 impl Views {
@@ -84,7 +86,7 @@ impl Views {
         if servers.is_empty() {
             return Err(ConnectError::NoServers);
         }
-        Ok(Views { servers, token: None, tls: None })
+        Ok(Views { servers, token: None, tls: None, request_id: None })
     }
 
     /// Shows a token with every request.
@@ -332,6 +334,31 @@ impl Views {
         }
     }
 
+    /// The same, with a name for what is asked: repeated under it, a change is made once.
+    pub fn with_request_id(self, request_id: Option<ClaimId>) -> Views {
+        Views { request_id, ..self }
+    }
+
+    /// What a pool is, as somebody wrote it.
+    ///
+    /// # Errors
+    /// See [`ViewError`].
+    pub async fn definition(&self, pool: &str) -> Result<DefinitionView, ViewError> {
+        self.ask(Method::GET, &pool_path(pool, "/definition"), None::<&()>).await
+    }
+
+    /// Makes a pool of the charter.
+    ///
+    /// # Errors
+    /// See [`ViewError`].
+    pub async fn create_pool(
+        &self,
+        pool: &str,
+        request: &DefineRequest,
+    ) -> Result<AmendedView, ViewError> {
+        self.ask(Method::PUT, &pool_path(pool, ""), Some(request)).await
+    }
+
     /// Scrambles the state of a pool's seat at the node that answers, to see the pool heal. For
     /// tests: a pool must allow it, and may hand out too much until it has healed.
     ///
@@ -388,7 +415,8 @@ impl Views {
         let body = body.map(|body| serde_json::to_vec(body).expect("plain data always encodes"));
         let body = Bytes::from(body.unwrap_or_default());
         // An order that is repeated at another server is carried out once.
-        let key = ClaimId::from_halves(entropy(), entropy()).to_string();
+        let key = self.request_id.unwrap_or_else(|| ClaimId::from_halves(entropy(), entropy()));
+        let key = key.to_string();
         let mut why = String::new();
         for server in &self.servers {
             let mut headers = vec![("idempotency-key", key.clone())];

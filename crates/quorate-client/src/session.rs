@@ -132,7 +132,7 @@ impl Session {
         give_up_at: Option<Instant>,
     ) {
         let state = State::Asking { sent: false, again_at: None };
-        let mut claim = Box::new(Claim { pool, want, give_up_at, state });
+        let mut claim = Box::new(Claim { pool, want, give_up_at, moved: false, state });
         self.ask_again(now, id, &mut claim);
         self.put(id, claim);
     }
@@ -315,6 +315,10 @@ impl Session {
             }
         };
         if up {
+            if claim.moved && matches!(ask, Ask::Release { .. }) {
+                // Whoever says the end of what is over already has it told to all nodes.
+                self.send(now, Some(id), ask.clone());
+            }
             self.send(now, Some(id), ask);
         }
     }

@@ -17,7 +17,7 @@ use crate::api::gateway::fleetlock::Made;
 use crate::audit::{Audit, Note};
 use crate::caller::{self, Action, Caller, Guest, Whence, Why};
 use crate::charter::Hall;
-use crate::config::{Config, PoolDef};
+use crate::config::{Config, PoolDef, is_pool_name};
 use crate::convert;
 use crate::crowd::Seat;
 use crate::engine::{Ask, Command, Desk, Gathered, Request, stopping};
@@ -26,7 +26,7 @@ use crate::metrics::Metrics;
 use crate::strangers::Strangers;
 
 /// How long a token that has expired may go on.
-const LOOK_AGAIN: Duration = Duration::from_secs(30);
+const LOOK_AGAIN: Duration = Duration::from_millis(if cfg!(test) { 50 } else { 30_000 });
 
 /// Why somebody is refused what is another's.
 const OTHERS: &str = "claim of another";
@@ -90,6 +90,8 @@ pub(crate) struct App {
     /// Whether nobody else hears what is said ([`Guest::private`]).
     pub(crate) private: bool,
     seat: Option<Arc<Seat>>,
+    /// This node's part of the charter, where there is one.
+    pub(crate) hall: Option<Arc<Hall>>,
     /// What machines asked for through FleetLock.
     pub(crate) machines: Arc<Made>,
     desk: Arc<Desk>,
@@ -98,8 +100,6 @@ pub(crate) struct App {
     engine: mpsc::Sender<Command>,
     changes: broadcast::Sender<Change>,
     stopping: watch::Receiver<bool>,
-    /// This node's part of the control plane, if there is one.
-    hall: Option<Arc<Hall>>,
 }
 
 impl App {
@@ -109,7 +109,6 @@ impl App {
         boot: u32,
         (metrics, audit): (Arc<Metrics>, Arc<Audit>),
         (desk, engine): (Arc<Desk>, mpsc::Sender<Command>),
-        hall: Option<Arc<Hall>>,
         changes: broadcast::Sender<Change>,
         stopping: watch::Receiver<bool>,
     ) -> Self {
@@ -124,14 +123,19 @@ impl App {
             whence,
             private,
             seat,
+            hall: None,
             machines: Arc::default(),
             desk,
             strangers: Strangers::default(),
             engine,
             changes,
             stopping,
-            hall,
         }
+    }
+
+    /// The same where there is a charter.
+    pub(crate) fn chartered(self, hall: Option<Arc<Hall>>) -> Self {
+        App { hall, ..self }
     }
 
     /// The same for another caller.
@@ -282,14 +286,28 @@ impl App {
         }
     }
 
+    /// Sees to it that a pool which others know of is known here too, so that nobody is told that
+    /// there is none.
+    ///
+    /// # Errors
+    /// This node does not know the pool, and cannot find out whether there is one.
+    pub(crate) async fn look_for(&self, pool: &str) -> Result<(), Problem> {
+        match &self.hall {
+            Some(hall) if self.config.pool(pool).is_none() && is_pool_name(pool) => {
+                hall.catch_up().await
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// How a pool is configured, if it exists for the caller.
-    pub(crate) fn known_pool(&self, name: &str) -> Result<&Arc<PoolDef>, Problem> {
+    pub(crate) fn known_pool(&self, name: &str) -> Result<Arc<PoolDef>, Problem> {
         self.authorize(Some(name), Action::Read)?;
         self.config.pool(name).ok_or_else(|| admission::unknown_pool(name))
     }
 
     /// How a pool is configured, if the caller may see it.
-    pub(crate) fn pool(&self, name: &str) -> Result<&Arc<PoolDef>, Problem> {
+    pub(crate) fn pool(&self, name: &str) -> Result<Arc<PoolDef>, Problem> {
         self.authorize(Some(name), Action::See)?;
         self.config.pool(name).ok_or_else(|| admission::unknown_pool(name))
     }
@@ -400,6 +418,9 @@ impl App {
         };
         match self.authorize(Some(&pool), ask.needs()) {
             Ok(()) => {
+                if let Err(problem) = self.look_for(&pool).await {
+                    return waiter.answer(Err(problem));
+                }
                 let request = Request::Claim { pool, id, ask, waiter };
                 self.desk.bring(self.caller.clone(), request);
             }

@@ -400,7 +400,17 @@ pub(crate) fn called(caller: &Caller, said: &str) -> Result<String, Problem> {
 
 fn since_1970() -> Duration {
     // A clock that is before 1970 finds nothing expired, which it cannot know anyway.
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    #[cfg(test)]
+    let now = now + LATER.get();
+    now
+}
+
+#[cfg(test)]
+thread_local! {
+    /// By how much a test is ahead of the clock, in its own thread.
+    pub(crate) static LATER: std::cell::Cell<Duration> =
+        const { std::cell::Cell::new(Duration::ZERO) };
 }
 
 /// The token of an `Authorization` header: `Bearer TOKEN`, or as the password of `Basic`, for those

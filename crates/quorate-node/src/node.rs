@@ -168,10 +168,10 @@ impl Node {
             boot.number,
             (Arc::clone(&metrics), Arc::clone(&audit)),
             (Arc::clone(&desk), commands.clone()),
-            hall.clone(),
             changes,
             stopping,
-        );
+        )
+        .chartered(hall.clone());
         let address = clients.local_addr().map_err(StartError::new)?;
         tracing::info!(
             node = config.name(), boot = boot.number, past = ?boot.past, clients = %address,

@@ -47,7 +47,7 @@ impl World {
         let config = Config::parse_in_memory(&text).unwrap();
         let mut world = World {
             dice: Dice::new(seed),
-            def: Arc::clone(config.pool("p").unwrap()),
+            def: config.pool("p").unwrap(),
             seats: Vec::new(),
             boots: vec![1; NODES],
             disks: vec![None; NODES],

@@ -90,7 +90,7 @@ impl<'a> Glances<'a> {
             let Count { held, waiting, oldest_ms, .. } = self.count(place);
             let oldest_ms = (waiting > 0).then_some(oldest_ms);
             let (units, protocol) = (def.units, def.protocol.name().to_owned());
-            let grants = self.grants(place, name, def);
+            let grants = self.grants(place, name, &def);
             let name = name.clone();
             Some(PoolRow { name, units, held, waiting, oldest_ms, protocol, grants })
         };
@@ -342,6 +342,7 @@ fn kind(what: What) -> HistoryKind {
         What::Warned => HistoryKind::Warned,
         What::Cleared => HistoryKind::Cleared,
         What::Seated => HistoryKind::Seated,
+        What::Amended => HistoryKind::Amended,
         What::Member => HistoryKind::Member,
         What::Passed => HistoryKind::Passed,
     }

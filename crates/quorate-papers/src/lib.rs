@@ -24,6 +24,7 @@ pub use chart::{Chart, Curve};
 pub use found::{Found, Grid, Pace, Tally};
 pub use report::{Judged, Report};
 pub use statement::{Evidence, Paper, Statement, Verdict, papers};
+pub use timer_free::{Misprint, PrintedProcess, Said};
 
 /// The functions of all papers, section by section.
 fn known() -> impl Iterator<Item = &'static (&'static str, Evidence)> {

@@ -65,13 +65,13 @@ impl<P: Protocol> World<'_, P> {
     pub(crate) fn corrupt(&mut self, corruption: Corruption<P>) -> Result<(), Stop> {
         self.laws = Judge::Nobody;
         self.is_watched = true;
-        let mut chance = Rng::new(!self.plan.seed);
+        let mut chance = Rng::new(!self.plan.seed ^ self.measures.happenings);
         let mut draw = |bound: u64| chance.below(bound);
         for index in 0..self.nodes.len() {
             let (me, node) = (NodeId::from(index), &mut self.nodes[index]);
             let now = node.clock.read(self.now);
             let seat = Seat { me, boot: node.boot, now, pool: self.pool };
-            let participant = node.seat.as_mut().expect("everybody has just booted");
+            let Some(participant) = node.seat.as_mut() else { continue };
             (corruption.corrupt)(participant, &seat, &mut draw, &mut self.outbox);
             let text = self.trace.is_on().then(|| "CORRUPTED".to_string());
             self.after_step(me, text)?;

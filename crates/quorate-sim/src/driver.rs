@@ -142,7 +142,7 @@ impl<P: Protocol> World<'_, P> {
         }
         self.trace.write(format_args!("{now} {used:>2}/{units} w{waiting:<3} {name:<4} {text}\n"));
         let Some(film) = self.trace.film() else { return };
-        film.frame(self.now, name, text);
+        film.frame((self.measures.happenings, self.now), name, text);
         let node = &self.nodes[me.index()];
         if let Some(participant) = &node.seat {
             let now = node.clock.read(self.now);
@@ -341,7 +341,8 @@ impl<P: Protocol> World<'_, P> {
         let sent = self.now;
         if let Some(film) = self.trace.film() {
             let (kind, text, lost) = (P::kind(message), message.to_string(), on.is_none());
-            film.send(Flight { from, to, sent, ends, lost, kind, text }, on);
+            let number = on.map(Ticket::number);
+            film.send(Flight { from, to, sent, ends, lost, kind, text, number }, on);
         }
     }
 

@@ -29,6 +29,8 @@ pub struct Film {
 /// One line of the trace.
 #[derive(Debug)]
 pub struct Frame {
+    /// Steps of the run up to here, this one included ([`crate::Intervention::after`]).
+    pub step: u64,
     /// True time, in nanoseconds.
     pub at: u64,
     /// A node, or `net`, `all`, `law`.
@@ -57,6 +59,8 @@ pub enum Change {
         claim: ClaimId,
         /// Which units.
         units: Vec<u32>,
+        /// And their fences.
+        fences: Vec<u64>,
     },
     /// It neither waits nor holds.
     Gone {
@@ -109,6 +113,8 @@ pub struct Flight {
     pub kind: usize,
     /// What it says.
     pub text: String,
+    /// How whoever interferes calls it ([`crate::Act::Drop`]); none if it was lost at once.
+    pub number: Option<u64>,
 }
 
 impl Film {
@@ -121,13 +127,13 @@ impl Film {
         self.left_out == 0
     }
 
-    pub(crate) fn frame(&mut self, at: u64, who: String, text: String) {
+    pub(crate) fn frame(&mut self, (step, at): (u64, u64), who: String, text: String) {
         if self.frames.len() >= self.frames_max {
             self.left_out += 1;
             return;
         }
         let changes = std::mem::take(&mut self.soon);
-        self.frames.push(Frame { at, who, text, changes });
+        self.frames.push(Frame { step, at, who, text, changes });
     }
 
     /// Something will be different with the next frame.
@@ -146,7 +152,8 @@ impl Film {
 
     pub(crate) fn granted(&mut self, claim: ClaimId, shares: &Shares) {
         let units = shares.iter().map(|share| share.unit.0).collect();
-        self.change(Change::Granted { claim, units });
+        let fences = shares.iter().map(|share| share.fence.0).collect();
+        self.change(Change::Granted { claim, units, fences });
     }
 
     /// A message leaves; without a ticket it arrives nowhere.
@@ -164,6 +171,14 @@ impl Film {
         if let Some(index) = self.in_the_air.remove(&ticket) {
             let flight = &mut self.flights[index];
             (flight.ends, flight.lost) = (at, lost);
+        }
+    }
+
+    /// A message on its way will never arrive; of its way a little more is drawn.
+    pub(crate) fn lose(&mut self, ticket: Ticket, now: u64) {
+        if let Some(index) = self.in_the_air.remove(&ticket) {
+            let flight = &mut self.flights[index];
+            (flight.ends, flight.lost) = (flight.ends.min(now + 500_000), true);
         }
     }
 

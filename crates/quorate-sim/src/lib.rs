@@ -18,6 +18,7 @@
 //! | `corruption.rs` | runs that begin in any state, and when they are right |
 //! | `plan.rs`, `workload.rs`, `span.rs`, `rng.rs` | what is chosen, and chance |
 //! | `film.rs` | what a replay draws |
+//! | `hands.rs` | a run in which somebody interferes |
 //! | `trace.rs`, `measure.rs`, `histogram.rs`, `series.rs` | what people read |
 //! | `session.rs` | a run moved along by hand, for experiments |
 //! | `verdict.rs`, `judge.rs` | safety, then liveness; which laws watch |
@@ -34,6 +35,7 @@ mod disk;
 mod driver;
 mod faults;
 mod film;
+mod hands;
 mod hangups;
 mod histogram;
 mod judge;
@@ -64,6 +66,7 @@ mod world_tests;
 pub use council::CouncilPlan;
 pub use faults::{Faults, Profile, ProfileError, Recurring};
 pub use film::{Change, Film, Flight, Frame, Health};
+pub use hands::{Act, Hands, Intervention};
 pub use histogram::Histogram;
 pub use measure::Measures;
 pub use network::{Clusters, Cut, Delay, Links};
@@ -75,5 +78,8 @@ pub use series::Series;
 pub use session::Session;
 pub use span::{Span, SpanError, Time, parse_time};
 pub use trace::LEGEND;
-pub use verdict::{Memory, Pulse, Report, Verdict, Watch, run, run_corrupted, swarm_command};
+pub use verdict::{
+    Memory, Pulse, Report, Verdict, Watch, run, run_corrupted, run_corrupted_with, run_with,
+    swarm_command,
+};
 pub use workload::{Arrival, Arrivals, Want, WantError, Workload};

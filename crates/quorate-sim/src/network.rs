@@ -158,6 +158,8 @@ pub enum Cut {
     Apart(NodeSet),
     /// Nothing passes from these nodes to the others; the way back is open.
     OneWay(NodeSet),
+    /// Nothing passes between any two of these nodes.
+    Between(NodeSet),
     /// Everybody hears only its two neighbours on a ring of so many nodes.
     Ring(u32),
 }
@@ -168,6 +170,7 @@ impl Cut {
         match self {
             Cut::Apart(side) => side.contains(from) != side.contains(to),
             Cut::OneWay(side) => side.contains(from) && !side.contains(to),
+            Cut::Between(ends) => ends.contains(from) && ends.contains(to),
             Cut::Ring(n) => {
                 let ahead = (to.0 + n - from.0) % n;
                 ahead > 1 && ahead < n - 1
@@ -181,6 +184,7 @@ impl fmt::Display for Cut {
         match self {
             Cut::Apart(side) => write!(f, "{side} apart"),
             Cut::OneWay(side) => write!(f, "{side} not heard by others"),
+            Cut::Between(ends) => write!(f, "between {ends}"),
             Cut::Ring(_) => f.write_str("only neighbours on the ring"),
         }
     }

@@ -258,6 +258,16 @@ impl<T> Queue<T> {
         picked.into_iter().map(|(_, _, it)| it).collect()
     }
 
+    /// Takes out what somebody who interferes means, if it is planned: nothing else is ever taken
+    /// back.
+    pub(crate) fn withdraw(&mut self, is_it: impl Fn(&T, Ticket) -> bool) -> Option<(Ticket, T)> {
+        let lists = std::iter::once(&mut self.items).chain(self.buckets.iter_mut());
+        let mut places = lists.flat_map(|list| &mut list.places[..list.used]);
+        let found = places
+            .find(|place| place.what.as_ref().is_some_and(|what| is_it(what, place.ticket)))?;
+        found.what.take().map(|what| (found.ticket, what))
+    }
+
     /// Divides the lowest bucket, unless all of it is later than `end`, or makes it the near
     /// future; says whether there may be more to come.
     fn refill(&mut self, end: u64, is_meant: impl Fn(&T, Ticket) -> bool) -> bool {
@@ -368,6 +378,13 @@ impl<T> Queue<T> {
         }
         std::mem::swap(&mut self.items, &mut items);
         self.spare[self.near_digit].push(items);
+    }
+}
+
+impl Ticket {
+    /// The number by which people call what it is for.
+    pub(crate) fn number(self) -> u64 {
+        self.0
     }
 }
 

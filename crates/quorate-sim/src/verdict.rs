@@ -13,6 +13,7 @@ use quorate_laws::Breach;
 
 use crate::corruption::Corruption;
 use crate::film::Film;
+use crate::hands::{Busy, Hands};
 use crate::measure::Measures;
 use crate::plan::Plan;
 use crate::trace::Trace;
@@ -115,7 +116,7 @@ pub fn swarm_command(protocol: &str, seed: u64, profile: Profile) -> String {
 
 /// Runs a plan.
 pub fn run<'a, P: Protocol>(plan: &'a Plan, pool: &'a P::Pool, watch: Watch<'a>) -> Report {
-    run_from::<P>(plan, pool, watch, None)
+    run_from::<P>(plan, pool, watch, None, None)
 }
 
 /// Runs a plan from any state: every variable of every participant is arbitrary, and so is what is
@@ -127,7 +128,33 @@ pub fn run_corrupted<'a, P: Corruptible>(
     watch: Watch<'a>,
 ) -> Report {
     let strict = watch.strict;
-    run_from::<P>(plan, pool, watch, Some(Corruption::new(strict)))
+    run_from::<P>(plan, pool, watch, Some(Corruption::new(strict)), None)
+}
+
+/// Runs a plan in which somebody interferes.
+pub fn run_with<'a, P: Protocol>(
+    plan: &'a Plan,
+    pool: &'a P::Pool,
+    watch: Watch<'a>,
+    hands: Hands,
+) -> Report {
+    let busy = Busy::new(hands, watch.strict, None);
+    run_from::<P>(plan, pool, watch, None, Some(busy))
+}
+
+/// The same for a protocol that heals from any state, into which it can be brought, and in which it
+/// can begin.
+pub fn run_corrupted_with<'a, P: Corruptible>(
+    plan: &'a Plan,
+    pool: &'a P::Pool,
+    watch: Watch<'a>,
+    hands: Hands,
+    from_start: bool,
+) -> Report {
+    let strict = watch.strict;
+    let corruption = from_start.then(|| Corruption::new(strict));
+    let busy = Busy::new(hands, strict, Some(Corruption::new));
+    run_from::<P>(plan, pool, watch, corruption, Some(busy))
 }
 
 fn run_from<'a, P: Protocol>(
@@ -135,6 +162,7 @@ fn run_from<'a, P: Protocol>(
     pool: &'a P::Pool,
     watch: Watch<'a>,
     corruption: Option<Corruption<P>>,
+    mut busy: Option<Busy<P>>,
 ) -> Report {
     let (strict, until) = (watch.strict, watch.until.unwrap_or(u64::MAX));
     let trace = Trace::new(watch);
@@ -151,7 +179,7 @@ fn run_from<'a, P: Protocol>(
         if let Some(corruption) = corruption {
             world.corrupt(corruption)?;
         }
-        play(&mut world, until, &mut measures)
+        play(&mut world, until, &mut measures, &mut busy)
     })
     .unwrap_or_else(Verdict::Broken);
     if let Verdict::Broken(breach) = &verdict {
@@ -185,8 +213,13 @@ fn play<P: Protocol>(
     world: &mut World<'_, P>,
     until: u64,
     measures: &mut Option<Measures>,
+    busy: &mut Option<Busy<P>>,
 ) -> Result<Verdict, Stop> {
-    world.run_until(world.plan.duration.min(until))?;
+    let mut advance = |world: &mut World<'_, P>, end| match busy {
+        Some(busy) => world.run_with(busy, end),
+        None => world.run_until(end),
+    };
+    advance(world, world.plan.duration.min(until))?;
     if world.ended || world.now >= until {
         return Ok(Verdict::Stopped);
     }
@@ -197,7 +230,7 @@ fn play<P: Protocol>(
     let patience = world.plan.patience();
     loop {
         let end = world.progress_at.saturating_add(patience);
-        world.run_until(end.min(until))?;
+        advance(world, end.min(until))?;
         if world.ended || world.now >= until {
             return Ok(Verdict::Stopped);
         }

@@ -291,27 +291,41 @@ impl<'a, P: Protocol> World<'a, P> {
 
     /// Lets things happen up to a true time, or until enough was done.
     pub(crate) fn run_until(&mut self, end: u64) -> Result<(), Stop> {
-        while !self.has_done_enough() {
-            let is_meant =
-                |happening: &_, ticket| is_meant(&self.alarms, &self.clients, happening, ticket);
-            let Some((at, due)) = self.queue.next(end, is_meant) else { break };
-            assert!(at >= self.now, "time does not go back");
-            if !self.hear_at_once(at, due)? {
-                self.happen_at(at, due)?;
-            }
-            if self.measures.happenings.is_multiple_of(PULSE) {
-                self.beat();
-            }
+        while self.happen_next(end)? {}
+        self.reach(end);
+        Ok(())
+    }
+
+    /// Lets the next thing happen, unless enough was done or it comes after a true time.
+    #[inline(always)]
+    pub(crate) fn happen_next(&mut self, end: u64) -> Result<bool, Stop> {
+        if self.has_done_enough() {
+            return Ok(false);
         }
+        let is_meant =
+            |happening: &_, ticket| is_meant(&self.alarms, &self.clients, happening, ticket);
+        let Some((at, due)) = self.queue.next(end, is_meant) else { return Ok(false) };
+        assert!(at >= self.now, "time does not go back");
+        if !self.hear_at_once(at, due)? {
+            self.happen_at(at, due)?;
+        }
+        if self.measures.happenings.is_multiple_of(PULSE) {
+            self.beat();
+        }
+        Ok(true)
+    }
+
+    /// Nothing more happens up to a true time.
+    pub(crate) fn reach(&mut self, end: u64) {
         if !self.has_done_enough() {
             self.now = self.now.max(end);
         }
-        Ok(())
     }
 
     /// What is next happens, if it is still meant.
     fn happen_at(&mut self, at: u64, due: Due) -> Result<(), Stop> {
-        let (happening, ticket) = self.queue.take(due).expect("what is next is planned");
+        // Somebody who interferes may have taken it away.
+        let Some((happening, ticket)) = self.queue.take(due) else { return Ok(()) };
         if !is_meant(&self.alarms, &self.clients, &happening, ticket) {
             return Ok(());
         }
@@ -374,7 +388,11 @@ impl<'a, P: Protocol> World<'a, P> {
     }
 
     /// Lets one thing happen.
-    fn let_happen(&mut self, ticket: Ticket, happening: Happening<P>) -> Result<(), Stop> {
+    pub(crate) fn let_happen(
+        &mut self,
+        ticket: Ticket,
+        happening: Happening<P>,
+    ) -> Result<(), Stop> {
         if let Some(node) = happening.happens_to()
             && self.nodes[node.index()].paused
         {
@@ -404,7 +422,7 @@ impl<'a, P: Protocol> World<'a, P> {
     }
 
     /// Puts on film how nodes and links are.
-    fn look(&mut self) {
+    pub(crate) fn look(&mut self) {
         let Some(film) = self.trace.film() else { return };
         film.look(self.nodes.iter().map(|node| match (&node.seat, node.paused) {
             (None, _) => Health::Down,
@@ -427,7 +445,11 @@ impl<'a, P: Protocol> World<'a, P> {
             self.trace
                 .write(format_args!("{now} {used:>2}/{units} w{waiting:<3} {who:<4} * {what}\n"));
             if let Some(film) = self.trace.film() {
-                film.frame(self.now, who.to_string(), format!("* {what}"));
+                film.frame(
+                    (self.measures.happenings, self.now),
+                    who.to_string(),
+                    format!("* {what}"),
+                );
             }
         }
     }

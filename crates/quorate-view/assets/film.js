@@ -59,7 +59,7 @@ export class Film {
   apply([what, ...rest]) {
     const state = this.current.state;
     if (what === "c") state.claims[rest[0]] = { node: rest[1], wants: rest[2], units: null };
-    else if (what === "g" && state.claims[rest[0]]) state.claims[rest[0]].units = rest[1];
+    else if (what === "g" && state.claims[rest[0]]) Object.assign(state.claims[rest[0]], { units: rest[1], fences: rest[2] });
     else if (what === "x") delete state.claims[rest[0]];
     else if (what === "n") {
       state.nodes[rest[0]].health = rest[1];
@@ -94,9 +94,9 @@ export class Film {
     const found = [];
     let index = this.firstSent(time - this.longest);
     for (; index < this.flights.length && this.flights[index][2] <= time; index++) {
-      const [from, to, sent, ends, lost, kind, text] = this.flights[index];
+      const [from, to, sent, ends, lost, kind, text, number] = this.flights[index];
       if (ends >= time && ends > sent) {
-        found.push({ from, to, progress: ((time - sent) / (ends - sent)) * (lost ? 0.8 : 1), kind, text, lost });
+        found.push({ from, to, progress: ((time - sent) / (ends - sent)) * (lost ? 0.8 : 1), kind, text, lost, ends, number });
       }
     }
     return found;

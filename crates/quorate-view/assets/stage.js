@@ -57,6 +57,8 @@ export class Stage {
     // Messages pass under nodes, so that no name is covered.
     svg.replaceChildren(s("defs", {}, head), this.links, this.cells, this.flights, this.nodes);
     this.drawn = "";
+    // More messages at once would cover each other's words.
+    this.labelsMax = 10;
     this.dots = [];
     this.measure();
   }
@@ -208,11 +210,11 @@ export class Stage {
     while (this.dots.length < flights.length) {
       const label = s("text", { class: "said" });
       const dot = s("circle", { r: 5.5 });
-      const group = s("g", {}, dot, label);
+      const group = s("g", {}, s("circle", { r: 14, class: "hit" }), dot, label);
       this.dots.push({ group, dot, label });
       this.flights.append(group);
     }
-    const labels = flights.length <= 10;
+    const labels = flights.length <= this.labelsMax;
     this.dots.forEach(({ group, dot, label }, index) => {
       const flight = flights[index];
       if (!flight) return void group.setAttribute("visibility", "hidden");

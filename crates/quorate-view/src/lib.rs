@@ -13,7 +13,8 @@
 //! | `words.js` | what the dashboard says, from what a node told |
 //! | `dashboard.js`, `panels.js`, `kinds.js`, `charts.js`, `dialogs.js` | the dashboard |
 //! | `docs.html`, `docs.js` | what a node answers to, from its OpenAPI document |
-//! | `film.js`, `replay.js` | a recorded run, and its player |
+//! | `film.js`, `player.js`, `replay.js` | a recorded run, its player, and the page of one |
+//! | `play.html`, `play.js`, `hands.js`, `play.css` | the playground: a run that is interfered with |
 //! | `style.css` | one look, light and dark |
 
 /// One file of the page.
@@ -43,6 +44,9 @@ pub const DASHBOARD: &str = include_str!("../assets/dashboard.html");
 /// The page of what a node answers to, drawn from its OpenAPI document.
 pub const DOCS: &str = include_str!("../assets/docs.html");
 
+/// The page of `quorate-lab play`.
+pub const PLAY: &str = include_str!("../assets/play.html");
+
 /// What pages are made of.
 pub const FILES: &[File] = files! {
     "style.css" "text/css; charset=utf-8",
@@ -50,7 +54,11 @@ pub const FILES: &[File] = files! {
     "pictures.js" "text/javascript; charset=utf-8",
     "stage.js" "text/javascript; charset=utf-8",
     "film.js" "text/javascript; charset=utf-8",
+    "player.js" "text/javascript; charset=utf-8",
     "replay.js" "text/javascript; charset=utf-8",
+    "play.css" "text/css; charset=utf-8",
+    "play.js" "text/javascript; charset=utf-8",
+    "hands.js" "text/javascript; charset=utf-8",
     "dashboard.css" "text/css; charset=utf-8",
     "dashboard.js" "text/javascript; charset=utf-8",
     "panels.js" "text/javascript; charset=utf-8",
@@ -63,7 +71,8 @@ pub const FILES: &[File] = files! {
 };
 
 /// The modules of the replay page, each after those it imports.
-const REPLAY: [&str; 5] = ["dom.js", "pictures.js", "stage.js", "film.js", "replay.js"];
+const REPLAY: [&str; 6] =
+    ["dom.js", "pictures.js", "stage.js", "film.js", "player.js", "replay.js"];
 
 /// The file of this name.
 pub fn file(name: &str) -> Option<&'static File> {

@@ -235,6 +235,8 @@ pub enum What {
     Passed,
     /// Another node decides, or the same one anew.
     Seated,
+    /// The pool was made, or became another.
+    Amended,
     /// A member joined, left, drains, votes, or does so no more.
     Member,
 }

@@ -625,4 +625,5 @@ def main(words):
     {"live": live, "look": look, "all": claim_all, "strange": strange}[words[0]](orders)
 
 
-main(sys.argv[1:])
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -45,7 +45,10 @@ impl Case<'_> {
             .filter(|(at, _)| (from..=to).contains(at))
             .map(|(_, node)| node.as_str())
             .collect();
-        self.draw.protocol.votes() && !self.draw.durable && anew.len() * 2 > self.draw.hosts
+        // The next epoch begins without records.
+        let records =
+            self.draw.durable && !self.draw.faults.iter().any(|it| it.name == "new-epoch");
+        self.draw.protocol.votes() && !records && anew.len() * 2 > self.draw.hosts
     }
 
     /// The last start of a node between two moments, or the first of these.
@@ -205,8 +208,10 @@ fn said(
             for holder in holders {
                 let Some(story) = stories.get(&(pool.clone(), holder.clone())) else { continue };
                 // What is on a disk may be older than the end: who starts with it knows better
-                // after a lease.
+                // after a lease. While those who decide are away, nobody does.
+                let away = (case.faults.0..case.faults.1).contains(asked);
                 if let Some((ended, true)) = story.ended
+                    && !(away && case.draw.faults.iter().any(|fault| fault.name != "none"))
                     && case.last_start(ended, *asked) + 2 * lease + SECOND < *asked
                 {
                     let ago = (*asked - ended) as f64 / 1e9;

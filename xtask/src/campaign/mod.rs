@@ -1,6 +1,7 @@
 //! `cargo xtask campaign`: workloads and faults drawn by seed, on hosts of the laboratory, and
 //! clients' histories judged by the laws. Linux, and root. docs/campaign.md says how to use it.
 
+mod beside;
 mod crew;
 mod draw;
 mod faults;
@@ -29,6 +30,7 @@ cargo xtask campaign [--minutes N | --draws N] [--seed S] [--only NAMES] [--lane
                      [--program FILE] [--real FILE] [--other FILE] [--keep FOLDER] [--stop]
 cargo xtask campaign --list
 cargo xtask campaign --planted
+cargo xtask campaign --beside [--draws N] [--lanes N]
 
   --minutes N           draw for so long (5 unless said)
   --draws N             so many draws instead
@@ -45,6 +47,8 @@ cargo xtask campaign --planted
   --stop                stop at the first breach
   --list                all workloads and faults
   --planted             whether bugs in nodes and in clients are found that were put there
+  --beside              the same clients and faults on etcd's lock and on Redis, in one table, each
+                        N times (once unless said); installs Debian's packages if they are missing
 
 Linux, root and python3. All is in network namespaces, from which no packet leaves, and is taken
 down at the end, also after a Ctrl-C.
@@ -62,6 +66,7 @@ struct Wish {
     json: bool,
     stop: bool,
     planted: bool,
+    beside: bool,
     program: Option<PathBuf>,
     real: Option<PathBuf>,
     other: Option<PathBuf>,
@@ -90,9 +95,13 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let done = possible().and_then(|()| tools(root, &wish)).map(|tools| match wish.planted {
-        true => planted::find_all(&tools, &keep(root, &wish)),
-        false => campaign(root, &wish, &tools),
+    let done = possible().and_then(|()| tools(root, &wish)).and_then(|tools| {
+        let keep = keep(root, &wish);
+        match (wish.planted, wish.beside) {
+            (true, _) => Ok(planted::find_all(&tools, &keep)),
+            (_, true) => beside::compare(&tools, &keep, wish.draws.unwrap_or(1), wish.lanes),
+            _ => Ok(campaign(root, &wish, &tools)),
+        }
     });
     match done {
         Ok(good) => code(good),
@@ -119,6 +128,7 @@ fn read(words: &[&str]) -> Outcome<Wish> {
             "--json" => wish.json = true,
             "--stop" => wish.stop = true,
             "--planted" => wish.planted = true,
+            "--beside" => wish.beside = true,
             "--minutes" => wish.minutes = Some(number(value()?)?),
             "--draws" => wish.draws = Some(number(value()?)?),
             "--seed" => wish.seed = Some(number(value()?)?),

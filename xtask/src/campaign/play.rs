@@ -172,6 +172,23 @@ fn save(stage: &Stage, kept: &Path, page: &str, summary: &Summary, again: &str) 
             fs::write(kept.join(format!("{}.toml", host.name)), text).map_err(wrong)?;
         }
     }
+    // What nodes say of the pools in which something is wrong, as long as they are there.
+    let mut pools: Vec<&str> = summary
+        .breaches
+        .iter()
+        .filter_map(|breach| Some(breach.split_once(": pool ")?.1.split_once(':')?.0))
+        .collect();
+    pools.dedup();
+    for pool in pools.iter().take(3) {
+        for number in 0..stage.nodes.len() {
+            for what in ["", "/holders", "/queue"] {
+                let path = format!("/v1/pools/{pool}{what}");
+                let said = stage.ask(number, &path).unwrap_or_else(|why| why);
+                let name = format!("{}-{}.json", stage.nodes[number].name, path.replace('/', "-"));
+                fs::write(kept.join(name), said).map_err(wrong)?;
+            }
+        }
+    }
     let mut text = format!("{}\n\n{again}\n\n", stage.draw.shown());
     text += &summary.breaches.join("\n");
     text += "\n\n";

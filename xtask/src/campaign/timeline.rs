@@ -14,11 +14,19 @@ pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-pub(crate) const STYLE: &str = "body{font:14px system-ui,sans-serif;margin:2em;color:#222}\
-    table{border-collapse:collapse}td,th{border:1px solid #ccc;padding:2px 6px;text-align:right}\
-    th:first-child,td:first-child{text-align:left}\
-    pre{background:#f4f4f4;padding:.6em;overflow:auto}\
-    .bad{background:#fbd3d0}.good{background:#dff2df}text{font:11px system-ui,sans-serif}";
+pub(crate) const STYLE: &str = ":root{color-scheme:light dark;--ink:#222;--paper:#fff;--line:#ccc;\
+    --soft:#f4f4f4;--bad:#fbd3d0;--good:#dff2df}\
+    @media(prefers-color-scheme:dark){:root{--ink:#ddd;--paper:#181a1b;--line:#444;--soft:#25282a;\
+    --bad:#6b2420;--good:#1f4423}}\
+    body{font:14px system-ui,sans-serif;margin:2em;color:var(--ink);background:var(--paper)}\
+    table{border-collapse:collapse;display:block;overflow-x:auto}\
+    td,th{border:1px solid var(--line);padding:2px 6px;text-align:right}\
+    th{background:var(--soft)}th:first-child,td:first-child{text-align:left;position:sticky;left:0;\
+    background:var(--paper)}\
+    pre{background:var(--soft);padding:.6em;overflow:auto}\
+    .bad,.bad td:first-child{background:var(--bad)}.good{background:var(--good)}\
+    svg{max-width:100%;height:auto}text{font:11px system-ui,sans-serif;fill:var(--ink)}\
+    svg line{stroke:var(--ink)}";
 
 /// The page.
 pub(crate) fn page(
@@ -109,8 +117,7 @@ pub(crate) fn page(
     for (number, (at, what)) in events.iter().enumerate() {
         let (x, y) = (x(*at), bottom + 12.0 + (number % 12) as f64 * 12.0);
         drawing.push_str(&format!(
-            "<line x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"10\" y2=\"{y:.0}\" stroke=\"#333\" \
-             stroke-opacity=\".35\"/><text x=\"{x:.1}\" y=\"{y:.0}\">{}</text>",
+            "<line x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"10\" y2=\"{y:.0}\" stroke-opacity=\".35\"/><text x=\"{x:.1}\" y=\"{y:.0}\">{}</text>",
             escaped(what)
         ));
     }
@@ -122,7 +129,8 @@ pub(crate) fn page(
          <h1>{shown}</h1><ul>{breaches}</ul><pre>{again}</pre><p>Above, who held which unit (point \
          at a hold for its claim, client and fence). Below, what the onlooker was answered: green \
          granted, orange not granted and said so, red not granted though the node said it can, \
-         grey no answer.</p><svg width=\"{WIDE}\" height=\"{high:.0}\">{drawing}</svg>",
+         grey no answer.</p><svg \
+         viewBox=\"0 0 {WIDE} {high:.0}\" width=\"{WIDE}\">{drawing}</svg>",
         seed = draw.seed,
         shown = escaped(&draw.shown()),
         again = escaped(again),

@@ -28,6 +28,11 @@ pub(super) struct Remembered {
 }
 
 impl Remembered {
+    /// Whatever was asked for.
+    pub(super) fn first_outcome(&self) -> &Outcome {
+        &self.outcome
+    }
+
     /// The answer to whoever asks again under this id; not the answer to another question.
     pub(super) fn outcome(&self, id: RequestId, print: u64) -> Outcome {
         if self.print == print { self.outcome.clone() } else { Err(Refusal::IdReused(id).into()) }

@@ -14,6 +14,9 @@ pub(super) struct Claim {
     pub(super) want: Want,
     /// When the client stops waiting for a grant.
     pub(super) give_up_at: Option<Instant>,
+    /// Whether it was asked for on an earlier connection, perhaps of another node, which may have
+    /// kept a copy.
+    pub(super) moved: bool,
     pub(super) state: State,
 }
 

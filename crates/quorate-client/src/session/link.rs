@@ -65,6 +65,7 @@ impl Session {
         let ids: Vec<ClaimId> = self.claims.keys().copied().collect();
         for id in ids {
             if let Some(mut claim) = self.take(id) {
+                claim.moved |= !matches!(claim.state, State::Asking { sent: false, .. });
                 self.ask_again(now, id, &mut claim);
                 self.put(id, claim);
             }

@@ -341,6 +341,25 @@ fn a_revoked_grant_is_not_renewed_and_is_released_when_its_holder_stopped() {
     assert!(matches!(story.last().ask, Ask::Release { .. }));
 }
 
+/// A node that it left may have a copy: only an end that is said twice is told to all.
+#[test]
+fn whoever_was_at_another_node_before_says_the_end_twice() {
+    for moves in [false, true] {
+        let mut story = Story::begin();
+        story.claim(1, None);
+        if moves {
+            story.session.disconnected(story.now, "gone".into());
+            story.connect();
+        }
+        story.grant(story.last().number, LEASE);
+        let before = story.sent.len();
+        story.session.release(story.now, ID);
+        story.collect();
+        let ends = story.sent[before..].iter().filter(|it| matches!(it.ask, Ask::Release { .. }));
+        assert_eq!(ends.count(), if moves { 2 } else { 1 });
+    }
+}
+
 #[test]
 fn what_a_node_refuses_is_told_in_narrow_errors() {
     let problem = |kind| Reply::Problem(Problem::new(kind, "detail"));

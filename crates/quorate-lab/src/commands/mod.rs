@@ -4,6 +4,7 @@ mod bench;
 pub(crate) mod check;
 mod fuzz;
 mod merge;
+pub(crate) mod play;
 pub(crate) mod quorum;
 mod reproduce;
 mod ring;
@@ -29,6 +30,7 @@ pub(crate) enum Command {
     Bench(bench::Command),
     Fuzz(fuzz::Args),
     Merge(merge::Args),
+    Play(play::Args),
     Reproduce(reproduce::Args),
     /// Look into protocol `ring`.
     Ring(ring::Args),
@@ -43,6 +45,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Bench(command) => bench::run(command),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Merge(args) => merge::run(&args),
+        Command::Play(args) => play::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
         Command::Ring(args) => ring::run(&args),
     }

@@ -19,11 +19,11 @@ use std::sync::LazyLock;
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use quorate_core::{Explorable, NodeId, Protocol};
-use quorate_sim::{Needs, Plan, Report, Watch};
+use quorate_sim::{Hands, Needs, Plan, Report, Watch};
 
 use crate::Outcome;
-use crate::commands::check;
 use crate::commands::sim::{run, seeds};
+use crate::commands::{check, play};
 
 pub(crate) use broadcast::serves;
 pub(crate) use options::Options;
@@ -77,6 +77,8 @@ pub(crate) struct Does {
     pub(crate) run: fn(&run::Args) -> anyhow::Result<Outcome>,
     /// `sim seeds`.
     pub(crate) seeds: fn(&seeds::Args) -> anyhow::Result<Outcome>,
+    /// `play`.
+    pub(crate) play: fn(&play::Words, play::Trace<'_>) -> anyhow::Result<play::Played>,
     /// `check`, unless the protocol is only for simulated runs.
     pub(crate) check: Option<fn(&check::Args) -> anyhow::Result<Outcome>>,
     /// The same without a word: what was found out.
@@ -86,7 +88,13 @@ pub(crate) struct Does {
 impl Does {
     /// It can be simulated.
     pub(crate) const fn simulated<P: Offered>() -> Does {
-        Does { run: run::run_with::<P>, seeds: seeds::run_with::<P>, check: None, explore: None }
+        Does {
+            run: run::run_with::<P>,
+            seeds: seeds::run_with::<P>,
+            play: play::play_with::<P>,
+            check: None,
+            explore: None,
+        }
     }
 
     /// It can be simulated and checked.
@@ -170,6 +178,20 @@ pub(crate) trait Offered: Protocol {
 
     /// Its pool, as planned.
     fn pool(plan: &Plan, options: &Options) -> anyhow::Result<Self::Pool>;
+
+    /// Whether it heals from any state.
+    const HEALS: bool = false;
+
+    /// A run in which somebody interferes, from any state if it heals from any.
+    fn play<'a>(
+        plan: &'a Plan,
+        pool: &'a Self::Pool,
+        watch: Watch<'a>,
+        hands: Hands,
+        corrupt: bool,
+    ) -> Option<Report> {
+        (!corrupt).then(|| quorate_sim::run_with::<Self>(plan, pool, watch, hands))
+    }
 
     /// What people should know about the pool beyond the plan.
     fn about(_plan: &Plan, _options: &Options) -> anyhow::Result<Option<String>> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{bail, ensure};
 use quorate_core::{Lease, Protocol};
 use quorate_protocols::ring::{self, Pool, Ring};
-use quorate_sim::{Arrivals, Faults, Needs, Plan, Report, Time, Watch};
+use quorate_sim::{Arrivals, Faults, Hands, Needs, Plan, Report, Time, Watch};
 
 use super::options::Group;
 use super::{Checked, Does, Offered, Options, Registered, Variant};
@@ -93,6 +93,18 @@ impl Offered for Ring {
 
     fn run_corrupted<'a>(plan: &'a Plan, pool: &'a Pool, watch: Watch<'a>) -> Option<Report> {
         Some(quorate_sim::run_corrupted::<Ring>(plan, pool, watch))
+    }
+
+    const HEALS: bool = true;
+
+    fn play<'a>(
+        plan: &'a Plan,
+        pool: &'a Pool,
+        watch: Watch<'a>,
+        hands: Hands,
+        corrupt: bool,
+    ) -> Option<Report> {
+        Some(quorate_sim::run_corrupted_with::<Ring>(plan, pool, watch, hands, corrupt))
     }
 }
 

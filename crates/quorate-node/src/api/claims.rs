@@ -1,5 +1,6 @@
 //! Claims: made by `PUT` under a name the client chose, so that repeating is harmless.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -23,7 +24,7 @@ use super::pools::outcome;
 use super::reply::{Failure, bad_request, body, ok, unreadable};
 use crate::admission;
 use crate::app::App;
-use crate::caller::Caller;
+use crate::caller::{Action, Caller};
 use crate::clock;
 use crate::config::PoolDef;
 use crate::convert;
@@ -95,7 +96,7 @@ pub(crate) async fn put(
     bytes: Bytes,
 ) -> Answered {
     let want: Want = body(&bytes)?;
-    let call = Call::new(&app, &pool, &id, params)?;
+    let call = Call::new(&app, &pool, &id, params).await?;
     let wait = call.wait.unwrap_or(WAIT_DEFAULT);
     let ask = Ask::Claim { want, wait: !wait.is_zero(), keep: call.detach };
     let snapshot = call.ask_within(ask, wait).await?;
@@ -125,7 +126,7 @@ pub(crate) async fn get(
     Path((pool, id)): Path<(String, String)>,
     params: Asked,
 ) -> Answered {
-    let call = Call::new(&app, &pool, &id, params)?;
+    let call = Call::new(&app, &pool, &id, params).await?;
     let wait = call.wait.unwrap_or_default();
     app.own(&pool, call.id, &Ask::Status { wait: false }).await?;
     let known = call.ask_within(Ask::Status { wait: !wait.is_zero() }, wait).await;
@@ -145,7 +146,7 @@ pub(crate) async fn get(
         }
         // What is lost here stays in the arbiter's books for a moment; that revives nothing.
         let lives = known.is_err() || picture.has_home(call.id);
-        if let Some(mut status) = picture.status(call.id, &pool, call.def).filter(|_| lives) {
+        if let Some(mut status) = picture.status(call.id, &pool, &call.def).filter(|_| lives) {
             call.explain(&mut status).await?;
             return Ok(ok(code(status.state), &status));
         }
@@ -187,7 +188,7 @@ pub(crate) async fn delete(
     Path((pool, id)): Path<(String, String)>,
     params: Asked,
 ) -> Answered {
-    let call = Call::new(&app, &pool, &id, params)?;
+    let call = Call::new(&app, &pool, &id, params).await?;
     // Looked at before it ends, since afterwards nobody could say what it was; and only looked at:
     // whoever may not end it must not keep it up by trying.
     let (name, id) = (pool.clone(), call.id);
@@ -196,14 +197,14 @@ pub(crate) async fn delete(
     let picture = if elsewhere { call.look().await.ok() } else { None };
     let snapshot = app.ask(&pool, call.id, Ask::End, call.received).await?;
     if call.def.standing {
-        settle(&app, &pool, call.def, call.id).await?;
+        settle(&app, &pool, &call.def, call.id).await?;
     }
     let name = |node: &NodeId| app.config.members[node.index()].name.clone();
     let unheard = snapshot.unheard.iter().map(name).collect();
     let me = app.config.name();
-    let mut status = convert::status(snapshot, &pool, (me, app.boot), call.def);
+    let mut status = convert::status(snapshot, &pool, (me, app.boot), &call.def);
     if let Some(picture) = picture {
-        match picture.ended_through(call.id, &pool, call.def, me) {
+        match picture.ended_through(call.id, &pool, &call.def, me) {
             Some(known) => status = known,
             None => {
                 status.unknown = true;
@@ -233,7 +234,7 @@ pub(crate) async fn renew(
     bytes: Bytes,
 ) -> Answered {
     let request: RenewRequest = body(&bytes)?;
-    let call = Call::new(&app, &pool, &id, params)?;
+    let call = Call::new(&app, &pool, &id, params).await?;
     let shown = match request.units.is_empty() {
         true => None,
         false => Some(
@@ -279,17 +280,17 @@ pub(crate) async fn revoke(
 ) -> Answered {
     let request: RevokeRequest = body(&bytes)?;
     admission::text(&app.config.limits, "reason", &request.reason)?;
-    let call = Call::new(&app, &pool, &id, params)?;
+    let call = Call::new(&app, &pool, &id, params).await?;
     let picture = call.look().await?;
     let claim = (call.id.origin, call.id.serial);
     let what = Ordered::Revoke { claim, reason: request.reason.clone() };
     outcome(&app, app.order(&pool, what, order).await?)?;
-    let Some(mut status) = picture.status(call.id, &pool, call.def) else {
+    let Some(mut status) = picture.status(call.id, &pool, &call.def) else {
         let text = "no node knows the claim; none will renew it either";
         return Err(Problem::new(ProblemKind::UnknownClaim, text).into());
     };
     if status.standing {
-        settle(&app, &pool, call.def, call.id).await?;
+        settle(&app, &pool, &call.def, call.id).await?;
     }
     status.state = ClaimState::Revoked;
     status.ended = Some(request.reason);
@@ -300,7 +301,7 @@ pub(crate) async fn revoke(
 struct Call<'a> {
     app: &'a App,
     pool: &'a str,
-    def: &'a PoolDef,
+    def: Arc<PoolDef>,
     id: ClaimId,
     received: Moment,
     wait: Option<Duration>,
@@ -309,7 +310,7 @@ struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    fn new(app: &'a App, pool: &'a str, id: &str, params: Asked) -> Result<Self, Problem> {
+    async fn new(app: &'a App, pool: &'a str, id: &str, params: Asked) -> Result<Self, Problem> {
         // Read after the request has arrived: the client sent it earlier.
         let received = clock::now();
         let Query(params) = params.map_err(|error| unreadable(&error))?;
@@ -325,6 +326,8 @@ impl<'a> Call<'a> {
         let id: quorate_api::ClaimId = id
             .parse()
             .map_err(|error: quorate_api::ClaimIdError| bad_request(error.to_string()))?;
+        app.authorize(Some(pool), Action::Read)?;
+        app.look_for(pool).await?;
         let def = app.known_pool(pool)?;
         Ok(Call {
             app,
@@ -348,7 +351,7 @@ impl<'a> Call<'a> {
         let claim = (self.id.origin, self.id.serial);
         let question = Question::Claim { pool: self.pool.to_owned(), claim };
         let gathered = self.app.survey(question).await?;
-        Ok(Picture::new(&self.app.config, self.pool, self.def, gathered))
+        Ok(Picture::new(&self.app.config, self.pool, &self.def, gathered))
     }
 
     /// Why a claim is over; or that this node cannot say so, if it only saw the deadline pass that
@@ -374,7 +377,7 @@ impl<'a> Call<'a> {
     async fn answer(&self, snapshot: Snapshot) -> Answered {
         let config = &self.app.config;
         let mut status =
-            convert::status(snapshot, self.pool, (config.name(), self.app.boot), self.def);
+            convert::status(snapshot, self.pool, (config.name(), self.app.boot), &self.def);
         self.explain(&mut status).await?;
         Ok(ok(code(status.state), &status))
     }
@@ -387,13 +390,13 @@ impl<'a> Call<'a> {
         }
         let gathered = look_with_past(self.app, self.pool).await?;
         let (glances, surveys) = Glances::take(&self.app.config, gathered);
-        let mut picture = Picture::new(&self.app.config, self.pool, self.def, surveys);
+        let mut picture = Picture::new(&self.app.config, self.pool, &self.def, surveys);
         picture.learn_past(&glances);
         if self.def.labels().is_some() {
             // Only of the oldest claims it is said unasked what they are short of.
             picture.learn_shortages(self.look().await?);
         }
-        status.why = Some(picture.why(self.id, status.asked, self.def));
+        status.why = Some(picture.why(self.id, status.asked, &self.def));
         Ok(())
     }
 }

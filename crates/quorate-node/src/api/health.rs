@@ -157,7 +157,7 @@ async fn measure_standing(app: &App) {
     let mut counted: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for pool in pools.pools.iter().filter(|pool| pool.standing).take(COUNTED_MAX) {
         let Ok((def, picture)) = look(&node, &pool.name).await else { continue };
-        let (standing, overdue) = picture.standing(def);
+        let (standing, overdue) = picture.standing(&def);
         let sum = counted.entry(def.label()).or_default();
         *sum = (sum.0 + standing, sum.1 + overdue);
     }

@@ -16,7 +16,7 @@ type Answered = Result<Response, Failure>;
 
 /// Lists the members of the cluster.
 #[utoipa::path(get, path = "/v1/members", tag = "members",
-    responses((status = 200, description = "everybody, as this node sees them", body = MembersView)))]
+    responses((status = 200, description = "all, as this node sees them", body = MembersView)))]
 pub(crate) async fn list(app: App) -> Answered {
     Ok(ok(StatusCode::OK, &view(&app).await?))
 }

@@ -2,6 +2,7 @@
 //! they decide nothing.
 
 mod claims;
+mod definitions;
 pub(crate) mod gateway;
 mod health;
 mod members;
@@ -148,7 +149,8 @@ pub(crate) fn router(app: App) -> Router {
         .route("/v1/admin/pools/{pool}/corrupt", post(pools::corrupt))
         .route("/v1/admin/pools/{pool}/nodes/{node}/fence", post(pools::fence))
         .route("/v1/pools", get(pools::list))
-        .route("/v1/pools/{pool}", get(pools::one))
+        .route("/v1/pools/{pool}", get(pools::one).put(definitions::create))
+        .route("/v1/pools/{pool}/definition", get(definitions::show))
         .route("/v1/pools/{pool}/holders", get(pools::holders))
         .route("/v1/pools/{pool}/queue", get(pools::queue))
         .route("/v1/pools/{pool}/grants", get(pools::grants))

@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use utoipa::OpenApi;
 use utoipa::openapi::{RefOr, Required};
 
-use super::{claims, gateway, health, members, overview, pools, watch};
+use super::{claims, definitions, gateway, health, members, overview, pools, watch};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -25,6 +25,8 @@ use super::{claims, gateway, health, members, overview, pools, watch};
         claims::revoke,
         pools::list,
         pools::one,
+        definitions::show,
+        definitions::create,
         pools::holders,
         pools::queue,
         pools::grants,

@@ -186,8 +186,8 @@ async fn draw(app: &App, screen: &Screen) -> Result<Overview, Problem> {
         pools_unavailable,
         patterns: patterns(app, &screen.search),
         pool: screen.pool.as_ref().zip(def).map(|(pool, def)| {
-            let picture = Picture::new(&app.config, pool, def, surveys);
-            glances.pool(pool, def, &picture, names.len(), &page)
+            let picture = Picture::new(&app.config, pool, &def, surveys);
+            glances.pool(pool, &def, &picture, names.len(), &page)
         }),
         notable: notable(app, &glances),
         guarded: app.config.guarded.admin().is_some() || app.config.guarded.now().is_some(),

@@ -1,5 +1,7 @@
 //! Pools, who holds their units and who waits.
 
+use std::sync::Arc;
+
 use axum::body::Bytes;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query};
@@ -45,7 +47,7 @@ pub(crate) async fn list(app: App) -> Answered {
     ))]
 pub(crate) async fn one(app: App, Path(pool): Path<String>) -> Answered {
     let (def, picture) = look(&app, &pool).await?;
-    Ok(ok(StatusCode::OK, &picture.pool(&app.config, &pool, def)))
+    Ok(ok(StatusCode::OK, &picture.pool(&app.config, &pool, &def)))
 }
 
 /// Lists who holds units.
@@ -57,7 +59,7 @@ pub(crate) async fn one(app: App, Path(pool): Path<String>) -> Answered {
     ))]
 pub(crate) async fn holders(app: App, Path(pool): Path<String>) -> Answered {
     let (def, picture) = look(&app, &pool).await?;
-    Ok(ok(StatusCode::OK, &picture.holders(def)))
+    Ok(ok(StatusCode::OK, &picture.holders(&def)))
 }
 
 /// Which part of a register is wanted.
@@ -207,7 +209,7 @@ async fn order(
     };
     let (def, picture) = look(&app, &pool).await?;
     let outcome = OrderOutcome { granted: ids(&outcome.granted), refused: ids(&outcome.refused) };
-    let view = PoolView { outcome: Some(outcome), ..picture.pool(&app.config, &pool, def) };
+    let view = PoolView { outcome: Some(outcome), ..picture.pool(&app.config, &pool, &def) };
     Ok(ok(StatusCode::OK, &view))
 }
 
@@ -288,8 +290,11 @@ fn came_of<T>(done: &Result<T, Problem>) -> String {
 }
 
 /// Asks every node what it knows of a pool.
-pub(super) async fn look<'a>(app: &'a App, pool: &str) -> Result<(&'a PoolDef, Picture), Problem> {
+pub(super) async fn look(app: &App, pool: &str) -> Result<(Arc<PoolDef>, Picture), Problem> {
+    app.authorize(Some(pool), Action::See)?;
+    app.look_for(pool).await?;
     let def = app.pool(pool)?;
     let gathered = app.survey(Question::Pool { pool: pool.to_owned() }).await?;
-    Ok((def, Picture::new(&app.config, pool, def, gathered)))
+    let picture = Picture::new(&app.config, pool, &def, gathered);
+    Ok((def, picture))
 }

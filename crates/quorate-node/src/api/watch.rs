@@ -114,8 +114,7 @@ mod tests {
         let config = Arc::new(config);
         let metrics = Arc::new(Metrics::new());
         let audit = Arc::new(Audit::open(&config, Arc::clone(&metrics)).unwrap());
-        let app =
-            App::new(config, 1, (metrics, audit), (desk, engine), None, changes.clone(), stopping);
+        let app = App::new(config, 1, (metrics, audit), (desk, engine), changes.clone(), stopping);
         (app, changes, stop)
     }
 

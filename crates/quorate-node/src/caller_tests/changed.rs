@@ -1,7 +1,11 @@
 //! What becomes of callers when the rules change while the node runs.
 
+use std::time::Duration;
+
+use quorate_api::link::Token;
+
 use super::*;
-use crate::caller::let_in;
+use crate::caller::{LATER, let_in};
 
 #[test]
 fn whoever_was_let_in_with_a_token_that_is_gone_may_do_nothing_more() {
@@ -53,6 +57,51 @@ fn who_was_let_in_is_cut_off_when_its_token_is_gone_and_when_it_expires() {
     for caller in [Caller::Anonymous, Caller::Stranger(None), Caller::Administrator] {
         assert_eq!(let_in(&past, &caller), Ok(()), "it was not let in by anything");
     }
+}
+
+/// From a connection to its end, in a thread whose day comes early.
+#[tokio::test]
+async fn whoever_is_connected_hears_that_its_token_has_expired_and_is_cut_off() {
+    let secret = Secret::random().unwrap();
+    let token = format!("name = \"ci\", sha256 = \"{}\"", secret.digest());
+    let rest = "may = [\"see\", \"claim\"], pools = [\"*\"], expires = \"2999-01-01\"";
+    let file = config(&format!("tokens = [{{ {token}, {rest} }}]")).unwrap();
+    let bind = || TcpListener::bind("127.0.0.1:0");
+    let node = Node::start_on(file, bind().await.unwrap(), bind().await.unwrap()).await.unwrap();
+    let app = node.app().serving(Caller::Anonymous);
+    let mut stream = linked(app.clone()).await;
+    let say = async |stream: &mut TcpStream, number, ask| {
+        let mut bytes = Vec::new();
+        link::encode(&FromClient::Request(Request { number, ask }), &mut bytes);
+        stream.write_all(&bytes).await.unwrap();
+    };
+    let token = Token(secret.reveal().to_owned());
+    say(&mut stream, 1, Ask::Introduce { client: String::new(), token }).await;
+    assert!(matches!(answer(&mut stream, 1).await, Reply::Welcome { .. }));
+    let claim = |serial: &str| {
+        let id: ClaimId = serial.parse().unwrap();
+        Ask::Claim { pool: "p".into(), id, want: 1.into() }
+    };
+    say(&mut stream, 2, claim("1")).await;
+    assert!(matches!(answer(&mut stream, 2).await, Reply::Granted { .. }));
+    // A second claim waits, on the link and over HTTP, when the day comes.
+    say(&mut stream, 3, claim("2")).await;
+    let waits = call(&app, "PUT", "/v1/pools/p/claims/3?wait=5m", Some(secret.reveal()));
+    let watches = call(&app, "GET", "/v1/watch", Some(secret.reveal())).await;
+    assert_eq!(watches.status(), StatusCode::OK);
+    let tomorrow = async {
+        tokio::task::yield_now().await;
+        LATER.set(Duration::from_secs(400_000 * 24 * 3600));
+    };
+    let (waited, ()) = tokio::join!(waits, tomorrow);
+    assert_eq!(waited.status(), StatusCode::UNAUTHORIZED);
+    let Reply::Problem(said) = answer(&mut stream, 3).await else { panic!("it waited on") };
+    assert_eq!(said.kind, ProblemKind::Unauthorized);
+    assert!(said.detail.contains("expired"), "{}", said.detail);
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).await.unwrap();
+    to_bytes(watches.into_body(), 1 << 20).await.expect("the stream ends");
+    LATER.set(Duration::ZERO);
 }
 
 #[test]

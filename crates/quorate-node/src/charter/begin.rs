@@ -206,8 +206,8 @@ impl Hall {
         }
         let about = About { addresses: vec![address], ..About::default() };
         let change = Change::Join(Newcomer { name, birth, about });
-        // Whoever asks twice joins once, since nobody joins with a store that a member has. A new id
-        // for each time: what was refused may be allowed later.
+        // Whoever asks twice joins once, since nobody joins with the store of a member. Each time
+        // under a new id: what was refused may be allowed later.
         match part.propose(Request::one(request_id(), change)).await {
             Ok(Ok(Done { version })) => Said::Joined(cluster, MemberId(version)),
             Ok(Err(refused)) => Said::Refused(refused.to_string()),

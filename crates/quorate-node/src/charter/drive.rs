@@ -11,8 +11,11 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
-use super::{FromCharter, Hall, Licence, Part, Seats, TERMS_EACH, lead, leave, listen, members};
+use super::{
+    FromCharter, Hall, Licence, Part, Seats, TERMS_EACH, lead, leave, listen, members, pools,
+};
 use crate::clock;
+use crate::config::Defined;
 use crate::engine::Command;
 
 /// How long to wait before a round that failed is begun again: nobody leads for a moment.
@@ -44,6 +47,7 @@ pub(super) async fn run(
         part,
         engine,
         told: None,
+        defined: Arc::default(),
         settles: Vec::new(),
         waiting: BTreeMap::new(),
         last: None,
@@ -70,6 +74,8 @@ struct Desk {
     engine: mpsc::Sender<Command>,
     /// The charter that the engine knows.
     told: Option<Arc<Charter>>,
+    /// The pools that it names, as the engine knows them.
+    defined: Arc<Defined>,
     /// When what was told last is settled, the last first.
     settles: Vec<Instant>,
     /// Who asked and has no answer, and the earliest reading with which it did.
@@ -133,7 +139,8 @@ impl Desk {
             self.hall.book.note_all(&charter, &self.hall.config);
             self.hall.note_removed(&charter, self.part.identity().member);
             let seats = Arc::new(Seats::of(&charter, &self.hall.config));
-            self.send(FromCharter::Applied(seats)).await?;
+            self.defined = Arc::new(pools::defined(&charter, &self.defined, &self.hall.config));
+            self.send(FromCharter::Applied(seats, Arc::clone(&self.defined))).await?;
             // What was before this start is no news.
             let news = self.told.replace(Arc::clone(&charter));
             let news = news.map(|before| members::news(&before, &charter)).unwrap_or_default();

@@ -14,6 +14,7 @@
 //! * `leave`: a node that stops gives away what it decides;
 //! * `listen`: who was heard, in which life;
 //! * `members`: what operators ask about members;
+//! * `pools`: what pools it names, and how that is changed;
 //! * `show`: what people see of it;
 //! * `words`: what members say to each other beside the council's own questions.
 //!
@@ -25,6 +26,7 @@ mod lead;
 mod leave;
 mod listen;
 mod members;
+mod pools;
 mod show;
 #[cfg(test)]
 mod tests;
@@ -45,12 +47,13 @@ use quorate_wire::frame;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use crate::config::{Chartered, Config};
+use crate::config::{Chartered, Config, Defined};
 use crate::engine::Command;
 use crate::peers::{Answers, Lines};
 use words::{Said, Word};
 
 pub(crate) use begin::{Begin, declare_new};
+pub(crate) use pools::no_charter;
 
 /// What a new incarnation adds to every term: more moves than entries that were lost can have had
 /// (charter spec S10).
@@ -65,8 +68,8 @@ type Part = RaftCouncil<Carrier>;
 /// What the charter tells the engine.
 #[derive(Clone, Debug)]
 pub(crate) enum FromCharter {
-    /// This node has applied it so far.
-    Applied(Arc<Seats>),
+    /// This node has applied it so far: who decides, and which pools it names.
+    Applied(Arc<Seats>, Arc<Defined>),
     /// Whoever decides since has probably applied it too by now; if `last`, surely.
     Settled { last: bool },
     /// This node may decide. What was applied at that round has been told before (charter spec
@@ -141,6 +144,8 @@ pub(crate) struct Hall {
     removed: watch::Sender<NodeSet>,
     /// ...and whether this very member was.
     gone: Arc<watch::Sender<bool>>,
+    /// When the last round began by which somebody made sure of that.
+    caught_up: tokio::sync::Mutex<Option<Instant>>,
 }
 
 impl Hall {
@@ -163,6 +168,7 @@ impl Hall {
             told: watch::channel(0).0,
             removed: watch::channel(NodeSet::new()).0,
             gone: Arc::new(watch::channel(false).0),
+            caught_up: tokio::sync::Mutex::default(),
         }
     }
 

@@ -1,7 +1,9 @@
+use quorate_api::{DefineRequest, ProblemKind};
 use quorate_charter::{About, Birth, Change, Life, Move, Newcomer, Request};
+use quorate_client::{Client, ViewError, Views};
 
 use super::*;
-use crate::config::Data;
+use crate::config::{Added, Data, Text};
 
 fn text(node: &str) -> String {
     format!(
@@ -118,4 +120,101 @@ fn pools_that_a_move_would_harm_are_refused() {
     let quick = text("a") + "licence = \"100ms\"\n";
     let quick = Config::parse_in_memory(&quick).expect_err("too quick").to_string();
     assert!(quick.contains("licence = \"100ms\": choose 500ms or more"), "{quick}");
+}
+
+#[test]
+fn a_pool_of_the_charter_is_read_by_the_code_that_reads_files_and_kept_as_it_was_written() {
+    let file = "[[pools]]\nname = \"old\"\nunits = 1\n[[pools]]\npattern = \"ci-*\"\nunits = 1\n";
+    let config = Config::parse_in_memory(&(text("a") + file)).unwrap();
+    let written = |text: &str| Text::written(text).expect("TOML");
+    let text = written("units = [{ name = \"a\", labels = { \"k.v\" = \"1\" } }]\nretry = \"2s\"");
+    assert_eq!(Text::kept(&text.to_keep()), Ok(text.clone()));
+    assert_eq!(config.define("new", &text).unwrap().unit_names, ["a"]);
+    let closing = Text { closing: Some(quorate_api::Deletion::Drain), ..text };
+    assert_eq!(Text::kept(&closing.to_keep()), Ok(closing));
+    let wrong = |text: &str| config.define("new", &written(text)).expect_err("refused").to_string();
+    assert!(wrong("units = 0").contains("choose 1 to"));
+    assert!(wrong("units = 1\nunitz = 2").contains("unitz"), "{}", wrong("units = 1\nunitz = 2"));
+    assert!(wrong("units = 1\nlease = \"1s\"").contains("too short for a seat that moves"));
+    for pinned in ["protocol = \"table\"", "protocol = \"arbiter\"", "arbiter = \"a\""] {
+        let why = wrong(&format!("units = 1\n{pinned}"));
+        assert!(why.contains("written into every node's file"), "{why}");
+    }
+    assert!(Text::written("name = \"x\"\nunits = 1").is_err());
+    assert!(config.in_file("old").is_some() && config.in_file("ci-1").is_some());
+    assert!(config.in_file("new").is_none());
+    let added = Added { generation: 7, def: Arc::new(config.define("new", &text_of(4)).unwrap()) };
+    config.added.replace(Arc::new([("new".to_owned(), added)].into()));
+    assert_eq!(config.pool("new").unwrap().units, 4);
+}
+
+fn text_of(units: u32) -> Text {
+    Text::written(&format!("units = {units}")).expect("TOML")
+}
+
+/// One member: its charter is its own, and everything comes at once.
+#[tokio::test]
+async fn a_pool_that_was_made_while_a_node_ran_is_granted_and_known_after_a_restart() {
+    let folder = Folder::new("made");
+    let alone = text("a").replace(", { name = \"b\", peers = \"127.0.0.1:3\" }", "");
+    let start = async || {
+        let mut config = Config::parse(&alone).unwrap();
+        config.data = Data::Directory(folder.0.clone());
+        let listen = || tokio::net::TcpListener::bind("127.0.0.1:0");
+        let (clients, peers) = (listen().await.unwrap(), listen().await.unwrap());
+        crate::Node::start_on(config, clients, peers).await.unwrap()
+    };
+    let mut config = Config::parse(&alone).unwrap();
+    config.data = Data::Directory(folder.0.clone());
+    crate::Node::init(&config).unwrap();
+    let node = start().await;
+    let first = views(&node);
+    let request = |definition: &str| DefineRequest { definition: definition.into() };
+    let made = loop {
+        // It has just started, and founds its charter.
+        match first.create_pool("new", &request("units = 2")).await {
+            Ok(made) => break made,
+            Err(ViewError::Problem(why)) if why.kind == ProblemKind::Unavailable => {}
+            Err(error) => panic!("{error}"),
+        }
+    };
+    assert_eq!(made.changes, ["pool new is made"]);
+    let refused = |error: Result<_, ViewError>| match error.expect_err("refused") {
+        ViewError::Problem(problem) => (problem.kind, problem.detail),
+        other => panic!("{other}"),
+    };
+    let (kind, why) = refused(first.create_pool("new", &request("units = 3")).await);
+    assert_eq!(kind, ProblemKind::Conflict);
+    assert!(why.contains("is there already"), "{why}");
+    let (kind, why) = refused(first.create_pool("x", &request("units = 0")).await);
+    assert_eq!(kind, ProblemKind::BadRequest);
+    assert!(why.contains("choose 1 to"), "{why}");
+    let id = Some(Views::new_id());
+    let once = first.clone().with_request_id(id);
+    let done = once.create_pool("again", &request("units = 1")).await.unwrap();
+    let again = once.create_pool("again", &request("units = 1")).await.unwrap();
+    assert_eq!(again.version, done.version, "the same request is answered as it was");
+    let client = Client::connect(&[node.clients_address().to_string()]).await.unwrap();
+    client.pool("new").acquire_many(2).await.unwrap().release().await.unwrap();
+    let absent = client.pool("nobody").acquire().await.expect_err("there is none");
+    assert!(absent.to_string().contains("nobody"), "{absent}");
+    drop(client);
+    node.stop().await;
+    let node = start().await;
+    let shown = loop {
+        match views(&node).definition("new").await {
+            Ok(shown) => break shown,
+            Err(ViewError::Problem(why)) if why.kind == ProblemKind::Unavailable => {}
+            Err(error) => panic!("{error}"),
+        }
+    };
+    assert_eq!((shown.generation, shown.definition.as_str()), (made.version, "units = 2\n"));
+    let pools = views(&node).pools().await.unwrap().pools;
+    let names: Vec<&str> = pools.iter().map(|pool| pool.name.as_str()).collect();
+    assert_eq!(names, ["again", "new"]);
+    node.stop().await;
+}
+
+fn views(node: &crate::Node) -> Views {
+    Views::new([node.clients_address().to_string()]).unwrap()
 }

@@ -2,6 +2,7 @@
 //!
 //! Everything is read and checked before anything is bound or written.
 
+mod added;
 mod address;
 mod charter;
 mod limits;
@@ -24,6 +25,7 @@ use quorate_core::NodeId;
 
 use crate::protocols::{REGISTRY, Registered};
 
+pub(crate) use added::{Added, Defined, Registry as Additions, Text};
 pub use address::Address;
 pub use charter::Chartered;
 pub use limits::Limits;
@@ -64,6 +66,8 @@ pub struct Config {
     pub data: Data,
     /// The pools, in the order of the file.
     pub pools: Vec<Arc<PoolDef>>,
+    /// Those that the charter names, as far as this node has applied it.
+    pub(crate) added: Additions,
     /// How long another node may be silent before it is suspected to have crashed.
     pub suspect_after: Duration,
     /// How a replicated document says who decides, where one does.
@@ -433,6 +437,7 @@ impl Config {
             source: listen.source,
             data: Data::Memory,
             pools,
+            added: Additions::default(),
             suspect_after,
             gateways: file.gateways,
             charter,
@@ -485,14 +490,11 @@ impl Config {
         &self.members[self.me.index()].name
     }
 
-    /// The definition of a pool: by name if there is one, else the first pattern that covers it.
-    pub fn pool(&self, name: &str) -> Option<&Arc<PoolDef>> {
-        let exact = |pool: &&Arc<PoolDef>| matches!(&pool.names, Names::One(own) if own == name);
-        self.pools.iter().find(exact).or_else(|| {
-            is_pool_name(name)
-                .then(|| self.pools.iter().find(|pool| pool.names.covers(name)))
-                .flatten()
-        })
+    /// The definition of a pool: by name if there is one, else the first pattern that covers it,
+    /// else what the charter says, as far as this node has applied it.
+    pub fn pool(&self, name: &str) -> Option<Arc<PoolDef>> {
+        let added = || self.added.now().get(name).map(|it| Arc::clone(&it.def));
+        self.in_file(name).cloned().or_else(added)
     }
 
     /// What is allowed, and probably not meant.

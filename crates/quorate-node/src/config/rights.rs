@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use quorate_trust::{Digest, Permit, Secret, is_name};
+use quorate_trust::{Date, Digest, Permit, Secret, is_name};
 use tokio::sync::watch;
 
 use super::{Secret as AdminToken, low};
@@ -57,6 +57,14 @@ impl Guard {
             (_, new) => new,
         };
         self.0.send_replace(Rules { admin: new.admin, guarded, refused: None });
+    }
+
+    /// Whose tokens and certificates' entries end, and on which day.
+    pub fn expiries(&self) -> Vec<(String, Date)> {
+        let Some(guarded) = self.now() else { return Vec::new() };
+        let tokens = guarded.tokens.iter().map(|(_, permit)| permit);
+        let ends = |permit: &Arc<Permit>| Some((permit.name.clone(), permit.expires?));
+        tokens.chain(&guarded.certificates).filter_map(ends).collect()
     }
 
     /// When the rules were replaced, from now on; only that, not what they are.

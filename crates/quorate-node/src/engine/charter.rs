@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use quorate_charter::Group;
-use quorate_core::{Charter, Event, Moment, NodeId};
+use quorate_core::{Charter, Event, Moment, NodeId, Tenure};
 use quorate_wire::glance::What;
 use tokio::sync::mpsc;
 
 use super::Engine;
 use super::pools::Pool;
 use crate::charter::{FromCharter, Hall, Licence, Seats};
+use crate::config::Defined;
 
 /// The way to this node's part of the control plane, and what it has told.
 #[derive(Debug)]
@@ -49,7 +50,12 @@ impl Known {
 impl Engine {
     pub(super) fn on_charter(&mut self, word: FromCharter) {
         match word {
-            FromCharter::Applied(seats) => self.on_applied(seats),
+            FromCharter::Applied(seats, defined) => {
+                let before = Arc::clone(&self.charter.seats);
+                // Who decides first: a seat that is over learns of no pools that came after it.
+                self.on_applied(seats);
+                self.on_defined(&before, defined);
+            }
             FromCharter::Settled { last } => self.ask_again(last),
             FromCharter::Members(news) => {
                 for (name, text) in news {
@@ -111,14 +117,44 @@ impl Engine {
         }
     }
 
-    /// A seat was taken: if the charter says who decides, it hears it.
-    pub(super) fn tell_tenure(&mut self, seat: usize) {
+    /// The charter names these pools. Those that it did not name when it was last looked at are
+    /// made; if this life of this node has decided for their group since before that, nobody can
+    /// have decided over them, and they open at once.
+    fn on_defined(&mut self, before: &Seats, defined: Arc<Defined>) {
+        let known = self.config.added.now();
+        self.config.added.replace(Arc::clone(&defined));
+        let mine = |tenure: &Tenure| (tenure.node, tenure.boot) == (self.config.me, self.boot);
+        let mut made = Vec::new();
+        for (name, added) in defined.iter() {
+            if known.contains_key(name) || self.by_name.contains_key(name.as_str()) {
+                continue;
+            }
+            let group = Group::of(name);
+            let is = self.charter.seats.get(group);
+            made.push((name, added, is.filter(|is| before.get(group) == Some(*is) && mine(is))));
+        }
+        let mut news = Vec::new();
+        for (name, added, born) in made {
+            match self.take_seat(&Arc::from(name.as_str()), &added.def, born) {
+                Ok(seat) => news.push(seat),
+                Err(error) => tracing::error!(pool = name, %error, "its seat cannot be taken"),
+            }
+        }
+        if !known.is_empty() || before.version > 0 {
+            self.tell_news(What::Amended, "the pool was made", &news);
+        }
+    }
+
+    /// A seat was taken: if the charter says who decides, it hears it. Who decides over a pool
+    /// since it was made succeeds nobody.
+    pub(super) fn tell_tenure(&mut self, seat: usize, born: Option<Tenure>) {
         if !self.pools[seat].def.protocol.about.seat_moves {
             return;
         }
         let group = Group::of(&self.pools[seat].name);
         self.charter.pools.entry(group).or_default().push(seat);
-        if let Some(tenure) = self.charter.seats.get(group) {
+        let born = born.map(|tenure| Tenure { after: None, ..tenure });
+        if let Some(tenure) = born.or(self.charter.seats.get(group)) {
             self.step(seat, Event::Charter(Charter::Applied(tenure)));
         }
     }

@@ -253,11 +253,7 @@ impl Engine {
             claimed.session = None;
         }
         let state = pool.ledger.get(&id).map(|claimed| &claimed.state);
-        let known = match state {
-            Some(State::Granted { .. }) => true,
-            Some(State::Over { state, .. }) => *state != ClaimState::Lost,
-            Some(State::Waiting | State::Shown { .. }) | None => false,
-        };
+        let holds = matches!(state, Some(State::Granted { .. }));
         match state {
             Some(State::Granted { .. }) => {
                 self.step(seat, Event::Release(id));
@@ -288,14 +284,15 @@ impl Engine {
             }
             Some(State::Over { .. }) => {}
         }
-        // A client on a link releases where it holds; whoever else ends a claim may hold it, or
-        // have left a copy of it, anywhere, and wants to know that it is over everywhere.
+        // A client on a link releases where it holds, and says so twice if it was at another node
+        // before; whoever else ends a claim may hold it, or have left a copy of it, anywhere, and
+        // wants to know that it is over everywhere.
         let alone = self.config.members.len() == 1;
         if !waiter.is_link() && !alone {
             return self.tell_end(seat, id, Some(waiter));
         }
         self.answer(seat, id, false, waiter, now);
-        if !known && !alone {
+        if !holds && !alone {
             self.tell_end(seat, id, None);
         }
     }

@@ -113,6 +113,10 @@ fn nothing_is_overlooked_where_many_bring_something_at_once() {
     }
 }
 
+fn stopping((_, reply): &(u64, Reply)) -> bool {
+    matches!(reply, Reply::Problem(problem) if problem.kind == ProblemKind::Stopping)
+}
+
 #[tokio::test]
 async fn who_comes_when_the_engine_has_stopped_is_told_to_go_elsewhere() {
     let (desk, mut late) = (Arc::new(desk()), Connection::new("p1"));
@@ -122,9 +126,30 @@ async fn who_comes_when_the_engine_has_stopped_is_told_to_go_elsewhere() {
     ends.await.expect("nobody can send commands any more");
     late.cycle(&desk, 1);
     desk.work();
-    let stopping = |(_, reply): &(u64, Reply)| match reply {
-        Reply::Problem(problem) => problem.kind == ProblemKind::Stopping,
-        _ => false,
-    };
     assert!(late.heard().iter().all(stopping) && late.asked == 2);
+}
+
+/// What nobody can go on with after: a connection's task finds a bug in the middle of a decision.
+#[tokio::test]
+async fn an_engine_that_panics_under_a_connection_ends_and_takes_its_node_along() {
+    let mut engine = with_limits("", POOLS, Journal::nowhere());
+    engine.by_name.insert("broken".into(), usize::MAX);
+    let (desk, mut one) = (Arc::new(Desk::new(Some(engine))), Connection::new("p1"));
+    let ((_commands, inbox), (_report, written)) = (mpsc::channel(1), mpsc::unbounded_channel());
+    let own = tokio::spawn(Arc::clone(&desk).run(inbox, written));
+    one.cycle(&desk, 1);
+    one.work_and_check(&desk);
+    let other = Arc::clone(&desk);
+    let connection = tokio::spawn(async move {
+        Connection::new("broken").cycle(&other, 2);
+        other.work();
+    });
+    assert!(connection.await.unwrap_err().is_panic());
+    // `Node::failed` waits for this task, and the process ends with it.
+    let ends = tokio::time::timeout(Duration::from_secs(60), own).await;
+    assert!(ends.expect("it is told").unwrap_err().is_panic());
+    let mut late = Connection::new("p1");
+    late.cycle(&desk, 3);
+    desk.work();
+    assert_eq!(late.heard().iter().filter(|it| stopping(it)).count(), 2, "nothing more is decided");
 }

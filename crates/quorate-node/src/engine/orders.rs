@@ -12,8 +12,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use quorate_api::{ClaimState, Problem};
-use quorate_core::{ClaimId, NodeId, Order as CoreOrder, Unit};
+use quorate_api::{ClaimState, Problem, ProblemKind};
+use quorate_core::{ClaimId, Dice, NodeId, Order as CoreOrder, Unit};
 use quorate_protocols::allocator::labels::{Labels, is_label};
 use quorate_wire::Delivery;
 use quorate_wire::frame::{self, Frame, Load};
@@ -30,6 +30,7 @@ use crate::caller::Caller;
 use crate::clock;
 use crate::config::PoolDef;
 use crate::ledger::State;
+use crate::protocols::{self, REGISTRY};
 use crate::selection::LABELS_MAX;
 
 /// Most units whose labels differ from the configuration: all of them must fit in one frame.
@@ -161,6 +162,33 @@ impl Engine {
         let stands = self.stands(seat, claim);
         self.revoke(seat, claim, reason);
         known || stands
+    }
+
+    /// A fault on purpose in this node's seat.
+    pub(super) fn corrupt(&mut self, caller: &Caller, name: &str) -> Result<(), Problem> {
+        let seat = self.seat(name)?;
+        if let Some(problem) = self.pools[seat].stopped() {
+            return Err(problem);
+        }
+        if !self.pools[seat].def.allow_corruption {
+            let owners = protocols::owners(REGISTRY, "allow_corruption").join(", ");
+            let text = format!(
+                "the state of a pool is scrambled on purpose only in tests; nothing changed. A \
+                 pool of protocol {owners} allows it by allow_corruption = true"
+            );
+            return Err(Problem::new(ProblemKind::Forbidden, text));
+        }
+        let mut dice = Dice::new(self.draw());
+        let draw = &mut |bound| dice.below(bound);
+        let healing = self
+            .act(seat, |seat, now, effects| seat.corrupt(now, draw, effects))
+            .map_err(|error| Problem::new(ProblemKind::SeatStopped, error.to_string()))?;
+        if !healing {
+            let text = "this pool's protocol heals from no such thing; nothing changed";
+            return Err(Problem::new(ProblemKind::BadRequest, text));
+        }
+        tracing::warn!(pool = name, %caller, "this seat was scrambled on purpose");
+        Ok(())
     }
 
     /// What came of an order about units, if this node decides over them.

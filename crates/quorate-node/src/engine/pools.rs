@@ -7,7 +7,7 @@ use std::time::Duration;
 use quorate_api::{
     ClaimState, Line, NodeView, PoolView, PoolsView, Problem, ProblemKind, QuorumsView, Want,
 };
-use quorate_core::{ClaimId, Dice, Moment, Share, Unit};
+use quorate_core::{ClaimId, Moment, Share, Tenure, Unit};
 use quorate_protocols::allocator::labels::Labels;
 use quorate_protocols::voting::Worth;
 use quorate_wire::glance::What;
@@ -21,13 +21,11 @@ use super::states::State as SeatState;
 use super::{Engine, RecordError};
 use crate::admission;
 use crate::boot::Past;
-use crate::caller::Caller;
 use crate::clock;
 use crate::config::{Names, PoolDef};
 use crate::convert;
 use crate::ledger::{Claimed, Ledger, State, Terms};
 use crate::metrics::{PoolMeters, Standing};
-use crate::protocols::{self, REGISTRY};
 use crate::seat::{AnySeat, Origin, Place, SeatEffect, SeatError};
 use crate::selection::Known;
 
@@ -102,10 +100,11 @@ impl Engine {
         });
         let recorded: Vec<Arc<str>> = self.records.keys().cloned().collect();
         for name in named.chain(recorded) {
-            let Some(def) = config.pool(&name).filter(|_| !self.by_name.contains_key(&name)) else {
+            let Some(def) = config.in_file(&name).filter(|_| !self.by_name.contains_key(&name))
+            else {
                 continue;
             };
-            self.take_seat(&name, def)
+            self.take_seat(&name, def, None)
                 .map_err(|error| RecordError { pool: name.to_string(), error })?;
         }
         Ok(())
@@ -125,11 +124,18 @@ impl Engine {
                 "pools in use at this node",
             ));
         }
-        self.take_seat(&Arc::from(name), def)
+        self.take_seat(&Arc::from(name), &def, None)
             .map_err(|error| Problem::new(ProblemKind::SeatStopped, error.to_string()))
     }
 
-    fn take_seat(&mut self, name: &Arc<str>, def: &Arc<PoolDef>) -> Result<usize, SeatError> {
+    /// With a tenure, the pool was made while this life of this node decided by it: nobody can
+    /// have any of it yet.
+    pub(super) fn take_seat(
+        &mut self,
+        name: &Arc<str>,
+        def: &Arc<PoolDef>,
+        born: Option<Tenure>,
+    ) -> Result<usize, SeatError> {
         let place = Place {
             name: Arc::clone(name),
             me: self.config.me,
@@ -138,6 +144,7 @@ impl Engine {
             grace: def.grace.max(self.before.by(name)),
         };
         let origin = match self.past {
+            _ if born.is_some() => Origin::First,
             Past::Nothing => Origin::First,
             Past::Same { complete } if def.protocol.about.reads_records => {
                 match self.records.remove(name) {
@@ -189,35 +196,8 @@ impl Engine {
         self.effects = effects;
         self.schedule(index);
         self.tell_suspects(index);
-        self.tell_tenure(index);
+        self.tell_tenure(index, born);
         Ok(index)
-    }
-
-    /// A fault on purpose in this node's seat.
-    pub(super) fn corrupt(&mut self, caller: &Caller, name: &str) -> Result<(), Problem> {
-        let seat = self.seat(name)?;
-        if let Some(problem) = self.pools[seat].stopped() {
-            return Err(problem);
-        }
-        if !self.pools[seat].def.allow_corruption {
-            let owners = protocols::owners(REGISTRY, "allow_corruption").join(", ");
-            let text = format!(
-                "the state of a pool is scrambled on purpose only in tests; nothing changed. A \
-                 pool of protocol {owners} allows it by allow_corruption = true"
-            );
-            return Err(Problem::new(ProblemKind::Forbidden, text));
-        }
-        let mut dice = Dice::new(self.draw());
-        let draw = &mut |bound| dice.below(bound);
-        let healing = self
-            .act(seat, |seat, now, effects| seat.corrupt(now, draw, effects))
-            .map_err(|error| Problem::new(ProblemKind::SeatStopped, error.to_string()))?;
-        if !healing {
-            let text = "this pool's protocol heals from no such thing; nothing changed";
-            return Err(Problem::new(ProblemKind::BadRequest, text));
-        }
-        tracing::warn!(pool = name, %caller, "this seat was scrambled on purpose");
-        Ok(())
     }
 
     /// A seat found a contradiction in itself: it does nothing more, and says so.

@@ -9,7 +9,6 @@ use super::pools::Pool;
 use crate::admission;
 use crate::boot::Past;
 use crate::clock;
-use crate::config::PoolDef;
 use crate::outlook::Words;
 
 /// Most pools that a check names.
@@ -135,7 +134,7 @@ impl Engine {
         if let Some(seat) = self.by_name.get(name) {
             return Ok(self.grants_view(&self.pools[*seat], &away, clock::now()));
         }
-        let def: &PoolDef = self.config.pool(name).ok_or_else(|| admission::unknown_pool(name))?;
+        let def = self.config.pool(name).ok_or_else(|| admission::unknown_pool(name))?;
         let outlook = def.protocol.rules.grants(name, self.config.members.len(), &away);
         let (config, units) = (&*self.config, def.units);
         Ok(Words { config, units, grace_ms: None, who: None }.view(&outlook))

@@ -123,7 +123,7 @@ impl Engine {
         for seat in seats {
             let pool = &self.pools[*seat].name;
             match what {
-                What::Cleared | What::Seated => tracing::info!(%pool, "{text}"),
+                What::Cleared | What::Seated | What::Amended => tracing::info!(%pool, "{text}"),
                 _ => tracing::warn!(%pool, "{text}"),
             }
         }

@@ -209,3 +209,35 @@ async fn whoever_moves_to_another_node_keeps_its_name() {
     let (_, holders) = cluster.request(0, "GET /v1/pools/p/holders", "").await;
     assert_eq!(holders["holders"][0]["client"], "job 7", "{holders}");
 }
+
+/// Found by clients/scenarios.json with the client for Rust: an answer was lost, and what the node
+/// that gave it had granted stayed booked for a lease after the client had released it elsewhere.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_released_twice_is_over_at_the_nodes_where_its_client_was_before() {
+    for protocol in ["central", "table"] {
+        let pools = format!(
+            "[[pools]]\nname = \"p\"\nunits = 2\nlease = \"1h\"\nprotocol = \"{protocol}\"\n"
+        );
+        let cluster = Cluster::start(3, &pools).await;
+        for (number, place) in [(1, 1), (2, 0)] {
+            let mut client = Client::connect(&cluster, place).await;
+            client.send(number, claim(7, 2)).await;
+            let (_, reply) = client.answer().await;
+            assert!(matches!(reply, Reply::Granted { .. }), "{protocol}: {reply:?}");
+            if place == 0 {
+                for number in [3, 4] {
+                    client.send(number, Ask::Release { pool: "p".into(), id: ClaimId(7) }).await;
+                }
+            }
+        }
+        until("nothing is held anywhere", || async {
+            let held =
+                async |place| cluster.request(place, "GET /v1/pools/p", "").await.1["held"] == 0;
+            held(0).await && held(1).await && held(2).await
+        })
+        .await;
+        let mut next = Client::connect(&cluster, 2).await;
+        next.send(5, claim(8, 2)).await;
+        assert!(matches!(next.answer().await.1, Reply::Granted { .. }), "{protocol}");
+    }
+}

@@ -90,6 +90,39 @@ async fn a_claim_belongs_to_who_made_it_at_every_node() {
     }
 }
 
+/// A claim that was revoked is its holder's until that says that it has stopped: nobody else can
+/// say so, before or after.
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_but_its_holder_ends_a_claim_that_was_revoked() {
+    let guests = Guests::new();
+    let Guests { ann, bob, blind, boss } = &guests;
+    let cluster = Cluster::start(2, &guests.file("units = 1\narbiter = \"n1\"")).await;
+    let ask = async |node: usize, guest: &Secret, what: &str| {
+        let body = if what.starts_with("POST") { r#"{"reason": "enough"}"# } else { "" };
+        let (status, answer) = cluster.request(node, &by(guest, what), body).await;
+        (status, answer["type"].as_str().or(answer["state"].as_str()).unwrap_or("").to_owned())
+    };
+    let (put, delete) = (format!("PUT {CLAIM}?wait=1m"), format!("DELETE {CLAIM}"));
+    assert_eq!(ask(0, ann, &put).await.0, 200);
+    let revoke = format!("POST {CLAIM}/revoke");
+    assert_eq!(ask(1, boss, &revoke).await.0, 200);
+    let refused = async || {
+        for node in 0..2 {
+            assert_eq!(ask(node, bob, &delete).await, (403, "forbidden".into()), "at {node}");
+            assert_eq!(ask(node, blind, &delete).await, (404, "unknown-claim".into()));
+        }
+    };
+    refused().await;
+    let (_, pool) = cluster.request(0, &by(bob, "GET /v1/pools/p"), "").await;
+    assert_eq!(pool["held"], 1, "its holder has not stopped: {pool}");
+    assert_eq!(ask(0, ann, &delete).await.0, 200);
+    refused().await;
+    until("the unit is free", || async {
+        cluster.request(0, &by(bob, "GET /v1/pools/p"), "").await.1["held"] == 0
+    })
+    .await;
+}
+
 /// What this guest hears on a connection of its own to a node.
 async fn on_the_link(cluster: &Cluster, node: usize, guest: &Secret, ask: Ask) -> Reply {
     let mut stream = TcpStream::connect(cluster.address(node)).await.unwrap();

@@ -8,6 +8,7 @@ mod heartbeat;
 mod lemmas;
 mod lines;
 mod model;
+mod played;
 mod responsive;
 mod runs;
 mod timed;
@@ -16,6 +17,7 @@ use std::sync::{Mutex, OnceLock};
 
 use every::{Found, Until, World};
 use model::{Printed, Terms};
+pub use played::{Misprint, Printed as PrintedProcess, Said};
 
 use crate::{Pace, Tally};
 

@@ -174,7 +174,13 @@ impl Ring {
         suspected: bool,
         out: &mut Outbox<Ring>,
     ) {
-        if self.watch.is_none() || !seat.pool.can_skip(about) {
+        if self.watch.is_none() {
+            if !suspected {
+                self.wake_again(seat, about, out);
+            }
+            return;
+        }
+        if !seat.pool.can_skip(about) {
             return;
         }
         let mut skipped = self.tether.skipped.clone();
@@ -187,6 +193,16 @@ impl Ring {
             out.arm(Alarm::Quarantine, seat.pool.ttl.length());
         }
         self.begin_epoch(seat, epoch, &skipped, out);
+    }
+
+    /// The right neighbour is there again. A wake that was sent while it was away is lost, and a
+    /// root that has never heard of the pool sends no frames by itself.
+    fn wake_again(&mut self, seat: &Seat<'_, Ring>, about: NodeId, out: &mut Outbox<Ring>) {
+        let visit = seat.pool.visits(seat.me) - 1;
+        let right = seat.pool.right_of(seat.me, visit, &self.tether.skipped);
+        if right == about && self.tether.until.is_none() && seat.pool.variant == Variant::Train {
+            out.tell(right, self.tether.parcel(Message::Wake));
+        }
     }
 
     /// The root begins an epoch after this one. Unless somebody is left out that needs no

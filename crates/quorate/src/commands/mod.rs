@@ -15,6 +15,7 @@ mod jobserver;
 mod keep;
 mod man;
 mod member;
+mod pool;
 mod pools;
 mod queue;
 mod relabel;
@@ -50,6 +51,7 @@ pub(crate) enum Command {
     Status(status::Args),
     Doctor(doctor::Args),
     Pools(pools::Args),
+    Pool(pool::Args),
     Holders(holders::Args),
     Queue(queue::Args),
     Top(top::Args),
@@ -83,6 +85,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Status(args) => status::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Pools(args) => pools::run(args),
+        Command::Pool(args) => pool::run(args),
         Command::Holders(args) => holders::run(args),
         Command::Queue(args) => queue::run(args),
         Command::Top(args) => top::run(args),

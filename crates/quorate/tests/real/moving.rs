@@ -37,6 +37,13 @@ pub(crate) async fn seats(name: &'static str) {
     for pool in 0..POOLS {
         jobs.push(connect(&cluster).await.pool(format!("p{pool}")).acquire().await.expect("one"));
     }
+    // One that no file has: made at one node, and claimed at once at another that may not have
+    // heard of it yet.
+    let made = cluster.command(0, &["pool", "create", "made", "--units", "1", "--lease", "4s"]);
+    assert!(made.contains("pool made is made"), "{made}");
+    let elsewhere = Client::connect(&[cluster.addresses().remove(2)]).await.expect("it answers");
+    let job = elsewhere.pool("made").acquire().await.expect("it is there at every node");
+    jobs.push(job);
     // Killed: it has to be missed first, and then everything it promised has to be shown or over.
     let first = decider(&cluster, "p0").await;
     let asked = Instant::now();
@@ -47,6 +54,8 @@ pub(crate) async fn seats(name: &'static str) {
     differ(&jobs[0], &second);
     cluster.restart(first, Memory::Kept);
     cluster.until_it_answers(first).await;
+    let shows = || cluster.command(first, &["pool", "show", "made"]).contains("units = 1");
+    until("it knows the pool that was made", shows).await;
     // Stopped: it hands over what it knows.
     let next = decider(&cluster, "p0").await;
     assert_ne!(next, first, "it was away");

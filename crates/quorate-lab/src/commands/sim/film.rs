@@ -13,11 +13,11 @@ const FRAMES_MAX: usize = 20_000;
 const NODES_MAX: u32 = 64;
 
 /// What the page says about its run.
-pub(super) struct About<'a, P: Protocol> {
-    pub(super) plan: &'a Plan,
-    pub(super) pool: &'a P::Pool,
-    pub(super) report: &'a Report,
-    pub(super) command: String,
+pub(crate) struct About<'a, P: Protocol> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) pool: &'a P::Pool,
+    pub(crate) report: &'a Report,
+    pub(crate) command: String,
 }
 
 /// An empty film, if a page can show this run at all.
@@ -47,7 +47,7 @@ pub(super) fn write<P: Protocol>(
 }
 
 /// As `film.js` of quorate-view reads it.
-fn film_json<P: Protocol>(film: &Film, about: &About<'_, P>) -> Value {
+pub(crate) fn film_json<P: Protocol>(film: &Film, about: &About<'_, P>) -> Value {
     let About { plan, pool, report, command } = about;
     let units = P::capacity(pool);
     let frames: Vec<Value> = film
@@ -55,13 +55,13 @@ fn film_json<P: Protocol>(film: &Film, about: &About<'_, P>) -> Value {
         .iter()
         .map(|frame| {
             let changes: Vec<Value> = frame.changes.iter().map(change).collect();
-            json!([frame.at, frame.who, frame.text, changes])
+            json!([frame.at, frame.who, frame.text, changes, frame.step])
         })
         .collect();
     let flights: Vec<Value> = film
         .flights
         .iter()
-        .map(|f| json!([f.from.0, f.to.0, f.sent, f.ends, f.lost, f.kind, f.text]))
+        .map(|f| json!([f.from.0, f.to.0, f.sent, f.ends, f.lost, f.kind, f.text, f.number]))
         .collect();
     let verdict = match &report.verdict {
         Verdict::Clean => "Every law held, and everybody was served".to_owned(),
@@ -86,7 +86,11 @@ fn film_json<P: Protocol>(film: &Film, about: &About<'_, P>) -> Value {
 fn change(change: &Change) -> Value {
     match change {
         Change::Claimed { claim, node, units } => json!(["c", claim.to_string(), node.0, units]),
-        Change::Granted { claim, units } => json!(["g", claim.to_string(), units]),
+        Change::Granted { claim, units, fences } => {
+            // A fence may have more digits than a number in a browser.
+            let fences: Vec<String> = fences.iter().map(u64::to_string).collect();
+            json!(["g", claim.to_string(), units, fences])
+        }
         Change::Gone { claim } => json!(["x", claim.to_string()]),
         Change::Node { node, health } => {
             let health = match health {

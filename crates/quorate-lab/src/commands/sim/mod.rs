@@ -2,7 +2,7 @@
 
 mod arbiter_messages;
 mod figures;
-mod film;
+pub(crate) mod film;
 mod labels;
 mod report;
 mod ring_stabilization;
@@ -48,7 +48,7 @@ pub(crate) fn run(sim: Sim) -> anyhow::Result<Outcome> {
 }
 
 /// `0x5eed` or `24301`.
-fn parse_seed(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_seed(text: &str) -> Result<u64, String> {
     match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16),
         None => text.parse(),

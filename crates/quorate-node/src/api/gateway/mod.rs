@@ -63,9 +63,8 @@ impl<'a> Desk<'a> {
         app.authorize(Some(&pool), Action::Claim)?;
         let def = app.config.pool(&pool).ok_or_else(|| admission::unknown_pool(&pool))?;
         if !def.standing {
-            return Err(admission::no_standing(def));
+            return Err(admission::no_standing(&def));
         }
-        let def = Arc::clone(def);
         Ok(Desk { app, pool, def })
     }
 

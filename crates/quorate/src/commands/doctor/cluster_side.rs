@@ -183,6 +183,8 @@ fn pool(pool: &PoolView, findings: &mut Findings) {
 
 #[cfg(test)]
 mod tests {
+    use quorate_api::{Problem, ProblemKind};
+
     use super::super::Level;
     use super::*;
 
@@ -233,5 +235,79 @@ mod tests {
         assert_eq!(levels(&findings, "servers"), [Level::Warning], "c was not asked");
         node(&view("a", "x", ours, &["b", "c"]), &mut findings);
         assert_eq!(levels(&findings, "peers"), [Level::Broken], "no connection to c");
+        have_remedies(&findings);
+    }
+
+    fn have_remedies(findings: &Findings) {
+        for finding in &findings.findings {
+            let bad = finding.level != Level::Fine;
+            assert_eq!(finding.remedy.is_some(), bad, "{finding:?}");
+        }
+    }
+
+    #[test]
+    fn nodes_that_agree_and_are_ready_are_fine() {
+        let ours = env!("CARGO_PKG_VERSION");
+        let nodes = [view("a", "x", ours, &["b"]), view("b", "x", ours, &["a"])];
+        let mut findings = Findings::default();
+        nodes.iter().for_each(|it| node(it, &mut findings));
+        together(&nodes, &mut findings);
+        assert!(findings.findings.iter().all(|it| it.level == Level::Fine), "{findings:?}");
+        assert_eq!(levels(&findings, "version"), [Level::Fine]);
+        assert_eq!(levels(&findings, "peers"), [Level::Fine; 2]);
+    }
+
+    #[test]
+    fn a_check_that_fails_and_files_of_two_epochs_are_broken() {
+        let (mut one, mut other) = (view("a", "x", "1", &["b"]), view("b", "x", "1", &["a"]));
+        one.ready = false;
+        let check = serde_json::json!({"name": "disk", "ok": false, "detail": "it is full"});
+        one.checks = serde_json::from_value(serde_json::json!([check])).unwrap();
+        other.epoch = 2;
+        let mut findings = Findings::default();
+        node(&one, &mut findings);
+        together(&[one, other], &mut findings);
+        assert_eq!(levels(&findings, "readiness"), [Level::Broken]);
+        assert_eq!(levels(&findings, "epoch"), [Level::Broken]);
+        have_remedies(&findings);
+    }
+
+    #[test]
+    fn who_cannot_be_reached_or_refuses_is_told_apart() {
+        let mut findings = Findings::default();
+        let gone = ViewError::Unreachable { why: "connection refused".into() };
+        unseen("n0", &gone, &mut findings);
+        let problem = Problem::new(ProblemKind::Unauthorized, "this node asks for a token");
+        unseen("n1", &ViewError::Problem(problem), &mut findings);
+        assert_eq!(levels(&findings, "reach"), [Level::Broken; 2]);
+        let remedies: Vec<_> =
+            findings.findings.iter().filter_map(|it| it.remedy.clone()).collect();
+        assert!(remedies[0].contains("systemctl") && remedies[1].contains("--token-file"));
+    }
+
+    #[test]
+    fn a_pool_that_grants_nothing_is_broken_and_one_with_less_to_think_about() {
+        let pool_of = |largest: u32, troubles: &[&str], drained: &[&str]| -> PoolView {
+            let mut view = serde_json::json!({
+                "name": "p", "protocol": "central", "units": 2, "held": 0, "waiting": 0,
+                "lease_ms": 1000, "drift_ppm": 0, "names_units": true, "survives": 1,
+                "durable": false,
+                "troubles": troubles, "drained": drained,
+            });
+            view["grants"] = serde_json::json!({"smallest": 1.min(largest), "largest": largest});
+            serde_json::from_value(view).unwrap()
+        };
+        for (largest, troubles, drained, expected) in [
+            (2, &[][..], &[][..], &[Level::Fine][..]),
+            (0, &[], &[], &[Level::Broken]),
+            (2, &["ALARM: two holders"], &[], &[Level::Broken, Level::Fine]),
+            (2, &["slow disk"], &[], &[Level::Warning, Level::Fine]),
+            (1, &[], &["1"], &[Level::Fine, Level::Warning]),
+        ] {
+            let mut findings = Findings::default();
+            pool(&pool_of(largest, troubles, drained), &mut findings);
+            assert_eq!(levels(&findings, "pool"), expected);
+            have_remedies(&findings);
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nix::sys::statvfs::statvfs;
 use quorate_node::{Config, Data, Files};
-use quorate_trust::{Certificate, DAY, Date};
+use quorate_trust::{Certificate, DAY, Date, Kind};
 use rustix::process::{Resource, getrlimit};
 
 use super::Findings;
@@ -49,6 +49,7 @@ pub(super) async fn look(file: &Path, findings: &mut Findings) -> Option<String>
         findings.warn("crashes", fragile, remedy);
     }
     keys(&config, findings);
+    tokens(&config, findings);
     data(&config, findings);
     limits(&config, findings);
     members(&config, findings).await;
@@ -83,6 +84,23 @@ fn keys(config: &Config, findings: &mut Findings) {
     }
 }
 
+/// Entries of `[[tokens]]` and `[[certificates]]` that are worth nothing any more, or soon.
+fn tokens(config: &Config, findings: &mut Findings) {
+    let Ok(now) = keep::now() else { return };
+    let remedy = "`quorate token new` makes another; put its entry into the file of every node, \
+                  or say another day in `expires`";
+    for (name, day) in config.guarded.expiries() {
+        let what = |how: &str| format!("the token or certificate of {name} {how} {day}");
+        if now >= day.since_1970() {
+            findings.broken("tokens", what("expired on"), remedy);
+        } else if day.since_1970() - now < SOON {
+            findings.warn("tokens", what("expires on"), remedy);
+        } else {
+            findings.fine("tokens", what("is good until"));
+        }
+    }
+}
+
 /// Certificates of a file: until when they are good.
 pub(super) fn certificate(file: &PathBuf, findings: &mut Findings) {
     let shown = file.display();
@@ -101,9 +119,10 @@ pub(super) fn certificate(file: &PathBuf, findings: &mut Findings) {
 }
 
 fn expiry(shown: &str, certificate: &Certificate, now: Duration, findings: &mut Findings) {
-    let whose = certificate.identity().map(ToString::to_string);
-    let authority = whose.is_err();
-    let whose = whose.unwrap_or_else(|_| "an authority".into());
+    // One that somebody brings has no name of ours.
+    let whose = certificate.identity();
+    let authority = whose.as_ref().map_or(true, |whose| whose.kind == Kind::Authority);
+    let whose = whose.map_or_else(|_| "an authority".into(), ToString::to_string);
     let Some((from, until)) = certificate.validity() else { return };
     let (soon, renew) = if authority {
         (AUTHORITY_SOON, "docs/guides/three-machines.md: a new authority, step by step, in time")
@@ -193,3 +212,7 @@ async fn members(config: &Config, findings: &mut Findings) {
         );
     }
 }
+
+#[cfg(test)]
+#[path = "machine_tests.rs"]
+mod tests;

@@ -1,0 +1,159 @@
+//! Pools that the charter names, beside those of the file: the same words, read by the same code.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use quorate_api::Deletion;
+use toml::{Table, Value};
+
+use super::{Config, ConfigError, Names, PoolDef, low};
+use crate::protocols::REGISTRY;
+
+/// What the text of a pool says beside its definition, while it is being deleted.
+const CLOSING: &str = "closing";
+/// What a definition cannot say: its name is known, and patterns are of files.
+const NAMED: [&str; 3] = ["name", "pattern", CLOSING];
+
+/// All pools of the charter, as far as this node has applied it.
+pub(crate) type Defined = BTreeMap<String, Added>;
+
+/// A pool that the charter names.
+#[derive(Clone, Debug)]
+pub(crate) struct Added {
+    /// The index of the entry that last changed it.
+    pub(crate) generation: u64,
+    pub(crate) def: Arc<PoolDef>,
+}
+
+/// The same for everybody who asks, replaced as a whole while the node runs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Registry(Arc<RwLock<Arc<Defined>>>);
+
+impl Registry {
+    pub(crate) fn now(&self) -> Arc<Defined> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// From now on these are there.
+    pub(crate) fn replace(&self, defined: Arc<Defined>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = defined;
+    }
+}
+
+/// A pool as the charter keeps it: the fields that somebody wrote.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Text {
+    pub(crate) fields: Table,
+    pub(crate) closing: Option<Deletion>,
+}
+
+impl Text {
+    /// What somebody wants a pool to be.
+    pub(crate) fn written(text: &str) -> Result<Text, String> {
+        let fields: Table = text.parse().map_err(|error: toml::de::Error| error.to_string())?;
+        match NAMED.iter().find(|name| fields.contains_key(**name)) {
+            Some(name) => Err(format!("a definition has no {name:?}")),
+            None => Ok(Text { fields, closing: None }),
+        }
+    }
+
+    /// What the charter has.
+    pub(crate) fn kept(text: &str) -> Result<Text, String> {
+        let mut fields: Table = text.parse().map_err(|error: toml::de::Error| error.to_string())?;
+        let closing = match fields.remove(CLOSING) {
+            None => None,
+            Some(Value::String(how)) if how == "drain" => Some(Deletion::Drain),
+            Some(Value::String(how)) if how == "revoke" => Some(Deletion::Revoke),
+            Some(other) => return Err(format!("{CLOSING} = {}", inline(&other))),
+        };
+        Ok(Text { fields, closing })
+    }
+
+    /// The fields alone, as people read them.
+    pub(crate) fn shown(&self) -> String {
+        lines(&self.fields)
+    }
+
+    /// As the charter keeps it.
+    pub(crate) fn to_keep(&self) -> String {
+        let mut fields = self.fields.clone();
+        if let Some(how) = self.closing {
+            let how = if how == Deletion::Drain { "drain" } else { "revoke" };
+            fields.insert(CLOSING.into(), how.into());
+        }
+        lines(&fields)
+    }
+}
+
+/// Why a pool is none of the charter's, and what to do instead.
+fn of_files(protocol: &str) -> String {
+    format!(
+        "only pools of \"central\" whose seat moves are made while nodes run. A pool of \
+         {protocol:?} is written into every node's file while none runs: see docs/configuration.md"
+    )
+}
+
+/// Fields as a file has them, each in a line.
+fn lines(fields: &Table) -> String {
+    fields.iter().map(|(key, value)| format!("{} = {}\n", bare(key), inline(value))).collect()
+}
+
+fn inline(value: &Value) -> String {
+    let all = |values: &mut dyn Iterator<Item = String>| values.collect::<Vec<_>>().join(", ");
+    match value {
+        // What JSON writes of these, TOML reads.
+        Value::String(text) => serde_json::to_string(text).unwrap_or_default(),
+        Value::Integer(number) => number.to_string(),
+        Value::Float(number) => number.to_string(),
+        Value::Boolean(is) => is.to_string(),
+        Value::Datetime(when) => when.to_string(),
+        Value::Array(values) => format!("[{}]", all(&mut values.iter().map(inline))),
+        Value::Table(fields) => {
+            let mut each = fields.iter().map(|(key, it)| format!("{} = {}", bare(key), inline(it)));
+            format!("{{ {} }}", all(&mut each))
+        }
+    }
+}
+
+fn bare(key: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+    match !key.is_empty() && key.chars().all(plain) {
+        true => key.to_owned(),
+        false => serde_json::to_string(key).unwrap_or_default(),
+    }
+}
+
+impl Config {
+    /// A pool of the charter, if it can be one.
+    ///
+    /// # Errors
+    /// It contradicts itself, or is of a kind that does not change while nodes run.
+    pub(crate) fn define(&self, name: &str, text: &Text) -> Result<PoolDef, ConfigError> {
+        let wrong = |what: String| ConfigError::Pool { pool: name.to_owned(), what };
+        let mut fields = text.fields.clone();
+        fields.insert("name".into(), name.into());
+        let written: Result<low::Pool, _> = fields.try_into();
+        let mut pool = written.map_err(|error| wrong(error.message().to_owned()))?;
+        let other = pool.protocol.clone().filter(|name| name != REGISTRY[0].name);
+        if let Some(other) = other {
+            return Err(wrong(of_files(&other)));
+        }
+        pool.closing = text.closing;
+        let members: Vec<String> = self.members.iter().map(|it| it.name.clone()).collect();
+        let epoch = u32::try_from(self.epoch).unwrap_or(u32::MAX);
+        let def = PoolDef::read(pool, REGISTRY, &members, (epoch, self.charter))?;
+        if !def.protocol.about.seat_moves {
+            return Err(wrong(of_files("central with an arbiter")));
+        }
+        Ok(def)
+    }
+
+    /// The definition of the file that is about a pool of this name, if one is.
+    pub(crate) fn in_file(&self, name: &str) -> Option<&Arc<PoolDef>> {
+        let exact = |pool: &&Arc<PoolDef>| matches!(&pool.names, Names::One(own) if own == name);
+        let covers = |pool: &&Arc<PoolDef>| pool.names.covers(name);
+        let named = super::is_pool_name(name);
+        let pattern = || self.pools.iter().find(covers).filter(|_| named);
+        self.pools.iter().find(exact).or_else(pattern)
+    }
+}
