@@ -21,6 +21,7 @@ mod claim_id;
 mod definition;
 mod grants;
 pub mod link;
+mod members;
 mod node;
 mod overview;
 mod pool;
@@ -37,6 +38,7 @@ pub use claim::{
 pub use claim_id::{ClaimId, ClaimIdError};
 pub use definition::{AmendedView, ApplyRequest, DefineRequest, DefinitionView};
 pub use grants::{GrantsView, Hindrance, HindranceKind};
+pub use members::{MemberRole, MemberRow, MembersView, RemoveRequest};
 pub use node::{
     Change, ChangeKind, CharterMember, CharterView, Check, NodeView, PeerView, told_start,
 };

@@ -313,6 +313,8 @@ pub enum HistoryKind {
     Seated,
     /// The pool was made, or became another.
     Amended,
+    /// A member joined, left, drains, votes, or does so no more.
+    Member,
 }
 
 impl HistoryKind {
@@ -337,6 +339,7 @@ impl HistoryKind {
             HistoryKind::Cleared => "cleared",
             HistoryKind::Seated => "seated",
             HistoryKind::Amended => "amended",
+            HistoryKind::Member => "member",
             HistoryKind::Passed => "passed",
         }
     }

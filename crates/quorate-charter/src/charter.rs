@@ -31,7 +31,7 @@ pub use self::bytes::BytesError;
 pub use self::change::{
     About, Change, Done, Move, Newcomer, Outcome, Refusal, Refused, Request, Token,
 };
-pub use self::members::{Member, Role};
+pub use self::members::{Gone, Member, Role};
 pub use self::memory::REMEMBERED;
 pub use self::seats::{Seat, Shadow};
 
@@ -75,6 +75,7 @@ pub struct Charter {
     rights: BTreeMap<String, Kept<String>>,
     tokens: BTreeMap<String, Kept<Token>>,
     seats: BTreeMap<Group, Seat>,
+    gone: BTreeMap<MemberId, Gone>,
     memory: Memory,
 }
 
@@ -235,6 +236,10 @@ impl Charter {
             Change::Seats { moves } => self.move_seats(index, moves),
             Change::Shadow { group, term, shadow } => self.shadow(index, *group, *term, *shadow),
             Change::Whole { group, term, shadow } => self.whole(index, *group, *term, *shadow),
+            Change::Retire { member, leaving, if_generation } => {
+                self.retire(index, *member, *leaving, *if_generation)
+            }
+            Change::Readmit { name } => self.readmit(name),
         }
     }
 

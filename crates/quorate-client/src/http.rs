@@ -11,8 +11,9 @@ use hyper_util::rt::TokioIo;
 use quorate_api::link::Token;
 use quorate_api::{
     AmendedView, ApplyRequest, AuditView, ClaimId, ClaimStatus, DefineRequest, DefinitionView,
-    FoundView, HistoryView, HoldersView, NodeView, Overview, PoolView, PoolsView, Problem,
-    QueueView, RelabelRequest, RenewRequest, RevokeRequest, Want, format_span,
+    FoundView, HistoryView, HoldersView, MembersView, NodeView, Overview, PoolView, PoolsView,
+    Problem, QueueView, RelabelRequest, RemoveRequest, RenewRequest, RevokeRequest, Want,
+    format_span,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -213,6 +214,44 @@ impl Views {
     /// See [`ViewError`].
     pub async fn audit(&self) -> Result<AuditView, ViewError> {
         self.ask(Method::GET, "/v1/audit", None::<&()>).await
+    }
+
+    /// Who belongs to the cluster.
+    ///
+    /// # Errors
+    /// See [`ViewError`].
+    pub async fn members(&self) -> Result<MembersView, ViewError> {
+        self.ask(Method::GET, "/v1/members", None::<&()>).await
+    }
+
+    /// Has a member give away what it decides, or lets it decide again.
+    ///
+    /// # Errors
+    /// See [`ViewError`].
+    pub async fn drain_member(&self, name: &str, undo: bool) -> Result<MembersView, ViewError> {
+        let method = if undo { Method::DELETE } else { Method::PUT };
+        self.ask(method, &format!("/v1/members/{}/drain", escaped(name)), None::<&()>).await
+    }
+
+    /// Removes a member.
+    ///
+    /// # Errors
+    /// See [`ViewError`].
+    pub async fn remove_member(
+        &self,
+        name: &str,
+        how: RemoveRequest,
+    ) -> Result<MembersView, ViewError> {
+        self.ask(Method::POST, &format!("/v1/members/{}/remove", escaped(name)), Some(&how)).await
+    }
+
+    /// Lets a machine join under the name of a member that was removed.
+    ///
+    /// # Errors
+    /// See [`ViewError`].
+    pub async fn readmit_member(&self, name: &str) -> Result<MembersView, ViewError> {
+        let path = format!("/v1/members/{}/readmit", escaped(name));
+        self.ask(Method::POST, &path, None::<&()>).await
     }
 
     /// Everything that fits on a screen.

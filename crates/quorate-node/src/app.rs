@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_api::{Change, Problem};
+use quorate_api::{Change, Problem, ProblemKind};
 use quorate_core::{ClaimId, Moment, NodeId};
 use quorate_trust::{Pattern, Right};
 use quorate_wire::glance::{Glance, Wanted};
@@ -214,6 +214,19 @@ impl App {
             self.audit.used(&caller, self.whence);
         }
         self.serving(caller)
+    }
+
+    /// This node's part of the control plane.
+    ///
+    /// # Errors
+    /// There is none; nothing changed.
+    pub(crate) fn hall(&self) -> Result<&Arc<Hall>, Problem> {
+        self.hall.as_ref().ok_or_else(|| {
+            let text = "this cluster has no charter: its members are those of the configuration \
+                        file; nothing changed. Change the file of every member, raise the epoch \
+                        and restart all, or switch on [charter]";
+            Problem::new(ProblemKind::Conflict, text)
+        })
     }
 
     /// Whether the caller may see this pool.

@@ -100,6 +100,8 @@ pub(crate) enum Action {
     Admin,
     /// To know who did what, in all pools.
     Audit,
+    /// To change who belongs to the cluster.
+    Members,
 }
 
 impl Action {
@@ -111,7 +113,7 @@ impl Action {
             Action::Read => &[Right::See, Right::Claim, Right::Revoke],
             Action::Claim => &[Right::Claim],
             Action::Revoke => &[Right::Revoke],
-            Action::Admin | Action::Audit => &[Right::Admin],
+            Action::Admin | Action::Audit | Action::Members => &[Right::Admin],
         }
     }
 
@@ -136,6 +138,7 @@ impl Action {
             Action::Revoke => "revoke",
             Action::Admin => "admin",
             Action::Audit => "audit",
+            Action::Members => "members",
         }
     }
 }
@@ -305,7 +308,9 @@ fn is_current(config: &Config, shown: &AdminToken) -> bool {
 /// Where tokens have no rights: administrators are told apart from everybody else.
 fn decide_openly(config: &Config, caller: &Caller, action: Action) -> Result<(), Why> {
     let open = match action {
-        Action::Revoke | Action::Admin | Action::Audit => config.guarded.admin().is_none(),
+        Action::Revoke | Action::Admin | Action::Audit | Action::Members => {
+            config.guarded.admin().is_none()
+        }
         _ => true,
     };
     match caller {

@@ -41,6 +41,11 @@ const ENDPOINTS: &[(&str, &str, Option<Action>)] = &[
     ("GET", "/metrics", Some(Action::Measure)),
     ("GET", "/v1/node", Some(Action::See)),
     ("GET", "/v1/audit", Some(Action::Audit)),
+    ("GET", "/v1/members", Some(Action::See)),
+    ("PUT", "/v1/members/{name}/drain", Some(Action::Members)),
+    ("DELETE", "/v1/members/{name}/drain", Some(Action::Members)),
+    ("POST", "/v1/members/{name}/remove", Some(Action::Members)),
+    ("POST", "/v1/members/{name}/readmit", Some(Action::Members)),
     ("GET", "/v1/watch", Some(Action::See)),
     ("GET", "/v1/overview", Some(Action::See)),
     ("GET", "/v1/overview/watch", Some(Action::See)),
@@ -134,7 +139,8 @@ async fn is_refused(app: &App, method: &str, path: &str, token: Option<&str>) ->
 async fn every_endpoint_asks_for_the_right_that_it_needs() {
     let node = node().await;
     for (method, path, needs) in ENDPOINTS {
-        let guarded = matches!(needs, Some(Action::Revoke | Action::Admin | Action::Audit));
+        let guarded =
+            matches!(needs, Some(Action::Revoke | Action::Admin | Action::Audit | Action::Members));
         let open = matches!(needs, None | Some(Action::Health));
         let anonymous = node.app().serving(Caller::Anonymous);
         assert!(!is_refused(&anonymous, method, path, Some(TOKEN)).await, "{method} {path}");
@@ -329,7 +335,7 @@ impl Tokens {
             Some(Action::Read) => &[Right::See, Right::Claim, Right::Revoke],
             Some(Action::Claim) => &[Right::Claim],
             Some(Action::Revoke) => &[Right::Revoke],
-            Some(Action::Admin | Action::Audit) => &[],
+            Some(Action::Admin | Action::Audit | Action::Members) => &[],
         };
         let or = |answered| if open { Answered::Served } else { answered };
         let mut walk = vec![(None, or(Answered::Unknown))];
@@ -340,8 +346,9 @@ impl Tokens {
         }
         for (right, [here, there, old]) in &self.secrets {
             // The audit is of all pools, and these are for one.
-            let enough =
-                *right == Right::Admin && needs != Some(Action::Audit) || rights.contains(right);
+            let enough = *right == Right::Admin
+                && !matches!(needs, Some(Action::Audit | Action::Members))
+                || rights.contains(right);
             let answered = if enough { Answered::Served } else { Answered::Forbidden };
             walk.push((Some(here.reveal().to_owned()), or(answered)));
             // Of what belongs to no pool it sees its part.

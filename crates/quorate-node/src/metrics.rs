@@ -383,15 +383,14 @@ impl Metrics {
         self.pools.overdue.get_or_create(&pool).set(count(overdue));
     }
 
-    /// Who is connected.
-    pub(crate) fn mesh(&self, config: &Config, connected: usize) {
-        let members = config.members.len();
+    /// Who is connected, of so many members.
+    pub(crate) fn mesh(&self, members: usize, connected: usize) {
         let state = |state, n: usize| {
             let n = i64::try_from(n).unwrap_or(i64::MAX);
             self.members.get_or_create(&PlainState { state }).set(n);
         };
         state("connected", connected + 1);
-        state("absent", members - connected - 1);
+        state("absent", members.saturating_sub(connected + 1));
         self.quorum_reachable.set(i64::from(connected + 1 > members / 2));
     }
 

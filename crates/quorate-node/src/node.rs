@@ -185,9 +185,11 @@ impl Node {
             let part = Arc::clone(&hall).run(begin, commands.clone(), asked, fatal);
             (hall, tokio::spawn(part))
         });
+        let cut_off = hall.as_ref().map(|hall| hall.cut_off());
         let answers = hall.map(|hall| hall as Arc<dyn Answers>);
         let about = (metrics, audit);
-        let mesh = Mesh::new(Arc::clone(&config), commands, about, keys.subscribe(), answers);
+        let mesh =
+            Mesh::new(Arc::clone(&config), commands, about, keys.subscribe(), answers.zip(cut_off));
         Ok(Node {
             clients: address,
             stop,

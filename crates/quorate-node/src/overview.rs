@@ -343,6 +343,7 @@ fn kind(what: What) -> HistoryKind {
         What::Cleared => HistoryKind::Cleared,
         What::Seated => HistoryKind::Seated,
         What::Amended => HistoryKind::Amended,
+        What::Member => HistoryKind::Member,
         What::Passed => HistoryKind::Passed,
     }
 }

@@ -50,6 +50,7 @@ export function sentence(event) {
   if (what === "started") return `${node} started (${text})`;
   // What a node says of its own seat is said by the node; the colour tells whether it is good news.
   if (what === "warned" || what === "cleared" || what === "seated" || what === "amended") return `${node}: ${text}`;
+  if (what === "member") return `${who} ${text}`;
   if (NODES[what]) return `${node} ${NODES[what]} ${who}${why}`;
   return `${who || node} ${what}${units}${took}${why}`;
 }

@@ -237,6 +237,8 @@ pub enum What {
     Seated,
     /// The pool was made, or became another.
     Amended,
+    /// A member joined, left, drains, votes, or does so no more.
+    Member,
 }
 
 impl What {

@@ -6,7 +6,7 @@
 use super::{Charter, REMEMBERED};
 
 /// The form that this code writes, and the only one that it reads.
-const FORM: u8 = 1;
+const FORM: u8 = 2;
 
 /// Why bytes are no charter. Nothing was taken from them.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -61,6 +61,9 @@ impl Charter {
         }
         if let Some((id, _)) = self.members.iter().find(|(id, _)| id.0 > self.version) {
             return Err(format!("member {id} joins after the last entry"));
+        }
+        if let Some((id, _)) = self.gone.iter().find(|(id, _)| self.members.contains_key(id)) {
+            return Err(format!("member {id} is there and gone"));
         }
         let stray = self.labels.keys().chain(self.drains.keys());
         if let Some((pool, unit)) = stray.clone().find(|unit| !self.pools.contains_key(&unit.0)) {

@@ -214,6 +214,20 @@ pub enum Change {
         /// The shadow that it means.
         shadow: Life,
     },
+    /// A member is to leave, or may stay after all. Whoever leads takes its vote and its seats.
+    Retire {
+        /// Who.
+        member: MemberId,
+        /// Whether.
+        leaving: bool,
+        /// Only if nothing about the member changed since.
+        if_generation: Option<u64>,
+    },
+    /// Somebody may join under the name of a member that was removed.
+    Readmit {
+        /// The name.
+        name: String,
+    },
 }
 
 /// What became of a change.
@@ -343,4 +357,10 @@ pub enum Refusal {
          draw a new id for a new change"
     )]
     IdReused(RequestId),
+    /// Somebody wanted it to go.
+    #[error(
+        "refused, nothing was changed: {0:?} was removed from the cluster; \
+         let a machine of this name in again with `quorate member readmit {0}`"
+    )]
+    Barred(String),
 }

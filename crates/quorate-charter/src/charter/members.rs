@@ -1,6 +1,6 @@
 //! Who belongs to the cluster.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +34,22 @@ pub struct Member {
     pub role: Role,
     /// Whether it is to give away what it decides.
     pub draining: bool,
+    /// Whether somebody wants it to be none any more: it loses its vote and its seats, and then it
+    /// leaves.
+    pub leaving: bool,
+}
+
+/// Somebody who was a member. It stays written down, so that nobody takes it for one that has not
+/// joined yet.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Gone {
+    /// What it was called.
+    pub name: String,
+    /// Its store: nobody joins with it again.
+    pub birth: Birth,
+    /// Whether somebody wanted it to go. Then nobody joins under its name before somebody says
+    /// that one may.
+    pub barred: bool,
 }
 
 impl Charter {
@@ -72,6 +88,15 @@ impl Charter {
                 return taken(format!("the store {}", newcomer.birth));
             }
         }
+        for (by, gone) in &self.gone {
+            if gone.birth == newcomer.birth {
+                let what = format!("the store {}, which was removed with its member,", gone.birth);
+                return Err(Refusal::Taken { what, by: *by });
+            }
+            if gone.barred && gone.name == newcomer.name {
+                return Err(Refusal::Barred(gone.name.clone()));
+            }
+        }
         let member = Member {
             generation: index,
             name: newcomer.name.clone(),
@@ -79,6 +104,7 @@ impl Charter {
             about: newcomer.about.clone(),
             role: Role::Learner,
             draining: false,
+            leaving: false,
         };
         self.members.insert(id, member);
         Ok(())
@@ -105,8 +131,50 @@ impl Charter {
         if_generation: Option<u64>,
     ) -> Result<(), Refusal> {
         let member = self.member(id, if_generation)?;
-        (member.generation, member.draining) = (index, draining);
+        (member.generation, member.draining) = (index, draining || member.leaving);
         Ok(())
+    }
+
+    /// A member that is to go decides nothing meanwhile; one that may stay after all drains on,
+    /// until somebody says otherwise.
+    pub(super) fn retire(
+        &mut self,
+        index: u64,
+        id: MemberId,
+        leaving: bool,
+        if_generation: Option<u64>,
+    ) -> Result<(), Refusal> {
+        if leaving && !self.members.iter().any(|(other, it)| *other != id && !it.leaving) {
+            let by = "it is the last one that stays".into();
+            let remedy = "a cluster without members is none; stop the node instead".into();
+            return Err(Refusal::InUse { what: format!("member {id}"), by, remedy });
+        }
+        let member = self.member(id, if_generation)?;
+        (member.generation, member.leaving) = (index, leaving);
+        member.draining |= leaving;
+        Ok(())
+    }
+
+    /// Somebody may join under the name of a member that was removed.
+    pub(super) fn readmit(&mut self, name: &str) -> Result<(), Refusal> {
+        let mut barred = self.gone.values_mut().filter(|gone| gone.barred && gone.name == name);
+        let Some(first) = barred.next() else {
+            return Err(Refusal::Absent(format!("member {name:?} that was removed")));
+        };
+        first.barred = false;
+        barred.for_each(|gone| gone.barred = false);
+        Ok(())
+    }
+
+    /// Who was a member and is none any more.
+    pub fn gone(&self) -> &BTreeMap<MemberId, Gone> {
+        &self.gone
+    }
+
+    /// Whether a name is that of a member that was removed, and of none that is one.
+    pub fn is_removed(&self, name: &str) -> bool {
+        self.gone.values().any(|gone| gone.name == name)
+            && !self.members.values().any(|member| member.name == name)
     }
 
     pub(super) fn leave(
@@ -131,7 +199,9 @@ impl Charter {
                 return Err(needed(format!("it shadows {group}"), "strike its shadows first"));
             }
         }
-        self.members.remove(&id);
+        if let Some(Member { name, birth, leaving, .. }) = self.members.remove(&id) {
+            self.gone.insert(id, Gone { name, birth, barred: leaving });
+        }
         Ok(())
     }
 

@@ -93,6 +93,10 @@ fn change() -> impl Strategy<Value = Change> {
             .prop_map(|(group, term, shadow)| Change::Shadow { group, term, shadow }),
         2 => (group(), 0..4u64, life())
             .prop_map(|(group, term, shadow)| Change::Whole { group, term, shadow }),
+        2 => (member(), any::<bool>(), generation()).prop_map(|(member, leaving, if_generation)| {
+            Change::Retire { member, leaving, if_generation }
+        }),
+        1 => (0..6u8).prop_map(|number| Change::Readmit { name: format!("n{number}") }),
     ]
 }
 
@@ -235,19 +239,19 @@ fn a_small_charter_has_these_bytes() {
     let lines: Vec<_> =
         hex.as_bytes().chunks(64).map(|line| String::from_utf8_lossy(line)).collect();
     expect![[r#"
-        0105010707070707070707070707070707070701030002026e30000000000000
+        0205010707070707070707070707070707070701030002026e30000000000000
         00000000000000000000010d31302e302e302e303a3734323100000000000000
         0000000000000000000000000000000000000000000000000001047a6f6e6502
-        7a3001000303026e3303030303030303030303030303030303010d31302e302e
-        302e333a37343231030303030303030303030303030303030303030303030303
-        030303030303030301047a6f6e65027a3300000404026e340404040404040404
-        0404040404040404010d31302e302e302e343a37343231040404040404040404
-        040404040404040404040404040404040404040404040401047a6f6e65027a34
-        00000104677075730509756e697473203d203200000000000402020202020202
-        020202020202020202b1aeb4fdc298b383860100020303030303030303030303
-        0303030303d3ebdbb7e787cdcf72000304040404040404040404040404040404
-        eeaaf2fd96c0a0cbbe01000405050505050505050505050505050505a2ddc4e7
-        e5f58efddd010005"#]]
+        7a300100000303026e3303030303030303030303030303030303010d31302e30
+        2e302e333a373432310303030303030303030303030303030303030303030303
+        03030303030303030301047a6f6e65027a330000000404026e34040404040404
+        04040404040404040404010d31302e302e302e343a3734323104040404040404
+        0404040404040404040404040404040404040404040404040401047a6f6e6502
+        7a340000000104677075730509756e697473203d203200000000000004020202
+        02020202020202020202020202b1aeb4fdc298b3838601000203030303030303
+        030303030303030303d3ebdbb7e787cdcf720003040404040404040404040404
+        04040404eeaaf2fd96c0a0cbbe01000405050505050505050505050505050505
+        a2ddc4e7e5f58efddd010005"#]]
     .assert_eq(&lines.join("\n"));
 }
 
@@ -450,4 +454,45 @@ fn a_pool_takes_its_units_with_it_and_never_has_an_old_generation() {
     assert_eq!(charter.pools()["gpus"].generation, 12);
     let stale = charter.apply(13, &request(13, pool(Some("units = 9"), Some(5)))).unwrap_err();
     assert!(matches!(stale.why, Refusal::Changed { now: 12, wanted: 5, .. }));
+}
+
+#[test]
+fn whoever_is_removed_stays_away_until_somebody_lets_one_of_its_name_in_again() {
+    let mut charter = small();
+    let mut index = 5;
+    let mut ask = |charter: &mut Charter, change| {
+        index += 1;
+        charter.apply(index.into(), &request(index, change)).map_err(|refused| refused.why)
+    };
+    let retire =
+        |id, leaving| Change::Retire { member: MemberId(id), leaving, if_generation: None };
+    let leave = |id| Change::Leave { member: MemberId(id), if_generation: None };
+    ask(&mut charter, retire(3, true)).expect("others stay");
+    assert!(charter.members()[&MemberId(3)].draining, "it is given nothing meanwhile");
+    ask(&mut charter, leave(3)).expect("it neither votes nor decides");
+    assert!(charter.is_removed("n3") && !charter.members().contains_key(&MemberId(3)));
+    let again = |number, birth: u8| {
+        Change::Join(Newcomer { birth: Birth([birth; 16]), ..newcomer(number) })
+    };
+    // With its old store or a new one: nobody let it in.
+    let old = ask(&mut charter, again(3, 3)).unwrap_err();
+    assert!(matches!(old, Refusal::Taken { .. }), "{old}");
+    assert_eq!(ask(&mut charter, again(3, 9)), Err(Refusal::Barred("n3".into())));
+    let readmit = || Change::Readmit { name: "n3".into() };
+    ask(&mut charter, readmit()).expect("it was removed");
+    assert!(matches!(ask(&mut charter, readmit()), Err(Refusal::Absent(_))), "once is enough");
+    let old = ask(&mut charter, again(3, 3)).unwrap_err();
+    assert!(matches!(old, Refusal::Taken { .. }), "a removed store never comes back: {old}");
+    let joined = ask(&mut charter, again(3, 9)).expect("as another member").version;
+    assert!(charter.members().contains_key(&MemberId(joined)) && !charter.is_removed("n3"));
+    // Whoever only was forgotten by files may come back by them.
+    ask(&mut charter, leave(joined)).expect("nobody wanted it to go");
+    ask(&mut charter, again(3, 10)).expect("nobody bars it");
+    // The last one stays.
+    ask(&mut charter, retire(0, true)).expect("others stay");
+    ask(&mut charter, retire(4, true)).expect("n3 stays");
+    let all: Vec<u64> = charter.members().keys().map(|id| id.0).collect();
+    let last = ask(&mut charter, retire(all[2], true)).unwrap_err();
+    assert!(matches!(last, Refusal::InUse { .. }), "{last}");
+    assert_eq!(Charter::from_bytes(&charter.to_bytes()), Ok(charter));
 }

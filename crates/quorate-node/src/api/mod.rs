@@ -5,6 +5,7 @@ mod claims;
 mod definitions;
 pub(crate) mod gateway;
 mod health;
+mod members;
 pub(crate) mod openapi;
 mod overview;
 mod page;
@@ -132,6 +133,10 @@ pub(crate) fn router(app: App) -> Router {
         .route("/v1/openapi.json", get(openapi::get))
         .route("/v1/node", get(health::node))
         .route("/v1/audit", get(health::audit))
+        .route("/v1/members", get(members::list))
+        .route("/v1/members/{name}/drain", put(members::drain).delete(members::restore))
+        .route("/v1/members/{name}/remove", post(members::remove))
+        .route("/v1/members/{name}/readmit", post(members::readmit))
         .route("/v1/watch", get(watch::all))
         .route("/v1/overview", get(overview::overview))
         .route("/v1/overview/watch", get(overview::watch))

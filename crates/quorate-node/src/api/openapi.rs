@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use utoipa::OpenApi;
 use utoipa::openapi::{RefOr, Required};
 
-use super::{claims, definitions, gateway, health, overview, pools, watch};
+use super::{claims, definitions, gateway, health, members, overview, pools, watch};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -41,6 +41,11 @@ use super::{claims, definitions, gateway, health, overview, pools, watch};
         gateway::fleetlock::pre_reboot,
         gateway::fleetlock::steady_state,
         health::audit,
+        members::list,
+        members::drain,
+        members::restore,
+        members::remove,
+        members::readmit,
         overview::find,
         overview::overview,
         overview::watch,

@@ -13,13 +13,13 @@ use std::time::Duration;
 
 use quorate_charter::{
     About, Birth, Change, ClusterId, Council, Done, Identity, MemberId, Newcomer, RaftCouncil,
-    Request, RequestId, Store, StoreError,
+    Request, Store, StoreError,
 };
 use quorate_core::NodeId;
 use tokio::time::{sleep, timeout};
 
 use super::words::{Said, Word};
-use super::{Carrier, Hall, Part, TERMS_EACH, drawn};
+use super::{Carrier, Hall, Part, TERMS_EACH, drawn, request_id};
 use crate::boot;
 use crate::config::{Config, Data};
 
@@ -128,7 +128,12 @@ pub(super) async fn enter(hall: &Arc<Hall>, begin: Begin) -> Result<Part, String
         }
     };
     let from = store.identity().member;
-    let carrier = Carrier { from, lines: Arc::clone(&hall.lines), book: Arc::clone(&hall.book) };
+    let carrier = Carrier {
+        from,
+        lines: Arc::clone(&hall.lines),
+        book: Arc::clone(&hall.book),
+        gone: Arc::clone(&hall.gone),
+    };
     let part = RaftCouncil::start(store, hall.pace(), carrier).await;
     let part = part.map_err(|error| error.to_string())?;
     hall.book.note(from, hall.config.me);
@@ -209,15 +214,16 @@ impl Hall {
                 false => Said::Refused(format!(
                     "the charter knows {name} with another store, and a store that was lost does \
                      not come back. Nothing was changed. Restore the data directory of {name}; \
-                     or, if it is gone, give the machine a new name in [[members]] of every file, \
-                     raise the epoch and restart all members"
+                     or, if it is gone, run `quorate member remove {name} --dead` and `quorate \
+                     member readmit {name}`: then this machine joins as another member"
                 )),
             };
         }
         let about = About { addresses: vec![address], ..About::default() };
         let change = Change::Join(Newcomer { name, birth, about });
-        // Its birth is the id of its request: whoever asks twice joins once.
-        match part.propose(Request::one(RequestId(birth.0), change)).await {
+        // Whoever asks twice joins once, since nobody joins with the store of a member. Each time
+        // under a new id: what was refused may be allowed later.
+        match part.propose(Request::one(request_id(), change)).await {
             Ok(Ok(Done { version })) => Said::Joined(cluster, MemberId(version)),
             Ok(Err(refused)) => Said::Refused(refused.to_string()),
             Err(trouble) => Said::NotYet(trouble.to_string()),

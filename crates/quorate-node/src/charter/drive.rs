@@ -5,13 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_charter::{Council, Group, Reading, Trouble};
+use quorate_charter::{Charter, Council, Group, Reading, Trouble};
 use quorate_core::Moment;
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
-use super::{FromCharter, Hall, Licence, Part, Seats, TERMS_EACH, lead, leave, listen, pools};
+use super::{
+    FromCharter, Hall, Licence, Part, Seats, TERMS_EACH, lead, leave, listen, members, pools,
+};
 use crate::clock;
 use crate::config::Defined;
 use crate::engine::Command;
@@ -70,8 +72,8 @@ struct Desk {
     hall: Arc<Hall>,
     part: Part,
     engine: mpsc::Sender<Command>,
-    /// The version of the charter that the engine knows.
-    told: Option<u64>,
+    /// The charter that the engine knows.
+    told: Option<Arc<Charter>>,
     /// The pools that it names, as the engine knows them.
     defined: Arc<Defined>,
     /// When what was told last is settled, the last first.
@@ -133,12 +135,16 @@ impl Desk {
     /// Tells the engine how far the charter is applied here.
     async fn tell(&mut self) -> Result<(), EngineGone> {
         let Reading { applied, charter } = self.part.watch().borrow().clone();
-        if self.told != Some(charter.version()) {
+        if self.told.as_ref().map(|told| told.version()) != Some(charter.version()) {
             self.hall.book.note_all(&charter, &self.hall.config);
+            self.hall.note_removed(&charter, self.part.identity().member);
             let seats = Arc::new(Seats::of(&charter, &self.hall.config));
             self.defined = Arc::new(pools::defined(&charter, &self.defined, &self.hall.config));
             self.send(FromCharter::Applied(seats, Arc::clone(&self.defined))).await?;
-            self.told = Some(charter.version());
+            // What was before this start is no news.
+            let news = self.told.replace(Arc::clone(&charter));
+            let news = news.map(|before| members::news(&before, &charter)).unwrap_or_default();
+            self.send(FromCharter::Members(news)).await?;
             let now = Instant::now();
             self.settles = SETTLED.iter().rev().map(|after| now + *after).collect();
         }
@@ -147,8 +153,10 @@ impl Desk {
     }
 
     async fn send(&self, word: FromCharter) -> Result<(), EngineGone> {
-        if matches!(&word, FromCharter::Licensed(none) if none.is_empty()) {
-            return Ok(());
+        match &word {
+            FromCharter::Licensed(none) if none.is_empty() => return Ok(()),
+            FromCharter::Members(none) if none.is_empty() => return Ok(()),
+            _ => {}
         }
         self.engine.send(Command::Charter(word)).await.map_err(|_| EngineGone)
     }

@@ -94,7 +94,7 @@ impl Hall {
                 votes: status.voters.contains(id),
                 heard: heard.get(id).is_some_and(|heard| !silent(heard.at)),
                 ready,
-                leaving: node_of(&self.config, &member.name).is_none(),
+                leaving: member.leaving || node_of(&self.config, &member.name).is_none(),
             }
         };
         let candidates: Vec<Candidate> = charter.members().iter().map(candidate).collect();
@@ -112,13 +112,18 @@ impl Hall {
         }
     }
 
-    /// A member that no file names any more, once it neither votes nor decides.
+    /// A member that is to leave, or that no file names any more, once it neither votes nor
+    /// decides nor shadows.
     fn gone(&self, charter: &Charter) -> Option<MemberId> {
-        let decides = |id: MemberId| charter.seats().values().any(|seat| seat.life.member == id);
+        let needed = |id: MemberId| {
+            charter.seats().values().any(|seat| {
+                let shadow = seat.shadow.map(|shadow| shadow.life.member);
+                seat.life.member == id || shadow == Some(id)
+            })
+        };
         let gone = charter.members().iter().find(|(id, member)| {
-            node_of(&self.config, &member.name).is_none()
-                && member.role == Role::Learner
-                && !decides(**id)
+            let unnamed = node_of(&self.config, &member.name).is_none();
+            (member.leaving || unnamed) && member.role == Role::Learner && !needed(**id)
         });
         gone.map(|(id, _)| *id)
     }

@@ -31,11 +31,17 @@ pub(super) async fn run(hall: Arc<Hall>, part: Part) {
     let mut beats = interval(hall.listens_every());
     beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut asking: BTreeMap<NodeId, ()> = BTreeMap::new();
-    let mut answers = JoinSet::new();
+    let (mut answers, mut asked) = (JoinSet::new(), 0u32);
     loop {
         tokio::select! {
             _ = beats.tick() => {
                 if !part.status().voters.contains(&me) {
+                    // Who only follows may have been removed without hearing of it.
+                    asked += 1;
+                    if asked.is_multiple_of(ASKED) {
+                        let (hall, turn) = (Arc::clone(&hall), (asked / ASKED) as usize);
+                        tokio::spawn(async move { hall.ask_whether_it_belongs(me, turn).await });
+                    }
                     continue;
                 }
                 for other in hall.others() {
@@ -66,6 +72,17 @@ pub(super) async fn run(hall: Arc<Hall>, part: Part) {
 impl Hall {
     pub(super) fn listens_every(&self) -> Duration {
         self.chartered.suspect_after / ASKED
+    }
+
+    /// Asks one of the others, each in turn, whether this member is still one.
+    async fn ask_whether_it_belongs(&self, me: MemberId, turn: usize) {
+        let others: Vec<NodeId> = self.others().collect();
+        let Some(other) = others.get(turn % others.len().max(1)) else { return };
+        let word = Word::Belongs { member: me };
+        let said = timeout(self.chartered.suspect_after, self.ask(*other, &word)).await;
+        if let Ok(Ok(Said::Removed)) = said {
+            self.gone.send_replace(true);
+        }
     }
 
     /// What was heard of members, this one too.

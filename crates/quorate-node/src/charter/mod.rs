@@ -13,6 +13,7 @@
 //! * `lead`: what the leader wants, done;
 //! * `leave`: a node that stops gives away what it decides;
 //! * `listen`: who was heard, in which life;
+//! * `members`: what operators ask about members;
 //! * `pools`: what pools it names, and how that is changed;
 //! * `show`: what people see of it;
 //! * `words`: what members say to each other beside the council's own questions.
@@ -24,6 +25,7 @@ mod drive;
 mod lead;
 mod leave;
 mod listen;
+mod members;
 mod pools;
 mod show;
 #[cfg(test)]
@@ -39,7 +41,7 @@ use std::time::Duration;
 use quorate_charter::{
     Charter, Council, Group, MemberId, Pace, Post, RaftCouncil, RequestId, Unreached,
 };
-use quorate_core::{Moment, NodeId, Tenure};
+use quorate_core::{Moment, NodeId, NodeSet, Tenure};
 use quorate_trust::Keys;
 use quorate_wire::frame;
 use tokio::sync::{mpsc, watch};
@@ -57,6 +59,9 @@ pub(crate) use pools::no_charter;
 /// (charter spec S10).
 const TERMS_EACH: u64 = 1 << 16;
 
+/// What whoever was removed is told.
+pub(crate) const REMOVED: &str = "this member was removed from the cluster";
+
 /// This node's part, once it has one.
 type Part = RaftCouncil<Carrier>;
 
@@ -70,6 +75,8 @@ pub(crate) enum FromCharter {
     /// This node may decide. What was applied at that round has been told before (charter spec
     /// S2).
     Licensed(Vec<Licence>),
+    /// What changed about members, each with its name.
+    Members(Vec<(String, String)>),
 }
 
 /// That a node decides for a group in a term: asked for, or confirmed.
@@ -133,6 +140,10 @@ pub(crate) struct Hall {
     began: Instant,
     /// Up to which entry the engine was told everything.
     told: watch::Sender<u64>,
+    /// Who was removed, of the members of the file...
+    removed: watch::Sender<NodeSet>,
+    /// ...and whether this very member was.
+    gone: Arc<watch::Sender<bool>>,
     /// When the last round began by which somebody made sure of that.
     caught_up: tokio::sync::Mutex<Option<Instant>>,
 }
@@ -155,6 +166,8 @@ impl Hall {
             heard: Mutex::default(),
             began: Instant::now(),
             told: watch::channel(0).0,
+            removed: watch::channel(NodeSet::new()).0,
+            gone: Arc::new(watch::channel(false).0),
             caught_up: tokio::sync::Mutex::default(),
         }
     }
@@ -171,7 +184,17 @@ impl Hall {
             Ok(council) => {
                 self.stands(None);
                 self.council.send_replace(Some(council.clone()));
-                drive::run(self, council, engine, asks).await;
+                let (mut gone, name) = (self.gone.subscribe(), self.config.name().to_owned());
+                tokio::select! {
+                    () = drive::run(self, council, engine, asks) => {}
+                    Ok(_) = gone.wait_for(|gone| *gone) => {
+                        // Its clients go on elsewhere.
+                        drop(fatal.send(format!(
+                            "{REMOVED}. To let this machine in again, run `quorate member readmit \
+                             {name}` at another one and start it with an empty data directory"
+                        )));
+                    }
+                }
             }
             // The node that cannot keep its part of the charter must not guess at it.
             Err(why) => drop(fatal.send(format!("the charter: {why}"))),
@@ -214,17 +237,28 @@ impl Hall {
     async fn reply(&self, from: NodeId, question: &[u8]) -> Said {
         match frame::open::<Word>(question) {
             Err(error) => Said::Refused(error.to_string()),
+            Ok(Word::Life) if self.removed.borrow().contains(from) => Said::Refused(REMOVED.into()),
             Ok(Word::Life) => {
                 let member = self.part().map(|part| part.identity().member);
                 Said::Life { member, boot: self.boot }
             }
+            Ok(Word::Belongs { member }) => match self.part() {
+                Some(part) if part.watch().borrow().charter.gone().contains_key(&member) => {
+                    Said::Removed
+                }
+                _ => Said::NotYet("nothing is known of its removal".into()),
+            },
             Ok(Word::Join { birth, address }) => self.admit(from, birth, address).await,
             Ok(Word::Council { member, question }) => {
                 let Some(part) = self.part() else {
                     return Said::NotYet("this member is not in yet".into());
                 };
                 let name = &self.config.members[from.index()].name;
-                let members = part.watch().borrow().charter.members().get(&member).cloned();
+                let charter = Arc::clone(&part.watch().borrow().charter);
+                if charter.gone().contains_key(&member) {
+                    return Said::Removed;
+                }
+                let members = charter.members().get(&member).cloned();
                 if members.is_some_and(|known| known.name != *name) {
                     return Said::Refused(format!("{name} speaks for {member}"));
                 }
@@ -235,14 +269,34 @@ impl Hall {
     }
 
     async fn ask(&self, to: NodeId, word: &Word) -> Result<Said, String> {
-        let answer = self.lines.ask(to, frame::seal(word).into()).await?;
-        frame::open(&answer).map_err(|error| error.to_string())
+        ask(&self.lines, to, word).await
     }
 
-    /// All other members of the file.
+    /// All other members of the file that were not removed.
     fn others(&self) -> impl Iterator<Item = NodeId> + use<> {
-        let me = self.config.me;
-        (0..self.config.members.len()).map(NodeId::from).filter(move |node| *node != me)
+        let (me, removed) = (self.config.me, self.removed());
+        let all = (0..self.config.members.len()).map(NodeId::from);
+        all.filter(move |node| *node != me && !removed.contains(*node))
+    }
+
+    /// Who is cut off, as it changes.
+    pub(crate) fn cut_off(&self) -> watch::Receiver<NodeSet> {
+        self.removed.subscribe()
+    }
+
+    /// Takes down who was removed, this node too.
+    fn note_removed(&self, charter: &Charter, me: MemberId) {
+        let members = self.config.members.iter().enumerate();
+        let removed = members.filter(|(_, member)| charter.is_removed(&member.name));
+        let removed: NodeSet = removed.map(|(place, _)| NodeId::from(place)).collect();
+        if charter.gone().contains_key(&me) {
+            self.gone.send_replace(true);
+        }
+        self.removed.send_if_modified(|before| {
+            let differs = *before != removed;
+            *before = removed;
+            differs
+        });
     }
 }
 
@@ -285,6 +339,8 @@ struct Carrier {
     from: MemberId,
     lines: Arc<Lines>,
     book: Arc<Book>,
+    /// Told when another member knows that this one was removed.
+    gone: Arc<watch::Sender<bool>>,
 }
 
 impl Post for Carrier {
@@ -296,10 +352,19 @@ impl Post for Carrier {
         match frame::open(&answer) {
             Ok(Said::Council(answer)) => Ok(answer),
             Ok(Said::NotYet(why) | Said::Refused(why)) => Err(unreached(why)),
+            Ok(Said::Removed) => {
+                self.gone.send_replace(true);
+                Err(unreached(REMOVED.into()))
+            }
             Ok(_) => Err(unreached("it answered another question".into())),
             Err(error) => Err(unreached(error.to_string())),
         }
     }
+}
+
+async fn ask(lines: &Lines, to: NodeId, word: &Word) -> Result<Said, String> {
+    let answer = lines.ask(to, frame::seal(word).into()).await?;
+    frame::open(&answer).map_err(|error| error.to_string())
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -53,6 +53,7 @@ impl Hall {
             leader: status.leader.and_then(name_of),
             members: charter.members().iter().map(member).collect(),
             problem: match (&status.stopped, status.leader) {
+                _ if self.standing().is_some() => self.standing(),
                 (Some(why), _) => Some(format!("this node's part has stopped: {why}")),
                 (None, None) => Some("nobody leads it now: who decides stays as it is".into()),
                 (None, Some(_)) => self.weakness(),

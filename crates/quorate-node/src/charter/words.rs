@@ -12,6 +12,8 @@ pub(super) enum Word {
     Join { birth: Birth, address: String },
     /// A question of the council, from this member.
     Council { member: MemberId, question: Vec<u8> },
+    /// Am I, who joined as this member, still one?
+    Belongs { member: MemberId },
 }
 
 /// An answer.
@@ -27,4 +29,6 @@ pub(super) enum Said {
     NotYet(String),
     /// No, and why; nothing was changed.
     Refused(String),
+    /// The member that asks is none any more, for good.
+    Removed,
 }

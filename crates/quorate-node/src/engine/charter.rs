@@ -57,6 +57,13 @@ impl Engine {
                 self.on_defined(&before, defined);
             }
             FromCharter::Settled { last } => self.ask_again(last),
+            FromCharter::Members(news) => {
+                for (name, text) in news {
+                    tracing::info!(member = name, "{text}");
+                    self.history.note_node(What::Member, &name, &text);
+                }
+                self.metrics.mesh(self.members(), self.peers.connected());
+            }
             FromCharter::Licensed(licences) => {
                 for Licence { group, term, asked } in licences {
                     for seat in self.charter.pools.get(&group).cloned().unwrap_or_default() {
@@ -65,6 +72,12 @@ impl Engine {
                 }
             }
         }
+    }
+
+    /// How many members there are, without those that were removed.
+    pub(super) fn members(&self) -> usize {
+        let removed = self.charter.hall().map_or(0, |hall| hall.removed().len());
+        self.config.members.len() - removed
     }
 
     /// Homes ask whoever decides since lately once more.

@@ -277,7 +277,7 @@ impl Engine {
             self.tell_anew(peer);
             self.meet_owners_anew(peer, clock::now());
         }
-        self.metrics.mesh(&self.config, self.peers.connected());
+        self.metrics.mesh(self.members(), self.peers.connected());
         if before.is_some_and(|boot| boot != theirs.life.boot) {
             self.started_again(peer);
         }
@@ -325,7 +325,7 @@ impl Engine {
         self.history.note_node(What::Missed, &self.config.members[peer.index()].name, &why);
         slot.latency_us = 0;
         slot.problem = Some(why);
-        self.metrics.mesh(&self.config, self.peers.connected());
+        self.metrics.mesh(self.members(), self.peers.connected());
     }
 
     /// Frames of a connection; those of one that has been replaced are not heard.

@@ -310,7 +310,7 @@ impl Engine {
         }
         engine.first_seats()?;
         engine.alarms.set(since.after(HEARTBEAT), Due::Heartbeat);
-        engine.metrics.mesh(&engine.config, 0);
+        engine.metrics.mesh(engine.config.members.len(), 0);
         Ok(engine)
     }
 

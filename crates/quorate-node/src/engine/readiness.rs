@@ -17,7 +17,7 @@ const NAMED_MAX: usize = 10;
 impl Engine {
     pub(super) fn checks(&self) -> Vec<Check> {
         let check = |name: &str, ok, detail: String| Check { name: name.into(), ok, detail };
-        let (up, all) = (self.peers.connected() + 1, self.config.members.len());
+        let (up, all) = (self.peers.connected() + 1, self.members());
         let stopped = self.metrics.seats_stopped.get();
         let grace = self.grace_left();
         let waits = quorate_api::format_span(grace);

@@ -28,7 +28,7 @@ fn exported() -> Exported {
     let standing = Standing { known_free: Some(1), grants_up_to: Some(1), ..Standing::default() };
     metrics.measure(&config, [(&"p".to_owned(), &standing)].into_iter());
     metrics.set_standing("p", 1, 1);
-    metrics.mesh(&config, 0);
+    metrics.mesh(config.members.len(), 0);
     metrics.refuse("peer");
     metrics.refuse_request(400);
     metrics.trust.refuse("token");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::NodeId;
+use quorate_core::{NodeId, NodeSet};
 use quorate_trust::Keys;
 use quorate_wire::frame;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -11,7 +11,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 use super::greeting::Greeted;
+use super::is_removed;
 use super::outgoing::Queue;
+use crate::charter::REMOVED;
 use crate::engine::{Command, HEARTBEAT, PeerEvent};
 use crate::stream::{Reader, Writer, outdated};
 
@@ -37,6 +39,7 @@ impl Connection {
         self,
         engine: &mpsc::Sender<Command>,
         keys: watch::Receiver<Option<Arc<Keys>>>,
+        removed: watch::Receiver<NodeSet>,
     ) {
         let Connection { peer, number, stream: Greeted { mut stream, rest }, queue } = self;
         let certificate = stream.certificate();
@@ -45,6 +48,7 @@ impl Connection {
             why = read(peer, number, reader, rest, engine) => why,
             why = write(writer, queue) => why,
             why = outdated(certificate, keys) => why,
+            () = is_removed(peer, removed) => REMOVED.into(),
         };
         // If the engine is gone, so is the node.
         let gone = PeerEvent::Gone { peer, connection: number, why };

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use quorate_core::NodeId;
+use quorate_core::{NodeId, NodeSet};
 use quorate_trust::{Identity, Keys, Kind};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -22,6 +22,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::audit::{Audit, Note};
 use crate::caller::{Caller, Whence};
+use crate::charter::REMOVED;
 use crate::config::Config;
 use crate::crowd::{Crowd, Place, Room, party};
 use crate::engine::{Command, PeerEvent};
@@ -55,6 +56,8 @@ pub(crate) struct Mesh {
     connections: Arc<AtomicU64>,
     /// Who answers questions of other members' control planes.
     council: Option<Arc<dyn Answers>>,
+    /// Who was removed: it is not called, not let in, and cut off if it is there.
+    removed: watch::Receiver<NodeSet>,
 }
 
 /// Somebody who was let in.
@@ -92,15 +95,34 @@ async fn dial_plainly(config: &Config, peer: NodeId) -> std::io::Result<TcpStrea
     Err(std::io::Error::other(last))
 }
 
+/// Until this member is one that was removed.
+async fn is_removed(peer: NodeId, mut removed: watch::Receiver<NodeSet>) {
+    if removed.wait_for(|all| all.contains(peer)).await.is_err() {
+        // Nobody tells any more.
+        std::future::pending().await
+    }
+}
+
+/// The same on a connection for the control plane: one that was removed before, and asks to be let
+/// in again, may be heard.
+async fn is_removed_now(peer: NodeId, mut removed: watch::Receiver<NodeSet>) {
+    // If nobody tells any more, the other waits for ever.
+    let _ = removed.wait_for(|all| !all.contains(peer)).await;
+    is_removed(peer, removed).await;
+}
+
 impl Mesh {
     pub(crate) fn new(
         config: Arc<Config>,
         engine: mpsc::Sender<Command>,
         (metrics, audit): (Arc<Metrics>, Arc<Audit>),
         keys: watch::Receiver<Option<Arc<Keys>>>,
-        council: Option<Arc<dyn Answers>>,
+        control: Option<(Arc<dyn Answers>, watch::Receiver<NodeSet>)>,
     ) -> Self {
-        Mesh { config, engine, metrics, audit, keys, connections: Arc::default(), council }
+        let (council, removed) = control.unzip();
+        let removed = removed.unwrap_or_else(|| watch::channel(NodeSet::new()).1);
+        let connections = Arc::default();
+        Mesh { config, engine, metrics, audit, keys, connections, council, removed }
     }
 
     /// Calls those who come after us, and listens to those who come before, until the engine is
@@ -118,11 +140,20 @@ impl Mesh {
     /// Calls one peer again and again.
     async fn call(&self, peer: NodeId) {
         let mut wait = RECALL.0;
+        let mut removed = self.removed.clone();
         while !self.engine.is_closed() {
+            if removed.borrow_and_update().contains(peer) {
+                let _ = self.tell(PeerEvent::Failed { peer, why: REMOVED.into() }).await;
+                tokio::select! {
+                    changed = removed.changed() => if changed.is_err() { return },
+                    () = self.engine.closed() => {}
+                }
+                continue;
+            }
             let began = Instant::now();
             let why = match timeout(GREETING, self.greet(peer)).await {
                 Ok(Ok(connection)) => {
-                    connection.run(&self.engine, self.keys.clone()).await;
+                    connection.run(&self.engine, self.keys.clone(), self.removed.clone()).await;
                     None
                 }
                 Ok(Err(error)) => Some(error.to_string()),
@@ -189,7 +220,12 @@ impl Mesh {
             };
             let (stream, purpose, peer, theirs) = greeting::answer(&self.config, stream).await?;
             if purpose == Purpose::Council {
+                // Whoever was removed may still ask to be let in again.
                 return Ok(Welcome::Council(peer, stream));
+            }
+            if self.removed.borrow().contains(peer) {
+                greeting::refuse(stream.stream, REMOVED.into()).await?;
+                return Err(greeting::GreetingError::Stranger(REMOVED.into()));
             }
             match self.meet(peer, theirs, true).await {
                 Ok((number, queue)) => {
@@ -205,13 +241,14 @@ impl Mesh {
         drop(place);
         match greeted {
             Ok(Ok(Welcome::Link(connection))) => {
-                connection.run(&self.engine, self.keys.clone()).await;
+                connection.run(&self.engine, self.keys.clone(), self.removed.clone()).await;
             }
             Ok(Ok(Welcome::Council(peer, stream))) => {
                 // Whoever has none hangs up.
                 let Some(answers) = self.council else { return };
                 tokio::select! {
                     () = council::serve(peer, stream, answers, self.keys.clone()) => {}
+                    () = is_removed_now(peer, self.removed.clone()) => {}
                     () = self.engine.closed() => {}
                 }
             }

@@ -15,6 +15,7 @@ mod init;
 mod jobserver;
 mod keep;
 mod man;
+mod member;
 mod pool;
 mod pools;
 mod queue;
@@ -62,6 +63,7 @@ pub(crate) enum Command {
     Drain(drain::Args),
     Fence(fence::Args),
     Relabel(relabel::Args),
+    Member(member::Args),
     Cert(cert::Args),
     Token(token::Args),
     Completions(completions::Args),
@@ -96,6 +98,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Drain(args) => drain::run(args),
         Command::Fence(args) => fence::run(args),
         Command::Relabel(args) => relabel::run(args),
+        Command::Member(args) => member::run(args),
         Command::Cert(args) => cert::run(&args),
         Command::Token(args) => token::run(&args),
         Command::Completions(args) => completions::run(&args),

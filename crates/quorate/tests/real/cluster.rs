@@ -328,11 +328,23 @@ impl Cluster {
 
     /// What `quorate` with these words, sent to a node, prints.
     pub(crate) fn command(&self, node: usize, words: &[&str]) -> String {
+        String::from_utf8_lossy(&self.output(node, words).stdout).into_owned()
+    }
+
+    /// The same, and how it ended.
+    pub(crate) fn output(&self, node: usize, words: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
         command.args(words).args(["--server", &self.address(node).to_string()]);
         // Clients of other trials have leases to renew meanwhile.
         let output = tokio::task::block_in_place(|| command.output());
-        String::from_utf8_lossy(&output.expect("the command was built").stdout).into_owned()
+        output.expect("the command was built")
+    }
+
+    /// A node that does not run loses its part of the charter.
+    pub(crate) fn forget_charter(&self, node: usize) {
+        for file in ["charter.redb", "charter-birth"] {
+            std::fs::remove_file(self.data(node).join(file)).expect("it was a member");
+        }
     }
 
     /// Where clients find a node.
@@ -495,7 +507,7 @@ impl Cluster {
     }
 
     /// The end of what a node said.
-    fn log(&self, node: usize) -> String {
+    pub(crate) fn log(&self, node: usize) -> String {
         let log = std::fs::read_to_string(self.log_path(node)).unwrap_or_default();
         let lines: Vec<&str> = log.lines().rev().take(20).collect();
         let lines: Vec<&str> = lines.into_iter().rev().collect();

@@ -11,6 +11,7 @@
 //! | `planted.rs` | a node that breaks a rule (this program again) |
 //! | `proxy.rs` | the wire between them |
 //! | `broadcast.rs` | nodes that broadcast are killed, stand still and lose their connections |
+//! | `members.rs` | members give away what they decide, are removed, and come again |
 //! | `moving.rs` | the node that decides is killed and stopped, and another decides |
 //! | `minority.rs` | as many nodes as quorums can do without are killed |
 //! | `rolling.rs` | nodes are restarted one after the other, and no job notices |
@@ -39,6 +40,7 @@ mod flood;
 mod hardship;
 mod history;
 mod lost;
+mod members;
 mod minority;
 mod moves;
 mod moving;
@@ -88,7 +90,7 @@ struct Wish {
     nodes: Option<String>,
 }
 
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 15] = [
     "planted_bugs_in_histories_are_found",
     "a_node_that_is_lied_to_about_its_past_is_found",
     "broken_connections_alone_cost_nobody_a_grant",
@@ -103,6 +105,7 @@ const NAMES: [&str; 14] = [
     "no_job_is_lost_while_nodes_are_restarted_one_after_the_other",
     "another_node_decides_when_the_one_that_did_is_gone",
     "standing_holds_outlive_everything_and_tools_can_use_them",
+    "members_drain_leave_and_come_again_and_jobs_go_on",
 ];
 
 type Trial = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -173,6 +176,7 @@ fn main() {
     add(1, NAMES[11], Box::pin(rolling::restarts(NAMES[11])));
     add(0, NAMES[12], Box::pin(moving::seats(NAMES[12])));
     add(2, NAMES[13], Box::pin(standing::holds(NAMES[13])));
+    add(2, NAMES[14], Box::pin(members::members(NAMES[14])));
     // Most of a trial is waiting, so two go on at a time.
     let started = lanes.map(|lane| {
         runtime.spawn(async {
