@@ -103,7 +103,7 @@ class Playground extends Player {
     return index;
   }
 
-  get step() {
+  get here() {
     return this.film.frames[this.index]?.[4] ?? 0;
   }
 
@@ -192,7 +192,7 @@ class Playground extends Player {
 
   // Somebody interferes, now: what was done later on belongs to another branch.
   act(act) {
-    const { step } = this;
+    const step = this.here;
     const kept = this.run.acts.filter(({ after }) => after < step);
     if (kept.length < this.run.acts.length) this.keepBranch();
     const run = { ...this.run, acts: [...kept, { after: step, act }], steps: step + 1 };
@@ -234,7 +234,7 @@ class Playground extends Player {
   }
 
   words() {
-    return writeWords(this.run, this.step, this.run.acts.filter(({ after }) => after < Math.max(1, this.step)));
+    return writeWords(this.run, this.here, this.run.acts.filter(({ after }) => after < Math.max(1, this.here)));
   }
 
   link() {
@@ -271,7 +271,7 @@ class Playground extends Player {
       [this.shownAt, this.shownFilm] = [this.index, this.film];
       this.showMoment();
     }
-    if (!this.film.by_hand && this.step > this.film.steps - AHEAD / 2) this.extend();
+    if (!this.film.by_hand && this.here > this.film.steps - AHEAD / 2) this.extend();
   }
 
   key(event) {
@@ -406,7 +406,7 @@ class Playground extends Player {
   }
 
   showDeeds() {
-    const { step } = this;
+    const step = this.here;
     const chips = this.run.acts.map(({ after, act }, index) =>
       h("span", { class: after < step ? "deed" : "deed future" },
         h("button", { type: "button", title: "Go there", onclick: () => this.goto(this.frameOf(after + 1)) }, h("span", { class: "dim" }, `${after} `), sayAct(act)),

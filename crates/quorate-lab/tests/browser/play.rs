@@ -70,7 +70,7 @@ fn same_in_the_terminal(browser: &Browser) {
     let text = String::from_utf8(out.stdout).expect("text");
     let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
     let shown = browser.eval(
-        "return playground.film.frames.filter((frame) => frame[4] <= playground.step)
+        "return playground.film.frames.filter((frame) => frame[4] <= playground.here)
             .map((frame) => frame[2])",
     );
     let shown: Vec<&str> =
@@ -86,7 +86,7 @@ fn nodes_links_and_messages_are_hurt_by_clicks_and_the_command_prints_the_same_r
     let served = Served::start();
     let browser = Browser::open("play", 1500, 950);
     served.page(&browser, "--protocol central --nodes 5 --units 2 --seed 7 --steps 40");
-    assert_eq!(number(&browser, "playground.step"), 40);
+    assert_eq!(number(&browser, "playground.here"), 40);
     act(&browser, 2, "crash:2");
     browser.until("document.querySelector('#stage .node:nth-child(3)').classList.contains('down')");
     assert!(browser.text("#deeds").contains("n2 crashes"));
@@ -116,7 +116,7 @@ fn nodes_links_and_messages_are_hurt_by_clicks_and_the_command_prints_the_same_r
 
     // Back to the crash, and another way from there: the first is kept as a branch.
     browser.click("#deeds .deed:nth-child(1) button");
-    browser.until("playground.step === 41");
+    browser.until("playground.here === 41");
     act(&browser, 2, "restart:2");
     assert_eq!(number(&browser, "playground.run.acts.length"), 2);
     browser.click("[data-tab=branches]");
@@ -164,7 +164,7 @@ fn it_plays_on_and_nonsense_is_said_and_changes_nothing() {
     browser.eval("document.querySelector('#speed').value = '10'; playground.speed = 400");
     let before = number(&browser, "playground.film.steps");
     browser.click("#play");
-    browser.until(&format!("playground.film.steps > {before} && playground.step > 300"));
+    browser.until(&format!("playground.film.steps > {before} && playground.here > 300"));
     browser.click("#play");
     same_in_the_terminal(&browser);
     browser.eval(
