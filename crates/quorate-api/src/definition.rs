@@ -11,42 +11,16 @@ pub struct DefineRequest {
     pub definition: String,
 }
 
-/// Changes some of what a pool is.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+/// Makes all pools of a file that are not there, or none.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields, default)]
-pub struct AmendRequest {
-    /// The fields that become something else, as TOML.
-    pub set: String,
-    /// The fields that are to be as if nobody had written them.
-    pub unset: Vec<String>,
-    /// Only if the pool is still of this generation.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub if_generation: Option<u64>,
-}
-
-/// Deletes a pool.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields, default)]
-pub struct DeleteRequest {
-    /// What becomes of those who hold units or wait; without it a pool that has any stays.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub how: Option<Deletion>,
-    /// Only if the pool is still of this generation.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub if_generation: Option<u64>,
-}
-
-/// What becomes of those who hold units of a pool that is deleted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Deletion {
-    /// They keep them until they are done.
-    Drain,
-    /// They are told to stop, as by `quorate revoke`.
-    Revoke,
+#[serde(deny_unknown_fields)]
+pub struct ApplyRequest {
+    /// A file of `[[pools]]`, as TOML, each with its name.
+    pub pools: String,
+    /// Whether only to say what would be done.
+    #[serde(default)]
+    pub dry_run: bool,
 }
 
 /// What a pool is.
@@ -62,9 +36,6 @@ pub struct DefinitionView {
     pub generation: u64,
     /// The fields that somebody wrote, as TOML; nothing of a pool of the files.
     pub definition: String,
-    /// Whether it is being deleted, and how.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub closing: Option<Deletion>,
 }
 
 /// What was changed.

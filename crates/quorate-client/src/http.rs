@@ -10,9 +10,10 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use quorate_api::link::Token;
 use quorate_api::{
-    AmendedView, AuditView, ClaimId, ClaimStatus, DefineRequest, DefinitionView, FoundView,
-    HistoryView, HoldersView, MembersView, NodeView, Overview, PoolView, PoolsView, Problem,
-    QueueView, RelabelRequest, RemoveRequest, RenewRequest, RevokeRequest, Want, format_span,
+    AmendedView, ApplyRequest, AuditView, ClaimId, ClaimStatus, DefineRequest, DefinitionView,
+    FoundView, HistoryView, HoldersView, MembersView, NodeView, Overview, PoolView, PoolsView,
+    Problem, QueueView, RelabelRequest, RemoveRequest, RenewRequest, RevokeRequest, Want,
+    format_span,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -357,6 +358,14 @@ impl Views {
         request: &DefineRequest,
     ) -> Result<AmendedView, ViewError> {
         self.ask(Method::PUT, &pool_path(pool, ""), Some(request)).await
+    }
+
+    /// Makes all pools of a file that are not there, or none.
+    ///
+    /// # Errors
+    /// See [`ViewError`].
+    pub async fn apply_pools(&self, request: &ApplyRequest) -> Result<AmendedView, ViewError> {
+        self.ask(Method::POST, "/v1/pools", Some(request)).await
     }
 
     /// Scrambles the state of a pool's seat at the node that answers, to see the pool heal. For

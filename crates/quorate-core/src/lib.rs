@@ -99,6 +99,6 @@ pub use node::NodeId;
 pub use node_set::NodeSet;
 pub use numbers::{Number, Numbers};
 pub use outbox::{Drain, Outbox};
-pub use protocol::{Entry, Fact, Kept, LeaseEnd, Protocol, Seat, Standing, Start};
+pub use protocol::{Entry, Fact, Kept, LeaseEnd, Protocol, Purpose, Seat, Standing, Start};
 pub use shortage::{Obeys, Order, Relabelled, Shortage};
 pub use stamp::{Clock, Stamp};

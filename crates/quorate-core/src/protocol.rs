@@ -71,6 +71,14 @@ pub trait Protocol: Clone + Eq + Hash + fmt::Debug {
     /// Which leases are over when this alarm rings.
     fn lease_end(alarm: &Self::Alarm) -> LeaseEnd;
 
+    /// What the messages are for that are sent when this alarm rings, for counting.
+    fn purpose(alarm: &Self::Alarm) -> Purpose {
+        match Self::lease_end(alarm) {
+            LeaseEnd::Nothing => Purpose::Protocol,
+            _ => Purpose::Lease,
+        }
+    }
+
     /// Whether a driver that stops in good order rings this alarm first, if it is armed. It is one
     /// whose only work is to write down what may be lost: nobody was promised that it is on disk,
     /// and the next life is better off with it.
@@ -222,6 +230,37 @@ impl Fact {
     pub fn about(mut self, node: NodeId) -> Self {
         self.about = Some(node);
         self
+    }
+}
+
+/// What a message is for, for counting. A message that answers another is for the same.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[repr(u8)]
+pub enum Purpose {
+    /// To serve a claim, or to end one.
+    #[default]
+    Protocol,
+    /// To say again what may not have arrived.
+    Retry,
+    /// To keep leases, or to end them.
+    Lease,
+    /// To find out who is there.
+    Probe,
+}
+
+impl Purpose {
+    /// All of them.
+    pub const ALL: [Purpose; 4] =
+        [Purpose::Protocol, Purpose::Retry, Purpose::Lease, Purpose::Probe];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Purpose::Protocol => "protocol",
+            Purpose::Retry => "retry",
+            Purpose::Lease => "lease",
+            Purpose::Probe => "probe",
+        }
     }
 }
 

@@ -293,11 +293,14 @@ impl App {
     /// This node does not know the pool, and cannot find out whether there is one.
     pub(crate) async fn look_for(&self, pool: &str) -> Result<(), Problem> {
         match &self.hall {
-            Some(hall) if self.config.pool(pool).is_none() && is_pool_name(pool) => {
-                hall.catch_up().await
-            }
+            Some(hall) if self.must_look_for(pool) => hall.catch_up().await,
             _ => Ok(()),
         }
+    }
+
+    /// Whether others may know of a pool that this node does not.
+    fn must_look_for(&self, pool: &str) -> bool {
+        self.hall.is_some() && self.config.pool(pool).is_none() && is_pool_name(pool)
     }
 
     /// How a pool is configured, if it exists for the caller.
@@ -416,16 +419,32 @@ impl App {
             },
             _ => ask,
         };
-        match self.authorize(Some(&pool), ask.needs()) {
-            Ok(()) => {
-                if let Err(problem) = self.look_for(&pool).await {
-                    return waiter.answer(Err(problem));
-                }
-                let request = Request::Claim { pool, id, ask, waiter };
-                self.desk.bring(self.caller.clone(), request);
-            }
+        let allowed = match self.authorize(Some(&pool), ask.needs()) {
+            Ok(()) => self.look_for(&pool).await,
+            refused => refused,
+        };
+        match allowed {
+            Ok(()) => self.bring(Request::Claim { pool, id, ask, waiter }),
             Err(problem) => waiter.answer(Err(problem)),
         }
+    }
+
+    /// Whether there is anything to wait for first, as [`App::ask_for`] does: whose a claim is, or
+    /// whether others know of the pool.
+    pub(crate) fn must_prepare(&self, pool: &str) -> bool {
+        matches!(self.caller, Caller::Holder(_)) || self.must_look_for(pool)
+    }
+
+    /// The same as [`App::ask_for`], where there is nothing to wait for.
+    pub(crate) fn ask_at_once(&self, pool: String, id: ClaimId, ask: Ask, waiter: Waiter) {
+        match self.authorize(Some(&pool), ask.needs()) {
+            Ok(()) => self.bring(Request::Claim { pool, id, ask, waiter }),
+            Err(problem) => waiter.answer(Err(problem)),
+        }
+    }
+
+    fn bring(&self, request: Request) {
+        self.desk.bring(self.caller.clone(), request);
     }
 
     /// Has what was asked done, unless somebody is at it.

@@ -58,6 +58,8 @@ const ENDPOINTS: &[(&str, &str, Option<Action>)] = &[
     ("UNLOCK", "/v1/terraform/{pool}", Some(Action::Claim)),
     ("GET", "/v1/pools", Some(Action::See)),
     ("GET", "/v1/pools/{pool}", Some(Action::See)),
+    // As the audit, it is about all pools.
+    ("POST", "/v1/pools", Some(Action::Audit)),
     ("PUT", "/v1/pools/{pool}", Some(Action::Admin)),
     ("GET", "/v1/pools/{pool}/definition", Some(Action::See)),
     ("GET", "/v1/pools/{pool}/holders", Some(Action::See)),

@@ -43,9 +43,11 @@ pub(crate) fn state(end: End) -> ClaimState {
 }
 
 /// What a client shows as its grant. Nothing if a unit appears twice.
-pub(crate) fn shares(shown: impl Iterator<Item = (u32, u64)>) -> Option<Shares> {
-    let shares: Vec<Share> =
-        shown.map(|(unit, fence)| Share { unit: Unit(unit), fence: Fence(fence) }).collect();
+pub(crate) fn shares(shown: impl IntoIterator<Item = (u32, u64)>) -> Option<Shares> {
+    let shares: Vec<Share> = shown
+        .into_iter()
+        .map(|(unit, fence)| Share { unit: Unit(unit), fence: Fence(fence) })
+        .collect();
     let shares = Shares::new(&shares);
     let distinct = shares.as_slice().windows(2).all(|pair| pair[0].unit < pair[1].unit);
     distinct.then_some(shares)

@@ -27,6 +27,8 @@ const OTHERS_MAX: usize = 64;
 /// What happened to a claim of a client, in words that are not kept.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Brief<'a> {
+    /// Milliseconds since 1970.
+    pub(crate) at_ms: u64,
     pub(crate) what: What,
     pub(crate) pool: &'a str,
     pub(crate) claim: (u64, u64),
@@ -38,21 +40,19 @@ pub(crate) struct Brief<'a> {
 
 impl Brief<'_> {
     /// As a record, in the room of one that is forgotten.
-    fn write_over(&self, mut old: Record) -> Record {
+    fn write_over(&self, old: &mut Record) {
         let texts = [(&mut old.who, start(self.who)), (&mut old.text, start(self.text))];
         for (text, new) in texts.into_iter().chain([(&mut old.pool, self.pool)]) {
             text.clear();
             text.push_str(new);
         }
-        let Record { pool, who, text, mut others, .. } = old;
-        others.clear();
-        let Brief { what, claim, units, took_ms, .. } = *self;
-        let (at_ms, times, more_pools) = (now_ms(), 1, 0);
-        Record { at_ms, what, pool, claim, units, took_ms, who, text, times, more_pools, others }
+        old.others.clear();
+        (old.at_ms, old.what, old.claim) = (self.at_ms, self.what, self.claim);
+        (old.units, old.took_ms, old.times, old.more_pools) = (self.units, self.took_ms, 1, 0);
     }
 
     fn record(&self) -> Record {
-        self.write_over(Record {
+        let mut record = Record {
             at_ms: 0,
             what: self.what,
             pool: String::new(),
@@ -64,7 +64,9 @@ impl Brief<'_> {
             times: 1,
             more_pools: 0,
             others: Vec::new(),
-        })
+        };
+        self.write_over(&mut record);
+        record
     }
 }
 
@@ -101,15 +103,15 @@ impl History {
         }
         let room = if self.total >= TOTAL_MAX { FEW } else { POOL_MAX };
         let past = self.past(seat);
-        let full = past.records.len() >= room;
-        let record = match past.records.pop_front_if(|_| full) {
-            Some(old) => {
-                self.total -= 1;
-                brief.write_over(old)
-            }
-            None => brief.record(),
-        };
-        self.keep(seat, record);
+        if past.records.len() < room {
+            return self.keep(seat, brief.record());
+        }
+        past.records.rotate_left(1);
+        if let Some(oldest) = past.records.back_mut() {
+            brief.write_over(oldest);
+            past.count(brief.at_ms, brief.what, brief.took_ms);
+        }
+        self.trim(seat);
     }
 
     /// The same happened in all of these pools at once: each remembers it, and it is worth knowing
@@ -136,10 +138,15 @@ impl History {
 
     fn keep(&mut self, seat: usize, record: Record) {
         self.total += 1;
+        let past = self.past(seat);
+        past.count(record.at_ms, record.what, record.took_ms);
+        past.records.push_back(record);
+        self.trim(seat);
+    }
+
+    fn trim(&mut self, seat: usize) {
         let room = if self.total > TOTAL_MAX { FEW } else { POOL_MAX };
         let past = self.past(seat);
-        past.count(&record);
-        past.records.push_back(record);
         let before = past.records.len();
         while past.records.len() > room {
             past.records.pop_front();
@@ -197,8 +204,8 @@ impl History {
 }
 
 impl Past {
-    fn count(&mut self, record: &Record) {
-        let number = record.at_ms / BUCKET_MS;
+    fn count(&mut self, at_ms: u64, what: What, took_ms: u64) {
+        let number = at_ms / BUCKET_MS;
         // A calendar that is set back counts into the last bucket there is.
         if self.buckets.back().is_none_or(|bucket| bucket.number < number) {
             if self.buckets.len() >= BUCKETS_MAX {
@@ -207,11 +214,11 @@ impl Past {
             self.buckets.push_back(Bucket { number, ..Bucket::default() });
         }
         let Some(bucket) = self.buckets.back_mut() else { return };
-        match record.what {
+        match what {
             What::Granted => {
                 bucket.granted += 1;
-                bucket.waited_ms.0 += record.took_ms;
-                bucket.waited_ms.1 = bucket.waited_ms.1.max(record.took_ms);
+                bucket.waited_ms.0 += took_ms;
+                bucket.waited_ms.1 = bucket.waited_ms.1.max(took_ms);
             }
             What::Released => bucket.released += 1,
             What::Expired | What::Revoked => bucket.lost += 1,
@@ -296,7 +303,8 @@ mod tests {
                 _ => (What::Released, "short"),
             };
             let (claim, units, took_ms) = ((1, serial), 2, 7);
-            let brief = Brief { what, pool: "p", claim, units, took_ms, who: "me", text };
+            let at_ms = now_ms();
+            let brief = Brief { at_ms, what, pool: "p", claim, units, took_ms, who: "me", text };
             history.note_brief(0, &brief);
         }
         let kept = history.records(0, usize::MAX);

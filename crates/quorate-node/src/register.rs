@@ -5,10 +5,13 @@
 //! no client anything: nobody waits for its lines, which go to disk within a second
 //! ([`crate::journal`]).
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use quorate_api::GrantEvent;
+use quorate_api::{ClaimState, GrantEvent};
+use quorate_core::{ClaimId, Shares};
+
+use crate::convert;
 
 /// Most events that are kept of a pool, in memory and on disk.
 pub(crate) const KEPT: u64 = 1000;
@@ -17,10 +20,42 @@ const TOTAL_MAX: usize = 100_000;
 /// Most shares of one event.
 pub(crate) const SHARES_MAX: usize = 100;
 
+/// One event, as it is kept: without room of its own, which would be asked for and given back twice
+/// for every claim.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    pub(crate) number: u64,
+    pub(crate) at_ms: u64,
+    pub(crate) boot: u32,
+    pub(crate) grant: Option<u64>,
+    pub(crate) id: ClaimId,
+    pub(crate) state: ClaimState,
+    pub(crate) shares: Shares,
+}
+
+impl Line {
+    fn event(&self) -> GrantEvent {
+        let &Line { number, at_ms, boot, grant, state, .. } = self;
+        let shares = self.shares.iter().take(SHARES_MAX).map(|s| (s.unit.0, s.fence.0)).collect();
+        GrantEvent { number, at_ms, boot, grant, id: convert::api_id(self.id), state, shares }
+    }
+
+    /// Nothing if it was written by another version.
+    fn read(line: &[u8]) -> Option<Line> {
+        let event: GrantEvent = serde_json::from_slice(line).ok()?;
+        let GrantEvent { number, at_ms, boot, grant, id, state, shares } = event;
+        let shares = convert::shares(shares)?;
+        Some(Line { number, at_ms, boot, grant, id: convert::claim_id(id), state, shares })
+    }
+}
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Register {
-    pools: HashMap<Arc<str>, VecDeque<GrantEvent>>,
+    /// By the number of the pool.
+    pools: Vec<VecDeque<Line>>,
+    /// What is left of earlier starts, until its pool has a number.
+    recalled: BTreeMap<Arc<str>, VecDeque<Line>>,
     total: usize,
 }
 
@@ -29,61 +64,73 @@ impl Register {
     pub(crate) fn recalled(lines: BTreeMap<Arc<str>, Vec<Vec<u8>>>) -> Self {
         let mut register = Register::default();
         for (pool, lines) in lines {
-            let events = lines.iter().filter_map(|line| serde_json::from_slice(line).ok());
-            let events: VecDeque<GrantEvent> = events.collect();
-            register.total += events.len();
-            register.pools.insert(pool, events);
+            let lines: VecDeque<Line> = lines.iter().filter_map(|line| Line::read(line)).collect();
+            register.total += lines.len();
+            register.recalled.insert(pool, lines);
         }
         register
     }
 
-    /// Enters an event; gives it its number, and how it is written down where it is.
+    /// Enters an event in the pool of this number and name; gives it its number, and how it is
+    /// written down where it is.
     pub(crate) fn enter(
         &mut self,
-        pool: &Arc<str>,
-        mut event: GrantEvent,
+        (seat, pool): (usize, &str),
+        mut line: Line,
         written: bool,
     ) -> (u64, Option<Vec<u8>>) {
-        let events = self.pools.entry(Arc::clone(pool)).or_default();
-        event.number = events.back().map_or(1, |last| last.number + 1);
-        let number = event.number;
-        let line = written.then(|| serde_json::to_vec(&event).unwrap_or_default());
-        events.push_back(event);
+        if self.pools.len() <= seat {
+            self.pools.resize_with(seat + 1, VecDeque::new);
+        }
+        let lines = &mut self.pools[seat];
+        if lines.is_empty() && !self.recalled.is_empty() {
+            *lines = self.recalled.remove(pool).unwrap_or_default();
+        }
+        line.number = lines.back().map_or(1, |last| last.number + 1);
+        let number = line.number;
+        let written = written.then(|| serde_json::to_vec(&line.event()).unwrap_or_default());
+        lines.push_back(line);
         self.total += 1;
         let room = if self.total > TOTAL_MAX { 8 } else { KEPT as usize };
-        while events.len() > room {
-            events.pop_front();
+        while lines.len() > room {
+            lines.pop_front();
             self.total -= 1;
         }
-        (number, line)
+        (number, written)
     }
 
-    /// What happened in a pool after the event of this number, the first first.
-    pub(crate) fn after(&self, pool: &str, number: u64) -> Vec<GrantEvent> {
-        let events = self.pools.get(pool).into_iter().flatten();
-        events.filter(|event| event.number > number).cloned().collect()
+    /// What happened in a pool, of this number if it has one, after the event of that number, the
+    /// first first.
+    pub(crate) fn after(
+        &self,
+        (seat, pool): (Option<usize>, &str),
+        number: u64,
+    ) -> Vec<GrantEvent> {
+        let entered = seat.and_then(|seat| self.pools.get(seat)).filter(|lines| !lines.is_empty());
+        let lines = entered.or_else(|| self.recalled.get(pool)).into_iter().flatten();
+        lines.filter(|line| line.number > number).map(Line::event).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use quorate_api::{ClaimId, ClaimState};
-
     use super::*;
 
     #[test]
     fn numbers_go_on_after_a_restart_and_the_oldest_are_dropped() {
-        let id = ClaimId::from_halves(1, 2);
-        let (state, shares) = (ClaimState::Granted, vec![(0, 7)]);
-        let event = GrantEvent { number: 0, at_ms: 1, boot: 3, grant: None, id, state, shares };
-        let (mut register, pool) = (Register::default(), Arc::from("p"));
+        let shares = convert::shares([(0, 7)]).expect("one unit");
+        let (id, state) = (ClaimId { origin: 1, serial: 2 }, ClaimState::Granted);
+        let line = Line { number: 0, at_ms: 1, boot: 3, grant: None, id, state, shares };
+        let mut register = Register::default();
         let mut lines: Vec<Vec<u8>> =
-            (0..KEPT + 5).filter_map(|_| register.enter(&pool, event.clone(), true).1).collect();
-        assert_eq!(register.after("p", 0).first().map(|event| event.number), Some(6));
-        assert_eq!(register.after("p", KEPT + 4).len(), 1);
+            (0..KEPT + 5).filter_map(|_| register.enter((2, "p"), line.clone(), true).1).collect();
+        assert_eq!(register.after((Some(2), "p"), 0).first().map(|event| event.number), Some(6));
+        assert_eq!(register.after((Some(2), "p"), KEPT + 4).len(), 1);
         lines.push(b"of another version".to_vec());
-        let mut again = Register::recalled([(Arc::clone(&pool), lines)].into());
-        assert_eq!(again.enter(&pool, event, false), (KEPT + 6, None), "nobody would read it");
-        assert!(again.after("q", 0).is_empty());
+        let mut again = Register::recalled([(Arc::from("p"), lines)].into());
+        assert_eq!(again.after((Some(0), "p"), KEPT + 4).len(), 1, "nothing is entered yet");
+        assert_eq!(again.enter((0, "p"), line, false), (KEPT + 6, None), "nobody would read it");
+        assert_eq!(again.after((Some(0), "p"), KEPT + 4).len(), 2);
+        assert!(again.after((Some(1), "q"), 0).is_empty());
     }
 }

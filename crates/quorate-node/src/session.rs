@@ -73,8 +73,16 @@ pub(crate) async fn run(mut stream: Stream, mut app: App) -> Result<(), SessionE
                 let received = clock::now();
                 // Most is answered before this returns, so nobody needs to wake us for it.
                 queue.take(&mut outgoing);
-                match session.hear(&incoming, received).await {
-                    Ok(used) => drop(incoming.drain(..used)),
+                let mut heard = session.hear(&incoming, received);
+                while let Ok((used, Some(held))) = heard {
+                    incoming.drain(..used);
+                    session.release(held).await;
+                    heard = session.hear(&incoming, received);
+                }
+                // Also what came before nonsense.
+                session.app.work();
+                match heard {
+                    Ok((used, _)) => drop(incoming.drain(..used)),
                     Err(error) => {
                         let problem = Problem::new(ProblemKind::BadRequest, error.to_string());
                         // A client that does not read learns it from the end of the connection.
@@ -159,6 +167,13 @@ pub(crate) async fn first_number(stream: &mut Stream) -> Option<u64> {
 /// What the engine is asked about a claim, and who waits for the answer.
 type Asked = (String, ClaimId, Ask, Waiter);
 
+/// A request that has to wait for something before the engine is asked, if it is.
+struct Held {
+    /// Nobody knows who asks: it is kept waiting if many such do.
+    strange: bool,
+    asked: Option<Asked>,
+}
+
 struct Session {
     app: App,
     /// Who it is without the token that it may show.
@@ -168,39 +183,45 @@ struct Session {
 }
 
 impl Session {
-    /// Takes whole frames off the front; says how many bytes they took.
-    async fn hear(&mut self, bytes: &[u8], received: Moment) -> Result<usize, link::FrameError> {
-        let mut used = 0;
-        let heard = self.take_up(bytes, received, &mut used).await;
-        // Also what came before nonsense.
-        self.app.work();
-        heard.map(|()| used)
-    }
-
-    async fn take_up(
+    /// Takes whole frames off the front; says how many bytes they took, and what came of the last
+    /// if that has to wait for something: few do, and what need not wait is done in one go.
+    fn hear(
         &mut self,
         bytes: &[u8],
         received: Moment,
-        used: &mut usize,
-    ) -> Result<(), link::FrameError> {
+    ) -> Result<(usize, Option<Held>), link::FrameError> {
+        let mut used = 0;
         loop {
             let known = self.app.caller.is_known(&self.app.config);
             let max = if known { link::FRAME_MAX } else { link::STRANGE_FRAME_MAX };
-            match link::decode_within(&bytes[*used..], max)? {
-                Some((FromClient::Request(request), length)) => {
-                    *used += length;
-                    let shows = matches!(request.ask, LinkAsk::Introduce { .. });
-                    let asked = self.on_request(request, received);
-                    let known = self.app.caller.is_known(&self.app.config);
-                    if !known && (shows || asked.is_some()) {
-                        self.app.strangers.keep_waiting(self.app.whence).await;
-                    }
-                    if let Some((pool, id, ask, waiter)) = asked {
-                        self.app.ask_for(pool, convert::claim_id(id), ask, waiter).await;
-                    }
+            let decoded = link::decode_within(&bytes[used..], max)?;
+            let Some((FromClient::Request(request), length)) = decoded else {
+                return Ok((used, None));
+            };
+            used += length;
+            let shows = matches!(request.ask, LinkAsk::Introduce { .. });
+            let asked = self.on_request(request, received);
+            let strange = (shows || asked.is_some()) && !self.app.caller.is_known(&self.app.config);
+            match asked {
+                asked if strange => return Ok((used, Some(Held { strange, asked }))),
+                Some(asked) if self.app.must_prepare(&asked.0) => {
+                    return Ok((used, Some(Held { strange, asked: Some(asked) })));
                 }
-                None => return Ok(()),
+                Some((pool, id, ask, waiter)) => {
+                    self.app.ask_at_once(pool, convert::claim_id(id), ask, waiter);
+                }
+                None => {}
             }
+        }
+    }
+
+    /// Waits for what it takes, and goes on.
+    async fn release(&self, Held { strange, asked }: Held) {
+        if strange {
+            self.app.strangers.keep_waiting(self.app.whence).await;
+        }
+        if let Some((pool, id, ask, waiter)) = asked {
+            self.app.ask_for(pool, convert::claim_id(id), ask, waiter).await;
         }
     }
 

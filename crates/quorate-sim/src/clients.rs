@@ -166,15 +166,16 @@ impl<P: Protocol> World<'_, P> {
             // The answer came so late that it is void: nobody uses these units.
             return self.give_up_late(index);
         }
+        // Also what breaks a law is to be seen.
+        if let Some(film) = self.trace.film() {
+            film.granted(claim, &shares);
+        }
         self.laws.see(Observation::Granted { claim, shares: &shares })?;
         let answers = client.claim(index) == claim && client.phase == Phase::Waiting;
         let suits = client.wanted.lines.as_ref().is_none_or(|lines| suits(lines, &shares));
         if !answers || !suits || shares.len() != client.wanted.units.get() as usize {
             let what = format!("{claim} was granted {shares}, which it does not wait for");
             return Err(Breach { law: "one grant per claim", what }.into());
-        }
-        if let Some(film) = self.trace.film() {
-            film.granted(claim, &shares);
         }
         let (now, place, since) = (self.now, client.place, client.since);
         self.measures.left_queue(now, place);

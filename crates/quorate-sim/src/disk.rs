@@ -8,14 +8,15 @@
 
 use std::collections::VecDeque;
 
-use quorate_core::{Effect, EffectOf, Protocol};
+use quorate_core::{Effect, EffectOf, Protocol, Purpose};
 
 /// One node's disk, and the effects that wait for it.
 #[derive(Debug)]
 pub(crate) struct Disk<P: Protocol> {
     image: Option<P::Durable>,
-    /// Records not yet synced, each followed by the effects that wait for it.
-    behind: VecDeque<EffectOf<P>>,
+    /// Records not yet synced, each followed by the effects that wait for it, and what all of them
+    /// are for.
+    behind: VecDeque<(Purpose, EffectOf<P>)>,
     /// How many records of `behind` the sync under way covers.
     syncing: usize,
     /// Whether what was on it is gone and nothing was written since: the node has forgotten
@@ -62,8 +63,8 @@ impl<P: Protocol> Disk<P> {
     }
 
     /// Puts an effect behind the barrier.
-    pub(crate) fn wait(&mut self, effect: EffectOf<P>) {
-        self.behind.push_back(effect);
+    pub(crate) fn wait(&mut self, purpose: Purpose, effect: EffectOf<P>) {
+        self.behind.push_back((purpose, effect));
     }
 
     /// Starts a sync of all records that wait; says whether there is one to start.
@@ -74,14 +75,14 @@ impl<P: Protocol> Disk<P> {
     }
 
     /// The sync is done. Gives back the effects that may now happen, one by one, until `None`.
-    pub(crate) fn next_released(&mut self) -> Option<EffectOf<P>> {
+    pub(crate) fn next_released(&mut self) -> Option<(Purpose, EffectOf<P>)> {
         loop {
             match self.behind.front()? {
-                Effect::Persist(_) if self.syncing == 0 => return None,
+                (_, Effect::Persist(_)) if self.syncing == 0 => return None,
                 _ => {}
             }
             match self.behind.pop_front()? {
-                Effect::Persist(record) => {
+                (_, Effect::Persist(record)) => {
                     self.write(record);
                     self.syncing -= 1;
                 }
@@ -92,14 +93,14 @@ impl<P: Protocol> Disk<P> {
 
     /// Records that are not synced.
     pub(crate) fn records(&self) -> usize {
-        self.behind.iter().filter(|effect| matches!(effect, Effect::Persist(_))).count()
+        self.behind.iter().filter(|(_, effect)| matches!(effect, Effect::Persist(_))).count()
     }
 
     /// A crash: the first `survivors` of the records that were not synced are on disk, the rest is
     /// gone, and nothing that waited behind any of them happens.
     pub(crate) fn crash(&mut self, survivors: usize) {
         self.syncing = 0;
-        let records = self.behind.drain(..).filter_map(|effect| match effect {
+        let records = self.behind.drain(..).filter_map(|(_, effect)| match effect {
             Effect::Persist(record) => Some(record),
             _ => None,
         });

@@ -16,7 +16,7 @@
 
 use std::fmt::Write as _;
 
-use quorate_core::{Effect, EffectOf, Event, EventOf, NodeId, Protocol, Seat, Start};
+use quorate_core::{Effect, EffectOf, Event, EventOf, NodeId, Protocol, Purpose, Seat, Start};
 use quorate_laws::Breach;
 
 use crate::Span;
@@ -55,6 +55,13 @@ impl<P: Protocol> World<'_, P> {
 
     /// Something happens to a participant that is running.
     pub(crate) fn step(&mut self, me: NodeId, event: EventOf<P>) -> Result<(), Stop> {
+        match &event {
+            // It is for what the message was for.
+            Event::Hear { .. } => {}
+            Event::Ring(alarm) => self.purpose = P::purpose(alarm),
+            Event::Renew { .. } => self.purpose = Purpose::Lease,
+            _ => self.purpose = Purpose::Protocol,
+        }
         if self.is_watched {
             return self.step_watched(me, event);
         }
@@ -185,7 +192,7 @@ impl<P: Protocol> World<'_, P> {
             }
             seen => match &mut self.nodes[me.index()].disk {
                 Some(disk) if disk.is_busy() => {
-                    disk.wait(seen);
+                    disk.wait(self.purpose, seen);
                     Ok(())
                 }
                 _ => self.perform_visibly(me, seen),
@@ -234,7 +241,7 @@ impl<P: Protocol> World<'_, P> {
         if self.plan.sync == Span::ZERO {
             disk.write_now(record);
         } else {
-            disk.wait(Effect::Persist(record));
+            disk.wait(self.purpose, Effect::Persist(record));
             self.start_sync(me);
         }
     }
@@ -255,8 +262,9 @@ impl<P: Protocol> World<'_, P> {
         }
         self.note(&node, format_args!("synced"));
         while let Some(disk) = &mut self.nodes[node.index()].disk
-            && let Some(effect) = disk.next_released()
+            && let Some((purpose, effect)) = disk.next_released()
         {
+            self.purpose = purpose;
             self.perform_visibly(node, effect)?;
         }
         self.start_sync(node);
@@ -283,14 +291,17 @@ impl<P: Protocol> World<'_, P> {
         if to == me {
             return false;
         }
-        let (from_boot, to_boot) = (self.nodes[me.index()].boot, *boot);
+        let (to_boot, purpose) = (*boot, self.purpose);
+        let from_boot = self.nodes[me.index()].boot;
+        self.nodes[me.index()].traffic += 1;
         self.measures.messages[kind] += 1;
+        self.measures.messages_for[purpose as usize] += 1;
         let planned = self.queue.plan(self.network.plain_arrival(self.now, me, to));
         let message = match place.take() {
             Some(Effect::Tell { message, .. }) => message,
             other => cannot_be(other),
         };
-        *planned = Some(Happening::Hear { from: me, to, message, from_boot, to_boot });
+        *planned = Some(Happening::Hear { from: me, to, message, from_boot, to_boot, purpose });
         true
     }
 
@@ -298,7 +309,10 @@ impl<P: Protocol> World<'_, P> {
         if to == me || to.index() >= self.nodes.len() {
             return Err(broken_contract(format!("{me} tells {to}: {message}")));
         }
+        let purpose = self.purpose;
         self.measures.messages[P::kind(&message)] += 1;
+        self.measures.messages_for[purpose as usize] += 1;
+        self.nodes[me.index()].traffic += 1;
         let receiver = &self.nodes[to.index()];
         // A message to a node that is down is on its way to nobody.
         let fate = match &receiver.seat {
@@ -306,7 +320,7 @@ impl<P: Protocol> World<'_, P> {
             None => Fate::Lost,
         };
         let (from_boot, to_boot) = (self.nodes[me.index()].boot, receiver.boot);
-        let hear = |message| Happening::Hear { from: me, to, message, from_boot, to_boot };
+        let hear = |message| Happening::Hear { from: me, to, message, from_boot, to_boot, purpose };
         match fate {
             Fate::Once(at) => {
                 self.shoot(me, to, &message, at, Some(self.queue.next_ticket()));
@@ -353,7 +367,8 @@ impl<P: Protocol> World<'_, P> {
     #[inline(always)]
     pub(crate) fn hear_at_once(&mut self, at: u64, due: Due) -> Result<bool, Stop> {
         let place = self.queue.place(due);
-        let Some(&mut Happening::Hear { from, to, from_boot: 0, to_boot, .. }) = place.as_mut()
+        let Some(&mut Happening::Hear { from, to, from_boot: 0, to_boot, purpose, .. }) =
+            place.as_mut()
         else {
             return Ok(false);
         };
@@ -365,6 +380,8 @@ impl<P: Protocol> World<'_, P> {
             && !self.is_watched;
         let (Some(participant), true) = (&mut node.seat, is_plain) else { return Ok(false) };
         self.now = at;
+        self.purpose = purpose;
+        node.traffic += 1;
         self.measures.happenings += 1;
         self.measures.steps += 1;
         let now = node.clock.read(at);
@@ -393,7 +410,8 @@ impl<P: Protocol> World<'_, P> {
         }
         if self.network.is_cut(from, to) {
             if self.network.cuts_hold() {
-                let happening = Happening::Hear { from, from_boot, to, to_boot, message };
+                let purpose = self.purpose;
+                let happening = Happening::Hear { from, from_boot, to, to_boot, message, purpose };
                 self.held.push((ticket, happening));
             } else {
                 self.lose_message(ticket);
@@ -407,7 +425,9 @@ impl<P: Protocol> World<'_, P> {
                 return Ok(());
             }
             if self.plan.faults.greetings && from_boot > *newest {
+                let purpose = self.purpose;
                 self.greet(to, from, from_boot)?;
+                self.purpose = purpose;
                 if self.nodes[to.index()].boot != to_boot || self.nodes[to.index()].seat.is_none() {
                     self.lose_message(ticket);
                     return Ok(());
@@ -419,6 +439,7 @@ impl<P: Protocol> World<'_, P> {
         if let Some(film) = self.trace.film() {
             film.land(ticket, self.now, false);
         }
+        self.nodes[to.index()].traffic += 1;
         self.step(to, Event::Hear { from, message })
     }
 

@@ -1,7 +1,10 @@
-//! Distribution of durations with bounded memory: sixteen buckets for each doubling, so that a
-//! quantile is off by at most 1/32; mean and maximum are exact.
+//! Distribution of durations with bounded memory: mean and maximum are exact, and so are quantiles
+//! of up to a million durations. Of more there are only sixteen buckets for each doubling, and a
+//! quantile is off by at most 1/32.
 
 const PER_DOUBLING: u64 = 16;
+/// So many durations are kept one by one: eight megabytes.
+const KEPT_MAX: usize = 1 << 20;
 
 /// Counts durations in nanoseconds.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -10,6 +13,8 @@ pub struct Histogram {
     count: u64,
     sum: u128,
     max: u64,
+    /// All of them in order, unless they are more than [`KEPT_MAX`].
+    kept: Vec<u64>,
 }
 
 impl Histogram {
@@ -23,6 +28,33 @@ impl Histogram {
         self.count += 1;
         self.sum += u128::from(value);
         self.max = self.max.max(value);
+        if self.kept.len() < KEPT_MAX {
+            self.kept.push(value);
+        }
+    }
+
+    /// Whether quantiles are exact.
+    pub fn is_exact(&self) -> bool {
+        self.kept.len() as u64 == self.count
+    }
+
+    /// What was counted since it was like that.
+    ///
+    /// # Panics
+    /// It never was.
+    pub fn since(&self, before: &Histogram) -> Histogram {
+        let mut since = Histogram::default();
+        if self.is_exact() {
+            self.kept[before.kept.len()..].iter().for_each(|&value| since.add(value));
+            return since;
+        }
+        let earlier = before.counts.iter().chain(std::iter::repeat(&0));
+        since.counts = self.counts.iter().zip(earlier).map(|(now, then)| now - then).collect();
+        (since.count, since.sum) = (self.count - before.count, self.sum - before.sum);
+        // The largest may be from before: what is known is its bucket.
+        let last = since.counts.iter().rposition(|count| *count > 0);
+        since.max = last.map_or(0, |bucket| bounds(bucket).1.min(self.max));
+        since
     }
 
     /// How many were counted.
@@ -43,6 +75,11 @@ impl Histogram {
     /// The value below which this share of them lies.
     pub fn quantile(&self, share: f64) -> u64 {
         let wanted = ((share * self.count as f64).ceil() as u64).max(1);
+        if self.is_exact() {
+            let mut kept = self.kept.clone();
+            let place = (wanted as usize - 1).min(kept.len().saturating_sub(1));
+            return if kept.is_empty() { 0 } else { *kept.select_nth_unstable(place).1 };
+        }
         let mut seen = 0;
         for (bucket, count) in self.counts.iter().enumerate() {
             seen += count;
@@ -96,14 +133,22 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_close_and_mean_and_maximum_exact() {
+    fn quantiles_are_exact_until_there_are_too_many() {
         let mut histogram = Histogram::default();
-        for value in 1..=100_000 {
+        for value in 1..=1_000 {
             histogram.add(value);
         }
-        assert_eq!(histogram.mean(), 50_000.5);
-        assert_eq!(histogram.max(), 100_000);
-        for (share, wanted) in [(0.5, 50_000.0), (0.99, 99_000.0)] {
+        assert_eq!((histogram.mean(), histogram.max()), (500.5, 1_000));
+        assert_eq!((histogram.quantile(0.5), histogram.quantile(0.99)), (500, 990));
+        let before = histogram.clone();
+        for value in 1_001..=KEPT_MAX as u64 + 1_000 {
+            histogram.add(value);
+        }
+        assert!(before.is_exact() && !histogram.is_exact());
+        let all = (KEPT_MAX + 1_000) as f64;
+        let since = histogram.since(&before);
+        assert_eq!((since.count(), since.mean()), (KEPT_MAX as u64, (1_001.0 + all) / 2.0));
+        for (share, wanted) in [(0.5, 0.5 * all), (0.99, 0.99 * all)] {
             let found = histogram.quantile(share) as f64;
             assert!((found / wanted - 1.0).abs() < 0.04, "{found}");
         }

@@ -50,6 +50,7 @@ mod rolling;
 mod script;
 mod series;
 mod session;
+mod size;
 mod span;
 mod stage;
 mod table;

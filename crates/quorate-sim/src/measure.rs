@@ -1,7 +1,9 @@
 //! Numbers about a run: what it cost, how long people waited, how busy the units were, how fair it
 //! was.
 
-use quorate_core::Shares;
+use quorate_core::{Purpose, Shares};
+
+use std::collections::VecDeque;
 
 use crate::histogram::Histogram;
 use crate::series::Series;
@@ -39,8 +41,15 @@ pub struct Measures {
     pub seat_moves: u64,
     /// Messages sent, by kind.
     pub messages: Vec<u64>,
+    /// The same by what they are for, in the order of [`Purpose::ALL`].
+    pub messages_for: [u64; Purpose::ALL.len()],
+    /// Messages that each node sent or was given.
+    pub traffic: Vec<u64>,
     /// Messages that never arrived.
     pub messages_lost: u64,
+    /// Bytes that the largest participant would be if its fields were written one behind the other,
+    /// at the end of the run.
+    pub state_bytes: u64,
     /// Records written.
     pub persists: u64,
     /// Crashes of nodes.
@@ -61,7 +70,10 @@ pub struct Measures {
     /// promises that this is small: who is older is a matter of stamps, which nodes give without
     /// asking.
     pub overtakes: u64,
-    /// The same as arbiters' books have it, by stamps; only if the run was strict.
+    /// How often one claim was overtaken like that, at most. Claims that were taken back before it
+    /// was granted count as served in their turn.
+    pub overtaken_max: u64,
+    /// The same as [`Measures::overtakes`] as arbiters' books have it, by stamps; only if the run was strict.
     pub overtakes_in_books: Option<u64>,
     /// Grants of each client.
     pub grants_of: Vec<u32>,
@@ -87,7 +99,10 @@ impl Measures {
             reclaims: 0,
             seat_moves: 0,
             messages: vec![0; kinds],
+            messages_for: [0; Purpose::ALL.len()],
+            traffic: Vec::new(),
             messages_lost: 0,
+            state_bytes: 0,
             persists: 0,
             crashes: 0,
             greetings: 0,
@@ -97,6 +112,7 @@ impl Measures {
             in_use: Series::default(),
             queue: Series::default(),
             overtakes: 0,
+            overtaken_max: 0,
             overtakes_in_books: None,
             grants_of: vec![0; clients],
             order: Order::default(),
@@ -108,7 +124,7 @@ impl Measures {
     pub(crate) fn claimed(&mut self, now: u64) -> u64 {
         self.claims += 1;
         self.queue.add(now, 1);
-        self.order.arrive()
+        self.order.arrive(self.grants)
     }
 
     /// A claim waits no longer, whatever the reason.
@@ -127,7 +143,9 @@ impl Measures {
         shares: &Shares,
     ) {
         self.grants += 1;
-        self.overtakes += self.order.older_than(place);
+        let older = self.order.older_than(place);
+        self.overtakes += older;
+        self.overtaken_max = self.overtaken_max.max(self.order.passed(place, self.grants, older));
         self.waiting.add(now - since);
         self.in_use.add(now, shares.len() as i64);
         if client >= self.grants_of.len() {
@@ -192,9 +210,14 @@ impl Measures {
     /// Jain's index over the grants of all clients: 1 if all got the same, 1/n if one got
     /// everything.
     pub fn fairness(&self) -> f64 {
-        let sum: f64 = self.grants_of.iter().map(|&grants| f64::from(grants)).sum();
-        let squares: f64 = self.grants_of.iter().map(|&grants| f64::from(grants).powi(2)).sum();
-        ratio(sum * sum, squares * self.grants_of.len() as f64)
+        Measures::jain(&self.grants_of)
+    }
+
+    /// Jain's index of any numbers of grants.
+    pub fn jain(grants: &[u32]) -> f64 {
+        let sum: f64 = grants.iter().map(|&grants| f64::from(grants)).sum();
+        let squares: f64 = grants.iter().map(|&grants| f64::from(grants).powi(2)).sum();
+        ratio(sum * sum, squares * grants.len() as f64)
     }
 }
 
@@ -207,13 +230,18 @@ fn ratio(a: f64, b: f64) -> f64 {
 struct Order {
     /// The number of the first bit; always a multiple of 64.
     base: u64,
-    words: std::collections::VecDeque<u64>,
+    words: VecDeque<u64>,
     next: u64,
+    /// For each place from `base` on: how many waited and how many had been granted when it came.
+    seen: VecDeque<(u64, u64)>,
+    waiting: u64,
 }
 
 impl Order {
-    fn arrive(&mut self) -> u64 {
+    fn arrive(&mut self, granted: u64) -> u64 {
         let place = self.next;
+        self.seen.push_back((self.waiting, granted));
+        self.waiting += 1;
         self.next += 1;
         let word = ((place - self.base) / 64) as usize;
         if word == self.words.len() {
@@ -225,10 +253,20 @@ impl Order {
 
     fn leave(&mut self, place: u64) {
         self.words[((place - self.base) / 64) as usize] &= !(1 << (place % 64));
+        self.waiting -= 1;
         while self.words.len() > 1 && self.words[0] == 0 {
             self.words.pop_front();
+            self.seen.drain(..64);
             self.base += 64;
         }
+    }
+
+    /// How many that arrived after `place` were granted before it, which is the newest of so many
+    /// grants; `older` still wait. All others were waiting when it came.
+    fn passed(&self, place: u64, grants: u64, older: u64) -> u64 {
+        let Some(index) = place.checked_sub(self.base) else { return 0 };
+        let Some(&(waiting, granted)) = self.seen.get(index as usize) else { return 0 };
+        (grants - 1 - granted).saturating_sub(waiting - older)
     }
 
     /// How many that arrived before `place` still wait.
@@ -255,7 +293,7 @@ mod tests {
     #[test]
     fn the_order_of_arrival_counts_who_was_passed() {
         let mut order = Order::default();
-        let places: Vec<u64> = (0..200).map(|_| order.arrive()).collect();
+        let places: Vec<u64> = (0..200).map(|_| order.arrive(0)).collect();
         order.leave(places[150]);
         assert_eq!(order.older_than(places[150]), 150);
         for &place in &places[..130] {
@@ -286,5 +324,7 @@ mod tests {
         // One waits from 0 to 70, another from 10 to 20.
         assert_eq!(measures.queue.mean(), 0.8);
         assert_eq!(measures.fairness(), 1.0);
+        // The first was overtaken once, by the second.
+        assert_eq!(measures.overtaken_max, 1);
     }
 }

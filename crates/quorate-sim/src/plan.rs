@@ -42,6 +42,16 @@ pub struct Plan {
     pub council: Option<CouncilPlan>,
 }
 
+impl PoolPlan {
+    /// Longer than any run: how long retries and leases last that are switched off.
+    pub const NEVER: Duration = Duration::from_secs(1_000_000);
+
+    /// How long a grant lasts, for protocols that live by leases.
+    pub fn lease(&self) -> Duration {
+        self.lease.unwrap_or(Self::NEVER)
+    }
+}
+
 /// What pools of all protocols have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PoolPlan {

@@ -27,6 +27,10 @@ pub struct Watch<'a> {
     pub strict: bool,
     /// Stop at this true time, in nanoseconds.
     pub until: Option<u64>,
+    /// Numbers up to this true time are kept apart, so that a run can be measured from then on.
+    pub warm_up: u64,
+    /// Whether the first claims of a closed loop are spread ([`crate::Session::stagger`]).
+    pub stagger: bool,
     /// Where to write a line for every event.
     pub trace: Option<&'a mut dyn fmt::Write>,
     /// Where to record what a replay draws.
@@ -77,8 +81,10 @@ impl fmt::Debug for Watch<'_> {
 /// What a run was like.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Report {
-    /// Numbers of the safety phase.
+    /// Numbers of the safety phase...
     pub measures: Measures,
+    /// ...and at the end of its warm-up, if it has one.
+    pub warmed_up: Option<Measures>,
     /// Steps of both phases.
     pub steps: u64,
     /// True time at the end, in nanoseconds.
@@ -165,19 +171,29 @@ fn run_from<'a, P: Protocol>(
     mut busy: Option<Busy<P>>,
 ) -> Report {
     let (strict, until) = (watch.strict, watch.until.unwrap_or(u64::MAX));
+    let (stagger, warm_up) = (watch.stagger, watch.warm_up);
     let trace = Trace::new(watch);
     let mut world = match catch(|| World::<P>::new(plan, pool, strict, trace)) {
         Ok(world) => world,
         Err(breach) => {
             let measures = Measures::new(P::capacity(pool), P::KINDS.len(), 0);
             let verdict = Verdict::Broken(breach);
-            return Report { measures, steps: 0, ended_at: 0, memory: None, verdict };
+            let (steps, ended_at, warmed_up, memory) = Default::default();
+            return Report { measures, warmed_up, steps, ended_at, memory, verdict };
         }
     };
-    let mut measures = None;
+    let (mut measures, mut warmed_up) = (None, None);
     let verdict = catch(|| {
+        if stagger {
+            world.stagger();
+        }
         if let Some(corruption) = corruption {
             world.corrupt(corruption)?;
+        }
+        if warm_up > 0 {
+            world.run_until(warm_up.min(world.plan.duration).min(until))?;
+            world.finish_measures();
+            warmed_up = Some(world.measures.clone());
         }
         play(&mut world, until, &mut measures, &mut busy)
     })
@@ -193,7 +209,7 @@ fn run_from<'a, P: Protocol>(
         world.measures
     });
     measures.legitimate_at = legitimate_at;
-    Report { measures, steps, ended_at, memory, verdict }
+    Report { measures, warmed_up, steps, ended_at, memory, verdict }
 }
 
 /// A participant that contradicts itself panics, which is a breach like any other.

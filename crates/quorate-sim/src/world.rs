@@ -8,7 +8,9 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use quorate_core::{Charter, ClaimId, Entry, Moment, NodeId, NodeSet, Outbox, Protocol, Start};
+use quorate_core::{
+    Charter, ClaimId, Entry, Moment, NodeId, NodeSet, Outbox, Protocol, Purpose, Start,
+};
 use quorate_laws::Breach;
 
 use crate::client::Client;
@@ -24,6 +26,7 @@ use crate::network::Network;
 use crate::plan::Plan;
 use crate::queue::{Due, Queue, Ticket};
 use crate::rolling::Rolling;
+use crate::size::bytes;
 use crate::table::Table;
 use crate::trace::{Stamp, Trace};
 use crate::verdict::{Memory, Pulse};
@@ -64,6 +67,8 @@ pub(crate) struct World<'a, P: Protocol> {
     pub(crate) newest: Table<(NodeId, NodeId), u32>,
     pub(crate) alarms: Alarms<P>,
     pub(crate) outbox: Outbox<P>,
+    /// What the step that is taken is for.
+    pub(crate) purpose: Purpose,
     /// Whether anybody looks at each step: a trace, all laws, or what becomes of a corrupted pool.
     pub(crate) is_watched: bool,
     pub(crate) laws: Judge,
@@ -124,6 +129,8 @@ pub(crate) struct Node<P: Protocol> {
     pub(crate) paused: bool,
     /// A crash that waits for the next step, after so many of its effects.
     pub(crate) crash_after: Option<u32>,
+    /// Messages that it sent or was given.
+    pub(crate) traffic: u64,
     /// The participant; `None` while the node is down.
     pub(crate) seat: Option<P>,
     /// Only for nodes to which something unusual happens.
@@ -171,6 +178,7 @@ pub(crate) enum Happening<P: Protocol> {
         message: P::Message,
         from_boot: u32,
         to_boot: u32,
+        purpose: Purpose,
     },
     Ring {
         node: NodeId,
@@ -244,6 +252,7 @@ impl<'a, P: Protocol> World<'a, P> {
                 boot: 0,
                 paused: false,
                 crash_after: None,
+                traffic: 0,
                 clock: plan.draw_clock(&mut clocks),
                 disk: None,
                 aside: None,
@@ -266,6 +275,7 @@ impl<'a, P: Protocol> World<'a, P> {
             newest: Table::default(),
             alarms: Table::default(),
             outbox: Outbox::new(),
+            purpose: Purpose::Protocol,
             is_watched: strict || trace.is_on(),
             laws: Judge::new::<P>(pool, strict),
             rolling: plan.faults.restarts.map(|_| Rolling::default()),
@@ -400,7 +410,8 @@ impl<'a, P: Protocol> World<'a, P> {
             return Ok(());
         }
         let happened = match happening {
-            Happening::Hear { from, from_boot, to, to_boot, message } => {
+            Happening::Hear { from, from_boot, to, to_boot, message, purpose } => {
+                self.purpose = purpose;
                 self.hear(ticket, (from, from_boot), (to, to_boot), message)
             }
             Happening::Ring { node, boot, alarm } => self.ring(ticket, node, boot, alarm),
@@ -457,7 +468,20 @@ impl<'a, P: Protocol> World<'a, P> {
     /// The measured part of the run is over.
     pub(crate) fn close_measures(&mut self) {
         self.measures.overtakes_in_books = self.laws.overtakes();
+        self.finish_measures();
+        self.measures.state_bytes = self.state_bytes();
+    }
+
+    /// How much the participant knows that knows most.
+    pub(crate) fn state_bytes(&self) -> u64 {
+        self.nodes.iter().filter_map(|node| node.seat.as_ref()).map(bytes).max().unwrap_or(0)
+    }
+
+    /// Brings the numbers up to now.
+    pub(crate) fn finish_measures(&mut self) {
         self.measures.finish(self.now);
+        self.measures.traffic.clear();
+        self.measures.traffic.extend(self.nodes.iter().map(|node| node.traffic));
     }
 
     pub(crate) fn aside(&mut self, node: NodeId) -> &mut Aside<P> {

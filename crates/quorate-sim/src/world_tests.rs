@@ -119,6 +119,7 @@ fn whoever_heard_a_newer_incarnation_hears_nothing_more_from_an_older_one() {
     let todo = vec![vec![]];
     let mut world = world(&plan, &todo);
     let hear = |from_boot, word| Happening::Hear {
+        purpose: quorate_core::Purpose::Protocol,
         from: NodeId(0),
         from_boot,
         to: NodeId(1),

@@ -325,14 +325,15 @@ class Playground extends Player {
   showTab(name) {
     for (const tab of document.querySelectorAll("[data-tab]")) tab.setAttribute("aria-selected", String(tab.dataset.tab === name));
     for (const pane of document.querySelectorAll("[data-panel]")) pane.hidden = pane.dataset.panel !== name;
-    this.linesAt = undefined;
+    // What was hidden was not kept up to date.
+    [this.linesAt, this.shownAt] = [undefined, undefined];
     this.draw();
   }
 
   showForm() {
     const { run } = this;
     for (const id of ["what", "nodes", "units", "workload", "seed", "challenge"]) byId(id).value = run[id];
-    for (const id of ["what", "nodes", "units", "workload", "seed", "reseed"]) byId(id).disabled = Boolean(run.challenge);
+    byId("setting").hidden = Boolean(run.challenge);
   }
 
   // What is so for the whole run.

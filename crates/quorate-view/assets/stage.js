@@ -172,17 +172,19 @@ export class Stage {
       const box = { x: mx - width / 2, y: my - 12, height: 24, rx: 5 };
       all.push(s("rect", { ...box, width, class: "cell" }), s("rect", { ...box, width: full, class: "cell full" }));
     } else {
-      const rows = Math.max(1, Math.round(Math.sqrt(units / 1.6)));
-      const columns = Math.ceil(units / rows);
+      // Where units are only counted, what was granted beyond them stands beside them.
+      const cells = scene.named ? units : Math.max(units, held.length);
+      const rows = Math.max(1, Math.round(Math.sqrt(cells / 1.6)));
+      const columns = Math.ceil(cells / rows);
       const step = Math.min(44, room / Math.max(columns, rows));
       [low, half] = [my + (rows * step) / 2, (columns * step) / 2];
       const byUnit = new Map(held.map((one) => [one.unit, one]));
-      for (let unit = 0; unit < units; unit++) {
+      for (let unit = 0; unit < cells; unit++) {
         const one = byUnit.get(unit);
         const x = mx + ((unit % columns) - (columns - 1) / 2) * step;
         const y = my + (Math.floor(unit / columns) - (rows - 1) / 2) * step;
         const box = { x: x - step * 0.43, y: y - step * 0.43, width: step * 0.86, height: step * 0.86, rx: step / 8 };
-        const colour = one ? `cell full c${one.node % 8}` : "cell";
+        const colour = one ? `cell full c${one.node % 8}${unit < units ? "" : " over"}` : "cell";
         const label = String(one ? (scene.nodes[one.node]?.name ?? "?") : scene.named ? unit : "");
         const about = one ? `unit ${unit}: ${one.claim} at ${label}` : `unit ${unit}: free`;
         // A name that does not fit stands in the title.

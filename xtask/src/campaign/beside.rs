@@ -407,7 +407,7 @@ pub(crate) fn compare(tools: &Tools, keep: &Path, times: u64, lanes: usize) -> O
     let good = todo
         .iter()
         .zip(&rows)
-        .filter(|(what, _)| ours(&what))
+        .filter(|(what, _)| ours(what))
         .all(|(_, cells)| !cells.is_empty() && cells.iter().all(|cell| cell.violations == 0));
     Ok(good)
 }
@@ -423,7 +423,8 @@ fn spread(values: impl Iterator<Item = f64>) -> String {
         [] => "–".into(),
         [only] => one(only),
         [first, .., last] => {
-            format!("{} ({} to {})", one(&sorted[sorted.len() / 2]), one(first), one(last))
+            let middle = (sorted[(sorted.len() - 1) / 2] + sorted[sorted.len() / 2]) / 2.0;
+            format!("{} ({} to {})", one(&middle), one(first), one(last))
         }
     }
 }

@@ -117,7 +117,8 @@ pub(crate) fn page(
     for (number, (at, what)) in events.iter().enumerate() {
         let (x, y) = (x(*at), bottom + 12.0 + (number % 12) as f64 * 12.0);
         drawing.push_str(&format!(
-            "<line x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"10\" y2=\"{y:.0}\" stroke-opacity=\".35\"/><text x=\"{x:.1}\" y=\"{y:.0}\">{}</text>",
+            "<line x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"10\" y2=\"{y:.0}\" stroke-opacity=\".35\"/>\
+             <text x=\"{x:.1}\" y=\"{y:.0}\">{}</text>",
             escaped(what)
         ));
     }

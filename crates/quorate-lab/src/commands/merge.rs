@@ -18,7 +18,7 @@ Examples:
   quorate-lab sim seeds --count 1000 --shard 2/2 --out parts
   quorate-lab merge parts
 
-Parts come from sim seeds, sim sweep and reproduce, with --shard and --out. What the campaign was
+Parts come from sim seeds, sim sweep, compare and reproduce, with --shard and --out. What the campaign was
 asked for is in them. Nothing is run again.
 
 Exit codes: those of the undivided run; 2 if parts are missing, damaged or of several campaigns.")]
@@ -42,6 +42,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             sweep.division = division;
             sweep.out.clone_from(&args.folder);
             super::sim::sweep::run(&sweep)
+        }
+        Command::Compare(mut compare) => {
+            compare.division = division;
+            super::compare::run(&compare)
         }
         Command::Reproduce(mut reproduce) => {
             reproduce.division = division;

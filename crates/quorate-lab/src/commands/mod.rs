@@ -2,6 +2,7 @@
 
 mod bench;
 pub(crate) mod check;
+mod compare;
 mod fuzz;
 mod merge;
 pub(crate) mod play;
@@ -25,6 +26,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Sim(sim::Sim),
     Check(Box<check::Args>),
+    Compare(compare::Args),
     /// Measure how fast this machine answers.
     #[command(subcommand)]
     Bench(bench::Command),
@@ -42,6 +44,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Quorum(command) => quorum::run(command),
         Command::Sim(sim) => sim::run(sim),
         Command::Check(args) => check::run(&args),
+        Command::Compare(args) => compare::run(&args),
         Command::Bench(command) => bench::run(command),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Merge(args) => merge::run(&args),

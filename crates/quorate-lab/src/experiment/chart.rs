@@ -12,7 +12,7 @@ use super::stats::Summary;
 /// Without the names of the curves.
 const PLOT: (u32, u32) = (660, 440);
 const FONT: &str = "sans-serif";
-const INKS: [RGBColor; 10] = [
+const INKS: [RGBColor; 13] = [
     RGBColor(31, 97, 163),
     RGBColor(200, 90, 20),
     RGBColor(40, 130, 80),
@@ -23,6 +23,9 @@ const INKS: [RGBColor; 10] = [
     RGBColor(200, 50, 90),
     RGBColor(150, 190, 40),
     RGBColor(20, 30, 60),
+    RGBColor(225, 165, 0),
+    RGBColor(120, 165, 225),
+    RGBColor(165, 85, 60),
 ];
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
@@ -36,6 +39,8 @@ pub(crate) struct Chart {
     pub(crate) curves: Vec<Curve>,
     /// Vertical lines, such as where theory expects a bend.
     pub(crate) marks: Vec<(f64, String)>,
+    /// Whether the axes, x and y, are logarithmic: then what is 0 lies at their ends.
+    pub(crate) logarithmic: (bool, bool),
 }
 
 /// A curve and how sure it is.
@@ -86,54 +91,75 @@ impl Chart {
         Ok(svg)
     }
 
-    /// Curves in the order in which they are drawn, with their inks: broken lines above unbroken
-    /// ones, so that of two that coincide both are seen.
-    fn inked(&self) -> impl Iterator<Item = (&Curve, RGBColor, bool)> {
-        let all = || {
-            let inks = INKS.into_iter().cycle();
-            let places = self.curves.iter().zip(inks).enumerate();
-            places.map(|(place, (curve, ink))| (curve, ink, place % 2 == 1))
+    /// Where the points lie: on a logarithmic axis at their logarithm.
+    fn on_axes(&self) -> Vec<Curve> {
+        let (log_x, log_y) = self.logarithmic;
+        let positive = self.curves.iter().flat_map(|curve| &curve.points).map(|point| point.y);
+        let least = positive.filter(|y| *y > 0.0).fold(f64::INFINITY, f64::min);
+        let x = |x: f64| if log_x { x.max(1e-9).log10() } else { x };
+        let y = |y: f64| if log_y { y.max(least.min(1e300)).log10() } else { y };
+        let point = |it: &Point| Point {
+            x: x(it.x),
+            y: y(it.y),
+            low: y(it.low),
+            high: y(it.high),
+            range: it.range.map(|(low, high)| (y(low), y(high))),
         };
-        all().filter(|inked| !inked.2).chain(all().filter(|inked| inked.2))
+        let curve = |it: &Curve| Curve {
+            label: it.label.clone(),
+            points: it.points.iter().map(point).collect(),
+        };
+        self.curves.iter().map(curve).collect()
     }
 
     fn draw(&self, plot: &Area<'_>) -> anyhow::Result<()> {
-        let points = || self.curves.iter().flat_map(|curve| &curve.points);
+        let curves = self.on_axes();
+        let points = || curves.iter().flat_map(|curve| &curve.points);
         let left = points().map(|point| point.x).fold(f64::INFINITY, f64::min).min(1e300);
         let right =
             points().map(|point| point.x).fold(f64::NEG_INFINITY, f64::max).max(left + 1e-9);
         let highest = |point: &Point| point.range.map_or(point.high, |range| range.1);
-        let top = points().map(highest).fold(1e-9, f64::max) * 1.08;
-        let is_whole = points().all(|point| point.x.fract() == 0.0);
-        let steps = steps(left, right, is_whole);
+        let (log_x, log_y) = self.logarithmic;
+        let top = points().map(highest).fold(if log_y { -9.0 } else { 1e-9 }, f64::max);
+        let (bottom, top) = match log_y {
+            true => (points().map(|point| point.y).fold(top, f64::min) - 0.1, top + 0.1),
+            false => (0.0, top * 1.08),
+        };
+        let is_whole = !log_x && points().all(|point| point.x.fract() == 0.0);
+        let across = if log_x { decades(left, right) } else { steps(left, right, is_whole) };
+        let up = if log_y { decades(bottom, top) } else { steps(0.0, top, false) };
+        let number = |log: bool| move |at: &f64| tick(if log { 10f64.powf(*at) } else { *at });
         let mut chart = ChartBuilder::on(plot)
             .margin(14)
             .x_label_area_size(44)
             .y_label_area_size(66)
-            .build_cartesian_2d(Marked { ends: left..right, at: steps }, 0.0..top)?;
+            .build_cartesian_2d(
+                Marked { ends: left..right, at: across },
+                Marked { ends: bottom..top, at: up },
+            )?;
         chart
             .configure_mesh()
             .x_desc(&self.x_label)
             .y_desc(&self.y_label)
             .light_line_style(WHITE)
             .bold_line_style(BLACK.mix(0.12))
-            .x_label_formatter(&|x| tick(*x))
-            .y_label_formatter(&|y| tick(*y))
+            .x_label_formatter(&number(log_x))
+            .y_label_formatter(&number(log_y))
             .label_style((FONT, 14))
             .axis_desc_style((FONT, 15))
             .draw()?;
         for (x, label) in &self.marks {
-            chart.draw_series(LineSeries::new([(*x, 0.0), (*x, top)], BLACK.mix(0.45)))?;
+            chart.draw_series(LineSeries::new([(*x, bottom), (*x, top)], BLACK.mix(0.45)))?;
             let style = (FONT, 13).into_font().color(&BLACK.mix(0.7));
             let at = (*x + (right - left) * 0.006, top * 0.985);
             chart.draw_series([Text::new(label.clone(), at, style)])?;
         }
-        for (curve, ink, is_broken) in self.inked() {
+        for (curve, ink, is_broken) in inked(&curves) {
             let band: Vec<(f64, f64)> = curve
                 .points
                 .iter()
                 .map(|point| (point.x, point.high))
-                .chain(curve.points.iter().rev().map(|point| (point.x, point.low.max(0.0))))
+                .chain(curve.points.iter().rev().map(|point| (point.x, point.low.max(bottom))))
                 .collect();
             chart.draw_series([Polygon::new(band, ink.mix(0.18))])?;
             let ranges = curve.points.iter().filter_map(|point| Some((point.x, point.range?)));
@@ -157,7 +183,7 @@ impl Chart {
 
     /// In the order of the curves, each with a piece of its line.
     fn draw_names(&self, names: &Area<'_>) -> anyhow::Result<()> {
-        for (curve, ink, is_broken) in self.inked() {
+        for (curve, ink, is_broken) in inked(&self.curves) {
             let place = self.curves.iter().position(|it| it.label == curve.label);
             let y = 24 + 22 * place.unwrap_or(0) as i32;
             let pieces = if is_broken { vec![(0, 8), (12, 20), (24, 28)] } else { vec![(0, 28)] };
@@ -168,6 +194,25 @@ impl Chart {
         }
         Ok(())
     }
+}
+
+/// Curves in the order in which they are drawn, with their inks: broken lines above unbroken ones, so
+/// that of two that coincide both are seen.
+fn inked(curves: &[Curve]) -> impl Iterator<Item = (&Curve, RGBColor, bool)> {
+    let all = || {
+        let places = curves.iter().zip(INKS.into_iter().cycle()).enumerate();
+        places.map(|(place, (curve, ink))| (curve, ink, place % 2 == 1))
+    };
+    all().filter(|inked| !inked.2).chain(all().filter(|inked| inked.2))
+}
+
+/// Where 1, 2 and 5 of each power of ten lie on a logarithmic axis, or only 1 where these are many.
+fn decades(low: f64, high: f64) -> Vec<f64> {
+    let leads: &[f64] = if high - low > 3.0 { &[1.0] } else { &[1.0, 2.0, 5.0] };
+    let powers = low.floor() as i32..=high.ceil() as i32;
+    let all =
+        powers.flat_map(|power| leads.iter().map(move |lead| lead.log10() + f64::from(power)));
+    all.filter(|at| (low - 1e-9..=high + 1e-9).contains(at)).collect()
 }
 
 /// An axis with numbers at these places.
@@ -206,7 +251,8 @@ fn steps(left: f64, right: f64, is_whole: bool) -> Vec<f64> {
 
 /// A number on an axis, without zeros that say nothing.
 fn tick(value: f64) -> String {
-    let text = format!("{value:.3}");
+    let digits = if value > 0.0 && value < 0.01 { 6 } else { 3 };
+    let text = format!("{value:.digits$}");
     text.trim_end_matches('0').trim_end_matches('.').to_string()
 }
 
@@ -216,8 +262,8 @@ mod tests {
 
     #[test]
     fn numbers_on_axes_are_short() {
-        let shown = [0.0, 2.0, 0.5, 0.05, 300.0, 12.25].map(tick);
-        assert_eq!(shown, ["0", "2", "0.5", "0.05", "300", "12.25"]);
+        let shown = [0.0, 2.0, 0.5, 0.05, 300.0, 12.25, 0.002].map(tick);
+        assert_eq!(shown, ["0", "2", "0.5", "0.05", "300", "12.25", "0.002"]);
     }
 
     #[test]
@@ -227,6 +273,8 @@ mod tests {
         assert_eq!(steps(0.5, 16.0, false), [2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0]);
         assert_eq!(steps(0.1, 0.3, false).len(), 11);
         assert_eq!(steps(5.0, 5.0 + 1e-9, true), [5.0]);
+        assert_eq!(decades(0.0, 1.0).len(), 4, "1, 2, 5 and 10");
+        assert_eq!(decades(-2.0, 2.0), [-2.0, -1.0, 0.0, 1.0, 2.0]);
     }
 
     /// All of both is there, and the second does not hide the first.
@@ -244,6 +292,7 @@ mod tests {
             y_label: "grants".into(),
             curves: vec![curve("one"), curve("other")],
             marks: Vec::new(),
+            logarithmic: (false, false),
         };
         let svg = chart.svg().unwrap();
         let place = |name: &str| {

@@ -66,7 +66,8 @@ impl Report {
         let (mut most, mut alike) = (0.0, true);
         for rho in self.rhos() {
             let at = |protocol| self.at(protocol, rho, metric);
-            let (Some(theirs), Some(ours)) = (at(Contender::Raymond), at(Contender::TimerFree))
+            let (Some(theirs), Some(ours)) =
+                (at(Contender::raymond()), at(Contender::timer_free()))
             else {
                 continue;
             };
@@ -80,7 +81,7 @@ impl Report {
     fn ends(&self, metric: Metric) -> (f64, f64) {
         let rhos = self.rhos();
         let at = |rho: Option<&f64>| {
-            self.mean(Contender::TimerFree, rho.copied().unwrap_or_default(), metric)
+            self.mean(Contender::timer_free(), rho.copied().unwrap_or_default(), metric)
         };
         (at(rhos.first()), at(rhos.last()))
     }
@@ -128,7 +129,7 @@ impl Report {
     }
 
     fn claims_of_throughput(&self) -> Vec<Claim> {
-        let at = |rho| self.mean(Contender::TimerFree, rho, Metric::CsPerSecond);
+        let at = |rho| self.mean(Contender::timer_free(), rho, Metric::CsPerSecond);
         let plateau = at(2.0);
         let theory = self.theory.plateau();
         let wrong = 100.0 * (plateau / theory - 1.0).abs();
@@ -158,7 +159,7 @@ impl Report {
     }
 
     fn claims_of_messages(&self) -> Vec<Claim> {
-        let raymond = self.mean(Contender::Raymond, 2.0, Metric::MessagesPerCs);
+        let raymond = self.mean(Contender::raymond(), 2.0, Metric::MessagesPerCs);
         let most = 198.0;
         let overheads = self.rhos().into_iter().filter_map(|rho| Some(self.overhead(rho)?.mean));
         let overheads: Vec<f64> = overheads.collect();
@@ -236,7 +237,7 @@ impl Report {
         let one_crash = |notices: bool, probe: f64| {
             let is = |cell: &&Cell| {
                 let s = &cell.setting;
-                s.notices == notices && s.probe == probe && s.crashes == 1
+                s.notices == notices && s.probe == Some(probe) && s.crashes == 1
             };
             cells.iter().find(is)?.summary(Metric::DetectionTime)
         };
@@ -286,8 +287,8 @@ impl Report {
             let of = self.decline.iter().find(|cell| cell.setting.protocol == protocol);
             of.map(|cell| mean_between(&series(sweep, cell), 50.0, 100.0)).unwrap_or_default()
         };
-        let (raymond, ours) = (at_end(Contender::Raymond), at_end(Contender::TimerFree));
-        let full = before(Contender::TimerFree);
+        let (raymond, ours) = (at_end(Contender::raymond()), at_end(Contender::timer_free()));
+        let full = before(Contender::timer_free());
         let alone = full / 10.0;
         let claims = vec![
             Claim {
@@ -321,6 +322,7 @@ impl Report {
             y_label: "units in use".into(),
             curves,
             marks: vec![(100.0, "first crash".into()), (180.0, "last crash".into())],
+            logarithmic: (false, false),
         };
         Section { name: "crashes", heading, chart, table, numbers: None, claims }
     }
@@ -383,8 +385,8 @@ impl Report {
                 "knee_rho": self.theory.knee(),
             },
             "algorithms": {
-                "raymond": of(Contender::Raymond),
-                "timer-free": of(Contender::TimerFree),
+                "raymond": of(Contender::raymond()),
+                "timer-free": of(Contender::timer_free()),
             },
             "overhead_percent": self.rhos().into_iter().map(overhead).collect::<Vec<_>>(),
             "blanks": { "X": overhead(2.0), "Y": overhead(9.0), "Z": overhead(20.0) },

@@ -1,210 +1,192 @@
-//! The protocols that can be compared, and how a setting becomes their pool.
+//! The protocols that can be compared: the words that choose one, as behind `--protocol`, so that
+//! whatever `sim run` can do a sweep can.
 
-use std::time::Duration;
+use std::fmt;
+use std::sync::Mutex;
 
-use anyhow::Context as _;
-use quorate_core::{Lease, NodeSet, Protocol};
-use quorate_protocols::arbiter::{self, Arbiter};
-use quorate_protocols::broadcast::{self, Reclaim, Weighted};
-use quorate_protocols::central::{self, Central};
-use quorate_protocols::quorums::Quorums;
-use quorate_protocols::reference::{Raymond, Raynal};
-use quorate_protocols::ring::{self, Ring};
-use quorate_protocols::table::{self, Table};
-use quorate_protocols::ticket::{self, Ticket};
-use serde::{Deserialize, Serialize};
+use clap::Parser as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::setting::{self, Parameter, Setting};
+use super::setting::{Parameter, Setting};
+use crate::protocols::{Chosen, Does, Options};
 
-/// A protocol, with the options that make it what a paper describes.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Contender {
-    /// One node decides.
-    Central,
-    /// Quorums that decide: any ⌊kn/(k+1)⌋+1 nodes.
-    ArbiterUniform,
-    /// Quorums that decide: k+1 hyperplanes of a cube.
-    ArbiterCube,
-    /// Majorities give tickets.
-    Ticket,
-    /// Majorities of five keep one table.
-    Table,
-    /// Tokens go round.
-    Ring,
-    /// Raymond 1989.
-    Raymond,
-    /// Raynal 1991.
-    Raynal,
-    /// Bouillaguet, Arantes and Sens 2009, corrected.
-    TimerFree,
-    /// Weighted requests with timer-free detection.
-    Weighted,
+/// A protocol with its options, by the words that choose it.
+#[derive(Clone, Copy)]
+pub(crate) struct Contender(&'static Entry);
+
+struct Entry {
+    /// As it was written.
+    name: String,
+    chosen: Chosen,
 }
 
-/// Work that can be done with any contender.
-pub(crate) trait Work {
-    /// What comes of it.
-    type Outcome;
-    /// Does it.
-    fn with<P: Watched>(self, pool: &P::Pool) -> Self::Outcome;
-}
+/// Each is made once and lives as long as the program, so that settings can be copied.
+static KNOWN: Mutex<Vec<&'static Entry>> = Mutex::new(Vec::new());
 
-/// A protocol whose opinions about crashes can be seen.
-pub(crate) trait Watched: Protocol {
-    /// Whom a participant believes to have crashed; `None` if it never believes anything.
-    fn crashed(&self) -> Option<&NodeSet> {
-        None
-    }
-}
+/// Shorter names, older than the words.
+const SHORT: [(&str, &str); 6] = [
+    ("arbiter-uniform", "arbiter --survive 0"),
+    ("arbiter-cube", "arbiter --family cube --survive 0"),
+    ("raymond", "broadcast --variant raymond"),
+    ("raynal", "broadcast --variant raynal"),
+    ("timer-free", "broadcast --variant timer-free"),
+    ("weighted", "broadcast --variant weighted"),
+];
 
-impl Watched for Central {}
-impl Watched for Arbiter {}
-impl Watched for Ticket {}
-impl Watched for Table {}
-impl Watched for Ring {}
-impl Watched for Raymond {}
-impl Watched for Raynal {}
-impl Watched for Weighted {
-    fn crashed(&self) -> Option<&NodeSet> {
-        Some(self.crashed())
-    }
+#[derive(clap::Parser)]
+#[command(no_binary_name = true, disable_help_flag = true)]
+struct Words {
+    #[command(flatten)]
+    chosen: Chosen,
 }
 
 impl Contender {
-    /// Its name, as in files and legends.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Contender::Central => "central",
-            Contender::ArbiterUniform => "arbiter-uniform",
-            Contender::ArbiterCube => "arbiter-cube",
-            Contender::Ticket => "ticket",
-            Contender::Table => "table",
-            Contender::Ring => "ring",
-            Contender::Raymond => "raymond",
-            Contender::Raynal => "raynal",
-            Contender::TimerFree => "timer-free",
-            Contender::Weighted => "weighted",
+    /// The one that these words choose.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(crate) fn new(name: &str) -> anyhow::Result<Contender> {
+        let mut known = KNOWN.lock().expect("nobody panics with it");
+        if let Some(entry) = known.iter().find(|entry| entry.name == name) {
+            return Ok(Contender(entry));
         }
+        let words = SHORT.iter().find(|(short, _)| *short == name).map_or(name, |(_, words)| words);
+        let words = std::iter::once("--protocol".to_owned()).chain(split(words));
+        let chosen = Words::try_parse_from(words).map_err(|error| {
+            let said = error.to_string();
+            let first = said.lines().next().unwrap_or_default().trim_start_matches("error: ");
+            anyhow::anyhow!("\"{name}\" is no protocol: {first}")
+        })?;
+        chosen.chosen.does().map_err(|error| error.context(format!("\"{name}\"")))?;
+        let entry = Box::leak(Box::new(Entry { name: name.to_owned(), chosen: chosen.chosen }));
+        known.push(entry);
+        Ok(Contender(entry))
     }
 
-    /// Whether links must keep the order of messages.
-    pub(crate) fn needs_order(self) -> bool {
-        self == Contender::Ring
+    fn of(name: &str) -> Contender {
+        Contender::new(name).expect("one of ours")
+    }
+
+    /// Raymond 1989.
+    pub(crate) fn raymond() -> Contender {
+        Contender::of("raymond")
+    }
+
+    /// Bouillaguet, Arantes and Sens 2009, corrected.
+    pub(crate) fn timer_free() -> Contender {
+        Contender::of("timer-free")
+    }
+
+    /// Its name, as in files and legends.
+    pub(crate) fn name(self) -> &'static str {
+        &self.0.name
+    }
+
+    /// What can be done with it.
+    pub(crate) fn does(self) -> Does {
+        self.0.chosen.does().expect("it was asked when it was made")
+    }
+
+    /// Its options in a setting.
+    pub(crate) fn options(self, setting: &Setting) -> Options {
+        let mut options = self.0.chosen.options.clone();
+        setting.choose(&mut options);
+        options
+    }
+
+    /// The name of the variant, or of the protocol.
+    fn kind(self) -> &'static str {
+        let chosen = &self.0.chosen;
+        chosen.options.variant().unwrap_or(match chosen.protocol.name {
+            "broadcast" => "weighted",
+            other => other,
+        })
     }
 
     /// Whether it has such a parameter.
     pub(crate) fn has(self, parameter: Parameter) -> bool {
-        let finds_crashes = matches!(self, Contender::TimerFree | Contender::Weighted);
+        let finds_crashes = matches!(self.kind(), "timer-free" | "weighted");
+        let is_paper = matches!(self.kind(), "raymond" | "raynal" | "sharing");
         match parameter {
             Parameter::CrashesMax | Parameter::Notices => finds_crashes,
             Parameter::Probe | Parameter::Reclaim => finds_crashes,
-            Parameter::NodeUnitsMax => self == Contender::Weighted,
-            Parameter::Lease => {
-                !matches!(self, Contender::Raymond | Contender::Raynal | Contender::TimerFree)
-            }
+            Parameter::NodeUnitsMax => self.kind() == "weighted",
+            Parameter::Retry => !is_paper,
+            Parameter::Lease => !is_paper && self.kind() != "timer-free",
             _ => true,
         }
     }
 
-    /// A setting without what the protocol does not have (but on the axis `x` it stays where it
-    /// is), and with what follows where nothing was said.
+    /// A setting without what the protocol does not have, but on the axis `x` it stays where it is.
     pub(crate) fn settle(self, setting: Setting, x: Parameter) -> Setting {
         let has = |parameter| parameter == x || self.has(parameter);
-        let lease = if has(Parameter::Lease) { setting.lease } else { 0.0 };
-        let reclaim = setting.reclaim.unwrap_or(match self {
-            Contender::TimerFree => setting::Reclaim::TrustRp,
-            _ if lease > 0.0 => setting::Reclaim::Lease,
-            _ => setting::Reclaim::Never,
-        });
         Setting {
-            crashes_max: if has(Parameter::CrashesMax) { setting.crashes_max } else { 0 },
-            node_units_max: match self {
-                Contender::Weighted => setting.node_units_max,
-                Contender::Raymond | Contender::TimerFree => 1,
-                _ => setting.units,
-            },
+            crashes_max: setting.crashes_max.filter(|_| has(Parameter::CrashesMax)),
+            node_units_max: setting.node_units_max.filter(|_| self.has(Parameter::NodeUnitsMax)),
             notices: has(Parameter::Notices) && setting.notices,
-            probe: if has(Parameter::Probe) { setting.probe } else { 0.0 },
-            reclaim: self.has(Parameter::Reclaim).then_some(reclaim),
-            lease,
+            probe: setting.probe.filter(|_| has(Parameter::Probe)),
+            reclaim: setting.reclaim.filter(|_| self.has(Parameter::Reclaim)),
+            lease: if has(Parameter::Lease) { setting.lease } else { 0.0 },
+            retry: if has(Parameter::Retry) { setting.retry } else { 0.0 },
             ..setting
         }
     }
+}
 
-    /// Does some work with the protocol's type and its pool.
-    ///
-    /// # Errors
-    /// Those of the work, or there is no such family of quorums.
-    pub(crate) fn visit<T, W: Work<Outcome = anyhow::Result<T>>>(
-        self,
-        setting: &Setting,
-        work: W,
-    ) -> W::Outcome {
-        let Setting { nodes, units, crashes_max, node_units_max, .. } = *setting;
-        let lease =
-            (setting.lease > 0.0).then(|| Lease::new(Duration::from_secs_f64(setting.lease), 0));
-        // Longer than any run: then leases play no part in what is compared.
-        let some_lease = lease.unwrap_or(Lease::new(Duration::from_secs(1_000_000), 0));
-        let retry = lease.map_or(Duration::from_secs(100_000), |lease| lease.length() / 10);
-        let options = |pool: broadcast::Pool| broadcast::Pool {
-            notices: setting.notices,
-            probe: (setting.probe > 0.0).then(|| Duration::from_secs_f64(setting.probe)),
-            retry: None,
-            reclaim: match setting.reclaim {
-                Some(setting::Reclaim::Lease) => Reclaim::Lease(some_lease),
-                Some(setting::Reclaim::TrustRp) => Reclaim::TrustRp,
-                Some(setting::Reclaim::Never) | None => Reclaim::Never,
-            },
-            ..pool
-        };
-        match self {
-            Contender::Central => {
-                let mut pool = central::Pool::new(units);
-                (pool.goods.lease, pool.goods.retry) = (some_lease, retry);
-                work.with::<Central>(&pool)
-            }
-            Contender::ArbiterUniform | Contender::ArbiterCube => {
-                let mut pool = arbiter::Pool::new(units, nodes);
-                if self == Contender::ArbiterCube {
-                    let family =
-                        quorate_quorum::build("cube", Some(nodes as usize), units as usize)?;
-                    let quorums = family.rule.enumerate(quorate_quorum::answers::LISTED_MAX);
-                    let quorums = quorums.context("too many quorums to write out")?;
-                    pool.quorums = Quorums::Explicit(quorums.into());
-                }
-                (pool.lease, pool.retry) = (some_lease, retry);
-                work.with::<Arbiter>(&pool)
-            }
-            Contender::Ticket => {
-                let mut pool = ticket::Pool::new(units, nodes);
-                (pool.lease, pool.retry) = (some_lease, retry);
-                work.with::<Ticket>(&pool)
-            }
-            Contender::Table => {
-                let mut pool = table::Pool::new(units, nodes.min(5));
-                (pool.goods.lease, pool.goods.retry) = (some_lease, retry);
-                work.with::<Table>(&pool)
-            }
-            Contender::Ring => {
-                let mut pool = ring::Pool::new(units, nodes);
-                pool.lease = some_lease;
-                // A root less patient than a traversal only makes traffic.
-                let traversal = f64::from(nodes) * setting.latency;
-                pool.timeout = Duration::from_secs_f64(4.0 * traversal);
-                pool.idle = Duration::from_secs_f64(setting.latency);
-                work.with::<Ring>(&pool)
-            }
-            Contender::Raymond => work.with::<Raymond>(&broadcast::Pool::raymond(nodes, units)),
-            Contender::Raynal => work.with::<Raynal>(&broadcast::Pool::raynal(nodes, units)),
-            Contender::TimerFree => {
-                let pool = broadcast::Pool::timer_free(nodes, units, crashes_max);
-                work.with::<Weighted>(&options(pool))
-            }
-            Contender::Weighted => {
-                let pool = broadcast::Pool::weighted(nodes, units, node_units_max, crashes_max);
-                work.with::<Weighted>(&options(pool))
-            }
+impl fmt::Debug for Contender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl PartialEq for Contender {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Serialize for Contender {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for Contender {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        Contender::new(&name).map_err(|error| serde::de::Error::custom(format!("{error:#}")))
+    }
+}
+
+/// Words as a shell would have them, with single quotes around what has blanks.
+fn split(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for (place, part) in text.split('\'').enumerate() {
+        match place % 2 {
+            0 => words.extend(part.split_whitespace().map(str::to_owned)),
+            _ => words.push(part.to_owned()),
+        }
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_choose_what_they_choose_on_a_command_line() {
+        let same = Contender::new("arbiter --family 'majority' --hedge 1").unwrap();
+        assert_eq!(same.0.chosen.options.to_string(), " --family majority --hedge 1");
+        assert_eq!(Contender::raymond().kind(), "raymond");
+        assert_eq!(Contender::new("broadcast").unwrap().kind(), "weighted");
+        for (words, what) in [
+            ("paxos", "\"paxos\" is no protocol: invalid value 'paxos'"),
+            ("central --family grid", "only arbiter, ticket and table have --family grid"),
+            ("ring --speed 3", "unexpected argument '--speed'"),
+        ] {
+            let error = format!("{:#}", Contender::new(words).unwrap_err());
+            assert!(error.contains(what), "{error}");
         }
     }
 }

@@ -7,10 +7,9 @@ use anyhow::{Context, bail, ensure};
 use quorate_core::{NODES_MAX, UNITS_MAX, Units};
 use quorate_sim::Want;
 
-use super::contender::{Contender, Watched, Work};
+use super::play::fits;
 use super::setting::{Parameter, Reclaim, Setting};
 use super::sweep::Sweep;
-use crate::protocols::serves;
 
 /// Simulated seconds that fit a clock of nanoseconds many times over.
 const LONGEST: f64 = 1e7;
@@ -58,22 +57,13 @@ impl Parameter {
             // Without time to use a unit or for a message to arrive, no time passes.
             Parameter::Hold | Parameter::Latency => Limits::new(1e-6, 1e4),
             Parameter::Rho => Limits::new(0.0, 1e4),
-            Parameter::Probe | Parameter::Lease => Limits::or_zero(1e-3, LONGEST),
+            Parameter::Probe | Parameter::Lease | Parameter::Retry => {
+                Limits::or_zero(1e-3, LONGEST)
+            }
             Parameter::CrashEvery | Parameter::Freeze => Limits::new(0.0, LONGEST),
             // Any that can be written.
             Parameter::Notices | Parameter::Reclaim => Limits::new(0.0, 2.0),
         }
-    }
-}
-
-/// Only builds the pool.
-struct Nothing;
-
-impl Work for Nothing {
-    type Outcome = anyhow::Result<()>;
-
-    fn with<P: Watched>(self, _: &P::Pool) -> anyhow::Result<()> {
-        Ok(())
     }
 }
 
@@ -112,7 +102,10 @@ impl Sweep {
         let share = || Limits::new(0.0, 1.0);
         let time = || Limits::new(0.0, LONGEST);
         for (name, value, limits) in [
-            ("think_spread", self.think_spread, Limits::new(0.0, 10.0)),
+            ("think_spread", self.think_spread.unwrap_or(0.0), Limits::new(0.0, 10.0)),
+            ("hold_spread", self.hold_spread.unwrap_or(0.0), Limits::new(0.0, 10.0)),
+            ("clients_per_node", f64::from(self.clients_per_node), Limits::new(1.0, 1e4)),
+            ("drift", f64::from(self.drift), Limits::new(0.0, 499_999.0)),
             ("latency_spread", self.latency_spread, share()),
             ("sites", f64::from(self.sites), Limits::new(1.0, f64::from(NODES_MAX))),
             ("inside", self.inside, Limits::new(0.0, 1e3)),
@@ -134,15 +127,12 @@ impl Sweep {
         let name = protocol.name();
         let asked = || format!("want = \"{}\", units = {units}", self.want);
         Units::new(want.most(), units).with_context(asked)?;
+        let asks = node_units_max.unwrap_or(1);
         ensure!(
-            node_units_max <= units,
-            "node_units_max = {node_units_max}: a node cannot use more than units = {units}"
+            asks <= units,
+            "node_units_max = {asks}: a node cannot use more than units = {units}"
         );
-        serves(name, node_units_max, want).with_context(|| match protocol {
-            Contender::Weighted => format!("node_units_max = {node_units_max}"),
-            _ => format!("want = \"{}\"", self.want),
-        })?;
-        let most = (nodes - 1) / 2;
+        let (most, crashes_max) = ((nodes - 1) / 2, crashes_max.unwrap_or(0));
         ensure!(
             crashes_max <= most,
             "crashes_max = {crashes_max}: of {nodes} nodes at most {most}, (nodes - 1) / 2"
@@ -178,11 +168,11 @@ impl Sweep {
         if setting.reclaim == Some(Reclaim::Lease) {
             let never = "or say reclaim = \"never\"";
             ensure!(lease > 0.0, "reclaim = \"lease\": {name} needs lease and a duration, {never}");
-            if setting.probe == 0.0 {
+            if setting.probe == Some(0.0) {
                 bail!("lease = {lease}: {name} renews leases by probes, so give probe, {never}");
             }
         }
-        protocol.visit(setting, Nothing).with_context(|| format!("{name}, {nodes} nodes"))
+        fits(self, setting).with_context(|| format!("{name}, {nodes} nodes"))
     }
 }
 

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use super::chart::{Chart, Curve, Point};
 use super::metric::Metric;
 use super::page::Page;
+use super::setting::Parameter;
 use super::sweep::{Cell, Sweep};
 
 /// Where results go. It is ready before anything is run, and nobody's own page is in the way.
@@ -82,6 +83,7 @@ pub(crate) fn describe(
     page: &mut Page,
 ) -> anyhow::Result<()> {
     folder.write(&format!("{prefix}results.csv"), &csv(sweep, cells, &Metric::ALL))?;
+    folder.write(&format!("{prefix}long.csv"), &long_csv(sweep, cells))?;
     let results = json!({ "sweep": sweep, "cells": cells_json(cells) });
     folder.write(&format!("{prefix}results.json"), &format!("{results:#}\n"))?;
     let measured = |metric: &Metric| cells.iter().any(|cell| cell.summary(*metric).is_some());
@@ -142,9 +144,22 @@ pub(crate) fn chart(sweep: &Sweep, cells: &[Cell], metric: Metric, title: &str) 
         title: title.into(),
         x_label: sweep.x.name().into(),
         y_label: metric.label().into(),
+        logarithmic: (spans(points(&curves, |it| it.x)), spans(points(&curves, |it| it.y))),
         curves,
         marks: Vec::new(),
     }
+}
+
+fn points(curves: &[Curve], of: fn(&Point) -> f64) -> impl Iterator<Item = f64> {
+    curves.iter().flat_map(|curve| &curve.points).map(of)
+}
+
+/// Whether values are so different that only a logarithmic axis shows the small ones.
+fn spans(values: impl Iterator<Item = f64>) -> bool {
+    let (least, most) = values
+        .filter(|value| *value > 0.0)
+        .fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
+    most > 50.0 * least
 }
 
 /// A line for each setting: what was varied, then mean and half-width of each metric, and of times
@@ -180,6 +195,29 @@ pub(crate) fn csv(sweep: &Sweep, cells: &[Cell], metrics: &[Metric]) -> String {
             }
         }
         text.push('\n');
+    }
+    text
+}
+
+/// A line for each number of each run: what programs like to group by.
+pub(crate) fn long_csv(sweep: &Sweep, cells: &[Cell]) -> String {
+    let mut text = String::from("protocol");
+    for parameter in Parameter::ALL {
+        let _ = write!(text, ",{}", parameter.name());
+    }
+    text.push_str(",seed,metric,value\n");
+    for cell in cells {
+        let mut setting = format!("\"{}\"", cell.setting.protocol.name());
+        for parameter in Parameter::ALL {
+            let _ = write!(setting, ",{}", cell.setting.value(parameter));
+        }
+        for (seed, sample) in (sweep.seed..).zip(&cell.samples) {
+            for metric in Metric::ALL {
+                if let Some(value) = sample.of(metric) {
+                    let _ = writeln!(text, "{setting},{seed},{},{value}", metric.name());
+                }
+            }
+        }
     }
     text
 }

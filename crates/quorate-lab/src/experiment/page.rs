@@ -10,9 +10,11 @@ const STYLE: &str = "body{font:16px/1.5 sans-serif;max-width:60rem;margin:2rem a
 color:#222}table{border-collapse:collapse;margin:1rem 0}td,th{border-bottom:1px solid #ccc;\
 padding:.3rem .8rem;text-align:left;vertical-align:top}figure{margin:1.5rem 0}svg{max-width:100%;\
 height:auto}\
-.wide{overflow-x:auto;font-size:.85rem}.wide td,.wide th{padding:.3rem .5rem}\
+.wide{overflow-x:auto;font-size:.85rem}.wide td,.wide th{padding:.3rem .5rem;white-space:nowrap}\
 figcaption{color:#555}.yes{color:#1a7f37;font-weight:bold}.no{color:#b3261e;\
-font-weight:bold}";
+font-weight:bold}\
+@media (prefers-color-scheme:dark){body{background:#16181c;color:#ddd}td,th{border-color:#444}\
+figcaption{color:#aaa}svg{filter:invert(.9) hue-rotate(180deg)}.yes{color:#5fd07f}.no{color:#ff8a80}}";
 
 impl Page {
     pub(crate) fn new(title: &str) -> Self {
@@ -20,6 +22,7 @@ impl Page {
         Page {
             html: format!(
                 "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+                 <meta name=\"viewport\" content=\"width=device-width\">\
                  <title>{title}</title><style>{STYLE}</style></head><body>\n<h1>{title}</h1>\n"
             ),
         }

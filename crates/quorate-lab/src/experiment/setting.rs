@@ -5,7 +5,10 @@ use std::fmt;
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use quorate_sim::Time;
+
 use super::contender::Contender;
+use crate::protocols::{Options, ReclaimKind};
 
 /// One value or several.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -170,6 +173,7 @@ pub(crate) enum Parameter {
     Probe,
     Reclaim,
     Lease,
+    Retry,
     CrashEvery,
     Idle,
     Freeze,
@@ -179,7 +183,7 @@ pub(crate) enum Parameter {
 
 impl Parameter {
     /// In the order in which combinations are made.
-    pub(crate) const ALL: [Parameter; 15] = [
+    pub(crate) const ALL: [Parameter; 16] = [
         Parameter::Nodes,
         Parameter::Units,
         Parameter::CrashesMax,
@@ -190,6 +194,7 @@ impl Parameter {
         Parameter::Probe,
         Parameter::Reclaim,
         Parameter::Lease,
+        Parameter::Retry,
         Parameter::CrashEvery,
         Parameter::Idle,
         Parameter::Freeze,
@@ -210,6 +215,7 @@ impl Parameter {
             Parameter::Probe => "probe",
             Parameter::Reclaim => "reclaim",
             Parameter::Lease => "lease",
+            Parameter::Retry => "retry",
             Parameter::CrashEvery => "crash_every",
             Parameter::Idle => "idle",
             Parameter::Freeze => "freeze",
@@ -225,8 +231,9 @@ pub(crate) struct Setting {
     pub(crate) protocol: Contender,
     pub(crate) nodes: u32,
     pub(crate) units: u32,
-    pub(crate) crashes_max: u32,
-    pub(crate) node_units_max: u32,
+    /// `None` where the protocol's own default holds, or it has no such thing.
+    pub(crate) crashes_max: Option<u32>,
+    pub(crate) node_units_max: Option<u32>,
     pub(crate) hold: f64,
     pub(crate) rho: f64,
     pub(crate) latency: f64,
@@ -235,26 +242,43 @@ pub(crate) struct Setting {
     pub(crate) idle: u32,
     pub(crate) freeze: f64,
     pub(crate) notices: bool,
-    pub(crate) probe: f64,
-    /// `None` where the protocol counts nobody out.
+    pub(crate) probe: Option<f64>,
     pub(crate) reclaim: Option<Reclaim>,
     pub(crate) lease: f64,
+    pub(crate) retry: f64,
 }
 
 impl Setting {
+    /// Options of a protocol as the setting has them.
+    pub(crate) fn choose(&self, options: &mut Options) {
+        let crashes = &mut options.crashes;
+        crashes.crashes_max = self.crashes_max.or(crashes.crashes_max);
+        crashes.node_units_max = self.node_units_max.or(crashes.node_units_max);
+        crashes.notices |= self.notices;
+        let probe = self.probe.map(|seconds| Time((seconds * 1e9) as u64));
+        crashes.probe = probe.or(crashes.probe);
+        let reclaim = self.reclaim.map(|reclaim| match reclaim {
+            Reclaim::Never => ReclaimKind::Never,
+            Reclaim::Lease => ReclaimKind::Lease,
+            Reclaim::TrustRp => ReclaimKind::TrustRp,
+        });
+        crashes.reclaim = reclaim.or(crashes.reclaim);
+    }
+
     /// Where it lies on an axis.
     pub(crate) fn on(&self, axis: Parameter) -> f64 {
         match axis {
             Parameter::Nodes => f64::from(self.nodes),
             Parameter::Units => f64::from(self.units),
-            Parameter::CrashesMax => f64::from(self.crashes_max),
-            Parameter::NodeUnitsMax => f64::from(self.node_units_max),
+            Parameter::CrashesMax => f64::from(self.crashes_max.unwrap_or(0)),
+            Parameter::NodeUnitsMax => f64::from(self.node_units_max.unwrap_or(0)),
             Parameter::Hold => self.hold,
             Parameter::Latency => self.latency,
             Parameter::Notices => f64::from(u8::from(self.notices)),
-            Parameter::Probe => self.probe,
+            Parameter::Probe => self.probe.unwrap_or(0.0),
             Parameter::Reclaim => self.reclaim.map_or(0.0, |reclaim| f64::from(reclaim as u8)),
             Parameter::Lease => self.lease,
+            Parameter::Retry => self.retry,
             Parameter::CrashEvery => self.crash_every,
             Parameter::Idle => f64::from(self.idle),
             Parameter::Freeze => self.freeze,
@@ -284,12 +308,14 @@ impl Setting {
             Parameter::Latency => format!(", latency {value} s"),
             Parameter::Notices if !self.notices => String::new(),
             Parameter::Notices => ", notices".into(),
-            Parameter::Probe if self.probe == 0.0 => String::new(),
+            Parameter::Probe if self.probe.is_none_or(|probe| probe == 0.0) => String::new(),
             Parameter::Probe => format!(", probe {value} s"),
             Parameter::Reclaim if self.reclaim.is_none() => String::new(),
             Parameter::Reclaim => format!(", reclaim {value}"),
             Parameter::Lease if self.lease == 0.0 => String::new(),
             Parameter::Lease => format!(", lease {value} s"),
+            Parameter::Retry if self.retry == 0.0 => String::new(),
+            Parameter::Retry => format!(", retry {value} s"),
             Parameter::CrashEvery if self.crash_every == 0.0 => ", at once".into(),
             Parameter::CrashEvery => format!(", one every {value} s"),
             Parameter::Idle => format!(", {value} idle"),

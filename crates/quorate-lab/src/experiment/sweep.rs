@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::contender::Contender;
 use super::crew::{self, Progress};
 use super::metric::Metric;
-use super::play::{Sample, play};
+use super::play::play;
+use super::sample::Sample;
 use super::setting::{Many, Parameter, Reclaim, Setting};
 use super::stats::Summary;
 use crate::campaign::{Campaign, Division, Performed};
@@ -22,16 +23,22 @@ pub(crate) struct Sweep {
     pub(crate) protocols: Vec<Contender>,
     pub(crate) nodes: Many<u32>,
     pub(crate) units: Many<u32>,
-    /// Most crashes that are recovered from, where a protocol knows such a bound.
-    pub(crate) crashes_max: Many<u32>,
+    /// Most crashes that are recovered from, where a protocol knows such a bound. Of this and
+    /// others, where it is left out, the default of `sim run` holds.
+    pub(crate) crashes_max: Option<Many<u32>>,
     /// Most units that one node asks for at a time, where a protocol knows such a bound.
-    pub(crate) node_units_max: Many<u32>,
+    pub(crate) node_units_max: Option<Many<u32>>,
     /// How long a client uses its units.
     pub(crate) hold: Many<f64>,
+    /// The deviation of that (normal, cut at 0), as a share of its mean; exponential if left out.
+    pub(crate) hold_spread: Option<f64>,
     /// How long it thinks in between, as a multiple of `hold`.
     pub(crate) rho: Many<f64>,
-    /// The deviation of that (normal, cut at 0), as a share of its mean.
-    pub(crate) think_spread: f64,
+    /// The deviation of that, likewise.
+    pub(crate) think_spread: Option<f64>,
+    pub(crate) clients_per_node: u32,
+    /// Whether first claims are spread over the first time that each client thinks.
+    pub(crate) stagger: bool,
     /// How many units a claim asks for: `2`, `1,2` or `1:80,4:20`.
     pub(crate) want: String,
     /// One way between two sites; spread evenly by `latency_spread` on both sides.
@@ -41,6 +48,8 @@ pub(crate) struct Sweep {
     pub(crate) sites: u32,
     pub(crate) inside: f64,
     pub(crate) inside_spread: f64,
+    /// Whether links may change the order of messages, where the protocol bears it.
+    pub(crate) reordering: bool,
     /// Crashes for good, the first at `crash_at` and then one every `crash_every`.
     pub(crate) crashes: Many<u32>,
     pub(crate) crash_at: f64,
@@ -52,13 +61,18 @@ pub(crate) struct Sweep {
     /// Whether who finds a crash first-hand tells everybody.
     pub(crate) notices: Many<bool>,
     /// After how long without a query a node makes one; 0 for never.
-    pub(crate) probe: Many<f64>,
-    /// When who is believed to have crashed is counted out, where a protocol can do so. Left out:
-    /// `trust-rp` for `timer-free`; for `weighted` `lease` if there are leases, and `never` if not.
+    pub(crate) probe: Option<Many<f64>>,
+    /// When who is believed to have crashed is counted out, where a protocol can do so.
     pub(crate) reclaim: Option<Many<Reclaim>>,
     /// How long a grant lasts without renewal, where a protocol has leases; 0 for longer than any
     /// run.
     pub(crate) lease: Many<f64>,
+    /// How long participants wait before they repeat themselves; 0 for longer than any run.
+    pub(crate) retry: Many<f64>,
+    /// How wrong clocks may be, in millionths.
+    pub(crate) drift: u32,
+    /// How often a waiting claim may be overtaken, where a protocol can promise that.
+    pub(crate) backfill: u32,
     /// Nothing is measured before this...
     pub(crate) warm_up: f64,
     /// ...and then for so long.
@@ -73,35 +87,43 @@ pub(crate) struct Sweep {
     pub(crate) x: Parameter,
 }
 
+/// The defaults of `sim run`.
 impl Default for Sweep {
     fn default() -> Self {
         Sweep {
             title: "A sweep".into(),
             protocols: Vec::new(),
-            nodes: Many::One(10),
-            units: Many::One(3),
-            crashes_max: Many::One(0),
-            node_units_max: Many::One(1),
-            hold: Many::One(2.0),
-            rho: Many::One(5.0),
-            think_spread: 0.25,
+            nodes: Many::One(5),
+            units: Many::One(2),
+            crashes_max: None,
+            node_units_max: None,
+            hold: Many::One(0.01),
+            hold_spread: None,
+            rho: Many::One(2.0),
+            think_spread: None,
+            clients_per_node: 1,
+            stagger: false,
             want: "1".into(),
-            latency: Many::One(0.1),
-            latency_spread: 0.05,
+            latency: Many::One(0.001),
+            latency_spread: 0.0,
             sites: 1,
             inside: 1.0,
-            inside_spread: 0.05,
+            inside_spread: 0.0,
+            reordering: false,
             crashes: Many::One(0),
             crash_at: 0.0,
             crash_every: Many::One(0.0),
             idle: Many::One(0),
             freeze: Many::One(0.0),
             notices: Many::One(false),
-            probe: Many::One(0.0),
+            probe: None,
             reclaim: None,
-            lease: Many::One(0.0),
-            warm_up: 100.0,
-            measured: 500.0,
+            lease: Many::One(10.0),
+            retry: Many::One(1.0),
+            drift: 200,
+            backfill: 0,
+            warm_up: 0.0,
+            measured: 10.0,
             until_known: false,
             series_step: 0.0,
             repetitions: 5,
@@ -160,14 +182,56 @@ impl Sweep {
         Ok(sweep)
     }
 
-    /// What takes no part although a pool of nodes has it, in words: whoever compares messages with
-    /// those of `sim run` must know.
-    pub(crate) fn switched_off(&self) -> Option<&'static str> {
-        (self.lease.values().contains(&0.0)).then_some(
-            "Where lease = 0, leases outlast the run and nothing is repeated: messages are \
-             those of the protocol alone. sim run has leases and retries, and counts their \
-             messages, too.",
-        )
+    /// The same, where what is left out is as papers have it ([`Sweep::of_papers`]).
+    ///
+    /// # Errors
+    /// If it is not one, or could not be run as it says.
+    pub(crate) fn parse_of_papers(text: &str) -> anyhow::Result<Sweep> {
+        let mut fields: toml::Table = toml::from_str(&Sweep::of_papers().file()?)?;
+        fields.extend(toml::from_str::<toml::Table>(text)?);
+        let sweep: Sweep = fields.try_into()?;
+        sweep.check()?;
+        Ok(sweep)
+    }
+
+    /// What takes no part although a pool of nodes has it, in words: whoever compares messages must
+    /// know.
+    pub(crate) fn switched_off(&self) -> Option<String> {
+        let off = |many: &Many<f64>| many.values().contains(&0.0);
+        let probes = self.probe.as_ref().is_some_and(off);
+        let words = [
+            (off(&self.lease), "leases (lease = 0: they outlast the run)"),
+            (off(&self.retry), "retries (retry = 0: nothing is said twice)"),
+            (probes, "probes (probe = 0: nobody is asked whether it is there)"),
+        ];
+        let words: Vec<&str> = words.iter().filter(|it| it.0).map(|it| it.1).collect();
+        (!words.is_empty()).then(|| format!("switched off: {}", words.join(", ")))
+    }
+
+    /// The workload of papers: nothing takes part that they do not have, and times are much alike.
+    pub(crate) fn of_papers() -> Sweep {
+        Sweep {
+            nodes: Many::One(10),
+            units: Many::One(3),
+            crashes_max: Some(Many::One(0)),
+            node_units_max: Some(Many::One(1)),
+            hold: Many::One(2.0),
+            hold_spread: Some(0.0),
+            rho: Many::One(5.0),
+            think_spread: Some(0.25),
+            stagger: true,
+            latency: Many::One(0.1),
+            latency_spread: 0.05,
+            inside_spread: 0.05,
+            reordering: true,
+            probe: Some(Many::One(0.0)),
+            lease: Many::One(0.0),
+            retry: Many::One(0.0),
+            drift: 0,
+            warm_up: 100.0,
+            measured: 500.0,
+            ..Sweep::default()
+        }
     }
 
     /// What such a file would say.
@@ -183,11 +247,11 @@ impl Sweep {
     /// to it, unless it is on the horizontal axis.
     pub(crate) fn settings(&self) -> Vec<Setting> {
         let start = Setting {
-            protocol: Contender::Central,
+            protocol: self.protocols[0],
             nodes: 0,
             units: 0,
-            crashes_max: 0,
-            node_units_max: 0,
+            crashes_max: None,
+            node_units_max: None,
             hold: 0.0,
             rho: 0.0,
             latency: 0.0,
@@ -196,9 +260,10 @@ impl Sweep {
             idle: 0,
             freeze: 0.0,
             notices: false,
-            probe: 0.0,
+            probe: None,
             reclaim: None,
             lease: 0.0,
+            retry: 0.0,
         };
         let mut all = vec![start];
         spread(&mut all, &self.protocols, |setting, value| setting.protocol = value);
@@ -208,21 +273,20 @@ impl Sweep {
                 Parameter::Nodes => spread(all, &self.nodes.values(), |s, v| s.nodes = v),
                 Parameter::Units => spread(all, &self.units.values(), |s, v| s.units = v),
                 Parameter::CrashesMax => {
-                    spread(all, &self.crashes_max.values(), |s, v| s.crashes_max = v);
+                    maybe(all, self.crashes_max.as_ref(), |s, v| s.crashes_max = Some(v));
                 }
                 Parameter::NodeUnitsMax => {
-                    spread(all, &self.node_units_max.values(), |s, v| s.node_units_max = v);
+                    maybe(all, self.node_units_max.as_ref(), |s, v| s.node_units_max = Some(v));
                 }
                 Parameter::Hold => spread(all, &self.hold.values(), |s, v| s.hold = v),
                 Parameter::Latency => spread(all, &self.latency.values(), |s, v| s.latency = v),
                 Parameter::Notices => spread(all, &self.notices.values(), |s, v| s.notices = v),
-                Parameter::Probe => spread(all, &self.probe.values(), |s, v| s.probe = v),
+                Parameter::Probe => maybe(all, self.probe.as_ref(), |s, v| s.probe = Some(v)),
                 Parameter::Reclaim => {
-                    if let Some(reclaim) = &self.reclaim {
-                        spread(all, &reclaim.values(), |s, v| s.reclaim = Some(v));
-                    }
+                    maybe(all, self.reclaim.as_ref(), |s, v| s.reclaim = Some(v));
                 }
                 Parameter::Lease => spread(all, &self.lease.values(), |s, v| s.lease = v),
+                Parameter::Retry => spread(all, &self.retry.values(), |s, v| s.retry = v),
                 Parameter::CrashEvery => {
                     spread(all, &self.crash_every.values(), |s, v| s.crash_every = v);
                 }
@@ -253,19 +317,20 @@ impl Sweep {
         match of {
             Parameter::Nodes => whole(&self.nodes),
             Parameter::Units => whole(&self.units),
-            Parameter::CrashesMax => whole(&self.crashes_max),
-            Parameter::NodeUnitsMax => whole(&self.node_units_max),
+            Parameter::CrashesMax => self.crashes_max.as_ref().map_or(vec![0.0], whole),
+            Parameter::NodeUnitsMax => self.node_units_max.as_ref().map_or(vec![1.0], whole),
             Parameter::Hold => self.hold.values(),
             Parameter::Latency => self.latency.values(),
             Parameter::Notices => {
                 self.notices.values().into_iter().map(|it| f64::from(u8::from(it))).collect()
             }
-            Parameter::Probe => self.probe.values(),
+            Parameter::Probe => self.probe.as_ref().map_or(vec![0.0], Many::values),
             Parameter::Reclaim => match &self.reclaim {
                 Some(reclaim) => reclaim.values().iter().map(|&it| f64::from(it as u8)).collect(),
                 None => vec![0.0],
             },
             Parameter::Lease => self.lease.values(),
+            Parameter::Retry => self.retry.values(),
             Parameter::CrashEvery => self.crash_every.values(),
             Parameter::Idle => whole(&self.idle),
             Parameter::Freeze => self.freeze.values(),
@@ -281,14 +346,14 @@ impl Sweep {
     }
 
     /// One run of one setting as an experiment of its own: equal if, and only if, the runs are.
-    fn only(&self, setting: &Setting, seed: u64) -> Sweep {
+    pub(super) fn only(&self, setting: &Setting, seed: u64) -> Sweep {
         Sweep {
             title: String::new(),
             protocols: vec![setting.protocol],
             nodes: Many::One(setting.nodes),
             units: Many::One(setting.units),
-            crashes_max: Many::One(setting.crashes_max),
-            node_units_max: Many::One(setting.node_units_max),
+            crashes_max: setting.crashes_max.map(Many::One),
+            node_units_max: setting.node_units_max.map(Many::One),
             hold: Many::One(setting.hold),
             rho: Many::One(setting.rho),
             latency: Many::One(setting.latency),
@@ -297,9 +362,10 @@ impl Sweep {
             idle: Many::One(setting.idle),
             freeze: Many::One(setting.freeze),
             notices: Many::One(setting.notices),
-            probe: Many::One(setting.probe),
+            probe: setting.probe.map(Many::One),
             reclaim: setting.reclaim.map(Many::One),
             lease: Many::One(setting.lease),
+            retry: Many::One(setting.retry),
             repetitions: 1,
             seed,
             x: Parameter::Rho,
@@ -343,13 +409,13 @@ impl Sweep {
         })
     }
 
-    fn jobs(&self) -> Vec<(Setting, u64)> {
+    pub(super) fn jobs(&self) -> Vec<(Setting, u64)> {
         let seeds = self.seed..self.seed + u64::from(self.repetitions);
         let each = |setting: Setting| seeds.clone().map(move |seed| (setting, seed));
         self.settings().into_iter().flat_map(each).collect()
     }
 
-    fn cells(&self, samples: Vec<Sample>) -> Vec<Cell> {
+    pub(super) fn cells(&self, samples: Vec<Sample>) -> Vec<Cell> {
         let mut samples = samples.into_iter();
         let repetitions = self.repetitions as usize;
         let settings = self.settings().into_iter();
@@ -358,7 +424,7 @@ impl Sweep {
             .collect()
     }
 
-    fn play(&self, setting: &Setting, seed: u64, run: Sweep) -> anyhow::Result<Sample> {
+    pub(super) fn play(&self, setting: &Setting, seed: u64, run: Sweep) -> anyhow::Result<Sample> {
         play(self, setting, seed).map_err(|error| {
             let Some(what) = error.downcast_ref::<quorate_laws::Breach>() else {
                 return error;
@@ -414,6 +480,13 @@ fn in_one_line(text: &str, error: &toml::de::Error) -> anyhow::Error {
     let number = text[..span.start].matches('\n').count();
     let line = text.lines().nth(number).unwrap_or_default().trim();
     anyhow::anyhow!("line {}, {line}: {what}", number + 1)
+}
+
+/// The same where nothing may have been said.
+fn maybe<T: Copy>(all: &mut Vec<Setting>, many: Option<&Many<T>>, set: impl Fn(&mut Setting, T)) {
+    if let Some(many) = many {
+        spread(all, &many.values(), set);
+    }
 }
 
 fn spread<T: Copy>(all: &mut Vec<Setting>, values: &[T], set: impl Fn(&mut Setting, T)) {

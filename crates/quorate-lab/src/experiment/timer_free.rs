@@ -47,17 +47,17 @@ pub(super) struct Sweeps {
 
 fn plan(effort: Effort) -> Sweeps {
     let profile = Sweep {
-        protocols: vec![Contender::Raymond, Contender::TimerFree],
+        protocols: vec![Contender::raymond(), Contender::timer_free()],
         nodes: Many::One(NODES as u32),
         units: Many::One(UNITS as u32),
-        crashes_max: Many::One(9),
+        crashes_max: Some(Many::One(9)),
         hold: Many::One(HOLD),
         latency: Many::One(effort.latency),
         sites: 10,
         inside: 0.01,
         inside_spread: 0.5,
         repetitions: if effort.quick { 3 } else { 20 },
-        ..Sweep::default()
+        ..Sweep::of_papers()
     };
     let all_rho =
         vec![0.5, 1., 2., 3., 4., 5., 6., 7., 8., 9., 10., 11., 12., 13., 14., 16., 18., 20.];
@@ -87,7 +87,7 @@ fn plan(effort: Effort) -> Sweeps {
     };
     let detection = Sweep {
         title: "Timer-free k-exclusion: detection".into(),
-        protocols: vec![Contender::TimerFree],
+        protocols: vec![Contender::timer_free()],
         rho: Many::List(vec![2.0, 8.0]),
         crashes: Many::List(if effort.quick { vec![1, 5, 9] } else { (1..=9).collect() }),
         crash_at: 100.0,
@@ -105,7 +105,7 @@ fn plan(effort: Effort) -> Sweeps {
         crashes: Many::List(vec![1, 3, 5, 7, 9]),
         crash_every: Many::One(0.0),
         notices: Many::List(vec![false, true]),
-        probe: Many::List(vec![0.0, 20.0]),
+        probe: Some(Many::List(vec![0.0, 20.0])),
         ..detection.clone()
     };
     Sweeps { load, decline, detection, faster }
@@ -222,7 +222,7 @@ impl Report {
             let samples = self.load.iter().find(is).map(|cell| cell.samples.clone());
             samples.unwrap_or_default()
         };
-        let (ours, theirs) = (values(Contender::TimerFree), values(Contender::Raymond));
+        let (ours, theirs) = (values(Contender::timer_free()), values(Contender::raymond()));
         let percents: Vec<f64> = ours
             .iter()
             .zip(&theirs)

@@ -84,9 +84,7 @@ impl Offered for Arbiter {
 
     fn pool(plan: &Plan, options: &Options) -> anyhow::Result<arbiter::Pool> {
         let options = &options.quorums;
-        let Some(length) = plan.pool.lease else {
-            anyhow::bail!("arbiter lives by leases: give --lease a duration");
-        };
+        let length = plan.pool.lease();
         let mut pool = match is_drawn(plan, options) {
             true => QuorumOptions::drawn(plan),
             false => as_planned(plan, options).arbiter(plan.nodes, plan.pool.units)?.0,

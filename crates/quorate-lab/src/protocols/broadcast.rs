@@ -7,7 +7,7 @@ use anyhow::{bail, ensure};
 use quorate_core::{Lease, Protocol};
 use quorate_protocols::broadcast::{Pool, Reclaim, Weighted};
 use quorate_protocols::reference::{Counted, Raymond, Raynal, Rule};
-use quorate_sim::{Needs, Plan, Want};
+use quorate_sim::{Needs, Plan, PoolPlan, Time, Want};
 
 use super::options::Group;
 use super::{Checked, Does, Offered, Options, Registered, Variant};
@@ -50,6 +50,15 @@ pub(crate) struct CrashOptions {
     /// trust-rp for timer-free]
     #[arg(long, value_enum)]
     pub(crate) reclaim: Option<ReclaimKind>,
+    /// broadcast, weighted: most units that one node asks for at a time [default: all]
+    #[arg(long, value_name = "H")]
+    pub(crate) node_units_max: Option<u32>,
+    /// broadcast: who finds a crash tells everybody
+    #[arg(long)]
+    pub(crate) notices: bool,
+    /// broadcast: a node queries at least so often, 0 for never [default: an eighth of a lease]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) probe: Option<Time>,
 }
 
 /// [`Reclaim`], by name.
@@ -70,6 +79,15 @@ impl fmt::Display for CrashOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(most) = self.crashes_max {
             write!(f, " --crashes-max {most}")?;
+        }
+        if let Some(most) = self.node_units_max {
+            write!(f, " --node-units-max {most}")?;
+        }
+        if self.notices {
+            f.write_str(" --notices")?;
+        }
+        if let Some(probe) = self.probe {
+            write!(f, " --probe {probe}")?;
         }
         let Some(reclaim) = self.reclaim else { return Ok(()) };
         let name = match reclaim {
@@ -96,7 +114,7 @@ fn pool(
         RAYMOND | RAYNAL => {
             ensure!(
                 options == CrashOptions::default(),
-                "{} knows nothing of crashes: leave out --crashes-max and --reclaim",
+                "{} knows nothing of crashes: leave out --crashes-max, --reclaim and the like",
                 variant
             );
             return Ok(match variant {
@@ -104,8 +122,15 @@ fn pool(
                 _ => Pool::raynal(nodes, units),
             });
         }
-        TIMER_FREE => Pool::timer_free(nodes, units, 0),
-        _ => Pool::weighted(nodes, units, units, 0),
+        TIMER_FREE => {
+            ensure!(options.node_units_max.is_none(), "timer-free serves 1 unit at a time");
+            Pool::timer_free(nodes, units, 0)
+        }
+        _ => {
+            let most = options.node_units_max.unwrap_or(units);
+            ensure!((1..=units).contains(&most), "--node-units-max {most}: choose 1 to {units}");
+            Pool::weighted(nodes, units, most, 0)
+        }
     };
     let (most, by_units) = (nodes.saturating_sub(1) / 2, units.saturating_sub(1));
     let crashes_max = options.crashes_max.unwrap_or(most.min(by_units));
@@ -118,12 +143,13 @@ fn pool(
         (Some(ReclaimKind::Lease), Some(lease)) => Reclaim::Lease(lease),
         (Some(ReclaimKind::Lease), None) => bail!("--reclaim lease needs --lease and a duration"),
     };
-    Ok(Pool { crashes_max, reclaim, probe: None, retry: None, ..pool })
+    let notices = options.notices;
+    Ok(Pool { crashes_max, reclaim, notices, probe: None, retry: None, ..pool })
 }
 
 /// # Errors
 /// Somebody wants more than so many units, and this protocol grants no more at a time.
-pub(crate) fn serves(name: &str, most: u32, want: &Want) -> anyhow::Result<()> {
+fn serves(name: &str, most: u32, want: &Want) -> anyhow::Result<()> {
     let units = if most == 1 { "unit" } else { "units" };
     ensure!(want.most() <= most, "{name} serves {most} {units} at a time, not {want}");
     Ok(())
@@ -140,7 +166,13 @@ fn planned(plan: &Plan, options: &Options) -> anyhow::Result<Pool> {
     }
     // Often enough that a lease is renewed many times over.
     let pace = plan.pool.lease.map_or(Duration::from_secs(5), |lease| lease / 8);
-    Ok(Pool { lease, probe: Some(pace), retry: Some(plan.pool.retry), ..pool })
+    let probe = match options.crashes.probe {
+        None => Some(pace),
+        Some(Time(0)) => None,
+        Some(every) => Some(every.into()),
+    };
+    let retry = Some(plan.pool.retry).filter(|retry| *retry < PoolPlan::NEVER);
+    Ok(Pool { lease, probe, retry, ..pool })
 }
 
 impl Offered for Weighted {
@@ -160,6 +192,10 @@ impl Offered for Weighted {
             // The clients of who restarts would wait for ever.
             plan.faults.crashes = None;
         }
+    }
+
+    fn crashed(&self) -> Option<&quorate_core::NodeSet> {
+        Some(Weighted::crashed(self))
     }
 
     fn pool(plan: &Plan, options: &Options) -> anyhow::Result<Pool> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anyhow::{bail, ensure};
+use anyhow::ensure;
 use quorate_core::{Lease, NodeId, Protocol};
 use quorate_protocols::central::moving::{self, Moving};
 use quorate_protocols::central::{Central, Pool};
@@ -38,9 +38,7 @@ impl Offered for Central {
 
     fn pool(plan: &Plan, _: &Options) -> anyhow::Result<Pool> {
         let plan = &plan.pool;
-        let Some(length) = plan.lease else {
-            bail!("central lives by leases: give --lease a duration");
-        };
+        let length = plan.lease();
         let mut goods = Goods::new(plan.units);
         goods.lease = Lease::new(length, plan.drift_ppm);
         goods.retry = plan.retry;

@@ -18,14 +18,16 @@ use std::sync::LazyLock;
 
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
-use quorate_core::{Explorable, NodeId, Protocol};
+use quorate_core::{Explorable, NodeId, NodeSet, Protocol};
 use quorate_sim::{Hands, Needs, Plan, Report, Watch};
 
 use crate::Outcome;
 use crate::commands::sim::{run, seeds};
 use crate::commands::{check, play};
+use crate::experiment::Sample;
+use crate::experiment::play::{Job, measure_with};
 
-pub(crate) use broadcast::serves;
+pub(crate) use broadcast::ReclaimKind;
 pub(crate) use options::Options;
 
 /// What `--protocol` can be. A new protocol is a file beside this one and a line here.
@@ -75,6 +77,10 @@ pub(crate) type Explore = fn(&check::Args) -> anyhow::Result<Vec<quorate_check::
 pub(crate) struct Does {
     /// `sim run`.
     pub(crate) run: fn(&run::Args) -> anyhow::Result<Outcome>,
+    /// A run of an experiment.
+    pub(crate) measure: fn(&Job<'_>) -> anyhow::Result<Sample>,
+    /// Whether there is such a pool.
+    pub(crate) fits: fn(&Plan, &Options) -> anyhow::Result<()>,
     /// `sim seeds`.
     pub(crate) seeds: fn(&seeds::Args) -> anyhow::Result<Outcome>,
     /// `play`.
@@ -90,6 +96,8 @@ impl Does {
     pub(crate) const fn simulated<P: Offered>() -> Does {
         Does {
             run: run::run_with::<P>,
+            measure: measure_with::<P>,
+            fits: |plan, options| P::pool(plan, options).map(|_| ()),
             seeds: seeds::run_with::<P>,
             play: play::play_with::<P>,
             check: None,
@@ -174,6 +182,11 @@ pub(crate) trait Offered: Protocol {
     /// also if the run begins in any state.
     fn silence(_plan: &Plan, _corrupt: bool) -> u64 {
         0
+    }
+
+    /// Whom a participant believes to have crashed; `None` if it never believes anything.
+    fn crashed(&self) -> Option<&NodeSet> {
+        None
     }
 
     /// Its pool, as planned.

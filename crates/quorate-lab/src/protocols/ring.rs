@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use anyhow::{bail, ensure};
+use anyhow::ensure;
 use quorate_core::{Lease, Protocol};
 use quorate_protocols::ring::{self, Pool, Ring};
-use quorate_sim::{Arrivals, Faults, Hands, Needs, Plan, Report, Time, Watch};
+use quorate_sim::{Arrivals, Faults, Hands, Needs, Plan, PoolPlan, Report, Time, Watch};
 
 use super::options::Group;
 use super::{Checked, Does, Offered, Options, Registered, Variant};
@@ -71,16 +71,17 @@ impl Offered for Ring {
     }
 
     fn pool(plan: &Plan, options: &Options) -> anyhow::Result<Pool> {
-        let Some(length) = plan.pool.lease else {
-            bail!("ring lives by leases: give --lease a duration");
-        };
         let delay = plan.links.delay.mean();
         ensure!(delay > 0, "--delay: tokens never rest, so a message must take some time");
         let mut pool = Pool::new(plan.pool.units, plan.nodes);
-        pool.lease = Lease::new(length, plan.pool.drift_ppm);
+        pool.lease = Lease::new(plan.pool.lease(), plan.pool.drift_ppm);
         let (timeout, ttl) = patience(plan);
         pool.timeout = timeout;
-        pool.idle = plan.pool.retry.max(Duration::from_nanos(traversal(plan)));
+        let delay = Duration::from_nanos(delay);
+        pool.idle = match retry(plan) {
+            None => delay,
+            Some(retry) => retry.max(delay * plan.nodes),
+        };
         pool.ttl = Lease::new(ttl, plan.pool.drift_ppm);
         if let Some(graph) = &options.graph {
             pool.follow(&graph.edges)?;
@@ -113,11 +114,19 @@ fn traversal(plan: &Plan) -> u64 {
     plan.links.delay.mean().saturating_mul(u64::from(plan.nodes))
 }
 
+/// How long it waits before it says something again, unless retries are switched off: then its root
+/// never rests, and waits for its frame as long as a traversal may take.
+fn retry(plan: &Plan) -> Option<Duration> {
+    Some(plan.pool.retry).filter(|retry| *retry < PoolPlan::NEVER)
+}
+
 /// How long the root waits for its frame: a traversal visits every node, and less patience than
 /// that only makes traffic. And how long a licence lasts: two frames in a row pass well within it,
 /// even when the train stands between them.
 fn patience(plan: &Plan) -> (Duration, Duration) {
-    let timeout = plan.pool.retry.max(Duration::from_nanos(traversal(plan).saturating_mul(4)));
+    let timeout = retry(plan)
+        .unwrap_or_default()
+        .max(Duration::from_nanos(traversal(plan).saturating_mul(4)));
     let lease = plan.pool.lease.unwrap_or_default();
     (timeout, lease.max(timeout * 8))
 }

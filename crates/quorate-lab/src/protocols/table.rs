@@ -39,8 +39,6 @@ impl Offered for Table {
     const NEEDS: Needs = Needs { order: false, reliability: false, permanence: false };
 
     fn pool(plan: &Plan, options: &Options) -> anyhow::Result<Pool> {
-        let lease = plan.pool.lease;
-        ensure!(lease.is_some(), "table lives by leases: give --lease a duration");
         let goods = Central::pool(plan, options)?.goods;
         if is_drawn(plan, &options.quorums) {
             return Ok(Pool::drawn(goods, plan.nodes, plan.seed));

@@ -44,9 +44,7 @@ impl Offered for Ticket {
 
     fn pool(plan: &Plan, options: &Options) -> anyhow::Result<ticket::Pool> {
         let options = &options.quorums;
-        let Some(length) = plan.pool.lease else {
-            anyhow::bail!("ticket lives by leases: give --lease a duration");
-        };
+        let length = plan.pool.lease();
         let mut pool = match is_drawn(plan, options) {
             true => {
                 let mut pool = ticket::Pool::new(plan.pool.units, plan.nodes);

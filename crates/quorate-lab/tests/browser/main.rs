@@ -6,6 +6,7 @@
 mod cluster;
 mod crowd;
 mod driver;
+mod play;
 
 use std::process::Command;
 

@@ -6,7 +6,7 @@ use axum::body::Bytes;
 use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::Response;
-use quorate_api::{AmendedView, DefineRequest, DefinitionView, Problem};
+use quorate_api::{AmendedView, ApplyRequest, DefineRequest, DefinitionView, Problem};
 
 use super::OrderId;
 use super::reply::{Failure, bad_request, body, ok};
@@ -30,7 +30,7 @@ pub(crate) async fn show(app: App, Path(pool): Path<String>) -> Answered {
     app.authorize(Some(&pool), Action::See)?;
     if let Some(def) = app.config.in_file(&pool) {
         let (source, definition) = ("file".to_owned(), format!("# {}\n", def.label()));
-        let view = DefinitionView { pool, source, generation: 0, definition, closing: None };
+        let view = DefinitionView { pool, source, generation: 0, definition };
         return Ok(ok(StatusCode::OK, &view));
     }
     let view = match &app.hall {
@@ -68,10 +68,32 @@ pub(crate) async fn create(
     told(&app, "pool create", &pool, made)
 }
 
+/// Makes all pools of a file that are not there, or none. What is there and is another is refused.
+#[utoipa::path(post, path = "/v1/pools", tag = "pools",
+    params(("idempotency-key" = Option<String>, Header, description = "changes of one key are made \
+        once: 1 to 32 hexadecimal digits, or a UUID")),
+    request_body = ApplyRequest,
+    responses(
+        (status = 200, description = "what was done, pool by pool", body = AmendedView),
+        (status = 400, description = "one cannot be, or there is no charter", body = Problem),
+        (status = 403, description = "not allowed to you", body = Problem),
+        (status = 409, description = "one is there and is another", body = Problem),
+        (status = 503, description = "the charter cannot be asked now", body = Problem),
+        (status = 504, description = "not acknowledged: what came is unknown", body = Problem),
+    ))]
+pub(crate) async fn apply(app: App, OrderId(id): OrderId, bytes: Bytes) -> Answered {
+    app.authorize(None, Action::Admin)?;
+    let hall = charter(&app)?;
+    let ApplyRequest { pools, dry_run } = body(&bytes)?;
+    let wanted = Text::read_all(&pools)
+        .map_err(|why| bad_request(format!("the pools: {why}; nothing changed")))?;
+    let made = hall.amend(id, |charter| hall.application(charter, &wanted, dry_run)).await;
+    told(&app, "pool apply", "", made)
+}
+
 /// What somebody wrote about a pool.
 pub(super) fn written(text: &str) -> Result<Text, Problem> {
-    Text::written(text)
-        .map_err(|why| bad_request(format!("the definition: {why}; nothing changed")))
+    Text::read(text).map_err(|why| bad_request(format!("the definition: {why}; nothing changed")))
 }
 
 pub(super) fn charter(app: &App) -> Result<Arc<Hall>, Problem> {
@@ -87,7 +109,15 @@ pub(super) fn told(
 ) -> Answered {
     let (about, result) = match &made {
         Ok(AmendedView { version, changes }) => {
-            (changes.join("; "), format!("done, version {version}"))
+            let about = match &changes[..] {
+                [one] => one.clone(),
+                more => format!("{} pools", more.len()),
+            };
+            let result = match version {
+                0 => "nothing to change".to_owned(),
+                version => format!("done, version {version}"),
+            };
+            (about, result)
         }
         Err(problem) => (String::new(), format!("refused: {}", problem.detail)),
     };

@@ -27,6 +27,7 @@ use super::{claims, definitions, gateway, health, members, overview, pools, watc
         pools::one,
         definitions::show,
         definitions::create,
+        definitions::apply,
         pools::holders,
         pools::queue,
         pools::grants,

@@ -27,6 +27,8 @@ use crate::config::{Config, Data};
 /// asked again.
 const TO_ADMIT: Duration = Duration::from_secs(6);
 const AGAIN: Duration = Duration::from_millis(200);
+/// How often to look who votes.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// How a start begins.
 #[derive(Debug)]
@@ -140,7 +142,14 @@ pub(super) async fn enter(hall: &Arc<Hall>, begin: Begin) -> Result<Part, String
     while from == MemberId::FOUNDER && alone(&part) {
         let address = hall.config.members[hall.config.me.index()].peers.to_string();
         let about = About { addresses: vec![address], ..About::default() };
-        match part.settle(hall.config.name().to_owned(), about, incarnation(hall.boot)).await {
+        let settles = part.settle(hall.config.name().to_owned(), about, incarnation(hall.boot));
+        // A store that was just opened says late who votes: until this node knows that it is not
+        // alone it answers no member, and its clients' renewals go nowhere.
+        let settled = tokio::select! {
+            settled = settles => settled,
+            () = until(|| !alone(&part)) => break,
+        };
+        match settled {
             Ok(()) => break,
             Err(trouble) => {
                 hall.stands(Some(trouble.to_string()));
@@ -149,6 +158,12 @@ pub(super) async fn enter(hall: &Arc<Hall>, begin: Begin) -> Result<Part, String
         }
     }
     Ok(part)
+}
+
+async fn until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        sleep(LOOK).await;
+    }
 }
 
 /// Terms count on from any boot number that a node of an earlier cluster of these pools can have

@@ -35,7 +35,7 @@ pub(super) fn defined(charter: &Charter, before: &Defined, config: &Config) -> D
         }
         let def = match config.in_file(name) {
             Some(_) => Err("the files have a pool of this name, and that one counts".to_owned()),
-            None => Text::kept(&kept.value)
+            None => Text::read(&kept.value)
                 .and_then(|text| config.define(name, &text).map_err(|error| error.to_string())),
         };
         match def {
@@ -99,8 +99,7 @@ impl Hall {
             pool: name.to_owned(),
             source: "charter".into(),
             generation: kept.generation,
-            definition: text.shown(),
-            closing: text.closing,
+            definition: text.lines(),
         }))
     }
 
@@ -156,14 +155,54 @@ impl Hall {
         if let Some(kept) = charter.pools().get(name) {
             return Err(conflict(format!(
                 "pool {name:?} is there already, of generation {}: `quorate pool show {name}` \
-                 shows it, `quorate pool set` changes it",
+                 shows it",
                 kept.generation
             )));
         }
         self.sound(name, text)?;
-        let definition = Some(text.to_keep());
+        let definition = Some(text.lines());
         let change = Change::Pool { name: name.into(), definition, if_generation: Some(0) };
         Ok(Plan { changes: vec![change], words: vec![format!("pool {name} is made")] })
+    }
+
+    /// The plan that makes whatever of these is not there.
+    ///
+    /// # Errors
+    /// One of them cannot be, or is there and is another.
+    pub(crate) fn application(
+        &self,
+        charter: &Charter,
+        wanted: &[(String, Text)],
+        dry_run: bool,
+    ) -> Result<Plan, Problem> {
+        let mut plan = Plan { changes: Vec::new(), words: Vec::new() };
+        for (name, text) in wanted {
+            if let Some(kept) = charter.pools().get(name) {
+                let known = self::text(name, kept)?;
+                if known != *text {
+                    return Err(conflict(format!(
+                        "pool {name:?} is there and is another ({}; the file says {}): pools of \
+                         the charter do not change yet",
+                        known.line(),
+                        text.line()
+                    )));
+                }
+                plan.words.push(format!("pool {name} is there as it should be"));
+                continue;
+            }
+            plan.changes.append(&mut self.creation(charter, name, text)?.changes);
+            plan.words.push(format!("pool {name} is made: {}", text.line()));
+        }
+        let (number, most) = (plan.changes.len(), quorate_charter::TOGETHER_MAX);
+        if number > most {
+            return Err(wrong(format!(
+                "{number} pools would be made together, and {most} can: apply them in parts"
+            )));
+        }
+        if dry_run {
+            plan.changes.clear();
+        }
+        Ok(plan)
     }
 
     /// Whether a pool of this name can be this.
@@ -187,7 +226,7 @@ impl Hall {
 
 /// What the charter keeps of a pool.
 pub(super) fn text(name: &str, kept: &Kept<String>) -> Result<Text, Problem> {
-    Text::kept(&kept.value).map_err(|why| {
+    Text::read(&kept.value).map_err(|why| {
         let text = format!("pool {name:?} is written in a way that this node cannot read: {why}");
         Problem::new(ProblemKind::Conflict, text)
     })

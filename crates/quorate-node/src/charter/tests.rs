@@ -1,4 +1,4 @@
-use quorate_api::{DefineRequest, ProblemKind};
+use quorate_api::{ApplyRequest, DefineRequest, ProblemKind};
 use quorate_charter::{About, Birth, Change, Life, Move, Newcomer, Request};
 use quorate_client::{Client, ViewError, Views};
 
@@ -126,12 +126,10 @@ fn pools_that_a_move_would_harm_are_refused() {
 fn a_pool_of_the_charter_is_read_by_the_code_that_reads_files_and_kept_as_it_was_written() {
     let file = "[[pools]]\nname = \"old\"\nunits = 1\n[[pools]]\npattern = \"ci-*\"\nunits = 1\n";
     let config = Config::parse_in_memory(&(text("a") + file)).unwrap();
-    let written = |text: &str| Text::written(text).expect("TOML");
+    let written = |text: &str| Text::read(text).expect("TOML");
     let text = written("units = [{ name = \"a\", labels = { \"k.v\" = \"1\" } }]\nretry = \"2s\"");
-    assert_eq!(Text::kept(&text.to_keep()), Ok(text.clone()));
+    assert_eq!(Text::read(&text.lines()), Ok(text.clone()));
     assert_eq!(config.define("new", &text).unwrap().unit_names, ["a"]);
-    let closing = Text { closing: Some(quorate_api::Deletion::Drain), ..text };
-    assert_eq!(Text::kept(&closing.to_keep()), Ok(closing));
     let wrong = |text: &str| config.define("new", &written(text)).expect_err("refused").to_string();
     assert!(wrong("units = 0").contains("choose 1 to"));
     assert!(wrong("units = 1\nunitz = 2").contains("unitz"), "{}", wrong("units = 1\nunitz = 2"));
@@ -140,7 +138,7 @@ fn a_pool_of_the_charter_is_read_by_the_code_that_reads_files_and_kept_as_it_was
         let why = wrong(&format!("units = 1\n{pinned}"));
         assert!(why.contains("written into every node's file"), "{why}");
     }
-    assert!(Text::written("name = \"x\"\nunits = 1").is_err());
+    assert!(Text::read("name = \"x\"\nunits = 1").is_err());
     assert!(config.in_file("old").is_some() && config.in_file("ci-1").is_some());
     assert!(config.in_file("new").is_none());
     let added = Added { generation: 7, def: Arc::new(config.define("new", &text_of(4)).unwrap()) };
@@ -149,7 +147,7 @@ fn a_pool_of_the_charter_is_read_by_the_code_that_reads_files_and_kept_as_it_was
 }
 
 fn text_of(units: u32) -> Text {
-    Text::written(&format!("units = {units}")).expect("TOML")
+    Text::read(&format!("units = {units}")).expect("TOML")
 }
 
 /// One member: its charter is its own, and everything comes at once.
@@ -194,6 +192,22 @@ async fn a_pool_that_was_made_while_a_node_ran_is_granted_and_known_after_a_rest
     let done = once.create_pool("again", &request("units = 1")).await.unwrap();
     let again = once.create_pool("again", &request("units = 1")).await.unwrap();
     assert_eq!(again.version, done.version, "the same request is answered as it was");
+    let apply = |pools: &str, dry_run| ApplyRequest { pools: pools.into(), dry_run };
+    let file = "[[pools]]\nname = \"new\"\nunits = 2\n[[pools]]\nname = \"more\"\nunits = 3\n";
+    let lines = ["pool new is there as it should be", "pool more is made: units = 3"];
+    let dry = first.apply_pools(&apply(file, true)).await.unwrap();
+    assert_eq!((dry.version, dry.changes), (0, lines.map(str::to_owned).to_vec()));
+    for wrong in [
+        file.replace("units = 2", "units = 9"),
+        file.replace("units = 3", "unitz = 3"),
+        file.replace("\"more\"", "\"new\""),
+        "[members]\n".to_owned(),
+    ] {
+        refused(first.apply_pools(&apply(&wrong, false)).await);
+        assert!(first.definition("more").await.is_err(), "all or nothing");
+    }
+    assert!(first.apply_pools(&apply(file, false)).await.unwrap().version > made.version);
+    assert_eq!(first.apply_pools(&apply(file, false)).await.unwrap().version, 0, "it is so");
     let client = Client::connect(&[node.clients_address().to_string()]).await.unwrap();
     client.pool("new").acquire_many(2).await.unwrap().release().await.unwrap();
     let absent = client.pool("nobody").acquire().await.expect_err("there is none");
@@ -211,7 +225,7 @@ async fn a_pool_that_was_made_while_a_node_ran_is_granted_and_known_after_a_rest
     assert_eq!((shown.generation, shown.definition.as_str()), (made.version, "units = 2\n"));
     let pools = views(&node).pools().await.unwrap().pools;
     let names: Vec<&str> = pools.iter().map(|pool| pool.name.as_str()).collect();
-    assert_eq!(names, ["again", "new"]);
+    assert_eq!(names, ["again", "more", "new"]);
     node.stop().await;
 }
 

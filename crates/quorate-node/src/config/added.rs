@@ -3,16 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use quorate_api::Deletion;
 use toml::{Table, Value};
 
 use super::{Config, ConfigError, Names, PoolDef, low};
 use crate::protocols::REGISTRY;
 
-/// What the text of a pool says beside its definition, while it is being deleted.
-const CLOSING: &str = "closing";
 /// What a definition cannot say: its name is known, and patterns are of files.
-const NAMED: [&str; 3] = ["name", "pattern", CLOSING];
+const NAMED: [&str; 2] = ["name", "pattern"];
 
 /// All pools of the charter, as far as this node has applied it.
 pub(crate) type Defined = BTreeMap<String, Added>;
@@ -42,46 +39,60 @@ impl Registry {
 
 /// A pool as the charter keeps it: the fields that somebody wrote.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Text {
-    pub(crate) fields: Table,
-    pub(crate) closing: Option<Deletion>,
-}
+pub(crate) struct Text(Table);
 
 impl Text {
-    /// What somebody wants a pool to be.
-    pub(crate) fn written(text: &str) -> Result<Text, String> {
-        let fields: Table = text.parse().map_err(|error: toml::de::Error| error.to_string())?;
+    /// What somebody wrote about a pool.
+    pub(crate) fn read(text: &str) -> Result<Text, String> {
+        let fields = text.parse().map_err(|error: toml::de::Error| error.to_string())?;
+        Text::of(fields)
+    }
+
+    fn of(fields: Table) -> Result<Text, String> {
         match NAMED.iter().find(|name| fields.contains_key(**name)) {
             Some(name) => Err(format!("a definition has no {name:?}")),
-            None => Ok(Text { fields, closing: None }),
+            None => Ok(Text(fields)),
         }
     }
 
-    /// What the charter has.
-    pub(crate) fn kept(text: &str) -> Result<Text, String> {
-        let mut fields: Table = text.parse().map_err(|error: toml::de::Error| error.to_string())?;
-        let closing = match fields.remove(CLOSING) {
-            None => None,
-            Some(Value::String(how)) if how == "drain" => Some(Deletion::Drain),
-            Some(Value::String(how)) if how == "revoke" => Some(Deletion::Revoke),
-            Some(other) => return Err(format!("{CLOSING} = {}", inline(&other))),
+    /// What a file of pools says, pool by pool.
+    pub(crate) fn read_all(text: &str) -> Result<Vec<(String, Text)>, String> {
+        let mut file: Table = text.parse().map_err(|error: toml::de::Error| error.to_string())?;
+        let pools = file.remove("pools").unwrap_or_else(|| Value::Array(Vec::new()));
+        if let Some(other) = file.keys().next() {
+            return Err(format!("{other:?}: a file to apply has [[pools]] and nothing else"));
+        }
+        let Value::Array(pools) = pools else { return Err("write [[pools]]".into()) };
+        let read = |pool: Value| {
+            let Value::Table(mut fields) = pool else { return Err("write [[pools]]".to_owned()) };
+            if fields.contains_key("pattern") {
+                return Err("a pattern is for the nodes' files: pools to apply have names".into());
+            }
+            match fields.remove("name") {
+                Some(Value::String(name)) => Ok((name, Text(fields))),
+                _ => Err("every pool to apply has a name".into()),
+            }
         };
-        Ok(Text { fields, closing })
-    }
-
-    /// The fields alone, as people read them.
-    pub(crate) fn shown(&self) -> String {
-        lines(&self.fields)
-    }
-
-    /// As the charter keeps it.
-    pub(crate) fn to_keep(&self) -> String {
-        let mut fields = self.fields.clone();
-        if let Some(how) = self.closing {
-            let how = if how == Deletion::Drain { "drain" } else { "revoke" };
-            fields.insert(CLOSING.into(), how.into());
+        let pools: Vec<_> = pools.into_iter().map(read).collect::<Result<_, String>>()?;
+        let names: Vec<String> = pools.iter().map(|(name, _)| name.clone()).collect();
+        match super::twice(&names) {
+            Some(name) => Err(format!("two pools are named {name:?}")),
+            None => Ok(pools),
         }
-        lines(&fields)
+    }
+
+    /// As a file has it, each field in a line.
+    pub(crate) fn lines(&self) -> String {
+        self.each().map(|line| line + "\n").collect()
+    }
+
+    /// The same in one line.
+    pub(crate) fn line(&self) -> String {
+        self.each().collect::<Vec<_>>().join(", ")
+    }
+
+    fn each(&self) -> impl Iterator<Item = String> + '_ {
+        self.0.iter().map(|(key, value)| format!("{} = {}", bare(key), inline(value)))
     }
 }
 
@@ -91,11 +102,6 @@ fn of_files(protocol: &str) -> String {
         "only pools of \"central\" whose seat moves are made while nodes run. A pool of \
          {protocol:?} is written into every node's file while none runs: see docs/configuration.md"
     )
-}
-
-/// Fields as a file has them, each in a line.
-fn lines(fields: &Table) -> String {
-    fields.iter().map(|(key, value)| format!("{} = {}\n", bare(key), inline(value))).collect()
 }
 
 fn inline(value: &Value) -> String {
@@ -130,15 +136,14 @@ impl Config {
     /// It contradicts itself, or is of a kind that does not change while nodes run.
     pub(crate) fn define(&self, name: &str, text: &Text) -> Result<PoolDef, ConfigError> {
         let wrong = |what: String| ConfigError::Pool { pool: name.to_owned(), what };
-        let mut fields = text.fields.clone();
+        let mut fields = text.0.clone();
         fields.insert("name".into(), name.into());
         let written: Result<low::Pool, _> = fields.try_into();
-        let mut pool = written.map_err(|error| wrong(error.message().to_owned()))?;
+        let pool = written.map_err(|error| wrong(error.message().to_owned()))?;
         let other = pool.protocol.clone().filter(|name| name != REGISTRY[0].name);
         if let Some(other) = other {
             return Err(wrong(of_files(&other)));
         }
-        pool.closing = text.closing;
         let members: Vec<String> = self.members.iter().map(|it| it.name.clone()).collect();
         let epoch = u32::try_from(self.epoch).unwrap_or(u32::MAX);
         let def = PoolDef::read(pool, REGISTRY, &members, (epoch, self.charter))?;

@@ -190,9 +190,6 @@ pub(super) struct Pool {
     /// Units that are not for everybody.
     #[serde(default)]
     pub(super) reserved: Vec<Reserved>,
-    /// Whether it is being deleted. Only the charter says that.
-    #[serde(skip)]
-    pub(super) closing: Option<quorate_api::Deletion>,
     /// The protocol's own options (see `options`).
     #[serde(flatten)]
     pub(super) options: toml::Table,

@@ -53,8 +53,6 @@ pub struct PoolDef {
     pub reserved: Vec<Reserved>,
     /// Whether an administrator may scramble a seat to see the pool heal. Each node decides.
     pub allow_corruption: bool,
-    /// Whether it is being deleted, and how.
-    pub closing: Option<quorate_api::Deletion>,
 }
 
 /// Which pools a definition is about.
@@ -282,7 +280,6 @@ impl PoolDef {
             overdue,
             reserved,
             allow_corruption: allow_corruption.unwrap_or(false),
-            closing: pool.closing,
         })
     }
 }

@@ -54,7 +54,7 @@ impl Engine {
         if let Some(problem) = self.pools[seat].stopped() {
             return waiter.answer(Err(problem));
         }
-        let now = clock::now();
+        let now = self.now();
         match self.pools[seat].ledger.get(&id).map(|claimed| &claimed.state) {
             // A grant whose deadline has passed is over, whether or not its alarm has rung yet.
             Some(State::Granted { until, .. }) if *until <= now => self.on_grant_end(seat, id, now),
@@ -83,7 +83,7 @@ impl Engine {
         wait: bool,
         waiter: Waiter,
     ) {
-        let now = clock::now();
+        let now = self.now();
         if want.standing && waiter.is_link() {
             return waiter.answer(Err(admission::standing_on_link()));
         }

@@ -185,8 +185,11 @@ impl Engine {
         // Not held while they are done: others go on bringing.
         std::mem::swap(&mut taken, &mut errands.lock().unwrap_or_else(PoisonError::into_inner));
         for (caller, request) in taken.drain(..) {
+            // Not earlier than it lay there, nor than what was done before it.
+            self.taken_up = Some(clock::now());
             self.on_request(caller, request);
         }
+        self.taken_up = None;
         self.errands = taken;
     }
 

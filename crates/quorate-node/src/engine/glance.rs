@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_api::{ClaimState, GrantEvent, Problem, RegisterView};
+use quorate_api::{ClaimState, Problem, RegisterView};
 use quorate_core::{ClaimId, Moment};
 use quorate_wire::glance::{Count, FOUND_MAX, Glance, Only, Order, Record, Wanted, What};
 
@@ -13,8 +13,8 @@ use super::states::State as SeatState;
 use super::{Engine, Pool};
 use crate::history::Brief;
 use crate::ledger::{Claimed, State};
-use crate::register::SHARES_MAX;
-use crate::{admission, clock, convert, history};
+use crate::register::Line;
+use crate::{admission, clock, history};
 
 /// Most records in one answer: it must fit in a frame.
 const RECORDS_MAX: u32 = 512;
@@ -140,26 +140,32 @@ impl Engine {
 
     /// A claim was made or granted.
     pub(super) fn note(&mut self, seat: usize, id: ClaimId, what: What, took: Duration) {
+        let at_ms = self.at_ms();
         let pool = &self.pools[seat];
         let Some(claimed) = pool.ledger.get(&id) else { return };
-        let brief = brief(&pool.name, id, claimed, what, took, &claimed.want.reason);
+        let brief = brief(&pool.name, id, claimed, (at_ms, what, took), &claimed.want.reason);
         self.history.note_brief(seat, &brief);
         if what == What::Granted {
             self.register(seat, id, ClaimState::Granted);
         }
     }
 
+    /// The calendar's time of what is done now.
+    fn at_ms(&mut self) -> u64 {
+        let now = self.now();
+        self.calendar.at_ms(now)
+    }
+
     /// Enters a grant of ours, or that it is about to be over, into the register.
     fn register(&mut self, seat: usize, id: ClaimId, state: ClaimState) {
+        let at_ms = self.at_ms();
         let pool = &self.pools[seat];
         let Some(claimed) = pool.ledger.get(&id) else { return };
         let State::Granted { shares, .. } = &claimed.state else { return };
-        let shares = shares.iter().take(SHARES_MAX).map(|s| (s.unit.0, s.fence.0)).collect();
-        let (at_ms, boot, grant) = (history::now_ms(), self.boot, claimed.grant);
-        let id = convert::api_id(id);
-        let event = GrantEvent { number: 0, at_ms, boot, grant, id, state, shares };
+        let (boot, grant, shares) = (self.boot, claimed.grant, shares.clone());
+        let line = Line { number: 0, at_ms, boot, grant, id, state, shares };
         let durable = pool.def.protocol.about.durable;
-        if let (number, Some(line)) = self.register.enter(&pool.name, event, durable) {
+        if let (number, Some(line)) = self.register.enter((seat, &pool.name), line, durable) {
             self.journal.note(&pool.name, number, line);
         }
     }
@@ -167,7 +173,8 @@ impl Engine {
     pub(super) fn registered(&self, pool: &str, after: u64) -> Result<RegisterView, Problem> {
         let def = self.config.pool(pool).ok_or_else(|| admission::unknown_pool(pool))?;
         let (node, durable) = (self.config.name().to_owned(), def.protocol.about.durable);
-        Ok(RegisterView { node, durable, events: self.register.after(pool, after) })
+        let events = self.register.after((self.by_name.get(pool).copied(), pool), after);
+        Ok(RegisterView { node, durable, events })
     }
 
     /// A claim is about to be over; says nothing of claims that are known by name only.
@@ -180,6 +187,7 @@ impl Engine {
         now: Moment,
     ) {
         self.register(seat, id, state);
+        let at_ms = self.at_ms();
         let pool = &self.pools[seat];
         let Some(claimed) = pool.ledger.get(&id).filter(|claimed| claimed.want.units() > 0) else {
             return;
@@ -198,7 +206,7 @@ impl Engine {
             ClaimState::Refused => (What::Refused, why),
             ClaimState::Lost | ClaimState::Waiting | ClaimState::Granted => (What::Expired, why),
         };
-        let brief = brief(&pool.name, id, claimed, what, took, text);
+        let brief = brief(&pool.name, id, claimed, (at_ms, what, took), text);
         self.history.note_brief(seat, &brief);
     }
 
@@ -225,11 +233,11 @@ fn brief<'a>(
     pool: &'a str,
     id: ClaimId,
     claimed: &'a Claimed,
-    what: What,
-    took: Duration,
+    (at_ms, what, took): (u64, What, Duration),
     text: &'a str,
 ) -> Brief<'a> {
     Brief {
+        at_ms,
         what,
         pool,
         claim: (id.origin, id.serial),

@@ -60,7 +60,7 @@ use crate::alarms::{Alarms, Due};
 use crate::boot::{Boot, Past, Promised};
 use crate::caller::Caller;
 use crate::charter::FromCharter;
-use crate::clock;
+use crate::clock::{self, Calendar};
 use crate::config::Config;
 use crate::crowd::Crowd;
 use crate::history::History;
@@ -220,6 +220,10 @@ pub(crate) struct Engine {
     errands: Vec<(Caller, Request)>,
     /// When the engine's own task looks at the clock.
     armed: Option<Moment>,
+    /// When what is being done was taken up, if that is a request of a client: the clock is read
+    /// once for it.
+    taken_up: Option<Moment>,
+    calendar: Calendar,
 }
 
 /// Why an engine cannot start.
@@ -286,6 +290,8 @@ impl Engine {
             effects: Vec::new(),
             errands: Vec::new(),
             armed: None,
+            taken_up: None,
+            calendar: Calendar::default(),
             records,
             config,
             metrics,
@@ -425,7 +431,7 @@ impl Engine {
         seat: usize,
         act: impl FnOnce(&mut dyn AnySeat, Moment, &mut Vec<SeatEffect>) -> Result<T, SeatError>,
     ) -> Result<T, SeatError> {
-        let now = clock::now();
+        let now = self.now();
         let mut effects = std::mem::take(&mut self.effects);
         let result = act(&mut *self.pools[seat].seat, now, &mut effects);
         for effect in effects.drain(..) {
@@ -458,6 +464,12 @@ impl Engine {
         }
         self.orders.finish_all();
         self.stop_telling();
+    }
+
+    /// When what is being done now happens. Never before a request that caused it had arrived, and
+    /// never before anything that was done earlier.
+    fn now(&self) -> Moment {
+        self.taken_up.unwrap_or_else(clock::now)
     }
 
     fn draw(&mut self) -> u64 {

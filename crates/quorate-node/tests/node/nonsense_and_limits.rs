@@ -248,7 +248,7 @@ async fn what_http_refuses_is_a_problem_and_counted() {
     let answer = say(cluster.address(0), elsewhere.as_bytes()).await;
     let answer = String::from_utf8_lossy(&answer);
     assert!(answer.starts_with("HTTP/1.1 403") && answer.contains("other-site"), "{answer}");
-    let (status, problem) = cluster.request(0, "POST /v1/pools", "").await;
+    let (status, problem) = cluster.request(0, "POST /v1/node", "").await;
     assert_eq!((status, &problem["type"]), (405, &"no-such-page".into()), "{problem}");
     let (status, _) = cluster.request(0, claim, "{").await;
     assert_eq!(status, 400);

@@ -76,7 +76,7 @@ use std::fmt;
 
 use quorate_core::{
     Entry, Event, EventOf, Fact, Health, LeaseEnd, NodeId, NodeSet, Outbox, Outlook, Protocol,
-    Start, Units,
+    Purpose, Start, Units,
 };
 
 use grantor::Grantor;
@@ -236,6 +236,15 @@ impl Protocol for Arbiter {
 
     fn rings_at_stop(alarm: &Alarm) -> bool {
         *alarm == Alarm::WriteDown
+    }
+
+    fn purpose(alarm: &Alarm) -> Purpose {
+        match alarm {
+            Alarm::Retry => Purpose::Retry,
+            Alarm::LeaseEnd(_) | Alarm::Grace => Purpose::Lease,
+            Alarm::Survey => Purpose::Probe,
+            Alarm::WriteDown => Purpose::Protocol,
+        }
     }
 
     fn kind(message: &Message) -> usize {

@@ -39,7 +39,7 @@ use std::fmt;
 
 use quorate_core::{
     ClaimId, Clock, Entry, Event, EventOf, Fact, Health, LeaseEnd, NodeId, NodeSet, Outbox,
-    Outlook, Protocol, Refusal, Seat, Stamp, Start,
+    Outlook, Protocol, Purpose, Refusal, Seat, Stamp, Start,
 };
 
 use deferred::Deferrals;
@@ -349,6 +349,14 @@ impl Protocol for Weighted {
             Alarm::Retry | Alarm::Probe | Alarm::LeaseEnd(_) => LeaseEnd::Nothing,
             Alarm::HoldEnd(claim) => LeaseEnd::Of(*claim),
             Alarm::Grace => LeaseEnd::Earlier,
+        }
+    }
+
+    fn purpose(alarm: &Alarm) -> Purpose {
+        match alarm {
+            Alarm::Retry => Purpose::Retry,
+            Alarm::LeaseEnd(_) | Alarm::HoldEnd(_) | Alarm::Grace => Purpose::Lease,
+            Alarm::Probe => Purpose::Probe,
         }
     }
 

@@ -56,7 +56,7 @@ use std::fmt;
 
 use quorate_core::{
     ClaimId, Entry, Event, EventOf, Fact, Health, Hurdle, LeaseEnd, NodeId, NodeSet, Obeys, Order,
-    Outbox, Outlook, Protocol, Refusal, Relabelled, Shortage, Start, Unit,
+    Outbox, Outlook, Protocol, Purpose, Refusal, Relabelled, Shortage, Start, Unit,
 };
 
 use arbiter::Arbiter;
@@ -221,6 +221,14 @@ impl Protocol for Central {
 
     fn rings_at_stop(alarm: &Alarm) -> bool {
         *alarm == Alarm::WriteDown
+    }
+
+    fn purpose(alarm: &Alarm) -> Purpose {
+        match alarm {
+            Alarm::Retry => Purpose::Retry,
+            Alarm::LeaseEnd(_) | Alarm::Grace | Alarm::Absent(_) => Purpose::Lease,
+            Alarm::WriteDown => Purpose::Protocol,
+        }
     }
 
     fn kind(message: &Message) -> usize {

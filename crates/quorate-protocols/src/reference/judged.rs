@@ -136,6 +136,10 @@ impl Protocol for Judged {
         Central::lease_end(alarm)
     }
 
+    fn purpose(alarm: &Alarm) -> quorate_core::Purpose {
+        Central::purpose(alarm)
+    }
+
     fn kind(message: &Message) -> usize {
         Central::kind(message)
     }

@@ -69,7 +69,7 @@ use std::fmt;
 
 use quorate_core::{
     ClaimId, Entry, Event, EventOf, Fact, Health, LeaseEnd, NodeId, NodeSet, Outbox, Outlook,
-    Protocol, Shortage, Start, Units,
+    Protocol, Purpose, Shortage, Start, Units,
 };
 
 use member::Member;
@@ -232,6 +232,15 @@ impl Protocol for Table {
             Alarm::Retry | Alarm::Hold | Alarm::Survey => LeaseEnd::Nothing,
             Alarm::LeaseEnd(claim) => LeaseEnd::Of(*claim),
             Alarm::Grace => LeaseEnd::Earlier,
+        }
+    }
+
+    fn purpose(alarm: &Alarm) -> Purpose {
+        match alarm {
+            Alarm::Retry => Purpose::Retry,
+            Alarm::LeaseEnd(_) | Alarm::Grace => Purpose::Lease,
+            Alarm::Survey => Purpose::Probe,
+            Alarm::Hold => Purpose::Protocol,
         }
     }
 

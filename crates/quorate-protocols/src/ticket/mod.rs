@@ -56,7 +56,7 @@ use std::fmt;
 
 use quorate_core::{
     Entry, Event, EventOf, Fact, Health, LeaseEnd, NodeId, NodeSet, Outbox, Outlook, Protocol,
-    Start, Units,
+    Purpose, Start, Units,
 };
 
 use member::Member;
@@ -183,6 +183,13 @@ impl Protocol for Ticket {
             Alarm::Retry => LeaseEnd::Nothing,
             Alarm::LeaseEnd(bid) => LeaseEnd::Of(bid.claim),
             Alarm::Grace => LeaseEnd::Earlier,
+        }
+    }
+
+    fn purpose(alarm: &Alarm) -> Purpose {
+        match alarm {
+            Alarm::Retry => Purpose::Retry,
+            Alarm::LeaseEnd(_) | Alarm::Grace => Purpose::Lease,
         }
     }
 

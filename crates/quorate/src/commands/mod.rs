@@ -1,6 +1,7 @@
 //! One file per verb: its arguments, and what it does with them.
 
 mod acquire;
+mod apply;
 mod cert;
 mod completions;
 mod daemon;
@@ -52,6 +53,7 @@ pub(crate) enum Command {
     Doctor(doctor::Args),
     Pools(pools::Args),
     Pool(pool::Args),
+    Apply(apply::Args),
     Holders(holders::Args),
     Queue(queue::Args),
     Top(top::Args),
@@ -86,6 +88,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Doctor(args) => doctor::run(args),
         Command::Pools(args) => pools::run(args),
         Command::Pool(args) => pool::run(args),
+        Command::Apply(args) => apply::run(&args),
         Command::Holders(args) => holders::run(args),
         Command::Queue(args) => queue::run(args),
         Command::Top(args) => top::run(args),

@@ -38,8 +38,8 @@ Examples:
   quorate pool create ci --units 20 --claim-max 4 --fairness backfill:3
   quorate pool create big --units 8 --set retry=200ms
 
-Exit codes: 0 it is there; 1 it is not, and nothing changed, or, if that is what is said, it is not
-known whether it is; 2 wrong usage.")]
+Exit codes: 0 it is there; 2 it is not, and nothing changed, or, if that is what is said, it is not
+known whether it is.")]
 struct Create {
     /// Its name.
     name: String,
@@ -74,7 +74,7 @@ struct Create {
 
 /// How a change is repeated.
 #[derive(clap::Args, Debug)]
-struct Again {
+pub(super) struct Again {
     /// A name for this request, 1 to 32 hexadecimal digits or a UUID: repeated under it, it is
     /// done once.
     #[arg(long, value_name = "ID")]
@@ -132,16 +132,19 @@ fn shown(view: &DefinitionView) -> String {
     }
 }
 
-fn print(json: Json, made: &AmendedView) -> anyhow::Result<Outcome> {
+pub(super) fn print(json: Json, made: &AmendedView) -> anyhow::Result<Outcome> {
     cluster::print(json.json, made, || {
         let lines: String = made.changes.iter().map(|line| format!("{line}\n")).collect();
-        format!("{lines}charter version {}\n", made.version)
+        match made.version {
+            0 => format!("{lines}nothing was changed\n"),
+            version => format!("{lines}charter version {version}\n"),
+        }
     })?;
     Ok(Outcome::Good)
 }
 
 impl Again {
-    fn views(&self, cluster: &Cluster) -> anyhow::Result<Views> {
+    pub(super) fn views(&self, cluster: &Cluster) -> anyhow::Result<Views> {
         Ok(cluster.views()?.with_request_id(self.request_id))
     }
 }

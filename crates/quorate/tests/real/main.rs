@@ -18,6 +18,7 @@
 //! | `ring.rs` | a node and then the root of a ring are killed |
 //! | `trial.rs` | one seeded trial: faults, healing, judgement |
 //! | `recovery.rs` | how long until a cluster grants again: measured, on request only |
+//! | `moves.rs` | how long a pool grants nothing when its seat moves: measured, on request only |
 //! | `flood.rs` | how long renewals take while strangers knock: measured, on request only |
 //! | `hardship.rs` | one hardship at a time, with what must follow from it |
 //! | `lost.rs` | data directories are lost |
@@ -41,6 +42,7 @@ mod history;
 mod lost;
 mod members;
 mod minority;
+mod moves;
 mod moving;
 mod planted;
 mod proxy;
@@ -69,6 +71,8 @@ cargo test -p quorate --test real -- [NAME] [OPTIONS]
   --minutes N    fresh seeds for so long
   --recovery N   instead of tests: N rounds of one node killed, paused and cut off, and how long it
                  took until all units could be had again
+  --moves N      instead of tests: N rounds of the node that decides killed and stopped, and how
+                 long nobody was granted anything
   --flood N      instead of tests: how long renewals take beside floods of N seconds each
   --nodes PATH   with --recovery: the command that nodes run, to compare with another build";
 
@@ -82,6 +86,7 @@ struct Wish {
     protocol: Option<Protocol>,
     recovery: Option<u64>,
     flood: Option<u64>,
+    moves: Option<u64>,
     nodes: Option<String>,
 }
 
@@ -125,6 +130,9 @@ fn main() {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     if let Some(seconds) = wish.flood {
         return runtime.block_on(flood::measure(seconds));
+    }
+    if let Some(rounds) = wish.moves {
+        return runtime.block_on(moves::measure(rounds as usize));
     }
     if let Some(rounds) = wish.recovery {
         let program = wish.nodes.as_deref().unwrap_or(env!("CARGO_BIN_EXE_quorate"));
@@ -287,6 +295,7 @@ fn read(words: &[String]) -> Wish {
             "--minutes" => wish.minutes = number(),
             "--recovery" => wish.recovery = number(),
             "--flood" => wish.flood = number(),
+            "--moves" => wish.moves = number(),
             "--nodes" => wish.nodes = words.next().cloned(),
             "--nocapture" | "--exact" | "--quiet" | "-q" | "--include-ignored" => {}
             "--ignored" => std::process::exit(0), // Nothing is.

@@ -45,7 +45,7 @@ pub(crate) async fn seats(name: &'static str) {
     let job = elsewhere.pool("made").acquire().await.expect("it is there at every node");
     jobs.push(job);
     // Killed: it has to be missed first, and then everything it promised has to be shown or over.
-    let first = decider(&cluster, "p0").await;
+    let first = decider(&cluster, NODES, "p0").await;
     let asked = Instant::now();
     cluster.kill(first);
     let second = connect(&cluster).await.pool("p0").acquire().await.expect("another decides");
@@ -57,7 +57,7 @@ pub(crate) async fn seats(name: &'static str) {
     let shows = || cluster.command(first, &["pool", "show", "made"]).contains("units = 1");
     until("it knows the pool that was made", shows).await;
     // Stopped: it hands over what it knows.
-    let next = decider(&cluster, "p0").await;
+    let next = decider(&cluster, NODES, "p0").await;
     assert_ne!(next, first, "it was away");
     let asked = Instant::now();
     cluster.process(next).signal(Signal::TERM);
@@ -99,9 +99,9 @@ fn differ(one: &Grant, other: &Grant) {
 }
 
 /// Who says that it decides over a pool.
-async fn decider(cluster: &Cluster, pool: &str) -> usize {
+pub(crate) async fn decider(cluster: &Cluster, nodes: usize, pool: &str) -> usize {
     loop {
-        for node in (0..NODES).filter(|node| cluster.is_running(*node)) {
+        for node in (0..nodes).filter(|node| cluster.is_running(*node)) {
             let Ok(view) = views(cluster, node).pool(pool).await else { continue };
             let decides = view.facts.iter().find(|fact| fact.name == "decides" && fact.value > 0);
             if let Some(fact) = decides {
@@ -112,7 +112,7 @@ async fn decider(cluster: &Cluster, pool: &str) -> usize {
     }
 }
 
-async fn connect(cluster: &Cluster) -> Client {
+pub(crate) async fn connect(cluster: &Cluster) -> Client {
     loop {
         // On a busy machine a node may take longer than a client waits.
         if let Ok(client) = Client::connect(&cluster.addresses()).await {

@@ -68,7 +68,8 @@ pub(crate) const ALL: &[Challenge] = &[
         name: "tie-break",
         title: "The tie of footnote 1",
         printed: "Footnote 1 orders requests by (clock, i), and breaks ties by i = j. Three \
-                  processes share two units; nothing is lost, nobody crashes. Get all three inside.",
+                  processes share two units; nothing is lost, nobody crashes. Get all three \
+                  inside.",
         hint: "Make them ask at the same time.",
         why: "Of two requests with equal clocks neither has priority, so that both permit each \
               other: it must be i < j (broadcast spec E1).",

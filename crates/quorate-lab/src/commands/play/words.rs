@@ -230,6 +230,7 @@ fn play_pool<P: Offered>(
         trace: trace.map(|text| text as &mut dyn fmt::Write),
         film: Some(&mut film),
         pulse: Some(&mut patience),
+        ..Watch::default()
     };
     let report = P::play(&plan, pool, watch, words.hands(), words.corrupt)
         .with_context(|| format!("--corrupt: {} does not heal from any state", P::NAME))?;

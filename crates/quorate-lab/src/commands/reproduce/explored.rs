@@ -46,9 +46,9 @@ pub(super) fn explore(words: &str) -> anyhow::Result<Explored> {
     })
 }
 
-/// Measures what `quorate-lab sim sweep` would with this file.
+/// Measures what `quorate-lab sim sweep` would with this file, on the workload of papers.
 pub(super) fn measure(file: &str) -> anyhow::Result<Vec<Cell>> {
-    Sweep::parse(file)?.run(&|_, _| ())
+    Sweep::parse_of_papers(file)?.run(&|_, _| ())
 }
 
 /// Evidence that could not be gathered is none.

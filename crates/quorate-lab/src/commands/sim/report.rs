@@ -6,11 +6,17 @@ use std::time::Duration;
 use quorate_sim::{Histogram, Memory, Plan, Report, Verdict};
 use serde_json::{Value, json};
 
+use crate::experiment::{Metric, Sample};
+
 /// A finished run and how it was run.
 pub(super) struct Shown<'a> {
     pub(super) protocol: &'a str,
     /// Names of the kinds of message.
     pub(super) kinds: &'a [&'a str],
+    /// What experiments measure, from the warm-up on.
+    pub(super) sample: Sample,
+    /// What was switched off.
+    pub(super) off: Vec<&'static str>,
     pub(super) plan: &'a Plan,
     /// What the protocol says about its pool.
     pub(super) about: Option<String>,
@@ -72,8 +78,33 @@ impl Shown<'_> {
             write!(kinds, ", {name} {:.3}", *count as f64 / measures.grants.max(1) as f64)
                 .expect("a string takes everything");
         }
-        rows.push(("messages", format!("{:.3} per grant{kinds}", measures.messages_per_grant())));
-        rows.push(("waiting", waiting(&measures.waiting)));
+        let of = |metric| self.sample.of(metric).unwrap_or(0.0);
+        let per_grant = of(Metric::MessagesPerCs);
+        rows.push(("messages", format!("{per_grant:.3} per grant{kinds}")));
+        let parts = [
+            ("protocol", Metric::MessagesProtocol),
+            ("retries", Metric::MessagesRetry),
+            ("leases", Metric::MessagesLease),
+            ("probes", Metric::MessagesProbe),
+        ];
+        let parts = parts.map(|(name, metric)| format!("{name} {:.3}", of(metric)));
+        rows.push(("", format!("of these {}", parts.join(", "))));
+        let busiest = of(Metric::BusiestNode);
+        rows.push(("busiest", format!("{busiest:.3} messages per grant at one node")));
+        if !self.off.is_empty() {
+            rows.push(("switched off", self.off.join(", ")));
+        }
+        let ms = |metric| 1e3 * of(metric);
+        rows.push((
+            "waiting",
+            format!(
+                "mean {:.3} ms, p50 {:.3}, p99 {:.3}, max {:.3}",
+                ms(Metric::ObtainingTime),
+                ms(Metric::WaitingP50),
+                ms(Metric::WaitingP99),
+                ms(Metric::WaitingMax)
+            ),
+        ));
         let sync_ms = measures.sync_delay.mean() / 1e6;
         rows.push(("sync delay", format!("{sync_ms:.3} ms from free to next user, if wanted")));
         rows.push(("utilization", format!("{:.1} %", 100.0 * measures.utilization())));
@@ -85,7 +116,9 @@ impl Shown<'_> {
         };
         let overtakes = format!("{} by time of asking; {in_books}", measures.overtakes);
         rows.push(("overtakes", overtakes));
-        rows.push(("fairness", format!("{:.4} (Jain, over clients)", measures.fairness())));
+        rows.push(("", format!("one claim at most {} times", measures.overtaken_max)));
+        rows.push(("fairness", format!("{:.4} (Jain, over clients)", of(Metric::Fairness))));
+        rows.push(("state", format!("{} bytes at the node with most", of(Metric::StateBytes))));
         if let Some(memory) = &self.report.memory {
             let Memory { most, around, .. } = memory;
             let mean = memory.mean();
@@ -140,6 +173,8 @@ impl Shown<'_> {
             "messages": messages,
             "messages_lost": measures.messages_lost,
             "messages_per_grant": measures.messages_per_grant(),
+            "switched_off": self.off,
+            "metrics": self.sample.json(),
             "waiting_seconds": histogram(&measures.waiting),
             "sync_delay_seconds": histogram(&measures.sync_delay),
             "utilization": measures.utilization(),
@@ -177,17 +212,6 @@ pub(super) fn add_speed(shown: &mut Value, steps: u64, wall: Duration) {
 
 fn per_second(steps: u64, wall: Duration) -> f64 {
     steps as f64 / wall.as_secs_f64().max(1e-9)
-}
-
-fn waiting(waiting: &Histogram) -> String {
-    let ms = |nanos: u64| nanos as f64 / 1e6;
-    format!(
-        "mean {:.3} ms, p50 {:.3}, p99 {:.3}, max {:.3}",
-        waiting.mean() / 1e6,
-        ms(waiting.quantile(0.5)),
-        ms(waiting.quantile(0.99)),
-        ms(waiting.max())
-    )
 }
 
 fn histogram(of: &Histogram) -> Value {

@@ -10,12 +10,13 @@ use anyhow::{Context as _, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 use quorate_core::NODES_MAX;
 use quorate_sim::{
-    Arrivals, Delay, Measures, Plan, Profile, Pulse, Rng, Scale, Span, Time, Verdict, Want, Watch,
-    swarm_command,
+    Arrivals, Delay, Measures, Plan, PoolPlan, Profile, Pulse, Rng, Scale, Span, Time, Verdict,
+    Want, Watch, swarm_command,
 };
 
 use super::report::{Shown, speed};
 use super::{film, parse_seed};
+use crate::experiment::Sample;
 use crate::protocols::{Chosen, Offered};
 use crate::{Outcome, plots, unless_unread};
 
@@ -54,6 +55,13 @@ pub(crate) struct Args {
     /// restarts, one after the other, in which no holder may lose anything, or hangups
     #[arg(long, value_name = "PROFILE", default_value = "none")]
     faults: Profile,
+    /// Measure from this time on; claims, grants and the verdict are of the whole run
+    #[arg(long, value_name = "TIME")]
+    warm_up: Option<Time>,
+    /// Spread first claims over the first time that each client thinks: clients that think equally
+    /// long would all begin in step
+    #[arg(long)]
+    stagger: bool,
     /// Stop at this time of the simulated world
     #[arg(long, value_name = "TIME")]
     until: Option<Time>,
@@ -134,13 +142,14 @@ struct Shape {
     /// fifo, or backfill:B (a waiting claim is overtaken at most B times) [default: fifo]
     #[arg(long, value_parser = parse_fairness)]
     fairness: Option<u32>,
-    /// How long a grant lasts without renewal [default: 10s]
+    /// How long a grant lasts without renewal, 0 for longer than any run [default: 10s]
     #[arg(long, value_name = "TIME")]
     lease: Option<Time>,
     /// How wrong clocks may be, in millionths [default: 200]
     #[arg(long, value_name = "PPM")]
     drift: Option<u32>,
-    /// How long participants wait before they repeat themselves [default: 1s]
+    /// How long participants wait before they repeat themselves, 0 for longer than any run
+    /// [default: 1s]
     #[arg(long, value_name = "TIME")]
     retry: Option<Time>,
     /// Promises are on disk before they are told
@@ -185,6 +194,8 @@ pub(crate) fn run_with<P: Offered>(args: &Args) -> anyhow::Result<Outcome> {
     let watch = Watch {
         strict,
         until: args.until.map(|time| time.0),
+        warm_up: args.warm_up.map_or(0, |time| time.0),
+        stagger: args.stagger,
         trace: args.trace.then_some(&mut lines as &mut dyn std::fmt::Write),
         film: film.as_mut(),
         pulse: Some(&mut tell),
@@ -202,6 +213,8 @@ pub(crate) fn run_with<P: Offered>(args: &Args) -> anyhow::Result<Outcome> {
     let shown = Shown {
         protocol,
         kinds,
+        sample: Sample::between(report.warmed_up.as_ref(), &report.measures),
+        off: switched_off(&plan, args.chosen.options.crashes.probe == Some(Time(0))),
         plan: &plan,
         about,
         report: &report,
@@ -332,7 +345,9 @@ impl Shape {
         };
         plan.grants_max = self.grants.unwrap_or(u64::MAX);
         plan.pool.backfill = self.fairness.unwrap_or(0);
-        if let Some(lease) = self.lease {
+        if self.lease == Some(Time(0)) {
+            plan.pool.lease = None;
+        } else if let Some(lease) = self.lease {
             // Shorter than a message and its answer: nobody is ever served, and the run never ends.
             let least = Time(plan.links.delay.mean().saturating_mul(3).max(1_000));
             ensure!(
@@ -341,7 +356,9 @@ impl Shape {
             );
             plan.pool.lease = Some(lease.into());
         }
-        if let Some(retry) = self.retry {
+        if self.retry == Some(Time(0)) {
+            plan.pool.retry = PoolPlan::NEVER;
+        } else if let Some(retry) = self.retry {
             let least = Time(1_000);
             ensure!(retry.0 >= least.0, "--retry {retry}: choose at least {least}");
             plan.pool.retry = retry.into();
@@ -374,6 +391,16 @@ impl Shape {
         }
         Ok(())
     }
+}
+
+/// What takes no part although a pool of nodes has it.
+fn switched_off(plan: &Plan, no_probes: bool) -> Vec<&'static str> {
+    let all = [
+        (plan.pool.lease.is_none(), "leases"),
+        (plan.pool.retry == PoolPlan::NEVER, "retries"),
+        (no_probes, "probes"),
+    ];
+    all.iter().filter(|it| it.0).map(|it| it.1).collect()
 }
 
 /// A bar over the time in which new claims are made; nobody sees it unless a person waits.

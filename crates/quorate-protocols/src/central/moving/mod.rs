@@ -39,7 +39,7 @@ use std::fmt;
 
 use quorate_core::{
     Charter, Effect, EffectOf, Entry, Event, EventOf, Fact, Health, Hurdle, LeaseEnd, NodeId,
-    NodeSet, Outbox, Outlook, Protocol, Start, Tenure,
+    NodeSet, Outbox, Outlook, Protocol, Purpose, Start, Tenure,
 };
 
 use super::requester::Requester;
@@ -553,6 +553,14 @@ impl Protocol for Moving {
             Alarm::Lull => LeaseEnd::Licences,
             Alarm::Grace | Alarm::Complete => LeaseEnd::Earlier,
             Alarm::Licence | Alarm::Roll => LeaseEnd::Nothing,
+        }
+    }
+
+    fn purpose(alarm: &Alarm) -> Purpose {
+        match alarm {
+            Alarm::Of(timer) => Central::purpose(timer),
+            Alarm::Lull | Alarm::Grace | Alarm::Complete => Purpose::Lease,
+            Alarm::Licence | Alarm::Roll => Purpose::Probe,
         }
     }
 

@@ -477,3 +477,19 @@ fn a_scrambled_pool_heals_while_its_clients_go_on() {
         }
     }
 }
+
+/// Found by the campaign: a pool that was first used while its root was away waited for ever, since
+/// the one wake was lost and the root knew nothing of the pool.
+#[test]
+fn a_wake_that_was_lost_is_sent_again_when_the_right_neighbour_is_back() {
+    let mut cluster = Cluster::new(Pool::new(4, 3), 1);
+    let (root, last) = (NodeId(0), NodeId(2));
+    cluster.links.clear();
+    cluster.step(NodeId(1), Event::Trust(root));
+    assert!(cluster.links.is_empty(), "others are between them");
+    cluster.step(last, Event::Suspect(root));
+    assert!(cluster.links.is_empty());
+    cluster.step(last, Event::Trust(root));
+    let told = &cluster.links[&(last, root)];
+    assert!(matches!(told.back().map(|parcel| &parcel.message), Some(Message::Wake)));
+}
