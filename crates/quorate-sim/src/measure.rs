@@ -73,7 +73,8 @@ pub struct Measures {
     /// How often one claim was overtaken like that, at most. Claims that were taken back before it
     /// was granted count as served in their turn.
     pub overtaken_max: u64,
-    /// The same as [`Measures::overtakes`] as arbiters' books have it, by stamps; only if the run was strict.
+    /// The same as [`Measures::overtakes`] as arbiters' books have it, by stamps; only if the run
+    /// was strict.
     pub overtakes_in_books: Option<u64>,
     /// Grants of each client.
     pub grants_of: Vec<u32>,

@@ -18,8 +18,8 @@ Examples:
   quorate-lab sim seeds --count 1000 --shard 2/2 --out parts
   quorate-lab merge parts
 
-Parts come from sim seeds, sim sweep, compare and reproduce, with --shard and --out. What the campaign was
-asked for is in them. Nothing is run again.
+Parts come from sim seeds, sim sweep, compare and reproduce, with --shard and --out. What the
+campaign was asked for is in them. Nothing is run again.
 
 Exit codes: those of the undivided run; 2 if parts are missing, damaged or of several campaigns.")]
 pub(crate) struct Args {

@@ -196,8 +196,8 @@ impl Chart {
     }
 }
 
-/// Curves in the order in which they are drawn, with their inks: broken lines above unbroken ones, so
-/// that of two that coincide both are seen.
+/// Curves in the order in which they are drawn, with their inks: broken lines above unbroken ones,
+/// so that of two that coincide both are seen.
 fn inked(curves: &[Curve]) -> impl Iterator<Item = (&Curve, RGBColor, bool)> {
     let all = || {
         let places = curves.iter().zip(INKS.into_iter().cycle()).enumerate();

@@ -14,7 +14,8 @@ height:auto}\
 figcaption{color:#555}.yes{color:#1a7f37;font-weight:bold}.no{color:#b3261e;\
 font-weight:bold}\
 @media (prefers-color-scheme:dark){body{background:#16181c;color:#ddd}td,th{border-color:#444}\
-figcaption{color:#aaa}svg{filter:invert(.9) hue-rotate(180deg)}.yes{color:#5fd07f}.no{color:#ff8a80}}";
+figcaption{color:#aaa}svg{filter:invert(.9) hue-rotate(180deg)}.yes{color:#5fd07f}\
+.no{color:#ff8a80}}";
 
 impl Page {
     pub(crate) fn new(title: &str) -> Self {
