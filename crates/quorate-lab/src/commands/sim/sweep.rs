@@ -32,8 +32,8 @@ stands behind --protocol there, with its options: \"central\", \"arbiter --famil
 --mode named\", \"table --voters 3\", \"arbiter --family file:F\", \"broadcast --variant raynal\";
 shorter names are arbiter-uniform, arbiter-cube, raymond, raynal, timer-free, weighted. The folder
 gets results.csv (a line for each setting), long.csv (a line for each number of each run),
-results.json, a figure for each metric, and index.html, which needs nothing else; it must be new, empty, or hold
-earlier results, which are replaced.
+results.json, a figure for each metric, and index.html, which needs nothing else; it must be new,
+empty, or hold earlier results, which are replaced.
 
 What a file can say, and what holds if it does not; times are in seconds. These can also be lists:
   nodes = 5             nodes
