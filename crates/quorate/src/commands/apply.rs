@@ -11,7 +11,7 @@ use crate::Outcome;
 
 /// Make all pools of a file that are not there, or none.
 ///
-/// For clusters with a charter (docs/charter.md). The file has [[pools]], each with a name, and
+/// For clusters with a charter (docs/charter.md). The file has `[[pools]]`, each with a name, and
 /// nothing else; up to 1000 are made at once. A pool that is there and is another is refused, and
 /// so is a field that no pool has: then nothing is made.
 #[derive(clap::Args, Debug)]
