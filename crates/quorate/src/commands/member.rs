@@ -8,7 +8,8 @@ use crate::Outcome;
 /// List the members of the cluster, and change who they are.
 ///
 /// Changes need a charter (`[charter]` in the configuration): they are replicated, and a majority
-/// of those who vote must answer. If the cluster tells callers apart, they take `admin` on all pools.
+/// of those who vote must answer. If the cluster tells callers apart, they take `admin` on all
+/// pools.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[command(subcommand)]
