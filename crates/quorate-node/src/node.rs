@@ -281,7 +281,9 @@ impl Node {
     pub async fn stop(mut self) {
         // What it decides first, while everything still runs.
         if let Some((hall, _)) = &self.charter {
-            hall.hand_over().await;
+            let peers = self.view().await.map(|node| node.peers).unwrap_or_default();
+            let linked = peers.into_iter().filter(|peer| peer.connected).map(|peer| peer.name);
+            hall.hand_over(&linked.collect()).await;
         }
         // Then connections: they say goodbye and read no more.
         let _ = self.stop.send(true);

@@ -5,10 +5,13 @@
 //! back meanwhile; and it writes down that it said so, so that its next start takes it back. An
 //! operator's word that it drains stays.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use quorate_charter::policy::seating::Heard;
 use quorate_charter::{Change, Council, MemberId, Request, Trouble};
 use tokio::time::{sleep, timeout};
 
@@ -20,6 +23,8 @@ use crate::config::Data;
 const LEAVING: &str = "charter-leaving";
 /// How long giving everything away may take. A majority that is gone is not waited for.
 const TO_LEAVE: Duration = Duration::from_secs(2);
+/// How long others may take to say that they are there.
+const TO_ANSWER: Duration = Duration::from_millis(200);
 /// What the engine said last is on its way: time for it to arrive before connections end.
 const TO_ARRIVE: Duration = Duration::from_millis(150);
 /// How long to wait before asking again.
@@ -28,10 +33,11 @@ const AGAIN: Duration = Duration::from_millis(200);
 const SOON: Duration = Duration::from_millis(50);
 
 impl Hall {
-    /// Gives away what this node decides, if that is possible.
-    pub(crate) async fn hand_over(&self) {
+    /// Gives away what this node decides, if that is possible: to members that it has links with,
+    /// if there are any.
+    pub(crate) async fn hand_over(self: &Arc<Self>, linked: &BTreeSet<String>) {
         let Some(part) = self.part() else { return };
-        match timeout(TO_LEAVE, self.try_to_hand_over(&part)).await {
+        match timeout(TO_LEAVE, self.try_to_hand_over(&part, linked)).await {
             Ok(Ok(0)) => {}
             Ok(Ok(groups)) => {
                 tracing::info!(groups, "others decide from now on");
@@ -42,9 +48,17 @@ impl Hall {
         }
     }
 
-    async fn try_to_hand_over(&self, part: &Part) -> Result<usize, String> {
+    async fn try_to_hand_over(
+        self: &Arc<Self>,
+        part: &Part,
+        linked: &BTreeSet<String>,
+    ) -> Result<usize, String> {
         let said = |error: &dyn std::fmt::Display| error.to_string();
         let me = part.identity().member;
+        // What was heard before may be of a life that is over: books open no other than the one
+        // that the entry names (charter spec S12), and the pool would wait out a lease.
+        let asked = self.now();
+        self.hear_all(TO_ANSWER).await;
         let mut gives = 0;
         loop {
             let reading = match part.read().await {
@@ -74,6 +88,15 @@ impl Hall {
             let (now, patience) = (self.now(), self.chartered.suspect_after);
             let mut heard = self.heard(me);
             heard.retain(|_, heard| now.saturating_sub(heard.at) <= patience);
+            // Books go by the links that claims go by. Whoever was started a moment ago has none
+            // with this node yet, would never get them, and would wait out a lease.
+            let reached = |id: &MemberId, heard: &Heard| {
+                let member = charter.members().get(id);
+                heard.at >= asked && member.is_some_and(|member| linked.contains(&member.name))
+            };
+            if heard.iter().any(|(id, heard)| reached(id, heard)) {
+                heard.retain(|id, heard| *id == me || reached(id, heard));
+            }
             let moves = self.seating().moves(now, &after, &heard);
             if moves.iter().all(|it| it.to.member == me) {
                 return Err("no other member is heard".into());

@@ -48,28 +48,42 @@ pub(super) async fn run(hall: Arc<Hall>, part: Part) {
                     if asking.insert(other, ()).is_some() {
                         continue; // It has not answered the last one.
                     }
-                    let hall = Arc::clone(&hall);
+                    let (hall, patience) = (Arc::clone(&hall), hall.chartered.suspect_after);
                     answers.spawn(async move {
-                        let patience = hall.chartered.suspect_after;
-                        let said = timeout(patience, hall.ask(other, &Word::Life)).await;
-                        (other, said)
+                        hall.hear(other, patience).await;
+                        other
                     });
                 }
             }
             Some(answer) = answers.join_next() => {
-                let Ok((other, said)) = answer else { continue };
+                let Ok(other) = answer else { continue };
                 asking.remove(&other);
-                if let Ok(Ok(Said::Life { member: Some(member), boot })) = said {
-                    hall.book.note(member, other);
-                    let seen = Seen { member, at: hall.now(), boot };
-                    locked(&hall.heard).insert(other, seen);
-                }
             }
         }
     }
 }
 
 impl Hall {
+    /// Asks a node who it is, and in which life.
+    async fn hear(&self, other: NodeId, patience: Duration) {
+        let said = timeout(patience, self.ask(other, &Word::Life)).await;
+        if let Ok(Ok(Said::Life { member: Some(member), boot })) = said {
+            self.book.note(member, other);
+            let seen = Seen { member, at: self.now(), boot };
+            locked(&self.heard).insert(other, seen);
+        }
+    }
+
+    /// Hears of all who answer within this time.
+    pub(super) async fn hear_all(self: &Arc<Self>, patience: Duration) {
+        let mut asked = JoinSet::new();
+        for other in self.others() {
+            let hall = Arc::clone(self);
+            asked.spawn(async move { hall.hear(other, patience).await });
+        }
+        while asked.join_next().await.is_some() {}
+    }
+
     pub(super) fn listens_every(&self) -> Duration {
         self.chartered.suspect_after / ASKED
     }

@@ -17,7 +17,8 @@ pub(crate) fn runtime() -> anyhow::Result<Runtime> {
 }
 
 /// How much is said: `QUORATE_LOG`, or else this, or else `info`. What the engine of the charter
-/// says is for those who know it: its own level must be named.
+/// says is for those who know it, and its own level must be named: while a member is away it calls
+/// that an error twenty times a second. What stops it, readiness and `status` say.
 pub(crate) fn level(said: Option<&str>) -> anyhow::Result<Targets> {
     let wanted = std::env::var("QUORATE_LOG").ok().filter(|wanted| !wanted.is_empty());
     let wanted = wanted.as_deref().or(said).unwrap_or("info");
@@ -26,7 +27,7 @@ pub(crate) fn level(said: Option<&str>) -> anyhow::Result<Targets> {
     let engine = "openraft";
     Ok(match wanted.contains(engine) {
         true => level,
-        false => level.with_target(engine, LevelFilter::ERROR),
+        false => level.with_target(engine, LevelFilter::OFF),
     })
 }
 

@@ -287,7 +287,7 @@ impl Args {
             let command = swarm_command(&self.chosen.to_string(), self.seed, self.faults);
             return if self.corrupt { format!("{command} --corrupt") } else { command };
         }
-        let mut words = vec!["quorate".to_string()];
+        let mut words = vec!["quorate-lab".to_string()];
         let mut given = std::env::args().skip(1);
         while let Some(word) = given.next() {
             match word.as_str() {
