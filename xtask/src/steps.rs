@@ -78,7 +78,7 @@ fn lanes(root: &Path, tier: Tier, notes: &[(&str, &str)], suites: &[Suite]) -> [
         Job { name, command: command(root, step, notes) }
     };
     let mut waiting: Vec<Job> = waits.into_iter().map(Suite::job).collect();
-    // Clippy compiles on one core for half of its time: beside tests that wait that costs nothing.
+    // Clippy needs nothing of the tests: it goes first where cores are idle while others wait.
     let clippy = [
         step("clippy", "clippy --workspace --all-targets --locked -- -D warnings"),
         step("clippy of the tests in a browser", BROWSER_CLIPPY),
