@@ -12,6 +12,7 @@ use quorate_core::{Charter, Event, Moment, NodeId, Protocol, Tenure};
 use crate::Span;
 use crate::faults::Recurring;
 use crate::misfortune::Trouble;
+use crate::shadows::Shadows;
 use crate::world::{Happening, Stop, World};
 
 /// What the control plane of a run is like.
@@ -29,6 +30,8 @@ pub struct CouncilPlan {
     pub moves: Option<Recurring>,
     /// How often there is no leader, and for how long.
     pub outages: Option<Recurring>,
+    /// Whether seats have shadows.
+    pub shadows: bool,
     /// Whether licences are given by what some node has applied, for tests that the laws notice.
     pub stale_answers: bool,
 }
@@ -46,6 +49,7 @@ impl CouncilPlan {
             rng.chance(1_000_000 / one_in).then_some(Recurring { every, lasts })
         };
         let (moves, outages) = (recurring(1), recurring(2));
+        let shadows = rng.chance(500_000);
         CouncilPlan {
             seat,
             learn: Span::Exponential(delay * slow),
@@ -53,19 +57,30 @@ impl CouncilPlan {
             suspicion: Span::Uniform { low: lease / 20, high: lease / 4 },
             moves,
             outages,
+            shadows,
             stale_answers: false,
         }
+    }
+}
+
+/// The word for an entry.
+fn said((tenure, by_shadow): (Tenure, bool)) -> Charter {
+    match by_shadow {
+        true => Charter::Inherited(tenure),
+        false => Charter::Applied(tenure),
     }
 }
 
 /// Where the control plane is.
 #[derive(Debug)]
 pub(crate) struct Council {
-    log: Vec<Tenure>,
+    /// Who decides, and whether it was the whole shadow when that was committed.
+    pub(crate) log: Vec<(Tenure, bool)>,
     /// How much of the log each node has applied.
-    applied: Vec<usize>,
+    pub(crate) applied: Vec<usize>,
     /// There is no leader before this.
-    away_until: u64,
+    pub(crate) away_until: u64,
+    pub(crate) shadows: Shadows,
 }
 
 impl<P: Protocol> World<'_, P> {
@@ -74,8 +89,10 @@ impl<P: Protocol> World<'_, P> {
         let Some(plan) = &self.plan.council else { return };
         let first = Tenure { term: 1, after: None, node: plan.seat, boot: 0 };
         let applied = vec![0; self.nodes.len()];
-        self.council = Some(Council { log: vec![first], applied, away_until: 0 });
+        let (log, shadows) = (vec![(first, false)], Shadows::default());
+        self.council = Some(Council { log, applied, away_until: 0, shadows });
         self.spread_last();
+        self.plan_shadow();
     }
 
     /// Everybody who runs will have applied the last entry, sooner or later.
@@ -87,16 +104,16 @@ impl<P: Protocol> World<'_, P> {
 
     fn learn_last(&mut self, node: NodeId) {
         let (Some(plan), Some(council)) = (&self.plan.council, &self.council) else { return };
-        let tenure = council.log[council.log.len() - 1];
+        let entry = said(council.log[council.log.len() - 1]);
         let mut delay = plan.learn.draw(&mut self.chance.faults);
         if !self.calm && self.chance.faults.chance(50_000) {
             let lease = self.plan.pool.lease.map_or(0, |lease| lease.as_nanos() as u64);
             delay += self.chance.faults.below(2 * lease + 1);
         }
-        self.tell_charter(node, delay, Charter::Applied(tenure));
+        self.tell_charter(node, delay, entry);
     }
 
-    fn tell_charter(&mut self, node: NodeId, delay: u64, word: Charter) {
+    pub(crate) fn tell_charter(&mut self, node: NodeId, delay: u64, word: Charter) {
         let boot = self.nodes[node.index()].boot;
         self.queue.push(self.now + delay, Happening::Charter { node, boot, word });
     }
@@ -112,8 +129,8 @@ impl<P: Protocol> World<'_, P> {
         let Some(council) = self.council.as_mut().filter(|_| place.boot == boot) else {
             return Ok(());
         };
-        if let Charter::Applied(tenure) = word {
-            let index = council.log.iter().position(|entry| *entry == tenure);
+        if let Charter::Applied(tenure) | Charter::Inherited(tenure) = word {
+            let index = council.log.iter().position(|entry| entry.0 == tenure);
             let applied = &mut council.applied[node.index()];
             *applied = index.map_or(*applied, |index| (index + 1).max(*applied));
         }
@@ -130,8 +147,8 @@ impl<P: Protocol> World<'_, P> {
         let applied = &mut council.applied[node.index()];
         *applied = if forgot { 0 } else { *applied };
         if let Some(index) = applied.checked_sub(1) {
-            let tenure = council.log[index];
-            self.tell_charter(node, 0, Charter::Applied(tenure));
+            let entry = said(council.log[index]);
+            self.tell_charter(node, 0, entry);
         }
         self.learn_last(node);
     }
@@ -149,7 +166,7 @@ impl<P: Protocol> World<'_, P> {
     pub(crate) fn confirm(&mut self, node: NodeId, boot: u32, term: u32, asked: Moment) {
         let (Some(plan), Some(council)) = (&self.plan.council, &self.council) else { return };
         let stands = |index: usize| {
-            let entry = council.log[index];
+            let (entry, _) = council.log[index];
             (entry.node, entry.term) == (node, term)
         };
         let applied = || council.applied.iter().filter_map(|applied| applied.checked_sub(1));
@@ -166,7 +183,7 @@ impl<P: Protocol> World<'_, P> {
     /// Somebody will notice that a node is down, if it decides.
     pub(crate) fn miss(&mut self, name: NodeId) {
         let (Some(plan), Some(council)) = (&self.plan.council, &self.council) else { return };
-        let last = council.log[council.log.len() - 1];
+        let (last, _) = council.log[council.log.len() - 1];
         if last.node == name {
             let at = self.now + plan.suspicion.draw(&mut self.chance.faults).max(1);
             self.queue.push(at, Happening::Trouble(Trouble::Replace { term: last.term }));
@@ -176,7 +193,7 @@ impl<P: Protocol> World<'_, P> {
     /// Another node is to decide if the one that did in this term is gone.
     pub(crate) fn replace(&mut self, term: u32) {
         let Some(council) = &self.council else { return };
-        let last = council.log[council.log.len() - 1];
+        let (last, _) = council.log[council.log.len() - 1];
         let place = &self.nodes[last.node.index()];
         if last.term == term && (place.seat.is_none() || place.boot != last.boot) {
             let away = council.away_until > self.now;
@@ -189,7 +206,7 @@ impl<P: Protocol> World<'_, P> {
     /// The charter says that another node decides; says whether there is one.
     pub(crate) fn move_seat(&mut self) -> bool {
         let Some(council) = &self.council else { return false };
-        let last = council.log[council.log.len() - 1];
+        let (last, _) = council.log[council.log.len() - 1];
         let named =
             |node: &NodeId| (*node, self.nodes[node.index()].boot) == (last.node, last.boot);
         let runs = |node: &NodeId| self.nodes[node.index()].seat.is_some() && !named(node);
@@ -197,12 +214,19 @@ impl<P: Protocol> World<'_, P> {
         if others.is_empty() || council.away_until > self.now {
             return false;
         }
-        let node = *self.chance.faults.pick(&others);
+        let heir = self.heir();
+        let node = match heir.filter(|it| others.contains(it)) {
+            Some(heir) if self.chance.faults.chance(750_000) => heir,
+            _ => *self.chance.faults.pick(&others),
+        };
         let (term, boot) = (last.term + 1, self.nodes[node.index()].boot);
         self.note(&"net", format_args!("the charter says that {node} decides in term {term}"));
         let tenure = Tenure { term, after: Some(last.term), node, boot };
-        self.council.as_mut().expect("it was there").log.push(tenure);
+        let council = self.council.as_mut().expect("it was there");
+        council.log.push((tenure, heir == Some(node)));
+        council.shadows.now = None;
         self.measures.seat_moves += 1;
+        self.measures.takeovers += u64::from(heir == Some(node));
         self.spread_last();
         // It may have gone down before this was said of it.
         true

@@ -228,7 +228,10 @@ impl<P: Protocol> World<'_, P> {
                 self.ask_licence(me, term, asked);
                 Ok(())
             }
-            Effect::Vouch { .. } => Ok(()), // Nobody names shadows here.
+            Effect::Vouch { term, naming } => {
+                self.vouch(term, naming);
+                Ok(())
+            }
             Effect::Arm { .. } | Effect::Disarm(_) | Effect::Anomaly { .. } => {
                 unreachable!("performed at once")
             }

@@ -15,6 +15,7 @@
 //! | `hangups.rs` | clients that hang up while they wait |
 //! | `rolling.rs` | nodes restarted one after the other, and clients that go on elsewhere |
 //! | `council.rs` | the control plane, for protocols whose decider may change |
+//! | `shadows.rs` | who shadows whoever decides |
 //! | `corruption.rs` | runs that begin in any state, and when they are right |
 //! | `plan.rs`, `workload.rs`, `span.rs`, `rng.rs` | what is chosen, and chance |
 //! | `film.rs` | what a replay draws |
@@ -50,6 +51,7 @@ mod rolling;
 mod script;
 mod series;
 mod session;
+mod shadows;
 mod size;
 mod span;
 mod stage;

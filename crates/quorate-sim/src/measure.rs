@@ -39,6 +39,8 @@ pub struct Measures {
     pub reclaims: u64,
     /// How often the control plane said that another node decides.
     pub seat_moves: u64,
+    /// How often a whole shadow was called to decide.
+    pub takeovers: u64,
     /// Messages sent, by kind.
     pub messages: Vec<u64>,
     /// The same by what they are for, in the order of [`Purpose::ALL`].
@@ -99,6 +101,7 @@ impl Measures {
             cut_short: 0,
             reclaims: 0,
             seat_moves: 0,
+            takeovers: 0,
             messages: vec![0; kinds],
             messages_for: [0; Purpose::ALL.len()],
             traffic: Vec::new(),

@@ -47,6 +47,13 @@ pub(crate) enum Trouble {
     Replace {
         term: u32,
     },
+    /// Somebody looks whether the seat has a shadow.
+    SeeShadow,
+    /// Word that the shadow knows everything reaches the control plane.
+    Whole {
+        term: u32,
+        naming: u32,
+    },
     /// A question reaches the control plane.
     Confirm {
         node: NodeId,
@@ -110,6 +117,14 @@ impl<P: Protocol> World<'_, P> {
             }
             Trouble::Confirm { node, boot, term, asked } => {
                 self.confirm(node, boot, term, asked);
+                return Ok(());
+            }
+            Trouble::SeeShadow => {
+                self.see_shadow();
+                return Ok(());
+            }
+            Trouble::Whole { term, naming } => {
+                self.call_whole(term, naming);
                 return Ok(());
             }
             Trouble::SpeedUp => {

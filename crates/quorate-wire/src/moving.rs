@@ -16,8 +16,8 @@ coded!(enum Message {
     1 => Roll { term: Boot },
     2 => Answer { term: Boot, complete, sent, grants },
     3 => Books(books),
-    4 => Tell { term: Boot, boot: Boot, naming, granted },
-    5 => Told { term: Boot, naming, claims },
+    4 => Tell { term: Boot, boot: Boot, naming, all, granted, ended },
+    5 => Told { term: Boot, naming, all, claims },
 });
 
 impl Wire for Moving {

@@ -198,6 +198,7 @@ fn moving_messages() -> Vec<(moving::Message, &'static str)> {
     let told = granted.clone();
     let books =
         |of, term, granted, waiting| Books(Box::new(moving::Books { of, term, granted, waiting }));
+    let ended = vec![(claim, Fence(9))];
     vec![
         (Word { term: 300, word: request }, "00ac020001ac02020502000000e807"),
         (Word { term: 3, word: CentralWord::Release { claim } }, "00030201ac02"),
@@ -213,11 +214,17 @@ fn moving_messages() -> Vec<(moving::Message, &'static str)> {
             "030203 01 02e80701ac0202050200070309 01 0101ac02020502000000e807",
         ),
         (
-            Tell { term: 3, boot: 4, naming: Some(300), granted: told },
-            "04030401ac02 01 02e80701ac0202050200070309",
+            Tell { term: 3, boot: 4, naming: 300, all: true, granted: told, ended: Vec::new() },
+            "040304ac0201 01 02e80701ac0202050200070309 00",
         ),
-        (Tell { term: 3, boot: 4, naming: None, granted: Vec::new() }, "0403040000"),
-        (Told { term: 3, naming: None, claims: vec![(claim, Fence(9))] }, "0503000101ac0209"),
+        (
+            Tell { term: 3, boot: 4, naming: 5, all: false, granted: Vec::new(), ended },
+            "040304050000 01 01ac0209",
+        ),
+        (
+            Told { term: 3, naming: 5, all: false, claims: vec![(claim, Fence(9))] },
+            "050305000101ac0209",
+        ),
     ]
 }
 

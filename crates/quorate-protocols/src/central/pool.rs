@@ -134,6 +134,12 @@ pub(crate) enum Mutant {
     /// A shadow is vouched for before it knows what was granted before it was named (charter spec
     /// S16).
     VouchAtOnce,
+    /// A shadow decides at once though it was not shown everything in this life (charter spec S17).
+    InheritUnshown,
+    /// A shadow that hears that something is over drops whatever its claim has (charter spec S14).
+    EndAnyGrant,
+    /// A seat that renews what a claim has tells its shadow that it is over (charter spec S14).
+    EndWhatStands,
     /// A shadow that decides answers the seat before (charter spec S17).
     AnswerTellsAfter,
     /// Leases of what a shadow took over begin when it opens (charter spec S17).

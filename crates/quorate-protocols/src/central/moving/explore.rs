@@ -36,10 +36,10 @@ numbers!(enum Message {
     Roll { term },
     Answer { term, complete, sent, grants },
     Books(books),
-    Tell { term, boot, naming, granted },
-    Told { term, naming, claims },
+    Tell { term, boot, naming, all, granted, ended },
+    Told { term, naming, all, claims },
 });
-numbers!(Trail { term, granted });
+numbers!(Trail { term, naming, all, granted, units: plain });
 numbers!(Reign {
     tenure,
     arbiter,
@@ -50,7 +50,8 @@ numbers!(Reign {
     answered,
     shadow,
     vouched,
-    untold: plain
+    untold: plain,
+    ended
 });
 
 impl Numbers for Moving {

@@ -20,11 +20,19 @@ pub enum Message {
     Answer { term: u32, complete: bool, sent: Moment, grants: Vec<Shown> },
     /// The seat of the term before has stopped for good: this is all it knew.
     Books(Box<Books>),
-    /// The seat of this term is about to tell homes of these grants; with a `naming`, these are all
-    /// that it has given. `boot`: the life of its shadow that this is for.
-    Tell { term: u32, boot: u32, naming: Option<u32>, granted: Vec<(NodeId, Moment, Shown)> },
-    /// Its shadow knows of the grants of these claims up to these fences.
-    Told { term: u32, naming: Option<u32>, claims: Vec<(ClaimId, Fence)> },
+    /// The seat of this term is about to tell homes of what is `granted`; if `all`, that is all it
+    /// has given. What these claims had up to these fences `ended`. `boot`, `naming`: the life of
+    /// its shadow that this is for, and as whom.
+    Tell {
+        term: u32,
+        boot: u32,
+        naming: u32,
+        all: bool,
+        granted: Vec<(NodeId, Moment, Shown)>,
+        ended: Vec<(ClaimId, Fence)>,
+    },
+    /// Its shadow knows of the grants of these claims up to these fences; if `all`, of all.
+    Told { term: u32, naming: u32, all: bool, claims: Vec<(ClaimId, Fence)> },
 }
 
 /// A grant as a home knows it.
@@ -108,12 +116,15 @@ impl fmt::Display for Message {
                 let granted = books.granted.iter();
                 granted.clone().try_for_each(|(_, _, it)| write!(f, " {} {}", it.claim, it.shares))
             }
-            Message::Tell { term, naming, granted, .. } => {
-                write!(f, "tell{} t{term}", if naming.is_some() { " all" } else { "" })?;
-                granted.iter().try_for_each(|(_, _, it)| write!(f, " {} {}", it.claim, it.shares))
+            Message::Tell { term, all, granted, ended, .. } => {
+                write!(f, "tell{} t{term}", if *all { " all" } else { "" })?;
+                for (_, _, it) in granted {
+                    write!(f, " {} {}", it.claim, it.shares)?;
+                }
+                ended.iter().try_for_each(|(claim, fence)| write!(f, ", {claim} over {fence}"))
             }
-            Message::Told { term, naming, claims } => {
-                write!(f, "told{} t{term}", if naming.is_some() { " all" } else { "" })?;
+            Message::Told { term, all, claims, .. } => {
+                write!(f, "told{} t{term}", if *all { " all" } else { "" })?;
                 claims.iter().try_for_each(|(claim, fence)| write!(f, " {claim} {fence}"))
             }
         }

@@ -9,7 +9,7 @@
 //! | `roll` | seat of t+1 to members | show me all grants of your clients |
 //! | `answer` | member that has applied t+1 | these, and whether they are all |
 //! | `books` | seat of t, which has stopped, to the seat of t+1 | all that I knew |
-//! | `tell` | seat to its shadow | I am about to tell homes of these grants |
+//! | `tell` | seat to its shadow | I am about to tell homes of these grants; those are over |
 //! | `told` | shadow to its seat | I have noted them |
 //!
 //! The seat of a term waits until nobody else can have a licence (*lull*, charter spec S3), then a
@@ -50,7 +50,7 @@ use crate::central::pool::broken;
 pub use message::{Books, Message, Shown, Waiting};
 pub use pool::Pool;
 use reign::{Reign, Stage};
-use shadow::Trail;
+use shadow::{Told, Trail};
 
 /// One node's seat in a pool that one node decides at a time.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -160,8 +160,10 @@ impl Moving {
         let at = judge(seat, reign.tenure.term);
         let mut inner = Outbox::new();
         let mut post = Post::new(seat.me, &mut inner);
+        let was = reign.stage;
         act(reign, &at, &mut post);
         reign.arbiter.grace = false; // Said anew whenever it decides.
+        let opens = was != Stage::Open && reign.stage == Stage::Open;
         let mut own: Vec<Word> = std::iter::from_fn(|| post.next_own()).collect();
         let mut waits = Vec::new();
         let client_first = broken!(at, ClientFirst);
@@ -173,14 +175,28 @@ impl Moving {
             _ => true,
         };
         own.retain(&mut goes);
-        let mut outer = Outbox::new();
+        let (mut outer, mut over) = (Outbox::new(), Vec::new());
         for effect in inner.drain() {
-            if !matches!(&effect, Effect::Tell { message, .. } if !goes(message)) {
-                outer.push(effect);
+            match &effect {
+                Effect::Tell { message, .. } if !goes(message) => continue,
+                Effect::Disarm(Timer::LeaseEnd(claim)) | Effect::Reclaim { claim, .. } => {
+                    over.push(*claim);
+                }
+                Effect::Arm { alarm: Timer::LeaseEnd(claim), .. } if broken!(at, EndWhatStands) => {
+                    over.push(*claim);
+                }
+                _ => {}
             }
+            outer.push(effect);
+        }
+        for claim in over {
+            reign.note_end(claim, broken!(at, EndWhatStands));
         }
         desk.take(seat.me, reign.tenure.term, &mut outer, own);
         self.tell_shadow(&waits, desk);
+        if opens {
+            self.show_all(desk);
+        }
     }
 
     /// Carries what the two halves have said: within this node, or to another. A home speaks to
@@ -248,11 +264,12 @@ impl Moving {
                 }
             }
             Message::Books(books) => self.on_books(seat, books, desk),
-            Message::Tell { term, boot, naming, granted } => {
-                self.on_tell(seat, (from, term, boot), naming, granted, desk);
+            Message::Tell { term, boot, naming, all, granted, ended } => {
+                let tell = Told { term, naming, all, granted, ended };
+                self.on_tell(seat, (from, boot), tell, desk);
             }
-            Message::Told { term, naming, claims } => {
-                self.on_told((from, term), naming, claims, desk);
+            Message::Told { term, naming, all, claims } => {
+                self.on_told((from, term), (naming, all), claims, desk);
             }
         }
     }
@@ -316,7 +333,11 @@ impl Moving {
         if self.is_first && tenure.after.is_none() {
             return self.as_seat(seat, desk, Reign::open); // Nobody can have anything yet.
         }
-        if is_heir {
+        // One that was not shown all of this pool waits as anybody else would: the charter speaks
+        // of groups, and this pool may be younger than its word.
+        let shown = |trail: &Trail| Some(trail.term) == tenure.after && trail.all;
+        let unshown_too = [broken!(at, InheritUnshown), broken!(at, VouchAtOnce)].contains(&true);
+        if is_heir && (self.trail.as_deref().is_some_and(shown) || unshown_too) {
             return self.inherit(seat, tenure.after, desk);
         }
         desk.out.arm(Alarm::Lull, seat.pool.lull());
@@ -377,6 +398,7 @@ impl Moving {
                 desk.out.ask_licence(term, seat.now);
                 desk.out.arm(Alarm::Licence, seat.pool.ask_every());
                 self.show_all(desk);
+                self.tell_ends(desk);
                 if broken!(judge(seat, term), GoOnUnshadowed) {
                     self.flush(desk);
                 }
@@ -535,6 +557,7 @@ impl Protocol for Moving {
         if let Some(reign) = &self.reign {
             show(Fact::gauge("decides", true));
             show(Fact::gauge("in_grace", reign.stage.waits()));
+            show(Fact::gauge("shadowed", reign.is_shadowed()));
             show(Fact::gauge("licensed", reign.is_licensed(&judge(seat, reign.tenure.term))));
         }
     }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_core::{
-    ClaimId, Moment, NodeId, NodeSet, Outbox, Shadow, Shares, Start, Tenure, Units,
+    ClaimId, Fence, Moment, NodeId, NodeSet, Outbox, Shadow, Shares, Start, Tenure, Units,
 };
 
 use super::Pool;
@@ -38,6 +38,8 @@ pub(super) struct Reign {
     pub(super) vouched: bool,
     /// Claims whose homes are told of their grants when the shadow knows of them.
     pub(super) untold: BTreeSet<ClaimId>,
+    /// What claims had up to these fences is over, and the shadow has not been told yet.
+    pub(super) ended: Vec<(ClaimId, Fence)>,
 }
 
 /// How far a seat is on its way to deciding.
@@ -73,6 +75,7 @@ impl Reign {
             shadow: None,
             vouched: true,
             untold: BTreeSet::new(),
+            ended: Vec::new(),
         }
     }
 
@@ -148,7 +151,7 @@ impl Reign {
     }
 
     /// Whether the books have units of this claim...
-    fn has(&self, claim: ClaimId) -> bool {
+    pub(super) fn has(&self, claim: ClaimId) -> bool {
         let booked = self.arbiter.entries.get(&claim);
         booked.is_some_and(|booked| matches!(booked.state, State::Granted { .. }))
     }

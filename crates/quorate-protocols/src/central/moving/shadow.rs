@@ -5,12 +5,13 @@
 //! nothing by itself (charter spec S14). If it never answers, nobody new is told anything until the
 //! seat's node has applied that the shadow is struck (charter spec S15). One that was named while
 //! there were holders is sent all of them, and is vouched for when it has answered to that (charter
-//! spec S16). Renewals and ends need not be told: what is over costs a lease at most, if the shadow
-//! has to take over.
+//! spec S16). Renewals need not be told. What is over is told with the next grant, or when a licence
+//! is asked for, and nobody waits for that: a shadow that has not heard of it when it takes over
+//! keeps the units for a lease, and no law depends on it.
 
 use std::collections::BTreeMap;
 
-use quorate_core::{ClaimId, Fence, Moment, NodeId, Shadow, Shares};
+use quorate_core::{ClaimId, Fence, Moment, NodeId, Shadow, Share, Shares, Unit};
 
 use super::message::{Message, Shown};
 use super::reign::{Reign, Stage};
@@ -24,40 +25,97 @@ pub(super) type Granted = (NodeId, Moment, Shown);
 /// What a shadow was told.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Trail {
-    /// By the seat of this term.
+    /// By the seat of this term...
     pub(super) term: u32,
+    /// ...since it was named for this time.
+    pub(super) naming: u32,
+    /// Whether it was shown all that was granted before.
+    pub(super) all: bool,
     pub(super) granted: BTreeMap<ClaimId, Granted>,
+    /// Who of these has which unit.
+    pub(super) units: BTreeMap<Unit, ClaimId>,
+}
+
+/// What a seat tells its shadow.
+pub(super) struct Told {
+    pub(super) term: u32,
+    pub(super) naming: u32,
+    pub(super) all: bool,
+    pub(super) granted: Vec<Granted>,
+    pub(super) ended: Vec<(ClaimId, Fence)>,
 }
 
 impl Trail {
-    /// Takes in one grant, unless something newer is known of one of its units: links repeat and
-    /// reorder (charter spec S14).
+    fn new(term: u32, naming: u32) -> Self {
+        Trail { term, naming, all: false, granted: BTreeMap::new(), units: BTreeMap::new() }
+    }
+
+    /// Takes in one grant, unless something newer is known of its claim or of one of its units:
+    /// links repeat and reorder (charter spec S14). Whoever had one of these units keeps its
+    /// others.
     fn take(&mut self, it: Granted) {
-        let shown = &it.2;
-        let newer = |known: &Shares| {
-            let mut pairs = known.iter().flat_map(|k| shown.shares.iter().map(move |s| (k, s)));
-            pairs.any(|(k, s)| k.unit == s.unit && k.fence > s.fence)
+        let (claim, shares) = (it.2.claim, it.2.shares.clone());
+        let later = |known: &Granted| known.2.shares.newest() > shares.newest();
+        let newer = |share: &Share| {
+            let known = self.units.get(&share.unit).and_then(|claim| self.granted.get(claim));
+            let mut known = known.into_iter().flat_map(|(_, _, known)| known.shares.iter());
+            known.any(|known| known.unit == share.unit && known.fence > share.fence)
         };
-        if self.granted.values().any(|(_, _, known)| newer(&known.shares)) {
+        if self.granted.get(&claim).is_some_and(later) || shares.iter().any(newer) {
             return;
         }
-        let meets =
-            |known: &Shares| known.iter().any(|k| shown.shares.iter().any(|s| s.unit == k.unit));
-        self.granted.retain(|_, (_, _, known)| !meets(&known.shares));
-        self.granted.insert(shown.claim, it);
+        self.drop(claim);
+        for share in &shares {
+            if let Some(before) = self.units.insert(share.unit, claim)
+                && let Some((_, _, known)) = self.granted.get_mut(&before)
+            {
+                let left: Vec<Share> =
+                    known.shares.iter().filter(|it| it.unit != share.unit).copied().collect();
+                known.shares = Shares::new(&left);
+                if left.is_empty() {
+                    self.granted.remove(&before);
+                }
+            }
+        }
+        self.granted.insert(claim, it);
+    }
+
+    /// What this claim had up to this fence is over. It may have been granted anew since.
+    fn end(&mut self, claim: ClaimId, fence: Fence, any: bool) {
+        let known = self.granted.get(&claim);
+        if known.is_some_and(|(_, _, it)| it.shares.newest() <= Some(fence) || any) {
+            self.drop(claim);
+        }
+    }
+
+    fn drop(&mut self, claim: ClaimId) {
+        let gone = self.granted.remove(&claim);
+        for share in gone.iter().flat_map(|(_, _, it)| it.shares.iter()) {
+            self.units.remove(&share.unit);
+        }
     }
 }
 
 impl Reign {
-    /// Everything that is granted, or this of it, as a shadow is told.
-    fn shown(&self, which: impl Fn(ClaimId) -> bool) -> Vec<Granted> {
-        let entries = self.arbiter.entries.iter().filter(|(claim, _)| which(**claim));
-        let granted = entries.filter_map(|(&claim, booked)| {
-            let State::Granted { held, .. } = &booked.state else { return None };
-            let (attempt, shares) = (booked.asker.attempt, held.shares.clone());
-            Some((booked.asker.node, booked.sent, Shown { claim, attempt, shares }))
-        });
-        granted.collect()
+    /// What this claim has, as a shadow is told.
+    fn shown(&self, claim: ClaimId) -> Option<Granted> {
+        let booked = self.arbiter.entries.get(&claim)?;
+        let State::Granted { held, .. } = &booked.state else { return None };
+        let (attempt, shares) = (booked.asker.attempt, held.shares.clone());
+        Some((booked.asker.node, booked.sent, Shown { claim, attempt, shares }))
+    }
+
+    /// What this claim had is over: the shadow will hear of it, if it goes on being that. Whatever
+    /// it is granted later has a larger fence.
+    pub(super) fn note_end(&mut self, claim: ClaimId, though_it_stands: bool) {
+        if self.shadow.is_some() && (!self.has(claim) || though_it_stands) {
+            self.ended.push((claim, self.arbiter.fence));
+        }
+    }
+
+    /// Whether somebody could go on at once if this node were gone.
+    pub(super) fn is_shadowed(&self) -> bool {
+        self.vouched && self.shadow.is_some_and(|shadow| shadow.whole)
     }
 
     /// What homes are told only when the shadow knows of it.
@@ -103,7 +161,8 @@ impl Moving {
         let is_new = naming(&reign.shadow) != naming(&shadow);
         reign.shadow = shadow;
         if is_new {
-            reign.vouched = shadow.is_none_or(|it| it.whole);
+            reign.vouched = shadow.is_none();
+            reign.ended.clear(); // It is shown what is not.
         }
         match shadow {
             None => self.flush(desk),
@@ -125,25 +184,33 @@ impl Moving {
 
     /// A shadow that is not vouched for yet is shown all that is granted, now and until it answers.
     pub(super) fn show_all(&mut self, desk: &mut Desk<'_>) {
-        let Some(reign) = self.reign.as_ref().filter(|it| it.stage == Stage::Open && !it.vouched)
-        else {
-            return;
-        };
-        if let Some(Shadow { node, boot, naming, .. }) = reign.shadow {
-            let (term, granted) = (reign.tenure.term, reign.shown(|_| true));
-            desk.out.tell(node, Message::Tell { term, boot, naming: Some(naming), granted });
-        }
+        let unshown = |it: &&Box<Reign>| it.stage == Stage::Open && !it.vouched;
+        let Some(reign) = self.reign.as_ref().filter(unshown) else { return };
+        let granted = reign.arbiter.entries.keys().filter_map(|it| reign.shown(*it)).collect();
+        self.tell(true, granted, desk);
     }
 
     /// Tells the shadow of grants of which homes wait to be told.
-    pub(super) fn tell_shadow(&self, claims: &[ClaimId], desk: &mut Desk<'_>) {
-        let Some(reign) = &self.reign else { return };
-        let Some(Shadow { node, boot, .. }) = reign.shadow else { return };
-        let granted = reign.shown(|claim| claims.contains(&claim));
+    pub(super) fn tell_shadow(&mut self, claims: &[ClaimId], desk: &mut Desk<'_>) {
+        let Some(reign) = self.reign.as_ref().filter(|_| !claims.is_empty()) else { return };
+        let granted: Vec<Granted> = claims.iter().filter_map(|it| reign.shown(*it)).collect();
         if !granted.is_empty() {
-            let term = reign.tenure.term;
-            desk.out.tell(node, Message::Tell { term, boot, naming: None, granted });
+            self.tell(false, granted, desk);
         }
+    }
+
+    /// Tells the shadow what is over, if nothing was granted since.
+    pub(super) fn tell_ends(&mut self, desk: &mut Desk<'_>) {
+        if self.reign.as_ref().is_some_and(|reign| !reign.ended.is_empty()) {
+            self.tell(false, Vec::new(), desk);
+        }
+    }
+
+    fn tell(&mut self, all: bool, granted: Vec<Granted>, desk: &mut Desk<'_>) {
+        let Some(reign) = self.reign.as_mut() else { return };
+        let Some(Shadow { node, boot, naming, .. }) = reign.shadow else { return };
+        let (term, ended) = (reign.tenure.term, std::mem::take(&mut reign.ended));
+        desk.out.tell(node, Message::Tell { term, boot, naming, all, granted, ended });
     }
 
     /// As a shadow, hears of grants. It answers no seat of a term that is over as far as it knows:
@@ -151,9 +218,8 @@ impl Moving {
     pub(super) fn on_tell(
         &mut self,
         seat: &Seat<'_>,
-        (from, term, boot): (NodeId, u32, u32),
-        naming: Option<u32>,
-        granted: Vec<Granted>,
+        (from, boot): (NodeId, u32),
+        Told { term, naming, all, granted, ended }: Told,
         desk: &mut Desk<'_>,
     ) {
         let at = judge(seat, term);
@@ -161,14 +227,21 @@ impl Moving {
         if boot != seat.boot || over && !broken!(at, AnswerTellsAfter) {
             return; // Another life of this node knew more than this one does.
         }
-        let named = |(_, _, it): &Granted| Some((it.claim, it.shares.newest()?));
-        let claims = granted.iter().filter_map(named).collect();
-        if self.trail.as_ref().is_none_or(|trail| trail.term < term) {
-            self.trail = Some(Box::new(Trail { term, granted: BTreeMap::new() }));
+        // Whatever it was told as an earlier shadow may lack what was granted in between.
+        if self.trail.as_ref().is_none_or(|it| (it.term, it.naming) < (term, naming)) {
+            self.trail = Some(Box::new(Trail::new(term, naming)));
         }
-        if let Some(trail) = self.trail.as_mut().filter(|trail| trail.term == term) {
-            granted.into_iter().for_each(|it| trail.take(it));
-            desk.out.tell(from, Message::Told { term, naming, claims });
+        let now = |it: &&mut Box<Trail>| (it.term, it.naming) == (term, naming);
+        let Some(trail) = self.trail.as_mut().filter(now) else { return };
+        for (claim, fence) in ended {
+            trail.end(claim, fence, broken!(at, EndAnyGrant));
+        }
+        let named = |(_, _, it): &Granted| Some((it.claim, it.shares.newest()?));
+        let claims: Vec<_> = granted.iter().filter_map(named).collect();
+        granted.into_iter().for_each(|it| trail.take(it));
+        trail.all |= all;
+        if all || !claims.is_empty() {
+            desk.out.tell(from, Message::Told { term, naming, all, claims });
         }
     }
 
@@ -176,21 +249,24 @@ impl Moving {
     pub(super) fn on_told(
         &mut self,
         (from, term): (NodeId, u32),
-        naming: Option<u32>,
+        (naming, all): (u32, bool),
         claims: Vec<(ClaimId, Fence)>,
         desk: &mut Desk<'_>,
     ) {
         let Some(reign) = self.reign.as_mut().filter(|reign| reign.tenure.term == term) else {
             return;
         };
-        let Some(shadow) = reign.shadow.filter(|shadow| shadow.node == from) else { return };
+        let its = |shadow: &Shadow| (shadow.node, shadow.naming) == (from, naming);
+        if !reign.shadow.as_ref().is_some_and(its) {
+            return;
+        }
         for (claim, fence) in claims {
             let words = reign.answers(claim, Some(fence));
             desk.words.extend(words.into_iter().map(|(to, word)| (to, term, word)));
         }
-        if naming == Some(shadow.naming) && !reign.vouched {
+        if all && !reign.vouched {
             reign.vouched = true;
-            desk.out.vouch(term, shadow.naming);
+            desk.out.vouch(term, naming);
         }
     }
 

@@ -143,6 +143,7 @@ fn every_broken_rule_of_shadows_is_found_by_the_law_it_breaks() {
         (Mutant::VouchAtOnce, naming(1, pair(QUIET)), "capacity"),
         (Mutant::AnswerTellsAfter, shadowed(pair(QUIET)), "capacity"),
         (Mutant::LeaseFromTakeover, shadowed(pair(renewals)), "capacity"),
+        (Mutant::EndWhatStands, shadowed(pair(renewals)), "capacity"),
     ]);
 }
 
@@ -150,10 +151,13 @@ fn every_broken_rule_of_shadows_is_found_by_the_law_it_breaks() {
 #[test]
 fn a_licence_that_nobody_could_confirm_is_found() {
     let crash = Budget { crashes: 1, ..QUIET };
+    // A shadow looks itself whether it was shown everything, and that would be enough.
+    let mut unshown = shadowed(pair(crash));
+    unshown.pool.central.goods.mutant = Some(Mutant::InheritUnshown);
     for (flaw, scope) in [
         (Flaw::AnswersFromApplied, pair(QUIET)),
         (Flaw::AnswersWithoutTerm, twice(pair(QUIET))),
-        (Flaw::AnyLifeInherits, shadowed(pair(crash))),
+        (Flaw::AnyLifeInherits, unshown),
     ] {
         let report = explore(&under(scope, |council| council.flaw = Some(flaw)), &[]);
         assert_eq!(report.broken_law(), Some("capacity"), "{flaw:?}: {report}");

@@ -28,15 +28,17 @@ fn play(seed: u64, profile: Profile, mutant: Option<Mutant>, stale: bool) -> Rep
 
 #[test]
 fn every_fault_profile_is_survived_while_the_seat_moves() {
-    let (mut moves, mut grants) = (0, 0);
+    let (mut moves, mut takeovers, mut grants) = (0, 0, 0);
     for profile in Profile::ALL {
         for seed in 0..20 {
             let report = play(seed, profile, None, false);
             moves += report.measures.seat_moves;
+            takeovers += report.measures.takeovers;
             grants += report.measures.grants;
         }
     }
     assert!(moves > 500 && grants > 20_000, "{moves} moves, {grants} grants: nothing happened");
+    assert!(takeovers > 40, "{takeovers} takeovers by shadows");
 }
 
 /// The law that some seed finds broken. One that did is the first to be played.
@@ -57,6 +59,7 @@ fn broken_rules_of_licences_are_caught() {
         (47, Some(Mutant::DecideUnlicensed), false),
         (0, Some(Mutant::NoGraceAfterMove), false),
         (122, None, true),
+        (0, Some(Mutant::ClientFirst), false),
     ] {
         let law = caught(first, mutant, stale);
         assert!(laws.contains(&law), "{mutant:?}: {law}");

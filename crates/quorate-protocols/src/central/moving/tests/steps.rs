@@ -239,6 +239,124 @@ fn a_shadow_keeps_the_newest_and_one_that_is_struck_holds_nobody_up() {
     assert_eq!(pair.told(), ["n0 GRANT 7.3 u0 f1/3"]);
 }
 
+impl Pair {
+    /// Whom the shadow, which is the second node, takes for holders.
+    fn trail(&self) -> Vec<u64> {
+        let trail = self.seats[1].trail.as_ref().expect("it was told something");
+        trail.granted.keys().map(|claim| claim.serial).collect()
+    }
+
+    fn shadowed(&mut self, naming: u32) {
+        let shadow = Shadow { node: NodeId(1), boot: 0, naming, whole: true };
+        self.step(0, Event::Charter(Charter::Shadowed { term: 1, shadow: Some(shadow) }));
+    }
+}
+
+/// What is over is told with the next grant, or with the next question for a licence: else the
+/// books of a shadow would grow for ever, and every unit be taken for held.
+#[test]
+fn a_shadow_hears_what_is_over() {
+    let mut pair = Pair::new();
+    pair.shadowed(0);
+    pair.claims(0, 1);
+    pair.deliver_all();
+    pair.step(0, Event::Release(id(1)));
+    pair.deliver_all();
+    assert_eq!(pair.trail(), [1], "nobody waits for that");
+    pair.step(0, Event::Ring(crate::central::moving::Alarm::Licence));
+    pair.deliver_all();
+    assert_eq!(pair.trail(), [0; 0]);
+    pair.claims(0, 2);
+    pair.deliver_all();
+    pair.step(0, Event::Release(id(2)));
+    pair.claims(0, 3);
+    let told = &pair.wire.back().expect("the shadow is told").2;
+    assert_eq!(told.to_string(), "tell t1 7.3 u0 f1/3, 7.2 over f1/2");
+    pair.deliver_all();
+    assert_eq!(pair.trail(), [3]);
+    let units = &pair.seats[1].trail.as_ref().expect("as before").units;
+    assert_eq!(units.len(), 1);
+}
+
+/// Who leaves one of its units keeps the others, and what comes late changes nothing: of a claim,
+/// as of a unit, a shadow keeps the newest that it heard of.
+#[test]
+fn a_shadow_keeps_what_is_left_of_a_grant() {
+    let mut pair = Pair::new();
+    let shown = |claim, shares: &[(u32, u64)]| {
+        let share = |&(unit, fence): &(u32, u64)| Share { unit: Unit(unit), fence: Fence(fence) };
+        let shares = Shares::new(&shares.iter().map(share).collect::<Vec<_>>());
+        let shown = Shown { claim: id(claim), attempt: Attempt { boot: 0, clock: 1 }, shares };
+        (NodeId(0), Moment::ZERO, shown)
+    };
+    let mut hear = |granted| {
+        let (all, ended) = (false, Vec::new());
+        let message = Message::Tell { term: 1, boot: 0, naming: 0, all, granted, ended };
+        pair.step(1, Event::Hear { from: NodeId(0), message });
+        let trail = pair.seats[1].trail.as_ref().expect("it was told something");
+        let of = |(_, _, it): &(NodeId, Moment, Shown)| {
+            let units = it.shares.iter().map(|share| share.unit.0);
+            (it.claim.serial, units.collect::<Vec<_>>())
+        };
+        trail.granted.values().map(of).collect::<Vec<_>>()
+    };
+    assert_eq!(hear(vec![shown(1, &[(0, 1), (1, 2)])]), [(1, vec![0, 1])]);
+    assert_eq!(hear(vec![shown(2, &[(0, 3)])]), [(1, vec![1]), (2, vec![0])]);
+    assert_eq!(hear(vec![shown(2, &[(5, 2)])]), [(1, vec![1]), (2, vec![0])], "it came late");
+    assert_eq!(hear(vec![shown(3, &[(0, 2)])]), [(1, vec![1]), (2, vec![0])], "so did this");
+}
+
+/// Links reorder: word that a grant is over says nothing of what the same claim got since.
+#[test]
+fn a_late_end_ends_no_newer_grant() {
+    let kept = |mutant| {
+        let mut pair = Pair::new();
+        pair.pool.central.goods.mutant = mutant;
+        pair.shadowed(0);
+        pair.claims(0, 1);
+        pair.deliver_all();
+        let (all, granted, ended) = (false, Vec::new(), vec![(id(1), Fence::floor(1))]);
+        let message = Message::Tell { term: 1, boot: 0, naming: 0, all, granted, ended };
+        pair.step(1, Event::Hear { from: NodeId(0), message });
+        pair.trail()
+    };
+    assert_eq!(kept(None), [1]);
+    assert_eq!(kept(Some(crate::central::pool::Mutant::EndAnyGrant)), [0; 0], "so it is looked at");
+}
+
+/// The charter speaks of a group. Of a pool of it that its shadow was not shown, or not since it
+/// was named, it takes nothing over: it waits as any other node would.
+#[test]
+fn a_shadow_that_was_not_shown_all_waits() {
+    let waits = |pair: &Pair| {
+        let (me, boot, now) = (NodeId(1), pair.boots[1], Moment::ZERO);
+        let seat = Seat { me, boot, now, pool: &pair.pool };
+        pair.seats[1].health(&seat).in_grace
+    };
+    let tenure = Tenure { term: 2, after: Some(1), node: NodeId(1), boot: 0 };
+    let inherit = |pair: &mut Pair| pair.step(1, Event::Charter(Charter::Inherited(tenure)));
+    let mut shown = Pair::new();
+    shown.shadowed(0);
+    shown.deliver_all();
+    inherit(&mut shown);
+    assert!(!waits(&shown));
+    let mut unshown = Pair::new();
+    unshown.shadowed(0);
+    unshown.wire.clear();
+    inherit(&mut unshown);
+    assert!(waits(&unshown));
+    // Named again, it was told of one grant, and the rest is on its way.
+    let mut again = Pair::new();
+    again.shadowed(0);
+    again.deliver_all();
+    again.shadowed(1);
+    again.wire.clear();
+    again.claims(0, 1);
+    again.deliver_all();
+    inherit(&mut again);
+    assert!(waits(&again));
+}
+
 /// What is said of homes that cannot be is left alone: nobody could be answered there.
 #[test]
 fn books_of_strangers_change_nothing() {
@@ -246,9 +364,9 @@ fn books_of_strangers_change_nothing() {
     let (claim, attempt, sent) = (id(1), Attempt { boot: 0, clock: 1 }, Moment::ZERO);
     let shares = Shares::new(&[Share { unit: Unit(0), fence: Fence(1) }]);
     let granted = vec![(NodeId(2), sent, Shown { claim, attempt, shares })];
-    let (before, naming) = (pair.seats[1].clone(), None);
+    let (before, naming) = (pair.seats[1].clone(), 0);
     let books = Books { of: 1, term: 2, granted: granted.clone(), waiting: Vec::new() };
-    let tell = Message::Tell { term: 1, boot: 0, naming, granted };
+    let tell = Message::Tell { term: 1, boot: 0, naming, all: false, granted, ended: Vec::new() };
     for message in [Message::Books(Box::new(books)), tell] {
         pair.step(1, Event::Hear { from: NodeId(0), message });
     }
