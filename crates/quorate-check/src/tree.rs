@@ -4,8 +4,8 @@
 //! that stand beside each other are kept once, wherever they occur, and known by a number; four of
 //! these numbers likewise, and so on, until a world is no more than its last two to four numbers.
 //! (Laarman, van de Pol and Weber 2011, "Parallel recursive state compression for free", with four
-//! branches instead of two: fewer look-ups, and a little more to keep.) Nothing is lost by it: equal
-//! numbers are equal words.
+//! branches instead of two: fewer look-ups, and a little more to keep.) Nothing is lost by it:
+//! equal numbers are equal words.
 
 use crate::hash::{Table, hash_of_words};
 

@@ -19,7 +19,7 @@ use super::{Hall, Part, node_of, request_id};
 
 /// How long what was asked for may take before whoever asked is told how far it is: less than
 /// clients wait for an answer.
-const TO_DO: Duration = Duration::from_secs(6);
+pub(super) const TO_DO: Duration = Duration::from_secs(6);
 /// How long to wait before a change that may not have arrived is sent again, under its id.
 const AGAIN: Duration = Duration::from_millis(100);
 
@@ -162,7 +162,7 @@ impl Hall {
     }
 
     /// This node's part, and the charter as it is now.
-    async fn look(&self, until: Instant) -> Result<(Part, Arc<Charter>), Problem> {
+    pub(super) async fn look(&self, until: Instant) -> Result<(Part, Arc<Charter>), Problem> {
         let Some(part) = self.part() else {
             let why = self.standing().unwrap_or_else(|| "it has just started".into());
             let text = format!("this node is no member of the charter yet: {why}; nothing changed");
