@@ -214,8 +214,8 @@ impl Hall {
                 false => Said::Refused(format!(
                     "the charter knows {name} with another store, and a store that was lost does \
                      not come back. Nothing was changed. Restore the data directory of {name}; \
-                     or, if it is gone, run `quorate member replace {name}`: then this machine joins \
-                     as another member"
+                     or, if it is gone, run `quorate member replace {name}`: then this machine \
+                     joins as another member"
                 )),
             };
         }

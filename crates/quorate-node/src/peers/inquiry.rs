@@ -1,8 +1,8 @@
 //! Before somebody says that the cluster is new, or that its majority is lost: does a member that
 //! answers know better?
 //!
-//! This stops a script that runs `quorate init` out of habit, and an operator in a hurry. It proves nothing: members that are
-//! down, or that lost their directories too, cannot object.
+//! This stops a script that runs `quorate init` out of habit, and an operator in a hurry. It proves
+//! nothing: members that are down, or that lost their directories too, cannot object.
 
 use std::sync::Arc;
 use std::time::Duration;
