@@ -20,6 +20,23 @@ pub struct MembersView {
     pub members: Vec<MemberRow>,
 }
 
+/// The answer to `GET /v1/charter/backup`: the charter, for whoever loses it. It has no grants, and
+/// of tokens only digests.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct BackupView {
+    /// The version of the charter.
+    pub version: u64,
+    /// Which life of the cluster it is of.
+    pub incarnation: u64,
+    /// The names of its members.
+    pub members: Vec<String>,
+    /// How many pools it names.
+    pub pools: u64,
+    /// All of it, for `quorate cluster restore`.
+    pub charter: String,
+}
+
 /// A member, as the node that was asked sees it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

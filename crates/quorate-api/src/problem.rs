@@ -59,6 +59,9 @@ pub enum ProblemKind {
     Unauthorized,
     /// It is not what whoever asks thinks it is: there already, or changed since. Nothing changed.
     Conflict,
+    /// As things stand this is not done, by the cluster's own rules: it would cost what the detail
+    /// says, or has nothing to be done to. Nothing changed.
+    Refused,
     /// The charter cannot be asked now, and what needs it waits. Nothing changed; try again.
     Unavailable,
 }
@@ -72,7 +75,7 @@ impl ProblemKind {
             ProblemKind::Forbidden | ProblemKind::OtherSite => 403,
             ProblemKind::UnknownPool | ProblemKind::UnknownClaim | ProblemKind::NoSuchPage => 404,
             ProblemKind::TooSlow => 408,
-            ProblemKind::DifferentClaim | ProblemKind::Conflict => 409,
+            ProblemKind::DifferentClaim | ProblemKind::Conflict | ProblemKind::Refused => 409,
             ProblemKind::ClaimOver => 410,
             ProblemKind::TooLarge => 413,
             ProblemKind::Impossible => 422,
@@ -103,6 +106,7 @@ impl ProblemKind {
             ProblemKind::OtherSite => "the request is not from here",
             ProblemKind::Unauthorized => "a token is needed",
             ProblemKind::Conflict => "it is not as you saw it",
+            ProblemKind::Refused => "that is refused as things stand",
             ProblemKind::Unavailable => "the charter cannot be asked now",
         }
     }

@@ -19,6 +19,7 @@ mod bytes;
 mod change;
 mod members;
 mod memory;
+mod reborn;
 mod seats;
 #[cfg(test)]
 mod tests;
@@ -33,6 +34,7 @@ pub use self::change::{
 };
 pub use self::members::{Gone, Member, Role};
 pub use self::memory::REMEMBERED;
+pub use self::reborn::Reborn;
 pub use self::seats::{Seat, Shadow};
 
 use self::memory::Memory;
@@ -77,6 +79,7 @@ pub struct Charter {
     seats: BTreeMap<Group, Seat>,
     gone: BTreeMap<MemberId, Gone>,
     memory: Memory,
+    recovered: bool,
 }
 
 impl Charter {
@@ -93,6 +96,11 @@ impl Charter {
     /// Which life of the cluster this is.
     pub fn incarnation(&self) -> u64 {
         self.incarnation
+    }
+
+    /// Whether entries may have been lost on the way here: what is not in it may have been.
+    pub fn is_recovered(&self) -> bool {
+        self.recovered
     }
 
     /// Everybody who belongs to the cluster.

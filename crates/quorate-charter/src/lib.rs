@@ -19,10 +19,10 @@ mod tests;
 
 pub use self::charter::{
     About, BytesError, Change, Charter, Done, Gone, Kept, Member, Move, NAME_MAX, Newcomer,
-    Outcome, REMEMBERED, REQUEST_MAX, Refusal, Refused, Request, Role, Seat, Shadow, TEXT_MAX,
-    TOGETHER_MAX, Token, UnitName,
+    Outcome, REMEMBERED, REQUEST_MAX, Reborn, Refusal, Refused, Request, Role, Seat, Shadow,
+    TEXT_MAX, TOGETHER_MAX, Token, UnitName,
 };
 pub use self::council::{Council, Licence, Reading, Status, Trouble, VOTERS_MAX};
 pub use self::names::{Birth, ClusterId, Group, Life, MemberId, RequestId};
 pub use self::post::{Post, Unreached};
-pub use self::raft::{Identity, Pace, RaftCouncil, Store, StoreError};
+pub use self::raft::{Identity, Pace, RaftCouncil, Store, StoreError, Survivor};

@@ -12,6 +12,7 @@ mod log;
 mod machine;
 mod pace;
 mod store;
+mod survivor;
 mod wire;
 
 use std::fmt;
@@ -22,6 +23,7 @@ use serde::{Deserialize, Serialize};
 pub use self::council::RaftCouncil;
 pub use self::pace::Pace;
 pub use self::store::{Identity, Store, StoreError};
+pub use self::survivor::Survivor;
 #[cfg(test)]
 pub(crate) use self::{
     log::Log,

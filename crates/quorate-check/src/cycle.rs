@@ -60,7 +60,7 @@ impl<P: Explorable> Search<'_, P> {
 
     /// Where a state leads, as far as that was explored too.
     fn ways(&self, number: usize) -> impl Iterator<Item = usize> + '_ {
-        let ways = self.atlas.leads_to(number).iter().map(|&next| next as usize);
+        let ways = self.atlas.leads_to(number);
         ways.filter(|&next| next < self.atlas.left())
     }
 }

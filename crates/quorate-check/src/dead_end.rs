@@ -37,26 +37,28 @@ impl<P: Explorable> Search<'_, P> {
     /// The first state from which something that must come to pass cannot.
     pub(crate) fn dead_end(&mut self) -> Option<(usize, Breach)> {
         let first = self.model.first_world().ok()?;
-        let mut world = first.clone();
+        let (mut world, mut words) = (first.clone(), Vec::new());
         let mut standings = |number: usize| {
-            world.copy_from(self.atlas.world(number));
+            self.atlas.read(number, &mut words);
+            world.copy_from(&words);
             self.standings(&world)
         };
         let mut ahead: Vec<Bits> = Vec::with_capacity(self.atlas.len());
-        let mut bars: Vec<Bits> = Vec::with_capacity(self.atlas.len());
+        // Only grants are ever barred: the lowest bits.
+        let mut bars: Vec<u8> = Vec::with_capacity(self.atlas.len());
         for number in 0..self.atlas.len() {
             let here = standings(number);
             ahead.push(here.has);
-            bars.push(here.bars);
+            bars.push(u8::try_from(here.bars).expect("a bit for each client"));
         }
         // Most worlds lead to worlds found later, so going backwards settles nearly all at once.
         let mut settled = false;
         while !settled {
             settled = true;
             for number in (0..ahead.len()).rev() {
-                let leads_to = self.atlas.leads_to(number).iter();
-                let beyond = leads_to.fold(0, |bits, &next| bits | ahead[next as usize]);
-                let bits = ahead[number] | beyond & !bars[number];
+                let leads_to = self.atlas.leads_to(number);
+                let beyond = leads_to.fold(0, |bits, next| bits | ahead[next]);
+                let bits = ahead[number] | beyond & !Bits::from(bars[number]);
                 settled &= bits == ahead[number];
                 ahead[number] = bits;
             }

@@ -99,60 +99,78 @@ pub(crate) fn hash_of_words(words: &[u32]) -> u64 {
 pub(crate) type Lookup<K, V> = std::collections::HashMap<K, V, BuildHasherDefault<Folded>>;
 
 /// Which of many values kept elsewhere are equal to a given one: an open-addressing table of their
-/// numbers, each with half of its hash.
+/// numbers. A number needs as many bits as the table has places, at most; the rest of its word is
+/// for a piece of its hash, so that hardly ever a value is looked at that is another.
 #[derive(Debug)]
 pub(crate) struct Table {
-    /// Half a hash above the number; [`Table::FREE`] where there is none.
-    slots: Vec<u64>,
+    /// A piece of a hash above the number; [`Table::FREE`] where there is none.
+    slots: Vec<u32>,
     len: usize,
 }
 
 impl Table {
-    const FREE: u64 = u64::MAX;
+    const FREE: u32 = u32::MAX;
 
     pub(crate) fn new() -> Self {
         Table { slots: vec![Self::FREE; 64], len: 0 }
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// How many bytes it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(&self.slots[..])
+    }
+
+    /// Which bits of a slot are the number.
+    fn mask(&self) -> u32 {
+        (self.slots.len() - 1) as u32
+    }
+
+    /// The piece of a hash that goes above a number: from the half that does not say the place.
+    fn piece(&self, hash: u64) -> u32 {
+        (hash >> 32) as u32 & !self.mask()
+    }
+
     /// The number of a value with this hash that `is_it`.
     pub(crate) fn find(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
-        let mask = self.slots.len() - 1;
-        let mut place = hash as usize & mask;
+        let (mask, piece) = (self.mask(), self.piece(hash));
+        let mut place = hash as u32 & mask;
         loop {
-            let slot = self.slots[place];
+            let slot = self.slots[place as usize];
             if slot == Self::FREE {
                 return None;
             }
-            if slot >> 32 == hash >> 32 && is_it(slot as u32) {
-                return Some(slot as u32);
+            if slot & !mask == piece && is_it(slot & mask) {
+                return Some(slot & mask);
             }
             place = (place + 1) & mask;
         }
     }
 
-    /// Adds a value that is not there. `rehash` gives the hash of one that is.
+    /// Adds a value that is not there, with the next number. `rehash` gives the hash of one that
+    /// is.
     pub(crate) fn add(&mut self, hash: u64, number: u32, rehash: impl Fn(u32) -> u64) {
+        assert_eq!(number as usize, self.len, "values are numbered as they come");
         if (self.len + 1) * 8 > self.slots.len() * 5 {
-            let larger = vec![Self::FREE; self.slots.len() * 2];
-            for slot in std::mem::replace(&mut self.slots, larger) {
-                if slot != Self::FREE {
-                    self.place(rehash(slot as u32), slot as u32);
-                }
-            }
+            assert!(self.slots.len() < 1 << 31, "fewer than 2^30 values, of which each has room");
+            self.slots = vec![Self::FREE; self.slots.len() * 2];
+            (0..number).for_each(|number| self.place(rehash(number), number));
         }
         self.place(hash, number);
         self.len += 1;
     }
 
     fn place(&mut self, hash: u64, number: u32) {
-        let mask = self.slots.len() - 1;
-        let mut place = hash as usize & mask;
-        while self.slots[place] != Self::FREE {
+        let mask = self.mask();
+        let mut place = hash as u32 & mask;
+        while self.slots[place as usize] != Self::FREE {
             place = (place + 1) & mask;
         }
-        let slot = (hash >> 32) << 32 | u64::from(number);
-        assert_ne!(slot, Self::FREE, "numbers stay below u32::MAX");
-        self.slots[place] = slot;
+        // Fewer values than places: a number is never all ones, and so no slot is.
+        self.slots[place as usize] = self.piece(hash) | number;
     }
 }
 

@@ -63,6 +63,7 @@ mod shelf;
 mod sometimes;
 mod steps;
 mod transcript;
+mod tree;
 mod views;
 mod world;
 

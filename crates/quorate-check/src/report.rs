@@ -38,6 +38,9 @@ pub struct Progress {
 pub struct Report {
     /// Distinct states, up to the names of clocks and fences.
     pub states: usize,
+    /// Bytes that they took, how they were found and where they lead among it; not the room that
+    /// was kept for more, nor what all of them are made of, which is little.
+    pub bytes: usize,
     /// Actions tried.
     pub transitions: u64,
     /// Fewest actions that reach the last state found.

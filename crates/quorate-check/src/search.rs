@@ -26,6 +26,7 @@ pub fn check<P: Explorable>(
     let verdict = search.run(limits, progress).unwrap_or_else(|broken| *broken);
     Report {
         states: search.atlas.len(),
+        bytes: search.atlas.bytes(),
         transitions: search.transitions,
         depth: search.depth,
         sightings: search.model.sightings,
@@ -62,7 +63,7 @@ impl<'a, P: Explorable> Search<'a, P> {
             Box::new(Verdict::Broken(Counterexample { breach, transcript }))
         };
         let first = self.model.first_world().map_err(|breach| broken(breach, Vec::new()))?;
-        self.atlas.find_or_add(first.words(), 0);
+        self.atlas.find_or_add(first.words());
         let mut room = Room::new(&first);
         let (mut number, mut level_end) = (0, 1);
         while number < self.atlas.len() {
@@ -107,7 +108,8 @@ impl<'a, P: Explorable> Search<'a, P> {
 
     fn explore(&mut self, number: usize, room: &mut Room) -> Result<(), (Action, Breach)> {
         let (atlas, transitions) = (&mut self.atlas, &mut self.transitions);
-        room.here.copy_from(atlas.world(number));
+        atlas.go_to(number, &mut room.words);
+        room.here.copy_from(&room.words);
         let mut broken = None;
         let _ = self.model.successors(room, |action, result, next| {
             *transitions += 1;
@@ -115,7 +117,7 @@ impl<'a, P: Explorable> Search<'a, P> {
                 broken = Some((action, breach));
                 return ControlFlow::Break(());
             }
-            let next = atlas.find_or_add(next.words(), number);
+            let next = atlas.find_or_add(next.words());
             if !action.is_fault() && next != number {
                 atlas.lead_to(next);
             }
@@ -142,8 +144,10 @@ impl<'a, P: Explorable> Search<'a, P> {
     fn action_between(&mut self, parent: usize, child: usize) -> Action {
         let first = self.model.first_world().expect("the first world was made before");
         let mut room = Room::new(&first);
-        room.here.copy_from(self.atlas.world(parent));
-        let child = self.atlas.world(child);
+        self.atlas.read(parent, &mut room.words);
+        room.here.copy_from(&room.words);
+        self.atlas.read(child, &mut room.words);
+        let child = std::mem::take(&mut room.words);
         let mut found = None;
         let _ = self.model.successors(&mut room, |action, result, next| {
             if result.is_ok() && next.words() == child {
@@ -164,11 +168,14 @@ pub(crate) struct Room {
     next: World,
     happenings: Vec<Happening>,
     cuts: Vec<usize>,
+    /// The words of a world, on their way.
+    pub(crate) words: Vec<u32>,
 }
 
 impl Room {
     pub(crate) fn new(any: &World) -> Self {
-        Room { here: any.clone(), next: any.clone(), happenings: Vec::new(), cuts: Vec::new() }
+        let (here, next) = (any.clone(), any.clone());
+        Room { here, next, happenings: Vec::new(), cuts: Vec::new(), words: Vec::new() }
     }
 }
 
@@ -179,7 +186,7 @@ impl<P: Explorable> Model<'_, P> {
         room: &mut Room,
         mut each: impl FnMut(Action, Result<(), Breach>, &World) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        let Room { here, next, happenings, cuts } = room;
+        let Room { here, next, happenings, cuts, .. } = room;
         self.happenings(here, happenings);
         let mut step = None;
         for &happening in happenings.iter() {

@@ -23,19 +23,20 @@ pub fn client_views<P: Explorable>(
 ) -> Option<BTreeSet<(String, String)>> {
     let mut search = Search::new(scope);
     let first = search.model.first_world().ok()?;
-    search.atlas.find_or_add(first.words(), 0);
+    search.atlas.find_or_add(first.words());
     let mut room = Room::new(&first);
     let mut changes = BTreeSet::new();
     let mut number = 0;
     while number < search.atlas.len() {
-        room.here.copy_from(search.atlas.world(number));
+        search.atlas.go_to(number, &mut room.words);
+        room.here.copy_from(&room.words);
         let mut seen = Vec::new();
         let atlas = &mut search.atlas;
         let flow = search.model.successors(&mut room, |_, result, next| {
             if result.is_err() || atlas.len() > limits.states_max {
                 return ControlFlow::Break(());
             }
-            atlas.find_or_add(next.words(), number);
+            atlas.find_or_add(next.words());
             seen.push(next.clone());
             ControlFlow::Continue(())
         });

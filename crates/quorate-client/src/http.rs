@@ -10,10 +10,10 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use quorate_api::link::Token;
 use quorate_api::{
-    AmendedView, ApplyRequest, AuditView, ClaimId, ClaimStatus, DefineRequest, DefinitionView,
-    FoundView, HistoryView, HoldersView, MembersView, NodeView, Overview, PoolView, PoolsView,
-    Problem, QueueView, RelabelRequest, RemoveRequest, RenewRequest, RevokeRequest, Want,
-    format_span,
+    AmendedView, ApplyRequest, AuditView, BackupView, ClaimId, ClaimStatus, DefineRequest,
+    DefinitionView, FoundView, HistoryView, HoldersView, MembersView, NodeView, Overview, PoolView,
+    PoolsView, Problem, QueueView, RelabelRequest, RemoveRequest, RenewRequest, RevokeRequest,
+    Want, format_span,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -252,6 +252,14 @@ impl Views {
     pub async fn readmit_member(&self, name: &str) -> Result<MembersView, ViewError> {
         let path = format!("/v1/members/{}/readmit", escaped(name));
         self.ask(Method::POST, &path, None::<&()>).await
+    }
+
+    /// The charter, for whoever keeps it.
+    ///
+    /// # Errors
+    /// See [`ViewError`].
+    pub async fn charter_backup(&self) -> Result<BackupView, ViewError> {
+        self.ask(Method::GET, "/v1/charter/backup", None::<&()>).await
     }
 
     /// Everything that fits on a screen.

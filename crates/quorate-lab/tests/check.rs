@@ -75,6 +75,7 @@ fn json_says_the_same_in_every_run_except_how_long_it_took() {
         let result = result.as_object_mut().expect("an object");
         assert!(result.remove("seconds").is_some_and(|seconds| seconds.is_f64()));
         assert!(result.remove("states_per_second").is_some());
+        assert!(result["bytes_per_state"].as_f64().is_some_and(|bytes| bytes > 0.0));
         result.clone()
     };
     let first = result();

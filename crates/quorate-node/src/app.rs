@@ -225,7 +225,7 @@ impl App {
             let text = "this cluster has no charter: its members are those of the configuration \
                         file; nothing changed. Change the file of every member, raise the epoch \
                         and restart all, or switch on [charter]";
-            Problem::new(ProblemKind::Conflict, text)
+            Problem::new(ProblemKind::Refused, text)
         })
     }
 

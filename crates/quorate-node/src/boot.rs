@@ -212,6 +212,14 @@ pub(crate) fn check_unused(config: &Config) -> Result<Option<File>, BootError> {
     if is_unused { Ok(Some(lock)) } else { Err(BootError::Used(directory.clone())) }
 }
 
+/// Keeps the data directory of a node that does not run for ourselves, as long as the file is open,
+/// and says whether anybody ever started from it.
+pub(crate) fn hold(directory: &Path) -> Result<(File, bool), BootError> {
+    let (lock, before) = enter(directory)?;
+    let is_used = before.is_some_and(|kept| kept.number > 0) || journal(directory).exists();
+    Ok((lock, is_used))
+}
+
 /// Where the journal of durable pools is.
 pub(crate) fn journal(directory: &Path) -> PathBuf {
     directory.join("journal.redb")

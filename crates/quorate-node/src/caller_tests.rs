@@ -46,6 +46,7 @@ const ENDPOINTS: &[(&str, &str, Option<Action>)] = &[
     ("DELETE", "/v1/members/{name}/drain", Some(Action::Members)),
     ("POST", "/v1/members/{name}/remove", Some(Action::Members)),
     ("POST", "/v1/members/{name}/readmit", Some(Action::Members)),
+    ("GET", "/v1/charter/backup", Some(Action::Members)),
     ("GET", "/v1/watch", Some(Action::See)),
     ("GET", "/v1/overview", Some(Action::See)),
     ("GET", "/v1/overview/watch", Some(Action::See)),

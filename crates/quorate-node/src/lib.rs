@@ -68,6 +68,7 @@ mod stream;
 mod troubles;
 mod views;
 
+pub use charter::{AtRest, Recovered};
 pub use config::{
     Address, Audited, Chartered, Config, ConfigError, Data, Guard, Guarded, Limits, MEMBERS_MAX,
     Member, Names, POOL_NAME_MAX, POOL_UNITS_MAX, Pattern, PoolDef, Reserved, Secret, Tls,

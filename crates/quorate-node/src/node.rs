@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use crate::app::App;
 use crate::audit::Audit;
 use crate::boot::{self, Past};
-use crate::charter::{self, Begin, Hall};
+use crate::charter::{self, AtRest, Begin, Hall, Recovered};
 use crate::config::{Config, ConfigError, Data};
 use crate::descriptors;
 use crate::door;
@@ -81,6 +81,35 @@ impl Node {
             "the cluster is not new: {why}. Nothing changed; start the node as it is, and it waits \
              until nothing that was promised before can be in use"
         )))
+    }
+
+    /// What the charter's store of this node has, while the node does not run.
+    ///
+    /// # Errors
+    /// There is none, or the node runs.
+    pub fn charter_at_rest(config: &Config) -> Result<AtRest, StartError> {
+        charter::look(config).map_err(StartError)
+    }
+
+    /// Lets the charter go on from this node's store alone: its majority is lost for good. `after`
+    /// is an incarnation that is known to have been.
+    ///
+    /// # Errors
+    /// The node runs, or another member does, or there is no store; nothing changed.
+    pub async fn recover(config: &Config, after: Option<u64>) -> Result<Recovered, StartError> {
+        charter::recover(config, after).await.map_err(StartError)
+    }
+
+    /// Lets a charter go on from a backup, at this node, whose directory is empty.
+    ///
+    /// # Errors
+    /// The backup is none, a member runs, or the directory was in use; nothing changed.
+    pub async fn restore(
+        config: &Config,
+        backup: &str,
+        after: Option<u64>,
+    ) -> Result<Recovered, StartError> {
+        charter::restore(config, backup, after).await.map_err(StartError)
     }
 
     /// Binds the configured addresses and starts.

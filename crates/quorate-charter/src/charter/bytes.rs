@@ -4,9 +4,12 @@
 //! so one document has one form.
 
 use super::{Charter, REMEMBERED};
+use crate::names::fnv;
 
-/// The form that this code writes, and the only one that it reads.
-const FORM: u8 = 2;
+/// The form that this code writes.
+const FORM: u8 = 3;
+/// The form before, which lacks the last field: whether the charter was recovered.
+const UNRECOVERED: u8 = 2;
 
 /// Why bytes are no charter. Nothing was taken from them.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -40,8 +43,10 @@ impl Charter {
     /// The bytes are no document that [`Charter::to_bytes`] could have written.
     pub fn from_bytes(bytes: &[u8]) -> Result<Charter, BytesError> {
         let (form, rest) = bytes.split_first().ok_or(BytesError::Empty)?;
-        if *form != FORM {
-            return Err(BytesError::Form(*form));
+        match *form {
+            FORM => {}
+            UNRECOVERED => return Charter::from_bytes(&[&[FORM], rest, &[0]].concat()),
+            form => return Err(BytesError::Form(form)),
         }
         let charter: Charter = match postcard::take_from_bytes(rest) {
             Ok((charter, [])) => charter,
@@ -52,6 +57,37 @@ impl Charter {
             return Err(BytesError::Garbage); // Numbers can be written longer than they are.
         }
         Ok(charter)
+    }
+
+    /// The document as a word that can stand in any text: what a backup is.
+    pub fn to_text(&self) -> String {
+        let bytes = self.to_bytes();
+        let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
+        digits.chain([format!("{:016x}", fnv(&bytes))]).collect()
+    }
+
+    /// Reads a backup.
+    ///
+    /// # Errors
+    /// It is none, or damaged.
+    pub fn from_text(text: &str) -> Result<Charter, BytesError> {
+        if text.is_empty() {
+            return Err(BytesError::Empty);
+        }
+        let pairs = text.as_bytes().chunks(2).map(|pair| {
+            let digits = str::from_utf8(pair).ok().filter(|pair| pair.len() == 2)?;
+            // Also signs are read as parts of numbers.
+            let digits = digits.bytes().all(|digit| digit.is_ascii_hexdigit()).then_some(digits)?;
+            u8::from_str_radix(digits, 16).ok()
+        });
+        let bytes: Option<Vec<u8>> = pairs.collect();
+        let bytes = bytes.ok_or(BytesError::Garbage)?;
+        match bytes.split_last_chunk::<8>() {
+            Some((bytes, check)) if fnv(bytes).to_be_bytes() == *check => {
+                Charter::from_bytes(bytes)
+            }
+            _ => Err(BytesError::Garbage),
+        }
     }
 
     /// What holds of every document that can be reached.

@@ -64,7 +64,12 @@ impl Machine {
         self.readers.send_replace(Reading { applied, charter: Arc::clone(&self.charter) });
     }
 
-    fn take(&mut self, entry: Entry) -> Answer {
+    /// The state as it is now, and the last entry that it has.
+    pub(super) fn now(&self) -> (Option<LogId>, Arc<Charter>) {
+        (self.applied, Arc::clone(&self.charter))
+    }
+
+    pub(super) fn take(&mut self, entry: Entry) -> Answer {
         let index = entry.log_id.index;
         self.applied = Some(entry.log_id);
         match entry.payload {

@@ -135,6 +135,37 @@ impl Store {
         Ok(Store { identity: identity.ok_or(StoreError::Empty)?, ..store })
     }
 
+    /// Makes the store of a member whose charter goes on from a state that it did not get from
+    /// others: all of it in one transaction.
+    pub(super) fn seed(
+        path: &Path,
+        identity: Identity,
+        vote: &Vote,
+        meta: &SnapshotMeta,
+        charter: &[u8],
+    ) -> Result<Store, StoreError> {
+        let database = Database::create(path).map_err(disk)?;
+        let store = Store { database: Arc::new(database), identity };
+        if let Some(taken) = store.identity_there().map_err(StoreError::Disk)? {
+            return Err(StoreError::Taken(taken));
+        }
+        let mut written = vec![
+            (IDENTITY, encode(&identity)),
+            (VOTE, encode(vote)),
+            (COMMITTED, encode(&meta.last_log_id)),
+            (SNAPSHOT_META, encode(meta)),
+            (SNAPSHOT, charter.to_vec()),
+        ];
+        written.extend(meta.last_log_id.map(|last| (PURGED, encode(&last))));
+        let made = store.write(Durability::Immediate, |lines, _| {
+            written.iter().try_for_each(|(name, line)| {
+                lines.insert(*name, line.as_slice()).map(|_| ()).map_err(said)
+            })
+        });
+        made.map_err(StoreError::Disk)?;
+        Ok(store)
+    }
+
     /// Whose it is.
     pub fn identity(&self) -> Identity {
         self.identity

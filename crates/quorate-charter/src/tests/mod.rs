@@ -9,4 +9,5 @@ mod files;
 mod net;
 mod storage;
 mod strangers;
+mod survivor;
 mod wire;

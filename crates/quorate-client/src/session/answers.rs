@@ -181,7 +181,8 @@ impl Session {
             | ProblemKind::TooLarge
             | ProblemKind::OtherSite
             | ProblemKind::Unauthorized
-            | ProblemKind::Conflict => true,
+            | ProblemKind::Conflict
+            | ProblemKind::Refused => true,
         };
         let later = Some(now + self.beat());
         match &mut claim.state {

@@ -4,7 +4,7 @@ use axum::body::Bytes;
 use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::Response;
-use quorate_api::{MemberRole, MemberRow, MembersView, Problem, RemoveRequest};
+use quorate_api::{BackupView, MemberRole, MemberRow, MembersView, Problem, RemoveRequest};
 use quorate_core::{NodeId, NodeSet};
 
 use super::reply::{Failure, body, ok};
@@ -102,6 +102,28 @@ pub(crate) async fn readmit(app: App, Path(name): Path<String>) -> Answered {
         Err(problem) => Err(problem),
     };
     answer(&app, "readmit member", &name, done).await
+}
+
+/// Answers with the charter, for whoever keeps it against the day on which it is lost.
+#[utoipa::path(get, path = "/v1/charter/backup", tag = "members",
+    responses(
+        (status = 200, description = "all of it, as a majority confirms", body = BackupView),
+        (status = 403, description = "not allowed to you", body = Problem),
+        (status = 409, description = "there is no charter", body = Problem),
+        (status = 503, description = "no majority answers", body = Problem),
+    ))]
+pub(crate) async fn backup(app: App) -> Answered {
+    app.authorize(None, Action::Members)?;
+    let done = match app.hall() {
+        Ok(hall) => hall.backup().await,
+        Err(problem) => Err(problem),
+    };
+    let result = match &done {
+        Ok(backup) => format!("version {}", backup.version),
+        Err(problem) => format!("refused: {}", problem.detail),
+    };
+    app.act("backup of the charter", "", String::new(), result);
+    Ok(ok(StatusCode::OK, &done?))
 }
 
 /// Writes down what came of it; how things stand.

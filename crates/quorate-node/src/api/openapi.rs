@@ -46,6 +46,7 @@ use super::{claims, definitions, gateway, health, members, overview, pools, watc
         members::restore,
         members::remove,
         members::readmit,
+        members::backup,
         overview::find,
         overview::overview,
         overview::watch,

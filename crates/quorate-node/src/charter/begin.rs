@@ -50,7 +50,7 @@ pub(crate) fn declare_new(config: &Config) -> io::Result<()> {
 
 /// The word that this directory founds the charter; taken back when it has.
 const FOUNDS: &str = "charter-founds";
-const STORE: &str = "charter.redb";
+pub(super) const STORE: &str = "charter.redb";
 /// The birth of the store that this directory will have.
 const BIRTH: &str = "charter-birth";
 
@@ -214,8 +214,8 @@ impl Hall {
                 false => Said::Refused(format!(
                     "the charter knows {name} with another store, and a store that was lost does \
                      not come back. Nothing was changed. Restore the data directory of {name}; \
-                     or, if it is gone, run `quorate member remove {name} --dead` and `quorate \
-                     member readmit {name}`: then this machine joins as another member"
+                     or, if it is gone, run `quorate member replace {name}`: then this machine \
+                     joins as another member"
                 )),
             };
         }

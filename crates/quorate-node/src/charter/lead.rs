@@ -65,15 +65,16 @@ impl Hall {
         Seating::new(Patience { suspect_after, ..Patience::default() }, self.now())
     }
 
-    /// Seats are given when most members of the file belong to the charter: one that was founded a
-    /// second time, from a directory that was lost, has no others, and decides nothing. The first
-    /// time all are waited for a little, so that everybody gets a share.
+    /// The first seats are given when most members of the file belong to the charter: one that was
+    /// founded a second time, from a directory that was lost, has no others, and decides nothing.
+    /// All are waited for a little, so that everybody gets a share. One that has seats was begun
+    /// with most, or goes on with fewer because somebody said so.
     fn may_seat(&self, charter: &Charter, heard: usize, led: Duration) -> bool {
         let all = self.config.members.len();
         let known = charter.members().values();
         let known = known.filter(|member| node_of(&self.config, &member.name).is_some()).count();
-        let begun = !charter.seats().is_empty() || led > self.chartered.suspect_after;
-        known * 2 > all && (begun || heard >= all)
+        let waited = led > self.chartered.suspect_after;
+        !charter.seats().is_empty() || (known * 2 > all && (waited || heard >= all))
     }
 
     async fn see_to_votes(

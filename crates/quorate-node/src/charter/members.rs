@@ -19,7 +19,7 @@ use super::{Hall, Part, node_of, request_id};
 
 /// How long what was asked for may take before whoever asked is told how far it is: less than
 /// clients wait for an answer.
-const TO_DO: Duration = Duration::from_secs(6);
+pub(super) const TO_DO: Duration = Duration::from_secs(6);
 /// How long to wait before a change that may not have arrived is sent again, under its id.
 const AGAIN: Duration = Duration::from_millis(100);
 
@@ -69,13 +69,13 @@ impl Hall {
         let (member, about) = named(&charter, name).ok_or_else(|| self.unknown(name))?;
         let others = || charter.members().iter().filter(|(id, it)| **id != member && !it.draining);
         if draining && others().next().is_none() {
-            return Err(conflict(format!(
+            return Err(refused(format!(
                 "all other members drain too, or there is none: nobody could decide instead of \
                  {name}; nothing changed"
             )));
         }
         if !draining && about.leaving {
-            return Err(conflict(format!(
+            return Err(refused(format!(
                 "{name} is being removed, and decides nothing meanwhile; nothing changed"
             )));
         }
@@ -112,13 +112,13 @@ impl Hall {
             let alive = self.alive(&part, &charter).await;
             match alive.contains(&member) {
                 true if dead => {
-                    return Err(conflict(format!(
+                    return Err(refused(format!(
                         "{name} answers, so it is not gone; nothing changed. Leave --dead out: it \
                          then hands over what it decides"
                     )));
                 }
                 false if !dead => {
-                    return Err(conflict(format!(
+                    return Err(refused(format!(
                         "{name} does not answer, so it cannot hand anything over; nothing \
                          changed. Start it, or, if it is gone for good, say so with --dead"
                     )));
@@ -127,7 +127,7 @@ impl Hall {
             }
             let costs = costs(&charter, member, &alive, needed);
             if !costs.is_empty() && !force {
-                return Err(conflict(format!(
+                return Err(refused(format!(
                     "without {name} {}; nothing changed. Add a member first, or say --force if \
                      that is meant",
                     costs.join(", and ")
@@ -162,7 +162,7 @@ impl Hall {
     }
 
     /// This node's part, and the charter as it is now.
-    async fn look(&self, until: Instant) -> Result<(Part, Arc<Charter>), Problem> {
+    pub(super) async fn look(&self, until: Instant) -> Result<(Part, Arc<Charter>), Problem> {
         let Some(part) = self.part() else {
             let why = self.standing().unwrap_or_else(|| "it has just started".into());
             let text = format!("this node is no member of the charter yet: {why}; nothing changed");
@@ -183,7 +183,7 @@ impl Hall {
         loop {
             match part.propose(request.clone()).await {
                 Ok(Ok(Done { .. })) => return Ok(()),
-                Ok(Err(refused)) => return Err(conflict(refused.to_string())),
+                Ok(Err(why)) => return Err(conflict(why.to_string())),
                 Err(trouble) if Instant::now() >= until => return Err(in_trouble(&trouble)),
                 Err(_) => sleep(AGAIN).await,
             }
@@ -293,6 +293,11 @@ fn named(charter: &Charter, name: &str) -> Option<(MemberId, Member)> {
 /// Of each member of this name that is gone: whether nobody may join under it.
 fn barred(charter: &Charter, name: &str) -> Vec<bool> {
     charter.gone().values().filter(|gone| gone.name == name).map(|gone| gone.barred).collect()
+}
+
+/// Not done by the cluster's own rules: nobody has seen anything wrongly.
+fn refused(text: String) -> Problem {
+    Problem::new(ProblemKind::Refused, text)
 }
 
 fn conflict(text: String) -> Problem {

@@ -15,6 +15,7 @@
 //! * `listen`: who was heard, in which life;
 //! * `members`: what operators ask about members;
 //! * `pools`: what pools it names, and how that is changed;
+//! * `recover`: offline: it goes on from one store, or from a backup;
 //! * `show`: what people see of it;
 //! * `words`: what members say to each other beside the council's own questions.
 //!
@@ -27,6 +28,7 @@ mod leave;
 mod listen;
 mod members;
 mod pools;
+mod recover;
 mod show;
 #[cfg(test)]
 mod tests;
@@ -39,7 +41,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use quorate_charter::{
-    Charter, Council, Group, MemberId, Pace, Post, RaftCouncil, RequestId, Unreached,
+    Charter, Council, Group, MemberId, Pace, Post, RaftCouncil, Reading, RequestId, Unreached,
 };
 use quorate_core::{Moment, NodeId, NodeSet, Tenure};
 use quorate_trust::Keys;
@@ -54,6 +56,8 @@ use words::{Said, Word};
 
 pub(crate) use begin::{Begin, declare_new};
 pub(crate) use pools::no_charter;
+pub use recover::{AtRest, Recovered};
+pub(crate) use recover::{look, recover, restore};
 
 /// What a new incarnation adds to every term: more moves than entries that were lost can have had
 /// (charter spec S10).
@@ -92,6 +96,8 @@ pub(crate) struct Licence {
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Seats {
     pub(crate) version: u64,
+    /// Whether entries may be lost: a pool that is made may have been there before.
+    pub(crate) recovered: bool,
     tenures: BTreeMap<Group, Tenure>,
 }
 
@@ -112,13 +118,23 @@ impl Seats {
             Some((*group, tenure))
         };
         let tenures = charter.seats().iter().filter_map(tenure).collect();
-        Seats { version: charter.version(), tenures }
+        Seats { version: charter.version(), recovered: charter.is_recovered(), tenures }
     }
 
     /// Who decides for a group.
     pub(crate) fn get(&self, group: Group) -> Option<Tenure> {
         self.tenures.get(&group).copied()
     }
+}
+
+/// Whether somebody was a member and is none any more. Ids are indices of the log: who would have
+/// joined by an entry that was applied here, and is not there, joined in a life of the cluster
+/// whose entries are lost.
+fn belongs_no_more(Reading { applied, charter }: &Reading, member: MemberId) -> bool {
+    charter.gone().contains_key(&member)
+        || charter.cluster().is_some()
+            && member.0 <= *applied
+            && !charter.members().contains_key(&member)
 }
 
 fn node_of(config: &Config, name: &str) -> Option<NodeId> {
@@ -243,9 +259,7 @@ impl Hall {
                 Said::Life { member, boot: self.boot }
             }
             Ok(Word::Belongs { member }) => match self.part() {
-                Some(part) if part.watch().borrow().charter.gone().contains_key(&member) => {
-                    Said::Removed
-                }
+                Some(part) if belongs_no_more(&part.watch().borrow(), member) => Said::Removed,
                 _ => Said::NotYet("nothing is known of its removal".into()),
             },
             Ok(Word::Join { birth, address }) => self.admit(from, birth, address).await,
@@ -254,11 +268,11 @@ impl Hall {
                     return Said::NotYet("this member is not in yet".into());
                 };
                 let name = &self.config.members[from.index()].name;
-                let charter = Arc::clone(&part.watch().borrow().charter);
-                if charter.gone().contains_key(&member) {
+                let reading = part.watch().borrow().clone();
+                if belongs_no_more(&reading, member) {
                     return Said::Removed;
                 }
-                let members = charter.members().get(&member).cloned();
+                let members = reading.charter.members().get(&member).cloned();
                 if members.is_some_and(|known| known.name != *name) {
                     return Said::Refused(format!("{name} speaks for {member}"));
                 }

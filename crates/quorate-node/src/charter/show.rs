@@ -1,8 +1,10 @@
 //! What people see of the charter.
 
-use quorate_api::{CharterMember, CharterView};
+use quorate_api::{BackupView, CharterMember, CharterView, Problem};
 use quorate_charter::Council;
+use tokio::time::Instant;
 
+use super::members::TO_DO;
 use super::{Hall, locked, node_of};
 
 impl Hall {
@@ -24,6 +26,21 @@ impl Hall {
                  do a moment after they joined"
             )),
         }
+    }
+
+    /// The charter, with every change that was answered as done before.
+    ///
+    /// # Errors
+    /// No majority confirms it.
+    pub(crate) async fn backup(&self) -> Result<BackupView, Problem> {
+        let (_, charter) = self.look(Instant::now() + TO_DO).await?;
+        Ok(BackupView {
+            version: charter.version(),
+            incarnation: charter.incarnation(),
+            members: charter.members().values().map(|member| member.name.clone()).collect(),
+            pools: charter.pools().len() as u64,
+            charter: charter.to_text(),
+        })
     }
 
     /// How the charter stands, as far as this node knows.

@@ -123,7 +123,10 @@ impl Engine {
     fn on_defined(&mut self, before: &Seats, defined: Arc<Defined>) {
         let known = self.config.added.now();
         self.config.added.replace(Arc::clone(&defined));
-        let mine = |tenure: &Tenure| (tenure.node, tenure.boot) == (self.config.me, self.boot);
+        // Where entries were lost, this pool may have been there, and granted, by one of them.
+        let first = !self.charter.seats.recovered;
+        let mine =
+            |tenure: &Tenure| first && (tenure.node, tenure.boot) == (self.config.me, self.boot);
         let mut made = Vec::new();
         for (name, added) in defined.iter() {
             if known.contains_key(name) || self.by_name.contains_key(name.as_str()) {

@@ -1,7 +1,8 @@
-//! Before somebody says that the cluster is new: does a member that answers know better?
+//! Before somebody says that the cluster is new, or that its majority is lost: does a member that
+//! answers know better?
 //!
-//! This stops a script that runs `quorate init` out of habit. It proves nothing: members that are
-//! down, or that lost their directories too, cannot object.
+//! This stops a script that runs `quorate init` out of habit, and an operator in a hurry. It proves
+//! nothing: members that are down, or that lost their directories too, cannot object.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +39,30 @@ pub(crate) async fn objection(config: &Config, keys: Option<Keys>) -> Option<Str
         }
     }
     None
+}
+
+/// Members that are there, by name: whoever greets, refuses us, or holds the line and says nothing.
+pub(crate) async fn there(config: &Config, keys: Option<Keys>) -> Vec<String> {
+    let keys = keys.map(Arc::new);
+    let config = Arc::new(config.clone());
+    let mut calls = JoinSet::new();
+    let others = (0..config.members.len()).map(NodeId::from).filter(|node| *node != config.me);
+    for peer in others {
+        let (config, keys) = (Arc::clone(&config), keys.clone());
+        calls.spawn(async move {
+            let stream = timeout(TO_CONNECT, dial(&config, keys.as_deref(), peer)).await;
+            let stream = stream.ok()?.ok()?;
+            let greets = timeout(TO_ANSWER, greeting::call(&config, peer, NO_LINK, stream)).await;
+            let is_there = matches!(greets, Err(_) | Ok(Ok(_) | Err(GreetingError::RefusedUs(_))));
+            is_there.then(|| config.members[peer.index()].name.clone())
+        });
+    }
+    let mut there = Vec::new();
+    while let Some(answer) = calls.join_next().await {
+        there.extend(answer.expect("asking does not panic"));
+    }
+    there.sort();
+    there
 }
 
 async fn ask(config: &Config, keys: Option<&Keys>, peer: NodeId) -> Option<String> {

@@ -32,7 +32,7 @@ use crate::stream::Stream;
 use connection::Connection;
 pub(crate) use council::{Answers, Lines};
 use greeting::Purpose;
-pub(crate) use inquiry::objection;
+pub(crate) use inquiry::{objection, there};
 pub(crate) use outgoing::Outgoing;
 use outgoing::Queue;
 

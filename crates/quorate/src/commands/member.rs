@@ -72,6 +72,26 @@ Examples:
         #[command(flatten)]
         json: Json,
     },
+    /// Replace a member whose machine or disk is lost: the old one is removed, and a machine may
+    /// join under its name.
+    ///
+    /// What `remove --dead` and `readmit` do, in one step that can be said again. Then start the
+    /// new machine with the member's file and certificate, and an empty data directory. It is
+    /// another member: what was lost does not come back.
+    #[command(after_help = "\
+Examples:
+  quorate member replace n2")]
+    Replace {
+        /// The member.
+        name: String,
+        /// Replace it although that costs what the refusal says.
+        #[arg(long)]
+        force: bool,
+        #[command(flatten)]
+        cluster: Cluster,
+        #[command(flatten)]
+        json: Json,
+    },
     /// Let a machine join under the name of a member that was removed.
     ///
     /// It starts with an empty data directory, and is another member than the one before: what was
@@ -107,6 +127,17 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
                 let how = RemoveRequest { dead, force };
                 let members = cluster.views()?.remove_member(&name, how).await?;
                 (members, json, format!("{name} is no member any more\n"))
+            }
+            Verb::Replace { name, force, cluster, json } => {
+                let views = cluster.views()?;
+                // Said again, each of them does nothing that is done.
+                views.remove_member(&name, RemoveRequest { dead: true, force }).await?;
+                let members = views.readmit_member(&name).await?;
+                let said = format!(
+                    "{name} is no member any more, and a machine may join as {name}: start it \
+                     with an empty data directory\n"
+                );
+                (members, json, said)
             }
             Verb::Readmit { name, cluster, json } => {
                 let members = cluster.views()?.readmit_member(&name).await?;

@@ -6,6 +6,7 @@ mod cert;
 mod completions;
 mod daemon;
 mod dev;
+mod disaster;
 mod doctor;
 mod drain;
 mod fence;
@@ -64,6 +65,7 @@ pub(crate) enum Command {
     Fence(fence::Args),
     Relabel(relabel::Args),
     Member(member::Args),
+    Cluster(disaster::Args),
     Cert(cert::Args),
     Token(token::Args),
     Completions(completions::Args),
@@ -99,6 +101,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Fence(args) => fence::run(args),
         Command::Relabel(args) => relabel::run(args),
         Command::Member(args) => member::run(args),
+        Command::Cluster(args) => disaster::run(&args),
         Command::Cert(args) => cert::run(&args),
         Command::Token(args) => token::run(&args),
         Command::Completions(args) => completions::run(&args),

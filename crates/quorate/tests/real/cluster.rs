@@ -340,6 +340,14 @@ impl Cluster {
         output.expect("the command was built")
     }
 
+    /// What `quorate cluster` with these words, about the file of a node, prints, and how it ended.
+    pub(crate) fn offline(&self, node: usize, words: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
+        command.arg("cluster").args(words).arg("--config").arg(self.config_path(node));
+        let output = tokio::task::block_in_place(|| command.output());
+        output.expect("the command was built")
+    }
+
     /// A node that does not run loses its part of the charter.
     pub(crate) fn forget_charter(&self, node: usize) {
         for file in ["charter.redb", "charter-birth"] {

@@ -11,6 +11,7 @@
 //! | `planted.rs` | a node that breaks a rule (this program again) |
 //! | `proxy.rs` | the wire between them |
 //! | `broadcast.rs` | nodes that broadcast are killed, stand still and lose their connections |
+//! | `majority.rs` | most members are lost for good, or all, and one goes on |
 //! | `members.rs` | members give away what they decide, are removed, and come again |
 //! | `moving.rs` | the node that decides is killed and stopped, and another decides |
 //! | `minority.rs` | as many nodes as quorums can do without are killed |
@@ -40,6 +41,7 @@ mod flood;
 mod hardship;
 mod history;
 mod lost;
+mod majority;
 mod members;
 mod minority;
 mod moves;
@@ -90,7 +92,7 @@ struct Wish {
     nodes: Option<String>,
 }
 
-const NAMES: [&str; 15] = [
+const NAMES: [&str; 16] = [
     "planted_bugs_in_histories_are_found",
     "a_node_that_is_lied_to_about_its_past_is_found",
     "broken_connections_alone_cost_nobody_a_grant",
@@ -106,6 +108,7 @@ const NAMES: [&str; 15] = [
     "another_node_decides_when_the_one_that_did_is_gone",
     "standing_holds_outlive_everything_and_tools_can_use_them",
     "members_drain_leave_and_come_again_and_jobs_go_on",
+    "a_charter_goes_on_without_its_majority_and_from_a_backup",
 ];
 
 type Trial = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -177,6 +180,7 @@ fn main() {
     add(0, NAMES[12], Box::pin(moving::seats(NAMES[12])));
     add(2, NAMES[13], Box::pin(standing::holds(NAMES[13])));
     add(2, NAMES[14], Box::pin(members::members(NAMES[14])));
+    add(2, NAMES[15], Box::pin(majority::lost(NAMES[15])));
     // Most of a trial is waiting, so two go on at a time.
     let started = lanes.map(|lane| {
         runtime.spawn(async {

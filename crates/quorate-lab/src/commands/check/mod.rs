@@ -337,6 +337,8 @@ fn within(mut reports: Vec<Report>, states_max: usize) -> Vec<Report> {
     for number in 0..reports.len() {
         let report = &mut reports[number];
         if report.states > left || report.verdict == Verdict::Incomplete {
+            // What the states beyond the limit took is not counted either.
+            report.bytes = report.bytes / report.states.max(1) * left;
             (report.states, report.verdict) = (left, Verdict::Incomplete);
             reports.truncate(number + 1);
             break;

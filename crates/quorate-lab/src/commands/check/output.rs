@@ -82,6 +82,16 @@ impl<P: Checked> Output<'_, P> {
         self.reports.iter().map(|report| report.states).sum()
     }
 
+    fn states_per_second(&self) -> f64 {
+        self.states() as f64 / self.took.as_secs_f64()
+    }
+
+    /// Of all worlds together: those of one are forgotten before the next begins.
+    fn bytes_per_state(&self) -> f64 {
+        let bytes: usize = self.reports.iter().map(|report| report.bytes).sum();
+        bytes as f64 / self.states().max(1) as f64
+    }
+
     pub(super) fn text(&self) -> anyhow::Result<()> {
         let mut out = std::io::stdout().lock();
         for (scope, report) in self.scopes.iter().zip(self.reports) {
@@ -102,8 +112,9 @@ impl<P: Checked> Output<'_, P> {
             (false, false) => writeln!(out, "{worlds} worlds, {states} states: INCOMPLETE")?,
         }
         out.flush()?;
-        let seconds = self.took.as_secs_f64();
-        eprintln!("{seconds:.1} s, {:.0} states per second", states as f64 / seconds);
+        let (seconds, speed) = (self.took.as_secs_f64(), self.states_per_second());
+        let bytes = self.bytes_per_state();
+        eprintln!("{seconds:.1} s, {speed:.0} states per second, {bytes:.0} bytes per state");
         Ok(())
     }
 
@@ -142,6 +153,7 @@ impl<P: Checked> Output<'_, P> {
                 json!({
                     "claims": claims,
                     "states": report.states,
+                    "bytes": report.bytes,
                     "transitions": report.transitions,
                     "depth": report.depth,
                     "verdict": verdict,
@@ -163,7 +175,8 @@ impl<P: Checked> Output<'_, P> {
             "never_reached": names(&mut self.missing().into_iter()),
             "holds": self.is_complete() && !self.is_broken(),
             "seconds": self.took.as_secs_f64(),
-            "states_per_second": self.states() as f64 / self.took.as_secs_f64(),
+            "states_per_second": self.states_per_second(),
+            "bytes_per_state": self.bytes_per_state(),
         });
         let mut out = std::io::stdout().lock();
         writeln!(out, "{}", serde_json::to_string_pretty(&result)?)?;
