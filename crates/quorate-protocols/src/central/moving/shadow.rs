@@ -184,8 +184,8 @@ impl Moving {
 
     /// A shadow that is not vouched for yet is shown all that is granted, now and until it answers.
     pub(super) fn show_all(&mut self, desk: &mut Desk<'_>) {
-        let unshown = |it: &&Box<Reign>| it.stage == Stage::Open && !it.vouched;
-        let Some(reign) = self.reign.as_ref().filter(unshown) else { return };
+        let unshown = |it: &&Reign| it.stage == Stage::Open && !it.vouched;
+        let Some(reign) = self.reign.as_deref().filter(unshown) else { return };
         let granted = reign.arbiter.entries.keys().filter_map(|it| reign.shown(*it)).collect();
         self.tell(true, granted, desk);
     }
