@@ -47,6 +47,7 @@ pub(super) async fn run(
         part,
         engine,
         told: None,
+        applied: 0,
         defined: Arc::default(),
         settles: Vec::new(),
         waiting: BTreeMap::new(),
@@ -74,6 +75,8 @@ struct Desk {
     engine: mpsc::Sender<Command>,
     /// The charter that the engine knows.
     told: Option<Arc<Charter>>,
+    /// Up to which entry it was told everything.
+    applied: u64,
     /// The pools that it names, as the engine knows them.
     defined: Arc<Defined>,
     /// When what was told last is settled, the last first.
@@ -148,8 +151,8 @@ impl Desk {
             let now = Instant::now();
             self.settles = SETTLED.iter().rev().map(|after| now + *after).collect();
         }
-        self.hall.told.send_replace(applied);
-        Ok(())
+        self.applied = applied;
+        self.send(FromCharter::UpTo(applied)).await
     }
 
     async fn send(&self, word: FromCharter) -> Result<(), EngineGone> {
@@ -196,7 +199,7 @@ impl Desk {
     ) -> Result<(), EngineGone> {
         // Charter spec S2: the engine knows what was applied at that round before it may decide.
         self.tell().await?;
-        debug_assert!(*self.hall.told.borrow() >= index, "a read waits until it is applied");
+        debug_assert!(self.applied >= index, "a read waits until it is applied");
         let stand = for_whom.into_iter().filter(|(seat, _)| seats.contains(seat));
         let licences =
             stand.map(|((group, term), asked)| Licence { group, term, asked: asked.min(began) });

@@ -81,6 +81,9 @@ pub(crate) enum FromCharter {
     Licensed(Vec<Licence>),
     /// What changed about members, each with its name.
     Members(Vec<(String, String)>),
+    /// Everything up to this entry has been told. The engine says when it has heard that: what
+    /// clients ask reaches it by another way, and may overtake what is still on this one.
+    UpTo(u64),
 }
 
 /// That a node decides for a group in a term: asked for, or confirmed.
@@ -154,7 +157,7 @@ pub(crate) struct Hall {
     standing: Mutex<Option<String>>,
     heard: Mutex<BTreeMap<NodeId, listen::Seen>>,
     began: Instant,
-    /// Up to which entry the engine was told everything.
+    /// Up to which entry the engine has heard everything.
     told: watch::Sender<u64>,
     /// Who was removed, of the members of the file...
     removed: watch::Sender<NodeSet>,

@@ -81,6 +81,11 @@ impl Hall {
         part.read().await.map_err(|trouble| problem(&trouble))
     }
 
+    /// The engine has heard everything up to this entry.
+    pub(crate) fn hears_up_to(&self, index: u64) {
+        self.told.send_replace(index);
+    }
+
     async fn told_up_to(&self, index: u64) -> Result<(), Problem> {
         let mut told = self.told.subscribe();
         let known = told.wait_for(|told| *told >= index).await;

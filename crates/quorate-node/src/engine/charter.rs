@@ -64,6 +64,11 @@ impl Engine {
                 }
                 self.metrics.mesh(self.members(), self.peers.connected());
             }
+            FromCharter::UpTo(index) => {
+                if let Some(hall) = self.charter.hall() {
+                    hall.hears_up_to(index);
+                }
+            }
             FromCharter::Licensed(licences) => {
                 for Licence { group, term, asked } in licences {
                     for seat in self.charter.pools.get(&group).cloned().unwrap_or_default() {
