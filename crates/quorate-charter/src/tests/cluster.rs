@@ -13,8 +13,9 @@ use crate::{
 pub(super) type Part = RaftCouncil<Phone>;
 
 pub(super) const CLUSTER: ClusterId = ClusterId([9; 16]);
-/// Whoever waits longer than this, by the clock of the test, waits for ever.
-const FOR_EVER: Duration = Duration::from_secs(120);
+/// Whoever waits longer than this, by the clock of the test, waits for ever. A large snapshot of
+/// which each piece is lost once takes a minute, and begins again if the leader changes.
+const FOR_EVER: Duration = Duration::from_secs(900);
 
 pub(super) struct Cluster {
     pub(super) net: Net,
