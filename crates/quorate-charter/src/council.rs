@@ -125,7 +125,7 @@ pub enum Trouble {
     },
     /// The leader cannot make sure of a majority.
     #[error(
-        "nothing is known for sure: no majority of the control plane answers; \
+        "nothing was changed: no majority of the control plane answers; \
          what is decided without it goes on, changes wait until it is back"
     )]
     NoMajority,

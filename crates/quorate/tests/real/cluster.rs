@@ -144,6 +144,8 @@ pub(crate) struct Cluster {
     program: PathBuf,
     /// Where each finds the others, if not all find them at the same doors.
     exits: Vec<Vec<SocketAddr>>,
+    /// Whether nodes show each other certificates. Clients are on loopback, and need none.
+    sealed: bool,
 }
 
 struct Node {
@@ -232,6 +234,22 @@ impl Cluster {
         cluster
     }
 
+    /// The same with certificates: nodes speak TLS with each other.
+    pub(crate) async fn start_sealed(folder: &Path, nodes: usize, pools: Pools) -> Cluster {
+        let mut cluster = Cluster::new(folder, nodes, pools, None);
+        cluster.sealed = true;
+        let make = |words: &str| {
+            let mut command = Command::new(&cluster.program);
+            command.arg("cert").args(words.split_whitespace()).current_dir(folder);
+            let output = command.output().expect("the command was built");
+            assert!(output.status.success(), "{words}: {output:?}");
+        };
+        make("new-ca real");
+        (0..nodes).for_each(|node| make(&format!("node n{node} --address 127.0.0.1")));
+        cluster.start_all().await;
+        cluster
+    }
+
     /// The same with wires between the nodes, which can be cut: one to each.
     pub(crate) async fn start_wired(
         folder: &Path,
@@ -292,7 +310,8 @@ impl Cluster {
         };
         let nodes = (0..nodes).map(node).collect();
         let program = PathBuf::from(env!("CARGO_BIN_EXE_quorate"));
-        Cluster { folder: folder.to_path_buf(), pools, nodes, bug, program, exits: Vec::new() }
+        let (folder, exits) = (folder.to_path_buf(), Vec::new());
+        Cluster { folder, pools, nodes, bug, program, exits, sealed: false }
     }
 
     async fn start_all(&mut self) {
@@ -541,6 +560,12 @@ impl Cluster {
             let _ = writeln!(text, "  {{ name = \"n{number}\", peers = \"{door}\" }},");
         }
         text.push_str("]\n");
+        if self.sealed {
+            let file = |name: String| self.folder.join(name);
+            let (ca, cert) = (file("ca.crt".into()), file(format!("node-n{node}.crt")));
+            let key = file(format!("node-n{node}.key"));
+            let _ = write!(text, "[tls]\nca = {ca:?}\ncert = {cert:?}\nkey = {key:?}\n");
+        }
         if self.pools.protocol == Protocol::Moving {
             text.push_str(
                 "[charter]\nenabled = true\nlicence = \"500ms\"\nsuspect_after = \"500ms\"\n",

@@ -16,6 +16,7 @@
 //! | `moving.rs` | the node that decides is killed and stopped, and another decides |
 //! | `minority.rs` | as many nodes as quorums can do without are killed |
 //! | `rolling.rs` | nodes are restarted one after the other, and no job notices |
+//! | `sealed.rs` | nodes with certificates: the leader of the charter sleeps, is removed, and is cut off |
 //! | `ring.rs` | a node and then the root of a ring are killed |
 //! | `trial.rs` | one seeded trial: faults, healing, judgement |
 //! | `recovery.rs` | how long until a cluster grants again: measured, on request only |
@@ -51,6 +52,7 @@ mod proxy;
 mod recovery;
 mod ring;
 mod rolling;
+mod sealed;
 mod standing;
 mod trial;
 
@@ -92,7 +94,7 @@ struct Wish {
     nodes: Option<String>,
 }
 
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 17] = [
     "planted_bugs_in_histories_are_found",
     "a_node_that_is_lied_to_about_its_past_is_found",
     "broken_connections_alone_cost_nobody_a_grant",
@@ -109,6 +111,7 @@ const NAMES: [&str; 16] = [
     "standing_holds_outlive_everything_and_tools_can_use_them",
     "members_drain_leave_and_come_again_and_jobs_go_on",
     "a_charter_goes_on_without_its_majority_and_from_a_backup",
+    "a_leader_that_sleeps_is_removed_and_cut_off_over_tls",
 ];
 
 type Trial = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -181,6 +184,7 @@ fn main() {
     add(2, NAMES[13], Box::pin(standing::holds(NAMES[13])));
     add(2, NAMES[14], Box::pin(members::members(NAMES[14])));
     add(2, NAMES[15], Box::pin(majority::lost(NAMES[15])));
+    add(0, NAMES[16], Box::pin(sealed::leader(NAMES[16])));
     // Most of a trial is waiting, so two go on at a time.
     let started = lanes.map(|lane| {
         runtime.spawn(async {

@@ -134,7 +134,7 @@ fn fine_or_not(cluster: &Cluster, node: usize, words: &[&str]) -> Output {
     cluster.output(node, words)
 }
 
-fn fine(cluster: &Cluster, node: usize, words: &[&str]) -> String {
+pub(crate) fn fine(cluster: &Cluster, node: usize, words: &[&str]) -> String {
     let output = fine_or_not(cluster, node, words);
     assert!(output.status.success(), "{words:?}: {output:?}");
     String::from_utf8_lossy(&output.stdout).into_owned()
@@ -147,24 +147,24 @@ fn refused(cluster: &Cluster, words: &[&str], why: &str) {
     assert!(!output.status.success() && said.contains(why), "{words:?}: {output:?}");
 }
 
-fn list(cluster: &Cluster, node: usize) -> MembersView {
+pub(crate) fn list(cluster: &Cluster, node: usize) -> MembersView {
     let text = fine(cluster, node, &["member", "list", "--json"]);
     serde_json::from_str(&text).expect("what the node said")
 }
 
-fn row(cluster: &Cluster, node: usize, name: &str) -> MemberRow {
+pub(crate) fn row(cluster: &Cluster, node: usize, name: &str) -> MemberRow {
     let members = list(cluster, node).members;
     members.into_iter().find(|member| member.name == name).expect("it is in the file")
 }
 
-fn keep(jobs: &[Grant]) {
+pub(crate) fn keep(jobs: &[Grant]) {
     for job in jobs {
         assert_eq!(job.is_lost(), None, "a grant of {}", job.pool());
     }
 }
 
 /// A client that asks this node first.
-async fn connect(cluster: &Cluster, first: usize) -> Client {
+pub(crate) async fn connect(cluster: &Cluster, first: usize) -> Client {
     let mut addresses = cluster.addresses();
     addresses.rotate_left(first);
     loop {
