@@ -24,6 +24,7 @@
 //! it leaves alone what a seat of another term says. Nothing here is durable: homes repeat
 //! themselves, and what a seat must know of the past others tell it.
 
+mod alarm;
 mod explore;
 mod message;
 mod pool;
@@ -35,7 +36,6 @@ mod tests;
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::fmt;
 
 use quorate_core::{
     Charter, Effect, EffectOf, Entry, Event, EventOf, Fact, Health, Hurdle, LeaseEnd, NodeId,
@@ -47,6 +47,7 @@ use super::{Alarm as Timer, Central, Message as Word, Post};
 use crate::attempt::{Asker, Attempt};
 use crate::central::pool::broken;
 
+pub use alarm::Alarm;
 pub use message::{Books, Message, Shown, Waiting};
 pub use pool::Pool;
 use reign::{Reign, Stage};
@@ -68,36 +69,6 @@ pub struct Moving {
     early: Option<Box<Books>>,
     /// What this node was told as a shadow.
     trail: Option<Box<Trail>>,
-}
-
-/// The timers of a seat that moves.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Alarm {
-    /// Those of a pool that is pinned.
-    Of(Timer),
-    /// Seat: nobody has a licence for an earlier term any more.
-    Lull,
-    /// Seat: nothing that an earlier seat promised is in force any more, unless renewed here.
-    Grace,
-    /// Seat: ask for a licence again.
-    Licence,
-    /// Seat: call those again who have not answered.
-    Roll,
-    /// Home: whatever clients were told before this life began is over, or was shown since.
-    Complete,
-}
-
-impl fmt::Display for Alarm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Alarm::Of(timer) => timer.fmt(f),
-            Alarm::Lull => f.write_str("lull"),
-            Alarm::Grace => f.write_str("grace-of-term"),
-            Alarm::Licence => f.write_str("licence"),
-            Alarm::Roll => f.write_str("roll"),
-            Alarm::Complete => f.write_str("complete"),
-        }
-    }
 }
 
 type Seat<'a> = quorate_core::Seat<'a, Moving>;

@@ -5,9 +5,9 @@
 //! nothing by itself (charter spec S14). If it never answers, nobody new is told anything until the
 //! seat's node has applied that the shadow is struck (charter spec S15). One that was named while
 //! there were holders is sent all of them, and is vouched for when it has answered to that (charter
-//! spec S16). Renewals need not be told. What is over is told with the next grant, or when a licence
-//! is asked for, and nobody waits for that: a shadow that has not heard of it when it takes over
-//! keeps the units for a lease, and no law depends on it.
+//! spec S16). Renewals need not be told. What is over is told with the next grant, or when a
+//! licence is asked for, and nobody waits for that: a shadow that has not heard of it when it takes
+//! over keeps the units for a lease, and no law depends on it.
 
 use std::collections::BTreeMap;
 
