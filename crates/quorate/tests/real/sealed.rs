@@ -1,6 +1,6 @@
-//! Nodes that know each other by certificates. The one that leads the charter stands still, with its
-//! connections open, and is removed meanwhile: a certificate that is still good does not let it in
-//! again. Then the last vote is lost, and nothing about members can change.
+//! Nodes that know each other by certificates. The one that leads the charter stands still, with
+//! its connections open, and is removed meanwhile: a certificate that is still good does not let it
+//! in again. Then the last vote is lost, and nothing about members can change.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
