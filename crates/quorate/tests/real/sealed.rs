@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use quorate_api::MemberRole;
+use quorate_api::{MemberRole, MemberRow};
 
 use crate::cluster::{Cluster, Pools, Protocol};
 use crate::members::{connect, fine, keep, list, row};
@@ -30,7 +30,12 @@ pub(crate) async fn leader(name: &'static str) {
     let mut cluster = Cluster::start_sealed(&folder, 3, pools).await;
     let number = |name: &str| (0..3).find(|node| name == format!("n{node}")).expect("of the file");
     let leads = |at: usize| list(&cluster, at).leader.map(|name| number(&name));
-    until("somebody leads", || leads(0).is_some()).await;
+    // Alone the first member would vote until others have its log, and could not be done without.
+    let votes = |member: &MemberRow| member.role == MemberRole::Voter && member.connected;
+    until("all vote, and one leads", || {
+        (0..3).all(|at| list(&cluster, at).members.iter().all(votes)) && leads(0).is_some()
+    })
+    .await;
     let first = leads(0).expect("it was so just now");
     let others: Vec<usize> = (0..3).filter(|node| *node != first).collect();
     let (one, other) = (others[0], others[1]);
