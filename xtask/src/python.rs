@@ -33,7 +33,7 @@ pub(crate) fn test(root: &Path) -> bool {
     good
 }
 
-/// Makes the environment beforehand: other tests need something of it too (ninja, for tokens).
+/// Makes the environment beforehand: other tests need something of it too (ninja and ctest, for tokens).
 pub(crate) fn install(root: &Path) {
     if let Err(why) = prepare(&steps::target(root).join("python")) {
         println!("{NAME}: tests will be skipped: {why}");
@@ -48,7 +48,7 @@ fn prepare(environment: &Path) -> Result<(), String> {
     };
     let has = || {
         let mut python = Command::new(environment.join("bin/python"));
-        works(python.args(["-c", "import pytest, mypy, ruff, ninja"]))
+        works(python.args(["-c", "import pytest, mypy, ruff, ninja, cmake"]))
     };
     if has() {
         return Ok(());
@@ -60,7 +60,8 @@ fn prepare(environment: &Path) -> Result<(), String> {
     if !works(Command::new("python3").args(["-m", "venv"]).arg(environment)) {
         return Err("python3 cannot make an environment: install python3-venv".into());
     }
-    let pip = ["-m", "pip", "install", "--quiet", "pytest", "mypy", "ruff", "ninja>=1.13"];
+    let pip =
+        ["-m", "pip", "install", "--quiet", "pytest", "mypy", "ruff", "ninja>=1.13", "cmake>=3.29"];
     match works(Command::new(environment.join("bin/python")).args(pip)) && has() {
         true => Ok(()),
         false => Err("pip cannot install pytest, mypy and ruff".into()),
