@@ -3,6 +3,7 @@
 # reload takes good files and refuses others, an engine that stands still is started again, an
 # upgrade leaves the node alone, and a removal stops it.
 set -eu
+export DEBIAN_FRONTEND=noninteractive
 
 fail() {
     echo "$1"
@@ -55,7 +56,7 @@ echo 'nonsense = 1' >> /etc/quorate/node.toml
 ! systemctl reload quorate 2>/dev/null || fail "a bad file was taken"
 runs || fail "a bad file stopped it"
 cp /root/good.toml /etc/quorate/node.toml
-systemctl reload quorate
+systemctl reload quorate || fail "a good file was refused"
 echo "it reloads a good file and refuses another"
 
 before=$(of MainPID)

@@ -117,8 +117,10 @@ machines soon-one
 systemctl kill --signal STOP one
 soon writes two
 # The service wakes up before its wrapper can see that it is late.
-grep -v "^$(main one)$" "/sys/fs/cgroup$(systemctl show --property ControlGroup --value one)/cgroup.procs" \
-    | xargs kill -CONT
+group=$(systemctl show --property ControlGroup --value one)
+for process in $(grep -v "^$(main one)$" "/sys/fs/cgroup$group/cgroup.procs"); do
+    kill -CONT "$process"
+done
 soon grep -q one /srv/refused
 systemctl kill --signal CONT one
 echo "a service that stood still is followed, and what it writes late is refused"
