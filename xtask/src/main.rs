@@ -8,6 +8,7 @@ mod browser;
 mod campaign;
 mod citations;
 mod dist;
+mod doors;
 mod lab;
 mod machine;
 mod peers;
@@ -25,7 +26,7 @@ cargo xtask COMMAND
 
   test [--quick]        everything CI checks; --quick leaves out model checks and seeds
   fix                   format, and apply what clippy can repair by itself
-  tidy                  only the rules of the house: who may know whom, file sizes, words, citations
+  tidy                  only the rules of the house: who may know whom, file sizes, words, links
   seeds --minutes N     simulate fresh seeds of every protocol and fault profile, N minutes in all
   seeds --real --minutes N
                         the same with processes that are killed, paused and cut off

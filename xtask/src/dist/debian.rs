@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Dist, SHELLS, output, perform, put, told, write};
+use super::{Dist, EXAMPLES, SHELLS, output, perform, put, told, write};
 use crate::browser::apt;
 use crate::machine::Debian;
 
@@ -34,7 +34,7 @@ pub(super) fn package(dist: &Dist<'_>) -> Result<PathBuf, String> {
     }
     let doc = tree.join("usr/share/doc/quorate");
     put(&packaging.join("debian/copyright"), &doc.join("copyright"), 0o644)?;
-    for file in ["prometheus/quorate.rules.yml", "grafana/quorate.json"] {
+    for file in EXAMPLES {
         put(&packaging.join(file), &doc.join("examples").join(file), 0o644)?;
     }
     let mut date = Command::new("date");

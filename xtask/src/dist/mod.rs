@@ -91,7 +91,7 @@ impl Dist<'_> {
         for file in ["systemd/quorate.service", "systemd/quorate.sysusers.conf"] {
             put(&packaging.join(file), &folder.join(file), 0o644)?;
         }
-        for file in ["prometheus/quorate.rules.yml", "grafana/quorate.json"] {
+        for file in EXAMPLES {
             put(&packaging.join(file), &folder.join(file), 0o644)?;
         }
         for file in ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "CHANGELOG.md"] {
@@ -137,6 +137,16 @@ impl Dist<'_> {
         write(&self.artefacts.join("SHA256SUMS"), &sums)
     }
 }
+
+/// What guides tell people to put somewhere, or to change first.
+const EXAMPLES: [&str; 6] = [
+    "prometheus/quorate.rules.yml",
+    "grafana/quorate.json",
+    "systemd/quorate.service.d/credentials.conf",
+    "recipes/fences.sql",
+    "recipes/put-fenced",
+    "recipes/reboot-when-free",
+];
 
 /// Shells, and what they call such a file.
 const SHELLS: [(&str, &str); 3] =
