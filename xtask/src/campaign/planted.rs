@@ -107,8 +107,8 @@ const BUGS: &[Bug] = &[
         about: "a client uses one unit more than it was granted",
         node: false,
         draw: &["small", "none", "central", "3"],
-        millis: (1500, 3000),
-        laws: UNITS,
+        millis: (1500, 2000),
+        laws: &["one grant per claim"],
     },
     Bug {
         name: "uses-cancelled",

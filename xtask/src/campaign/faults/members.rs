@@ -4,6 +4,7 @@
 use super::charter::seat;
 use super::processes::lease;
 use super::{Fault, spares};
+use crate::campaign::draw::Protocol;
 use crate::campaign::stage::Stage;
 use crate::lab::net::Outcome;
 
@@ -25,6 +26,31 @@ fn drain(stage: &mut Stage, beat: u32, which: fn(&mut Stage) -> usize) -> Outcom
     match beat {
         0 => stage.drain_member(node, true),
         over if over == lease(stage) * 2 => stage.drain_member(node, false),
+        _ => Ok(()),
+    }
+}
+
+/// The leader is one, who decides may be another, and the third believes that it decides on.
+fn of_five(protocol: Protocol, hosts: usize) -> bool {
+    protocol == Protocol::Moving && hosts >= 5
+}
+
+fn unheard(stage: &mut Stage, beat: u32) -> Outcome {
+    match beat {
+        0 => {
+            let (leader, decides) = (stage.leader(), stage.decider());
+            let others = 0..stage.nodes.len();
+            let mut others = others.filter(|other| ![leader, decides].contains(other));
+            let Some(third) = others.next() else { return Ok(()) };
+            stage.chosen = vec![decides];
+            stage.note(format!("n{third} and the leader, n{leader}, do not hear each other"));
+            let [leader, third] = [leader, third].map(|node| stage.nodes[node].name.clone());
+            stage.lab.cut(&leader, &third)
+        }
+        4 => {
+            let decides = stage.some(1)[0];
+            stage.drain_member(decides, true)
+        }
         _ => Ok(()),
     }
 }
@@ -62,6 +88,15 @@ pub(super) const ALL: &[Fault] = &[
             _ => Ok(()),
         }
     }),
+    Fault {
+        links: true,
+        fits: of_five,
+        ..seat(
+            "leader-unheard",
+            "a node hears nothing of the charter while seats move",
+            |s, beat| unheard(s, beat),
+        )
+    },
     spares(seat("pools-made", "pools are made and used under load", |stage, beat| {
         if beat > 0 {
             return Ok(());

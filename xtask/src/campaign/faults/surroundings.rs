@@ -15,6 +15,19 @@ const fn disk(
     Fault { disk: true, blurs: true, ..fault(name, about, act) }
 }
 
+/// For pools, or a charter, that are written down.
+const fn written(
+    name: &'static str,
+    about: &'static str,
+    act: fn(&mut Stage, u32) -> Outcome,
+) -> Fault {
+    Fault { fits: is_written, ..disk(name, about, act) }
+}
+
+fn is_written(protocol: Protocol, _: usize) -> bool {
+    protocol.can_be_durable() || protocol == Protocol::Moving
+}
+
 /// By libfaketime, which changes timers and the day. The clock of leases is read from the kernel,
 /// past it: where that is to change too, the node is one of the test program, which can do it.
 const fn clock(
@@ -104,18 +117,18 @@ pub(super) const ALL: &[Fault] = &[
         );
         stage.start(node)
     }),
-    disk("disk-slow", "whatever a node writes down takes 150 ms longer", |stage, beat| {
+    written("disk-slow", "whatever a node writes down takes 150 ms longer", |stage, beat| {
         let node = stage.some(1)[0];
         if beat == 0 { stage.restart_on_slow_disk(node, 150, 0) } else { Ok(()) }
     }),
-    disk("disks-slow", "whatever is written down takes 60 ms longer", |stage, beat| {
+    written("disks-slow", "whatever is written down takes 60 ms longer", |stage, beat| {
         let nodes = if beat == 0 { 0..stage.nodes.len() } else { 0..0 };
         for node in nodes {
             stage.restart_on_slow_disk(node, 60, 0)?;
         }
         Ok(())
     }),
-    disk(
+    written(
         "disk-stalls",
         "a node's disk stands still, now and then, for over a lease",
         |stage, beat| {
