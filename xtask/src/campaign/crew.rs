@@ -56,7 +56,8 @@ impl Stage {
     fn python(&self, host: &str, mode: &str, orders: &Path) -> Command {
         let mut command = self.lab.host(host).command("python3");
         let eye = self.lab.host("eye");
-        command.arg(eye.folder.join("client.py")).arg(mode).arg(orders);
+        let script = if ["look", "strange"].contains(&mode) { "onlooker.py" } else { "client.py" };
+        command.arg(eye.folder.join(script)).arg(mode).arg(orders);
         command.env("PYTHONPATH", self.tools.root.join("clients/python/src"));
         command.env("PYTHONDONTWRITEBYTECODE", "1");
         command
@@ -168,7 +169,10 @@ impl Stage {
         self.note(format!("strangers: {kind}"));
         let seed = self.dice.draw() % 1_000_000;
         let more = format!("\"kind\":\"{kind}\",\"nodes\":{nodes:?},\"seed\":{seed}");
-        let orders = self.orders("far", &more)?;
+        // Each writes down its own, and is killed at the end.
+        let by = format!("far-{}", self.strangers.len());
+        self.killed.push(by.clone());
+        let orders = self.orders(&by, &more)?;
         let mut command = self.python("far", "strange", &orders);
         self.strangers.push(net::start(command.stdout(Stdio::null()).stderr(Stdio::null()))?);
         Ok(())
