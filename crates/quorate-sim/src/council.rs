@@ -64,18 +64,18 @@ impl CouncilPlan {
 }
 
 /// The word for an entry.
-fn said((tenure, by_shadow): (Tenure, bool)) -> Charter {
+fn said((tenure, by_shadow): (Tenure, Option<u64>)) -> Charter {
     match by_shadow {
-        true => Charter::Inherited(tenure),
-        false => Charter::Applied(tenure),
+        Some(naming) => Charter::Inherited(tenure, naming),
+        None => Charter::Applied(tenure),
     }
 }
 
 /// Where the control plane is.
 #[derive(Debug)]
 pub(crate) struct Council {
-    /// Who decides, and whether it was the whole shadow when that was committed.
-    pub(crate) log: Vec<(Tenure, bool)>,
+    /// Who decides, and as whom it was the whole shadow when that was committed, if it was.
+    pub(crate) log: Vec<(Tenure, Option<u64>)>,
     /// How much of the log each node has applied.
     pub(crate) applied: Vec<usize>,
     /// There is no leader before this.
@@ -89,7 +89,7 @@ impl<P: Protocol> World<'_, P> {
         let Some(plan) = &self.plan.council else { return };
         let first = Tenure { term: 1, after: None, node: plan.seat, boot: 0 };
         let applied = vec![0; self.nodes.len()];
-        let (log, shadows) = (vec![(first, false)], Shadows::default());
+        let (log, shadows) = (vec![(first, None)], Shadows::default());
         self.council = Some(Council { log, applied, away_until: 0, shadows });
         self.spread_last();
         self.plan_shadow();
@@ -129,7 +129,7 @@ impl<P: Protocol> World<'_, P> {
         let Some(council) = self.council.as_mut().filter(|_| place.boot == boot) else {
             return Ok(());
         };
-        if let Charter::Applied(tenure) | Charter::Inherited(tenure) = word {
+        if let Charter::Applied(tenure) | Charter::Inherited(tenure, _) = word {
             let index = council.log.iter().position(|entry| entry.0 == tenure);
             let applied = &mut council.applied[node.index()];
             *applied = index.map_or(*applied, |index| (index + 1).max(*applied));
@@ -215,7 +215,7 @@ impl<P: Protocol> World<'_, P> {
             return false;
         }
         let heir = self.heir();
-        let node = match heir.filter(|it| others.contains(it)) {
+        let node = match heir.map(|(heir, _)| heir).filter(|it| others.contains(it)) {
             Some(heir) if self.chance.faults.chance(750_000) => heir,
             _ => *self.chance.faults.pick(&others),
         };
@@ -223,10 +223,11 @@ impl<P: Protocol> World<'_, P> {
         self.note(&"net", format_args!("the charter says that {node} decides in term {term}"));
         let tenure = Tenure { term, after: Some(last.term), node, boot };
         let council = self.council.as_mut().expect("it was there");
-        council.log.push((tenure, heir == Some(node)));
+        let naming = heir.filter(|(heir, _)| *heir == node).map(|(_, naming)| naming);
+        council.log.push((tenure, naming));
         council.shadows.now = None;
         self.measures.seat_moves += 1;
-        self.measures.takeovers += u64::from(heir == Some(node));
+        self.measures.takeovers += u64::from(naming.is_some());
         self.spread_last();
         // It may have gone down before this was said of it.
         true

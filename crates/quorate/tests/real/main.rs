@@ -17,6 +17,7 @@
 //! | `minority.rs` | as many nodes as quorums can do without are killed |
 //! | `rolling.rs` | nodes are restarted one after the other, and no job notices |
 //! | `sealed.rs` | nodes with certificates: the leader of the charter sleeps, is removed, and is cut off |
+//! | `shadows.rs` | whoever decides and its shadow are killed, and nobody waits for a lease |
 //! | `ring.rs` | a node and then the root of a ring are killed |
 //! | `trial.rs` | one seeded trial: faults, healing, judgement |
 //! | `recovery.rs` | how long until a cluster grants again: measured, on request only |
@@ -55,6 +56,7 @@ mod recovery;
 mod ring;
 mod rolling;
 mod sealed;
+mod shadows;
 mod standing;
 mod trial;
 
@@ -96,7 +98,7 @@ struct Wish {
     nodes: Option<String>,
 }
 
-const NAMES: [&str; 17] = [
+const NAMES: [&str; 18] = [
     "planted_bugs_in_histories_are_found",
     "a_node_that_is_lied_to_about_its_past_is_found",
     "broken_connections_alone_cost_nobody_a_grant",
@@ -114,6 +116,7 @@ const NAMES: [&str; 17] = [
     "members_drain_leave_and_come_again_and_jobs_go_on",
     "a_charter_goes_on_without_its_majority_and_from_a_backup",
     "a_leader_that_sleeps_is_removed_and_cut_off_over_tls",
+    "a_shadow_decides_at_once_whoever_dies_and_jobs_go_on",
 ];
 
 type Trial = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -187,6 +190,7 @@ fn main() {
     add(2, NAMES[14], Box::pin(members::members(NAMES[14])));
     add(2, NAMES[15], Box::pin(majority::lost(NAMES[15])));
     add(0, NAMES[16], Box::pin(sealed::leader(NAMES[16])));
+    add(2, NAMES[17], Box::pin(shadows::deaths(NAMES[17])));
     // Most of a trial is waiting, so two go on at a time.
     let started = lanes.map(|lane| {
         runtime.spawn(async {
