@@ -219,7 +219,7 @@ impl Stage {
             );
         }
         let clock = self.draw.faults.iter().any(|fault| fault.clock);
-        // What `rate` below makes of clocks is promised then.
+        // What these do to clocks is promised then.
         let drift = if clock { "drift_ppm = 99000\n" } else { "" };
         for (kind, name) in
             [("name", POOL), ("name", PROBE), ("pattern", "camp-*"), ("pattern", "flood-*")]
