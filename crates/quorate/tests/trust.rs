@@ -2,12 +2,14 @@
 //! over, and what independent programs (openssl and curl, where they are installed) make of them
 //! and of nodes that have them.
 
-use std::net::TcpListener;
+mod ports;
+
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use ports::free_address;
 use serde_json::Value;
 
 /// A folder of one test.
@@ -176,16 +178,10 @@ impl Drop for Served {
     }
 }
 
-/// Ports that nobody else has at the moment.
-fn ports<const N: usize>() -> [u16; N] {
-    let listeners = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
-    listeners.map(|listener| listener.local_addr().expect("it is bound").port())
-}
-
 /// The cluster of the guide, on one machine.
 fn three(folder: &Folder) -> (Vec<Served>, [u16; 6]) {
     folder.fine("cert new-ca rack-7");
-    let ports: [u16; 6] = ports();
+    let ports = [(); 6].map(|()| free_address().port());
     let token = folder.fine("token new ci --may see,claim --pools ci-* --secret-file ci.token");
     let names = ["a", "b", "c"];
     let member = |(name, port): (&str, u16)| {

@@ -1,15 +1,15 @@
 //! A cluster inside the test, whose nodes can be killed and started again.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use quorate_node::{Config, Node};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
 use crate::driver::http;
+use crate::ports::free_address;
 
 pub(crate) struct Cluster {
     runtime: Runtime,
@@ -27,20 +27,8 @@ impl Cluster {
         let runtime = Runtime::new().expect("a runtime");
         let data = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("browser-{test}"));
         let _ = std::fs::remove_dir_all(&data);
-        let free = || async {
-            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
-            listener.local_addr().expect("an address")
-        };
-        let ports = |count| {
-            runtime.block_on(async {
-                let mut ports = Vec::new();
-                for _ in 0..count {
-                    ports.push(free().await);
-                }
-                ports
-            })
-        };
-        let (clients, peers) = (ports(nodes), ports(nodes));
+        let addresses = || (0..nodes).map(|_| free_address()).collect();
+        let (clients, peers) = (addresses(), addresses());
         let (top, pools) = (top.to_owned(), pools.to_owned());
         let nodes = (0..nodes).map(|_| None).collect();
         let mut cluster = Cluster { runtime, nodes, clients, peers, data, top, pools };

@@ -7,6 +7,8 @@ mod cluster;
 mod crowd;
 mod driver;
 mod play;
+#[path = "../../../quorate/tests/ports/mod.rs"]
+mod ports;
 
 use std::process::Command;
 

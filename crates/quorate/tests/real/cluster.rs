@@ -1,10 +1,9 @@
 //! Real nodes: `quorate serve` processes with their files and ports.
 
 use std::fmt::Write as _;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use quorate_client::Views;
@@ -12,6 +11,7 @@ use quorate_node::Bug;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::planted;
+use crate::ports::free_address;
 use crate::proxy::Proxy;
 use crate::ring::until;
 
@@ -190,19 +190,6 @@ impl Drop for Process {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
-    }
-}
-
-/// An address that nobody listens at, and that no connection gets by chance meanwhile: those are
-/// given ports from 32768 on.
-fn free_address() -> SocketAddr {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    loop {
-        let number = NEXT.fetch_add(1, Ordering::Relaxed) + std::process::id() * 61;
-        let address = SocketAddr::from(([127, 0, 0, 1], 10_000 + (number % 20_000) as u16));
-        if TcpListener::bind(address).is_ok() {
-            return address;
-        }
     }
 }
 

@@ -5,7 +5,7 @@
 //! priority, since it shares the machine) that makes handshakes and shows wrong tokens, asks with
 //! wrong tokens on connections that it keeps, or connects and says nothing.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -21,6 +21,8 @@ use quorate_trust::Secret;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::sleep;
+
+use crate::ports::free_address;
 
 /// Between a renewal's answer and the next one.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -89,8 +91,7 @@ async fn start(folder: &Path) -> (SocketAddr, String, Running) {
     };
     quorate("cert new-ca flood");
     quorate("cert node a --address 127.0.0.1");
-    let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
-    let [clients, peers] = listeners.map(|it| it.local_addr().expect("it is bound"));
+    let [clients, peers] = [(); 2].map(|()| free_address());
     let secret = Secret::random().expect("chance");
     let file = format!(
         "cluster = \"flood\"\nepoch = 1\nnode = \"a\"\ndata_dir = \"data\"\n\

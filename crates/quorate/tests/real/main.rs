@@ -50,6 +50,8 @@ mod minority;
 mod moves;
 mod moving;
 mod planted;
+#[path = "../ports/mod.rs"]
+mod ports;
 mod proxy;
 mod recovery;
 mod ring;

@@ -403,8 +403,8 @@ async fn terraform(cluster: &Cluster, folder: &Path) {
     let id = said.lines().find_map(|line| line.split("ID:").nth(1)).expect("who has it").trim();
     let forced = done(&fast, &["force-unlock", "-force", id]);
     assert!(forced.status.success(), "{forced:?}");
-    until(cluster, "holders", 0).await;
-    let after = done(&fast, &apply);
+    // The run that was refused had a place in the queue, and keeps it for a few seconds.
+    let after = done(&fast, &["apply", "-auto-approve", "-no-color", "-lock-timeout=120s"]);
     assert!(after.status.success(), "{after:?}");
     gate.add_permits(8);
 }
