@@ -82,8 +82,7 @@ fn broken_rules_of_changes_are_caught() {
     for (mutant, laws) in [
         (Mutant::GrantRemoved, &["units in force"][..]),
         (Mutant::ForgetRemoved, &["exclusivity", "capacity", "fence order", "no panic"]),
-        (Mutant::FencesAnew, &["fence order"]),
-        (Mutant::DecideAmendedAtOnce, &["exclusivity", "capacity", "fence order", "no panic"]),
+        (Mutant::FencesAnew, &["fence order", "no panic"]),
     ] {
         let law = (0..2_000).find_map(|seed| {
             match play_changing(seed, Profile::Everything, Some(mutant)).verdict {
