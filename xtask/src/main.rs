@@ -8,7 +8,9 @@ mod browser;
 mod campaign;
 mod citations;
 mod dist;
+mod doors;
 mod lab;
+mod machine;
 mod peers;
 mod python;
 mod recipes;
@@ -24,21 +26,22 @@ cargo xtask COMMAND
 
   test [--quick]        everything CI checks; --quick leaves out model checks and seeds
   fix                   format, and apply what clippy can repair by itself
-  tidy                  only the rules of the house: who may know whom, file sizes, words, citations
+  tidy                  only the rules of the house: who may know whom, file sizes, words, links
   seeds --minutes N     simulate fresh seeds of every protocol and fault profile, N minutes in all
   seeds --real --minutes N
                         the same with processes that are killed, paused and cut off
   checks [NAME]         explore the larger worlds that CI leaves out; NAME chooses among the tests
   alerts                Prometheus's alerts and the Grafana dashboard, by promtool
-  python                the tests of the client for Python, with target/debug/quorate
-  recipes               what guides tell people to do, with the real thing (root; PostgreSQL)
+  python                packages and tests of the client for Python, with target/debug/quorate
+  recipes               what guides tell people to do, with the real thing (root; PostgreSQL, systemd)
   fuzz [--inputs N | --minutes N] [--seed N]
                         nonsense for every decoder, in a release build
   peers [WORDS]         Quorate beside Redis, etcd and ZooKeeper in one run, and the raw limit
                         (root, if they must be installed); --help says more
   dist [--binary FILE] [--try]
-                        an archive, a package of Debian, a bill of materials, checksums; --try looks
-                        at the package with lintian and installs it in a Debian of its own (root)
+                        an archive, packages of Debian and Python, a bill of materials, checksums;
+                        --try looks at Debian's with lintian, and installs and runs it in a Debian
+                        of its own, with systemd (root)
   lab [SCENARIO...]     a cluster on several machines, as network namespaces, with links that break;
                         --list and --help say more
   campaign [--minutes N] [--seed S]

@@ -1,9 +1,10 @@
 //! `cargo xtask recipes`: what guides tell people to do, done with the real thing. Not part of
-//! `test`, since it installs a database server and an object store.
+//! `test`, since it installs a database server, an object store and a whole Debian.
 
 mod ci;
 mod objects;
 mod reboots;
+mod systemd;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -19,7 +20,8 @@ pub(crate) fn check(root: &Path) -> bool {
     let done = Dev::start(root).and_then(|dev| {
         fences(&dev, root)?;
         reboots::one_at_a_time(&dev, root)?;
-        ci::jobs(&dev, root)
+        ci::jobs(&dev, root)?;
+        systemd::units(root)
     });
     if let Err(why) = &done {
         println!("{why}");

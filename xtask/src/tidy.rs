@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::citations;
+use crate::{citations, doors};
 
 /// Who may know whom: nothing else is allowed (ARCHITECTURE.md). Tests may use anything.
 const MAY_KNOW: &[(&str, &[&str])] = &[
@@ -74,6 +74,7 @@ pub(crate) fn check(root: &Path) -> Vec<String> {
         source_file(path, text, &mut findings);
     }
     citations::check(&files, &mut findings);
+    doors::check(root, &files, &mut findings);
     examples(root, &files, &mut findings);
     message_tables(&files.into_iter().collect(), &mut findings);
     findings
@@ -144,7 +145,9 @@ fn planted_bugs(root: &Path, findings: &mut Vec<String>) {
                 header = line.trim();
             }
             let allowed = match name.as_str() {
-                "quorate-node" => header == "[features]" && line.starts_with("planted-bugs = []"),
+                "quorate-node" | "quorate-wire" => {
+                    header == "[features]" && line.starts_with("planted-bugs = [")
+                }
                 "quorate" => header == "[dev-dependencies]",
                 _ => false,
             };

@@ -10,6 +10,7 @@
 
 mod charter;
 mod council;
+pub mod decoders;
 mod names;
 pub mod policy;
 mod post;

@@ -1,6 +1,6 @@
 //! `cargo xtask dist`: what is given away, in `target/dist/artefacts`: an archive, a package of
-//! Debian, what is in it (a bill of materials), and checksums. Man pages and completions are
-//! written by the command itself.
+//! Debian, the client for Python, what is in the command (a bill of materials), and checksums. Man
+//! pages and completions are written by the command itself.
 
 mod debian;
 mod materials;
@@ -8,7 +8,7 @@ mod materials;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::steps;
+use crate::{python, steps};
 
 /// What is built, and where.
 pub(crate) struct Dist<'a> {
@@ -68,6 +68,7 @@ fn make(root: &Path, binary: Option<PathBuf>) -> Result<(Dist<'_>, PathBuf), Str
     dist.archive()?;
     let package = debian::package(&dist)?;
     materials::write(&dist)?;
+    python::packages(root, &dist.artefacts)?;
     dist.checksums()?;
     for entry in std::fs::read_dir(&dist.artefacts).into_iter().flatten().flatten() {
         let bytes = entry.metadata().map_or(0, |about| about.len());
@@ -90,7 +91,7 @@ impl Dist<'_> {
         for file in ["systemd/quorate.service", "systemd/quorate.sysusers.conf"] {
             put(&packaging.join(file), &folder.join(file), 0o644)?;
         }
-        for file in ["prometheus/quorate.rules.yml", "grafana/quorate.json"] {
+        for file in EXAMPLES {
             put(&packaging.join(file), &folder.join(file), 0o644)?;
         }
         for file in ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "CHANGELOG.md"] {
@@ -136,6 +137,16 @@ impl Dist<'_> {
         write(&self.artefacts.join("SHA256SUMS"), &sums)
     }
 }
+
+/// What guides tell people to put somewhere, or to change first.
+const EXAMPLES: [&str; 6] = [
+    "prometheus/quorate.rules.yml",
+    "grafana/quorate.json",
+    "systemd/quorate.service.d/credentials.conf",
+    "recipes/fences.sql",
+    "recipes/put-fenced",
+    "recipes/reboot-when-free",
+];
 
 /// Shells, and what they call such a file.
 const SHELLS: [(&str, &str); 3] =

@@ -1,4 +1,5 @@
-//! Every command has a page in docs/reference, which is what `--help` says.
+//! Every command has a page in docs/reference, which is what `--help` says, with
+//! links to those of its own commands.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -29,11 +30,14 @@ fn verbs(help: &str) -> Vec<String> {
 
 fn pages(program: Program, words: &[String], found: &mut Vec<(String, String)>) {
     let text = help(program, words);
-    for verb in verbs(&text) {
+    let name = [&[program.name.to_owned()], words].concat();
+    let mut page = format!("# {}\n\n```text\n{}```\n", name.join(" "), text);
+    for (number, verb) in verbs(&text).into_iter().enumerate() {
+        let line = format!("* [`{} {verb}`]({}-{verb}.md)\n", name.join(" "), name.join("-"));
+        page.push_str(if number == 0 { "\nIts commands:\n\n" } else { "" });
+        page.push_str(&line);
         pages(program, &[words, &[verb]].concat(), found);
     }
-    let name = [&[program.name.to_owned()], words].concat();
-    let page = format!("# {}\n\n```text\n{}```\n", name.join(" "), text);
     found.push((format!("{}.md", name.join("-")), page));
 }
 

@@ -1,6 +1,7 @@
 //! `quorate __man DIRECTORY`: a man page for every command, for packages (`cargo xtask dist`).
 //! They say what `--help` says.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
@@ -48,9 +49,10 @@ fn page(command: clap::Command, name: &str) -> std::io::Result<Vec<u8>> {
     let nested = command.get_subcommands().next().is_some();
     let command = command.display_name(name.to_owned());
     let version = concat!("quorate ", env!("CARGO_PKG_VERSION"));
-    let man = Man::new(command).title(name.to_uppercase()).source(version).manual("Quorate");
+    let man = Man::new(command);
     let mut page = Vec::new();
-    man.render_title(&mut page)?;
+    // clap_mangen leaves out the quotes of a missing date, and the version would be taken for it.
+    writeln!(page, ".TH {} 1 \"\" \"{version}\" Quorate", name.to_uppercase())?;
     man.render_name_section(&mut page)?;
     man.render_synopsis_section(&mut page)?;
     man.render_description_section(&mut page)?;
@@ -89,7 +91,8 @@ mod tests {
         };
         assert!(page("quorate.1").contains("quorate\\-run(1)"));
         let run = page("quorate-run.1");
-        for word in [".TH", "quorate\\-run \\- Claim units", "\\-\\-timeout", "make release"] {
+        let title = format!(".TH QUORATE-RUN 1 \"\" \"quorate {}\"", env!("CARGO_PKG_VERSION"));
+        for word in [&title, "quorate\\-run \\- Claim units", "\\-\\-timeout", "make release"] {
             assert!(run.contains(word), "{word} in {run}");
         }
         assert!(page("quorate-cert-new-ca.1").contains(".SH SYNOPSIS"));

@@ -1,5 +1,6 @@
-//! `quorate jobserver` with the programs it is for: GNU make, cargo and ninja, as they are
-//! installed here. Two builds at once never run more jobs than the pool has units, and both finish.
+//! `quorate jobserver` with the programs it is for: GNU make, cargo, ninja, gcc and ctest, as they
+//! are installed here. Two builds at once never run more jobs than the pool has units, and both
+//! finish.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -141,21 +142,22 @@ fn cargo_takes_tokens_of_both_styles() {
     dev.until("pools builds", |pool| pool["held"] == 0);
 }
 
-/// The first ninja that takes tokens, which Debian does not have yet: `cargo xtask test` installs
-/// it where this looks.
-fn ninja() -> Option<PathBuf> {
-    let named = std::env::var_os("QUORATE_NINJA").map(PathBuf::from);
-    let ours = Path::new(env!("CARGO_TARGET_TMPDIR")).parent()?.join("python/bin/ninja");
-    let ninja = named.unwrap_or(ours);
-    let version = Command::new(&ninja).arg("--version").output().ok()?;
+/// A program of at least this version, where Debian does not have it yet: `cargo xtask test`
+/// installs it where this looks.
+fn recent(program: &str, least: (u32, u32)) -> Option<String> {
+    let named = std::env::var_os(format!("QUORATE_{}", program.to_uppercase())).map(PathBuf::from);
+    let ours = Path::new(env!("CARGO_TARGET_TMPDIR")).parent()?.join("python/bin").join(program);
+    let program = named.unwrap_or(ours);
+    let version = Command::new(&program).arg("--version").output().ok()?;
     let version = text(&version.stdout);
+    let version = version.lines().next()?.split(' ').next_back()?;
     let mut numbers = version.split('.').map_while(|number| number.parse::<u32>().ok());
-    (numbers.next()? > 1 || numbers.next()? >= 13).then_some(ninja)
+    ((numbers.next()?, numbers.next()?) >= least).then(|| program.display().to_string())
 }
 
 #[test]
 fn two_ninjas_share_the_units_and_both_finish() {
-    let Some(ninja) = ninja() else {
+    let Some(ninja) = recent("ninja", (1, 13)) else {
         eprintln!("skipped: no ninja from 1.13; `cargo xtask test` installs it");
         return;
     };
@@ -165,11 +167,64 @@ fn two_ninjas_share_the_units_and_both_finish() {
     (0..10).for_each(|job| rules.push_str(&format!("build j{job}: job\n")));
     yard.write("a/build.ninja", &rules);
     yard.write("b/build.ninja", &rules);
-    let ninja = ninja.display().to_string();
     let builds = ["a", "b"].map(|it| yard.start(&dev, it, "-n 8", &[&ninja, "-j8"]));
     builds.into_iter().for_each(finish);
     let (ended, most) = yard.jobs();
     assert_eq!(ended, 20);
+    assert!((2..=3).contains(&most), "{most} at once");
+    dev.until("pools builds", |pool| pool["held"] == 0);
+}
+
+#[test]
+fn two_ctests_share_the_units_and_both_finish() {
+    let Some(ctest) = recent("ctest", (3, 29)) else {
+        eprintln!("skipped: no ctest from 3.29; `cargo xtask test` installs it");
+        return;
+    };
+    let dev = Dev::with_pools("jobserver-ctest", POOL);
+    let yard = Yard::new("ctest");
+    let job = yard.folder.join("job");
+    let tests: Vec<String> =
+        (0..8).map(|test| format!("add_test(t{test} \"{}\")\n", job.display())).collect();
+    yard.write("a/CTestTestfile.cmake", &tests.concat());
+    yard.write("b/CTestTestfile.cmake", &tests.concat());
+    let builds = [("a", "-n 8"), ("b", "-n 8 --style fifo")]
+        .map(|(folder, options)| yard.start(&dev, folder, options, &[&ctest, "-j", "8"]));
+    builds.into_iter().for_each(finish);
+    let (ended, most) = yard.jobs();
+    assert_eq!(ended, 16);
+    assert!((2..=3).contains(&most), "{most} at once");
+    dev.until("pools builds", |pool| pool["held"] == 0);
+}
+
+#[test]
+fn two_links_of_gcc_share_the_units_and_both_finish() {
+    let said = Command::new("gcc").arg("-print-prog-name=lto1").output();
+    let lto1 = said.map(|said| text(&said.stdout).trim().to_owned()).unwrap_or_default();
+    if !Path::new(&lto1).is_absolute() {
+        eprintln!("skipped: no gcc with -flto");
+        return;
+    }
+    let dev = Dev::with_pools("jobserver-gcc", POOL);
+    let yard = Yard::new("gcc");
+    // In place of the last step of the compiler, of which there is one for each function: the job
+    // first.
+    let step = format!("case \"$*\" in *-fltrans\\ *) \"$JOB\";; esac; exec {lto1} \"$@\"");
+    yard.program("steps/lto1", &step);
+    let names: Vec<String> = (0..6).map(|name| format!("f{name}")).collect();
+    for folder in ["a", "b"] {
+        let functions = names
+            .iter()
+            .map(|name| format!("__attribute__((noipa)) int {name}(int x) {{ return x + 1; }}\n"));
+        let calls: Vec<String> = names.iter().map(|name| format!("{name}(c)")).collect();
+        let main = format!("int main(int c, char **v) {{ return {} < 0; }}\n", calls.join(" + "));
+        yard.write(&format!("{folder}/all.c"), &(functions.collect::<String>() + &main));
+    }
+    let words = ["gcc", "-O2", "-flto=jobserver", "-flto-partition=max", "-B../steps/", "all.c"];
+    let builds = ["a", "b"].map(|it| yard.start(&dev, it, "-n 8", &words));
+    builds.into_iter().for_each(finish);
+    let (ended, most) = yard.jobs();
+    assert!(ended >= 12, "{ended} steps of the compiler");
     assert!((2..=3).contains(&most), "{most} at once");
     dev.until("pools builds", |pool| pool["held"] == 0);
 }

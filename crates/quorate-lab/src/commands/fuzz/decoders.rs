@@ -8,7 +8,10 @@ use std::fmt::Debug;
 use std::sync::{Arc, LazyLock};
 
 use quorate_api::link::{self, FromClient, FromNode};
-use quorate_api::{ClaimId, Problem, RelabelRequest, RenewRequest, RevokeRequest, Want};
+use quorate_api::{
+    ApplyRequest, ClaimId, DefineRequest, Problem, RelabelRequest, RemoveRequest, RenewRequest,
+    RevokeRequest, Want,
+};
 use quorate_core::{Dice, Protocol};
 use quorate_node::Config;
 use quorate_protocols::Goods;
@@ -61,6 +64,7 @@ pub(super) const ALL: &[Decoder] = &[
     },
     Decoder { name: "records", weight: 12, examples: kept, dress: undressed, read: record },
     Decoder { name: "client link", weight: 20, examples: links, dress: linked, read: client },
+    Decoder { name: "charter", weight: 9, examples: charters, dress: undressed, read: charter },
     Decoder { name: "bodies", weight: 9, examples: bodies, dress: undressed, read: body },
     Decoder { name: "words", weight: 9, examples: words, dress: undressed, read: word },
     Decoder { name: "certificates", weight: 4, examples: der, dress: undressed, read: certificate },
@@ -228,6 +232,11 @@ fn bodies() -> Vec<Vec<u8>> {
         r#"{"labels": {"gpu": "h100", "zone": "eu"}}"#,
         r#"{"reason": "not today"}"#,
         r#"{"type": "about:blank", "title": "Not Found", "status": 404, "detail": "x"}"#,
+        r#"{"client_params": {"id": "machine-a", "group": "workers"}}"#,
+        r#"{"ID": "1f332824-3a46-853e-a4e2-7f6402fbbaa2", "Operation": "apply", "Who": "ann@lab"}"#,
+        r#"{"definition": "units = 4\nprotocol = \"central\""}"#,
+        r#"{"pools": "[[pools]]\nname = \"a\"\nunits = 4\n", "dry_run": true}"#,
+        r#"{"dead": true, "force": false}"#,
         "{}",
     ]
     .map(|text| text.as_bytes().to_vec())
@@ -247,6 +256,41 @@ fn body(bytes: &[u8]) -> bool {
         | one::<RevokeRequest>(bytes)
         | one::<RelabelRequest>(bytes)
         | one::<Problem>(bytes)
+        | one::<DefineRequest>(bytes)
+        | one::<ApplyRequest>(bytes)
+        | one::<RemoveRequest>(bytes)
+        | quorate_node::decoders::gateway_body(bytes)
+}
+
+/// What members say about the charter, of one to another, and the charter itself: pinned by tests
+/// of quorate-charter.
+const ABOUT_THE_CHARTER: [&str; 6] = [
+    "00030001010300ab02010300ac02010505050505050505050505050505050501010200",
+    "01040100010300ab02",
+    "020300010000000000000301020301",
+    "0305050505050505050505050505050505010102",
+    "04",
+    "0305010707070707070707070707070707070701030002026e3000000000000000000000000000000000010d31\
+     302e302e302e303a37343231000000000000000000000000000000000000000000000000000000000000000001\
+     047a6f6e65027a300100000303026e3303030303030303030303030303030303010d31302e302e302e333a3734\
+     3231030303030303030303030303030303030303030303030303030303030303030301047a6f6e65027a330000\
+     000404026e3404040404040404040404040404040404010d31302e302e302e343a373432310404040404040404\
+     04040404040404040404040404040404040404040404040401047a6f6e65027a34000000010467707573050975\
+     6e697473203d20320000000000000402020202020202020202020202020202b1aeb4fdc298b383860100020303\
+     0303030303030303030303030303d3ebdbb7e787cdcf72000304040404040404040404040404040404eeaaf2fd\
+     96c0a0cbbe01000405050505050505050505050505050505a2ddc4e7e5f58efddd01000500",
+];
+
+fn charters() -> Vec<Vec<u8>> {
+    let pinned = ABOUT_THE_CHARTER.map(|hex| super::bytes(hex).expect("hexadecimal"));
+    let [questions @ .., document] = pinned;
+    let envelope = [&[1][..], &[7; 16], &[0], &[1; 16], &[7], &[2; 16]].concat();
+    let words = questions.map(|question| [envelope.clone(), question].concat());
+    words.into_iter().chain([document]).collect()
+}
+
+fn charter(bytes: &[u8]) -> bool {
+    quorate_node::decoders::charter::words(bytes) | quorate_node::decoders::charter::document(bytes)
 }
 
 fn words() -> Vec<Vec<u8>> {
@@ -365,5 +409,5 @@ fn files() -> Vec<Vec<u8>> {
 
 fn file(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else { return false };
-    Config::parse_in_memory(text).is_ok()
+    Config::parse_in_memory(text).is_ok() | Config::check_pools(text).is_ok()
 }

@@ -82,6 +82,11 @@ fn refuse(problem: &Problem) -> Response {
     response
 }
 
+/// Whether the body of a request could be this.
+pub(crate) fn is_readable(bytes: &[u8]) -> bool {
+    serde_json::from_slice::<Body>(bytes).is_ok()
+}
+
 /// A request that makes sense.
 struct Machine<'a> {
     desk: Desk<'a>,

@@ -85,7 +85,12 @@ pub(crate) async fn lock(
     done.unwrap_or_else(|problem| Failure(problem).into_response())
 }
 
-fn read(bytes: &Bytes) -> Result<(LockInfo, ClaimId), Problem> {
+/// Whether the body of a request could be this.
+pub(crate) fn is_readable(bytes: &[u8]) -> bool {
+    read(bytes).is_ok()
+}
+
+fn read(bytes: &[u8]) -> Result<(LockInfo, ClaimId), Problem> {
     let info: LockInfo = serde_json::from_slice(bytes)
         .map_err(|error| bad_request(format!("no LockInfo: {error}; nothing changed")))?;
     // All of them are UUIDs; anything shorter could be somebody else's claim by accident.
