@@ -211,7 +211,8 @@ impl Hall {
         let (number, most) = (plan.changes.len(), quorate_charter::TOGETHER_MAX);
         if number > most {
             return Err(wrong(format!(
-                "{number} pools would be made or changed together, and {most} can: apply them in parts"
+                "{number} pools would be made or changed together, and {most} can: apply them in \
+                 parts"
             )));
         }
         if dry_run {
@@ -223,7 +224,7 @@ impl Hall {
     /// The plan that changes a pool that is there.
     ///
     /// # Errors
-    /// It is not there, or not of the generation that the asker saw, or cannot be changed like that.
+    /// It is not there, or not of the generation that the asker saw, or cannot be changed so.
     pub(crate) fn alteration(
         &self,
         charter: &Charter,
@@ -239,7 +240,7 @@ impl Hall {
         Ok(plan)
     }
 
-    /// The plan that deletes a pool: it has no units any more, and what is written down of it stays.
+    /// The plan that deletes a pool: it has no units any more, and what is written of it stays.
     ///
     /// # Errors
     /// It is not there, or not of the generation that the asker saw.

@@ -72,8 +72,8 @@ impl Arbiter {
         self.schedule(seat, post);
     }
 
-    /// The pool is another from now on. Units that it has no more are granted no more, and those who
-    /// have them keep them; claims that can never be granted now are refused.
+    /// The pool is another from now on. Units that it has no more are granted no more, and those
+    /// who have them keep them; claims that can never be granted now are refused.
     pub(crate) fn amend(&mut self, seat: &Seat<'_>, post: &mut Post<'_>) {
         let goods = &seat.pool.goods;
         let held: BTreeSet<Unit> = self

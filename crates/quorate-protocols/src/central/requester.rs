@@ -300,8 +300,8 @@ impl Requester {
         }
     }
 
-    /// The pool is another from now on: what it can never grant is refused, by name, whatever whoever
-    /// decides may know of that yet.
+    /// The pool is another from now on: what it can never grant is refused, by name, whatever
+    /// whoever decides may know of that yet.
     pub(super) fn amend(&mut self, seat: &Seat<'_>, post: &mut Post<'_>) {
         if broken!(seat, WaitForNothing) {
             return;

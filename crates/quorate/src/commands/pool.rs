@@ -130,8 +130,8 @@ Examples:
   quorate pool delete licences --drain
   quorate pool delete licences --revoke --if-generation 7
 
-Exit codes: 0 it is deleted; 2 it is not, and nothing changed, or, if that is what is said, it is not
-known whether it is.")]
+Exit codes: 0 it is deleted; 2 it is not, and nothing changed, or, if that is what is said, it is
+not known whether it is.")]
 struct Delete {
     /// Its name.
     name: String,

@@ -1,6 +1,6 @@
-//! A pool is changed while clients come and go, while jobs hold units that it has no more, and while
-//! the node that decides is killed: nobody loses what it has, nobody is given what another one has,
-//! and fences of every unit grow, also of those that go and come again.
+//! A pool is changed while clients come and go, while jobs hold units that it has no more, and
+//! while the node that decides is killed: nobody loses what it has, nobody is given what another
+//! one has, and fences of every unit grow, also of those that go and come again.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
