@@ -145,7 +145,9 @@ fn planted_bugs(root: &Path, findings: &mut Vec<String>) {
                 header = line.trim();
             }
             let allowed = match name.as_str() {
-                "quorate-node" => header == "[features]" && line.starts_with("planted-bugs = []"),
+                "quorate-node" | "quorate-wire" => {
+                    header == "[features]" && line.starts_with("planted-bugs = [")
+                }
                 "quorate" => header == "[dev-dependencies]",
                 _ => false,
             };

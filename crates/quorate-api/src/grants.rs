@@ -64,6 +64,8 @@ pub enum HindranceKind {
     NoSeat,
     /// The node that decides hears no majority of the charter.
     NoMajority,
+    /// The node has not heard who decides now, where the charter says it: others have.
+    Behind,
     /// The pool found a contradiction in itself at this node, and stopped.
     Stopped,
 }

@@ -13,7 +13,28 @@ use rustix::time::{ClockId, clock_gettime};
 pub(crate) fn now() -> Moment {
     let reading = clock_gettime(ClockId::Boottime);
     let (seconds, nanos) = (reading.tv_sec.unsigned_abs(), reading.tv_nsec.unsigned_abs());
-    Moment(seconds.saturating_mul(1_000_000_000).saturating_add(nanos))
+    Moment(at_rate(seconds.saturating_mul(1_000_000_000).saturating_add(nanos)))
+}
+
+#[cfg(not(feature = "planted-bugs"))]
+fn at_rate(nanos: u64) -> u64 {
+    nanos
+}
+
+/// The rate of this process's clock, in millionths of the true one (`planted`).
+#[cfg(feature = "planted-bugs")]
+static RATE: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1_000_000);
+
+/// From now on the clock runs at another rate: at the start of a process, before anybody reads it.
+#[cfg(feature = "planted-bugs")]
+pub(crate) fn run_at(millionths: u32) {
+    RATE.store(millionths, std::sync::atomic::Ordering::Relaxed);
+}
+
+#[cfg(feature = "planted-bugs")]
+fn at_rate(nanos: u64) -> u64 {
+    let rate = RATE.load(std::sync::atomic::Ordering::Relaxed);
+    u64::try_from(u128::from(nanos) * u128::from(rate) / 1_000_000).unwrap_or(u64::MAX)
 }
 
 /// The calendar as of a moment on this clock: the system's is read once in a while only, since it

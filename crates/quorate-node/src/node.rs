@@ -126,7 +126,7 @@ impl Node {
     /// As [`Node::start`].
     #[cfg(feature = "planted-bugs")]
     pub async fn start_with(config: Config, bug: crate::Bug) -> Result<Node, StartError> {
-        Node::bind(config, Planted { bug: Some(bug) }).await
+        Node::bind(config, Planted::with(bug)).await
     }
 
     async fn bind(config: Config, planted: Planted) -> Result<Node, StartError> {

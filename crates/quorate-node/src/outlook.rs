@@ -23,13 +23,19 @@ pub(crate) struct Opinions {
 impl Opinions {
     /// What the pool can grant with those that answered.
     pub(crate) fn outlook(&self, name: &str, def: &PoolDef, members: usize) -> Outlook {
-        let grants = |away: &NodeSet| def.protocol.rules.grants(name, members, away);
+        let grants = |away: &NodeSet| def.protocol.grants(name, members, away);
         let opinion = |(node, line): &(NodeId, OutlookLine)| {
             let (outlook, in_grace, term) = (line.outlook(members), line.in_grace, line.term);
             Opinion { node: *node, outlook, in_grace, term }
         };
         let said: Vec<_> = self.said.iter().map(opinion).collect();
         Outlook::together(grants, def.units, &self.silent, &said)
+    }
+
+    /// Whether others know of somebody who decides since whom this one takes to decide: then it
+    /// asks whoever does not any more, and is not answered.
+    pub(crate) fn is_behind(&self, line: &OutlookLine) -> bool {
+        self.said.iter().any(|(_, other)| other.term > line.term)
     }
 }
 
@@ -50,6 +56,19 @@ impl Words<'_> {
         let (smallest, largest) = outlook.sizes.unwrap_or((0, 0));
         let hindrance = outlook.hurdle.as_ref().map(|hurdle| self.hindrance(hurdle, outlook));
         GrantsView { smallest, largest, hindrance }
+    }
+
+    /// Of a node that has not heard who decides now.
+    pub(crate) fn behind(self) -> GrantsView {
+        let who = self.who.unwrap_or_default();
+        let summary = format!(
+            "{who} does not know yet who decides now, as others do: it hears nothing of the \
+             charter, or did lately"
+        );
+        let (nodes, kind) = (vec![who.to_owned()], HindranceKind::Behind);
+        let (voters, needed, units_lost, for_ms) = Default::default();
+        let hindrance = Hindrance { kind, summary, nodes, voters, needed, units_lost, for_ms };
+        GrantsView { smallest: 0, largest: 0, hindrance: Some(hindrance) }
     }
 
     fn hindrance(self, hurdle: &Hurdle, outlook: &Outlook) -> Hindrance {
@@ -141,5 +160,28 @@ impl Words<'_> {
                  until it does, or another decides"
             ),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(term: u32) -> OutlookLine {
+        OutlookLine { sizes: Some((1, 3)), hurdle: None, in_grace: false, term }
+    }
+
+    #[test]
+    fn who_has_not_heard_who_decides_now_is_behind_those_who_have() {
+        let said = [5, 6, 6].into_iter().enumerate();
+        let said = said.map(|(node, term)| (NodeId::from(node), line(term))).collect();
+        let opinions = Opinions { said, silent: NodeSet::new() };
+        let behind: Vec<bool> =
+            opinions.said.iter().map(|(_, line)| opinions.is_behind(line)).collect();
+        assert_eq!(behind, [true, false, false]);
+        // Where nobody else can decide, all terms are the same.
+        let said = (0..3_usize).map(|node| (NodeId::from(node), line(0))).collect();
+        let pinned = Opinions { said, silent: NodeSet::new() };
+        assert!(!pinned.is_behind(&pinned.said[0].1));
     }
 }

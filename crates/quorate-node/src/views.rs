@@ -14,10 +14,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use quorate_api::{
-    FactView, GrantsView, HolderView, HoldersView, Line as ApiLine, Obstacle, PoolView, QueueView,
-    ShortageView, WaiterView, Why,
+    FactView, GrantsView, Hindrance, HindranceKind, HolderView, HoldersView, Line as ApiLine,
+    Obstacle, PoolView, QueueView, ShortageView, WaiterView, Why,
 };
-use quorate_core::{ClaimId, Outlook, Stamp, Unit};
+use quorate_core::{ClaimId, Stamp, Unit};
 use quorate_protocols::allocator::labels::Labels;
 use quorate_wire::survey::{EndLine, HomeClaim, Labelled, ShortLine, Survey};
 
@@ -197,15 +197,18 @@ impl Picture {
         let (members, units) = (config.members.len(), def.units);
         let graces = gathered.said.iter().filter_map(|(_, survey)| survey.grace_micros);
         let grace_ms = graces.max().map(|micros| micros / 1000);
-        let view = |outlook: &Outlook, who| Words { config, units, grace_ms, who }.view(outlook);
         let each = opinions.said.iter().map(|(node, line)| {
             let who = &config.members[node.index()].name;
-            (who.clone(), view(&line.outlook(members), Some(who.as_str())))
+            let words = Words { config, units, grace_ms, who: Some(who.as_str()) };
+            let is_behind = opinions.is_behind(line);
+            let said = || words.view(&line.outlook(members));
+            (who.clone(), if is_behind { words.behind() } else { said() })
         });
+        let together = opinions.outlook(pool, def, members);
         let mut picture = Picture {
             lines: BTreeMap::new(),
             told: Vec::new(),
-            grants: view(&opinions.outlook(pool, def, members), None),
+            grants: Words { config, units, grace_ms, who: None }.view(&together),
             each: each.collect(),
             facts: Vec::new(),
             grace_ms,
@@ -307,7 +310,7 @@ impl Picture {
             needs: needs.iter().map(|node| config.members[node.index()].name.clone()).collect(),
             // Where several must agree, and the node of a claim is silent, a permission may be
             // half of a grant or none: that many are held at most.
-            held: Some(self.units_held().min(def.units)),
+            held: Some(self.units_held().min(def.most())),
             free: Some(if self.grants.grants() { self.free(def) } else { 0 }),
             waiting: Some(u32::try_from(self.queue().len()).unwrap_or(u32::MAX)),
             drained: self.drained.iter().map(|unit| unit_name(*unit, def)).collect(),
@@ -378,6 +381,12 @@ impl Picture {
         QueueView { waiting, grace_ms: self.grace_ms, silent: self.silent.clone() }
     }
 
+    /// What a node takes the pool to grant, where others know better what it lacks.
+    pub(crate) fn behind(&self, node: &str) -> Option<&GrantsView> {
+        let behind = |it: &Hindrance| it.kind == HindranceKind::Behind;
+        self.each.get(node).filter(|view| view.hindrance.as_ref().is_some_and(behind))
+    }
+
     /// Why this claim waits.
     pub(crate) fn why(&self, id: ClaimId, asked: u32, def: &PoolDef) -> Why {
         let queue = self.queue();
@@ -417,7 +426,7 @@ impl Picture {
             }
             (None, Some(_)) if missing > 0 => format!(
                 "{missing} of {asked} units are missing: {} of {} are held, {} ahead in the queue",
-                held.min(def.units),
+                held.min(def.most()),
                 def.units,
                 ahead.len()
             ),
@@ -465,7 +474,7 @@ impl Picture {
             return absence;
         }
         let (lost, dead) = told.lost();
-        let mut text = format!("{} of {} units are held", held.min(def.units), def.units);
+        let mut text = format!("{} of {} units are held", held.min(def.most()), def.units);
         if lost > 0 && dead.is_empty() {
             text.push_str(&format!(", {lost} are missing and will be made anew"));
         } else if lost > 0 {

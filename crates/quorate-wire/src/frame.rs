@@ -19,6 +19,28 @@ use crate::survey::{Answer, Labelled, Question};
 pub const MAGIC: [u8; 2] = *b"Qu";
 /// The version of everything between nodes.
 pub const VERSION: u8 = 1;
+
+/// The version that this process speaks.
+#[cfg(not(feature = "planted-bugs"))]
+fn spoken() -> u8 {
+    VERSION
+}
+
+#[cfg(feature = "planted-bugs")]
+static SPOKEN: std::sync::atomic::AtomicU8 = std::sync::atomic::AtomicU8::new(VERSION);
+
+#[cfg(feature = "planted-bugs")]
+fn spoken() -> u8 {
+    SPOKEN.load(std::sync::atomic::Ordering::Relaxed)
+}
+
+/// From now on this process speaks the version after [`VERSION`], which differs in nothing but its
+/// number: for tests of clusters of which some nodes are newer.
+#[cfg(feature = "planted-bugs")]
+pub fn speak_next_version() {
+    SPOKEN.store(VERSION + 1, std::sync::atomic::Ordering::Relaxed);
+}
+
 /// Longest body.
 pub const BODY_MAX: usize = 4 << 20;
 /// Length of the header.
@@ -120,7 +142,7 @@ pub enum FrameError {
     #[error("bytes that do not begin like a frame")]
     Magic,
     /// Another version.
-    #[error("version {0} of the wire; this node speaks {VERSION}")]
+    #[error("version {0} of the wire; this node speaks {spoken}", spoken = spoken())]
     Version(u8),
     /// There is no such kind.
     #[error("a frame of kind {0}, which does not exist")]
@@ -151,7 +173,7 @@ pub fn encode(frame: &Frame<'_>, out: &mut Vec<u8>) {
         Frame::Pong(_) => PONG,
         Frame::Labels(..) => LABELS,
     };
-    out.extend_from_slice(&[MAGIC[0], MAGIC[1], VERSION, kind, 0, 0, 0, 0]);
+    out.extend_from_slice(&[MAGIC[0], MAGIC[1], spoken(), kind, 0, 0, 0, 0]);
     match frame {
         Frame::Hello(hello) | Frame::Council(hello) => codec::put(hello, out),
         Frame::Enquiry(number, bytes) | Frame::Reply(number, bytes) => {
@@ -250,7 +272,7 @@ fn header(bytes: &[u8]) -> Result<Option<(u8, usize)>, FrameError> {
         return Err(FrameError::Magic);
     }
     match bytes.get(2) {
-        Some(&version) if version != VERSION => return Err(FrameError::Version(version)),
+        Some(&version) if version != spoken() => return Err(FrameError::Version(version)),
         _ => {}
     }
     let Some(header) = bytes.first_chunk::<HEADER>() else { return Ok(None) };

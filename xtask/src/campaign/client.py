@@ -2,9 +2,7 @@
 where that is what is tried.
 
 client.py live ORDERS     threads that claim and hold until standard input ends, and then once more
-client.py look ORDERS     an onlooker: asks every node whether it can grant, and whether it does
 client.py all ORDERS      claims all units of every pool once, and says how long that took
-client.py strange ORDERS  strangers at a node's doors: slow, noisy, wrong, or far too many
 client.py hold LOG BY N MILLIS   the job of `quorate run`
 
 ORDERS is a file with one object. All write down what they do and are told, one object a line, with
@@ -60,8 +58,8 @@ class Wire:
             self.seen, self.context = changed, ssl.create_default_context(cafile=self.ca)
         return self.context
 
-    def ask(self, node, method, path, body=None, timeout=3.0):
-        """Status and body; status 0 if nobody answered."""
+    def ask(self, node, method, path, body=None, timeout=3.0, plain=False):
+        """Status and body, as an object or as plain text; status 0 if nobody answered."""
         try:
             connection = self.open.get(node)
             if connection is None:
@@ -78,6 +76,8 @@ class Wire:
             connection.request(method, path, body=text, headers=headers)
             answer = connection.getresponse()
             said = answer.read()
+            if plain:
+                return answer.status, said.decode(errors="replace")
             try:
                 said = json.loads(said)
             except ValueError:
@@ -85,7 +85,7 @@ class Wire:
             return answer.status, said if isinstance(said, dict) else {}
         except (OSError, http.client.HTTPException, ValueError):
             self.hang_up(node)
-            return 0, {}
+            return (0, "") if plain else (0, {})
 
     def hang_up(self, node):
         connection = self.open.pop(node, None)
@@ -98,6 +98,8 @@ class Held:
 
     def __init__(self, name, units, deadline, node):
         self.name, self.units, self.deadline, self.node = name, units, deadline, node
+        # Whether it was asked for at one node only, so that there are no other grants of its name.
+        self.single = True
 
 
 class Client:
@@ -132,7 +134,7 @@ class Client:
         body = {"client": self.diary.by, "reason": "campaign"}
         body.update({"units": want} if isinstance(want, int) else {"lines": want})
         self.diary.write("claimed", pool=pool, claim=name, units=units)
-        began, tries, failures = time.monotonic(), 0, 0
+        began, tries, failures, places = time.monotonic(), 0, 0, set()
         while True:
             wait = 0.25 if wanders else WAIT
             if repeats and self.dice.random() < 0.5:
@@ -141,6 +143,7 @@ class Client:
             if patience is not None:
                 wait = max(0.0, min(wait, began + patience - time.monotonic()))
             tries += 1
+            places.add(self.node)
             sent = now()
             why = "&why=true" if self.dice.random() < 0.1 else ""
             path = f"{self.path(pool, name)}?wait={int(wait * 1000)}ms{why}"
@@ -155,6 +158,7 @@ class Client:
                     return None
                 if repeats:
                     self.repeat(pool, held, body)
+                held.single = len(places) == 1 and not repeats
                 return held
             if status == 202:
                 failures = 0
@@ -204,6 +208,10 @@ class Client:
         if self.bug == "wrong-units":
             most = max(unit["units"] for unit in self.orders["pools"])
             shares = [[(unit + 1) % most, fence] for unit, fence in shares]
+        if self.bug == "one-more":
+            most = max(unit["units"] for unit in self.orders["pools"])
+            more = next((unit for unit in range(most) if unit not in dict(shares)), None)
+            shares += [] if more is None else [[more, shares[0][1]]]
         deadline = sent + said.get("expires_in_ms", 0) * 1_000_000
         if deadline <= now():
             self.diary.write("abandoned", pool=pool, claim=name)
@@ -225,6 +233,12 @@ class Client:
             if status != 200 or said.get("state") != "granted":
                 continue
             if (said.get("units") or []) == held.units:
+                continue
+            # Where another node decides since, the same units of the same claim are told anew with
+            # a fence of its term (charter spec S9), and the node of before still shows the old one.
+            numbers = [unit["unit"] for unit in said.get("units") or []]
+            known = [unit["unit"] for unit in held.units]
+            if self.orders.get("moves") and numbers == known:
                 continue
             # Another grant under the same name (docs/claims.md): it is ours as well, and is
             # judged as a claim of its own.
@@ -264,7 +278,7 @@ class Client:
                 held.deadline = max(held.deadline, deadline)
                 self.diary.write("extended", pool=pool, claim=held.name, deadline=deadline)
                 renew = sent + int(pause * 1e9)
-            elif status == 410:
+            elif status == 410 or (status == 409 and held.single):
                 self.diary.write(
                     "stopped", pool=pool, claim=held.name, told=True, node=held.node,
                     status=status, detail=said.get("detail", ""), deadline=held.deadline,
@@ -293,6 +307,10 @@ class Client:
         said = self.end(pool, name, self.node)
         if said is not None and said.get("state") == "cancelled" and not said.get("unheard"):
             self.diary.write("cancelled", pool=pool, claim=name)
+            if self.bug == "uses-cancelled":
+                # As if the grant had come first.
+                end = now() + int(self.lease * 1e9)
+                self.diary.write("granted", pool=pool, claim=name, deadline=end, shares=[[0, 1]])
         else:
             self.diary.write("abandoned", pool=pool, claim=name)
 
@@ -472,48 +490,6 @@ def live(orders):
         thread.join()
 
 
-def look(orders):
-    """Asks each node whether it can grant one unit of a pool that nobody else uses, claims it
-    there, and asks again."""
-    stop = threading.Event()
-
-    def probe(node):
-        wire = Wire(orders)
-        diary = Diary(orders["log"], f"probe.{node}")
-        pool = orders["probe"]
-        while not stop.is_set():
-            name = os.urandom(16).hex()
-            asked = now()
-            before, _ = wire.ask(node, "GET", f"/readyz/pools/{pool}", timeout=1.0)
-            ready, _ = wire.ask(node, "GET", "/readyz", timeout=1.0)
-            body = {"units": 1, "client": diary.by, "reason": "probe"}
-            path = f"/v1/pools/{pool}/claims/{name}"
-            sent = now()
-            status, said = wire.ask(node, "PUT", f"{path}?wait=1500ms", body, timeout=2.5)
-            took = now() - sent
-            after, shown = wire.ask(node, "GET", f"/readyz/pools/{pool}", timeout=1.0)
-            granted = status == 200 and said.get("state") == "granted"
-            diary.write(
-                "probe", node=node, asked=asked, before=before, ready=ready, status=status,
-                granted=granted, took=took, after=after,
-                hindrance=(shown.get("hindrance") or {}).get("kind", ""),
-            )
-            for other in [node, *range(len(orders["servers"]))]:
-                if 200 <= wire.ask(other, "DELETE", path, timeout=1.0)[0] < 500:
-                    break
-            stop.wait(0.25)
-
-    threads = [
-        threading.Thread(target=probe, args=(node,)) for node in range(len(orders["servers"]))
-    ]
-    for thread in threads:
-        thread.start()
-    sys.stdin.buffer.read()
-    stop.set()
-    for thread in threads:
-        thread.join()
-
-
 def claim_all(orders):
     """All units of each pool at once, which says that none is lost."""
     stop = threading.Event()
@@ -528,67 +504,6 @@ def claim_all(orders):
                 break
         client.release(name, held)
         client.diary.write("all", pool=name, units=most, waited=now() - began)
-
-
-def strange(orders):
-    """Until we are killed."""
-    wire = Wire(orders)
-    kind, servers = orders["kind"], [orders["servers"][node] for node in orders["nodes"]]
-    dice = random.Random(orders["seed"])
-    crowd = []
-
-    def connect(server, port=PORT):
-        try:
-            return socket.create_connection((server, port), timeout=1.0)
-        except OSError:
-            time.sleep(0.05)
-            return None
-
-    while True:
-        server = dice.choice(servers)
-        if kind in ("silent", "slow"):
-            if len(crowd) < 200:
-                crowd.append(connect(server))
-            elif kind == "slow":
-                for one in crowd:
-                    try:
-                        if one is not None:
-                            one.send(b"\x16")
-                    except OSError:
-                        pass
-                crowd = crowd[20:]
-            else:
-                crowd = crowd[20:]
-                time.sleep(0.1)
-        elif kind == "noise":
-            one = connect(server, dice.choice([7420, 7520]))
-            if one is not None:
-                try:
-                    first = dice.choice([b"", b"\x16\x03\x01", b"GET / HTTP/1.1\r\n", b"QRTE"])
-                    one.sendall(first + dice.randbytes(dice.randint(1, 4000)))
-                    one.close()
-                except OSError:
-                    pass
-        elif kind == "handshakes":
-            one = connect(server)
-            if one is not None:
-                try:
-                    wire.trust().wrap_socket(one, server_hostname=server).close()
-                except OSError:
-                    pass
-        elif kind == "tokens":
-            wire.token = "wrong-" + dice.randbytes(12).hex()
-            node = dice.choice(orders["nodes"])
-            wire.ask(node, "GET", "/v1/pools", timeout=1.0)
-        elif kind == "claims":
-            node, name = dice.choice(orders["nodes"]), dice.randbytes(16).hex()
-            path = f"/v1/pools/{orders['flood']}/claims/{name}?wait=0ms"
-            wire.ask(node, "PUT", path, {"units": 1}, timeout=1.0)
-        elif kind == "nonsense":
-            node, name = dice.choice(orders["nodes"]), dice.randbytes(3).hex()
-            path = dice.choice(["/v1/pools/%00/claims/x", f"/v1/pools/{name}/claims/{name}"])
-            body = dice.choice([{"units": -1}, {"units": 10**30}, {"lines": 7}, {"x": [[[]]] * 9}])
-            wire.ask(node, dice.choice(["PUT", "POST", "DELETE"]), path, body, timeout=1.0)
 
 
 def hold(log, by, count, millis):
@@ -622,7 +537,7 @@ def main(words):
         return hold(*words[1:])
     with open(words[1]) as file:
         orders = json.load(file)
-    {"live": live, "look": look, "all": claim_all, "strange": strange}[words[0]](orders)
+    {"live": live, "all": claim_all}[words[0]](orders)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::draw::Draw;
+use super::draw::{Draw, Protocol};
 use super::json::quoted;
 use super::stage::{POOL, PROBE, RECOVERY, Stage, append};
 use crate::lab::net::{self, Outcome};
@@ -39,7 +39,8 @@ impl Stage {
         let text = format!(
             "{{\"by\":\"{by}\",\"servers\":[{}],\"ca\":{},\"token\":{},\"log\":{},\
              \"pools\":[{pool}],\"lease\":{},\"program\":{},\"probe\":\"{PROBE}\",\
-             \"flood\":\"flood-1\",\"labelled\":{},\"wanders\":{},{more}}}",
+             \"flood\":\"flood-1\",\"labelled\":{},\"wanders\":{},\
+             \"moves\":{},{more}}}",
             servers.join(","),
             file("ca.crt"),
             file("token"),
@@ -48,6 +49,7 @@ impl Stage {
             quoted(&self.tools.program.display().to_string()),
             workload.labelled,
             protocol.lets_wander(),
+            protocol == Protocol::Moving,
         );
         eye.write(&format!("orders-{by}"), text)?;
         Ok(eye.folder.join(format!("orders-{by}")))
@@ -56,7 +58,8 @@ impl Stage {
     fn python(&self, host: &str, mode: &str, orders: &Path) -> Command {
         let mut command = self.lab.host(host).command("python3");
         let eye = self.lab.host("eye");
-        command.arg(eye.folder.join("client.py")).arg(mode).arg(orders);
+        let script = if ["look", "strange"].contains(&mode) { "onlooker.py" } else { "client.py" };
+        command.arg(eye.folder.join(script)).arg(mode).arg(orders);
         command.env("PYTHONPATH", self.tools.root.join("clients/python/src"));
         command.env("PYTHONDONTWRITEBYTECODE", "1");
         command
@@ -168,7 +171,10 @@ impl Stage {
         self.note(format!("strangers: {kind}"));
         let seed = self.dice.draw() % 1_000_000;
         let more = format!("\"kind\":\"{kind}\",\"nodes\":{nodes:?},\"seed\":{seed}");
-        let orders = self.orders("far", &more)?;
+        // Each writes down its own, and is killed at the end.
+        let by = format!("far-{}", self.strangers.len());
+        self.killed.push(by.clone());
+        let orders = self.orders(&by, &more)?;
         let mut command = self.python("far", "strange", &orders);
         self.strangers.push(net::start(command.stdout(Stdio::null()).stderr(Stdio::null()))?);
         Ok(())

@@ -176,7 +176,8 @@ impl Draw {
         let possible: Vec<&Fault> = faults::all()
             .filter(|fault| (fault.fits)(protocol, hosts))
             .filter(|fault| means.other || fault.name != "upgrade")
-            .filter(|fault| means.clocks || !fault.clock)
+            .filter(|fault| means.clocks || !(fault.clock || fault.beyond || fault.expires()))
+            .filter(|fault| means.real || !fault.real)
             .collect();
         let among = only.among(&possible, |one| one.name.into());
         let mut faults = vec![dice.pick(&among)];
@@ -189,7 +190,7 @@ impl Draw {
                 faults.push(second);
             }
         }
-        let alone = faults.iter().any(|fault| fault.forgets || fault.clock);
+        let alone = faults.iter().any(|fault| fault.forgets || fault.clock || fault.beyond);
         // What is not written down does not mind a disk.
         let disk = faults.iter().any(|fault| fault.disk);
         let durable = protocol.can_be_durable() && !alone && (dice.one_in(2) || disk);
@@ -198,8 +199,12 @@ impl Draw {
             Protocol::Moving => [6000, 6000, 7000, 8000],
             _ => [1500, 2000, 3000, 6000],
         }));
-        let apart = (hosts == 3 && faults.iter().all(|fault| !fault.links) && dice.one_in(6))
-            .then(|| Duration::from_millis(dice.pick(&[15, 40])));
+        let apart: Option<Duration> =
+            (hosts == 3 && faults.iter().all(|fault| !fault.links) && dice.one_in(6))
+                .then(|| Duration::from_millis(dice.pick(&[15, 40])));
+        // Licences are longer where members are far apart, and leases with them.
+        let far = apart.is_some() && protocol == Protocol::Moving;
+        let lease = if far { lease.max(Duration::from_secs(12)) } else { lease };
         Draw {
             seed,
             hosts,

@@ -25,6 +25,8 @@ pub(crate) enum What {
     Granted {
         deadline: Option<u64>,
         shares: Vec<(u32, u64)>,
+        /// At which node, where the client says so.
+        home: String,
     },
     Extended {
         deadline: u64,
@@ -57,6 +59,8 @@ pub(crate) enum What {
         holders: Vec<String>,
     },
     Probe(Probe),
+    /// A pool was made: somebody said so.
+    Made,
     /// All units were had at once.
     All {
         waited: u64,
@@ -79,6 +83,13 @@ pub(crate) struct Probe {
     pub(crate) took: u64,
     /// What it named as being in the way.
     pub(crate) hindrance: String,
+    /// The largest claim that can be granted, by the metrics of that node...
+    pub(crate) metric: Option<u64>,
+    /// ...and by what all nodes together say, and how many units are held; if all answered.
+    pub(crate) largest: Option<u64>,
+    pub(crate) held: Option<u64>,
+    /// How many things were named for which the claim waits, if it waits and all answered.
+    pub(crate) why: Option<u64>,
 }
 
 impl Line {
@@ -102,7 +113,7 @@ impl Line {
                     _ => None,
                 };
                 let shares = line.get("shares").list().iter().map(share).collect::<Option<_>>()?;
-                What::Granted { deadline: number("deadline"), shares }
+                What::Granted { deadline: number("deadline"), shares, home: text("node") }
             }
             "extended" => What::Extended { deadline: number("deadline")? },
             "using" => What::Using,
@@ -133,7 +144,12 @@ impl Line {
                 granted: line.get("granted").truth(),
                 took: number("took")?,
                 hindrance: text("hindrance"),
+                metric: number("metric"),
+                largest: number("largest"),
+                held: number("held"),
+                why: number("why"),
             }),
+            "made" => What::Made,
             "all" => What::All { waited: number("waited")? },
             "served" => What::Served { waited: number("waited")? },
             _ => return None,
@@ -157,7 +173,7 @@ impl Line {
                     Some((unit.parse().ok()?, fence.parse().ok()?))
                 };
                 let shares = words.map(share).collect::<Option<_>>()?;
-                What::Granted { deadline: Some(deadline), shares }
+                What::Granted { deadline: Some(deadline), shares, home: String::new() }
             }
             "extended" => What::Extended { deadline: words.next()?.parse().ok()? },
             "stopped" => {
@@ -195,10 +211,14 @@ pub(crate) struct Story {
     pub(crate) by: String,
     pub(crate) claimed: Option<(u64, u32)>,
     pub(crate) granted: Option<(u64, Vec<(u32, u64)>)>,
+    /// The node that granted it, if that was said.
+    pub(crate) home: String,
     /// The last that it knew of; none where only what it said of its use counts.
     pub(crate) deadline: Option<u64>,
     pub(crate) used: u64,
     pub(crate) stopped: Option<(u64, bool)>,
+    /// When it last heard how long it has it.
+    pub(crate) renewed: u64,
     /// Told so before the deadline that it knew of.
     pub(crate) told_early: Option<String>,
     /// Over without a grant, certainly or perhaps.
@@ -235,12 +255,17 @@ pub(crate) fn stories<'a>(
         }
         match what {
             What::Claimed { units } => story.claimed = Some((*at, *units)),
-            What::Granted { deadline, shares } => {
+            What::Granted { deadline, shares, home } => {
                 story.granted = Some((*at, shares.clone()));
+                story.home.clone_from(home);
                 story.deadline = story.deadline.max(*deadline);
                 story.used = story.used.max(*at);
+                story.renewed = story.renewed.max(*at);
             }
-            What::Extended { deadline } => story.deadline = story.deadline.max(Some(*deadline)),
+            What::Extended { deadline } => {
+                story.deadline = story.deadline.max(Some(*deadline));
+                story.renewed = story.renewed.max(*at);
+            }
             What::Using => story.used = story.used.max(*at),
             What::Stopped { told, detail, deadline } => {
                 if story.stopped.is_none_or(|(before, _)| *at < before) {
@@ -253,7 +278,8 @@ pub(crate) fn stories<'a>(
             What::Cancelled => story.over = Some((*at, true)),
             What::Abandoned | What::Refused { .. } => story.over = Some((*at, false)),
             What::Ended { everywhere } => story.ended = Some((*at, *everywhere)),
-            What::Why { .. } | What::Probe(_) | What::All { .. } | What::Served { .. } => {}
+            What::Why { .. } | What::Probe(_) | What::Made => {}
+            What::All { .. } | What::Served { .. } => {}
         }
     }
     stories

@@ -1,6 +1,7 @@
 //! `cargo xtask campaign`: workloads and faults drawn by seed, on hosts of the laboratory, and
 //! clients' histories judged by the laws. Linux, and root. docs/campaign.md says how to use it.
 
+mod acts;
 mod beside;
 mod crew;
 mod draw;

@@ -1,7 +1,8 @@
 //! Whether the campaign finds what is wrong: nodes that break a rule
-//! (crates/quorate-node/src/planted.rs), and clients that do.
+//! (crates/quorate-node/src/planted.rs), and clients that do. Each by the law that it breaks.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::draw::{Draw, Means, Only};
@@ -21,6 +22,8 @@ struct Bug {
     draw: &'static [&'static str],
     /// With this lease, and for so long.
     millis: (u64, u64),
+    /// One of these finds it.
+    laws: &'static [&'static str],
 }
 
 const BUGS: &[Bug] = &[
@@ -31,6 +34,7 @@ const BUGS: &[Bug] = &[
         draw: &["long", "clients-killed", "central", "3"],
         // What the dead were given must be over, and not what they were told.
         millis: (1500, 6000),
+        laws: UNITS,
     },
     Bug {
         name: "nothing-before",
@@ -39,6 +43,7 @@ const BUGS: &[Bug] = &[
         draw: &["long", "kill-all-return", "central", "3"],
         // Long enough for a node to be back before it.
         millis: (5000, 5000),
+        laws: UNITS,
     },
     Bug {
         name: "no-renewal",
@@ -46,6 +51,7 @@ const BUGS: &[Bug] = &[
         node: false,
         draw: &["long", "none", "central", "3"],
         millis: (1500, 3000),
+        laws: UNITS,
     },
     Bug {
         name: "releases-first",
@@ -53,6 +59,7 @@ const BUGS: &[Bug] = &[
         node: false,
         draw: &["small", "none", "central", "3"],
         millis: (1500, 3000),
+        laws: UNITS,
     },
     Bug {
         name: "wrong-units",
@@ -60,22 +67,81 @@ const BUGS: &[Bug] = &[
         node: false,
         draw: &["small", "none", "table", "3"],
         millis: (1500, 3000),
+        laws: UNITS,
+    },
+    Bug {
+        name: "same-fence",
+        about: "a node tells the same fence to everybody",
+        node: true,
+        draw: &["small", "none", "central", "3"],
+        millis: (1500, 2000),
+        laws: &["fence order"],
+    },
+    Bug {
+        name: "false-refusal",
+        about: "a node says of claims that they are over that nobody ended",
+        node: true,
+        draw: &["small", "none", "table", "3"],
+        millis: (1500, 2000),
+        laws: &["true refusals"],
+    },
+    Bug {
+        name: "early-end",
+        about: "a node tells holders who renew in time that they have nothing any more",
+        node: true,
+        draw: &["long", "none", "table", "3"],
+        millis: (1500, 3000),
+        laws: &["kept promises"],
+    },
+    Bug {
+        name: "always-ready",
+        about: "a node says that it can grant whatever happens",
+        node: true,
+        draw: &["small", "kill-majority", "table", "3"],
+        // Until nothing has happened for long enough to hold a node to its word.
+        millis: (1500, 13_000),
+        laws: &["operator's law"],
+    },
+    Bug {
+        name: "one-more",
+        about: "a client uses one unit more than it was granted",
+        node: false,
+        draw: &["small", "none", "central", "3"],
+        millis: (1500, 2000),
+        laws: &["one grant per claim"],
+    },
+    Bug {
+        name: "uses-cancelled",
+        about: "a client uses what it cancelled",
+        node: false,
+        draw: &["fickle", "none", "central", "3"],
+        millis: (1500, 3000),
+        laws: &["cancelled is over"],
     },
 ];
 
-const LAWS: [&str; 3] = ["capacity", "exclusivity", "fence order"];
+/// Laws about units.
+const UNITS: &[&str] = &["capacity", "exclusivity", "fence order"];
 
 /// Seeds that get a chance: processes are not scheduled by them.
 const TRIES: u64 = 4;
 
-/// Whether each is found, by a law about units. Two at a time: most of it is waiting.
+/// Whether each is found, by the law that it breaks. Three at a time: most of it is waiting.
 pub(crate) fn find_all(tools: &Tools, keep: &Path) -> bool {
-    let (left, right) = BUGS.split_at(BUGS.len() / 2);
+    let (next, missed) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    // The longest first.
+    let mut bugs: Vec<&Bug> = BUGS.iter().collect();
+    bugs.sort_by_key(|bug| std::cmp::Reverse(bug.millis.1));
     std::thread::scope(|scope| {
-        let other = scope.spawn(|| right.iter().filter(|bug| !find(bug, tools, keep)).count());
-        let missed = left.iter().filter(|bug| !find(bug, tools, keep)).count();
-        other.join().is_ok_and(|more| more + missed == 0)
-    })
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while let Some(bug) = bugs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    missed.fetch_add(usize::from(!find(bug, tools, keep)), Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    missed.into_inner() == 0
 }
 
 fn find(bug: &Bug, tools: &Tools, keep: &Path) -> bool {
@@ -100,7 +166,7 @@ fn find(bug: &Bug, tools: &Tools, keep: &Path) -> bool {
         // It was meant to fail.
         let _ = std::fs::remove_dir_all(&keep);
         let breaches = played.map_or_else(|why| vec![why], |result| result.summary.breaches);
-        let law = |breach: &&String| LAWS.iter().any(|law| breach.starts_with(law));
+        let law = |breach: &&String| bug.laws.iter().any(|law| breach.starts_with(law));
         if let Some(breach) = breaches.iter().find(law) {
             say(&format!("planted bug {}: found: {breach}", bug.name));
             return true;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::draw::Draw;
 use super::faults::BEAT;
-use super::history;
+use super::history::{self, What};
 use super::json::Json;
 use super::judge::{self, Case, Summary};
 use super::stage::{self, POOL, Stage, Tools};
@@ -49,7 +49,9 @@ pub(crate) fn play(draw: &Draw, tools: &Tools, keep: &Path, again: &str) -> Outc
         // Whoever was not served is named above.
         summary.breaches.sort_by_key(|breach| breach.starts_with("everyone served"));
     } else if !draw.brief {
-        after(&stage, &level, &mut summary);
+        let made = lines.iter().filter(|line| line.what == What::Made);
+        let made: Vec<&str> = made.map(|line| line.pool.as_str()).collect();
+        after(&stage, &level, &made, &mut summary);
     }
     for node in 0..stage.nodes.len() {
         let log = stage.host(node).read("node.log").unwrap_or_default();
@@ -114,9 +116,17 @@ fn levels(stage: &Stage) -> Vec<Option<(u32, usize, u64)>> {
 
 /// What must be true when everybody has gone: nothing is held, nobody waits, and nodes use no more
 /// than they did before.
-fn after(stage: &Stage, before: &[Option<(u32, usize, u64)>], summary: &mut Summary) {
-    // What clients that were killed had lasts for a lease.
-    let give_up = Instant::now() + stage.draw.lease * 3 + Duration::from_secs(5);
+fn after(
+    stage: &Stage,
+    before: &[Option<(u32, usize, u64)>],
+    made: &[&str],
+    summary: &mut Summary,
+) {
+    // What clients that were killed had lasts for a lease. A claim that waited at a node which was
+    // away keeps its place for ten, should its client ask again (docs/protocols/central.md).
+    let since = Instant::now();
+    let held_by = stage.draw.lease * 3 + Duration::from_secs(5);
+    let queued_by = stage.draw.lease * 10 + held_by;
     for number in 0..stage.nodes.len() {
         let name = &stage.nodes[number].name;
         loop {
@@ -127,12 +137,22 @@ fn after(stage: &Stage, before: &[Option<(u32, usize, u64)>], summary: &mut Summ
             if (held.unwrap_or(0), waiting.unwrap_or(0)) == (0, 0) {
                 break;
             }
-            if Instant::now() > give_up {
+            let patience = if held.unwrap_or(0) > 0 { held_by } else { queued_by };
+            if since.elapsed() > patience {
                 let what = format!("{name} shows {held:?} held and {waiting:?} waiting: {shown}");
                 summary.breach("nothing is left", what);
                 break;
             }
             std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+    // What was acknowledged is there, everywhere.
+    for pool in made {
+        for number in 0..stage.nodes.len() {
+            if let Err(why) = stage.ask(number, &format!("/v1/pools/{pool}/definition")) {
+                let name = &stage.nodes[number].name;
+                summary.breach("nothing is lost", format!("{name} does not know {pool}: {why}"));
+            }
         }
     }
     const MORE_FILES: usize = 40;

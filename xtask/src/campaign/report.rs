@@ -16,6 +16,7 @@ struct Sum {
     lost: usize,
     probes: usize,
     granted: usize,
+    overlaps: usize,
     recovery: Vec<f64>,
 }
 
@@ -29,6 +30,7 @@ impl Sum {
         self.lost += summary.lost;
         self.probes += summary.probes;
         self.granted += summary.granted;
+        self.overlaps += usize::from(summary.overlaps > 0);
         self.recovery.extend(&summary.recovery);
     }
 
@@ -130,10 +132,17 @@ pub(crate) fn page(results: &[Result], again: &str) -> String {
             breaches.join("\n"),
         );
     }
+    let beyond = match all.values().map(|sum| sum.overlaps).sum::<usize>() {
+        0 => String::new(),
+        draws => format!(
+            "<p>In {draws} draws clocks differed by more than is declared, and units had two \
+             holders: that is no breach, since leases rest on clocks.</p>"
+        ),
+    };
     let protocols = by(results, |one| vec![one.draw.protocol.name().into()]);
     format!(
         "<!doctype html><meta charset=\"utf-8\"><title>campaign</title><style>{STYLE}</style>\
-         <h1>Campaign</h1><pre>{}</pre>{}{}{}{}{matrix}<h2>Breaches</h2>{}",
+         <h1>Campaign</h1><pre>{}</pre>{}{beyond}{}{}{}{matrix}<h2>Breaches</h2>{}",
         escaped(again),
         table("In all", &all),
         table("By protocol", &protocols),
@@ -155,7 +164,8 @@ pub(crate) fn json(results: &[Result]) -> String {
         format!(
             "{{\"seed\":{},\"workload\":{},\"faults\":[{}],\"protocol\":{},\"hosts\":{},\
              \"units\":{},\"lease_ms\":{},\"durable\":{},\"claims\":{},\"holds\":{},\"lost\":{},\
-             \"probes\":{},\"granted\":{},\"recovery_s\":[{}],\"all_units_s\":{:.3},\
+             \"probes\":{},\"granted\":{},\"overlaps\":{},\"recovery_s\":[{}],\
+             \"all_units_s\":{:.3},\
              \"seconds\":{:.1},\"breaches\":[{}]}}",
             result.draw.seed,
             quoted(result.draw.workload.name),
@@ -170,6 +180,7 @@ pub(crate) fn json(results: &[Result]) -> String {
             summary.lost,
             summary.probes,
             summary.granted,
+            summary.overlaps,
             recovery.join(","),
             summary.all_units,
             result.seconds,

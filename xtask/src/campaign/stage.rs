@@ -21,7 +21,7 @@ pub(crate) const PROBE: &str = "probe";
 const OTHERS: [&str; 4] = ["eye", "c1", "c2", "far"];
 /// Room on a disk that can be full.
 const DISK: &str = "24m";
-const FAKETIME: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1";
+pub(super) const FAKETIME: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1";
 
 /// What a draw is played with.
 #[derive(Clone, Debug)]
@@ -56,6 +56,9 @@ pub(crate) struct Node {
     pub(crate) before: Vec<String>,
     pub(crate) variables: Vec<(String, String)>,
     pub(crate) program: Option<PathBuf>,
+    /// It is one of the test program, with this in it.
+    pub(crate) planted: Option<&'static str>,
+    pub(crate) started: Instant,
 }
 
 pub(crate) struct Stage {
@@ -72,6 +75,14 @@ pub(crate) struct Stage {
     /// The nodes that a fault has chosen, so that it stays with them.
     pub(crate) chosen: Vec<usize>,
     pub(crate) epoch: u32,
+    /// Files of nodes are changed while they run, and perhaps while they start.
+    pub(crate) files_change: bool,
+    /// Where the certificates are that count, on the host of the onlooker.
+    pub(crate) authority: &'static str,
+    /// Nodes with certificates that expire; members that drain, and that are none any more.
+    pub(super) brief: Vec<usize>,
+    pub(super) drained: Option<usize>,
+    pub(super) gone: Vec<usize>,
     pub(super) strangers: Vec<Process>,
     /// How many crews there were.
     pub(super) count: usize,
@@ -99,6 +110,8 @@ impl Stage {
             before: Vec::new(),
             variables: Vec::new(),
             program: None,
+            planted: None,
+            started: Instant::now(),
         };
         let mut stage = Stage {
             lab,
@@ -111,6 +124,11 @@ impl Stage {
             events: Vec::new(),
             chosen: Vec::new(),
             epoch: 1,
+            files_change: false,
+            authority: "certs",
+            brief: Vec::new(),
+            drained: None,
+            gone: Vec::new(),
             strangers: Vec::new(),
             count: 0,
             looker: None,
@@ -134,6 +152,7 @@ impl Stage {
         );
         net::done(&mut eye.shell(&script))?;
         eye.write("client.py", include_str!("client.py"))?;
+        eye.write("onlooker.py", include_str!("onlooker.py"))?;
         let header = format!("Authorization: Bearer {}\n", eye.read("token")?.trim());
         eye.write("header", header)?;
         let disks = self.draw.faults.iter().any(|fault| fault.disk);
@@ -193,10 +212,14 @@ impl Stage {
         }
         let Draw { units, lease, durable, protocol, workload, .. } = self.draw;
         if protocol == Protocol::Moving {
-            text += "[charter]\nenabled = true\nlicence = \"500ms\"\nsuspect_after = \"1s\"\n";
+            // Well above sixteen round trips (docs/configuration.md).
+            let licence = self.draw.apart.map_or(500, |_| 2000);
+            text += &format!(
+                "[charter]\nenabled = true\nlicence = \"{licence}ms\"\nsuspect_after = \"1s\"\n"
+            );
         }
         let clock = self.draw.faults.iter().any(|fault| fault.clock);
-        // What `rate` below makes of clocks is promised then.
+        // What these do to clocks is promised then.
         let drift = if clock { "drift_ppm = 99000\n" } else { "" };
         for (kind, name) in
             [("name", POOL), ("name", PROBE), ("pattern", "camp-*"), ("pattern", "flood-*")]
@@ -228,7 +251,7 @@ impl Stage {
         let node = &self.nodes[number];
         let program = node.program.as_ref().unwrap_or(&self.tools.program).display().to_string();
         let config = host.folder.join("etc/node.toml").display().to_string();
-        let words = match (self.tools.node_bug, &self.tools.real) {
+        let words = match (node.planted.or(self.tools.node_bug), &self.tools.real) {
             (Some(bug), Some(real)) => {
                 vec![real.display().to_string(), "node".into(), bug.into(), config]
             }
@@ -241,6 +264,7 @@ impl Stage {
         let process = net::start(command.stdout(Stdio::null()).stderr(log))?;
         let node = &mut self.nodes[number];
         node.process = Some(process);
+        node.started = Instant::now();
         node.paused = false;
         let name = node.name.clone();
         self.note(format!("{name} starts"));
@@ -292,36 +316,6 @@ impl Stage {
         Ok(())
     }
 
-    /// A node is started anew with these words before it and these variables.
-    pub(crate) fn restart_oddly(
-        &mut self,
-        number: usize,
-        before: &[&str],
-        variables: &[(&str, String)],
-    ) -> Outcome {
-        let node = &mut self.nodes[number];
-        node.before = before.iter().map(|word| (*word).to_owned()).collect();
-        node.variables =
-            variables.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-        node.odd = true;
-        self.restart(number)
-    }
-
-    /// Another rate of all clocks of a node, and another time of day.
-    pub(crate) fn restart_with_clock(
-        &mut self,
-        number: usize,
-        clock: &str,
-        rates: bool,
-    ) -> Outcome {
-        let mut variables =
-            vec![("LD_PRELOAD", FAKETIME.to_owned()), ("FAKETIME", clock.to_owned())];
-        if !rates {
-            variables.push(("FAKETIME_DONT_FAKE_MONOTONIC", "1".into()));
-        }
-        self.restart_oddly(number, &[], &variables)
-    }
-
     /// Limits a running node by prlimit.
     pub(crate) fn limit(&mut self, number: usize, what: &str) -> Outcome {
         let Some(id) = self.nodes[number].process.as_ref().map(Process::id) else { return Ok(()) };
@@ -331,7 +325,12 @@ impl Stage {
     }
 
     pub(crate) fn signal(&self, number: usize, name: &str) -> Outcome {
-        self.nodes[number].process.as_ref().map_or(Ok(()), |process| process.signal(name))
+        let node = &self.nodes[number];
+        // Those of the test program know nothing of it.
+        if name == "HUP" && node.planted.or(self.tools.node_bug).is_some() {
+            return Ok(());
+        }
+        node.process.as_ref().map_or(Ok(()), |process| process.signal(name))
     }
 
     /// The node that decides in the pool of the crews, or any.
@@ -415,7 +414,9 @@ impl Stage {
     pub(crate) fn check_alive(&mut self) -> Outcome {
         for node in &mut self.nodes {
             let ended = node.process.as_mut().is_some_and(Process::has_ended);
-            if ended && !node.may_end {
+            // Started while its file is being changed, it has nothing to fall back on.
+            let early = self.files_change && node.started.elapsed() < Duration::from_secs(3);
+            if ended && !node.may_end && !early {
                 return Err(format!("NODE ENDED: {} ended by itself", node.name));
             }
             if ended {
@@ -443,16 +444,23 @@ impl Stage {
             }
         }
         self.check_alive()?;
+        for number in std::mem::take(&mut self.brief) {
+            self.certify(number)?;
+        }
         for number in 0..self.nodes.len() {
             let node = &mut self.nodes[number];
             if node.odd {
                 node.odd = false;
+                node.planted = None;
                 node.before.clear();
                 node.variables.clear();
                 self.kill(number)?;
             }
-            self.start(number)?;
+            if !self.gone.contains(&number) {
+                self.start(number)?;
+            }
         }
+        self.restore_members()?;
         self.chosen.clear();
         self.note("all is healed".into());
         Ok(())

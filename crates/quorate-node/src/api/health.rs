@@ -89,13 +89,16 @@ pub(crate) async fn readyz_check(app: App, Path(name): Path<String>) -> Response
 pub(crate) async fn readyz_pool(app: App, Path(pool): Path<String>) -> Result<Response, Failure> {
     let name = pool.clone();
     let mut view = app.fetch(|reply| Request::Grants { pool: name, reply }).await??;
-    // What a node cannot know by itself: who of the others promises nothing yet, or may not.
+    // What a node cannot know by itself: who of the others promises nothing yet, or may not; and
+    // that another decides than it thinks.
     if view.grants() && app.config.members.len() > 1 {
         let (_, picture) = look(&app, &pool).await?;
         let hindrance = picture.grants.hindrance.as_ref();
         let unseen = [HindranceKind::Grace, HindranceKind::NoMajority];
         if hindrance.is_some_and(|it| unseen.contains(&it.kind)) {
             view = picture.grants;
+        } else if let Some(behind) = picture.behind(app.config.name()) {
+            view = behind.clone();
         }
     }
     let status = if view.grants() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };

@@ -128,6 +128,10 @@ impl Engine {
     }
 
     fn grant(&mut self, seat: usize, claim: ClaimId, shares: Shares, until: Moment, now: Moment) {
+        if self.planted.refuses(claim) {
+            return self.over(seat, claim, ClaimState::Cancelled, "it is over", now);
+        }
+        let shares = self.planted.shares(shares);
         let pool = &mut self.pools[seat];
         let until = self.planted.deadline(until, pool.def.lease.length());
         let Some(claimed) = pool.ledger.get(&claim) else { return };
@@ -160,6 +164,9 @@ impl Engine {
     }
 
     fn extend(&mut self, seat: usize, claim: ClaimId, until: Moment, now: Moment) {
+        if self.planted.ends(claim) {
+            return self.over(seat, claim, ClaimState::Lost, "it is over", now);
+        }
         let pool = &mut self.pools[seat];
         let until = self.planted.deadline(until, pool.def.lease.length());
         let Some(claimed) = pool.ledger.get_mut(&claim) else { return };

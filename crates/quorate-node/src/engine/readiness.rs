@@ -132,10 +132,12 @@ impl Engine {
     pub(super) fn grants(&self, name: &str) -> Result<GrantsView, Problem> {
         let away = self.suspects();
         if let Some(seat) = self.by_name.get(name) {
-            return Ok(self.grants_view(&self.pools[*seat], &away, clock::now()));
+            let pool = &self.pools[*seat];
+            let view = self.grants_view(pool, &away, clock::now());
+            return Ok(self.planted.grants(view, pool.def.units));
         }
         let def = self.config.pool(name).ok_or_else(|| admission::unknown_pool(name))?;
-        let outlook = def.protocol.rules.grants(name, self.config.members.len(), &away);
+        let outlook = def.protocol.grants(name, self.config.members.len(), &away);
         let (config, units) = (&*self.config, def.units);
         Ok(Words { config, units, grace_ms: None, who: None }.view(&outlook))
     }

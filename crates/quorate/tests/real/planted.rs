@@ -4,9 +4,20 @@ use std::path::Path;
 
 use quorate_node::{Bug, Config, Node};
 
-/// The bugs by name.
-const BUGS: [(&str, Bug); 2] =
-    [("late-deadline", Bug::LateDeadline), ("nothing-before", Bug::NothingBefore)];
+/// The bugs by name, and what is no bug: a clock that is 4 % fast or slow, or twice as fast, and
+/// another version of the wire.
+const BUGS: [(&str, Bug); 10] = [
+    ("late-deadline", Bug::LateDeadline),
+    ("nothing-before", Bug::NothingBefore),
+    ("same-fence", Bug::SameFence),
+    ("false-refusal", Bug::FalseRefusal),
+    ("early-end", Bug::EarlyEnd),
+    ("always-ready", Bug::AlwaysReady),
+    ("clock-fast", Bug::Clock(1_040_000)),
+    ("clock-slow", Bug::Clock(960_000)),
+    ("clock-double", Bug::Clock(2_000_000)),
+    ("next-wire", Bug::NextWire),
+];
 
 pub(crate) fn name(bug: Bug) -> &'static str {
     let found = BUGS.iter().find(|(_, known)| *known == bug);

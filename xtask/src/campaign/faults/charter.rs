@@ -12,7 +12,7 @@ fn chartered(protocol: Protocol, _: usize) -> bool {
     protocol == Protocol::Moving
 }
 
-const fn seat(
+pub(super) const fn seat(
     name: &'static str,
     about: &'static str,
     act: fn(&mut Stage, u32) -> Outcome,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Fault, fault};
+use super::{Fault, fault, spares};
 use crate::campaign::stage::Stage;
 use crate::lab::net::Outcome;
 
@@ -64,6 +64,11 @@ const fn link(
 
 const fn blurred(fault: Fault) -> Fault {
     Fault { blurs: true, ..fault }
+}
+
+/// Of links that only clients use.
+const fn clients(fault: Fault) -> Fault {
+    spares(blurred(fault))
 }
 
 pub(super) const ALL: &[Fault] = &[
@@ -187,7 +192,7 @@ pub(super) const ALL: &[Fault] = &[
             all_pairs(stage).iter().try_for_each(|(a, b)| stage.lab.reset(a, b))
         })
     })),
-    blurred(link(
+    clients(link(
         "reset-clients",
         "connections of clients are reset over and over",
         |stage, beat| match beat % 4 {
@@ -217,7 +222,7 @@ pub(super) const ALL: &[Fault] = &[
                 .try_for_each(|other| stage.lab.lossy(&node, other, 0.3))
         })
     })),
-    blurred(link(
+    clients(link(
         "lossy-clients",
         "a fifth of what clients hear and say is lost",
         |stage, beat| {
@@ -249,12 +254,12 @@ pub(super) const ALL: &[Fault] = &[
             stage.lab.narrow(&node, 64)
         })
     })),
-    link("clients-cut", "a host of clients is cut off", |stage, beat| {
+    spares(link("clients-cut", "a host of clients is cut off", |stage, beat| {
         once(beat, || {
             stage.note("c1 is cut off".into());
             stage.lab.isolate(CLIENTS[0])
         })
-    }),
+    })),
     link("half-open", "a node is killed while nobody hears it, and returns", |stage, beat| {
         // Its peers keep connections of which it knows nothing.
         let node = stage.some(1)[0];

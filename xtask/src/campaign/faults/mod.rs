@@ -1,11 +1,13 @@
-//! What goes wrong: one entry each, in four files. A fault acts on every beat (a quarter of a
+//! What goes wrong: one entry each, in six files. A fault acts on every beat (a quarter of a
 //! second) while it lasts, so that any of them can go on beside any other; what it did is undone by
 //! [`Stage::heal`] when all are over.
 
 mod charter;
 mod links;
+mod members;
 mod processes;
 mod surroundings;
+mod trust;
 
 use super::draw::Protocol;
 use super::stage::Stage;
@@ -31,6 +33,19 @@ pub(crate) struct Fault {
     pub(crate) disk: bool,
     /// It plays with clocks.
     pub(crate) clock: bool,
+    /// It plays with them by more than pools are told.
+    pub(crate) beyond: bool,
+    /// It needs nodes of the test program.
+    pub(crate) real: bool,
+    /// All nodes stay where they are, go on as they are, and hear each other.
+    pub(crate) spares: bool,
+}
+
+impl Fault {
+    /// Whether it takes a clock to make certificates that expire.
+    pub(crate) fn expires(&self) -> bool {
+        self.name.starts_with("certificate")
+    }
 }
 
 const fn fault(
@@ -48,7 +63,14 @@ const fn fault(
         forgets: false,
         disk: false,
         clock: false,
+        beyond: false,
+        real: false,
+        spares: false,
     }
+}
+
+const fn spares(fault: Fault) -> Fault {
+    Fault { spares: true, ..fault }
 }
 
 fn any(_: Protocol, _: usize) -> bool {
@@ -57,7 +79,9 @@ fn any(_: Protocol, _: usize) -> bool {
 
 /// All of them.
 pub(crate) fn all() -> impl Iterator<Item = &'static Fault> {
-    [processes::ALL, charter::ALL, links::ALL, surroundings::ALL].into_iter().flatten()
+    let files =
+        [processes::ALL, charter::ALL, members::ALL, links::ALL, surroundings::ALL, trust::ALL];
+    files.into_iter().flatten()
 }
 
 #[cfg(test)]

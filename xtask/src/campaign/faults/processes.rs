@@ -1,6 +1,6 @@
 //! Nodes and clients that are killed, stopped and made to stand still.
 
-use super::{BEAT, Fault, fault};
+use super::{BEAT, Fault, fault, spares};
 use crate::campaign::stage::Stage;
 use crate::lab::net::Outcome;
 
@@ -44,7 +44,7 @@ fn in_turns(stage: &mut Stage, beat: u32, end: fn(&mut Stage, usize) -> Outcome)
 }
 
 pub(super) const ALL: &[Fault] = &[
-    fault("none", "nothing goes wrong", |_, _| Ok(())),
+    spares(fault("none", "nothing goes wrong", |_, _| Ok(()))),
     fault("kill-one", "a node is killed and stays away", |stage, beat| kill(stage, beat, 1)),
     fault("kill-two", "two nodes are killed and stay away", |stage, beat| kill(stage, beat, 2)),
     fault("kill-minority", "the largest minority is killed", |stage, beat| {
@@ -157,7 +157,7 @@ pub(super) const ALL: &[Fault] = &[
             }
         },
     ),
-    fault(
+    spares(fault(
         "clients-killed",
         "processes of clients are killed with what they hold",
         |stage, beat| {
@@ -167,16 +167,20 @@ pub(super) const ALL: &[Fault] = &[
             let worker = stage.dice.index(stage.workers.len());
             stage.replace_worker(worker)
         },
-    ),
-    fault("clients-paused", "clients stand still for longer than a lease", |stage, beat| {
-        if stage.workers.is_empty() {
-            return Ok(());
-        }
-        let worker = stage.draw.seed as usize % stage.workers.len();
-        match beat {
-            0 => stage.pause_worker(worker, true),
-            over if over == lease(stage) * 3 / 2 => stage.pause_worker(worker, false),
-            _ => Ok(()),
-        }
-    }),
+    )),
+    spares(fault(
+        "clients-paused",
+        "clients stand still for longer than a lease",
+        |stage, beat| {
+            if stage.workers.is_empty() {
+                return Ok(());
+            }
+            let worker = stage.draw.seed as usize % stage.workers.len();
+            match beat {
+                0 => stage.pause_worker(worker, true),
+                over if over == lease(stage) * 3 / 2 => stage.pause_worker(worker, false),
+                _ => Ok(()),
+            }
+        },
+    )),
 ];

@@ -1,6 +1,5 @@
 //! Disks, clocks, limits, strangers, files that change, other builds.
 
-use std::fs;
 use std::process::Command;
 
 use super::{Fault, fault};
@@ -13,11 +12,24 @@ const fn disk(
     about: &'static str,
     act: fn(&mut Stage, u32) -> Outcome,
 ) -> Fault {
-    Fault { disk: true, ..fault(name, about, act) }
+    Fault { disk: true, blurs: true, ..fault(name, about, act) }
+}
+
+/// For pools, or a charter, that are written down.
+const fn written(
+    name: &'static str,
+    about: &'static str,
+    act: fn(&mut Stage, u32) -> Outcome,
+) -> Fault {
+    Fault { fits: is_written, ..disk(name, about, act) }
+}
+
+fn is_written(protocol: Protocol, _: usize) -> bool {
+    protocol.can_be_durable() || protocol == Protocol::Moving
 }
 
 /// By libfaketime, which changes timers and the day. The clock of leases is read from the kernel,
-/// past it, unless the program was built with `RUSTFLAGS=--cfg=rustix_use_libc`.
+/// past it: where that is to change too, the node is one of the test program, which can do it.
 const fn clock(
     name: &'static str,
     about: &'static str,
@@ -26,24 +38,22 @@ const fn clock(
     Fault { clock: true, ..fault(name, about, act) }
 }
 
+/// All clocks of a node, by more than is declared: what is said of units is not promised then.
+const fn beyond(
+    name: &'static str,
+    about: &'static str,
+    act: fn(&mut Stage, u32) -> Outcome,
+) -> Fault {
+    Fault { beyond: true, real: true, ..fault(name, about, act) }
+}
+
 /// Processors and sockets are somebody else's.
 const fn crowd(
     name: &'static str,
     about: &'static str,
     act: fn(&mut Stage, u32) -> Outcome,
 ) -> Fault {
-    Fault { blurs: true, ..fault(name, about, act) }
-}
-
-fn empty(stage: &mut Stage, node: usize) -> Outcome {
-    let data = stage.host(node).folder.join("data");
-    let entries = fs::read_dir(&data).map_err(|error| error.to_string())?;
-    for entry in entries.flatten() {
-        let path = entry.path();
-        let gone = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
-        gone.map_err(|error| error.to_string())?;
-    }
-    Ok(())
+    Fault { blurs: true, spares: true, ..fault(name, about, act) }
 }
 
 fn strangers(stage: &mut Stage, beat: u32, kind: &str) -> Outcome {
@@ -52,19 +62,6 @@ fn strangers(stage: &mut Stage, beat: u32, kind: &str) -> Outcome {
     }
     let nodes: Vec<usize> = (0..stage.nodes.len()).collect();
     stage.strangers(kind, &nodes)
-}
-
-/// Each node in turn has its file changed so, and reads it again.
-fn reload(stage: &mut Stage, beat: u32, change: fn(&mut Stage, usize) -> Outcome) -> Outcome {
-    if !beat.is_multiple_of(2) {
-        return Ok(());
-    }
-    let node = (beat / 2) as usize % stage.nodes.len();
-    // Started at this very moment, it has nothing to fall back on.
-    stage.nodes[node].may_end = true;
-    change(stage, node)?;
-    stage.note("a node reads its files anew".into());
-    stage.signal(node, "HUP")
 }
 
 fn voting(protocol: Protocol, _: usize) -> bool {
@@ -120,6 +117,26 @@ pub(super) const ALL: &[Fault] = &[
         );
         stage.start(node)
     }),
+    written("disk-slow", "whatever a node writes down takes 150 ms longer", |stage, beat| {
+        let node = stage.some(1)[0];
+        if beat == 0 { stage.restart_on_slow_disk(node, 150, 0) } else { Ok(()) }
+    }),
+    written("disks-slow", "whatever is written down takes 60 ms longer", |stage, beat| {
+        let nodes = if beat == 0 { 0..stage.nodes.len() } else { 0..0 };
+        for node in nodes {
+            stage.restart_on_slow_disk(node, 60, 0)?;
+        }
+        Ok(())
+    }),
+    written(
+        "disk-stalls",
+        "a node's disk stands still, now and then, for over a lease",
+        |stage, beat| {
+            let node = stage.decider();
+            let stall = stage.draw.lease.as_millis() as u64 * 5 / 4;
+            if beat == 0 { stage.restart_on_slow_disk(node, 5, stall) } else { Ok(()) }
+        },
+    ),
     fault("disk-nth-write", "a node's files must not grow any more", |stage, beat| {
         let node = stage.some(1)[0];
         if beat == 0 { stage.limit(node, "--fsize=70000") } else { Ok(()) }
@@ -133,7 +150,7 @@ pub(super) const ALL: &[Fault] = &[
                 return Ok(());
             }
             stage.kill(node)?;
-            empty(stage, node)?;
+            stage.empty(node)?;
             stage.start(node)
         })
     },
@@ -144,7 +161,7 @@ pub(super) const ALL: &[Fault] = &[
             let nodes = if beat == 0 { 0..stage.nodes.len() } else { 0..0 };
             for node in nodes.clone() {
                 stage.kill(node)?;
-                empty(stage, node)?;
+                stage.empty(node)?;
             }
             nodes.into_iter().try_for_each(|node| stage.start(node))
         })
@@ -165,7 +182,7 @@ pub(super) const ALL: &[Fault] = &[
                 6 => stage.restart(node),
                 10 => {
                     stage.kill(node)?;
-                    empty(stage, node)?;
+                    stage.empty(node)?;
                     let (data, copy) = (folder.join("data"), folder.join("copy/."));
                     net::done(Command::new("cp").arg("-a").arg(copy).arg(data))?;
                     stage.start(node)
@@ -173,7 +190,7 @@ pub(super) const ALL: &[Fault] = &[
                 // As docs/configuration.md advises.
                 16 => {
                     stage.kill(node)?;
-                    empty(stage, node)?;
+                    stage.empty(node)?;
                     stage.start(node)
                 }
                 _ => Ok(()),
@@ -195,6 +212,42 @@ pub(super) const ALL: &[Fault] = &[
         }
         stage.restart_with_clock(two[0], "+0 x1.04", true)?;
         stage.restart_with_clock(two[1], "+0 x0.96", true)
+    }),
+    Fault {
+        real: true,
+        ..clock("lease-clock-fast", "all clocks of a node run 4 % fast", |stage, beat| {
+            let node = stage.some(1)[0];
+            if beat == 0 { stage.restart_at_rate(node, "clock-fast", "1.04") } else { Ok(()) }
+        })
+    },
+    Fault {
+        real: true,
+        ..clock("lease-clock-slow", "all clocks of a node run 4 % slow", |stage, beat| {
+            let node = stage.some(1)[0];
+            if beat == 0 { stage.restart_at_rate(node, "clock-slow", "0.96") } else { Ok(()) }
+        })
+    },
+    Fault {
+        real: true,
+        ..clock("lease-clocks-apart", "all clocks of two nodes run fast and slow", |stage, beat| {
+            let two = stage.some(2);
+            if beat > 0 {
+                return Ok(());
+            }
+            stage.restart_at_rate(two[0], "clock-fast", "1.04")?;
+            stage.restart_at_rate(two[1], "clock-slow", "0.96")
+        })
+    },
+    beyond("drift-slow", "a node's clocks run 4 % slow, and pools do not know", |stage, beat| {
+        let node = stage.some(1)[0];
+        if beat == 0 { stage.restart_at_rate(node, "clock-slow", "0.96") } else { Ok(()) }
+    }),
+    beyond("drift-double", "the clocks of who decides run twice as fast", |stage, beat| {
+        if beat > 0 {
+            return Ok(());
+        }
+        let node = stage.decider();
+        stage.restart_at_rate(node, "clock-double", "2.0")
     }),
     clock("day-later", "a node is restarted, and its day is tomorrow", |stage, beat| {
         let node = stage.some(1)[0];
@@ -235,30 +288,6 @@ pub(super) const ALL: &[Fault] = &[
     crowd("claims-flood", "claims in another pool, which nobody waits for", |stage, beat| {
         strangers(stage, beat, "claims")
     }),
-    fault("reloads", "nodes read their files anew over and over", |stage, beat| {
-        reload(stage, beat, |_, _| Ok(()))
-    }),
-    fault("broken-files", "nodes are told to read files with mistakes", |stage, beat| {
-        reload(stage, beat, |stage, node| {
-            stage.host(node).write("etc/node.toml", "cluster = \"camp")?;
-            stage.signal(node, "HUP")?;
-            std::thread::sleep(std::time::Duration::from_millis(100));
-            stage.configure(node)
-        })
-    }),
-    fault("wrong-certificate", "nodes are told to take another's certificate", |stage, beat| {
-        reload(stage, beat, |stage, node| {
-            let (own, other) = (stage.certificate(node, "crt"), (node + 1) % stage.nodes.len());
-            let eye = stage.lab.host("eye");
-            let wrong = eye.read(&format!("certs/{}", stage.certificate(other, "crt")))?;
-            let right = eye.read(&format!("certs/{own}"))?;
-            stage.host(node).write(&format!("etc/{own}"), wrong)?;
-            stage.signal(node, "HUP")?;
-            std::thread::sleep(std::time::Duration::from_millis(100));
-            stage.host(node).write(&format!("etc/{own}"), right)
-        })
-    }),
-    fault("new-authority", "certificates of a new authority, in the guide's steps", new_authority),
     fault("new-epoch", "all nodes are stopped and started under the next epoch", |stage, beat| {
         if beat != 2 {
             return Ok(());
@@ -278,45 +307,35 @@ pub(super) const ALL: &[Fault] = &[
         stage.nodes[node].program = stage.tools.other.clone();
         stage.start(node)
     }),
-];
-
-/// docs/security.md: both roots everywhere, then new certificates, then the old root goes.
-fn new_authority(stage: &mut Stage, beat: u32) -> Outcome {
-    let nodes = 0..stage.nodes.len();
-    let eye = stage.lab.host("eye").clone();
-    match beat {
-        0 => {
-            let program = stage.tools.program.display().to_string();
-            let mut script = format!("{program} cert new-ca campaign --dir new\n");
-            for node in nodes.clone() {
-                let host = stage.host(node);
-                script += &format!(
-                    "{program} cert node {} --address {} --dir new\n",
-                    host.name, host.address
-                );
-            }
-            net::done(&mut eye.shell(&script))?;
-            let both = format!("{}{}", eye.read("certs/ca.crt")?, eye.read("new/ca.crt")?);
-            eye.write("ca.crt.new", &both)?;
-            let moved = fs::rename(eye.folder.join("ca.crt.new"), eye.folder.join("ca.crt"));
-            moved.map_err(|error| error.to_string())?;
-            nodes.clone().try_for_each(|node| stage.host(node).write("etc/ca.crt", &both))?;
-        }
-        6 => {
-            for node in nodes.clone() {
-                for end in ["crt", "key"] {
-                    let file = stage.certificate(node, end);
-                    let text = eye.read(&format!("new/{file}"))?;
-                    stage.host(node).write(&format!("etc/{file}"), text)?;
+    Fault {
+        real: true,
+        ..fault(
+            "next-wire-in-turns",
+            "nodes begin to speak another version, one by one",
+            |stage, beat| {
+                let node = (beat / 6) as usize;
+                if !beat.is_multiple_of(6) || node >= stage.nodes.len() {
+                    return Ok(());
                 }
-            }
-        }
-        12 => {
-            let new = eye.read("new/ca.crt")?;
-            nodes.clone().try_for_each(|node| stage.host(node).write("etc/ca.crt", &new))?;
-        }
-        _ => return Ok(()),
-    }
-    stage.note(format!("a step to a new authority, {beat}"));
-    nodes.into_iter().try_for_each(|node| stage.signal(node, "HUP"))
-}
+                stage.note(format!("n{node} speaks the next version from now on"));
+                stage.restart_as(node, "next-wire", &[])
+            },
+        )
+    },
+    Fault {
+        real: true,
+        // As docs/operations.md has it.
+        ..fault(
+            "next-wire",
+            "all stop, and start with another version of the wire",
+            |stage, beat| {
+                if beat != 2 {
+                    return Ok(());
+                }
+                let nodes = 0..stage.nodes.len();
+                nodes.clone().try_for_each(|node| stage.stop(node))?;
+                nodes.into_iter().try_for_each(|node| stage.restart_as(node, "next-wire", &[]))
+            },
+        )
+    },
+];
