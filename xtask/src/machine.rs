@@ -15,7 +15,7 @@ pub(crate) struct Debian {
 /// Where a script finds what it is given, and leaves what it says.
 const SHARED: &str = "trial";
 
-/// Starts the machine in the folder `$1`. Where no systemd runs, nobody gives it control groups, so
+/// Starts the machine in the folder `$1`, and again when it wants to be rebooted (133). Where no systemd runs, nobody gives it control groups, so
 /// it gets them here, and they are taken away when it is over.
 const START: &str = r#"
 tree=$1
@@ -25,11 +25,14 @@ for hierarchy in /sys/fs/cgroup /sys/fs/cgroup/systemd /sys/fs/cgroup/unified; d
     mkdir "$hierarchy/quorate-$$" && echo $$ > "$hierarchy/quorate-$$/cgroup.procs"
     groups="$groups $hierarchy"
 done
-SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1 timeout --kill-after 60 900 \
-    systemd-nspawn --quiet --directory "$tree" --boot --register=no --keep-unit --private-network \
-    --console=pipe --kill-signal=SIGRTMIN+3 systemd.run="/trial/start" \
-    systemd.run_success_action=exit systemd.run_failure_action=exit </dev/null
-code=$?
+code=133
+while [ $code = 133 ]; do
+    SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1 timeout --kill-after 60 900 \
+        systemd-nspawn --quiet --directory "$tree" --boot --register=no --keep-unit \
+        --private-network --console=pipe --kill-signal=SIGRTMIN+3 systemd.run="/trial/start" \
+        systemd.run_success_action=exit systemd.run_failure_action=exit </dev/null
+    code=$?
+done
 for hierarchy in $groups; do
     echo $$ > "$hierarchy/cgroup.procs"
     find "$hierarchy/quorate-$$" -depth -type d -exec rmdir {} \;
@@ -64,13 +67,13 @@ impl Debian {
     }
 
     /// Starts it, runs the script there as root with these files beside it in `/trial`, and stops
-    /// it. Returns what the script said.
+    /// it. Returns what the script said. After a reboot the script begins anew.
     pub(crate) fn boot(&self, script: &str, files: &[(&str, &str)]) -> Result<String, String> {
         let shared = self.tree.join(SHARED);
         let at = |what: &Path, error: std::io::Error| format!("{}: {error}", what.display());
         std::fs::create_dir_all(&shared).map_err(|error| at(&shared, error))?;
-        let start = "#!/bin/sh\nexec sh /trial/script >/trial/said 2>&1\n";
-        let own = [("start", start), ("script", script)];
+        let start = "#!/bin/sh\nexec sh /trial/script >>/trial/said 2>&1\n";
+        let own = [("start", start), ("script", script), ("said", "")];
         for (name, text) in own.iter().chain(files) {
             let path = shared.join(name);
             std::fs::write(&path, text).map_err(|error| at(&path, error))?;

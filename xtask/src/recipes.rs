@@ -4,7 +4,7 @@
 mod ci;
 mod objects;
 mod reboots;
-mod service;
+mod systemd;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub(crate) fn check(root: &Path) -> bool {
         fences(&dev, root)?;
         reboots::one_at_a_time(&dev, root)?;
         ci::jobs(&dev, root)?;
-        service::one_of_two(root)
+        systemd::units(root)
     });
     if let Err(why) = &done {
         println!("{why}");

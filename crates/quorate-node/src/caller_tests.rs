@@ -62,6 +62,8 @@ const ENDPOINTS: &[(&str, &str, Option<Action>)] = &[
     // As the audit, it is about all pools.
     ("POST", "/v1/pools", Some(Action::Audit)),
     ("PUT", "/v1/pools/{pool}", Some(Action::Admin)),
+    ("PATCH", "/v1/pools/{pool}", Some(Action::Admin)),
+    ("DELETE", "/v1/pools/{pool}", Some(Action::Admin)),
     ("GET", "/v1/pools/{pool}/definition", Some(Action::See)),
     ("GET", "/v1/pools/{pool}/holders", Some(Action::See)),
     ("GET", "/v1/pools/{pool}/queue", Some(Action::See)),
@@ -104,11 +106,10 @@ async fn node() -> Node {
 
 /// Asks for something of the pool.
 async fn call(app: &App, method: &str, path: &str, token: Option<&str>) -> Response {
+    let id = ClaimId::from_halves(1, 2).to_string();
     let names = [("{pool}", "p"), ("{unit}", "0"), ("{node}", "a"), ("{check}", "grace")];
-    let mut path = path.replace("{id}", &ClaimId::from_halves(1, 2).to_string());
-    for (name, value) in names {
-        path = path.replace(name, value);
-    }
+    let named = names.iter().fold(path.to_owned(), |path, (name, value)| path.replace(name, value));
+    let path = named.replace("{id}", &id);
     let body = match path.rsplit('/').next() {
         Some("labels") => r#"{"labels":{}}"#,
         Some("revoke") => r#"{"reason":"x"}"#,
@@ -331,12 +332,11 @@ impl Tokens {
     fn walk(&self, needs: Option<Action>, of_a_pool: bool) -> Vec<(Option<String>, Answered)> {
         let open = matches!(needs, None | Some(Action::Health));
         let rights: &[Right] = match needs {
-            None | Some(Action::Health) => &[],
+            None | Some(Action::Health | Action::Admin | Action::Audit | Action::Members) => &[],
             Some(Action::See | Action::Measure) => &[Right::See],
             Some(Action::Read) => &[Right::See, Right::Claim, Right::Revoke],
             Some(Action::Claim) => &[Right::Claim],
             Some(Action::Revoke) => &[Right::Revoke],
-            Some(Action::Admin | Action::Audit | Action::Members) => &[],
         };
         let or = |answered| if open { Answered::Served } else { answered };
         let mut walk = vec![(None, or(Answered::Unknown))];

@@ -234,6 +234,12 @@ class Client:
                 continue
             if (said.get("units") or []) == held.units:
                 continue
+            # Where another node decides since, the same units of the same claim are told anew with
+            # a fence of its term (charter spec S9), and the node of before still shows the old one.
+            numbers = [unit["unit"] for unit in said.get("units") or []]
+            known = [unit["unit"] for unit in held.units]
+            if self.orders.get("moves") and numbers == known:
+                continue
             # Another grant under the same name (docs/claims.md): it is ours as well, and is
             # judged as a claim of its own.
             name = f"{held.name}:{node}"

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::draw::Draw;
+use super::draw::{Draw, Protocol};
 use super::json::quoted;
 use super::stage::{POOL, PROBE, RECOVERY, Stage, append};
 use crate::lab::net::{self, Outcome};
@@ -39,7 +39,8 @@ impl Stage {
         let text = format!(
             "{{\"by\":\"{by}\",\"servers\":[{}],\"ca\":{},\"token\":{},\"log\":{},\
              \"pools\":[{pool}],\"lease\":{},\"program\":{},\"probe\":\"{PROBE}\",\
-             \"flood\":\"flood-1\",\"labelled\":{},\"wanders\":{},{more}}}",
+             \"flood\":\"flood-1\",\"labelled\":{},\"wanders\":{},\
+             \"moves\":{},{more}}}",
             servers.join(","),
             file("ca.crt"),
             file("token"),
@@ -48,6 +49,7 @@ impl Stage {
             quoted(&self.tools.program.display().to_string()),
             workload.labelled,
             protocol.lets_wander(),
+            protocol == Protocol::Moving,
         );
         eye.write(&format!("orders-{by}"), text)?;
         Ok(eye.folder.join(format!("orders-{by}")))

@@ -164,7 +164,8 @@ pub(crate) fn json(results: &[Result]) -> String {
         format!(
             "{{\"seed\":{},\"workload\":{},\"faults\":[{}],\"protocol\":{},\"hosts\":{},\
              \"units\":{},\"lease_ms\":{},\"durable\":{},\"claims\":{},\"holds\":{},\"lost\":{},\
-             \"probes\":{},\"granted\":{},\"overlaps\":{},\"recovery_s\":[{}],\"all_units_s\":{:.3},\
+             \"probes\":{},\"granted\":{},\"overlaps\":{},\"recovery_s\":[{}],\
+             \"all_units_s\":{:.3},\
              \"seconds\":{:.1},\"breaches\":[{}]}}",
             result.draw.seed,
             quoted(result.draw.workload.name),

@@ -116,9 +116,11 @@ pub(crate) fn page(
     let bottom = y + 6.0;
     for (number, (at, what)) in events.iter().enumerate() {
         let (x, y) = (x(*at), bottom + 12.0 + (number % 12) as f64 * 12.0);
+        // What happens late is written to the left.
+        let anchor = if x > WIDE - 160.0 { "end" } else { "start" };
         drawing.push_str(&format!(
             "<line x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"10\" y2=\"{y:.0}\" stroke-opacity=\".35\"/>\
-             <text x=\"{x:.1}\" y=\"{y:.0}\">{}</text>",
+             <text x=\"{x:.1}\" y=\"{y:.0}\" text-anchor=\"{anchor}\">{}</text>",
             escaped(what)
         ));
     }

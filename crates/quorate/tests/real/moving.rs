@@ -14,7 +14,7 @@ use crate::hardship::views;
 use crate::ring::until;
 
 const NODES: usize = 3;
-/// Many times what it takes to miss a node and to choose another, also where others use the machine.
+/// Many times what it takes to miss a node and to choose another, also on a busy machine.
 const LEASE: Duration = Duration::from_secs(12);
 /// Of as many groups, so that they are decided here and there.
 const POOLS: usize = 6;
