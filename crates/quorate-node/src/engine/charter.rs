@@ -47,12 +47,12 @@ impl Known {
 
     /// Who decides for a group.
     pub(super) fn tenure(&self, group: Group) -> Option<Tenure> {
-        self.seats.get(group)
+        self.seats.get(group).map(|seated| seated.tenure)
     }
 
     /// Homes of a pool ask whoever decides once more in a moment.
     pub(super) fn asks_again(&mut self, seat: usize, decider: NodeId) {
-        self.lately.insert(seat, decider);
+        self.lately.insert((seat, decider));
     }
 
     /// Who decides over a pool whose seat moves.
