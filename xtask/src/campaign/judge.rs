@@ -206,7 +206,7 @@ fn judge_pool(claims: &[(&str, &Story)], case: &Case<'_>, loose: bool) -> Result
     }
     seen.sort_by_key(|(at, rank, _)| (*at, *rank));
     let names_units = case.draw.protocol.names_units();
-    let book = StatuteBook::new(if loose { u32::MAX } else { case.draw.units }, None);
+    let book = StatuteBook::new(case.draw.units * if loose { 1000 } else { 1 }, None);
     let mut book = if names_units && !loose { book } else { book.anonymous() };
     let mut fences = FenceOrder::new(case.draw.units);
     for (at, _, observation) in seen {
