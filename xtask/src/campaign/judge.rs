@@ -317,7 +317,7 @@ fn probes(lines: &[Line], case: &Case<'_>, summary: &mut Summary) {
         if joining.iter().any(|(node, at)| *node != probe.node && (from..=line.at).contains(at)) {
             continue;
         }
-        // A licence lasts for half a second: where a machine is busy it comes and goes, and what was
+        // A licence lasts half a second: where a machine is busy it comes and goes, and what was
         // denied at one moment is granted at the next.
         let flickers = case.draw.protocol == Protocol::Moving;
         for (what, wrong) in CONTRADICTIONS {
