@@ -11,6 +11,7 @@
 //! | `planted.rs` | a node that breaks a rule (this program again) |
 //! | `proxy.rs` | the wire between them |
 //! | `broadcast.rs` | nodes that broadcast are killed, stand still and lose their connections |
+//! | `joining.rs` | a cluster grows from nothing: machines are invited and join |
 //! | `majority.rs` | most members are lost for good, or all, and one goes on |
 //! | `members.rs` | members give away what they decide, are removed, and come again |
 //! | `moving.rs` | the node that decides is killed and stopped, and another decides |
@@ -41,6 +42,7 @@ mod cluster;
 mod flood;
 mod hardship;
 mod history;
+mod joining;
 mod lost;
 mod majority;
 mod members;
@@ -96,7 +98,7 @@ struct Wish {
     nodes: Option<String>,
 }
 
-const NAMES: [&str; 17] = [
+const NAMES: [&str; 18] = [
     "planted_bugs_in_histories_are_found",
     "a_node_that_is_lied_to_about_its_past_is_found",
     "broken_connections_alone_cost_nobody_a_grant",
@@ -114,6 +116,7 @@ const NAMES: [&str; 17] = [
     "members_drain_leave_and_come_again_and_jobs_go_on",
     "a_charter_goes_on_without_its_majority_and_from_a_backup",
     "a_leader_that_sleeps_is_removed_and_cut_off_over_tls",
+    "a_cluster_grows_from_one_machine_while_it_is_used",
 ];
 
 type Trial = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -187,6 +190,7 @@ fn main() {
     add(2, NAMES[14], Box::pin(members::members(NAMES[14])));
     add(2, NAMES[15], Box::pin(majority::lost(NAMES[15])));
     add(0, NAMES[16], Box::pin(sealed::leader(NAMES[16])));
+    add(1, NAMES[17], Box::pin(joining::joining(NAMES[17])));
     // Most of a trial is waiting, so two go on at a time.
     let started = lanes.map(|lane| {
         runtime.spawn(async {
