@@ -93,7 +93,9 @@ fn target(page: &Path, link: &str) -> (PathBuf, Option<String>) {
     let mut path = page.parent().unwrap_or(Path::new("")).to_path_buf();
     for part in Path::new(file).components() {
         match part {
-            Component::ParentDir => drop(path.pop()),
+            Component::ParentDir => {
+                path.pop();
+            }
             Component::Normal(name) => path.push(name),
             _ => {}
         }

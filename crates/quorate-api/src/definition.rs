@@ -23,6 +23,25 @@ pub struct ApplyRequest {
     pub dry_run: bool,
 }
 
+/// Changes a pool, while everything runs.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct AmendRequest {
+    /// The fields that are to be others, as TOML; what is not here stays.
+    #[serde(default)]
+    pub definition: String,
+    /// The fields that are not said any more: the pool is as if nobody had said them.
+    #[serde(default)]
+    pub without: Vec<String>,
+    /// Only if this is the pool's generation.
+    #[serde(default)]
+    pub if_generation: Option<u64>,
+    /// Whether only to say what would be done.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
 /// What a pool is.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

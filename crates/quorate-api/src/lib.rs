@@ -36,7 +36,7 @@ pub use claim::{
     RevokeRequest, ShortageView, UnitView, Want, Why,
 };
 pub use claim_id::{ClaimId, ClaimIdError};
-pub use definition::{AmendedView, ApplyRequest, DefineRequest, DefinitionView};
+pub use definition::{AmendRequest, AmendedView, ApplyRequest, DefineRequest, DefinitionView};
 pub use grants::{GrantsView, Hindrance, HindranceKind};
 pub use members::{
     BackupView, InviteRequest, InviteView, JoinMember, JoinRequest, JoinView, MemberRole,

@@ -86,6 +86,13 @@ pub(crate) enum Happening {
         to: NodeId,
         forced: bool,
     },
+    /// The control plane says that the pool is another.
+    Amend,
+    /// A node learns that it was changed so often.
+    Learn {
+        node: NodeId,
+        edition: u8,
+    },
     /// The control plane names a shadow.
     Name {
         node: NodeId,
@@ -133,6 +140,7 @@ impl Action {
                     | Happening::Crash { .. }
                     | Happening::Suspect { .. }
                     | Happening::Commit { forced: false, .. }
+                    | Happening::Amend
                     | Happening::Name { .. }
                     | Happening::Strike { forced: false }
                     | Happening::Rehome { .. }

@@ -78,7 +78,9 @@ const NOW: u8 = u8::MAX;
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Chamber {
     pub(crate) log: Vec<Charter>,
-    nodes: Vec<Member>,
+    /// How long that was when the pool was changed, change by change.
+    pub(crate) amended: Vec<usize>,
+    pub(crate) nodes: Vec<Member>,
     /// Armed alarms that end leases or licences, by node and number: since when.
     alarms: Vec<(NodeId, u32, u8)>,
     /// Since when the promise counts by which a client uses units.
@@ -94,7 +96,9 @@ pub(crate) struct Chamber {
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-struct Member {
+pub(crate) struct Member {
+    /// How many changes of the pool this node has applied.
+    pub(crate) edition: u8,
     /// How much of the log this life of the node was told...
     applied: usize,
     /// ...and how much it will be told at least when it is back.
@@ -115,6 +119,7 @@ impl<P: Explorable> Model<'_, P> {
         log.extend(shadow.map(|it| Charter::Shadowed { term: 1, shadow: Some(it) }));
         self.chamber = Some(Chamber {
             log,
+            amended: Vec::new(),
             nodes: vec![Member::default(); world.nodes().count()],
             alarms: Vec::new(),
             clients: vec![0; self.scope.clients.len()],
@@ -135,7 +140,7 @@ impl<P: Explorable> Model<'_, P> {
                 self.resume(world);
                 let (node, cue) = self.apply(node, index);
                 let (boot, participant) = (world.boot(node), world.participant(node));
-                let stepper = Stepper { node, boot, participant, tick: 0 };
+                let stepper = Stepper { node, boot, participant, tick: 0, edition: 0 };
                 let outcome = self.steps.take(&mut self.parts, self.scope, stepper, cue)?;
                 self.finish(world, node, outcome, None)?;
                 self.adjourn(world);
@@ -290,7 +295,8 @@ impl<P: Explorable> Model<'_, P> {
         if let Some(chamber) = &mut self.chamber {
             let member = &mut chamber.nodes[node.index()];
             let stored = if forgets { 0 } else { member.stored };
-            *member = Member { stored, ..Member::default() };
+            let edition = if forgets { 0 } else { member.edition };
+            *member = Member { stored, edition, ..Member::default() };
         }
     }
 
@@ -309,7 +315,9 @@ impl<P: Explorable> Model<'_, P> {
         }
         for (node, member) in world.nodes().zip(&chamber.nodes).filter(|(node, _)| is_up(*node)) {
             let next = chamber.next_for(node, member.applied, member.stored);
-            into.extend(next.into_iter().map(|index| Happening::Apply { node, index }));
+            let known = chamber.known_by(member.edition);
+            let next = next.into_iter().filter(|index| *index < known);
+            into.extend(next.map(|index| Happening::Apply { node, index }));
             let stands = |it: &Tenure, term| it.node == node && it.term == term;
             let confirmed = |term| match council.flaw {
                 Some(Flaw::AnyLifeInherits) | None => stands(&last, term),
@@ -319,13 +327,16 @@ impl<P: Explorable> Model<'_, P> {
                     applied.into_iter().any(|index| stands(&chamber.tenure_at(index), term))
                 }
             };
-            if member.ask.is_some_and(|(term, _)| confirmed(term)) {
+            // Charter spec S2: it has applied whatever is in force where that is confirmed.
+            let is_up_to_date = usize::from(member.edition) == chamber.amended.len();
+            if is_up_to_date && member.ask.is_some_and(|(term, _)| confirmed(term)) {
                 into.push(Happening::License { node });
             }
             if member.licence.is_some() {
                 into.push(Happening::EndLicence { node });
             }
         }
+        self.amendments(world, into);
         self.shadow_happenings(world, into);
         if world.left(Misfortune::Rehome) > 0 {
             for (client, &number) in world.clients().iter().enumerate() {
@@ -359,6 +370,10 @@ impl<P: Explorable> Model<'_, P> {
                 chamber.log.push(chamber.succession(to, world.boot(to), flaw));
                 None
             }
+            Happening::Amend | Happening::Learn { .. } => {
+                self.chamber = Some(chamber);
+                return self.amended(world, happening);
+            }
             Happening::Name { .. } | Happening::Strike { .. } | Happening::Whole => {
                 self.shadow_happens(world, &mut chamber, happening);
                 None
@@ -371,7 +386,9 @@ impl<P: Explorable> Model<'_, P> {
                 let member = &mut chamber.nodes[node.index()];
                 let (term, born) = member.ask.take().expect("only who asked is answered");
                 member.licence = member.licence.max(Some(born));
-                let asked = quorate_core::Moment::ZERO;
+                // Whoever asks anew is not answered what it asked before.
+                let tick = if self.scope.editions.is_empty() { 0 } else { self.tick(world) };
+                let asked = quorate_core::Moment(tick.into());
                 told(node, Event::Charter(Charter::Licensed { term, asked }))
             }
             Happening::EndLicence { node } => {
@@ -469,7 +486,8 @@ impl<P: Explorable> Model<'_, P> {
         let waits = |number: u32| {
             let Stepper { node: me, boot, .. } = *stepper;
             let now = quorate_core::Moment::ZERO;
-            let seat = quorate_core::Seat { me, boot, now, pool: &self.scope.pool };
+            let pool = self.scope.pool_of(stepper.edition);
+            let seat = quorate_core::Seat { me, boot, now, pool };
             Protocol::health(self.parts.participants.get(number), &seat).in_grace
         };
         let has_holders = self.parts.participants.card(after).holders != 0;

@@ -49,6 +49,14 @@ pub(crate) enum Seen {
     Crashed {
         node: NodeId,
     },
+    /// The pool was changed so often.
+    Amended {
+        edition: u8,
+    },
+    /// All nodes have applied that.
+    Applied {
+        edition: u8,
+    },
 }
 
 /// What the laws say to it.
@@ -138,6 +146,14 @@ fn show<P: Explorable>(
         }
         Seen::Crashed { node } => {
             book.see_restart(node);
+            Ok(())
+        }
+        Seen::Amended { edition } => {
+            book.amended(P::capacity(scope.pool_of(edition)));
+            Ok(())
+        }
+        Seen::Applied { edition } => {
+            book.applied(usize::from(edition));
             Ok(())
         }
     }

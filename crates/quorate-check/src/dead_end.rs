@@ -83,6 +83,10 @@ impl<P: Explorable> Search<'_, P> {
                     standings.bars |= granted;
                 }
                 Client::Using { .. } => standings.has |= granted | answered,
+                // Where the pool changes, what was asked for may not be there any more.
+                Client::Refused if !self.model.scope.editions.is_empty() => {
+                    standings.has |= granted | answered;
+                }
                 _ => standings.has |= answered,
             }
         }

@@ -44,6 +44,7 @@
 //! * Clocks and fences are renamed (`numbers.rs`), which rests on how protocols use them.
 
 mod action;
+mod amended;
 mod atlas;
 mod canonical;
 mod client;

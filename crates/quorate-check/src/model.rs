@@ -58,7 +58,7 @@ impl<'a, P: Explorable> Model<'a, P> {
     /// A law was broken before anything happened.
     pub(crate) fn first_world(&mut self) -> Result<World, Breach> {
         let scope = self.scope;
-        let capacity = P::capacity(&scope.pool);
+        let capacity = scope.capacity();
         let mut book = StatuteBook::new(capacity, <P as Protocol>::overtakes_max(&scope.pool));
         if !P::names_units(&scope.pool) {
             book = book.anonymous();
@@ -69,7 +69,7 @@ impl<'a, P: Explorable> Model<'a, P> {
         self.convene(&world);
         let mut starts = Vec::new();
         for node in world.nodes() {
-            let stepper = Stepper { node, boot: 0, participant: None, tick: 0 };
+            let stepper = Stepper { node, boot: 0, participant: None, tick: 0, edition: 0 };
             let start =
                 self.steps.take(&mut self.parts, scope, stepper, Cue::Boot(Start::First))?;
             world.set_participant(node, Some(self.steps.outcome(start).after));
@@ -107,6 +107,7 @@ impl<'a, P: Explorable> Model<'a, P> {
             boot: world.boot(node),
             participant: world.participant(node),
             tick: self.tick(world),
+            edition: self.edition(node),
         };
         let outcome = self.steps.take(&mut self.parts, self.scope, stepper, cue.clone())?;
         step.outcome = Some(outcome);
@@ -245,6 +246,8 @@ impl<'a, P: Explorable> Model<'a, P> {
                 Some((node, Cue::Boot(start)))
             }
             Happening::Commit { .. }
+            | Happening::Amend
+            | Happening::Learn { .. }
             | Happening::Name { .. }
             | Happening::Strike { .. }
             | Happening::Whole
@@ -554,12 +557,13 @@ impl<'a, P: Explorable> Model<'a, P> {
         Ok(())
     }
 
-    fn judge(&mut self, world: &mut World, seen: Seen) -> Result<(), Breach> {
+    pub(crate) fn judge(&mut self, world: &mut World, seen: Seen) -> Result<(), Breach> {
         let judgement = self.court.judge(&mut self.parts, self.scope, world.laws(), seen)?;
         world.set_laws(judgement.laws);
         if judgement.overtaken {
             self.sightings.insert(Sometimes::Overtake);
         }
+        self.see_use(judgement.in_use);
         if judgement.in_use == u64::from(P::capacity(&self.scope.pool)) {
             self.sightings.insert(Sometimes::Full);
         }

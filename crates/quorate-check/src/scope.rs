@@ -13,6 +13,9 @@ pub struct Scope<P: Protocol> {
     pub nodes: usize,
     /// What they share.
     pub pool: P::Pool,
+    /// How the pool is changed while everything runs, one change after the other, if there is a
+    /// council.
+    pub editions: Vec<P::Pool>,
     /// Every client and its one claim, in the order of their names.
     pub clients: Vec<ClientPlan>,
     /// What links do with messages.
@@ -124,6 +127,7 @@ impl<P: Protocol> Scope<P> {
         Ok(Scope {
             nodes,
             pool,
+            editions: Vec::new(),
             clients,
             network: Network::Fifo,
             crashing: NodeSet::new(),
@@ -135,6 +139,17 @@ impl<P: Protocol> Scope<P> {
             council: None,
             renaming: true,
         })
+    }
+
+    /// The pool after so many changes.
+    pub(crate) fn pool_of(&self, edition: u8) -> &P::Pool {
+        edition.checked_sub(1).map_or(&self.pool, |later| &self.editions[usize::from(later)])
+    }
+
+    /// Most units that it ever has.
+    pub(crate) fn capacity(&self) -> u32 {
+        let pools = self.editions.iter().chain([&self.pool]);
+        pools.map(P::capacity).max().expect("there is one pool")
     }
 
     /// Whether a client asks for a hold without a lease.

@@ -29,11 +29,13 @@ pub enum Sometimes {
     OpenedByTime,
     /// A shadow with holders in its books decides as soon as it is called.
     ShadowOpened,
+    /// More units are in use than the pool has since it was changed.
+    MoreThanThereAre,
 }
 
 impl Sometimes {
     /// All of them.
-    pub const ALL: [Sometimes; 12] = [
+    pub const ALL: [Sometimes; 13] = [
         Sometimes::Enter,
         Sometimes::Full,
         Sometimes::Overtake,
@@ -46,6 +48,7 @@ impl Sometimes {
         Sometimes::OpenedByWord,
         Sometimes::OpenedByTime,
         Sometimes::ShadowOpened,
+        Sometimes::MoreThanThereAre,
     ];
 }
 
@@ -64,6 +67,7 @@ impl fmt::Display for Sometimes {
             Sometimes::OpenedByWord => "a seat with holders opens by word",
             Sometimes::OpenedByTime => "a seat with holders opens by time",
             Sometimes::ShadowOpened => "a shadow with holders takes over",
+            Sometimes::MoreThanThereAre => "more units in use than there are",
         })
     }
 }

@@ -48,6 +48,8 @@ pub(crate) struct Stepper {
     pub(crate) participant: Option<u32>,
     /// What all clocks read, in a scope with a council.
     pub(crate) tick: u32,
+    /// How often the pool was changed, as far as the node has applied that.
+    pub(crate) edition: u8,
 }
 
 /// What became of a step.
@@ -107,7 +109,8 @@ fn run<P: Explorable>(
 ) -> Result<(P, Vec<EffectOf<P>>), Breach> {
     let late = matches!(cue, Cue::Step { late: true, .. });
     let now = if late { Moment::NEVER } else { Moment(u64::from(stepper.tick)) };
-    let seat = Seat { me: stepper.node, boot: stepper.boot, now, pool: &scope.pool };
+    let seat =
+        Seat { me: stepper.node, boot: stepper.boot, now, pool: scope.pool_of(stepper.edition) };
     let mut out = Outbox::new();
     // A participant that panics is thrown away, so nobody sees what it left half done.
     let stepped = catch_unwind(AssertUnwindSafe(|| {

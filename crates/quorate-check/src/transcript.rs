@@ -106,6 +106,7 @@ fn unheard<P: Explorable>(model: &Model<'_, P>, happening: Happening) -> String 
         Happening::Name { node } => format!("the charter says that {node} shadows"),
         Happening::Strike { .. } => "the charter strikes the shadow".to_owned(),
         Happening::Whole => "the charter calls the shadow whole".to_owned(),
+        Happening::Amend => "the charter says that the pool is another".to_owned(),
         Happening::Commit { to, .. } => format!("the charter says that {to} decides"),
         Happening::EndLicence { node } => format!("the licence of {node} is over"),
         other => format!("{other:?}"),

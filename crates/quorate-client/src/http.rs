@@ -10,10 +10,10 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use quorate_api::link::Token;
 use quorate_api::{
-    AmendedView, ApplyRequest, AuditView, BackupView, ClaimId, ClaimStatus, DefineRequest,
-    DefinitionView, FoundView, HistoryView, HoldersView, InviteRequest, InviteView, MembersView,
-    NodeView, Overview, PoolView, PoolsView, Problem, QueueView, RelabelRequest, RemoveRequest,
-    RenewRequest, RevokeRequest, Want, format_span,
+    AmendRequest, AmendedView, ApplyRequest, AuditView, BackupView, ClaimId, ClaimStatus,
+    DefineRequest, DefinitionView, FoundView, HistoryView, HoldersView, InviteRequest, InviteView,
+    MembersView, NodeView, Overview, PoolView, PoolsView, Problem, QueueView, RelabelRequest,
+    RemoveRequest, RenewRequest, RevokeRequest, Want, format_span,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -380,7 +380,42 @@ impl Views {
         self.ask(Method::PUT, &pool_path(pool, ""), Some(request)).await
     }
 
-    /// Makes all pools of a file that are not there, or none.
+    /// Changes a pool of the charter.
+    ///
+    /// # Errors
+    /// See [`ViewError`].
+    pub async fn amend_pool(
+        &self,
+        pool: &str,
+        request: &AmendRequest,
+    ) -> Result<AmendedView, ViewError> {
+        self.ask(Method::PATCH, &pool_path(pool, ""), Some(request)).await
+    }
+
+    /// Deletes a pool of the charter. `holders` is what becomes of those who hold units of it:
+    /// `drain` or `revoke`; without, it is refused if there are any.
+    ///
+    /// # Errors
+    /// See [`ViewError`].
+    pub async fn delete_pool(
+        &self,
+        pool: &str,
+        holders: Option<&str>,
+        if_generation: Option<u64>,
+        dry_run: bool,
+    ) -> Result<AmendedView, ViewError> {
+        let mut path = pool_path(pool, &format!("?dry_run={dry_run}"));
+        if let Some(holders) = holders {
+            path += &format!("&holders={}", escaped(holders));
+        }
+        if let Some(generation) = if_generation {
+            path += &format!("&if_generation={generation}");
+        }
+        self.ask(Method::DELETE, &path, None::<&()>).await
+    }
+
+    /// Makes all pools of a file that are not there and changes those that are others, or does
+    /// nothing.
     ///
     /// # Errors
     /// See [`ViewError`].

@@ -57,8 +57,16 @@ pub enum Charter {
     Licensed {
         /// The term that was asked about.
         term: u32,
-        /// The reading that the question carried, or an earlier one at which the driver asked.
+        /// The reading that the question carried, or that of another question, if the round began
+        /// after that too.
         asked: Moment,
+    },
+    /// This node has applied another definition of the pool: from this event on it is what the seat
+    /// says ([`crate::Seat::pool`]). A driver tells no later entry about who decides before this,
+    /// and may tell this before an earlier one (charter spec 3).
+    Amended {
+        /// How many changes of the pool this node has applied since it was made.
+        edition: u32,
     },
 }
 

@@ -255,6 +255,7 @@ impl<M: fmt::Display, A: fmt::Display> fmt::Display for Event<M, A> {
                 write!(f, "term {} is {} boot {}", it.term, it.node, it.boot)
             }
             Event::Charter(Charter::Licensed { term, .. }) => write!(f, "licence for term {term}"),
+            Event::Charter(Charter::Amended { edition }) => write!(f, "edition {edition}"),
             Event::Charter(Charter::Shadowed { term, shadow: None }) => {
                 write!(f, "term {term} has no shadow")
             }

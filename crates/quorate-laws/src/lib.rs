@@ -16,6 +16,7 @@
 //! | honest outlook | `honest_outlook.rs` | what cannot be granted is not promised, and what can be is | arbiter spec R1; broadcast spec L1 |
 //! | everyone served | `everyone_served.rs` | once faults stop, every claim is granted | k-arbiter paper, section 2.1 (liveness); conventions 4.7 |
 //! | standing stays | `standing_stays.rs` | what has no lease ends by its client's word alone | contract of `Wanted::standing` |
+//! | units in force | `units_in_force.rs` | who claims when a unit has left the pool does not get it | charter spec 3 |
 //! | holders keep | `holders_keep.rs` | whoever renews keeps what it has while no more nodes are out than the pool survives | arbiter spec C5 |
 //!
 //! An operation that timed out is *unknown*, never failed: see [`Observation::Abandoned`].
@@ -34,6 +35,7 @@ mod observation;
 mod one_grant_per_claim;
 mod standing_stays;
 mod statute_book;
+mod units_in_force;
 
 pub use bounded_overtaking::BoundedOvertaking;
 pub use breach::Breach;
@@ -49,6 +51,7 @@ pub use observation::{End, Observation};
 pub use one_grant_per_claim::OneGrantPerClaim;
 pub use standing_stays::StandingStays;
 pub use statute_book::StatuteBook;
+pub use units_in_force::UnitsInForce;
 
 #[cfg(test)]
 mod testing;

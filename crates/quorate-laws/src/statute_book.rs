@@ -4,7 +4,7 @@ use quorate_core::{ClaimId, Entry, NodeId, numbers};
 
 use crate::{
     BoundedOvertaking, Breach, CancelledIsOver, Capacity, EveryoneServed, Exclusivity, FenceOrder,
-    Observation, OneGrantPerClaim, StandingStays, no_lost_units,
+    Observation, OneGrantPerClaim, StandingStays, UnitsInForce, no_lost_units,
 };
 
 /// All laws of one pool. A plain value, so that a checker can make it part of a state.
@@ -18,6 +18,7 @@ pub struct StatuteBook {
     bounded_overtaking: BoundedOvertaking,
     everyone_served: EveryoneServed,
     standing_stays: StandingStays,
+    units_in_force: UnitsInForce,
     /// Whether units have names; if not, exclusivity and fence order are nobody's promise.
     named: bool,
 }
@@ -31,6 +32,7 @@ numbers!(StatuteBook {
     bounded_overtaking,
     everyone_served: plain,
     standing_stays: plain,
+    units_in_force: plain,
     named,
 });
 
@@ -47,6 +49,7 @@ impl StatuteBook {
             bounded_overtaking: BoundedOvertaking::new(overtakes_max),
             everyone_served: EveryoneServed::default(),
             standing_stays: StandingStays::default(),
+            units_in_force: UnitsInForce::default(),
             named: true,
         }
     }
@@ -69,7 +72,19 @@ impl StatuteBook {
             self.fence_order.see(seen)?;
         }
         self.everyone_served.see(seen);
+        self.units_in_force.see(seen)?;
         self.standing_stays.see(seen)
+    }
+
+    /// The pool has so many units, as soon as those who decide know of it. The laws are made for
+    /// the most that it will ever have.
+    pub fn amended(&mut self, units: u32) {
+        self.units_in_force.amended(units);
+    }
+
+    /// Nobody decides any more by how the pool was before it was amended so often.
+    pub fn applied(&mut self, edition: usize) {
+        self.units_in_force.applied(edition);
     }
 
     /// A client that claims asks for a hold without a lease.

@@ -18,6 +18,9 @@ pub(crate) fn claim(
     want: &Want,
     draw: u64,
 ) -> Result<Claim, Unfit> {
+    if def.deleted {
+        return Err(deleted(&def.label()).into());
+    }
     let units = Units::new(want.units(), def.units)?;
     let (min, max) = (def.claim_min, def.claim_max);
     if !(min..=max).contains(&units.get()) {
@@ -91,8 +94,9 @@ pub(crate) fn texts(limits: &Limits, want: &Want) -> Result<(), Problem> {
 /// What a client may show as its grant: distinct units of this pool, with fences that somebody can
 /// have given. No other ones reach a protocol, which may take up what it is shown.
 pub(crate) fn shown(def: &PoolDef, shares: Option<Shares>) -> Result<Shares, Problem> {
-    let inside =
-        |shares: &Shares| !shares.is_empty() && shares.iter().all(|share| share.unit.0 < def.units);
+    let inside = |shares: &Shares| {
+        !shares.is_empty() && shares.iter().all(|share| share.unit.0 < def.most_shown())
+    };
     let shares = shares.filter(inside).ok_or_else(|| {
         let text = format!(
             "to renew a claim, show its units as they were granted: \
@@ -139,6 +143,12 @@ pub(crate) fn limit(name: &str, max: usize, what: &str) -> Problem {
 pub(crate) fn unknown_pool(name: &str) -> Problem {
     let name: String = name.chars().take(crate::config::POOL_NAME_MAX).collect();
     let what = format!("{name:?}: `quorate pools`, or GET /v1/pools, lists those there are");
+    Problem::new(ProblemKind::UnknownPool, what)
+}
+
+/// There was a pool of this name.
+pub(crate) fn deleted(name: &str) -> Problem {
+    let what = format!("{name:?}: it was deleted, and grants nothing any more");
     Problem::new(ProblemKind::UnknownPool, what)
 }
 

@@ -52,11 +52,10 @@ async fn node() -> Node {
 
 /// Asks for something of the pool.
 async fn call(app: &App, method: &str, path: &str, token: Option<&str>) -> Response {
+    let id = ClaimId::from_halves(1, 2).to_string();
     let names = [("{pool}", "p"), ("{unit}", "0"), ("{node}", "a"), ("{check}", "grace")];
-    let mut path = path.replace("{id}", &ClaimId::from_halves(1, 2).to_string());
-    for (name, value) in names {
-        path = path.replace(name, value);
-    }
+    let named = names.iter().fold(path.to_owned(), |path, (name, value)| path.replace(name, value));
+    let path = named.replace("{id}", &id);
     let body = match path.rsplit('/').next() {
         Some("labels") => r#"{"labels":{}}"#,
         Some("revoke") => r#"{"reason":"x"}"#,
@@ -279,12 +278,11 @@ impl Tokens {
     fn walk(&self, needs: Option<Action>, of_a_pool: bool) -> Vec<(Option<String>, Answered)> {
         let open = matches!(needs, None | Some(Action::Health));
         let rights: &[Right] = match needs {
-            None | Some(Action::Health) => &[],
+            None | Some(Action::Health | Action::Admin | Action::Audit | Action::Members) => &[],
             Some(Action::See | Action::Measure) => &[Right::See],
             Some(Action::Read) => &[Right::See, Right::Claim, Right::Revoke],
             Some(Action::Claim) => &[Right::Claim],
             Some(Action::Revoke) => &[Right::Revoke],
-            Some(Action::Admin | Action::Audit | Action::Members) => &[],
         };
         let or = |answered| if open { Answered::Served } else { answered };
         let mut walk = vec![(None, or(Answered::Unknown))];

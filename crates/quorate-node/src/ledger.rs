@@ -105,6 +105,17 @@ pub(crate) struct Terms {
     pub(crate) about: Option<Arc<PoolDef>>,
 }
 
+impl Terms {
+    /// Those of a pool, before any label changed.
+    pub(crate) fn of(def: &Arc<PoolDef>) -> Terms {
+        Terms {
+            lease: def.lease,
+            labels: def.labels().cloned(),
+            about: (!def.unit_names.is_empty()).then(|| Arc::clone(def)),
+        }
+    }
+}
+
 /// How a claim stands, as far as a client on a link is told. It borrows: most answers are these,
 /// and are written at once.
 #[derive(Clone, Copy, Debug)]

@@ -23,7 +23,7 @@ pub(crate) struct Opinions {
 impl Opinions {
     /// What the pool can grant with those that answered.
     pub(crate) fn outlook(&self, name: &str, def: &PoolDef, members: usize) -> Outlook {
-        let grants = |away: &NodeSet| def.protocol.rules.grants(name, members, away);
+        let grants = |away: &NodeSet| def.protocol.grants(name, members, away);
         let opinion = |(node, line): &(NodeId, OutlookLine)| {
             let (outlook, in_grace, term) = (line.outlook(members), line.in_grace, line.term);
             Opinion { node: *node, outlook, in_grace, term }

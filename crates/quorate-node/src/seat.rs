@@ -7,6 +7,7 @@
 //! A protocol that finds a contradiction in itself panics. The panic stops this seat for good: it
 //! promises nothing more, and its clients are told. Other pools go on.
 
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::convert::Infallible;
 use std::fmt::Write;
@@ -15,8 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_core::{
-    ClaimId, Effect, Entry, Event, Fact, Health, LeaseEnd, Moment, NodeId, NodeSet, Order, Outbox,
-    Outlook, Protocol, Relabelled, Seat, Shortage, Start, Unit,
+    Charter, ClaimId, Effect, Entry, Event, Fact, Health, LeaseEnd, Moment, NodeId, NodeSet, Order,
+    Outbox, Outlook, Protocol, Relabelled, Seat, Shortage, Start, Unit,
 };
 use quorate_wire::survey::Labelled;
 use quorate_wire::{DecodeError, Delivery, Wire, frame};
@@ -78,6 +79,16 @@ pub(crate) enum Origin {
     Amnesia,
 }
 
+/// A pool that changes while it runs.
+pub(crate) struct Amended {
+    /// What it is now, as [`Protocol::Pool`].
+    pub(crate) pool: Box<dyn Any>,
+    /// How often it was changed.
+    pub(crate) edition: u32,
+    /// As in [`Place`].
+    pub(crate) grace: Duration,
+}
+
 /// A seat of whatever protocol.
 pub(crate) trait AnySeat: Send {
     /// Consumes one event; effects are appended in order.
@@ -85,6 +96,14 @@ pub(crate) trait AnySeat: Send {
         &mut self,
         now: Moment,
         event: SeatEvent<'_>,
+        effects: &mut Vec<SeatEffect>,
+    ) -> Result<(), SeatError>;
+    /// The pool is another from now on, after so many changes: [`quorate_core::Charter::Amended`].
+    /// Where such a pool is none of this protocol, nothing was done.
+    fn amend(
+        &mut self,
+        now: Moment,
+        amended: Amended,
         effects: &mut Vec<SeatEffect>,
     ) -> Result<(), SeatError>;
     /// A fault on purpose: every variable becomes anything that it can be. Says whether the
@@ -323,6 +342,19 @@ impl<P: Runs> AnySeat for Driver<P> {
         };
         self.trace.note(&event);
         self.act(now, effects, |participant, seat, outbox| participant.step(seat, event, outbox))
+    }
+
+    fn amend(
+        &mut self,
+        now: Moment,
+        Amended { pool, edition, grace }: Amended,
+        effects: &mut Vec<SeatEffect>,
+    ) -> Result<(), SeatError> {
+        let Ok(pool) = pool.downcast::<P::Pool>() else { return Ok(()) };
+        (self.pool, self.place.grace) = (*pool, grace);
+        let event = Event::Charter(Charter::Amended { edition });
+        self.trace.note(&event);
+        self.act(now, effects, |participant, seat, out| participant.step(seat, event, out))
     }
 
     fn corrupt(

@@ -310,7 +310,7 @@ impl Picture {
             needs: needs.iter().map(|node| config.members[node.index()].name.clone()).collect(),
             // Where several must agree, and the node of a claim is silent, a permission may be
             // half of a grant or none: that many are held at most.
-            held: Some(self.units_held().min(def.units)),
+            held: Some(self.units_held().min(def.most())),
             free: Some(if self.grants.grants() { self.free(def) } else { 0 }),
             waiting: Some(u32::try_from(self.queue().len()).unwrap_or(u32::MAX)),
             drained: self.drained.iter().map(|unit| unit_name(*unit, def)).collect(),
@@ -426,7 +426,7 @@ impl Picture {
             }
             (None, Some(_)) if missing > 0 => format!(
                 "{missing} of {asked} units are missing: {} of {} are held, {} ahead in the queue",
-                held.min(def.units),
+                held.min(def.most()),
                 def.units,
                 ahead.len()
             ),
@@ -474,7 +474,7 @@ impl Picture {
             return absence;
         }
         let (lost, dead) = told.lost();
-        let mut text = format!("{} of {} units are held", held.min(def.units), def.units);
+        let mut text = format!("{} of {} units are held", held.min(def.most()), def.units);
         if lost > 0 && dead.is_empty() {
             text.push_str(&format!(", {lost} are missing and will be made anew"));
         } else if lost > 0 {

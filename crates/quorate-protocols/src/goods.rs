@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::{Claim, LINES_MAX, Lease, Line, NodeId, Refusal, Shares, Unit, Units, Wanted};
+use quorate_core::{LINES_MAX, Lease, Line, NodeId, Refusal, Shares, Unit, Units, Wanted};
 
 use crate::allocator::labels::Labels;
 use crate::allocator::{Allocator, Among, Impossible, Policy, Want};
@@ -19,6 +19,9 @@ pub const TEXT_MAX: usize = 4096;
 pub struct Goods {
     /// How many units there are. The paper's k.
     pub units: u32,
+    /// For pools that change while they run: the most units that it ever had, before and now.
+    /// Holders may have some that it has no more, and homes may not know yet what there is.
+    pub ever: Option<u32>,
     /// How long a grant lasts without renewal. There is no pool without a lease: a lost release
     /// would lose units.
     pub lease: Lease,
@@ -48,6 +51,7 @@ impl Goods {
     pub fn new(units: u32) -> Self {
         Goods {
             units,
+            ever: None,
             lease: Lease::new(Duration::from_secs(10), 200),
             retry: Duration::from_secs(1),
             fairness: Fairness::Fifo,
@@ -58,6 +62,21 @@ impl Goods {
             #[cfg(test)]
             mutant: None,
         }
+    }
+
+    /// How many units anybody may hold or may have held.
+    pub(crate) fn most(&self) -> u32 {
+        #[cfg(test)]
+        if self.mutant == Some(Mutant::ForgetRemoved) {
+            return self.units;
+        }
+        self.ever.map_or(self.units, |ever| ever.max(self.units))
+    }
+
+    /// Most units of what a client shows, as a home judges it, which may know less than whoever
+    /// decided.
+    pub(crate) fn most_shown(&self) -> u32 {
+        self.ever.map_or(self.units, |_| u32::MAX)
     }
 
     /// How long a claim that is out of its turn is kept, so that it has its place when its home
@@ -134,16 +153,23 @@ impl Goods {
     pub(crate) fn refusal(
         &self,
         node: NodeId,
-        claim: &Claim,
+        wanted: &Wanted,
         labels: Option<&Labels>,
     ) -> Option<Refusal> {
-        let Wanted { units, lines, .. } = &claim.wanted;
-        assert!(units.get() <= self.units, "h <= k was settled at the door");
+        let Wanted { units, lines, .. } = wanted;
+        if units.get() > self.units {
+            assert!(self.ever.is_some(), "h <= k was settled at the door");
+            return Some(Refusal::NeverEnough);
+        }
         if let Some(lines) = lines {
             if self.labels.is_none() {
                 return Some(Refusal::NotByName);
             }
-            assert!(self.has_lines(*units, lines), "lines were settled at the door");
+            let settled = self.has_lines(*units, lines);
+            assert!(settled || self.ever.is_some(), "lines were settled at the door");
+            if !settled {
+                return Some(Refusal::NeverEnough);
+            }
             if self.serve(&self.wants_by(labels, node, lines)).is_err() {
                 return Some(Refusal::NeverEnough);
             }
@@ -167,7 +193,7 @@ impl Goods {
     /// Whether these units are what a claim asks for, whatever their labels.
     pub(crate) fn serves(&self, wanted: &Wanted, shares: &Shares) -> bool {
         shares.len() == wanted.units.get() as usize
-            && shares.iter().all(|share| share.unit.0 < self.units)
+            && shares.iter().all(|share| share.unit.0 < self.most_shown())
             && wanted.lines.as_deref().is_none_or(|lines| self.suits(lines, shares))
     }
 
@@ -201,7 +227,7 @@ impl Goods {
     /// Who decides who gets which units: all of them free.
     pub(crate) fn allocator(&self) -> Allocator {
         #[allow(unused_mut, reason = "a mutant changes it")]
-        let mut allocator = Allocator::new(self.units, self.fairness.policy());
+        let mut allocator = Allocator::new(self.most(), self.fairness.policy());
         #[cfg(test)]
         {
             use crate::allocator::Mutant as Broken;
@@ -216,6 +242,9 @@ impl Goods {
                 Some(Mutant::CountOnly) => allocator.mutant = Some(Broken::CountOnly),
                 _ => {}
             }
+        }
+        if self.most() > self.units {
+            allocator.amend(self.most(), self.units, |_| false);
         }
         allocator
     }

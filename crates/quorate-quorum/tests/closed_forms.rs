@@ -7,7 +7,7 @@ use quorate_core::NodeSet;
 use quorate_quorum::sampling::Draws;
 use quorate_quorum::{
     Answers, Domination, Effort, Explicit, Natural, Reach, Rule, Table, bounds, build, compose,
-    domination, is_witness, largest_k, load, smallest_hitting,
+    domination, is_witness, largest_k, load, requests, smallest_hitting,
 };
 use slow::{listed, masks};
 
@@ -428,4 +428,31 @@ fn large_families_are_answered_without_listing_them() {
         let smallest = family.rule.sizes().expect("known").into_keys().next();
         assert_eq!(Some(picked.len()), smallest);
     }
+}
+
+/// What the abstract of Manabe and Tajima (2004) says of their uniform family, asked of our sizes:
+/// none is larger than the k-arbiter's, and with one unit they are majorities. They are not optimal,
+/// which theirs is said to be: of 336 sizes 74 could be smaller by one, the others staying as they
+/// are.
+#[test]
+fn threshold_is_what_its_abstract_says_but_for_the_last_word() {
+    let (mut all, mut loose) = (0, Vec::new());
+    for units in 1..=6 {
+        for nodes in 1..=16 {
+            let sizes = requests::quorum_sizes(nodes, units);
+            assert_eq!(requests::unsafe_conflict(nodes, &sizes), None);
+            assert!(sizes.iter().all(|size| *size <= nodes - (nodes - 1) / (units + 1)));
+            assert!(units > 1 || sizes == [nodes / 2 + 1]);
+            for claim in 1..=units {
+                let mut smaller = sizes.clone();
+                smaller[claim - 1] -= 1;
+                all += 1;
+                if requests::unsafe_conflict(nodes, &smaller).is_none() {
+                    loose.push((nodes, units, claim));
+                }
+            }
+        }
+    }
+    assert_eq!((all, loose.len()), (336, 74));
+    assert_eq!(loose[..2], [(3, 3, 2), (5, 3, 2)]);
 }

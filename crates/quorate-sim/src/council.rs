@@ -11,6 +11,7 @@ use quorate_core::{Charter, Event, Moment, NodeId, Protocol, Tenure};
 
 use crate::Span;
 use crate::faults::Recurring;
+use crate::judge::Judge;
 use crate::misfortune::Trouble;
 use crate::shadows::Shadows;
 use crate::world::{Happening, Stop, World};
@@ -30,6 +31,8 @@ pub struct CouncilPlan {
     pub moves: Option<Recurring>,
     /// How often there is no leader, and for how long.
     pub outages: Option<Recurring>,
+    /// How often the pool is changed, if the run has such changes.
+    pub changes: Option<Recurring>,
     /// Whether seats have shadows.
     pub shadows: bool,
     /// Whether licences are given by what some node has applied, for tests that the laws notice.
@@ -57,6 +60,7 @@ impl CouncilPlan {
             suspicion: Span::Uniform { low: lease / 20, high: lease / 4 },
             moves,
             outages,
+            changes: None,
             shadows,
             stale_answers: false,
         }
@@ -76,6 +80,12 @@ fn said((tenure, by_shadow): (Tenure, bool)) -> Charter {
 pub(crate) struct Council {
     /// Who decides, and whether it was the whole shadow when that was committed.
     pub(crate) log: Vec<(Tenure, bool)>,
+    /// How often the pool had been changed when each of these was committed...
+    known: Vec<usize>,
+    /// ...and now...
+    amended: usize,
+    /// ...and as far as each node has applied that.
+    editions: Vec<usize>,
     /// How much of the log each node has applied.
     pub(crate) applied: Vec<usize>,
     /// There is no leader before this.
@@ -83,14 +93,17 @@ pub(crate) struct Council {
     pub(crate) shadows: Shadows,
 }
 
-impl<P: Protocol> World<'_, P> {
+impl<'a, P: Protocol> World<'a, P> {
     /// The first entry, and everybody learns of it.
     pub(crate) fn convene(&mut self) {
         let Some(plan) = &self.plan.council else { return };
         let first = Tenure { term: 1, after: None, node: plan.seat, boot: 0 };
         let applied = vec![0; self.nodes.len()];
         let (log, shadows) = (vec![(first, false)], Shadows::default());
-        self.council = Some(Council { log, applied, away_until: 0, shadows });
+        let editions = applied.clone();
+        let (known, amended, away_until) = (vec![0], 0, 0);
+        self.council =
+            Some(Council { log, known, amended, editions, applied, away_until, shadows });
         self.spread_last();
         self.plan_shadow();
     }
@@ -129,12 +142,20 @@ impl<P: Protocol> World<'_, P> {
         let Some(council) = self.council.as_mut().filter(|_| place.boot == boot) else {
             return Ok(());
         };
+        let runs = place.seat.is_some();
+        if let Charter::Amended { edition } = word {
+            return self.learn_edition(node, edition as usize);
+        }
         if let Charter::Applied(tenure) | Charter::Inherited(tenure) = word {
             let index = council.log.iter().position(|entry| entry.0 == tenure);
+            if let Some(known) = index.map(|index| council.known[index]).filter(|_| runs) {
+                self.learn_edition(node, known)?;
+            }
+            let council = self.council.as_mut().expect("it was there");
             let applied = &mut council.applied[node.index()];
             *applied = index.map_or(*applied, |index| (index + 1).max(*applied));
         }
-        match place.seat.is_some() {
+        match self.nodes[node.index()].seat.is_some() {
             true => self.step(node, Event::Charter(word)),
             false => Ok(()),
         }
@@ -146,11 +167,69 @@ impl<P: Protocol> World<'_, P> {
         let Some(council) = &mut self.council else { return };
         let applied = &mut council.applied[node.index()];
         *applied = if forgot { 0 } else { *applied };
+        if forgot {
+            council.editions[node.index()] = 0;
+        }
         if let Some(index) = applied.checked_sub(1) {
             let entry = said(council.log[index]);
             self.tell_charter(node, 0, entry);
         }
         self.learn_last(node);
+        self.learn_amendments(node);
+    }
+
+    /// The pool will be changed like this, when the plan says so.
+    pub(crate) fn will_change(&mut self, editions: &'a [P::Pool]) {
+        let most = editions.iter().max_by_key(|pool| P::capacity(pool));
+        if let Some(most) = most.filter(|most| P::capacity(most) > P::capacity(self.pool)) {
+            self.laws = Judge::new::<P>(most, self.laws.is_strict());
+        }
+        self.editions = editions;
+    }
+
+    /// The pool as a node knows it.
+    pub(crate) fn pool_of(&self, node: NodeId) -> &'a P::Pool {
+        let known = self.council.as_ref().map_or(0, |council| council.editions[node.index()]);
+        known.checked_sub(1).map_or(self.pool, |later| &self.editions[later])
+    }
+
+    /// The charter says that the pool is another, if there is one more and a leader.
+    pub(crate) fn amend(&mut self) {
+        let Some(council) = self.council.as_mut().filter(|it| it.away_until <= self.now) else {
+            return;
+        };
+        let Some(pool) = self.editions.get(council.amended) else { return };
+        council.amended += 1;
+        self.laws.amended(P::capacity(pool));
+        self.measures.amendments += 1;
+        self.note(&"net", format_args!("the charter says that there are {}", P::capacity(pool)));
+        for node in (0..self.nodes.len()).map(NodeId::from) {
+            self.learn_amendments(node);
+        }
+    }
+
+    fn learn_amendments(&mut self, node: NodeId) {
+        let (Some(plan), Some(council)) = (&self.plan.council, &self.council) else { return };
+        if let Ok(edition @ 1..) = u32::try_from(council.amended) {
+            let delay = plan.learn.draw(&mut self.chance.faults);
+            self.tell_charter(node, delay, Charter::Amended { edition });
+        }
+    }
+
+    /// A node has applied so many changes of the pool, if it had not.
+    fn learn_edition(&mut self, node: NodeId, edition: usize) -> Result<(), Stop> {
+        let runs = self.nodes[node.index()].seat.is_some();
+        let Some(council) = self.council.as_mut().filter(|_| runs) else { return Ok(()) };
+        let known = &mut council.editions[node.index()];
+        if *known >= edition {
+            return Ok(());
+        }
+        *known = edition;
+        if let Some(all) = council.editions.iter().min() {
+            self.laws.applied(*all);
+        }
+        let edition = u32::try_from(edition).unwrap_or(u32::MAX);
+        self.step(node, Event::Charter(Charter::Amended { edition }))
     }
 
     /// A node wants a licence: the question travels, and is answered if somebody is there.
@@ -176,6 +255,10 @@ impl<P: Protocol> World<'_, P> {
         };
         if confirmed && self.nodes[node.index()].boot == boot {
             let delay = plan.answer.draw(&mut self.chance.faults);
+            // Charter spec S2: what was in force then is applied before.
+            if let Ok(edition @ 1..) = u32::try_from(council.amended) {
+                self.tell_charter(node, delay, Charter::Amended { edition });
+            }
             self.tell_charter(node, delay, Charter::Licensed { term, asked });
         }
     }
@@ -224,6 +307,7 @@ impl<P: Protocol> World<'_, P> {
         let tenure = Tenure { term, after: Some(last.term), node, boot };
         let council = self.council.as_mut().expect("it was there");
         council.log.push((tenure, heir == Some(node)));
+        council.known.push(council.amended);
         council.shadows.now = None;
         self.measures.seat_moves += 1;
         self.measures.takeovers += u64::from(heir == Some(node));

@@ -42,9 +42,10 @@ fn cannot_be<T>(other: T) -> ! {
 impl<P: Protocol> World<'_, P> {
     /// Starts a participant.
     pub(crate) fn boot(&mut self, me: NodeId, start: Start<P::Durable>) -> Result<(), Stop> {
+        let pool = self.pool_of(me);
         let node = &mut self.nodes[me.index()];
         let now = node.clock.read(self.now);
-        let seat = Seat { me, boot: node.boot, now, pool: self.pool };
+        let seat = Seat { me, boot: node.boot, now, pool };
         let first = start == Start::First;
         node.seat = Some(P::boot(&seat, start, &mut self.outbox));
         // A million first boots with nothing to say are not worth a line each.
@@ -72,9 +73,10 @@ impl<P: Protocol> World<'_, P> {
     #[inline(always)]
     fn take_step(&mut self, me: NodeId, event: EventOf<P>) {
         self.measures.steps += 1;
+        let pool = self.pool_of(me);
         let node = &mut self.nodes[me.index()];
         let now = node.clock.read(self.now);
-        let seat = Seat { me, boot: node.boot, now, pool: self.pool };
+        let seat = Seat { me, boot: node.boot, now, pool };
         let participant = node.seat.as_mut().expect("only running nodes take steps");
         participant.step(&seat, event, &mut self.outbox);
     }
@@ -86,7 +88,7 @@ impl<P: Protocol> World<'_, P> {
         if self.corruption.is_some() {
             let node = &self.nodes[me.index()];
             let now = node.clock.read(self.now);
-            let seat = Seat { me, boot: node.boot, now, pool: self.pool };
+            let seat = Seat { me, boot: node.boot, now, pool: self.pool_of(me) };
             self.look_at_event(&seat, &event);
         }
         self.take_step(me, event);
@@ -148,13 +150,14 @@ impl<P: Protocol> World<'_, P> {
             let _ = write!(text, "{mark}{effect}");
         }
         self.trace.write(format_args!("{now} {used:>2}/{units} w{waiting:<3} {name:<4} {text}\n"));
+        let pool = self.pool_of(me);
         let Some(film) = self.trace.film() else { return };
         film.frame((self.measures.happenings, self.now), name, text);
         let node = &self.nodes[me.index()];
         if let Some(participant) = &node.seat {
             let now = node.clock.read(self.now);
             let mut facts = Vec::new();
-            participant.facts(&Seat { me, boot: node.boot, now, pool: self.pool }, &mut |fact| {
+            participant.facts(&Seat { me, boot: node.boot, now, pool }, &mut |fact| {
                 facts.push(fact);
             });
             film.facts(me, facts);
@@ -166,7 +169,7 @@ impl<P: Protocol> World<'_, P> {
         let node = &self.nodes[me.index()];
         let Some(participant) = &node.seat else { return Ok(()) };
         let now = node.clock.read(self.now);
-        participant.audit(&Seat { me, boot: node.boot, now, pool: self.pool });
+        participant.audit(&Seat { me, boot: node.boot, now, pool: self.pool_of(me) });
         self.books.clear();
         participant.ledger(&mut |entry| self.books.push(entry));
         Ok(self.laws.see_books(me, &self.books)?)
@@ -375,6 +378,8 @@ impl<P: Protocol> World<'_, P> {
         else {
             return Ok(false);
         };
+        let pool = self.pool_of(to);
+        let place = self.queue.place(due);
         let node = &mut self.nodes[to.index()];
         let is_plain = node.boot == to_boot
             && !node.paused
@@ -388,7 +393,7 @@ impl<P: Protocol> World<'_, P> {
         self.measures.happenings += 1;
         self.measures.steps += 1;
         let now = node.clock.read(at);
-        let seat = Seat { me: to, boot: to_boot, now, pool: self.pool };
+        let seat = Seat { me: to, boot: to_boot, now, pool };
         let message = match place.take() {
             Some(Happening::Hear { message, .. }) => message,
             other => cannot_be(other),

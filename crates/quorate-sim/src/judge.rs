@@ -49,6 +49,20 @@ impl Judge {
         }
     }
 
+    /// The pool has so many units from now on...
+    pub(crate) fn amended(&mut self, units: u32) {
+        if let Judge::Strict(book) = self {
+            book.amended(units);
+        }
+    }
+
+    /// ...and nobody decides any more by how it was before it was changed so often.
+    pub(crate) fn applied(&mut self, edition: usize) {
+        if let Judge::Strict(book) = self {
+            book.applied(edition);
+        }
+    }
+
     /// A client that claims asks for a hold without a lease.
     pub(crate) fn stands(&mut self, claim: ClaimId) {
         if let Judge::Strict(book) = self {

@@ -82,7 +82,7 @@ pub use session::Session;
 pub use span::{Span, SpanError, Time, parse_time};
 pub use trace::LEGEND;
 pub use verdict::{
-    Memory, Pulse, Report, Verdict, Watch, run, run_corrupted, run_corrupted_with, run_with,
-    swarm_command,
+    Memory, Pulse, Report, Verdict, Watch, run, run_changing, run_corrupted, run_corrupted_with,
+    run_with, swarm_command,
 };
 pub use workload::{Arrival, Arrivals, Want, WantError, Workload};

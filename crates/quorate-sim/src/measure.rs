@@ -39,6 +39,8 @@ pub struct Measures {
     pub reclaims: u64,
     /// How often the control plane said that another node decides.
     pub seat_moves: u64,
+    /// How often the pool was changed.
+    pub amendments: u64,
     /// How often a whole shadow was called to decide.
     pub takeovers: u64,
     /// Messages sent, by kind.
@@ -101,6 +103,7 @@ impl Measures {
             cut_short: 0,
             reclaims: 0,
             seat_moves: 0,
+            amendments: 0,
             takeovers: 0,
             messages: vec![0; kinds],
             messages_for: [0; Purpose::ALL.len()],

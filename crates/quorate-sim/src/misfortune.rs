@@ -43,6 +43,8 @@ pub(crate) enum Trouble {
     MoveSeat,
     /// The control plane has no leader.
     NoLeader,
+    /// The pool is changed.
+    Amend,
     /// Another node decides, if the one of this term is gone.
     Replace {
         term: u32,
@@ -75,6 +77,7 @@ impl<P: Protocol> World<'_, P> {
             Trouble::Slander,
             Trouble::MoveSeat,
             Trouble::NoLeader,
+            Trouble::Amend,
         ] {
             self.plan_next(trouble);
         }
@@ -92,6 +95,7 @@ impl<P: Protocol> World<'_, P> {
             Trouble::Slander => faults.slander,
             Trouble::MoveSeat => self.plan.council.as_ref()?.moves,
             Trouble::NoLeader => self.plan.council.as_ref()?.outages,
+            Trouble::Amend => self.plan.council.as_ref()?.changes,
             _ => None,
         }
     }
@@ -148,6 +152,7 @@ impl<P: Protocol> World<'_, P> {
                 self.move_seat();
             }
             Trouble::NoLeader => self.lose_leader(lasts),
+            Trouble::Amend => self.amend(),
             _ => unreachable!("handled above"),
         }
         self.plan_next(trouble);

@@ -39,7 +39,7 @@ impl<P: Protocol> World<'_, P> {
         let running = self.nodes.iter().enumerate().filter_map(|(index, node)| {
             let me = NodeId::from(index);
             let now = node.clock.read(self.now);
-            let seat = Seat { me, boot: node.boot, now, pool: self.pool };
+            let seat = Seat { me, boot: node.boot, now, pool: self.pool_of(me) };
             let suspects = node.aside.as_ref().map(|aside| aside.suspects.clone());
             let participant = node.seat.as_ref()?;
             let outlook = participant.outlook(&seat, &suspects.unwrap_or_default());

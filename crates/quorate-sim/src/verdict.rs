@@ -125,6 +125,16 @@ pub fn run<'a, P: Protocol>(plan: &'a Plan, pool: &'a P::Pool, watch: Watch<'a>)
     run_from::<P>(plan, pool, watch, None, None)
 }
 
+/// Runs a plan in which the pool is changed, one change after the other, as often as the plan of
+/// the control plane says. Claims ask for what the first one has.
+pub fn run_changing<'a, P: Protocol>(
+    plan: &'a Plan,
+    (pool, editions): (&'a P::Pool, &'a [P::Pool]),
+    watch: Watch<'a>,
+) -> Report {
+    run_in::<P>(plan, (pool, editions), watch, None, None)
+}
+
 /// Runs a plan from any state: every variable of every participant is arbitrary, and so is what is
 /// on the links. The laws are asked from the moment at which the pool is legitimate, which it must
 /// become; after that it must be right like any other.
@@ -168,6 +178,16 @@ fn run_from<'a, P: Protocol>(
     pool: &'a P::Pool,
     watch: Watch<'a>,
     corruption: Option<Corruption<P>>,
+    busy: Option<Busy<P>>,
+) -> Report {
+    run_in::<P>(plan, (pool, &[]), watch, corruption, busy)
+}
+
+fn run_in<'a, P: Protocol>(
+    plan: &'a Plan,
+    (pool, editions): (&'a P::Pool, &'a [P::Pool]),
+    watch: Watch<'a>,
+    corruption: Option<Corruption<P>>,
     mut busy: Option<Busy<P>>,
 ) -> Report {
     let (strict, until) = (watch.strict, watch.until.unwrap_or(u64::MAX));
@@ -182,6 +202,7 @@ fn run_from<'a, P: Protocol>(
             return Report { measures, warmed_up, steps, ended_at, memory, verdict };
         }
     };
+    world.will_change(editions);
     let (mut measures, mut warmed_up) = (None, None);
     let verdict = catch(|| {
         if stagger {

@@ -125,6 +125,11 @@ impl Want {
         self.movable_ppm > 0 && rng.chance(self.movable_ppm)
     }
 
+    /// The numbers, each with its weight.
+    pub fn choices(&self) -> &[(u32, u32)] {
+        &self.choices
+    }
+
     /// The largest number anybody asks for.
     pub fn most(&self) -> u32 {
         self.choices.iter().map(|&(units, _)| units).max().unwrap_or(1)

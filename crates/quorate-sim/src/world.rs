@@ -48,6 +48,8 @@ type Alarms<P> = Table<(NodeId, u32, <P as Protocol>::Alarm), Armed>;
 pub(crate) struct World<'a, P: Protocol> {
     pub(crate) plan: &'a Plan,
     pub(crate) pool: &'a P::Pool,
+    /// How it is changed while everything runs, one change after the other.
+    pub(crate) editions: &'a [P::Pool],
     pub(crate) now: u64,
     pub(crate) queue: Queue<Happening<P>>,
     pub(crate) nodes: Vec<Node<P>>,
@@ -262,6 +264,7 @@ impl<'a, P: Protocol> World<'a, P> {
         let mut world = World {
             plan,
             pool,
+            editions: &[],
             now: 0,
             queue: Queue::default(),
             nodes,

@@ -199,8 +199,12 @@ impl Draw {
             Protocol::Moving => [6000, 6000, 7000, 8000],
             _ => [1500, 2000, 3000, 6000],
         }));
-        let apart = (hosts == 3 && faults.iter().all(|fault| !fault.links) && dice.one_in(6))
-            .then(|| Duration::from_millis(dice.pick(&[15, 40])));
+        let apart: Option<Duration> =
+            (hosts == 3 && faults.iter().all(|fault| !fault.links) && dice.one_in(6))
+                .then(|| Duration::from_millis(dice.pick(&[15, 40])));
+        // Licences are longer where members are far apart, and leases with them.
+        let far = apart.is_some() && protocol == Protocol::Moving;
+        let lease = if far { lease.max(Duration::from_secs(12)) } else { lease };
         Draw {
             seed,
             hosts,

@@ -212,10 +212,14 @@ impl Stage {
         }
         let Draw { units, lease, durable, protocol, workload, .. } = self.draw;
         if protocol == Protocol::Moving {
-            text += "[charter]\nenabled = true\nlicence = \"500ms\"\nsuspect_after = \"1s\"\n";
+            // Well above sixteen round trips (docs/configuration.md).
+            let licence = self.draw.apart.map_or(500, |_| 2000);
+            text += &format!(
+                "[charter]\nenabled = true\nlicence = \"{licence}ms\"\nsuspect_after = \"1s\"\n"
+            );
         }
         let clock = self.draw.faults.iter().any(|fault| fault.clock);
-        // What `rate` below makes of clocks is promised then.
+        // What these do to clocks is promised then.
         let drift = if clock { "drift_ppm = 99000\n" } else { "" };
         for (kind, name) in
             [("name", POOL), ("name", PROBE), ("pattern", "camp-*"), ("pattern", "flood-*")]

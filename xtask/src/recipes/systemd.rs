@@ -16,11 +16,11 @@ pub(super) fn units(root: &Path) -> Done {
     let command = debian.tree().join("usr/bin/quorate");
     std::fs::copy(target.join("debug/quorate"), command).map_err(|error| error.to_string())?;
     let one = block(root, "docs/guides/fences.md", "# /etc/systemd/system/only-one.service\n")?;
-    tried(&debian, include_str!("service.sh"), &[("unit", &one)], 3)?;
+    tried(&debian, include_str!("service.sh"), &[("unit", one.as_str())], 3)?;
     let first = "# /etc/systemd/system/reboot-when-free.service\n";
     let all = block(root, "docs/guides/recipes.md", first)?;
     let recipe = text(root, "packaging/recipes/reboot-when-free")?;
-    tried(&debian, include_str!("reboots.sh"), &[("units", &all), ("recipe", &recipe)], 2)
+    tried(&debian, include_str!("reboots.sh"), &[("units", all.as_str()), ("recipe", &recipe)], 2)
 }
 
 /// A script says a line that begins with an article for each thing that it has seen.

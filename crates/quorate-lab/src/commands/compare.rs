@@ -88,13 +88,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             eprintln!("interrupted: what is done is written; go on with --resume");
             return Ok(Outcome::Code(INTERRUPTED));
         }
-        Err(error) => {
-            let Some(broken) = error.downcast_ref::<Broken>() else { return Err(error) };
-            eprintln!("BROKEN {broken}");
-            eprintln!("This file shows it again with `quorate-lab sim sweep`:");
-            eprintln!("{}", broken.run.file()?);
-            return Ok(Outcome::Broken);
-        }
+        Err(error) => return said_if_broken(error),
     };
     args.write(&compared, &left_out)?;
     if args.json {
@@ -111,6 +105,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         crate::print(format_args!("left out of {line}"))?;
     }
     Ok(Outcome::Good)
+}
+
+/// Says which run broke a law, if that is the error, and how to see it again.
+///
+/// # Errors
+/// It is another.
+pub(super) fn said_if_broken(error: anyhow::Error) -> anyhow::Result<Outcome> {
+    let Some(broken) = error.downcast_ref::<Broken>() else { return Err(error) };
+    eprintln!("BROKEN {broken}");
+    eprintln!("This file shows it again with `quorate-lab sim sweep`:");
+    eprintln!("{}", broken.run.file()?);
+    Ok(Outcome::Broken)
 }
 
 impl Args {

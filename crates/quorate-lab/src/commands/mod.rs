@@ -5,6 +5,7 @@ pub(crate) mod check;
 mod compare;
 mod fuzz;
 mod merge;
+mod plan;
 pub(crate) mod play;
 pub(crate) mod quorum;
 mod reproduce;
@@ -32,6 +33,7 @@ pub(crate) enum Command {
     Bench(bench::Command),
     Fuzz(fuzz::Args),
     Merge(merge::Args),
+    Plan(Box<plan::Args>),
     Play(play::Args),
     Reproduce(reproduce::Args),
     /// Look into protocol `ring`.
@@ -48,6 +50,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Bench(command) => bench::run(command),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Merge(args) => merge::run(&args),
+        Command::Plan(args) => plan::run(&args),
         Command::Play(args) => play::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
         Command::Ring(args) => ring::run(&args),

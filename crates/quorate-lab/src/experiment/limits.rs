@@ -70,7 +70,7 @@ impl Parameter {
 impl Sweep {
     /// # Errors
     /// What is wrong, with the name and the value of the field.
-    pub(super) fn check(&self) -> anyhow::Result<()> {
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
         ensure!(
             !self.protocols.is_empty(),
             "no protocols, so there is nothing to run: say, for example, protocols = [\"central\"]"

@@ -23,9 +23,11 @@ mod sweep;
 mod timer_free;
 
 pub(crate) use compare::compare;
+pub(crate) use contender::Contender;
 pub(crate) use metric::Metric;
 pub(crate) use output::{Folder, rows, write_all};
 pub(crate) use play::messages_of_raymond;
 pub(crate) use sample::Sample;
+pub(crate) use setting::Many;
 pub(crate) use sweep::{Broken, Cell, Sweep};
 pub(crate) use timer_free::{Effort, figures};

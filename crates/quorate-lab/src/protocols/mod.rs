@@ -14,7 +14,7 @@ mod tests;
 mod ticket;
 
 use std::fmt;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
@@ -31,7 +31,7 @@ pub(crate) use broadcast::ReclaimKind;
 pub(crate) use options::Options;
 
 /// What `--protocol` can be. A new protocol is a file beside this one and a line here.
-pub(crate) const REGISTRY: &[Registered] = &[
+const REGISTRY: &[Registered] = &[
     central::CENTRAL,
     broadcast::BROADCAST,
     ring::RING,
@@ -40,6 +40,20 @@ pub(crate) const REGISTRY: &[Registered] = &[
     table::TABLE,
     sharing::SHARING,
 ];
+
+/// The list, and what was added to it.
+static KNOWN: OnceLock<Vec<Registered>> = OnceLock::new();
+
+/// The list begins with ours, and ends with these. Once, before anybody looks.
+pub(crate) fn add(own: impl Iterator<Item = Registered>) {
+    let all = REGISTRY.iter().copied().chain(own).collect();
+    assert!(KNOWN.set(all).is_ok(), "protocols are added once");
+}
+
+/// What `--protocol` can be.
+pub(crate) fn registry() -> &'static [Registered] {
+    KNOWN.get().map_or(REGISTRY, |all| all)
+}
 
 /// A protocol, as commands choose it.
 #[derive(Clone, Copy, Debug)]
@@ -117,7 +131,7 @@ impl Does {
 
 impl ValueEnum for Registered {
     fn value_variants<'a>() -> &'a [Registered] {
-        REGISTRY
+        registry()
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
@@ -126,7 +140,7 @@ impl ValueEnum for Registered {
 }
 
 static VARIANTS: LazyLock<Vec<Variant>> =
-    LazyLock::new(|| REGISTRY.iter().flat_map(|one| one.variants).copied().collect());
+    LazyLock::new(|| registry().iter().flat_map(|one| one.variants).copied().collect());
 
 impl ValueEnum for Variant {
     fn value_variants<'a>() -> &'a [Variant] {

@@ -8,7 +8,7 @@ use quorate_core::NodeId;
 use super::broadcast::CrashOptions;
 use super::quorums::QuorumOptions;
 use super::sharing::SharingOptions;
-use super::{REGISTRY, Registered, Variant};
+use super::{Registered, Variant, registry};
 
 /// Options of protocols, as chosen on the command line.
 #[derive(clap::Args, Clone, Default, Debug)]
@@ -61,14 +61,14 @@ impl Options {
     pub(crate) fn fit(&self, protocol: &Registered) -> anyhow::Result<()> {
         if let Some(name) = self.variant() {
             let has = |one: &&Registered| one.variants.iter().any(|variant| variant.name == name);
-            let of = REGISTRY.iter().find(has).map_or("no protocol", |one| one.name);
+            let of = registry().iter().find(has).map_or("no protocol", |one| one.name);
             ensure!(has(&protocol), "--variant {name} is one of {of}, not of {}", protocol.name);
         }
         for (group, words) in self.given() {
             if words.is_empty() || protocol.options.contains(&group) {
                 continue;
             }
-            let owners = REGISTRY.iter().filter(|one| one.options.contains(&group));
+            let owners = registry().iter().filter(|one| one.options.contains(&group));
             match &owners.map(|one| one.name).collect::<Vec<_>>()[..] {
                 [firsts @ .., last] if !firsts.is_empty() => {
                     bail!("only {} and {last} have{words}", firsts.join(", "))

@@ -249,7 +249,7 @@ fn needing(app: &App, name: &str, mut away: NodeSet) -> Vec<String> {
     away.insert(place);
     let fixed = app.config.pools.iter().filter(|def| !def.protocol.about.seat_moves);
     let stands = fixed.filter(|def| {
-        let outlook = def.protocol.rules.grants(&def.label(), members.len(), &away);
+        let outlook = def.protocol.grants(&def.label(), members.len(), &away);
         outlook.sizes.is_none()
     });
     stands.map(|def| def.label()).collect()

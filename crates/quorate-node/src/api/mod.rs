@@ -121,6 +121,8 @@ impl FromRequestParts<App> for OrderId {
 /// What there is.
 pub(crate) fn router(app: App) -> Router {
     let claim = put(claims::put).get(claims::get).delete(claims::delete);
+    let pool = get(pools::one).put(definitions::create);
+    let pool = pool.patch(definitions::amend).delete(definitions::delete);
     Router::new()
         .route("/", get(page::page))
         .route("/docs", get(page::docs))
@@ -152,7 +154,7 @@ pub(crate) fn router(app: App) -> Router {
         .route("/v1/admin/pools/{pool}/corrupt", post(pools::corrupt))
         .route("/v1/admin/pools/{pool}/nodes/{node}/fence", post(pools::fence))
         .route("/v1/pools", get(pools::list).post(definitions::apply))
-        .route("/v1/pools/{pool}", get(pools::one).put(definitions::create))
+        .route("/v1/pools/{pool}", pool)
         .route("/v1/pools/{pool}/definition", get(definitions::show))
         .route("/v1/pools/{pool}/holders", get(pools::holders))
         .route("/v1/pools/{pool}/queue", get(pools::queue))

@@ -27,6 +27,8 @@ use super::{claims, definitions, gateway, health, members, overview, pools, watc
         pools::one,
         definitions::show,
         definitions::create,
+        definitions::amend,
+        definitions::delete,
         definitions::apply,
         pools::holders,
         pools::queue,

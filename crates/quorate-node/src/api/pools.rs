@@ -17,6 +17,7 @@ use quorate_wire::survey::Question;
 
 use super::OrderId;
 use super::reply::{Failure, bad_request, body, number, ok, unreadable};
+use crate::admission;
 use crate::app::App;
 use crate::caller::Action;
 use crate::config::{POOL_NAME_MAX, PoolDef};
@@ -47,6 +48,9 @@ pub(crate) async fn list(app: App) -> Answered {
     ))]
 pub(crate) async fn one(app: App, Path(pool): Path<String>) -> Answered {
     let (def, picture) = look(&app, &pool).await?;
+    if def.deleted && picture.holders(&def).holders.is_empty() {
+        return Err(admission::deleted(&pool).into());
+    }
     Ok(ok(StatusCode::OK, &picture.pool(&app.config, &pool, &def)))
 }
 

@@ -39,6 +39,8 @@ pub(super) const ENDPOINTS: &[(&str, &str, Option<Action>)] = &[
     // As the audit, it is about all pools.
     ("POST", "/v1/pools", Some(Action::Audit)),
     ("PUT", "/v1/pools/{pool}", Some(Action::Admin)),
+    ("PATCH", "/v1/pools/{pool}", Some(Action::Admin)),
+    ("DELETE", "/v1/pools/{pool}", Some(Action::Admin)),
     ("GET", "/v1/pools/{pool}/definition", Some(Action::See)),
     ("GET", "/v1/pools/{pool}/holders", Some(Action::See)),
     ("GET", "/v1/pools/{pool}/queue", Some(Action::See)),

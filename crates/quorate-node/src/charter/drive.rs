@@ -58,6 +58,7 @@ pub(super) async fn run(
         defined: Arc::default(),
         settles: Vec::new(),
         waiting: BTreeMap::new(),
+        news: Moment::ZERO,
         last: None,
     };
     match desk.run(asks).await {
@@ -91,9 +92,13 @@ struct Desk {
     defined: Arc<Defined>,
     /// When what was told last is settled, the last first.
     settles: Vec<Instant>,
-    /// Who asked and has no answer, and the earliest reading with which it did.
+    /// Who asked and has no answer, and the latest reading with which it did: no round has begun
+    /// since.
     waiting: BTreeMap<(Group, u32), Moment>,
-    /// The last round that was answered.
+    /// When the engine was told last of something new.
+    news: Moment,
+    /// The last round that was answered, if nothing was new since it began: who asks anew because a
+    /// pool changed wants a licence from since then.
     last: Option<(Moment, BTreeSet<(Group, u32)>)>,
 }
 
@@ -149,6 +154,7 @@ impl Desk {
     async fn tell(&mut self) -> Result<(), Ended> {
         let Reading { applied, charter } = self.part.watch().borrow().clone();
         if self.told.as_ref().map(|told| told.version()) != Some(charter.version()) {
+            (self.news, self.last) = (clock::now(), None);
             self.hall.book.note_all(&charter, &self.hall.config);
             self.hall.note_removed(&charter, self.part.identity().member);
             let seats = Arc::new(Seats::of(&charter, &self.hall.config));
@@ -193,8 +199,8 @@ impl Desk {
     }
 
     fn wants(&mut self, seat: (Group, u32), asked: Moment) {
-        let first = self.waiting.entry(seat).or_insert(asked);
-        *first = asked.min(*first);
+        let last = self.waiting.entry(seat).or_insert(asked);
+        *last = asked.max(*last);
     }
 
     fn begin(&mut self) -> Round {
@@ -216,7 +222,7 @@ impl Desk {
         let licences =
             stand.map(|((group, term), asked)| Licence { group, term, asked: asked.min(began) });
         let licences = licences.collect();
-        self.last = Some((began, seats));
+        self.last = (began >= self.news).then_some((began, seats));
         self.send(FromCharter::Licensed(licences)).await
     }
 }

@@ -7,19 +7,24 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_api::{AmendedView, DefinitionView, Problem, ProblemKind};
+use quorate_api::{AmendRequest, AmendedView, DefinitionView, Problem, ProblemKind};
 use quorate_charter::{
     Change, Charter, Council, Kept, Outcome, Reading, Refusal, Refused, Request, RequestId, Trouble,
 };
 use tokio::time::{Instant, timeout};
 
 use super::{Hall, request_id};
-use crate::config::{Added, Config, Defined, Text, is_pool_name};
+use crate::admission;
+use crate::config::{Added, Config, Defined, Difference, Past, Text, is_pool_name};
 
 /// How long a change, or a look at what there is, may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The same where a client only wants to know whether a pool is there.
 const GLANCE: Duration = Duration::from_millis(1500);
+
+/// What changes while everything runs (charter spec 3): all that the checker was shown, or that
+/// only nodes know.
+const LIVE: [&str; 6] = ["units", "claim_min", "claim_max", "fairness", "retry", "grace"];
 
 /// What is to be changed, and that in words.
 pub(crate) struct Plan {
@@ -35,12 +40,15 @@ pub(super) fn defined(charter: &Charter, before: &Defined, config: &Config) -> D
         }
         let def = match config.in_file(name) {
             Some(_) => Err("the files have a pool of this name, and that one counts".to_owned()),
-            None => Text::read(&kept.value)
-                .and_then(|text| config.define(name, &text).map_err(|error| error.to_string())),
+            None => Text::kept(&kept.value).and_then(|(text, past)| {
+                let def = config.define(name, &text, past).map_err(|error| error.to_string())?;
+                Ok((def, past.changes))
+            }),
         };
         match def {
-            Ok(def) => {
-                let added = Added { generation: kept.generation, def: Arc::new(def) };
+            Ok((def, edition)) => {
+                let def = Arc::new(def);
+                let added = Added { generation: kept.generation, edition, def };
                 Some((name.clone(), added))
             }
             Err(why) => {
@@ -99,7 +107,10 @@ impl Hall {
     pub(crate) async fn definition(&self, name: &str) -> Result<Option<DefinitionView>, Problem> {
         let read = timeout(PATIENCE, self.reading()).await.map_err(|_| slow())??;
         let Some(kept) = read.charter.pools().get(name) else { return Ok(None) };
-        let text = text(name, kept)?;
+        let (text, past) = text(name, kept)?;
+        if past.deleted {
+            return Ok(None);
+        }
         Ok(Some(DefinitionView {
             pool: name.to_owned(),
             source: "charter".into(),
@@ -158,22 +169,26 @@ impl Hall {
         text: &Text,
     ) -> Result<Plan, Problem> {
         if let Some(kept) = charter.pools().get(name) {
+            let (before, past) = self::text(name, kept)?;
+            if past.deleted {
+                return self.again(name, (kept, &before, past), text);
+            }
             return Err(conflict(format!(
                 "pool {name:?} is there already, of generation {}: `quorate pool show {name}` \
                  shows it",
                 kept.generation
             )));
         }
-        self.sound(name, text)?;
+        self.sound(name, text, Past::default())?;
         let definition = Some(text.lines());
         let change = Change::Pool { name: name.into(), definition, if_generation: Some(0) };
         Ok(Plan { changes: vec![change], words: vec![format!("pool {name} is made")] })
     }
 
-    /// The plan that makes whatever of these is not there.
+    /// The plan that makes whatever of these is not there, and changes whatever is another.
     ///
     /// # Errors
-    /// One of them cannot be, or is there and is another.
+    /// One of them cannot be, or not be changed like that.
     pub(crate) fn application(
         &self,
         charter: &Charter,
@@ -182,17 +197,12 @@ impl Hall {
     ) -> Result<Plan, Problem> {
         let mut plan = Plan { changes: Vec::new(), words: Vec::new() };
         for (name, text) in wanted {
-            if let Some(kept) = charter.pools().get(name) {
-                let known = self::text(name, kept)?;
-                if known != *text {
-                    return Err(conflict(format!(
-                        "pool {name:?} is there and is another ({}; the file says {}): pools of \
-                         the charter do not change yet",
-                        known.line(),
-                        text.line()
-                    )));
-                }
-                plan.words.push(format!("pool {name} is there as it should be"));
+            let kept = charter.pools().get(name);
+            let past = kept.map(|kept| self::text(name, kept)).transpose()?;
+            if let Some(kept) = kept.filter(|_| past.is_some_and(|(_, past)| !past.deleted)) {
+                let mut change = self.change(name, kept, |_| text.clone())?;
+                plan.changes.append(&mut change.changes);
+                plan.words.append(&mut change.words);
                 continue;
             }
             plan.changes.append(&mut self.creation(charter, name, text)?.changes);
@@ -201,7 +211,8 @@ impl Hall {
         let (number, most) = (plan.changes.len(), quorate_charter::TOGETHER_MAX);
         if number > most {
             return Err(wrong(format!(
-                "{number} pools would be made together, and {most} can: apply them in parts"
+                "{number} pools would be made or changed together, and {most} can: apply them in \
+                 parts"
             )));
         }
         if dry_run {
@@ -210,8 +221,130 @@ impl Hall {
         Ok(plan)
     }
 
+    /// The plan that changes a pool that is there.
+    ///
+    /// # Errors
+    /// It is not there, or not of the generation that the asker saw, or cannot be changed so.
+    pub(crate) fn alteration(
+        &self,
+        charter: &Charter,
+        name: &str,
+        change: impl FnOnce(&Text) -> Text,
+        AmendRequest { if_generation, dry_run, .. }: &AmendRequest,
+    ) -> Result<Plan, Problem> {
+        let (kept, _, _) = self.there(charter, name, *if_generation)?;
+        let mut plan = self.change(name, kept, change)?;
+        if *dry_run {
+            plan.changes.clear();
+        }
+        Ok(plan)
+    }
+
+    /// The plan that deletes a pool: it has no units any more, and what is written of it stays.
+    ///
+    /// # Errors
+    /// It is not there, or not of the generation that the asker saw.
+    pub(crate) fn deletion(
+        &self,
+        charter: &Charter,
+        name: &str,
+        (if_generation, dry_run): (Option<u64>, bool),
+    ) -> Result<Plan, Problem> {
+        let (kept, text, past) = self.there(charter, name, if_generation)?;
+        let is = self.sound(name, &text, past)?;
+        let next = past.after(is.units, true);
+        let mut plan = Plan { changes: Vec::new(), words: vec![format!("pool {name} is deleted")] };
+        if !dry_run {
+            plan.changes.push(put(name, (&text, next), kept));
+        }
+        Ok(plan)
+    }
+
+    /// What the charter keeps of a pool that is there.
+    fn there<'a>(
+        &self,
+        charter: &'a Charter,
+        name: &str,
+        if_generation: Option<u64>,
+    ) -> Result<(&'a Kept<String>, Text, Past), Problem> {
+        if let Some(def) = self.config.in_file(name) {
+            return Err(of_files(&def.label(), name));
+        }
+        let kept = charter.pools().get(name).ok_or_else(|| admission::unknown_pool(name))?;
+        let (text, past) = text(name, kept)?;
+        if past.deleted {
+            return Err(admission::deleted(name));
+        }
+        let now = kept.generation;
+        if let Some(wanted) = if_generation.filter(|wanted| *wanted != now) {
+            return Err(conflict(format!(
+                "pool {name:?} is of generation {now}, not {wanted}: look at it again with \
+                 `quorate pool show {name}`, then change it"
+            )));
+        }
+        Ok((kept, text, past))
+    }
+
+    /// The plan that makes a pool whose name one had that was deleted. Somebody may still have
+    /// units of that one: it is the same to those who decide, so nobody is given those, and fences
+    /// go on.
+    fn again(
+        &self,
+        name: &str,
+        (kept, before, past): (&Kept<String>, &Text, Past),
+        after: &Text,
+    ) -> Result<Plan, Problem> {
+        unchanged_but_live(before, after).map_err(|difference| {
+            conflict(format!(
+                "a pool {name:?} was deleted that was another ({difference}), and somebody may \
+                 still have units of it: choose another name, or make it as it was but for {}",
+                LIVE.join(", ")
+            ))
+        })?;
+        let next = past.after(0, false);
+        self.sound(name, after, next)?;
+        let changes = vec![put(name, (after, next), kept)];
+        Ok(Plan { changes, words: vec![format!("pool {name} is made again")] })
+    }
+
+    /// The same for a pool that the charter keeps like this.
+    fn change(
+        &self,
+        name: &str,
+        kept: &Kept<String>,
+        change: impl FnOnce(&Text) -> Text,
+    ) -> Result<Plan, Problem> {
+        let (before, past) = text(name, kept)?;
+        let after = change(&before);
+        let differences = before.differences(&after);
+        if differences.is_empty() {
+            let words = vec![format!("pool {name} is there as it should be")];
+            return Ok(Plan { changes: Vec::new(), words });
+        }
+        let is = self.sound(name, &before, past)?;
+        let next = past.after(is.units, false);
+        self.sound(name, &after, next)?;
+        unchanged_but_live(&before, &after).map_err(|difference| {
+            conflict(format!(
+                "{} of pool {name:?} does not change while nodes run ({difference}): these do: {}, \
+                 where units are a number. Make another pool that is as you want it, and let its \
+                 users go there",
+                difference.key,
+                LIVE.join(", ")
+            ))
+        })?;
+        let words: Vec<String> = differences.iter().map(ToString::to_string).collect();
+        let words = vec![format!("pool {name} is changed: {}", words.join(", "))];
+        Ok(Plan { changes: vec![put(name, (&after, next), kept)], words })
+    }
+
     /// Whether a pool of this name can be this.
-    pub(super) fn sound(&self, name: &str, text: &Text) -> Result<crate::config::PoolDef, Problem> {
+    pub(super) fn sound(
+        &self,
+        name: &str,
+        text: &Text,
+        past: Past,
+    ) -> Result<crate::config::PoolDef, Problem> {
         if !is_pool_name(name) {
             let name: String = name.chars().take(crate::config::POOL_NAME_MAX).collect();
             return Err(wrong(format!(
@@ -219,19 +352,35 @@ impl Hall {
             )));
         }
         if let Some(def) = self.config.in_file(name) {
-            return Err(conflict(format!(
-                "the nodes' files have pool {}, which is about {name:?}: it changes there, while \
-                 no node runs",
-                def.label()
-            )));
+            return Err(of_files(&def.label(), name));
         }
-        self.config.define(name, text).map_err(|error| wrong(error.to_string()))
+        self.config.define(name, text, past).map_err(|error| wrong(error.to_string()))
     }
 }
 
+/// The change that replaces what the charter keeps of a pool, if that is still so.
+fn put(name: &str, (text, past): (&Text, Past), kept: &Kept<String>) -> Change {
+    let (definition, if_generation) = (Some(text.keep(past)), Some(kept.generation));
+    Change::Pool { name: name.to_owned(), definition, if_generation }
+}
+
+/// Whether two definitions differ only where a pool changes while everything runs.
+fn unchanged_but_live(before: &Text, after: &Text) -> Result<(), Difference> {
+    let listed = |key: &str| key == "units" && (before.lists(key) || after.lists(key));
+    let structural = |it: &Difference| !LIVE.contains(&&*it.key) || listed(&it.key);
+    before.differences(after).into_iter().find(structural).map_or(Ok(()), Err)
+}
+
+fn of_files(label: &str, name: &str) -> Problem {
+    conflict(format!(
+        "the nodes' files have pool {label}, which is about {name:?}: it changes there, while no \
+         node runs"
+    ))
+}
+
 /// What the charter keeps of a pool.
-pub(super) fn text(name: &str, kept: &Kept<String>) -> Result<Text, Problem> {
-    Text::read(&kept.value).map_err(|why| {
+pub(super) fn text(name: &str, kept: &Kept<String>) -> Result<(Text, Past), Problem> {
+    Text::kept(&kept.value).map_err(|why| {
         let text = format!("pool {name:?} is written in a way that this node cannot read: {why}");
         Problem::new(ProblemKind::Conflict, text)
     })

@@ -1,10 +1,10 @@
-use quorate_api::{ApplyRequest, DefineRequest, ProblemKind};
+use quorate_api::{AmendRequest, ApplyRequest, DefineRequest, ProblemKind};
 use quorate_charter::{About, Birth, Change, Life, Move, Newcomer, Request};
 use quorate_client::{Client, ViewError, Views};
 use quorate_core::{Effect, Event};
 
 use super::*;
-use crate::config::{Added, Data, Text};
+use crate::config::{Added, Data, Past, Text};
 use crate::seat::{Origin, Place};
 
 fn text(node: &str) -> String {
@@ -131,8 +131,10 @@ fn a_pool_of_the_charter_is_read_by_the_code_that_reads_files_and_kept_as_it_was
     let written = |text: &str| Text::read(text).expect("TOML");
     let text = written("units = [{ name = \"a\", labels = { \"k.v\" = \"1\" } }]\nretry = \"2s\"");
     assert_eq!(Text::read(&text.lines()), Ok(text.clone()));
-    assert_eq!(config.define("new", &text).unwrap().unit_names, ["a"]);
-    let wrong = |text: &str| config.define("new", &written(text)).expect_err("refused").to_string();
+    assert_eq!(config.define("new", &text, Past::default()).unwrap().unit_names, ["a"]);
+    let wrong = |text: &str| {
+        config.define("new", &written(text), Past::default()).expect_err("refused").to_string()
+    };
     assert!(wrong("units = 0").contains("choose 1 to"));
     assert!(wrong("units = 1\nunitz = 2").contains("unitz"), "{}", wrong("units = 1\nunitz = 2"));
     assert!(wrong("units = 1\nlease = \"1s\"").contains("too short for a seat that moves"));
@@ -143,7 +145,10 @@ fn a_pool_of_the_charter_is_read_by_the_code_that_reads_files_and_kept_as_it_was
     assert!(Text::read("name = \"x\"\nunits = 1").is_err());
     assert!(config.in_file("old").is_some() && config.in_file("ci-1").is_some());
     assert!(config.in_file("new").is_none());
-    let added = Added { generation: 7, def: Arc::new(config.define("new", &text_of(4)).unwrap()) };
+    let added = {
+        let def = Arc::new(config.define("new", &text_of(4), Past::default()).unwrap());
+        Added { generation: 7, edition: 0, def }
+    };
     config.added.replace(Arc::new([("new".to_owned(), added)].into()));
     assert_eq!(config.pool("new").unwrap().units, 4);
 }
@@ -200,7 +205,7 @@ async fn a_pool_that_was_made_while_a_node_ran_is_granted_and_known_after_a_rest
     let dry = first.apply_pools(&apply(file, true)).await.unwrap();
     assert_eq!((dry.version, dry.changes), (0, lines.map(str::to_owned).to_vec()));
     for wrong in [
-        file.replace("units = 2", "units = 9"),
+        file.replace("units = 2", "units = 2\ndrift_ppm = 9"),
         file.replace("units = 3", "unitz = 3"),
         file.replace("\"more\"", "\"new\""),
         "[members]\n".to_owned(),
@@ -214,6 +219,7 @@ async fn a_pool_that_was_made_while_a_node_ran_is_granted_and_known_after_a_rest
     client.pool("new").acquire_many(2).await.unwrap().release().await.unwrap();
     let absent = client.pool("nobody").acquire().await.expect_err("there is none");
     assert!(absent.to_string().contains("nobody"), "{absent}");
+    changes(&first, &client).await;
     drop(client);
     node.stop().await;
     let node = start().await;
@@ -229,6 +235,71 @@ async fn a_pool_that_was_made_while_a_node_ran_is_granted_and_known_after_a_rest
     let names: Vec<&str> = pools.iter().map(|pool| pool.name.as_str()).collect();
     assert_eq!(names, ["again", "more", "new"]);
     node.stop().await;
+}
+
+/// A pool of three units is changed, deleted while somebody holds one, and made again.
+async fn changes(views: &Views, client: &Client) {
+    let refused = |error: Result<_, ViewError>| match error.expect_err("refused") {
+        ViewError::Problem(problem) => problem.detail,
+        other => panic!("{other}"),
+    };
+    let set =
+        |definition: &str| AmendRequest { definition: definition.into(), ..Default::default() };
+    let define = |definition: &str| DefineRequest { definition: definition.into() };
+    let pool = client.pool("more");
+    let kept = pool.acquire_many(3).await.unwrap();
+    let dry = AmendRequest { dry_run: true, ..set("units = 1") };
+    assert_eq!(views.amend_pool("more", &dry).await.unwrap().version, 0);
+    let lowered = views.amend_pool("more", &set("units = 2\nclaim_max = 2")).await.unwrap();
+    let words = "pool more is changed: units = 2 (it was 3), claim_max = 2 (it was not said)";
+    assert_eq!(lowered.changes, [words]);
+    let why = pool.acquire_many(3).await.expect_err("there are two").to_string();
+    assert!(why.contains("3 units asked of a pool of 2"), "{why}");
+    let stale = AmendRequest { if_generation: Some(lowered.version - 1), ..set("units = 9") };
+    assert!(refused(views.amend_pool("more", &stale).await).contains("look at it again"));
+    for wrong in ["lease = \"30s\"", "drift_ppm = 9", "units = [{ name = \"a\" }]", "units = 0"] {
+        refused(views.amend_pool("more", &set(wrong)).await);
+    }
+    refused(views.amend_pool("nobody", &set("units = 1")).await);
+    assert_eq!(kept.is_lost(), None);
+
+    let why = refused(views.delete_pool("more", None, None, false).await);
+    assert!(why.contains("1 claim holds units of it"), "{why}");
+    let waits = tokio::spawn({
+        let pool = client.pool("more");
+        async move { pool.acquire().await }
+    });
+    while views.queue("more").await.unwrap().waiting.is_empty() {}
+    let deleted = views.delete_pool("more", Some("drain"), None, false).await.unwrap();
+    assert_eq!(deleted.changes, ["pool more is deleted"]);
+    let why = waits.await.unwrap().expect_err("it is gone").to_string();
+    assert!(why.contains("the pool was deleted"), "{why}");
+    let why = pool.acquire().await.expect_err("it is gone").to_string();
+    assert!(why.contains("more"), "{why}");
+    assert!(views.definition("more").await.is_err());
+    refused(views.delete_pool("more", None, None, false).await);
+    assert_eq!(kept.is_lost(), None);
+
+    // Made again: whoever kept something keeps it, nobody else has that, and fences go on.
+    let why = refused(views.create_pool("more", &define("units = 5\nlease = \"30s\"")).await);
+    assert!(why.contains("was deleted that was another"), "{why}");
+    let again = views.create_pool("more", &define("units = 4")).await.unwrap();
+    assert_eq!(again.changes, ["pool more is made again"]);
+    let fourth = pool.acquire().await.unwrap();
+    assert_eq!(fourth.units(), [3]);
+    let last = *kept.fences().iter().max().unwrap();
+    kept.release().await.unwrap();
+    let first = pool.acquire().await.unwrap();
+    assert!(first.units() == [0] && first.fences()[0] > last, "fences go on");
+    let deleted = views.delete_pool("more", Some("revoke"), None, false).await.unwrap();
+    assert_eq!(deleted.changes, ["pool more is deleted", "what 2 claims held is revoked"]);
+    for grant in [fourth, first] {
+        let lost = grant.lost().await;
+        assert!(lost.to_string().contains("the pool was deleted"), "{lost}");
+        grant.release().await.unwrap();
+    }
+    assert!(views.pools().await.unwrap().pools.iter().all(|pool| pool.name != "more"));
+    views.create_pool("more", &define("units = 3")).await.unwrap();
 }
 
 fn views(node: &crate::Node) -> Views {
@@ -312,7 +383,7 @@ fn who_joined_has_the_same_place_everywhere_and_nobody_after_it() {
 #[test]
 fn a_member_that_joined_before_a_move_is_called() {
     let config = joins(&["a"]);
-    let def = config.define("p", &text_of(2)).unwrap();
+    let def = config.define("p", &text_of(2), Past::default()).unwrap();
     let called = |members: Option<usize>| {
         let (name, since) = (Arc::from("p"), crate::clock::now());
         let place = Place { name, me: NodeId(0), boot: 2, since, grace: def.grace };

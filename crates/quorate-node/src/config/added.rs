@@ -14,11 +14,38 @@ const NAMED: [&str; 2] = ["name", "pattern"];
 /// All pools of the charter, as far as this node has applied it.
 pub(crate) type Defined = BTreeMap<String, Added>;
 
+/// What the charter keeps of a pool beside what somebody wrote, in this field of its definition.
+const FORMERLY: &str = "formerly";
+
+/// What a pool was before, as far as that matters for what it is.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Past {
+    /// How often it was changed.
+    pub(crate) changes: u32,
+    /// The most units that it ever had.
+    pub(crate) units: u32,
+    /// Whether it was deleted. What is written down of it stays, so that fences go on if it is made
+    /// again, and nobody is given what somebody has kept.
+    #[serde(default)]
+    pub(crate) deleted: bool,
+}
+
+impl Past {
+    /// After one more change of a pool that had so many units.
+    pub(crate) fn after(self, units: u32, deleted: bool) -> Past {
+        let Past { changes, units: most, .. } = self;
+        Past { changes: changes.saturating_add(1), units: most.max(units), deleted }
+    }
+}
+
 /// A pool that the charter names.
 #[derive(Clone, Debug)]
 pub(crate) struct Added {
     /// The index of the entry that last changed it.
     pub(crate) generation: u64,
+    /// How often it was changed since it was made.
+    pub(crate) edition: u32,
     pub(crate) def: Arc<PoolDef>,
 }
 
@@ -38,7 +65,7 @@ impl Registry {
 }
 
 /// A pool as the charter keeps it: the fields that somebody wrote.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Text(Table);
 
 impl Text {
@@ -49,10 +76,57 @@ impl Text {
     }
 
     fn of(fields: Table) -> Result<Text, String> {
-        match NAMED.iter().find(|name| fields.contains_key(**name)) {
+        match NAMED.iter().chain([&FORMERLY]).find(|name| fields.contains_key(**name)) {
             Some(name) => Err(format!("a definition has no {name:?}")),
             None => Ok(Text(fields)),
         }
+    }
+
+    /// What the charter keeps of a pool.
+    pub(crate) fn kept(text: &str) -> Result<(Text, Past), String> {
+        let mut fields: Table = text.parse().map_err(|error: toml::de::Error| error.to_string())?;
+        let past = match fields.remove(FORMERLY) {
+            Some(past) => past.try_into().map_err(|error: toml::de::Error| error.to_string())?,
+            None => Past::default(),
+        };
+        Ok((Text::of(fields)?, past))
+    }
+
+    /// The same as the charter keeps it.
+    pub(crate) fn keep(&self, past: Past) -> String {
+        if past == Past::default() {
+            return self.lines();
+        }
+        let Past { changes, units, deleted } = past;
+        let deleted = if deleted { ", deleted = true" } else { "" };
+        let past = format!("changes = {changes}, units = {units}{deleted}");
+        self.lines() + &format!("{FORMERLY} = {{ {past} }}\n")
+    }
+
+    /// With these fields instead, and without those.
+    pub(crate) fn with(&self, fields: &Text, without: &[String]) -> Text {
+        let mut all = self.0.clone();
+        all.retain(|key, _| !without.iter().any(|name| name == key));
+        all.extend(fields.0.clone());
+        Text(all)
+    }
+
+    /// Which fields differ, each with what it is there and was here, if it was said.
+    pub(crate) fn differences(&self, after: &Text) -> Vec<Difference> {
+        let keys = self.0.keys().chain(after.0.keys().filter(|key| !self.0.contains_key(*key)));
+        let of = |fields: &Table, key: &String| fields.get(key).map(inline);
+        let differs = keys.filter(|key| self.0.get(*key) != after.0.get(*key));
+        let difference = |key: &String| Difference {
+            key: bare(key),
+            was: of(&self.0, key),
+            is: of(&after.0, key),
+        };
+        differs.map(difference).collect()
+    }
+
+    /// Whether a field is there and is no number.
+    pub(crate) fn lists(&self, key: &str) -> bool {
+        self.0.get(key).is_some_and(|value| !value.is_integer())
     }
 
     /// What a file of pools says, pool by pool.
@@ -101,6 +175,26 @@ fn each(fields: &Table) -> impl Iterator<Item = String> + '_ {
     fields.iter().map(|(key, value)| format!("{} = {}", bare(key), inline(value)))
 }
 
+/// A field that is written otherwise.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Difference {
+    pub(crate) key: String,
+    was: Option<String>,
+    is: Option<String>,
+}
+
+impl std::fmt::Display for Difference {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Difference { key, was, is } = self;
+        match (is, was) {
+            (Some(is), Some(was)) => write!(f, "{key} = {is} (it was {was})"),
+            (Some(is), None) => write!(f, "{key} = {is} (it was not said)"),
+            (None, Some(was)) => write!(f, "{key} is not said any more (it was {was})"),
+            (None, None) => f.write_str(key),
+        }
+    }
+}
+
 /// Why a pool is none of the charter's, and what to do instead.
 fn of_files(protocol: &str) -> String {
     format!(
@@ -139,7 +233,12 @@ impl Config {
     ///
     /// # Errors
     /// It contradicts itself, or is of a kind that does not change while nodes run.
-    pub(crate) fn define(&self, name: &str, text: &Text) -> Result<PoolDef, ConfigError> {
+    pub(crate) fn define(
+        &self,
+        name: &str,
+        text: &Text,
+        past: Past,
+    ) -> Result<PoolDef, ConfigError> {
         let wrong = |what: String| ConfigError::Pool { pool: name.to_owned(), what };
         let mut fields = text.0.clone();
         fields.insert("name".into(), name.into());
@@ -151,7 +250,7 @@ impl Config {
         }
         let members = self.members.names();
         let epoch = u32::try_from(self.epoch).unwrap_or(u32::MAX);
-        let def = PoolDef::read(pool, REGISTRY, &members, (epoch, self.charter))?;
+        let def = PoolDef::read(pool, REGISTRY, &members, (epoch, self.charter, Some(past)))?;
         if !def.protocol.about.seat_moves {
             return Err(wrong(of_files("central with an arbiter")));
         }

@@ -26,7 +26,7 @@ use quorate_core::NodeId;
 
 use crate::protocols::{REGISTRY, Registered};
 
-pub(crate) use added::{Added, Defined, Registry as Additions, Text};
+pub(crate) use added::{Added, Defined, Difference, Past, Registry as Additions, Text};
 pub use address::Address;
 pub use charter::Chartered;
 pub use limits::Limits;
@@ -405,7 +405,7 @@ impl Config {
         let pools: Result<Vec<_>, _> = file
             .pools
             .into_iter()
-            .map(|pool| PoolDef::read(pool, registry, &names, (file.epoch, charter)))
+            .map(|pool| PoolDef::read(pool, registry, &names, (file.epoch, charter, None)))
             .collect();
         let pools: Vec<Arc<PoolDef>> = pools?.into_iter().map(Arc::new).collect();
         let labels: Vec<String> = pools.iter().map(|pool| pool.label()).collect();

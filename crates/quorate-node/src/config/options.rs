@@ -11,6 +11,7 @@ use quorate_protocols::allocator::labels::Labels;
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
+use super::added::Past;
 use super::charter::Chartered;
 use super::reserved::{self, Reserved};
 use crate::protocols::{self, Registered};
@@ -18,6 +19,8 @@ use crate::protocols::{self, Registered};
 /// What every protocol is told.
 pub(crate) struct Basis<'a> {
     pub(crate) units: u32,
+    /// What it was before, for a pool that changes while nodes run.
+    pub(crate) past: Option<Past>,
     /// What is known of each unit, if they differ.
     pub(crate) labels: Option<Arc<Labels>>,
     /// Units that are not for everybody.

@@ -8,6 +8,7 @@ use quorate_core::{Lease, NodeId, Unit};
 use quorate_protocols::allocator::labels::{Labels, is_label};
 use quorate_protocols::voting::Worth;
 
+use super::added::Past;
 use super::charter::Chartered;
 use super::options::{Basis, Options};
 use super::reserved::{self, Reserved};
@@ -29,6 +30,11 @@ pub struct PoolDef {
     pub names: Names,
     /// How many units each has.
     pub units: u32,
+    /// The most that it ever had, for one that changes while nodes run: holders may have units that
+    /// it has no more.
+    pub(crate) ever: Option<u32>,
+    /// Whether it was deleted: then it has no units, and whoever has some gives them back.
+    pub(crate) deleted: bool,
     /// Their names, or nothing if they have none.
     pub unit_names: Vec<String>,
     /// Least units a claim may ask for.
@@ -122,6 +128,17 @@ impl PoolDef {
         self.names.label()
     }
 
+    /// Most units that can be held.
+    pub(crate) fn most(&self) -> u32 {
+        self.ever.map_or(self.units, |ever| ever.max(self.units))
+    }
+
+    /// The units that a client may show that has some: this node may not have heard yet what there
+    /// is.
+    pub(crate) fn most_shown(&self) -> u32 {
+        self.ever.map_or(self.units, |_| u32::MAX)
+    }
+
     /// What is known of its units at first, if they differ.
     pub fn labels(&self) -> Option<&Arc<Labels>> {
         self.protocol.about.labels.as_ref()
@@ -169,7 +186,7 @@ impl PoolDef {
         pool: low::Pool,
         registry: &[Registered],
         members: &[String],
-        (epoch, charter): (u32, Option<Chartered>),
+        (epoch, charter, past): (u32, Option<Chartered>, Option<Past>),
     ) -> Result<PoolDef, ConfigError> {
         let names = names(pool.name, pool.pattern)?;
         let label = names.label();
@@ -231,8 +248,17 @@ impl PoolDef {
             ));
         }
         let mut options = Options::new(pool.options);
-        let basis =
-            Basis { units, labels, reserved: &reserved, lease, members, epoch, standing, charter };
+        let basis = Basis {
+            units,
+            past,
+            labels,
+            reserved: &reserved,
+            lease,
+            members,
+            epoch,
+            standing,
+            charter,
+        };
         let name = pool.protocol.as_deref().unwrap_or(registry[0].name);
         let (protocol, quorums) =
             protocols::read(registry, name, &basis, &mut options).map_err(&wrong)?;
@@ -273,9 +299,12 @@ impl PoolDef {
                 "{name} only counts units and cannot say who has which: give units, not unit_names"
             )));
         }
+        let deleted = past.is_some_and(|past| past.deleted);
         Ok(PoolDef {
             names,
-            units,
+            units: if deleted { 0 } else { units },
+            ever: past.map(|past| past.units.max(units)),
+            deleted,
             unit_names,
             claim_min,
             claim_max,

@@ -42,6 +42,16 @@ impl Known {
         self.way.as_ref().map(|way| &*way.hall)
     }
 
+    /// Who decides for a group.
+    pub(super) fn tenure(&self, group: Group) -> Option<Tenure> {
+        self.seats.get(group)
+    }
+
+    /// Homes of a pool ask whoever decides once more in a moment.
+    pub(super) fn asks_again(&mut self, seat: usize, decider: NodeId) {
+        self.lately.insert(seat, decider);
+    }
+
     /// Who decides over a pool whose seat moves.
     fn decider(&self, pool: &str) -> Option<NodeId> {
         self.seats.get(Group::of(pool)).map(|tenure| tenure.node)
@@ -54,6 +64,8 @@ impl Engine {
             FromCharter::Applied(seats, defined, joined) => {
                 self.on_joined(joined);
                 let before = Arc::clone(&self.charter.seats);
+                // What pools are comes before who decides over them (charter spec 3).
+                self.on_amended(&defined);
                 // Who decides first: a seat that is over learns of no pools that came after it.
                 self.on_applied(seats);
                 self.on_defined(&before, defined);

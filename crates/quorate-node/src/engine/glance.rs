@@ -97,7 +97,8 @@ impl Engine {
         if let Some((_, list)) = lists.iter().find(|(_, list)| asked(list)) {
             return Arc::clone(list);
         }
-        let matching = self.pools.iter().filter(|pool| pool.name.contains(search));
+        let matching = self.pools.iter().filter(|pool| !pool.is_gone());
+        let matching = matching.filter(|pool| pool.name.contains(search));
         let mut found: Vec<(u64, &str, Count)> = matching
             .map(|pool| (pool, count(pool, now)))
             .filter(|(_, count)| only.takes(count))

@@ -7,6 +7,7 @@
 //! done. The engine never waits for anybody: answers go into queues that are bounded by what was
 //! asked.
 //!
+//! * `amended`: pools that are changed while they run;
 //! * `charter`: who decides where that may change;
 //! * `claims`: what clients ask;
 //! * `copies`: claims that were asked for at several nodes;
@@ -22,6 +23,7 @@
 //! * `presence`: claims that nobody is there for;
 //! * `pools`: seats, made when their pool is first used, and what is told about them.
 
+mod amended;
 mod charter;
 mod claims;
 mod copies;

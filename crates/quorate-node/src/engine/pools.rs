@@ -78,6 +78,15 @@ impl Pool {
         Known { labels: self.terms.labels.as_ref(), decides }
     }
 
+    /// Whether it was deleted, and nobody holds anything of it as far as this node knows.
+    pub(super) fn is_gone(&self) -> bool {
+        self.def.deleted && self.ledger.live().next().is_none() && {
+            let mut empty = true;
+            self.seat.ledger(&mut |_| empty = false);
+            empty
+        }
+    }
+
     /// Why nothing can be asked of this pool, if its seat has stopped.
     pub(super) fn stopped(&self) -> Option<Problem> {
         self.stopped.as_ref().map(|why| {
@@ -172,11 +181,7 @@ impl Engine {
             def: Arc::clone(def),
             seat,
             ledger: Ledger::default(),
-            terms: Terms {
-                lease: def.lease,
-                labels: def.labels().cloned(),
-                about: (!def.unit_names.is_empty()).then(|| Arc::clone(def)),
-            },
+            terms: Terms::of(def),
             relabelled: Vec::new(),
             meters,
             barrier: 0,
@@ -262,7 +267,7 @@ impl Engine {
     }
 
     pub(super) fn pools_view(&self) -> PoolsView {
-        let mut names: Vec<&Pool> = self.pools.iter().collect();
+        let mut names: Vec<&Pool> = self.pools.iter().filter(|pool| !pool.is_gone()).collect();
         names.sort_by(|a, b| a.name.cmp(&b.name));
         let left_out = names.len().saturating_sub(POOLS_LISTED) as u64;
         let patterns = self.config.pools.iter();
@@ -328,7 +333,7 @@ impl Engine {
             standings.insert(def.label(), Standing::default());
         }
         let away = self.suspects();
-        for pool in &self.pools {
+        for pool in self.pools.iter().filter(|pool| !pool.is_gone()) {
             let standing = standings.entry(pool.def.label()).or_default();
             let most = self.outlook_of(pool, &away, now).map_or(0, |outlook| outlook.most());
             standing.see_outlook(most.into());

@@ -137,7 +137,7 @@ impl Engine {
             return Ok(self.planted.grants(view, pool.def.units));
         }
         let def = self.config.pool(name).ok_or_else(|| admission::unknown_pool(name))?;
-        let outlook = def.protocol.rules.grants(name, self.config.members.len(), &away);
+        let outlook = def.protocol.grants(name, self.config.members.len(), &away);
         let (config, units) = (&*self.config, def.units);
         Ok(Words { config, units, grace_ms: None, who: None }.view(&outlook))
     }

@@ -88,7 +88,7 @@ impl Engine {
         for _ in 0..self.pools.len().min(AT_ONCE) {
             let seat = self.next_look % self.pools.len();
             self.next_look = seat + 1;
-            if self.pools[seat].stopped().is_some() {
+            if self.pools[seat].stopped().is_some() || self.pools[seat].def.deleted {
                 continue;
             }
             let pool = &self.pools[seat];

@@ -8,6 +8,10 @@ use crate::config::{Basis, Options};
 pub(super) fn read(basis: &Basis<'_>, options: &mut Options) -> Result<Goods, String> {
     let mut goods = Goods::new(basis.units);
     goods.lease = basis.lease;
+    goods.ever = basis.past.map(|past| past.units.max(basis.units));
+    if basis.past.is_some_and(|past| past.deleted) {
+        goods.units = 0;
+    }
     goods.labels = basis.labels.clone();
     goods.eligible = basis.eligible();
     goods.fairness = options.fairness()?;

@@ -227,6 +227,16 @@ impl ProtocolDef {
         self.about.reads_records
     }
 
+    /// Whether another node decides when the one that does is gone, as the charter says.
+    pub fn seat_moves(&self) -> bool {
+        self.about.seat_moves
+    }
+
+    /// Which claims a pool of this name can grant among so many members while these are away.
+    pub fn grants(&self, pool: &str, members: usize, away: &NodeSet) -> Outlook {
+        self.rules.grants(pool, members, away)
+    }
+
     /// What a participant is told of a pool of this name among so many members, if the protocol is
     /// this one.
     pub fn pool<P: Protocol<Pool: 'static>>(&self, name: &str, members: usize) -> Option<P::Pool> {

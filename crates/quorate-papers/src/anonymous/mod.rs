@@ -1,6 +1,7 @@
 //! Miyamoto, Kakugawa, Yamashita: Extended distributed k-mutual exclusion (in Japanese).
 
 mod construction;
+mod hindsight;
 mod problem;
 mod protocol;
 
@@ -9,7 +10,7 @@ use quorate_quorum::sharing::{Assignment, Blueprint, Construction, Structure, ci
 
 /// Every function, section by section.
 pub(crate) const EVIDENCE: &[&[(&str, crate::Evidence)]] =
-    &[problem::EVIDENCE, protocol::EVIDENCE, construction::EVIDENCE];
+    &[problem::EVIDENCE, protocol::EVIDENCE, construction::EVIDENCE, hindsight::EVIDENCE];
 
 /// A structure, by what each process may use: bit sets of units.
 fn structure(units: u32, alphas: &[u32]) -> Structure {

@@ -100,7 +100,7 @@ pub(super) fn scheme_with_two_requests(ledger: Ledger) -> Scheme {
 
 fn kinds_of_algorithms(_: Pace) -> Found {
     Found::not_computable(
-        "A classification of the literature. Both kinds are here: `ring` passes tokens, the \
+        "A classification of the literature. Both kinds are here: protocol ring passes tokens, the \
          others give permissions.",
     )
 }

@@ -101,7 +101,8 @@ pub(super) struct Found {
     pub(super) oldest_waits: u64,
     /// States at the end in which somebody owes an answer to one who lives.
     pub(super) owed: u64,
-    /// Most different processes that answered one query.
+    /// How many others each process has, and most of them that answered one query.
+    pub(super) others: u32,
     pub(super) answers_max: u32,
     /// Crashes learnt of one who had permitted the request that waited.
     pub(super) withdrawn: u64,
@@ -217,7 +218,7 @@ impl<const N: usize> World<N> {
     }
 
     pub(super) fn explore(&self) -> Found {
-        let mut found = Found::default();
+        let mut found = Found { others: N as u32 - 1, ..Found::default() };
         let mut known: HashSet<u64, BuildHasherDefault<Mixer>> = HashSet::default();
         let mut came: Vec<(u32, Move)> = vec![(0, Move::Start)];
         let mut level = vec![(self.start(), 0u32)];

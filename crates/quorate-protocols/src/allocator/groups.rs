@@ -40,7 +40,12 @@ impl Allocator {
 
     /// Lays the units out anew, as the groups now need it.
     pub(super) fn cut_classes(&mut self) {
-        let layout = Layout::of(self.layout.units(), &self.groups);
+        self.lay_out(self.layout.units());
+    }
+
+    /// The same for so many units, of which those that are new are not free yet.
+    pub(super) fn lay_out(&mut self, units: u32) {
+        let layout = Layout::of(units, &self.groups);
         let mut free: Vec<FreeSet> =
             (0..layout.classes()).map(|class| FreeSet::empty(layout.size(class))).collect();
         for class in 0..self.layout.classes() {
@@ -123,6 +128,9 @@ impl Allocator {
     pub(super) fn capacity(&self, class: usize) -> u32 {
         if self.drained.is_empty() {
             return self.layout.size(class);
+        }
+        if self.layout.classes() == 1 {
+            return self.layout.size(class) - self.drained.len() as u32;
         }
         let here = self.drained.iter().filter(|unit| self.layout.class_of(**unit) == class);
         self.layout.size(class) - here.count() as u32

@@ -35,6 +35,7 @@ pub(crate) mod oracle;
 mod pass;
 mod place;
 mod queue;
+mod stock;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -47,7 +48,7 @@ use flow::Flow;
 use free_set::FreeSet;
 use layout::{Group, Layout};
 use place::{Mover, Moves};
-use queue::{Queue, Shape};
+use queue::Queue;
 
 pub use explain::Cut;
 pub use layout::Among;
@@ -328,6 +329,11 @@ impl Allocator {
         }
     }
 
+    /// How many units there are, with those that are not to be granted.
+    pub fn units(&self) -> u32 {
+        self.layout.units()
+    }
+
     /// How many units are free.
     pub fn free_count(&self) -> u32 {
         self.free.iter().map(FreeSet::count).sum()
@@ -372,42 +378,6 @@ impl Allocator {
     /// Whether moves are under way.
     pub fn is_moving(&self) -> bool {
         !self.plan.is_empty()
-    }
-
-    /// A unit leaves the pool: at once if it is free, else when its holder gives it back, who is
-    /// not moved from it any more. Claims that can never be granted without it are over; these are
-    /// returned.
-    pub fn drain(&mut self, unit: Unit) -> Vec<Ticket> {
-        if unit.0 >= self.layout.units() || !self.drained.insert(unit) {
-            return Vec::new();
-        }
-        let (class, place) = self.layout.place(unit);
-        if self.free[class].contains(place) {
-            self.free[class].remove(place);
-        }
-        self.recount();
-        self.unsettle();
-        let mut judged: BTreeMap<&Shape, bool> = BTreeMap::new();
-        let mut over = Vec::new();
-        for (ticket, waiting) in self.queue.iter() {
-            let judge = || self.possible(&waiting.shape).is_err();
-            if *judged.entry(&waiting.shape).or_insert_with(judge) {
-                over.push(ticket);
-            }
-        }
-        for ticket in &over {
-            self.cancel(*ticket);
-        }
-        over
-    }
-
-    /// A drained unit is back. `in_use` says whether its holder from before still has it.
-    pub fn restore(&mut self, unit: Unit, in_use: bool) {
-        if self.drained.remove(&unit) && !in_use && !self.plan.keeps(unit) {
-            self.put_back(unit);
-        }
-        self.recount();
-        self.unsettle();
     }
 
     /// Labels change: what was decided and nobody was told is decided anew. Holders that were told

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use quorate_core::{ClaimId, Fence, Moment, NodeId, NodeSet};
 
-use super::local::{Local, PermitState, Phase};
+use super::local::{Local, Permit, PermitState, Phase};
 use super::message::{End, GrantNumber, Message};
 use super::pool::broken;
 use super::requester::Requester;
 use super::{Post, Seat};
 use crate::home::About;
-use crate::quorums::asking::lasting_quorum;
+use crate::quorums::asking::{lasting_quorum, too_few};
 
 /// A permission as an arbiter tells it.
 #[derive(Clone, Copy)]
@@ -378,9 +378,14 @@ impl Requester {
         if local.is_held() {
             return;
         }
+        let is_live = |permit: &Permit| permit.until().is_some_and(|until| until > seat.now);
+        let (quorums, units) = (&seat.pool.quorums, local.wish.units);
+        if too_few(quorums, units, &local.enlisted, |permit| !is_live(permit)) {
+            return;
+        }
         let (live, token) = (local.live(seat), local.token);
         let settled = |node: NodeId| local.enlisted[&node].token == token;
-        let Some(quorum) = seat.pool.quorums.within(local.wish.units, &live, settled) else {
+        let Some(quorum) = quorums.within(units, &live, settled) else {
             return;
         };
         if seat.pool.picks_units() && !self.settle_pick(seat, claim, &quorum, again, post) {

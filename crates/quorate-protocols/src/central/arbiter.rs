@@ -125,10 +125,15 @@ impl Arbiter {
     ) {
         match message {
             Message::Request { claim, attempt, mut wanted, sent } => {
-                if wanted.units.get() > seat.pool.goods.units {
+                let goods = &seat.pool.goods;
+                let asked_before = goods.ever.is_some() && self.entries.contains_key(&claim);
+                if goods.ever.is_some() && !asked_before && !goods.has(&wanted) {
+                    return; // Its home or we have not heard of a change yet, and will.
+                }
+                if !asked_before && wanted.units.get() > goods.units {
                     return post.out.anomaly(from, "a request for more units than the pool has");
                 }
-                if !seat.pool.goods.has(&wanted) {
+                if !asked_before && !goods.has(&wanted) {
                     return post
                         .out
                         .anomaly(from, "a request with lines that this pool cannot have");
@@ -300,8 +305,8 @@ impl Arbiter {
             && all.windows(2).all(|pair| pair[0].unit < pair[1].unit)
             && all
                 .iter()
-                .all(|s| s.unit.0 < seat.pool.goods.units && s.fence < Fence::floor(seat.boot));
-        let Ok(units) = Units::new(all.len() as u32, seat.pool.goods.units) else { return false };
+                .all(|s| s.unit.0 < seat.pool.goods.most() && s.fence < Fence::floor(seat.boot));
+        let Ok(units) = Units::new(all.len() as u32, seat.pool.goods.most()) else { return false };
         if !sound || !self.evict_older_holders(seat, shares, out) {
             return false;
         }
@@ -501,7 +506,7 @@ impl Arbiter {
         let nobodys = |unit: &Unit| !taken.contains(unit) && !self.allocator.keeps(*unit);
         let drained = self.allocator.drained().filter(nobodys).count();
         let away = taken.len() as u32 + drained as u32 + self.allocator.kept_count();
-        let free = seat.pool.goods.units - away;
+        let free = self.allocator.units() - away;
         assert_eq!(free, self.allocator.free_count(), "what nobody holds is free");
     }
 }

@@ -6,14 +6,15 @@
 //! again: those that wait keep their age, those that can never be granted now are refused, and
 //! holders keep what they have.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use quorate_core::{Line, NodeId, Order, Relabelled, Unit};
+use quorate_core::{Fence, Line, NodeId, Order, Relabelled, Unit};
 
 use super::arbiter::Arbiter;
 use super::booked::{Booked, State};
 use super::message::Message;
+use super::pool::broken;
 use super::{Post, Seat};
 use crate::allocator::Ticket;
 use crate::allocator::labels::Labels;
@@ -68,6 +69,31 @@ impl Arbiter {
             }
         }
         self.write_down(seat, post.out);
+        self.schedule(seat, post);
+    }
+
+    /// The pool is another from now on. Units that it has no more are granted no more, and those
+    /// who have them keep them; claims that can never be granted now are refused.
+    pub(crate) fn amend(&mut self, seat: &Seat<'_>, post: &mut Post<'_>) {
+        let goods = &seat.pool.goods;
+        let held: BTreeSet<Unit> = self
+            .entries
+            .values()
+            .filter_map(|booked| match &booked.state {
+                State::Granted { held, .. } => Some(held),
+                State::Waiting | State::Absent => None,
+            })
+            .flat_map(|held| held.shares.iter().map(|share| share.unit))
+            .collect();
+        let units = if broken!(seat, GrantRemoved) { goods.most() } else { goods.units };
+        self.allocator.follow(goods.fairness.policy());
+        let over = self.allocator.amend(goods.most(), units, |unit| held.contains(&unit));
+        if !broken!(seat, WaitForNothing) {
+            self.refuse(over, post);
+        }
+        if broken!(seat, FencesAnew) {
+            self.fence = Fence::floor(seat.boot);
+        }
         self.schedule(seat, post);
     }
 

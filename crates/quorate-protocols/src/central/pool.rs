@@ -144,6 +144,16 @@ pub(crate) enum Mutant {
     AnswerTellsAfter,
     /// Leases of what a shadow took over begin when it opens (charter spec S17).
     LeaseFromTakeover,
+    /// Units that a pool has no more are granted again when they come back (charter spec 3).
+    GrantRemoved,
+    /// A seat goes on under a licence from before its pool was changed (charter spec 3).
+    DecideAmendedAtOnce,
+    /// A seat knows nothing of units that its pool has no more (charter spec 3).
+    ForgetRemoved,
+    /// A change of the pool begins fences anew (charter spec 3).
+    FencesAnew,
+    /// Claims for more than there is now wait on (charter spec 3).
+    WaitForNothing,
 }
 
 /// Whether a rule is broken: never, outside this crate's tests.

@@ -165,6 +165,10 @@ impl Asks for Requests {
         home.has_waiting()
     }
 
+    fn changes(pool: &Pool) -> bool {
+        pool.goods.ever.is_some()
+    }
+
     fn breaks(seat: &Seat<'_>, rule: Rule) -> bool {
         match rule {
             Rule::Fits => broken!(seat, IgnoreLines),
@@ -293,6 +297,24 @@ impl Requester {
         if moving.held.begin(it) {
             moving.since = if news { Some(seat.now) } else { moving.since };
             post.out.ask_to_move(claim, moving.held.shares.clone(), it.from, it.to);
+        }
+    }
+
+    /// The pool is another from now on: what it can never grant is refused, by name, whatever
+    /// whoever decides may know of that yet.
+    pub(super) fn amend(&mut self, seat: &Seat<'_>, post: &mut Post<'_>) {
+        if broken!(seat, WaitForNothing) {
+            return;
+        }
+        let why = |(&id, local): (&ClaimId, &Asked<Wait, Has>)| {
+            let why = || seat.pool.goods.refusal(seat.me, &local.wanted, None);
+            (!local.phase.is_held()).then(why).flatten().map(|why| (id, why))
+        };
+        let over: Vec<(ClaimId, Refusal)> = self.claims.iter().filter_map(why).collect();
+        for (claim, why) in over {
+            let local = self.claims.remove(&claim).expect("it was just seen");
+            Requests::give_back(self, seat, claim, local, post);
+            post.out.refuse(claim, why);
         }
     }
 

@@ -57,7 +57,7 @@ impl<A: Decided> Home<A> {
         claim: &Claim,
         labels: Option<&Labels>,
     ) -> Result<A::Local, Refusal> {
-        if let Some(why) = A::goods(seat.pool).refusal(seat.me, claim, labels) {
+        if let Some(why) = A::goods(seat.pool).refusal(seat.me, &claim.wanted, labels) {
             return Err(why);
         }
         let (wanted, attempt) = (claim.wanted.clone(), self.next_attempt(seat));
@@ -68,7 +68,7 @@ impl<A: Decided> Home<A> {
     /// What a client shows that outlived the home's last boot; those who decide know the rest.
     pub(crate) fn shown(&mut self, seat: &Seat<'_, A>, shares: &Shares) -> Option<A::Local> {
         let units = u32::try_from(shares.len()).unwrap_or(u32::MAX);
-        let wanted = Wanted::any(Units::new(units, A::goods(seat.pool).units).ok()?);
+        let wanted = Wanted::any(Units::new(units, A::goods(seat.pool).most_shown()).ok()?);
         let (attempt, phase) = (self.next_attempt(seat), Phase::Held { told: None });
         Some(Asked { wanted, attempt, phase, holds: A::holds(seat, shares) })
     }

@@ -79,6 +79,11 @@ pub(crate) trait Asks: Clone + Eq + Hash + Debug + Default {
     fn retry(pool: &PoolOf<Self>) -> Duration;
     /// How long a grant lasts.
     fn lease(pool: &PoolOf<Self>) -> &Lease;
+    /// Whether a pool may be another from now on, so that what a client asks for need not be what
+    /// there is.
+    fn changes(_pool: &PoolOf<Self>) -> bool {
+        false
+    }
     /// How a claim stands.
     fn phase(local: &mut Self::Local) -> &mut Phase<Self::Wait>;
 
@@ -225,7 +230,8 @@ impl<W> Phase<W> {
 impl<A: Asks> Home<A> {
     pub(crate) fn on_claim(&mut self, seat: &Seat<'_, A>, claim: &Claim, post: &mut Post<'_, A>) {
         let units = claim.wanted.units.get();
-        assert!(units <= A::Protocol::capacity(seat.pool), "h <= k was settled at the door");
+        let settled = units <= A::Protocol::capacity(seat.pool) || A::changes(seat.pool);
+        assert!(settled, "h <= k was settled at the door");
         let stands = claim.wanted.standing.is_some();
         assert!(!stands || A::Protocol::stands(seat.pool), "and so was what may stand");
         if self.claims.contains_key(&claim.id) {

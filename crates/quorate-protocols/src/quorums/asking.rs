@@ -1,7 +1,7 @@
 //! Whom a home asks of a family of quorums, whom instead of nodes that seem dead, and for how long
 //! what enough of them said may be relied on.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_core::{Fact, Moment, NodeId, NodeSet, Units};
 
@@ -75,6 +75,20 @@ pub(crate) fn covering(
     chosen
 }
 
+/// Whether the answers that are missing leave no quorum. Most answers come before they would do, and
+/// in the order in which nodes were asked: so the last ones are looked at first, and no more than it
+/// takes.
+pub(crate) fn too_few<'a, A: 'a>(
+    quorums: &Quorums,
+    units: Units,
+    asked: &'a BTreeMap<NodeId, A>,
+    is_missing: impl Fn(&A) -> bool,
+) -> bool {
+    let Some(size) = quorums.size(units) else { return false };
+    let Some(spare) = asked.len().checked_sub(size) else { return true };
+    asked.values().rev().filter(|answer| is_missing(answer)).nth(spare).is_some()
+}
+
 /// Until when some quorum can be relied on: the longest over all quorums of the shortest in each
 /// (arbiter spec C1).
 pub(crate) fn lasts_until(
@@ -82,6 +96,12 @@ pub(crate) fn lasts_until(
     units: Units,
     relied: impl Iterator<Item = (Moment, NodeId)>,
 ) -> Option<Moment> {
+    if let Some(size) = quorums.size(units) {
+        let votes = relied.filter(|(_, node)| quorums.is_member(*node));
+        let mut votes: Vec<Moment> = votes.map(|(until, _)| until).collect();
+        let last = votes.len().checked_sub(size)?;
+        return Some(*votes.select_nth_unstable(last).1);
+    }
     let mut relied: Vec<(Moment, NodeId)> = relied.collect();
     relied.sort_unstable_by(|a, b| b.cmp(a));
     let mut longest = NodeSet::new();

@@ -107,6 +107,15 @@ impl Quorums {
         }
     }
 
+    /// How many voters are a quorum for `units`, where any so many are.
+    fn size(&self, units: Units) -> Option<usize> {
+        match self {
+            Quorums::Threshold { size, .. } => Some(*size as usize),
+            Quorums::BySize { sizes, .. } => Some(sizes[units.get() as usize - 1] as usize),
+            Quorums::Explicit(_) | Quorums::Nested(_) => None,
+        }
+    }
+
     /// A quorum for `units`, drawn by `draw`: one with `me` if there is one, since asking oneself
     /// costs nothing, and without any of `avoid`; `None` if every quorum has one of those.
     pub fn draw(&self, units: Units, me: NodeId, draw: u64, avoid: &NodeSet) -> Option<NodeSet> {

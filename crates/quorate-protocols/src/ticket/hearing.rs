@@ -14,7 +14,7 @@ use super::pool::broken;
 use super::requester::Requester;
 use super::{Post, Seat};
 use crate::home::About;
-use crate::quorums::asking::lasting_quorum;
+use crate::quorums::asking::{lasting_quorum, too_few};
 
 impl Requester {
     pub(super) fn hear(
@@ -82,10 +82,12 @@ impl Requester {
         if local.phase != Phase::Waiting(Round::Asking) || broken!(seat, T1OneRound) {
             return;
         }
-        let proposed: Option<Vec<Fence>> =
-            local.quorum.values().map(|said| said.proposed).collect();
-        let Some(proposed) = proposed else { return };
-        local.ticket = proposed.into_iter().max().expect("quorums are not empty");
+        // Answers come in the order in which members were asked: the last one is missing longest.
+        if local.quorum.values().rev().any(|said| said.proposed.is_none()) {
+            return;
+        }
+        let proposed = local.quorum.values().filter_map(|said| said.proposed);
+        local.ticket = proposed.max().expect("quorums are not empty");
         local.phase = Phase::Waiting(Round::Settled);
         local.tell_all(seat, claim, post);
     }
@@ -150,17 +152,21 @@ impl Requester {
             // An old view does not bring back what is over.
             Phase::Waiting(_) | Phase::Held { .. } | Phase::Ending { .. } => return,
         }
+        // As above: most views are not the last one, and then rivals need not be put together.
+        let has_view = |said: &Said| said.rivals.is_some() && said.is_relied_on(seat.now);
+        if !local.quorum.values().rev().all(has_view) {
+            return;
+        }
+        let views = local.quorum.values().filter_map(|said| said.rivals.as_ref());
         let mut older: BTreeSet<Rival> = BTreeSet::new();
-        for said in local.quorum.values() {
-            let Some(rivals) = &said.rivals else { return };
-            if !said.is_relied_on(seat.now) {
+        let mut taken = u64::from(local.units.get());
+        for rival in views.flat_map(|rivals| rivals.iter()) {
+            if older.insert(*rival) {
+                taken += u64::from(rival.units.get());
+            }
+            if taken > u64::from(seat.pool.units) {
                 return;
             }
-            older.extend(rivals.iter());
-        }
-        let taken: u64 = older.iter().map(|rival| u64::from(rival.units.get())).sum();
-        if taken + u64::from(local.units.get()) > u64::from(seat.pool.units) {
-            return;
         }
         let until = local.deadline(seat).expect("all of its quorum can be relied on");
         let shares = shares(local.units, local.ticket);
@@ -187,7 +193,14 @@ impl Requester {
 
     /// A member can be relied on for longer.
     fn go_on(&mut self, seat: &Seat<'_>, claim: ClaimId, post: &mut Post<'_>) {
-        let Some(until) = self.claims[&claim].deadline(seat) else { return };
+        let local = &self.claims[&claim];
+        let told = if let Phase::Held { told } = local.phase { told } else { None };
+        let adds_nothing =
+            |said: &Said| told >= said.until && said.until.is_none_or(|it| it < Moment::NEVER);
+        if told.is_some() && too_few(&seat.pool.quorums, local.units, &local.quorum, adds_nothing) {
+            return; // No quorum lasts longer than what the client was told.
+        }
+        let Some(until) = local.deadline(seat) else { return };
         if self.extend(seat, claim, until, post) {
             self.leave_suspects(seat, claim, post);
         }

@@ -9,19 +9,20 @@ use super::cluster::{self, Cluster, Json};
 use super::pool::{Again, print};
 use crate::Outcome;
 
-/// Make all pools of a file that are not there, or none.
+/// Make pools what a file says, all of them or none.
 ///
 /// For clusters with a charter (docs/charter.md). The file has `[[pools]]`, each with a name, and
-/// nothing else; up to 1000 are made at once. A pool that is there and is another is refused, and
-/// so is a field that no pool has: then nothing is made.
+/// nothing else. Those that are not there are made and those that are others are changed, up to
+/// 1000 at once; what the file does not name stays as it is. A change that cannot be made while
+/// nodes run is refused, and so is a field that no pool has: then nothing is done.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   quorate apply -f pools.toml --dry-run
   quorate apply -f pools.toml
 
-Exit codes: 0 all are there; 2 nothing changed, or, if that is what is said, it is not known whether
-it did.")]
+Exit codes: 0 all are as the file says; 2 nothing changed, or, if that is what is said, it is not
+known whether it did.")]
 pub(crate) struct Args {
     /// The file.
     #[arg(short, long, value_name = "FILE")]

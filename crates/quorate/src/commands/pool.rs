@@ -1,14 +1,14 @@
-//! `quorate pool`: pools that the charter names, made and changed while everything runs.
+//! `quorate pool`: pools that the charter names, made, changed and deleted while everything runs.
 
 use anyhow::bail;
-use quorate_api::{AmendedView, ClaimId, DefineRequest, DefinitionView};
+use quorate_api::{AmendRequest, AmendedView, ClaimId, DefineRequest, DefinitionView};
 use quorate_client::Views;
 
 use super::cluster::{self, Cluster, Json};
 use super::pools;
 use crate::Outcome;
 
-/// Make and show pools, while everything runs.
+/// Make, change, delete and show pools, while everything runs.
 ///
 /// For clusters with a charter (docs/charter.md). Pools of the nodes' files are listed and shown,
 /// and change in the files.
@@ -21,6 +21,8 @@ pub(crate) struct Args {
 #[derive(clap::Subcommand, Debug)]
 enum Verb {
     Create(Create),
+    Set(Set),
+    Delete(Delete),
     Show(Show),
     List(pools::Args),
 }
@@ -43,12 +45,28 @@ known whether it is.")]
 struct Create {
     /// Its name.
     name: String,
-    /// How many units it has.
-    #[arg(long, value_name = "N", required_unless_present_any = ["unit_names", "set"])]
-    units: Option<u32>,
+    #[command(flatten)]
+    fields: Fields,
     /// Their names.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "units")]
     unit_names: Vec<String>,
+    /// Any other field of [[pools]].
+    #[arg(long, value_name = "FIELD=VALUE")]
+    set: Vec<String>,
+    #[command(flatten)]
+    again: Again,
+    #[command(flatten)]
+    cluster: Cluster,
+    #[command(flatten)]
+    json: Json,
+}
+
+/// What most pools are told.
+#[derive(clap::Args, Debug)]
+struct Fields {
+    /// How many units it has.
+    #[arg(long, value_name = "N")]
+    units: Option<u32>,
     /// How long a grant lasts without renewal: 10s unless said otherwise.
     #[arg(long, value_name = "SPAN")]
     lease: Option<String>,
@@ -61,9 +79,74 @@ struct Create {
     /// Most units of a claim.
     #[arg(long, value_name = "N")]
     claim_max: Option<u32>,
-    /// Any other field of [[pools]].
-    #[arg(long, value_name = "FIELD=VALUE")]
+}
+
+/// Change a pool while everything runs: every node has it a moment later.
+///
+/// What is not said stays as it is. Units that come are granted at once; units that go are granted
+/// no more, and whoever has one keeps it until it is given back. Claims that can never be granted
+/// now are refused, at once.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quorate pool set licences --units 6
+  quorate pool set ci --claim-max 2 --fairness fifo --dry-run
+  quorate pool set big retry=200ms
+  quorate pool set ci claim_max=
+  quorate pool set licences --units 4 --if-generation 7
+
+Exit codes: 0 it is so; 2 it is not, and nothing changed, or, if that is what is said, it is not
+known whether it did.")]
+struct Set {
+    /// Its name.
+    name: String,
+    /// Any field of [[pools]], and what it is now; FIELD= alone takes back what was said of it.
+    #[arg(value_name = "FIELD=VALUE")]
     set: Vec<String>,
+    #[command(flatten)]
+    fields: Fields,
+    /// Only if this is its generation, as `quorate pool show` says it.
+    #[arg(long, value_name = "N")]
+    if_generation: Option<u64>,
+    /// Only say what would be done.
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    again: Again,
+    #[command(flatten)]
+    cluster: Cluster,
+    #[command(flatten)]
+    json: Json,
+}
+
+/// Delete a pool while everything runs: it grants nothing any more.
+///
+/// Claims that wait are refused. If anybody holds units of it, it is refused, and says how many do,
+/// unless it is said what becomes of them.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quorate pool delete licences
+  quorate pool delete licences --drain
+  quorate pool delete licences --revoke --if-generation 7
+
+Exit codes: 0 it is deleted; 2 it is not, and nothing changed, or, if that is what is said, it is
+not known whether it is.")]
+struct Delete {
+    /// Its name.
+    name: String,
+    /// Whoever holds units keeps them until they are given back.
+    #[arg(long, conflicts_with = "revoke")]
+    drain: bool,
+    /// Whoever holds units is to stop, at the latest when the lease is over.
+    #[arg(long)]
+    revoke: bool,
+    /// Only if this is its generation, as `quorate pool show` says it.
+    #[arg(long, value_name = "N")]
+    if_generation: Option<u64>,
+    /// Only say what would be done.
+    #[arg(long)]
+    dry_run: bool,
     #[command(flatten)]
     again: Again,
     #[command(flatten)]
@@ -99,6 +182,8 @@ struct Show {
 pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
     match args.verb {
         Verb::Create(args) => create(&args),
+        Verb::Set(args) => set(&args),
+        Verb::Delete(args) => delete(&args),
         Verb::Show(args) => show(&args),
         Verb::List(args) => pools::run(args),
     }
@@ -110,6 +195,34 @@ fn create(args: &Create) -> anyhow::Result<Outcome> {
         let views = args.again.views(&args.cluster)?;
         let made = views.create_pool(&args.name, &DefineRequest { definition }).await?;
         print(args.json, &made)
+    })
+}
+
+fn set(args: &Set) -> anyhow::Result<Outcome> {
+    let (without, set): (Vec<&String>, Vec<&String>) =
+        args.set.iter().partition(|word| word.ends_with('='));
+    let without = without.iter().map(|word| word.trim_end_matches('=').trim().to_owned()).collect();
+    let set: Vec<String> = set.into_iter().cloned().collect();
+    let definition = args.fields.lines() + &fields(&set)?;
+    let Set { if_generation, dry_run, .. } = *args;
+    let request = AmendRequest { definition, without, if_generation, dry_run };
+    cluster::block_on(async {
+        let views = args.again.views(&args.cluster)?;
+        print(args.json, &views.amend_pool(&args.name, &request).await?)
+    })
+}
+
+fn delete(args: &Delete) -> anyhow::Result<Outcome> {
+    let holders = match (args.drain, args.revoke) {
+        (true, _) => Some("drain"),
+        (_, true) => Some("revoke"),
+        _ => None,
+    };
+    let Delete { if_generation, dry_run, .. } = *args;
+    cluster::block_on(async {
+        let views = args.again.views(&args.cluster)?;
+        let gone = views.delete_pool(&args.name, holders, if_generation, dry_run).await?;
+        print(args.json, &gone)
     })
 }
 
@@ -152,21 +265,33 @@ impl Again {
 impl Create {
     /// The same as a file would say it.
     fn definition(&self) -> anyhow::Result<String> {
+        let names: Vec<String> = self.unit_names.iter().map(|name| quoted(name)).collect();
+        let names = match names.is_empty() {
+            true => String::new(),
+            false => format!("unit_names = [{}]\n", names.join(", ")),
+        };
+        let said = [self.fields.units.is_some(), !names.is_empty(), !self.set.is_empty()];
+        if !said.contains(&true) {
+            bail!("say how many units it has: --units 4, or --unit-names a,b");
+        }
+        Ok(self.fields.lines() + &names + &fields(&self.set)?)
+    }
+}
+
+impl Fields {
+    fn lines(&self) -> String {
         let number = |key: &str, value: Option<u32>| value.map(|it| format!("{key} = {it}\n"));
         let text = |key: &str, value: &Option<String>| {
             value.as_ref().map(|it| format!("{key} = {}\n", quoted(it)))
         };
-        let names: Vec<String> = self.unit_names.iter().map(|name| quoted(name)).collect();
         let lines = [
             number("units", self.units),
-            (!names.is_empty()).then(|| format!("unit_names = [{}]\n", names.join(", "))),
             text("lease", &self.lease),
             text("fairness", &self.fairness),
             number("claim_min", self.claim_min),
             number("claim_max", self.claim_max),
         ];
-        let lines: String = lines.into_iter().flatten().collect();
-        Ok(lines + &fields(&self.set)?)
+        lines.into_iter().flatten().collect()
     }
 }
 

@@ -286,7 +286,7 @@ const ABOUT_THE_CHARTER: [&str; 6] = [
 fn charters() -> Vec<Vec<u8>> {
     let pinned = ABOUT_THE_CHARTER.map(|hex| super::bytes(hex).expect("hexadecimal"));
     let [questions @ .., document] = pinned;
-    let envelope = [&[1][..], &[7; 16], &[0], &[1; 16], &[7], &[2; 16]].concat();
+    let envelope = [&[1_u8][..], &[7; 16], &[0], &[1; 16], &[7], &[2; 16]].concat();
     let words = questions.map(|question| [envelope.clone(), question].concat());
     words.into_iter().chain([document]).collect()
 }

@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 
 use super::challenges::{self, Challenge};
 use super::words::Words;
-use crate::protocols::REGISTRY;
+use crate::protocols::registry;
 
 /// So many runs are played at once; others wait for their turn.
 const RUNS_MAX: usize = 2;
@@ -106,7 +106,7 @@ async fn asset(Path(name): Path<String>) -> Response {
 /// What can be chosen on the page.
 async fn choices() -> Json<Value> {
     let mut protocols = Vec::new();
-    for one in REGISTRY.iter().filter(|one| !NOT_OFFERED.contains(&one.name)) {
+    for one in registry().iter().filter(|one| !NOT_OFFERED.contains(&one.name)) {
         let variants: Vec<Value> = one
             .variants
             .iter()

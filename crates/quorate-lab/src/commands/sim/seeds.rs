@@ -17,7 +17,7 @@ use super::parse_seed;
 use super::report::{add_speed, speed};
 use crate::Outcome;
 use crate::campaign::{Campaign, Division, INTERRUPTED, Performed};
-use crate::protocols::{Chosen, Offered, REGISTRY};
+use crate::protocols::{Chosen, Offered, registry};
 
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
@@ -127,7 +127,7 @@ fn every(args: &Args) -> anyhow::Result<Outcome> {
 /// What every protocol wants played, in the order of their list.
 pub(crate) fn swarms() -> anyhow::Result<Vec<Swarm>> {
     let words = |name: &'static str| move |more: &&str| format!("seeds --protocol {name}{more}");
-    let all = REGISTRY.iter().flat_map(|one| one.swarms.iter().map(words(one.name)));
+    let all = registry().iter().flat_map(|one| one.swarms.iter().map(words(one.name)));
     let read = |words: String| {
         let command = Swarm::augment_args(clap::Command::new("seeds"));
         let matches = command.try_get_matches_from(words.split(' '))?;

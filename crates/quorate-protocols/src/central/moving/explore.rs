@@ -45,6 +45,7 @@ numbers!(Reign {
     arbiter,
     stage,
     licence,
+    amended,
     owed: plain,
     late,
     answered,

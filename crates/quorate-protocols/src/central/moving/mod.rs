@@ -20,11 +20,16 @@
 //! entry. So a term is to fences what a boot number is in a pinned pool, and fences of both compare
 //! as the integers they are (charter spec S10).
 //!
+//! A pool may be changed meanwhile, which each node learns at its own moment. A seat decides by a
+//! definition only under a licence that it asked for when it had applied that (charter spec 3): so
+//! whatever was granted in a term was granted by definitions that every later seat knows.
+//!
 //! Whom a home asks follows from the entry that its node has applied, and so does whom it believes:
 //! it leaves alone what a seat of another term says. Nothing here is durable: homes repeat
 //! themselves, and what a seat must know of the past others tell it.
 
 mod alarm;
+mod amended;
 mod explore;
 mod message;
 mod pool;
@@ -473,6 +478,7 @@ impl Protocol for Moving {
             Event::Charter(Charter::Shadowed { term, shadow }) => {
                 self.on_shadowed(seat, term, shadow, desk);
             }
+            Event::Charter(Charter::Amended { .. }) => self.amend(seat, desk),
             Event::Charter(Charter::Licensed { term, asked }) => {
                 self.on_licensed(seat, term, asked, desk);
             }

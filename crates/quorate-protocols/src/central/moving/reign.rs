@@ -25,6 +25,8 @@ pub(super) struct Reign {
     pub(super) stage: Stage,
     /// Until when, by our own clock, it may decide.
     pub(super) licence: Moment,
+    /// When the pool changed last: no licence counts that was asked for before.
+    pub(super) amended: Moment,
     /// Claims that wait at a home and have units in the books taken over: when the seat has opened
     /// they are told so with a fence of this term (charter spec S9).
     pub(super) owed: BTreeMap<ClaimId, (Asking, Units)>,
@@ -69,6 +71,7 @@ impl Reign {
             arbiter: Arbiter::boot(at, Start::First, out),
             stage: Stage::Lull,
             licence: Moment::ZERO,
+            amended: Moment::ZERO,
             owed: BTreeMap::new(),
             late: BTreeMap::new(),
             answered: NodeSet::new(),
@@ -105,7 +108,9 @@ impl Reign {
         asked: Moment,
         post: &mut Post<'_>,
     ) {
-        self.licence = self.licence.max(pool.licensed_until(asked));
+        if asked >= self.amended {
+            self.licence = self.licence.max(pool.licensed_until(asked));
+        }
         self.settle(at, post);
     }
 

@@ -1,5 +1,6 @@
 //! What a seat that moves promises.
 
+mod amended;
 mod exhaustive;
 #[cfg(feature = "long-checks")]
 mod long;

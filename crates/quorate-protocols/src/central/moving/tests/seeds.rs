@@ -2,11 +2,15 @@
 //! broken. Here time is real: clocks drift, and a licence ends while messages are on their way.
 
 use quorate_core::NodeId;
-use quorate_sim::{CouncilPlan, Needs, Plan, Profile, Report, Verdict, Watch, run, swarm_command};
+use quorate_sim::{
+    CouncilPlan, Needs, Plan, Profile, Recurring, Report, Span, Verdict, Watch, run, run_changing,
+    swarm_command,
+};
 
 use crate::central::moving::{Moving, Pool};
 use crate::central::pool::Mutant;
 use crate::central::tests::seeds::pool;
+use crate::goods::Fairness;
 
 fn play(seed: u64, profile: Profile, mutant: Option<Mutant>, stale: bool) -> Report {
     let mut plan = Plan::swarm(seed, profile, Needs::default());
@@ -24,6 +28,71 @@ fn play(seed: u64, profile: Profile, mutant: Option<Mutant>, stale: bool) -> Rep
         panic!("{:?}\n{line}", report.verdict);
     }
     report
+}
+
+/// The same in a pool that is changed again and again: to fewer units and to more than it had.
+fn play_changing(seed: u64, profile: Profile, mutant: Option<Mutant>) -> Report {
+    let mut plan = Plan::swarm(seed, profile, Needs::default());
+    plan.pool.durable = false;
+    let lease = plan.pool.lease.expect("central has leases").as_nanos() as u64;
+    let times = (plan.links.delay.mean(), lease);
+    let council = CouncilPlan::drawn(seed, NodeId(plan.pool.arbiter), times);
+    let mut dice = quorate_core::Dice::new(seed);
+    let changes = Recurring { every: lease * (1 + dice.below(6)), lasts: Span::Constant(0) };
+    plan.council = Some(CouncilPlan { changes: Some(changes), ..council });
+    plan.silence = 20 * lease;
+    let mut central = crate::central::Pool { moves: true, ..pool(&plan, mutant) };
+    let first = central.goods.units;
+    central.goods.ever = Some(first);
+    let nodes = plan.nodes as usize;
+    let began = Pool::new(central.clone(), nodes);
+    let mut editions: Vec<Pool> = Vec::new();
+    for _ in 0..200 {
+        let goods = &mut central.goods;
+        goods.units = 1 + dice.below(2 * u64::from(first)) as u32;
+        goods.ever = goods.ever.max(Some(goods.units));
+        goods.fairness = Fairness::Backfill(dice.below(4) as u32);
+        editions.push(Pool::new(central.clone(), nodes));
+    }
+    // The last one can serve everybody.
+    central.goods.units = first;
+    editions.push(Pool::new(central, nodes));
+    let watch = Watch { strict: true, ..Watch::default() };
+    run_changing::<Moving>(&plan, (&began, &editions), watch)
+}
+
+#[test]
+fn every_fault_profile_is_survived_while_the_pool_changes_too() {
+    let (mut moves, mut amendments, mut grants) = (0, 0, 0);
+    for profile in Profile::ALL {
+        for seed in 0..20 {
+            let report = play_changing(seed, profile, None);
+            assert_eq!(report.verdict, Verdict::Clean, "{profile} {seed}");
+            moves += report.measures.seat_moves;
+            amendments += report.measures.amendments;
+            grants += report.measures.grants;
+        }
+    }
+    assert!(moves > 500 && grants > 20_000, "{moves} moves, {grants} grants: nothing happened");
+    assert!(amendments > 500, "{amendments} amendments");
+}
+
+#[test]
+fn broken_rules_of_changes_are_caught() {
+    for (mutant, laws) in [
+        (Mutant::GrantRemoved, &["units in force"][..]),
+        (Mutant::ForgetRemoved, &["exclusivity", "capacity", "fence order", "no panic"]),
+        (Mutant::FencesAnew, &["fence order", "no panic"]),
+    ] {
+        let law = (0..2_000).find_map(|seed| {
+            match play_changing(seed, Profile::Everything, Some(mutant)).verdict {
+                Verdict::Broken(breach) => Some(breach.law),
+                _ => None,
+            }
+        });
+        let law = law.unwrap_or_else(|| panic!("nobody noticed {mutant:?}"));
+        assert!(laws.contains(&law), "{mutant:?}: {law}");
+    }
 }
 
 #[test]
