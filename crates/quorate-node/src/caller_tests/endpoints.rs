@@ -1,5 +1,5 @@
-//! What there is to ask for over HTTP: the list that all of these tests go through. An endpoint that
-//! is not in it is found by the document of the API, which has them all.
+//! What there is to ask for over HTTP: the list that all of these tests go through. An endpoint
+//! that is not in it is found by the document of the API, which has them all.
 
 use crate::caller::Action;
 
