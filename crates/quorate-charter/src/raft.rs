@@ -24,12 +24,9 @@ pub use self::council::RaftCouncil;
 pub use self::pace::Pace;
 pub use self::store::{Identity, Store, StoreError};
 pub use self::survivor::Survivor;
+pub(crate) use self::wire::{Frame, Reply, decode, encode};
 #[cfg(test)]
-pub(crate) use self::{
-    log::Log,
-    machine::Machine,
-    wire::{Frame, Question, Reply, decode, encode},
-};
+pub(crate) use self::{log::Log, machine::Machine, wire::Question};
 
 use crate::{Birth, Outcome, Request};
 
