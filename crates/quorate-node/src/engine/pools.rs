@@ -275,7 +275,7 @@ impl Engine {
         let view = |pool: &Pool| PoolView {
             grants: Some(self.grants_view(pool, &away, now)),
             seat: self.seat_view(pool),
-            ..pool_view(&pool.name, &pool.def, pool.terms.labels.as_deref())
+            ..pool_view(&pool.name, &pool.def, pool.terms.labels.as_deref(), self.members())
         };
         PoolsView {
             pools: names.into_iter().take(POOLS_LISTED).map(view).collect(),
@@ -416,7 +416,12 @@ fn quorums_view(worth: &Worth) -> QuorumsView {
 }
 
 /// A pool as the configuration describes it, with the labels that its units have now.
-pub(crate) fn pool_view(name: &str, def: &PoolDef, labels: Option<&Labels>) -> PoolView {
+pub(crate) fn pool_view(
+    name: &str,
+    def: &PoolDef,
+    labels: Option<&Labels>,
+    members: usize,
+) -> PoolView {
     PoolView {
         name: name.to_owned(),
         units: def.units,
@@ -429,7 +434,7 @@ pub(crate) fn pool_view(name: &str, def: &PoolDef, labels: Option<&Labels>) -> P
         drift_ppm: def.lease.drift_ppm(),
         names_units: def.promises.names_units,
         overtakes_max: def.promises.overtakes_max,
-        survives: def.promises.survives,
+        survives: def.survives(members),
         quorums: def.quorums.as_ref().map(quorums_view),
         grants: None,
         needs: Vec::new(),

@@ -79,7 +79,7 @@ impl Stage {
     fn applies(&mut self, changes: Vec<Change>) {
         self.change(changes);
         let seats = Arc::new(Seats::of(&self.charter, &self.engine.config));
-        self.engine.on_charter(FromCharter::Applied(seats, Arc::default()));
+        self.engine.on_charter(FromCharter::Applied(seats, Arc::default(), Vec::new()));
     }
 
     /// The second member shadows every group from now on. Returns as whom.
