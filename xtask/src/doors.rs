@@ -1,5 +1,5 @@
-//! Every page of the documentation is found from `docs/README.md`, by links alone, and every link of
-//! a page leads to something that is there.
+//! Every page of the documentation is found from `docs/README.md`, by links alone, and every link
+//! of a page leads to something that is there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};

@@ -15,8 +15,9 @@ pub(crate) struct Debian {
 /// Where a script finds what it is given, and leaves what it says.
 const SHARED: &str = "trial";
 
-/// Starts the machine in the folder `$1`, and again when it wants to be rebooted (133). Where no systemd runs, nobody gives it control groups, so
-/// it gets them here, and they are taken away when it is over.
+/// Starts the machine in the folder `$1`, and again when it wants to be rebooted (133). Where no
+/// systemd runs, nobody gives it control groups, so it gets them here, and they are taken away when
+/// it is over.
 const START: &str = r#"
 tree=$1
 groups=

@@ -33,7 +33,7 @@ cargo xtask COMMAND
   checks [NAME]         explore the larger worlds that CI leaves out; NAME chooses among the tests
   alerts                Prometheus's alerts and the Grafana dashboard, by promtool
   python                packages and tests of the client for Python, with target/debug/quorate
-  recipes               what guides tell people to do, with the real thing (root; PostgreSQL, systemd)
+  recipes               what guides tell people to do, on PostgreSQL, systemd and others (root)
   fuzz [--inputs N | --minutes N] [--seed N]
                         nonsense for every decoder, in a release build
   peers [WORDS]         Quorate beside Redis, etcd and ZooKeeper in one run, and the raw limit

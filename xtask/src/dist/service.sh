@@ -51,11 +51,11 @@ soon ready
 quorate pools --server unix:/run/quorate/node.sock >/dev/null
 echo "it starts, says that it is ready, and serves"
 
-cp /etc/quorate/node.toml /root/good.toml
+cp /etc/quorate/node.toml /trial/good.toml
 echo 'nonsense = 1' >> /etc/quorate/node.toml
 ! systemctl reload quorate 2>/dev/null || fail "a bad file was taken"
 runs || fail "a bad file stopped it"
-cp /root/good.toml /etc/quorate/node.toml
+cp /trial/good.toml /etc/quorate/node.toml
 systemctl reload quorate || fail "a good file was refused"
 echo "it reloads a good file and refuses another"
 

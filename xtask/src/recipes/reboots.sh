@@ -24,7 +24,7 @@ serve() {
 }
 held() { [ "$(quorate holders reboots-rack7 | grep -c 'reboot of')" = "$1" ]; }
 
-if [ -e /root/before ]; then
+if [ -e /trial/before ]; then
     [ ! -e /run/reboot-required ] || fail "the machine did not start anew"
     serve
     soon held 1
@@ -74,6 +74,6 @@ awk '/^# \/etc/ { file = $2; next } { print > file }' /trial/units
 systemctl daemon-reload
 systemctl enable --quiet reboot-done.service reboot-when-free.timer
 systemd-analyze verify reboot-when-free.timer
-touch /run/reboot-required /root/before
+touch /run/reboot-required /trial/before
 systemctl start --no-block reboot-when-free
 soon false
