@@ -57,12 +57,13 @@ fn a_new_cluster_has_a_file_that_starts_and_secrets_for_its_owner_alone() {
 #[test]
 fn a_wish_that_makes_no_sense_writes_nothing() {
     let folder = Folder::new("wish");
-    let wishes: [(&str, &str, &dyn Fn(&mut Wish)); 5] = [
-        ("a b", "n1", &|_| {}),
-        ("demo", "", &|_| {}),
-        ("demo", "n1", &|wish| wish.address = None),
-        ("demo", "n1", &|wish| wish.address = Some("no host".into())),
-        ("demo", "n1", &|wish| wish.peers = wish.clients),
+    type Change = fn(&mut Wish);
+    let wishes: [(&str, &str, Change); 5] = [
+        ("a b", "n1", |_| {}),
+        ("demo", "", |_| {}),
+        ("demo", "n1", |wish| wish.address = None),
+        ("demo", "n1", |wish| wish.address = Some("no host".into())),
+        ("demo", "n1", |wish| wish.peers = wish.clients),
     ];
     for (cluster, name, change) in wishes {
         let mut wish = folder.wish();

@@ -120,7 +120,7 @@ async fn whole(machines: &[&Machine], voters: usize) {
             machines.iter().all(is) && votes.count() == voters && view.leader.is_some()
         })
     };
-    until("all are there, and vote", || machines.iter().all(|it| sees(it))).await;
+    until("all are there, and vote", || machines.iter().all(sees)).await;
 }
 
 async fn client(machines: &[&Machine], token: &str) -> Client {
