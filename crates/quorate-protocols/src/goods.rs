@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::{LINES_MAX, Lease, Line, NodeId, Refusal, Shares, Unit, Units, Wanted};
+use quorate_core::{
+    LINES_MAX, Lease, Line, NodeId, Refusal, Shares, UNITS_MAX, Unit, Units, Wanted,
+};
 
 use crate::allocator::labels::Labels;
 use crate::allocator::{Allocator, Among, Impossible, Policy, Want};
@@ -76,7 +78,7 @@ impl Goods {
     /// Most units of what a client shows, as a home judges it, which may know less than whoever
     /// decided.
     pub(crate) fn most_shown(&self) -> u32 {
-        self.ever.map_or(self.units, |_| u32::MAX)
+        self.ever.map_or(self.units, |_| UNITS_MAX)
     }
 
     /// How long a claim that is out of its turn is kept, so that it has its place when its home
@@ -279,6 +281,20 @@ impl Fairness {
         match self {
             Fairness::Fifo => 0,
             Fairness::Backfill(bound) => bound,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A home that forgot, or that the client comes to, judges it by what any pool could have had.
+    #[test]
+    fn what_a_client_of_a_pool_that_changes_shows_is_a_claim() {
+        for ever in [None, Some(3), Some(UNITS_MAX)] {
+            let goods = Goods { ever, ..Goods::new(3) };
+            assert!(Units::new(3, goods.most_shown()).is_ok(), "{ever:?}");
         }
     }
 }

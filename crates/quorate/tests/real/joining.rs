@@ -134,6 +134,13 @@ async fn client(machines: &[&Machine], token: &str) -> Client {
     }
 }
 
+/// Waits until somebody has had a unit from now on.
+async fn used_again(rounds: &AtomicU32) {
+    let before = rounds.load(Ordering::Relaxed);
+    // The one that ends next may have begun before.
+    until("the pool is in use", || rounds.load(Ordering::Relaxed) > before + 1).await;
+}
+
 pub(crate) async fn joining(name: &'static str) {
     let began = Instant::now();
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("real-joining");
@@ -212,21 +219,26 @@ pub(crate) async fn joining(name: &'static str) {
     keep(&jobs[1..]);
     let again = client(&[&n2, &n3], token).await.pool("p").acquire().await.expect("others decide");
     again.release().await.expect("it is held");
+    keep(&jobs[1..]);
     // The only job that knew n1 alone is at its mercy.
     drop(jobs.remove(0));
     n1.run(n1.serve(&[]));
     whole(&[&n1, &n2, &n3], 3).await;
+    keep(&jobs);
 
-    // Each from its own file, one after the other.
+    // Each from its own file, one after the other: the next when the pool grants again, since who
+    // loses its home and the node that decides at once has nobody left who knows of its grant.
     for turn in 0..2 {
+        used_again(&rounds).await;
+        keep(&jobs);
         let machine = if turn == 0 { &mut n2 } else { &mut n3 };
         machine.process = None;
         machine.run(machine.serve(&[]));
         whole(&[&n1, &n2, &n3], 3).await;
+        keep(&jobs);
     }
+    used_again(&rounds).await;
     keep(&jobs);
-    let before = rounds.load(Ordering::Relaxed);
-    until("the pool is in use", || rounds.load(Ordering::Relaxed) > before).await;
 
     // Removed, and its name and place are nobody's.
     n1.fine(&["member", "remove", "n2", "--force"]);
