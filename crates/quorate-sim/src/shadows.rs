@@ -2,8 +2,8 @@
 //! spec S13 to S17).
 //!
 //! Now and then somebody looks. A seat without a shadow gets one; one that was lost or restarted is
-//! struck or replaced, and sometimes one that was not. Only the node that decides cares who shadows it, and
-//! applies that in the order of the charter, later than it was said.
+//! struck or replaced, and sometimes one that was not. Only the node that decides cares who shadows
+//! it, and applies that in the order of the charter, later than it was said.
 
 use quorate_core::{Charter, NodeId, Protocol, Shadow};
 

@@ -1,9 +1,9 @@
-//! What this node's seats want said of their shadows: that one is whole, or is to be struck (charter
-//! spec S15, S16). Whoever leads names them ([`quorate_charter::policy`]).
+//! What this node's seats want said of their shadows: that one is whole, or is to be struck
+//! (charter spec S15, S16). Whoever leads names them ([`quorate_charter::policy`]).
 //!
 //! Of all groups in one entry, and each on the condition that the naming stands which it is about.
-//! What was refused is looked at anew in a state that a majority confirms: nothing is proposed twice
-//! in vain.
+//! What was refused is looked at anew in a state that a majority confirms: nothing is proposed
+//! twice in vain.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

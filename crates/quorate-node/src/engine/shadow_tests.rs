@@ -1,5 +1,5 @@
-//! When a node has its charter say that a shadow is whole, or is to be struck: one engine, a charter
-//! that the test writes, and a shadow that the test plays.
+//! When a node has its charter say that a shadow is whole, or is to be struck: one engine, a
+//! charter that the test writes, and a shadow that the test plays.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +43,8 @@ impl Stage {
             "cluster = \"c\"\nepoch = 1\nnode = \"a\"\n\
              listen = {{ clients = \"127.0.0.1:1\", peers = \"127.0.0.1:2\" }}\n\
              members = [{{ name = \"a\", peers = \"127.0.0.1:2\" }}, \
-             {{ name = \"b\", peers = \"127.0.0.1:3\" }}, {{ name = \"c\", peers = \"127.0.0.1:4\" }}]\n\
+             {{ name = \"b\", peers = \"127.0.0.1:3\" }}, \
+             {{ name = \"c\", peers = \"127.0.0.1:4\" }}]\n\
              [charter]\nenabled = true\n{pools}"
         );
         let config = Arc::new(Config::parse_in_memory(&text).unwrap());

@@ -133,8 +133,8 @@ impl Stage {
         }
     }
 
-    /// One node is killed, all pools grant, and it is back. Returns how long the first one took, and
-    /// who decided then.
+    /// One node is killed, all pools grant, and it is back. Returns how long the first one took,
+    /// and who decided then.
     async fn without(&mut self, node: usize, pools: &[&str]) -> (Duration, SeatView) {
         let asked = Instant::now();
         self.cluster.kill(node);

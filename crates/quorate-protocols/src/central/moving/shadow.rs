@@ -308,9 +308,9 @@ impl Moving {
         reign.asked = reign.is_owed().then_some(seat.now);
     }
 
-    /// Whether this life was told all that the seat of that term gave, since it was named so. If not
-    /// it waits as anybody else would: the charter speaks of groups, and this pool may be younger
-    /// than its word.
+    /// Whether this life was told all that the seat of that term gave, since it was named so. If
+    /// not it waits as anybody else would: the charter speaks of groups, and this pool may be
+    /// younger than its word.
     pub(super) fn knows_all(
         &self,
         at: &crate::central::Seat<'_>,
