@@ -169,7 +169,7 @@ fn a_group_is_whole_when_all_its_pools_in_use_are_as_it_was_named_last() {
     let names = |stage: &Stage| -> Vec<String> {
         stage.engine.unshadowed().iter().map(|pool| pool.name.to_string()).collect()
     };
-    assert_eq!(names(&stage), [later.clone()]);
+    assert_eq!(names(&stage), std::slice::from_ref(&later));
     stage.told_all(&later, again);
     assert_eq!(names(&stage), [""; 0]);
 }
