@@ -51,7 +51,7 @@ pub use overview::{
 };
 pub use pool::{
     FactView, HolderView, HoldersView, OrderOutcome, PoolView, PoolsView, QueueView, QuorumsView,
-    RelabelRequest, WaiterView,
+    RelabelRequest, SeatView, WaiterView,
 };
 pub use problem::{Problem, ProblemKind};
 pub use register::{GrantEvent, RegisterView};

@@ -60,6 +60,9 @@ pub struct CharterMember {
     pub draining: bool,
     /// For how many of the 256 groups of pools it decides.
     pub groups: u32,
+    /// For how many of these another member would decide at once without it.
+    #[serde(default)]
+    pub shadowed: u32,
     /// How long ago the node that was asked heard it; nothing of itself, or if it does not listen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heard_ms: Option<u64>,

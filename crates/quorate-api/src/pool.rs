@@ -62,6 +62,9 @@ pub struct PoolView {
     /// What a claim waits for that has no place in a queue, after "it waits for".
     #[serde(default)]
     pub awaits: String,
+    /// Who decides and who would without it, where the charter says that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seat: Option<SeatView>,
     /// Whether grants survive a restart of every node.
     pub durable: bool,
     /// Whether claims may ask for holds without a lease.
@@ -106,6 +109,24 @@ pub struct PoolView {
     /// Nodes that did not answer: what is said here may be incomplete.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub silent: Vec<String>,
+}
+
+/// Who decides over a pool, where the charter says that, as far as one node knows.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct SeatView {
+    /// The node that decides.
+    pub node: String,
+    /// In which term; it grows with every move.
+    pub term: u32,
+    /// The node that is told every grant before its client is, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shadow: Option<String>,
+    /// Whether that knows all grants, and would decide at once.
+    pub whole: bool,
+    /// How long nobody new would be granted anything if the node that decides crashed now, in
+    /// milliseconds, besides a few round trips.
+    pub crash_ms: u64,
 }
 
 /// Request to `PUT /v1/pools/{pool}/units/{unit}/labels`.

@@ -253,8 +253,10 @@ impl Charter {
                 put(&mut self.tokens, index, id.clone(), token.as_ref(), *if_generation, what)
             }
             Change::Seats { moves } => self.move_seats(index, moves),
-            Change::Shadow { group, term, shadow } => self.shadow(index, *group, *term, *shadow),
-            Change::Whole { group, term, shadow } => self.whole(index, *group, *term, *shadow),
+            Change::Shadow { group, term, seen, shadow } => {
+                self.shadow(index, *group, *term, (*seen, *shadow))
+            }
+            Change::Whole { group, term, naming } => self.whole(index, *group, *term, *naming),
             Change::Retire { member, leaving, if_generation } => {
                 self.retire(index, *member, *leaving, *if_generation)
             }

@@ -90,9 +90,9 @@ pub(crate) struct Chamber {
     /// How often a shadow may still be named or struck, and how many were named.
     pub(crate) namings: u8,
     pub(crate) strikes: u8,
-    pub(crate) named: u32,
+    pub(crate) named: u64,
     /// The term and the naming of a shadow that its seat has vouched for.
-    pub(crate) vouched: Option<(u32, u32)>,
+    pub(crate) vouched: Option<(u32, u64)>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -492,7 +492,7 @@ impl<P: Explorable> Model<'_, P> {
         };
         let has_holders = self.parts.participants.card(after).holders != 0;
         let inherits =
-            matches!(cue, Cue::Step { event: Event::Charter(Charter::Inherited(_)), .. });
+            matches!(cue, Cue::Step { event: Event::Charter(Charter::Inherited(..)), .. });
         if has_holders && inherits && !waits(after) {
             self.sightings.insert(Sometimes::ShadowOpened);
         }

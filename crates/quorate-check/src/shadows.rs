@@ -21,7 +21,7 @@ impl Chamber {
     /// Who decided when so much was committed.
     pub(crate) fn tenure_at(&self, index: usize) -> Tenure {
         let tenure = |entry: &Charter| match entry {
-            Charter::Applied(tenure) | Charter::Inherited(tenure) => Some(*tenure),
+            Charter::Applied(tenure) | Charter::Inherited(tenure, _) => Some(*tenure),
             _ => None,
         };
         self.log[..=index].iter().rev().find_map(tenure).expect("the first entry says who decides")
@@ -41,9 +41,9 @@ impl Chamber {
         let tenure = Tenure { term: last.term + 1, after: Some(last.term), node, boot };
         let any_life = flaw == Some(Flaw::AnyLifeInherits);
         let is_heir = |it: Shadow| it.whole && it.node == node && (it.boot == boot || any_life);
-        match self.shadow().is_some_and(is_heir) {
-            true => Charter::Inherited(tenure),
-            false => Charter::Applied(tenure),
+        match self.shadow().filter(|it| is_heir(*it)) {
+            Some(it) => Charter::Inherited(tenure, it.naming),
+            None => Charter::Applied(tenure),
         }
     }
 
@@ -62,7 +62,7 @@ impl Chamber {
     }
 
     /// Whether what a seat said for a shadow may still count.
-    pub(crate) fn counts(&self, (term, naming): (u32, u32)) -> bool {
+    pub(crate) fn counts(&self, (term, naming): (u32, u64)) -> bool {
         let stands = |it: Shadow| !it.whole && it.naming == naming;
         self.tenure().term == term && self.shadow().is_some_and(stands)
     }
@@ -75,7 +75,7 @@ impl Chamber {
 
 impl<P: Explorable> Model<'_, P> {
     /// A seat vouches for a shadow, and may be heard late.
-    pub(crate) fn vouched(&mut self, term: u32, naming: u32) {
+    pub(crate) fn vouched(&mut self, term: u32, naming: u64) {
         if let Some(chamber) = &mut self.chamber {
             chamber.vouched = Some((term, naming));
         }

@@ -26,9 +26,9 @@ pub struct Shadow {
     pub node: NodeId,
     /// ...and its boot number when it was named: another life of it knows nothing.
     pub boot: u32,
-    /// Counts the shadows that were ever named for this pool. The same life may be named again, and
+    /// Grows with every shadow that is named for this pool. The same life may be named again, and
     /// what was true of it before need not be (charter spec S16).
-    pub naming: u32,
+    pub naming: u64,
     /// Whether it knows everything that is in force.
     pub whole: bool,
 }
@@ -40,8 +40,9 @@ pub enum Charter {
     /// the newest one that its node has applied, and then each later one or what replaced it.
     Applied(Tenure),
     /// The same, of an entry at whose commit the life that it names was the whole shadow of the
-    /// term before (charter spec S17).
-    Inherited(Tenure),
+    /// term before (charter spec S17), and as whom: what it was told under an earlier naming may
+    /// lack what was granted in between.
+    Inherited(Tenure, u64),
     /// This node has applied who shadows the seat of this term, which it has applied before:
     /// `None` if the one that did was struck. A driver tells these in the order of the charter, or
     /// only the last of several.

@@ -183,7 +183,7 @@ pub enum Effect<M, A, D> {
         /// In which term.
         term: u32,
         /// For which naming.
-        naming: u32,
+        naming: u64,
     },
     /// A message arrived that no correct peer could have sent. It changed nothing.
     Anomaly {
@@ -251,7 +251,7 @@ impl<M: fmt::Display, A: fmt::Display> fmt::Display for Event<M, A> {
             Event::Ring(alarm) => write!(f, "ring {alarm}"),
             Event::Suspect(node) => write!(f, "suspect {node}"),
             Event::Trust(node) => write!(f, "trust {node}"),
-            Event::Charter(Charter::Applied(it) | Charter::Inherited(it)) => {
+            Event::Charter(Charter::Applied(it) | Charter::Inherited(it, _)) => {
                 write!(f, "term {} is {} boot {}", it.term, it.node, it.boot)
             }
             Event::Charter(Charter::Licensed { term, .. }) => write!(f, "licence for term {term}"),

@@ -1,7 +1,7 @@
 //! How a participant is, and which claims its pool can grant: what drivers tell clients and
 //! operators rests on it.
 
-use crate::{NodeId, NodeSet};
+use crate::{Moment, NodeId, NodeSet};
 
 /// How a participant is, see [`Protocol::health`](crate::Protocol::health). A protocol fills in
 /// what it knows; the rest says that nothing is the matter.
@@ -31,6 +31,21 @@ pub struct Health {
     /// Where whoever decides may change: the term of whom it takes to decide. What is said of a
     /// later one counts.
     pub term: u32,
+    /// Where it decides and has one: how it is with its shadow.
+    pub shadow: Option<Shadowing>,
+}
+
+/// How it is with whoever is told every grant before its client is (charter spec S13).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Shadowing {
+    /// Who.
+    pub node: NodeId,
+    /// As whom ([`Shadow::naming`](crate::Shadow)).
+    pub naming: u64,
+    /// Whether it could decide at once if this node were gone.
+    pub whole: bool,
+    /// Since when it owes an answer and gives none: nobody new is told of a grant meanwhile.
+    pub silent_since: Option<Moment>,
 }
 
 /// When units that are missing are made anew.

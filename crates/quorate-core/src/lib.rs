@@ -92,7 +92,7 @@ pub use dice::Dice;
 pub use event::{Effect, EffectOf, Event, EventOf};
 pub use explorable::Explorable;
 pub use grant::{Fence, Share, Shares, Unit};
-pub use health::{Health, Hurdle, Opinion, Outlook, Remade};
+pub use health::{Health, Hurdle, Opinion, Outlook, Remade, Shadowing};
 pub use holding::{Holding, Move};
 pub use lease::{Lease, Moment};
 pub use node::NodeId;

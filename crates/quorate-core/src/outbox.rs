@@ -163,7 +163,7 @@ impl<P: Protocol> Outbox<P> {
     }
 
     /// See [`Effect::Vouch`].
-    pub fn vouch(&mut self, term: u32, naming: u32) {
+    pub fn vouch(&mut self, term: u32, naming: u64) {
         self.put(|| Effect::Vouch { term, naming });
     }
 

@@ -94,6 +94,7 @@ pub(crate) struct Metrics {
     pub(crate) seats_stopped: Gauge,
     pub(crate) seats: Gauge,
     pub(crate) seat_moves: Counter,
+    pub(crate) unshadowed: Gauge,
     /// Of doors and callers.
     pub(crate) trust: Trust,
     reloads: Family<PlainOutcome, Counter>,
@@ -245,6 +246,11 @@ impl Metrics {
                 &mut registry,
                 "seat_moves",
                 "Times that a pool in use here got another node that decides, or the same anew",
+            ),
+            unshadowed: gauge(
+                &mut registry,
+                "pools_unshadowed",
+                "Pools over which this node decides and nobody would decide at once without it",
             ),
             seats_stopped: gauge(
                 &mut registry,

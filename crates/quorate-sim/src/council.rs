@@ -68,18 +68,18 @@ impl CouncilPlan {
 }
 
 /// The word for an entry.
-fn said((tenure, by_shadow): (Tenure, bool)) -> Charter {
+fn said((tenure, by_shadow): (Tenure, Option<u64>)) -> Charter {
     match by_shadow {
-        true => Charter::Inherited(tenure),
-        false => Charter::Applied(tenure),
+        Some(naming) => Charter::Inherited(tenure, naming),
+        None => Charter::Applied(tenure),
     }
 }
 
 /// Where the control plane is.
 #[derive(Debug)]
 pub(crate) struct Council {
-    /// Who decides, and whether it was the whole shadow when that was committed.
-    pub(crate) log: Vec<(Tenure, bool)>,
+    /// Who decides, and as whom it was the whole shadow when that was committed, if it was.
+    pub(crate) log: Vec<(Tenure, Option<u64>)>,
     /// How often the pool had been changed when each of these was committed...
     known: Vec<usize>,
     /// ...and now...
@@ -99,7 +99,7 @@ impl<'a, P: Protocol> World<'a, P> {
         let Some(plan) = &self.plan.council else { return };
         let first = Tenure { term: 1, after: None, node: plan.seat, boot: 0 };
         let applied = vec![0; self.nodes.len()];
-        let (log, shadows) = (vec![(first, false)], Shadows::default());
+        let (log, shadows) = (vec![(first, None)], Shadows::default());
         let editions = applied.clone();
         let (known, amended, away_until) = (vec![0], 0, 0);
         self.council =
@@ -146,7 +146,7 @@ impl<'a, P: Protocol> World<'a, P> {
         if let Charter::Amended { edition } = word {
             return self.learn_edition(node, edition as usize);
         }
-        if let Charter::Applied(tenure) | Charter::Inherited(tenure) = word {
+        if let Charter::Applied(tenure) | Charter::Inherited(tenure, _) = word {
             let index = council.log.iter().position(|entry| entry.0 == tenure);
             if let Some(known) = index.map(|index| council.known[index]).filter(|_| runs) {
                 self.learn_edition(node, known)?;
@@ -298,7 +298,7 @@ impl<'a, P: Protocol> World<'a, P> {
             return false;
         }
         let heir = self.heir();
-        let node = match heir.filter(|it| others.contains(it)) {
+        let node = match heir.map(|(heir, _)| heir).filter(|it| others.contains(it)) {
             Some(heir) if self.chance.faults.chance(750_000) => heir,
             _ => *self.chance.faults.pick(&others),
         };
@@ -306,11 +306,12 @@ impl<'a, P: Protocol> World<'a, P> {
         self.note(&"net", format_args!("the charter says that {node} decides in term {term}"));
         let tenure = Tenure { term, after: Some(last.term), node, boot };
         let council = self.council.as_mut().expect("it was there");
-        council.log.push((tenure, heir == Some(node)));
+        let naming = heir.filter(|(heir, _)| *heir == node).map(|(_, naming)| naming);
+        council.log.push((tenure, naming));
         council.known.push(council.amended);
         council.shadows.now = None;
         self.measures.seat_moves += 1;
-        self.measures.takeovers += u64::from(heir == Some(node));
+        self.measures.takeovers += u64::from(naming.is_some());
         self.spread_last();
         // It may have gone down before this was said of it.
         true

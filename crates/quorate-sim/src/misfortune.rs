@@ -54,7 +54,7 @@ pub(crate) enum Trouble {
     /// Word that the shadow knows everything reaches the control plane.
     Whole {
         term: u32,
-        naming: u32,
+        naming: u64,
     },
     /// A question reaches the control plane.
     Confirm {

@@ -2,8 +2,8 @@
 //! spec S13 to S17).
 //!
 //! Now and then somebody looks. A seat without a shadow gets one; one that was lost or restarted is
-//! struck, and sometimes one that was not. Only the node that decides cares who shadows it, and
-//! applies that in the order of the charter, later than it was said.
+//! struck or replaced, and sometimes one that was not. Only the node that decides cares who shadows
+//! it, and applies that in the order of the charter, later than it was said.
 
 use quorate_core::{Charter, NodeId, Protocol, Shadow};
 
@@ -15,7 +15,7 @@ use crate::world::{Happening, World};
 pub(crate) struct Shadows {
     /// Who it is, as the charter says.
     pub(crate) now: Option<Shadow>,
-    named: u32,
+    named: u64,
     /// When the last word about it is applied by whoever decides: none is applied before that.
     applied_at: u64,
 }
@@ -42,7 +42,10 @@ impl<P: Protocol> World<'_, P> {
         }
         let runs = |node: NodeId| self.nodes[node.index()].seat.is_some();
         let boot = |node: NodeId| self.nodes[node.index()].boot;
-        let Some(it) = council.shadows.now else {
+        let it = council.shadows.now;
+        let is_gone = it.is_some_and(|it| !runs(it.node) || boot(it.node) != it.boot);
+        // The one that is gone is struck, or another named in its place.
+        if it.is_none() || is_gone && self.chance.faults.chance(500_000) {
             let all = (0..self.nodes.len()).map(NodeId::from);
             let others: Vec<NodeId> = all.filter(|it| *it != last.node && runs(*it)).collect();
             if others.is_empty() {
@@ -51,22 +54,21 @@ impl<P: Protocol> World<'_, P> {
             let (naming, node) = (council.shadows.named + 1, *self.chance.faults.pick(&others));
             let boot = self.nodes[node.index()].boot;
             return self.say_shadow(Some(Shadow { node, boot, naming, whole: false }));
-        };
-        let is_gone = !runs(it.node) || boot(it.node) != it.boot;
+        }
         if is_gone || !self.calm && self.chance.faults.chance(30_000) {
             self.say_shadow(None);
         }
     }
 
     /// A seat vouches for its shadow: that reaches the control plane later, if it is there.
-    pub(crate) fn vouch(&mut self, term: u32, naming: u32) {
+    pub(crate) fn vouch(&mut self, term: u32, naming: u64) {
         let Some(plan) = &self.plan.council else { return };
         let at = self.now + plan.answer.draw(&mut self.chance.faults);
         self.queue.push(at, Happening::Trouble(Trouble::Whole { term, naming }));
     }
 
     /// The shadow is whole, if it is still the one that was meant.
-    pub(crate) fn call_whole(&mut self, term: u32, naming: u32) {
+    pub(crate) fn call_whole(&mut self, term: u32, naming: u64) {
         let Some(council) = &self.council else { return };
         if council.away_until > self.now {
             return self.vouch(term, naming); // Whoever asked asks again.
@@ -90,10 +92,10 @@ impl<P: Protocol> World<'_, P> {
         self.tell_charter(last.node, delay, Charter::Shadowed { term: last.term, shadow });
     }
 
-    /// The whole shadow, if it runs in the life that the charter names.
-    pub(crate) fn heir(&self) -> Option<NodeId> {
+    /// The whole shadow, if it runs in the life that the charter names, and as whom.
+    pub(crate) fn heir(&self) -> Option<(NodeId, u64)> {
         let it = self.council.as_ref()?.shadows.now.filter(|it| it.whole)?;
         let place = &self.nodes[it.node.index()];
-        (place.seat.is_some() && place.boot == it.boot).then_some(it.node)
+        (place.seat.is_some() && place.boot == it.boot).then_some((it.node, it.naming))
     }
 }

@@ -195,13 +195,14 @@ pub enum Change {
         /// Each group once.
         moves: Vec<Move>,
     },
-    /// A seat begins to tell a shadow its grants, or strikes the one it had (charter spec S13 and
-    /// S15).
+    /// A seat tells another shadow its grants from now on, or none (charter spec S13 and S15).
     Shadow {
         /// The group.
         group: Group,
-        /// The term of the seat that proposes this.
+        /// The term of its seat.
         term: u64,
+        /// The naming of the shadow that the asker saw; 0 if there was none.
+        seen: u64,
         /// Who listens from now on.
         shadow: Option<Life>,
     },
@@ -211,8 +212,8 @@ pub enum Change {
         group: Group,
         /// The term of the seat that proposes this.
         term: u64,
-        /// The shadow that it means.
-        shadow: Life,
+        /// The naming of the shadow that it means.
+        naming: u64,
     },
     /// A member is to leave, or may stay after all. Whoever leads takes its vote and its seats.
     Retire {
@@ -357,12 +358,17 @@ pub enum Refusal {
         now: u64,
     },
     /// The shadow is not the one the asker thinks of.
-    #[error("refused, nothing was changed: {life} is not the shadow of {group}; look at it again")]
-    NotShadow {
+    #[error(
+        "refused, nothing was changed: the shadow of {group} was named by entry {now}, not \
+         {wanted} (0: there is none); look at it again"
+    )]
+    Naming {
         /// The group.
         group: Group,
-        /// Who was named.
-        life: Life,
+        /// The naming asked for.
+        wanted: u64,
+        /// The one in force; 0 if nobody shadows it.
+        now: u64,
     },
     /// No correct asker would say this.
     #[error("refused, nothing was changed: {0}")]

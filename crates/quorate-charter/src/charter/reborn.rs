@@ -62,7 +62,7 @@ impl Charter {
                 term: before.map_or(0, |seat| seat.term) + 1,
                 life: nobody,
                 before: Some(before.map_or(nobody, |seat| seat.life)),
-                by_shadow: false,
+                by_shadow: None,
                 shadow: None,
                 generation: *index,
             };

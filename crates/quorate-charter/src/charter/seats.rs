@@ -16,10 +16,10 @@ pub struct Seat {
     pub life: Life,
     /// Who decided in the term before: only its books open this seat (charter spec S11).
     pub before: Option<Life>,
-    /// Whether this life was the whole shadow of the term before when this entry committed
-    /// (charter spec S17). A member that learns of the move from a snapshot could not tell
-    /// otherwise.
-    pub by_shadow: bool,
+    /// The naming by which this life was the whole shadow of the term before when this entry
+    /// committed, if it was (charter spec S17). A member that learns of the move from a snapshot
+    /// could not tell otherwise.
+    pub by_shadow: Option<u64>,
     /// Who shadows it. A new term has none until it begins one (charter spec S16).
     pub shadow: Option<Shadow>,
     /// The index of the entry that last changed what is said here.
@@ -31,6 +31,9 @@ pub struct Seat {
 pub struct Shadow {
     /// The life that listens; another has forgotten.
     pub life: Life,
+    /// The index of the entry that named it. The same life may be struck and named again, and what
+    /// was true of it before need not be (charter spec S16).
+    pub naming: u64,
     /// Whether it knows all that the seat granted.
     pub whole: bool,
 }
@@ -58,7 +61,9 @@ impl Charter {
                 term: term + 1,
                 life: *to,
                 before: before.map(|seat| seat.life),
-                by_shadow: shadow == Some(Shadow { life: *to, whole: true }),
+                by_shadow: shadow
+                    .filter(|shadow| shadow.whole && shadow.life == *to)
+                    .map(|shadow| shadow.naming),
                 shadow: None,
                 generation: index,
             };
@@ -72,17 +77,21 @@ impl Charter {
         index: u64,
         group: Group,
         term: u64,
-        shadow: Option<Life>,
+        (seen, shadow): (u64, Option<Life>),
     ) -> Result<(), Refusal> {
         shadow.iter().try_for_each(|life| self.known(*life))?;
         let seat = self.seat(group, term)?;
         if shadow.is_some_and(|life| life.member == seat.life.member) {
             return Err(Refusal::Nonsense(format!("the seat of {group} cannot shadow itself")));
         }
+        let now = seat.shadow.map_or(0, |shadow| shadow.naming);
+        if seen != now {
+            return Err(Refusal::Naming { group, wanted: seen, now });
+        }
         if shadow.is_none() && seat.shadow.is_none() {
             return Err(Refusal::Absent(format!("shadow of {group}")));
         }
-        seat.shadow = shadow.map(|life| Shadow { life, whole: false });
+        seat.shadow = shadow.map(|life| Shadow { life, naming: index, whole: false });
         seat.generation = index;
         Ok(())
     }
@@ -92,12 +101,15 @@ impl Charter {
         index: u64,
         group: Group,
         term: u64,
-        life: Life,
+        naming: u64,
     ) -> Result<(), Refusal> {
         let seat = self.seat(group, term)?;
         match &mut seat.shadow {
-            Some(shadow) if shadow.life == life => shadow.whole = true,
-            _ => return Err(Refusal::NotShadow { group, life }),
+            Some(shadow) if shadow.naming == naming => shadow.whole = true,
+            shadow => {
+                let now = shadow.map_or(0, |shadow| shadow.naming);
+                return Err(Refusal::Naming { group, wanted: naming, now });
+            }
         }
         seat.generation = index;
         Ok(())

@@ -55,6 +55,7 @@ fn change() -> impl Strategy<Value = Change> {
     };
     let text = || proptest::option::weighted(0.8, "[xy]{0,2}");
     let group = || (0..3u8).prop_map(Group);
+    let naming = || prop_oneof![2 => Just(0), 1 => 2..60u64];
     let labels = || text().prop_map(|text| text.map(|v| BTreeMap::from([("k".to_owned(), v)])));
     let a_move = (group(), 0..4u64, life()).prop_map(|(group, term, to)| Move { group, term, to });
     let token = text().prop_map(|right| {
@@ -89,10 +90,10 @@ fn change() -> impl Strategy<Value = Change> {
             Change::Token { id, token, if_generation }
         }),
         6 => proptest::collection::vec(a_move, 0..3).prop_map(|moves| Change::Seats { moves }),
-        3 => (group(), 0..4u64, proptest::option::weighted(0.8, life()))
-            .prop_map(|(group, term, shadow)| Change::Shadow { group, term, shadow }),
-        2 => (group(), 0..4u64, life())
-            .prop_map(|(group, term, shadow)| Change::Whole { group, term, shadow }),
+        3 => (group(), 0..4u64, naming(), proptest::option::weighted(0.8, life()))
+            .prop_map(|(group, term, seen, shadow)| Change::Shadow { group, term, seen, shadow }),
+        2 => (group(), 0..4u64, naming())
+            .prop_map(|(group, term, naming)| Change::Whole { group, term, naming }),
         2 => (member(), any::<bool>(), generation()).prop_map(|(member, leaving, if_generation)| {
             Change::Retire { member, leaving, if_generation }
         }),
@@ -320,8 +321,8 @@ fn refusals_say_what_to_do_next() {
         Change::Drain { pool: "cpus".into(), unit: "0".into(), reason: None, if_generation: None },
         seats(&[(2, 0, 3), (1, 0, 4)]),
         seats(&[(2, 0, 3), (2, 0, 4)]),
-        Change::Shadow { group: Group(1), term: 1, shadow: Some(life(3)) },
-        Change::Whole { group: Group(1), term: 1, shadow: life(4) },
+        Change::Shadow { group: Group(1), term: 1, seen: 0, shadow: Some(life(3)) },
+        Change::Whole { group: Group(1), term: 1, naming: 7 },
     ];
     for (change, index) in changes.into_iter().zip(20u8..) {
         said.push(charter.apply(index.into(), &request(index, change)).unwrap_err());
@@ -358,7 +359,7 @@ fn refusals_say_what_to_do_next() {
           look at it again
         group 2 is named twice
         the seat of group 1 cannot shadow itself
-        m4 (boot 1) is not the shadow of group 1;
+        the shadow of group 1 was named by entry 0, not 7 (0: there is none);
           look at it again
         another change was asked for under the id 06060606060606060606060606060606;
           draw a new id for a new change"#]]
@@ -425,21 +426,49 @@ fn a_whole_shadow_takes_over_and_the_next_term_has_none() {
     let seat = |term, member| Change::Seats { moves: vec![Move { group, term, to: life(member) }] };
     let steps = [
         seat(0, 0),
-        Change::Shadow { group, term: 1, shadow: Some(life(3)) },
-        Change::Whole { group, term: 1, shadow: life(3) },
+        Change::Shadow { group, term: 1, seen: 0, shadow: Some(life(3)) },
+        Change::Whole { group, term: 1, naming: 11 },
         seat(1, 3),
     ];
     for (change, index) in steps.into_iter().zip(10u8..) {
         charter.apply(index.into(), &request(index, change)).expect("allowed");
     }
     let taken = charter.seats()[&group];
-    assert!(taken.by_shadow && taken.shadow.is_none());
+    assert_eq!((taken.by_shadow, taken.shadow), (Some(11), None));
     assert_eq!((taken.term, taken.before, taken.generation), (2, Some(life(0)), 13));
     // A shadow that is not whole, or another life of one that is, takes nothing over.
-    let begin = Change::Shadow { group, term: 2, shadow: Some(life(4)) };
+    let begin = Change::Shadow { group, term: 2, seen: 0, shadow: Some(life(4)) };
     charter.apply(14, &request(14, begin)).expect("allowed");
     charter.apply(15, &request(15, seat(2, 4))).expect("allowed");
-    assert!(!charter.seats()[&group].by_shadow);
+    assert_eq!(charter.seats()[&group].by_shadow, None);
+}
+
+/// What was said of a shadow before it was struck says nothing of the same life named again, nor
+/// does a strike that was meant for another one strike it (charter spec S16).
+#[test]
+fn what_was_meant_for_an_earlier_naming_changes_nothing() {
+    let mut charter = small();
+    let (group, life) = (Group(9), |member| Life { member: MemberId(member), boot: 5 });
+    let name = |seen, shadow| Change::Shadow { group, term: 1, seen, shadow };
+    let moves = vec![Move { group, term: 0, to: life(0) }];
+    let steps = [
+        (Change::Seats { moves }, true),
+        (name(0, Some(life(3))), true), // 11
+        (name(11, None), true),         // 12
+        (name(0, Some(life(3))), true), // 13
+        (Change::Whole { group, term: 1, naming: 11 }, false),
+        (name(11, None), false),
+        (name(0, Some(life(4))), false),
+        (Change::Whole { group, term: 1, naming: 13 }, true), // 17
+        (name(13, Some(life(4))), true),                      // 18
+        (Change::Whole { group, term: 1, naming: 13 }, false),
+    ];
+    for ((change, allowed), index) in steps.into_iter().zip(10u8..) {
+        let outcome = charter.apply(index.into(), &request(index, change));
+        assert_eq!(outcome.is_ok(), allowed, "{index}: {outcome:?}");
+    }
+    let shadow = charter.seats()[&group].shadow;
+    assert_eq!(shadow, Some(Shadow { life: life(4), naming: 18, whole: false }));
 }
 
 #[test]

@@ -14,10 +14,15 @@
 //! It may still be given what nobody else is there for.
 //!
 //! A leader that has just begun has heard nobody, and suspects nobody before `suspect_after`.
+//!
+//! Who shadows whom: `shadows`.
+
+mod shadows;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use self::shadows::Shadows;
 use crate::{Charter, Group, Life, MemberId, Move, Seat};
 
 /// How long is long.
@@ -61,6 +66,7 @@ pub struct Seating {
     began: Duration,
     returned: Option<Duration>,
     records: BTreeMap<MemberId, Record>,
+    shadows: Shadows,
 }
 
 /// One member, as it was when it was last looked at.
@@ -88,7 +94,8 @@ enum Fit {
 impl Seating {
     /// Begins to lead.
     pub fn new(patience: Patience, now: Duration) -> Seating {
-        Seating { patience, began: now, returned: None, records: BTreeMap::new() }
+        let (records, shadows) = Default::default();
+        Seating { patience, began: now, returned: None, records, shadows }
     }
 
     /// What should move now. `heard` says when each member was last heard, and in which life.
@@ -99,8 +106,7 @@ impl Seating {
         heard: &BTreeMap<MemberId, Heard>,
     ) -> Vec<Move> {
         self.notice(now, charter, heard);
-        let there: BTreeMap<Life, Fit> =
-            self.records.iter().filter_map(|(id, record)| self.fit(now, *id, record)).collect();
+        let there = self.there(now);
         let mut loads = Loads::new(&there, charter);
         let mut moves = Vec::new();
         for group in Group::all() {
@@ -124,6 +130,11 @@ impl Seating {
             moves.extend(self.give_back(now, charter, &loads));
         }
         moves
+    }
+
+    /// Who is there, in which life, and how fit.
+    fn there(&self, now: Duration) -> BTreeMap<Life, Fit> {
+        self.records.iter().filter_map(|(id, record)| self.fit(now, *id, record)).collect()
     }
 
     /// Takes down who fell, who came back, who left.

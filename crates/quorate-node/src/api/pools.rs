@@ -8,8 +8,8 @@ use axum::extract::{Path, Query};
 use axum::http::StatusCode;
 use axum::response::Response;
 use quorate_api::{
-    HoldersView, OrderOutcome, PoolView, PoolsView, Problem, ProblemKind, QueueView, RegisterView,
-    RelabelRequest,
+    FactView, HoldersView, OrderOutcome, PoolView, PoolsView, Problem, ProblemKind, QueueView,
+    RegisterView, RelabelRequest,
 };
 use quorate_core::NodeId;
 use quorate_wire::order::{Done, Ordered, Outcome};
@@ -51,7 +51,11 @@ pub(crate) async fn one(app: App, Path(pool): Path<String>) -> Answered {
     if def.deleted && picture.holders(&def).holders.is_empty() {
         return Err(admission::deleted(&pool).into());
     }
-    Ok(ok(StatusCode::OK, &picture.pool(&app.config, &pool, &def)))
+    let mut view = picture.pool(&app.config, &pool, &def);
+    let unshown = |fact: &FactView| fact.name == "shadowed" && fact.value == 0;
+    let knows = !view.facts.iter().any(unshown);
+    view.seat = app.hall.as_ref().and_then(|hall| hall.seat_view(&pool, &def, knows));
+    Ok(ok(StatusCode::OK, &view))
 }
 
 /// Lists who holds units.

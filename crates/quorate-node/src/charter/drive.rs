@@ -13,8 +13,8 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
 use super::{
-    FromCharter, Hall, Licence, Part, Seats, TERMS_EACH, lead, leave, listen, members, not_listed,
-    pools,
+    FromCharter, Hall, Licence, Part, Seats, lead, leave, listen, members, not_listed, pools,
+    shadows, term_of,
 };
 use crate::clock;
 use crate::config::Defined;
@@ -47,6 +47,7 @@ pub(super) async fn run(
     let mut tasks = JoinSet::new();
     tasks.spawn(listen::run(Arc::clone(&hall), part.clone()));
     tasks.spawn(lead::run(Arc::clone(&hall), part.clone()));
+    tasks.spawn(shadows::run(Arc::clone(&hall), part.clone()));
     let (returning, its) = (Arc::clone(&hall), part.clone());
     tasks.spawn(async move { leave::come_back(&returning, &its, me).await });
     let desk = Desk {
@@ -230,16 +231,12 @@ impl Desk {
 /// Which seats this member has, by a round begun now.
 async fn confirmed(part: &Part) -> Result<Confirmed, Trouble> {
     let me = part.identity().member;
-    let (known, base) = {
-        let readings = part.watch();
-        let charter = &readings.borrow().charter;
-        let mine = charter.seats().iter().filter(|(_, seat)| seat.life.member == me);
-        let known: Vec<(Group, u64)> = mine.map(|(group, seat)| (*group, seat.term)).collect();
-        (known, charter.incarnation().saturating_mul(TERMS_EACH))
-    };
+    let charter = Arc::clone(&part.watch().borrow().charter);
+    let mine = charter.seats().iter().filter(|(_, seat)| seat.life.member == me);
+    let known: Vec<(Group, u64)> = mine.map(|(group, seat)| (*group, seat.term)).collect();
     let licence = part.licence(me, &known).await?;
-    let term = |term: u64| u32::try_from(base.saturating_add(term)).unwrap_or(u32::MAX);
-    let seats = licence.confirmed.iter().map(|(group, it)| (*group, term(*it))).collect();
+    let term = |(group, term): &(Group, u64)| (*group, term_of(&charter, *term));
+    let seats = licence.confirmed.iter().map(term).collect();
     Ok(Confirmed { index: licence.index, seats })
 }
 

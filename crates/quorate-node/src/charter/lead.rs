@@ -48,9 +48,20 @@ pub(super) async fn run(hall: Arc<Hall>, part: Part) {
             true => seating.moves(hall.now(), &charter, &heard),
             false => Vec::new(),
         };
+        let seated = !charter.seats().is_empty() || !moves.is_empty();
         if !moves.is_empty() {
             let request = Request::one(request_id(), Change::Seats { moves });
             hall.propose(&part, request, "the move of seats").await;
+        }
+        // In an entry of its own: nothing that is said of a shadow meanwhile stops a move.
+        let charter = Arc::clone(&part.watch().borrow().charter);
+        let changes = match seated {
+            true => seating.shadows(hall.now(), &charter),
+            false => Vec::new(),
+        };
+        if !changes.is_empty() {
+            let request = Request { id: request_id(), changes };
+            hall.propose(&part, request, "the shadows of seats").await;
         }
         if let Some(gone) = hall.gone(&charter) {
             let change = Change::Leave { member: gone, if_generation: None };

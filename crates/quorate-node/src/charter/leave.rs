@@ -1,18 +1,18 @@
 //! A node that stops gives away what it decides, so that nobody has to find out that it is gone
-//! (charter spec S11).
+//! (charter spec S11), nor any seat wait for a shadow that is gone (charter spec S15).
 //!
 //! It says that it drains and who decides instead in one entry, so that no leader gives it anything
 //! back meanwhile; and it writes down that it said so, so that its next start takes it back. An
 //! operator's word that it drains stays.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_charter::policy::seating::Heard;
-use quorate_charter::{Change, Council, MemberId, Request, Trouble};
+use quorate_charter::{Change, Council, Group, MemberId, Request, Trouble};
 use tokio::time::{sleep, timeout};
 
 use super::{Hall, Part, request_id};
@@ -73,12 +73,21 @@ impl Hall {
             };
             let charter = &reading.charter;
             let mine = charter.seats().values().filter(|seat| seat.life.member == me).count();
-            if mine == 0 {
+            // Nobody waits for a shadow that is gone, either.
+            let shadowed = charter.seats().iter().filter_map(|(group, seat)| {
+                let seen = seat.shadow.filter(|shadow| shadow.life.member == me)?.naming;
+                Some((
+                    *group,
+                    Change::Shadow { group: *group, term: seat.term, seen, shadow: None },
+                ))
+            });
+            let mut shadowed: BTreeMap<Group, Change> = shadowed.collect();
+            if mine == 0 && shadowed.is_empty() {
                 let mut told = self.told.subscribe();
                 let all = told.wait_for(|index| *index >= reading.applied).await;
                 return all.map(|_| gives).map_err(|error| said(&error));
             }
-            gives = mine;
+            gives = mine.max(gives);
             let drains = charter.members().get(&me).is_some_and(|member| member.draining);
             let drain = Change::DrainMember { member: me, draining: true, if_generation: None };
             // As the charter will be: whoever drains gets nothing, and gives all.
@@ -98,7 +107,7 @@ impl Hall {
                 heard.retain(|id, heard| *id == me || reached(id, heard));
             }
             let moves = self.seating().moves(now, &after, &heard);
-            if moves.iter().all(|it| it.to.member == me) {
+            if mine > 0 && moves.iter().all(|it| it.to.member == me) {
                 return Err("no other member is heard".into());
             }
             if let Data::Directory(directory) = &self.config.data
@@ -108,7 +117,10 @@ impl Hall {
                 let kept = boot::replace(directory, &directory.join(LEAVING), text);
                 kept.map_err(|error| said(&error))?;
             }
-            let changes = vec![drain, Change::Seats { moves }];
+            // A term that is over has no shadow.
+            moves.iter().for_each(|it| drop(shadowed.remove(&it.group)));
+            let seats = (!moves.is_empty()).then_some(Change::Seats { moves });
+            let changes = [drain].into_iter().chain(seats).chain(shadowed.into_values()).collect();
             match part.propose(Request { id: request_id(), changes }).await {
                 // The next look finds nothing left to give.
                 Ok(Ok(_)) => {}

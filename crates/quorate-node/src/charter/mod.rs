@@ -17,6 +17,7 @@
 //! * `members`: what operators ask about members;
 //! * `pools`: what pools it names, and how that is changed;
 //! * `recover`: offline: it goes on from one store, or from a backup;
+//! * `shadows`: what this node's seats want said of their shadows;
 //! * `show`: what people see of it;
 //! * `words`: what members say to each other beside the council's own questions.
 //!
@@ -31,6 +32,7 @@ mod listen;
 mod members;
 mod pools;
 mod recover;
+mod shadows;
 mod show;
 #[cfg(test)]
 mod tests;
@@ -43,9 +45,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use quorate_charter::{
-    Charter, Council, Group, MemberId, Pace, Post, RaftCouncil, Reading, RequestId, Unreached,
+    Charter, Council, Group, Life, MemberId, Pace, Post, RaftCouncil, Reading, RequestId, Unreached,
 };
-use quorate_core::{Moment, NodeId, NodeSet, Tenure};
+use quorate_core::{Moment, NodeId, NodeSet, Shadow, Tenure};
 use quorate_trust::Keys;
 use quorate_wire::frame;
 use tokio::sync::{mpsc, watch};
@@ -61,6 +63,8 @@ pub(crate) use invite::{CERTIFIED_DAYS, Seal, since_1970};
 pub(crate) use pools::no_charter;
 pub use recover::{AtRest, Recovered};
 pub(crate) use recover::{look, recover, restore};
+pub(crate) use shadows::Want;
+pub(crate) use show::seat_view;
 
 /// What a new incarnation adds to every term: more moves than entries that were lost can have had
 /// (charter spec S10).
@@ -105,34 +109,75 @@ pub(crate) struct Seats {
     pub(crate) version: u64,
     /// Whether entries may be lost: a pool that is made may have been there before.
     pub(crate) recovered: bool,
-    tenures: BTreeMap<Group, Tenure>,
+    all: BTreeMap<Group, Seated>,
+}
+
+/// Who decides for a group, and who shadows it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Seated {
+    pub(crate) tenure: Tenure,
+    /// As whom the life that decides was the whole shadow of the term before, if it was.
+    heir: Option<u64>,
+    pub(crate) shadow: Option<Shadow>,
+}
+
+impl Seated {
+    /// The word for who decides.
+    pub(crate) fn said(&self) -> quorate_core::Charter {
+        match self.heir {
+            Some(naming) => quorate_core::Charter::Inherited(self.tenure, naming),
+            None => quorate_core::Charter::Applied(self.tenure),
+        }
+    }
+
+    /// The word for who shadows it.
+    pub(crate) fn shadowed(&self) -> quorate_core::Charter {
+        quorate_core::Charter::Shadowed { term: self.tenure.term, shadow: self.shadow }
+    }
 }
 
 impl Seats {
     /// Of members that are not in this node's file nothing is told: nobody who has heard of a later
     /// term gets a licence for an earlier one, and the leader gives their groups to others.
-    fn of(charter: &Charter, config: &Config) -> Seats {
-        let base = charter.incarnation().saturating_mul(TERMS_EACH);
-        let number = |term: u64| u32::try_from(base.saturating_add(term)).unwrap_or(u32::MAX);
+    pub(crate) fn of(charter: &Charter, config: &Config) -> Seats {
         let places = places(charter, config);
-        let tenure = |(group, seat): (&Group, &quorate_charter::Seat)| {
-            let member = charter.members().get(&seat.life.member)?;
-            let tenure = Tenure {
-                term: number(seat.term),
-                after: seat.before.map(|_| number(seat.term - 1)),
-                node: *places.get(&member.name)?,
-                boot: u32::try_from(seat.life.boot).unwrap_or(u32::MAX),
-            };
-            Some((*group, tenure))
+        let life = |life: &Life| {
+            let member = charter.members().get(&life.member)?;
+            let boot = u32::try_from(life.boot).unwrap_or(u32::MAX);
+            Some((*places.get(&member.name)?, boot))
         };
-        let tenures = charter.seats().iter().filter_map(tenure).collect();
-        Seats { version: charter.version(), recovered: charter.is_recovered(), tenures }
+        // A shadow that this file does not name is never vouched for, and so never whole.
+        let shadow = |it: quorate_charter::Shadow| {
+            let (node, boot) = life(&it.life)?;
+            Some(Shadow { node, boot, naming: it.naming, whole: it.whole })
+        };
+        let seated = |(group, seat): (&Group, &quorate_charter::Seat)| {
+            let (node, boot) = life(&seat.life)?;
+            let term = term_of(charter, seat.term);
+            let after = seat.before.map(|_| term_of(charter, seat.term - 1));
+            let tenure = Tenure { term, after, node, boot };
+            let (heir, shadow) = (seat.by_shadow, seat.shadow.and_then(shadow));
+            Some((*group, Seated { tenure, heir, shadow }))
+        };
+        let all = charter.seats().iter().filter_map(seated).collect();
+        Seats { version: charter.version(), recovered: charter.is_recovered(), all }
     }
 
-    /// Who decides for a group.
-    pub(crate) fn get(&self, group: Group) -> Option<Tenure> {
-        self.tenures.get(&group).copied()
+    /// Who decides for a group, and who shadows it.
+    pub(crate) fn get(&self, group: Group) -> Option<Seated> {
+        self.all.get(&group).copied()
     }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (Group, Seated)> + '_ {
+        self.all.iter().map(|(group, seated)| (*group, *seated))
+    }
+}
+
+/// A term of the charter, as protocols count it (charter spec S10).
+fn term_of(charter: &Charter, term: u64) -> u32 {
+    let base = charter.incarnation().saturating_mul(TERMS_EACH);
+    u32::try_from(base.saturating_add(term)).unwrap_or(u32::MAX)
 }
 
 /// Whether somebody was a member and is none any more. Ids are indices of the log: who would have
@@ -213,6 +258,8 @@ pub(crate) struct Hall {
     removed: watch::Sender<NodeSet>,
     /// ...and whether this very member was.
     gone: Arc<watch::Sender<bool>>,
+    /// What this node's seats want said of their shadows.
+    wants: shadows::Wants,
     /// When the last round began by which somebody made sure of that.
     caught_up: tokio::sync::Mutex<Option<Instant>>,
 }
@@ -237,6 +284,7 @@ impl Hall {
             told: watch::channel(0).0,
             removed: watch::channel(NodeSet::new()).0,
             gone: Arc::new(watch::channel(false).0),
+            wants: shadows::Wants::default(),
             caught_up: tokio::sync::Mutex::default(),
         }
     }

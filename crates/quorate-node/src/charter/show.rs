@@ -1,11 +1,14 @@
 //! What people see of the charter.
 
-use quorate_api::{BackupView, CharterMember, CharterView, Problem};
-use quorate_charter::Council;
+use std::sync::Arc;
+
+use quorate_api::{BackupView, CharterMember, CharterView, Problem, SeatView};
+use quorate_charter::{Council, Group};
 use tokio::time::Instant;
 
 use super::members::TO_DO;
-use super::{Hall, locked};
+use super::{Hall, Seated, Seats, locked};
+use crate::config::{Config, PoolDef};
 
 impl Hall {
     /// Whose loss would be one too many, if that is one member.
@@ -30,6 +33,16 @@ impl Hall {
                  do a moment after they joined"
             )),
         }
+    }
+
+    /// Who decides over a pool whose seat moves, and who would without it.
+    pub(crate) fn seat_view(&self, name: &str, def: &PoolDef, knows: bool) -> Option<SeatView> {
+        if !def.protocol.about.seat_moves {
+            return None;
+        }
+        let charter = Arc::clone(&self.part()?.watch().borrow().charter);
+        let seated = Seats::of(&charter, &self.config).get(Group::of(name))?;
+        seat_view(&self.config, seated, def, knows)
     }
 
     /// The charter, with every change that was answered as done before.
@@ -60,12 +73,15 @@ impl Hall {
             let node = self.config.members.place(&member.name);
             let at = node.and_then(|node| heard.get(&node)).map(|seen| seen.at);
             let ago = at.map(|at| now.saturating_sub(at).as_millis());
-            let groups = charter.seats().values().filter(|seat| seat.life.member == *id).count();
+            let its = charter.seats().values().filter(|seat| seat.life.member == *id);
+            let whole = |seat: &&quorate_charter::Seat| seat.shadow.is_some_and(|it| it.whole);
+            let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
             CharterMember {
                 name: member.name.clone(),
                 votes: status.voters.contains(id),
                 draining: member.draining,
-                groups: u32::try_from(groups).unwrap_or(u32::MAX),
+                groups: count(its.clone().count()),
+                shadowed: count(its.filter(whole).count()),
                 heard_ms: ago.map(|ms| u64::try_from(ms).unwrap_or(u64::MAX)),
             }
         };
@@ -81,4 +97,30 @@ impl Hall {
             },
         }
     }
+}
+
+/// Who decides over a pool and who would without it, if that `knows` all of this pool too, and what
+/// it would cost if the first one crashed.
+pub(crate) fn seat_view(
+    config: &Config,
+    seated: Seated,
+    def: &PoolDef,
+    knows: bool,
+) -> Option<SeatView> {
+    let chartered = config.charter?;
+    let name =
+        |node: quorate_core::NodeId| config.members.get(node.index()).map(|it| it.name.clone());
+    let shadow = seated.shadow.filter(|_| def.protocol.about.shadowed);
+    let whole = knows && shadow.is_some_and(|shadow| shadow.whole);
+    let pause = match whole {
+        true => chartered.suspect_after,
+        false => chartered.pause(&def.lease),
+    };
+    Some(SeatView {
+        node: name(seated.tenure.node)?,
+        term: seated.tenure.term,
+        shadow: shadow.and_then(|shadow| name(shadow.node)),
+        whole,
+        crash_ms: u64::try_from(pause.as_millis()).unwrap_or(u64::MAX),
+    })
 }

@@ -99,8 +99,34 @@ fn seats_are_told_as_this_nodes_file_names_members_and_terms_grow_with_the_incar
     let seats = Seats::of(&charter, &Config::parse_in_memory(&text("a")).unwrap());
     let term = 2 * 65_536 + 2;
     let tenure = Tenure { term, after: Some(term - 1), node: NodeId(1), boot: 7 };
-    assert_eq!(seats.get(Group(0)), Some(tenure));
+    assert_eq!(seats.get(Group(0)).map(|seated| seated.tenure), Some(tenure));
+    assert_eq!(
+        seats.get(Group(0)).map(|seated| seated.said()),
+        Some(quorate_core::Charter::Applied(tenure))
+    );
     assert_eq!(seats.get(Group(1)), None, "nobody here knows whom that means");
+    // Who shadows it, and as whom whoever decides was the shadow of the term before.
+    let name = |life| Change::Shadow { group: Group(0), term: 2, seen: 0, shadow: Some(life) };
+    let naming = done(&mut charter, name(Life { member: MemberId::FOUNDER, boot: 3 })).0;
+    let shadow = |charter: &Charter| {
+        let config = Config::parse_in_memory(&text("a")).unwrap();
+        Seats::of(charter, &config).get(Group(0)).expect("somebody decides")
+    };
+    let named = Shadow { node: NodeId(0), boot: 3, naming, whole: false };
+    assert_eq!(shadow(&charter).shadow, Some(named));
+    done(&mut charter, Change::Whole { group: Group(0), term: 2, naming });
+    let to = Life { member: MemberId::FOUNDER, boot: 3 };
+    done(&mut charter, Change::Seats { moves: vec![Move { group: Group(0), term: 2, to }] });
+    let tenure = Tenure { term: term + 1, after: Some(term), node: NodeId(0), boot: 3 };
+    let seated = shadow(&charter);
+    assert_eq!(
+        (seated.said(), seated.shadow),
+        (quorate_core::Charter::Inherited(tenure, naming), None)
+    );
+    // A shadow that this file does not name shadows nobody here.
+    let gone = Life { member: gone, boot: 7 };
+    done(&mut charter, Change::Shadow { group: Group(0), term: 3, seen: 0, shadow: Some(gone) });
+    assert_eq!(shadow(&charter).shadow, None);
 }
 
 #[test]
@@ -364,7 +390,7 @@ fn who_joined_has_the_same_place_everywhere_and_nobody_after_it() {
         assert_eq!(names, ["a", "b", "c"][listed.len()..]);
         // Also before they are in the list of members.
         let seats = Seats::of(&charter, &config);
-        assert_eq!(seats.get(Group(7)).map(|tenure| tenure.node), Some(NodeId(2)));
+        assert_eq!(seats.get(Group(7)).map(|it| it.tenure.node), Some(NodeId(2)));
     }
     let fresh = not_listed(&charter, &joins(&["a"])).unwrap();
     let peers: Vec<String> = fresh.iter().map(|it| it.peers.to_string()).collect();

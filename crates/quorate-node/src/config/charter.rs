@@ -77,6 +77,13 @@ impl Chartered {
         ))
     }
 
+    /// How long nobody new is granted anything when a node that decides crashes, and nobody else
+    /// knows what it gave: until it is missed, until it has no licence, and until its promises are
+    /// over.
+    pub(crate) fn pause(&self, lease: &Lease) -> Duration {
+        self.suspect_after.saturating_add(self.licence).saturating_add(lease.length())
+    }
+
     /// How many of so many members may stay away while it still changes: less than half of those
     /// that vote.
     pub(crate) fn survives(members: usize) -> u32 {

@@ -1,17 +1,18 @@
 //! What the charter says to this node's seats, and what they ask of it. The engine passes words on
 //! in their order, and keeps none back: what a licence rests on was told before (charter spec S2).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use quorate_api::SeatView;
 use quorate_charter::Group;
-use quorate_core::{Charter, Event, Moment, NodeId, Tenure};
+use quorate_core::{Charter, Event, Moment, NodeId, Shadow, Tenure};
 use quorate_wire::glance::What;
 use tokio::sync::mpsc;
 
 use super::Engine;
 use super::pools::Pool;
-use crate::charter::{FromCharter, Hall, Licence, Seats};
+use crate::charter::{self, FromCharter, Hall, Licence, Seated, Seats, Want};
 use crate::clock;
 use crate::config::{Defined, Member};
 
@@ -29,8 +30,10 @@ pub(super) struct Known {
     seats: Arc<Seats>,
     /// The pools of each group that are in use here.
     pools: BTreeMap<Group, Vec<usize>>,
-    /// Who decides since lately, and over what.
-    lately: BTreeMap<usize, NodeId>,
+    /// Who decides or shadows since lately, and over what.
+    lately: BTreeSet<(usize, NodeId)>,
+    /// For which term and naming of its shadow the seat of a pool has vouched.
+    vouched: BTreeMap<usize, (u32, u64)>,
 }
 
 impl Known {
@@ -44,17 +47,22 @@ impl Known {
 
     /// Who decides for a group.
     pub(super) fn tenure(&self, group: Group) -> Option<Tenure> {
-        self.seats.get(group)
+        self.seats.get(group).map(|seated| seated.tenure)
     }
 
     /// Homes of a pool ask whoever decides once more in a moment.
     pub(super) fn asks_again(&mut self, seat: usize, decider: NodeId) {
-        self.lately.insert(seat, decider);
+        self.lately.insert((seat, decider));
     }
 
     /// Who decides over a pool whose seat moves.
     fn decider(&self, pool: &str) -> Option<NodeId> {
-        self.seats.get(Group::of(pool)).map(|tenure| tenure.node)
+        self.seated(pool).map(|seated| seated.tenure.node)
+    }
+
+    /// The same, and who shadows it.
+    pub(super) fn seated(&self, pool: &str) -> Option<Seated> {
+        self.seats.get(Group::of(pool))
     }
 }
 
@@ -132,27 +140,151 @@ impl Engine {
     fn on_applied(&mut self, seats: Arc<Seats>) {
         let before = std::mem::replace(&mut self.charter.seats, Arc::clone(&seats));
         // A node that goes can be the end of a hundred seats: said once of all.
-        let mut news: BTreeMap<(NodeId, bool), Vec<usize>> = BTreeMap::new();
+        let mut news: BTreeMap<(u8, String), Vec<usize>> = BTreeMap::new();
         for (group, pools) in self.charter.pools.clone() {
             let (was, Some(is)) = (before.get(group), seats.get(group)) else { continue };
             if was == Some(is) {
                 continue;
             }
-            let moved = was.is_none_or(|was| was.node != is.node);
-            for seat in pools {
-                self.step(seat, Event::Charter(Charter::Applied(is)));
-                self.charter.lately.insert(seat, is.node);
-                news.entry((is.node, moved)).or_default().push(seat);
+            let renewed = was.is_none_or(|was| was.tenure != is.tenure);
+            for seat in &pools {
+                if renewed {
+                    self.step(*seat, Event::Charter(is.said()));
+                    self.charter.lately.insert((*seat, is.tenure.node));
+                }
+                self.tell_shadow(*seat, is);
+            }
+            for text in self.seat_news(was, is) {
+                news.entry(text).or_default().extend(&pools);
+            }
+            if renewed {
+                self.metrics.seat_moves.inc_by(pools.len() as u64);
             }
         }
-        for ((node, moved), pools) in news {
-            self.metrics.seat_moves.inc_by(pools.len() as u64);
-            let name = self.name_of(node).to_owned();
-            let text = match moved {
-                true => format!("{name} decides from now on"),
-                false => format!("{name} decides in a new term"),
-            };
+        for ((_, text), pools) in news {
             self.tell_news(What::Seated, &text, &pools);
+        }
+        // Of groups without pools in use here, too.
+        for (group, is) in seats.all() {
+            if before.get(group) != Some(is) {
+                self.see_whole(group);
+            }
+        }
+    }
+
+    /// What people should know of it, in this order.
+    fn seat_news(&self, was: Option<Seated>, is: Seated) -> Vec<(u8, String)> {
+        let (mut news, name) = (Vec::new(), |node| self.name_of(node));
+        let before = was.map(|was| was.tenure);
+        let decides = name(is.tenure.node);
+        if before.is_none_or(|before| before.node != is.tenure.node) {
+            news.push((0, format!("{decides} decides from now on")));
+        } else if before != Some(is.tenure) {
+            news.push((0, format!("{decides} decides in a new term")));
+        }
+        let whole = |seated: Seated| seated.shadow.filter(|it| it.whole).map(|it| it.node);
+        let stood_by = was.filter(|was| was.tenure == is.tenure).and_then(whole);
+        match whole(is) {
+            Some(node) if stood_by != Some(node) => {
+                news.push((1, format!("{} would decide at once without {decides}", name(node))));
+            }
+            None if stood_by.is_some() => {
+                news.push((1, format!("nobody would decide at once without {decides} any more")));
+            }
+            _ => {}
+        }
+        news
+    }
+
+    /// The seat of a pool hears who shadows it, if this node decides.
+    fn tell_shadow(&mut self, seat: usize, is: Seated) {
+        if is.tenure.node != self.config.me || !self.is_shadowed(seat) {
+            return;
+        }
+        self.step(seat, Event::Charter(is.shadowed()));
+        if let Some(shadow) = is.shadow.filter(|shadow| !shadow.whole) {
+            self.charter.lately.insert((seat, shadow.node));
+        }
+    }
+
+    /// Whether the seat of a pool has a shadow when the charter names one.
+    fn is_shadowed(&self, seat: usize) -> bool {
+        self.pools[seat].def.protocol.about.shadowed
+    }
+
+    /// The shadow of a pool's seat knows all that is in force in the pool.
+    pub(super) fn vouch(&mut self, seat: usize, term: u32, naming: u64) {
+        self.charter.vouched.insert(seat, (term, naming));
+        self.see_whole(Group::of(&self.pools[seat].name));
+    }
+
+    /// If the shadow of a group knows all of all its pools that are in use here, the charter is to
+    /// say so. A pool that comes into use later begins with its shadow: nobody is told of a grant
+    /// before that knows of it, and it takes nothing over that it was not shown.
+    fn see_whole(&self, group: Group) {
+        let Some((is, shadow)) = self.shadow_of_mine(group).filter(|(_, it)| !it.whole) else {
+            return;
+        };
+        let naming = (is.tenure.term, shadow.naming);
+        let vouched = |seat: &usize| {
+            let beside = !self.is_shadowed(*seat) || self.pools[*seat].stopped().is_some();
+            beside || self.charter.vouched.get(seat) == Some(&naming)
+        };
+        let pools = self.charter.pools.get(&group);
+        if let Some(hall) = self.charter.hall()
+            && pools.into_iter().flatten().all(vouched)
+        {
+            hall.wants(group, naming, Want::Whole);
+        }
+    }
+
+    /// Who decides over a pool in use here, and who would without it.
+    pub(super) fn seat_view(&self, pool: &Pool) -> Option<SeatView> {
+        let moves = pool.def.protocol.about.seat_moves;
+        let seated = self.charter.seated(&pool.name).filter(|_| moves)?;
+        // The charter speaks of groups; of a pool that has just come into use its seat knows more.
+        let shadow = || pool.seat.health(clock::now()).shadow;
+        let mine = seated.tenure.node == self.config.me;
+        let knows = !mine || shadow().is_some_and(|shadow| shadow.whole);
+        charter::seat_view(&self.config, seated, &pool.def, knows)
+    }
+
+    /// The pools over which this node decides and nobody would at once without it, although they
+    /// should have a shadow.
+    pub(super) fn unshadowed(&self) -> Vec<&Pool> {
+        let mine = |pool: &&Pool| {
+            pool.def.protocol.about.shadowed
+                && self.charter.decider(&pool.name) == Some(self.config.me)
+                && !self.seat_view(pool).is_some_and(|seat| seat.whole)
+        };
+        self.pools.iter().filter(mine).collect()
+    }
+
+    /// Who shadows a group, if this life of this node decides for it.
+    fn shadow_of_mine(&self, group: Group) -> Option<(Seated, Shadow)> {
+        let is = self.charter.seats.get(group)?;
+        let mine = (is.tenure.node, is.tenure.boot) == (self.config.me, self.boot);
+        Some((is, is.shadow.filter(|_| mine)?))
+    }
+
+    /// Shadows that do not answer are struck: nobody new is granted anything before that (charter
+    /// spec S15). The charter's leader strikes who is gone; this is for who is gone only from here.
+    pub(super) fn strike_the_silent(&self, now: Moment) {
+        let (Some(hall), Some(charter)) = (self.charter.hall(), self.config.charter) else {
+            return;
+        };
+        let suspects = self.suspects();
+        for (group, _) in self.charter.seats.all() {
+            let Some((is, shadow)) = self.shadow_of_mine(group) else { continue };
+            let silent = |seat: &usize| {
+                let shadowing = self.pools[*seat].seat.health(now).shadow;
+                let since = shadowing.filter(|it| it.naming == shadow.naming)?.silent_since?;
+                (now.since(since) > charter.suspect_after).then_some(())
+            };
+            let mut pools = self.charter.pools.get(&group).into_iter().flatten();
+            if suspects.contains(shadow.node) || pools.any(|seat| silent(seat).is_some()) {
+                hall.wants(group, (is.tenure.term, shadow.naming), Want::Strike);
+            }
         }
     }
 
@@ -164,16 +296,18 @@ impl Engine {
         self.config.added.replace(Arc::clone(&defined));
         // Where entries were lost, this pool may have been there, and granted, by one of them.
         let first = !self.charter.seats.recovered;
-        let mine =
-            |tenure: &Tenure| first && (tenure.node, tenure.boot) == (self.config.me, self.boot);
+        let mine = |Seated { tenure, .. }: &Seated| {
+            first && (tenure.node, tenure.boot) == (self.config.me, self.boot)
+        };
         let mut made = Vec::new();
         for (name, added) in defined.iter() {
             if known.contains_key(name) || self.by_name.contains_key(name.as_str()) {
                 continue;
             }
             let group = Group::of(name);
-            let is = self.charter.seats.get(group);
-            made.push((name, added, is.filter(|is| before.get(group) == Some(*is) && mine(is))));
+            let was = before.get(group).map(|was| was.tenure);
+            let is = self.charter.seats.get(group).filter(mine).map(|is| is.tenure);
+            made.push((name, added, is.filter(|is| was == Some(*is))));
         }
         let mut news = Vec::new();
         for (name, added, born) in made {
@@ -196,9 +330,9 @@ impl Engine {
         let group = Group::of(&self.pools[seat].name);
         self.charter.pools.entry(group).or_default().push(seat);
         let born = born.map(|tenure| Tenure { after: None, ..tenure });
-        if let Some(tenure) = born.or(self.charter.seats.get(group)) {
-            self.step(seat, Event::Charter(Charter::Applied(tenure)));
-        }
+        let Some(is) = self.charter.seats.get(group) else { return };
+        self.step(seat, Event::Charter(Charter::Applied(born.unwrap_or(is.tenure))));
+        self.tell_shadow(seat, is);
     }
 
     /// Whether this node answers for how many units a pool has.

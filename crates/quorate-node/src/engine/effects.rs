@@ -119,8 +119,7 @@ impl Engine {
                 );
             }
             Effect::AskLicence { term, asked } => self.ask_licence(seat, term, asked),
-            // No daemon names shadows.
-            Effect::Vouch { .. } => {}
+            Effect::Vouch { term, naming } => self.vouch(seat, term, naming),
             Effect::Anomaly { peer, what } => self.anomaly(peer, what),
             Effect::Persist(_) => unreachable!("performed at once"),
             Effect::Arm { alarm, .. } | Effect::Disarm(alarm) => match alarm {},

@@ -39,6 +39,8 @@ mod owners;
 mod pools;
 mod presence;
 mod readiness;
+#[cfg(test)]
+mod shadow_tests;
 mod states;
 mod suspicion;
 #[cfg(test)]
@@ -384,7 +386,10 @@ impl Engine {
                     self.look_for_the_silent(now);
                     match now.since(at) > HEARTBEAT {
                         true => self.forgive_absence(now),
-                        false => self.look_for_the_absent(now),
+                        false => {
+                            self.look_for_the_absent(now);
+                            self.strike_the_silent(now);
+                        }
                     }
                     self.look_at_states(now);
                     self.forget_old(now);

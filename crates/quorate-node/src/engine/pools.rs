@@ -274,6 +274,7 @@ impl Engine {
         let (away, now) = (self.suspects(), clock::now());
         let view = |pool: &Pool| PoolView {
             grants: Some(self.grants_view(pool, &away, now)),
+            seat: self.seat_view(pool),
             ..pool_view(&pool.name, &pool.def, pool.terms.labels.as_deref(), self.members())
         };
         PoolsView {
@@ -339,6 +340,8 @@ impl Engine {
             standing.see_outlook(most.into());
             add(standing, pool, self.answers_for(pool), now);
         }
+        let unshadowed = i64::try_from(self.unshadowed().len()).unwrap_or(i64::MAX);
+        self.metrics.unshadowed.set(unshadowed);
         self.metrics.measure(&self.config, standings.iter());
     }
 }
@@ -435,6 +438,7 @@ pub(crate) fn pool_view(
         quorums: def.quorums.as_ref().map(quorums_view),
         grants: None,
         needs: Vec::new(),
+        seat: None,
         durable: def.protocol.about.durable,
         standing: def.standing,
         overdue_ms: def.overdue.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX)),

@@ -1,5 +1,7 @@
 //! Whether this node can serve its clients: the checks of `/readyz`, and which pools can grant.
 
+use std::time::Duration;
+
 use quorate_api::{Check, GrantsView, Hindrance, HindranceKind, Problem};
 use quorate_core::{Moment, NodeSet, Outlook};
 use quorate_wire::outlook::OutlookLine;
@@ -55,6 +57,8 @@ impl Engine {
             let weak = || hall.weakness().map(|it| format!("; {it}")).unwrap_or_default();
             let part = || format!("member{}", weak());
             checks.push(check("charter", why.is_none(), why.unwrap_or_else(part)));
+            // What a crash would cost is no reason to send clients away.
+            checks.push(check("shadows", true, self.shadows_check()));
         }
         checks
     }
@@ -83,6 +87,24 @@ impl Engine {
         let more = if blocked > named.len() { ", ..." } else { "" };
         let text = format!("{blocked} of {all} grant nothing: {}{more}", named.join(", "));
         (blocked < all, text)
+    }
+
+    /// Which pools would grant nothing for a lease if this node crashed.
+    fn shadows_check(&self) -> String {
+        let bare = self.unshadowed();
+        if bare.is_empty() {
+            return "another node would decide at once over every pool decided here".into();
+        }
+        let named: Vec<&str> = bare.iter().take(NAMED_MAX).map(|pool| &*pool.name).collect();
+        let more = if bare.len() > named.len() { ", ..." } else { "" };
+        let costs = bare.iter().filter_map(|pool| self.seat_view(pool)).map(|it| it.crash_ms).max();
+        let costs = quorate_api::format_span(Duration::from_millis(costs.unwrap_or(0)));
+        format!(
+            "{} decided here have no whole shadow: without this node they would grant nothing new \
+             for {costs}: {}{more}",
+            bare.len(),
+            named.join(", ")
+        )
     }
 
     /// Whom this node misses.

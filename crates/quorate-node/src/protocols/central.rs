@@ -10,7 +10,7 @@ use crate::seat::Runs;
 
 pub(super) const CENTRAL: Registered = Registered {
     name: Central::NAME,
-    options: &["arbiter", "durable", "fairness", "retry"],
+    options: &["arbiter", "durable", "fairness", "retry", "shadow"],
     chooses: true,
     no_standing: Some("its books are on one disk, or on none"),
     read,
@@ -51,10 +51,18 @@ fn read(basis: &Basis<'_>, options: &mut Options) -> Result<Read, String> {
             ));
         }
     };
+    let shadow: Option<bool> = options.take("shadow")?;
     let who = match (arbiter, basis.charter) {
+        (Chosen::ByName, Some(charter)) => {
+            return read_moving(basis, pool, charter, shadow.unwrap_or(true));
+        }
+        _ if shadow.is_some() => {
+            return Err("shadow: only a seat that moves has one, and this one does not: leave it \
+                        out, or leave out `arbiter` and switch the charter on"
+                .into());
+        }
         (Chosen::Node(node), _) => node.to_string(),
-        (_, Some(charter)) => return read_moving(basis, pool, charter),
-        (_, None) => "spread".to_owned(),
+        (_, _) => "spread".to_owned(),
     };
     let about = About {
         canonical: format!("central {who} {}", goods::agreed(&pool.goods)),
@@ -72,7 +80,12 @@ fn read(basis: &Basis<'_>, options: &mut Options) -> Result<Read, String> {
 }
 
 /// The charter says who decides, and who next.
-fn read_moving(basis: &Basis<'_>, central: Pool, charter: Chartered) -> Result<Read, String> {
+fn read_moving(
+    basis: &Basis<'_>,
+    central: Pool,
+    charter: Chartered,
+    shadowed: bool,
+) -> Result<Read, String> {
     if central.goods.durable {
         return Err(
             "durable: a seat that moves writes nothing down, and what it must know of the \
@@ -82,16 +95,24 @@ fn read_moving(basis: &Basis<'_>, central: Pool, charter: Chartered) -> Result<R
         );
     }
     charter.suits(&basis.lease)?;
-    let pause = charter.suspect_after + charter.licence + basis.lease.length();
+    let pause = format_span(charter.pause(&basis.lease));
+    let again = match shadowed {
+        true => format!(
+            "{}, or after {pause} if it had no whole shadow",
+            format_span(charter.suspect_after)
+        ),
+        false => pause,
+    };
+    let unshadowed = if shadowed { "" } else { " unshadowed" };
     let about = About {
-        canonical: format!("central by charter {}", goods::agreed(&central.goods)),
+        canonical: format!("central by charter{unshadowed} {}", goods::agreed(&central.goods)),
+        shadowed,
         labels: central.goods.labels.clone(),
         seat_moves: true,
         books: Books::Decide(Chosen::ByCharter),
         awaits: "the node that decides to book it",
         terms: Some(format!(
-            "its seat moves: when the node that decides crashes, another grants again after {}",
-            format_span(pause)
+            "its seat moves: when the node that decides crashes, another grants again after {again}"
         )),
         ..About::default()
     };

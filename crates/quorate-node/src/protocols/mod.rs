@@ -108,6 +108,8 @@ pub(crate) struct About {
     pub(crate) needs_proof: bool,
     /// Whether the charter says who decides.
     pub(crate) seat_moves: bool,
+    /// Whether whoever decides tells a shadow first what it grants, if the charter names one.
+    pub(crate) shadowed: bool,
     /// Most units that one claim can have, if fewer than all.
     pub(crate) claim_max: Option<u32>,
     /// The options that decide what a crash costs, in words, where there are such.

@@ -134,6 +134,8 @@ pub(crate) enum Mutant {
     /// A shadow is vouched for before it knows what was granted before it was named (charter spec
     /// S16).
     VouchAtOnce,
+    /// A shadow decides at once by what it was told under an earlier naming (charter spec S16).
+    InheritEarlier,
     /// A shadow decides at once though it was not shown everything in this life (charter spec S17).
     InheritUnshown,
     /// A shadow that hears that something is over drops whatever its claim has (charter spec S14).

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use quorate_api::{
     CharterMember, CharterView, ClaimId, ClaimState, ClaimStatus, Estimate, FactView, Hindrance,
-    Line, NodeView, Obstacle, PoolView, QuorumsView, Remedy, UnitView, Why, format_span,
+    Line, NodeView, Obstacle, PoolView, QuorumsView, Remedy, SeatView, UnitView, Why, format_span,
     told_start,
 };
 use quorate_protocols::quorums::family::Summary;
@@ -116,6 +116,9 @@ pub(crate) fn pool_text(pool: &PoolView) -> String {
     if let Some(terms) = &pool.terms {
         let _ = writeln!(text, "{terms}");
     }
+    if let Some(seat) = &pool.seat {
+        text.push_str(&seat_text(seat));
+    }
     if let Some(quorums) = &pool.quorums {
         let naming = if quorums.naming { " with naming" } else { "" };
         let (mode, family) = (&quorums.mode, &quorums.family);
@@ -159,6 +162,23 @@ pub(crate) fn pool_text(pool: &PoolView) -> String {
     text.push_str(&facts(&pool.facts));
     silent(&mut text, &pool.silent);
     text
+}
+
+/// Who decides, who would without it, and what that would cost.
+fn seat_text(seat: &SeatView) -> String {
+    let SeatView { node, term, shadow, whole, crash_ms } = seat;
+    let costs = span(Some(*crash_ms));
+    let shadow = match (shadow, whole) {
+        (Some(shadow), true) => format!(
+            "{shadow} is its shadow and knows all grants: without {node} it grants after {costs}"
+        ),
+        (Some(shadow), false) => format!(
+            "{shadow} is its shadow and does not know all grants yet: without {node} nobody grants \
+             for {costs}"
+        ),
+        (None, _) => format!("it has no shadow: without {node} nobody grants for {costs}"),
+    };
+    format!("{node} decides, in term {term}; {shadow}\n")
 }
 
 /// Which claims can be granted, if not all can.
@@ -306,15 +326,15 @@ fn charter_text(charter: &CharterView) -> String {
     let leader = charter.leader.as_deref().unwrap_or("nobody");
     let mut text = format!("charter version {}, led by {leader}\n", charter.version);
     for member in &charter.members {
-        let CharterMember { name, votes, draining, groups, heard_ms } = member;
+        let CharterMember { name, votes, draining, groups, shadowed, heard_ms } = member;
         let votes = if *votes { "votes" } else { "follows" };
         let draining = if *draining { ", drains" } else { "" };
         let heard = heard_ms.map(|ms| format!(", heard {} ago", span(Some(ms))));
         let heard = heard.unwrap_or_default();
         let _ = writeln!(
             text,
-            "charter member {name}: {votes}, decides for {groups} of 256 groups of pools\
-             {draining}{heard}"
+            "charter member {name}: {votes}, decides for {groups} of 256 groups of pools, \
+             {shadowed} with a whole shadow{draining}{heard}"
         );
     }
     if let Some(problem) = &charter.problem {

@@ -19,6 +19,7 @@
 //! | `minority.rs` | as many nodes as quorums can do without are killed |
 //! | `rolling.rs` | nodes are restarted one after the other, and no job notices |
 //! | `sealed.rs` | nodes with certificates: the leader of the charter sleeps, is removed, and is cut off |
+//! | `shadows.rs` | whoever decides and its shadow are killed, and nobody waits for a lease |
 //! | `ring.rs` | a node and then the root of a ring are killed |
 //! | `trial.rs` | one seeded trial: faults, healing, judgement |
 //! | `recovery.rs` | how long until a cluster grants again: measured, on request only |
@@ -59,6 +60,7 @@ mod recovery;
 mod ring;
 mod rolling;
 mod sealed;
+mod shadows;
 mod standing;
 mod trial;
 
@@ -100,7 +102,7 @@ struct Wish {
     nodes: Option<String>,
 }
 
-const NAMES: [&str; 19] = [
+const NAMES: [&str; 20] = [
     "planted_bugs_in_histories_are_found",
     "a_node_that_is_lied_to_about_its_past_is_found",
     "broken_connections_alone_cost_nobody_a_grant",
@@ -120,6 +122,7 @@ const NAMES: [&str; 19] = [
     "a_leader_that_sleeps_is_removed_and_cut_off_over_tls",
     "a_pool_changes_under_load_and_while_its_node_is_killed",
     "a_cluster_grows_from_one_machine_while_it_is_used",
+    "a_shadow_decides_at_once_whoever_dies_and_jobs_go_on",
 ];
 
 type Trial = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -195,6 +198,7 @@ fn main() {
     add(0, NAMES[16], Box::pin(sealed::leader(NAMES[16])));
     add(1, NAMES[17], Box::pin(amended::amended(NAMES[17])));
     add(1, NAMES[18], Box::pin(joining::joining(NAMES[18])));
+    add(2, NAMES[19], Box::pin(shadows::deaths(NAMES[19])));
     // Most of a trial is waiting, so two go on at a time.
     let started = lanes.map(|lane| {
         runtime.spawn(async {

@@ -2,7 +2,8 @@
 //! how many holders lose what they have: measured and not judged.
 //!
 //! Somebody asks at every node that stays, again and again; the longest time in which nobody got
-//! anything is the pause. Holders know all nodes and renew. Times depend on the machine.
+//! anything is the pause. Holders know all nodes and renew. Times depend on the machine, so pools
+//! with a shadow and without one are measured in one run.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -39,8 +40,15 @@ pub(crate) async fn measure(rounds: usize) {
         "3 nodes, lease {LEASE:?}, suspect_after 500ms, licence 500ms, {HOLDERS} holders, {rounds} \
          rounds; pause without a grant in ms"
     );
+    for shadow in [false, true] {
+        println!("{} shadows", if shadow { "with" } else { "without" });
+        measure_all(rounds, shadow).await;
+    }
+}
+
+async fn measure_all(rounds: usize, shadow: bool) {
     println!("{:<14} {:>8} {:>8} {:>8}", "what", "median", "worst", "lost");
-    let mut stage = Stage::new(3).await;
+    let mut stage = Stage::new(3, shadow).await;
     for harm in [Harm::SeatKilled, Harm::LeaderKilled, Harm::BothKilled, Harm::SeatStopped] {
         let (mut pauses, mut lost) = (Vec::new(), 0);
         for _ in 0..rounds {
@@ -51,7 +59,7 @@ pub(crate) async fn measure(rounds: usize) {
         row(&format!("{harm:?}"), pauses, lost);
     }
     stage.end();
-    let mut stage = Stage::new(5).await;
+    let mut stage = Stage::new(5, shadow).await;
     let (mut pauses, mut lost) = (Vec::new(), 0);
     for node in (0..rounds).flat_map(|_| 0..5) {
         let (pause, these) = stage.without(node, true, "p0").await;
@@ -72,11 +80,12 @@ fn row(what: &str, mut pauses: Vec<Duration>, lost: usize) {
 struct Stage {
     cluster: Cluster,
     nodes: usize,
+    shadow: bool,
     holders: Vec<Grant>,
 }
 
 impl Stage {
-    async fn new(nodes: usize) -> Stage {
+    async fn new(nodes: usize, shadow: bool) -> Stage {
         let label = format!("moves-{nodes}");
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(label);
         let _ = std::fs::remove_dir_all(&folder);
@@ -88,10 +97,10 @@ impl Stage {
             lease: LEASE,
             durable: false,
             backfill: 0,
-            more: String::new(),
+            more: if shadow { String::new() } else { "shadow = false\n".into() },
         };
         let cluster = Cluster::start(&folder, nodes, pools, None).await;
-        let mut stage = Stage { cluster, nodes, holders: Vec::new() };
+        let mut stage = Stage { cluster, nodes, shadow, holders: Vec::new() };
         for holder in 0..HOLDERS {
             let grant = stage.hold(holder).await;
             stage.holders.push(grant);
@@ -125,7 +134,8 @@ impl Stage {
             let mut facts = view.facts.iter().filter(|fact| fact.node == format!("n{node}"));
             facts.any(|fact| fact.name == name && fact.value == value)
         };
-        says("in_grace", 0) && says("licensed", 1)
+        let whole = view.seat.as_ref().is_some_and(|seat| seat.whole);
+        says("in_grace", 0) && says("licensed", 1) && whole == self.shadow
     }
 
     fn leader(&self, from: usize) -> Option<usize> {

@@ -1,3 +1,5 @@
+mod shadowing;
+
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
@@ -200,21 +202,21 @@ fn the_whole_shadow_takes_over_and_no_other_life_of_it() {
         (groups[1], life(shadow), false),
         (groups[2], Life { member: shadow, boot: 7 }, true),
     ] {
-        stage.done(Change::Shadow { group, term: 1, shadow: Some(shadow) });
+        stage.done(Change::Shadow { group, term: 1, seen: 0, shadow: Some(shadow) });
         if whole {
-            stage.done(Change::Whole { group, term: 1, shadow });
+            stage.done(Change::Whole { group, term: 1, naming: stage.index });
         }
     }
     // The seat's node restarts: what has a whole shadow goes there, the rest waits for itself.
     stage.up.insert(seat, 2);
     stage.pass(SECOND / 10);
     let taken = stage.charter.seats()[&groups[0]];
-    assert!(taken.by_shadow && taken.life == life(shadow));
+    assert!(taken.by_shadow.is_some() && taken.life == life(shadow));
     assert_eq!(of(&stage), groups[1..]);
     stage.up.remove(&seat);
     stage.pass(SECOND * 4);
     assert!(of(&stage).is_empty());
-    assert!(groups[1..].iter().all(|group| !stage.charter.seats()[group].by_shadow));
+    assert!(groups[1..].iter().all(|group| stage.charter.seats()[group].by_shadow.is_none()));
 }
 
 #[test]

@@ -36,10 +36,10 @@ numbers!(enum Message {
     Roll { term },
     Answer { term, complete, sent, grants },
     Books(books),
-    Tell { term, boot, naming, all, granted, ended },
-    Told { term, naming, all, claims },
+    Tell { term, boot, naming: plain, all, granted, ended },
+    Told { term, naming: plain, all, claims },
 });
-numbers!(Trail { term, naming, all, granted, units: plain });
+numbers!(Trail { term, naming: plain, all, granted, units: plain });
 numbers!(Reign {
     tenure,
     arbiter,
@@ -51,8 +51,8 @@ numbers!(Reign {
     answered,
     shadow,
     vouched,
+    asked,
     untold: plain,
-    ended
 });
 
 impl Numbers for Moving {

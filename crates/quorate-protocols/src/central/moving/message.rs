@@ -26,13 +26,13 @@ pub enum Message {
     Tell {
         term: u32,
         boot: u32,
-        naming: u32,
+        naming: u64,
         all: bool,
         granted: Vec<(NodeId, Moment, Shown)>,
         ended: Vec<(ClaimId, Fence)>,
     },
     /// Its shadow knows of the grants of these claims up to these fences; if `all`, of all.
-    Told { term: u32, naming: u32, all: bool, claims: Vec<(ClaimId, Fence)> },
+    Told { term: u32, naming: u64, all: bool, claims: Vec<(ClaimId, Fence)> },
 }
 
 /// A grant as a home knows it.

@@ -133,6 +133,8 @@ impl Moving {
         act: impl FnOnce(&mut Reign, &super::Seat<'_>, &mut Post<'_>),
     ) {
         let Some(reign) = &mut self.reign else { return };
+        // What its shadow owed may be over without an answer.
+        reign.asked = reign.asked.filter(|_| reign.is_owed());
         let at = judge(seat, reign.tenure.term);
         let mut inner = Outbox::new();
         let mut post = Post::new(seat.me, &mut inner);
@@ -165,13 +167,12 @@ impl Moving {
             }
             outer.push(effect);
         }
-        for claim in over {
-            reign.note_end(claim, broken!(at, EndWhatStands));
-        }
+        let stands_too = broken!(at, EndWhatStands);
+        let ended = over.into_iter().filter_map(|it| reign.ended(it, stands_too)).collect();
         desk.take(seat.me, reign.tenure.term, &mut outer, own);
-        self.tell_shadow(&waits, desk);
+        self.tell_shadow(seat, &waits, ended, desk);
         if opens {
-            self.show_all(desk);
+            self.show_all(seat, desk);
         }
     }
 
@@ -245,13 +246,13 @@ impl Moving {
                 self.on_tell(seat, (from, boot), tell, desk);
             }
             Message::Told { term, naming, all, claims } => {
-                self.on_told((from, term), (naming, all), claims, desk);
+                self.on_told(seat, (from, term), (naming, all), claims, desk);
             }
         }
     }
 
     /// The node has applied a later entry: whoever decided in an earlier term stops for good.
-    fn apply(&mut self, seat: &Seat<'_>, tenure: Tenure, is_heir: bool, desk: &mut Desk<'_>) {
+    fn apply(&mut self, seat: &Seat<'_>, tenure: Tenure, heir: Option<u64>, desk: &mut Desk<'_>) {
         if self.applied.is_some_and(|applied| tenure.term <= applied.term) {
             return;
         }
@@ -259,7 +260,7 @@ impl Moving {
         self.applied = Some(tenure);
         let named = tenure.boot == seat.boot || broken!(judge(seat, 0), DecideInAnotherLife);
         if tenure.node == seat.me && named {
-            self.found(seat, tenure, is_heir, desk);
+            self.found(seat, tenure, heir, desk);
             let early = self.early.take();
             if let Some(books) = books.or(early) {
                 self.on_books(seat, books, desk);
@@ -299,7 +300,8 @@ impl Moving {
         (is_next && is_open(&reign)).then(|| Box::new(reign.books(&at, next.term)))
     }
 
-    fn found(&mut self, seat: &Seat<'_>, tenure: Tenure, is_heir: bool, desk: &mut Desk<'_>) {
+    /// With a naming, this life was the whole shadow by it when that was said.
+    fn found(&mut self, seat: &Seat<'_>, tenure: Tenure, heir: Option<u64>, desk: &mut Desk<'_>) {
         let counter_alone = broken!(judge(seat, 0), FenceByCounterAlone);
         let at = judge(seat, if counter_alone { 0 } else { tenure.term });
         let reign = Reign::new(&at, tenure, &mut Outbox::new());
@@ -309,11 +311,7 @@ impl Moving {
         if self.is_first && tenure.after.is_none() {
             return self.as_seat(seat, desk, Reign::open); // Nobody can have anything yet.
         }
-        // One that was not shown all of this pool waits as anybody else would: the charter speaks
-        // of groups, and this pool may be younger than its word.
-        let shown = |trail: &Trail| Some(trail.term) == tenure.after && trail.all;
-        let unshown_too = [broken!(at, InheritUnshown), broken!(at, VouchAtOnce)].contains(&true);
-        if is_heir && (self.trail.as_deref().is_some_and(shown) || unshown_too) {
+        if heir.is_some_and(|naming| self.knows_all(&at, tenure.after, naming)) {
             return self.inherit(seat, tenure.after, desk);
         }
         desk.out.arm(Alarm::Lull, seat.pool.lull());
@@ -373,8 +371,7 @@ impl Moving {
                 let term = self.reign.as_ref().expect("only a seat arms it").tenure.term;
                 desk.out.ask_licence(term, seat.now);
                 desk.out.arm(Alarm::Licence, seat.pool.ask_every());
-                self.show_all(desk);
-                self.tell_ends(desk);
+                self.tell_again(seat, desk);
                 if broken!(judge(seat, term), GoOnUnshadowed) {
                     self.flush(desk);
                 }
@@ -472,9 +469,14 @@ impl Protocol for Moving {
                 if self.applied.is_some_and(|applied| applied.node == node) {
                     self.as_home(seat, desk, |home, at, post| home.ask_all_again(at, post));
                 }
+                if self.shadow().is_some_and(|shadow| shadow.node == node) {
+                    self.show_all(seat, desk);
+                }
             }
-            Event::Charter(Charter::Applied(tenure)) => self.apply(seat, tenure, false, desk),
-            Event::Charter(Charter::Inherited(tenure)) => self.apply(seat, tenure, true, desk),
+            Event::Charter(Charter::Applied(tenure)) => self.apply(seat, tenure, None, desk),
+            Event::Charter(Charter::Inherited(tenure, naming)) => {
+                self.apply(seat, tenure, Some(naming), desk);
+            }
             Event::Charter(Charter::Shadowed { term, shadow }) => {
                 self.on_shadowed(seat, term, shadow, desk);
             }
@@ -511,7 +513,8 @@ impl Protocol for Moving {
     fn health(&self, _seat: &Seat<'_>) -> Health {
         let in_grace = self.reign.as_ref().is_some_and(|reign| reign.stage.waits());
         let term = self.applied.map_or(0, |applied| applied.term);
-        Health { in_grace, term, ..Health::default() }
+        let shadow = self.reign.as_ref().and_then(|reign| reign.shadowing());
+        Health { in_grace, term, shadow, ..Health::default() }
     }
 
     fn outlook(&self, seat: &Seat<'_>, away: &NodeSet) -> Outlook {
@@ -534,7 +537,8 @@ impl Protocol for Moving {
         if let Some(reign) = &self.reign {
             show(Fact::gauge("decides", true));
             show(Fact::gauge("in_grace", reign.stage.waits()));
-            show(Fact::gauge("shadowed", reign.is_shadowed()));
+            let shadowed = Fact::gauge("shadowed", reign.is_shadowed());
+            show(reign.shadow.map_or(shadowed, |it| shadowed.about(it.node)));
             show(Fact::gauge("licensed", reign.is_licensed(&judge(seat, reign.tenure.term))));
         }
     }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_core::{
-    ClaimId, Fence, Moment, NodeId, NodeSet, Outbox, Shadow, Shares, Start, Tenure, Units,
+    ClaimId, Moment, NodeId, NodeSet, Outbox, Shadow, Shares, Start, Tenure, Units,
 };
 
 use super::Pool;
@@ -38,10 +38,10 @@ pub(super) struct Reign {
     pub(super) shadow: Option<Shadow>,
     /// ...and whether it was vouched for since it was named, or need not be.
     pub(super) vouched: bool,
+    /// Since when it has not answered to what it was told.
+    pub(super) asked: Option<Moment>,
     /// Claims whose homes are told of their grants when the shadow knows of them.
     pub(super) untold: BTreeSet<ClaimId>,
-    /// What claims had up to these fences is over, and the shadow has not been told yet.
-    pub(super) ended: Vec<(ClaimId, Fence)>,
 }
 
 /// How far a seat is on its way to deciding.
@@ -77,8 +77,8 @@ impl Reign {
             answered: NodeSet::new(),
             shadow: None,
             vouched: true,
+            asked: None,
             untold: BTreeSet::new(),
-            ended: Vec::new(),
         }
     }
 

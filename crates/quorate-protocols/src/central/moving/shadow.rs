@@ -5,13 +5,13 @@
 //! nothing by itself (charter spec S14). If it never answers, nobody new is told anything until the
 //! seat's node has applied that the shadow is struck (charter spec S15). One that was named while
 //! there were holders is sent all of them, and is vouched for when it has answered to that (charter
-//! spec S16). Renewals need not be told. What is over is told with the next grant, or when a
-//! licence is asked for, and nobody waits for that: a shadow that has not heard of it when it takes
-//! over keeps the units for a lease, and no law depends on it.
+//! spec S16). Renewals need not be told. What is over is told at once, with whatever is granted by
+//! it, and nobody waits for that: a shadow that has not heard of it when it takes over keeps the
+//! units for a lease, and no law depends on it.
 
 use std::collections::BTreeMap;
 
-use quorate_core::{ClaimId, Fence, Moment, NodeId, Shadow, Share, Shares, Unit};
+use quorate_core::{ClaimId, Fence, Moment, NodeId, Shadow, Shadowing, Share, Shares, Unit};
 
 use super::message::{Message, Shown};
 use super::reign::{Reign, Stage};
@@ -28,7 +28,7 @@ pub(super) struct Trail {
     /// By the seat of this term...
     pub(super) term: u32,
     /// ...since it was named for this time.
-    pub(super) naming: u32,
+    pub(super) naming: u64,
     /// Whether it was shown all that was granted before.
     pub(super) all: bool,
     pub(super) granted: BTreeMap<ClaimId, Granted>,
@@ -39,14 +39,14 @@ pub(super) struct Trail {
 /// What a seat tells its shadow.
 pub(super) struct Told {
     pub(super) term: u32,
-    pub(super) naming: u32,
+    pub(super) naming: u64,
     pub(super) all: bool,
     pub(super) granted: Vec<Granted>,
     pub(super) ended: Vec<(ClaimId, Fence)>,
 }
 
 impl Trail {
-    fn new(term: u32, naming: u32) -> Self {
+    fn new(term: u32, naming: u64) -> Self {
         Trail { term, naming, all: false, granted: BTreeMap::new(), units: BTreeMap::new() }
     }
 
@@ -105,17 +105,28 @@ impl Reign {
         Some((booked.asker.node, booked.sent, Shown { claim, attempt, shares }))
     }
 
-    /// What this claim had is over: the shadow will hear of it, if it goes on being that. Whatever
-    /// it is granted later has a larger fence.
-    pub(super) fn note_end(&mut self, claim: ClaimId, though_it_stands: bool) {
-        if self.shadow.is_some() && (!self.has(claim) || though_it_stands) {
-            self.ended.push((claim, self.arbiter.fence));
-        }
+    /// What this claim had is over, if it has nothing now: then the shadow hears of it. Whatever it
+    /// is granted later has a larger fence.
+    pub(super) fn ended(&self, claim: ClaimId, though_it_stands: bool) -> Option<(ClaimId, Fence)> {
+        let over = !self.has(claim) || though_it_stands;
+        (self.shadow.is_some() && over).then_some((claim, self.arbiter.fence))
     }
 
     /// Whether somebody could go on at once if this node were gone.
     pub(super) fn is_shadowed(&self) -> bool {
         self.vouched && self.shadow.is_some_and(|shadow| shadow.whole)
+    }
+
+    /// How it is with whoever shadows this seat.
+    pub(super) fn shadowing(&self) -> Option<Shadowing> {
+        let Shadow { node, naming, .. } = self.shadow?;
+        let whole = self.is_shadowed();
+        Some(Shadowing { node, naming, whole, silent_since: self.asked.filter(|_| self.is_owed()) })
+    }
+
+    /// Whether the shadow has not answered for something that still is so.
+    pub(super) fn is_owed(&self) -> bool {
+        !self.vouched || self.untold.iter().any(|claim| self.has(*claim))
     }
 
     /// What homes are told only when the shadow knows of it.
@@ -146,6 +157,11 @@ impl Reign {
 }
 
 impl Moving {
+    /// Who shadows this node's seat, if it decides.
+    pub(super) fn shadow(&self) -> Option<Shadow> {
+        self.reign.as_ref()?.shadow
+    }
+
     /// This node has applied who shadows its term.
     pub(super) fn on_shadowed(
         &mut self,
@@ -161,13 +177,12 @@ impl Moving {
         let is_new = naming(&reign.shadow) != naming(&shadow);
         reign.shadow = shadow;
         if is_new {
-            reign.vouched = shadow.is_none();
-            reign.ended.clear(); // It is shown what is not.
+            (reign.vouched, reign.asked) = (shadow.is_none(), None);
         }
         match shadow {
             None => self.flush(desk),
             Some(it) if broken!(judge(seat, term), VouchAtOnce) => desk.out.vouch(term, it.naming),
-            Some(_) => self.show_all(desk),
+            Some(_) => self.show_all(seat, desk),
         }
     }
 
@@ -183,33 +198,54 @@ impl Moving {
     }
 
     /// A shadow that is not vouched for yet is shown all that is granted, now and until it answers.
-    pub(super) fn show_all(&mut self, desk: &mut Desk<'_>) {
+    pub(super) fn show_all(&mut self, seat: &Seat<'_>, desk: &mut Desk<'_>) {
         let unshown = |it: &&Reign| it.stage == Stage::Open && !it.vouched;
         let Some(reign) = self.reign.as_deref().filter(unshown) else { return };
         let granted = reign.arbiter.entries.keys().filter_map(|it| reign.shown(*it)).collect();
-        self.tell(true, granted, desk);
+        self.tell(seat, true, (granted, Vec::new()), desk);
     }
 
-    /// Tells the shadow of grants of which homes wait to be told.
-    pub(super) fn tell_shadow(&mut self, claims: &[ClaimId], desk: &mut Desk<'_>) {
-        let Some(reign) = self.reign.as_ref().filter(|_| !claims.is_empty()) else { return };
+    /// What it was told may be lost: if it has not answered for a while it is told again.
+    pub(super) fn tell_again(&mut self, seat: &Seat<'_>, desk: &mut Desk<'_>) {
+        self.show_all(seat, desk);
+        let Some(reign) = &self.reign else { return };
+        if reign.asked.is_some_and(|asked| seat.now.since(asked) >= seat.pool.ask_every()) {
+            let granted: Vec<Granted> =
+                reign.untold.iter().filter_map(|it| reign.shown(*it)).collect();
+            if !granted.is_empty() {
+                self.tell(seat, false, (granted, Vec::new()), desk);
+            }
+        }
+    }
+
+    /// Tells the shadow of grants of which homes wait to be told, and of what is over.
+    pub(super) fn tell_shadow(
+        &mut self,
+        seat: &Seat<'_>,
+        claims: &[ClaimId],
+        ended: Vec<(ClaimId, Fence)>,
+        desk: &mut Desk<'_>,
+    ) {
+        let Some(reign) = &self.reign else { return };
         let granted: Vec<Granted> = claims.iter().filter_map(|it| reign.shown(*it)).collect();
-        if !granted.is_empty() {
-            self.tell(false, granted, desk);
+        if !granted.is_empty() || !ended.is_empty() {
+            self.tell(seat, false, (granted, ended), desk);
         }
     }
 
-    /// Tells the shadow what is over, if nothing was granted since.
-    pub(super) fn tell_ends(&mut self, desk: &mut Desk<'_>) {
-        if self.reign.as_ref().is_some_and(|reign| !reign.ended.is_empty()) {
-            self.tell(false, Vec::new(), desk);
-        }
-    }
-
-    fn tell(&mut self, all: bool, granted: Vec<Granted>, desk: &mut Desk<'_>) {
+    fn tell(
+        &mut self,
+        seat: &Seat<'_>,
+        all: bool,
+        (granted, ended): (Vec<Granted>, Vec<(ClaimId, Fence)>),
+        desk: &mut Desk<'_>,
+    ) {
         let Some(reign) = self.reign.as_mut() else { return };
         let Some(Shadow { node, boot, naming, .. }) = reign.shadow else { return };
-        let (term, ended) = (reign.tenure.term, std::mem::take(&mut reign.ended));
+        if all || !granted.is_empty() {
+            reign.asked.get_or_insert(seat.now);
+        }
+        let term = reign.tenure.term;
         desk.out.tell(node, Message::Tell { term, boot, naming, all, granted, ended });
     }
 
@@ -248,8 +284,9 @@ impl Moving {
     /// The shadow knows of these.
     pub(super) fn on_told(
         &mut self,
+        seat: &Seat<'_>,
         (from, term): (NodeId, u32),
-        (naming, all): (u32, bool),
+        (naming, all): (u64, bool),
         claims: Vec<(ClaimId, Fence)>,
         desk: &mut Desk<'_>,
     ) {
@@ -268,6 +305,22 @@ impl Moving {
             reign.vouched = true;
             desk.out.vouch(term, naming);
         }
+        reign.asked = reign.is_owed().then_some(seat.now);
+    }
+
+    /// Whether this life was told all that the seat of that term gave, since it was named so. If
+    /// not it waits as anybody else would: the charter speaks of groups, and this pool may be
+    /// younger than its word.
+    pub(super) fn knows_all(
+        &self,
+        at: &crate::central::Seat<'_>,
+        after: Option<u32>,
+        naming: u64,
+    ) -> bool {
+        let unshown_too = [broken!(at, InheritUnshown), broken!(at, VouchAtOnce)].contains(&true);
+        let since = |trail: &Trail| trail.naming == naming || broken!(at, InheritEarlier);
+        let last = |trail: &Trail| Some(trail.term) == after && since(trail) && trail.all;
+        unshown_too || self.trail.as_deref().is_some_and(last)
     }
 
     /// The charter calls this life of this node, which shadowed the seat before, to decide: it

@@ -209,7 +209,7 @@ fn a_shadow_decides_as_soon_as_it_is_called() {
     pair.claims(1, 2);
     pair.deliver_all();
     let tenure = Tenure { term: 2, after: Some(1), node: NodeId(1), boot: 0 };
-    pair.step(1, Event::Charter(Charter::Inherited(tenure)));
+    pair.step(1, Event::Charter(Charter::Inherited(tenure, 0)));
     pair.licensed(1, 2);
     assert_eq!(pair.told(), [""; 0], "the unit is in use");
     // The client of the seat that is gone comes here, and is done.
@@ -246,14 +246,14 @@ impl Pair {
         trail.granted.keys().map(|claim| claim.serial).collect()
     }
 
-    fn shadowed(&mut self, naming: u32) {
+    fn shadowed(&mut self, naming: u64) {
         let shadow = Shadow { node: NodeId(1), boot: 0, naming, whole: true };
         self.step(0, Event::Charter(Charter::Shadowed { term: 1, shadow: Some(shadow) }));
     }
 }
 
-/// What is over is told with the next grant, or with the next question for a licence: else the
-/// books of a shadow would grow for ever, and every unit be taken for held.
+/// What is over is told at once, with what is granted by that: else the books of a shadow would
+/// grow for ever, and every unit be taken for held.
 #[test]
 fn a_shadow_hears_what_is_over() {
     let mut pair = Pair::new();
@@ -262,16 +262,13 @@ fn a_shadow_hears_what_is_over() {
     pair.deliver_all();
     pair.step(0, Event::Release(id(1)));
     pair.deliver_all();
-    assert_eq!(pair.trail(), [1], "nobody waits for that");
-    pair.step(0, Event::Ring(crate::central::moving::Alarm::Licence));
-    pair.deliver_all();
     assert_eq!(pair.trail(), [0; 0]);
     pair.claims(0, 2);
     pair.deliver_all();
-    pair.step(0, Event::Release(id(2)));
     pair.claims(0, 3);
+    pair.step(0, Event::Release(id(2)));
     let told = &pair.wire.back().expect("the shadow is told").2;
-    assert_eq!(told.to_string(), "tell t1 7.3 u0 f1/3, 7.2 over f1/2");
+    assert_eq!(told.to_string(), "tell t1 7.3 u0 f1/3, 7.2 over f1/3");
     pair.deliver_all();
     assert_eq!(pair.trail(), [3]);
     let units = &pair.seats[1].trail.as_ref().expect("as before").units;
@@ -334,16 +331,18 @@ fn a_shadow_that_was_not_shown_all_waits() {
         pair.seats[1].health(&seat).in_grace
     };
     let tenure = Tenure { term: 2, after: Some(1), node: NodeId(1), boot: 0 };
-    let inherit = |pair: &mut Pair| pair.step(1, Event::Charter(Charter::Inherited(tenure)));
+    let inherit = |pair: &mut Pair, naming| {
+        pair.step(1, Event::Charter(Charter::Inherited(tenure, naming)));
+    };
     let mut shown = Pair::new();
     shown.shadowed(0);
     shown.deliver_all();
-    inherit(&mut shown);
+    inherit(&mut shown, 0);
     assert!(!waits(&shown));
     let mut unshown = Pair::new();
     unshown.shadowed(0);
     unshown.wire.clear();
-    inherit(&mut unshown);
+    inherit(&mut unshown, 0);
     assert!(waits(&unshown));
     // Named again, it was told of one grant, and the rest is on its way.
     let mut again = Pair::new();
@@ -353,8 +352,43 @@ fn a_shadow_that_was_not_shown_all_waits() {
     again.wire.clear();
     again.claims(0, 1);
     again.deliver_all();
-    inherit(&mut again);
+    inherit(&mut again, 1);
     assert!(waits(&again));
+    // Or of nothing: what it was told before lacks what was granted in between.
+    let earlier = |mutant| {
+        let mut pair = Pair::new();
+        pair.pool.central.goods.mutant = mutant;
+        pair.shadowed(0);
+        pair.deliver_all();
+        inherit(&mut pair, 1);
+        waits(&pair)
+    };
+    assert!(earlier(None));
+    assert!(!earlier(Some(crate::central::pool::Mutant::InheritEarlier)), "so it is looked at");
+}
+
+/// One that had not heard of the pool, or of which nothing was heard, is shown all again as soon as
+/// it is heard; and it is said since when it owes an answer.
+#[test]
+fn a_shadow_that_is_heard_again_is_shown_all() {
+    let mut pair = Pair::new();
+    let owes = |pair: &Pair| {
+        let (me, boot, now) = (NodeId(0), pair.boots[0], Moment::ZERO);
+        let seat = Seat { me, boot, now, pool: &pair.pool };
+        let shadow = pair.seats[0].health(&seat).shadow.expect("it has one");
+        (shadow.silent_since.is_some(), shadow.whole)
+    };
+    pair.shadowed(0);
+    pair.wire.clear();
+    pair.claims(0, 1);
+    pair.wire.clear();
+    assert_eq!((owes(&pair), pair.told()), ((true, false), Vec::new()));
+    pair.step(0, Event::Trust(NodeId(1)));
+    pair.deliver_all();
+    assert_eq!(pair.told(), ["n0 GRANT 7.1 u0 f1/1"]);
+    assert_eq!(owes(&pair), (false, true));
+    pair.step(0, Event::Trust(NodeId(1)));
+    assert_eq!(pair.wire.len(), 0, "it knows");
 }
 
 /// What is said of homes that cannot be is left alone: nobody could be answered there.
