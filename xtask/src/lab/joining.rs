@@ -18,14 +18,14 @@ fn serve(rack: &Rack, name: &str, words: &str) -> Outcome<Process> {
 /// `quorate` with these words, to the node of this machine, by its socket.
 fn ask(rack: &Rack, name: &str, words: &str) -> Outcome<String> {
     let socket = rack.host(name).folder.join("quorate-data/quorate.sock");
-    net::fine(&mut rack.quorate(name, &format!("{words} --server unix:{}", socket.display())))
+    net::fine(rack.quorate(name, words).env("QUORATE_SERVER", format!("unix:{}", socket.display())))
 }
 
 /// Waits until a node says that it is connected to so many members, itself too, that vote.
 fn until_voting(rack: &Rack, name: &str, voters: usize) -> Outcome {
     net::until(&format!("{name} sees {voters} members that vote"), || {
         ask(rack, name, "member list").is_ok_and(|list| {
-            list.lines().filter(|line| line.contains(" voter ") && line.contains(" yes ")).count()
+            list.lines().filter(|line| line.contains(" votes ") && line.contains(" yes")).count()
                 == voters
         })
     })
