@@ -39,10 +39,11 @@ pub(crate) async fn seats(name: &'static str) {
         jobs.push(connect(&cluster).await.pool(format!("p{pool}")).acquire().await.expect("one"));
     }
     // One that no file has: made at one node, and claimed at once at another that may not have
-    // heard of it yet.
+    // heard of it yet. Its client knows the others too: that one may be killed.
     let made = cluster.command(0, &["pool", "create", "made", "--units", "1", "--lease", "12s"]);
     assert!(made.contains("pool made is made"), "{made}");
-    let elsewhere = Client::connect(&[cluster.addresses().remove(2)]).await.expect("it answers");
+    let last_first: Vec<String> = cluster.addresses().into_iter().rev().collect();
+    let elsewhere = Client::connect(&last_first).await.expect("it answers");
     let job = elsewhere.pool("made").acquire().await.expect("it is there at every node");
     jobs.push(job);
     // Killed: it has to be missed first, and then everything it promised has to be shown or over.
