@@ -164,6 +164,7 @@ pub(crate) async fn amended(name: &'static str) {
     let all = connect(&cluster).await.pool("made").acquire_many(4).await.expect("all four");
     units.begin(&all);
     assert_eq!(all.units(), [0, 1, 2, 3]);
+    units.end(&all);
     all.release().await.expect("it is held");
 
     // A change that is none, one that somebody else was faster with, and one that cannot be.
